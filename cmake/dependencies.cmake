@@ -1,0 +1,32 @@
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(FlatBuffers CONFIG REQUIRED NAMES FlatBuffers flatbuffers)  # the name changed in 23.x
+
+find_package(hwy CONFIG REQUIRED)
+
+# ggml: the targets ggml::ggml, ggml::ggml-base and one per backend, such as ggml::ggml-cpu and ggml::ggml-rpc.
+# tools/setup.py writes setup.cmake; a build folder of its own (build/tsan) goes before the common one.
+include(${PROJECT_BINARY_DIR}/setup.cmake OPTIONAL RESULT_VARIABLE setup)
+if(NOT setup)
+  include(${PROJECT_SOURCE_DIR}/build/setup.cmake OPTIONAL)
+endif()
+# find_package keeps its first answer in the cache, so another choice has to forget it.
+if(DEFINED HEADRACE_GGML_CHOICE AND NOT HEADRACE_GGML_CHOICE STREQUAL "${HEADRACE_GGML} ${HEADRACE_GGML_DIR}")
+  unset(ggml_DIR CACHE)
+endif()
+set(HEADRACE_GGML_CHOICE "${HEADRACE_GGML} ${HEADRACE_GGML_DIR}" CACHE INTERNAL "")
+if(HEADRACE_GGML STREQUAL "system")
+  find_package(ggml CONFIG REQUIRED)
+elseif(HEADRACE_GGML_DIR)
+  find_package(ggml CONFIG REQUIRED PATHS ${HEADRACE_GGML_DIR} NO_DEFAULT_PATH)
+else()
+  message(FATAL_ERROR "No ggml is set up. Run tools/setup.py, or pass -DHEADRACE_GGML=system for an installed ggml.")
+endif()
+get_target_property(HEADRACE_GGML_LIBRARY ggml::ggml LOCATION)
+get_filename_component(HEADRACE_GGML_LIB_DIR ${HEADRACE_GGML_LIBRARY} DIRECTORY)
+set(CMAKE_BUILD_RPATH ${HEADRACE_GGML_LIB_DIR})
+if(UNIX AND NOT APPLE)
+  # An installed ggml often has no RPATH of its own: ours must also serve what libggml.so needs, as RUNPATH does not.
+  add_link_options(-Wl,--disable-new-dtags)
+endif()
+message(STATUS "ggml ${ggml_VERSION} from ${HEADRACE_GGML_LIB_DIR}")

@@ -1,0 +1,149 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "headrace/dtype.h"
+#include "headrace/error.h"
+#include "headrace/export.h"
+
+/// Headrace's C++ API: load or build a graph, compile it for a device, run it in sessions.
+/// Every function throws headrace::Exception on failure.
+namespace headrace {
+
+class Graph;  ///< opaque here; built by a door (headrace/webnn.h) or loaded from a file
+
+HEADRACE_API std::shared_ptr<const Graph> load_graph(const std::string& path);
+HEADRACE_API void save_graph(const Graph& graph, const std::string& path);
+HEADRACE_API std::string print_graph(const Graph& graph);
+
+/// One device that ggml can run on, found at run time.
+struct DeviceInfo {
+    std::string name;         ///< what CompileOptions::device takes, e.g. "CPU", "CUDA0"
+    std::string description;
+    std::string type;         ///< "cpu", "gpu", "igpu", "accel" or "rpc"
+    std::size_t memory_free = 0, memory_total = 0;  ///< bytes
+};
+HEADRACE_API std::vector<DeviceInfo> devices();
+
+/// Threads that runs use unless CompileOptions says otherwise; at first the number of CPUs.
+HEADRACE_API void set_num_threads(int threads);
+HEADRACE_API int num_threads();
+
+struct CompileOptions {
+    /// "cpu", a name from devices(), or "rpc://host:port". What the device lacks runs on the CPU.
+    std::string device = "cpu";
+    int threads = 0;                            ///< 0: num_threads() at each run
+    std::vector<std::string> disabled_passes;   ///< names as in Stats::passes
+    bool packed_kernels = true;                 ///< use Headrace's own CPU kernels where they apply
+    bool native_ops = true;                     ///< use ggml's own ops where they apply; else reference kernels
+    bool verify_passes = false;                 ///< verify the graph after every pass
+};
+
+/// A named operand or result of a graph; -1 stands for an extent that is known only at run time.
+struct TensorInfo {
+    std::string name;
+    DType dtype = DType::f32;
+    std::vector<std::int64_t> shape;
+    std::vector<std::string> dimension_names;  ///< the symbol of each unknown extent, else ""
+};
+
+struct PassStats {
+    std::string name;
+    bool ran = false;
+    double milliseconds = 0;
+    std::map<std::string, std::int64_t> counts;
+};
+
+/// How one node runs: for `headrace inspect` and tests.
+struct NodeStats {
+    std::string title;           ///< op and label
+    std::string implementation;  ///< "ggml", "reference" or the kernel's name
+    std::string device;
+    double flops = 0, bytes = 0;
+};
+
+struct CompileStats {
+    std::vector<PassStats> passes;
+    std::int64_t nodes_before = 0, nodes_after = 0;
+    std::size_t constant_bytes = 0;  ///< plain weights of the optimised graph
+    std::size_t mapped_bytes = 0;    ///< of those, pages of a file that were not copied
+    std::size_t packed_bytes = 0;    ///< weights packed for kernels so far
+    std::int64_t plans = 0;          ///< shape keys planned so far
+};
+
+/// Of the plan a session ran last.
+struct RunStats {
+    std::vector<NodeStats> nodes;
+    int ggml_nodes = 0;
+    int splits = 1;                 ///< parts the scheduler cut the graph into; 1 on the CPU
+    int threads = 1;
+    std::size_t arena_bytes = 0;    ///< activations, as planned by liveness
+    std::size_t naive_bytes = 0;    ///< activations, if each had memory of its own
+    std::int64_t inputs_bound = 0, inputs_copied = 0;    ///< of the last run
+    std::int64_t outputs_bound = 0, outputs_copied = 0;
+};
+
+/// A compiled graph: immutable, shared by any number of sessions and threads.
+class HEADRACE_API Executable {
+   public:
+    struct Impl;
+    explicit Executable(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+    std::vector<TensorInfo> inputs() const;
+    std::vector<TensorInfo> outputs() const;
+    std::vector<TensorInfo> states() const;
+    CompileStats stats() const;
+    /// The graph after all passes.
+    const Graph& graph() const;
+    const std::shared_ptr<Impl>& impl() const { return impl_; }
+
+   private:
+    std::shared_ptr<Impl> impl_;
+};
+
+HEADRACE_API Executable compile(const Graph& graph, const CompileOptions& options = {});
+
+/// Caller's memory of one input: dense, row-major.
+struct InputView {
+    DType dtype = DType::f32;
+    std::span<const std::int64_t> shape;
+    const void* data = nullptr;
+};
+/// Caller's memory for one output; `bytes` must be the output's size for the inputs given.
+struct OutputView {
+    void* data = nullptr;
+    std::size_t bytes = 0;
+};
+
+/// One stream of runs of an executable: owns activations and states. Not for two threads at once.
+class HEADRACE_API Session {
+   public:
+    explicit Session(const Executable& executable);
+    ~Session();
+    Session(Session&&) noexcept;
+    Session& operator=(Session&&) noexcept;
+
+    /// Shapes that the outputs will have for these input shapes (both in graph order).
+    std::vector<std::vector<std::int64_t>> output_shapes(std::span<const std::vector<std::int64_t>> input_shapes);
+    /// Runs synchronously; inputs and outputs in graph order. Reads and writes caller memory without copies
+    /// where its alignment allows. An output may not overlap an input or another output.
+    void run(std::span<const InputView> inputs, std::span<const OutputView> outputs);
+
+    /// Copies a state out or in; bytes must be the state's size.
+    void read_state(const std::string& name, void* data, std::size_t bytes) const;
+    void write_state(const std::string& name, const void* data, std::size_t bytes);
+    /// All states back to their initial values.
+    void reset_states();
+    RunStats stats() const;
+
+   private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace headrace

@@ -1,0 +1,1 @@
+"""Models built from published weights, for the examples, benchmarks and tests."""

@@ -1,0 +1,61 @@
+#pragma once
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "headrace/headrace.h"
+
+namespace headrace::python {
+
+namespace nb = nanobind;
+
+/// A NumPy dtype object for ours: numpy.dtype("float32"), ml_dtypes.int4, ...
+nb::object numpy_dtype(DType type);
+
+/// A caller's array as dense bytes of a declared dtype. Dense arrays of that dtype are read where they are;
+/// anything else that NumPy can convert is converted (pywebnn casts silently, and so do we); 4-bit elements are
+/// packed two to a byte.
+class ArrayReader {
+   public:
+    ArrayReader(nb::handle object, DType type, const char* what);
+    const void* data() const { return data_; }
+    std::size_t bytes() const { return bytes_of(type_, elements_); }
+    const std::vector<std::int64_t>& shape() const { return shape_; }
+    bool writable() const { return writable_; }
+    /// What keeps the bytes alive.
+    const nb::object& owner() const { return owner_; }
+
+   private:
+    bool read_dense(nb::handle object);
+
+    DType type_;
+    nb::object owner_;
+    const void* data_ = nullptr;
+    std::int64_t elements_ = 1;
+    std::vector<std::int64_t> shape_;
+    bool writable_ = false;
+};
+
+/// A new NumPy array and its memory; 4-bit results are unpacked by finish().
+class ArrayWriter {
+   public:
+    ArrayWriter(DType type, const std::vector<std::int64_t>& shape);
+    /// Writes into the caller's array where it is dense, writable and of the right type and shape.
+    ArrayWriter(nb::handle into, DType type, const std::vector<std::int64_t>& shape, const char* name);
+    OutputView view() const { return {data_, bytes_of(type_, elements_)}; }
+    nb::object finish();
+
+   private:
+    void allocate();
+
+    DType type_;
+    std::vector<std::int64_t> shape_;
+    std::int64_t elements_ = 1;
+    nb::object array_, target_;
+    void* data_ = nullptr;
+};
+
+}  // namespace headrace::python

@@ -1,0 +1,45 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings.h"
+#include "headrace/headrace.h"
+
+namespace nb = nanobind;
+using namespace headrace;
+
+namespace {
+
+PyObject* python_exception(Code code) {
+    switch (code) {
+        case Code::invalid_argument:
+        case Code::unsupported: return PyExc_ValueError;
+        case Code::out_of_memory: return PyExc_MemoryError;
+        case Code::io: return PyExc_OSError;
+        default: return PyExc_RuntimeError;
+    }
+}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+    m.doc() = "Headrace's native part; use the packages headrace and webnn.";
+    nb::register_exception_translator([](const std::exception_ptr& p, void*) {
+        try {
+            std::rethrow_exception(p);
+        } catch (const Exception& e) {
+            PyErr_SetString(python_exception(e.code()), e.what());
+        }
+    });
+    nb::class_<DeviceInfo>(m, "DeviceInfo")
+        .def_ro("name", &DeviceInfo::name)
+        .def_ro("description", &DeviceInfo::description)
+        .def_ro("type", &DeviceInfo::type)
+        .def_ro("memory_free", &DeviceInfo::memory_free)
+        .def_ro("memory_total", &DeviceInfo::memory_total)
+        .def("__repr__", [](const DeviceInfo& d) { return "DeviceInfo(" + d.name + ", " + d.type + ")"; });
+    m.def("devices", &devices, "Every device that ggml found.");
+    m.def("set_num_threads", &set_num_threads, nb::arg("threads"), "Threads that runs use by default; at least 1.");
+    m.def("num_threads", &num_threads);
+    headrace::python::bind_webnn(m);
+}

@@ -1,0 +1,341 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+
+#include "arrays.h"
+#include "bindings.h"
+#include "headrace/webnn.h"
+
+namespace headrace::python {
+namespace {
+
+using namespace webnn;
+
+std::string type_text(DType type) { return std::string(data_type_name(type)); }
+
+nb::list shape_list(const std::vector<MLDimension>& shape) {
+    nb::list list;
+    for (const MLDimension& d : shape) {
+        if (d.is_dynamic())
+            list.append(d.name);
+        else
+            list.append(d.size);
+    }
+    return list;
+}
+
+/// An int, or {"name": ..., "maxSize": ...} for an extent that is known only at run time.
+MLDimension to_dimension(nb::handle item) {
+    if (nb::isinstance<nb::dict>(item)) {
+        const auto dict = nb::cast<nb::dict>(item);
+        if (!dict.contains("name")) throw nb::value_error("a dynamic dimension needs a 'name'");
+        const std::int64_t most = dict.contains("maxSize") ? nb::cast<std::int64_t>(dict["maxSize"]) : INT64_MAX;
+        return {nb::cast<std::string>(dict["name"]), most};
+    }
+    return {nb::cast<std::int64_t>(nb::module_::import_("operator").attr("index")(item))};
+}
+
+std::vector<MLDimension> to_dimensions(nb::handle shape) {
+    std::vector<MLDimension> list;
+    for (nb::handle item : shape) list.push_back(to_dimension(item));
+    return list;
+}
+
+bool is_integer(nb::handle item) { return PyLong_Check(item.ptr()) || PyIndex_Check(item.ptr()); }
+
+MLOption integer_option(nb::handle value) {
+    nb::object index = nb::module_::import_("operator").attr("index")(value);
+    std::int64_t i = 0;
+    if (nb::try_cast(index, i)) return i;
+    std::uint64_t u = 0;
+    if (nb::try_cast(index, u)) return u;
+    throw nb::value_error("an integer option is outside the 64-bit range");
+}
+
+MLOption list_option(nb::handle value) {
+    bool integers = true, dynamic = false;
+    for (nb::handle item : value) {
+        integers = integers && is_integer(item);
+        dynamic = dynamic || nb::isinstance<nb::dict>(item);
+    }
+    if (dynamic) return to_dimensions(value);
+    if (integers) {
+        std::vector<std::int64_t> list;
+        for (nb::handle item : value) list.push_back(std::get<std::int64_t>(integer_option(item)));
+        return list;
+    }
+    if (nb::len(value) > 0 && nb::isinstance<nb::str>(value[0])) {
+        std::string joined;  // lists of names travel as one text, separated by commas
+        for (nb::handle item : value) joined += (joined.empty() ? "" : ",") + nb::cast<std::string>(item);
+        return joined;
+    }
+    std::vector<double> list;
+    for (nb::handle item : value) list.push_back(nb::cast<double>(item));
+    return list;
+}
+
+MLOption to_option(nb::handle value, bool is_data_type) {
+    if (nb::isinstance<nb::str>(value)) {
+        auto text = nb::cast<std::string>(value);
+        if (is_data_type) return parse_data_type(text);
+        return text;
+    }
+    if (PyBool_Check(value.ptr())) return nb::cast<bool>(value);
+    if (is_integer(value)) return integer_option(value);
+    if (PyFloat_Check(value.ptr()) || nb::hasattr(value, "__float__")) return nb::cast<double>(nb::float_(value));
+    return list_option(value);
+}
+
+/// Called by the generated methods of webnn.MLGraphBuilder; options are (name, value, is_data_type) triples.
+nb::list call_op(MLGraphBuilder& builder, const std::string& name, nb::list operands, nb::list options,
+                 const std::string& label) {
+    std::vector<MLOperand> list;
+    for (nb::handle item : operands) {
+        if (item.is_none()) {
+            list.emplace_back();
+            continue;
+        }
+        MLOperand operand;
+        if (!nb::try_cast(item, operand)) {
+            const std::string given = nb::cast<std::string>(item.type().attr("__name__"));
+            throw nb::type_error((name + ": an operand is a " + given + ", not an MLOperand").c_str());
+        }
+        list.push_back(operand);
+    }
+    MLOptions converted;
+    for (nb::handle item : options) {
+        const auto triple = nb::cast<nb::tuple>(item);
+        converted.emplace_back(nb::cast<std::string>(triple[0]), to_option(triple[1], nb::cast<bool>(triple[2])));
+    }
+    nb::list results;
+    for (MLOperand& operand : builder.op(name, list, converted, label)) results.append(nb::cast(std::move(operand)));
+    return results;
+}
+
+/// Keeps a NumPy array alive for as long as any graph reads its bytes, from whichever thread lets go last.
+std::shared_ptr<const void> hold(nb::object object) {
+    return {object.release().ptr(), [](const void* p) {
+                nb::gil_scoped_acquire gil;
+                Py_DECREF(static_cast<PyObject*>(const_cast<void*>(p)));
+            }};
+}
+
+MLOperand constant_array(MLGraphBuilder& builder, nb::handle value, nb::object shape, const std::string& type) {
+    const DType dtype = parse_data_type(type);
+    const ArrayReader reader(value, dtype, "constant");
+    MLOperandDescriptor descriptor{dtype, {}};
+    if (shape.is_none())
+        descriptor.shape.assign(reader.shape().begin(), reader.shape().end());
+    else
+        descriptor.shape = to_dimensions(shape);
+    // A writable array may change after this call; only what nobody can write is shared.
+    if (reader.writable()) return builder.constant(descriptor, reader.data(), reader.bytes());
+    return builder.constant(descriptor, hold(reader.owner()), reader.data(), reader.bytes());
+}
+
+nb::dict compute(const MLGraph& graph, nb::dict inputs, nb::object outputs) {
+    std::vector<ArrayReader> readers;
+    std::vector<InputView> in;
+    readers.reserve(graph.inputs().size());
+    for (const TensorInfo& info : graph.inputs()) {
+        PyObject* array = PyDict_GetItemString(inputs.ptr(), info.name.c_str());
+        if (!array) throw nb::value_error(("Missing input: " + info.name).c_str());
+        readers.emplace_back(array, info.dtype, info.name.c_str());
+        in.push_back({info.dtype, readers.back().shape(), readers.back().data()});
+    }
+    std::vector<std::vector<std::int64_t>> dynamic_shapes;
+    for (const TensorInfo& info : graph.outputs())
+        if (std::find(info.shape.begin(), info.shape.end(), -1) != info.shape.end() && dynamic_shapes.empty()) {
+            std::vector<std::vector<std::int64_t>> shapes;
+            for (const ArrayReader& r : readers) shapes.push_back(r.shape());
+            dynamic_shapes = graph.outputShapes(shapes);
+        }
+    std::vector<ArrayWriter> writers;
+    std::vector<OutputView> out;
+    for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
+        const TensorInfo& info = graph.outputs()[i];
+        const auto& shape = dynamic_shapes.empty() ? info.shape : dynamic_shapes[i];
+        PyObject* into = outputs.is_none() ? nullptr : PyDict_GetItemString(outputs.ptr(), info.name.c_str());
+        if (into)
+            writers.emplace_back(into, info.dtype, shape, info.name.c_str());
+        else
+            writers.emplace_back(info.dtype, shape);
+        out.push_back(writers.back().view());
+    }
+    {
+        nb::gil_scoped_release unlocked;
+        graph.run(in, out);
+    }
+    nb::dict results;
+    for (std::size_t i = 0; i < writers.size(); ++i) results[graph.outputs()[i].name.c_str()] = writers[i].finish();
+    return results;
+}
+
+void write_tensor(const MLContext& context, const MLTensor& tensor, nb::handle data) {
+    const ArrayReader reader(data, tensor.dataType(), "write_tensor");
+    if (tensor.destroyed()) {
+        context.writeTensor(tensor, nullptr, 0);  // throws
+    }
+    if (tensor.writable() && reader.shape() != tensor.shape())
+        throw nb::value_error(("write_tensor: Shape mismatch: the array has shape " + shape_text(reader.shape()) +
+                               ", the tensor " + shape_text(tensor.shape()))
+                                  .c_str());
+    context.writeTensor(tensor, reader.data(), reader.bytes());
+}
+
+nb::object read_tensor(const MLContext& context, const MLTensor& tensor) {
+    ArrayWriter writer(tensor.dataType(), tensor.shape());
+    context.readTensor(tensor, writer.view().data, tensor.destroyed() ? 0 : writer.view().bytes);
+    return writer.finish();
+}
+
+nb::dict limits_dict(const MLTensorLimits& limits) {
+    nb::dict rank, dict;
+    rank["min"] = limits.minRank;
+    rank["max"] = limits.maxRank;
+    nb::list types;
+    for (DType t : limits.dataTypes) types.append(type_text(t));
+    dict["dataTypes"] = types;
+    dict["rankRange"] = rank;
+    return dict;
+}
+
+nb::dict support_limits(const MLContext& context) {
+    const MLOpSupportLimits& limits = context.opSupportLimits();
+    nb::dict dict;
+    dict["preferredInputLayout"] = limits.preferredInputLayout;
+    dict["maxTensorByteLength"] = limits.maxTensorByteLength;
+    dict["input"] = limits_dict(limits.input);
+    dict["constant"] = limits_dict(limits.constant);
+    dict["output"] = limits_dict(limits.output);
+    for (const auto& [name, operands] : limits.operators) {
+        nb::dict entry;
+        for (const auto& [operand, l] : operands) entry[operand.c_str()] = limits_dict(l);
+        dict[name.c_str()] = entry;
+    }
+    return dict;
+}
+
+void bind_signatures(nb::module_& m) {
+    nb::class_<MLParameter>(m, "Parameter")
+        .def_ro("name", &MLParameter::name)
+        .def_ro("target", &MLParameter::target)
+        .def_ro("is_operand", &MLParameter::is_operand)
+        .def_ro("is_list", &MLParameter::is_list)
+        .def_ro("required", &MLParameter::required)
+        .def_ro("is_data_type", &MLParameter::is_data_type)
+        .def_ro("default_text", &MLParameter::default_text)
+        .def_ro("type_text", &MLParameter::type_text)
+        .def_ro("doc", &MLParameter::doc);
+    nb::class_<MLSignature>(m, "Signature")
+        .def_ro("name", &MLSignature::name)
+        .def_ro("idl", &MLSignature::idl)
+        .def_ro("summary", &MLSignature::summary)
+        .def_ro("returns_list", &MLSignature::returns_list)
+        .def_ro("parameters", &MLSignature::parameters);
+    m.def("signatures", &webnn::signatures, nb::rv_policy::reference);
+}
+
+void bind_values(nb::module_& m) {
+    nb::class_<MLOperand>(m, "MLOperand", "A value of a graph under construction.")
+        .def_prop_ro("data_type", [](const MLOperand& o) { return type_text(o.dataType()); })
+        .def_prop_ro("shape", [](const MLOperand& o) { return shape_list(o.shape()); })
+        .def_prop_ro("name",
+                     [](const MLOperand& o) -> nb::object {
+                         const std::string name = o.name();
+                         return name.empty() ? nb::none() : nb::object(nb::str(name.c_str()));
+                     })
+        .def("__repr__", [](const MLOperand& o) {
+            return "MLOperand(" + type_text(o.dataType()) + nb::cast<std::string>(nb::str(shape_list(o.shape()))) + ")";
+        });
+    nb::class_<MLTensor>(m, "MLTensor", "Typed memory that belongs to a context.")
+        .def_prop_ro("data_type", [](const MLTensor& t) { return type_text(t.dataType()); })
+        .def_prop_ro("shape", [](const MLTensor& t) { return t.shape(); })
+        .def_prop_ro("size",
+                     [](const MLTensor& t) {
+                         std::int64_t n = 1;
+                         for (std::int64_t d : t.shape()) n *= d;
+                         return n;
+                     })
+        .def_prop_ro("readable", &MLTensor::readable)
+        .def_prop_ro("writable", &MLTensor::writable)
+        .def_prop_ro("exportable_to_gpu", [](const MLTensor&) { return false; })
+        .def("destroy", &MLTensor::destroy);
+}
+
+std::vector<std::string> names(const std::vector<TensorInfo>& infos) {
+    std::vector<std::string> list;
+    for (const TensorInfo& info : infos) list.push_back(info.name);
+    return list;
+}
+
+void bind_graph(nb::module_& m) {
+    nb::class_<MLGraph>(m, "MLGraph", "A compiled graph.")
+        .def("get_input_names", [](const MLGraph& g) { return names(g.inputs()); })
+        .def("get_output_names", [](const MLGraph& g) { return names(g.outputs()); })
+        .def_prop_ro("operand_count", &MLGraph::operandCount)
+        .def_prop_ro("operation_count", &MLGraph::operationCount)
+        .def("save", &MLGraph::save, nb::arg("path"))
+        .def("destroy", &MLGraph::destroy)
+        .def("__str__", &MLGraph::print);
+    nb::class_<MLGraphBuilder>(m, "MLGraphBuilder", "Builds one graph; an operator a method.")
+        .def(nb::init<const MLContext&>(), nb::arg("context"))
+        .def(
+            "input",
+            [](MLGraphBuilder& b, const std::string& name, nb::object shape, const std::string& type) {
+                return b.input(name, {parse_data_type(type), to_dimensions(shape)});
+            },
+            nb::arg("name"), nb::arg("shape"), nb::arg("data_type"))
+        .def("_constant", &constant_array, nb::arg("value"), nb::arg("shape").none(), nb::arg("data_type"))
+        .def("_op", &call_op)
+        .def("build", &MLGraphBuilder::build, nb::arg("outputs"), nb::call_guard<nb::gil_scoped_release>());
+}
+
+void bind_context(nb::module_& m) {
+    nb::class_<MLContext>(m, "MLContext", "Where graphs are compiled and run.")
+        .def("__init__",
+             [](MLContext* self, const std::string& power, bool accelerated, const std::string& device, int threads) {
+                 new (self) MLContext({power, accelerated, device, threads});
+             },
+             nb::arg("power_preference") = "default", nb::arg("accelerated") = true, nb::arg("device") = "",
+             nb::arg("threads") = 0)
+        .def_prop_ro("accelerated", &MLContext::accelerated)
+        .def_prop_ro("power_preference", &MLContext::powerPreference)
+        .def_prop_ro("device", &MLContext::device)
+        .def("create_graph_builder", [](const MLContext& c) { return MLGraphBuilder(c); })
+        .def("op_support_limits", &support_limits)
+        .def(
+            "compute",
+            [](const MLContext&, const MLGraph& graph, nb::dict inputs, nb::object outputs, nb::object alias) {
+                return compute(graph, inputs, outputs.is_none() ? alias : outputs);
+            },
+            nb::arg("graph"), nb::arg("inputs"), nb::arg("outputs") = nb::none(), nb::arg("_outputs") = nb::none())
+        .def(
+            "create_tensor",
+            [](const MLContext& c, std::vector<std::int64_t> shape, const std::string& type, bool readable,
+               bool writable, bool) {
+                return c.createTensor({parse_data_type(type), std::move(shape), readable, writable});
+            },
+            nb::arg("shape"), nb::arg("data_type"), nb::arg("readable") = false, nb::arg("writable") = false,
+            nb::arg("exportable_to_gpu") = false)
+        .def("read_tensor", &read_tensor, nb::arg("tensor"))
+        .def("write_tensor", &write_tensor, nb::arg("tensor"), nb::arg("data"))
+        .def("dispatch", &MLContext::dispatch, nb::arg("graph"), nb::arg("inputs"), nb::arg("outputs"),
+             nb::call_guard<nb::gil_scoped_release>())
+        .def("load_graph", &MLContext::load, nb::arg("path"), nb::call_guard<nb::gil_scoped_release>());
+}
+
+}  // namespace
+
+void bind_webnn(nb::module_& m) {
+    bind_signatures(m);
+    bind_values(m);
+    bind_graph(m);
+    bind_context(m);
+}
+
+}  // namespace headrace::python

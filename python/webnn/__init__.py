@@ -1,0 +1,19 @@
+"""The W3C Web Neural Network API on ggml.
+
+import numpy as np, webnn
+
+context = webnn.ML().create_context(accelerated=False)
+builder = context.create_graph_builder()
+x = builder.input("x", [2, 3], "float32")
+graph = builder.build({"y": builder.relu(x)})
+context.compute(graph, {"x": np.ones((2, 3), np.float32)})["y"]
+"""
+
+from headrace._core import MLContext, MLGraph, MLGraphBuilder, MLOperand, MLTensor
+
+from . import _builder
+from ._ml import ML, devices
+
+_builder.install(MLGraphBuilder)
+
+__all__ = ["ML", "MLContext", "MLGraph", "MLGraphBuilder", "MLOperand", "MLTensor", "devices"]

@@ -1,0 +1,56 @@
+"""NumPy side of the bindings: conversions that the native fast path does not do itself."""
+
+from __future__ import annotations
+
+import numpy as np
+
+_NUMPY_NAMES = {
+    "f32": "float32",
+    "f16": "float16",
+    "f64": "float64",
+    "i8": "int8",
+    "u8": "uint8",
+    "i16": "int16",
+    "i32": "int32",
+    "u32": "uint32",
+    "i64": "int64",
+    "u64": "uint64",
+    "bool": "bool",
+}
+
+
+def dtype_of(name: str) -> np.dtype:
+    """The NumPy dtype of one of our dtype names; bf16, i4 and u4 are ml_dtypes' types."""
+    if name in _NUMPY_NAMES:
+        return np.dtype(_NUMPY_NAMES[name])
+    import ml_dtypes
+
+    return np.dtype({"bf16": ml_dtypes.bfloat16, "i4": ml_dtypes.int4, "u4": ml_dtypes.uint4}[name])
+
+
+def coerce(value: object, name: str, what: str) -> tuple[np.ndarray, tuple[int, ...]]:
+    """A dense array of dtype `name` and its shape; 4-bit elements come packed, two to a byte, low nibble first."""
+    try:
+        array = np.asarray(value)
+        if array.dtype == object:
+            raise TypeError(f"{array.dtype} elements")
+        dense = np.ascontiguousarray(array, dtype=dtype_of(name)).reshape(array.shape)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{what}: a {type(value).__name__} does not convert to {name}: {error}") from None
+    return (pack_nibbles(dense) if name in ("i4", "u4") else dense), array.shape
+
+
+def pack_nibbles(array: np.ndarray) -> np.ndarray:
+    """Two 4-bit elements to a byte, row-major, the low nibble first."""
+    flat = array.reshape(-1).astype(np.int8).view(np.uint8) & 0xF
+    if flat.size % 2:
+        flat = np.append(flat, np.uint8(0))
+    return flat[0::2] | (flat[1::2] << 4)
+
+
+def unpack_nibbles(packed: np.ndarray, shape: tuple[int, ...], name: str) -> np.ndarray:
+    """The inverse of pack_nibbles, as an array of ml_dtypes.int4 or uint4."""
+    flat = np.stack([packed & 0xF, packed >> 4], axis=-1).reshape(-1)[: int(np.prod(shape, dtype=np.int64))]
+    if name == "i4":
+        flat = ((flat ^ 8).astype(np.int8) - 8).astype(np.int8)
+    return flat.astype(dtype_of(name)).reshape(shape)

@@ -1,0 +1,97 @@
+"""Gives MLGraphBuilder a method per operator, from the signatures that the op catalog yields."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from headrace._core import MLGraphBuilder, MLOperand, Signature, signatures
+
+from . import _shorthands
+
+_SCALAR_TYPES = (int, float, bool, np.generic)
+
+
+def _python_signature(signature: Signature) -> inspect.Signature:
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [inspect.Parameter("self", kind)]
+    for p in signature.parameters:
+        default = inspect.Parameter.empty if p.required else None
+        parameters.append(inspect.Parameter(p.name, kind, default=default, annotation=p.type_text))
+    parameters.append(inspect.Parameter("label", inspect.Parameter.KEYWORD_ONLY, default=""))
+    return inspect.Signature(parameters)
+
+
+def _method(signature: Signature) -> Callable[..., Any]:
+    rows = [(p.name, p.target, p.is_operand, p.is_list, p.is_data_type) for p in signature.parameters]
+    binding = _python_signature(signature)
+
+    def method(self: MLGraphBuilder, *args: Any, **kwargs: Any) -> Any:
+        try:
+            given = binding.bind(self, *args, **kwargs).arguments
+        except TypeError as error:
+            raise TypeError(f"{signature.name}(): {error}") from None
+        operands: list[MLOperand | None] = []
+        options = []
+        for name, target, is_operand, is_list, is_data_type in rows:
+            value = given.get(name)
+            if is_list:
+                operands.extend(value)
+            elif is_operand:
+                operands.append(value)
+            elif value is not None:
+                options.append((target, value, is_data_type))
+        results = self._op(signature.name, operands, options, given.get("label", ""))
+        return results if signature.returns_list else results[0]
+
+    method.__name__ = signature.name
+    method.__qualname__ = f"MLGraphBuilder.{signature.name}"
+    method.__signature__ = binding
+    lines = [signature.summary, ""] + [f"{p.name}: {p.doc}" for p in signature.parameters]
+    method.__doc__ = "\n".join(lines)
+    return method
+
+
+def _camel_case_keywords(method: Callable[..., Any], signature: Signature) -> Callable[..., Any]:
+    """The specification's spelling: camelCase names for the method and its options."""
+    spelling = {_camel_case(p.name): p.name for p in signature.parameters}
+
+    def alias(self: MLGraphBuilder, *args: Any, **kwargs: Any) -> Any:
+        return method(self, *args, **{spelling.get(k, k): v for k, v in kwargs.items()})
+
+    alias.__name__ = signature.idl
+    alias.__doc__ = method.__doc__
+    return alias
+
+
+def _camel_case(name: str) -> str:
+    head, *tail = name.split("_")
+    return head + "".join(part.capitalize() for part in tail)
+
+
+def constant(
+    self: MLGraphBuilder, value: Any, shape: list[int] | None = None, data_type: str | None = None
+) -> MLOperand:
+    """A constant from an array, nested lists or a number.
+
+    shape: defaults to the value's; its elements must number the same. data_type: defaults to the array's, float32
+    for Python numbers. A read-only array is used where it is; a writable one is copied.
+    """
+    if data_type is None:
+        array = np.asarray(value)
+        is_python_value = not isinstance(value, (np.ndarray, np.generic))
+        data_type = "float32" if is_python_value and array.dtype.kind in "fiub" else array.dtype.name
+    return self._constant(value, shape, data_type)
+
+
+def install(builder: type[MLGraphBuilder]) -> None:
+    """Adds every operator, the shorthands, and the camelCase aliases."""
+    for signature in signatures():
+        method = _method(signature)
+        setattr(builder, signature.name, method)
+        if signature.idl != signature.name:
+            setattr(builder, signature.idl, _camel_case_keywords(method, signature))
+    builder.constant = constant
+    _shorthands.install(builder)

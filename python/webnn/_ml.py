@@ -1,0 +1,33 @@
+"""Entry points: ML, and the devices a context can run on."""
+
+from __future__ import annotations
+
+from headrace._core import DeviceInfo, MLContext
+from headrace._core import devices as _devices
+
+
+def devices() -> list[DeviceInfo]:
+    """Every device that ggml found: name, description, type, free and total memory in bytes."""
+    return _devices()
+
+
+class ML:
+    """The namespace object (`navigator.ml`) that creates contexts."""
+
+    def create_context(
+        self,
+        power_preference: str = "default",
+        accelerated: bool = True,
+        device_type: str = "auto",
+        *,
+        device: str = "",
+        threads: int = 0,
+    ) -> MLContext:
+        """A context for ggml's CPU (`accelerated=False`, or no GPU found) or the best local GPU.
+
+        `device_type` may be "cpu", "gpu", "npu" or "auto"; hints other than "cpu" fall back to the CPU.
+        `device` names a device exactly, e.g. "CUDA0" or "rpc://127.0.0.1:50052"; `threads` 0 is headrace.num_threads().
+        """
+        return MLContext(power_preference, accelerated and device_type != "cpu", device, threads)
+
+    createContext = create_context

@@ -1,0 +1,72 @@
+#include "base/mapped_file.h"
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#if __has_include(<sys/mman.h>)
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#define HEADRACE_HAS_MMAP 1
+#endif
+
+namespace headrace {
+namespace {
+
+Error cannot_read(const std::string& path, int error) {
+    return failure(Code::io, "cannot read '{}': {}", path, std::generic_category().message(error));
+}
+
+}  // namespace
+
+#ifdef HEADRACE_HAS_MMAP
+
+Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
+    // A FIFO would block in open until someone writes to it; it is refused below all the same.
+    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0) return cannot_read(path, errno);
+    struct stat status {};
+    const bool is_file = ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+    const auto size = static_cast<std::size_t>(status.st_size);
+    void* data = MAP_FAILED;
+    if (is_file && size > 0) data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    const int error = errno;
+    ::close(descriptor);
+    if (!is_file) return failure(Code::io, "cannot read '{}': it is not a regular file", path);
+    if (size == 0) return read(path);  // nothing to map
+    if (data != MAP_FAILED)
+        return std::shared_ptr<const MappedFile>(new MappedFile(static_cast<const std::byte*>(data), size));
+    // Some file systems cannot map; they can still be read.
+    return error == ENODEV ? read(path) : Result<std::shared_ptr<const MappedFile>>(cannot_read(path, error));
+}
+
+#else
+
+Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) { return read(path); }
+
+#endif
+
+Result<std::shared_ptr<const MappedFile>> MappedFile::read(const std::string& path) {
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(path, error))
+        return failure(Code::io, "cannot read '{}': {}", path,
+                       error ? error.message() : "it is not a regular file");
+    const std::size_t size = std::filesystem::file_size(path, error);
+    std::ifstream stream(path, std::ios::binary);
+    if (error || !stream) return cannot_read(path, error ? error.value() : errno);
+    HR_ASSIGN(auto copy, AlignedBuffer::allocate(size, fmt::format("the content of '{}'", path)));
+    if (!stream.read(reinterpret_cast<char*>(copy.data()), static_cast<std::streamsize>(size)))
+        return failure(Code::io, "cannot read '{}': it ended early", path);
+    return std::shared_ptr<const MappedFile>(new MappedFile(std::move(copy)));
+}
+
+MappedFile::~MappedFile() {
+#ifdef HEADRACE_HAS_MMAP
+    if (is_mapped_) ::munmap(const_cast<std::byte*>(data_), size_);
+#endif
+}
+
+}  // namespace headrace

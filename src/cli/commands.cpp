@@ -1,0 +1,134 @@
+#include "cli/commands.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <numeric>
+
+namespace headrace::cli {
+namespace {
+
+/// A session with its operands ready, so that a run is one call.
+struct Prepared {
+    Executable executable;
+    Session session;
+    std::vector<Array> inputs, outputs;
+    std::vector<InputView> in;
+    std::vector<OutputView> out;
+
+    void run() { session.run(in, out); }
+};
+
+Result<std::unique_ptr<Prepared>> prepare(const GraphOptions& options) {
+    const auto graph = load_graph(options.graph);
+    const Executable executable = compile(*graph, options.compile);
+    auto prepared = std::unique_ptr<Prepared>(new Prepared{executable, Session(executable), {}, {}, {}, {}});
+    HR_ASSIGN(prepared->inputs, gather_inputs(executable.inputs(), options.inputs));
+    std::vector<std::vector<std::int64_t>> shapes;
+    for (const Array& a : prepared->inputs) {
+        shapes.push_back(a.shape);
+        prepared->in.push_back({a.dtype, a.shape, a.bytes.data()});
+    }
+    const auto out_shapes = prepared->session.output_shapes(shapes);
+    for (std::size_t i = 0; i < out_shapes.size(); ++i) {
+        std::int64_t n = 1;
+        for (std::int64_t d : out_shapes[i]) n *= d;
+        const DType dtype = executable.outputs()[i].dtype;
+        prepared->outputs.push_back({dtype, out_shapes[i], std::vector<std::byte>(bytes_of(dtype, n))});
+    }
+    for (Array& a : prepared->outputs) prepared->out.push_back({a.bytes.data(), a.bytes.size()});
+    return prepared;
+}
+
+double to_mib(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+void print_passes(const CompileStats& stats) {
+    std::printf("passes: %ld nodes -> %ld\n", static_cast<long>(stats.nodes_before), static_cast<long>(stats.nodes_after));
+    for (const PassStats& pass : stats.passes) {
+        std::printf("  %-34s %s", pass.name.c_str(), pass.ran ? "" : "off");
+        if (pass.ran) std::printf("%7.2f ms", pass.milliseconds);
+        for (const auto& [what, count] : pass.counts) std::printf("  %s %ld", what.c_str(), static_cast<long>(count));
+        std::printf("\n");
+    }
+}
+
+void print_plan(const RunStats& run, const CompileStats& compile) {
+    std::printf("nodes:\n");
+    for (const NodeStats& node : run.nodes)
+        std::printf("  %-40s %-20s %-10s %10.3f MFLOP %10.3f MB\n", node.title.c_str(), node.implementation.c_str(),
+                    node.device.c_str(), node.flops / 1e6, node.bytes / 1e6);
+    std::printf("memory: weights %.2f MiB (%.2f mapped), packed %.2f MiB, activations %.2f MiB (%.2f without reuse)\n",
+                to_mib(compile.constant_bytes), to_mib(compile.mapped_bytes), to_mib(compile.packed_bytes),
+                to_mib(run.arena_bytes), to_mib(run.naive_bytes));
+    std::printf("ggml nodes %d, splits %d\n", run.ggml_nodes, run.splits);
+}
+
+}  // namespace
+
+Status list_all_devices() {
+    std::printf("%-12s %-6s %12s %12s  %s\n", "name", "type", "free MiB", "total MiB", "description");
+    for (const DeviceInfo& d : devices())
+        std::printf("%-12s %-6s %12.0f %12.0f  %s\n", d.name.c_str(), d.type.c_str(), to_mib(d.memory_free),
+                    to_mib(d.memory_total), d.description.c_str());
+    return success();
+}
+
+Status run_graph(const RunOptions& options) {
+    HR_ASSIGN(auto prepared, prepare(options));
+    prepared->run();
+    const auto infos = prepared->executable.outputs();
+    for (std::size_t i = 0; i < infos.size(); ++i)
+        std::printf("%s: %s\n", infos[i].name.c_str(), summarise(prepared->outputs[i]).c_str());
+    for (const std::string& argument : options.outputs) {
+        const std::size_t equals = argument.find('=');
+        const std::string name = argument.substr(0, equals);
+        const auto it = std::find_if(infos.begin(), infos.end(), [&](const TensorInfo& t) { return t.name == name; });
+        if (equals == std::string::npos || it == infos.end())
+            return invalid("--output {}: NAME=FILE with the name of an output", argument);
+        HR_TRY(write_npy(argument.substr(equals + 1), prepared->outputs[static_cast<std::size_t>(it - infos.begin())]));
+    }
+    return success();
+}
+
+Status bench_graph(const BenchOptions& options) {
+    if (options.runs < 1) return invalid("--runs is {}; at least 1", options.runs);
+    HR_ASSIGN(auto prepared, prepare(options));
+    for (int i = 0; i < options.warmup; ++i) prepared->run();
+    std::vector<double> ms;
+    for (int i = 0; i < options.runs; ++i) {
+        const auto start = std::chrono::steady_clock::now();
+        prepared->run();
+        ms.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    }
+    std::sort(ms.begin(), ms.end());
+    const double median = ms[ms.size() / 2];
+    const RunStats stats = prepared->session.stats();
+    const double flops = std::accumulate(stats.nodes.begin(), stats.nodes.end(), 0.0,
+                                         [](double sum, const NodeStats& n) { return sum + n.flops; });
+    std::printf("median %.4f ms  min %.4f  max %.4f  (%d runs, %d threads)  %.2f GFLOP/s\n", median, ms.front(),
+                ms.back(), options.runs, stats.threads, flops / median / 1e6);
+    if (options.json.empty()) return success();
+    std::ofstream file(options.json);
+    file << fmt::format("{{\"graph\": \"{}\", \"median_ms\": {}, \"min_ms\": {}, \"runs\": {}, \"threads\": {}}}\n",
+                        options.graph, median, ms.front(), options.runs, stats.threads);
+    if (!file.flush()) return failure(Code::io, "cannot write '{}'", options.json);
+    return success();
+}
+
+Status inspect_graph(const InspectOptions& options) {
+    const auto graph = load_graph(options.graph);
+    if (options.before) std::printf("%s\n", print_graph(*graph).c_str());
+    const Executable executable = compile(*graph, options.compile);
+    std::printf("%s\n", print_graph(executable.graph()).c_str());
+    print_passes(executable.stats());
+    std::vector<std::vector<std::int64_t>> shapes;
+    HR_ASSIGN(const auto inputs, gather_inputs(executable.inputs(), options.inputs));
+    for (const Array& a : inputs) shapes.push_back(a.shape);
+    Session session(executable);
+    session.output_shapes(shapes);  // plans and allocates without running
+    print_plan(session.stats(), executable.stats());
+    return success();
+}
+
+}  // namespace headrace::cli

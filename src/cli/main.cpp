@@ -1,0 +1,64 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <new>
+
+#include "cli/commands.h"
+
+namespace {
+
+using namespace headrace;
+using namespace headrace::cli;
+
+void add_graph_options(CLI::App& command, GraphOptions& options) {
+    command.add_option("graph", options.graph, "graph file, as MLGraph.save writes it")->required();
+    command.add_option("--device", options.compile.device, "cpu, auto, a name from `headrace devices`, or rpc://host:port");
+    command.add_option("--threads", options.compile.threads, "0: one per CPU");
+    command.add_option("--without-pass", options.compile.disabled_passes, "turn an optimiser pass off");
+    command.add_option("--input", options.inputs.files, "NAME=FILE.npy; inputs without a file are generated");
+    command.add_option("--shape", options.inputs.shapes, "NAME=1,16 for an input with unknown extents");
+    command.add_option("--seed", options.inputs.seed, "of generated inputs");
+}
+
+int report(const Status& status) {
+    if (status.ok()) return 0;
+    std::fprintf(stderr, "headrace: %s\n", status.error().message.c_str());
+    return 1;
+}
+
+int dispatch(int argc, char** argv) {
+    CLI::App app{"Runs models on ggml."};
+    app.require_subcommand(1);
+    RunOptions run;
+    BenchOptions bench;
+    InspectOptions inspect;
+    auto* devices = app.add_subcommand("devices", "list what ggml can run on");
+    auto* run_command = app.add_subcommand("run", "run a graph once");
+    add_graph_options(*run_command, run);
+    run_command->add_option("--output", run.outputs, "NAME=FILE.npy");
+    auto* bench_command = app.add_subcommand("bench", "time a graph");
+    add_graph_options(*bench_command, bench);
+    bench_command->add_option("--runs", bench.runs, "timed runs");
+    bench_command->add_option("--warmup", bench.warmup, "runs before those");
+    bench_command->add_option("--json", bench.json, "write the result there, too");
+    auto* inspect_command = app.add_subcommand("inspect", "show the optimised graph, its plan and memory");
+    add_graph_options(*inspect_command, inspect);
+    inspect_command->add_flag("--before", inspect.before, "show the graph before the passes, too");
+    CLI11_PARSE(app, argc, argv);
+
+    if (devices->parsed()) return report(list_all_devices());
+    if (run_command->parsed()) return report(run_graph(run));
+    if (bench_command->parsed()) return report(bench_graph(bench));
+    return report(inspect_graph(inspect));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    try {
+        return dispatch(argc, argv);
+    } catch (const Exception& e) {
+        return report(Error{e.code(), e.what()});
+    } catch (const std::bad_alloc&) {
+        return report(failure(Code::out_of_memory, "out of memory"));
+    }
+}

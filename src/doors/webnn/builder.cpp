@@ -1,0 +1,116 @@
+#include <cmath>
+#include <cstring>
+
+#include "doors/webnn/state.h"
+
+namespace headrace::webnn {
+namespace {
+
+struct ToAttr {
+    AttrValue operator()(const std::vector<MLDimension>& dimensions) const {
+        Shape shape;
+        for (const MLDimension& d : dimensions)
+            shape.push_back(d.is_dynamic() ? Dim::symbolic(d.name, 1, d.max_size) : Dim(d.size));
+        return shape;
+    }
+    template <class T>
+    AttrValue operator()(const T& v) const {
+        return v;
+    }
+};
+
+void check_open(const BuilderState& state, std::string_view what) {
+    if (state.built)
+        fail(failure(Code::invalid_state, "{}: this builder has already built its graph; create a new one", what));
+}
+
+/// Integers keep 64 bits; conversion to an integer type truncates, to f16 rounds once.
+template <class T>
+std::vector<std::byte> scalar_bytes(const Number& value) {
+    T element;
+    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
+        element = T(number_as<float>(value));
+    else
+        element = number_as<T>(value);
+    std::vector<std::byte> bytes(sizeof(T));
+    std::memcpy(bytes.data(), &element, sizeof(T));
+    return bytes;
+}
+
+}  // namespace
+
+DType MLOperand::dataType() const { return builder_->builder.type(id_).dtype; }
+std::vector<MLDimension> MLOperand::shape() const { return to_dimensions(builder_->builder.type(id_).shape); }
+std::string MLOperand::name() const { return builder_->builder.graph().value(id_).name; }
+
+MLGraphBuilder::MLGraphBuilder(const MLContext& context) : state_(std::make_shared<BuilderState>()) {
+    state_->options = context.compileOptions();
+}
+
+MLOperand MLGraphBuilder::input(const std::string& name, const MLOperandDescriptor& descriptor) {
+    check_open(*state_, "input");
+    const auto what = fmt::format("input '{}'", name);
+    return {state_, value_or_throw(state_->builder.input(name, to_type(descriptor, what)))};
+}
+
+MLOperand MLGraphBuilder::constant(const MLOperandDescriptor& descriptor, const void* data, std::size_t bytes,
+                                   const std::string& name) {
+    check_open(*state_, "constant");
+    const std::span view(static_cast<const std::byte*>(data), bytes);
+    return {state_, value_or_throw(state_->builder.constant(to_type(descriptor, "constant"), view, name))};
+}
+
+MLOperand MLGraphBuilder::constant(const MLOperandDescriptor& descriptor, std::shared_ptr<const void> owner,
+                                   const void* data, std::size_t bytes, const std::string& name) {
+    check_open(*state_, "constant");
+    auto held = std::make_shared<Constant>(
+        Constant{.bytes = {static_cast<const std::byte*>(data), bytes}, .owner = std::move(owner)});
+    return {state_, value_or_throw(state_->builder.constant(to_type(descriptor, "constant"), std::move(held), name))};
+}
+
+MLOperand MLGraphBuilder::constant(DType type, std::variant<std::int64_t, std::uint64_t, double> value) {
+    check_open(*state_, "constant");
+    std::vector<std::byte> bytes;
+    if (bits_of(type) == 4)
+        bytes.push_back(static_cast<std::byte>(number_as<std::int64_t>(value) & 0xF));
+    else
+        bytes = visit_dtype(type, [&]<class T>() { return scalar_bytes<T>(value); });
+    return constant({type, {}}, bytes.data(), bytes.size());
+}
+
+std::vector<MLOperand> MLGraphBuilder::op(const std::string& name, std::span<const MLOperand> operands,
+                                          const MLOptions& options, const std::string& label) {
+    const std::string title = label.empty() ? name : fmt::format("{} ({})", name, label);
+    check_open(*state_, title);
+    const auto [row, def] = find_row(name);
+    if (!def) fail(invalid("there is no WebNN operator '{}'", name));
+    std::vector<ValueId> ids;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+        if (operands[i] && operands[i].builder_ != state_)
+            fail(invalid("{}: operand {} belongs to another builder", title, def->rule(static_cast<int>(i)).name));
+        ids.push_back(operands[i] ? operands[i].id_ : kNoValue);
+    }
+    NamedAttrs attrs;
+    for (const auto& [key, value] : options) attrs.emplace_back(key, std::visit(ToAttr{}, value));
+    std::vector<MLOperand> results;
+    for (ValueId id : value_or_throw(state_->builder.op(*def, std::move(ids), attrs, label)))
+        results.push_back({state_, id});
+    return results;
+}
+
+MLGraph MLGraphBuilder::build(const std::map<std::string, MLOperand>& outputs) {
+    check_open(*state_, "build");
+    if (outputs.empty()) fail(invalid("build: no outputs given; name at least one operand"));
+    for (const auto& [name, operand] : outputs) {
+        if (!operand || operand.builder_ != state_) fail(invalid("build: output '{}' belongs to another builder", name));
+        const Value& value = state_->builder.graph().value(operand.id_);
+        if (value.kind == ValueKind::input || value.kind == ValueKind::constant)
+            fail(invalid("build: output '{}' is an input or a constant, not the result of an operator", name));
+    }
+    for (const auto& [name, operand] : outputs) value_or_throw(state_->builder.mark_output(name, operand.id_));
+    state_->built = true;
+    auto graph = std::make_shared<const Graph>(state_->builder.graph());
+    return make_graph(std::move(graph), state_->options);
+}
+
+}  // namespace headrace::webnn

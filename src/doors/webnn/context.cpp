@@ -1,0 +1,142 @@
+#include <algorithm>
+#include <cstring>
+
+#include "doors/webnn/state.h"
+
+namespace headrace::webnn {
+
+struct MLContext::State {
+    MLContextOptions options;
+    CompileOptions compile;
+    bool accelerated = false;
+};
+
+MLContext::MLContext(const MLContextOptions& options) {
+    if (options.powerPreference != "default" && options.powerPreference != "high-performance" &&
+        options.powerPreference != "low-power")
+        fail(invalid("power preference '{}' is none of default, high-performance, low-power", options.powerPreference));
+    auto state = std::make_shared<State>();
+    state->options = options;
+    state->compile.threads = options.threads;
+    state->compile.device = !options.device.empty() ? options.device : options.accelerated ? "auto" : "cpu";
+    const Device device = value_or_throw(find_device(state->compile.device));
+    state->accelerated = !device.is_cpu;
+    state->compile.device = device.is_cpu ? "cpu" : state->compile.device;
+    state_ = std::move(state);
+}
+
+bool MLContext::accelerated() const { return state_->accelerated; }
+const std::string& MLContext::powerPreference() const { return state_->options.powerPreference; }
+const std::string& MLContext::device() const { return state_->compile.device; }
+const MLOpSupportLimits& MLContext::opSupportLimits() const { return support_limits(); }
+const CompileOptions& MLContext::compileOptions() const { return state_->compile; }
+
+MLGraph MLContext::load(const std::string& path) const { return make_graph(load_graph(path), state_->compile); }
+
+MLTensor MLContext::createTensor(const MLTensorDescriptor& descriptor) const {
+    MLOperandDescriptor shape{descriptor.dataType, {descriptor.shape.begin(), descriptor.shape.end()}};
+    const TensorType type = to_type(shape, "create_tensor");
+    value_or_throw(type.check());
+    auto state = std::make_shared<MLTensor::State>();
+    state->descriptor = descriptor;
+    state->buffer = value_or_throw(AlignedBuffer::allocate(type.bytes(), "a tensor"));
+    std::memset(state->buffer.data(), 0, state->buffer.bytes());
+    return MLTensor(std::move(state));
+}
+
+namespace {
+
+MLTensor::State& live(const MLTensor& tensor, std::string_view what) {
+    if (tensor.state()->destroyed) fail(failure(Code::invalid_state, "{}: the tensor has been destroyed", what));
+    return *tensor.state();
+}
+
+void check_size(const MLTensor::State& state, std::size_t bytes, std::string_view what) {
+    if (bytes != state.buffer.bytes())
+        fail(invalid("{}: Shape mismatch: {} bytes given, the tensor {}{} has {}", what, bytes,
+                     data_type_name(state.descriptor.dataType), str(state.descriptor.shape), state.buffer.bytes()));
+}
+
+/// The tensor bound to a graph's input or output, after checking that its type is the declared one.
+const MLTensor& bound(const std::map<std::string, MLTensor>& tensors, const TensorInfo& info, std::string_view kind) {
+    const auto it = tensors.find(info.name);
+    if (it == tensors.end()) fail(invalid("dispatch: Missing {}: {}", kind, info.name));
+    const auto what = fmt::format("dispatch: {} '{}'", kind, info.name);
+    const auto& given = live(it->second, what).descriptor;
+    if (given.dataType != info.dtype)
+        fail(invalid("{} is {}, the graph declares {}", what, data_type_name(given.dataType), data_type_name(info.dtype)));
+    return it->second;
+}
+
+/// Extents that the graph declares as -1 depend on the inputs; the run checks the size.
+bool fits(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& declared) {
+    return std::equal(shape.begin(), shape.end(), declared.begin(), declared.end(),
+                      [](std::int64_t given, std::int64_t wanted) { return wanted < 0 || given == wanted; });
+}
+
+void check_names(const std::map<std::string, MLTensor>& tensors, const std::vector<TensorInfo>& declared,
+                 std::string_view kind) {
+    for (const auto& [name, tensor] : tensors) {
+        bool known = false;
+        for (const TensorInfo& info : declared) known = known || info.name == name;
+        if (!known) fail(invalid("dispatch: the graph has no {} '{}'", kind, name));
+    }
+}
+
+}  // namespace
+
+void MLContext::readTensor(const MLTensor& tensor, void* data, std::size_t bytes) const {
+    const MLTensor::State& state = live(tensor, "read_tensor");
+    if (!state.descriptor.readable)
+        fail(failure(Code::invalid_state, "read_tensor: the tensor is not readable; create it with readable=True"));
+    check_size(state, bytes, "read_tensor");
+    std::memcpy(data, state.buffer.data(), bytes);
+}
+
+void MLContext::writeTensor(const MLTensor& tensor, const void* data, std::size_t bytes) const {
+    MLTensor::State& state = live(tensor, "write_tensor");
+    if (!state.descriptor.writable)
+        fail(failure(Code::invalid_state, "write_tensor: the tensor is not writable; create it with writable=True"));
+    check_size(state, bytes, "write_tensor");
+    std::memcpy(state.buffer.data(), data, bytes);
+}
+
+void MLContext::dispatch(const MLGraph& graph, const std::map<std::string, MLTensor>& inputs,
+                         const std::map<std::string, MLTensor>& outputs) const {
+    check_names(inputs, graph.inputs(), "input");
+    check_names(outputs, graph.outputs(), "output");
+    std::vector<InputView> in;
+    std::vector<OutputView> out;
+    std::vector<const MLTensor::State*> used;
+    for (const TensorInfo& info : graph.inputs()) {
+        const MLTensor::State& state = *bound(inputs, info, "input").state();
+        in.push_back({state.descriptor.dataType, state.descriptor.shape, state.buffer.data()});
+        used.push_back(&state);
+    }
+    for (const TensorInfo& info : graph.outputs()) {
+        MLTensor::State& state = *bound(outputs, info, "output").state();
+        if (std::find(used.begin(), used.end(), &state) != used.end())
+            fail(invalid("dispatch: output '{}' shares its tensor with another input or output", info.name));
+        used.push_back(&state);
+        if (!fits(state.descriptor.shape, info.shape))
+            fail(invalid("dispatch: output '{}' has shape {}, the graph declares {}", info.name,
+                         str(state.descriptor.shape), str(info.shape)));
+        out.push_back({state.buffer.data(), state.buffer.bytes()});
+    }
+    graph.run(in, out);
+}
+
+DType MLTensor::dataType() const { return state_->descriptor.dataType; }
+const std::vector<std::int64_t>& MLTensor::shape() const { return state_->descriptor.shape; }
+bool MLTensor::readable() const { return state_->descriptor.readable; }
+bool MLTensor::writable() const { return state_->descriptor.writable; }
+std::size_t MLTensor::bytes() const { return state_->buffer.bytes(); }
+bool MLTensor::destroyed() const { return state_->destroyed; }
+
+void MLTensor::destroy() {
+    if (state_->destroyed) fail(failure(Code::invalid_state, "destroy: the tensor is already destroyed"));
+    state_->destroyed = true;
+    state_->buffer = {};
+}
+
+}  // namespace headrace::webnn

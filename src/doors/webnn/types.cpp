@@ -1,0 +1,61 @@
+#include "doors/webnn/state.h"
+
+namespace headrace::webnn {
+namespace {
+
+struct TypeName {
+    DType type;
+    std::string_view name;
+};
+constexpr TypeName kTypeNames[] = {{DType::f32, "float32"}, {DType::f16, "float16"}, {DType::i32, "int32"},
+                                   {DType::u32, "uint32"},  {DType::i64, "int64"},   {DType::u64, "uint64"},
+                                   {DType::i8, "int8"},     {DType::u8, "uint8"},    {DType::i4, "int4"},
+                                   {DType::u4, "uint4"}};
+
+}  // namespace
+
+std::string_view data_type_name(DType type) {
+    for (const TypeName& row : kTypeNames)
+        if (row.type == type) return row.name;
+    return name_of(type);
+}
+
+DType parse_data_type(std::string_view name) {
+    std::string known;
+    for (const TypeName& row : kTypeNames) {
+        if (row.name == name) return row.type;
+        known.append(known.empty() ? "" : ", ").append(row.name);
+    }
+    fail(invalid("unknown data type '{}'; known: {}", name, known));
+}
+
+TensorType to_type(const MLOperandDescriptor& descriptor, std::string_view what) {
+    if (!kWebnnTypes.has(descriptor.dataType))
+        fail(invalid("{}: {} is not a WebNN data type", what, name_of(descriptor.dataType)));
+    TensorType type{descriptor.dataType, {}};
+    for (const MLDimension& d : descriptor.shape) {
+        if (d.is_dynamic()) {
+            if (d.max_size < 1) fail(invalid("{}: dimension '{}' has the maximum {}; at least 1", what, d.name, d.max_size));
+            type.shape.push_back(Dim::symbolic(d.name, 1, d.max_size));
+            continue;
+        }
+        // The specification has no empty tensors, unlike our graphs.
+        if (d.size < 1) fail(invalid("{}: the extent {} is not positive", what, d.size));
+        if (d.size > UINT32_MAX) fail(invalid("{}: the extent {} exceeds 4294967295", what, d.size));
+        type.shape.push_back(d.size);
+    }
+    return type;
+}
+
+std::vector<MLDimension> to_dimensions(const Shape& shape) {
+    std::vector<MLDimension> list;
+    for (const Dim& d : shape) {
+        if (d.is_symbolic())
+            list.emplace_back(d.symbol().name, d.symbol().max);
+        else
+            list.emplace_back(d.size());
+    }
+    return list;
+}
+
+}  // namespace headrace::webnn

@@ -1,0 +1,181 @@
+#include "emit/emit.h"
+
+#include <array>
+
+#include "ggml.h"
+
+namespace headrace {
+namespace {
+
+using Ne = std::array<std::int64_t, 4>;
+
+Ne reversed(Emit::Extents extents) {
+    Ne ne{1, 1, 1, 1};
+    for (std::size_t i = 0; i < extents.size(); ++i) ne[i] = extents[extents.size() - 1 - i];
+    return ne;
+}
+
+ggml_type type_of(DType t) {
+    switch (t) {
+        case DType::f32: return GGML_TYPE_F32;
+        case DType::f16: return GGML_TYPE_F16;
+        case DType::bf16: return GGML_TYPE_BF16;
+        case DType::f64: return GGML_TYPE_F64;
+        case DType::i16: return GGML_TYPE_I16;
+        case DType::i32: return GGML_TYPE_I32;
+        case DType::i64: return GGML_TYPE_I64;
+        default: return GGML_TYPE_I8;
+    }
+}
+
+struct Layout {
+    ggml_type type;
+    Ne ne;
+};
+
+Layout layout_of(const TensorType& t) {
+    if (!Emit::has_type(t.dtype)) return {GGML_TYPE_I8, {static_cast<std::int64_t>(t.bytes()), 1, 1, 1}};
+    if (t.rank() > 4) return {type_of(t.dtype), {t.elements(), 1, 1, 1}};
+    const auto sizes = t.sizes();
+    return {type_of(t.dtype), reversed(sizes)};
+}
+
+}  // namespace
+
+bool Emit::has_type(DType t) { return t == DType::i8 || type_of(t) != GGML_TYPE_I8; }
+
+Emit::Tensor Emit::leaf(const TensorType& type) {
+    const Layout l = layout_of(type);
+    return ggml_new_tensor(ctx_, l.type, 4, l.ne.data());
+}
+
+Emit::Tensor Emit::typed_view(Tensor blob, const TensorType& type, std::size_t offset) {
+    const Layout l = layout_of(type);
+    Tensor view = ggml_view_1d(ctx_, blob, static_cast<std::int64_t>(type.bytes()), offset);
+    view->type = l.type;
+    std::size_t stride = ggml_type_size(l.type);
+    for (int i = 0; i < 4; ++i) {
+        view->ne[i] = l.ne[i];
+        view->nb[i] = stride;
+        stride *= static_cast<std::size_t>(l.ne[i]);
+    }
+    return view;
+}
+
+Emit::Tensor Emit::reshape(Tensor x, Extents extents) {
+    const Ne ne = reversed(extents);
+    return ggml_reshape_4d(ctx_, x, ne[0], ne[1], ne[2], ne[3]);
+}
+
+Emit::Tensor Emit::shaped(Tensor x, const TensorType& type) {
+    const Ne ne = layout_of(type).ne;
+    return ggml_reshape_4d(ctx_, x, ne[0], ne[1], ne[2], ne[3]);
+}
+
+Emit::Tensor Emit::flatten(Tensor x) { return ggml_reshape_1d(ctx_, x, ggml_nelements(x)); }
+
+Emit::Tensor Emit::permute(Tensor x, std::span<const int> permutation) {
+    // Output axis i takes input axis permutation[i]; ggml_permute says where each input axis goes, innermost first.
+    const int rank = static_cast<int>(permutation.size());
+    int target[4] = {0, 1, 2, 3};
+    for (int i = 0; i < rank; ++i) target[rank - 1 - permutation[i]] = rank - 1 - i;
+    return ggml_permute(ctx_, x, target[0], target[1], target[2], target[3]);
+}
+
+Emit::Tensor Emit::contiguous(Tensor x) { return ggml_is_contiguous(x) ? x : ggml_cont(ctx_, x); }
+
+Emit::Tensor Emit::slice(Tensor x, Extents starts, Extents sizes) {
+    const Ne ne = reversed(sizes);
+    std::size_t offset = 0;
+    for (std::size_t i = 0; i < starts.size(); ++i) offset += starts[i] * x->nb[starts.size() - 1 - i];
+    return ggml_view_4d(ctx_, x, ne[0], ne[1], ne[2], ne[3], x->nb[1], x->nb[2], x->nb[3], offset);
+}
+
+Emit::Tensor Emit::cast(Tensor x, DType to) { return ggml_cast(ctx_, x, type_of(to)); }
+
+Emit::Tensor Emit::repeat(Tensor x, Extents extents) {
+    const Ne ne = reversed(extents);
+    return ggml_repeat_4d(ctx_, x, ne[0], ne[1], ne[2], ne[3]);
+}
+
+Emit::Tensor Emit::concat(Tensor a, Tensor b, int axis, int rank) { return ggml_concat(ctx_, a, b, rank - 1 - axis); }
+
+Emit::Tensor Emit::pad_zero(Tensor x, Extents before, Extents after) {
+    Ne l{0, 0, 0, 0}, r{0, 0, 0, 0};
+    for (std::size_t i = 0; i < before.size(); ++i) {
+        l[i] = before[before.size() - 1 - i];
+        r[i] = after[after.size() - 1 - i];
+    }
+    return ggml_pad_ext(ctx_, x, static_cast<int>(l[0]), static_cast<int>(r[0]), static_cast<int>(l[1]),
+                        static_cast<int>(r[1]), static_cast<int>(l[2]), static_cast<int>(r[2]),
+                        static_cast<int>(l[3]), static_cast<int>(r[3]));
+}
+
+Emit::Tensor Emit::resize_linear(Tensor x, Extents extents) {
+    const Ne ne = reversed(extents);
+    return ggml_interpolate(ctx_, x, ne[0], ne[1], ne[2], ne[3], GGML_SCALE_MODE_BILINEAR);
+}
+
+Emit::Tensor Emit::unary(Unary f, Tensor x) {
+    switch (f) {
+        case Unary::abs: return ggml_abs(ctx_, x);
+        case Unary::neg: return ggml_neg(ctx_, x);
+        case Unary::exp: return ggml_exp(ctx_, x);
+        case Unary::log: return ggml_log(ctx_, x);
+        case Unary::sqrt: return ggml_sqrt(ctx_, x);
+        case Unary::square: return ggml_sqr(ctx_, x);
+        case Unary::sin: return ggml_sin(ctx_, x);
+        case Unary::cos: return ggml_cos(ctx_, x);
+        case Unary::tanh: return ggml_tanh(ctx_, x);
+        case Unary::sigmoid: return ggml_sigmoid(ctx_, x);
+        case Unary::relu: return ggml_relu(ctx_, x);
+        case Unary::gelu_erf: return ggml_gelu_erf(ctx_, x);
+        case Unary::silu: return ggml_silu(ctx_, x);
+        case Unary::floor: return ggml_floor(ctx_, x);
+        case Unary::ceil: return ggml_ceil(ctx_, x);
+        case Unary::hard_swish: return ggml_hardswish(ctx_, x);
+    }
+    return nullptr;
+}
+
+Emit::Tensor Emit::binary(Binary f, Tensor a, Tensor b) {
+    switch (f) {
+        case Binary::add: return ggml_add(ctx_, a, b);
+        case Binary::sub: return ggml_sub(ctx_, a, b);
+        case Binary::mul: return ggml_mul(ctx_, a, b);
+        case Binary::div: return ggml_div(ctx_, a, b);
+    }
+    return nullptr;
+}
+
+Emit::Tensor Emit::scale(Tensor x, float factor, float offset) { return ggml_scale_bias(ctx_, x, factor, offset); }
+
+// ggml_clamp writes into its operand; a copy first keeps the value for other readers.
+Emit::Tensor Emit::clamp(Tensor x, float low, float high) { return ggml_clamp(ctx_, ggml_dup(ctx_, x), low, high); }
+
+Emit::Tensor Emit::leaky_relu(Tensor x, float slope) { return ggml_leaky_relu(ctx_, x, slope, false); }
+
+Emit::Tensor Emit::mat_mul_transposed(Tensor a, Tensor b) {
+    Tensor product = ggml_mul_mat(ctx_, b, a);
+    ggml_prec_set_acc(product, GGML_PREC_F32);
+    return product;
+}
+
+Emit::Tensor Emit::soft_max(Tensor x) { return ggml_soft_max(ctx_, x); }
+Emit::Tensor Emit::norm(Tensor x, float epsilon) { return ggml_norm(ctx_, x, epsilon); }
+Emit::Tensor Emit::sum_rows(Tensor x) { return ggml_sum_rows(ctx_, x); }
+Emit::Tensor Emit::mean_rows(Tensor x) { return ggml_mean(ctx_, x); }
+Emit::Tensor Emit::get_rows(Tensor table, Tensor indices) { return ggml_get_rows(ctx_, table, indices); }
+
+Emit::Tensor Emit::conv_2d(Tensor x, Tensor filter, Extents strides, Extents padding, Extents dilations,
+                           bool depthwise) {
+    const auto at = [](Extents e, int i) { return static_cast<int>(e[i]); };
+    const auto f = depthwise ? ggml_conv_2d_dw_direct : ggml_conv_2d_direct;
+    return f(ctx_, filter, x, at(strides, 1), at(strides, 0), at(padding, 1), at(padding, 0), at(dilations, 1),
+             at(dilations, 0));
+}
+
+Emit::Tensor Emit::add_into(Tensor dst, Tensor src) { return ggml_add_inplace(ctx_, dst, src); }
+Emit::Tensor Emit::copy_into(Tensor dst, Tensor src) { return ggml_cpy(ctx_, src, dst); }
+
+}  // namespace headrace

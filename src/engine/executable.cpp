@@ -1,0 +1,130 @@
+#include "engine/executable.h"
+
+#include <algorithm>
+
+#include "ir/graph_file.h"
+#include "ir/print.h"
+#include "ir/verify.h"
+#include "ops/catalog.h"
+#include "passes/pipeline.h"
+#include "run/thread_pool.h"
+
+namespace headrace {
+namespace {
+
+std::vector<PassStats> to_stats(const std::vector<PassReport>& reports) {
+    std::vector<PassStats> stats;
+    for (const PassReport& r : reports) stats.push_back({r.name, r.ran, r.ms, r.counts});
+    return stats;
+}
+
+std::size_t mapped_bytes(const Graph& graph) {
+    std::size_t total = 0;
+    for (const Value& v : graph.values)
+        if (v.kind == ValueKind::constant && v.constant->mapped) total += v.constant->bytes.size();
+    return total;
+}
+
+}  // namespace
+
+TensorInfo describe(const std::string& name, const TensorType& type) {
+    TensorInfo info{.name = name, .dtype = type.dtype};
+    for (const Dim& d : type.shape) {
+        info.shape.push_back(d.is_symbolic() ? -1 : d.size());
+        info.dimension_names.push_back(d.is_symbolic() ? d.symbol().name : "");
+    }
+    return info;
+}
+
+Result<std::shared_ptr<const Plan>> Executable::Impl::plan_for(const ShapeKey& shapes) {
+    const std::lock_guard lock(mutex_);
+    const auto same = [&](const auto& entry) { return entry.first == shapes; };
+    if (auto it = std::find_if(plans_.begin(), plans_.end(), same); it != plans_.end()) {
+        plans_.splice(plans_.begin(), plans_, it);
+        return plans_.front().second;
+    }
+    HR_ASSIGN(const SymbolBindings bindings, bind_symbols(graph, shapes));
+    HR_ASSIGN(Graph concrete, specialise(graph, bindings));
+    const PlanOptions plan_options{.device_is_cpu = device.is_cpu,
+                                   .packed_kernels = options.packed_kernels,
+                                   .native_ops = options.native_ops};
+    HR_ASSIGN(Plan plan, make_plan(std::move(concrete), plan_options, packed));
+    plans_.emplace_front(shapes, std::make_shared<const Plan>(std::move(plan)));
+    if (plans_.size() > kMaxPlans) plans_.pop_back();
+    ++stats.plans;
+    return plans_.front().second;
+}
+
+Result<std::shared_ptr<Executable::Impl>> compile_graph(Graph graph, const CompileOptions& options) {
+    if (options.threads < 0) return invalid("threads is {}; it must be 0 (the default) or more", options.threads);
+    HR_TRY(verify(graph));
+    auto impl = std::make_shared<Executable::Impl>();
+    impl->options = options;
+    HR_ASSIGN(impl->device, find_device(options.device));
+    impl->stats.nodes_before = static_cast<std::int64_t>(graph.nodes.size());
+    PassOptions passes;
+    passes.disabled.insert(options.disabled_passes.begin(), options.disabled_passes.end());
+    passes.verify = passes.verify || options.verify_passes;
+    HR_ASSIGN(const auto reports, run_passes(graph, passes));
+    impl->stats.passes = to_stats(reports);
+    impl->stats.nodes_after = static_cast<std::int64_t>(graph.nodes.size());
+    impl->stats.constant_bytes = graph.constant_bytes();
+    impl->stats.mapped_bytes = mapped_bytes(graph);
+    impl->graph = std::move(graph);
+    if (impl->graph.is_concrete()) {  // plan now, so that packing and its errors belong to compile
+        ShapeKey shapes;
+        for (ValueId id : impl->graph.inputs) shapes.push_back(impl->graph.value(id).type.sizes());
+        HR_TRY(impl->plan_for(shapes));
+    }
+    return impl;
+}
+
+std::vector<TensorInfo> Executable::inputs() const {
+    std::vector<TensorInfo> list;
+    for (ValueId id : impl_->graph.inputs) list.push_back(describe(impl_->graph.value(id).name, impl_->graph.value(id).type));
+    return list;
+}
+
+std::vector<TensorInfo> Executable::outputs() const {
+    std::vector<TensorInfo> list;
+    for (const auto& [name, id] : impl_->graph.outputs) list.push_back(describe(name, impl_->graph.value(id).type));
+    return list;
+}
+
+std::vector<TensorInfo> Executable::states() const {
+    std::vector<TensorInfo> list;
+    for (ValueId id : impl_->graph.states) list.push_back(describe(impl_->graph.value(id).name, impl_->graph.value(id).type));
+    return list;
+}
+
+CompileStats Executable::stats() const {
+    const std::lock_guard lock(impl_->mutex_);
+    CompileStats stats = impl_->stats;
+    stats.packed_bytes = impl_->packed.bytes();
+    return stats;
+}
+
+const Graph& Executable::graph() const { return impl_->graph; }
+
+Executable compile(const Graph& graph, const CompileOptions& options) {
+    return Executable(value_or_throw(compile_graph(graph, options)));
+}
+
+std::shared_ptr<const Graph> load_graph(const std::string& path) {
+    return std::make_shared<const Graph>(value_or_throw(read_graph(path, find_op)));
+}
+
+void save_graph(const Graph& graph, const std::string& path) { value_or_throw(write_graph(graph, path)); }
+
+std::string print_graph(const Graph& graph) { return print(graph); }
+
+std::vector<DeviceInfo> devices() { return list_devices(); }
+
+void set_num_threads(int threads) {
+    if (threads < 1) throw Exception(Code::invalid_argument, fmt::format("set_num_threads({}): at least 1", threads));
+    set_default_threads(threads);
+}
+
+int num_threads() { return default_threads(); }
+
+}  // namespace headrace

@@ -1,0 +1,167 @@
+#include <algorithm>
+#include <cstring>
+#include <list>
+
+#include "engine/executable.h"
+#include "run/instance.h"
+#include "run/thread_pool.h"
+
+namespace headrace {
+
+/// Activations and states of one stream of runs. Instances are kept per shape key, the latest first.
+struct Session::Impl {
+    explicit Impl(std::shared_ptr<Executable::Impl> executable) : exe(std::move(executable)) {}
+
+    static constexpr std::size_t kMaxInstances = 8;
+    std::shared_ptr<Executable::Impl> exe;
+    StateBuffers states;
+    std::list<std::pair<ShapeKey, std::unique_ptr<Instance>>> instances;
+    ShapeKey key;  ///< reused from run to run, so that a run allocates nothing
+
+    Status allocate_states();
+    void reset_states();
+    Result<Instance*> instance_for(const ShapeKey& shapes);
+    Status check_inputs(std::span<const InputView> inputs) const;
+    Status check_outputs(const Graph& graph, std::span<const OutputView> outputs) const;
+    Status run(std::span<const InputView> inputs, std::span<const OutputView> outputs);
+    Result<std::size_t> find_state(const std::string& name, std::size_t bytes) const;
+};
+
+Status Session::Impl::allocate_states() {
+    for (ValueId id : exe->graph.states) {
+        HR_ASSIGN(auto buffer, AlignedBuffer::allocate(exe->graph.value(id).type.bytes(),
+                                                       fmt::format("state '{}'", exe->graph.value(id).name)));
+        states.push_back(std::move(buffer));
+    }
+    reset_states();
+    return success();
+}
+
+void Session::Impl::reset_states() {
+    for (std::size_t i = 0; i < states.size(); ++i) {
+        const auto& initial = exe->graph.value(exe->graph.states[i]).constant;
+        if (initial)
+            std::memcpy(states[i].data(), initial->bytes.data(), states[i].bytes());
+        else
+            std::memset(states[i].data(), 0, states[i].bytes());
+    }
+}
+
+Result<Instance*> Session::Impl::instance_for(const ShapeKey& shapes) {
+    if (!instances.empty() && instances.front().first == shapes) return instances.front().second.get();
+    const auto same = [&](const auto& entry) { return entry.first == shapes; };
+    if (auto it = std::find_if(instances.begin(), instances.end(), same); it != instances.end()) {
+        instances.splice(instances.begin(), instances, it);
+        return instances.front().second.get();
+    }
+    HR_ASSIGN(auto plan, exe->plan_for(shapes));
+    HR_ASSIGN(auto instance, exe->device.is_cpu
+                                 ? make_cpu_instance(std::move(plan), states)
+                                 : make_scheduled_instance(std::move(plan), states, exe->device, exe->device_constants));
+    instances.emplace_front(shapes, std::move(instance));
+    if (instances.size() > kMaxInstances) instances.pop_back();
+    return instances.front().second.get();
+}
+
+Status Session::Impl::check_inputs(std::span<const InputView> inputs) const {
+    const Graph& graph = exe->graph;
+    if (inputs.size() != graph.inputs.size())
+        return invalid("{} inputs given, the graph has {}", inputs.size(), graph.inputs.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        const Value& declared = graph.value(graph.inputs[i]);
+        if (inputs[i].dtype != declared.type.dtype)
+            return invalid("input '{}' is {}, the graph declares {}", declared.name, name_of(inputs[i].dtype),
+                           declared.type.str());
+        const auto& shape = inputs[i].shape;
+        const bool empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
+        if (!inputs[i].data && !empty) return invalid("input '{}' has no data", declared.name);
+    }
+    return success();
+}
+
+Status Session::Impl::check_outputs(const Graph& graph, std::span<const OutputView> outputs) const {
+    if (outputs.size() != graph.outputs.size())
+        return invalid("{} outputs given, the graph has {}", outputs.size(), graph.outputs.size());
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+        const auto& [name, id] = graph.outputs[i];
+        const std::size_t needed = graph.value(id).type.bytes();
+        if (outputs[i].bytes != needed)
+            return invalid("output '{}': {} bytes of memory given, {} needs {}", name, outputs[i].bytes,
+                           graph.value(id).type.str(), needed);
+        if (!outputs[i].data && needed > 0) return invalid("output '{}' has no memory", name);
+    }
+    return success();
+}
+
+Status Session::Impl::run(std::span<const InputView> inputs, std::span<const OutputView> outputs) {
+    HR_TRY(check_inputs(inputs));
+    key.resize(inputs.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i) key[i].assign(inputs[i].shape.begin(), inputs[i].shape.end());
+    HR_ASSIGN(Instance* const instance, instance_for(key));
+    HR_TRY(check_outputs(instance->plan().graph, outputs));
+    return instance->run(inputs, outputs, exe->options.threads > 0 ? exe->options.threads : default_threads());
+}
+
+Result<std::size_t> Session::Impl::find_state(const std::string& name, std::size_t bytes) const {
+    for (std::size_t i = 0; i < states.size(); ++i) {
+        const Value& state = exe->graph.value(exe->graph.states[i]);
+        if (state.name != name) continue;
+        if (bytes != states[i].bytes())
+            return invalid("state '{}': {} bytes given, {} has {}", name, bytes, state.type.str(), states[i].bytes());
+        return i;
+    }
+    std::string known;
+    for (ValueId id : exe->graph.states) known.append(known.empty() ? "" : ", ").append(exe->graph.value(id).name);
+    return invalid("the graph has no state '{}'; it has: {}", name, known.empty() ? "none" : known);
+}
+
+Session::Session(const Executable& executable) : impl_(std::make_unique<Impl>(executable.impl())) {
+    value_or_throw(impl_->allocate_states());
+}
+Session::~Session() = default;
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+
+std::vector<std::vector<std::int64_t>> Session::output_shapes(std::span<const std::vector<std::int64_t>> input_shapes) {
+    if (input_shapes.size() != impl_->exe->graph.inputs.size())
+        throw Exception(Code::invalid_argument, fmt::format("{} input shapes given, the graph has {} inputs",
+                                                            input_shapes.size(), impl_->exe->graph.inputs.size()));
+    Instance* instance = value_or_throw(impl_->instance_for({input_shapes.begin(), input_shapes.end()}));
+    std::vector<std::vector<std::int64_t>> shapes;
+    for (const auto& [name, id] : instance->plan().graph.outputs)
+        shapes.push_back(instance->plan().graph.value(id).type.sizes());
+    return shapes;
+}
+
+void Session::run(std::span<const InputView> inputs, std::span<const OutputView> outputs) {
+    value_or_throw(impl_->run(inputs, outputs));
+}
+
+void Session::read_state(const std::string& name, void* data, std::size_t bytes) const {
+    const std::size_t i = value_or_throw(impl_->find_state(name, bytes));
+    std::memcpy(data, impl_->states[i].data(), bytes);
+}
+
+void Session::write_state(const std::string& name, const void* data, std::size_t bytes) {
+    const std::size_t i = value_or_throw(impl_->find_state(name, bytes));
+    std::memcpy(impl_->states[i].data(), data, bytes);
+}
+
+void Session::reset_states() { impl_->reset_states(); }
+
+RunStats Session::stats() const {
+    if (impl_->instances.empty()) return {};
+    const Instance& instance = *impl_->instances.front().second;
+    RunStats stats = instance.stats();
+    const Plan& plan = instance.plan();
+    stats.nodes.resize(plan.nodes.size(), {.device = "CPU"});
+    for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
+        stats.nodes[i].title = plan.graph.nodes[i].title();
+        stats.nodes[i].implementation = name_of(plan.nodes[i]);
+        stats.nodes[i].flops = plan.nodes[i].cost.flops;
+        stats.nodes[i].bytes = plan.nodes[i].cost.bytes;
+    }
+    return stats;
+}
+
+}  // namespace headrace

@@ -1,0 +1,149 @@
+#include "ir/graph.h"
+
+namespace headrace {
+
+std::vector<const TensorType*> Graph::operand_types(const Node& node) const {
+    std::vector<const TensorType*> types;
+    types.reserve(node.inputs.size());
+    for (ValueId id : node.inputs) types.push_back(id == kNoValue ? nullptr : &value(id).type);
+    return types;
+}
+
+std::vector<TensorType> Graph::output_types(const Node& node) const {
+    std::vector<TensorType> types;
+    for (ValueId id : node.outputs) types.push_back(value(id).type);
+    return types;
+}
+
+std::vector<bool> Graph::constant_mask(const Node& node) const {
+    std::vector<bool> mask;
+    for (ValueId id : node.inputs) mask.push_back(id != kNoValue && value(id).kind == ValueKind::constant);
+    return mask;
+}
+
+std::size_t Graph::constant_bytes() const {
+    std::size_t total = 0;
+    for (const Value& v : values)
+        if (v.kind == ValueKind::constant) total += v.constant->bytes.size();
+    return total;
+}
+
+bool Graph::is_concrete() const {
+    for (const Value& v : values)
+        if (!v.type.is_concrete()) return false;
+    return true;
+}
+
+void Graph::compact(const std::vector<bool>& keep) {
+    std::vector<bool> used(values.size());
+    for (ValueId id : inputs) used[id] = true;
+    for (ValueId id : states) used[id] = true;
+    for (const auto& [name, id] : outputs) used[id] = true;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+        if (!keep[i]) continue;
+        for (ValueId id : nodes[i].outputs) used[id] = true;
+        for (ValueId id : nodes[i].inputs)
+            if (id != kNoValue) used[id] = true;
+    }
+    std::vector<ValueId> new_id(values.size(), kNoValue);
+    std::vector<Value> kept_values;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        if (!used[i]) continue;
+        new_id[i] = static_cast<ValueId>(kept_values.size());
+        kept_values.push_back(std::move(values[i]));
+    }
+    values = std::move(kept_values);
+    const auto renumber = [&](ValueId& id) { id = id == kNoValue ? kNoValue : new_id[id]; };
+    std::vector<Node> kept_nodes;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+        if (!keep[i]) continue;
+        for (ValueId& id : nodes[i].inputs) renumber(id);
+        for (ValueId& id : nodes[i].outputs) {
+            renumber(id);
+            values[id].producer = static_cast<NodeId>(kept_nodes.size());
+        }
+        kept_nodes.push_back(std::move(nodes[i]));
+    }
+    nodes = std::move(kept_nodes);
+    for (ValueId& id : inputs) renumber(id);
+    for (ValueId& id : states) renumber(id);
+    for (auto& [name, id] : outputs) renumber(id);
+}
+
+namespace {
+
+void bind_shape(Shape& shape, const SymbolBindings& bindings) {
+    for (Dim& d : shape) {
+        if (!d.is_symbolic()) continue;
+        if (auto it = bindings.find(d.symbol().name); it != bindings.end()) d = it->second;
+    }
+}
+
+/// Attributes may hold symbols too (reshape's new shape); rebuild those that do.
+Result<AttrBox> bind_attrs(const Node& node, const SymbolBindings& bindings) {
+    NamedAttrs named;
+    bool changed = false;
+    std::vector<AttrValue> values = node.op->attr_values(node.attrs.get());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        if (auto* shape = std::get_if<Shape>(&values[i])) {
+            Shape bound = *shape;
+            bind_shape(bound, bindings);
+            changed = changed || bound != *shape;
+            *shape = std::move(bound);
+        }
+        named.emplace_back(node.op->fields[i].name, std::move(values[i]));
+    }
+    if (!changed) return node.attrs;
+    return node.op->make_attrs(named);
+}
+
+}  // namespace
+
+Result<Graph> specialise(const Graph& graph, const SymbolBindings& bindings) {
+    Graph result = graph;
+    for (ValueId id : result.inputs) bind_shape(result.value(id).type.shape, bindings);
+    for (ValueId id : result.states) bind_shape(result.value(id).type.shape, bindings);
+    for (Node& node : result.nodes) {
+        HR_ASSIGN(node.attrs, bind_attrs(node, bindings));
+        const auto types = result.operand_types(node);
+        auto inferred = check_and_infer(*node.op, Operands(types), node.attrs.get());
+        if (!inferred.ok()) return inferred.error().within(node.title());
+        for (std::size_t i = 0; i < node.outputs.size(); ++i)
+            result.value(node.outputs[i]).type = std::move(inferred.value()[i]);
+    }
+    for (const Value& v : result.values)
+        if (!v.type.is_concrete())
+            return invalid("shape {} of '{}' has a symbol that no input binds", str(v.type.shape), v.name);
+    return result;
+}
+
+Result<SymbolBindings> bind_symbols(const Graph& graph, std::span<const std::vector<std::int64_t>> shapes) {
+    SymbolBindings bindings;
+    for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+        const Value& input = graph.value(graph.inputs[i]);
+        const auto& given = shapes[i];
+        const auto mismatch = [&] {
+            return invalid("input '{}' has shape {}, the graph declares {}", input.name, str(given),
+                           str(input.type.shape));
+        };
+        if (given.size() != input.type.shape.size()) return mismatch();
+        for (std::size_t d = 0; d < given.size(); ++d) {
+            const Dim& declared = input.type.shape[d];
+            if (!declared.is_symbolic()) {
+                if (declared.size() != given[d]) return mismatch();
+                continue;
+            }
+            const Symbol& symbol = declared.symbol();
+            if (given[d] < symbol.min || given[d] > symbol.max)
+                return invalid("input '{}': extent {} of dimension {} is outside {} = {}..{}", input.name, given[d], d,
+                               symbol.name, symbol.min, symbol.max);
+            auto [it, fresh] = bindings.emplace(symbol.name, given[d]);
+            if (!fresh && it->second != given[d])
+                return invalid("input '{}': dimension {} gives {} = {}, another input gave {}", input.name, d,
+                               symbol.name, given[d], it->second);
+        }
+    }
+    return bindings;
+}
+
+}  // namespace headrace

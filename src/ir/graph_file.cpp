@@ -1,0 +1,134 @@
+#include "ir/graph_file.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string_view>
+
+#include "base/aligned_buffer.h"
+#include "base/mapped_file.h"
+#include "ir/graph_file_tables.h"
+#include "ir/verify.h"
+
+namespace headrace {
+namespace {
+
+static_assert(std::endian::native == std::endian::little,
+              "weights are stored and mapped as they lie in memory");
+
+constexpr std::string_view kMagic = "HDRGRAPH";
+constexpr std::uint32_t kFormatVersion = 1;
+/// What a constant's address must be a multiple of for kernels to read any dtype from it in vectors.
+constexpr std::size_t kMemoryAlignment = 16;
+
+struct Header {
+    char magic[8];
+    std::uint32_t version;
+    std::uint32_t zero;
+    std::uint64_t table_bytes;
+    std::uint64_t weights_offset;
+};
+static_assert(sizeof(Header) == 32);
+
+/// Hands the file's content piece by piece to put(data, size).
+template <class Put>
+Status write_content(const Graph& graph, Put&& put) {
+    HR_TRY(verify(graph));
+    HR_ASSIGN(const auto encoded, detail::encode_graph(graph));
+    Header header{.version = kFormatVersion, .zero = 0, .table_bytes = encoded.tables.size()};
+    kMagic.copy(header.magic, sizeof(header.magic));
+    header.weights_offset = detail::align_weight(sizeof(Header) + encoded.tables.size());
+    std::uint64_t position = 0;
+    const auto append = [&](const void* data, std::size_t size) {
+        put(static_cast<const std::byte*>(data), size);
+        position += size;
+    };
+    const auto pad_to = [&](std::uint64_t offset) {
+        static constexpr std::byte kZeros[detail::kWeightAlignment] = {};
+        append(kZeros, offset - position);
+    };
+    append(&header, sizeof(header));
+    append(encoded.tables.data(), encoded.tables.size());
+    pad_to(header.weights_offset);
+    for (const auto& weight : encoded.weights) {
+        pad_to(header.weights_offset + weight.offset);
+        append(weight.constant->bytes.data(), weight.constant->bytes.size());
+    }
+    return success();
+}
+
+Result<Graph> read_content(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, bool mapped,
+                           const OpLookup& find_op) {
+    Header header;
+    if (bytes.size() < sizeof(header)) return invalid("{} bytes are too few for a graph file", bytes.size());
+    std::memcpy(&header, bytes.data(), sizeof(header));
+    if (std::string_view(header.magic, sizeof(header.magic)) != kMagic)
+        return invalid("not a graph file: it does not start with {}", kMagic);
+    if (header.version != kFormatVersion || header.zero != 0)
+        return invalid("graph file version {}.{}; this build reads version {}.0", header.version, header.zero,
+                       kFormatVersion);
+    if (header.table_bytes > bytes.size() - sizeof(header))
+        return invalid("the file ends after {} bytes, within its {} bytes of tables", bytes.size(),
+                       header.table_bytes);
+    if (header.weights_offset > bytes.size() || header.weights_offset < sizeof(header) + header.table_bytes ||
+        header.weights_offset % detail::kWeightAlignment != 0)
+        return invalid("the weights cannot start at offset {} of {} bytes", header.weights_offset,
+                       bytes.size());
+    const detail::WeightBytes weights{bytes.subspan(header.weights_offset), std::move(owner), mapped};
+    return detail::decode_graph(bytes.subspan(sizeof(header), header.table_bytes), weights, find_op);
+}
+
+Status write_file(const Graph& graph, const std::string& path) {
+    std::ofstream stream(path, std::ios::binary | std::ios::trunc);
+    if (!stream) return failure(Code::io, "cannot create '{}'", path);
+    HR_TRY(write_content(graph, [&](const std::byte* data, std::size_t size) {
+        stream.write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(size));
+    }));
+    stream.close();
+    if (!stream) return failure(Code::io, "cannot write '{}'; is the disk full?", path);
+    return success();
+}
+
+}  // namespace
+
+Status write_graph(const Graph& graph, const std::string& path) {
+    const std::string unfinished = fmt::format("{}.{:08x}.tmp", path, std::random_device()());
+    std::error_code error;
+    Status status = write_file(graph, unfinished);
+    if (status.ok()) {
+        std::filesystem::rename(unfinished, path, error);
+        if (error) status = failure(Code::io, "cannot write '{}': {}", path, error.message());
+    }
+    if (!status.ok()) std::filesystem::remove(unfinished, error);
+    return status;
+}
+
+Result<Graph> read_graph(const std::string& path, const OpLookup& find_op) {
+    HR_ASSIGN(auto file, MappedFile::open(path));
+    auto graph = read_content(file->bytes(), file, file->is_mapped(), find_op);
+    if (!graph.ok()) return graph.error().within(fmt::format("'{}'", path));
+    return graph;
+}
+
+Result<std::vector<std::byte>> graph_bytes(const Graph& graph) {
+    std::vector<std::byte> bytes;
+    HR_TRY(write_content(graph, [&](const std::byte* data, std::size_t size) {
+        bytes.insert(bytes.end(), data, data + size);
+    }));
+    return bytes;
+}
+
+Result<Graph> graph_from_bytes(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
+                               const OpLookup& find_op) {
+    if (reinterpret_cast<std::uintptr_t>(bytes.data()) % kMemoryAlignment == 0)
+        return read_content(bytes, std::move(owner), false, find_op);
+    HR_ASSIGN(auto buffer, AlignedBuffer::allocate(bytes.size(), "an aligned copy of a graph"));
+    auto copy = std::make_shared<AlignedBuffer>(std::move(buffer));
+    std::copy(bytes.begin(), bytes.end(), copy->data());
+    return read_content({copy->data(), copy->bytes()}, copy, false, find_op);
+}
+
+}  // namespace headrace

@@ -1,0 +1,43 @@
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "ir/graph.h"
+
+namespace headrace {
+
+/// Graph files. All numbers are little-endian:
+///
+///     offset 0    "HDRGRAPH"
+///            8    u32 version of this container, 1
+///           12    u32 zero
+///           16    u64 size of the FlatBuffer
+///           24    u64 file offset of the weights, a multiple of 64
+///           32    FlatBuffer (schema/ggml_ir.fbs)
+///     weights     bytes of each distinct constant, each at a multiple of 64
+///
+/// Constants that share one Constant are stored once and share one again after loading.
+
+/// Writes the graph, which must pass verify(). The file appears under its name only when it is complete, so
+/// that a graph whose constants are mapped from `path` can be saved there. Errors: verify()'s; unsupported
+/// when the graph without weights exceeds 2 GiB; io.
+Status write_graph(const Graph& graph, const std::string& path);
+
+/// Reads a file of write_graph. Constants point into the mapped file, which they keep open: the file must not
+/// be shortened meanwhile. Errors: io; invalid_argument when the content is damaged, hostile or newer than
+/// this build. Never crashes on any content, and allocates in proportion to its size.
+Result<Graph> read_graph(const std::string& path, const OpLookup& find_op);
+
+/// The content of the file that write_graph would write.
+Result<std::vector<std::byte>> graph_bytes(const Graph& graph);
+
+/// Reads what graph_bytes made. Constants point into `bytes`, which `owner` keeps alive, where it starts at a
+/// 16-byte boundary; otherwise into an aligned copy.
+Result<Graph> graph_from_bytes(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
+                               const OpLookup& find_op);
+
+}  // namespace headrace

@@ -1,0 +1,196 @@
+#include <map>
+#include <tuple>
+#include <unordered_map>
+
+#include "ggml_ir_generated.h"
+#include "ir/graph_file_tables.h"
+
+namespace headrace::detail {
+namespace {
+
+using flatbuffers::Offset;
+
+class Encoder {
+public:
+    explicit Encoder(const Graph& graph) : graph_(graph) {}
+
+    Result<EncodedGraph> run() {
+        std::vector<Offset<schema::Value>> values;
+        values.reserve(graph_.values.size());
+        for (const Value& v : graph_.values) {
+            HR_TRY(expect_room(v.name.size()));
+            values.push_back(value(v));
+        }
+        std::vector<Offset<schema::Node>> nodes;
+        nodes.reserve(graph_.nodes.size());
+        for (const Node& n : graph_.nodes) {
+            HR_ASSIGN(auto offset, node(n));
+            nodes.push_back(offset);
+        }
+        std::vector<Offset<schema::Output>> outputs;
+        for (const auto& [name, id] : graph_.outputs) {
+            HR_TRY(expect_room(name.size()));
+            outputs.push_back(schema::CreateOutput(builder_, builder_.CreateString(name), id));
+        }
+        HR_TRY(expect_room((values.size() + nodes.size() + outputs.size()) * 4 + symbols_.size() * 8 +
+                           constants_.size() * 8 + (graph_.inputs.size() + graph_.states.size()) * 4));
+        const auto values_at = builder_.CreateVector(values);
+        const auto nodes_at = builder_.CreateVector(nodes);
+        const auto outputs_at = builder_.CreateVector(outputs);
+        const auto symbols_at = builder_.CreateVector(symbols_);
+        const auto ops_at = builder_.CreateVector(ops_);
+        const auto constants_at = builder_.CreateVector(constants_);
+        const auto inputs_at = builder_.CreateVector(graph_.inputs);
+        const auto states_at = builder_.CreateVector(graph_.states);
+        builder_.Finish(schema::CreateGraph(builder_, symbols_at, ops_at, constants_at, values_at, nodes_at,
+                                            inputs_at, states_at, outputs_at),
+                        schema::GraphIdentifier());
+        return EncodedGraph{builder_.Release(), std::move(weights_)};
+    }
+
+private:
+    /// Asked before anything of variable size is added; FlatBuffers asserts instead. What a table, a shape of
+    /// kMaxRank and vtables take besides is within the slack.
+    Status expect_room(std::size_t bytes) const {
+        constexpr std::size_t kSlack = 4096;
+        if (bytes < kMostTableBytes && builder_.GetSize() + bytes + kSlack < kMostTableBytes)
+            return success();
+        return unsupported("the graph without its weights exceeds the 2 GiB of a graph file");
+    }
+
+    Offset<schema::Value> value(const Value& v) {
+        const auto shape_at = shape(v.type.shape);
+        const auto name_at = v.name.empty() ? Offset<flatbuffers::String>() : builder_.CreateString(v.name);
+        return schema::CreateValue(builder_, static_cast<schema::ValueKind>(v.kind),
+                                   static_cast<schema::DType>(v.type.dtype), shape_at, name_at,
+                                   constant(v.constant));
+    }
+
+    Offset<schema::Shape> shape(const Shape& shape) {
+        std::vector<std::int64_t> sizes;
+        std::vector<std::int32_t> symbols;
+        bool has_symbols = false;
+        for (const Dim& d : shape) {
+            sizes.push_back(d.is_symbolic() ? 0 : d.size());
+            symbols.push_back(d.is_symbolic() ? symbol(d.symbol()) : -1);
+            has_symbols = has_symbols || d.is_symbolic();
+        }
+        const auto sizes_at = builder_.CreateVector(sizes);
+        return schema::CreateShape(
+            builder_, sizes_at,
+            has_symbols ? builder_.CreateVector(symbols) : Offset<flatbuffers::Vector<int>>());
+    }
+
+    std::int32_t symbol(const Symbol& s) {
+        const auto [at, fresh] =
+            symbol_index_.try_emplace({s.name, s.min, s.max}, static_cast<int>(symbols_.size()));
+        if (fresh)
+            symbols_.push_back(schema::CreateSymbol(builder_, builder_.CreateString(s.name), s.min, s.max));
+        return at->second;
+    }
+
+    std::int32_t constant(const std::shared_ptr<const Constant>& c) {
+        if (!c) return -1;
+        const auto [at, fresh] = constant_index_.try_emplace(c.get(), static_cast<int>(constants_.size()));
+        if (fresh) {
+            constants_.push_back(schema::CreateConstant(builder_, weights_end_, c->bytes.size()));
+            weights_.push_back({weights_end_, c.get()});
+            weights_end_ = align_weight(weights_end_ + c->bytes.size());
+        }
+        return at->second;
+    }
+
+    std::uint32_t op(const OpDef* def) {
+        const auto [at, fresh] = op_index_.try_emplace(def, static_cast<std::uint32_t>(ops_.size()));
+        if (fresh) {
+            const auto name_at = builder_.CreateString(def->name.data(), def->name.size());
+            ops_.push_back(schema::CreateOp(builder_, name_at, def->version));
+        }
+        return at->second;
+    }
+
+    Result<Offset<schema::Node>> node(const Node& n) {
+        HR_TRY(expect_room(n.label.size() + (n.inputs.size() + n.outputs.size()) * 4));
+        const std::uint32_t op_at = op(n.op);
+        const auto inputs_at = builder_.CreateVector(n.inputs);
+        const auto outputs_at = builder_.CreateVector(n.outputs);
+        HR_ASSIGN(const auto attrs_at, attrs(n));
+        const auto label_at =
+            n.label.empty() ? Offset<flatbuffers::String>() : builder_.CreateString(n.label);
+        return schema::CreateNode(builder_, op_at, inputs_at, outputs_at, attrs_at, label_at);
+    }
+
+    /// All of them, defaults too: a file keeps its meaning when a default changes.
+    Result<Offset<flatbuffers::Vector<Offset<schema::Attr>>>> attrs(const Node& n) {
+        const auto values = n.op->attr_values(n.attrs.get());
+        if (values.empty()) return Offset<flatbuffers::Vector<Offset<schema::Attr>>>();
+        std::vector<Offset<schema::Attr>> list;
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            HR_TRY(expect_room(content_bytes(values[i])));
+            const std::string_view name = n.op->fields[i].name;
+            const auto name_at = builder_.CreateSharedString(name.data(), name.size());
+            const auto [type, value_at] = std::visit([&](const auto& v) { return attr(v); }, values[i]);
+            list.push_back(schema::CreateAttr(builder_, name_at, type, value_at));
+        }
+        return builder_.CreateVector(list);
+    }
+
+    static std::size_t content_bytes(const AttrValue& value) {
+        if (const auto* s = std::get_if<std::string>(&value)) return s->size();
+        if (const auto* list = std::get_if<std::vector<std::int64_t>>(&value)) return list->size() * 8;
+        if (const auto* list = std::get_if<std::vector<double>>(&value)) return list->size() * 8;
+        if (const auto* shape = std::get_if<Shape>(&value)) {
+            std::size_t bytes = shape->size() * 12;
+            for (const Dim& d : *shape) bytes += d.is_symbolic() ? 64 + d.symbol().name.size() : 0;
+            return bytes;
+        }
+        return 0;
+    }
+
+    using Attr = std::pair<schema::AttrValue, Offset<void>>;
+    template <class T>
+    static Attr tagged(schema::AttrValue type, Offset<T> at) {
+        return {type, at.Union()};
+    }
+
+    Attr attr(std::monostate) { return {schema::AttrValue::NONE, 0}; }
+    Attr attr(bool v) { return tagged(schema::AttrValue::Boolean, schema::CreateBoolean(builder_, v)); }
+    Attr attr(std::int64_t v) {
+        return tagged(schema::AttrValue::Integer, schema::CreateInteger(builder_, v));
+    }
+    Attr attr(std::uint64_t v) {
+        return tagged(schema::AttrValue::Unsigned, schema::CreateUnsigned(builder_, v));
+    }
+    Attr attr(double v) { return tagged(schema::AttrValue::Real, schema::CreateReal(builder_, v)); }
+    Attr attr(const std::string& v) {
+        return tagged(schema::AttrValue::Text, schema::CreateText(builder_, builder_.CreateString(v)));
+    }
+    Attr attr(const std::vector<std::int64_t>& v) {
+        return tagged(schema::AttrValue::Integers,
+                      schema::CreateIntegers(builder_, builder_.CreateVector(v)));
+    }
+    Attr attr(const std::vector<double>& v) {
+        return tagged(schema::AttrValue::Reals, schema::CreateReals(builder_, builder_.CreateVector(v)));
+    }
+    Attr attr(const Shape& v) { return tagged(schema::AttrValue::Shape, shape(v)); }
+    Attr attr(DType v) {
+        return tagged(schema::AttrValue::Type, schema::CreateType(builder_, static_cast<schema::DType>(v)));
+    }
+
+    const Graph& graph_;
+    flatbuffers::FlatBufferBuilder builder_;
+    std::vector<Offset<schema::Symbol>> symbols_;
+    std::vector<Offset<schema::Op>> ops_;
+    std::vector<Offset<schema::Constant>> constants_;
+    std::vector<EncodedGraph::Weight> weights_;
+    std::uint64_t weights_end_ = 0;
+    std::map<std::tuple<std::string, std::int64_t, std::int64_t>, std::int32_t> symbol_index_;
+    std::unordered_map<const Constant*, std::int32_t> constant_index_;
+    std::unordered_map<const OpDef*, std::uint32_t> op_index_;
+};
+
+}  // namespace
+
+Result<EncodedGraph> encode_graph(const Graph& graph) { return Encoder(graph).run(); }
+
+}  // namespace headrace::detail

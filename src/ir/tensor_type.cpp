@@ -1,0 +1,65 @@
+#include "ir/tensor_type.h"
+
+#include <algorithm>
+
+namespace headrace {
+
+Dim Dim::symbolic(std::string name, std::int64_t min, std::int64_t max) {
+    Dim d;
+    d.symbol_ = std::make_shared<const Symbol>(Symbol{std::move(name), min, max});
+    return d;
+}
+
+std::string str(const Shape& shape) {
+    std::string text = "[";
+    for (std::size_t i = 0; i < shape.size(); ++i) text.append(i ? ", " : "").append(shape[i].str());
+    return text + "]";
+}
+
+std::string str(std::span<const std::int64_t> shape) { return str(Shape(shape.begin(), shape.end())); }
+
+bool TensorType::is_concrete() const {
+    return std::none_of(shape.begin(), shape.end(), [](const Dim& d) { return d.is_symbolic(); });
+}
+
+std::int64_t TensorType::elements() const {
+    std::int64_t n = 1;
+    for (const Dim& d : shape) n *= d.size();
+    return n;
+}
+
+std::vector<std::int64_t> TensorType::sizes() const {
+    std::vector<std::int64_t> sizes;
+    sizes.reserve(shape.size());
+    for (const Dim& d : shape) sizes.push_back(d.size());
+    return sizes;
+}
+
+std::string TensorType::str() const { return std::string(name_of(dtype)) + headrace::str(shape); }
+
+Status TensorType::check() const {
+    if (rank() > kMaxRank) return invalid("rank {} of shape {} exceeds {}", rank(), headrace::str(shape), kMaxRank);
+    std::int64_t bits = bits_of(dtype);
+    for (const Dim& d : shape) {
+        const std::int64_t size = d.is_symbolic() ? d.symbol().min : d.size();
+        if (size < 0) return invalid("shape {} has the negative extent {}", headrace::str(shape), size);
+        if (size > 0 && __builtin_mul_overflow(bits, size, &bits))
+            return invalid("shape {} of {} elements is larger than the address space", headrace::str(shape),
+                           name_of(dtype));
+    }
+    return success();
+}
+
+ElementCount count_elements(const Shape& shape) {
+    ElementCount count;
+    for (const Dim& d : shape) {
+        if (d.is_symbolic())
+            count.symbols.push_back(d.symbol().name);
+        else
+            count.number *= d.size();
+    }
+    std::sort(count.symbols.begin(), count.symbols.end());
+    return count;
+}
+
+}  // namespace headrace

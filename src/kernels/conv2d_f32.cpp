@@ -1,0 +1,151 @@
+#include "kernels/conv2d_f32.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/gemm_share.h"
+#include "kernels/simd_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/conv2d_f32.cpp"
+#include "hwy/foreach_target.h"
+#include "kernels/conv2d_depthwise-inl.h"
+#include "kernels/gemm_tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headrace::kernels::HWY_NAMESPACE {
+namespace {
+
+// Rows of B that fit the 64 KiB buffer on the stack.
+constexpr size_t kScratchDepth = 256;
+
+// The part of a panel's row that one row of the image gives, for one tap of the kernel. Zeros come from the padding.
+struct Run {
+    size_t column, count;   // in the panel
+    ptrdiff_t source;       // of the first element, from the start of the channel
+};
+
+// dst[i] = src[i * stride].
+HWY_INLINE void copy_strided(const float* src, size_t stride, size_t count, float* dst) {
+    const TileTag d;
+    size_t i = 0;
+    if (stride == 1) {
+        for (; i + kLanes <= count; i += kLanes) hn::StoreU(hn::LoadU(d, src + i), d, dst + i);
+        if (i < count) store_first(load_first(d, src + i, count - i), d, dst + i, count - i);
+        return;
+    }
+#if HWY_TARGET != HWY_SCALAR
+    // The second vector ends one element after the last that is wanted, so it must not be the end of the row.
+    if (stride == 2) {
+        for (; i + kLanes < count; i += kLanes)
+            hn::StoreU(hn::ConcatEven(d, hn::LoadU(d, src + 2 * i + kLanes), hn::LoadU(d, src + 2 * i)), d, dst + i);
+    }
+#endif
+    for (; i < count; ++i) dst[i] = src[i * stride];
+}
+
+// The runs of pixels [pixel, pixel + cols) for the tap at (ky, kx); returns how many there are.
+size_t find_runs(const Conv2dArgs& g, size_t ky, size_t kx, size_t pixel, size_t cols, Run (&runs)[kPanelWidth]) {
+    const ptrdiff_t base_x = static_cast<ptrdiff_t>(kx * g.dilation_w) - g.pad_left;
+    const ptrdiff_t stride = static_cast<ptrdiff_t>(g.stride_w), width = static_cast<ptrdiff_t>(g.in_w);
+    // Output columns whose input column lies inside the image.
+    const ptrdiff_t first_x = base_x < 0 ? (-base_x + stride - 1) / stride : 0;
+    const ptrdiff_t last_x = width > base_x ? (width - 1 - base_x) / stride + 1 : 0;
+    size_t count = 0;
+    for (size_t column = 0; column < cols;) {
+        const size_t y = (pixel + column) / g.out_w, x = (pixel + column) % g.out_w;
+        const size_t length = std::min(cols - column, g.out_w - x);
+        const ptrdiff_t in_y = static_cast<ptrdiff_t>(y * g.stride_h + ky * g.dilation_h) - g.pad_top;
+        const ptrdiff_t begin = std::max(static_cast<ptrdiff_t>(x), first_x);
+        const ptrdiff_t end = std::min(static_cast<ptrdiff_t>(x + length), last_x);
+        if (in_y >= 0 && in_y < static_cast<ptrdiff_t>(g.in_h) && begin < end) {
+            runs[count++] = {column + static_cast<size_t>(begin) - x, static_cast<size_t>(end - begin),
+                             in_y * width + begin * stride + base_x};
+        }
+        column += length;
+    }
+    return count;
+}
+
+// Image columns: panel[k][j] = the input that weight k0 + k meets at pixel + j. k counts (channel, ky, kx).
+void build_panel(const Conv2dArgs& g, const float* x, size_t k0, size_t depth, size_t pixel, size_t cols, size_t width,
+                 float* panel) {
+    const size_t taps = g.kernel_h * g.kernel_w;
+    Run runs[kPanelWidth];
+    for (size_t tap = 0; tap < taps; ++tap) {
+        const size_t count = find_runs(g, tap / g.kernel_w, tap % g.kernel_w, pixel, cols, runs);
+        size_t covered = 0;
+        for (size_t i = 0; i < count; ++i) covered += runs[i].count;
+        size_t channel = k0 <= tap ? 0 : divide_up(k0 - tap, taps);
+        for (; channel * taps + tap < k0 + depth; ++channel) {
+            float* row = panel + (channel * taps + tap - k0) * width;
+            if (covered < width) std::memset(row, 0, width * sizeof(float));
+            const float* source = x + channel * g.in_h * g.in_w;
+            for (size_t i = 0; i < count; ++i)
+                copy_strided(source + runs[i].source, g.stride_w, runs[i].count, row + runs[i].column);
+        }
+    }
+}
+
+// True if the image, as it lies in memory, is the matrix of image columns.
+bool is_pointwise(const Conv2dArgs& g) {
+    return g.kernel_h == 1 && g.kernel_w == 1 && g.stride_h == 1 && g.stride_w == 1 && g.pad_top == 0 && g.pad_left == 0 &&
+           g.out_h == g.in_h && g.out_w == g.in_w;
+}
+
+// Per image and group: Y[out][pixels] = W[out][k] · columns[k][pixels].
+void run_rect(const Conv2dArgs& g, const Rect& rect, float* scratch) {
+    const size_t group = rect.batch % g.groups, image = rect.batch / g.groups;
+    const size_t in_channels = g.in_channels / g.groups, out_channels = g.out_channels / g.groups;
+    const size_t k = in_channels * g.kernel_h * g.kernel_w, pixels = g.out_h * g.out_w;
+    const size_t first_out = group * out_channels + rect.row;
+    const size_t out_offset = (image * g.out_channels + first_out) * pixels;
+    const float* x = g.x + (image * g.in_channels + group * in_channels) * g.in_h * g.in_w;
+    const Finish finish{.row_bias = g.bias ? g.bias + first_out : nullptr,
+                        .activation = g.activation,
+                        .clamp_min = g.clamp_min,
+                        .clamp_max = g.clamp_max,
+                        .residual = g.residual ? g.residual + out_offset : nullptr,
+                        .ldr = static_cast<ptrdiff_t>(pixels)};
+    const size_t slices = std::max<size_t>(1, divide_up(k, kScratchDepth));
+    for (size_t p = rect.panel; p < rect.panel_end; ++p) {
+        const size_t col = p * kPanelWidth, cols = std::min(kPanelWidth, pixels - col);
+        const size_t width = divide_up(cols, kLanes) * kLanes;
+        const bool in_place = is_pointwise(g) && cols == width;
+        for (size_t s = 0; s < slices; ++s) {
+            const size_t k0 = s * k / slices, depth = (s + 1) * k / slices - k0;
+            if (!in_place) build_panel(g, x, k0, depth, col, cols, width, scratch);
+            PanelJob job{};
+            job.rows = rect.row_end - rect.row, job.cols = cols, job.depth = depth;
+            job.a = g.w + first_out * k + k0, job.lda = static_cast<ptrdiff_t>(k);
+            job.b = in_place ? x + k0 * pixels + col : scratch;
+            job.ldb = static_cast<ptrdiff_t>(in_place ? pixels : width);
+            job.c = g.y + out_offset + col, job.ldc = static_cast<ptrdiff_t>(pixels);
+            job.init = s == 0 ? kZeros : nullptr;
+            job.finish = finish.at(0, col), job.last = s + 1 == slices;
+            run_panel(job);
+        }
+    }
+}
+
+}  // namespace
+
+void conv2d(const Conv2dArgs& g, int ith, int nth) {
+    alignas(64) float scratch[kScratchDepth * kPanelWidth];
+    if (is_depthwise(g)) return depthwise(g, scratch, kScratchDepth * kPanelWidth, ith, nth);
+    for_each_rect(g.batch * g.groups, g.out_channels / g.groups, g.out_h * g.out_w, tile_rows(kTileVecs), ith, nth,
+                  [&](const Rect& rect) { run_rect(g, rect, scratch); });
+}
+
+}  // namespace headrace::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace headrace::kernels {
+
+HWY_EXPORT(conv2d);
+
+void conv2d_f32(const Conv2dArgs& args, int ith, int nth) { HWY_DYNAMIC_DISPATCH(conv2d)(args, ith, nth); }
+
+}  // namespace headrace::kernels
+#endif

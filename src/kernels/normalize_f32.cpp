@@ -1,0 +1,196 @@
+#include "kernels/normalize_f32.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/simd_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/normalize_f32.cpp"
+#include "hwy/foreach_target.h"
+#include "kernels/simd_math-inl.h"
+#include "kernels/simd_memory-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headrace::kernels::HWY_NAMESPACE {
+namespace {
+
+using Tag = hn::ScalableTag<float>;
+using Vec = hn::Vec<Tag>;
+
+// A whole vector of a row, at element i.
+struct Whole {
+    size_t i;
+    HWY_INLINE Vec load(const float* p) const { return hn::LoadU(Tag(), p + i); }
+    HWY_INLINE void store(Vec v, float* p) const { hn::StoreU(v, Tag(), p + i); }
+    HWY_INLINE Vec or_else(Vec v, float) const { return v; }
+};
+
+// The last `count` elements of a row, fewer than a vector.
+struct Rest {
+    size_t i, count;
+    HWY_INLINE Vec load(const float* p) const { return load_first(Tag(), p + i, count); }
+    HWY_INLINE void store(Vec v, float* p) const { store_first(v, Tag(), p + i, count); }
+    // v with the lanes beyond the row replaced.
+    HWY_INLINE Vec or_else(Vec v, float other) const {
+        return hn::IfThenElse(hn::FirstN(Tag(), count), v, hn::Set(Tag(), other));
+    }
+};
+
+// Calls step(accumulator, place) for every vector of a row. Two accumulators keep two chains of operations in flight.
+template <class Step>
+HWY_INLINE void for_row(size_t n, Vec (&accumulators)[2], Step step) {
+    const size_t lanes = hn::Lanes(Tag());
+    size_t i = 0;
+    for (; i + 2 * lanes <= n; i += 2 * lanes) {
+        step(accumulators[0], Whole{i});
+        step(accumulators[1], Whole{i + lanes});
+    }
+    if (i + lanes <= n) {
+        step(accumulators[0], Whole{i});
+        i += lanes;
+    }
+    if (i < n) step(accumulators[1], Rest{i, n - i});
+}
+
+template <class Step>
+HWY_INLINE float sum_row(size_t n, Step step) {
+    const Tag d;
+    Vec sums[2] = {hn::Zero(d), hn::Zero(d)};
+    for_row(n, sums, step);
+    return hn::GetLane(hn::SumOfLanes(d, hn::Add(sums[0], sums[1])));
+}
+
+// Writes x + residual, and the copy the caller asked for; returns the row to normalise.
+HWY_INLINE const float* add_residual(const LayerNormArgs& g, size_t row) {
+    const float* x = g.x + row * g.x_stride;
+    if (!g.residual && !g.sum) return x;
+    const float* residual = g.residual ? g.residual + row * g.residual_stride : nullptr;
+    float* sum = g.sum ? g.sum + row * g.sum_stride : g.y + row * g.y_stride;
+    Vec unused[2] = {hn::Zero(Tag()), hn::Zero(Tag())};
+    for_row(g.n, unused, [&](Vec&, auto at) HWY_ATTR {
+        const Vec v = at.load(x);
+        at.store(residual ? hn::Add(v, at.load(residual)) : v, sum);
+    });
+    return sum;
+}
+
+// y = (x − mean) * factor * scale + bias.
+HWY_INLINE void write_row(const LayerNormArgs& g, const float* x, float mean, float factor, float* y) {
+    const Tag d;
+    const Vec means = hn::Set(d, mean), factors = hn::Set(d, factor);
+    Vec unused[2] = {means, means};
+    const auto write = [&](auto scale_and_shift) HWY_ATTR {
+        for_row(g.n, unused, [&](Vec&, auto at) HWY_ATTR {
+            const Vec v = hn::Mul(hn::Sub(at.load(x), means), factors);
+            at.store(scale_and_shift(v, at), y);
+        });
+    };
+    if (g.scale && g.bias) {
+        write([&](Vec v, auto at) HWY_ATTR { return hn::MulAdd(v, at.load(g.scale), at.load(g.bias)); });
+    } else if (g.scale) {
+        write([&](Vec v, auto at) HWY_ATTR { return hn::Mul(v, at.load(g.scale)); });
+    } else if (g.bias) {
+        write([&](Vec v, auto at) HWY_ATTR { return hn::Add(v, at.load(g.bias)); });
+    } else {
+        write([&](Vec v, auto) HWY_ATTR { return v; });
+    }
+}
+
+template <bool kCentred>
+HWY_INLINE void normalise_rows(const LayerNormArgs& g, size_t begin, size_t end) {
+    const float count = static_cast<float>(g.n);
+    for (size_t row = begin; row < end; ++row) {
+        const float* x = add_residual(g, row);
+        float mean = 0;
+        if constexpr (kCentred) {
+            mean = sum_row(g.n, [&](Vec& sum, auto at) HWY_ATTR { sum = hn::Add(sum, at.load(x)); }) / count;
+        }
+        // The second pass over deviations, not E[x²] − E[x]², keeps rows with a large mean accurate.
+        const Vec means = hn::Set(Tag(), mean);
+        const float squares = sum_row(g.n, [&](Vec& sum, auto at) HWY_ATTR {
+            const Vec v = at.or_else(hn::Sub(at.load(x), means), 0.0f);
+            sum = hn::MulAdd(v, v, sum);
+        });
+        write_row(g, x, mean, 1.0f / std::sqrt(squares / count + g.eps), g.y + row * g.y_stride);
+    }
+}
+
+// Writes x * scale + mask to y if that is not x itself; returns the largest value, and where the values are.
+HWY_INLINE float masked_maximum(const SoftmaxArgs& g, size_t row, const float*& values) {
+    const Tag d;
+    const float* x = g.x + row * g.x_stride;
+    float* y = g.y + row * g.y_stride;
+    Vec largest[2] = {hn::Set(d, -std::numeric_limits<float>::infinity()), hn::Set(d, -std::numeric_limits<float>::infinity())};
+    const auto take = [](Vec& most, Vec v, auto at) HWY_ATTR {
+        most = hn::Max(most, at.or_else(v, -std::numeric_limits<float>::infinity()));
+    };
+    values = y;
+    if (g.mask) {
+        const float* mask = g.mask + (g.mask_rows ? row % g.mask_rows : row) * g.mask_stride;
+        for_row(g.n, largest, [&](Vec& most, auto at) HWY_ATTR {
+            const Vec v = hn::MulAdd(at.load(x), hn::Set(d, g.scale), at.load(mask));
+            at.store(v, y);
+            take(most, v, at);
+        });
+    } else if (g.scale != 1) {
+        for_row(g.n, largest, [&](Vec& most, auto at) HWY_ATTR {
+            const Vec v = hn::Mul(at.load(x), hn::Set(d, g.scale));
+            at.store(v, y);
+            take(most, v, at);
+        });
+    } else {
+        values = x;
+        for_row(g.n, largest, [&](Vec& most, auto at) HWY_ATTR { take(most, at.load(x), at); });
+    }
+    return hn::GetLane(hn::MaxOfLanes(d, hn::Max(largest[0], largest[1])));
+}
+
+}  // namespace
+
+void layer_norm_rows(const LayerNormArgs& g, size_t begin, size_t end) { normalise_rows<true>(g, begin, end); }
+void rms_norm_rows(const LayerNormArgs& g, size_t begin, size_t end) { normalise_rows<false>(g, begin, end); }
+
+void softmax_rows(const SoftmaxArgs& g, size_t begin, size_t end) {
+    const Tag d;
+    for (size_t row = begin; row < end; ++row) {
+        const float* values;
+        const Vec largest = hn::Set(d, masked_maximum(g, row, values));
+        float* y = g.y + row * g.y_stride;
+        const float total = sum_row(g.n, [&](Vec& sum, auto at) HWY_ATTR {
+            // Never above 0, so only the lower bound of exp's domain needs care.
+            const Vec e = exp_of_sum(d, at_least(d, hn::Sub(at.load(values), largest), -110.0f));
+            at.store(e, y);
+            sum = hn::Add(sum, at.or_else(e, 0.0f));
+        });
+        const Vec factor = hn::Set(d, 1.0f / total);
+        Vec unused[2] = {factor, factor};
+        for_row(g.n, unused, [&](Vec&, auto at) HWY_ATTR { at.store(hn::Mul(at.load(y), factor), y); });
+    }
+}
+
+}  // namespace headrace::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace headrace::kernels {
+
+HWY_EXPORT(layer_norm_rows);
+HWY_EXPORT(rms_norm_rows);
+HWY_EXPORT(softmax_rows);
+
+void layer_norm_f32(const LayerNormArgs& args, int ith, int nth) {
+    HWY_DYNAMIC_DISPATCH(layer_norm_rows)(args, args.rows * ith / nth, args.rows * (ith + 1) / nth);
+}
+
+void rms_norm_f32(const LayerNormArgs& args, int ith, int nth) {
+    HWY_DYNAMIC_DISPATCH(rms_norm_rows)(args, args.rows * ith / nth, args.rows * (ith + 1) / nth);
+}
+
+void softmax_f32(const SoftmaxArgs& args, int ith, int nth) {
+    HWY_DYNAMIC_DISPATCH(softmax_rows)(args, args.rows * ith / nth, args.rows * (ith + 1) / nth);
+}
+
+}  // namespace headrace::kernels
+#endif

@@ -1,0 +1,48 @@
+#include "lower/custom_node.h"
+
+#include <array>
+
+#include "ggml.h"
+
+namespace headrace {
+
+void CustomNode::add_input(const TensorType& type, int source) {
+    inputs_.push_back({.dtype = type.dtype, .shape = type.sizes(), .source = source});
+}
+
+void CustomNode::add_packed(const TensorType& type, std::shared_ptr<const AlignedBuffer> packed) {
+    inputs_.push_back({.dtype = type.dtype, .shape = type.sizes(), .packed = std::move(packed)});
+}
+
+void CustomNode::add_output(const TensorType& type, std::size_t offset) {
+    outputs_.push_back({.dtype = type.dtype, .shape = type.sizes(), .offset = offset});
+}
+
+void CustomNode::compute(ggml_tensor* dst, int ith, int nth, void* self) noexcept {
+    auto* node = static_cast<CustomNode*>(self);
+    try {
+        node->execute(dst, {ith, nth});
+    } catch (...) {  // an exception may not cross ggml's C frames; the session reports it after the run
+        node->failed_ = true;
+    }
+}
+
+void CustomNode::execute(ggml_tensor* dst, Share share) const {
+    // Nearly every op fits the arrays on the stack; split and concat may have more.
+    constexpr std::size_t kInline = 12;
+    std::array<ConstView, kInline> in_array;
+    std::array<MutView, kInline> out_array;
+    std::vector<MutView> out_heap;
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+        const Slot& slot = inputs_[i];
+        const void* data = slot.packed ? slot.packed->data() : slot.source < 0 ? nullptr : dst->src[slot.source]->data;
+        in_array[i] = {slot.dtype, slot.shape, static_cast<const std::byte*>(data)};
+    }
+    if (outputs_.size() > kInline) out_heap.resize(outputs_.size());
+    MutView* out = outputs_.size() > kInline ? out_heap.data() : out_array.data();
+    for (std::size_t i = 0; i < outputs_.size(); ++i)
+        out[i] = {outputs_[i].dtype, outputs_[i].shape, static_cast<std::byte*>(dst->data) + outputs_[i].offset};
+    run_({{in_array.data(), inputs_.size()}, {out, outputs_.size()}, share}, attrs_.get());
+}
+
+}  // namespace headrace

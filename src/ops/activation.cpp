@@ -1,0 +1,198 @@
+/// Activation functions with parameters, and those that ggml has no exact function for.
+#include <array>
+#include <cmath>
+
+#include "emit/emit.h"
+#include "ops/arithmetic.h"
+#include "ops/elementwise.h"
+#include "ops/infer.h"
+#include "ops/op.h"
+
+namespace headrace::ops {
+namespace {
+
+/// What all functions of one float operand share; Self gives name, summary, Attrs and apply(x, attributes).
+template <class Self, class A>
+struct ActivationOp {
+    static constexpr std::array operands{OperandRule{.name = "input", .dtypes = kFloats}};
+    static constexpr LayoutRule layout = LayoutRule::any;
+    using Attrs = A;
+
+    static Result<Types> infer(const Operands& in, const Attrs&) { return same_type(in[0]); }
+
+    static void reference(const TensorArgs& args, const Attrs& a) {
+        visit_allowed<kFloats>(args.in[0].dtype, [&]<class T>() {
+            map_elements<T, T>(args, [&a](auto x) { return Self::apply(x, a); });
+        });
+    }
+
+    static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {
+        return elementwise_cost(in, out, Self::kOperations);
+    }
+
+    static std::vector<Sample> samples() {
+        std::vector<Sample> list;
+        for (DType t : {DType::f32, DType::f16, DType::bf16, DType::f64})
+            for (const Shape& shape : {Shape{3, 5, 7}, Shape{2, 1, 3, 1, 2}, Shape{}})
+                for (const NamedAttrs& attrs : Self::sample_attrs())
+                    list.push_back({{{.type = {t, shape}, .low = -5, .high = 5}}, attrs, t == DType::f16 ? 2e-3 : 1e-5});
+        return list;
+    }
+    static std::vector<NamedAttrs> sample_attrs() { return {{}}; }
+
+    static constexpr double kOperations = 4;
+};
+
+// ggml's leaky_relu, clamp and hardsigmoid turn NaN into a number, its elu uses e^x - 1, which is inexact near 0:
+// they have no lowering here.
+
+struct LeakyReluAttrs {
+    double alpha = 0.01;
+    static void fields(auto&& f) { f("alpha", &LeakyReluAttrs::alpha, "slope for negative x"); }
+};
+struct LeakyRelu : ActivationOp<LeakyRelu, LeakyReluAttrs> {
+    static constexpr std::string_view name = "leaky_relu", summary = "x where x >= 0, else alpha x";
+    static constexpr double kOperations = 2;
+    template <class T>
+    static T apply(T x, const Attrs& a) {
+        return x < T(0) ? static_cast<T>(a.alpha) * x : x;
+    }
+    static std::vector<NamedAttrs> sample_attrs() { return {{}, {{"alpha", 0.25}}, {{"alpha", -1.5}}}; }
+};
+
+struct EluAttrs {
+    double alpha = 1;
+    static void fields(auto&& f) { f("alpha", &EluAttrs::alpha, "limit for x to -infinity, negated"); }
+};
+struct Elu : ActivationOp<Elu, EluAttrs> {
+    static constexpr std::string_view name = "elu", summary = "x where x >= 0, else alpha (e^x - 1)";
+    static constexpr double kOperations = 10;
+    template <class T>
+    static T apply(T x, const Attrs& a) {
+        return x < T(0) ? static_cast<T>(a.alpha) * std::expm1(x) : x;
+    }
+    static std::vector<NamedAttrs> sample_attrs() { return {{}, {{"alpha", 2.5}}}; }
+};
+
+struct HardSigmoidAttrs {
+    double alpha = 0.2, beta = 0.5;
+    static void fields(auto&& f) {
+        f("alpha", &HardSigmoidAttrs::alpha, "factor");
+        f("beta", &HardSigmoidAttrs::beta, "offset");
+    }
+};
+struct HardSigmoid : ActivationOp<HardSigmoid, HardSigmoidAttrs> {
+    static constexpr std::string_view name = "hard_sigmoid", summary = "alpha x + beta within [0, 1]";
+    template <class T>
+    static T apply(T x, const Attrs& a) {
+        const T y = static_cast<T>(a.alpha) * x + static_cast<T>(a.beta);
+        return y < T(0) ? T(0) : y > T(1) ? T(1) : y;
+    }
+    static std::vector<NamedAttrs> sample_attrs() { return {{}, {{"alpha", -0.7}, {"beta", 0.25}}}; }
+};
+
+struct HardSwish : ActivationOp<HardSwish, NoAttrs> {
+    static constexpr std::string_view name = "hard_swish", summary = "x times (x + 3) / 6 within [0, 1]";
+    template <class T>
+    static T apply(T x, const Attrs&) {
+        const T gate = (x + T(3)) / T(6);
+        return x * (gate < T(0) ? T(0) : gate > T(1) ? T(1) : gate);
+    }
+    static Status lowerable(const Operands& in, const Attrs&) {
+        if (in[0].dtype != DType::f32 && in[0].dtype != DType::f16) return unsupported("{}", name_of(in[0].dtype));
+        return success();
+    }
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands&, const Attrs&) {
+        return {e.unary(Unary::hard_swish, x[0])};
+    }
+};
+
+struct LinearAttrs {
+    double alpha = 1, beta = 0;
+    static void fields(auto&& f) {
+        f("alpha", &LinearAttrs::alpha, "factor");
+        f("beta", &LinearAttrs::beta, "offset");
+    }
+};
+struct Linear : ActivationOp<Linear, LinearAttrs> {
+    static constexpr std::string_view name = "linear", summary = "alpha x + beta";
+    static constexpr double kOperations = 2;
+    template <class T>
+    static T apply(T x, const Attrs& a) {
+        return static_cast<T>(a.alpha) * x + static_cast<T>(a.beta);
+    }
+    static std::optional<int> same_as(const Operands&, const Attrs& a) {
+        return a.alpha == 1 && a.beta == 0 ? std::optional(0) : std::nullopt;
+    }
+    static Status lowerable(const Operands& in, const Attrs&) {
+        if (in[0].dtype != DType::f32) return unsupported("{}", name_of(in[0].dtype));
+        return success();
+    }
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands&, const Attrs& a) {
+        return {e.scale(x[0], static_cast<float>(a.alpha), static_cast<float>(a.beta))};
+    }
+    static std::vector<NamedAttrs> sample_attrs() {
+        return {{}, {{"alpha", 2.5}}, {{"alpha", -1.5}, {"beta", 0.75}}, {{"alpha", 0.0}, {"beta", 3.0}}};
+    }
+};
+
+struct Softplus : ActivationOp<Softplus, NoAttrs> {
+    static constexpr std::string_view name = "softplus", summary = "log(1 + e^x)";
+    static constexpr double kOperations = 20;
+    template <class T>
+    static T apply(T x, const Attrs&) {
+        return (x < T(0) ? T(0) : x) + std::log1p(std::exp(-std::abs(x)));
+    }
+};
+
+struct Softsign : ActivationOp<Softsign, NoAttrs> {
+    static constexpr std::string_view name = "softsign", summary = "x / (1 + |x|)";
+    template <class T>
+    static T apply(T x, const Attrs&) {
+        return x / (T(1) + std::abs(x));
+    }
+};
+
+struct Prelu {
+    static constexpr std::string_view name = "prelu",
+                                      summary = "x where x >= 0, else slope x; slope is broadcast to x";
+    static constexpr DTypeSet kTypes = kFloats | kSigned;
+    static constexpr std::array operands{OperandRule{.name = "input", .dtypes = kTypes},
+                                         OperandRule{.name = "slope", .dtypes = kTypes, .same_dtype_as = 0}};
+    static constexpr LayoutRule layout = LayoutRule::any;
+
+    static Result<Types> infer(const Operands& in, const NoAttrs&) {
+        if (!broadcasts_to(in[1].shape, in[0].shape))
+            return invalid("Incompatible shapes: slope {} does not broadcast to input {}", str(in[1].shape),
+                           str(in[0].shape));
+        return same_type(in[0]);
+    }
+    static void reference(const TensorArgs& args, const NoAttrs&) {
+        visit_dtype(args.in[0].dtype, [&]<class T>() {
+            using C = compute_t<T>;
+            zip_elements<T, T>(args, [](C x, C slope) { return x < C(0) ? wrapping_mul(x, slope) : x; });
+        });
+    }
+    static Cost cost(const Operands& in, std::span<const TensorType> out, const NoAttrs&) {
+        return elementwise_cost(in, out, 2);
+    }
+    static std::vector<Sample> samples() {
+        const auto sample = [](DType t, Shape x, Shape slope, bool constant = false) {
+            return Sample{{{.type = {t, std::move(x)}}, {.type = {t, std::move(slope)}, .constant = constant}},
+                          {},
+                          t == DType::f16 ? 2e-3 : 1e-5};
+        };
+        return {sample(DType::f32, {2, 3, 4, 5}, {3, 1, 1}, true), sample(DType::f32, {}, {}),
+                sample(DType::f32, {2, 1, 3, 1, 2}, {2}),           sample(DType::f32, {2, 3}, {2, 3}),
+                sample(DType::f16, {2, 3}, {1}),                    sample(DType::i32, {4, 3}, {3}),
+                sample(DType::i64, {5}, {5})};
+    }
+};
+
+}  // namespace
+
+std::span<const OpDef> activation_ops() {
+    return OpList<LeakyRelu, Elu, HardSigmoid, HardSwish, Linear, Softplus, Softsign, Prelu>::defs();
+}
+
+}  // namespace headrace::ops

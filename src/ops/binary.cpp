@@ -1,0 +1,214 @@
+/// Arithmetic of two operands with NumPy broadcasting.
+#include <array>
+#include <cmath>
+
+#include "emit/emit.h"
+#include "ops/arithmetic.h"
+#include "ops/elementwise.h"
+#include "ops/infer.h"
+#include "ops/op.h"
+
+namespace headrace::ops {
+namespace {
+
+SampleOperand operand(DType t, Shape shape, double low, double high, bool constant = false) {
+    return {.type = {t, std::move(shape)}, .low = low, .high = high, .constant = constant};
+}
+
+/// What all functions here share; Self gives name, summary and `apply`, perhaps ggml's function.
+template <class Self>
+struct BinaryOp {
+    static constexpr std::array operands{OperandRule{.name = "a", .dtypes = kNumeric},
+                                         OperandRule{.name = "b", .dtypes = kNumeric, .same_dtype_as = 0}};
+    static constexpr LayoutRule layout = LayoutRule::any;
+
+    static Result<Types> infer(const Operands& in, const NoAttrs&) {
+        HR_ASSIGN(Shape shape, broadcast(in[0].shape, in[1].shape));
+        return Types{{in[0].dtype, std::move(shape)}};
+    }
+
+    static void reference(const TensorArgs& args, const NoAttrs&) {
+        visit_dtype(args.in[0].dtype, [&]<class T>() {
+            zip_elements<T, T>(args, [](auto a, auto b) { return Self::apply(a, b); });
+        });
+    }
+
+    static Cost cost(const Operands& in, std::span<const TensorType> out, const NoAttrs&) {
+        return elementwise_cost(in, out, Self::kOperations);
+    }
+
+    static std::vector<Sample> samples() {
+        const double low = Self::kLow, high = Self::kHigh;
+        struct Shapes {
+            Shape a, b;
+        };
+        std::vector<Sample> list;
+        const auto add = [&](DType t, const Shapes& s) {
+            const double tolerance = t == DType::f16 ? 2e-3 : 1e-5;
+            list.push_back({{operand(t, s.a, low, high), operand(t, s.b, low, high)}, {}, tolerance});
+        };
+        for (const Shapes& s : {Shapes{{}, {}}, Shapes{{2, 3, 5}, {2, 3, 5}}, Shapes{{2, 3, 5}, {5}},
+                                Shapes{{4}, {2, 3, 4}}, Shapes{{2, 3, 4}, {}}, Shapes{{}, {3, 2}},
+                                Shapes{{3, 1, 5}, {3, 4, 1}}, Shapes{{2, 3, 1, 4}, {1, 3, 5, 1}},
+                                Shapes{{2, 1, 2, 1, 3}, {1, 4, 1, 2, 3}}, Shapes{{2, 3, 1, 2, 1, 2}, {1, 2, 1}}})
+            add(DType::f32, s);
+        for (DType t : {DType::f16, DType::bf16, DType::f64, DType::i8, DType::i32, DType::i64})
+            for (const Shapes& s : {Shapes{{2, 3}, {2, 3}}, Shapes{{3}, {2, 3}}, Shapes{{2, 1}, {1, 3}}}) add(t, s);
+        list.push_back({{operand(DType::f32, {4, 6}, low, high), operand(DType::f32, {6}, 1, 2, true)}, {}});
+        return list;
+    }
+
+    static constexpr double kOperations = 1, kLow = -9, kHigh = 9;
+};
+
+/// Extents after dropping those of 1 and merging neighbours through which both operands step alike: what ggml,
+/// which has four dimensions, sees.
+struct Merged {
+    std::vector<std::int64_t> a, b, out;
+    bool a_repeats = false, b_repeats = false;
+};
+
+Merged merge(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b) {
+    Merged merged;
+    const std::size_t rank = std::max(a.size(), b.size());
+    const auto extent = [&](const std::vector<std::int64_t>& shape, std::size_t d) {
+        return d + shape.size() < rank ? std::int64_t{1} : shape[d + shape.size() - rank];
+    };
+    int last = -1;
+    for (std::size_t d = 0; d < rank; ++d) {
+        const std::int64_t in_a = extent(a, d), in_b = extent(b, d), out = in_a == 1 ? in_b : in_a;
+        if (out == 1) continue;
+        const int kind = in_a == in_b ? 0 : in_a == 1 ? 1 : 2;
+        merged.a_repeats |= kind == 1;
+        merged.b_repeats |= kind == 2;
+        if (kind == last) {
+            merged.a.back() *= in_a;
+            merged.b.back() *= in_b;
+            merged.out.back() *= out;
+        } else {
+            merged.a.push_back(in_a);
+            merged.b.push_back(in_b);
+            merged.out.push_back(out);
+        }
+        last = kind;
+    }
+    return merged;
+}
+
+/// ggml computes f16 through f32 and rounds once, as the reference does.
+template <class Self, Binary kFunction>
+struct NativeBinaryOp : BinaryOp<Self> {
+    static Status lowerable(const Operands& in, const NoAttrs&) {
+        if (in[0].dtype != DType::f32 && in[0].dtype != DType::f16) return unsupported("{}", name_of(in[0].dtype));
+        const std::size_t rank = merge(in[0].sizes(), in[1].sizes()).out.size();
+        if (rank > 4) return unsupported("rank {} after merging dimensions", rank);
+        return success();
+    }
+
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
+                                           const NoAttrs& none) {
+        const Merged m = merge(in[0].sizes(), in[1].sizes());
+        const TensorType out = BinaryOp<Self>::infer(in, none).value()[0];
+        return {e.shaped(emit(e, e.reshape(x[0], m.a), e.reshape(x[1], m.b), m), out)};
+    }
+
+   private:
+    /// ggml repeats its second operand only, so a repeating first one is swapped or written out.
+    static Emit::Tensor emit(Emit& e, Emit::Tensor a, Emit::Tensor b, const Merged& m) {
+        constexpr bool kCommutes = kFunction == Binary::add || kFunction == Binary::mul;
+        if (!m.a_repeats) return e.binary(kFunction, a, b);
+        if (!m.b_repeats && kCommutes) return e.binary(kFunction, b, a);
+        if (!m.b_repeats && kFunction == Binary::sub) return e.binary(Binary::add, e.unary(Unary::neg, b), a);
+        return e.binary(kFunction, e.repeat(a, m.out), b);
+    }
+};
+
+struct Add : NativeBinaryOp<Add, Binary::add> {
+    static constexpr std::string_view name = "add", summary = "a + b; integers wrap";
+    template <class T>
+    static T apply(T a, T b) {
+        return wrapping_add(a, b);
+    }
+};
+
+struct Sub : NativeBinaryOp<Sub, Binary::sub> {
+    static constexpr std::string_view name = "sub", summary = "a - b; integers wrap";
+    template <class T>
+    static T apply(T a, T b) {
+        return wrapping_sub(a, b);
+    }
+};
+
+struct Mul : NativeBinaryOp<Mul, Binary::mul> {
+    static constexpr std::string_view name = "mul", summary = "a * b; integers wrap";
+    template <class T>
+    static T apply(T a, T b) {
+        return wrapping_mul(a, b);
+    }
+};
+
+struct Div : NativeBinaryOp<Div, Binary::div> {
+    static constexpr std::string_view name = "div",
+                                      summary = "a / b; integers truncate towards zero, and x / 0 is 0";
+    static constexpr double kLow = 1;  // no sample divides by nearly zero
+    template <class T>
+    static T apply(T a, T b) {
+        if constexpr (std::integral<T>) {
+            if (b == 0) return 0;
+            if (std::is_signed_v<T> && b == static_cast<T>(-1)) return wrapping_sub(T(0), a);
+            return static_cast<T>(a / b);
+        } else {
+            return a / b;
+        }
+    }
+};
+
+struct Max : BinaryOp<Max> {
+    static constexpr std::string_view name = "max", summary = "the larger of a and b; NaN if either is";
+    template <class T>
+    static T apply(T a, T b) {
+        return a > b || a != a ? a : b;
+    }
+};
+
+struct Min : BinaryOp<Min> {
+    static constexpr std::string_view name = "min", summary = "the smaller of a and b; NaN if either is";
+    template <class T>
+    static T apply(T a, T b) {
+        return a < b || a != a ? a : b;
+    }
+};
+
+struct Pow : BinaryOp<Pow> {
+    static constexpr std::string_view name = "pow",
+                                      summary = "a to the power b; integers wrap, and truncate for negative b";
+    static constexpr double kOperations = 20, kLow = 0.1, kHigh = 3;
+    template <class T>
+    static T apply(T a, T b) {
+        if constexpr (std::integral<T>) return integer(a, b);
+        else return std::pow(a, b);
+    }
+
+   private:
+    template <class T>
+    static T integer(T base, T exponent) {
+        if constexpr (std::is_signed_v<T>) {
+            if (exponent < 0) {  // 1 / base^|exponent|, which is whole only for 1 and -1
+                if (base == 1) return 1;
+                return base == -1 ? (exponent % 2 ? T(-1) : T(1)) : T(0);
+            }
+        }
+        T power = 1;
+        for (; exponent; exponent /= 2) {
+            if (exponent % 2) power = wrapping_mul(power, base);
+            base = wrapping_mul(base, base);
+        }
+        return power;
+    }
+};
+
+}  // namespace
+
+std::span<const OpDef> binary_ops() { return OpList<Add, Sub, Mul, Div, Max, Min, Pow>::defs(); }
+
+}  // namespace headrace::ops

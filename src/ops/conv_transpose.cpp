@@ -1,0 +1,216 @@
+/// Two-dimensional transposed convolution.
+#include <array>
+#include <optional>
+
+#include "ops/arithmetic.h"
+#include "ops/image.h"
+#include "ops/infer.h"
+#include "ops/op.h"
+
+namespace headrace::ops {
+namespace {
+
+/// Order of a filter's dimensions: input channels i, output channels of one group o, height h, width w.
+enum class FilterLayout : std::uint8_t { iohw, hwoi, ohwi };
+constexpr auto enum_names(FilterLayout) { return std::array<std::string_view, 3>{"iohw", "hwoi", "ohwi"}; }
+
+/// Which dimension of the filter is i, o, h and w.
+constexpr std::array<int, 4> positions(FilterLayout layout) {
+    switch (layout) {
+        case FilterLayout::iohw: return {0, 1, 2, 3};
+        case FilterLayout::hwoi: return {3, 2, 0, 1};
+        case FilterLayout::ohwi: return {3, 0, 1, 2};
+    }
+    return {};
+}
+
+struct ConvTranspose2d {
+    static constexpr std::string_view name = "conv_transpose2d",
+                                      summary =
+                                          "2-D transposed convolution: every pixel adds a scaled filter";
+    static constexpr std::array operands{
+        OperandRule{.name = "input", .dtypes = kFloats, .min_rank = 4, .max_rank = 4, .title = "ConvTranspose2d input"},
+        OperandRule{.name = "filter", .dtypes = kFloats, .same_dtype_as = 0, .min_rank = 4, .max_rank = 4, .title = "ConvTranspose2d filter"},
+        OperandRule{.name = "bias", .dtypes = kFloats, .same_dtype_as = 0, .optional = true}};
+    static constexpr LayoutRule layout = LayoutRule::channels;
+
+    using List = std::vector<std::int64_t>;
+    struct Attrs {
+        List padding{0, 0, 0, 0}, strides{1, 1}, dilations{1, 1}, output_padding{0, 0};
+        std::optional<List> output_sizes;
+        std::int64_t groups = 1;
+        ImageLayout input_layout = ImageLayout::nchw;
+        FilterLayout filter_layout = FilterLayout::iohw;
+        static void fields(auto&& f) {
+            f("padding", &Attrs::padding,
+              "rows and columns cut off above, below, left and right of the output");
+            f("strides", &Attrs::strides, "vertical and horizontal distance of neighbouring pixels' filters");
+            f("dilations", &Attrs::dilations, "vertical and horizontal distance of the filter's elements");
+            f("output_padding", &Attrs::output_padding,
+              "rows and columns added below and right; less than the stride");
+            f("output_sizes", &Attrs::output_sizes,
+              "the output's height and width, in place of output_padding");
+            f("groups", &Attrs::groups,
+              "input and output channels are split in so many independent convolutions");
+            f("input_layout", &Attrs::input_layout, "order of input's and output's dimensions");
+            f("filter_layout", &Attrs::filter_layout, "order of the filter's dimensions");
+        }
+    };
+
+    static Result<Types> infer(const Operands& in, const Attrs& a) {
+        HR_TRY(check_values("padding", a.padding, 4, 0));
+        HR_TRY(check_values("strides", a.strides, 2, 1));
+        HR_TRY(check_values("dilations", a.dilations, 2, 1));
+        HR_TRY(check_values("output_padding", a.output_padding, 2, 0));
+        if (a.output_sizes) HR_TRY(check_values("output_sizes", *a.output_sizes, 2, 1));
+        for (const Dim& d : in[1].shape)
+            if (d.is_symbolic())
+                return invalid("ConvTranspose2d filter's extents {} must be known", str(in[1].shape));
+        const auto image = image_axes(a.input_layout);
+        const auto filter = positions(a.filter_layout);
+        const Shape& f = in[1].shape;
+        const Dim& channels = in[0].shape[image[1]];
+        if (a.groups < 1) return invalid("groups is {} but must be at least 1", a.groups);
+        if (channels != f[filter[0]])
+            return invalid("ConvTranspose2d filter has {} input channels but input has {}",
+                           f[filter[0]].str(), channels.str());
+        if (channels.size() % a.groups)
+            return invalid("ConvTranspose2d input channels {} must be divisible by groups {}",
+                           channels.size(), a.groups);
+
+        std::int64_t outputs = 0;
+        if (__builtin_mul_overflow(f[filter[1]].size(), a.groups, &outputs))
+            return invalid("{} output channels in each of {} groups are too many", f[filter[1]].size(),
+                           a.groups);
+        if (in.has(2) && in[2].shape != Shape{outputs})
+            return invalid("bias has shape {} but there are {} output channels", str(in[2].shape), outputs);
+        Shape out = in[0].shape;
+        out[image[1]] = outputs;
+        for (int i : {0, 1}) {
+            Dim& extent = out[image[2 + i]];
+            HR_ASSIGN(extent, output_extent(extent, f[filter[2 + i]].size(), i, a));
+        }
+        return Types{{in[0].dtype, std::move(out)}};
+    }
+
+    static Result<Dim> output_extent(const Dim& size, std::int64_t kernel, int i, const Attrs& a) {
+        const char* what = i ? "ConvTranspose2d width" : "ConvTranspose2d height";
+        const std::int64_t stride = a.strides[i], padding = a.padding[2 * i] + a.padding[2 * i + 1];
+        if (kernel < 1) return invalid("{}: the filter has {} elements", what, kernel);
+        if (!a.output_sizes && a.output_padding[i] >= stride)
+            return invalid("{}: output_padding {} must be less than the stride {}", what, a.output_padding[i],
+                           stride);
+        if (size.is_symbolic()) {
+            if (a.output_sizes) return invalid("{} {} must be known for output_sizes", what, size.str());
+            const std::int64_t added =
+                (kernel - 1) * a.dilations[i] + 1 - stride - padding + a.output_padding[i];
+            if (stride == 1 && added == 0) return size;
+            const Symbol& s = size.symbol();
+            const std::int64_t largest = s.max > INT64_MAX / 4 / stride ? INT64_MAX : s.max * stride + added;
+            return Dim::symbolic(fmt::format("({}*{}{:+})", s.name, stride, added),
+                                 std::max<std::int64_t>(1, s.min * stride + added), largest);
+        }
+        std::int64_t last = 0, effective = 0;
+        if (__builtin_mul_overflow(std::max<std::int64_t>(size.size(), 1) - 1, stride, &last) ||
+            __builtin_mul_overflow(kernel - 1, a.dilations[i], &effective) || last > INT64_MAX / 4 ||
+            effective > INT64_MAX / 4)
+            return invalid("{}: {} pixels with stride {} and a filter of {} are too many", what, size.size(),
+                           stride, kernel);
+        const std::int64_t least = last + effective + 1 - padding;
+        const std::int64_t extent = a.output_sizes ? (*a.output_sizes)[i] : least + a.output_padding[i];
+        if (a.output_sizes && (extent < least || extent - least >= stride))
+            return invalid("{}: output_sizes has {} but {} to {} are possible", what, extent, least,
+                           least + stride - 1);
+        if (extent < 1)
+            return invalid("{}: padding {} leaves nothing of {} elements", what, padding, least + padding);
+        return Dim(extent);
+    }
+
+    /// Rows of one output channel: each input row that reaches them adds its filter row.
+    static void reference(const TensorArgs& args, const Attrs& a) {
+        const Axes in(args.in[0].shape, image_axes(a.input_layout)),
+            out(args.out[0].shape, image_axes(a.input_layout));
+        const Axes filter(args.in[1].shape, positions(a.filter_layout));
+        const auto [batch, outputs, height, width] = out.size;
+        const std::int64_t per_group = filter.size[1], inputs = in.size[1] / a.groups;
+        std::vector<double> sums(static_cast<std::size_t>(width));
+        const auto part = args.share.of(batch * outputs * height);
+        visit_dtype(args.in[0].dtype, [&, outputs = outputs, height = height, width = width]<class T>() {
+            for (std::int64_t task = part.begin; task < part.end; ++task) {
+                const std::int64_t n = task / height / outputs, o = task / height % outputs,
+                                   y = task % height;
+                std::fill(sums.begin(), sums.end(),
+                          args.has(2) ? convert<double>(args.in[2].as<T>()[o]) : 0.0);
+                for (std::int64_t ky = 0; ky < filter.size[2]; ++ky) {
+                    const std::int64_t reach = y + a.padding[0] - ky * a.dilations[0],
+                                       row = reach / a.strides[0];
+                    if (reach < 0 || reach % a.strides[0] || row >= in.size[2]) continue;
+                    for (std::int64_t c = o / per_group * inputs; c < (o / per_group + 1) * inputs; ++c) {
+                        const T* x =
+                            args.in[0].as<T>() + n * in.stride[0] + c * in.stride[1] + row * in.stride[2];
+                        const T* w = args.in[1].as<T>() + c * filter.stride[0] +
+                                     o % per_group * filter.stride[1] + ky * filter.stride[2];
+                        add_row(x, w, in, filter, a, sums);
+                    }
+                }
+                T* to = args.out[0].as<T>() + n * out.stride[0] + o * out.stride[1] + y * out.stride[2];
+                for (std::int64_t p = 0; p < width; ++p) to[p * out.stride[3]] = convert<T>(sums[p]);
+            }
+        });
+    }
+    template <class T>
+    static void add_row(const T* x, const T* w, const Axes& in, const Axes& filter, const Attrs& a,
+                        std::vector<double>& sums) {
+        const std::int64_t stride = a.strides[1], width = static_cast<std::int64_t>(sums.size());
+        for (std::int64_t kx = 0; kx < filter.size[3]; ++kx) {
+            const double weight = convert<double>(w[kx * filter.stride[3]]);
+            const std::int64_t shift = kx * a.dilations[1] - a.padding[2];
+            const std::int64_t begin = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
+            const std::int64_t end =
+                shift >= width ? 0 : std::min(in.size[3], (width - shift + stride - 1) / stride);
+            for (std::int64_t i = begin; i < end; ++i)
+                sums[i * stride + shift] += weight * convert<double>(x[i * in.stride[3]]);
+        }
+    }
+
+    static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs& a) {
+        Cost cost = elementwise_cost(in, out, 0);
+        const auto [inputs, outputs, height, width] = Axes(in[1].sizes(), positions(a.filter_layout)).size;
+        cost.flops =
+            2.0 * static_cast<double>(in[0].elements()) * static_cast<double>(outputs * height * width);
+        return cost;
+    }
+
+    static std::vector<Sample> samples() {
+        std::vector<Sample> list;
+        const auto add = [&](DType t, Shape input, Shape filter, std::int64_t bias, NamedAttrs attrs) {
+            list.push_back({{{.type = {t, std::move(input)}},
+                             {.type = {t, std::move(filter)}, .constant = true},
+                             {.type = {t, {bias}}, .constant = true, .absent = bias == 0}},
+                            std::move(attrs),
+                            t == DType::f16 ? 4e-3 : 1e-5});
+        };
+        const NamedAttrs all{{"padding", List{1, 0, 0, 2}},
+                             {"strides", List{3, 2}},
+                             {"dilations", List{1, 2}},
+                             {"output_padding", List{2, 1}},
+                             {"groups", std::int64_t{2}}};
+        add(DType::f32, {1, 1, 3, 3}, {1, 2, 2, 2}, 0, {});
+        add(DType::f32, {1, 3, 3, 1}, {1, 2, 3, 3}, 2,
+            {{"strides", List{2, 2}}, {"output_sizes", List{8, 7}}, {"input_layout", std::string("nhwc")}});
+        for (DType t : {DType::f32, DType::f16, DType::f64})
+            for (const auto& [layout, shape] :
+                 {std::pair{"iohw", Shape{4, 3, 2, 3}}, {"hwoi", {2, 3, 3, 4}}, {"ohwi", {3, 2, 3, 4}}}) {
+                NamedAttrs attrs = all;
+                attrs.emplace_back("filter_layout", std::string(layout));
+                add(t, {2, 4, 3, 4}, shape, 6, attrs);
+            }
+        return list;
+    }
+};
+
+}  // namespace
+
+std::span<const OpDef> conv_transpose_ops() { return OpList<ConvTranspose2d>::defs(); }
+
+}  // namespace headrace::ops

@@ -1,0 +1,56 @@
+#pragma once
+#include <concepts>
+
+#include "ops/op.h"
+#include "ops/strided.h"
+
+/// Kernels of ops that compute every output element from the operands' elements at the same place.
+namespace headrace::ops {
+
+/// visit_dtype for an operand of one of kTypes: float functions are not instantiated for integers.
+template <DTypeSet kTypes, class F>
+void visit_allowed(DType t, F&& f) {
+    constexpr bool kFloatsOnly = (kTypes.bits_ & ~kFloats.bits_) == 0;
+    visit_dtype(t, [&]<class T>() {
+        if constexpr (!kFloatsOnly || !std::integral<T>) f.template operator()<T>();
+    });
+}
+
+/// out[i] = f(in[i]); f works in the compute types.
+template <class In, class Out, class F>
+void map_elements(const TensorArgs& args, F f) {
+    const auto part = args.share.of(args.in[0].elements(), 64);
+    const In* x = args.in[0].as<In>();
+    Out* y = args.out[0].as<Out>();
+    for (std::int64_t i = part.begin; i < part.end; ++i)
+        y[i] = static_cast<Out>(static_cast<compute_t<Out>>(f(static_cast<compute_t<In>>(x[i]))));
+}
+
+/// out[i] = f(a[i], b[i]) where a and b are broadcast to the output's shape.
+template <class In, class Out, class F>
+void zip_elements(const TensorArgs& args, F f) {
+    using C = compute_t<In>;
+    const Sizes shape = args.out[0].shape;
+    const StridedWalk<2> walk(
+        shape, {broadcast_strides(args.in[0].shape, shape), broadcast_strides(args.in[1].shape, shape)});
+    walk.run(args.share, [&](std::int64_t position, const auto& offsets, std::int64_t count, const auto& steps) {
+        const In* a = args.in[0].as<In>() + offsets[0];
+        const In* b = args.in[1].as<In>() + offsets[1];
+        Out* y = args.out[0].as<Out>() + position;
+        const auto store = [&](std::int64_t i, C left, C right) {
+            y[i] = static_cast<Out>(static_cast<compute_t<Out>>(f(left, right)));
+        };
+        // An inner step is 1, or 0 where the operand repeats; each case apart can be vectorised.
+        if (steps[0] && steps[1]) {
+            for (std::int64_t i = 0; i < count; ++i) store(i, static_cast<C>(a[i]), static_cast<C>(b[i]));
+        } else if (steps[0]) {
+            const C right = static_cast<C>(*b);
+            for (std::int64_t i = 0; i < count; ++i) store(i, static_cast<C>(a[i]), right);
+        } else {
+            const C left = static_cast<C>(*a);
+            for (std::int64_t i = 0; i < count; ++i) store(i, left, static_cast<C>(b[i * steps[1]]));
+        }
+    });
+}
+
+}  // namespace headrace::ops

@@ -1,0 +1,202 @@
+/// Repetition of a tensor's elements.
+#include <algorithm>
+#include <array>
+
+#include "emit/emit.h"
+#include "ops/infer.h"
+#include "ops/nibbles.h"
+#include "ops/op.h"
+#include "ops/strided.h"
+
+namespace headrace::ops {
+namespace {
+
+/// Every dimension of a tensor with how often it is repeated; dimensions that repeat together are merged.
+struct Repetition {
+    std::vector<std::int64_t> sizes, times;
+
+    void add(std::int64_t size, std::int64_t count) {
+        // What is kept inside a dimension repeats with it; an extent of 1 repeats whatever is inside.
+        if (!sizes.empty() && (count == 1 || sizes.back() == 1)) {
+            sizes.back() *= size;
+            times.back() *= count;
+        } else {
+            sizes.push_back(size);
+            times.push_back(count);
+        }
+    }
+    std::vector<std::int64_t> extents() const {
+        std::vector<std::int64_t> result;
+        for (std::size_t i = 0; i < sizes.size(); ++i) result.push_back(sizes[i] * times[i]);
+        return result;
+    }
+};
+
+/// From shapes that align at the end, where each output extent is a multiple of the input's.
+Repetition repetition(Sizes from, Sizes to) {
+    Repetition r;
+    const std::size_t shift = to.size() - from.size();
+    for (std::size_t i = 0; i < to.size(); ++i) {
+        const std::int64_t size = i < shift ? 1 : from[i - shift];
+        r.add(size, size == 0 ? 1 : to[i] / size);
+    }
+    return r;
+}
+
+void repeat(const TensorArgs& args) {
+    move_elements(args, [](const TensorArgs& view) {
+        const Repetition r = repetition(view.in[0].shape, view.out[0].shape);
+        const auto dense = dense_strides(r.sizes);
+        std::vector<std::int64_t> shape, strides;
+        for (std::size_t i = 0; i < dense.size(); ++i) {
+            shape.insert(shape.end(), {r.times[i], r.sizes[i]});
+            strides.insert(strides.end(), {0, dense[i]});
+        }
+        strided_copy(view.in[0].data, 0, shape, strides, view.out[0].data, element_bytes(view.in[0].dtype),
+                     view.share);
+    });
+}
+
+/// ggml repeats 2- and 4-byte elements of up to four dimensions.
+Status repeat_lowerable(const TensorType& from, const TensorType& to) {
+    constexpr DTypeSet kRepeated{DType::f32, DType::f16, DType::bf16, DType::i32, DType::i16};
+    if (from.elements() == to.elements()) return success();
+    if (!kRepeated.has(from.dtype)) return unsupported("{}", name_of(from.dtype));
+    const Repetition r = repetition(from.sizes(), to.sizes());
+    if (r.sizes.size() > 4) return unsupported("rank {} after merging dimensions", r.sizes.size());
+    return success();
+}
+
+ggml_tensor* lower_repeat(Emit& e, ggml_tensor* x, const TensorType& from, const TensorType& to) {
+    if (from.elements() == to.elements()) return e.shaped(x, to);
+    const Repetition r = repetition(from.sizes(), to.sizes());
+    return e.shaped(e.repeat(e.reshape(x, r.sizes), r.extents()), to);
+}
+
+/// What expand and tile share; Self gives name, summary, Attrs, infer and samples.
+template <class Self, class A>
+struct RepeatOp {
+    static constexpr std::array operands{OperandRule{.name = "input", .dtypes = kAny}};
+    using Attrs = A;
+
+    static std::optional<int> same_as(const Operands& in, const A& a) {
+        if (Self::infer(in, a).value()[0] == in[0]) return 0;
+        return std::nullopt;
+    }
+    static void reference(const TensorArgs& args, const A&) { repeat(args); }
+    static Status lowerable(const Operands& in, const A& a) {
+        return repeat_lowerable(in[0], Self::infer(in, a).value()[0]);
+    }
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
+                                           const A& a) {
+        return {lower_repeat(e, x[0], in[0], Self::infer(in, a).value()[0])};
+    }
+    static Cost cost(const Operands& in, std::span<const TensorType> out, const A&) {
+        return elementwise_cost(in, out, 0);
+    }
+
+    static bool repeats(const Operands& in, std::span<const bool>, const void* attrs) {
+        return Self::infer(in, detail::attrs_ref<A>(attrs)).value()[0].elements() != in[0].elements();
+    }
+    static void run(const TensorArgs& args, const void*) { repeat(args); }
+    /// ggml repeats on one thread; where only the shape changes its view costs nothing.
+    static constexpr std::array kernels{KernelDef{.name = "strided_copy", .applies = &repeats, .run = &run}};
+};
+
+struct ExpandAttrs {
+    Shape new_shape;
+    static void fields(auto&& f) {
+        f("new_shape", &ExpandAttrs::new_shape, "the output's extents, to which the input broadcasts",
+          kRequired);
+    }
+};
+
+struct Expand : RepeatOp<Expand, ExpandAttrs> {
+    static constexpr std::string_view name = "expand", summary = "the input broadcast to a shape";
+
+    static Result<Types> infer(const Operands& in, const Attrs& a) {
+        if (in[0].rank() > static_cast<int>(a.new_shape.size()) || !broadcasts_to(in[0].shape, a.new_shape))
+            return invalid("Incompatible shapes: {} does not broadcast to {}", str(in[0].shape),
+                           str(a.new_shape));
+        return Types{{in[0].dtype, a.new_shape}};
+    }
+
+    static std::vector<Sample> samples() {
+        const auto sample = [](DType t, Shape from, Shape to) {
+            return Sample{{{.type = {t, std::move(from)}, .low = 0, .high = 7}},
+                          {{"new_shape", std::move(to)}}};
+        };
+        return {sample(DType::f32, {}, {24}),
+                sample(DType::f32, {1, 6}, {4, 6}),
+                sample(DType::f32, {4, 1}, {2, 4, 6}),
+                sample(DType::f32, {2, 1, 3, 1, 2}, {2, 4, 3, 2, 2}),
+                sample(DType::f32, {1, 3, 1}, {1, 1, 1, 1, 3, 1}),
+                sample(DType::f16, {1, 3}, {2, 3}),
+                sample(DType::i32, {3, 1}, {3, 5}),
+                sample(DType::i64, {3, 1}, {3, 5}),
+                sample(DType::u8, {1}, {2, 2, 3}),
+                sample(DType::i4, {3, 1}, {3, 3})};
+    }
+};
+
+struct TileAttrs {
+    std::vector<std::int64_t> repetitions;
+    static void fields(auto&& f) {
+        f("repetitions", &TileAttrs::repetitions, "how often the input is repeated along each dimension",
+          kRequired);
+    }
+};
+
+struct Tile : RepeatOp<Tile, TileAttrs> {
+    static constexpr std::string_view name = "tile", summary = "copies of the input side by side";
+
+    static Result<Types> infer(const Operands& in, const Attrs& a) {
+        if (a.repetitions.size() != in[0].shape.size())
+            return invalid("repetitions {} must have one entry per dimension of {}", str(a.repetitions),
+                           str(in[0].shape));
+        TensorType out = in[0];
+        for (std::size_t i = 0; i < a.repetitions.size(); ++i) {
+            const std::int64_t times = a.repetitions[i];
+            if (times < 0) return invalid("repetitions {} must not be negative", str(a.repetitions));
+            if (out.shape[i].is_symbolic()) {
+                if (times == 1) continue;
+                const Symbol& s = out.shape[i].symbol();
+                const auto extent = [&](std::int64_t n) {
+                    std::int64_t result = 0;
+                    return __builtin_mul_overflow(n, times, &result) ? INT64_MAX : result;
+                };
+                out.shape[i] =
+                    Dim::symbolic(fmt::format("({}*{})", s.name, times), extent(s.min), extent(s.max));
+                continue;
+            }
+            std::int64_t size = 0;
+            if (__builtin_mul_overflow(out.shape[i].size(), times, &size))
+                return invalid("{} repetitions of extent {} are more than the largest integer", times,
+                               out.shape[i].size());
+            out.shape[i] = size;
+        }
+        return Types{out};
+    }
+
+    static std::vector<Sample> samples() {
+        const auto sample = [](DType t, Shape from, std::vector<std::int64_t> repetitions) {
+            return Sample{{{.type = {t, std::move(from)}, .low = 0, .high = 7}},
+                          {{"repetitions", std::move(repetitions)}}};
+        };
+        return {sample(DType::f32, {4}, {2}),
+                sample(DType::f32, {}, {}),
+                sample(DType::f32, {2, 3}, {3, 2}),
+                sample(DType::f32, {2, 1, 3, 2, 1}, {1, 2, 1, 3, 2}),
+                sample(DType::f32, {2, 2, 2, 2, 2}, {2, 2, 2, 2, 2}),
+                sample(DType::f16, {2, 3}, {1, 2}),
+                sample(DType::u32, {2, 2}, {2, 3}),
+                sample(DType::i16, {3, 2}, {2, 1}),
+                sample(DType::u4, {3, 1}, {1, 3})};
+    }
+};
+
+}  // namespace
+
+std::span<const OpDef> expand_ops() { return OpList<Expand, Tile>::defs(); }
+
+}  // namespace headrace::ops

@@ -1,0 +1,200 @@
+/// What fusion makes of a dense layer: product, bias, activation and residual connection in one pass over
+/// memory.
+#include <array>
+#include <cmath>
+
+#include "ops/infer.h"
+#include "ops/op.h"
+#include "ops/product.h"
+#include "ops/through_f32.h"
+
+namespace headrace::ops {
+namespace {
+
+enum class Activation : std::uint8_t { none, relu, gelu, tanh, sigmoid, silu };
+constexpr auto enum_names(Activation) {
+    return std::array<std::string_view, 6>{"none", "relu", "gelu", "tanh", "sigmoid", "silu"};
+}
+
+double activate(Activation f, double x) {
+    switch (f) {
+        case Activation::none: return x;
+        case Activation::relu: return x < 0 ? 0 : x;
+        case Activation::gelu: return 0.5 * x * (1 + std::erf(x * 0.70710678118654752440));
+        case Activation::tanh: return std::tanh(x);
+        case Activation::sigmoid: return 1 / (1 + std::exp(-x));
+        case Activation::silu: return x / (1 + std::exp(-x));
+    }
+    return x;
+}
+
+kernels::Activation kernel_activation(Activation f) {
+    switch (f) {
+        case Activation::none: return kernels::Activation::none;
+        case Activation::relu: return kernels::Activation::relu;
+        case Activation::gelu: return kernels::Activation::gelu_erf;
+        case Activation::tanh: return kernels::Activation::tanh;
+        case Activation::sigmoid: return kernels::Activation::sigmoid;
+        case Activation::silu: return kernels::Activation::silu;
+    }
+    return kernels::Activation::none;
+}
+
+ggml_tensor* lower_activation(Emit& e, Activation f, ggml_tensor* x) {
+    switch (f) {
+        case Activation::none: return x;
+        // ggml's relu(NaN) is 0; adding 0 · sigmoid(x) brings NaN back and changes nothing else.
+        case Activation::relu:
+            return e.binary(Binary::add, e.unary(Unary::relu, x), e.scale(e.unary(Unary::sigmoid, x), 0, 0));
+        case Activation::gelu: return e.unary(Unary::gelu_erf, x);
+        case Activation::tanh: return e.unary(Unary::tanh, x);
+        case Activation::sigmoid: return e.unary(Unary::sigmoid, x);
+        case Activation::silu: return e.unary(Unary::silu, x);
+    }
+    return x;
+}
+
+struct FusedMatMul {
+    static constexpr std::string_view name = "fused_matmul",
+                                      summary = "activation(a · b + bias) + residual, where b is one matrix";
+    static constexpr std::array operands{
+        OperandRule{.name = "a", .dtypes = kFloats, .min_rank = 2},
+        OperandRule{.name = "b", .dtypes = kFloats, .same_dtype_as = 0, .min_rank = 2, .max_rank = 2},
+        OperandRule{.name = "bias",
+                    .dtypes = kFloats,
+                    .same_dtype_as = 0,
+                    .optional = true,
+                    .min_rank = 1,
+                    .max_rank = 1},
+        OperandRule{
+            .name = "residual", .dtypes = kFloats, .same_dtype_as = 0, .optional = true, .min_rank = 2}};
+
+    struct Attrs {
+        bool transpose_b = false;
+        Activation activation = Activation::none;
+        static void fields(auto&& f) {
+            f("transpose_b", &Attrs::transpose_b, "b is [n, k]");
+            f("activation", &Attrs::activation, "applied before the residual is added; gelu is the erf form");
+        }
+    };
+
+    static Result<Types> infer(const Operands& in, const Attrs& attrs) {
+        const Shape &a = in[0].shape, &b = in[1].shape;
+        const Dim &k = b[attrs.transpose_b], &n = b[!attrs.transpose_b];
+        if (a.back() != k)
+            return invalid(
+                "Incompatible shapes for matmul: {} and {}{}, whose inner extents {} and {} differ", str(a),
+                str(b), attrs.transpose_b ? " transposed" : "", a.back().str(), k.str());
+        Shape out = a;
+        out.back() = n;
+        if (in.has(2) && in[2].shape[0] != n)
+            return invalid("bias has shape {} but the product has {} columns", str(in[2].shape), n.str());
+        if (in.has(3) && in[3].shape != out)
+            return invalid("residual has shape {} but the product has shape {}", str(in[3].shape), str(out));
+        return Types{{in[0].dtype, std::move(out)}};
+    }
+
+    static Product product(const Operands& in, const Attrs& attrs) {
+        return dense_product(sizes_of(in, 0), sizes_of(in, 1), attrs.transpose_b);
+    }
+
+    static void reference(const TensorArgs& args, const Attrs& attrs) {
+        const Product p = dense_product(args.in[0].shape, args.in[1].shape, attrs.transpose_b);
+        visit_dtype(args.in[0].dtype, [&]<class T>() {
+            reference_product(
+                args.in[0].as<T>(), args.in[1].as<T>(), p, args.share,
+                [&](std::int64_t row, std::int64_t column, std::int64_t count, const double* sums) {
+                    for (std::int64_t i = 0; i < count; ++i) {
+                        const std::int64_t at = row * p.n + column + i;
+                        const double bias = args.has(2) ? convert<double>(args.in[2].as<T>()[column + i]) : 0;
+                        const double residual = args.has(3) ? convert<double>(args.in[3].as<T>()[at]) : 0;
+                        args.out[0].as<T>()[at] =
+                            convert<T>(activate(attrs.activation, sums[i] + bias) + residual);
+                    }
+                });
+        });
+    }
+
+    static Status lowerable(const Operands& in, const Attrs& attrs) {
+        return product_lowerable(in, product(in, attrs));
+    }
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
+                                           const Attrs& attrs) {
+        const TensorType out = infer(in, attrs).value()[0];
+        const Product p = product(in, attrs);
+        ggml_tensor* y = lower_product(e, x[0], x[1], in, p);
+        if (in.has(2)) y = e.binary(Binary::add, y, to_f32(e, x[2], out.dtype));
+        y = lower_activation(e, attrs.activation, y);
+        if (in.has(3)) {
+            const std::array extents{p.m, p.n};
+            y = e.binary(Binary::add, y, to_f32(e, e.reshape(x[3], extents), out.dtype));
+        }
+        return {from_f32(e, y, out)};
+    }
+
+    static const Attrs& cast(const void* attrs) { return headrace::detail::attrs_ref<Attrs>(attrs); }
+    static bool packed_applies(const Operands& in, std::span<const bool> is_constant, const void*) {
+        return in[0].dtype == DType::f32 && is_constant[1];
+    }
+    static std::size_t packed_bytes(const Operands& in, const void* attrs) {
+        return packed_matrix_bytes(in, cast(attrs).transpose_b);
+    }
+    static void pack(const ConstView& b, const void* attrs, std::byte* packed) {
+        pack_matrix(b, cast(attrs).transpose_b, packed);
+    }
+    static void run_packed(const TensorArgs& args, const void* attrs) {
+        auto g = packed_gemm_args(args, cast(attrs).transpose_b);
+        if (args.has(2)) g.bias = args.in[2].as<float>();
+        if (args.has(3)) {
+            g.residual = args.in[3].as<float>();
+            g.ldr = g.ldc;
+        }
+        g.activation = kernel_activation(cast(attrs).activation);
+        kernels::gemm_f32(g, args.share.ith, args.share.nth);
+    }
+    static constexpr std::array kernels{
+        KernelDef{"gemm_f32", &packed_applies, 1, &packed_bytes, &pack, &run_packed}};
+
+    static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs& attrs) {
+        Cost cost = product_cost(in, out, product(in, attrs));
+        cost.flops += 10.0 * static_cast<double>(out[0].elements());
+        return cost;
+    }
+
+    static std::vector<Sample> samples() {
+        std::vector<Sample> list;
+        const auto add = [&](DType t, Shape a, Shape b, bool bias, bool residual, NamedAttrs attrs,
+                             bool constant) {
+            Sample s{{{.type = {t, a}}, {.type = {t, b}, .constant = constant}},
+                     std::move(attrs),
+                     sample_tolerance(t)};
+            const bool transposed = infer_transposed(s.attrs);
+            Shape out = a;
+            out.back() = b[!transposed];
+            s.operands.push_back({.type = {t, {out.back()}}, .constant = constant, .absent = !bias});
+            s.operands.push_back({.type = {t, out}, .absent = !residual});
+            list.push_back(std::move(s));
+        };
+        for (const bool constant : {false, true}) {
+            for (std::string_view f : headrace::detail::kEnumNames<Activation>)
+                add(DType::f32, {2, 9, 24}, {24, 40}, true, true, {{"activation", std::string(f)}}, constant);
+            add(DType::f32, {9, 24}, {40, 24}, true, false, {{"transpose_b", true}}, constant);
+            add(DType::f32, {2, 1, 2, 1, 24}, {24, 40}, false, true, {}, constant);
+        }
+        add(DType::f16, {3, 5}, {7, 5}, true, true,
+            {{"transpose_b", true}, {"activation", std::string("tanh")}}, true);
+        add(DType::f64, {3, 5}, {5, 7}, true, true, {{"activation", std::string("silu")}}, false);
+        return list;
+    }
+    static bool infer_transposed(const NamedAttrs& attrs) {
+        for (const auto& [key, value] : attrs)
+            if (key == "transpose_b") return std::get<bool>(value);
+        return false;
+    }
+};
+
+}  // namespace
+
+std::span<const OpDef> fused_matmul_ops() { return OpList<FusedMatMul>::defs(); }
+
+}  // namespace headrace::ops

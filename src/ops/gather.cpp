@@ -1,0 +1,191 @@
+/// Reading a tensor at indices. ggml's get_rows aborts on an index that is out of range, and indices are
+/// known only at run time, so these have no lowering; their kernels copy the longest runs there are.
+#include <array>
+#include <cstring>
+
+#include "ops/indices.h"
+#include "ops/infer.h"
+#include "ops/nibbles.h"
+#include "ops/op.h"
+#include "ops/strided.h"
+
+namespace headrace::ops {
+namespace {
+
+constexpr std::array kGatherOperands{OperandRule{.name = "input", .dtypes = kAny, .min_rank = 1},
+                                     OperandRule{.name = "indices", .dtypes = kIndices}};
+
+struct AxisAttrs {
+    std::int64_t axis = 0;
+    static void fields(auto&& f) { f("axis", &AxisAttrs::axis, "dimension of the input that is indexed"); }
+};
+
+Cost gather_cost(const Operands& in, std::span<const TensorType> out) {
+    return {0, 2 * static_cast<double>(out[0].bytes()) + static_cast<double>(in[1].bytes())};
+}
+
+struct Gather {
+    static constexpr std::string_view name = "gather",
+                                      summary =
+                                          "input slices along an axis, one per index; indices are clamped";
+    static constexpr std::array operands = kGatherOperands;
+    using Attrs = AxisAttrs;
+
+    static Result<Types> infer(const Operands& in, const Attrs& a) {
+        HR_ASSIGN(const int axis, normalise_axis(a.axis, in[0].rank()));
+        HR_TRY(check_indexable(in[0], axis));
+        const auto at = in[0].shape.begin() + axis;
+        TensorType out{in[0].dtype, Shape(in[0].shape.begin(), at)};
+        out.shape.insert(out.shape.end(), in[1].shape.begin(), in[1].shape.end());
+        out.shape.insert(out.shape.end(), at + 1, in[0].shape.end());
+        return Types{out};
+    }
+
+    static void reference(const TensorArgs& args, const Attrs& a) {
+        move_elements(args, [&](const TensorArgs& view) {
+            const auto& shape = view.in[0].shape;
+            const int axis = normalise_axis(a.axis, view.in[0].rank()).value();
+            const std::int64_t extent = shape[axis], count = view.in[1].elements();
+            const auto run = static_cast<std::size_t>(extent_product(shape, axis + 1, shape.size())) *
+                             element_bytes(view.in[0].dtype);
+            const Indices indices(view.in[1]);
+            const auto part = view.share.of(extent_product(shape, 0, axis) * count);
+            for (std::int64_t i = part.begin; i < part.end; ++i) {
+                const std::int64_t row = i / count * extent + indices.at(i % count, extent);
+                std::memcpy(view.out[0].data + static_cast<std::size_t>(i) * run,
+                            view.in[0].data + static_cast<std::size_t>(row) * run, run);
+            }
+        });
+    }
+
+    static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {
+        return gather_cost(in, out);
+    }
+
+    static std::vector<Sample> samples() {
+        const auto sample = [](DType t, Shape shape, DType index, Shape indices, std::int64_t axis) {
+            return Sample{
+                {{.type = {t, std::move(shape)}, .low = 0, .high = 7},
+                 {.type = {index, std::move(indices)}, .low = index == DType::u32 ? 0. : -6., .high = 6}},
+                {{"axis", axis}}};
+        };
+        return {sample(DType::f32, {5, 4}, DType::i32, {3}, 0),
+                sample(DType::f32, {2, 5, 3}, DType::i64, {2, 2}, 1),
+                sample(DType::f32, {5}, DType::u32, {}, 0),
+                sample(DType::f16, {2, 3, 4}, DType::i32, {4}, -1),
+                sample(DType::u8, {4, 3}, DType::i32, {1, 5}, 0),
+                sample(DType::i64, {2, 2, 2, 2, 3}, DType::i32, {2}, 4),
+                sample(DType::i4, {3, 3}, DType::i32, {2}, 0)};
+    }
+};
+
+struct GatherElements {
+    static constexpr std::string_view
+        name = "gather_elements",
+        summary = "one input element per index, which replaces its place along an axis";
+    static constexpr std::array operands = kGatherOperands;
+    using Attrs = AxisAttrs;
+
+    static Result<Types> infer(const Operands& in, const Attrs& a) {
+        HR_ASSIGN(const int axis, normalise_axis(a.axis, in[0].rank()));
+        HR_TRY(check_indexable(in[0], axis));
+        HR_TRY(check_element_indices(in[0], in[1], axis));
+        return Types{{in[0].dtype, in[1].shape}};
+    }
+
+    static void reference(const TensorArgs& args, const Attrs& a) {
+        move_elements(args, [&](const TensorArgs& view) {
+            switch (element_bytes(view.in[0].dtype)) {
+                case 1: return gather<std::uint8_t>(view, a);
+                case 2: return gather<std::uint16_t>(view, a);
+                case 4: return gather<std::uint32_t>(view, a);
+                default: return gather<std::uint64_t>(view, a);
+            }
+        });
+    }
+
+    static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {
+        return gather_cost(in, out);
+    }
+
+    static std::vector<Sample> samples() {
+        const auto sample = [](DType t, Shape shape, DType index, Shape indices, std::int64_t axis) {
+            return Sample{
+                {{.type = {t, std::move(shape)}, .low = 0, .high = 7},
+                 {.type = {index, std::move(indices)}, .low = index == DType::u32 ? 0. : -4., .high = 4}},
+                {{"axis", axis}}};
+        };
+        return {sample(DType::f32, {2, 2}, DType::i32, {2, 3}, 1),
+                sample(DType::f32, {3, 3}, DType::i64, {2, 3}, 0),
+                sample(DType::f16, {2, 3, 4}, DType::u32, {2, 5, 4}, 1),
+                sample(DType::i64, {5}, DType::i32, {7}, -1),
+                sample(DType::u4, {3, 3}, DType::i32, {3, 3}, 0)};
+    }
+
+private:
+    template <class T>
+    static void gather(const TensorArgs& args, const Attrs& a) {
+        const int axis = normalise_axis(a.axis, args.in[0].rank()).value();
+        const std::int64_t extent = args.in[0].shape[axis];
+        auto strides = dense_strides(args.in[0].shape);
+        const std::int64_t axis_stride = std::exchange(strides[axis], 0);
+        const Indices indices(args.in[1]);
+        const T* x = args.in[0].as<T>();
+        T* y = args.out[0].as<T>();
+        StridedWalk<1>(args.out[0].shape, {strides})
+            .run(args.share,
+                 [&](std::int64_t at, const auto& offsets, std::int64_t count, const auto& steps) {
+                     for (std::int64_t i = 0; i < count; ++i)
+                         y[at + i] = x[offsets[0] + i * steps[0] + indices.at(at + i, extent) * axis_stride];
+                 });
+    }
+};
+
+struct GatherNd {
+    static constexpr std::string_view name = "gather_nd",
+                                      summary = "input slices at index tuples, the indices' last dimension";
+    static constexpr std::array operands{kGatherOperands[0],
+                                         OperandRule{.name = "indices", .dtypes = kIndices, .min_rank = 1}};
+
+    static Result<Types> infer(const Operands& in, const NoAttrs&) {
+        HR_ASSIGN(const int depth, tuple_size(in[0], in[1]));
+        TensorType out{in[0].dtype, Shape(in[1].shape.begin(), in[1].shape.end() - 1)};
+        out.shape.insert(out.shape.end(), in[0].shape.begin() + depth, in[0].shape.end());
+        return Types{out};
+    }
+
+    static void reference(const TensorArgs& args, const NoAttrs&) {
+        move_elements(args, [](const TensorArgs& view) {
+            const auto& shape = view.in[0].shape;
+            const TupleIndices tuples(shape, view.in[1]);
+            const auto run = static_cast<std::size_t>(tuples.slice) * element_bytes(view.in[0].dtype);
+            const auto part = view.share.of(tuples.count);
+            for (std::int64_t i = part.begin; i < part.end; ++i)
+                std::memcpy(view.out[0].data + static_cast<std::size_t>(i) * run,
+                            view.in[0].data + static_cast<std::size_t>(tuples.slice_at(i)) * run, run);
+        });
+    }
+
+    static Cost cost(const Operands& in, std::span<const TensorType> out, const NoAttrs&) {
+        return gather_cost(in, out);
+    }
+
+    static std::vector<Sample> samples() {
+        const auto sample = [](DType t, Shape shape, DType index, Shape indices) {
+            return Sample{
+                {{.type = {t, std::move(shape)}, .low = 0, .high = 7},
+                 {.type = {index, std::move(indices)}, .low = index == DType::u32 ? 0. : -4., .high = 4}},
+                {}};
+        };
+        return {sample(DType::f32, {2, 2}, DType::i32, {2, 2}),
+                sample(DType::f32, {2, 3, 4}, DType::i64, {3, 1, 2}),
+                sample(DType::f16, {4, 3}, DType::u32, {2, 1}), sample(DType::i64, {5}, DType::i32, {1}),
+                sample(DType::u4, {3, 3}, DType::i32, {2, 1})};
+    }
+};
+
+}  // namespace
+
+std::span<const OpDef> gather_ops() { return OpList<Gather, GatherElements, GatherNd>::defs(); }
+
+}  // namespace headrace::ops

@@ -1,0 +1,35 @@
+#pragma once
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "ir/op_def.h"
+
+namespace headrace::ops {
+
+using Types = std::vector<TensorType>;
+
+/// NumPy broadcasting of both shapes: trailing dimensions align and must be equal or 1.
+Result<Shape> broadcast(const Shape& a, const Shape& b);
+/// True when `from` broadcasts to exactly `to`.
+bool broadcasts_to(const Shape& from, const Shape& to);
+
+/// An axis in [-rank, rank) as a non-negative index; "Axis 2 out of bounds for rank 2".
+Result<int> normalise_axis(std::int64_t axis, int rank);
+/// Each in range, none twice; sorted ascending.
+Result<std::vector<int>> normalise_axes(std::span<const std::int64_t> axes, int rank);
+
+/// The output type of an op that keeps its input's type.
+inline Result<Types> same_type(const TensorType& type) { return Types{type}; }
+
+/// Shared output rule of convolutions and pools: (size + before + after - ((kernel - 1) * dilation + 1)) / stride + 1,
+/// rounded down or up. Errors name `what` and all values. Symbolic extents give a symbol named by the expression.
+struct Window {
+    std::int64_t kernel, stride, dilation, before, after;
+};
+Result<Dim> window_output(std::string_view what, const Dim& size, const Window& window, bool round_up = false);
+
+/// What a generic element-wise or data-movement op costs: `per_element` operations and all bytes once.
+Cost elementwise_cost(const Operands& in, std::span<const TensorType> out, double per_element);
+
+}  // namespace headrace::ops

@@ -1,0 +1,233 @@
+/// Two-dimensional pooling.
+#include <array>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "ops/image.h"
+#include "ops/infer.h"
+#include "ops/op.h"
+#include "ops/through_f32.h"
+
+namespace headrace::ops {
+namespace {
+
+enum class Rounding : std::uint8_t { floor, ceil };
+constexpr auto enum_names(Rounding) { return std::array<std::string_view, 2>{"floor", "ceil"}; }
+
+using List = std::vector<std::int64_t>;
+
+struct PoolAttrs {
+    std::optional<List> window_dimensions, output_sizes;
+    List padding{0, 0, 0, 0}, strides{1, 1}, dilations{1, 1};
+    ImageLayout layout = ImageLayout::nchw;
+    Rounding output_shape_rounding = Rounding::floor;
+    static void fields(auto&& f) {
+        using A = PoolAttrs;
+        f("window_dimensions", &A::window_dimensions,
+          "height and width of the window; absent: the whole image");
+        f("padding", &A::padding, "elements above, below, left and right of the image, which never count");
+        f("strides", &A::strides, "vertical and horizontal step of the window");
+        f("dilations", &A::dilations, "vertical and horizontal distance of the window's elements");
+        f("layout", &A::layout, "order of the dimensions");
+        f("output_shape_rounding", &A::output_shape_rounding,
+          "whether a last window that sticks out is kept");
+        f("output_sizes", &A::output_sizes, "the output's height and width, rounded down or up");
+    }
+};
+
+/// The window, known once the input is: in canonical order, axis 0 is vertical.
+struct Pooling {
+    const PoolAttrs& attrs;
+    Axes in, out;
+    std::array<std::int64_t, 2> window;
+
+    Pooling(const PoolAttrs& a, Sizes input, Sizes output)
+        : attrs(a), in(input, image_axes(a.layout)), out(output, image_axes(a.layout)) {
+        for (int i : {0, 1}) window[i] = a.window_dimensions ? (*a.window_dimensions)[i] : in.size[2 + i];
+    }
+    struct Span {
+        std::int64_t first, step, count;  ///< rows or columns of the input
+    };
+    /// The part of window `at` that lies inside the image.
+    Span inside(int axis, std::int64_t at) const {
+        const std::int64_t dilation = attrs.dilations[axis], size = in.size[2 + axis];
+        const std::int64_t start = at * attrs.strides[axis] - attrs.padding[2 * axis];
+        const std::int64_t begin = start >= 0 ? 0 : (-start + dilation - 1) / dilation;
+        const std::int64_t end =
+            start >= size ? 0 : std::min(window[axis], (size - start + dilation - 1) / dilation);
+        return {start + begin * dilation, dilation, std::max<std::int64_t>(end - begin, 0)};
+    }
+};
+
+Result<Dim> pooled_extent(const Dim& size, int i, const PoolAttrs& a) {
+    const char* what = i ? "Pool2d width" : "Pool2d height";
+    if (!a.window_dimensions && size.is_symbolic())
+        return invalid("{} {} must be known, or window_dimensions given", what, size.str());
+    const std::int64_t kernel = a.window_dimensions ? (*a.window_dimensions)[i] : size.size();
+    const Window window{kernel, a.strides[i], a.dilations[i], a.padding[2 * i], a.padding[2 * i + 1]};
+    HR_ASSIGN(const Dim rounded,
+              window_output(what, size, window, a.output_shape_rounding == Rounding::ceil));
+    if (!a.output_sizes) return rounded;
+    const std::int64_t wanted = (*a.output_sizes)[i];
+    if (size.is_symbolic()) return invalid("{} {} must be known for output_sizes", what, size.str());
+    HR_ASSIGN(const Dim low, window_output(what, size, window, false));
+    HR_ASSIGN(const Dim high, window_output(what, size, window, true));
+    if (wanted != low.size() && wanted != high.size())
+        return invalid("{}: output_sizes has {} but {} or {} is possible", what, wanted, low.size(),
+                       high.size());
+    return Dim(wanted);
+}
+
+/// What every pool here shares; Self gives name, summary and Sum, an accumulator of one window.
+template <class Self, DTypeSet kTypes>
+struct PoolOp {
+    static constexpr std::array operands{OperandRule{.name = "input", .dtypes = kTypes, .min_rank = 4, .max_rank = 4, .title = "Pool2d input"}};
+    static constexpr LayoutRule layout = LayoutRule::channels;
+    using Attrs = PoolAttrs;
+
+    static Result<Types> infer(const Operands& in, const Attrs& a) {
+        if (a.window_dimensions) HR_TRY(check_values("window_dimensions", *a.window_dimensions, 2, 1));
+        if (a.output_sizes) HR_TRY(check_values("output_sizes", *a.output_sizes, 2, 1));
+        HR_TRY(check_values("padding", a.padding, 4, 0));
+        HR_TRY(check_values("strides", a.strides, 2, 1));
+        HR_TRY(check_values("dilations", a.dilations, 2, 1));
+        TensorType out = in[0];
+        for (int i : {0, 1}) {
+            Dim& extent = out.shape[image_axes(a.layout)[2 + i]];
+            HR_ASSIGN(extent, pooled_extent(extent, i, a));
+        }
+        return Types{std::move(out)};
+    }
+
+    static void reference(const TensorArgs& args, const Attrs& a) {
+        const Pooling p(a, args.in[0].shape, args.out[0].shape);
+        const auto part = args.share.of(args.out[0].elements(), 16);
+        visit_dtype(args.in[0].dtype, [&]<class T>() {
+            for (std::int64_t i = part.begin; i < part.end; ++i) {
+                const auto at = [&](int axis) { return i / p.out.stride[axis] % p.out.size[axis]; };
+                const auto rows = p.inside(0, at(2)), columns = p.inside(1, at(3));
+                const T* x = args.in[0].as<T>() + at(0) * p.in.stride[0] + at(1) * p.in.stride[1] +
+                             rows.first * p.in.stride[2] + columns.first * p.in.stride[3];
+                typename Self::template Sum<T> sum;
+                for (std::int64_t y = 0; y < rows.count; ++y)
+                    for (std::int64_t z = 0; z < columns.count; ++z)
+                        sum.add(x[y * rows.step * p.in.stride[2] + z * columns.step * p.in.stride[3]]);
+                args.out[0].as<T>()[i] = sum.result(rows.count * columns.count);
+            }
+        });
+    }
+
+    // ggml's pools run on one thread and know neither dilation nor one-sided padding.
+    static constexpr std::array kernels{
+        KernelDef{.name = "pool2d",
+                  .applies = [](const Operands&, std::span<const bool>, const void*) { return true; },
+                  .run = [](const TensorArgs& args,
+                            const void* a) { reference(args, headrace::detail::attrs_ref<Attrs>(a)); }}};
+
+    static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs& a) {
+        const Pooling p(a, in[0].sizes(), out[0].sizes());
+        return elementwise_cost(in, out, static_cast<double>(p.window[0] * p.window[1]));
+    }
+
+    static std::vector<Sample> samples() {
+        std::vector<Sample> list;
+        const auto add = [&](DType t, Shape shape, NamedAttrs attrs) {
+            if (!kTypes.has(t)) return;
+            list.push_back({{{.type = {t, std::move(shape)}, .low = 0, .high = 20}},
+                            std::move(attrs),
+                            sample_tolerance(t)});
+        };
+        const NamedAttrs all{{"window_dimensions", List{3, 2}},
+                             {"padding", List{1, 0, 2, 1}},
+                             {"strides", List{2, 1}},
+                             {"dilations", List{1, 2}},
+                             {"output_shape_rounding", std::string("ceil")}};
+        NamedAttrs all_nhwc = all;
+        all_nhwc.emplace_back("layout", std::string("nhwc"));
+        for (DType t : {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i8, DType::u64}) {
+            add(t, {2, 3, 5, 6}, {});
+            add(t, {2, 5, 6, 3}, {{"layout", std::string("nhwc")}});
+            add(t, {2, 3, 8, 7}, all);
+            add(t, {2, 8, 7, 3}, all_nhwc);
+        }
+        add(DType::f32, {1, 2, 7, 7},
+            {{"window_dimensions", List{2, 2}}, {"strides", List{2, 2}}, {"output_sizes", List{4, 3}}});
+        return list;
+    }
+};
+
+/// Pools over whole images are reductions of rows, which ggml does well.
+template <class Self>
+struct ReducingPoolOp : PoolOp<Self, kFloats> {
+    static Status lowerable(const Operands& in, const PoolAttrs& a) {
+        const Axes axes(in[0].sizes(), image_axes(a.layout));
+        for (int i : {0, 1})
+            if (a.padding[2 * i] || a.padding[2 * i + 1] || (a.dilations[i] != 1 && axes.size[2 + i] != 1) ||
+                (a.window_dimensions && (*a.window_dimensions)[i] != axes.size[2 + i]))
+                return unsupported("a window smaller than the image");
+        return works_through_f32(in[0].dtype);
+    }
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
+                                           const PoolAttrs& a) {
+        const auto [batch, channels, height, width] = Axes(in[0].sizes(), image_axes(a.layout)).size;
+        ggml_tensor* image = to_f32(e, x[0], in[0].dtype);
+        if (a.layout == ImageLayout::nhwc)
+            image = e.contiguous(e.permute(image, image_axes(ImageLayout::nhwc)));
+        ggml_tensor* y = Self::reduce_rows(e, e.reshape(image, std::array{batch * channels, height * width}));
+        TensorType out = in[0];
+        for (int i : {2, 3}) out.shape[image_axes(a.layout)[i]] = 1;
+        return {from_f32(e, y, out)};
+    }
+};
+
+struct AveragePool2d : ReducingPoolOp<AveragePool2d> {
+    static constexpr std::string_view name = "average_pool2d",
+                                      summary = "mean of the image's elements in a window";
+    template <class T>
+    struct Sum {
+        double sum = 0;
+        void add(T x) { sum += convert<double>(x); }
+        /// A window without any element of the image gives 0.
+        T result(std::int64_t count) const {
+            return convert<T>(count ? sum / static_cast<double>(count) : 0.0);
+        }
+    };
+    static ggml_tensor* reduce_rows(Emit& e, ggml_tensor* x) { return e.mean_rows(x); }
+};
+
+struct L2Pool2d : ReducingPoolOp<L2Pool2d> {
+    static constexpr std::string_view name = "l2_pool2d", summary = "root of the sum of squares in a window";
+    template <class T>
+    struct Sum {
+        double sum = 0;
+        void add(T x) { sum += convert<double>(x) * convert<double>(x); }
+        T result(std::int64_t) const { return convert<T>(std::sqrt(sum)); }
+    };
+    static ggml_tensor* reduce_rows(Emit& e, ggml_tensor* x) {
+        return e.unary(Unary::sqrt, e.sum_rows(e.unary(Unary::square, x)));
+    }
+};
+
+struct MaxPool2d : PoolOp<MaxPool2d, kNumeric> {
+    static constexpr std::string_view name = "max_pool2d",
+                                      summary = "largest of the image's elements in a window";
+    template <class T>
+    struct Sum {
+        using C = compute_t<T>;
+        using Limits = std::numeric_limits<C>;
+        /// What a window without any element of the image gives.
+        C largest = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+        void add(T element) {
+            const C x = static_cast<C>(element);
+            if (x > largest || x != x) largest = x;  // NaN stays: nothing is greater
+        }
+        T result(std::int64_t) const { return static_cast<T>(largest); }
+    };
+};
+
+}  // namespace
+
+std::span<const OpDef> pool_ops() { return OpList<AveragePool2d, L2Pool2d, MaxPool2d>::defs(); }
+
+}  // namespace headrace::ops

@@ -1,0 +1,229 @@
+/// Linear quantisation: real = (whole - zero_point) * scale.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "ops/arithmetic.h"
+#include "ops/infer.h"
+#include "ops/op.h"
+#include "ops/strided.h"
+
+namespace headrace::ops {
+namespace {
+
+constexpr DTypeSet kReal{DType::f32, DType::f16, DType::bf16};
+constexpr DTypeSet kWhole{DType::i4, DType::u4, DType::i8, DType::u8, DType::i16, DType::i32};
+
+/// Every scale serves a block of input elements: aligned from the last dimension, an extent of the scale divides
+/// the input's, and the block is their quotient. A missing leading dimension is one block.
+Status check_blocks(const Shape& input, const Shape& scale) {
+    if (scale.size() > input.size())
+        return invalid("Incompatible shapes: scale {} has more dimensions than input {}", str(scale), str(input));
+    const std::size_t shift = input.size() - scale.size();
+    for (std::size_t i = 0; i < scale.size(); ++i) {
+        const Dim &whole = input[i + shift], &blocks = scale[i];
+        if (blocks == whole || blocks.is(1)) continue;
+        if (whole.is_symbolic() || blocks.is_symbolic() || blocks.size() == 0 || whole.size() % blocks.size() != 0)
+            return invalid("Incompatible shapes: extent {} of scale {} does not divide extent {} of input {}",
+                           blocks.str(), str(scale), whole.str(), str(input));
+    }
+    return success();
+}
+
+Status check_zero_point(const TensorType& zero_point, const TensorType& scale) {
+    if (zero_point.shape == scale.shape) return success();
+    return invalid("Shape mismatch: zero_point {} must have the shape of scale {}", str(zero_point.shape),
+                   str(scale.shape));
+}
+
+/// Maps an input position to its scale's: in each dimension, position / block * stride.
+class Blocks {
+   public:
+    Blocks(Sizes input, Sizes scale) : sizes_(input.begin(), input.end()) {
+        const auto dense = dense_strides(scale);
+        const std::size_t shift = input.size() - scale.size();
+        for (std::size_t d = 0; d < input.size(); ++d) {
+            const bool missing = d < shift;
+            blocks_.push_back(missing ? input[d] : input[d] / std::max<std::int64_t>(scale[d - shift], 1));
+            strides_.push_back(missing ? 0 : dense[d - shift]);
+        }
+    }
+
+    /// Calls f(i, s) for the positions i in [begin, end), s being the position of i's scale.
+    template <class F>
+    void for_each(Share::Range range, F&& f) const {
+        const std::int64_t inner = sizes_.empty() ? 1 : sizes_.back();
+        const std::int64_t block = sizes_.empty() ? 1 : blocks_.back(), stride = sizes_.empty() ? 0 : strides_.back();
+        for (std::int64_t i = range.begin; i < range.end;) {
+            const std::int64_t row = row_scale(i / inner), column = i % inner;
+            const std::int64_t end = std::min(range.end, i - column + (column / block + 1) * block);
+            const std::int64_t s = row + column / block * stride;
+            for (; i < end; ++i) f(i, s);
+        }
+    }
+
+   private:
+    std::int64_t row_scale(std::int64_t row) const {
+        std::int64_t position = 0;
+        for (int d = static_cast<int>(sizes_.size()) - 2; d >= 0; --d) {
+            position += row % sizes_[d] / blocks_[d] * strides_[d];
+            row /= sizes_[d];
+        }
+        return position;
+    }
+
+    std::vector<std::int64_t> sizes_, blocks_, strides_;
+};
+
+/// Calls f(load) where load(i) is the i-th whole number.
+template <class F>
+void visit_whole(const ConstView& x, F&& f) {
+    switch (x.dtype) {
+        case DType::i8: return f([p = x.as<std::int8_t>()](std::int64_t i) -> std::int64_t { return p[i]; });
+        case DType::u8: return f([p = x.as<std::uint8_t>()](std::int64_t i) -> std::int64_t { return p[i]; });
+        case DType::i16: return f([p = x.as<std::int16_t>()](std::int64_t i) -> std::int64_t { return p[i]; });
+        case DType::i32: return f([p = x.as<std::int32_t>()](std::int64_t i) -> std::int64_t { return p[i]; });
+        default: return f([x](std::int64_t i) -> std::int64_t { return load_nibble(x, i); });
+    }
+}
+
+template <class F>
+void visit_real(DType t, F&& f) {
+    switch (t) {
+        case DType::f16: return f.template operator()<Half>();
+        case DType::bf16: return f.template operator()<BFloat16>();
+        default: return f.template operator()<float>();
+    }
+}
+
+struct Range {
+    double low, high;
+};
+constexpr Range range_of(DType t) {
+    switch (t) {
+        case DType::i4: return {-8, 7};
+        case DType::u4: return {0, 15};
+        case DType::i8: return {-128, 127};
+        case DType::u8: return {0, 255};
+        case DType::i16: return {-32768, 32767};
+        default: return {-2147483648.0, 2147483647.0};
+    }
+}
+
+/// 4-bit elements of one byte are stored by one thread, the low nibble first.
+void store_whole(const MutView& y, std::int64_t i, std::int64_t value) {
+    switch (y.dtype) {
+        case DType::i8:
+        case DType::u8: y.as<std::int8_t>()[i] = static_cast<std::int8_t>(value); return;
+        case DType::i16: y.as<std::int16_t>()[i] = static_cast<std::int16_t>(value); return;
+        case DType::i32: y.as<std::int32_t>()[i] = static_cast<std::int32_t>(value); return;
+        default: {
+            const auto nibble = static_cast<std::byte>(value & 15);
+            y.data[i / 2] = i % 2 ? (y.data[i / 2] & std::byte{15}) | nibble << 4 : nibble;
+        }
+    }
+}
+
+Sample quantized_sample(TensorType input, TensorType scale, TensorType zero_point, bool has_zero_point) {
+    Sample sample{{{.type = std::move(input), .low = 0, .high = 7},
+                   {.type = std::move(scale), .low = 0.5, .high = 2, .constant = true},
+                   {.type = std::move(zero_point), .low = 0, .high = 5, .constant = true}},
+                  {}};
+    sample.operands[2].absent = !has_zero_point;
+    return sample;
+}
+
+struct QuantizeLinear {
+    static constexpr std::string_view name = "quantize_linear",
+                                      summary = "input / scale rounded to even + zero_point, saturated to the type of "
+                                                "zero_point; block-wise scale";
+    static constexpr std::array operands{OperandRule{.name = "input", .dtypes = kReal},
+                                         OperandRule{.name = "scale", .dtypes = kReal, .same_dtype_as = 0},
+                                         OperandRule{.name = "zero_point", .dtypes = kWhole}};
+
+    static Result<Types> infer(const Operands& in, const NoAttrs&) {
+        HR_TRY(check_blocks(in[0].shape, in[1].shape));
+        HR_TRY(check_zero_point(in[2], in[1]));
+        return Types{{in[2].dtype, in[0].shape}};
+    }
+
+    static void reference(const TensorArgs& args, const NoAttrs&) {
+        const MutView& y = args.out[0];
+        const Range range = range_of(y.dtype);
+        const auto part = args.share.of(y.elements(), 64);
+        visit_real(args.in[0].dtype, [&]<class T>() {
+            const T *x = args.in[0].as<T>(), *scale = args.in[1].as<T>();
+            visit_whole(args.in[2], [&](auto zero_point) {
+                Blocks(args.in[0].shape, args.in[1].shape).for_each(part, [&](std::int64_t i, std::int64_t s) {
+                    const float quotient = static_cast<float>(x[i]) / static_cast<float>(scale[s]);
+                    const double whole = std::nearbyint(static_cast<double>(quotient)) + static_cast<double>(zero_point(s));
+                    store_whole(y, i, std::isnan(whole) ? 0 : static_cast<std::int64_t>(std::clamp(whole, range.low, range.high)));
+                });
+            });
+        });
+    }
+
+    static Cost cost(const Operands& in, std::span<const TensorType> out, const NoAttrs&) {
+        return elementwise_cost(in, out, 4);
+    }
+
+    static std::vector<Sample> samples() {
+        const auto sample = [](DType real, DType whole, Shape input, Shape scale) {
+            return quantized_sample({real, std::move(input)}, {real, scale}, {whole, scale}, true);
+        };
+        return {sample(DType::f32, DType::u8, {2, 3}, {2, 3}), sample(DType::f32, DType::i8, {}, {}),
+                sample(DType::f32, DType::i4, {3, 5}, {3, 1}), sample(DType::f32, DType::u4, {2, 1, 4, 1, 3}, {2, 1, 2, 1, 1}),
+                sample(DType::f16, DType::i32, {4, 6}, {2, 3}), sample(DType::f16, DType::u8, {4, 6}, {1, 6})};
+    }
+};
+
+struct DequantizeLinear {
+    static constexpr std::string_view name = "dequantize_linear",
+                                      summary = "(input - zero_point) * scale; block-wise scale";
+    static constexpr std::array operands{
+        OperandRule{.name = "input", .dtypes = kWhole}, OperandRule{.name = "scale", .dtypes = kReal},
+        OperandRule{.name = "zero_point", .dtypes = kWhole, .same_dtype_as = 0, .optional = true}};
+
+    static Result<Types> infer(const Operands& in, const NoAttrs&) {
+        HR_TRY(check_blocks(in[0].shape, in[1].shape));
+        if (in.has(2)) HR_TRY(check_zero_point(in[2], in[1]));
+        return Types{{in[1].dtype, in[0].shape}};
+    }
+
+    static void reference(const TensorArgs& args, const NoAttrs&) {
+        const auto part = args.share.of(args.out[0].elements(), 64);
+        const Blocks blocks(args.in[0].shape, args.in[1].shape);
+        visit_real(args.out[0].dtype, [&]<class T>() {
+            const T* scale = args.in[1].as<T>();
+            T* y = args.out[0].as<T>();
+            visit_whole(args.in[0], [&](auto input) {
+                const auto run = [&](auto zero_point) {
+                    blocks.for_each(part, [&](std::int64_t i, std::int64_t s) {
+                        y[i] = static_cast<T>(static_cast<float>(input(i) - zero_point(s)) * static_cast<float>(scale[s]));
+                    });
+                };
+                if (args.has(2)) visit_whole(args.in[2], run);
+                else run([](std::int64_t) { return std::int64_t{0}; });
+            });
+        });
+    }
+
+    static Cost cost(const Operands& in, std::span<const TensorType> out, const NoAttrs&) {
+        return elementwise_cost(in, out, 2);
+    }
+
+    static std::vector<Sample> samples() {
+        const auto sample = [](DType whole, DType real, Shape input, Shape scale, bool has_zero_point = true) {
+            return quantized_sample({whole, std::move(input)}, {real, scale}, {whole, scale}, has_zero_point);
+        };
+        return {sample(DType::u8, DType::f32, {2, 3}, {2, 3}), sample(DType::i8, DType::f32, {}, {}),
+                sample(DType::i4, DType::f32, {3, 5}, {3, 1}), sample(DType::u4, DType::f32, {2, 1, 4, 1, 3}, {2, 1, 1}),
+                sample(DType::i32, DType::f16, {4, 6}, {2, 3}), sample(DType::i8, DType::f32, {4, 6}, {1, 6}, false)};
+    }
+};
+
+}  // namespace
+
+std::span<const OpDef> quantize_ops() { return OpList<QuantizeLinear, DequantizeLinear>::defs(); }
+
+}  // namespace headrace::ops

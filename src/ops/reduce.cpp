@@ -1,0 +1,344 @@
+/// Reductions over axes.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "emit/emit.h"
+#include "ops/arithmetic.h"
+#include "ops/elementwise.h"
+#include "ops/infer.h"
+#include "ops/op.h"
+
+namespace headrace::ops {
+namespace {
+
+struct ReduceAttrs {
+    std::optional<std::vector<std::int64_t>> axes;
+    bool keep_dimensions = false;
+    static void fields(auto&& f) {
+        f("axes", &ReduceAttrs::axes, "dimensions to reduce; all by default; none: every element by itself");
+        f("keep_dimensions", &ReduceAttrs::keep_dimensions, "keep reduced dimensions with extent 1");
+    }
+};
+
+Result<std::vector<int>> reduced_axes(const ReduceAttrs& a, int rank) {
+    if (a.axes) return normalise_axes(*a.axes, rank);
+    std::vector<int> all(rank);
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+}
+
+/// The input's dimensions as alternating kept and reduced ones: neighbours of a kind merged, extents of 1 dropped.
+struct Groups {
+    struct Group {
+        std::int64_t size, stride;
+        bool reduced;
+    };
+    std::vector<Group> groups;
+
+    Groups(Sizes shape, const std::vector<int>& axes) {
+        const auto strides = dense_strides(shape);
+        for (int d = 0; d < static_cast<int>(shape.size()); ++d) {
+            if (shape[d] == 1) continue;
+            const bool reduced = std::find(axes.begin(), axes.end(), d) != axes.end();
+            if (!groups.empty() && groups.back().reduced == reduced)
+                groups.back() = {groups.back().size * shape[d], strides[d], reduced};
+            else
+                groups.push_back({shape[d], strides[d], reduced});
+        }
+    }
+    std::int64_t count(bool reduced) const {
+        std::int64_t n = 1;
+        for (const Group& g : groups)
+            if (g.reduced == reduced) n *= g.size;
+        return n;
+    }
+    /// Where the index-th (row-major) combination of kept or of reduced dimensions begins in the input.
+    std::int64_t offset(std::int64_t index, bool reduced) const {
+        std::int64_t offset = 0;
+        for (auto g = groups.rbegin(); g != groups.rend(); ++g) {
+            if (g->reduced != reduced) continue;
+            offset += index % g->size * g->stride;
+            index /= g->size;
+        }
+        return offset;
+    }
+};
+
+/// Op has start<A>() -> state, take(state, A) and result(state, count); A accumulates elements of type T.
+template <class Op, class T>
+void reduce(const T* x, T* y, Groups split, Share share) {
+    using A = accumulator_t<T>;
+    using State = decltype(Op::template start<A>());
+    const auto load = [](T v) { return static_cast<A>(static_cast<compute_t<T>>(v)); };
+    const std::int64_t count = split.count(true);
+    const auto finish = [&](const State& state) { return convert<T>(Op::result(state, count)); };
+    auto& groups = split.groups;
+
+    if (groups.empty() || groups.back().reduced) {  // each output element from runs of neighbours
+        const std::int64_t run = groups.empty() ? 1 : groups.back().size;
+        if (!groups.empty()) groups.pop_back();
+        const std::int64_t rows = split.count(true);
+        const auto part = share.of(split.count(false), 8);
+        for (std::int64_t o = part.begin; o < part.end; ++o) {
+            State state = Op::template start<A>();
+            for (std::int64_t r = 0; r < rows; ++r) {
+                const T* row = x + split.offset(o, false) + split.offset(r, true);
+                for (std::int64_t i = 0; i < run; ++i) Op::take(state, load(row[i]));
+            }
+            y[o] = finish(state);
+        }
+        return;
+    }
+
+    constexpr std::int64_t kTile = 64;  // neighbouring outputs at a time, so that the input is read in runs
+    const std::int64_t inner = groups.back().size, tiles = (inner + kTile - 1) / kTile;
+    groups.pop_back();
+    const std::int64_t rows = split.count(true);
+    const auto part = share.of(split.count(false) * tiles);
+    for (std::int64_t t = part.begin; t < part.end; ++t) {
+        const std::int64_t begin = t % tiles * kTile, width = std::min(kTile, inner - begin);
+        std::array<State, kTile> states;
+        states.fill(Op::template start<A>());
+        const T* base = x + split.offset(t / tiles, false) + begin;
+        for (std::int64_t r = 0; r < rows; ++r) {
+            const T* row = base + split.offset(r, true);
+            for (std::int64_t i = 0; i < width; ++i) Op::take(states[i], load(row[i]));
+        }
+        T* out = y + t / tiles * inner + begin;
+        for (std::int64_t i = 0; i < width; ++i) out[i] = finish(states[i]);
+    }
+}
+
+template <class Self, DTypeSet kTypes>
+struct ReduceOp {
+    static constexpr std::array operands{OperandRule{.name = "input", .dtypes = kTypes}};
+    using Attrs = ReduceAttrs;
+
+    static Result<Types> infer(const Operands& in, const Attrs& a) {
+        HR_ASSIGN(const auto axes, reduced_axes(a, in[0].rank()));
+        TensorType out{in[0].dtype, {}};
+        for (int d = 0; d < in[0].rank(); ++d) {
+            const bool reduced = std::find(axes.begin(), axes.end(), d) != axes.end();
+            if (!reduced) out.shape.push_back(in[0].shape[d]);
+            else if (a.keep_dimensions) out.shape.push_back(1);
+        }
+        return Types{out};
+    }
+
+    static void reference(const TensorArgs& args, const Attrs& a) {
+        const Groups groups(args.in[0].shape, reduced_axes(a, args.in[0].rank()).value());
+        visit_allowed<kTypes>(args.in[0].dtype, [&]<class T>() {
+            reduce<Self, T>(args.in[0].as<T>(), args.out[0].as<T>(), groups, args.share);
+        });
+    }
+
+    static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {
+        Cost cost = elementwise_cost(in, out, 0);
+        cost.flops = Self::kOperations * static_cast<double>(in[0].elements());
+        return cost;
+    }
+
+    static std::vector<Sample> samples() {
+        using Axes = std::vector<std::int64_t>;
+        std::vector<Sample> list;
+        const auto add = [&](DType t, Shape shape, std::optional<Axes> axes, bool keep) {
+            if (!kTypes.has(t)) return;
+            Sample s{{{.type = {t, std::move(shape)}, .low = Self::kLow, .high = Self::kHigh}},
+                     {{"keep_dimensions", keep}},
+                     t == DType::f16 ? 2e-3 : 1e-5};
+            if (axes) s.attrs.emplace_back("axes", *axes);
+            list.push_back(std::move(s));
+        };
+        for (DType t : {DType::f32, DType::f16, DType::f64, DType::i32, DType::u8, DType::i64}) {
+            add(t, {2, 3, 4}, std::nullopt, false);
+            add(t, {2, 3, 4}, Axes{-1}, true);
+            add(t, {2, 3, 4}, Axes{0}, false);
+        }
+        add(DType::f32, {}, std::nullopt, false);
+        add(DType::f32, {5}, Axes{}, true);
+        add(DType::f32, {3, 2, 70}, Axes{1}, false);
+        add(DType::f32, {2, 1, 3}, Axes{1}, false);
+        add(DType::f32, {2, 3, 2, 5}, Axes{2, 3}, false);
+        add(DType::f32, {2, 3, 2, 5}, Axes{1, 3}, true);
+        add(DType::f32, {2, 3, 2, 2, 3}, Axes{3, 4, 2}, true);
+        add(DType::f32, {2, 2, 2, 2, 2, 3}, Axes{0, 2, 4}, false);
+        return list;
+    }
+
+    static constexpr double kOperations = 1, kLow = -2, kHigh = 2;
+};
+
+/// Reductions under which a single element is itself.
+template <class Self, DTypeSet kTypes>
+struct SelectingReduceOp : ReduceOp<Self, kTypes> {
+    static std::optional<int> same_as(const Operands& in, const ReduceAttrs& a) {
+        const auto axes = reduced_axes(a, in[0].rank()).value();
+        for (int axis : axes)
+            if (!in[0].shape[axis].is(1)) return std::nullopt;
+        if (ReduceOp<Self, kTypes>::infer(in, a).value()[0] == in[0]) return 0;
+        return std::nullopt;
+    }
+};
+
+/// ggml reduces rows of f32, accumulating in double as the reference does.
+template <class Self, DTypeSet kTypes>
+struct RowReduceOp : SelectingReduceOp<Self, kTypes> {
+    static Status lowerable(const Operands& in, const ReduceAttrs& a) {
+        if (in[0].dtype != DType::f32) return unsupported("{}", name_of(in[0].dtype));
+        const auto groups = groups_of(in, a).groups;
+        const bool suffix = std::all_of(groups.begin(), groups.end(),
+                                        [&](const auto& g) { return !g.reduced || &g == &groups.back(); });
+        if (!suffix) return unsupported("reduced axes that are not the last ones");
+        return success();
+    }
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
+                                           const ReduceAttrs& a) {
+        const Groups groups = groups_of(in, a);
+        const TensorType out = ReduceOp<Self, kTypes>::infer(in, a).value()[0];
+        if (groups.count(true) == 1) return {e.shaped(x[0], out)};
+        const std::array<std::int64_t, 2> rows{groups.count(false), groups.count(true)};
+        return {e.shaped(Self::emit_rows(e, e.reshape(x[0], rows)), out)};
+    }
+
+   private:
+    static Groups groups_of(const Operands& in, const ReduceAttrs& a) {
+        return Groups(in[0].sizes(), reduced_axes(a, in[0].rank()).value());
+    }
+};
+
+constexpr DTypeSet kOrdered = kNumeric | DTypeSet{DType::boolean};
+
+struct ReduceSum : RowReduceOp<ReduceSum, kNumeric> {
+    static constexpr std::string_view name = "reduce_sum", summary = "sum over axes; integers wrap";
+    template <class A>
+    static A start() { return A(0); }
+    template <class A>
+    static void take(A& sum, A x) { sum = wrapping_add(sum, x); }
+    template <class A>
+    static A result(A sum, std::int64_t) { return sum; }
+    static Emit::Tensor emit_rows(Emit& e, Emit::Tensor x) { return e.sum_rows(x); }
+};
+
+struct ReduceMean : RowReduceOp<ReduceMean, kFloats> {
+    static constexpr std::string_view name = "reduce_mean", summary = "mean over axes";
+    template <class A>
+    static A start() { return A(0); }
+    template <class A>
+    static void take(A& sum, A x) { sum += x; }
+    template <class A>
+    static A result(A sum, std::int64_t count) { return sum / static_cast<A>(count); }
+    static Emit::Tensor emit_rows(Emit& e, Emit::Tensor x) { return e.mean_rows(x); }
+};
+
+template <class A>
+constexpr A lowest() { return std::floating_point<A> ? -std::numeric_limits<A>::infinity() : std::numeric_limits<A>::lowest(); }
+template <class A>
+constexpr A highest() { return std::floating_point<A> ? std::numeric_limits<A>::infinity() : std::numeric_limits<A>::max(); }
+
+struct ReduceMax : SelectingReduceOp<ReduceMax, kOrdered> {
+    static constexpr std::string_view name = "reduce_max", summary = "largest element over axes; NaN if any is";
+    template <class A>
+    static A start() { return lowest<A>(); }
+    template <class A>
+    static void take(A& best, A x) { best = x > best || x != x ? x : best; }
+    template <class A>
+    static A result(A best, std::int64_t) { return best; }
+};
+
+struct ReduceMin : SelectingReduceOp<ReduceMin, kOrdered> {
+    static constexpr std::string_view name = "reduce_min", summary = "smallest element over axes; NaN if any is";
+    template <class A>
+    static A start() { return highest<A>(); }
+    template <class A>
+    static void take(A& best, A x) { best = x < best || x != x ? x : best; }
+    template <class A>
+    static A result(A best, std::int64_t) { return best; }
+};
+
+struct ReduceProduct : SelectingReduceOp<ReduceProduct, kNumeric> {
+    static constexpr std::string_view name = "reduce_product", summary = "product over axes; integers wrap";
+    template <class A>
+    static A start() { return A(1); }
+    template <class A>
+    static void take(A& product, A x) { product = wrapping_mul(product, x); }
+    template <class A>
+    static A result(A product, std::int64_t) { return product; }
+};
+
+struct ReduceL1 : ReduceOp<ReduceL1, kNumeric> {
+    static constexpr std::string_view name = "reduce_l1", summary = "sum of |x| over axes; integers wrap";
+    static constexpr double kOperations = 2;
+    template <class A>
+    static A start() { return A(0); }
+    template <class A>
+    static void take(A& sum, A x) { sum = x < A(0) ? wrapping_sub(sum, x) : wrapping_add(sum, x); }
+    template <class A>
+    static A result(A sum, std::int64_t) { return sum; }
+};
+
+struct ReduceSumSquare : ReduceOp<ReduceSumSquare, kNumeric> {
+    static constexpr std::string_view name = "reduce_sum_square", summary = "sum of x^2 over axes; integers wrap";
+    static constexpr double kOperations = 2;
+    template <class A>
+    static A start() { return A(0); }
+    template <class A>
+    static void take(A& sum, A x) { sum = wrapping_add(sum, wrapping_mul(x, x)); }
+    template <class A>
+    static A result(A sum, std::int64_t) { return sum; }
+};
+
+struct ReduceL2 : ReduceOp<ReduceL2, kFloats> {
+    static constexpr std::string_view name = "reduce_l2", summary = "square root of the sum of x^2 over axes";
+    static constexpr double kOperations = 2;
+    template <class A>
+    static A start() { return A(0); }
+    template <class A>
+    static void take(A& sum, A x) { sum += x * x; }
+    template <class A>
+    static A result(A sum, std::int64_t) { return std::sqrt(sum); }
+};
+
+struct ReduceLogSum : ReduceOp<ReduceLogSum, kFloats> {
+    static constexpr std::string_view name = "reduce_log_sum", summary = "logarithm of the sum over axes";
+    static constexpr double kLow = 0.1;
+    template <class A>
+    static A start() { return A(0); }
+    template <class A>
+    static void take(A& sum, A x) { sum += x; }
+    template <class A>
+    static A result(A sum, std::int64_t) { return std::log(sum); }
+};
+
+struct ReduceLogSumExp : ReduceOp<ReduceLogSumExp, kFloats> {
+    static constexpr std::string_view name = "reduce_log_sum_exp", summary = "logarithm of the sum of e^x over axes";
+    static constexpr double kOperations = 20;
+
+    /// largest + log(sum) is the value so far; the shift keeps the exponentials from overflowing.
+    struct State {
+        double largest = -std::numeric_limits<double>::infinity(), sum = 0;
+    };
+    template <class A>
+    static State start() { return {}; }
+    static void take(State& s, double x) {
+        if (x == s.largest) {  // also infinities, whose difference is NaN
+            s.sum += x == -std::numeric_limits<double>::infinity() ? 0 : 1;
+        } else if (x > s.largest) {
+            s.sum = s.sum * std::exp(s.largest - x) + 1;
+            s.largest = x;
+        } else {
+            s.sum += std::exp(x - s.largest);
+        }
+    }
+    static double result(const State& s, std::int64_t) { return s.largest + std::log(s.sum); }
+};
+
+}  // namespace
+
+std::span<const OpDef> reduce_ops() {
+    return OpList<ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceProduct, ReduceL1, ReduceL2, ReduceLogSum,
+                  ReduceLogSumExp, ReduceSumSquare>::defs();
+}
+
+}  // namespace headrace::ops

@@ -1,0 +1,229 @@
+/// Resizing of images.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <type_traits>
+
+#include "emit/emit.h"
+#include "ops/indices.h"
+#include "ops/infer.h"
+#include "ops/op.h"
+
+namespace headrace::ops {
+namespace {
+
+enum class ResampleMode : std::uint8_t { nearest_neighbor, linear };
+constexpr std::array<std::string_view, 2> enum_names(ResampleMode) { return {"nearest-neighbor", "linear"}; }
+
+struct ResampleAttrs {
+    ResampleMode mode = ResampleMode::nearest_neighbor;
+    std::vector<double> scales{1, 1};
+    std::optional<Shape> sizes;
+    std::vector<std::int64_t> axes{2, 3};
+    static void fields(auto&& f) {
+        f("mode", &ResampleAttrs::mode, "how values between elements come about");
+        f("scales", &ResampleAttrs::scales,
+          "output extent / input extent of each axis; ignored when sizes are given");
+        f("sizes", &ResampleAttrs::sizes, "output extent of each axis");
+        f("axes", &ResampleAttrs::axes, "the two neighbouring dimensions to resize, in either order");
+    }
+};
+
+/// Output coordinate o lies at (o + 1/2) * input / output - 1/2 of the input: pixels are areas, not points.
+struct Tap {
+    std::int64_t low, high;  ///< the elements around it
+    double weight;           ///< of `high`
+};
+
+/// Nearest takes the lower one of two equally near elements: ceil(x - 1/2), here without rounding errors.
+std::vector<Tap> nearest_taps(std::int64_t input, std::int64_t output) {
+    std::vector<Tap> taps;
+    for (std::int64_t o = 0; o < output; ++o) {
+        const __int128 numerator =
+            static_cast<__int128>(2 * o + 1) * input - 2 * static_cast<__int128>(output);
+        const __int128 denominator = 2 * static_cast<__int128>(output);
+        const __int128 up = numerator > 0 ? (numerator + denominator - 1) / denominator : 0;
+        const std::int64_t at = std::min(static_cast<std::int64_t>(up), input - 1);
+        taps.push_back({at, at, 0});
+    }
+    return taps;
+}
+
+std::vector<Tap> linear_taps(std::int64_t input, std::int64_t output) {
+    std::vector<Tap> taps;
+    const double ratio = static_cast<double>(input) / static_cast<double>(output);
+    for (std::int64_t o = 0; o < output; ++o) {
+        const double x =
+            std::clamp((static_cast<double>(o) + 0.5) * ratio - 0.5, 0.0, static_cast<double>(input - 1));
+        const auto low = static_cast<std::int64_t>(x);
+        taps.push_back({low, std::min(low + 1, input - 1), x - static_cast<double>(low)});
+    }
+    return taps;
+}
+
+/// The tensor as [outer, height, width, inner] around the two axes.
+struct Planes {
+    std::int64_t outer, height, width, inner;
+    Planes(std::span<const std::int64_t> shape, int axis)
+        : outer(extent_product(shape, 0, axis)),
+          height(shape[axis]),
+          width(shape[axis + 1]),
+          inner(extent_product(shape, axis + 2, shape.size())) {}
+};
+
+double mix(double low, double high, double weight) {
+    return weight == 0 ? low : low * (1 - weight) + high * weight;  // 0 * infinity would be NaN
+}
+
+template <class T>
+T rounded(double value) {
+    if constexpr (std::is_integral_v<T>)
+        return static_cast<T>(std::nearbyint(value));
+    else
+        return static_cast<T>(static_cast<compute_t<T>>(value));
+}
+
+template <class T>
+void resample(const TensorArgs& args, ResampleMode mode, int axis) {
+    const Planes in(args.in[0].shape, axis), out(args.out[0].shape, axis);
+    const auto taps = mode == ResampleMode::linear ? linear_taps : nearest_taps;
+    const std::vector<Tap> rows = taps(in.height, out.height), columns = taps(in.width, out.width);
+    const auto at = [](const T* p, std::int64_t i) {
+        return static_cast<double>(static_cast<compute_t<T>>(p[i]));
+    };
+    const auto part = args.share.of(out.outer * out.height);
+    for (std::int64_t r = part.begin; r < part.end; ++r) {
+        const Tap& row = rows[r % out.height];
+        const T* plane = args.in[0].as<T>() + r / out.height * in.height * in.width * in.inner;
+        const T* low = plane + row.low * in.width * in.inner;
+        const T* high = plane + row.high * in.width * in.inner;
+        T* to = args.out[0].as<T>() + r * out.width * out.inner;
+        for (const Tap& column : columns) {
+            const std::int64_t left = column.low * in.inner, right = column.high * in.inner;
+            if (mode == ResampleMode::nearest_neighbor) {
+                to = std::copy_n(low + left, in.inner, to);
+                continue;
+            }
+            for (std::int64_t c = 0; c < in.inner; ++c)
+                *to++ =
+                    rounded<T>(mix(mix(at(low, left + c), at(low, right + c), column.weight),
+                                   mix(at(high, left + c), at(high, right + c), column.weight), row.weight));
+        }
+    }
+}
+
+struct Resample2d {
+    static constexpr std::string_view name = "resample2d",
+                                      summary = "the input resized along two neighbouring axes";
+    static constexpr std::array operands{
+        OperandRule{.name = "input",
+                    .dtypes = kFloats | DTypeSet{DType::i8, DType::u8, DType::i16, DType::i32},
+                    .min_rank = 4,
+                    .max_rank = 4}};
+    using Attrs = ResampleAttrs;
+
+    static Result<Types> infer(const Operands& in, const Attrs& a) {
+        HR_ASSIGN(const std::vector<int> axes, normalise_axes(a.axes, in[0].rank()));
+        if (axes.size() != 2 || axes[1] != axes[0] + 1)
+            return invalid("axes {} must be two neighbouring dimensions", str(a.axes));
+        if (a.sizes ? a.sizes->size() != 2 : a.scales.size() != 2)
+            return invalid("sizes and scales need one entry per axis, got {}",
+                           a.sizes ? a.sizes->size() : a.scales.size());
+        TensorType out = in[0];
+        for (std::size_t i = 0; i < 2; ++i) {
+            Dim& extent = out.shape[normalise_axis(a.axes[i], in[0].rank()).value()];
+            if (extent.is(0)) return invalid("input {} is empty and cannot be resized", str(in[0].shape));
+            if (!a.sizes) {
+                HR_ASSIGN(extent, scaled(extent, a.scales[i]));
+            } else {
+                extent = (*a.sizes)[i];
+                if (!extent.is_symbolic() && extent.size() < 1)
+                    return invalid("sizes {} must be at least 1", str(*a.sizes));
+            }
+        }
+        return Types{out};
+    }
+
+    static std::optional<int> same_as(const Operands& in, const Attrs& a) {
+        if (infer(in, a).value()[0] == in[0]) return 0;
+        return std::nullopt;
+    }
+
+    static void reference(const TensorArgs& args, const Attrs& a) {
+        visit_dtype(args.in[0].dtype, [&]<class T>() { resample<T>(args, a.mode, first_axis(a)); });
+    }
+
+    static Status lowerable(const Operands& in, const Attrs& a) {
+        // ggml's nearest neighbour is the one below, not the nearest.
+        if (in[0].dtype != DType::f32 || a.mode != ResampleMode::linear)
+            return unsupported("{} of {}", enum_names(a.mode)[static_cast<int>(a.mode)],
+                               name_of(in[0].dtype));
+        if (Planes(in[0].sizes(), first_axis(a)).inner != 1) return unsupported("channels inside the planes");
+        return success();
+    }
+
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
+                                           const Attrs& a) {
+        const TensorType type = infer(in, a).value()[0];
+        const Planes from(in[0].sizes(), first_axis(a)), to(type.sizes(), first_axis(a));
+        const std::array planes{from.outer, from.height, from.width}, resized{to.outer, to.height, to.width};
+        return {e.shaped(e.resize_linear(e.reshape(x[0], planes), resized), type)};
+    }
+
+    static bool is_resized(const Operands& in, std::span<const bool>, const void* attrs) {
+        return !same_as(in, detail::attrs_ref<Attrs>(attrs));
+    }
+    static void run(const TensorArgs& args, const void* attrs) {
+        reference(args, detail::attrs_ref<Attrs>(attrs));
+    }
+    /// ggml computes every element's position anew.
+    static constexpr std::array kernels{
+        KernelDef{.name = "resample_rows", .applies = &is_resized, .run = &run}};
+
+    static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs& a) {
+        return elementwise_cost(in, out, a.mode == ResampleMode::linear ? 9 : 0);
+    }
+
+    static std::vector<Sample> samples() {
+        const auto sample = [](DType t, Shape shape, NamedAttrs attrs) {
+            return Sample{{{.type = {t, std::move(shape)}, .low = 0, .high = 100}},
+                          std::move(attrs),
+                          t == DType::f16 ? 1e-3 : 1e-5};
+        };
+        using Integers = std::vector<std::int64_t>;
+        using Reals = std::vector<double>;
+        return {sample(DType::f32, {1, 2, 4, 6}, {{"sizes", Integers{7, 5}}, {"mode", "linear"}}),
+                sample(DType::f32, {2, 1, 3, 2}, {{"scales", Reals{2, 2}}, {"mode", "linear"}}),
+                sample(DType::f32, {2, 3, 3, 2},
+                       {{"sizes", Integers{5, 4}}, {"axes", Integers{1, 2}}, {"mode", "linear"}}),
+                sample(DType::f32, {1, 1, 4, 6}, {{"scales", Reals{0.5, 0.4}}}),
+                sample(DType::f16, {1, 2, 3, 2}, {{"sizes", Integers{3, 4}}, {"axes", Integers{3, 2}}}),
+                sample(DType::f16, {1, 2, 3, 2}, {{"sizes", Integers{2, 4}}, {"mode", "linear"}}),
+                sample(DType::u8, {1, 2, 3, 2}, {{"sizes", Integers{6, 4}}, {"mode", "linear"}}),
+                sample(DType::i8, {2, 3, 1, 2}, {{"sizes", Integers{4, 4}}, {"axes", Integers{0, 1}}})};
+    }
+
+private:
+    static int first_axis(const Attrs& a) { return normalise_axes(a.axes, 4).value()[0]; }
+
+    static Result<Dim> scaled(const Dim& extent, double scale) {
+        constexpr double kLargest = 0x1p53;
+        if (!(scale > 0 && scale < kLargest)) return invalid("scale {} must be positive and finite", scale);
+        const auto size = [&](std::int64_t n) {
+            return static_cast<std::int64_t>(std::min(std::floor(static_cast<double>(n) * scale), kLargest));
+        };
+        if (extent.is_symbolic())
+            return Dim::symbolic(fmt::format("floor({}*{})", extent.str(), scale),
+                                 std::max<std::int64_t>(1, size(extent.symbol().min)),
+                                 size(extent.symbol().max));
+        if (size(extent.size()) < 1)
+            return invalid("scale {} leaves nothing of extent {}", scale, extent.size());
+        return Dim(size(extent.size()));
+    }
+};
+
+}  // namespace
+
+std::span<const OpDef> resample_ops() { return OpList<Resample2d>::defs(); }
+
+}  // namespace headrace::ops

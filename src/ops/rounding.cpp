@@ -1,0 +1,56 @@
+/// Functions of one operand whose values are whole.
+#include <array>
+#include <cmath>
+
+#include "ops/elementwise.h"
+#include "ops/infer.h"
+#include "ops/op.h"
+
+namespace headrace::ops {
+namespace {
+
+template <class Self, DTypeSet kTypes>
+struct RoundingOp {
+    static constexpr std::array operands{OperandRule{.name = "input", .dtypes = kTypes}};
+    static constexpr LayoutRule layout = LayoutRule::any;
+
+    static Result<Types> infer(const Operands& in, const NoAttrs&) { return same_type(in[0]); }
+    static void reference(const TensorArgs& args, const NoAttrs&) {
+        visit_allowed<kTypes>(args.in[0].dtype,
+                              [&]<class T>() { map_elements<T, T>(args, [](auto x) { return Self::apply(x); }); });
+    }
+    static Cost cost(const Operands& in, std::span<const TensorType> out, const NoAttrs&) {
+        return elementwise_cost(in, out, 1);
+    }
+    static std::vector<Sample> samples() {
+        std::vector<Sample> list;
+        for (DType t : {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i8, DType::i64})
+            if (kTypes.has(t))
+                for (const Shape& shape : {Shape{3, 5, 7}, Shape{2, 1, 3, 1, 2}, Shape{}})
+                    list.push_back({{{.type = {t, shape}, .low = -3, .high = 3}}, {}});
+        return list;
+    }
+};
+
+// No lowering: ggml's round takes halves away from zero, and its sgn(NaN) is 0.
+struct RoundEven : RoundingOp<RoundEven, kFloats> {
+    static constexpr std::string_view name = "round_even", summary = "nearest integer, halves to the even one";
+    template <class T>
+    static T apply(T x) {
+        return std::nearbyint(x);
+    }
+};
+
+struct Sign : RoundingOp<Sign, kFloats | kSigned> {
+    static constexpr std::string_view name = "sign", summary = "-1, 0 or 1 as x is negative, 0 or positive; NaN stays";
+    template <class T>
+    static T apply(T x) {
+        return x > T(0) ? T(1) : x < T(0) ? T(-1) : x;
+    }
+};
+
+}  // namespace
+
+std::span<const OpDef> rounding_ops() { return OpList<RoundEven, Sign>::defs(); }
+
+}  // namespace headrace::ops

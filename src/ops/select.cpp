@@ -1,0 +1,80 @@
+/// Choice between two tensors, element by element.
+#include <array>
+
+#include "ops/infer.h"
+#include "ops/nibbles.h"
+#include "ops/op.h"
+#include "ops/strided.h"
+
+namespace headrace::ops {
+namespace {
+
+template <class T>
+void select(const TensorArgs& args) {
+    const Sizes shape = args.out[0].shape;
+    const StridedWalk<3> walk(shape, {broadcast_strides(args.in[0].shape, shape),
+                                      broadcast_strides(args.in[1].shape, shape),
+                                      broadcast_strides(args.in[2].shape, shape)});
+    walk.run(args.share, [&](std::int64_t position, const auto& offsets, std::int64_t count, const auto& steps) {
+        const std::uint8_t* condition = args.in[0].as<std::uint8_t>() + offsets[0];
+        const T* a = args.in[1].as<T>() + offsets[1];
+        const T* b = args.in[2].as<T>() + offsets[2];
+        T* y = args.out[0].as<T>() + position;
+        for (std::int64_t i = 0; i < count; ++i)
+            y[i] = condition[i * steps[0]] ? a[i * steps[1]] : b[i * steps[2]];
+    });
+}
+
+struct Where {
+    static constexpr std::string_view name = "where",
+                                      summary = "true_value where condition is not 0, else false_value";
+    static constexpr std::array operands{OperandRule{.name = "condition", .dtypes = kTruth},
+                                         OperandRule{.name = "true_value", .dtypes = kAny},
+                                         OperandRule{.name = "false_value", .dtypes = kAny, .same_dtype_as = 1}};
+    static constexpr LayoutRule layout = LayoutRule::any;
+
+    static Result<Types> infer(const Operands& in, const NoAttrs&) {
+        HR_ASSIGN(const Shape values, broadcast(in[1].shape, in[2].shape));
+        HR_ASSIGN(Shape shape, broadcast(in[0].shape, values));
+        return Types{{in[1].dtype, std::move(shape)}};
+    }
+
+    static void reference(const TensorArgs& args, const NoAttrs&) {
+        move_elements(args, [](const TensorArgs& elements) {
+            switch (element_bytes(elements.out[0].dtype)) {
+                case 1: return select<std::uint8_t>(elements);
+                case 2: return select<std::uint16_t>(elements);
+                case 4: return select<std::uint32_t>(elements);
+                default: return select<std::uint64_t>(elements);
+            }
+        });
+    }
+
+    static Cost cost(const Operands& in, std::span<const TensorType> out, const NoAttrs&) {
+        return elementwise_cost(in, out, 1);
+    }
+
+    static std::vector<Sample> samples() {
+        const auto sample = [](DType t, Shape condition, Shape a, Shape b, DType truth = DType::u8) {
+            return Sample{{{.type = {truth, std::move(condition)}, .low = 0, .high = 1},
+                           {.type = {t, std::move(a)}, .low = 0, .high = 7},
+                           {.type = {t, std::move(b)}, .low = 0, .high = 7}},
+                          {}};
+        };
+        return {sample(DType::f32, {2, 3}, {2, 3}, {2, 3}),
+                sample(DType::f32, {}, {}, {}),
+                sample(DType::f32, {3, 1, 1}, {4, 1}, {5}),
+                sample(DType::f32, {1, 1, 4, 4}, {2, 3, 4, 4}, {}),
+                sample(DType::f32, {2, 1, 3, 1, 2}, {2}, {3, 1, 1}),
+                sample(DType::f16, {3}, {2, 3}, {1}),
+                sample(DType::i64, {2, 2}, {2, 2}, {2}, DType::boolean),
+                sample(DType::u8, {4}, {}, {4}),
+                sample(DType::u4, {3}, {3, 3}, {})};
+    }
+};
+
+}  // namespace
+
+std::span<const OpDef> select_ops() { return OpList<Where>::defs(); }
+
+}  // namespace headrace::ops

@@ -1,0 +1,354 @@
+/// Parts of a tensor, and a tensor read backwards.
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "emit/emit.h"
+#include "ops/infer.h"
+#include "ops/nibbles.h"
+#include "ops/op.h"
+#include "ops/strided.h"
+
+namespace headrace::ops {
+namespace {
+
+/// x[starts : starts + sizes] with every step 1, where dimensions that are taken whole are merged into the
+/// one before.
+struct Region {
+    std::vector<std::int64_t> extents, starts, sizes;
+
+    void add(std::int64_t extent, std::int64_t start, std::int64_t size) {
+        if (!extents.empty() && size == extent) {
+            extents.back() *= extent;
+            starts.back() *= extent;
+            sizes.back() *= extent;
+            return;
+        }
+        if (!extents.empty() && extents.back() == 1) {
+            extents.pop_back();
+            starts.pop_back();
+            sizes.pop_back();
+        }
+        extents.push_back(extent);
+        starts.push_back(start);
+        sizes.push_back(size);
+    }
+    /// True when the region is one run of the input's elements.
+    bool is_run() const {
+        return std::all_of(sizes.begin(), sizes.empty() ? sizes.end() : sizes.end() - 1,
+                           [](std::int64_t size) { return size == 1; });
+    }
+    std::int64_t first() const {
+        const auto strides = dense_strides(extents);
+        return std::inner_product(starts.begin(), starts.end(), strides.begin(), std::int64_t{0});
+    }
+    std::int64_t elements() const {
+        return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
+    }
+};
+
+/// A run of bytes is a view of any tensor; other regions are views that ggml has to copy.
+Status region_lowerable(DType dtype, const Region& region) {
+    constexpr DTypeSet kCopied{DType::f32, DType::f16, DType::bf16, DType::i32};
+    if (region.is_run() ? bits_of(dtype) < 8 : !kCopied.has(dtype)) return unsupported("{}", name_of(dtype));
+    if (!region.is_run() && region.extents.size() > 4)
+        return unsupported("rank {} after merging dimensions", region.extents.size());
+    return success();
+}
+
+ggml_tensor* lower_region(Emit& e, ggml_tensor* x, const Region& region, const TensorType& out) {
+    if (!region.is_run())
+        return e.shaped(e.contiguous(e.slice(e.reshape(x, region.extents), region.starts, region.sizes)),
+                        out);
+    // Values that ggml cannot type are flat tensors of bytes.
+    const std::int64_t unit =
+        Emit::has_type(out.dtype) ? 1 : static_cast<std::int64_t>(element_bytes(out.dtype));
+    const std::array start{region.first() * unit}, size{region.elements() * unit};
+    return e.shaped(e.slice(e.flatten(x), start, size), out);
+}
+
+struct Slice {
+    static constexpr std::string_view name = "slice",
+                                      summary = "every stride-th element of a box in the input";
+    static constexpr std::array operands{OperandRule{.name = "input", .dtypes = kAny}};
+
+    struct Attrs {
+        std::vector<std::int64_t> starts;
+        Shape sizes;
+        std::optional<std::vector<std::int64_t>> strides;
+        static void fields(auto&& f) {
+            f("starts", &Attrs::starts, "first index in each dimension", kRequired);
+            f("sizes", &Attrs::sizes, "extent of the box in each dimension, before strides", kRequired);
+            f("strides", &Attrs::strides, "step in each dimension; all 1 by default");
+        }
+        std::int64_t stride(std::size_t i) const { return strides ? (*strides)[i] : 1; }
+    };
+
+    static Result<Types> infer(const Operands& in, const Attrs& a) {
+        const std::size_t rank = in[0].shape.size();
+        if (a.starts.size() != rank || a.sizes.size() != rank || (a.strides && a.strides->size() != rank))
+            return invalid("starts, sizes and strides need one entry per dimension of {}, got {}, {} and {}",
+                           str(in[0].shape), a.starts.size(), a.sizes.size(),
+                           a.strides ? a.strides->size() : rank);
+        TensorType out{in[0].dtype, {}};
+        for (std::size_t i = 0; i < rank; ++i) {
+            HR_ASSIGN(Dim dim, output_extent(in[0].shape[i], i, a));
+            out.shape.push_back(std::move(dim));
+        }
+        return Types{out};
+    }
+
+    static std::optional<int> same_as(const Operands& in, const Attrs& a) {
+        for (std::size_t i = 0; i < a.starts.size(); ++i)
+            if (a.starts[i] != 0 || a.stride(i) != 1 || !(a.sizes[i] == in[0].shape[i])) return std::nullopt;
+        return 0;
+    }
+
+    static void reference(const TensorArgs& args, const Attrs& a) {
+        move_elements(args, [&](const TensorArgs& view) {
+            if (view.out[0].elements() == 0) return;
+            auto strides = dense_strides(view.in[0].shape);
+            std::int64_t first = 0;
+            for (std::size_t i = 0; i < strides.size(); ++i) {
+                first += a.starts[i] * strides[i];
+                strides[i] *= a.stride(i);
+            }
+            strided_copy(view.in[0].data, first, view.out[0].shape, strides, view.out[0].data,
+                         element_bytes(view.in[0].dtype), view.share);
+        });
+    }
+
+    static Status lowerable(const Operands& in, const Attrs& a) {
+        for (std::size_t i = 0; i < a.sizes.size(); ++i)
+            if (a.stride(i) != 1 && a.sizes[i].size() > a.stride(i))
+                return unsupported("stride {} in dimension {}", a.stride(i), i);
+        return region_lowerable(in[0].dtype, region_of(in, a));
+    }
+
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
+                                           const Attrs& a) {
+        return {lower_region(e, x[0], region_of(in, a), infer(in, a).value()[0])};
+    }
+
+    static Cost cost(const Operands&, std::span<const TensorType> out, const Attrs&) {
+        return {0, 2 * static_cast<double>(out[0].bytes())};
+    }
+
+    static std::vector<Sample> samples() {
+        using Integers = std::vector<std::int64_t>;
+        const auto sample = [](DType t, Shape shape, Integers starts, Integers sizes, Integers strides = {}) {
+            Sample s{{{.type = {t, std::move(shape)}, .low = 0, .high = 7}},
+                     {{"starts", std::move(starts)}, {"sizes", std::move(sizes)}}};
+            if (!strides.empty()) s.attrs.emplace_back("strides", std::move(strides));
+            return s;
+        };
+        return {sample(DType::f32, {24}, {5}, {12}),
+                sample(DType::f32, {4, 6}, {2, 2}, {2, 3}),
+                sample(DType::f32, {4, 6}, {1, 0}, {2, 6}),
+                sample(DType::f32, {2, 3, 2, 3, 2, 2}, {1, 1, 0, 1, 0, 0}, {1, 2, 2, 2, 2, 2}),
+                sample(DType::f32, {2, 3, 4, 2}, {0, 1, 1, 0}, {2, 2, 3, 1}),
+                sample(DType::f32, {2, 12}, {0, 2}, {2, 10}, {1, 4}),
+                sample(DType::f32, {4, 5}, {1, 1}, {3, 4}, {4, 1}),
+                sample(DType::f32, {}, {}, {}),
+                sample(DType::f16, {4, 6}, {1, 3}, {3, 2}),
+                sample(DType::i32, {3, 4, 2}, {0, 1, 0}, {3, 2, 2}),
+                sample(DType::i64, {6, 2}, {3, 0}, {2, 2}),
+                sample(DType::u32, {6, 2}, {3, 0}, {2, 2}),
+                sample(DType::u8, {3, 5}, {1, 2}, {2, 3}),
+                sample(DType::u4, {3, 3}, {1, 1}, {2, 2})};
+    }
+
+private:
+    static Result<Dim> output_extent(const Dim& extent, std::size_t i, const Attrs& a) {
+        const std::int64_t start = a.starts[i], stride = a.stride(i);
+        const Dim& size = a.sizes[i];
+        const std::int64_t least = size.is_symbolic() ? size.symbol().min : size.size();
+        if (start < 0 || least < 0 || stride < 1)
+            return invalid("dimension {}: start {} and size {} must be at least 0, stride {} at least 1", i,
+                           start, size.str(), stride);
+        // Of symbols only what no value can satisfy is refused here: the rest shows when they are bound.
+        const bool beyond = size == extent ? start > 0 : start > extent.max_size() - least;
+        if (beyond)
+            return invalid("start {} and size {} are out of bounds for dimension {} of extent {}", start,
+                           size.str(), i, extent.str());
+        if (stride == 1) return size;
+        const auto steps = [&](std::int64_t n) { return n == 0 ? 0 : (n - 1) / stride + 1; };
+        if (!size.is_symbolic()) return Dim(steps(size.size()));
+        const Symbol& s = size.symbol();
+        return Dim::symbolic(fmt::format("(({}-1)/{}+1)", s.name, stride), steps(s.min), steps(s.max));
+    }
+
+    static Region region_of(const Operands& in, const Attrs& a) {
+        Region region;
+        for (std::size_t i = 0; i < a.starts.size(); ++i)
+            region.add(in[0].shape[i].size(), a.starts[i],
+                       std::min(a.sizes[i].size(), a.stride(i) == 1 ? INT64_MAX : 1));
+        return region;
+    }
+};
+
+struct Split {
+    static constexpr std::string_view name = "split",
+                                      summary = "consecutive parts of the input along an axis";
+    static constexpr std::array operands{OperandRule{.name = "input", .dtypes = kAny, .min_rank = 1}};
+    static constexpr int outputs = -1;
+
+    struct Attrs {
+        std::vector<std::int64_t> splits;
+        std::int64_t axis = 0;
+        static void fields(auto&& f) {
+            f("splits", &Attrs::splits, "extent of each part; together the axis's extent", kRequired);
+            f("axis", &Attrs::axis, "dimension to split");
+        }
+    };
+
+    static Result<Types> infer(const Operands& in, const Attrs& a) {
+        HR_ASSIGN(const int axis, normalise_axis(a.axis, in[0].rank()));
+        const Dim& extent = in[0].shape[axis];
+        if (extent.is_symbolic())
+            return invalid("extent {} of dimension {} of {} must be known to split it", extent.str(), axis,
+                           str(in[0].shape));
+        Types parts;
+        std::int64_t rest = extent.size();
+        for (std::int64_t size : a.splits) {
+            if (size < 0 || size > rest) rest = -1;
+            if (rest < 0) break;
+            rest -= size;
+            parts.push_back(in[0]);
+            parts.back().shape[axis] = size;
+        }
+        if (rest != 0 || parts.empty())
+            return invalid("splits {} must add up to {}, the extent of dimension {} of {}", str(a.splits),
+                           extent.size(), axis, str(in[0].shape));
+        return parts;
+    }
+
+    static void reference(const TensorArgs& args, const Attrs& a) {
+        move_elements(args, [&](const TensorArgs& view) {
+            const auto strides = dense_strides(view.in[0].shape);
+            const int axis = normalise_axis(a.axis, view.in[0].rank()).value();
+            std::int64_t start = 0;
+            for (const MutView& part : view.out) {
+                strided_copy(view.in[0].data, start * strides[axis], part.shape, strides, part.data,
+                             element_bytes(part.dtype), view.share);
+                start += part.shape[axis];
+            }
+        });
+    }
+
+    static Status lowerable(const Operands& in, const Attrs& a) {
+        std::int64_t start = 0;
+        for (std::int64_t size : a.splits) {
+            HR_TRY(region_lowerable(in[0].dtype, region_of(in, a, start, size)));
+            start += size;
+        }
+        return success();
+    }
+
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
+                                           const Attrs& a) {
+        const Types types = infer(in, a).value();
+        std::vector<ggml_tensor*> parts;
+        std::int64_t start = 0;
+        for (std::size_t i = 0; i < types.size(); ++i) {
+            parts.push_back(lower_region(e, x[0], region_of(in, a, start, a.splits[i]), types[i]));
+            start += a.splits[i];
+        }
+        return parts;
+    }
+
+    static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {
+        return elementwise_cost(in, out, 0);
+    }
+
+    static std::vector<Sample> samples() {
+        using Integers = std::vector<std::int64_t>;
+        const auto sample = [](DType t, Shape shape, Integers splits, std::int64_t axis) {
+            return Sample{{{.type = {t, std::move(shape)}, .low = 0, .high = 7}},
+                          {{"splits", std::move(splits)}, {"axis", axis}}};
+        };
+        return {sample(DType::f32, {8, 3}, {4, 4}, 0),
+                sample(DType::f32, {2, 6, 3}, {1, 2, 3}, 1),
+                sample(DType::f32, {1, 1, 6, 2, 2}, {3, 3}, 2),
+                sample(DType::f32, {2, 3, 2, 2, 4}, {1, 3}, -1),
+                sample(DType::f16, {24}, {8, 9, 7}, 0),
+                sample(DType::i64, {3, 4}, {2, 1}, 0),
+                sample(DType::u32, {1, 4, 2}, {1, 3}, 1),
+                sample(DType::i8, {2, 4}, {1, 3}, 1),
+                sample(DType::i4, {2, 5}, {2, 3}, 1)};
+    }
+
+private:
+    static Region region_of(const Operands& in, const Attrs& a, std::int64_t start, std::int64_t size) {
+        const int axis = normalise_axis(a.axis, in[0].rank()).value();
+        Region region;
+        for (int i = 0; i < in[0].rank(); ++i) {
+            const std::int64_t extent = in[0].shape[i].size();
+            region.add(extent, i == axis ? start : 0, i == axis ? size : extent);
+        }
+        return region;
+    }
+};
+
+struct Reverse {
+    static constexpr std::string_view name = "reverse",
+                                      summary = "the elements in opposite order along some axes";
+    static constexpr std::array operands{OperandRule{.name = "input", .dtypes = kAny}};
+
+    struct Attrs {
+        std::optional<std::vector<std::int64_t>> axes;
+        static void fields(auto&& f) { f("axes", &Attrs::axes, "dimensions to reverse; all by default"); }
+    };
+
+    static Result<Types> infer(const Operands& in, const Attrs& a) {
+        if (a.axes) HR_TRY(normalise_axes(*a.axes, in[0].rank()));
+        return same_type(in[0]);
+    }
+
+    static std::optional<int> same_as(const Operands& in, const Attrs& a) {
+        for (int axis : axes_of(a, in[0].rank()))
+            if (!in[0].shape[axis].is(1)) return std::nullopt;
+        return 0;
+    }
+
+    static void reference(const TensorArgs& args, const Attrs& a) {
+        move_elements(args, [&](const TensorArgs& view) {
+            if (view.out[0].elements() == 0) return;
+            auto strides = dense_strides(view.in[0].shape);
+            std::int64_t first = 0;
+            for (int axis : axes_of(a, view.in[0].rank())) {
+                first += (view.in[0].shape[axis] - 1) * strides[axis];
+                strides[axis] = -strides[axis];
+            }
+            strided_copy(view.in[0].data, first, view.out[0].shape, strides, view.out[0].data,
+                         element_bytes(view.in[0].dtype), view.share);
+        });
+    }
+
+    static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {
+        return elementwise_cost(in, out, 0);
+    }
+
+    static std::vector<Sample> samples() {
+        using Integers = std::vector<std::int64_t>;
+        const SampleOperand x{.type = {DType::f32, {3, 2, 4}}};
+        return {{{x}, {}},
+                {{x}, {{"axes", Integers{2, 0}}}},
+                {{x}, {{"axes", Integers{}}}},
+                {{{.type = {DType::i8, {2, 3}}}}, {{"axes", Integers{-1}}}}};
+    }
+
+private:
+    static std::vector<int> axes_of(const Attrs& a, int rank) {
+        if (a.axes) return normalise_axes(*a.axes, rank).value();
+        std::vector<int> all(rank);
+        std::iota(all.begin(), all.end(), 0);
+        return all;
+    }
+};
+
+}  // namespace
+
+std::span<const OpDef> slice_ops() { return OpList<Slice, Split, Reverse>::defs(); }
+
+}  // namespace headrace::ops

@@ -1,0 +1,151 @@
+/// Element-wise functions of one operand.
+#include <array>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "emit/emit.h"
+#include "ops/infer.h"
+#include "ops/op.h"
+
+namespace headrace::ops {
+namespace {
+
+/// What every function here shares; Self gives name, summary, dtypes and `apply`, perhaps ggml's function.
+template <class Self, DTypeSet kTypes>
+struct UnaryOp {
+    static constexpr std::array operands{OperandRule{.name = "input", .dtypes = kTypes}};
+    static constexpr LayoutRule layout = LayoutRule::any;
+
+    static Result<Types> infer(const Operands& in, const NoAttrs&) { return same_type(in[0]); }
+
+    static void reference(const TensorArgs& args, const NoAttrs&) {
+        visit_dtype(args.in[0].dtype, [&]<class T>() {
+            const auto part = args.share.of(args.in[0].elements(), 64);
+            const T* x = args.in[0].as<T>();
+            T* y = args.out[0].as<T>();
+            for (std::int64_t i = part.begin; i < part.end; ++i)
+                y[i] = static_cast<T>(Self::apply(static_cast<compute_t<T>>(x[i])));
+        });
+    }
+
+    static Cost cost(const Operands& in, std::span<const TensorType> out, const NoAttrs&) {
+        return elementwise_cost(in, out, 4);
+    }
+
+    static std::vector<Sample> samples() {
+        std::vector<Sample> list;
+        for (DType t : {DType::f32, DType::f16, DType::f64, DType::i32, DType::i64, DType::i8})
+            if (kTypes.has(t))
+                for (const Shape& shape : {Shape{3, 5, 7}, Shape{2, 1, 3, 1, 2}, Shape{}})
+                    list.push_back({{{.type = {t, shape}, .low = Self::kLow, .high = Self::kHigh}},
+                                    {},
+                                    t == DType::f16 ? 2e-3 : 1e-5});
+        return list;
+    }
+
+    static constexpr double kLow = -3, kHigh = 3;
+};
+
+/// ggml computes f32 and f16 (through f32) with the C library or a polynomial inside WebNN's tolerances.
+template <class Self, Unary kFunction, DTypeSet kTypes>
+struct NativeUnaryOp : UnaryOp<Self, kTypes> {
+    static Status lowerable(const Operands& in, const NoAttrs&) {
+        if (in[0].dtype != DType::f32 && in[0].dtype != DType::f16) return unsupported("{}", name_of(in[0].dtype));
+        return success();
+    }
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands&, const NoAttrs&) {
+        return {e.unary(kFunction, x[0])};
+    }
+};
+
+constexpr DTypeSet kSignedNumbers = kFloats | kSigned;
+
+/// abs and neg of the smallest integer wrap instead of overflowing.
+template <class T>
+T wrapping_neg(T x) {
+    if constexpr (std::is_integral_v<T>) return static_cast<T>(std::make_unsigned_t<T>(0) - std::make_unsigned_t<T>(x));
+    else return -x;
+}
+
+#define HR_UNARY(Type, text, description, types, expression)                      \
+    struct Type : UnaryOp<Type, types> {                                          \
+        static constexpr std::string_view name = text, summary = description;     \
+        template <class T>                                                        \
+        static T apply(T x) {                                                     \
+            return expression;                                                    \
+        }                                                                         \
+    };
+#define HR_NATIVE_UNARY(Type, text, function, description, types, expression)     \
+    struct Type : NativeUnaryOp<Type, Unary::function, types> {                   \
+        static constexpr std::string_view name = text, summary = description;     \
+        template <class T>                                                        \
+        static T apply(T x) {                                                     \
+            return expression;                                                    \
+        }                                                                         \
+    };
+
+HR_NATIVE_UNARY(Abs, "abs", abs, "|x|", kSignedNumbers, x < T(0) ? wrapping_neg(x) : x == T(0) ? T(0) : x)
+HR_NATIVE_UNARY(Neg, "neg", neg, "-x", kSignedNumbers, wrapping_neg(x))
+HR_NATIVE_UNARY(Exp, "exp", exp, "e^x", kFloats, std::exp(x))
+HR_NATIVE_UNARY(Sin, "sin", sin, "sin x, x in radians", kFloats, std::sin(x))
+HR_NATIVE_UNARY(Cos, "cos", cos, "cos x, x in radians", kFloats, std::cos(x))
+HR_NATIVE_UNARY(Tanh, "tanh", tanh, "tanh x", kFloats, std::tanh(x))
+HR_NATIVE_UNARY(Sigmoid, "sigmoid", sigmoid, "1 / (1 + e^-x)", kFloats, T(1) / (T(1) + std::exp(-x)))
+HR_NATIVE_UNARY(Gelu, "gelu", gelu_erf, "x (1 + erf(x / sqrt 2)) / 2", kFloats,
+                T(0.5) * x * (T(1) + std::erf(x * T(0.70710678118654752440))))
+HR_NATIVE_UNARY(Silu, "silu", silu, "x / (1 + e^-x)", kFloats, x / (T(1) + std::exp(-x)))
+HR_NATIVE_UNARY(Floor, "floor", floor, "largest integer not above x", kFloats, std::floor(x))
+HR_NATIVE_UNARY(Ceil, "ceil", ceil, "smallest integer not below x", kFloats, std::ceil(x))
+HR_UNARY(Erf, "erf", "Gauss error function", kFloats, std::erf(x))
+HR_UNARY(Tan, "tan", "tan x, x in radians", kFloats, std::tan(x))
+HR_UNARY(Reciprocal, "reciprocal", "1 / x", kFloats, T(1) / x)
+// ggml's relu(NaN) is 0; WebNN and NumPy keep NaN.
+HR_UNARY(Relu, "relu", "max(x, 0)", kSignedNumbers, x < T(0) ? T(0) : x)
+
+struct Log : NativeUnaryOp<Log, Unary::log, kFloats> {
+    static constexpr std::string_view name = "log", summary = "natural logarithm";
+    static constexpr double kLow = 0.01;
+    template <class T>
+    static T apply(T x) {
+        return std::log(x);
+    }
+};
+struct Sqrt : NativeUnaryOp<Sqrt, Unary::sqrt, kFloats> {
+    static constexpr std::string_view name = "sqrt", summary = "square root";
+    static constexpr double kLow = 0;
+    template <class T>
+    static T apply(T x) {
+        return std::sqrt(x);
+    }
+};
+
+#undef HR_UNARY
+#undef HR_NATIVE_UNARY
+
+struct Identity {
+    static constexpr std::string_view name = "identity", summary = "x itself";
+    static constexpr std::array operands{OperandRule{.name = "input", .dtypes = kAny}};
+    static constexpr LayoutRule layout = LayoutRule::any;
+    static Result<Types> infer(const Operands& in, const NoAttrs&) { return same_type(in[0]); }
+    static std::optional<int> same_as(const Operands&, const NoAttrs&) { return 0; }
+    static void reference(const TensorArgs& args, const NoAttrs&) {
+        const auto part = args.share.of(static_cast<std::int64_t>(bytes_of(args.in[0].dtype, args.in[0].elements())));
+        std::copy(args.in[0].data + part.begin, args.in[0].data + part.end, args.out[0].data + part.begin);
+    }
+    static std::vector<ggml_tensor*> lower(Emit&, std::span<ggml_tensor* const> x, const Operands&, const NoAttrs&) {
+        return {x[0]};
+    }
+    static std::vector<Sample> samples() {
+        return {{{{.type = {DType::f32, {2, 3}}}}, {}}, {{{.type = {DType::u8, {5}}, .low = 0, .high = 200}}, {}}};
+    }
+};
+
+}  // namespace
+
+std::span<const OpDef> unary_ops() {
+    return OpList<Abs, Neg, Exp, Sin, Cos, Tanh, Sigmoid, Gelu, Silu, Floor, Ceil, Erf, Tan, Reciprocal, Relu, Log,
+                  Sqrt, Identity>::defs();
+}
+
+}  // namespace headrace::ops

@@ -1,0 +1,65 @@
+#include <optional>
+
+#include "ops/catalog.h"
+#include "passes/passes.h"
+#include "passes/rewrite.h"
+
+namespace headrace {
+namespace {
+
+constexpr std::size_t kB = 1;  // operand b of matmul, gemm and fused_matmul
+
+/// The constant matrix of which `id` is the transpose.
+std::optional<ValueId> transposed_constant(const Graph& graph, ValueId id) {
+    const Value& v = graph.value(id);
+    if (v.kind != ValueKind::result || v.type.rank() != 2) return std::nullopt;
+    const Node& producer = graph.node(v.producer);
+    if (producer.op->name != "transpose") return std::nullopt;
+    const ValueId source = producer.inputs[0];
+    if (graph.value(source).kind != ValueKind::constant) return std::nullopt;
+    using Axes = std::vector<std::int64_t>;
+    const AttrValue axes = attr_value(producer, "permutation");  // absent: reversed
+    const bool is_swap = std::holds_alternative<std::monostate>(axes) || axes == AttrValue(Axes{1, 0});
+    return is_swap ? std::optional(source) : std::nullopt;
+}
+
+/// The node with its operand b read the other way round; false where the op cannot.
+Result<bool> read_transposed(Node& node, ValueId matrix) {
+    const OpDef* fused = find_op("fused_matmul");
+    if (node.op->name == "matmul" && fused) {
+        HR_ASSIGN(node.attrs, fused->make_attrs({{"transpose_b", true}}));
+        node.op = fused;
+    } else if (node.op->name == "gemm" || node.op->name == "fused_matmul") {
+        const std::string_view flag = node.op->name == "gemm" ? "b_transpose" : "transpose_b";
+        NamedAttrs attrs = named_attrs(node);
+        for (auto& [name, value] : attrs)
+            if (name == flag) value = !std::get<bool>(value);
+        HR_ASSIGN(node.attrs, node.op->make_attrs(attrs));
+    } else {
+        return false;
+    }
+    node.inputs[kB] = matrix;
+    return true;
+}
+
+}  // namespace
+
+Result<Counts> absorb_transposed_weights(Graph& graph, const PassContext&) {
+    auto uses = count_uses(graph);
+    std::vector<bool> keep(graph.nodes.size(), true);
+    std::int64_t absorbed = 0;
+    for (Node& node : graph.nodes) {
+        if (node.inputs.size() <= kB || node.inputs[kB] == kNoValue) continue;
+        const ValueId transposed = node.inputs[kB];
+        const auto matrix = transposed_constant(graph, transposed);
+        if (!matrix) continue;
+        HR_ASSIGN(const bool is_absorbed, read_transposed(node, *matrix));
+        if (!is_absorbed) continue;
+        ++absorbed;
+        if (--uses[transposed] == 0) keep[graph.value(transposed).producer] = false;
+    }
+    graph.compact(keep);
+    return Counts{{"transposes_absorbed", absorbed}};
+}
+
+}  // namespace headrace

@@ -1,0 +1,48 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "ir/graph.h"
+
+namespace headrace {
+
+/// What a pass did, by name: {"nodes_removed", 3}. Counts of 0 are given too.
+using Counts = std::map<std::string, std::int64_t>;
+
+/// Which nodes fold_constants computes at compile time.
+struct FoldLimits {
+    /// Results of at most this many bytes are always worth it: shapes, scalars, masks.
+    std::size_t always_bytes = 4096;
+    /// Larger results may be this many times as large as the node's operands. 2 lets f16 weights become f32,
+    /// and keeps quantised ones: dequantising i8 makes them nearly 4 times as large.
+    double growth = 2;
+    /// Results that are larger than their operands may have at most this many bytes.
+    std::size_t grown_bytes = std::size_t{64} << 20;
+    /// Reference kernels are slow; a node with more operations waits for the first run.
+    double flops = 1e9;
+};
+
+struct PassContext {
+    FoldLimits fold;
+};
+
+/// A function from graph to graph. It receives a graph that passes verify() and leaves one; when it fails,
+/// the graph is unusable.
+struct Pass {
+    std::string_view name;
+    std::string_view summary;
+    Result<Counts> (*run)(Graph& graph, const PassContext& context) = nullptr;
+};
+
+struct PassReport {
+    std::string name;
+    Counts counts;
+    double ms = 0;
+    bool ran = false;  ///< false: switched off, or after the pass to stop at
+};
+
+}  // namespace headrace

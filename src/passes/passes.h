@@ -1,0 +1,28 @@
+#pragma once
+#include "passes/pass.h"
+
+/// The passes, each in the file of its name; pipeline.cpp says in which order they run. All take time linear
+/// in the size of the graph.
+namespace headrace {
+
+/// Removes nodes whose results reach no output and no state write, and the values that only they used.
+Result<Counts> eliminate_dead_code(Graph& graph, const PassContext& context);
+
+/// Lets readers of a node that equals one of its operands (OpDef::same_as) read the operand.
+Result<Counts> eliminate_no_ops(Graph& graph, const PassContext& context);
+
+/// Turns a product with a transposed constant matrix into one that reads the matrix as it lies, so that large
+/// mapped weights are not copied only to transpose them.
+Result<Counts> absorb_transposed_weights(Graph& graph, const PassContext& context);
+
+/// Computes pure nodes whose operands are all constant, within FoldLimits.
+Result<Counts> fold_constants(Graph& graph, const PassContext& context);
+
+/// Merges constants of equal type and bytes, then pure nodes of equal op, attributes and operands.
+Result<Counts> eliminate_common_subexpressions(Graph& graph, const PassContext& context);
+
+/// Makes one fused_matmul of a product with a constant matrix and what follows it: bias, activation,
+/// residual.
+Result<Counts> fuse_matmul_epilogue(Graph& graph, const PassContext& context);
+
+}  // namespace headrace

@@ -1,0 +1,71 @@
+#include "passes/pipeline.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include "ir/verify.h"
+#include "passes/passes.h"
+
+namespace headrace {
+namespace {
+
+/// No-ops hide patterns, so they go early. Folding comes before common subexpressions because it makes
+/// constants equal, and after absorb_transposed_weights, which leaves it nothing large to transpose. Every
+/// pass removes what it makes dead itself.
+constexpr std::array kPasses{
+    Pass{"eliminate_dead_code", "removes what no output and no state needs", &eliminate_dead_code},
+    Pass{"eliminate_no_ops", "removes nodes that equal one of their operands", &eliminate_no_ops},
+    Pass{"absorb_transposed_weights", "lets products read transposed constant matrices as they lie",
+         &absorb_transposed_weights},
+    Pass{"fold_constants", "computes nodes whose operands are constant", &fold_constants},
+    Pass{"eliminate_common_subexpressions", "merges equal constants and equal nodes",
+         &eliminate_common_subexpressions},
+    Pass{"fuse_matmul_epilogue", "joins product, bias, activation and residual", &fuse_matmul_epilogue},
+};
+
+Status check_name(const std::string& name) {
+    std::string known;
+    for (const Pass& pass : kPasses) {
+        if (pass.name == name) return success();
+        known.append(known.empty() ? "" : ", ").append(pass.name);
+    }
+    return invalid("no pass is called '{}'; the passes are {}", name, known);
+}
+
+Result<PassReport> run_pass(const Pass& pass, Graph& graph, const PassOptions& options) {
+    using Clock = std::chrono::steady_clock;
+    const auto start = Clock::now();
+    auto counts = pass.run(graph, options.context);
+    const double ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+    if (!counts.ok()) return counts.error().within(pass.name);
+    if (options.verify) {
+        if (auto status = verify(graph); !status.ok())
+            return status.error().within(fmt::format("the graph that {} left", pass.name));
+    }
+    if (options.observe) options.observe(pass.name, graph);
+    return PassReport{std::string(pass.name), std::move(counts).value(), ms, true};
+}
+
+}  // namespace
+
+std::span<const Pass> all_passes() { return kPasses; }
+
+Result<std::vector<PassReport>> run_passes(Graph& graph, const PassOptions& options) {
+    for (const std::string& name : options.disabled) HR_TRY(check_name(name));
+    if (!options.stop_after.empty()) HR_TRY(check_name(options.stop_after));
+    std::vector<PassReport> reports;
+    bool is_stopped = false;
+    for (const Pass& pass : kPasses) {
+        if (is_stopped || options.disabled.contains(std::string(pass.name))) {
+            reports.push_back({.name = std::string(pass.name)});
+        } else {
+            HR_ASSIGN(auto report, run_pass(pass, graph, options));
+            reports.push_back(std::move(report));
+        }
+        is_stopped = is_stopped || pass.name == options.stop_after;
+    }
+    return reports;
+}
+
+}  // namespace headrace

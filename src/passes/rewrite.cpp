@@ -1,0 +1,42 @@
+#include "passes/rewrite.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace headrace {
+
+std::vector<std::int32_t> count_uses(const Graph& graph) {
+    std::vector<std::int32_t> uses(graph.values.size());
+    for (const Node& node : graph.nodes)
+        for (ValueId id : node.inputs)
+            if (id != kNoValue) ++uses[id];
+    for (const auto& [name, id] : graph.outputs) ++uses[id];
+    return uses;
+}
+
+std::vector<NodeId> state_writers(const Graph& graph) {
+    std::vector<NodeId> writers(graph.values.size(), -1);
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+        const Node& node = graph.nodes[i];
+        if (!node.op->is_pure()) writers[node.inputs[node.op->writes_state]] = static_cast<NodeId>(i);
+    }
+    return writers;
+}
+
+AttrValue attr_value(const Node& node, std::string_view name) {
+    const auto& fields = node.op->fields;
+    const auto field =
+        std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.name == name; });
+    assert(field != fields.end());
+    return node.op->attr_values(node.attrs.get())[static_cast<std::size_t>(field - fields.begin())];
+}
+
+NamedAttrs named_attrs(const Node& node) {
+    NamedAttrs named;
+    auto values = node.op->attr_values(node.attrs.get());
+    for (std::size_t i = 0; i < values.size(); ++i)
+        named.emplace_back(node.op->fields[i].name, std::move(values[i]));
+    return named;
+}
+
+}  // namespace headrace

@@ -1,0 +1,44 @@
+#pragma once
+#include <string_view>
+#include <vector>
+
+#include "ir/graph.h"
+
+/// What passes ask of a graph, and how they change it.
+namespace headrace {
+
+/// How often each value is read: by operands, and by each output that it is.
+std::vector<std::int32_t> count_uses(const Graph& graph);
+
+/// For each value the node that overwrites it, which only states have; else -1. Nothing may read it later.
+std::vector<NodeId> state_writers(const Graph& graph);
+
+/// A node's attribute, which its op must have.
+AttrValue attr_value(const Node& node, std::string_view name);
+template <class T>
+T attr(const Node& node, std::string_view name) {
+    return std::get<T>(attr_value(node, name));
+}
+/// All attributes of a node by name.
+NamedAttrs named_attrs(const Node& node);
+
+/// Values that give way to others. Nodes are rewritten in order, so that a replacement sees earlier ones.
+class Replacements {
+public:
+    explicit Replacements(std::size_t values) : by_(values, kNoValue) {}
+
+    void replace(ValueId old, ValueId by) { by_[old] = by; }
+    ValueId operator()(ValueId id) const { return id == kNoValue || by_[id] == kNoValue ? id : by_[id]; }
+
+    void rewrite_operands(Node& node) const {
+        for (ValueId& id : node.inputs) id = (*this)(id);
+    }
+    void rewrite_outputs(Graph& graph) const {
+        for (auto& [name, id] : graph.outputs) id = (*this)(id);
+    }
+
+private:
+    std::vector<ValueId> by_;
+};
+
+}  // namespace headrace

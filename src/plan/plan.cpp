@@ -1,0 +1,94 @@
+#include "plan/plan.h"
+
+namespace headrace {
+namespace {
+
+Cost default_cost(const Operands& in, std::span<const TensorType> out) {
+    Cost cost;
+    for (int i = 0; i < in.size(); ++i)
+        if (in.has(i)) cost.bytes += static_cast<double>(in[i].bytes());
+    for (const TensorType& t : out) {
+        cost.bytes += static_cast<double>(t.bytes());
+        cost.flops += static_cast<double>(t.elements());
+    }
+    return cost;
+}
+
+/// ggml skips empty nodes but several of its ops divide by extents while the graph is built.
+bool has_empty_tensor(const Graph& graph, const Node& node) {
+    for (ValueId id : node.inputs)
+        if (id != kNoValue && graph.value(id).type.elements() == 0) return true;
+    for (ValueId id : node.outputs)
+        if (graph.value(id).type.elements() == 0) return true;
+    return false;
+}
+
+const KernelDef* find_kernel(const Node& node, const Operands& in, std::span<const bool> constants) {
+    for (const KernelDef& kernel : node.op->kernels)
+        if (kernel.applies(in, constants, node.attrs.get())) return &kernel;
+    return nullptr;
+}
+
+Result<NodePlan> plan_node(const Graph& graph, const Node& node, const PlanOptions& options,
+                           PackedConstants& packed) {
+    NodePlan plan;
+    const auto types = graph.operand_types(node);
+    const Operands in(types);
+    const auto outputs = graph.output_types(node);
+    plan.cost = node.op->cost ? node.op->cost(in, outputs, node.attrs.get()) : default_cost(in, outputs);
+    if (has_empty_tensor(graph, node)) return plan;
+
+    const bool lowerable = options.native_ops && node.op->lower && node.op->lowerable(in, node.attrs.get()).ok();
+    // States live in CPU memory; a write on another device would change only the scheduler's copy.
+    if (!options.device_is_cpu && lowerable && node.op->is_pure()) {
+        plan.implementation = Implementation::native;
+        plan.on_device = true;
+        return plan;
+    }
+    if (options.packed_kernels) {
+        const auto mask = graph.constant_mask(node);
+        const std::unique_ptr<bool[]> constants(new bool[mask.size()]);
+        std::copy(mask.begin(), mask.end(), constants.get());
+        plan.kernel = find_kernel(node, in, {constants.get(), mask.size()});
+    }
+    if (plan.kernel) {
+        plan.implementation = Implementation::kernel;
+        if (plan.kernel->packed_operand >= 0) {
+            HR_ASSIGN(plan.packed, packed.get(graph, node, *plan.kernel));
+        }
+    } else if (lowerable) {
+        plan.implementation = Implementation::native;
+    }
+    return plan;
+}
+
+}  // namespace
+
+double Plan::estimated_us() const {
+    constexpr double kFlopsPerUs = 2e4, kBytesPerUs = 1e4, kNodeUs = 0.05;
+    return flops / kFlopsPerUs + bytes / kBytesPerUs + kNodeUs * static_cast<double>(nodes.size());
+}
+
+Result<Plan> make_plan(Graph graph, const PlanOptions& options, PackedConstants& packed) {
+    Plan plan;
+    plan.nodes.reserve(graph.nodes.size());
+    for (const Node& node : graph.nodes) {
+        auto planned = plan_node(graph, node, options, packed);
+        if (!planned.ok()) return planned.error().within(node.title());
+        plan.flops += planned.value().cost.flops;
+        plan.bytes += planned.value().cost.bytes;
+        plan.nodes.push_back(std::move(planned).value());
+    }
+    plan.graph = std::move(graph);
+    return plan;
+}
+
+std::string_view name_of(const NodePlan& node) {
+    switch (node.implementation) {
+        case Implementation::native: return "ggml";
+        case Implementation::kernel: return node.kernel->name;
+        default: return "reference";
+    }
+}
+
+}  // namespace headrace

@@ -1,0 +1,47 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "plan/packed_constants.h"
+
+namespace headrace {
+
+/// How a node is executed. Decided here and nowhere else: ggml's own supports_op cannot be trusted.
+enum class Implementation : std::uint8_t {
+    native,     ///< ggml's own ops, through the op's lowering
+    kernel,     ///< one of our packed kernels, as a custom node on the CPU
+    reference,  ///< the op's reference kernel, as a custom node on the CPU
+};
+
+struct NodePlan {
+    Implementation implementation = Implementation::reference;
+    const KernelDef* kernel = nullptr;
+    std::shared_ptr<const AlignedBuffer> packed;  ///< for kernel->packed_operand
+    bool on_device = false;                      ///< on the chosen device; else on the CPU
+    Cost cost;
+};
+
+struct PlanOptions {
+    bool device_is_cpu = true;
+    bool packed_kernels = true;
+    bool native_ops = true;
+};
+
+/// A graph of known shapes with a decision per node. Immutable; shared by sessions.
+struct Plan {
+    Graph graph;
+    std::vector<NodePlan> nodes;
+    double flops = 0, bytes = 0;
+
+    /// Rough time on one thread, for choosing how many to wake.
+    double estimated_us() const;
+};
+
+Result<Plan> make_plan(Graph graph, const PlanOptions& options, PackedConstants& packed);
+
+/// "ggml", "reference" or the kernel's name.
+std::string_view name_of(const NodePlan& node);
+
+}  // namespace headrace

@@ -1,0 +1,29 @@
+#include "run/device_constants.h"
+
+#include "ggml-backend.h"
+
+namespace headrace {
+
+void BackendBufferFree::operator()(ggml_backend_buffer* buffer) const { ggml_backend_buffer_free(buffer); }
+
+Status DeviceConstants::place(ggml_tensor* tensor, const Constant& constant, ggml_backend_buffer_type* type) {
+    const std::lock_guard lock(mutex_);
+    BackendBuffer& buffer = buffers_[&constant];
+    const bool fresh = !buffer;
+    if (fresh) {
+        const std::size_t bytes = ggml_backend_buft_get_alloc_size(type, tensor);
+        buffer.reset(ggml_backend_buft_alloc_buffer(type, bytes));
+        if (!buffer)
+            return failure(Code::out_of_memory, "cannot allocate {} bytes for weights on {}", bytes,
+                           ggml_backend_buft_name(type));
+        ggml_backend_buffer_set_usage(buffer.get(), GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
+    }
+    if (ggml_backend_tensor_alloc(buffer.get(), tensor, ggml_backend_buffer_get_base(buffer.get())) !=
+        GGML_STATUS_SUCCESS)
+        return failure(Code::backend_failure, "{} refused a tensor of {} bytes", ggml_backend_buft_name(type),
+                       constant.bytes.size());
+    if (fresh) ggml_backend_tensor_set(tensor, constant.bytes.data(), 0, constant.bytes.size());
+    return success();
+}
+
+}  // namespace headrace

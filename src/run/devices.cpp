@@ -1,0 +1,118 @@
+#include "run/devices.h"
+
+#include <map>
+#include <mutex>
+#include <string_view>
+
+#include "ggml-backend.h"
+#include "run/endpoint.h"
+
+namespace headrace {
+namespace {
+
+constexpr std::string_view kRpcScheme = "rpc://";
+
+/// Backends built as separate libraries are found only when asked for.
+void load_backends() {
+    static std::once_flag once;
+    std::call_once(once, [] {
+        if (ggml_backend_dev_count() == 0) ggml_backend_load_all();
+    });
+}
+
+bool is_rpc(ggml_backend_dev_t device) {
+    return std::string_view(ggml_backend_reg_name(ggml_backend_dev_backend_reg(device))) == "RPC";
+}
+
+/// MLX reports itself as a GPU even where it computes on the CPU; ggml's CPU is then the faster choice.
+bool is_cpu_hosted_mlx(ggml_backend_dev_t device) {
+    return std::string_view(ggml_backend_dev_name(device)).starts_with("MLX") &&
+           std::string_view(ggml_backend_dev_description(device)).find("CPU") != std::string_view::npos;
+}
+
+std::string type_name(ggml_backend_dev_t device) {
+    if (is_rpc(device)) return "rpc";
+    switch (ggml_backend_dev_type(device)) {
+        case GGML_BACKEND_DEVICE_TYPE_CPU: return "cpu";
+        case GGML_BACKEND_DEVICE_TYPE_GPU: return "gpu";
+        case GGML_BACKEND_DEVICE_TYPE_IGPU: return "igpu";
+        default: return "accel";
+    }
+}
+
+Device describe(ggml_backend_dev_t handle) {
+    return {handle, ggml_backend_dev_name(handle), ggml_backend_dev_type(handle) == GGML_BACKEND_DEVICE_TYPE_CPU};
+}
+
+ggml_backend_dev_t find_gpu() {
+    load_backends();
+    for (auto wanted : {GGML_BACKEND_DEVICE_TYPE_GPU, GGML_BACKEND_DEVICE_TYPE_IGPU})
+        for (std::size_t i = 0; i < ggml_backend_dev_count(); ++i) {
+            ggml_backend_dev_t device = ggml_backend_dev_get(i);
+            if (ggml_backend_dev_type(device) == wanted && !is_rpc(device) && !is_cpu_hosted_mlx(device))
+                return device;
+        }
+    return nullptr;
+}
+
+Result<Device> find_remote(const std::string& name) {
+    const std::string endpoint = name.substr(kRpcScheme.size());
+    ggml_backend_reg_t reg = ggml_backend_reg_by_name("RPC");
+    if (!reg) return unsupported("device '{}': this ggml was built without its RPC backend (GGML_RPC)", name);
+    using AddServer = ggml_backend_reg_t (*)(const char*);
+    const auto add =
+        reinterpret_cast<AddServer>(ggml_backend_reg_get_proc_address(reg, "ggml_backend_rpc_add_server"));
+    if (!add) return unsupported("device '{}': this ggml cannot add RPC servers at run time", name);
+    // One registration per endpoint: ggml would list the server's devices again.
+    static std::mutex mutex;
+    static std::map<std::string, ggml_backend_dev_t> known;
+    const std::lock_guard lock(mutex);
+    auto it = known.find(endpoint);
+    if (it == known.end()) {
+        if (auto status = check_endpoint(endpoint); !status.ok())
+            return failure(status.error().code, "device '{}': no RPC server answers ({}); start one and check host and port",
+                           name, status.error().message);
+        ggml_backend_reg_t server = add(endpoint.c_str());
+        if (!server || ggml_backend_reg_dev_count(server) == 0)
+            return failure(Code::backend_failure,
+                           "device '{}': the RPC server offers no device", name);
+        ggml_backend_register(server);
+        it = known.emplace(endpoint, ggml_backend_reg_dev_get(server, 0)).first;
+    }
+    return Device{it->second, name, false};
+}
+
+}  // namespace
+
+std::vector<DeviceInfo> list_devices() {
+    load_backends();
+    std::vector<DeviceInfo> list;
+    for (std::size_t i = 0; i < ggml_backend_dev_count(); ++i) {
+        ggml_backend_dev_t device = ggml_backend_dev_get(i);
+        DeviceInfo info{.name = ggml_backend_dev_name(device),
+                        .description = ggml_backend_dev_description(device),
+                        .type = type_name(device)};
+        ggml_backend_dev_memory(device, &info.memory_free, &info.memory_total);
+        list.push_back(std::move(info));
+    }
+    return list;
+}
+
+bool has_gpu() { return find_gpu() != nullptr; }
+
+Result<Device> find_device(const std::string& name) {
+    load_backends();
+    if (name.starts_with(kRpcScheme)) return find_remote(name);
+    if (name == "auto")
+        if (ggml_backend_dev_t gpu = find_gpu()) return describe(gpu);
+    if (name == "auto" || name == "cpu") {
+        if (ggml_backend_dev_t cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU)) return describe(cpu);
+        return failure(Code::backend_failure, "ggml has no CPU backend; check the libraries beside libggml");
+    }
+    if (ggml_backend_dev_t device = ggml_backend_dev_by_name(name.c_str())) return describe(device);
+    std::string known = "cpu, auto, rpc://host:port";
+    for (const DeviceInfo& info : list_devices()) known += ", " + info.name;
+    return invalid("there is no device '{}'; known: {}", name, known);
+}
+
+}  // namespace headrace

@@ -1,0 +1,28 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "headrace/headrace.h"
+
+struct ggml_backend_device;
+
+namespace headrace {
+
+/// A device that a graph can be compiled for.
+struct Device {
+    ggml_backend_device* handle = nullptr;
+    std::string name;
+    bool is_cpu = true;
+};
+
+/// Every device that ggml found, remote ones that were named before included.
+std::vector<DeviceInfo> list_devices();
+
+/// "cpu"; "auto": the best local GPU, else the CPU; a name from list_devices(); or "rpc://host:port".
+Result<Device> find_device(const std::string& name);
+
+/// True when find_device("auto") would give a GPU.
+bool has_gpu();
+
+}  // namespace headrace

@@ -1,0 +1,22 @@
+#include "run/instance.h"
+
+#include "ggml-backend.h"
+#include "ggml.h"
+#include "run/host_memory.h"
+
+namespace headrace {
+
+void Instance::place_leaves(StateBuffers& states) {
+    for (std::size_t i = 0; i < states.size(); ++i) place_on_host(lowered_.states[i], states[i].data());
+    for (const ConstantTensor& c : lowered_.constants)
+        if (!c.on_device) place_on_host(c.tensor, const_cast<std::byte*>(c.constant->bytes.data()));
+}
+
+Status Instance::take_failures() {
+    for (std::size_t i = 0; i < lowered_.custom_nodes.size(); ++i)
+        if (lowered_.custom_nodes[i]->take_failure())
+            return failure(Code::out_of_memory, "a kernel could not allocate its scratch memory");
+    return success();
+}
+
+}  // namespace headrace

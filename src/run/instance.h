@@ -1,0 +1,47 @@
+#pragma once
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/aligned_buffer.h"
+#include "headrace/headrace.h"
+#include "lower/lower.h"
+#include "plan/plan.h"
+#include "run/device_constants.h"
+#include "run/devices.h"
+
+namespace headrace {
+
+/// A session's state tensors, shared by its instances.
+using StateBuffers = std::vector<AlignedBuffer>;
+
+/// A plan made runnable: the ggml graph with its memory. Belongs to one session.
+class Instance {
+   public:
+    virtual ~Instance() = default;
+    /// Caller memory in graph order; sizes were checked. threads >= 1.
+    virtual Status run(std::span<const InputView> inputs, std::span<const OutputView> outputs, int threads) = 0;
+
+    const Plan& plan() const { return *plan_; }
+    const RunStats& stats() const { return stats_; }
+
+   protected:
+    Instance(std::shared_ptr<const Plan> plan, LoweredGraph lowered)
+        : plan_(std::move(plan)), lowered_(std::move(lowered)) {}
+    /// Points states at the session's buffers and CPU constants at their bytes.
+    void place_leaves(StateBuffers& states);
+    Status take_failures();
+
+    std::shared_ptr<const Plan> plan_;
+    LoweredGraph lowered_;
+    RunStats stats_;
+};
+
+/// On the CPU alone: ggml's compute call directly, inputs and outputs bound to caller memory.
+Result<std::unique_ptr<Instance>> make_cpu_instance(std::shared_ptr<const Plan> plan, StateBuffers& states);
+
+/// On a device with the CPU beside it, through ggml's scheduler.
+Result<std::unique_ptr<Instance>> make_scheduled_instance(std::shared_ptr<const Plan> plan, StateBuffers& states,
+                                                          const Device& device, DeviceConstants& constants);
+
+}  // namespace headrace

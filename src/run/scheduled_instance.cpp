@@ -1,0 +1,145 @@
+#include <array>
+#include <cstring>
+#include <string_view>
+
+#include "ggml-backend.h"
+#include "ggml-cpu.h"
+#include "ggml.h"
+#include "run/host_memory.h"
+#include "run/instance.h"
+#include "run/thread_pool.h"
+
+namespace headrace {
+namespace {
+
+struct BackendFree {
+    void operator()(ggml_backend* b) const { ggml_backend_free(b); }
+};
+struct SchedFree {
+    void operator()(ggml_backend_sched* s) const { ggml_backend_sched_free(s); }
+};
+using Backend = std::unique_ptr<ggml_backend, BackendFree>;
+
+/// Views have no work of their own: the scheduler puts them where their source is.
+bool is_view(const ggml_tensor* t) {
+    return t->op == GGML_OP_NONE || t->op == GGML_OP_RESHAPE || t->op == GGML_OP_VIEW || t->op == GGML_OP_PERMUTE ||
+           t->op == GGML_OP_TRANSPOSE;
+}
+
+class ScheduledInstance final : public Instance {
+   public:
+    ScheduledInstance(std::shared_ptr<const Plan> plan, LoweredGraph lowered)
+        : Instance(std::move(plan), std::move(lowered)) {}
+
+    Status prepare(StateBuffers& states, const Device& device, DeviceConstants& constants);
+    Status run(std::span<const InputView> inputs, std::span<const OutputView> outputs, int threads) override;
+
+   private:
+    Status open(const Device& device);
+    void assign_backends();
+    void read_output(std::size_t i, std::span<const InputView> inputs, const OutputView& output);
+
+    Backend device_, cpu_;
+    std::unique_ptr<ggml_backend_sched, SchedFree> sched_;
+    std::string device_name_;
+};
+
+Status ScheduledInstance::open(const Device& device) {
+    device_name_ = device.name;
+    device_.reset(ggml_backend_dev_init(device.handle, nullptr));
+    cpu_.reset(ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, nullptr));
+    if (!device_ || !cpu_)
+        return failure(Code::backend_failure, "device '{}' could not be opened", device_ ? "cpu" : device.name);
+    return success();
+}
+
+/// Our plan places every node; the scheduler only cuts the graph and moves data. A node that the device itself
+/// refuses after all runs on the CPU with ggml's own kernel.
+void ScheduledInstance::assign_backends() {
+    stats_.nodes.clear();
+    for (std::size_t i = 0; i < plan_->nodes.size(); ++i) {
+        const auto [first, last] = lowered_.node_ranges[i];
+        bool on_device = plan_->nodes[i].on_device;
+        for (int n = first; on_device && n < last; ++n)
+            on_device = ggml_backend_supports_op(device_.get(), ggml_graph_node(lowered_.graph, n));
+        for (int n = first; n < last; ++n) {
+            ggml_tensor* t = ggml_graph_node(lowered_.graph, n);
+            if (!is_view(t))
+                ggml_backend_sched_set_tensor_backend(sched_.get(), t, on_device ? device_.get() : cpu_.get());
+        }
+        stats_.nodes.push_back({.device = on_device ? device_name_ : "CPU"});
+    }
+}
+
+Status ScheduledInstance::prepare(StateBuffers& states, const Device& device, DeviceConstants& constants) {
+    HR_TRY(open(device));
+    place_leaves(states);
+    ggml_backend_buffer_type_t type = ggml_backend_get_default_buffer_type(device_.get());
+    for (const ConstantTensor& c : lowered_.constants)
+        if (c.on_device) HR_TRY(constants.place(c.tensor, *c.constant, type));
+    for (ggml_tensor* t : lowered_.outputs) {
+        ggml_set_output(t);
+        if (t->view_src && !t->view_src->data) ggml_set_output(t->view_src);
+    }
+    const int n = ggml_graph_n_nodes(lowered_.graph);
+    stats_.ggml_nodes = n;
+    for (int i = 0; i < n; ++i) {
+        const ggml_tensor* t = ggml_graph_node(lowered_.graph, i);
+        if (!t->view_src) stats_.naive_bytes += ggml_nbytes(t);
+    }
+    std::array backends{device_.get(), cpu_.get()};
+    sched_.reset(ggml_backend_sched_new(backends.data(), nullptr, static_cast<int>(backends.size()),
+                                        static_cast<std::size_t>(n) + lowered_.inputs.size() + lowered_.constants.size() + 64,
+                                        false, false));
+    assign_backends();
+    if (!ggml_backend_sched_alloc_graph(sched_.get(), lowered_.graph))
+        return failure(Code::out_of_memory, "cannot allocate the activations on '{}'; without reuse they take {} bytes",
+                       device.name, stats_.naive_bytes);
+    stats_.splits = ggml_backend_sched_get_n_splits(sched_.get());
+    for (ggml_backend_t b : backends) stats_.arena_bytes += ggml_backend_sched_get_buffer_size(sched_.get(), b);
+    return success();
+}
+
+Status ScheduledInstance::run(std::span<const InputView> inputs, std::span<const OutputView> outputs, int threads) {
+    // An input that no node reads has no memory on any device.
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+        if (lowered_.inputs[i]->buffer)
+            ggml_backend_tensor_set(lowered_.inputs[i], inputs[i].data, 0, ggml_nbytes(lowered_.inputs[i]));
+    stats_.inputs_copied = static_cast<std::int64_t>(inputs.size());
+    stats_.threads = threads;
+    {
+        const ThreadPoolLease lease(threads);
+        ggml_backend_cpu_set_n_threads(cpu_.get(), threads);
+        ggml_backend_cpu_set_threadpool(cpu_.get(), lease.pool());
+        const ggml_status status = ggml_backend_sched_graph_compute(sched_.get(), lowered_.graph);
+        ggml_backend_cpu_set_threadpool(cpu_.get(), nullptr);  // the lease ends: another run may replace the pool
+        if (status != GGML_STATUS_SUCCESS)
+            return failure(Code::backend_failure, "device '{}' failed: {}", device_name_, ggml_status_to_string(status));
+    }
+    HR_TRY(take_failures());
+    for (std::size_t i = 0; i < outputs.size(); ++i) read_output(i, inputs, outputs[i]);
+    stats_.outputs_copied = static_cast<std::int64_t>(outputs.size());
+    return success();
+}
+
+void ScheduledInstance::read_output(std::size_t i, std::span<const InputView> inputs, const OutputView& output) {
+    if (output.bytes == 0) return;
+    for (std::size_t k = 0; k < inputs.size(); ++k)  // an input handed through may have no memory of its own
+        if (lowered_.inputs[k] == lowered_.outputs[i]) {
+            std::memcpy(output.data, inputs[k].data, output.bytes);
+            return;
+        }
+    ggml_backend_tensor_get(lowered_.outputs[i], output.data, 0, output.bytes);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Instance>> make_scheduled_instance(std::shared_ptr<const Plan> plan, StateBuffers& states,
+                                                          const Device& device, DeviceConstants& constants) {
+    HR_ASSIGN(LoweredGraph lowered, lower(*plan));
+    auto instance = std::make_unique<ScheduledInstance>(std::move(plan), std::move(lowered));
+    HR_TRY(instance->prepare(states, device, constants));
+    return std::unique_ptr<Instance>(std::move(instance));
+}
+
+}  // namespace headrace

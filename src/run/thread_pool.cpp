@@ -1,0 +1,60 @@
+#include "run/thread_pool.h"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <pthread.h>
+#endif
+
+#include "ggml-cpu.h"
+#include "ggml.h"
+
+namespace headrace {
+namespace {
+
+/// Never destroyed: workers may outlive static destruction. After a fork the child has no workers, so it
+/// starts over with a pool of its own.
+struct Shared {
+    std::mutex* mutex = new std::mutex;
+    ggml_threadpool* pool = nullptr;
+    int threads = 0;
+};
+
+Shared& shared() {
+    static Shared* instance = [] {
+        auto* fresh = new Shared;
+#if defined(__unix__) || defined(__APPLE__)
+        pthread_atfork(nullptr, nullptr, [] { shared() = Shared{}; });
+#endif
+        return fresh;
+    }();
+    return *instance;
+}
+
+std::atomic<int>& default_count() {
+    static std::atomic<int> count{std::max(1, static_cast<int>(std::thread::hardware_concurrency()))};
+    return count;
+}
+
+}  // namespace
+
+void set_default_threads(int threads) { default_count() = std::clamp(threads, 1, GGML_MAX_N_THREADS); }
+int default_threads() { return default_count(); }
+
+ThreadPoolLease::ThreadPoolLease(int threads) : lock_(*shared().mutex) {
+    Shared& s = shared();
+    if (s.pool && s.threads != threads) {
+        ggml_threadpool_free(s.pool);
+        s.pool = nullptr;
+    }
+    if (!s.pool) {
+        ggml_threadpool_params params = ggml_threadpool_params_default(threads);
+        s.pool = ggml_threadpool_new(&params);
+        s.threads = threads;
+    }
+    pool_ = s.pool;
+}
+
+}  // namespace headrace

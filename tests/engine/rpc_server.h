@@ -1,0 +1,78 @@
+#pragma once
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "ggml-backend.h"
+#include "ggml-rpc.h"
+
+namespace headrace::testing {
+
+/// ggml's RPC server over the CPU, on a free loopback port, in a process of its own.
+class RpcServer {
+   public:
+    RpcServer() : port_(free_port()) {
+        process_ = fork();
+        if (process_ < 0) throw std::runtime_error("fork failed");
+        if (process_ == 0) serve();
+        wait_until_it_answers();
+    }
+    ~RpcServer() {
+        kill(process_, SIGKILL);
+        waitpid(process_, nullptr, 0);
+    }
+    RpcServer(const RpcServer&) = delete;
+    RpcServer& operator=(const RpcServer&) = delete;
+
+    std::string device() const { return "rpc://" + endpoint(); }
+
+   private:
+    std::string endpoint() const { return "127.0.0.1:" + std::to_string(port_); }
+
+    static sockaddr_in address(int port) {
+        sockaddr_in a{};
+        a.sin_family = AF_INET;
+        a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        a.sin_port = htons(static_cast<std::uint16_t>(port));
+        return a;
+    }
+    static int free_port() {
+        const int s = socket(AF_INET, SOCK_STREAM, 0);
+        sockaddr_in a = address(0);
+        socklen_t size = sizeof(a);
+        if (bind(s, reinterpret_cast<sockaddr*>(&a), size) != 0) throw std::runtime_error("no free port");
+        getsockname(s, reinterpret_cast<sockaddr*>(&a), &size);
+        close(s);
+        return ntohs(a.sin_port);
+    }
+    [[noreturn]] void serve() {
+        freopen("/dev/null", "w", stdout);
+        ggml_backend_dev_t cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
+        ggml_backend_rpc_start_server(endpoint().c_str(), nullptr, 1, 1, &cpu);
+        _exit(1);
+    }
+    void wait_until_it_answers() {
+        for (int i = 0; i < 200; ++i) {
+            const int s = socket(AF_INET, SOCK_STREAM, 0);
+            sockaddr_in a = address(port_);
+            const bool connected = connect(s, reinterpret_cast<sockaddr*>(&a), sizeof(a)) == 0;
+            close(s);
+            if (connected) return;
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        }
+        throw std::runtime_error("the RPC server does not answer");
+    }
+
+    int port_;
+    pid_t process_ = -1;
+};
+
+}  // namespace headrace::testing

@@ -1,0 +1,77 @@
+#include "rpc_server.h"
+#include "test_graph.h"
+
+namespace headrace {
+namespace {
+
+using namespace testing;
+
+/// gelu(x · w + b), an erf in the middle that ggml lacks, then another dense layer.
+Graph two_layers(bool with_erf) {
+    TestGraph g;
+    const ValueId x = g.input("x", {8, 32});
+    const auto dense = [&](ValueId v, unsigned seed) {
+        const ValueId w = g.constant<float>({32, 32}, random_floats(32 * 32, seed));
+        const ValueId b = g.constant<float>({32}, random_floats(32, seed + 1));
+        return g.op("gelu", {g.op("add", {g.op("matmul", {v, w}), b})});
+    };
+    ValueId v = dense(x, 1);
+    if (with_erf) v = g.op("erf", {v});
+    g.output("y", dense(v, 3));
+    return g.finish();
+}
+
+const std::vector<std::vector<std::int64_t>> kShapes{{8, 32}};
+
+std::vector<float> on_cpu(bool with_erf, const std::vector<float>& x) {
+    Session session(compile(two_layers(with_erf)));
+    return run(session, kShapes, {x})[0];
+}
+
+TEST(Rpc, AGraphOfNativeOpsRunsOnTheRemoteDeviceInOneSplit) {
+    const RpcServer server;
+    const auto x = random_floats(8 * 32, 9);
+    Session session(compile(two_layers(false), {.device = server.device()}));
+    expect_close(run(session, kShapes, {x})[0], on_cpu(false, x), 1e-5f);
+    const RunStats stats = session.stats();
+    EXPECT_EQ(stats.splits, 1);
+    ASSERT_EQ(stats.nodes.size(), 2u);
+    for (const NodeStats& node : stats.nodes) {  // the CPU's packed kernel has a ggml lowering elsewhere
+        EXPECT_EQ(node.title, "fused_matmul");
+        EXPECT_EQ(node.implementation, "ggml");
+        EXPECT_EQ(node.device, server.device());
+    }
+}
+
+TEST(Rpc, WhatTheDeviceLacksRunsOnTheCpuBetweenTwoSplits) {
+    const RpcServer server;
+    const auto x = random_floats(8 * 32, 9);
+    Session session(compile(two_layers(true), {.device = server.device()}));
+    for (int i = 0; i < 2; ++i) expect_close(run(session, kShapes, {x})[0], on_cpu(true, x), 1e-5f);
+    const RunStats stats = session.stats();
+    EXPECT_EQ(stats.splits, 3);
+    ASSERT_EQ(stats.nodes.size(), 3u);
+    EXPECT_EQ(stats.nodes[1].title, "erf");
+    EXPECT_EQ(stats.nodes[1].device, "CPU");
+    EXPECT_EQ(stats.nodes[2].device, server.device());
+}
+
+TEST(Rpc, AStateWrittenBesideARemoteDevicePersists) {
+    const RpcServer server;
+    TestGraph g;
+    const ValueId x = g.input("x", {4});
+    const ValueId total = g.state("total", {4});
+    g.output("sum", g.op("accumulate", {total, g.op("neg", {x})}));
+    Session session(compile(g.finish(), {.device = server.device()}));
+    EXPECT_EQ(run(session, {{4}}, {{1, 2, 3, 4}})[0], (std::vector<float>{-1, -2, -3, -4}));
+    EXPECT_EQ(run(session, {{4}}, {{1, 2, 3, 4}})[0], (std::vector<float>{-2, -4, -6, -8}));
+}
+
+TEST(Rpc, AnUnreachableServerIsAnErrorThatNamesIt) {
+    const auto message =
+        message_of([] { compile(two_layers(false), {.device = "rpc://127.0.0.1:1"}); }, Code::backend_failure);
+    EXPECT_NE(message.find("rpc://127.0.0.1:1"), std::string::npos) << message;
+}
+
+}  // namespace
+}  // namespace headrace

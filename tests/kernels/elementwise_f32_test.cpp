@@ -1,0 +1,151 @@
+#include "kernels/elementwise_f32.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "kernels/each_target.h"
+
+namespace headrace::kernels {
+namespace {
+
+using testing::for_each_target;
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+long double logistic(long double x) { return x < 0 ? expl(x) / (1 + expl(x)) : 1 / (1 + expl(-x)); }
+
+long double exact(Unary op, long double x) {
+    switch (op) {
+        case Unary::exp: return expl(x);
+        case Unary::log: return logl(x);
+        case Unary::tanh: return tanhl(x);
+        case Unary::sigmoid: return logistic(x);
+        case Unary::erf: return erfl(x);
+        case Unary::gelu_erf: return x * 0.5L * erfcl(-x * sqrtl(0.5L));
+        case Unary::gelu_tanh: return x * logistic(2 * sqrtl(2 / 3.14159265358979323846L) * (x + 0.044715L * x * x * x));
+        case Unary::silu: return x * logistic(x);
+        case Unary::relu: return x > 0 ? x : 0;
+    }
+    return 0;
+}
+
+// Distance in units in the last place of the exact result.
+double ulps(float actual, long double expected) {
+    const float rounded = std::abs(static_cast<float>(expected));
+    const long double ulp = std::nextafter(rounded, kInf) - rounded;
+    return static_cast<double>(std::abs(expected - static_cast<long double>(actual)) / ulp);
+}
+
+// Worst error over floats of every exponent and sign whose magnitude is at most `limit`.
+double worst_error(Unary op, float limit) {
+    std::vector<float> x;
+    for (uint64_t bits = 0; bits < (uint64_t{1} << 32); bits += 100'003) {
+        const float value = std::bit_cast<float>(static_cast<uint32_t>(bits));
+        if (std::abs(value) <= limit && !(op == Unary::log && value <= 0)) x.push_back(value);
+    }
+    std::vector<float> y(x.size());
+    unary_f32(op, x.data(), y.data(), x.size(), 0, 1);
+    double worst = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+        const double error = ulps(y[i], exact(op, x[i]));
+        EXPECT_FALSE(std::isnan(error)) << "at " << x[i] << " got " << y[i];
+        worst = std::max(worst, error);
+    }
+    return worst;
+}
+
+TEST(ElementwiseF32, IsAccurateToAFewUlpOverAllExponents) {
+    for_each_target([] {
+        EXPECT_LE(worst_error(Unary::exp, 88), 1.5);
+        EXPECT_LE(worst_error(Unary::log, std::numeric_limits<float>::max()), 1.5);
+        EXPECT_LE(worst_error(Unary::tanh, std::numeric_limits<float>::max()), 6);
+        EXPECT_LE(worst_error(Unary::sigmoid, std::numeric_limits<float>::max()), 4);
+        EXPECT_LE(worst_error(Unary::erf, std::numeric_limits<float>::max()), 6);
+        EXPECT_LE(worst_error(Unary::gelu_erf, std::numeric_limits<float>::max()), 8);
+        EXPECT_EQ(worst_error(Unary::relu, std::numeric_limits<float>::max()), 0);
+    });
+}
+
+// e^u multiplies the rounding error of u by u: the far negative tails are less accurate, near zero by then.
+TEST(ElementwiseF32, KeepsTailsOfProductsWithSigmoidWithinTolerance) {
+    for_each_target([] {
+        EXPECT_LE(worst_error(Unary::silu, 80), 6);
+        EXPECT_LE(worst_error(Unary::gelu_tanh, 4), 40);
+        EXPECT_LE(worst_error(Unary::gelu_tanh, 9), 200);
+    });
+}
+
+struct Limits {
+    Unary op;
+    float at_minus_infinity, at_zero, at_plus_infinity;
+};
+
+TEST(ElementwiseF32, GivesLimitsAtInfinityAndKeepsNan) {
+    const Limits table[] = {
+        {Unary::exp, 0, 1, kInf},      {Unary::log, kNan, -kInf, kInf}, {Unary::tanh, -1, 0, 1},
+        {Unary::sigmoid, 0, 0.5f, 1},  {Unary::erf, -1, 0, 1},          {Unary::gelu_erf, 0, 0, kInf},
+        {Unary::gelu_tanh, 0, 0, kInf}, {Unary::silu, 0, 0, kInf},      {Unary::relu, 0, 0, kInf},
+    };
+    for_each_target([&] {
+        for (const Limits& row : table) {
+            SCOPED_TRACE(static_cast<int>(row.op));
+            const float x[] = {kNan, -kInf, 0, kInf, -1e30f, 1e30f};
+            float y[6];
+            unary_f32(row.op, x, y, 6, 0, 1);
+            EXPECT_TRUE(std::isnan(y[0]));
+            if (std::isnan(row.at_minus_infinity)) {
+                EXPECT_TRUE(std::isnan(y[1]));
+            } else {
+                EXPECT_EQ(y[1], row.at_minus_infinity);
+                EXPECT_EQ(y[4], row.at_minus_infinity);
+            }
+            EXPECT_EQ(y[2], row.at_zero);
+            EXPECT_EQ(y[3], row.at_plus_infinity);
+        }
+    });
+}
+
+TEST(ElementwiseF32, OverflowsAndUnderflowsLikeTheExactExponential) {
+    for_each_target([] {
+        const float x[] = {88.7f, 88.73f, 200, -87.5f, -103, -104};
+        float y[6];
+        unary_f32(Unary::exp, x, y, 6, 0, 1);
+        EXPECT_LT(y[0], kInf);
+        EXPECT_EQ(y[1], kInf);
+        EXPECT_EQ(y[2], kInf);
+        EXPECT_LE(ulps(y[3], expl(-87.5L)), 1.5);   // subnormal
+        EXPECT_EQ(y[4], std::numeric_limits<float>::denorm_min());
+        EXPECT_EQ(y[5], 0);
+    });
+}
+
+TEST(ElementwiseF32, WritesExactlyItsShareForAnyLengthAndThreadCount) {
+    for_each_target([] {
+        for (size_t n : {0, 1, 3, 15, 16, 17, 31, 33, 64, 100, 257}) {
+            for (int nth : testing::kThreadCounts) {
+                std::vector<float> x(n), y(n + 1, -7);
+                for (size_t i = 0; i < n; ++i) x[i] = static_cast<float>(i) - 20;
+                for (int ith = 0; ith < nth; ++ith) unary_f32(Unary::relu, x.data(), y.data(), n, ith, nth);
+                for (size_t i = 0; i < n; ++i) ASSERT_EQ(y[i], std::max(x[i], 0.0f)) << n << " floats, " << nth << " threads";
+                ASSERT_EQ(y[n], -7);
+            }
+        }
+    });
+}
+
+TEST(ElementwiseF32, WorksInPlace) {
+    for_each_target([] {
+        std::vector<float> x(37, 1.0f);
+        unary_f32(Unary::exp, x.data(), x.data(), x.size(), 0, 1);
+        for (float v : x) ASSERT_NEAR(v, 2.718281828, 3e-7);
+    });
+}
+
+}  // namespace
+}  // namespace headrace::kernels

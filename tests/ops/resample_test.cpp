@@ -1,0 +1,89 @@
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <limits>
+
+#include "ops/run_reference.h"
+
+namespace headrace {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using namespace headrace::testing;
+using Integers = std::vector<std::int64_t>;
+using Reals = std::vector<double>;
+
+TEST(Resample2d, NearestTakesTheLowerOfTwoEquallyNearElements) {
+    const auto row = [](std::int64_t from, std::int64_t to) {
+        std::vector<double> x(from);
+        for (std::int64_t i = 0; i < from; ++i) x[i] = static_cast<double>(i);
+        return values<int>("resample2d", {tensor(DType::f32, {1, 1, 1, from}, x)},
+                           {{"sizes", Integers{1, to}}});
+    };
+    EXPECT_THAT(row(2, 3), ElementsAre(0, 0, 1));  // 0.5 is a tie
+    EXPECT_THAT(row(4, 2), ElementsAre(0, 2));     // 0.5 and 2.5 are ties
+    EXPECT_THAT(row(5, 2), ElementsAre(1, 3));     // 0.75 and 3.25
+    EXPECT_THAT(row(1, 4), ElementsAre(0, 0, 0, 0));
+    EXPECT_THAT(row(2, 4), ElementsAre(0, 0, 1, 1));
+}
+
+TEST(Resample2d, LinearBlendsAtHalfPixelCentres) {
+    const auto x = tensor(DType::f32, {1, 1, 1, 2}, {10, 20});
+    EXPECT_THAT(values("resample2d", {x}, {{"sizes", Integers{1, 4}}, {"mode", "linear"}}),
+                ElementsAre(10, 12.5, 17.5, 20));
+    // Hand-computed for 2x2 -> 1x1: the mean of all four.
+    EXPECT_THAT(values("resample2d", {tensor(DType::f64, {1, 1, 2, 2}, {1, 2, 3, 10})},
+                       {{"scales", Reals{0.5, 0.5}}, {"mode", "linear"}}),
+                ElementsAre(4));
+    EXPECT_THAT(values<int>("resample2d", {tensor(DType::u8, {1, 1, 1, 2}, {0, 255})},
+                            {{"sizes", Integers{1, 4}}, {"mode", "linear"}}),
+                ElementsAre(0, 64, 191, 255));
+}
+
+TEST(Resample2d, BlendsChannelsInsideThePlanesSeparately) {
+    const auto out = run("resample2d", {tensor(DType::f32, {1, 1, 2, 2}, {0, 100, 8, 200})},
+                         {{"sizes", Integers{1, 4}}, {"axes", Integers{1, 2}}, {"mode", "linear"}});
+    EXPECT_EQ(out[0].type.str(), "f32[1, 1, 4, 2]");
+    EXPECT_THAT(out[0].as<float>(), ElementsAre(0, 100, 2, 125, 6, 175, 8, 200));
+}
+
+TEST(Resample2d, KeepsInfinityAwayFromElementsItDoesNotTouch) {
+    const double inf = std::numeric_limits<double>::infinity();
+    const auto out = values("resample2d", {tensor(DType::f32, {1, 1, 1, 3}, {1, inf, 3})},
+                            {{"sizes", Integers{2, 3}}, {"mode", "linear"}});
+    EXPECT_THAT(out, ElementsAre(1, inf, 3, 1, inf, 3));
+}
+
+TEST(Resample2d, SizesOverrideScalesAndFollowTheAxesOrder) {
+    EXPECT_EQ(infer("resample2d", {TensorType{DType::f32, {1, 2, 3, 2}}},
+                    {{"sizes", Integers{3, 4}}, {"scales", Reals{99, 99}}, {"axes", Integers{3, 2}}})
+                  .value()[0]
+                  .str(),
+              "f32[1, 2, 4, 3]");
+    EXPECT_EQ(infer("resample2d", {TensorType{DType::f32, {1, 1, 4, 6}}}, {{"scales", Reals{0.5, 0.4}}})
+                  .value()[0]
+                  .str(),
+              "f32[1, 1, 2, 2]");
+}
+
+TEST(Resample2d, SaysWhatItTakes) {
+    const TensorType x{DType::f32, {1, 2, 3, 4}};
+    EXPECT_THAT(infer_error("resample2d", {TensorType{DType::f32, {3, 4}}}),
+                HasSubstr("input must be 4D, got rank 2"));
+    EXPECT_EQ(infer_error("resample2d", {x}, {{"axes", Integers{0, 2}}}),
+              "axes [0, 2] must be two neighbouring dimensions");
+    EXPECT_EQ(infer_error("resample2d", {x}, {{"axes", Integers{3, 3}}}), "Duplicate axis 3");
+    EXPECT_EQ(infer_error("resample2d", {x}, {{"axes", Integers{3, 4}}}), "Axis 4 out of bounds for rank 4");
+    EXPECT_THAT(infer_error("resample2d", {x}, {{"sizes", Integers{0, 4}}}), HasSubstr("at least 1"));
+    EXPECT_THAT(infer_error("resample2d", {x}, {{"sizes", Integers{4}}}),
+                HasSubstr("one entry per axis, got 1"));
+    EXPECT_THAT(infer_error("resample2d", {x}, {{"scales", Reals{0.1, 1}}}),
+                HasSubstr("scale 0.1 leaves nothing of extent 3"));
+    for (const double scale : {0.0, -1.0, std::nan(""), HUGE_VAL})
+        EXPECT_THAT(infer_error("resample2d", {x}, {{"scales", Reals{scale, 1}}}),
+                    HasSubstr("positive and finite"));
+}
+
+}  // namespace
+}  // namespace headrace

@@ -1,0 +1,181 @@
+#include "passes/pipeline.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "passes/interpret.h"
+#include "passes/tiny_graph.h"
+
+namespace headrace::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// Something for every pass to do.
+Graph untidy_graph() {
+    TinyGraph t;
+    const ValueId x = t.op("identity", {t.input("x", {2, 3})});
+    const ValueId w = t.op("transpose", {t.constant("w", {5, 3})});
+    const ValueId b = t.op("neg", {t.constant("b", {5})});
+    const ValueId layer = t.op("relu", {t.op("add", {t.op("matmul", {x, w}), b})});
+    const ValueId twin = t.op("relu", {t.op("add", {t.op("matmul", {x, w}), b})});
+    t.op("exp", {layer});
+    t.output("y", layer);
+    t.output("z", twin);
+    return t.finish();
+}
+
+std::vector<std::string> names_of_ran(const std::vector<PassReport>& reports) {
+    std::vector<std::string> names;
+    for (const PassReport& report : reports)
+        if (report.ran) names.push_back(report.name);
+    return names;
+}
+
+TEST(Pipeline, RunsEveryPassAndReportsWhatItDid) {
+    Graph graph = untidy_graph();
+    const Graph before = graph;
+    const auto reports = run_passes(graph, {.verify = true});
+    ASSERT_TRUE(reports.ok()) << reports.error().message;
+    EXPECT_EQ(formula(graph, "y"), "fused_matmul(x, w, constant) {transpose_b=true, activation=\"relu\"}");
+    EXPECT_EQ(graph.nodes.size(), 1U);
+    ASSERT_EQ(reports.value().size(), all_passes().size());
+    for (const PassReport& report : reports.value()) {
+        EXPECT_TRUE(report.ran) << report.name;
+        EXPECT_GE(report.ms, 0);
+        std::int64_t total = 0;
+        for (const auto& [what, count] : report.counts) total += count;
+        EXPECT_GT(total, 0) << report.name;
+    }
+    expect_same_results(before, graph, 1e-5);
+}
+
+TEST(Pipeline, EveryPassHasANameOfItsOwnAndASummary) {
+    std::set<std::string_view> names;
+    for (const Pass& pass : all_passes()) {
+        EXPECT_TRUE(names.insert(pass.name).second) << pass.name;
+        EXPECT_FALSE(pass.summary.empty()) << pass.name;
+    }
+}
+
+TEST(Pipeline, LeavesOutWhatIsSwitchedOff) {
+    for (const Pass& pass : all_passes()) {
+        Graph graph = untidy_graph();
+        const Graph before = graph;
+        const auto reports = run_passes(graph, {.disabled = {std::string(pass.name)}, .verify = true});
+        ASSERT_TRUE(reports.ok()) << reports.error().message;
+        for (const PassReport& report : reports.value()) {
+            EXPECT_EQ(report.ran, report.name != pass.name);
+            EXPECT_TRUE(report.ran || report.counts.empty());
+        }
+        expect_same_results(before, graph, 1e-5);
+    }
+}
+
+TEST(Pipeline, NamesThePassesWhenOneIsUnknown) {
+    Graph graph = untidy_graph();
+    const auto reports = run_passes(graph, {.disabled = {"fuse_all"}});
+    EXPECT_THAT(reports.error().message,
+                HasSubstr("no pass is called 'fuse_all'; the passes are eliminate_dead_code, "));
+    EXPECT_EQ(run_passes(graph, {.stop_after = "x"}).error().code, Code::invalid_argument);
+}
+
+TEST(Pipeline, StopsAfterAPassAndShowsTheGraphAfterEach) {
+    Graph graph = untidy_graph();
+    std::vector<std::string> seen;
+    PassOptions options{.stop_after = "eliminate_no_ops"};
+    options.observe = [&](std::string_view pass, const Graph& g) {
+        seen.push_back(fmt::format("{}: {}", pass, g.nodes.size()));
+    };
+    const auto reports = run_passes(graph, options).value();
+    EXPECT_THAT(seen, ElementsAre("eliminate_dead_code: 9", "eliminate_no_ops: 8"));
+    EXPECT_THAT(names_of_ran(reports), ElementsAre("eliminate_dead_code", "eliminate_no_ops"));
+    EXPECT_EQ(reports.size(), all_passes().size());
+}
+
+TEST(Pipeline, HasNothingToDoTheSecondTime) {
+    Graph graph = untidy_graph();
+    ASSERT_TRUE(run_passes(graph).ok());
+    const std::string once = print(graph);
+    ASSERT_TRUE(run_passes(graph).ok());
+    EXPECT_EQ(print(graph), once);
+}
+
+/// A graph of random nodes over [4, 4] matrices: all passes find something, states are read and written.
+Graph random_graph(unsigned seed) {
+    std::mt19937 random(seed);
+    const auto below = [&](std::size_t n) {
+        return std::uniform_int_distribution<std::size_t>(0, n - 1)(random);
+    };
+    TinyGraph t;
+    const Shape shape{4, 4};
+    std::vector<ValueId> pool{t.input("x", shape), t.input("y", shape), t.constant("a", shape, 1),
+                              t.constant("b", shape, 2), t.constant("a again", shape, 1)};
+    std::vector<ValueId> states{t.state("s", shape), t.state("t", shape)};
+    const ValueId row = t.constant("row", {4}, 5), wide_row = t.constant("wide row", {1, 4}, 6);
+    pool.insert(pool.end(), states.begin(), states.end());
+    const auto any = [&] { return pool[below(pool.size())]; };
+    const std::size_t count = 4 + below(40);
+    for (std::size_t i = 0; i < count; ++i) {
+        // Mostly the latest value, so that chains arise.
+        const ValueId x = below(3) > 0 ? pool.back() : any();
+        switch (below(10)) {
+            case 0: pool.push_back(t.op("add", {x, any()})); break;
+            case 1: pool.push_back(t.op("add", {below(2) ? row : wide_row, x})); break;
+            case 2: pool.push_back(t.op(below(2) ? "relu" : "tanh", {x})); break;
+            case 3: pool.push_back(t.op("transpose", {any()})); break;
+            case 4: pool.push_back(t.op("identity", {x})); break;
+            case 5: pool.push_back(t.op("reshape", {x}, {{"new_shape", shape}})); break;
+            case 6: pool.push_back(t.op("gemm", {x, any(), row}, {{"b_transpose", below(2) == 1}})); break;
+            case 7:
+                if (!states.empty() && below(3) == 0) {  // the old version must not be read from now on
+                    const ValueId state = states.back();
+                    std::erase(pool, state);
+                    states.pop_back();
+                    const ValueId value = any();
+                    pool.push_back(t.op("assign", {state, value}));
+                }
+                break;
+            default: pool.push_back(t.op("tanh", {t.op("matmul", {x, any()})})); break;
+        }
+    }
+    t.output("last", pool.back());
+    t.output("any", any());
+    t.output("another", any());
+    return t.finish();
+}
+
+TEST(Pipeline, PreservesTheResultsOfRandomGraphs) {
+    for (unsigned seed = 0; seed < 500; ++seed) {
+        SCOPED_TRACE(seed);
+        Graph graph = random_graph(seed);
+        const Graph before = graph;
+        ASSERT_TRUE(verify(before).ok()) << verify(before).error().message;
+        const auto reports = run_passes(graph, {.verify = true});
+        ASSERT_TRUE(reports.ok()) << reports.error().message;
+        expect_same_results(before, graph, 1e-4);
+        if (HasFatalFailure()) FAIL() << print(before) << "\n" << print(graph);
+    }
+}
+
+TEST(Pipeline, TakesLinearTime) {
+    TinyGraph t;
+    ValueId x = t.input("x", {2, 4});
+    const ValueId w = t.op("transpose", {t.constant("w", {4, 4})});
+    for (int i = 0; i < 20'000; ++i) {
+        const ValueId b = t.op("neg", {t.constant("b", {4}, static_cast<unsigned>(i))});
+        x = t.op("identity", {t.op("relu", {t.op("add", {t.op("matmul", {x, w}), b})})});
+    }
+    t.output("y", x);
+    Graph graph = t.finish();
+    const auto reports = run_passes(graph, {.verify = true});
+    ASSERT_TRUE(reports.ok()) << reports.error().message;
+    EXPECT_EQ(graph.nodes.size(), 20'000U);
+    double ms = 0;
+    for (const PassReport& report : reports.value()) ms += report.ms;
+    EXPECT_LT(ms, 10'000) << "100,000 nodes take about 0.4 s";
+}
+
+}  // namespace
+}  // namespace headrace::testing

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""Sets up and compiles one CMake preset; prints what it does only when there is something to do."""
+
+import argparse
+import os
+import re
+import subprocess
+
+import setup
+
+
+def configure(preset, build_dir):
+    """Applies the preset when it is new or has changed; ninja itself notices changed CMake files."""
+    presets = (setup.ROOT / "CMakePresets.json").read_text()
+    stamp = build_dir / "preset.stamp"
+    if (build_dir / "build.ninja").exists() and stamp.exists() and stamp.read_text() == presets:
+        return
+    setup.run_logged(f"configure_{preset}", ["cmake", "--preset", preset], cwd=setup.ROOT)
+    stamp.write_text(presets)
+
+
+def compile_target(preset, build_dir, target):
+    """Runs ninja with its output in a log; shows the compiler's warnings, and on failure its errors."""
+    command = ["ninja", "-C", build_dir, "-j", str(len(os.sched_getaffinity(0))), target]
+    announced = False
+    lines = []
+    with (setup.LOGS / f"build_{preset}.log").open("w") as log:
+        ninja = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for line in ninja.stdout:
+            log.write(line)
+            lines.append(line)
+            step = re.match(r"\[\d+/(\d+)\] (?!Re-)", line)
+            if step and not announced:
+                setup.say(
+                    6, f"compiling Headrace{'' if preset == 'default' else f' ({preset})'}, {step[1]} steps"
+                )
+                announced = True
+            if "warning:" in line:
+                print(line, end="", flush=True)
+    if ninja.wait():
+        first = next(
+            (i for i, line in enumerate(lines) if line.startswith("FAILED:")), max(0, len(lines) - 40)
+        )
+        print("".join(lines[first : first + 40]), end="")
+        raise setup.SetupError(f"compiling failed; the whole output is in build/logs/build_{preset}.log")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--preset", default="default", choices=["default", "asan", "tsan"])
+    parser.add_argument("--target", default="all")
+    arguments = parser.parse_args()
+    build_dir = setup.BUILD if arguments.preset == "default" else setup.BUILD / arguments.preset
+    setup.prepare(sanitize="thread" if arguments.preset == "tsan" else None)
+    setup.LOGS.mkdir(parents=True, exist_ok=True)
+    # Two ninjas in one folder would overwrite each other's outputs.
+    with setup.locked(build_dir / ".build.lock"):
+        configure(arguments.preset, build_dir)
+        compile_target(arguments.preset, build_dir, arguments.target)
+
+
+if __name__ == "__main__":
+    setup.run_main(main)

@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Runs ctest and pytest and prints what failed, why tests were skipped, and `N passed, N failed, N skipped`.
+
+No executed test at all counts as a failure: a suite that was not found must not look green.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+# ctest starts many short programs; more of them than this only add noise to the timings.
+PARALLEL = 2
+
+
+@dataclass
+class Tally:
+    passed: int = 0
+    failed: list = field(default_factory=list)  # (name, output)
+    skipped: list = field(default_factory=list)  # (name, reason)
+
+    def add(self, other):
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+
+    def line(self):
+        return f"{self.passed} passed, {len(self.failed)} failed, {len(self.skipped)} skipped"
+
+
+def read_junit(path, name_of, skip_reason):
+    """The outcome of every test in a JUnit file, as ctest and pytest both write it."""
+    tally = Tally()
+    if not path.exists():
+        return tally
+    for case in ElementTree.parse(path).iter("testcase"):
+        name = name_of(case)
+        problems = [*case.iter("failure"), *case.iter("error")]
+        if problems:
+            outputs = [
+                element.text or element.get("message") or ""
+                for element in [*problems, *case.iter("system-out")]
+            ]
+            tally.failed.append((name, "\n".join(outputs).strip()))
+        elif case.find("skipped") is not None:
+            tally.skipped.append((name, skip_reason(case)))
+        else:
+            tally.passed += 1
+    return tally
+
+
+def gtest_skip_reason(case):
+    """GTEST_SKIP() prints `file:line: Skipped` and then the reason."""
+    output = case.findtext("system-out") or ""
+    found = re.search(r": Skipped\n(.*?)\n*\[  SKIPPED \]", output, re.DOTALL)
+    return found[1].strip() if found else case.find("skipped").get("message", "")
+
+
+def run(name, command, junit, read, fine=(0,), **kwargs):
+    """Runs one test tool. A bad exit status without a failed test is a failure of the tool itself."""
+    junit.unlink(missing_ok=True)
+    result = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        **kwargs,
+    )
+    (ROOT / "build/logs" / f"{name}.log").write_text(result.stdout)
+    tally = read(junit)
+    if result.returncode not in fine and not tally.failed:
+        tally.failed.append((name, f"exit status {result.returncode}\n{result.stdout[-4000:]}"))
+    print(f"{name}: {tally.line()}", flush=True)
+    return tally
+
+
+def run_ctest(build_dir, preset, pattern):
+    junit = build_dir / "ctest.xml"
+    command = [
+        "ctest",
+        "--test-dir",
+        str(build_dir),
+        "--parallel",
+        str(PARALLEL),
+        "--output-junit",
+        str(junit),
+    ]
+    if pattern:
+        command += ["--tests-regex", pattern]
+    environment = {
+        "ASAN_OPTIONS": "strict_string_checks=1:detect_stack_use_after_return=1",
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+        "TSAN_OPTIONS": "halt_on_error=1",
+        **os.environ,
+    }
+    if preset == "tsan" and shutil.which("setarch"):
+        # g++ 12's thread sanitizer cannot start where the kernel randomises more address bits than it knows.
+        command = ["setarch", "--addr-no-randomize", *command]
+    read = lambda path: read_junit(path, lambda case: case.get("name"), gtest_skip_reason)  # noqa: E731
+    return run(f"ctest_{preset}", command, junit, read, env=environment)
+
+
+def run_pytest(build_dir):
+    junit = build_dir / "pytest.xml"
+    command = [sys.executable, "-m", "pytest", "-q", "-ra", f"--junitxml={junit}"]
+    name_of = lambda case: f"{case.get('classname')}::{case.get('name')}"  # noqa: E731
+    read = lambda path: read_junit(path, name_of, lambda case: case.find("skipped").get("message", ""))  # noqa: E731
+    return run("pytest", command, junit, read, fine=(0, 5), cwd=ROOT)  # 5: no test collected
+
+
+def report(tally):
+    for name, output in tally.failed:
+        print(f"\n--- FAILED {name}\n{output}")
+    if tally.failed:
+        print("\nfailed:", *(f"  {name}" for name, _ in tally.failed), sep="\n")
+    by_reason = {}
+    for name, reason in tally.skipped:
+        by_reason.setdefault(reason, []).append(name)
+    for reason, names in sorted(by_reason.items()):
+        others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        print(f"skipped: {names[0]}{others}: {reason}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--preset", default="default", help="any but default runs the C++ tests only")
+    parser.add_argument("--filter", help="run only the C++ tests whose name matches this expression")
+    arguments = parser.parse_args()
+    default = arguments.preset == "default"
+    build_dir = ROOT / "build" if default else ROOT / "build" / arguments.preset
+    tally = run_ctest(build_dir, arguments.preset, arguments.filter)
+    if default:
+        tally.add(run_pytest(build_dir))
+    if not tally.passed and not tally.failed:
+        tally.failed.append(("the test run", "no test was executed"))
+    report(tally)
+    (build_dir / "test_summary.txt").write_text(tally.line() + "\n")
+    print(tally.line())
+    return bool(tally.failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
