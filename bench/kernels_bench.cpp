@@ -1,5 +1,5 @@
-// Prints GFLOP/s of the f32 matrix products beside the FMA peak of the same cores, measured in the same moments.
-// Usage: kernels_bench [seconds per shape and thread count]
+// Prints GFLOP/s of the f32 matrix products beside the FMA peak of the same cores, measured in the same
+// moments. Usage: kernels_bench [seconds per shape and thread count]
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -30,9 +30,12 @@ double fma_burst(long steps, float* sink) {
     V s6 = start(6), s7 = start(7), s8 = start(8), s9 = start(9), s10 = start(10), s11 = start(11);
     const V x = hn::Set(d, sink[0]), y = hn::Set(d, sink[1]);
     for (long i = 0; i < steps; ++i) {
-        s0 = hn::MulAdd(s0, x, y), s1 = hn::MulAdd(s1, x, y), s2 = hn::MulAdd(s2, x, y), s3 = hn::MulAdd(s3, x, y);
-        s4 = hn::MulAdd(s4, x, y), s5 = hn::MulAdd(s5, x, y), s6 = hn::MulAdd(s6, x, y), s7 = hn::MulAdd(s7, x, y);
-        s8 = hn::MulAdd(s8, x, y), s9 = hn::MulAdd(s9, x, y), s10 = hn::MulAdd(s10, x, y), s11 = hn::MulAdd(s11, x, y);
+        s0 = hn::MulAdd(s0, x, y), s1 = hn::MulAdd(s1, x, y), s2 = hn::MulAdd(s2, x, y),
+        s3 = hn::MulAdd(s3, x, y);
+        s4 = hn::MulAdd(s4, x, y), s5 = hn::MulAdd(s5, x, y), s6 = hn::MulAdd(s6, x, y),
+        s7 = hn::MulAdd(s7, x, y);
+        s8 = hn::MulAdd(s8, x, y), s9 = hn::MulAdd(s9, x, y), s10 = hn::MulAdd(s10, x, y),
+        s11 = hn::MulAdd(s11, x, y);
     }
     const V a = hn::Add(hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)), hn::Add(hn::Add(s4, s5), hn::Add(s6, s7)));
     const V sum = hn::Add(a, hn::Add(hn::Add(s8, s9), hn::Add(s10, s11)));
@@ -73,14 +76,16 @@ public:
         const double start = seconds();
         turn_.fetch_add(1);
         work(0);
-        while (done_.load() + 1 < size_) {}
+        while (done_.load() + 1 < size_) {
+        }
         return seconds() - start;
     }
 
 private:
     void loop(int ith) {
         for (int seen = 0;; ++seen) {
-            while (turn_.load() == seen) {}
+            while (turn_.load() == seen) {
+            }
             if (!work_) return;
             (*work_)(ith);
             done_.fetch_add(1);
@@ -93,10 +98,11 @@ private:
 };
 
 struct Rates {
-    double work, peak;   // GFLOP/s
+    double work, peak;  // GFLOP/s
 };
 
-// Best of alternating runs of the work and of an FMA burst of about a millisecond, so that both see the same clock.
+// Best of alternating runs of the work and of an FMA burst of about a millisecond, so that both see the same
+// clock.
 Rates measure(int threads, double flops, double budget, const Work& work) {
     SpinningTeam team(threads);
     double best = 1e9, best_burst = 1e9, burst_flops = 0;
@@ -128,15 +134,17 @@ void report(const char* name, double flops, double budget, const std::function<W
     std::printf("%-26s", name);
     for (int threads : {1, 2}) {
         const Rates r = measure(threads, flops, budget, work(threads));
-        std::printf("   %dT %7.1f of %6.1f GFLOP/s (%4.1f %%, %.1f us)", threads, r.work, r.peak, 100 * r.work / r.peak,
-                    flops / r.work / 1e3);
+        std::printf("   %dT %7.1f of %6.1f GFLOP/s (%4.1f %%, %.1f us)", threads, r.work, r.peak,
+                    100 * r.work / r.peak, flops / r.work / 1e3);
     }
     std::printf("\n");
     std::fflush(stdout);
 }
 
-void bench_gemm(size_t m, size_t n, size_t k, double budget, kernels::Activation activation = kernels::Activation::none) {
-    float *a = floats(m * k), *b = floats(n * k), *c = floats(m * n), *bias = floats(n), *packed = floats(k * (n + 15));
+void bench_gemm(size_t m, size_t n, size_t k, double budget,
+                kernels::Activation activation = kernels::Activation::none) {
+    float *a = floats(m * k), *b = floats(n * k), *c = floats(m * n), *bias = floats(n),
+          *packed = floats(k * (n + 15));
     kernels::pack(b, static_cast<ptrdiff_t>(n), 1, k, n, packed);
     kernels::GemmArgs g;
     g.m = m, g.n = n, g.k = k;
@@ -144,8 +152,10 @@ void bench_gemm(size_t m, size_t n, size_t k, double budget, kernels::Activation
     g.packed_b = packed, g.bias = bias, g.activation = activation;
     g.c = c, g.ldc = static_cast<ptrdiff_t>(n);
     char name[64];
-    std::snprintf(name, sizeof(name), "%zu x %zu x %zu%s", m, n, k, activation == kernels::Activation::none ? "" : " gelu");
-    report(name, 2.0 * m * n * k, budget, [&](int nth) -> Work { return [&g, nth](int ith) { kernels::gemm_f32(g, ith, nth); }; });
+    std::snprintf(name, sizeof(name), "%zu x %zu x %zu%s", m, n, k,
+                  activation == kernels::Activation::none ? "" : " gelu");
+    report(name, 2.0 * m * n * k, budget,
+           [&](int nth) -> Work { return [&g, nth](int ith) { kernels::gemm_f32(g, ith, nth); }; });
     for (float* p : {a, b, c, bias, packed}) std::free(p);
 }
 

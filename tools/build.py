@@ -5,6 +5,7 @@ import argparse
 import os
 import re
 import subprocess
+import time
 
 import setup
 
@@ -20,21 +21,25 @@ def configure(preset, build_dir):
 
 
 def compile_target(preset, build_dir, target):
-    """Runs ninja with its output in a log; shows the compiler's warnings, and on failure its errors."""
+    """Runs ninja with its output in a log; shows progress and warnings, and on failure the first errors."""
     command = ["ninja", "-C", build_dir, "-j", str(len(os.sched_getaffinity(0))), target]
-    announced = False
+    shown = None
     lines = []
-    with (setup.LOGS / f"build_{preset}.log").open("w") as log:
+    # Line buffering lets a second terminal follow the log.
+    with (setup.LOGS / f"build_{preset}.log").open("w", buffering=1) as log:
         ninja = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         for line in ninja.stdout:
             log.write(line)
             lines.append(line)
-            step = re.match(r"\[\d+/(\d+)\] (?!Re-)", line)
-            if step and not announced:
+            step = re.match(r"\[(\d+)/(\d+)\] (?!Re-)", line)
+            if step and shown is None:
                 setup.say(
-                    6, f"compiling Headrace{'' if preset == 'default' else f' ({preset})'}, {step[1]} steps"
+                    6, f"compiling Headrace{'' if preset == 'default' else f' ({preset})'}, {step[2]} steps"
                 )
-                announced = True
+                shown = time.monotonic()
+            elif step and time.monotonic() - shown > 30:
+                setup.say(6, f"{step[1]} of {step[2]}")
+                shown = time.monotonic()
             if "warning:" in line:
                 print(line, end="", flush=True)
     if ninja.wait():

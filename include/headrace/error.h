@@ -19,11 +19,11 @@ enum class Code {
 /// Thrown by every function of the public API that fails. The message names the op or tensor, what is wrong,
 /// the actual values and what would be right.
 class HEADRACE_API Exception : public std::runtime_error {
-   public:
+public:
     Exception(Code code, const std::string& message) : std::runtime_error(message), code_(code) {}
     Code code() const { return code_; }
 
-   private:
+private:
     Code code_;
 };
 

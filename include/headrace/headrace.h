@@ -23,9 +23,9 @@ HEADRACE_API std::string print_graph(const Graph& graph);
 
 /// One device that ggml can run on, found at run time.
 struct DeviceInfo {
-    std::string name;         ///< what CompileOptions::device takes, e.g. "CPU", "CUDA0"
+    std::string name;  ///< what CompileOptions::device takes, e.g. "CPU", "CUDA0"
     std::string description;
-    std::string type;         ///< "cpu", "gpu", "igpu", "accel" or "rpc"
+    std::string type;                               ///< "cpu", "gpu", "igpu", "accel" or "rpc"
     std::size_t memory_free = 0, memory_total = 0;  ///< bytes
 };
 HEADRACE_API std::vector<DeviceInfo> devices();
@@ -37,11 +37,11 @@ HEADRACE_API int num_threads();
 struct CompileOptions {
     /// "cpu", a name from devices(), or "rpc://host:port". What the device lacks runs on the CPU.
     std::string device = "cpu";
-    int threads = 0;                            ///< 0: num_threads() at each run
-    std::vector<std::string> disabled_passes;   ///< names as in Stats::passes
-    bool packed_kernels = true;                 ///< use Headrace's own CPU kernels where they apply
-    bool native_ops = true;                     ///< use ggml's own ops where they apply; else reference kernels
-    bool verify_passes = false;                 ///< verify the graph after every pass
+    int threads = 0;                           ///< 0: num_threads() at each run
+    std::vector<std::string> disabled_passes;  ///< names as in Stats::passes
+    bool packed_kernels = true;                ///< use Headrace's own CPU kernels where they apply
+    bool native_ops = true;      ///< use ggml's own ops where they apply; else reference kernels
+    bool verify_passes = false;  ///< verify the graph after every pass
 };
 
 /// A named operand or result of a graph; -1 stands for an extent that is known only at run time.
@@ -80,17 +80,17 @@ struct CompileStats {
 struct RunStats {
     std::vector<NodeStats> nodes;
     int ggml_nodes = 0;
-    int splits = 1;                 ///< parts the scheduler cut the graph into; 1 on the CPU
+    int splits = 1;  ///< parts the scheduler cut the graph into; 1 on the CPU
     int threads = 1;
-    std::size_t arena_bytes = 0;    ///< activations, as planned by liveness
-    std::size_t naive_bytes = 0;    ///< activations, if each had memory of its own
-    std::int64_t inputs_bound = 0, inputs_copied = 0;    ///< of the last run
+    std::size_t arena_bytes = 0;                       ///< activations, as planned by liveness
+    std::size_t naive_bytes = 0;                       ///< activations, if each had memory of its own
+    std::int64_t inputs_bound = 0, inputs_copied = 0;  ///< of the last run
     std::int64_t outputs_bound = 0, outputs_copied = 0;
 };
 
 /// A compiled graph: immutable, shared by any number of sessions and threads.
 class HEADRACE_API Executable {
-   public:
+public:
     struct Impl;
     explicit Executable(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
@@ -102,7 +102,7 @@ class HEADRACE_API Executable {
     const Graph& graph() const;
     const std::shared_ptr<Impl>& impl() const { return impl_; }
 
-   private:
+private:
     std::shared_ptr<Impl> impl_;
 };
 
@@ -122,14 +122,15 @@ struct OutputView {
 
 /// One stream of runs of an executable: owns activations and states. Not for two threads at once.
 class HEADRACE_API Session {
-   public:
+public:
     explicit Session(const Executable& executable);
     ~Session();
     Session(Session&&) noexcept;
     Session& operator=(Session&&) noexcept;
 
     /// Shapes that the outputs will have for these input shapes (both in graph order).
-    std::vector<std::vector<std::int64_t>> output_shapes(std::span<const std::vector<std::int64_t>> input_shapes);
+    std::vector<std::vector<std::int64_t>> output_shapes(
+        std::span<const std::vector<std::int64_t>> input_shapes);
     /// Runs synchronously; inputs and outputs in graph order. Reads and writes caller memory without copies
     /// where its alignment allows. An output may not overlap an input or another output.
     void run(std::span<const InputView> inputs, std::span<const OutputView> outputs);
@@ -141,7 +142,7 @@ class HEADRACE_API Session {
     void reset_states();
     RunStats stats() const;
 
-   private:
+private:
     struct Impl;
     std::unique_ptr<Impl> impl_;
 };

@@ -40,16 +40,17 @@ struct MLOperandDescriptor {
 };
 
 /// One option of an operator: a flag, number, text, list of numbers, shape or data type.
-using MLOption = std::variant<bool, std::int64_t, std::uint64_t, double, std::string, std::vector<std::int64_t>,
-                              std::vector<double>, std::vector<MLDimension>, DType>;
+using MLOption =
+    std::variant<bool, std::int64_t, std::uint64_t, double, std::string, std::vector<std::int64_t>,
+                 std::vector<double>, std::vector<MLDimension>, DType>;
 using MLOptions = std::vector<std::pair<std::string, MLOption>>;
 
 /// One parameter of an operator as the Python and Node doors present it, in positional order.
 struct MLParameter {
-    std::string name;          ///< in the door ("pads")
-    std::string target;        ///< operand or attribute of the catalog's op ("padding")
+    std::string name;    ///< in the door ("pads")
+    std::string target;  ///< operand or attribute of the catalog's op ("padding")
     bool is_operand = false;
-    bool is_list = false;      ///< a sequence of operands
+    bool is_list = false;  ///< a sequence of operands
     bool required = false;
     bool is_data_type = false;
     std::string default_text;  ///< as Python writes it
@@ -57,8 +58,8 @@ struct MLParameter {
     std::string doc;
 };
 struct MLSignature {
-    std::string name;     ///< snake_case
-    std::string idl;      ///< camelCase
+    std::string name;  ///< snake_case
+    std::string idl;   ///< camelCase
     std::string summary;
     bool returns_list = false;
     std::vector<MLParameter> parameters;
@@ -83,38 +84,40 @@ class MLGraphBuilder;
 
 /// A value of a graph under construction; belongs to the builder that made it.
 class HEADRACE_API MLOperand {
-   public:
+public:
     MLOperand() = default;
     explicit operator bool() const { return builder_ != nullptr; }
     DType dataType() const;
     std::vector<MLDimension> shape() const;
     std::string name() const;  ///< of an input or a named constant, else empty
 
-   private:
+private:
     friend class MLGraphBuilder;
-    MLOperand(std::shared_ptr<struct BuilderState> builder, std::int32_t id) : builder_(std::move(builder)), id_(id) {}
+    MLOperand(std::shared_ptr<struct BuilderState> builder, std::int32_t id)
+        : builder_(std::move(builder)), id_(id) {}
     std::shared_ptr<struct BuilderState> builder_;
     std::int32_t id_ = -1;
 };
 
 /// A compiled graph. Thread-safe: concurrent dispatches use sessions of their own.
 class HEADRACE_API MLGraph {
-   public:
+public:
     struct State;
     explicit MLGraph(std::shared_ptr<State> state) : state_(std::move(state)) {}
     const std::vector<TensorInfo>& inputs() const;
     const std::vector<TensorInfo>& outputs() const;
     /// Runs on caller memory, in the order of inputs() and outputs().
     void run(std::span<const InputView> inputs, std::span<const OutputView> outputs) const;
-    std::vector<std::vector<std::int64_t>> outputShapes(std::span<const std::vector<std::int64_t>> inputs) const;
-    std::size_t operandCount() const;    ///< of the graph as built
+    std::vector<std::vector<std::int64_t>> outputShapes(
+        std::span<const std::vector<std::int64_t>> inputs) const;
+    std::size_t operandCount() const;  ///< of the graph as built
     std::size_t operationCount() const;
     const Executable& executable() const;
     void save(const std::string& path) const;  ///< the graph as built, with its weights
     std::string print() const;                 ///< the optimised graph as text
     void destroy();
 
-   private:
+private:
     std::shared_ptr<State> state_;
 };
 
@@ -126,7 +129,7 @@ struct MLTensorDescriptor {
 
 /// Typed memory that belongs to a context.
 class HEADRACE_API MLTensor {
-   public:
+public:
     struct State;
     explicit MLTensor(std::shared_ptr<State> state) : state_(std::move(state)) {}
     DType dataType() const;
@@ -138,19 +141,19 @@ class HEADRACE_API MLTensor {
     void destroy();  ///< frees the memory; a second call throws invalid_state
     const std::shared_ptr<State>& state() const { return state_; }
 
-   private:
+private:
     std::shared_ptr<State> state_;
 };
 
 struct MLContextOptions {
     std::string powerPreference = "default";  ///< "default", "high-performance" or "low-power"
     bool accelerated = true;                  ///< true: the best local GPU if there is one
-    std::string device;                       ///< a device by name, e.g. "rpc://host:port"; overrides accelerated
-    int threads = 0;                          ///< 0: headrace::num_threads()
+    std::string device;  ///< a device by name, e.g. "rpc://host:port"; overrides accelerated
+    int threads = 0;     ///< 0: headrace::num_threads()
 };
 
 class HEADRACE_API MLContext {
-   public:
+public:
     explicit MLContext(const MLContextOptions& options = {});
     bool accelerated() const;  ///< whether graphs of this context really run on a GPU
     const std::string& powerPreference() const;
@@ -166,13 +169,13 @@ class HEADRACE_API MLContext {
     MLGraph load(const std::string& path) const;
     const CompileOptions& compileOptions() const;
 
-   private:
+private:
     struct State;
     std::shared_ptr<State> state_;
 };
 
 class HEADRACE_API MLGraphBuilder {
-   public:
+public:
     explicit MLGraphBuilder(const MLContext& context);
 
     MLOperand input(const std::string& name, const MLOperandDescriptor& descriptor);
@@ -180,23 +183,24 @@ class HEADRACE_API MLGraphBuilder {
     MLOperand constant(const MLOperandDescriptor& descriptor, const void* data, std::size_t bytes,
                        const std::string& name = "");
     /// Uses the caller's bytes for as long as any graph does; `owner` keeps them alive.
-    MLOperand constant(const MLOperandDescriptor& descriptor, std::shared_ptr<const void> owner, const void* data,
-                       std::size_t bytes, const std::string& name = "");
+    MLOperand constant(const MLOperandDescriptor& descriptor, std::shared_ptr<const void> owner,
+                       const void* data, std::size_t bytes, const std::string& name = "");
     /// A 0-D constant.
     MLOperand constant(DType type, std::variant<std::int64_t, std::uint64_t, double> value);
 
-    /// Any operator by its snake_case name: operands in order (an empty MLOperand leaves an optional one out).
-    std::vector<MLOperand> op(const std::string& name, std::span<const MLOperand> operands, const MLOptions& options = {},
-                              const std::string& label = "");
-    MLOperand op1(const std::string& name, std::initializer_list<MLOperand> operands, const MLOptions& options = {},
-                  const std::string& label = "") {
+    /// Any operator by its snake_case name: operands in order (an empty MLOperand leaves an optional one
+    /// out).
+    std::vector<MLOperand> op(const std::string& name, std::span<const MLOperand> operands,
+                              const MLOptions& options = {}, const std::string& label = "");
+    MLOperand op1(const std::string& name, std::initializer_list<MLOperand> operands,
+                  const MLOptions& options = {}, const std::string& label = "") {
         return op(name, {operands.begin(), operands.size()}, options, label)[0];
     }
 
     /// Compiles for the context; once per builder.
     MLGraph build(const std::map<std::string, MLOperand>& outputs);
 
-   private:
+private:
     std::shared_ptr<struct BuilderState> state_;
 };
 

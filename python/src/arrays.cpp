@@ -79,7 +79,8 @@ ArrayReader::ArrayReader(nb::handle object, DType type, const char* what) : type
         elements_ *= shape_.back();
     }
     const bool scalar = shape_.empty();
-    if (!read_dense(coerced[0])) throw nb::type_error((std::string(what) + ": NumPy gave no dense array").c_str());
+    if (!read_dense(coerced[0]))
+        throw nb::type_error((std::string(what) + ": NumPy gave no dense array").c_str());
     if (scalar) {
         shape_.clear();
         elements_ = 1;
@@ -101,14 +102,16 @@ ArrayWriter::ArrayWriter(DType type, const std::vector<std::int64_t>& shape) : t
     allocate();
 }
 
-ArrayWriter::ArrayWriter(nb::handle into, DType type, const std::vector<std::int64_t>& shape, const char* name)
+ArrayWriter::ArrayWriter(nb::handle into, DType type, const std::vector<std::int64_t>& shape,
+                         const char* name)
     : type_(type), shape_(shape) {
     for (std::int64_t d : shape_) elements_ *= d;
     nb::ndarray<nb::device::cpu, nb::c_contig> array;
     if (!is_nibble(type) && nb::try_cast(into, array, false) && matches(array.dtype(), type) &&
         array.ndim() == shape_.size()) {
         bool same = true;
-        for (std::size_t i = 0; i < shape_.size(); ++i) same = same && array.shape(i) == static_cast<std::size_t>(shape_[i]);
+        for (std::size_t i = 0; i < shape_.size(); ++i)
+            same = same && array.shape(i) == static_cast<std::size_t>(shape_[i]);
         if (!same) throw nb::value_error((std::string("output '") + name + "' has the wrong shape").c_str());
         array_ = nb::borrow(into);
         data_ = array.data();

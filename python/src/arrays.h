@@ -16,10 +16,10 @@ namespace nb = nanobind;
 nb::object numpy_dtype(DType type);
 
 /// A caller's array as dense bytes of a declared dtype. Dense arrays of that dtype are read where they are;
-/// anything else that NumPy can convert is converted (pywebnn casts silently, and so do we); 4-bit elements are
-/// packed two to a byte.
+/// anything else that NumPy can convert is converted (pywebnn casts silently, and so do we); 4-bit elements
+/// are packed two to a byte.
 class ArrayReader {
-   public:
+public:
     ArrayReader(nb::handle object, DType type, const char* what);
     const void* data() const { return data_; }
     std::size_t bytes() const { return bytes_of(type_, elements_); }
@@ -28,7 +28,7 @@ class ArrayReader {
     /// What keeps the bytes alive.
     const nb::object& owner() const { return owner_; }
 
-   private:
+private:
     bool read_dense(nb::handle object);
 
     DType type_;
@@ -41,14 +41,14 @@ class ArrayReader {
 
 /// A new NumPy array and its memory; 4-bit results are unpacked by finish().
 class ArrayWriter {
-   public:
+public:
     ArrayWriter(DType type, const std::vector<std::int64_t>& shape);
     /// Writes into the caller's array where it is dense, writable and of the right type and shape.
     ArrayWriter(nb::handle into, DType type, const std::vector<std::int64_t>& shape, const char* name);
     OutputView view() const { return {data_, bytes_of(type_, elements_)}; }
     nb::object finish();
 
-   private:
+private:
     void allocate();
 
     DType type_;

@@ -39,7 +39,8 @@ NB_MODULE(_core, m) {
         .def_ro("memory_total", &DeviceInfo::memory_total)
         .def("__repr__", [](const DeviceInfo& d) { return "DeviceInfo(" + d.name + ", " + d.type + ")"; });
     m.def("devices", &devices, "Every device that ggml found.");
-    m.def("set_num_threads", &set_num_threads, nb::arg("threads"), "Threads that runs use by default; at least 1.");
+    m.def("set_num_threads", &set_num_threads, nb::arg("threads"),
+          "Threads that runs use by default; at least 1.");
     m.def("num_threads", &num_threads);
     headrace::python::bind_webnn(m);
 }

@@ -33,7 +33,8 @@ MLDimension to_dimension(nb::handle item) {
     if (nb::isinstance<nb::dict>(item)) {
         const auto dict = nb::cast<nb::dict>(item);
         if (!dict.contains("name")) throw nb::value_error("a dynamic dimension needs a 'name'");
-        const std::int64_t most = dict.contains("maxSize") ? nb::cast<std::int64_t>(dict["maxSize"]) : INT64_MAX;
+        const std::int64_t most =
+            dict.contains("maxSize") ? nb::cast<std::int64_t>(dict["maxSize"]) : INT64_MAX;
         return {nb::cast<std::string>(dict["name"]), most};
     }
     return {nb::cast<std::int64_t>(nb::module_::import_("operator").attr("index")(item))};
@@ -86,7 +87,8 @@ MLOption to_option(nb::handle value, bool is_data_type) {
     }
     if (PyBool_Check(value.ptr())) return nb::cast<bool>(value);
     if (is_integer(value)) return integer_option(value);
-    if (PyFloat_Check(value.ptr()) || nb::hasattr(value, "__float__")) return nb::cast<double>(nb::float_(value));
+    if (PyFloat_Check(value.ptr()) || nb::hasattr(value, "__float__"))
+        return nb::cast<double>(nb::float_(value));
     return list_option(value);
 }
 
@@ -109,10 +111,12 @@ nb::list call_op(MLGraphBuilder& builder, const std::string& name, nb::list oper
     MLOptions converted;
     for (nb::handle item : options) {
         const auto triple = nb::cast<nb::tuple>(item);
-        converted.emplace_back(nb::cast<std::string>(triple[0]), to_option(triple[1], nb::cast<bool>(triple[2])));
+        converted.emplace_back(nb::cast<std::string>(triple[0]),
+                               to_option(triple[1], nb::cast<bool>(triple[2])));
     }
     nb::list results;
-    for (MLOperand& operand : builder.op(name, list, converted, label)) results.append(nb::cast(std::move(operand)));
+    for (MLOperand& operand : builder.op(name, list, converted, label))
+        results.append(nb::cast(std::move(operand)));
     return results;
 }
 
@@ -124,7 +128,8 @@ std::shared_ptr<const void> hold(nb::object object) {
             }};
 }
 
-MLOperand constant_array(MLGraphBuilder& builder, nb::handle value, nb::object shape, const std::string& type) {
+MLOperand constant_array(MLGraphBuilder& builder, nb::handle value, nb::object shape,
+                         const std::string& type) {
     const DType dtype = parse_data_type(type);
     const ArrayReader reader(value, dtype, "constant");
     MLOperandDescriptor descriptor{dtype, {}};
@@ -149,7 +154,8 @@ nb::dict compute(const MLGraph& graph, nb::dict inputs, nb::object outputs) {
     }
     std::vector<std::vector<std::int64_t>> dynamic_shapes;
     for (const TensorInfo& info : graph.outputs())
-        if (std::find(info.shape.begin(), info.shape.end(), -1) != info.shape.end() && dynamic_shapes.empty()) {
+        if (std::find(info.shape.begin(), info.shape.end(), -1) != info.shape.end() &&
+            dynamic_shapes.empty()) {
             std::vector<std::vector<std::int64_t>> shapes;
             for (const ArrayReader& r : readers) shapes.push_back(r.shape());
             dynamic_shapes = graph.outputShapes(shapes);
@@ -171,7 +177,8 @@ nb::dict compute(const MLGraph& graph, nb::dict inputs, nb::object outputs) {
         graph.run(in, out);
     }
     nb::dict results;
-    for (std::size_t i = 0; i < writers.size(); ++i) results[graph.outputs()[i].name.c_str()] = writers[i].finish();
+    for (std::size_t i = 0; i < writers.size(); ++i)
+        results[graph.outputs()[i].name.c_str()] = writers[i].finish();
     return results;
 }
 
@@ -181,8 +188,8 @@ void write_tensor(const MLContext& context, const MLTensor& tensor, nb::handle d
         context.writeTensor(tensor, nullptr, 0);  // throws
     }
     if (tensor.writable() && reader.shape() != tensor.shape())
-        throw nb::value_error(("write_tensor: Shape mismatch: the array has shape " + shape_text(reader.shape()) +
-                               ", the tensor " + shape_text(tensor.shape()))
+        throw nb::value_error(("write_tensor: Shape mismatch: the array has shape " +
+                               shape_text(reader.shape()) + ", the tensor " + shape_text(tensor.shape()))
                                   .c_str());
     context.writeTensor(tensor, reader.data(), reader.bytes());
 }
@@ -250,7 +257,8 @@ void bind_values(nb::module_& m) {
                          return name.empty() ? nb::none() : nb::object(nb::str(name.c_str()));
                      })
         .def("__repr__", [](const MLOperand& o) {
-            return "MLOperand(" + type_text(o.dataType()) + nb::cast<std::string>(nb::str(shape_list(o.shape()))) + ")";
+            return "MLOperand(" + type_text(o.dataType()) +
+                   nb::cast<std::string>(nb::str(shape_list(o.shape()))) + ")";
         });
     nb::class_<MLTensor>(m, "MLTensor", "Typed memory that belongs to a context.")
         .def_prop_ro("data_type", [](const MLTensor& t) { return type_text(t.dataType()); })
@@ -297,12 +305,14 @@ void bind_graph(nb::module_& m) {
 
 void bind_context(nb::module_& m) {
     nb::class_<MLContext>(m, "MLContext", "Where graphs are compiled and run.")
-        .def("__init__",
-             [](MLContext* self, const std::string& power, bool accelerated, const std::string& device, int threads) {
-                 new (self) MLContext({power, accelerated, device, threads});
-             },
-             nb::arg("power_preference") = "default", nb::arg("accelerated") = true, nb::arg("device") = "",
-             nb::arg("threads") = 0)
+        .def(
+            "__init__",
+            [](MLContext* self, const std::string& power, bool accelerated, const std::string& device,
+               int threads) {
+                new (self) MLContext({power, accelerated, device, threads});
+            },
+            nb::arg("power_preference") = "default", nb::arg("accelerated") = true, nb::arg("device") = "",
+            nb::arg("threads") = 0)
         .def_prop_ro("accelerated", &MLContext::accelerated)
         .def_prop_ro("power_preference", &MLContext::powerPreference)
         .def_prop_ro("device", &MLContext::device)
@@ -310,10 +320,10 @@ void bind_context(nb::module_& m) {
         .def("op_support_limits", &support_limits)
         .def(
             "compute",
-            [](const MLContext&, const MLGraph& graph, nb::dict inputs, nb::object outputs, nb::object alias) {
-                return compute(graph, inputs, outputs.is_none() ? alias : outputs);
-            },
-            nb::arg("graph"), nb::arg("inputs"), nb::arg("outputs") = nb::none(), nb::arg("_outputs") = nb::none())
+            [](const MLContext&, const MLGraph& graph, nb::dict inputs, nb::object outputs,
+               nb::object alias) { return compute(graph, inputs, outputs.is_none() ? alias : outputs); },
+            nb::arg("graph"), nb::arg("inputs"), nb::arg("outputs") = nb::none(),
+            nb::arg("_outputs") = nb::none())
         .def(
             "create_tensor",
             [](const MLContext& c, std::vector<std::int64_t> shape, const std::string& type, bool readable,

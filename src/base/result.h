@@ -38,7 +38,7 @@ Error failure(Code code, fmt::format_string<Args...> format, Args&&... args) {
 /// A value or the Error that kept it from being made. Never both, never neither.
 template <class T>
 class [[nodiscard]] Result {
-   public:
+public:
     Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
     Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
 
@@ -62,7 +62,7 @@ class [[nodiscard]] Result {
         return std::get<1>(state_);
     }
 
-   private:
+private:
     std::variant<T, Error> state_;
 };
 
@@ -75,8 +75,8 @@ inline Status success() { return std::monostate{}; }
 #define HR_CONCAT(a, b) HR_CONCAT_(a, b)
 
 /// Returns the error of a Status or Result to the caller; discards the value.
-#define HR_TRY(expr)                                                 \
-    do {                                                             \
+#define HR_TRY(expr)                                                            \
+    do {                                                                        \
         if (auto hr_status = (expr); !hr_status.ok()) return hr_status.error(); \
     } while (0)
 

@@ -18,7 +18,8 @@ struct Share {
     /// This thread's contiguous part of 0..count, cut at multiples of `grain`.
     Range of(std::int64_t count, std::int64_t grain = 1) const {
         const std::int64_t chunks = (count + grain - 1) / grain;
-        return {std::min(count, chunks * ith / nth * grain), std::min(count, chunks * (ith + 1) / nth * grain)};
+        return {std::min(count, chunks * ith / nth * grain),
+                std::min(count, chunks * (ith + 1) / nth * grain)};
     }
 };
 

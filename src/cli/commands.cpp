@@ -44,11 +44,13 @@ Result<std::unique_ptr<Prepared>> prepare(const GraphOptions& options) {
 double to_mib(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
 void print_passes(const CompileStats& stats) {
-    std::printf("passes: %ld nodes -> %ld\n", static_cast<long>(stats.nodes_before), static_cast<long>(stats.nodes_after));
+    std::printf("passes: %ld nodes -> %ld\n", static_cast<long>(stats.nodes_before),
+                static_cast<long>(stats.nodes_after));
     for (const PassStats& pass : stats.passes) {
         std::printf("  %-34s %s", pass.name.c_str(), pass.ran ? "" : "off");
         if (pass.ran) std::printf("%7.2f ms", pass.milliseconds);
-        for (const auto& [what, count] : pass.counts) std::printf("  %s %ld", what.c_str(), static_cast<long>(count));
+        for (const auto& [what, count] : pass.counts)
+            std::printf("  %s %ld", what.c_str(), static_cast<long>(count));
         std::printf("\n");
     }
 }
@@ -56,11 +58,13 @@ void print_passes(const CompileStats& stats) {
 void print_plan(const RunStats& run, const CompileStats& compile) {
     std::printf("nodes:\n");
     for (const NodeStats& node : run.nodes)
-        std::printf("  %-40s %-20s %-10s %10.3f MFLOP %10.3f MB\n", node.title.c_str(), node.implementation.c_str(),
-                    node.device.c_str(), node.flops / 1e6, node.bytes / 1e6);
-    std::printf("memory: weights %.2f MiB (%.2f mapped), packed %.2f MiB, activations %.2f MiB (%.2f without reuse)\n",
-                to_mib(compile.constant_bytes), to_mib(compile.mapped_bytes), to_mib(compile.packed_bytes),
-                to_mib(run.arena_bytes), to_mib(run.naive_bytes));
+        std::printf("  %-40s %-20s %-10s %10.3f MFLOP %10.3f MB\n", node.title.c_str(),
+                    node.implementation.c_str(), node.device.c_str(), node.flops / 1e6, node.bytes / 1e6);
+    std::printf(
+        "memory: weights %.2f MiB (%.2f mapped), packed %.2f MiB, activations %.2f MiB (%.2f without "
+        "reuse)\n",
+        to_mib(compile.constant_bytes), to_mib(compile.mapped_bytes), to_mib(compile.packed_bytes),
+        to_mib(run.arena_bytes), to_mib(run.naive_bytes));
     std::printf("ggml nodes %d, splits %d\n", run.ggml_nodes, run.splits);
 }
 
@@ -83,10 +87,12 @@ Status run_graph(const RunOptions& options) {
     for (const std::string& argument : options.outputs) {
         const std::size_t equals = argument.find('=');
         const std::string name = argument.substr(0, equals);
-        const auto it = std::find_if(infos.begin(), infos.end(), [&](const TensorInfo& t) { return t.name == name; });
+        const auto it =
+            std::find_if(infos.begin(), infos.end(), [&](const TensorInfo& t) { return t.name == name; });
         if (equals == std::string::npos || it == infos.end())
             return invalid("--output {}: NAME=FILE with the name of an output", argument);
-        HR_TRY(write_npy(argument.substr(equals + 1), prepared->outputs[static_cast<std::size_t>(it - infos.begin())]));
+        HR_TRY(write_npy(argument.substr(equals + 1),
+                         prepared->outputs[static_cast<std::size_t>(it - infos.begin())]));
     }
     return success();
 }
@@ -99,19 +105,21 @@ Status bench_graph(const BenchOptions& options) {
     for (int i = 0; i < options.runs; ++i) {
         const auto start = std::chrono::steady_clock::now();
         prepared->run();
-        ms.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+        ms.push_back(
+            std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
     }
     std::sort(ms.begin(), ms.end());
     const double median = ms[ms.size() / 2];
     const RunStats stats = prepared->session.stats();
     const double flops = std::accumulate(stats.nodes.begin(), stats.nodes.end(), 0.0,
                                          [](double sum, const NodeStats& n) { return sum + n.flops; });
-    std::printf("median %.4f ms  min %.4f  max %.4f  (%d runs, %d threads)  %.2f GFLOP/s\n", median, ms.front(),
-                ms.back(), options.runs, stats.threads, flops / median / 1e6);
+    std::printf("median %.4f ms  min %.4f  max %.4f  (%d runs, %d threads)  %.2f GFLOP/s\n", median,
+                ms.front(), ms.back(), options.runs, stats.threads, flops / median / 1e6);
     if (options.json.empty()) return success();
     std::ofstream file(options.json);
-    file << fmt::format("{{\"graph\": \"{}\", \"median_ms\": {}, \"min_ms\": {}, \"runs\": {}, \"threads\": {}}}\n",
-                        options.graph, median, ms.front(), options.runs, stats.threads);
+    file << fmt::format(
+        "{{\"graph\": \"{}\", \"median_ms\": {}, \"min_ms\": {}, \"runs\": {}, \"threads\": {}}}\n",
+        options.graph, median, ms.front(), options.runs, stats.threads);
     if (!file.flush()) return failure(Code::io, "cannot write '{}'", options.json);
     return success();
 }

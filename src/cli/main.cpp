@@ -11,7 +11,8 @@ using namespace headrace::cli;
 
 void add_graph_options(CLI::App& command, GraphOptions& options) {
     command.add_option("graph", options.graph, "graph file, as MLGraph.save writes it")->required();
-    command.add_option("--device", options.compile.device, "cpu, auto, a name from `headrace devices`, or rpc://host:port");
+    command.add_option("--device", options.compile.device,
+                       "cpu, auto, a name from `headrace devices`, or rpc://host:port");
     command.add_option("--threads", options.compile.threads, "0: one per CPU");
     command.add_option("--without-pass", options.compile.disabled_passes, "turn an optimiser pass off");
     command.add_option("--input", options.inputs.files, "NAME=FILE.npy; inputs without a file are generated");
@@ -32,6 +33,7 @@ int dispatch(int argc, char** argv) {
     BenchOptions bench;
     InspectOptions inspect;
     auto* devices = app.add_subcommand("devices", "list what ggml can run on");
+    auto* ops = app.add_subcommand("ops", "describe every op, as Markdown");
     auto* run_command = app.add_subcommand("run", "run a graph once");
     add_graph_options(*run_command, run);
     run_command->add_option("--output", run.outputs, "NAME=FILE.npy");
@@ -46,6 +48,7 @@ int dispatch(int argc, char** argv) {
     CLI11_PARSE(app, argc, argv);
 
     if (devices->parsed()) return report(list_all_devices());
+    if (ops->parsed()) return report(list_ops());
     if (run_command->parsed()) return report(run_graph(run));
     if (bench_command->parsed()) return report(bench_graph(bench));
     return report(inspect_graph(inspect));

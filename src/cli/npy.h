@@ -16,7 +16,8 @@ struct Array {
     std::vector<std::byte> bytes;
 };
 
-/// NumPy's file format, versions 1 to 3, little-endian and row-major (https://numpy.org/neps/nep-0001-npy-format).
+/// NumPy's file format, versions 1 to 3, little-endian and row-major
+/// (https://numpy.org/neps/nep-0001-npy-format).
 Result<Array> read_npy(const std::string& path);
 Status write_npy(const std::string& path, const Array& array);
 

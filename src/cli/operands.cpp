@@ -20,7 +20,8 @@ Result<std::map<std::string, std::string>> by_name(const std::vector<std::string
         const std::string name = argument.substr(0, equals);
         std::string known;
         for (const TensorInfo& info : infos) known += (known.empty() ? "" : ", ") + info.name;
-        if (std::none_of(infos.begin(), infos.end(), [&](const TensorInfo& info) { return info.name == name; }))
+        if (std::none_of(infos.begin(), infos.end(),
+                         [&](const TensorInfo& info) { return info.name == name; }))
             return invalid("the graph has no input '{}'; it has: {}", name, known);
         map[name] = argument.substr(equals + 1);
     }
@@ -38,7 +39,8 @@ Result<std::vector<std::int64_t>> parse_shape(const std::string& text) {
             return invalid("'{}' is not a list of extents such as 1,16", text);
         }
         at += used;
-        if (at < text.size() && text[at] != ',') return invalid("'{}' is not a list of extents such as 1,16", text);
+        if (at < text.size() && text[at] != ',')
+            return invalid("'{}' is not a list of extents such as 1,16", text);
         ++at;
     }
     return shape;
@@ -64,8 +66,8 @@ Result<std::vector<std::int64_t>> concrete_shape(const TensorInfo& info, const s
     if (!given.empty()) return parse_shape(given);
     for (std::size_t i = 0; i < info.shape.size(); ++i)
         if (info.shape[i] < 0)
-            return invalid("input '{}' is {}: give its extents with --shape {}=...", info.name, type_text(info),
-                           info.name);
+            return invalid("input '{}' is {}: give its extents with --shape {}=...", info.name,
+                           type_text(info), info.name);
     return info.shape;
 }
 
@@ -75,7 +77,8 @@ std::string type_text(const TensorInfo& info) {
     std::string text(name_of(info.dtype));
     text += '[';
     for (std::size_t i = 0; i < info.shape.size(); ++i)
-        text += (i ? ", " : "") + (info.shape[i] < 0 ? info.dimension_names[i] : std::to_string(info.shape[i]));
+        text +=
+            (i ? ", " : "") + (info.shape[i] < 0 ? info.dimension_names[i] : std::to_string(info.shape[i]));
     return text + ']';
 }
 
@@ -112,8 +115,8 @@ std::string summarise(const Array& array) {
             sum += v;
             if (i < 6) first += fmt::format("{}{:.6g}", i ? ", " : "", v);
         }
-        text += fmt::format("  min {:.6g}  max {:.6g}  mean {:.6g}  first {}{}", low, high, sum / static_cast<double>(n),
-                            first, n > 6 ? ", ..." : "");
+        text += fmt::format("  min {:.6g}  max {:.6g}  mean {:.6g}  first {}{}", low, high,
+                            sum / static_cast<double>(n), first, n > 6 ? ", ..." : "");
     });
     return text;
 }

@@ -75,14 +75,23 @@ Emit::Tensor Emit::shaped(Tensor x, const TensorType& type) {
 Emit::Tensor Emit::flatten(Tensor x) { return ggml_reshape_1d(ctx_, x, ggml_nelements(x)); }
 
 Emit::Tensor Emit::permute(Tensor x, std::span<const int> permutation) {
-    // Output axis i takes input axis permutation[i]; ggml_permute says where each input axis goes, innermost first.
+    // Output axis i takes input axis permutation[i]; ggml_permute says where each input axis goes, innermost
+    // first.
     const int rank = static_cast<int>(permutation.size());
     int target[4] = {0, 1, 2, 3};
     for (int i = 0; i < rank; ++i) target[rank - 1 - permutation[i]] = rank - 1 - i;
     return ggml_permute(ctx_, x, target[0], target[1], target[2], target[3]);
 }
 
-Emit::Tensor Emit::contiguous(Tensor x) { return ggml_is_contiguous(x) ? x : ggml_cont(ctx_, x); }
+Emit::Tensor Emit::contiguous(Tensor x) {
+    if (!ggml_is_contiguous(x)) return ggml_cont(ctx_, x);
+    // To ggml a permuted tensor with extents of 1 may be contiguous and yet transposed, which its ops assert
+    // against.
+    std::size_t stride = ggml_type_size(x->type);
+    for (int i = 0; i < 4; stride *= static_cast<std::size_t>(x->ne[i++]))
+        if (x->nb[i] != stride) return ggml_reshape_4d(ctx_, x, x->ne[0], x->ne[1], x->ne[2], x->ne[3]);
+    return x;
+}
 
 Emit::Tensor Emit::slice(Tensor x, Extents starts, Extents sizes) {
     const Ne ne = reversed(sizes);
@@ -98,7 +107,9 @@ Emit::Tensor Emit::repeat(Tensor x, Extents extents) {
     return ggml_repeat_4d(ctx_, x, ne[0], ne[1], ne[2], ne[3]);
 }
 
-Emit::Tensor Emit::concat(Tensor a, Tensor b, int axis, int rank) { return ggml_concat(ctx_, a, b, rank - 1 - axis); }
+Emit::Tensor Emit::concat(Tensor a, Tensor b, int axis, int rank) {
+    return ggml_concat(ctx_, a, b, rank - 1 - axis);
+}
 
 Emit::Tensor Emit::pad_zero(Tensor x, Extents before, Extents after) {
     Ne l{0, 0, 0, 0}, r{0, 0, 0, 0};
@@ -148,10 +159,14 @@ Emit::Tensor Emit::binary(Binary f, Tensor a, Tensor b) {
     return nullptr;
 }
 
-Emit::Tensor Emit::scale(Tensor x, float factor, float offset) { return ggml_scale_bias(ctx_, x, factor, offset); }
+Emit::Tensor Emit::scale(Tensor x, float factor, float offset) {
+    return ggml_scale_bias(ctx_, x, factor, offset);
+}
 
 // ggml_clamp writes into its operand; a copy first keeps the value for other readers.
-Emit::Tensor Emit::clamp(Tensor x, float low, float high) { return ggml_clamp(ctx_, ggml_dup(ctx_, x), low, high); }
+Emit::Tensor Emit::clamp(Tensor x, float low, float high) {
+    return ggml_clamp(ctx_, ggml_dup(ctx_, x), low, high);
+}
 
 Emit::Tensor Emit::leaky_relu(Tensor x, float slope) { return ggml_leaky_relu(ctx_, x, slope, false); }
 
@@ -171,8 +186,8 @@ Emit::Tensor Emit::conv_2d(Tensor x, Tensor filter, Extents strides, Extents pad
                            bool depthwise) {
     const auto at = [](Extents e, int i) { return static_cast<int>(e[i]); };
     const auto f = depthwise ? ggml_conv_2d_dw_direct : ggml_conv_2d_direct;
-    return f(ctx_, filter, x, at(strides, 1), at(strides, 0), at(padding, 1), at(padding, 0), at(dilations, 1),
-             at(dilations, 0));
+    return f(ctx_, filter, x, at(strides, 1), at(strides, 0), at(padding, 1), at(padding, 0),
+             at(dilations, 1), at(dilations, 0));
 }
 
 Emit::Tensor Emit::add_into(Tensor dst, Tensor src) { return ggml_add_inplace(ctx_, dst, src); }

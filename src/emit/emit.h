@@ -13,21 +13,36 @@ namespace headrace {
 /// ggml's element-wise functions of one operand. Only those that keep WebNN's accuracy are here:
 /// ggml's tanh-approximated, table-driven gelu is left out on purpose.
 enum class Unary : std::uint8_t {
-    abs, neg, exp, log, sqrt, square, sin, cos, tanh, sigmoid, relu, gelu_erf, silu, floor, ceil, hard_swish
+    abs,
+    neg,
+    exp,
+    log,
+    sqrt,
+    square,
+    sin,
+    cos,
+    tanh,
+    sigmoid,
+    relu,
+    gelu_erf,
+    silu,
+    floor,
+    ceil,
+    hard_swish
 };
 enum class Binary : std::uint8_t { add, sub, mul, div };
 
 /// Thin facade over ggml's graph-building calls. Shapes are given in logical (row-major) order; this is the
 /// only place where they are reversed into ggml's `ne`.
 ///
-/// A value of a dtype that ggml can type and of rank <= 4 is a tensor with its extents; of higher rank, a flat
-/// tensor of its elements; of any other dtype (unsigned, bool, 4-bit), a flat i8 tensor of its bytes. Values
-/// passed between ops are contiguous; permute() and slice() give views that only contiguous() or another call
-/// of the same lowering may read.
+/// A value of a dtype that ggml can type and of rank <= 4 is a tensor with its extents; of higher rank, a
+/// flat tensor of its elements; of any other dtype (unsigned, bool, 4-bit), a flat i8 tensor of its bytes.
+/// Values passed between ops are contiguous; permute() and slice() give views that only contiguous() or
+/// another call of the same lowering may read.
 ///
 /// Nothing here checks: ggml aborts on what it cannot do, so every op's `lowerable` must have said yes first.
 class Emit {
-   public:
+public:
     using Tensor = ggml_tensor*;
     using Extents = std::span<const std::int64_t>;
 
@@ -43,9 +58,11 @@ class Emit {
     Tensor typed_view(Tensor blob, const TensorType& type, std::size_t offset);
 
     Tensor reshape(Tensor x, Extents extents);
-    Tensor shaped(Tensor x, const TensorType& type);  ///< a contiguous tensor's elements as a value of that type
+    Tensor shaped(Tensor x,
+                  const TensorType& type);  ///< a contiguous tensor's elements as a value of that type
     Tensor flatten(Tensor x);
-    Tensor permute(Tensor x, std::span<const int> permutation);  ///< numpy.transpose; rank = permutation's size
+    Tensor permute(Tensor x,
+                   std::span<const int> permutation);  ///< numpy.transpose; rank = permutation's size
     Tensor contiguous(Tensor x);
     /// x[starts : starts + sizes] of a tensor with `rank = starts.size()` dimensions; a view.
     Tensor slice(Tensor x, Extents starts, Extents sizes);
@@ -62,16 +79,18 @@ class Emit {
     Tensor clamp(Tensor x, float low, float high);
     Tensor leaky_relu(Tensor x, float slope);
 
-    /// a[..., m, k] · b[..., n, k]ᵀ -> [..., m, n] in f32; a is f32; b's batch extents divide a's. Both may be
-    /// permuted views as long as the last dimension is dense.
+    /// a[..., m, k] · b[..., n, k]ᵀ -> [..., m, n] in f32; a is f32; b's batch extents divide a's. Both may
+    /// be permuted views as long as the last dimension is dense.
     Tensor mat_mul_transposed(Tensor a, Tensor b);
-    Tensor soft_max(Tensor x);               ///< over the last dimension, f32
-    Tensor norm(Tensor x, float epsilon);    ///< (x - mean) / sqrt(var + eps) over the last dimension, f32
-    Tensor sum_rows(Tensor x);               ///< over the last dimension, kept as 1; f32
+    Tensor soft_max(Tensor x);             ///< over the last dimension, f32
+    Tensor norm(Tensor x, float epsilon);  ///< (x - mean) / sqrt(var + eps) over the last dimension, f32
+    Tensor sum_rows(Tensor x);             ///< over the last dimension, kept as 1; f32
     Tensor mean_rows(Tensor x);
-    Tensor get_rows(Tensor table, Tensor i32_indices);  ///< table[n, width], indices flat -> f32[count, width]
+    Tensor get_rows(Tensor table,
+                    Tensor i32_indices);  ///< table[n, width], indices flat -> f32[count, width]
     /// f32 NCHW · OIHW; symmetric padding (h, w). depthwise: the filter is [c, 1, kh, kw].
-    Tensor conv_2d(Tensor x, Tensor filter, Extents strides, Extents padding, Extents dilations, bool depthwise);
+    Tensor conv_2d(Tensor x, Tensor filter, Extents strides, Extents padding, Extents dilations,
+                   bool depthwise);
     /// dst + src where dst is updated in place; both flat, same size, f32.
     Tensor add_into(Tensor dst, Tensor src);
     /// Copies src into dst in place and returns dst's new version.
@@ -79,7 +98,7 @@ class Emit {
 
     ggml_context* context() const { return ctx_; }
 
-   private:
+private:
     ggml_context* ctx_;
 };
 

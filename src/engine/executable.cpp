@@ -56,7 +56,8 @@ Result<std::shared_ptr<const Plan>> Executable::Impl::plan_for(const ShapeKey& s
 }
 
 Result<std::shared_ptr<Executable::Impl>> compile_graph(Graph graph, const CompileOptions& options) {
-    if (options.threads < 0) return invalid("threads is {}; it must be 0 (the default) or more", options.threads);
+    if (options.threads < 0 || options.threads > kMaxThreads)
+        return invalid("threads is {}; it must be 0 (the default) to {}", options.threads, kMaxThreads);
     HR_TRY(verify(graph));
     auto impl = std::make_shared<Executable::Impl>();
     impl->options = options;
@@ -81,19 +82,22 @@ Result<std::shared_ptr<Executable::Impl>> compile_graph(Graph graph, const Compi
 
 std::vector<TensorInfo> Executable::inputs() const {
     std::vector<TensorInfo> list;
-    for (ValueId id : impl_->graph.inputs) list.push_back(describe(impl_->graph.value(id).name, impl_->graph.value(id).type));
+    for (ValueId id : impl_->graph.inputs)
+        list.push_back(describe(impl_->graph.value(id).name, impl_->graph.value(id).type));
     return list;
 }
 
 std::vector<TensorInfo> Executable::outputs() const {
     std::vector<TensorInfo> list;
-    for (const auto& [name, id] : impl_->graph.outputs) list.push_back(describe(name, impl_->graph.value(id).type));
+    for (const auto& [name, id] : impl_->graph.outputs)
+        list.push_back(describe(name, impl_->graph.value(id).type));
     return list;
 }
 
 std::vector<TensorInfo> Executable::states() const {
     std::vector<TensorInfo> list;
-    for (ValueId id : impl_->graph.states) list.push_back(describe(impl_->graph.value(id).name, impl_->graph.value(id).type));
+    for (ValueId id : impl_->graph.states)
+        list.push_back(describe(impl_->graph.value(id).name, impl_->graph.value(id).type));
     return list;
 }
 
@@ -121,7 +125,9 @@ std::string print_graph(const Graph& graph) { return print(graph); }
 std::vector<DeviceInfo> devices() { return list_devices(); }
 
 void set_num_threads(int threads) {
-    if (threads < 1) throw Exception(Code::invalid_argument, fmt::format("set_num_threads({}): at least 1", threads));
+    if (threads < 1 || threads > kMaxThreads)
+        throw Exception(Code::invalid_argument,
+                        fmt::format("set_num_threads({}): at least 1, at most {}", threads, kMaxThreads));
     set_default_threads(threads);
 }
 

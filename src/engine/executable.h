@@ -25,10 +25,11 @@ struct Executable::Impl {
     PackedConstants packed;
     DeviceConstants device_constants;
 
-    /// The plan for these shapes, made on first use. Plans that sessions still run are never lost: they hold them.
+    /// The plan for these shapes, made on first use. Plans that sessions still run are never lost: they hold
+    /// them.
     Result<std::shared_ptr<const Plan>> plan_for(const ShapeKey& shapes);
 
-   private:
+private:
     static constexpr std::size_t kMaxPlans = 32;
     std::mutex mutex_;
     std::list<std::pair<ShapeKey, std::shared_ptr<const Plan>>> plans_;  ///< the most recently used first

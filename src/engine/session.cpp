@@ -55,9 +55,10 @@ Result<Instance*> Session::Impl::instance_for(const ShapeKey& shapes) {
         return instances.front().second.get();
     }
     HR_ASSIGN(auto plan, exe->plan_for(shapes));
-    HR_ASSIGN(auto instance, exe->device.is_cpu
-                                 ? make_cpu_instance(std::move(plan), states)
-                                 : make_scheduled_instance(std::move(plan), states, exe->device, exe->device_constants));
+    HR_ASSIGN(auto instance,
+              exe->device.is_cpu
+                  ? make_cpu_instance(std::move(plan), states)
+                  : make_scheduled_instance(std::move(plan), states, exe->device, exe->device_constants));
     instances.emplace_front(shapes, std::move(instance));
     if (instances.size() > kMaxInstances) instances.pop_back();
     return instances.front().second.get();
@@ -96,10 +97,12 @@ Status Session::Impl::check_outputs(const Graph& graph, std::span<const OutputVi
 Status Session::Impl::run(std::span<const InputView> inputs, std::span<const OutputView> outputs) {
     HR_TRY(check_inputs(inputs));
     key.resize(inputs.size());
-    for (std::size_t i = 0; i < inputs.size(); ++i) key[i].assign(inputs[i].shape.begin(), inputs[i].shape.end());
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+        key[i].assign(inputs[i].shape.begin(), inputs[i].shape.end());
     HR_ASSIGN(Instance* const instance, instance_for(key));
     HR_TRY(check_outputs(instance->plan().graph, outputs));
-    return instance->run(inputs, outputs, exe->options.threads > 0 ? exe->options.threads : default_threads());
+    return instance->run(inputs, outputs,
+                         exe->options.threads > 0 ? exe->options.threads : default_threads());
 }
 
 Result<std::size_t> Session::Impl::find_state(const std::string& name, std::size_t bytes) const {
@@ -107,11 +110,13 @@ Result<std::size_t> Session::Impl::find_state(const std::string& name, std::size
         const Value& state = exe->graph.value(exe->graph.states[i]);
         if (state.name != name) continue;
         if (bytes != states[i].bytes())
-            return invalid("state '{}': {} bytes given, {} has {}", name, bytes, state.type.str(), states[i].bytes());
+            return invalid("state '{}': {} bytes given, {} has {}", name, bytes, state.type.str(),
+                           states[i].bytes());
         return i;
     }
     std::string known;
-    for (ValueId id : exe->graph.states) known.append(known.empty() ? "" : ", ").append(exe->graph.value(id).name);
+    for (ValueId id : exe->graph.states)
+        known.append(known.empty() ? "" : ", ").append(exe->graph.value(id).name);
     return invalid("the graph has no state '{}'; it has: {}", name, known.empty() ? "none" : known);
 }
 
@@ -122,10 +127,12 @@ Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
-std::vector<std::vector<std::int64_t>> Session::output_shapes(std::span<const std::vector<std::int64_t>> input_shapes) {
+std::vector<std::vector<std::int64_t>> Session::output_shapes(
+    std::span<const std::vector<std::int64_t>> input_shapes) {
     if (input_shapes.size() != impl_->exe->graph.inputs.size())
-        throw Exception(Code::invalid_argument, fmt::format("{} input shapes given, the graph has {} inputs",
-                                                            input_shapes.size(), impl_->exe->graph.inputs.size()));
+        throw Exception(Code::invalid_argument,
+                        fmt::format("{} input shapes given, the graph has {} inputs", input_shapes.size(),
+                                    impl_->exe->graph.inputs.size()));
     Instance* instance = value_or_throw(impl_->instance_for({input_shapes.begin(), input_shapes.end()}));
     std::vector<std::vector<std::int64_t>> shapes;
     for (const auto& [name, id] : instance->plan().graph.outputs)

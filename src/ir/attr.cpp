@@ -6,9 +6,9 @@
 namespace headrace {
 
 std::string_view name_of(AttrKind kind) {
-    static constexpr std::string_view kNames[] = {"bool",          "integer",          "number",
-                                                  "real number",   "text",             "list of integers",
-                                                  "list of reals", "list of extents",  "dtype"};
+    static constexpr std::string_view kNames[] = {
+        "bool",          "integer",         "number", "real number", "text", "list of integers",
+        "list of reals", "list of extents", "dtype"};
     return kNames[static_cast<int>(kind)];
 }
 
@@ -32,7 +32,9 @@ struct Printer {
     std::string operator()(DType v) const { return std::string(name_of(v)); }
 };
 
-Error mistyped(AttrKind wanted, const AttrValue& v) { return invalid("{} is not a {}", text_of(v), name_of(wanted)); }
+Error mistyped(AttrKind wanted, const AttrValue& v) {
+    return invalid("{} is not a {}", text_of(v), name_of(wanted));
+}
 
 }  // namespace
 

@@ -50,7 +50,8 @@ T number_as(const Number& n) {
     return std::visit([](auto v) { return static_cast<T>(v); }, n);
 }
 
-/// An enumeration used as an attribute names its values: `constexpr auto enum_names(E) -> array<string_view>`.
+/// An enumeration used as an attribute names its values: `constexpr auto enum_names(E) ->
+/// array<string_view>`.
 template <class T>
 concept NamedEnum = std::is_enum_v<T> && requires(T v) {
     { enum_names(v)[0] } -> std::convertible_to<std::string_view>;
@@ -79,15 +80,24 @@ using value_t = typename ValueOf<T>::type;  ///< T of an optional<T>
 
 template <class T>
 constexpr AttrKind kind_of() {
-    if constexpr (is_optional<T>) return kind_of<typename T::value_type>();
-    else if constexpr (std::same_as<T, bool>) return AttrKind::boolean;
-    else if constexpr (std::same_as<T, std::int64_t>) return AttrKind::integer;
-    else if constexpr (std::same_as<T, Number>) return AttrKind::number;
-    else if constexpr (std::same_as<T, double>) return AttrKind::real;
-    else if constexpr (std::same_as<T, std::string> || NamedEnum<T>) return AttrKind::text;
-    else if constexpr (std::same_as<T, std::vector<std::int64_t>>) return AttrKind::integers;
-    else if constexpr (std::same_as<T, std::vector<double>>) return AttrKind::reals;
-    else if constexpr (std::same_as<T, Shape>) return AttrKind::shape;
+    if constexpr (is_optional<T>)
+        return kind_of<typename T::value_type>();
+    else if constexpr (std::same_as<T, bool>)
+        return AttrKind::boolean;
+    else if constexpr (std::same_as<T, std::int64_t>)
+        return AttrKind::integer;
+    else if constexpr (std::same_as<T, Number>)
+        return AttrKind::number;
+    else if constexpr (std::same_as<T, double>)
+        return AttrKind::real;
+    else if constexpr (std::same_as<T, std::string> || NamedEnum<T>)
+        return AttrKind::text;
+    else if constexpr (std::same_as<T, std::vector<std::int64_t>>)
+        return AttrKind::integers;
+    else if constexpr (std::same_as<T, std::vector<double>>)
+        return AttrKind::reals;
+    else if constexpr (std::same_as<T, Shape>)
+        return AttrKind::shape;
     else {
         static_assert(std::same_as<T, DType>, "no attribute may have this type");
         return AttrKind::dtype;
@@ -96,10 +106,14 @@ constexpr AttrKind kind_of() {
 
 template <class T>
 AttrValue to_attr(const T& member) {
-    if constexpr (is_optional<T>) return member ? to_attr(*member) : AttrValue{};
-    else if constexpr (std::same_as<T, Number>) return std::visit([](auto v) -> AttrValue { return v; }, member);
-    else if constexpr (NamedEnum<T>) return std::string(kEnumNames<T>[static_cast<std::size_t>(member)]);
-    else return member;
+    if constexpr (is_optional<T>)
+        return member ? to_attr(*member) : AttrValue{};
+    else if constexpr (std::same_as<T, Number>)
+        return std::visit([](auto v) -> AttrValue { return v; }, member);
+    else if constexpr (NamedEnum<T>)
+        return std::string(kEnumNames<T>[static_cast<std::size_t>(member)]);
+    else
+        return member;
 }
 
 /// Converts with the widenings that doors need: integer to number, integers to shape, and so on.
@@ -123,15 +137,24 @@ Result<T> from_attr(const AttrValue& v) {
     } else if constexpr (NamedEnum<T>) {
         HR_ASSIGN(const std::size_t index, as_choice(v, kEnumNames<T>));
         return static_cast<T>(index);
-    } else if constexpr (std::same_as<T, bool>) return as_bool(v);
-    else if constexpr (std::same_as<T, std::int64_t>) return as_integer(v);
-    else if constexpr (std::same_as<T, Number>) return as_number(v);
-    else if constexpr (std::same_as<T, double>) return as_real(v);
-    else if constexpr (std::same_as<T, std::string>) return as_text(v);
-    else if constexpr (std::same_as<T, std::vector<std::int64_t>>) return as_integers(v);
-    else if constexpr (std::same_as<T, std::vector<double>>) return as_reals(v);
-    else if constexpr (std::same_as<T, Shape>) return as_shape(v);
-    else return as_dtype(v);
+    } else if constexpr (std::same_as<T, bool>)
+        return as_bool(v);
+    else if constexpr (std::same_as<T, std::int64_t>)
+        return as_integer(v);
+    else if constexpr (std::same_as<T, Number>)
+        return as_number(v);
+    else if constexpr (std::same_as<T, double>)
+        return as_real(v);
+    else if constexpr (std::same_as<T, std::string>)
+        return as_text(v);
+    else if constexpr (std::same_as<T, std::vector<std::int64_t>>)
+        return as_integers(v);
+    else if constexpr (std::same_as<T, std::vector<double>>)
+        return as_reals(v);
+    else if constexpr (std::same_as<T, Shape>)
+        return as_shape(v);
+    else
+        return as_dtype(v);
 }
 
 }  // namespace detail
@@ -152,7 +175,8 @@ std::vector<Field> fields_of() {
     const A defaults{};
     A::fields([&](std::string_view name, auto member, std::string_view doc, auto... required) {
         using T = std::remove_cvref_t<decltype(defaults.*member)>;
-        Field row{name, doc, detail::kind_of<T>(), sizeof...(required) > 0, detail::to_attr(defaults.*member), {}};
+        Field row{name, doc, detail::kind_of<T>(), sizeof...(required) > 0, detail::to_attr(defaults.*member),
+                  {}};
         if constexpr (NamedEnum<T>) row.choices = detail::kEnumNames<T>;
         rows.push_back(std::move(row));
     });
@@ -189,7 +213,9 @@ Result<AttrBox> make_attrs(const NamedAttrs& named) {
         for (const auto& [key, value] : named) {
             bool found = false;
             A::fields([&](std::string_view name, auto&&...) { found = found || key == name; });
-            if (!found) return invalid("unknown attribute '{}'; this op takes: {}", key, known.empty() ? "none" : known);
+            if (!found)
+                return invalid("unknown attribute '{}'; this op takes: {}", key,
+                               known.empty() ? "none" : known);
         }
         return invalid("an attribute is given twice");
     }

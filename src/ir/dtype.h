@@ -12,7 +12,7 @@ namespace headrace {
 
 /// A set of dtypes, as a bit mask.
 class DTypeSet {
-   public:
+public:
     constexpr DTypeSet() = default;
     constexpr DTypeSet(std::initializer_list<DType> types) {
         for (DType t : types) bits_ |= bit(t);
@@ -25,7 +25,8 @@ class DTypeSet {
     std::string str() const {
         std::string text;
         for (int i = 0; i < kDTypeCount; ++i)
-            if (has(static_cast<DType>(i))) text.append(text.empty() ? "" : ", ").append(name_of(static_cast<DType>(i)));
+            if (has(static_cast<DType>(i)))
+                text.append(text.empty() ? "" : ", ").append(name_of(static_cast<DType>(i)));
         return text;
     }
 

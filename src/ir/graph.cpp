@@ -135,8 +135,8 @@ Result<SymbolBindings> bind_symbols(const Graph& graph, std::span<const std::vec
             }
             const Symbol& symbol = declared.symbol();
             if (given[d] < symbol.min || given[d] > symbol.max)
-                return invalid("input '{}': extent {} of dimension {} is outside {} = {}..{}", input.name, given[d], d,
-                               symbol.name, symbol.min, symbol.max);
+                return invalid("input '{}': extent {} of dimension {} is outside {} = {}..{}", input.name,
+                               given[d], d, symbol.name, symbol.min, symbol.max);
             auto [it, fresh] = bindings.emplace(symbol.name, given[d]);
             if (!fresh && it->second != given[d])
                 return invalid("input '{}': dimension {} gives {} = {}, another input gave {}", input.name, d,

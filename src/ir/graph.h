@@ -30,10 +30,11 @@ enum class ValueKind : std::uint8_t { input, constant, state, result };
 struct Value {
     ValueKind kind = ValueKind::result;
     TensorType type;
-    std::string name;                          ///< unique for inputs and states; a debugging aid for others
-    NodeId producer = -1;                      ///< of a result
-    std::int32_t output_index = 0;             ///< which output of the producer
-    std::shared_ptr<const Constant> constant;  ///< of a constant; of a state: its initial value, null for zeros
+    std::string name;               ///< unique for inputs and states; a debugging aid for others
+    NodeId producer = -1;           ///< of a result
+    std::int32_t output_index = 0;  ///< which output of the producer
+    std::shared_ptr<const Constant>
+        constant;  ///< of a constant; of a state: its initial value, null for zeros
 };
 
 struct Node {
@@ -44,7 +45,9 @@ struct Node {
     std::string label;  ///< the user's name for it, in error messages
 
     /// "conv2d (stem)", or just the op's name.
-    std::string title() const { return label.empty() ? std::string(op->name) : fmt::format("{} ({})", op->name, label); }
+    std::string title() const {
+        return label.empty() ? std::string(op->name) : fmt::format("{} ({})", op->name, label);
+    }
 };
 
 /// A model as a list of nodes in an order in which they can run. A plain value: copies share constants.
@@ -52,7 +55,7 @@ struct Node {
 /// States persist between runs of a session. A node that writes a state aliases it: its output is the state's
 /// new version, at most one node writes a state, and no later node reads the old version.
 class Graph {
-   public:
+public:
     std::vector<Value> values;
     std::vector<Node> nodes;
     std::vector<ValueId> inputs;

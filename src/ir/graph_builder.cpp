@@ -18,20 +18,23 @@ Status GraphBuilder::check_name(std::string_view kind, const std::string& name) 
 
 Result<ValueId> GraphBuilder::input(std::string name, TensorType type) {
     HR_TRY(check_name("input", name));
-    if (auto status = type.check(); !status.ok()) return status.error().within(fmt::format("input '{}'", name));
+    if (auto status = type.check(); !status.ok())
+        return status.error().within(fmt::format("input '{}'", name));
     names_.insert(name);
     const ValueId id = add({.kind = ValueKind::input, .type = std::move(type), .name = std::move(name)});
     graph_.inputs.push_back(id);
     return id;
 }
 
-Result<ValueId> GraphBuilder::state(std::string name, TensorType type, std::shared_ptr<const Constant> initial) {
+Result<ValueId> GraphBuilder::state(std::string name, TensorType type,
+                                    std::shared_ptr<const Constant> initial) {
     HR_TRY(check_name("state", name));
     const auto where = fmt::format("state '{}'", name);
     if (auto status = type.check(); !status.ok()) return status.error().within(where);
     if (!type.is_concrete()) return invalid("{}: shape {} must be known", where, str(type.shape));
     if (initial && initial->bytes.size() != type.bytes())
-        return invalid("{}: {} initial bytes, {} needs {}", where, initial->bytes.size(), type.str(), type.bytes());
+        return invalid("{}: {} initial bytes, {} needs {}", where, initial->bytes.size(), type.str(),
+                       type.bytes());
     names_.insert(name);
     const ValueId id = add({.kind = ValueKind::state,
                             .type = std::move(type),
@@ -41,12 +44,14 @@ Result<ValueId> GraphBuilder::state(std::string name, TensorType type, std::shar
     return id;
 }
 
-Result<ValueId> GraphBuilder::constant(TensorType type, std::shared_ptr<const Constant> bytes, std::string name) {
+Result<ValueId> GraphBuilder::constant(TensorType type, std::shared_ptr<const Constant> bytes,
+                                       std::string name) {
     const auto where = name.empty() ? std::string("constant") : fmt::format("constant '{}'", name);
     if (auto status = type.check(); !status.ok()) return status.error().within(where);
     if (!type.is_concrete()) return invalid("{}: shape {} must be known", where, str(type.shape));
     if (bytes->bytes.size() != type.bytes())
-        return invalid("{}: {} bytes given, {} needs {}", where, bytes->bytes.size(), type.str(), type.bytes());
+        return invalid("{}: {} bytes given, {} needs {}", where, bytes->bytes.size(), type.str(),
+                       type.bytes());
     return add({.kind = ValueKind::constant,
                 .type = std::move(type),
                 .name = std::move(name),
@@ -61,7 +66,8 @@ Result<ValueId> GraphBuilder::constant(TensorType type, std::span<const std::byt
 
 Result<std::vector<ValueId>> GraphBuilder::op(const OpDef& def, std::vector<ValueId> operands, AttrBox attrs,
                                               std::string label) {
-    Node node{.op = &def, .attrs = std::move(attrs), .inputs = std::move(operands), .label = std::move(label)};
+    Node node{
+        .op = &def, .attrs = std::move(attrs), .inputs = std::move(operands), .label = std::move(label)};
     for (ValueId id : node.inputs)
         if (id != kNoValue && (id < 0 || id >= static_cast<ValueId>(graph_.values.size())))
             return invalid("{}: operand {} is not a value of this graph", node.title(), id);

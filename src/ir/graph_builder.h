@@ -10,11 +10,12 @@ namespace headrace {
 
 /// Builds a Graph node by node; every call checks and infers, so that a graph from here is well-formed.
 class GraphBuilder {
-   public:
+public:
     /// A run-time operand. Names are non-empty and unique among inputs and states.
     Result<ValueId> input(std::string name, TensorType type);
     /// A tensor that persists between runs, starting as `initial` or zeros.
-    Result<ValueId> state(std::string name, TensorType type, std::shared_ptr<const Constant> initial = nullptr);
+    Result<ValueId> state(std::string name, TensorType type,
+                          std::shared_ptr<const Constant> initial = nullptr);
     /// Bytes must be exactly the packed size of the type.
     Result<ValueId> constant(TensorType type, std::shared_ptr<const Constant> bytes, std::string name = "");
     /// The same, with a copy of the bytes.
@@ -22,8 +23,8 @@ class GraphBuilder {
     /// Appends a node; kNoValue leaves an optional operand out.
     Result<std::vector<ValueId>> op(const OpDef& def, std::vector<ValueId> operands, AttrBox attrs,
                                     std::string label = "");
-    Result<std::vector<ValueId>> op(const OpDef& def, std::vector<ValueId> operands, const NamedAttrs& attrs = {},
-                                    std::string label = "");
+    Result<std::vector<ValueId>> op(const OpDef& def, std::vector<ValueId> operands,
+                                    const NamedAttrs& attrs = {}, std::string label = "");
     Status mark_output(std::string name, ValueId id);
 
     const Graph& graph() const { return graph_; }
@@ -31,7 +32,7 @@ class GraphBuilder {
     /// Hands the graph over; it must have an output. The builder is empty afterwards.
     Result<Graph> finish();
 
-   private:
+private:
     Status check_name(std::string_view kind, const std::string& name) const;
     ValueId add(Value value);
 

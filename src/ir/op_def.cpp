@@ -33,8 +33,8 @@ Status check_operand(const OpDef& op, const Operands& in, int i) {
     if (op.variadic && i >= static_cast<int>(op.operands.size()) && peer < 0)
         peer = static_cast<int>(op.operands.size()) - 1;
     if (peer >= 0 && in.has(peer) && in[peer].dtype != type.dtype)
-        return invalid("operand {} is {} but {} is {}; they must have the same dtype", rule.name, name_of(type.dtype),
-                       op.rule(peer).name, name_of(in[peer].dtype));
+        return invalid("operand {} is {} but {} is {}; they must have the same dtype", rule.name,
+                       name_of(type.dtype), op.rule(peer).name, name_of(in[peer].dtype));
     return success();
 }
 

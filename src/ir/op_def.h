@@ -30,13 +30,13 @@ struct OperandRule {
 
 /// Types of a node's operands; absent optional operands are empty.
 class Operands {
-   public:
+public:
     explicit Operands(std::span<const TensorType* const> types) : types_(types) {}
     int size() const { return static_cast<int>(types_.size()); }
     bool has(int i) const { return i < size() && types_[i] != nullptr; }
     const TensorType& operator[](int i) const { return *types_[i]; }
 
-   private:
+private:
     std::span<const TensorType* const> types_;
 };
 
@@ -106,7 +106,8 @@ struct OpDef {
     /// Optional facets: null where the op has none.
     std::optional<int> (*same_as)(const Operands&, const void*) = nullptr;
     Status (*lowerable)(const Operands&, const void*) = nullptr;
-    std::vector<ggml_tensor*> (*lower)(Emit&, std::span<ggml_tensor* const>, const Operands&, const void*) = nullptr;
+    std::vector<ggml_tensor*> (*lower)(Emit&, std::span<ggml_tensor* const>, const Operands&,
+                                       const void*) = nullptr;
     std::span<const KernelDef> kernels;
     Cost (*cost)(const Operands&, std::span<const TensorType> outputs, const void*) = nullptr;
     std::vector<Sample> (*samples)() = nullptr;
@@ -114,9 +115,7 @@ struct OpDef {
     int writes_state = -1;  ///< operand (a state) that the op updates in place; its output 0 aliases it
 
     bool is_pure() const { return writes_state < 0; }
-    const OperandRule& rule(int i) const {
-        return operands[std::min<std::size_t>(i, operands.size() - 1)];
-    }
+    const OperandRule& rule(int i) const { return operands[std::min<std::size_t>(i, operands.size() - 1)]; }
 };
 
 /// Finds an op by name; what files and doors are given, so that ir does not know the catalog.

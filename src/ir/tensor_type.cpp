@@ -38,7 +38,8 @@ std::vector<std::int64_t> TensorType::sizes() const {
 std::string TensorType::str() const { return std::string(name_of(dtype)) + headrace::str(shape); }
 
 Status TensorType::check() const {
-    if (rank() > kMaxRank) return invalid("rank {} of shape {} exceeds {}", rank(), headrace::str(shape), kMaxRank);
+    if (rank() > kMaxRank)
+        return invalid("rank {} of shape {} exceeds {}", rank(), headrace::str(shape), kMaxRank);
     std::int64_t bits = bits_of(dtype);
     for (const Dim& d : shape) {
         const std::int64_t size = d.is_symbolic() ? d.symbol().min : d.size();

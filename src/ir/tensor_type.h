@@ -23,7 +23,7 @@ struct Symbol {
 /// One extent of a shape: a number, or a symbol. Two symbolic extents are equal when their names are:
 /// an extent computed from a symbol is itself a symbol whose name is the expression, e.g. "(h-2)/2".
 class Dim {
-   public:
+public:
     Dim(std::int64_t size = 0) : size_(size) {}
     static Dim symbolic(std::string name, std::int64_t min = 1, std::int64_t max = INT64_MAX);
 
@@ -44,7 +44,7 @@ class Dim {
     }
     bool is(std::int64_t size) const { return !is_symbolic() && size_ == size; }
 
-   private:
+private:
     std::int64_t size_;
     std::shared_ptr<const Symbol> symbol_;
 };

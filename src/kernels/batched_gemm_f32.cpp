@@ -42,13 +42,15 @@ Operands operands(const BatchedGemmArgs& g, size_t batch) {
 void pack_panel(const BatchedGemmArgs& g, const float* b, size_t k0, size_t depth, size_t col, size_t cols,
                 size_t width, float* panel) {
     if (cols < width) {
-        for (size_t i = 0; i < depth; ++i) std::memset(panel + i * width + cols, 0, (width - cols) * sizeof(float));
+        for (size_t i = 0; i < depth; ++i)
+            std::memset(panel + i * width + cols, 0, (width - cols) * sizeof(float));
     }
     if (g.b_transposed) {
         transpose_block(b + static_cast<ptrdiff_t>(col) * g.ldb + k0, g.ldb, cols, depth, panel, width);
     } else {
         for (size_t i = 0; i < depth; ++i)
-            std::memcpy(panel + i * width, b + static_cast<ptrdiff_t>(k0 + i) * g.ldb + col, cols * sizeof(float));
+            std::memcpy(panel + i * width, b + static_cast<ptrdiff_t>(k0 + i) * g.ldb + col,
+                        cols * sizeof(float));
     }
 }
 
@@ -59,17 +61,21 @@ void dot_rows(const BatchedGemmArgs& g, const Operands& o, const Rect& rect) {
     for (size_t r = rect.row; r < rect.row_end; ++r) {
         const float* a = o.a + r * g.lda;
         for (size_t j = rect.panel * kPanelWidth; j < end; j += 4) {
-            // Past the last row of B the fourth, third or second dot product repeats the last row and is not written.
+            // Past the last row of B the fourth, third or second dot product repeats the last row and is not
+            // written.
             const float* b[4];
-            for (size_t i = 0; i < 4; ++i) b[i] = o.b + static_cast<ptrdiff_t>(std::min(j + i, end - 1)) * g.ldb;
+            for (size_t i = 0; i < 4; ++i)
+                b[i] = o.b + static_cast<ptrdiff_t>(std::min(j + i, end - 1)) * g.ldb;
             TileVec s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
             const auto add = [&](auto load, size_t k) HWY_ATTR {
                 const TileVec x = load(a + k);
                 s0 = hn::MulAdd(x, load(b[0] + k), s0), s1 = hn::MulAdd(x, load(b[1] + k), s1);
                 s2 = hn::MulAdd(x, load(b[2] + k), s2), s3 = hn::MulAdd(x, load(b[3] + k), s3);
             };
-            for (size_t k = 0; k < whole; k += kLanes) add([&](const float* p) HWY_ATTR { return hn::LoadU(d, p); }, k);
-            if (whole < g.k) add([&](const float* p) HWY_ATTR { return load_first(d, p, g.k - whole); }, whole);
+            for (size_t k = 0; k < whole; k += kLanes)
+                add([&](const float* p) HWY_ATTR { return hn::LoadU(d, p); }, k);
+            if (whole < g.k)
+                add([&](const float* p) HWY_ATTR { return load_first(d, p, g.k - whole); }, whole);
             const TileVec sums[4] = {s0, s1, s2, s3};
             for (size_t i = 0; i < std::min<size_t>(4, end - j); ++i)
                 o.c[r * g.ldc + j + i] = g.scale * hn::GetLane(hn::SumOfLanes(d, sums[i]));

@@ -8,11 +8,11 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 
 #include "hwy/highway.h"
 #include "kernels/conv2d_f32.h"
 #include "kernels/gemm_epilogue-inl.h"
+#include "kernels/simd_memory-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headrace::kernels::HWY_NAMESPACE {
@@ -20,61 +20,63 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A strip of input rows of one channel, padded, in a buffer. With a stride s along x, the columns are sorted by their
-// remainder modulo s, so that what neighbouring outputs read is contiguous: column x lies at x % s * phase + x / s.
+// A strip of input rows of one channel, padded, in a buffer. With a stride s along x, the columns are sorted
+// by their remainder modulo s, so that what neighbouring outputs read is contiguous: column x lies at x % s *
+// phase + x / s.
 struct Strip {
     const float* data;
-    size_t phase, row;   // distances in floats
+    size_t phase, row;  // distances in floats
 };
 
-// Vectors of a row that a block of outputs spans at most; the buffer's rows have room to read them all.
-inline constexpr size_t kStripVecs = 4;
-
-size_t padded_columns(const Conv2dArgs& g) { return (g.out_w - 1) * g.stride_w + (g.kernel_w - 1) * g.dilation_w + 1; }
+// Floats of one phase of a row: the outputs in whole vectors and the reach of the kernel beyond them.
 size_t phase_length(const Conv2dArgs& g) {
-    return (padded_columns(g) + g.stride_w - 1) / g.stride_w + kStripVecs * kLanes;
+    const size_t reach = (g.kernel_w - 1) * g.dilation_w / g.stride_w;
+    return divide_up(divide_up(g.out_w, kLanes) * kLanes + reach, kLanes) * kLanes;
 }
+
 // Input rows that `rows` rows of output read.
-size_t input_rows(const Conv2dArgs& g, size_t rows) { return (rows - 1) * g.stride_h + (g.kernel_h - 1) * g.dilation_h + 1; }
+size_t input_rows(const Conv2dArgs& g, size_t rows) {
+    return (rows - 1) * g.stride_h + (g.kernel_h - 1) * g.dilation_h + 1;
+}
 
 // Rows of output whose input fits the buffer; 0 if not even one does.
 size_t strip_rows(const Conv2dArgs& g, size_t capacity) {
     const size_t fitting = capacity / (phase_length(g) * g.stride_w);
-    const size_t halo = (g.kernel_h - 1) * g.dilation_h + 1;
-    return fitting < halo ? 0 : (fitting - halo) / g.stride_h + 1;
+    return fitting < input_rows(g, 1) ? 0 : (fitting - input_rows(g, 1)) / g.stride_h + 1;
 }
 
 // True if groups are so narrow that a matrix product would have almost no rows.
-bool is_depthwise(const Conv2dArgs& g) {
-    return g.in_channels == g.groups && g.out_channels / g.groups <= 2 && strip_rows(g, 256 * kPanelWidth) > 0;
+bool is_depthwise(const Conv2dArgs& g, size_t capacity) {
+    return g.in_channels == g.groups && g.out_channels / g.groups <= 2 && strip_rows(g, capacity) > 0;
 }
 
 Strip fill_strip(const Conv2dArgs& g, const float* channel, size_t out_row, size_t rows, float* buffer) {
-    const size_t phase = phase_length(g), row_size = phase * g.stride_w, columns = padded_columns(g);
+    const TileTag d;
+    const size_t phase = phase_length(g), row_size = phase * g.stride_w;
+    const ptrdiff_t stride = static_cast<ptrdiff_t>(g.stride_w), width = static_cast<ptrdiff_t>(g.in_w);
     for (size_t r = 0; r < input_rows(g, rows); ++r) {
         float* to = buffer + r * row_size;
-        std::memset(to, 0, row_size * sizeof(float));
+        for (size_t i = 0; i < row_size; i += kLanes) hn::StoreU(hn::Zero(d), d, to + i);
         const ptrdiff_t y = static_cast<ptrdiff_t>(out_row * g.stride_h + r) - g.pad_top;
         if (y < 0 || y >= static_cast<ptrdiff_t>(g.in_h)) continue;
-        const float* from = channel + y * static_cast<ptrdiff_t>(g.in_w);
-        // Padded columns [begin, end) lie inside the image.
-        const size_t begin = static_cast<size_t>(std::max<ptrdiff_t>(g.pad_left, 0));
-        const ptrdiff_t end = std::min(static_cast<ptrdiff_t>(columns), static_cast<ptrdiff_t>(g.in_w) + g.pad_left);
-        if (static_cast<ptrdiff_t>(begin) >= end) continue;
-        if (g.stride_w == 1) {
-            std::memcpy(to + begin, from + begin - g.pad_left, (static_cast<size_t>(end) - begin) * sizeof(float));
-            continue;
+        for (ptrdiff_t p = 0; p < stride; ++p) {
+            // Padded column i * stride + p is the image's column i * stride + first.
+            const ptrdiff_t first = p - g.pad_left;
+            const ptrdiff_t begin = first < 0 ? (-first + stride - 1) / stride : 0;
+            const ptrdiff_t end = width > first ? (width - 1 - first) / stride + 1 : 0;
+            const ptrdiff_t count = std::min(end, static_cast<ptrdiff_t>(phase)) - begin;
+            if (count <= 0) continue;
+            copy_strided(channel + y * width + begin * stride + first, g.stride_w, static_cast<size_t>(count),
+                         to + p * static_cast<ptrdiff_t>(phase) + begin);
         }
-        for (size_t x = begin; x < static_cast<size_t>(end); ++x)
-            to[x % g.stride_w * phase + x / g.stride_w] = from[static_cast<ptrdiff_t>(x) - g.pad_left];
     }
     return {buffer, phase, row_size};
 }
 
-// kRows × kVecs vectors of output, from the strip's row of the first output's first tap.
+// kRows × kVecs vectors of output at y, from the strip's row and column of their first tap.
 template <size_t kRows, size_t kVecs>
-HWY_INLINE void depthwise_block(const Conv2dArgs& g, const Strip& strip, const float* in, const float* w, float bias, float* y,
-                                size_t cols) {
+HWY_INLINE void depthwise_block(const Conv2dArgs& g, const Strip& strip, const float* in, const float* w,
+                                float bias, float* y, size_t cols) {
     const TileTag d;
     TileVec sum[kRows][kVecs];
     HWY_UNROLL(4)
@@ -85,7 +87,8 @@ HWY_INLINE void depthwise_block(const Conv2dArgs& g, const Strip& strip, const f
     for (size_t ky = 0; ky < g.kernel_h; ++ky) {
         for (size_t kx = 0; kx < g.kernel_w; ++kx) {
             const size_t x = kx * g.dilation_w;
-            const float* from = in + ky * g.dilation_h * strip.row + x % g.stride_w * strip.phase + x / g.stride_w;
+            const float* from = in + ky * g.dilation_h * strip.row;
+            from += g.stride_w == 1 ? x : x % g.stride_w * strip.phase + x / g.stride_w;
             const TileVec weight = hn::Set(d, w[ky * g.kernel_w + kx]);
             HWY_UNROLL(4)
             for (size_t r = 0; r < kRows; ++r) {
@@ -100,41 +103,51 @@ HWY_INLINE void depthwise_block(const Conv2dArgs& g, const Strip& strip, const f
     HWY_UNROLL(4)
     for (size_t r = 0; r < kRows; ++r) {
         HWY_UNROLL(4)
-        for (size_t v = 0; v < kVecs; ++v) {
-            float* to = y + r * g.out_w + v * kLanes;
-            if (cols >= (v + 1) * kLanes) {
-                hn::StoreU(sum[r][v], d, to);
-            } else if (cols > v * kLanes) {
-                store_first(sum[r][v], d, to, cols - v * kLanes);
-            }
+        for (size_t v = 0; v + 1 < kVecs; ++v) hn::StoreU(sum[r][v], d, y + r * g.out_w + v * kLanes);
+        constexpr size_t kLast = (kVecs - 1) * kLanes;
+        if (cols >= kLast + kLanes) {
+            hn::StoreU(sum[r][kVecs - 1], d, y + r * g.out_w + kLast);
+        } else {
+            store_first(sum[r][kVecs - 1], d, y + r * g.out_w + kLast, cols - kLast);
         }
     }
 }
 
-// Rows of output from a strip that begins with the first of them.
-void depthwise_rows(const Conv2dArgs& g, const Strip& strip, const float* w, float bias, size_t rows, float* y) {
-    const size_t step = g.stride_h * strip.row;
-    for (size_t r = 0; r < rows;) {
-        const size_t taken = g.out_w <= 2 * kLanes && r + 4 <= rows ? 4 : 1;
-        for (size_t x = 0; x < g.out_w;) {
-            const float* in = strip.data + r * step + x;
+// Rows of output from a strip that begins with the first of them. Blocks of about four vectors hide the
+// latency of the multiply-adds: along the row where it is long enough, over several rows where it is short.
+void depthwise_rows(const Conv2dArgs& g, const Strip& strip, const float* w, float bias, size_t rows,
+                    float* y) {
+    for (size_t x = 0; x < g.out_w;) {
+        const size_t cols = g.out_w - x, vecs = std::min<size_t>(divide_up(cols, kLanes), 4);
+        for (size_t r = 0; r < rows;) {
+            const float* in = strip.data + r * g.stride_h * strip.row + x;
             float* to = y + r * g.out_w + x;
-            const size_t cols = g.out_w - x;
-            if (taken == 4) {
-                depthwise_block<4, 1>(g, strip, in, w, bias, to, cols), x += kLanes;
-            } else if (cols > 2 * kLanes) {
-                depthwise_block<1, 4>(g, strip, in, w, bias, to, cols), x += 4 * kLanes;
+            const size_t left = rows - r;
+            if (vecs == 4) {
+                depthwise_block<1, 4>(g, strip, in, w, bias, to, cols), r += 1;
+            } else if (vecs == 3) {
+                depthwise_block<1, 3>(g, strip, in, w, bias, to, cols), r += 1;
+            } else if (vecs == 2) {
+                if (left >= 2)
+                    depthwise_block<2, 2>(g, strip, in, w, bias, to, cols), r += 2;
+                else
+                    depthwise_block<1, 2>(g, strip, in, w, bias, to, cols), r += 1;
+            } else if (left >= 4) {
+                depthwise_block<4, 1>(g, strip, in, w, bias, to, cols), r += 4;
+            } else if (left >= 2) {
+                depthwise_block<2, 1>(g, strip, in, w, bias, to, cols), r += 2;
             } else {
-                depthwise_block<1, 2>(g, strip, in, w, bias, to, cols), x += 2 * kLanes;
+                depthwise_block<1, 1>(g, strip, in, w, bias, to, cols), r += 1;
             }
         }
-        r += taken;
+        x += vecs * kLanes;
     }
 }
 
 // Work is dealt out in (image, output channel, strip).
 void depthwise(const Conv2dArgs& g, float* buffer, size_t capacity, int ith, int nth) {
-    const size_t pixels = g.out_h * g.out_w, planes = g.batch * g.out_channels, taps = g.kernel_h * g.kernel_w;
+    const size_t pixels = g.out_h * g.out_w, planes = g.batch * g.out_channels,
+                 taps = g.kernel_h * g.kernel_w;
     if (pixels == 0 || planes == 0) return;
     // More strips than memory asks for where there are too few planes to keep every thread busy.
     const size_t wanted = planes < 4 * static_cast<size_t>(nth) ? 4 * static_cast<size_t>(nth) / planes : 1;
@@ -143,7 +156,8 @@ void depthwise(const Conv2dArgs& g, float* buffer, size_t capacity, int ith, int
     const Finish finish_all{.activation = g.activation, .clamp_min = g.clamp_min, .clamp_max = g.clamp_max};
     for (size_t unit = planes * strips * ith / nth; unit < planes * strips * (ith + 1) / nth; ++unit) {
         const size_t plane = unit / strips, image = plane / g.out_channels, out = plane % g.out_channels;
-        const size_t row = unit % strips * g.out_h / strips, rows = (unit % strips + 1) * g.out_h / strips - row;
+        const size_t row = unit % strips * g.out_h / strips,
+                     rows = (unit % strips + 1) * g.out_h / strips - row;
         const size_t in = out / (g.out_channels / g.groups);
         const float* channel = g.x + (image * g.in_channels + in) * g.in_h * g.in_w;
         const size_t offset = plane * pixels + row * g.out_w;

@@ -1,7 +1,7 @@
 #include "kernels/conv2d_f32.h"
 
 #include <algorithm>
-#include <cstring>
+#include <iterator>
 
 #include "kernels/gemm_share.h"
 #include "kernels/simd_targets.h"
@@ -16,51 +16,34 @@ HWY_BEFORE_NAMESPACE();
 namespace headrace::kernels::HWY_NAMESPACE {
 namespace {
 
-// Rows of B that fit the 64 KiB buffer on the stack.
-constexpr size_t kScratchDepth = 256;
+// Rows of B that fit the 96 KiB buffer on the stack.
+constexpr size_t kScratchDepth = 384;
 
-// The part of a panel's row that one row of the image gives, for one tap of the kernel. Zeros come from the padding.
-struct Run {
-    size_t column, count;   // in the panel
-    ptrdiff_t source;       // of the first element, from the start of the channel
+// At most a vector of a panel's row, read from one row of the image for one tap of the kernel.
+struct Piece {
+    ptrdiff_t source;      // of the first element, from the start of the channel
+    size_t column, count;  // in the panel
 };
 
-// dst[i] = src[i * stride].
-HWY_INLINE void copy_strided(const float* src, size_t stride, size_t count, float* dst) {
-    const TileTag d;
-    size_t i = 0;
-    if (stride == 1) {
-        for (; i + kLanes <= count; i += kLanes) hn::StoreU(hn::LoadU(d, src + i), d, dst + i);
-        if (i < count) store_first(load_first(d, src + i, count - i), d, dst + i, count - i);
-        return;
-    }
-#if HWY_TARGET != HWY_SCALAR
-    // The second vector ends one element after the last that is wanted, so it must not be the end of the row.
-    if (stride == 2) {
-        for (; i + kLanes < count; i += kLanes)
-            hn::StoreU(hn::ConcatEven(d, hn::LoadU(d, src + 2 * i + kLanes), hn::LoadU(d, src + 2 * i)), d, dst + i);
-    }
-#endif
-    for (; i < count; ++i) dst[i] = src[i * stride];
-}
-
-// The runs of pixels [pixel, pixel + cols) for the tap at (ky, kx); returns how many there are.
-size_t find_runs(const Conv2dArgs& g, size_t ky, size_t kx, size_t pixel, size_t cols, Run (&runs)[kPanelWidth]) {
+// What the tap at (ky, kx) reads for pixels [pixel, pixel + cols); returns the number of pieces. What they
+// leave open meets the padding.
+size_t find_pieces(const Conv2dArgs& g, size_t ky, size_t kx, size_t pixel, size_t cols,
+                   Piece (&pieces)[kPanelWidth]) {
     const ptrdiff_t base_x = static_cast<ptrdiff_t>(kx * g.dilation_w) - g.pad_left;
     const ptrdiff_t stride = static_cast<ptrdiff_t>(g.stride_w), width = static_cast<ptrdiff_t>(g.in_w);
     // Output columns whose input column lies inside the image.
     const ptrdiff_t first_x = base_x < 0 ? (-base_x + stride - 1) / stride : 0;
     const ptrdiff_t last_x = width > base_x ? (width - 1 - base_x) / stride + 1 : 0;
-    size_t count = 0;
-    for (size_t column = 0; column < cols;) {
-        const size_t y = (pixel + column) / g.out_w, x = (pixel + column) % g.out_w;
+    size_t count = 0, y = pixel / g.out_w, x = pixel % g.out_w;
+    for (size_t column = 0; column < cols; ++y, x = 0) {
         const size_t length = std::min(cols - column, g.out_w - x);
         const ptrdiff_t in_y = static_cast<ptrdiff_t>(y * g.stride_h + ky * g.dilation_h) - g.pad_top;
-        const ptrdiff_t begin = std::max(static_cast<ptrdiff_t>(x), first_x);
-        const ptrdiff_t end = std::min(static_cast<ptrdiff_t>(x + length), last_x);
-        if (in_y >= 0 && in_y < static_cast<ptrdiff_t>(g.in_h) && begin < end) {
-            runs[count++] = {column + static_cast<size_t>(begin) - x, static_cast<size_t>(end - begin),
-                             in_y * width + begin * stride + base_x};
+        if (in_y >= 0 && in_y < static_cast<ptrdiff_t>(g.in_h)) {
+            const ptrdiff_t end = std::min(static_cast<ptrdiff_t>(x + length), last_x);
+            for (ptrdiff_t at = std::max(static_cast<ptrdiff_t>(x), first_x); at < end; at += kLanes) {
+                pieces[count++] = {in_y * width + at * stride + base_x, column + static_cast<size_t>(at) - x,
+                                   std::min<size_t>(kLanes, static_cast<size_t>(end - at))};
+            }
         }
         column += length;
     }
@@ -68,29 +51,32 @@ size_t find_runs(const Conv2dArgs& g, size_t ky, size_t kx, size_t pixel, size_t
 }
 
 // Image columns: panel[k][j] = the input that weight k0 + k meets at pixel + j. k counts (channel, ky, kx).
-void build_panel(const Conv2dArgs& g, const float* x, size_t k0, size_t depth, size_t pixel, size_t cols, size_t width,
-                 float* panel) {
+void build_panel(const Conv2dArgs& g, const float* x, size_t k0, size_t depth, size_t pixel, size_t cols,
+                 size_t width, float* panel) {
+    const TileTag d;
     const size_t taps = g.kernel_h * g.kernel_w;
-    Run runs[kPanelWidth];
+    Piece pieces[kPanelWidth];
     for (size_t tap = 0; tap < taps; ++tap) {
-        const size_t count = find_runs(g, tap / g.kernel_w, tap % g.kernel_w, pixel, cols, runs);
+        const size_t count = find_pieces(g, tap / g.kernel_w, tap % g.kernel_w, pixel, cols, pieces);
         size_t covered = 0;
-        for (size_t i = 0; i < count; ++i) covered += runs[i].count;
+        for (size_t i = 0; i < count; ++i) covered += pieces[i].count;
         size_t channel = k0 <= tap ? 0 : divide_up(k0 - tap, taps);
         for (; channel * taps + tap < k0 + depth; ++channel) {
             float* row = panel + (channel * taps + tap - k0) * width;
-            if (covered < width) std::memset(row, 0, width * sizeof(float));
+            if (covered < width) {
+                for (size_t i = 0; i < width; i += kLanes) hn::StoreU(hn::Zero(d), d, row + i);
+            }
             const float* source = x + channel * g.in_h * g.in_w;
             for (size_t i = 0; i < count; ++i)
-                copy_strided(source + runs[i].source, g.stride_w, runs[i].count, row + runs[i].column);
+                copy_vector(source + pieces[i].source, g.stride_w, pieces[i].count, row + pieces[i].column);
         }
     }
 }
 
 // True if the image, as it lies in memory, is the matrix of image columns.
 bool is_pointwise(const Conv2dArgs& g) {
-    return g.kernel_h == 1 && g.kernel_w == 1 && g.stride_h == 1 && g.stride_w == 1 && g.pad_top == 0 && g.pad_left == 0 &&
-           g.out_h == g.in_h && g.out_w == g.in_w;
+    return g.kernel_h == 1 && g.kernel_w == 1 && g.stride_h == 1 && g.stride_w == 1 && g.pad_top == 0 &&
+           g.pad_left == 0 && g.out_h == g.in_h && g.out_w == g.in_w;
 }
 
 // Per image and group: Y[out][pixels] = W[out][k] · columns[k][pixels].
@@ -132,9 +118,9 @@ void run_rect(const Conv2dArgs& g, const Rect& rect, float* scratch) {
 
 void conv2d(const Conv2dArgs& g, int ith, int nth) {
     alignas(64) float scratch[kScratchDepth * kPanelWidth];
-    if (is_depthwise(g)) return depthwise(g, scratch, kScratchDepth * kPanelWidth, ith, nth);
-    for_each_rect(g.batch * g.groups, g.out_channels / g.groups, g.out_h * g.out_w, tile_rows(kTileVecs), ith, nth,
-                  [&](const Rect& rect) { run_rect(g, rect, scratch); });
+    if (is_depthwise(g, std::size(scratch))) return depthwise(g, scratch, std::size(scratch), ith, nth);
+    for_each_rect(g.batch * g.groups, g.out_channels / g.groups, g.out_h * g.out_w, tile_rows(kTileVecs), ith,
+                  nth, [&](const Rect& rect) { run_rect(g, rect, scratch); });
 }
 
 }  // namespace headrace::kernels::HWY_NAMESPACE

@@ -7,9 +7,10 @@
 
 namespace headrace::kernels {
 
-// y[b][o][oy][ox] = activation(bias[o] + Σ x[b][g·C/groups + i][oy·stride − pad + ky·dilation][…] · w[o][i][ky][kx]).
-// x, w and y are dense: x [batch][in_channels][in_h][in_w], w [out_channels][in_channels/groups][kernel_h][kernel_w],
-// y [batch][out_channels][out_h][out_w]. Padding at the end is whatever out_h and out_w reach beyond the input.
+// y[b][o][oy][ox] = activation(bias[o] + Σ x[b][g·C/groups + i][oy·stride − pad + ky·dilation][…] ·
+// w[o][i][ky][kx]). x, w and y are dense: x [batch][in_channels][in_h][in_w], w
+// [out_channels][in_channels/groups][kernel_h][kernel_w], y [batch][out_channels][out_h][out_w]. Padding at
+// the end is whatever out_h and out_w reach beyond the input.
 struct Conv2dArgs {
     size_t batch = 1, in_channels = 0, in_h = 0, in_w = 0;
     size_t out_channels = 0, out_h = 0, out_w = 0, groups = 1;
@@ -17,15 +18,16 @@ struct Conv2dArgs {
     size_t stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
     ptrdiff_t pad_top = 0, pad_left = 0;
     const float* x = nullptr;
-    const float* w = nullptr;          // plain OIHW: the kernel reads it in place
-    const float* bias = nullptr;       // out_channels floats, or null
-    const float* residual = nullptr;   // laid out like y, added after the activation; or null
-    float* y = nullptr;                // must not overlap x, w or residual
+    const float* w = nullptr;         // plain OIHW: the kernel reads it in place
+    const float* bias = nullptr;      // out_channels floats, or null
+    const float* residual = nullptr;  // laid out like y, added after the activation; or null
+    float* y = nullptr;               // must not overlap x, w or residual
     Activation activation = Activation::none;
-    float clamp_min = 0, clamp_max = 0;   // read by Activation::clamp only
+    float clamp_min = 0, clamp_max = 0;  // read by Activation::clamp only
 };
 
-// Runs thread ith's share of nth, split over images, groups, pixels and output channels. Uses up to 64 KiB of stack.
+// Runs thread ith's share of nth, split over images, groups, pixels and output channels. Uses up to 100 KiB
+// of stack.
 void conv2d_f32(const Conv2dArgs& args, int ith, int nth);
 
 }  // namespace headrace::kernels

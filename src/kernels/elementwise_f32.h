@@ -8,7 +8,8 @@ namespace headrace::kernels {
 // Worst errors, in units in the last place of the exact result, are asserted in elementwise_f32_test.cpp.
 enum class Unary { exp, log, tanh, sigmoid, erf, gelu_erf, gelu_tanh, silu, relu };
 
-// y[i] = op(x[i]) for thread ith's contiguous share of n floats; y may be x. NaN gives NaN, infinities give the limits.
+// y[i] = op(x[i]) for thread ith's contiguous share of n floats; y may be x. NaN gives NaN, infinities give
+// the limits.
 void unary_f32(Unary op, const float* x, float* y, size_t n, int ith, int nth);
 
 }  // namespace headrace::kernels

@@ -25,8 +25,10 @@ using TileTag = hn::CappedTag<float, HWY_LANES(float)>;
 using TileVec = hn::Vec<TileTag>;
 inline constexpr size_t kLanes = HWY_LANES(float);
 
-// What becomes of a finished sum s in row r: activation(s * scale + row_bias[r]) + residual[r]. Biases of columns are
-// not here: the sums start from them.
+constexpr size_t divide_up(size_t a, size_t b) { return (a + b - 1) / b; }
+
+// What becomes of a finished sum s in row r: activation(s * scale + row_bias[r]) + residual[r]. Biases of
+// columns are not here: the sums start from them.
 struct Finish {
     float scale = 1;
     const float* row_bias = nullptr;
@@ -70,12 +72,16 @@ HWY_INLINE void finish_with(const Finish& f, size_t rows, size_t cols, float* c,
 
 struct None {
     template <class D, class V>
-    HWY_INLINE V operator()(D, V x) const { return x; }
+    HWY_INLINE V operator()(D, V x) const {
+        return x;
+    }
 };
 struct Clamp {
     float low, high;
     template <class D, class V>
-    HWY_INLINE V operator()(D d, V x) const { return at_most(d, at_least(d, x, low), high); }
+    HWY_INLINE V operator()(D d, V x) const {
+        return at_most(d, at_least(d, x, low), high);
+    }
 };
 
 // Applies f to rows × cols sums at c.

@@ -18,7 +18,8 @@ namespace {
 
 constexpr size_t packed_width(size_t cols) { return divide_up(cols, 16) * 16; }
 
-// The row that the sums of a panel start from: its biases, padded to whole vectors in `buffer` where they end early.
+// The row that the sums of a panel start from: its biases, padded to whole vectors in `buffer` where they end
+// early.
 const float* first_sums(const GemmArgs& g, size_t col, size_t cols, float (&buffer)[kPanelWidth]) {
     if (!g.bias) return kZeros;
     if (cols == kPanelWidth) return g.bias + col;
@@ -75,7 +76,8 @@ void pack_panels(const float* b, ptrdiff_t stride_k, ptrdiff_t stride_n, size_t 
                 for (size_t j = 0; j < cols; ++j) panel[i * width + j] = source[i * stride_k + j * stride_n];
         }
         if (cols == width) continue;
-        for (size_t i = 0; i < k; ++i) std::memset(panel + i * width + cols, 0, (width - cols) * sizeof(float));
+        for (size_t i = 0; i < k; ++i)
+            std::memset(panel + i * width + cols, 0, (width - cols) * sizeof(float));
     }
 }
 

@@ -1,5 +1,6 @@
-// Register tiles and cache blocking shared by the GEMM-like kernels. Included once per SIMD target by their sources;
-// each of them brings a source of B panels (packed, strided, image columns) and a rectangle of C to compute.
+// Register tiles and cache blocking shared by the GEMM-like kernels. Included once per SIMD target by their
+// sources; each of them brings a source of B panels (packed, strided, image columns) and a rectangle of C to
+// compute.
 #if defined(HEADRACE_KERNELS_GEMM_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADRACE_KERNELS_GEMM_TILE_INL_H_
 #undef HEADRACE_KERNELS_GEMM_TILE_INL_H_
@@ -24,7 +25,8 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Vectors per tile row. With 32 registers 6 × 4 sums leave room for four vectors of B; with 16 registers, 6 × 2.
+// Vectors per tile row. With 32 registers 6 × 4 sums leave room for four vectors of B; with 16 registers, 6
+// × 2.
 inline constexpr size_t kRegisters = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON ? 32 : 16;
 inline constexpr size_t kTileVecs = kRegisters == 32 ? 4 : 2;
 // A single row needs no blocking over rows but wants whole lines of the panel at once: B is read only once.
@@ -42,12 +44,10 @@ inline constexpr size_t kMaxTileRows = 12;
 inline constexpr size_t kBlockDepth = 512;
 inline constexpr size_t kBlockRows = 192;
 
-constexpr size_t divide_up(size_t a, size_t b) { return (a + b - 1) / b; }
-
 // c[r][…] = init[r][…] + A[r][0..k) · B[0..k)[…] for kRows rows of kVecs vectors.
 template <size_t kVecs, size_t kRows>
-HWY_NOINLINE void tile(size_t k, const float* HWY_RESTRICT a, ptrdiff_t lda, const float* HWY_RESTRICT b, ptrdiff_t ldb,
-                       const float* init, ptrdiff_t init_stride, float* c, ptrdiff_t ldc) {
+HWY_NOINLINE void tile(size_t k, const float* HWY_RESTRICT a, ptrdiff_t lda, const float* HWY_RESTRICT b,
+                       ptrdiff_t ldb, const float* init, ptrdiff_t init_stride, float* c, ptrdiff_t ldc) {
     const TileTag d;
     TileVec sum[kRows][kVecs];
     HWY_UNROLL(16)
@@ -57,7 +57,8 @@ HWY_NOINLINE void tile(size_t k, const float* HWY_RESTRICT a, ptrdiff_t lda, con
     }
     HWY_UNROLL(4)
     for (size_t i = 0; i < k; ++i, b += ldb) {
-        // Brings the panel up from the outer caches in time; the hardware's prefetcher stops at each 4 KiB page.
+        // Brings the panel up from the outer caches in time; the hardware's prefetcher stops at each 4 KiB
+        // page.
         HWY_UNROLL(16)
         for (size_t v = 0; v < kVecs * kLanes; v += 16) hwy::Prefetch(b + 8 * ldb + v);
         TileVec row[kVecs];
@@ -77,7 +78,8 @@ HWY_NOINLINE void tile(size_t k, const float* HWY_RESTRICT a, ptrdiff_t lda, con
     }
 }
 
-using TileFn = void (*)(size_t, const float*, ptrdiff_t, const float*, ptrdiff_t, const float*, ptrdiff_t, float*, ptrdiff_t);
+using TileFn = void (*)(size_t, const float*, ptrdiff_t, const float*, ptrdiff_t, const float*, ptrdiff_t,
+                        float*, ptrdiff_t);
 
 template <size_t kVecs, size_t... kRows>
 constexpr std::array<TileFn, sizeof...(kRows)> make_tiles(std::index_sequence<kRows...>) {
@@ -92,30 +94,33 @@ alignas(64) inline constexpr float kZeros[kPanelWidth] = {};
 
 // One panel of B times the rows of A, over a slice of depth: c (+)= A · B.
 struct PanelJob {
-    size_t rows, cols, depth;   // cols: those that exist, at most kPanelWidth
+    size_t rows, cols, depth;  // cols: those that exist, at most kPanelWidth
     const float* a;
     ptrdiff_t lda;
-    const float* b;             // padded to whole vectors of columns
+    const float* b;  // padded to whole vectors of columns
     ptrdiff_t ldb;
     float* c;
     ptrdiff_t ldc;
-    const float* init;          // null: continue from c; else one row that every sum starts from, padded like b
-    Finish finish;              // for this part of C; applied if this is the last slice of depth
+    const float* init;  // null: continue from c; else one row that every sum starts from, padded like b
+    Finish finish;      // for this part of C; applied if this is the last slice of depth
     bool last;
 };
 
 // A tile that reaches beyond the last column is computed beside C and copied.
-HWY_NOINLINE void edge_tile(const PanelJob& job, TileFn fn, size_t rows, size_t cols, const float* a, const float* b,
-                            const float* init, float* c) {
+HWY_NOINLINE void edge_tile(const PanelJob& job, TileFn fn, size_t rows, size_t cols, const float* a,
+                            const float* b, const float* init, float* c) {
     alignas(64) float sums[kMaxTileRows * kPanelWidth] = {};
     if (!init) {
-        for (size_t r = 0; r < rows; ++r) std::memcpy(sums + r * kPanelWidth, c + r * job.ldc, cols * sizeof(float));
+        for (size_t r = 0; r < rows; ++r)
+            std::memcpy(sums + r * kPanelWidth, c + r * job.ldc, cols * sizeof(float));
     }
     fn(job.depth, a, job.lda, b, job.ldb, init ? init : sums, init ? 0 : kPanelWidth, sums, kPanelWidth);
-    for (size_t r = 0; r < rows; ++r) std::memcpy(c + r * job.ldc, sums + r * kPanelWidth, cols * sizeof(float));
+    for (size_t r = 0; r < rows; ++r)
+        std::memcpy(c + r * job.ldc, sums + r * kPanelWidth, cols * sizeof(float));
 }
 
-// All rows of a job for kVecs vectors of columns from `col`; rows are dealt out evenly, so no tile is a thin remainder.
+// All rows of a job for kVecs vectors of columns from `col`; rows are dealt out evenly, so no tile is a thin
+// remainder.
 template <size_t kVecs>
 HWY_INLINE void run_columns(const PanelJob& job, size_t col) {
     const size_t blocks = divide_up(job.rows, tile_rows(kVecs));
@@ -150,8 +155,10 @@ HWY_INLINE void run_panel(const PanelJob& job) {
     const size_t step = job.rows == 1 ? kRowVecs : kTileVecs;
     for (size_t col = 0; col < job.cols; col += step * kLanes) {
         const size_t vecs = std::min(step, divide_up(job.cols - col, kLanes));
-        if (job.rows == 1) run_columns_of<kRowVecs>(job, col, vecs);
-        else run_columns_of<kTileVecs>(job, col, vecs);
+        if (job.rows == 1)
+            run_columns_of<kRowVecs>(job, col, vecs);
+        else
+            run_columns_of<kTileVecs>(job, col, vecs);
     }
 }
 

@@ -38,7 +38,8 @@ struct Rest {
     }
 };
 
-// Calls step(accumulator, place) for every vector of a row. Two accumulators keep two chains of operations in flight.
+// Calls step(accumulator, place) for every vector of a row. Two accumulators keep two chains of operations in
+// flight.
 template <class Step>
 HWY_INLINE void for_row(size_t n, Vec (&accumulators)[2], Step step) {
     const size_t lanes = hn::Lanes(Tag());
@@ -122,7 +123,8 @@ HWY_INLINE float masked_maximum(const SoftmaxArgs& g, size_t row, const float*& 
     const Tag d;
     const float* x = g.x + row * g.x_stride;
     float* y = g.y + row * g.y_stride;
-    Vec largest[2] = {hn::Set(d, -std::numeric_limits<float>::infinity()), hn::Set(d, -std::numeric_limits<float>::infinity())};
+    Vec largest[2] = {hn::Set(d, -std::numeric_limits<float>::infinity()),
+                      hn::Set(d, -std::numeric_limits<float>::infinity())};
     const auto take = [](Vec& most, Vec v, auto at) HWY_ATTR {
         most = hn::Max(most, at.or_else(v, -std::numeric_limits<float>::infinity()));
     };
@@ -149,7 +151,9 @@ HWY_INLINE float masked_maximum(const SoftmaxArgs& g, size_t row, const float*& 
 
 }  // namespace
 
-void layer_norm_rows(const LayerNormArgs& g, size_t begin, size_t end) { normalise_rows<true>(g, begin, end); }
+void layer_norm_rows(const LayerNormArgs& g, size_t begin, size_t end) {
+    normalise_rows<true>(g, begin, end);
+}
 void rms_norm_rows(const LayerNormArgs& g, size_t begin, size_t end) { normalise_rows<false>(g, begin, end); }
 
 void softmax_rows(const SoftmaxArgs& g, size_t begin, size_t end) {

@@ -1,5 +1,6 @@
 // Elementary functions of f32 vectors, shared by the element-wise kernels and the epilogues of the GEMMs.
-// Included once per SIMD target. NaN gives NaN, infinities give the limits; elementwise_f32_test.cpp bounds the errors.
+// Included once per SIMD target. NaN gives NaN, infinities give the limits; elementwise_f32_test.cpp bounds
+// the errors.
 #if defined(HEADRACE_KERNELS_SIMD_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADRACE_KERNELS_SIMD_MATH_INL_H_
 #undef HEADRACE_KERNELS_SIMD_MATH_INL_H_
@@ -9,8 +10,8 @@
 
 #include <limits>
 
-#include "hwy/highway.h"
 #include "hwy/contrib/math/math-inl.h"
+#include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headrace::kernels::HWY_NAMESPACE {
@@ -18,16 +19,18 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// min(x, bound) and max(x, bound) that keep a NaN in x: x86 returns the second operand, Arm any NaN, Highway's scalar
-// fallback neither.
+// min(x, bound) and max(x, bound) that keep a NaN in x: x86 returns the second operand, Arm any NaN,
+// Highway's scalar fallback neither.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V at_most(D d, V x, float bound) {
-    if constexpr (HWY_TARGET == HWY_SCALAR) return hn::IfThenElse(hn::Gt(x, hn::Set(d, bound)), hn::Set(d, bound), x);
+    if constexpr (HWY_TARGET == HWY_SCALAR)
+        return hn::IfThenElse(hn::Gt(x, hn::Set(d, bound)), hn::Set(d, bound), x);
     return hn::Min(hn::Set(d, bound), x);
 }
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V at_least(D d, V x, float bound) {
-    if constexpr (HWY_TARGET == HWY_SCALAR) return hn::IfThenElse(hn::Lt(x, hn::Set(d, bound)), hn::Set(d, bound), x);
+    if constexpr (HWY_TARGET == HWY_SCALAR)
+        return hn::IfThenElse(hn::Lt(x, hn::Set(d, bound)), hn::Set(d, bound), x);
     return hn::Max(hn::Set(d, bound), x);
 }
 
@@ -39,7 +42,8 @@ HWY_INLINE V polynomial(D d, V x, const float (&c)[kTerms]) {
     return sum;
 }
 
-// x · 2ⁿ, where `exponent` is n as an integer and n reaches −159: results may be subnormal or overflow to infinity.
+// x · 2ⁿ, where `exponent` is n as an integer and n reaches −159: results may be subnormal or overflow to
+// infinity.
 template <class D, class V = hn::Vec<D>, class VI>
 HWY_INLINE V scale_by_power_of_two(D d, V x, V n, VI exponent) {
 #if HWY_TARGET == HWY_AVX3
@@ -71,7 +75,8 @@ HWY_INLINE V exp_of_sum(D d, V x, Rest... rest) {
     r = hn::NegMulAdd(n, hn::Set(d, 1.42860682e-6f), r);
     ((r = hn::Add(r, rest)), ...);
     // Minimax for (eʳ − 1 − r) / r² over |r| ≤ ln 2 / 2, relative error 3e-9.
-    const V tail = polynomial(d, r, {0.49999993437f, 0.16666520478f, 0.04166838986f, 0.00836873556f, 0.00138145598f});
+    const V tail =
+        polynomial(d, r, {0.49999993437f, 0.16666520478f, 0.04166838986f, 0.00836873556f, 0.00138145598f});
     const V mantissa = hn::Add(hn::MulAdd(tail, hn::Mul(r, r), r), hn::Set(d, 1.0f));
     return scale_by_power_of_two(d, mantissa, n, hn::Sub(hn::BitCast(di, shifted), hn::BitCast(di, magic)));
 }
@@ -91,7 +96,7 @@ HWY_INLINE V vec_sigmoid(D d, V x) {
 
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V vec_silu(D d, V x) {
-    x = at_least(d, x, -120.0f);   // −Inf · 0 would be NaN; the limit is −0
+    x = at_least(d, x, -120.0f);  // −Inf · 0 would be NaN; the limit is −0
     return hn::Mul(x, vec_sigmoid(d, x));
 }
 
@@ -101,13 +106,14 @@ HWY_INLINE V within_one(D d, V x) {
     return at_most(d, at_least(d, x, -1.0f), 1.0f);
 }
 
-// Rational minimax in x² for |x| ≤ 9.02, relative error 2e-8. Beyond the bound tanh is 1 in f32, and this bound is one
-// where the quotient is exactly 1, with fused multiply-adds and without.
+// Rational minimax in x² for |x| ≤ 9.02, relative error 2e-8. Beyond the bound tanh is 1 in f32, and this
+// bound is one where the quotient is exactly 1, with fused multiply-adds and without.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V vec_tanh(D d, V x) {
     x = at_least(d, at_most(d, x, 9.021f), -9.021f);
     const V x2 = hn::Mul(x, x);
-    const V p = polynomial(d, x2, {0.99999997902f, 0.13379719333f, 0.00349403618f, 2.058350660e-5f, 1.331910437e-8f});
+    const V p =
+        polynomial(d, x2, {0.99999997902f, 0.13379719333f, 0.00349403618f, 2.058350660e-5f, 1.331910437e-8f});
     const V q = polynomial(d, x2, {1.0f, 0.46713034575f, 0.02587107945f, 3.283095433e-4f, 7.762033290e-7f});
     return within_one(d, hn::Div(hn::Mul(x, p), q));
 }
@@ -117,15 +123,17 @@ template <class D, class V = hn::Vec<D>>
 HWY_INLINE V vec_erf(D d, V x) {
     x = at_least(d, at_most(d, x, 3.935f), -3.935f);
     const V x2 = hn::Mul(x, x);
-    const V p = polynomial(
-        d, x2, {1.12837914537f, 0.19078358085f, 0.05279025424f, 3.7795988170e-3f, 2.8480842126e-4f, 2.0419734191e-6f});
+    const V p = polynomial(d, x2,
+                           {1.12837914537f, 0.19078358085f, 0.05279025424f, 3.7795988170e-3f,
+                            2.8480842126e-4f, 2.0419734191e-6f});
     const V q = polynomial(
         d, x2, {1.0f, 0.50241026599f, 0.11425742014f, 0.01499741655f, 1.1652102851e-3f, 3.8004092666e-5f});
     return within_one(d, hn::Div(hn::Mul(x, p), q));
 }
 
-// x Φ(x) = max(x, 0) − |x| Φ(−|x|). The lower tail is Φ(−z) = exp(−z²/2) G(z) with G rational (minimax over [0, 14.6],
-// relative error 6e-9), so the result keeps its relative accuracy where 1 + erf(x/√2) would cancel.
+// x Φ(x) = max(x, 0) − |x| Φ(−|x|). The lower tail is Φ(−z) = exp(−z²/2) G(z) with G rational (minimax over
+// [0, 14.6], relative error 6e-9), so the result keeps its relative accuracy where 1 + erf(x/√2) would
+// cancel.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V vec_gelu_erf(D d, V x) {
     const V z = at_most(d, hn::Abs(x), 14.6f);
@@ -136,12 +144,15 @@ HWY_INLINE V vec_gelu_erf(D d, V x) {
     const V lo = hn::MulSub(half, z, hi);
 #else
     const auto upper_bits = hn::BitCast(d, hn::Set(hn::RebindToUnsigned<D>(), 0xFFFFF000u));
-    const V zh = hn::And(z, upper_bits), hh = hn::And(half, upper_bits);   // products of 12-bit halves are exact
+    const V zh = hn::And(z, upper_bits),
+            hh = hn::And(half, upper_bits);  // products of 12-bit halves are exact
     const V zl = hn::Sub(z, zh), hl = hn::Sub(half, hh);
-    const V lo = hn::Add(hn::Add(hn::Sub(hn::Mul(hh, zh), hi), hn::Add(hn::Mul(hh, zl), hn::Mul(hl, zh))), hn::Mul(hl, zl));
+    const V lo = hn::Add(hn::Add(hn::Sub(hn::Mul(hh, zh), hi), hn::Add(hn::Mul(hh, zl), hn::Mul(hl, zh))),
+                         hn::Mul(hl, zl));
 #endif
     const V p = polynomial(d, z, {0.5f, 0.43849686285f, 0.18338493001f, 0.04068378163f, 4.1238297967e-3f});
-    const V q = polynomial(d, z, {1.0f, 1.67487871214f, 1.20312488142f, 0.46986612151f, 0.10198549590f, 0.01033679031f});
+    const V q = polynomial(
+        d, z, {1.0f, 1.67487871214f, 1.20312488142f, 0.46986612151f, 0.10198549590f, 0.01033679031f});
     const V tail = hn::Mul(exp_of_sum(d, hi, lo), hn::Div(hn::Mul(z, p), q));
     return hn::Sub(at_least(d, x, 0.0f), tail);
 }
@@ -149,7 +160,7 @@ HWY_INLINE V vec_gelu_erf(D d, V x) {
 // 0.5 x (1 + tanh u) = x · sigmoid(2u) with u = √(2/π) (x + 0.044715 x³).
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V vec_gelu_tanh(D d, V x) {
-    const V low = at_least(d, x, -30.0f);   // sigmoid is 0 there; keeps −Inf from giving NaN
+    const V low = at_least(d, x, -30.0f);  // sigmoid is 0 there; keeps −Inf from giving NaN
     const V x2 = hn::Mul(low, low);
     const V u = hn::Mul(low, hn::MulAdd(x2, hn::Set(d, 0.07135481627f), hn::Set(d, 1.59576912161f)));
     return hn::Mul(low, vec_sigmoid(d, u));

@@ -1,7 +1,8 @@
-// The instruction sets that the kernels are compiled for. Include before any Highway header, in every kernel source.
+// The instruction sets that the kernels are compiled for. Include before any Highway header, in every kernel
+// source.
 #pragma once
 
-// Kept: AVX-512 (AVX3), AVX2 and SSE4 on x86, NEON on Arm, and Highway's scalar fallback where nothing else is baseline.
-// SSSE3 machines are too old to tune for; SVE vectors have no size at compile time, so they cannot be held in the
-// arrays that the GEMM tiles keep in registers.
+// Kept: AVX-512 (AVX3), AVX2 and SSE4 on x86, NEON on Arm, and Highway's scalar fallback where nothing else
+// is baseline. SSSE3 machines are too old to tune for; SVE vectors have no size at compile time, so they
+// cannot be held in the arrays that the GEMM tiles keep in registers.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)

@@ -33,15 +33,24 @@ void CustomNode::execute(ggml_tensor* dst, Share share) const {
     std::array<ConstView, kInline> in_array;
     std::array<MutView, kInline> out_array;
     std::vector<MutView> out_heap;
+    static constexpr std::byte
+        kEmpty{};  // a tensor without elements may have no memory, but it is not absent
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
         const Slot& slot = inputs_[i];
-        const void* data = slot.packed ? slot.packed->data() : slot.source < 0 ? nullptr : dst->src[slot.source]->data;
-        in_array[i] = {slot.dtype, slot.shape, static_cast<const std::byte*>(data)};
+        const std::byte* data = nullptr;
+        if (slot.packed) {
+            data = slot.packed->data();
+        } else if (slot.source >= 0) {
+            data = static_cast<const std::byte*>(dst->src[slot.source]->data);
+            if (!data) data = &kEmpty;
+        }
+        in_array[i] = {slot.dtype, slot.shape, data};
     }
     if (outputs_.size() > kInline) out_heap.resize(outputs_.size());
     MutView* out = outputs_.size() > kInline ? out_heap.data() : out_array.data();
     for (std::size_t i = 0; i < outputs_.size(); ++i)
-        out[i] = {outputs_[i].dtype, outputs_[i].shape, static_cast<std::byte*>(dst->data) + outputs_[i].offset};
+        out[i] = {outputs_[i].dtype, outputs_[i].shape,
+                  static_cast<std::byte*>(dst->data) + outputs_[i].offset};
     run_({{in_array.data(), inputs_.size()}, {out, outputs_.size()}, share}, attrs_.get());
 }
 

@@ -11,9 +11,10 @@ struct ggml_tensor;
 namespace headrace {
 
 /// A reference or packed kernel as ggml sees it: the userdata of a GGML_OP_CUSTOM node. Lives as long as the
-/// lowered graph. Operands are read through the node's `src`, since the scheduler may replace those by copies.
+/// lowered graph. Operands are read through the node's `src`, since the scheduler may replace those by
+/// copies.
 class CustomNode {
-   public:
+public:
     using Run = void (*)(const TensorArgs&, const void* attrs);
 
     CustomNode(Run run, AttrBox attrs) : run_(run), attrs_(std::move(attrs)) {}
@@ -30,7 +31,7 @@ class CustomNode {
     /// True when a run could not allocate its scratch since the last call.
     bool take_failure() { return failed_.exchange(false); }
 
-   private:
+private:
     struct Slot {
         DType dtype;
         std::vector<std::int64_t> shape;

@@ -18,12 +18,12 @@ constexpr int kMaxCustomInputs = GGML_MAX_SRC - 1;
 std::size_t aligned(std::size_t n) { return (n + kBlobAlignment - 1) / kBlobAlignment * kBlobAlignment; }
 
 class Lowering {
-   public:
+public:
     explicit Lowering(const Plan& plan) : plan_(plan), graph_(plan.graph), tensors_(graph_.values.size()) {}
 
     Result<LoweredGraph> run();
 
-   private:
+private:
     /// ggml aborts when a context is full, so every node starts with room for the most it may create.
     Status reserve(std::size_t tensors);
     Status add_context(std::size_t tensors);
@@ -48,7 +48,8 @@ class Lowering {
 };
 
 Status Lowering::add_context(std::size_t tensors) {
-    ggml_context* ctx = ggml_init({.mem_size = tensors * ggml_tensor_overhead(), .mem_buffer = nullptr, .no_alloc = true});
+    ggml_context* ctx =
+        ggml_init({.mem_size = tensors * ggml_tensor_overhead(), .mem_buffer = nullptr, .no_alloc = true});
     if (!ctx) return failure(Code::out_of_memory, "cannot allocate a ggml context for {} tensors", tensors);
     result_.contexts.emplace_back(ctx);
     emit_ = Emit(ctx);
@@ -59,7 +60,8 @@ Status Lowering::add_context(std::size_t tensors) {
 Status Lowering::reserve(std::size_t tensors) {
     constexpr std::size_t kChunk = 512;
     ggml_context* ctx = emit_.context();
-    if (ctx && ggml_get_mem_size(ctx) - ggml_used_mem(ctx) >= tensors * ggml_tensor_overhead()) return success();
+    if (ctx && ggml_get_mem_size(ctx) - ggml_used_mem(ctx) >= tensors * ggml_tensor_overhead())
+        return success();
     return add_context(std::max(tensors, kChunk));
 }
 
@@ -112,8 +114,8 @@ ggml_tensor* Lowering::custom_tensor(const Node& node, CustomNode& custom, std::
         custom.add_output(outputs[0], 0);
         ggml_tensor* state = tensors_[node.inputs[node.op->writes_state]];
         // ggml_custom_inplace gives a view of the state and appends our sources after it.
-        ggml_tensor* out = ggml_custom_inplace(emit_.context(), state, sources.data(), count, &CustomNode::compute,
-                                               GGML_N_TASKS_MAX, &custom);
+        ggml_tensor* out = ggml_custom_inplace(emit_.context(), state, sources.data(), count,
+                                               &CustomNode::compute, GGML_N_TASKS_MAX, &custom);
         for (int i = 0; i < count; ++i) out->src[i] = sources[i];
         out->src[count] = nullptr;
         return out;
@@ -129,8 +131,8 @@ ggml_tensor* Lowering::custom_tensor(const Node& node, CustomNode& custom, std::
         custom.add_output(type, bytes);
         bytes += aligned(type.bytes());
     }
-    return ggml_custom_4d(emit_.context(), GGML_TYPE_I8, static_cast<std::int64_t>(bytes), 1, 1, 1, sources.data(),
-                          count, &CustomNode::compute, GGML_N_TASKS_MAX, &custom);
+    return ggml_custom_4d(emit_.context(), GGML_TYPE_I8, static_cast<std::int64_t>(bytes), 1, 1, 1,
+                          sources.data(), count, &CustomNode::compute, GGML_N_TASKS_MAX, &custom);
 }
 
 /// A variadic op over more operands than a ggml node can have: op(op(first nine), the rest ...).
@@ -194,9 +196,10 @@ void Lowering::lower_custom(const Node& node, const NodePlan& plan) {
 
 Status Lowering::build_graph() {
     const std::size_t capacity = tensor_count_ + 16;
-    ggml_context* ctx = ggml_init({.mem_size = ggml_graph_overhead_custom(capacity, false) + ggml_tensor_overhead(),
-                                   .mem_buffer = nullptr,
-                                   .no_alloc = true});
+    ggml_context* ctx =
+        ggml_init({.mem_size = ggml_graph_overhead_custom(capacity, false) + ggml_tensor_overhead(),
+                   .mem_buffer = nullptr,
+                   .no_alloc = true});
     if (!ctx) return failure(Code::out_of_memory, "cannot allocate a ggml graph of {} nodes", capacity);
     result_.contexts.emplace_back(ctx);
     result_.graph = ggml_new_graph_custom(ctx, capacity, false);

@@ -29,7 +29,7 @@ struct LoweredGraph {
     std::vector<GgmlContext> contexts;
     ggml_cgraph* graph = nullptr;
     std::vector<std::unique_ptr<CustomNode>> custom_nodes;
-    std::vector<ggml_tensor*> inputs;   ///< in the graph's order
+    std::vector<ggml_tensor*> inputs;  ///< in the graph's order
     std::vector<ggml_tensor*> states;
     std::vector<ggml_tensor*> outputs;  ///< in the graph's order; may be views, inputs or repeat each other
     std::vector<ConstantTensor> constants;

@@ -35,7 +35,8 @@ struct ActivationOp {
         for (DType t : {DType::f32, DType::f16, DType::bf16, DType::f64})
             for (const Shape& shape : {Shape{3, 5, 7}, Shape{2, 1, 3, 1, 2}, Shape{}})
                 for (const NamedAttrs& attrs : Self::sample_attrs())
-                    list.push_back({{{.type = {t, shape}, .low = -5, .high = 5}}, attrs, t == DType::f16 ? 2e-3 : 1e-5});
+                    list.push_back(
+                        {{{.type = {t, shape}, .low = -5, .high = 5}}, attrs, t == DType::f16 ? 2e-3 : 1e-5});
         return list;
     }
     static std::vector<NamedAttrs> sample_attrs() { return {{}}; }
@@ -43,8 +44,8 @@ struct ActivationOp {
     static constexpr double kOperations = 4;
 };
 
-// ggml's leaky_relu, clamp and hardsigmoid turn NaN into a number, its elu uses e^x - 1, which is inexact near 0:
-// they have no lowering here.
+// ggml's leaky_relu, clamp and hardsigmoid turn NaN into a number, its elu uses e^x - 1, which is inexact
+// near 0: they have no lowering here.
 
 struct LeakyReluAttrs {
     double alpha = 0.01;
@@ -99,10 +100,12 @@ struct HardSwish : ActivationOp<HardSwish, NoAttrs> {
         return x * (gate < T(0) ? T(0) : gate > T(1) ? T(1) : gate);
     }
     static Status lowerable(const Operands& in, const Attrs&) {
-        if (in[0].dtype != DType::f32 && in[0].dtype != DType::f16) return unsupported("{}", name_of(in[0].dtype));
+        if (in[0].dtype != DType::f32 && in[0].dtype != DType::f16)
+            return unsupported("{}", name_of(in[0].dtype));
         return success();
     }
-    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands&, const Attrs&) {
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands&,
+                                           const Attrs&) {
         return {e.unary(Unary::hard_swish, x[0])};
     }
 };
@@ -128,7 +131,8 @@ struct Linear : ActivationOp<Linear, LinearAttrs> {
         if (in[0].dtype != DType::f32) return unsupported("{}", name_of(in[0].dtype));
         return success();
     }
-    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands&, const Attrs& a) {
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands&,
+                                           const Attrs& a) {
         return {e.scale(x[0], static_cast<float>(a.alpha), static_cast<float>(a.beta))};
     }
     static std::vector<NamedAttrs> sample_attrs() {
@@ -178,13 +182,17 @@ struct Prelu {
     }
     static std::vector<Sample> samples() {
         const auto sample = [](DType t, Shape x, Shape slope, bool constant = false) {
-            return Sample{{{.type = {t, std::move(x)}}, {.type = {t, std::move(slope)}, .constant = constant}},
-                          {},
-                          t == DType::f16 ? 2e-3 : 1e-5};
+            return Sample{
+                {{.type = {t, std::move(x)}}, {.type = {t, std::move(slope)}, .constant = constant}},
+                {},
+                t == DType::f16 ? 2e-3 : 1e-5};
         };
-        return {sample(DType::f32, {2, 3, 4, 5}, {3, 1, 1}, true), sample(DType::f32, {}, {}),
-                sample(DType::f32, {2, 1, 3, 1, 2}, {2}),           sample(DType::f32, {2, 3}, {2, 3}),
-                sample(DType::f16, {2, 3}, {1}),                    sample(DType::i32, {4, 3}, {3}),
+        return {sample(DType::f32, {2, 3, 4, 5}, {3, 1, 1}, true),
+                sample(DType::f32, {}, {}),
+                sample(DType::f32, {2, 1, 3, 1, 2}, {2}),
+                sample(DType::f32, {2, 3}, {2, 3}),
+                sample(DType::f16, {2, 3}, {1}),
+                sample(DType::i32, {4, 3}, {3}),
                 sample(DType::i64, {5}, {5})};
     }
 };

@@ -49,8 +49,10 @@ struct ArgReduceOp {
         if (a.output_data_type == DType::i32 && !extent.is_symbolic() && extent.size() > INT32_MAX)
             return invalid("positions in dimension {} of input {} do not fit in i32", axis, str(in[0].shape));
         TensorType out{a.output_data_type, in[0].shape};
-        if (a.keep_dimensions) out.shape[axis] = 1;
-        else out.shape.erase(out.shape.begin() + axis);
+        if (a.keep_dimensions)
+            out.shape[axis] = 1;
+        else
+            out.shape.erase(out.shape.begin() + axis);
         return Types{out};
     }
 
@@ -63,8 +65,10 @@ struct ArgReduceOp {
             for (std::int64_t o = part.begin; o < part.end; ++o) {
                 const T* x = args.in[0].as<T>() + o / inner * shape[axis] * inner + o % inner;
                 const std::int64_t at = search<Self>(x, shape[axis], inner);
-                if (a.output_data_type == DType::i64) args.out[0].as<std::int64_t>()[o] = at;
-                else args.out[0].as<std::int32_t>()[o] = static_cast<std::int32_t>(at);
+                if (a.output_data_type == DType::i64)
+                    args.out[0].as<std::int64_t>()[o] = at;
+                else
+                    args.out[0].as<std::int32_t>()[o] = static_cast<std::int32_t>(at);
             }
         });
     }
@@ -92,13 +96,15 @@ struct ArgReduceOp {
 };
 
 struct ArgMax : ArgReduceOp<ArgMax> {
-    static constexpr std::string_view name = "arg_max",
-                                      summary = "first position of the largest element along an axis; NaN is largest";
+    static constexpr std::string_view
+        name = "arg_max",
+        summary = "first position of the largest element along an axis; NaN is largest";
     static bool is_better(auto x, auto than) { return x > than; }
 };
 struct ArgMin : ArgReduceOp<ArgMin> {
-    static constexpr std::string_view name = "arg_min",
-                                      summary = "first position of the smallest element along an axis; NaN is smallest";
+    static constexpr std::string_view
+        name = "arg_min",
+        summary = "first position of the smallest element along an axis; NaN is smallest";
     static bool is_better(auto x, auto than) { return x < than; }
 };
 

@@ -13,25 +13,32 @@
 namespace headrace::ops {
 
 namespace detail {
-/// Unsigned and not narrower than int, because narrower operands would be promoted to signed int and overflow.
+/// Unsigned and not narrower than int, because narrower operands would be promoted to signed int and
+/// overflow.
 template <std::integral T>
 using wrap_t = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
 }  // namespace detail
 
 template <class T>
 T wrapping_add(T a, T b) {
-    if constexpr (std::integral<T>) return static_cast<T>(detail::wrap_t<T>(a) + detail::wrap_t<T>(b));
-    else return a + b;
+    if constexpr (std::integral<T>)
+        return static_cast<T>(detail::wrap_t<T>(a) + detail::wrap_t<T>(b));
+    else
+        return a + b;
 }
 template <class T>
 T wrapping_sub(T a, T b) {
-    if constexpr (std::integral<T>) return static_cast<T>(detail::wrap_t<T>(a) - detail::wrap_t<T>(b));
-    else return a - b;
+    if constexpr (std::integral<T>)
+        return static_cast<T>(detail::wrap_t<T>(a) - detail::wrap_t<T>(b));
+    else
+        return a - b;
 }
 template <class T>
 T wrapping_mul(T a, T b) {
-    if constexpr (std::integral<T>) return static_cast<T>(detail::wrap_t<T>(a) * detail::wrap_t<T>(b));
-    else return a * b;
+    if constexpr (std::integral<T>)
+        return static_cast<T>(detail::wrap_t<T>(a) * detail::wrap_t<T>(b));
+    else
+        return a * b;
 }
 
 /// The nearest value of an integer type after truncation towards zero; NaN becomes 0.
@@ -43,7 +50,8 @@ To saturate(From x) {
         return std::cmp_greater(x, Limits::max()) ? Limits::max() : static_cast<To>(x);
     } else {
         if (std::isnan(x)) return 0;
-        // The smallest value is a power of two or 0, hence exact in From; the largest may round up to one past it.
+        // The smallest value is a power of two or 0, hence exact in From; the largest may round up to one
+        // past it.
         if (x <= static_cast<From>(Limits::min())) return Limits::min();
         return x >= static_cast<From>(Limits::max()) ? Limits::max() : static_cast<To>(x);
     }
@@ -63,11 +71,14 @@ inline float round_to_odd(double x) {
 /// wrap, floats to floats round once.
 template <class To, class From>
 To convert(From x) {
-    if constexpr (!std::is_arithmetic_v<From>) return convert<To>(static_cast<float>(x));
-    else if constexpr (std::integral<To> && std::floating_point<From>) return saturate<To>(x);
+    if constexpr (!std::is_arithmetic_v<From>)
+        return convert<To>(static_cast<float>(x));
+    else if constexpr (std::integral<To> && std::floating_point<From>)
+        return saturate<To>(x);
     else if constexpr (!std::is_arithmetic_v<To> && !std::same_as<From, float>)
         return To(round_to_odd(static_cast<double>(x)));
-    else return static_cast<To>(x);
+    else
+        return static_cast<To>(x);
 }
 
 /// The i-th element of a packed 4-bit tensor.

@@ -47,13 +47,15 @@ struct BinaryOp {
             const double tolerance = t == DType::f16 ? 2e-3 : 1e-5;
             list.push_back({{operand(t, s.a, low, high), operand(t, s.b, low, high)}, {}, tolerance});
         };
-        for (const Shapes& s : {Shapes{{}, {}}, Shapes{{2, 3, 5}, {2, 3, 5}}, Shapes{{2, 3, 5}, {5}},
-                                Shapes{{4}, {2, 3, 4}}, Shapes{{2, 3, 4}, {}}, Shapes{{}, {3, 2}},
-                                Shapes{{3, 1, 5}, {3, 4, 1}}, Shapes{{2, 3, 1, 4}, {1, 3, 5, 1}},
-                                Shapes{{2, 1, 2, 1, 3}, {1, 4, 1, 2, 3}}, Shapes{{2, 3, 1, 2, 1, 2}, {1, 2, 1}}})
+        for (const Shapes& s :
+             {Shapes{{}, {}}, Shapes{{2, 3, 5}, {2, 3, 5}}, Shapes{{2, 3, 5}, {5}}, Shapes{{4}, {2, 3, 4}},
+              Shapes{{2, 3, 4}, {}}, Shapes{{}, {3, 2}}, Shapes{{3, 1, 5}, {3, 4, 1}},
+              Shapes{{2, 3, 1, 4}, {1, 3, 5, 1}}, Shapes{{2, 1, 2, 1, 3}, {1, 4, 1, 2, 3}},
+              Shapes{{2, 3, 1, 2, 1, 2}, {1, 2, 1}}})
             add(DType::f32, s);
         for (DType t : {DType::f16, DType::bf16, DType::f64, DType::i8, DType::i32, DType::i64})
-            for (const Shapes& s : {Shapes{{2, 3}, {2, 3}}, Shapes{{3}, {2, 3}}, Shapes{{2, 1}, {1, 3}}}) add(t, s);
+            for (const Shapes& s : {Shapes{{2, 3}, {2, 3}}, Shapes{{3}, {2, 3}}, Shapes{{2, 1}, {1, 3}}})
+                add(t, s);
         list.push_back({{operand(DType::f32, {4, 6}, low, high), operand(DType::f32, {6}, 1, 2, true)}, {}});
         return list;
     }
@@ -61,8 +63,8 @@ struct BinaryOp {
     static constexpr double kOperations = 1, kLow = -9, kHigh = 9;
 };
 
-/// Extents after dropping those of 1 and merging neighbours through which both operands step alike: what ggml,
-/// which has four dimensions, sees.
+/// Extents after dropping those of 1 and merging neighbours through which both operands step alike: what
+/// ggml, which has four dimensions, sees.
 struct Merged {
     std::vector<std::int64_t> a, b, out;
     bool a_repeats = false, b_repeats = false;
@@ -99,7 +101,8 @@ Merged merge(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>
 template <class Self, Binary kFunction>
 struct NativeBinaryOp : BinaryOp<Self> {
     static Status lowerable(const Operands& in, const NoAttrs&) {
-        if (in[0].dtype != DType::f32 && in[0].dtype != DType::f16) return unsupported("{}", name_of(in[0].dtype));
+        if (in[0].dtype != DType::f32 && in[0].dtype != DType::f16)
+            return unsupported("{}", name_of(in[0].dtype));
         const std::size_t rank = merge(in[0].sizes(), in[1].sizes()).out.size();
         if (rank > 4) return unsupported("rank {} after merging dimensions", rank);
         return success();
@@ -112,7 +115,7 @@ struct NativeBinaryOp : BinaryOp<Self> {
         return {e.shaped(emit(e, e.reshape(x[0], m.a), e.reshape(x[1], m.b), m), out)};
     }
 
-   private:
+private:
     /// ggml repeats its second operand only, so a repeating first one is swapped or written out.
     static Emit::Tensor emit(Emit& e, Emit::Tensor a, Emit::Tensor b, const Merged& m) {
         constexpr bool kCommutes = kFunction == Binary::add || kFunction == Binary::mul;
@@ -181,15 +184,18 @@ struct Min : BinaryOp<Min> {
 
 struct Pow : BinaryOp<Pow> {
     static constexpr std::string_view name = "pow",
-                                      summary = "a to the power b; integers wrap, and truncate for negative b";
+                                      summary =
+                                          "a to the power b; integers wrap, and truncate for negative b";
     static constexpr double kOperations = 20, kLow = 0.1, kHigh = 3;
     template <class T>
     static T apply(T a, T b) {
-        if constexpr (std::integral<T>) return integer(a, b);
-        else return std::pow(a, b);
+        if constexpr (std::integral<T>)
+            return integer(a, b);
+        else
+            return std::pow(a, b);
     }
 
-   private:
+private:
     template <class T>
     static T integer(T base, T exponent) {
         if constexpr (std::is_signed_v<T>) {

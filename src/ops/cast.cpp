@@ -13,7 +13,9 @@ namespace {
 
 struct CastAttrs {
     DType data_type = DType::f32;
-    static void fields(auto&& f) { f("data_type", &CastAttrs::data_type, "element type of the output", kRequired); }
+    static void fields(auto&& f) {
+        f("data_type", &CastAttrs::data_type, "element type of the output", kRequired);
+    }
 };
 
 /// Calls f(load) where load(i) is the i-th element as a number to be converted.
@@ -34,13 +36,16 @@ int to_nibble(N x, DType to) {
 
 struct Cast {
     static constexpr std::string_view name = "cast",
-                                      summary = "the elements as another type: floats truncate towards zero and "
-                                                "saturate (NaN: 0), integers wrap, bool is x != 0";
+                                      summary =
+                                          "the elements as another type: floats truncate towards zero and "
+                                          "saturate (NaN: 0), integers wrap, bool is x != 0";
     static constexpr std::array operands{OperandRule{.name = "input", .dtypes = kAny}};
     static constexpr LayoutRule layout = LayoutRule::any;
     using Attrs = CastAttrs;
 
-    static Result<Types> infer(const Operands& in, const Attrs& a) { return Types{{a.data_type, in[0].shape}}; }
+    static Result<Types> infer(const Operands& in, const Attrs& a) {
+        return Types{{a.data_type, in[0].shape}};
+    }
 
     static std::optional<int> same_as(const Operands& in, const Attrs& a) {
         return in[0].dtype == a.data_type ? std::optional(0) : std::nullopt;
@@ -70,7 +75,8 @@ struct Cast {
     /// ggml's f32 to i32 does not saturate, and it has no other integer conversions.
     static Status lowerable(const Operands& in, const Attrs& a) {
         const DType from = in[0].dtype, to = a.data_type;
-        const bool converts = (from == DType::f32 && to == DType::f16) || (from == DType::f16 && to == DType::f32) ||
+        const bool converts = (from == DType::f32 && to == DType::f16) ||
+                              (from == DType::f16 && to == DType::f32) ||
                               (from == DType::i32 && to == DType::f32);
         if (!converts && !same_bytes(from, to)) return unsupported("{} to {}", name_of(from), name_of(to));
         return success();
@@ -87,18 +93,20 @@ struct Cast {
 
     static std::vector<Sample> samples() {
         std::vector<Sample> list;
-        constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i8, DType::u8,
-                                    DType::i32, DType::u32, DType::i64,  DType::u64, DType::i4, DType::boolean};
+        constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16, DType::f64,
+                                    DType::i8,  DType::u8,  DType::i32,  DType::u32,
+                                    DType::i64, DType::u64, DType::i4,   DType::boolean};
         for (DType from : kTypes)
             for (DType to : kTypes)
-                list.push_back({{{.type = {from, {3, 5}}, .low = 0, .high = from == DType::boolean ? 1.0 : 7.0}},
-                                {{"data_type", to}}});
+                list.push_back(
+                    {{{.type = {from, {3, 5}}, .low = 0, .high = from == DType::boolean ? 1.0 : 7.0}},
+                     {{"data_type", to}}});
         for (const Shape& shape : {Shape{}, Shape{2, 1, 3, 1, 2}, Shape{1, 2, 2, 1, 2, 3}})
             list.push_back({{{.type = {DType::f32, shape}}}, {{"data_type", DType::f16}}});
         return list;
     }
 
-   private:
+private:
     /// Also the same ggml type: the bytes stay where they are.
     static bool same_bytes(DType from, DType to) {
         constexpr DTypeSet kByte{DType::i8, DType::u8};

@@ -230,6 +230,7 @@ struct InstanceNormalization {
                          {{"layout", std::string(nhwc ? "nhwc" : "nchw")}, {"epsilon", 1e-3}},
                          sample_tolerance(t)});
                 }
+        list.push_back({{{.type = {DType::f32, {2, 1, 6, 1}}}}, {{"layout", std::string("nhwc")}}, 2e-5});
         return list;
     }
 };

@@ -23,8 +23,10 @@ bool is_limit(const std::optional<Number>& bound) { return bound && !std::isnan(
 bool exceeds(const Number& a, const Number& b) {
     return std::visit(
         [](auto x, auto y) {
-            if constexpr (std::integral<decltype(x)> && std::integral<decltype(y)>) return std::cmp_greater(x, y);
-            else return static_cast<double>(x) > static_cast<double>(y);
+            if constexpr (std::integral<decltype(x)> && std::integral<decltype(y)>)
+                return std::cmp_greater(x, y);
+            else
+                return static_cast<double>(x) > static_cast<double>(y);
         },
         a, b);
 }
@@ -35,8 +37,10 @@ C limit(const std::optional<Number>& bound, C otherwise) {
     if (!is_limit(bound)) return otherwise;
     return std::visit(
         [](auto v) {
-            if constexpr (std::integral<C>) return saturate<C>(v);
-            else return static_cast<C>(v);
+            if constexpr (std::integral<C>)
+                return saturate<C>(v);
+            else
+                return static_cast<C>(v);
         },
         *bound);
 }
@@ -50,8 +54,11 @@ struct Clamp {
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {
         if (is_limit(a.min_value) && is_limit(a.max_value) && exceeds(*a.min_value, *a.max_value)) {
-            const auto text = [](const Number& n) { return std::visit([](auto v) { return fmt::format("{}", v); }, n); };
-            return invalid("min_value {} is greater than max_value {}", text(*a.min_value), text(*a.max_value));
+            const auto text = [](const Number& n) {
+                return std::visit([](auto v) { return fmt::format("{}", v); }, n);
+            };
+            return invalid("min_value {} is greater than max_value {}", text(*a.min_value),
+                           text(*a.max_value));
         }
         return same_type(in[0]);
     }
@@ -79,14 +86,15 @@ struct Clamp {
         std::vector<Sample> list;
         for (DType t : {DType::f32, DType::f16, DType::f64, DType::i8, DType::i32, DType::u8, DType::u64})
             for (const Shape& shape : {Shape{3, 5, 7}, Shape{2, 1, 3, 1, 2}, Shape{}})
-                for (const NamedAttrs& attrs :
-                     {NamedAttrs{}, NamedAttrs{{"min_value", 1.0}}, NamedAttrs{{"max_value", std::int64_t{6}}},
-                      NamedAttrs{{"min_value", 0.0}, {"max_value", 6.0}}})
-                    list.push_back({{{.type = {t, shape}, .low = is_signed(t) ? -9.0 : 0.0, .high = 9}}, attrs});
+                for (const NamedAttrs& attrs : {NamedAttrs{}, NamedAttrs{{"min_value", 1.0}},
+                                                NamedAttrs{{"max_value", std::int64_t{6}}},
+                                                NamedAttrs{{"min_value", 0.0}, {"max_value", 6.0}}})
+                    list.push_back(
+                        {{{.type = {t, shape}, .low = is_signed(t) ? -9.0 : 0.0, .high = 9}}, attrs});
         return list;
     }
 
-   private:
+private:
     static bool is_signed(DType t) { return (kFloats | kSigned).has(t); }
 };
 

@@ -37,10 +37,14 @@ struct CompareOp {
         return elementwise_cost(in, out, 1);
     }
     static std::vector<Sample> samples() {
-        return {truth_sample(DType::f32, {2, 3, 4}, {2, 3, 4}), truth_sample(DType::f32, {}, {}),
-                truth_sample(DType::f32, {3}, {2, 3}),          truth_sample(DType::f16, {2, 3}, {1, 3}),
-                truth_sample(DType::i32, {4, 1}, {1, 5}),       truth_sample(DType::i64, {2, 1, 3, 1, 2}, {3, 2, 1}),
-                truth_sample(DType::u8, {6}, {6}, 0, 2),        truth_sample(DType::f64, {3}, {})};
+        return {truth_sample(DType::f32, {2, 3, 4}, {2, 3, 4}),
+                truth_sample(DType::f32, {}, {}),
+                truth_sample(DType::f32, {3}, {2, 3}),
+                truth_sample(DType::f16, {2, 3}, {1, 3}),
+                truth_sample(DType::i32, {4, 1}, {1, 5}),
+                truth_sample(DType::i64, {2, 1, 3, 1, 2}, {3, 2, 1}),
+                truth_sample(DType::u8, {6}, {6}, 0, 2),
+                truth_sample(DType::f64, {3}, {})};
     }
 };
 
@@ -56,14 +60,16 @@ struct LogicalOp {
         return Types{{in[0].dtype, std::move(shape)}};
     }
     static void reference(const TensorArgs& args, const NoAttrs&) {
-        zip_elements<std::uint8_t, std::uint8_t>(args, [](auto a, auto b) { return Self::test(a != 0, b != 0); });
+        zip_elements<std::uint8_t, std::uint8_t>(args,
+                                                 [](auto a, auto b) { return Self::test(a != 0, b != 0); });
     }
     static Cost cost(const Operands& in, std::span<const TensorType> out, const NoAttrs&) {
         return elementwise_cost(in, out, 1);
     }
     static std::vector<Sample> samples() {
         return {truth_sample(DType::u8, {2, 3, 4}, {2, 3, 4}, 0, 2), truth_sample(DType::u8, {}, {}, 0, 1),
-                truth_sample(DType::u8, {3, 1}, {1, 4}, 0, 2), truth_sample(DType::boolean, {5}, {2, 5}, 0, 1)};
+                truth_sample(DType::u8, {3, 1}, {1, 4}, 0, 2),
+                truth_sample(DType::boolean, {5}, {2, 5}, 0, 1)};
     }
 };
 
@@ -108,10 +114,10 @@ HR_TEST(GreaterOrEqual, "greater_or_equal", "a >= b", CompareOp<GreaterOrEqual>,
 HR_TEST(Lesser, "lesser", "a < b", CompareOp<Lesser>, (auto a, auto b), a < b)
 HR_TEST(LesserOrEqual, "lesser_or_equal", "a <= b", CompareOp<LesserOrEqual>, (auto a, auto b), a <= b)
 
-HR_TEST(LogicalAnd, "logical_and", "a and b; every non-zero value is true", LogicalOp<LogicalAnd>, (bool a, bool b),
-        a && b)
-HR_TEST(LogicalOr, "logical_or", "a or b; every non-zero value is true", LogicalOp<LogicalOr>, (bool a, bool b),
-        a || b)
+HR_TEST(LogicalAnd, "logical_and", "a and b; every non-zero value is true", LogicalOp<LogicalAnd>,
+        (bool a, bool b), (a && b))
+HR_TEST(LogicalOr, "logical_or", "a or b; every non-zero value is true", LogicalOp<LogicalOr>,
+        (bool a, bool b), a || b)
 HR_TEST(LogicalXor, "logical_xor", "either a or b; every non-zero value is true", LogicalOp<LogicalXor>,
         (bool a, bool b), a != b)
 
@@ -124,7 +130,8 @@ struct IsNan : PredicateOp<IsNan, kFloats> {
     static bool test(auto x) { return std::isnan(x); }
 };
 struct IsInfinite : PredicateOp<IsInfinite, kFloats> {
-    static constexpr std::string_view name = "is_infinite", summary = "1 where x is an infinity of either sign";
+    static constexpr std::string_view name = "is_infinite",
+                                      summary = "1 where x is an infinity of either sign";
     static bool test(auto x) { return std::isinf(x); }
 };
 
@@ -133,8 +140,8 @@ struct IsInfinite : PredicateOp<IsInfinite, kFloats> {
 }  // namespace
 
 std::span<const OpDef> compare_ops() {
-    return OpList<Equal, NotEqual, Greater, GreaterOrEqual, Lesser, LesserOrEqual, LogicalAnd, LogicalOr, LogicalXor,
-                  LogicalNot, IsNan, IsInfinite>::defs();
+    return OpList<Equal, NotEqual, Greater, GreaterOrEqual, Lesser, LesserOrEqual, LogicalAnd, LogicalOr,
+                  LogicalXor, LogicalNot, IsNan, IsInfinite>::defs();
 }
 
 }  // namespace headrace::ops

@@ -31,8 +31,14 @@ struct Conv2d {
     static constexpr std::string_view name = "conv2d",
                                       summary = "2-D convolution (cross-correlation) of images";
     static constexpr std::array operands{
-        OperandRule{.name = "input", .dtypes = kFloats, .min_rank = 4, .max_rank = 4, .title = "Conv2d input"},
-        OperandRule{.name = "filter", .dtypes = kFloats, .same_dtype_as = 0, .min_rank = 4, .max_rank = 4, .title = "Conv2d filter"},
+        OperandRule{
+            .name = "input", .dtypes = kFloats, .min_rank = 4, .max_rank = 4, .title = "Conv2d input"},
+        OperandRule{.name = "filter",
+                    .dtypes = kFloats,
+                    .same_dtype_as = 0,
+                    .min_rank = 4,
+                    .max_rank = 4,
+                    .title = "Conv2d filter"},
         OperandRule{.name = "bias", .dtypes = kFloats, .same_dtype_as = 0, .optional = true}};
     static constexpr LayoutRule layout = LayoutRule::channels;
 
@@ -311,6 +317,10 @@ std::vector<Sample> Conv2d::samples() {
     add(DType::f32, {2, 3, 9, 8}, {5, 3, 3, 3}, 5, {{"padding", List{1, 1, 1, 1}}}, false);
     add(DType::f32, {2, 3, 9, 8}, {16, 3, 3, 2}, 16, windows);
     add(DType::f32, {1, 8, 6, 6}, {24, 8, 1, 1}, 24, {});
+    add(DType::f32, {1, 1, 6, 1}, {3, 1, 1, 1}, 1,
+        {{"input_layout", std::string("nhwc")},
+         {"filter_layout", std::string("hwio")},
+         {"padding", List{1, 1, 1, 1}}});
     add(DType::f32, {1, 6, 6, 7}, {6, 1, 3, 3}, 6, with(windows, "groups", std::int64_t{6}));
     add(DType::f32, {1, 4, 6, 7}, {6, 2, 3, 3}, 6, with(windows, "groups", std::int64_t{2}));
     for (DType t : {DType::f32, DType::f16, DType::f64}) {

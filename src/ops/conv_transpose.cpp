@@ -29,8 +29,17 @@ struct ConvTranspose2d {
                                       summary =
                                           "2-D transposed convolution: every pixel adds a scaled filter";
     static constexpr std::array operands{
-        OperandRule{.name = "input", .dtypes = kFloats, .min_rank = 4, .max_rank = 4, .title = "ConvTranspose2d input"},
-        OperandRule{.name = "filter", .dtypes = kFloats, .same_dtype_as = 0, .min_rank = 4, .max_rank = 4, .title = "ConvTranspose2d filter"},
+        OperandRule{.name = "input",
+                    .dtypes = kFloats,
+                    .min_rank = 4,
+                    .max_rank = 4,
+                    .title = "ConvTranspose2d input"},
+        OperandRule{.name = "filter",
+                    .dtypes = kFloats,
+                    .same_dtype_as = 0,
+                    .min_rank = 4,
+                    .max_rank = 4,
+                    .title = "ConvTranspose2d filter"},
         OperandRule{.name = "bias", .dtypes = kFloats, .same_dtype_as = 0, .optional = true}};
     static constexpr LayoutRule layout = LayoutRule::channels;
 

@@ -32,7 +32,8 @@ void sum_line(const T* x, T* y, std::int64_t count, std::int64_t step, bool excl
 }
 
 struct CumulativeSum {
-    static constexpr std::string_view name = "cumulative_sum", summary = "running sums along an axis; integers wrap";
+    static constexpr std::string_view name = "cumulative_sum",
+                                      summary = "running sums along an axis; integers wrap";
     static constexpr std::array operands{OperandRule{.name = "input", .dtypes = kNumeric}};
     using Attrs = CumulativeSumAttrs;
 
@@ -52,8 +53,8 @@ struct CumulativeSum {
             for (std::int64_t line = part.begin; line < part.end; ++line) {
                 const std::int64_t first = line / inner * extent * inner + line % inner;
                 const std::int64_t start = a.reversed ? first + (extent - 1) * inner : first;
-                sum_line(args.in[0].as<T>() + start, args.out[0].as<T>() + start, extent, a.reversed ? -inner : inner,
-                         a.exclusive);
+                sum_line(args.in[0].as<T>() + start, args.out[0].as<T>() + start, extent,
+                         a.reversed ? -inner : inner, a.exclusive);
             }
         });
     }

@@ -33,24 +33,26 @@ void zip_elements(const TensorArgs& args, F f) {
     const Sizes shape = args.out[0].shape;
     const StridedWalk<2> walk(
         shape, {broadcast_strides(args.in[0].shape, shape), broadcast_strides(args.in[1].shape, shape)});
-    walk.run(args.share, [&](std::int64_t position, const auto& offsets, std::int64_t count, const auto& steps) {
-        const In* a = args.in[0].as<In>() + offsets[0];
-        const In* b = args.in[1].as<In>() + offsets[1];
-        Out* y = args.out[0].as<Out>() + position;
-        const auto store = [&](std::int64_t i, C left, C right) {
-            y[i] = static_cast<Out>(static_cast<compute_t<Out>>(f(left, right)));
-        };
-        // An inner step is 1, or 0 where the operand repeats; each case apart can be vectorised.
-        if (steps[0] && steps[1]) {
-            for (std::int64_t i = 0; i < count; ++i) store(i, static_cast<C>(a[i]), static_cast<C>(b[i]));
-        } else if (steps[0]) {
-            const C right = static_cast<C>(*b);
-            for (std::int64_t i = 0; i < count; ++i) store(i, static_cast<C>(a[i]), right);
-        } else {
-            const C left = static_cast<C>(*a);
-            for (std::int64_t i = 0; i < count; ++i) store(i, left, static_cast<C>(b[i * steps[1]]));
-        }
-    });
+    walk.run(args.share,
+             [&](std::int64_t position, const auto& offsets, std::int64_t count, const auto& steps) {
+                 const In* a = args.in[0].as<In>() + offsets[0];
+                 const In* b = args.in[1].as<In>() + offsets[1];
+                 Out* y = args.out[0].as<Out>() + position;
+                 const auto store = [&](std::int64_t i, C left, C right) {
+                     y[i] = static_cast<Out>(static_cast<compute_t<Out>>(f(left, right)));
+                 };
+                 // An inner step is 1, or 0 where the operand repeats; each case apart can be vectorised.
+                 if (steps[0] && steps[1]) {
+                     for (std::int64_t i = 0; i < count; ++i)
+                         store(i, static_cast<C>(a[i]), static_cast<C>(b[i]));
+                 } else if (steps[0]) {
+                     const C right = static_cast<C>(*b);
+                     for (std::int64_t i = 0; i < count; ++i) store(i, static_cast<C>(a[i]), right);
+                 } else {
+                     const C left = static_cast<C>(*a);
+                     for (std::int64_t i = 0; i < count; ++i) store(i, left, static_cast<C>(b[i * steps[1]]));
+                 }
+             });
 }
 
 }  // namespace headrace::ops

@@ -181,6 +181,7 @@ struct FusedMatMul {
             add(DType::f32, {9, 24}, {40, 24}, true, false, {{"transpose_b", true}}, constant);
             add(DType::f32, {2, 1, 2, 1, 24}, {24, 40}, false, true, {}, constant);
         }
+        add(DType::f32, {3, 1}, {1, 40}, true, true, {}, false);
         add(DType::f16, {3, 5}, {7, 5}, true, true,
             {{"transpose_b", true}, {"activation", std::string("tanh")}}, true);
         add(DType::f64, {3, 5}, {5, 7}, true, true, {{"activation", std::string("silu")}}, false);

@@ -12,8 +12,9 @@ Result<Shape> broadcast(const Shape& a, const Shape& b) {
     for (std::size_t i = 0; i < shorter.size(); ++i) {
         Dim& d = out[i + shift];
         if (d == shorter[i] || shorter[i].is(1)) continue;
-        if (!d.is(1)) return invalid("Incompatible shapes {} and {}: extents {} and {} differ and neither is 1",
-                                     str(a), str(b), d.str(), shorter[i].str());
+        if (!d.is(1))
+            return invalid("Incompatible shapes {} and {}: extents {} and {} differ and neither is 1", str(a),
+                           str(b), d.str(), shorter[i].str());
         d = shorter[i];
     }
     return out;
@@ -33,7 +34,8 @@ Result<std::vector<int>> normalise_axes(std::span<const std::int64_t> axes, int 
     std::vector<int> result;
     for (std::int64_t axis : axes) {
         HR_ASSIGN(const int a, normalise_axis(axis, rank));
-        if (std::find(result.begin(), result.end(), a) != result.end()) return invalid("Duplicate axis {}", axis);
+        if (std::find(result.begin(), result.end(), a) != result.end())
+            return invalid("Duplicate axis {}", axis);
         result.push_back(a);
     }
     std::sort(result.begin(), result.end());
@@ -42,13 +44,14 @@ Result<std::vector<int>> normalise_axes(std::span<const std::int64_t> axes, int 
 
 Result<Dim> window_output(std::string_view what, const Dim& size, const Window& w, bool round_up) {
     if (w.kernel < 1 || w.stride < 1 || w.dilation < 1 || w.before < 0 || w.after < 0)
-        return invalid("{}: window {}, stride {} and dilation {} must be at least 1, padding {} and {} at least 0", what,
-                       w.kernel, w.stride, w.dilation, w.before, w.after);
+        return invalid(
+            "{}: window {}, stride {} and dilation {} must be at least 1, padding {} and {} at least 0", what,
+            w.kernel, w.stride, w.dilation, w.before, w.after);
     std::int64_t effective = 0, padding = 0;
     if (__builtin_mul_overflow(w.kernel - 1, w.dilation, &effective) || effective == INT64_MAX ||
         __builtin_add_overflow(w.before, w.after, &padding))
-        return invalid("{}: window {} with dilation {} and padding {}, {} overflows", what, w.kernel, w.dilation,
-                       w.before, w.after);
+        return invalid("{}: window {} with dilation {} and padding {}, {} overflows", what, w.kernel,
+                       w.dilation, w.before, w.after);
     ++effective;
     const std::int64_t round = round_up ? w.stride - 1 : 0;
     const auto extent = [&](std::int64_t n) { return (n + padding - effective + round) / w.stride + 1; };
@@ -56,12 +59,13 @@ Result<Dim> window_output(std::string_view what, const Dim& size, const Window& 
         const Symbol& s = size.symbol();
         const std::int64_t largest = s.max > INT64_MAX / 4 ? s.max : extent(s.max);
         if (w.stride == 1 && padding + 1 == effective) return size;
-        return Dim::symbolic(fmt::format("(({}{:+}){}{}+1)", s.name, padding - effective, round_up ? "^/" : "/", w.stride),
-                             std::max<std::int64_t>(1, extent(s.min)), largest);
+        return Dim::symbolic(
+            fmt::format("(({}{:+}){}{}+1)", s.name, padding - effective, round_up ? "^/" : "/", w.stride),
+            std::max<std::int64_t>(1, extent(s.min)), largest);
     }
     if (padding > INT64_MAX - size.size() || size.size() + padding < effective)
-        return invalid("{}: the window covers {} elements but the padded input has only {} + {} + {}", what, effective,
-                       size.size(), w.before, w.after);
+        return invalid("{}: the window covers {} elements but the padded input has only {} + {} + {}", what,
+                       effective, size.size(), w.before, w.after);
     return Dim(extent(size.size()));
 }
 

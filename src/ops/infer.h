@@ -22,12 +22,14 @@ Result<std::vector<int>> normalise_axes(std::span<const std::int64_t> axes, int 
 /// The output type of an op that keeps its input's type.
 inline Result<Types> same_type(const TensorType& type) { return Types{type}; }
 
-/// Shared output rule of convolutions and pools: (size + before + after - ((kernel - 1) * dilation + 1)) / stride + 1,
-/// rounded down or up. Errors name `what` and all values. Symbolic extents give a symbol named by the expression.
+/// Shared output rule of convolutions and pools: (size + before + after - ((kernel - 1) * dilation + 1)) /
+/// stride + 1, rounded down or up. Errors name `what` and all values. Symbolic extents give a symbol named by
+/// the expression.
 struct Window {
     std::int64_t kernel, stride, dilation, before, after;
 };
-Result<Dim> window_output(std::string_view what, const Dim& size, const Window& window, bool round_up = false);
+Result<Dim> window_output(std::string_view what, const Dim& size, const Window& window,
+                          bool round_up = false);
 
 /// What a generic element-wise or data-movement op costs: `per_element` operations and all bytes once.
 Cost elementwise_cost(const Operands& in, std::span<const TensorType> out, double per_element);

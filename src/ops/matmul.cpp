@@ -115,6 +115,10 @@ struct MatMul {
         for (const bool constant : {false, true}) add(DType::f32, {5, 7}, {7, 3}, constant);
         add(DType::f32, {2, 33, 64}, {64, 48}, true);
         add(DType::f32, {2, 1, 64}, {1, 64, 70}, true);
+        // Transposing these moves no element, which ggml must not take for a transposed operand.
+        add(DType::f32, {4, 1}, {1, 3});
+        add(DType::f32, {2, 4, 1}, {2, 1, 3});
+        add(DType::f32, {1, 5}, {5, 1});
         add(DType::f32, {3, 4, 5}, {3, 5, 6});
         add(DType::f32, {2, 3, 4, 5}, {2, 1, 5, 6});
         add(DType::f32, {2, 3, 4, 5}, {3, 5, 6});

@@ -8,8 +8,8 @@
 ///
 /// Required: name, summary, operands (std::array<OperandRule, N>), infer, reference.
 /// Optional: Attrs (default NoAttrs), variadic, outputs, version, same_as, lowerable + lower, kernels, cost,
-/// samples, layout, writes_state. A family header ends with `using <stem>_ops = OpList<...>;` and CMake adds the
-/// family to the catalog.
+/// samples, layout, writes_state. A family header ends with `using <stem>_ops = OpList<...>;` and CMake adds
+/// the family to the catalog.
 namespace headrace {
 
 using Types = std::vector<TensorType>;
@@ -20,7 +20,7 @@ struct AttrsOf {
     using type = NoAttrs;
 };
 template <class T>
-    requires requires { typename T::Attrs; }
+requires requires { typename T::Attrs; }
 struct AttrsOf<T> {
     using type = typename T::Attrs;
 };
@@ -57,7 +57,9 @@ OpDef make_def() {
     def.make_attrs = &make_attrs<A>;
     def.attr_values = [](const void* a) { return attr_values<A>(&detail::attrs_ref<A>(a)); };
     def.infer = [](const Operands& in, const void* a) { return T::infer(in, detail::attrs_ref<A>(a)); };
-    def.reference = [](const TensorArgs& args, const void* a) { T::reference(args, detail::attrs_ref<A>(a)); };
+    def.reference = [](const TensorArgs& args, const void* a) {
+        T::reference(args, detail::attrs_ref<A>(a));
+    };
     if constexpr (requires { T::variadic; }) def.variadic = T::variadic;
     if constexpr (requires { T::outputs; }) def.outputs = T::outputs;
     if constexpr (requires { T::version; }) def.version = T::version;
@@ -66,7 +68,9 @@ OpDef make_def() {
     if constexpr (requires { T::kernels; }) def.kernels = T::kernels;
     if constexpr (requires { &T::samples; }) def.samples = &T::samples;
     if constexpr (requires { &T::same_as; })
-        def.same_as = [](const Operands& in, const void* a) { return T::same_as(in, detail::attrs_ref<A>(a)); };
+        def.same_as = [](const Operands& in, const void* a) {
+            return T::same_as(in, detail::attrs_ref<A>(a));
+        };
     if constexpr (requires { &T::lower; }) {
         def.lowerable = [](const Operands& in, const void* a) -> Status {
             if constexpr (requires { &T::lowerable; }) return T::lowerable(in, detail::attrs_ref<A>(a));

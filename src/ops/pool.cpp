@@ -82,7 +82,8 @@ Result<Dim> pooled_extent(const Dim& size, int i, const PoolAttrs& a) {
 /// What every pool here shares; Self gives name, summary and Sum, an accumulator of one window.
 template <class Self, DTypeSet kTypes>
 struct PoolOp {
-    static constexpr std::array operands{OperandRule{.name = "input", .dtypes = kTypes, .min_rank = 4, .max_rank = 4, .title = "Pool2d input"}};
+    static constexpr std::array operands{OperandRule{
+        .name = "input", .dtypes = kTypes, .min_rank = 4, .max_rank = 4, .title = "Pool2d input"}};
     static constexpr LayoutRule layout = LayoutRule::channels;
     using Attrs = PoolAttrs;
 

@@ -14,16 +14,18 @@ namespace {
 constexpr DTypeSet kReal{DType::f32, DType::f16, DType::bf16};
 constexpr DTypeSet kWhole{DType::i4, DType::u4, DType::i8, DType::u8, DType::i16, DType::i32};
 
-/// Every scale serves a block of input elements: aligned from the last dimension, an extent of the scale divides
-/// the input's, and the block is their quotient. A missing leading dimension is one block.
+/// Every scale serves a block of input elements: aligned from the last dimension, an extent of the scale
+/// divides the input's, and the block is their quotient. A missing leading dimension is one block.
 Status check_blocks(const Shape& input, const Shape& scale) {
     if (scale.size() > input.size())
-        return invalid("Incompatible shapes: scale {} has more dimensions than input {}", str(scale), str(input));
+        return invalid("Incompatible shapes: scale {} has more dimensions than input {}", str(scale),
+                       str(input));
     const std::size_t shift = input.size() - scale.size();
     for (std::size_t i = 0; i < scale.size(); ++i) {
         const Dim &whole = input[i + shift], &blocks = scale[i];
         if (blocks == whole || blocks.is(1)) continue;
-        if (whole.is_symbolic() || blocks.is_symbolic() || blocks.size() == 0 || whole.size() % blocks.size() != 0)
+        if (whole.is_symbolic() || blocks.is_symbolic() || blocks.size() == 0 ||
+            whole.size() % blocks.size() != 0)
             return invalid("Incompatible shapes: extent {} of scale {} does not divide extent {} of input {}",
                            blocks.str(), str(scale), whole.str(), str(input));
     }
@@ -38,7 +40,7 @@ Status check_zero_point(const TensorType& zero_point, const TensorType& scale) {
 
 /// Maps an input position to its scale's: in each dimension, position / block * stride.
 class Blocks {
-   public:
+public:
     Blocks(Sizes input, Sizes scale) : sizes_(input.begin(), input.end()) {
         const auto dense = dense_strides(scale);
         const std::size_t shift = input.size() - scale.size();
@@ -53,7 +55,8 @@ class Blocks {
     template <class F>
     void for_each(Share::Range range, F&& f) const {
         const std::int64_t inner = sizes_.empty() ? 1 : sizes_.back();
-        const std::int64_t block = sizes_.empty() ? 1 : blocks_.back(), stride = sizes_.empty() ? 0 : strides_.back();
+        const std::int64_t block = sizes_.empty() ? 1 : blocks_.back(),
+                           stride = sizes_.empty() ? 0 : strides_.back();
         for (std::int64_t i = range.begin; i < range.end;) {
             const std::int64_t row = row_scale(i / inner), column = i % inner;
             const std::int64_t end = std::min(range.end, i - column + (column / block + 1) * block);
@@ -62,7 +65,7 @@ class Blocks {
         }
     }
 
-   private:
+private:
     std::int64_t row_scale(std::int64_t row) const {
         std::int64_t position = 0;
         for (int d = static_cast<int>(sizes_.size()) - 2; d >= 0; --d) {
@@ -81,8 +84,10 @@ void visit_whole(const ConstView& x, F&& f) {
     switch (x.dtype) {
         case DType::i8: return f([p = x.as<std::int8_t>()](std::int64_t i) -> std::int64_t { return p[i]; });
         case DType::u8: return f([p = x.as<std::uint8_t>()](std::int64_t i) -> std::int64_t { return p[i]; });
-        case DType::i16: return f([p = x.as<std::int16_t>()](std::int64_t i) -> std::int64_t { return p[i]; });
-        case DType::i32: return f([p = x.as<std::int32_t>()](std::int64_t i) -> std::int64_t { return p[i]; });
+        case DType::i16:
+            return f([p = x.as<std::int16_t>()](std::int64_t i) -> std::int64_t { return p[i]; });
+        case DType::i32:
+            return f([p = x.as<std::int32_t>()](std::int64_t i) -> std::int64_t { return p[i]; });
         default: return f([x](std::int64_t i) -> std::int64_t { return load_nibble(x, i); });
     }
 }
@@ -110,6 +115,11 @@ constexpr Range range_of(DType t) {
     }
 }
 
+std::int64_t quantize(float quotient, std::int64_t zero_point, const Range& range) {
+    const double whole = std::nearbyint(static_cast<double>(quotient)) + static_cast<double>(zero_point);
+    return std::isnan(whole) ? 0 : static_cast<std::int64_t>(std::clamp(whole, range.low, range.high));
+}
+
 /// 4-bit elements of one byte are stored by one thread, the low nibble first.
 void store_whole(const MutView& y, std::int64_t i, std::int64_t value) {
     switch (y.dtype) {
@@ -135,8 +145,7 @@ Sample quantized_sample(TensorType input, TensorType scale, TensorType zero_poin
 
 struct QuantizeLinear {
     static constexpr std::string_view name = "quantize_linear",
-                                      summary = "input / scale rounded to even + zero_point, saturated to the type of "
-                                                "zero_point; block-wise scale";
+                                      summary = "input / scale, rounded to even, + zero_point, saturated";
     static constexpr std::array operands{OperandRule{.name = "input", .dtypes = kReal},
                                          OperandRule{.name = "scale", .dtypes = kReal, .same_dtype_as = 0},
                                          OperandRule{.name = "zero_point", .dtypes = kWhole}};
@@ -151,13 +160,13 @@ struct QuantizeLinear {
         const MutView& y = args.out[0];
         const Range range = range_of(y.dtype);
         const auto part = args.share.of(y.elements(), 64);
+        const Blocks blocks(args.in[0].shape, args.in[1].shape);
         visit_real(args.in[0].dtype, [&]<class T>() {
             const T *x = args.in[0].as<T>(), *scale = args.in[1].as<T>();
             visit_whole(args.in[2], [&](auto zero_point) {
-                Blocks(args.in[0].shape, args.in[1].shape).for_each(part, [&](std::int64_t i, std::int64_t s) {
+                blocks.for_each(part, [&](std::int64_t i, std::int64_t s) {
                     const float quotient = static_cast<float>(x[i]) / static_cast<float>(scale[s]);
-                    const double whole = std::nearbyint(static_cast<double>(quotient)) + static_cast<double>(zero_point(s));
-                    store_whole(y, i, std::isnan(whole) ? 0 : static_cast<std::int64_t>(std::clamp(whole, range.low, range.high)));
+                    store_whole(y, i, quantize(quotient, zero_point(s), range));
                 });
             });
         });
@@ -171,9 +180,12 @@ struct QuantizeLinear {
         const auto sample = [](DType real, DType whole, Shape input, Shape scale) {
             return quantized_sample({real, std::move(input)}, {real, scale}, {whole, scale}, true);
         };
-        return {sample(DType::f32, DType::u8, {2, 3}, {2, 3}), sample(DType::f32, DType::i8, {}, {}),
-                sample(DType::f32, DType::i4, {3, 5}, {3, 1}), sample(DType::f32, DType::u4, {2, 1, 4, 1, 3}, {2, 1, 2, 1, 1}),
-                sample(DType::f16, DType::i32, {4, 6}, {2, 3}), sample(DType::f16, DType::u8, {4, 6}, {1, 6})};
+        return {sample(DType::f32, DType::u8, {2, 3}, {2, 3}),
+                sample(DType::f32, DType::i8, {}, {}),
+                sample(DType::f32, DType::i4, {3, 5}, {3, 1}),
+                sample(DType::f32, DType::u4, {2, 1, 4, 1, 3}, {2, 1, 2, 1, 1}),
+                sample(DType::f16, DType::i32, {4, 6}, {2, 3}),
+                sample(DType::f16, DType::u8, {4, 6}, {1, 6})};
     }
 };
 
@@ -199,11 +211,14 @@ struct DequantizeLinear {
             visit_whole(args.in[0], [&](auto input) {
                 const auto run = [&](auto zero_point) {
                     blocks.for_each(part, [&](std::int64_t i, std::int64_t s) {
-                        y[i] = static_cast<T>(static_cast<float>(input(i) - zero_point(s)) * static_cast<float>(scale[s]));
+                        y[i] = static_cast<T>(static_cast<float>(input(i) - zero_point(s)) *
+                                              static_cast<float>(scale[s]));
                     });
                 };
-                if (args.has(2)) visit_whole(args.in[2], run);
-                else run([](std::int64_t) { return std::int64_t{0}; });
+                if (args.has(2))
+                    visit_whole(args.in[2], run);
+                else
+                    run([](std::int64_t) { return std::int64_t{0}; });
             });
         });
     }
@@ -213,12 +228,16 @@ struct DequantizeLinear {
     }
 
     static std::vector<Sample> samples() {
-        const auto sample = [](DType whole, DType real, Shape input, Shape scale, bool has_zero_point = true) {
+        const auto sample = [](DType whole, DType real, Shape input, Shape scale,
+                               bool has_zero_point = true) {
             return quantized_sample({whole, std::move(input)}, {real, scale}, {whole, scale}, has_zero_point);
         };
-        return {sample(DType::u8, DType::f32, {2, 3}, {2, 3}), sample(DType::i8, DType::f32, {}, {}),
-                sample(DType::i4, DType::f32, {3, 5}, {3, 1}), sample(DType::u4, DType::f32, {2, 1, 4, 1, 3}, {2, 1, 1}),
-                sample(DType::i32, DType::f16, {4, 6}, {2, 3}), sample(DType::i8, DType::f32, {4, 6}, {1, 6}, false)};
+        return {sample(DType::u8, DType::f32, {2, 3}, {2, 3}),
+                sample(DType::i8, DType::f32, {}, {}),
+                sample(DType::i4, DType::f32, {3, 5}, {3, 1}),
+                sample(DType::u4, DType::f32, {2, 1, 4, 1, 3}, {2, 1, 1}),
+                sample(DType::i32, DType::f16, {4, 6}, {2, 3}),
+                sample(DType::i8, DType::f32, {4, 6}, {1, 6}, false)};
     }
 };
 

@@ -29,7 +29,8 @@ Result<std::vector<int>> reduced_axes(const ReduceAttrs& a, int rank) {
     return all;
 }
 
-/// The input's dimensions as alternating kept and reduced ones: neighbours of a kind merged, extents of 1 dropped.
+/// The input's dimensions as alternating kept and reduced ones: neighbours of a kind merged, extents of 1
+/// dropped.
 struct Groups {
     struct Group {
         std::int64_t size, stride;
@@ -121,8 +122,10 @@ struct ReduceOp {
         TensorType out{in[0].dtype, {}};
         for (int d = 0; d < in[0].rank(); ++d) {
             const bool reduced = std::find(axes.begin(), axes.end(), d) != axes.end();
-            if (!reduced) out.shape.push_back(in[0].shape[d]);
-            else if (a.keep_dimensions) out.shape.push_back(1);
+            if (!reduced)
+                out.shape.push_back(in[0].shape[d]);
+            else if (a.keep_dimensions)
+                out.shape.push_back(1);
         }
         return Types{out};
     }
@@ -167,6 +170,16 @@ struct ReduceOp {
         return list;
     }
 
+    /// Defaults: most reductions start from 0, and what they accumulate is the result.
+    template <class A>
+    static A start() {
+        return A(0);
+    }
+    template <class A>
+    static A result(A accumulated, std::int64_t /*count*/) {
+        return accumulated;
+    }
+
     static constexpr double kOperations = 1, kLow = -2, kHigh = 2;
 };
 
@@ -202,7 +215,7 @@ struct RowReduceOp : SelectingReduceOp<Self, kTypes> {
         return {e.shaped(Self::emit_rows(e, e.reshape(x[0], rows)), out)};
     }
 
-   private:
+private:
     static Groups groups_of(const Operands& in, const ReduceAttrs& a) {
         return Groups(in[0].sizes(), reduced_axes(a, in[0].rank()).value());
     }
@@ -213,106 +226,120 @@ constexpr DTypeSet kOrdered = kNumeric | DTypeSet{DType::boolean};
 struct ReduceSum : RowReduceOp<ReduceSum, kNumeric> {
     static constexpr std::string_view name = "reduce_sum", summary = "sum over axes; integers wrap";
     template <class A>
-    static A start() { return A(0); }
-    template <class A>
-    static void take(A& sum, A x) { sum = wrapping_add(sum, x); }
-    template <class A>
-    static A result(A sum, std::int64_t) { return sum; }
+    static void take(A& sum, A x) {
+        sum = wrapping_add(sum, x);
+    }
     static Emit::Tensor emit_rows(Emit& e, Emit::Tensor x) { return e.sum_rows(x); }
 };
 
 struct ReduceMean : RowReduceOp<ReduceMean, kFloats> {
     static constexpr std::string_view name = "reduce_mean", summary = "mean over axes";
     template <class A>
-    static A start() { return A(0); }
+    static void take(A& sum, A x) {
+        sum += x;
+    }
     template <class A>
-    static void take(A& sum, A x) { sum += x; }
-    template <class A>
-    static A result(A sum, std::int64_t count) { return sum / static_cast<A>(count); }
+    static A result(A sum, std::int64_t count) {
+        return sum / static_cast<A>(count);
+    }
     static Emit::Tensor emit_rows(Emit& e, Emit::Tensor x) { return e.mean_rows(x); }
 };
 
 template <class A>
-constexpr A lowest() { return std::floating_point<A> ? -std::numeric_limits<A>::infinity() : std::numeric_limits<A>::lowest(); }
+constexpr A lowest() {
+    return std::floating_point<A> ? -std::numeric_limits<A>::infinity() : std::numeric_limits<A>::lowest();
+}
 template <class A>
-constexpr A highest() { return std::floating_point<A> ? std::numeric_limits<A>::infinity() : std::numeric_limits<A>::max(); }
+constexpr A highest() {
+    return std::floating_point<A> ? std::numeric_limits<A>::infinity() : std::numeric_limits<A>::max();
+}
 
 struct ReduceMax : SelectingReduceOp<ReduceMax, kOrdered> {
-    static constexpr std::string_view name = "reduce_max", summary = "largest element over axes; NaN if any is";
+    static constexpr std::string_view name = "reduce_max",
+                                      summary = "largest element over axes; NaN if any is";
     template <class A>
-    static A start() { return lowest<A>(); }
+    static A start() {
+        return lowest<A>();
+    }
     template <class A>
-    static void take(A& best, A x) { best = x > best || x != x ? x : best; }
-    template <class A>
-    static A result(A best, std::int64_t) { return best; }
+    static void take(A& best, A x) {
+        best = x > best || x != x ? x : best;
+    }
 };
 
 struct ReduceMin : SelectingReduceOp<ReduceMin, kOrdered> {
-    static constexpr std::string_view name = "reduce_min", summary = "smallest element over axes; NaN if any is";
+    static constexpr std::string_view name = "reduce_min",
+                                      summary = "smallest element over axes; NaN if any is";
     template <class A>
-    static A start() { return highest<A>(); }
+    static A start() {
+        return highest<A>();
+    }
     template <class A>
-    static void take(A& best, A x) { best = x < best || x != x ? x : best; }
-    template <class A>
-    static A result(A best, std::int64_t) { return best; }
+    static void take(A& best, A x) {
+        best = x < best || x != x ? x : best;
+    }
 };
 
 struct ReduceProduct : SelectingReduceOp<ReduceProduct, kNumeric> {
     static constexpr std::string_view name = "reduce_product", summary = "product over axes; integers wrap";
     template <class A>
-    static A start() { return A(1); }
+    static A start() {
+        return A(1);
+    }
     template <class A>
-    static void take(A& product, A x) { product = wrapping_mul(product, x); }
-    template <class A>
-    static A result(A product, std::int64_t) { return product; }
+    static void take(A& product, A x) {
+        product = wrapping_mul(product, x);
+    }
 };
 
 struct ReduceL1 : ReduceOp<ReduceL1, kNumeric> {
     static constexpr std::string_view name = "reduce_l1", summary = "sum of |x| over axes; integers wrap";
     static constexpr double kOperations = 2;
     template <class A>
-    static A start() { return A(0); }
-    template <class A>
-    static void take(A& sum, A x) { sum = x < A(0) ? wrapping_sub(sum, x) : wrapping_add(sum, x); }
-    template <class A>
-    static A result(A sum, std::int64_t) { return sum; }
+    static void take(A& sum, A x) {
+        sum = x < A(0) ? wrapping_sub(sum, x) : wrapping_add(sum, x);
+    }
 };
 
 struct ReduceSumSquare : ReduceOp<ReduceSumSquare, kNumeric> {
-    static constexpr std::string_view name = "reduce_sum_square", summary = "sum of x^2 over axes; integers wrap";
+    static constexpr std::string_view name = "reduce_sum_square",
+                                      summary = "sum of x^2 over axes; integers wrap";
     static constexpr double kOperations = 2;
     template <class A>
-    static A start() { return A(0); }
-    template <class A>
-    static void take(A& sum, A x) { sum = wrapping_add(sum, wrapping_mul(x, x)); }
-    template <class A>
-    static A result(A sum, std::int64_t) { return sum; }
+    static void take(A& sum, A x) {
+        sum = wrapping_add(sum, wrapping_mul(x, x));
+    }
 };
 
 struct ReduceL2 : ReduceOp<ReduceL2, kFloats> {
     static constexpr std::string_view name = "reduce_l2", summary = "square root of the sum of x^2 over axes";
     static constexpr double kOperations = 2;
     template <class A>
-    static A start() { return A(0); }
+    static void take(A& sum, A x) {
+        sum += x * x;
+    }
     template <class A>
-    static void take(A& sum, A x) { sum += x * x; }
-    template <class A>
-    static A result(A sum, std::int64_t) { return std::sqrt(sum); }
+    static A result(A sum, std::int64_t) {
+        return std::sqrt(sum);
+    }
 };
 
 struct ReduceLogSum : ReduceOp<ReduceLogSum, kFloats> {
     static constexpr std::string_view name = "reduce_log_sum", summary = "logarithm of the sum over axes";
     static constexpr double kLow = 0.1;
     template <class A>
-    static A start() { return A(0); }
+    static void take(A& sum, A x) {
+        sum += x;
+    }
     template <class A>
-    static void take(A& sum, A x) { sum += x; }
-    template <class A>
-    static A result(A sum, std::int64_t) { return std::log(sum); }
+    static A result(A sum, std::int64_t) {
+        return std::log(sum);
+    }
 };
 
 struct ReduceLogSumExp : ReduceOp<ReduceLogSumExp, kFloats> {
-    static constexpr std::string_view name = "reduce_log_sum_exp", summary = "logarithm of the sum of e^x over axes";
+    static constexpr std::string_view name = "reduce_log_sum_exp",
+                                      summary = "logarithm of the sum of e^x over axes";
     static constexpr double kOperations = 20;
 
     /// largest + log(sum) is the value so far; the shift keeps the exponentials from overflowing.
@@ -320,7 +347,9 @@ struct ReduceLogSumExp : ReduceOp<ReduceLogSumExp, kFloats> {
         double largest = -std::numeric_limits<double>::infinity(), sum = 0;
     };
     template <class A>
-    static State start() { return {}; }
+    static State start() {
+        return {};
+    }
     static void take(State& s, double x) {
         if (x == s.largest) {  // also infinities, whose difference is NaN
             s.sum += x == -std::numeric_limits<double>::infinity() ? 0 : 1;
@@ -337,8 +366,8 @@ struct ReduceLogSumExp : ReduceOp<ReduceLogSumExp, kFloats> {
 }  // namespace
 
 std::span<const OpDef> reduce_ops() {
-    return OpList<ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceProduct, ReduceL1, ReduceL2, ReduceLogSum,
-                  ReduceLogSumExp, ReduceSumSquare>::defs();
+    return OpList<ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceProduct, ReduceL1, ReduceL2,
+                  ReduceLogSum, ReduceLogSumExp, ReduceSumSquare>::defs();
 }
 
 }  // namespace headrace::ops

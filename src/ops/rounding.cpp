@@ -16,8 +16,9 @@ struct RoundingOp {
 
     static Result<Types> infer(const Operands& in, const NoAttrs&) { return same_type(in[0]); }
     static void reference(const TensorArgs& args, const NoAttrs&) {
-        visit_allowed<kTypes>(args.in[0].dtype,
-                              [&]<class T>() { map_elements<T, T>(args, [](auto x) { return Self::apply(x); }); });
+        visit_allowed<kTypes>(args.in[0].dtype, [&]<class T>() {
+            map_elements<T, T>(args, [](auto x) { return Self::apply(x); });
+        });
     }
     static Cost cost(const Operands& in, std::span<const TensorType> out, const NoAttrs&) {
         return elementwise_cost(in, out, 1);
@@ -34,7 +35,8 @@ struct RoundingOp {
 
 // No lowering: ggml's round takes halves away from zero, and its sgn(NaN) is 0.
 struct RoundEven : RoundingOp<RoundEven, kFloats> {
-    static constexpr std::string_view name = "round_even", summary = "nearest integer, halves to the even one";
+    static constexpr std::string_view name = "round_even",
+                                      summary = "nearest integer, halves to the even one";
     template <class T>
     static T apply(T x) {
         return std::nearbyint(x);
@@ -42,7 +44,8 @@ struct RoundEven : RoundingOp<RoundEven, kFloats> {
 };
 
 struct Sign : RoundingOp<Sign, kFloats | kSigned> {
-    static constexpr std::string_view name = "sign", summary = "-1, 0 or 1 as x is negative, 0 or positive; NaN stays";
+    static constexpr std::string_view name = "sign",
+                                      summary = "-1, 0 or 1 as x is negative, 0 or positive; NaN stays";
     template <class T>
     static T apply(T x) {
         return x > T(0) ? T(1) : x < T(0) ? T(-1) : x;

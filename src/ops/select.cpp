@@ -12,25 +12,26 @@ namespace {
 template <class T>
 void select(const TensorArgs& args) {
     const Sizes shape = args.out[0].shape;
-    const StridedWalk<3> walk(shape, {broadcast_strides(args.in[0].shape, shape),
-                                      broadcast_strides(args.in[1].shape, shape),
-                                      broadcast_strides(args.in[2].shape, shape)});
-    walk.run(args.share, [&](std::int64_t position, const auto& offsets, std::int64_t count, const auto& steps) {
-        const std::uint8_t* condition = args.in[0].as<std::uint8_t>() + offsets[0];
-        const T* a = args.in[1].as<T>() + offsets[1];
-        const T* b = args.in[2].as<T>() + offsets[2];
-        T* y = args.out[0].as<T>() + position;
-        for (std::int64_t i = 0; i < count; ++i)
-            y[i] = condition[i * steps[0]] ? a[i * steps[1]] : b[i * steps[2]];
-    });
+    const StridedWalk<3> walk(
+        shape, {broadcast_strides(args.in[0].shape, shape), broadcast_strides(args.in[1].shape, shape),
+                broadcast_strides(args.in[2].shape, shape)});
+    walk.run(args.share,
+             [&](std::int64_t position, const auto& offsets, std::int64_t count, const auto& steps) {
+                 const std::uint8_t* condition = args.in[0].as<std::uint8_t>() + offsets[0];
+                 const T* a = args.in[1].as<T>() + offsets[1];
+                 const T* b = args.in[2].as<T>() + offsets[2];
+                 T* y = args.out[0].as<T>() + position;
+                 for (std::int64_t i = 0; i < count; ++i)
+                     y[i] = condition[i * steps[0]] ? a[i * steps[1]] : b[i * steps[2]];
+             });
 }
 
 struct Where {
     static constexpr std::string_view name = "where",
                                       summary = "true_value where condition is not 0, else false_value";
-    static constexpr std::array operands{OperandRule{.name = "condition", .dtypes = kTruth},
-                                         OperandRule{.name = "true_value", .dtypes = kAny},
-                                         OperandRule{.name = "false_value", .dtypes = kAny, .same_dtype_as = 1}};
+    static constexpr std::array operands{
+        OperandRule{.name = "condition", .dtypes = kTruth}, OperandRule{.name = "true_value", .dtypes = kAny},
+        OperandRule{.name = "false_value", .dtypes = kAny, .same_dtype_as = 1}};
     static constexpr LayoutRule layout = LayoutRule::any;
 
     static Result<Types> infer(const Operands& in, const NoAttrs&) {

@@ -102,6 +102,8 @@ struct Softmax {
         add(DType::f32, {2, 3, 1, 2, 2, 5}, 5, 4);
         add(DType::f32, {2, 3, 1, 2, 2, 5}, 1, 4);
         add(DType::f32, {2, 1, 3}, 1, 4);
+        add(DType::f32, {1, 4, 3}, 1, 4);
+        add(DType::f32, {1, 7, 1, 1}, 1, 4);
         for (DType t : {DType::f16, DType::bf16, DType::f64}) {
             add(t, {3, 40}, 1, 6);
             add(t, {3, 5, 2}, 1, 6);

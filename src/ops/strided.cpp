@@ -22,8 +22,9 @@ void copy_as(const std::byte* source, std::int64_t start, const StridedWalk<1>& 
 
 }  // namespace
 
-void strided_copy(const std::byte* source, std::int64_t start, Sizes shape, const std::vector<std::int64_t>& strides,
-                  std::byte* destination, std::size_t element_bytes, Share share) {
+void strided_copy(const std::byte* source, std::int64_t start, Sizes shape,
+                  const std::vector<std::int64_t>& strides, std::byte* destination, std::size_t element_bytes,
+                  Share share) {
     const StridedWalk<1> walk(shape, {strides});
     switch (element_bytes) {
         case 1: return copy_as<std::uint8_t>(source, start, walk, destination, share);

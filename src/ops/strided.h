@@ -28,16 +28,15 @@ inline std::vector<std::int64_t> broadcast_strides(Sizes from, Sizes to) {
     const auto dense = dense_strides(from);
     std::vector<std::int64_t> strides(to.size(), 0);
     const std::size_t shift = to.size() - from.size();
-    for (std::size_t i = 0; i < from.size(); ++i)
-        strides[i + shift] = from[i] == 1 ? 0 : dense[i];
+    for (std::size_t i = 0; i < from.size(); ++i) strides[i + shift] = from[i] == 1 ? 0 : dense[i];
     return strides;
 }
 
-/// Row-major walk over a shape with N strided operands. Neighbouring dimensions that all operands cross in one
-/// stride are merged, so that the innermost run is as long as possible.
+/// Row-major walk over a shape with N strided operands. Neighbouring dimensions that all operands cross in
+/// one stride are merged, so that the innermost run is as long as possible.
 template <std::size_t N>
 class StridedWalk {
-   public:
+public:
     using Offsets = std::array<std::int64_t, N>;
 
     StridedWalk(Sizes shape, const std::array<std::vector<std::int64_t>, N>& strides) {
@@ -59,8 +58,8 @@ class StridedWalk {
         }
     }
 
-    /// Calls row(position, offsets, count, steps) for this thread's runs: `position` counts elements row-major,
-    /// operand k's elements lie at offsets[k] + i * steps[k] for i < count.
+    /// Calls row(position, offsets, count, steps) for this thread's runs: `position` counts elements
+    /// row-major, operand k's elements lie at offsets[k] + i * steps[k] for i < count.
     template <class Row>
     void run(Share share, Row&& row) const {
         const std::int64_t inner = sizes_.back();
@@ -74,10 +73,11 @@ class StridedWalk {
             return;
         }
         const auto part = share.of(rows);
-        for (std::int64_t r = part.begin; r < part.end; ++r) row(r * inner, offsets_of(r), inner, strides_.back());
+        for (std::int64_t r = part.begin; r < part.end; ++r)
+            row(r * inner, offsets_of(r), inner, strides_.back());
     }
 
-   private:
+private:
     bool continues(const Offsets& s, std::int64_t size) const {
         for (std::size_t k = 0; k < N; ++k)
             if (strides_.back()[k] != s[k] * size) return false;
@@ -98,7 +98,8 @@ class StridedWalk {
 };
 
 /// Copies elements of `element_bytes` from strided source positions to a dense row-major destination.
-void strided_copy(const std::byte* source, std::int64_t start, Sizes shape, const std::vector<std::int64_t>& strides,
-                  std::byte* destination, std::size_t element_bytes, Share share);
+void strided_copy(const std::byte* source, std::int64_t start, Sizes shape,
+                  const std::vector<std::int64_t>& strides, std::byte* destination, std::size_t element_bytes,
+                  Share share);
 
 }  // namespace headrace::ops

@@ -51,10 +51,12 @@ struct UnaryOp {
 template <class Self, Unary kFunction, DTypeSet kTypes>
 struct NativeUnaryOp : UnaryOp<Self, kTypes> {
     static Status lowerable(const Operands& in, const NoAttrs&) {
-        if (in[0].dtype != DType::f32 && in[0].dtype != DType::f16) return unsupported("{}", name_of(in[0].dtype));
+        if (in[0].dtype != DType::f32 && in[0].dtype != DType::f16)
+            return unsupported("{}", name_of(in[0].dtype));
         return success();
     }
-    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands&, const NoAttrs&) {
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands&,
+                                           const NoAttrs&) {
         return {e.unary(kFunction, x[0])};
     }
 };
@@ -64,25 +66,27 @@ constexpr DTypeSet kSignedNumbers = kFloats | kSigned;
 /// abs and neg of the smallest integer wrap instead of overflowing.
 template <class T>
 T wrapping_neg(T x) {
-    if constexpr (std::is_integral_v<T>) return static_cast<T>(std::make_unsigned_t<T>(0) - std::make_unsigned_t<T>(x));
-    else return -x;
+    if constexpr (std::is_integral_v<T>)
+        return static_cast<T>(std::make_unsigned_t<T>(0) - std::make_unsigned_t<T>(x));
+    else
+        return -x;
 }
 
-#define HR_UNARY(Type, text, description, types, expression)                      \
-    struct Type : UnaryOp<Type, types> {                                          \
-        static constexpr std::string_view name = text, summary = description;     \
-        template <class T>                                                        \
-        static T apply(T x) {                                                     \
-            return expression;                                                    \
-        }                                                                         \
+#define HR_UNARY(Type, text, description, types, expression)                  \
+    struct Type : UnaryOp<Type, types> {                                      \
+        static constexpr std::string_view name = text, summary = description; \
+        template <class T>                                                    \
+        static T apply(T x) {                                                 \
+            return expression;                                                \
+        }                                                                     \
     };
-#define HR_NATIVE_UNARY(Type, text, function, description, types, expression)     \
-    struct Type : NativeUnaryOp<Type, Unary::function, types> {                   \
-        static constexpr std::string_view name = text, summary = description;     \
-        template <class T>                                                        \
-        static T apply(T x) {                                                     \
-            return expression;                                                    \
-        }                                                                         \
+#define HR_NATIVE_UNARY(Type, text, function, description, types, expression) \
+    struct Type : NativeUnaryOp<Type, Unary::function, types> {               \
+        static constexpr std::string_view name = text, summary = description; \
+        template <class T>                                                    \
+        static T apply(T x) {                                                 \
+            return expression;                                                \
+        }                                                                     \
     };
 
 HR_NATIVE_UNARY(Abs, "abs", abs, "|x|", kSignedNumbers, x < T(0) ? wrapping_neg(x) : x == T(0) ? T(0) : x)
@@ -130,22 +134,25 @@ struct Identity {
     static Result<Types> infer(const Operands& in, const NoAttrs&) { return same_type(in[0]); }
     static std::optional<int> same_as(const Operands&, const NoAttrs&) { return 0; }
     static void reference(const TensorArgs& args, const NoAttrs&) {
-        const auto part = args.share.of(static_cast<std::int64_t>(bytes_of(args.in[0].dtype, args.in[0].elements())));
+        const auto part =
+            args.share.of(static_cast<std::int64_t>(bytes_of(args.in[0].dtype, args.in[0].elements())));
         std::copy(args.in[0].data + part.begin, args.in[0].data + part.end, args.out[0].data + part.begin);
     }
-    static std::vector<ggml_tensor*> lower(Emit&, std::span<ggml_tensor* const> x, const Operands&, const NoAttrs&) {
+    static std::vector<ggml_tensor*> lower(Emit&, std::span<ggml_tensor* const> x, const Operands&,
+                                           const NoAttrs&) {
         return {x[0]};
     }
     static std::vector<Sample> samples() {
-        return {{{{.type = {DType::f32, {2, 3}}}}, {}}, {{{.type = {DType::u8, {5}}, .low = 0, .high = 200}}, {}}};
+        return {{{{.type = {DType::f32, {2, 3}}}}, {}},
+                {{{.type = {DType::u8, {5}}, .low = 0, .high = 200}}, {}}};
     }
 };
 
 }  // namespace
 
 std::span<const OpDef> unary_ops() {
-    return OpList<Abs, Neg, Exp, Sin, Cos, Tanh, Sigmoid, Gelu, Silu, Floor, Ceil, Erf, Tan, Reciprocal, Relu, Log,
-                  Sqrt, Identity>::defs();
+    return OpList<Abs, Neg, Exp, Sin, Cos, Tanh, Sigmoid, Gelu, Silu, Floor, Ceil, Erf, Tan, Reciprocal, Relu,
+                  Log, Sqrt, Identity>::defs();
 }
 
 }  // namespace headrace::ops

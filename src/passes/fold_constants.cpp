@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 
 #include "base/aligned_buffer.h"
 #include "passes/passes.h"

@@ -3,7 +3,7 @@
 namespace headrace {
 
 Result<std::shared_ptr<const AlignedBuffer>> PackedConstants::get(const Graph& graph, const Node& node,
-                                                                const KernelDef& kernel) {
+                                                                  const KernelDef& kernel) {
     const Value& value = graph.value(node.inputs[kernel.packed_operand]);
     // The same bytes may be used with another shape or other attributes (transposed), hence both in the key.
     std::string use = fmt::format("{}|{}", kernel.name, value.type.str());
@@ -12,8 +12,8 @@ Result<std::shared_ptr<const AlignedBuffer>> PackedConstants::get(const Graph& g
     auto& slot = packed_[Key{value.constant.get(), std::move(use)}];
     if (!slot) {
         const auto types = graph.operand_types(node);
-        HR_ASSIGN(auto buffer,
-                  AlignedBuffer::allocate(kernel.packed_bytes(Operands(types), node.attrs.get()), "packed weights"));
+        HR_ASSIGN(auto buffer, AlignedBuffer::allocate(kernel.packed_bytes(Operands(types), node.attrs.get()),
+                                                       "packed weights"));
         const auto shape = value.type.sizes();
         kernel.pack({value.type.dtype, shape, value.constant->bytes.data()}, node.attrs.get(), buffer.data());
         slot = std::make_shared<const AlignedBuffer>(std::move(buffer));

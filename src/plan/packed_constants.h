@@ -16,12 +16,13 @@ namespace headrace {
 /// Constants in the form that packed kernels read. One per executable: each (constant, kernel, attributes) is
 /// packed once, whatever number of shape keys, sessions and threads use it.
 class PackedConstants {
-   public:
+public:
     /// The packed form of operand kernel.packed_operand of the node.
-    Result<std::shared_ptr<const AlignedBuffer>> get(const Graph& graph, const Node& node, const KernelDef& kernel);
+    Result<std::shared_ptr<const AlignedBuffer>> get(const Graph& graph, const Node& node,
+                                                     const KernelDef& kernel);
     std::size_t bytes() const;
 
-   private:
+private:
     using Key = std::pair<const Constant*, std::string>;
     mutable std::mutex mutex_;
     std::map<Key, std::shared_ptr<const AlignedBuffer>> packed_;

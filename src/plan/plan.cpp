@@ -38,7 +38,8 @@ Result<NodePlan> plan_node(const Graph& graph, const Node& node, const PlanOptio
     plan.cost = node.op->cost ? node.op->cost(in, outputs, node.attrs.get()) : default_cost(in, outputs);
     if (has_empty_tensor(graph, node)) return plan;
 
-    const bool lowerable = options.native_ops && node.op->lower && node.op->lowerable(in, node.attrs.get()).ok();
+    const bool lowerable =
+        options.native_ops && node.op->lower && node.op->lowerable(in, node.attrs.get()).ok();
     // States live in CPU memory; a write on another device would change only the scheduler's copy.
     if (!options.device_is_cpu && lowerable && node.op->is_pure()) {
         plan.implementation = Implementation::native;

@@ -19,7 +19,7 @@ struct NodePlan {
     Implementation implementation = Implementation::reference;
     const KernelDef* kernel = nullptr;
     std::shared_ptr<const AlignedBuffer> packed;  ///< for kernel->packed_operand
-    bool on_device = false;                      ///< on the chosen device; else on the CPU
+    bool on_device = false;                       ///< on the chosen device; else on the CPU
     Cost cost;
 };
 

@@ -39,21 +39,23 @@ struct Binding {
     }
 };
 
-std::size_t element_bytes(const Value& value) { return std::max<std::size_t>(1, bytes_of(value.type.dtype, 1)); }
+std::size_t element_bytes(const Value& value) {
+    return std::max<std::size_t>(1, bytes_of(value.type.dtype, 1));
+}
 
 bool is_aligned(const void* data, std::size_t alignment) {
     return reinterpret_cast<std::uintptr_t>(data) % alignment == 0;
 }
 
 class CpuInstance final : public Instance {
-   public:
+public:
     CpuInstance(std::shared_ptr<const Plan> plan, LoweredGraph lowered)
         : Instance(std::move(plan), std::move(lowered)) {}
 
     Status prepare(StateBuffers& states);
     Status run(std::span<const InputView> inputs, std::span<const OutputView> outputs, int threads) override;
 
-   private:
+private:
     void choose_output_bindings();
     void collect_views();
     Status allocate();
@@ -78,7 +80,8 @@ Status CpuInstance::prepare(StateBuffers& states) {
     const Graph& graph = plan_->graph;
     for (std::size_t i = 0; i < lowered_.inputs.size(); ++i) {
         place_on_host(lowered_.inputs[i], nullptr);
-        inputs_.push_back({.tensor = lowered_.inputs[i], .alignment = element_bytes(graph.value(graph.inputs[i]))});
+        inputs_.push_back(
+            {.tensor = lowered_.inputs[i], .alignment = element_bytes(graph.value(graph.inputs[i]))});
     }
     choose_output_bindings();
     for (std::size_t i = 0; i < outputs_.size(); ++i)
@@ -120,7 +123,8 @@ Status CpuInstance::allocate() {
     ggml_backend_dev_t cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
     arena_.reset(ggml_gallocr_new(ggml_backend_dev_buffer_type(cpu)));
     if (!ggml_gallocr_alloc_graph(arena_.get(), lowered_.graph))
-        return failure(Code::out_of_memory, "cannot allocate the activations; without reuse they take {} bytes",
+        return failure(Code::out_of_memory,
+                       "cannot allocate the activations; without reuse they take {} bytes",
                        stats_.naive_bytes);
     stats_.arena_bytes = ggml_gallocr_get_buffer_size(arena_.get(), 0);
     return success();
@@ -133,7 +137,8 @@ void CpuInstance::collect_views() {
         if (b.tensor) roots[b.tensor] = &b;
     for (int i = 0; i < ggml_graph_n_nodes(lowered_.graph); ++i) {
         ggml_tensor* t = ggml_graph_node(lowered_.graph, i);
-        if (auto it = roots.find(t->view_src); t->view_src && it != roots.end()) it->second->views.push_back(t);
+        if (auto it = roots.find(t->view_src); t->view_src && it != roots.end())
+            it->second->views.push_back(t);
     }
 }
 

@@ -19,11 +19,11 @@ using BackendBuffer = std::unique_ptr<ggml_backend_buffer, BackendBufferFree>;
 
 /// Weights uploaded to a device: once per executable, whatever number of sessions and shape keys use them.
 class DeviceConstants {
-   public:
+public:
     /// Gives the (unallocated) tensor the constant's memory on the device.
     Status place(ggml_tensor* tensor, const Constant& constant, ggml_backend_buffer_type* type);
 
-   private:
+private:
     std::mutex mutex_;
     std::map<const Constant*, BackendBuffer> buffers_;
 };

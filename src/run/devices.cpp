@@ -41,7 +41,8 @@ std::string type_name(ggml_backend_dev_t device) {
 }
 
 Device describe(ggml_backend_dev_t handle) {
-    return {handle, ggml_backend_dev_name(handle), ggml_backend_dev_type(handle) == GGML_BACKEND_DEVICE_TYPE_CPU};
+    return {handle, ggml_backend_dev_name(handle),
+            ggml_backend_dev_type(handle) == GGML_BACKEND_DEVICE_TYPE_CPU};
 }
 
 ggml_backend_dev_t find_gpu() {
@@ -70,12 +71,12 @@ Result<Device> find_remote(const std::string& name) {
     auto it = known.find(endpoint);
     if (it == known.end()) {
         if (auto status = check_endpoint(endpoint); !status.ok())
-            return failure(status.error().code, "device '{}': no RPC server answers ({}); start one and check host and port",
-                           name, status.error().message);
+            return failure(status.error().code,
+                           "device '{}': no RPC server answers ({}); start one and check host and port", name,
+                           status.error().message);
         ggml_backend_reg_t server = add(endpoint.c_str());
         if (!server || ggml_backend_reg_dev_count(server) == 0)
-            return failure(Code::backend_failure,
-                           "device '{}': the RPC server offers no device", name);
+            return failure(Code::backend_failure, "device '{}': the RPC server offers no device", name);
         ggml_backend_register(server);
         it = known.emplace(endpoint, ggml_backend_reg_dev_get(server, 0)).first;
     }
@@ -106,7 +107,8 @@ Result<Device> find_device(const std::string& name) {
     if (name == "auto")
         if (ggml_backend_dev_t gpu = find_gpu()) return describe(gpu);
     if (name == "auto" || name == "cpu") {
-        if (ggml_backend_dev_t cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU)) return describe(cpu);
+        if (ggml_backend_dev_t cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU))
+            return describe(cpu);
         return failure(Code::backend_failure, "ggml has no CPU backend; check the libraries beside libggml");
     }
     if (ggml_backend_dev_t device = ggml_backend_dev_by_name(name.c_str())) return describe(device);

@@ -55,7 +55,8 @@ Status check_endpoint(const std::string& endpoint) {
     hints.ai_socktype = SOCK_STREAM;
     hints.ai_family = AF_INET;  // as ggml's client connects
     AddressList list;
-    const int status = getaddrinfo(endpoint.substr(0, colon).c_str(), endpoint.substr(colon + 1).c_str(), &hints, &list.first);
+    const int status = getaddrinfo(endpoint.substr(0, colon).c_str(), endpoint.substr(colon + 1).c_str(),
+                                   &hints, &list.first);
     if (status != 0) return failure(Code::backend_failure, "{}: {}", endpoint, gai_strerror(status));
     int error = 0;
     for (const addrinfo* a = list.first; a; a = a->ai_next)

@@ -5,8 +5,8 @@
 
 namespace headrace {
 
-/// "host:port" answers a TCP connection within a few seconds. Asked before an endpoint is given to ggml, whose
-/// RPC client aborts the process when nobody answers.
+/// "host:port" answers a TCP connection within a few seconds. Asked before an endpoint is given to ggml,
+/// whose RPC client aborts the process when nobody answers.
 Status check_endpoint(const std::string& endpoint);
 
 }  // namespace headrace

@@ -17,15 +17,16 @@ using StateBuffers = std::vector<AlignedBuffer>;
 
 /// A plan made runnable: the ggml graph with its memory. Belongs to one session.
 class Instance {
-   public:
+public:
     virtual ~Instance() = default;
     /// Caller memory in graph order; sizes were checked. threads >= 1.
-    virtual Status run(std::span<const InputView> inputs, std::span<const OutputView> outputs, int threads) = 0;
+    virtual Status run(std::span<const InputView> inputs, std::span<const OutputView> outputs,
+                       int threads) = 0;
 
     const Plan& plan() const { return *plan_; }
     const RunStats& stats() const { return stats_; }
 
-   protected:
+protected:
     Instance(std::shared_ptr<const Plan> plan, LoweredGraph lowered)
         : plan_(std::move(plan)), lowered_(std::move(lowered)) {}
     /// Points states at the session's buffers and CPU constants at their bytes.
@@ -41,7 +42,8 @@ class Instance {
 Result<std::unique_ptr<Instance>> make_cpu_instance(std::shared_ptr<const Plan> plan, StateBuffers& states);
 
 /// On a device with the CPU beside it, through ggml's scheduler.
-Result<std::unique_ptr<Instance>> make_scheduled_instance(std::shared_ptr<const Plan> plan, StateBuffers& states,
-                                                          const Device& device, DeviceConstants& constants);
+Result<std::unique_ptr<Instance>> make_scheduled_instance(std::shared_ptr<const Plan> plan,
+                                                          StateBuffers& states, const Device& device,
+                                                          DeviceConstants& constants);
 
 }  // namespace headrace

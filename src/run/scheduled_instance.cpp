@@ -22,19 +22,19 @@ using Backend = std::unique_ptr<ggml_backend, BackendFree>;
 
 /// Views have no work of their own: the scheduler puts them where their source is.
 bool is_view(const ggml_tensor* t) {
-    return t->op == GGML_OP_NONE || t->op == GGML_OP_RESHAPE || t->op == GGML_OP_VIEW || t->op == GGML_OP_PERMUTE ||
-           t->op == GGML_OP_TRANSPOSE;
+    return t->op == GGML_OP_NONE || t->op == GGML_OP_RESHAPE || t->op == GGML_OP_VIEW ||
+           t->op == GGML_OP_PERMUTE || t->op == GGML_OP_TRANSPOSE;
 }
 
 class ScheduledInstance final : public Instance {
-   public:
+public:
     ScheduledInstance(std::shared_ptr<const Plan> plan, LoweredGraph lowered)
         : Instance(std::move(plan), std::move(lowered)) {}
 
     Status prepare(StateBuffers& states, const Device& device, DeviceConstants& constants);
     Status run(std::span<const InputView> inputs, std::span<const OutputView> outputs, int threads) override;
 
-   private:
+private:
     Status open(const Device& device);
     void assign_backends();
     void read_output(std::size_t i, std::span<const InputView> inputs, const OutputView& output);
@@ -49,12 +49,13 @@ Status ScheduledInstance::open(const Device& device) {
     device_.reset(ggml_backend_dev_init(device.handle, nullptr));
     cpu_.reset(ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, nullptr));
     if (!device_ || !cpu_)
-        return failure(Code::backend_failure, "device '{}' could not be opened", device_ ? "cpu" : device.name);
+        return failure(Code::backend_failure, "device '{}' could not be opened",
+                       device_ ? "cpu" : device.name);
     return success();
 }
 
-/// Our plan places every node; the scheduler only cuts the graph and moves data. A node that the device itself
-/// refuses after all runs on the CPU with ggml's own kernel.
+/// Our plan places every node; the scheduler only cuts the graph and moves data. A node that the device
+/// itself refuses after all runs on the CPU with ggml's own kernel.
 void ScheduledInstance::assign_backends() {
     stats_.nodes.clear();
     for (std::size_t i = 0; i < plan_->nodes.size(); ++i) {
@@ -65,7 +66,8 @@ void ScheduledInstance::assign_backends() {
         for (int n = first; n < last; ++n) {
             ggml_tensor* t = ggml_graph_node(lowered_.graph, n);
             if (!is_view(t))
-                ggml_backend_sched_set_tensor_backend(sched_.get(), t, on_device ? device_.get() : cpu_.get());
+                ggml_backend_sched_set_tensor_backend(sched_.get(), t,
+                                                      on_device ? device_.get() : cpu_.get());
         }
         stats_.nodes.push_back({.device = on_device ? device_name_ : "CPU"});
     }
@@ -88,19 +90,22 @@ Status ScheduledInstance::prepare(StateBuffers& states, const Device& device, De
         if (!t->view_src) stats_.naive_bytes += ggml_nbytes(t);
     }
     std::array backends{device_.get(), cpu_.get()};
-    sched_.reset(ggml_backend_sched_new(backends.data(), nullptr, static_cast<int>(backends.size()),
-                                        static_cast<std::size_t>(n) + lowered_.inputs.size() + lowered_.constants.size() + 64,
-                                        false, false));
+    sched_.reset(ggml_backend_sched_new(
+        backends.data(), nullptr, static_cast<int>(backends.size()),
+        static_cast<std::size_t>(n) + lowered_.inputs.size() + lowered_.constants.size() + 64, false, false));
     assign_backends();
     if (!ggml_backend_sched_alloc_graph(sched_.get(), lowered_.graph))
-        return failure(Code::out_of_memory, "cannot allocate the activations on '{}'; without reuse they take {} bytes",
+        return failure(Code::out_of_memory,
+                       "cannot allocate the activations on '{}'; without reuse they take {} bytes",
                        device.name, stats_.naive_bytes);
     stats_.splits = ggml_backend_sched_get_n_splits(sched_.get());
-    for (ggml_backend_t b : backends) stats_.arena_bytes += ggml_backend_sched_get_buffer_size(sched_.get(), b);
+    for (ggml_backend_t b : backends)
+        stats_.arena_bytes += ggml_backend_sched_get_buffer_size(sched_.get(), b);
     return success();
 }
 
-Status ScheduledInstance::run(std::span<const InputView> inputs, std::span<const OutputView> outputs, int threads) {
+Status ScheduledInstance::run(std::span<const InputView> inputs, std::span<const OutputView> outputs,
+                              int threads) {
     // An input that no node reads has no memory on any device.
     for (std::size_t i = 0; i < inputs.size(); ++i)
         if (lowered_.inputs[i]->buffer)
@@ -112,9 +117,11 @@ Status ScheduledInstance::run(std::span<const InputView> inputs, std::span<const
         ggml_backend_cpu_set_n_threads(cpu_.get(), threads);
         ggml_backend_cpu_set_threadpool(cpu_.get(), lease.pool());
         const ggml_status status = ggml_backend_sched_graph_compute(sched_.get(), lowered_.graph);
-        ggml_backend_cpu_set_threadpool(cpu_.get(), nullptr);  // the lease ends: another run may replace the pool
+        ggml_backend_cpu_set_threadpool(cpu_.get(),
+                                        nullptr);  // the lease ends: another run may replace the pool
         if (status != GGML_STATUS_SUCCESS)
-            return failure(Code::backend_failure, "device '{}' failed: {}", device_name_, ggml_status_to_string(status));
+            return failure(Code::backend_failure, "device '{}' failed: {}", device_name_,
+                           ggml_status_to_string(status));
     }
     HR_TRY(take_failures());
     for (std::size_t i = 0; i < outputs.size(); ++i) read_output(i, inputs, outputs[i]);
@@ -122,7 +129,8 @@ Status ScheduledInstance::run(std::span<const InputView> inputs, std::span<const
     return success();
 }
 
-void ScheduledInstance::read_output(std::size_t i, std::span<const InputView> inputs, const OutputView& output) {
+void ScheduledInstance::read_output(std::size_t i, std::span<const InputView> inputs,
+                                    const OutputView& output) {
     if (output.bytes == 0) return;
     for (std::size_t k = 0; k < inputs.size(); ++k)  // an input handed through may have no memory of its own
         if (lowered_.inputs[k] == lowered_.outputs[i]) {
@@ -134,8 +142,9 @@ void ScheduledInstance::read_output(std::size_t i, std::span<const InputView> in
 
 }  // namespace
 
-Result<std::unique_ptr<Instance>> make_scheduled_instance(std::shared_ptr<const Plan> plan, StateBuffers& states,
-                                                          const Device& device, DeviceConstants& constants) {
+Result<std::unique_ptr<Instance>> make_scheduled_instance(std::shared_ptr<const Plan> plan,
+                                                          StateBuffers& states, const Device& device,
+                                                          DeviceConstants& constants) {
     HR_ASSIGN(LoweredGraph lowered, lower(*plan));
     auto instance = std::make_unique<ScheduledInstance>(std::move(plan), std::move(lowered));
     HR_TRY(instance->prepare(states, device, constants));

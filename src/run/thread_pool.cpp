@@ -12,6 +12,9 @@
 #include "ggml.h"
 
 namespace headrace {
+
+static_assert(kMaxThreads <= GGML_MAX_N_THREADS);
+
 namespace {
 
 /// Never destroyed: workers may outlive static destruction. After a fork the child has no workers, so it
@@ -40,7 +43,7 @@ std::atomic<int>& default_count() {
 
 }  // namespace
 
-void set_default_threads(int threads) { default_count() = std::clamp(threads, 1, GGML_MAX_N_THREADS); }
+void set_default_threads(int threads) { default_count() = std::clamp(threads, 1, kMaxThreads); }
 int default_threads() { return default_count(); }
 
 ThreadPoolLease::ThreadPoolLease(int threads) : lock_(*shared().mutex) {

@@ -5,6 +5,8 @@ struct ggml_threadpool;
 
 namespace headrace {
 
+inline constexpr int kMaxThreads = 512;  ///< ggml's own limit; it aborts beyond
+
 /// Threads a run uses when its options do not say.
 void set_default_threads(int threads);
 int default_threads();
@@ -12,12 +14,12 @@ int default_threads();
 /// The process's one pool of worker threads, for the duration of a run. Runs that want several threads take
 /// turns: two graphs whose spinning barriers compete for the same cores are slower than one after the other.
 class ThreadPoolLease {
-   public:
+public:
     /// Waits for the pool; it has `threads` threads, the caller's included.
     explicit ThreadPoolLease(int threads);
     ggml_threadpool* pool() const { return pool_; }
 
-   private:
+private:
     std::unique_lock<std::mutex> lock_;
     ggml_threadpool* pool_;
 };

@@ -36,7 +36,8 @@ std::vector<std::byte> fill(const SampleOperand& operand, unsigned seed) {
         std::uniform_real_distribution<double> real(operand.low, operand.high);
         for (std::int64_t i = 0; i < n; ++i) {
             const double v = real(random);
-            values[i] = static_cast<T>(static_cast<compute_t<T>>(is_float(operand.type.dtype) ? v : std::round(v)));
+            values[i] =
+                static_cast<T>(static_cast<compute_t<T>>(is_float(operand.type.dtype) ? v : std::round(v)));
         }
     });
     return bytes;
@@ -70,7 +71,8 @@ Built build(const Case& c) {
         }
     }
     const auto results = must(builder.op(*c.op, operands, c.sample.attrs));
-    for (std::size_t i = 0; i < results.size(); ++i) must(builder.mark_output("y" + std::to_string(i), results[i]));
+    for (std::size_t i = 0; i < results.size(); ++i)
+        must(builder.mark_output("y" + std::to_string(i), results[i]));
     built.graph = must(builder.finish());
     return built;
 }
@@ -88,10 +90,12 @@ Outcome execute(const Built& built, CompileOptions options) {
     std::vector<InputView> in;
     for (ValueId id : built.graph.inputs) shapes.push_back(built.graph.value(id).type.sizes());
     for (std::size_t i = 0; i < built.inputs.size(); ++i)
-        in.push_back({built.graph.value(built.graph.inputs[i]).type.dtype, shapes[i], built.inputs[i].data()});
+        in.push_back(
+            {built.graph.value(built.graph.inputs[i]).type.dtype, shapes[i], built.inputs[i].data()});
     Outcome outcome;
     std::vector<OutputView> out;
-    for (const auto& [name, id] : built.graph.outputs) outcome.outputs.emplace_back(built.graph.value(id).type.bytes());
+    for (const auto& [name, id] : built.graph.outputs)
+        outcome.outputs.emplace_back(built.graph.value(id).type.bytes());
     for (auto& o : outcome.outputs) out.push_back({o.data(), o.size()});
     session.run(in, out);
     outcome.implementation = session.stats().nodes[0].implementation;
@@ -99,16 +103,18 @@ Outcome execute(const Built& built, CompileOptions options) {
     return outcome;
 }
 
-void expect_same(const TensorType& type, const std::vector<std::byte>& actual, const std::vector<std::byte>& expected,
-                 double tolerance) {
+void expect_same(const TensorType& type, const std::vector<std::byte>& actual,
+                 const std::vector<std::byte>& expected, double tolerance) {
     if (!is_float(type.dtype)) {
         EXPECT_EQ(actual, expected);
         return;
     }
     visit_dtype(type.dtype, [&]<class T>() {
         for (std::int64_t i = 0; i < type.elements(); ++i) {
-            const double a = static_cast<double>(static_cast<compute_t<T>>(reinterpret_cast<const T*>(actual.data())[i]));
-            const double e = static_cast<double>(static_cast<compute_t<T>>(reinterpret_cast<const T*>(expected.data())[i]));
+            const double a =
+                static_cast<double>(static_cast<compute_t<T>>(reinterpret_cast<const T*>(actual.data())[i]));
+            const double e = static_cast<double>(
+                static_cast<compute_t<T>>(reinterpret_cast<const T*>(expected.data())[i]));
             if (std::isnan(e)) {
                 ASSERT_TRUE(std::isnan(a)) << "at " << i;
             } else if (std::isinf(e)) {
@@ -127,13 +133,13 @@ TEST_P(OpSample, LoweringAndKernelAgreeWithTheReference) {
     const Outcome reference = execute(built, {.threads = 1, .packed_kernels = false, .native_ops = false});
     EXPECT_EQ(reference.implementation, "reference");
     for (const CompileOptions& options :
-         {CompileOptions{.threads = 2, .packed_kernels = false}, CompileOptions{.threads = 2, .native_ops = false},
-          CompileOptions{.threads = 2}}) {
+         {CompileOptions{.threads = 2, .packed_kernels = false},
+          CompileOptions{.threads = 2, .native_ops = false}, CompileOptions{.threads = 2}}) {
         const Outcome other = execute(built, options);
         SCOPED_TRACE(other.implementation);
         for (std::size_t i = 0; i < other.outputs.size(); ++i)
-            expect_same(built.graph.value(built.graph.outputs[i].second).type, other.outputs[i], reference.outputs[i],
-                        GetParam().sample.tolerance);
+            expect_same(built.graph.value(built.graph.outputs[i].second).type, other.outputs[i],
+                        reference.outputs[i], GetParam().sample.tolerance);
     }
 }
 

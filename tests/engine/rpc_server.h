@@ -18,7 +18,7 @@ namespace headrace::testing {
 
 /// ggml's RPC server over the CPU, on a free loopback port, in a process of its own.
 class RpcServer {
-   public:
+public:
     RpcServer() : port_(free_port()) {
         process_ = fork();
         if (process_ < 0) throw std::runtime_error("fork failed");
@@ -34,7 +34,7 @@ class RpcServer {
 
     std::string device() const { return "rpc://" + endpoint(); }
 
-   private:
+private:
     std::string endpoint() const { return "127.0.0.1:" + std::to_string(port_); }
 
     static sockaddr_in address(int port) {

@@ -68,8 +68,8 @@ TEST(Rpc, AStateWrittenBesideARemoteDevicePersists) {
 }
 
 TEST(Rpc, AnUnreachableServerIsAnErrorThatNamesIt) {
-    const auto message =
-        message_of([] { compile(two_layers(false), {.device = "rpc://127.0.0.1:1"}); }, Code::backend_failure);
+    const auto message = message_of([] { compile(two_layers(false), {.device = "rpc://127.0.0.1:1"}); },
+                                    Code::backend_failure);
     EXPECT_NE(message.find("rpc://127.0.0.1:1"), std::string::npos) << message;
 }
 

@@ -86,7 +86,8 @@ TEST(Session, TwoSessionsOfOneExecutableRunInTwoThreads) {
                 const auto y = run(session, {{rows, 64}}, {x})[0];
                 const auto expected = dense_layer_by_hand(x, rows);
                 for (std::size_t k = 0; k < y.size(); ++k)
-                    if (std::abs(y[k] - expected[k]) > 1e-4f) failures[t] = "wrong value at " + std::to_string(k);
+                    if (std::abs(y[k] - expected[k]) > 1e-4f)
+                        failures[t] = "wrong value at " + std::to_string(k);
             }
         });
     for (std::thread& t : threads) t.join();
@@ -216,8 +217,10 @@ TEST(Session, WrongOperandsAreNamedWithWhatIsRight) {
     const std::vector<std::int64_t> good{2, 64}, wide{2, 65}, flat{64}, many{200, 64};
     EXPECT_EQ(call({}, {}), "0 inputs given, the graph has 1");
     EXPECT_EQ(call({{DType::f16, good, x.data()}}, {}), "input 'x' is f16, the graph declares f32[seq, 64]");
-    EXPECT_EQ(call({{DType::f32, wide, x.data()}}, {}), "input 'x' has shape [2, 65], the graph declares [seq, 64]");
-    EXPECT_EQ(call({{DType::f32, flat, x.data()}}, {}), "input 'x' has shape [64], the graph declares [seq, 64]");
+    EXPECT_EQ(call({{DType::f32, wide, x.data()}}, {}),
+              "input 'x' has shape [2, 65], the graph declares [seq, 64]");
+    EXPECT_EQ(call({{DType::f32, flat, x.data()}}, {}),
+              "input 'x' has shape [64], the graph declares [seq, 64]");
     EXPECT_EQ(call({{DType::f32, many, x.data()}}, {}),
               "input 'x': extent 200 of dimension 0 is outside seq = 1..128");
     EXPECT_EQ(call({{DType::f32, good, nullptr}}, {{y.data(), 768}}), "input 'x' has no data");
@@ -230,9 +233,10 @@ TEST(Compile, NamesUnknownDevicesAndPasses) {
     EXPECT_NE(message_of([] { compile(dense_layer(1), {.device = "TPU9"}); }, Code::invalid_argument)
                   .find("there is no device 'TPU9'; known: cpu"),
               std::string::npos);
-    EXPECT_NE(message_of([] { compile(dense_layer(1), {.disabled_passes = {"fuze"}}); }, Code::invalid_argument)
-                  .find("fuze"),
-              std::string::npos);
+    EXPECT_NE(
+        message_of([] { compile(dense_layer(1), {.disabled_passes = {"fuze"}}); }, Code::invalid_argument)
+            .find("fuze"),
+        std::string::npos);
     EXPECT_NE(message_of([] { compile(dense_layer(1), {.threads = -1}); }, Code::invalid_argument).find("-1"),
               std::string::npos);
 }

@@ -34,7 +34,9 @@ struct TestGraph {
     ValueId input(const std::string& name, Shape shape, DType dtype = DType::f32) {
         return must(builder.input(name, {dtype, std::move(shape)}));
     }
-    ValueId state(const std::string& name, Shape shape) { return must(builder.state(name, {DType::f32, std::move(shape)})); }
+    ValueId state(const std::string& name, Shape shape) {
+        return must(builder.state(name, {DType::f32, std::move(shape)}));
+    }
     template <class T>
     ValueId constant(Shape shape, const std::vector<T>& values, DType dtype = DType::f32) {
         return must(builder.constant({dtype, std::move(shape)}, std::as_bytes(std::span(values))));
@@ -49,7 +51,8 @@ struct TestGraph {
 };
 
 /// Runs a session on floats; every output is f32.
-inline std::vector<std::vector<float>> run(Session& session, const std::vector<std::vector<std::int64_t>>& shapes,
+inline std::vector<std::vector<float>> run(Session& session,
+                                           const std::vector<std::vector<std::int64_t>>& shapes,
                                            const std::vector<std::vector<float>>& inputs) {
     std::vector<InputView> in;
     for (std::size_t i = 0; i < inputs.size(); ++i) in.push_back({DType::f32, shapes[i], inputs[i].data()});
@@ -65,7 +68,8 @@ inline std::vector<std::vector<float>> run(Session& session, const std::vector<s
     return outputs;
 }
 
-inline void expect_close(const std::vector<float>& actual, const std::vector<float>& expected, float tolerance) {
+inline void expect_close(const std::vector<float>& actual, const std::vector<float>& expected,
+                         float tolerance) {
     ASSERT_EQ(actual.size(), expected.size());
     for (std::size_t i = 0; i < actual.size(); ++i)
         ASSERT_NEAR(actual[i], expected[i], tolerance * std::max(1.0f, std::abs(expected[i]))) << "at " << i;

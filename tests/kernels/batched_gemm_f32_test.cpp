@@ -16,7 +16,8 @@ using testing::Matrix;
 
 // One product with rows apart by a gap, compared with the sum in double precision.
 void expect_product(size_t m, size_t n, size_t k, bool transposed, float scale, int nth) {
-    SCOPED_TRACE(::testing::Message() << m << "x" << n << "x" << k << (transposed ? " transposed" : "") << " threads " << nth);
+    SCOPED_TRACE(::testing::Message()
+                 << m << "x" << n << "x" << k << (transposed ? " transposed" : "") << " threads " << nth);
     const Matrix a(m, k, 1, 1), b = transposed ? Matrix(n, k, 3, 2) : Matrix(k, n, 3, 2);
     Matrix c(m, n, 2, 3);
     BatchedGemmArgs g;
@@ -32,7 +33,8 @@ void expect_product(size_t m, size_t n, size_t k, bool transposed, float scale, 
                 const double product = double(a.at(i, l)) * (transposed ? b.at(j, l) : b.at(l, j));
                 sum += product, magnitude += std::abs(product);
             }
-            ASSERT_NEAR(c.at(i, j), sum * scale, (1e-6 + 4e-7 * magnitude) * std::abs(scale)) << "at " << i << ", " << j;
+            ASSERT_NEAR(c.at(i, j), sum * scale, (1e-6 + 4e-7 * magnitude) * std::abs(scale))
+                << "at " << i << ", " << j;
         }
     }
     ASSERT_TRUE(c.gaps_untouched());
@@ -45,7 +47,9 @@ TEST(BatchedGemmF32, MatchesDoubleReferenceOverOddSizes) {
             for (size_t n : {1, 3, 8, 16, 31, 64, 67, 130})
                 for (size_t k : {1, 5, 16, 33, 64})
                     for (bool transposed : {false, true})
-                        expect_product(m, n, k, transposed, turn % 3 ? 1.0f : -0.125f, testing::thread_count(turn)), ++turn;
+                        expect_product(m, n, k, transposed, turn % 3 ? 1.0f : -0.125f,
+                                       testing::thread_count(turn)),
+                            ++turn;
     });
 }
 
@@ -84,7 +88,8 @@ TEST(BatchedGemmF32, FollowsStridesOfThreeBatchDimensions) {
     g.b = keys.data(), g.ldb = key_heads * depth;
     g.b_batch[0] = sequence * key_heads * depth, g.b_batch[1] = depth, g.b_batch[2] = 0;
     g.c = scores.data(), g.ldc = sequence;
-    g.c_batch[0] = heads * sequence * sequence, g.c_batch[1] = group * sequence * sequence, g.c_batch[2] = sequence * sequence;
+    g.c_batch[0] = heads * sequence * sequence, g.c_batch[1] = group * sequence * sequence,
+    g.c_batch[2] = sequence * sequence;
     for_each_target([&] {
         for (int nth : testing::kThreadCounts) {
             std::fill(scores.begin(), scores.end(), NAN);
@@ -97,7 +102,8 @@ TEST(BatchedGemmF32, FollowsStridesOfThreeBatchDimensions) {
                             for (size_t l = 0; l < depth; ++l)
                                 sum += double(q[((b * sequence + i) * heads + h) * depth + l]) *
                                        keys[((b * sequence + j) * key_heads + h / group) * depth + l];
-                            ASSERT_NEAR(scores[((b * heads + h) * sequence + i) * sequence + j], sum / 4, 4e-6);
+                            ASSERT_NEAR(scores[((b * heads + h) * sequence + i) * sequence + j], sum / 4,
+                                        4e-6);
                         }
         }
     });

@@ -28,7 +28,8 @@ long double exact(Unary op, long double x) {
         case Unary::sigmoid: return logistic(x);
         case Unary::erf: return erfl(x);
         case Unary::gelu_erf: return x * 0.5L * erfcl(-x * sqrtl(0.5L));
-        case Unary::gelu_tanh: return x * logistic(2 * sqrtl(2 / 3.14159265358979323846L) * (x + 0.044715L * x * x * x));
+        case Unary::gelu_tanh:
+            return x * logistic(2 * sqrtl(2 / 3.14159265358979323846L) * (x + 0.044715L * x * x * x));
         case Unary::silu: return x * logistic(x);
         case Unary::relu: return x > 0 ? x : 0;
     }
@@ -88,9 +89,9 @@ struct Limits {
 
 TEST(ElementwiseF32, GivesLimitsAtInfinityAndKeepsNan) {
     const Limits table[] = {
-        {Unary::exp, 0, 1, kInf},      {Unary::log, kNan, -kInf, kInf}, {Unary::tanh, -1, 0, 1},
-        {Unary::sigmoid, 0, 0.5f, 1},  {Unary::erf, -1, 0, 1},          {Unary::gelu_erf, 0, 0, kInf},
-        {Unary::gelu_tanh, 0, 0, kInf}, {Unary::silu, 0, 0, kInf},      {Unary::relu, 0, 0, kInf},
+        {Unary::exp, 0, 1, kInf},       {Unary::log, kNan, -kInf, kInf}, {Unary::tanh, -1, 0, 1},
+        {Unary::sigmoid, 0, 0.5f, 1},   {Unary::erf, -1, 0, 1},          {Unary::gelu_erf, 0, 0, kInf},
+        {Unary::gelu_tanh, 0, 0, kInf}, {Unary::silu, 0, 0, kInf},       {Unary::relu, 0, 0, kInf},
     };
     for_each_target([&] {
         for (const Limits& row : table) {
@@ -119,7 +120,7 @@ TEST(ElementwiseF32, OverflowsAndUnderflowsLikeTheExactExponential) {
         EXPECT_LT(y[0], kInf);
         EXPECT_EQ(y[1], kInf);
         EXPECT_EQ(y[2], kInf);
-        EXPECT_LE(ulps(y[3], expl(-87.5L)), 1.5);   // subnormal
+        EXPECT_LE(ulps(y[3], expl(-87.5L)), 1.5);  // subnormal
         EXPECT_EQ(y[4], std::numeric_limits<float>::denorm_min());
         EXPECT_EQ(y[5], 0);
     });
@@ -132,7 +133,8 @@ TEST(ElementwiseF32, WritesExactlyItsShareForAnyLengthAndThreadCount) {
                 std::vector<float> x(n), y(n + 1, -7);
                 for (size_t i = 0; i < n; ++i) x[i] = static_cast<float>(i) - 20;
                 for (int ith = 0; ith < nth; ++ith) unary_f32(Unary::relu, x.data(), y.data(), n, ith, nth);
-                for (size_t i = 0; i < n; ++i) ASSERT_EQ(y[i], std::max(x[i], 0.0f)) << n << " floats, " << nth << " threads";
+                for (size_t i = 0; i < n; ++i)
+                    ASSERT_EQ(y[i], std::max(x[i], 0.0f)) << n << " floats, " << nth << " threads";
                 ASSERT_EQ(y[n], -7);
             }
         }

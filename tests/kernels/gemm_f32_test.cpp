@@ -23,7 +23,9 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 struct AlignedFloats {
     std::unique_ptr<float, decltype(&std::free)> data;
     explicit AlignedFloats(size_t bytes)
-        : data(static_cast<float*>(std::aligned_alloc(kPackedAlignment, (bytes / kPackedAlignment + 1) * kPackedAlignment)), &std::free) {}
+        : data(static_cast<float*>(
+                   std::aligned_alloc(kPackedAlignment, (bytes / kPackedAlignment + 1) * kPackedAlignment)),
+               &std::free) {}
 };
 
 double activated(Activation activation, double x, double low, double high) {
@@ -32,7 +34,8 @@ double activated(Activation activation, double x, double low, double high) {
         case Activation::relu: return x > 0 ? x : 0;
         case Activation::clamp: return std::min(std::max(x, low), high);
         case Activation::gelu_erf: return 0.5 * x * std::erfc(-x * std::sqrt(0.5));
-        case Activation::gelu_tanh: return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+        case Activation::gelu_tanh:
+            return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
         case Activation::silu: return x / (1 + std::exp(-x));
         case Activation::sigmoid: return 1 / (1 + std::exp(-x));
         case Activation::tanh: return std::tanh(x);
@@ -48,8 +51,9 @@ struct Case {
 
 // Runs one product on nth threads' shares and compares it with the sum in double precision.
 void expect_product(const Case& t, int nth) {
-    SCOPED_TRACE(::testing::Message() << t.m << "x" << t.n << "x" << t.k << " activation " << int(t.activation) << " bias "
-                                      << t.bias << " residual " << t.residual << " threads " << nth);
+    SCOPED_TRACE(::testing::Message()
+                 << t.m << "x" << t.n << "x" << t.k << " activation " << int(t.activation) << " bias "
+                 << t.bias << " residual " << t.residual << " threads " << nth);
     const Matrix a(t.m, t.k, 3, 1), residual(t.m, t.n, 5, 3);
     const Matrix b = t.transposed ? Matrix(t.n, t.k, 2, 2) : Matrix(t.k, t.n, 2, 2);
     const std::vector<float> bias = random_floats(t.n, 4);
@@ -74,7 +78,8 @@ void expect_product(const Case& t, int nth) {
                 const double product = double(a.at(i, l)) * (t.transposed ? b.at(j, l) : b.at(l, j));
                 sum += product, magnitude += std::abs(product);
             }
-            const double expected = activated(t.activation, sum, -0.5, 0.25) + (t.residual ? residual.at(i, j) : 0);
+            const double expected =
+                activated(t.activation, sum, -0.5, 0.25) + (t.residual ? residual.at(i, j) : 0);
             // Rounding of a sum grows with the sum of magnitudes; 1e-6 covers the activations.
             ASSERT_NEAR(c.at(i, j), expected, 1e-6 + 4e-7 * magnitude) << "at " << i << ", " << j;
         }
@@ -103,10 +108,12 @@ TEST(GemmF32, CoversMoreRowsThanOneBlock) {
 
 TEST(GemmF32, AppliesBiasActivationAndResidualInThatOrder) {
     for_each_target([] {
-        for (auto activation : {Activation::none, Activation::relu, Activation::clamp, Activation::gelu_erf, Activation::gelu_tanh,
-                                Activation::silu, Activation::sigmoid, Activation::tanh})
+        for (auto activation :
+             {Activation::none, Activation::relu, Activation::clamp, Activation::gelu_erf,
+              Activation::gelu_tanh, Activation::silu, Activation::sigmoid, Activation::tanh})
             for (bool bias : {false, true})
-                for (bool residual : {false, true}) expect_product({8, 75, 20, activation, bias, residual}, 2);
+                for (bool residual : {false, true})
+                    expect_product({8, 75, 20, activation, bias, residual}, 2);
     });
 }
 
@@ -131,7 +138,8 @@ TEST(GemmF32, AddsOneResidualRowToEveryRowWhenItsStrideIsZero) {
     const AlignedFloats packed(packed_bytes(k, n));
     pack(b.data(), n, 1, k, n, packed.data.get());
     GemmArgs g;
-    g.m = m, g.n = n, g.k = k, g.a = a.data(), g.lda = k, g.packed_b = packed.data.get(), g.c = c.data(), g.ldc = n;
+    g.m = m, g.n = n, g.k = k, g.a = a.data(), g.lda = k, g.packed_b = packed.data.get(), g.c = c.data(),
+    g.ldc = n;
     g.residual = residual.data(), g.ldr = 0;
     for_each_target([&] {
         gemm_f32(g, 0, 1);
@@ -160,7 +168,8 @@ TEST(GemmF32, CarriesNanAndInfinityToTheirRowOnly) {
     const AlignedFloats packed(packed_bytes(k, n));
     pack(b.data(), n, 1, k, n, packed.data.get());
     GemmArgs g;
-    g.m = m, g.n = n, g.k = k, g.a = a.data(), g.lda = k, g.packed_b = packed.data.get(), g.c = c.data(), g.ldc = n;
+    g.m = m, g.n = n, g.k = k, g.a = a.data(), g.lda = k, g.packed_b = packed.data.get(), g.c = c.data(),
+    g.ldc = n;
     for_each_target([&] {
         for (auto activation : {Activation::none, Activation::relu, Activation::gelu_erf, Activation::silu}) {
             g.activation = activation;
@@ -168,9 +177,12 @@ TEST(GemmF32, CarriesNanAndInfinityToTheirRowOnly) {
             for (size_t i = 0; i < m; ++i) {
                 for (size_t j = 0; j < n; ++j) {
                     const float v = c[i * n + j];
-                    if (i == 2) ASSERT_TRUE(std::isnan(v));
-                    else if (i == 5) ASSERT_EQ(v, kInf);
-                    else ASSERT_TRUE(std::isfinite(v));
+                    if (i == 2)
+                        ASSERT_TRUE(std::isnan(v));
+                    else if (i == 5)
+                        ASSERT_EQ(v, kInf);
+                    else
+                        ASSERT_TRUE(std::isfinite(v));
                 }
             }
         }

@@ -16,14 +16,18 @@ inline std::vector<float> random_floats(size_t count, unsigned seed, float low =
     return values;
 }
 
-// Rows of floats at a distance of `stride`, with NaN between them so that a read or write outside the rows shows.
+// Rows of floats at a distance of `stride`, with NaN between them so that a read or write outside the rows
+// shows.
 struct Matrix {
     size_t rows, cols;
     ptrdiff_t stride;
     std::vector<float> values;
 
     Matrix(size_t rows, size_t cols, size_t gap, unsigned seed)
-        : rows(rows), cols(cols), stride(static_cast<ptrdiff_t>(cols + gap)), values(rows * (cols + gap) + 1, NAN) {
+        : rows(rows),
+          cols(cols),
+          stride(static_cast<ptrdiff_t>(cols + gap)),
+          values(rows * (cols + gap) + 1, NAN) {
         const std::vector<float> data = random_floats(rows * cols, seed);
         for (size_t r = 0; r < rows; ++r)
             for (size_t c = 0; c < cols; ++c) at(r, c) = data[r * cols + c];

@@ -24,8 +24,8 @@ struct Norm {
 
 // Runs rows × n through one of the norms and compares with double precision.
 void expect_norm(size_t rows, size_t n, const Norm& t, int nth) {
-    SCOPED_TRACE(::testing::Message() << rows << "x" << n << " residual " << t.residual << " sum " << t.sum << " scale "
-                                      << t.scale << " bias " << t.bias << " threads " << nth);
+    SCOPED_TRACE(::testing::Message() << rows << "x" << n << " residual " << t.residual << " sum " << t.sum
+                                      << " scale " << t.scale << " bias " << t.bias << " threads " << nth);
     const Matrix x(rows, n, 3, 1), residual(rows, n, 1, 2);
     Matrix y(rows, n, 2, 3), sum(rows, n, 4, 4);
     const std::vector<float> scale = random_floats(n, 5), bias = random_floats(n, 6);
@@ -65,8 +65,10 @@ TEST(NormalizeF32, LayerNormMatchesDoubleReference) {
         size_t turn = 0;
         for (size_t n : {1, 2, 7, 8, 15, 16, 17, 32, 33, 47, 63, 64, 100, 385})
             for (int options = 0; options < 16; ++options)
-                expect_norm(5, n, {true, (options & 1) != 0, (options & 2) != 0, (options & 4) != 0, (options & 8) != 0},
-                            testing::thread_count(turn++));
+                expect_norm(
+                    5, n,
+                    {true, (options & 1) != 0, (options & 2) != 0, (options & 4) != 0, (options & 8) != 0},
+                    testing::thread_count(turn++));
     });
 }
 
@@ -75,7 +77,8 @@ TEST(NormalizeF32, RmsNormMatchesDoubleReference) {
         size_t turn = 0;
         for (size_t n : {1, 5, 16, 31, 64, 100})
             for (bool residual : {false, true})
-                for (bool scale : {false, true}) expect_norm(4, n, {false, residual, false, scale, false}, testing::thread_count(turn++));
+                for (bool scale : {false, true})
+                    expect_norm(4, n, {false, residual, false, scale, false}, testing::thread_count(turn++));
     });
 }
 
@@ -86,7 +89,8 @@ TEST(NormalizeF32, LayerNormStaysAccurateWhenTheMeanDwarfsTheDeviation) {
     LayerNormArgs g{.rows = 1, .n = n, .x = x.data(), .y = y.data(), .eps = 0};
     for_each_target([&] {
         layer_norm_f32(g, 0, 1);
-        for (size_t i = 0; i < n; ++i) ASSERT_NEAR(y[i], (static_cast<double>(i % 4) - 1.5) / std::sqrt(1.25), 1e-3);
+        for (size_t i = 0; i < n; ++i)
+            ASSERT_NEAR(y[i], (static_cast<double>(i % 4) - 1.5) / std::sqrt(1.25), 1e-3);
     });
 }
 
@@ -94,8 +98,14 @@ TEST(NormalizeF32, LayerNormWorksInPlaceOfEitherOperand) {
     for_each_target([] {
         for (bool over_residual : {false, true}) {
             std::vector<float> x = random_floats(50, 1), residual = random_floats(50, 2), expected(50);
-            LayerNormArgs g{.rows = 2, .n = 25, .x = x.data(), .x_stride = 25, .residual = residual.data(), .residual_stride = 25,
-                            .y = expected.data(), .y_stride = 25};
+            LayerNormArgs g{.rows = 2,
+                            .n = 25,
+                            .x = x.data(),
+                            .x_stride = 25,
+                            .residual = residual.data(),
+                            .residual_stride = 25,
+                            .y = expected.data(),
+                            .y_stride = 25};
             layer_norm_f32(g, 0, 1);
             g.y = over_residual ? residual.data() : x.data();
             layer_norm_f32(g, 0, 1);
@@ -119,7 +129,8 @@ TEST(NormalizeF32, NanSpoilsItsRowOnly) {
 }
 
 void expect_softmax(size_t rows, size_t n, float scale, bool mask, int nth) {
-    SCOPED_TRACE(::testing::Message() << rows << "x" << n << " scale " << scale << " mask " << mask << " threads " << nth);
+    SCOPED_TRACE(::testing::Message()
+                 << rows << "x" << n << " scale " << scale << " mask " << mask << " threads " << nth);
     Matrix x(rows, n, 2, 1), y(rows, n, 3, 2);
     Matrix masks(2, n, 1, 3);
     for (size_t i = 0; i < n; i += 3) masks.at(1, i) = -kInf;
@@ -147,7 +158,8 @@ TEST(NormalizeF32, SoftmaxMatchesDoubleReference) {
         size_t turn = 0;
         for (size_t n : {1, 3, 4, 8, 15, 16, 17, 31, 33, 64, 65, 130, 1000})
             for (float scale : {1.0f, 30.0f, -2.0f})
-                for (bool mask : {false, true}) expect_softmax(5, n, scale, mask, testing::thread_count(turn++));
+                for (bool mask : {false, true})
+                    expect_softmax(5, n, scale, mask, testing::thread_count(turn++));
     });
 }
 
@@ -164,7 +176,13 @@ TEST(NormalizeF32, SoftmaxOfHugeValuesDoesNotOverflow) {
 TEST(NormalizeF32, SoftmaxWorksInPlace) {
     for_each_target([] {
         std::vector<float> x = random_floats(3 * 21, 4), expected(3 * 21);
-        SoftmaxArgs g{.rows = 3, .n = 21, .x = x.data(), .x_stride = 21, .y = expected.data(), .y_stride = 21, .scale = 2};
+        SoftmaxArgs g{.rows = 3,
+                      .n = 21,
+                      .x = x.data(),
+                      .x_stride = 21,
+                      .y = expected.data(),
+                      .y_stride = 21,
+                      .scale = 2};
         softmax_f32(g, 0, 1);
         g.y = x.data();
         softmax_f32(g, 0, 1);

@@ -19,8 +19,9 @@ using Shape = std::array<size_t, 4>;
 // Permutes a dense tensor of distinct elements into a dense one and compares element by element.
 template <class T>
 void expect_permuted(const Shape& src_shape, const std::array<int, 4>& order, int nth) {
-    SCOPED_TRACE(::testing::Message() << src_shape[0] << "x" << src_shape[1] << "x" << src_shape[2] << "x" << src_shape[3] << " by "
-                                      << order[0] << order[1] << order[2] << order[3] << ", " << sizeof(T) << " bytes, threads " << nth);
+    SCOPED_TRACE(::testing::Message() << src_shape[0] << "x" << src_shape[1] << "x" << src_shape[2] << "x"
+                                      << src_shape[3] << " by " << order[0] << order[1] << order[2]
+                                      << order[3] << ", " << sizeof(T) << " bytes, threads " << nth);
     const size_t count = src_shape[0] * src_shape[1] * src_shape[2] * src_shape[3];
     std::vector<T> src(count), dst(count + 1, T(0xA5));
     for (size_t i = 0; i < count; ++i) src[i] = static_cast<T>(i * 2654435761u + i);
@@ -51,7 +52,8 @@ void expect_permuted(const Shape& src_shape, const std::array<int, 4>& order, in
 TEST(Permute, MatchesElementwiseCopyForEveryOrderOfAxes) {
     for_each_target([] {
         size_t turn = 0;
-        for (const Shape& shape : {Shape{2, 3, 5, 7}, Shape{1, 4, 17, 18}, Shape{3, 1, 1, 33}, Shape{2, 16, 2, 20}}) {
+        for (const Shape& shape :
+             {Shape{2, 3, 5, 7}, Shape{1, 4, 17, 18}, Shape{3, 1, 1, 33}, Shape{2, 16, 2, 20}}) {
             std::array<int, 4> order = {0, 1, 2, 3};
             do {
                 const int nth = testing::thread_count(turn++);
@@ -75,7 +77,8 @@ TEST(Permute, TransposesMatricesOfAnySize) {
 
 TEST(Permute, CopiesLongRuns) {
     for_each_target([] {
-        for (int nth : testing::kThreadCounts) expect_permuted<uint32_t>({1, 2, 3, 10'000}, {0, 2, 1, 3}, nth);
+        for (int nth : testing::kThreadCounts)
+            expect_permuted<uint32_t>({1, 2, 3, 10'000}, {0, 2, 1, 3}, nth);
     });
 }
 
@@ -116,7 +119,7 @@ TEST(Permute, WritesIntoASliceOfALargerTensor) {
 TEST(Permute, DoesNothingForAnEmptyTensor) {
     PermuteArgs g;
     g.extent[1] = 0, g.extent[3] = 5;
-    permute(g, 0, 1);   // null pointers: any access would crash
+    permute(g, 0, 1);  // null pointers: any access would crash
 }
 
 }  // namespace

@@ -32,7 +32,8 @@ TEST(Activation, EluIsAccurateNearZero) {
 }
 
 TEST(Activation, HardSigmoidStaysWithinZeroAndOne) {
-    EXPECT_THAT(apply("hard_sigmoid", {-10, 0, 1, 10, -kInf, kInf}), ElementsAre(0, 0.5f, FloatEq(0.7f), 1, 0, 1));
+    EXPECT_THAT(apply("hard_sigmoid", {-10, 0, 1, 10, -kInf, kInf}),
+                ElementsAre(0, 0.5f, FloatEq(0.7f), 1, 0, 1));
     EXPECT_THAT(apply("hard_sigmoid", {-1, 1}, {{"alpha", -0.5}, {"beta", 0.25}}), ElementsAre(0.75f, 0));
 }
 
@@ -65,7 +66,8 @@ TEST(Activation, SoftsignDividesByOnePlusMagnitude) {
 }
 
 TEST(Activation, KeepsNan) {
-    for (const char* op : {"leaky_relu", "elu", "hard_sigmoid", "hard_swish", "linear", "softplus", "softsign"})
+    for (const char* op :
+         {"leaky_relu", "elu", "hard_sigmoid", "hard_swish", "linear", "softplus", "softsign"})
         EXPECT_TRUE(std::isnan(apply(op, {kNan})[0])) << op;
 }
 
@@ -76,14 +78,16 @@ TEST(Activation, ComputesEveryFloatType) {
 }
 
 TEST(Activation, RejectsIntegersAndUnknownAttributes) {
-    for (const char* op : {"leaky_relu", "elu", "hard_sigmoid", "hard_swish", "linear", "softplus", "softsign"})
+    for (const char* op :
+         {"leaky_relu", "elu", "hard_sigmoid", "hard_swish", "linear", "softplus", "softsign"})
         EXPECT_THAT(infer_error(op, {TensorType{DType::i32, {2}}}), HasSubstr("i32")) << op;
     EXPECT_THAT(infer_error("elu", {TensorType{DType::f32, {2}}}, {{"beta", 1.0}}), HasSubstr("'beta'"));
 }
 
 TEST(Prelu, BroadcastsTheSlope) {
-    EXPECT_THAT(values("prelu", {tensor(DType::f32, {2, 2}, {-1, 2, -3, -4}), tensor(DType::f32, {2}, {0.5, 10})}),
-                ElementsAre(-0.5f, 2, -1.5f, -40));
+    EXPECT_THAT(
+        values("prelu", {tensor(DType::f32, {2, 2}, {-1, 2, -3, -4}), tensor(DType::f32, {2}, {0.5, 10})}),
+        ElementsAre(-0.5f, 2, -1.5f, -40));
     EXPECT_THAT(values("prelu", {tensor(DType::f32, {2, 1}, {-1, -2}), tensor(DType::f32, {2, 1}, {3, 4})}),
                 ElementsAre(-3, -8));
 }
@@ -98,7 +102,8 @@ TEST(Prelu, RejectsASlopeThatWouldEnlargeTheInput) {
                 HasSubstr("slope [2, 3] does not broadcast to input [3]"));
     EXPECT_THAT(infer_error("prelu", {TensorType{DType::f32, {3}}, TensorType{DType::f32, {2}}}),
                 HasSubstr("Incompatible shapes"));
-    EXPECT_THAT(infer_error("prelu", {TensorType{DType::f32, {3}}, TensorType{DType::f16, {3}}}), HasSubstr("f16"));
+    EXPECT_THAT(infer_error("prelu", {TensorType{DType::f32, {3}}, TensorType{DType::f16, {3}}}),
+                HasSubstr("f16"));
 }
 
 }  // namespace

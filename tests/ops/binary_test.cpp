@@ -36,12 +36,16 @@ TEST(Binary, RoundsHalfPrecisionResultsOnce) {
 }
 
 TEST(Binary, BroadcastsEitherOperandAndBoth) {
-    EXPECT_THAT(values("sub", {tensor(DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6}), tensor(DType::f32, {3}, {1, 1, 2})}),
-                ElementsAre(0, 1, 1, 3, 4, 4));
-    EXPECT_THAT(values("sub", {tensor(DType::f32, {3}, {1, 1, 2}), tensor(DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6})}),
-                ElementsAre(0, -1, -1, -3, -4, -4));
-    EXPECT_THAT(values("sub", {tensor(DType::f32, {}, {10}), tensor(DType::f32, {2, 1}, {1, 2})}), ElementsAre(9, 8));
-    const auto outer = run("mul", {tensor(DType::f32, {2, 1, 2}, {1, 2, 3, 4}), tensor(DType::f32, {2, 1}, {10, 100})});
+    EXPECT_THAT(
+        values("sub", {tensor(DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6}), tensor(DType::f32, {3}, {1, 1, 2})}),
+        ElementsAre(0, 1, 1, 3, 4, 4));
+    EXPECT_THAT(
+        values("sub", {tensor(DType::f32, {3}, {1, 1, 2}), tensor(DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6})}),
+        ElementsAre(0, -1, -1, -3, -4, -4));
+    EXPECT_THAT(values("sub", {tensor(DType::f32, {}, {10}), tensor(DType::f32, {2, 1}, {1, 2})}),
+                ElementsAre(9, 8));
+    const auto outer =
+        run("mul", {tensor(DType::f32, {2, 1, 2}, {1, 2, 3, 4}), tensor(DType::f32, {2, 1}, {10, 100})});
     EXPECT_EQ(outer[0].type.str(), "f32[2, 2, 2]");
     EXPECT_THAT(outer[0].as<float>(), ElementsAre(10, 20, 100, 200, 30, 40, 300, 400));
 }
@@ -51,7 +55,8 @@ TEST(Binary, BroadcastsDimensionsThatCannotBeMerged) {
     std::vector<double> a, b;
     for (int i = 0; i < 2 * 2 * 3; ++i) a.push_back(i);
     for (int i = 0; i < 2 * 2 * 3; ++i) b.push_back(100 * i);
-    const auto out = values("add", {tensor(DType::f32, {2, 1, 2, 1, 3}, a), tensor(DType::f32, {2, 1, 2, 3}, b)});
+    const auto out =
+        values("add", {tensor(DType::f32, {2, 1, 2, 1, 3}, a), tensor(DType::f32, {2, 1, 2, 3}, b)});
     ASSERT_EQ(out.size(), 48u);
     for (int i0 = 0, at = 0; i0 < 2; ++i0)
         for (int i1 = 0; i1 < 2; ++i1)
@@ -71,7 +76,8 @@ TEST(Binary, WrapsIntegers) {
     EXPECT_THAT(apply<int>("sub", DType::u8, {0, 3}, {1, 2}), ElementsAre(255, 1));
     EXPECT_THAT(apply<int>("mul", DType::i16, {-32768, 300}, {-32768, 300}), ElementsAre(0, 24464));
     EXPECT_THAT(apply<std::int64_t>("mul", DType::i64, {INT64_MAX}, {2}), ElementsAre(-2));
-    EXPECT_THAT(apply<std::int64_t>("add", DType::i64, {9007199254740993}, {2}), ElementsAre(9007199254740995));
+    EXPECT_THAT(apply<std::int64_t>("add", DType::i64, {9007199254740993}, {2}),
+                ElementsAre(9007199254740995));
     EXPECT_THAT(apply<std::uint64_t>("add", DType::u64, {UINT64_MAX}, {2}), ElementsAre(1u));
 }
 
@@ -92,7 +98,8 @@ TEST(Binary, FloatDivisionByZeroFollowsIeee) {
 
 TEST(Binary, MaxAndMinKeepNanOfEitherOperand) {
     for (const char* op : {"max", "min"}) {
-        const auto out = values(op, {tensor(DType::f32, {3}, {kNan, 1, kNan}), tensor(DType::f32, {3}, {1, kNan, kNan})});
+        const auto out =
+            values(op, {tensor(DType::f32, {3}, {kNan, 1, kNan}), tensor(DType::f32, {3}, {1, kNan, kNan})});
         for (float v : out) EXPECT_TRUE(std::isnan(v)) << op;
     }
     EXPECT_THAT(apply<float>("max", DType::f16, {1, -2, -INFINITY}, {2, -3, 0}), ElementsAre(2, -2, 0));
@@ -103,15 +110,19 @@ TEST(Binary, MaxAndMinKeepNanOfEitherOperand) {
 }
 
 TEST(Binary, PowOfFloatsFollowsTheCLibrary) {
-    EXPECT_THAT(apply<float>("pow", DType::f32, {2, -2, 4, 5, 0}, {10, 3, 0.5f, 0, 0}), ElementsAre(1024, -8, 2, 1, 1));
+    EXPECT_THAT(apply<float>("pow", DType::f32, {2, -2, 4, 5, 0}, {10, 3, 0.5f, 0, 0}),
+                ElementsAre(1024, -8, 2, 1, 1));
     EXPECT_TRUE(std::isnan(apply<float>("pow", DType::f32, {-2}, {0.5f})[0]));
     EXPECT_EQ(apply<float>("pow", DType::f32, {0}, {-1})[0], kInf);
 }
 
 TEST(Binary, PowOfIntegersWrapsAndTruncates) {
-    EXPECT_THAT(apply<int>("pow", DType::i32, {3, -2, 2, 7, 0}, {4, 3, 31, 0, 0}), ElementsAre(81, -8, INT32_MIN, 1, 1));
-    EXPECT_THAT(apply<int>("pow", DType::i8, {1, -1, -1, 2, 0}, {-5, -5, -4, -1, -1}), ElementsAre(1, -1, 1, 0, 0));
-    EXPECT_THAT(apply<std::uint64_t>("pow", DType::u64, {10, 2}, {19, 64}), ElementsAre(10000000000000000000u, 0u));
+    EXPECT_THAT(apply<int>("pow", DType::i32, {3, -2, 2, 7, 0}, {4, 3, 31, 0, 0}),
+                ElementsAre(81, -8, INT32_MIN, 1, 1));
+    EXPECT_THAT(apply<int>("pow", DType::i8, {1, -1, -1, 2, 0}, {-5, -5, -4, -1, -1}),
+                ElementsAre(1, -1, 1, 0, 0));
+    EXPECT_THAT(apply<std::uint64_t>("pow", DType::u64, {10, 2}, {19, 64}),
+                ElementsAre(10000000000000000000u, 0u));
 }
 
 TEST(Binary, InfersSymbolicExtents) {
@@ -128,12 +139,15 @@ TEST(Binary, RejectsShapesThatDoNotBroadcast) {
         EXPECT_THAT(infer_error(op, {TensorType{DType::f32, {2, 3}}, TensorType{DType::f32, {2, 2}}}),
                     HasSubstr("Incompatible shapes [2, 3] and [2, 2]: extents 3 and 2"));
     // ggml would tile 2 into 4.
-    EXPECT_THAT(infer_error("add", {TensorType{DType::f32, {4}}, TensorType{DType::f32, {2}}}), HasSubstr("4 and 2"));
+    EXPECT_THAT(infer_error("add", {TensorType{DType::f32, {4}}, TensorType{DType::f32, {2}}}),
+                HasSubstr("4 and 2"));
 }
 
 TEST(Binary, RejectsMixedAndUncountableTypes) {
-    EXPECT_THAT(infer_error("add", {TensorType{DType::f32, {2}}, TensorType{DType::f16, {2}}}), HasSubstr("f16"));
-    EXPECT_THAT(infer_error("mul", {TensorType{DType::boolean, {2}}, TensorType{DType::boolean, {2}}}), HasSubstr("bool"));
+    EXPECT_THAT(infer_error("add", {TensorType{DType::f32, {2}}, TensorType{DType::f16, {2}}}),
+                HasSubstr("f16"));
+    EXPECT_THAT(infer_error("mul", {TensorType{DType::boolean, {2}}, TensorType{DType::boolean, {2}}}),
+                HasSubstr("bool"));
 }
 
 TEST(Binary, LowersWhatGgmlCanBroadcastAfterMerging) {

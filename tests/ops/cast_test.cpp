@@ -16,7 +16,8 @@ const double kNan = std::nan("");
 
 template <class Out, class In = double>
 std::vector<Out> cast(DType from, DType to, const std::vector<In>& x) {
-    return values<Out>("cast", {tensor<In>(from, {static_cast<std::int64_t>(x.size())}, x)}, {{"data_type", to}});
+    return values<Out>("cast", {tensor<In>(from, {static_cast<std::int64_t>(x.size())}, x)},
+                       {{"data_type", to}});
 }
 
 TEST(Cast, TruncatesFloatsTowardsZero) {
@@ -26,11 +27,13 @@ TEST(Cast, TruncatesFloatsTowardsZero) {
 }
 
 TEST(Cast, SaturatesFloatsBeyondTheIntegerRange) {
-    EXPECT_THAT(cast<int>(DType::f32, DType::i8, {300, -300, kInf, -kInf, kNan}), ElementsAre(127, -128, 127, -128, 0));
+    EXPECT_THAT(cast<int>(DType::f32, DType::i8, {300, -300, kInf, -kInf, kNan}),
+                ElementsAre(127, -128, 127, -128, 0));
     EXPECT_THAT(cast<int>(DType::f32, DType::u8, {300, -1, 255.9, -0.5}), ElementsAre(255, 0, 255, 0));
     EXPECT_THAT(cast<std::int64_t>(DType::f32, DType::i32, {3e9, -3e9, 2147483520}),
                 ElementsAre(INT32_MAX, INT32_MIN, 2147483520));
-    EXPECT_THAT(cast<std::int64_t>(DType::f32, DType::i64, {1e19, -1e19, kNan}), ElementsAre(INT64_MAX, INT64_MIN, 0));
+    EXPECT_THAT(cast<std::int64_t>(DType::f32, DType::i64, {1e19, -1e19, kNan}),
+                ElementsAre(INT64_MAX, INT64_MIN, 0));
     EXPECT_THAT(cast<std::uint64_t>(DType::f64, DType::u64, {2e19, -4}), ElementsAre(UINT64_MAX, 0u));
     EXPECT_THAT(cast<int>(DType::f32, DType::i4, {9, -9, 3.9, kNan}), ElementsAre(7, -8, 3, 0));
     EXPECT_THAT(cast<int>(DType::f16, DType::u4, {99, -9, 3.9}), ElementsAre(15, 0, 3));
@@ -39,7 +42,8 @@ TEST(Cast, SaturatesFloatsBeyondTheIntegerRange) {
 TEST(Cast, WrapsIntegersIntoNarrowerOnes) {
     EXPECT_THAT(cast<int>(DType::i32, DType::u8, {257, -1}), ElementsAre(1, 255));
     EXPECT_THAT(cast<int>(DType::u8, DType::i8, {200}), ElementsAre(-56));
-    EXPECT_THAT((cast<std::int64_t, std::int64_t>(DType::i64, DType::i32, {4294967297, -2})), ElementsAre(1, -2));
+    EXPECT_THAT((cast<std::int64_t, std::int64_t>(DType::i64, DType::i32, {4294967297, -2})),
+                ElementsAre(1, -2));
     EXPECT_THAT((cast<std::uint64_t, std::int64_t>(DType::i64, DType::u64, {-1})), ElementsAre(UINT64_MAX));
     EXPECT_THAT(cast<int>(DType::i8, DType::i4, {9, -9}), ElementsAre(-7, 7));
     EXPECT_THAT(cast<int>(DType::i8, DType::u4, {17, -1}), ElementsAre(1, 15));
@@ -48,16 +52,20 @@ TEST(Cast, WrapsIntegersIntoNarrowerOnes) {
 TEST(Cast, KeepsSixtyFourBitsExactly) {
     EXPECT_THAT((cast<std::uint64_t, std::int64_t>(DType::i64, DType::u64, {9007199254740993})),
                 ElementsAre(9007199254740993u));
-    EXPECT_THAT((cast<std::int64_t, std::int64_t>(DType::i32, DType::i64, {INT32_MIN})), ElementsAre(INT32_MIN));
+    EXPECT_THAT((cast<std::int64_t, std::int64_t>(DType::i32, DType::i64, {INT32_MIN})),
+                ElementsAre(INT32_MIN));
 }
 
 TEST(Cast, RoundsToHalfPrecisionOnce) {
-    EXPECT_THAT(cast<float>(DType::f32, DType::f16, {0.1, 70000, 2049, 1e-8}), ElementsAre(0.0999755859375f, kInf, 2048, 0));
+    EXPECT_THAT(cast<float>(DType::f32, DType::f16, {0.1, 70000, 2049, 1e-8}),
+                ElementsAre(0.0999755859375f, kInf, 2048, 0));
     // Between two halves, and just above the middle: rounding to f32 first would lose the excess.
-    EXPECT_THAT(cast<float>(DType::f64, DType::f16, {2049 + 1e-9, 2051 - 1e-9, -2049 - 1e-9}), ElementsAre(2050, 2050, -2050));
+    EXPECT_THAT(cast<float>(DType::f64, DType::f16, {2049 + 1e-9, 2051 - 1e-9, -2049 - 1e-9}),
+                ElementsAre(2050, 2050, -2050));
     EXPECT_THAT(cast<float>(DType::f64, DType::bf16, {257 + 1e-12}), ElementsAre(258));
     EXPECT_TRUE(std::isnan(cast<float>(DType::f64, DType::f16, {kNan})[0]));
-    EXPECT_THAT(cast<float>(DType::i32, DType::bf16, {(1 << 25) + (1 << 17) + 1}), ElementsAre((1 << 25) + (1 << 18)));
+    EXPECT_THAT(cast<float>(DType::i32, DType::bf16, {(1 << 25) + (1 << 17) + 1}),
+                ElementsAre((1 << 25) + (1 << 18)));
 }
 
 TEST(Cast, UnpacksAndPacksNibblesLowFirst) {
@@ -75,7 +83,8 @@ TEST(Cast, BoolIsWhetherAValueDiffersFromZero) {
 }
 
 TEST(Cast, KeepsTheShapeAndAcceptsEmptyTensors) {
-    const auto out = infer("cast", {TensorType{DType::i32, {Dim::symbolic("n"), 2}}}, {{"data_type", std::string("f16")}});
+    const auto out =
+        infer("cast", {TensorType{DType::i32, {Dim::symbolic("n"), 2}}}, {{"data_type", std::string("f16")}});
     ASSERT_TRUE(out.ok());
     EXPECT_EQ(out.value()[0].str(), "f16[n, 2]");
     EXPECT_TRUE(cast<float>(DType::i4, DType::f32, {}).empty());

@@ -27,8 +27,10 @@ TEST(Clamp, LimitsBothSidesOneSideOrNone) {
 
 TEST(Clamp, KeepsNanElementsAndIgnoresNanBounds) {
     EXPECT_TRUE(std::isnan(values("clamp", {tensor(DType::f32, {1}, {kNan})}, between(0.0, 1.0))[0]));
-    EXPECT_THAT(values("clamp", {tensor(DType::f32, {2}, {-kInf, kInf})}, between(kNan, kNan)), ElementsAre(-kInf, kInf));
-    EXPECT_THAT(values("clamp", {tensor(DType::f32, {2}, {-kInf, 3})}, between(kInf, kNan)), ElementsAre(kInf, kInf));
+    EXPECT_THAT(values("clamp", {tensor(DType::f32, {2}, {-kInf, kInf})}, between(kNan, kNan)),
+                ElementsAre(-kInf, kInf));
+    EXPECT_THAT(values("clamp", {tensor(DType::f32, {2}, {-kInf, 3})}, between(kInf, kNan)),
+                ElementsAre(kInf, kInf));
 }
 
 TEST(Clamp, KeepsSixtyFourBitBoundsExact) {
@@ -41,15 +43,19 @@ TEST(Clamp, KeepsSixtyFourBitBoundsExact) {
 }
 
 TEST(Clamp, SaturatesBoundsThatTheTypeCannotHold) {
-    EXPECT_THAT(values<int>("clamp", {tensor(DType::u8, {3}, {0, 100, 255})}, between(std::int64_t{-5}, std::int64_t{300})),
+    EXPECT_THAT(values<int>("clamp", {tensor(DType::u8, {3}, {0, 100, 255})},
+                            between(std::int64_t{-5}, std::int64_t{300})),
                 ElementsAre(0, 100, 255));
-    EXPECT_THAT(values<int>("clamp", {tensor(DType::i8, {2}, {-128, 127})}, between(-kInf, 1e30)), ElementsAre(-128, 127));
-    EXPECT_THAT(values<int>("clamp", {tensor(DType::u8, {2}, {0, 9})}, {{"max_value", std::int64_t{-5}}}), ElementsAre(0, 0));
+    EXPECT_THAT(values<int>("clamp", {tensor(DType::i8, {2}, {-128, 127})}, between(-kInf, 1e30)),
+                ElementsAre(-128, 127));
+    EXPECT_THAT(values<int>("clamp", {tensor(DType::u8, {2}, {0, 9})}, {{"max_value", std::int64_t{-5}}}),
+                ElementsAre(0, 0));
 }
 
 TEST(Clamp, RejectsAMinimumAboveTheMaximum) {
     const TensorType x{DType::f32, {2}}, i{DType::i64, {2}};
-    EXPECT_THAT(infer_error("clamp", {x}, between(2.0, 1.0)), HasSubstr("min_value 2 is greater than max_value 1"));
+    EXPECT_THAT(infer_error("clamp", {x}, between(2.0, 1.0)),
+                HasSubstr("min_value 2 is greater than max_value 1"));
     EXPECT_THAT(infer_error("clamp", {i}, between(kBig, kBig - 1)), HasSubstr("9007199254740993"));
     EXPECT_THAT(infer_error("clamp", {i}, between(UINT64_MAX, std::int64_t{-1})), HasSubstr("max_value -1"));
     EXPECT_EQ(infer_error("clamp", {x}, between(1.0, 1.0)), "");

@@ -15,7 +15,8 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 const double kNan = std::nan("");
 
 TEST(Compare, TellsLesserEqualAndGreaterApart) {
-    for (DType t : {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i8, DType::i16, DType::i32, DType::i64}) {
+    for (DType t :
+         {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i8, DType::i16, DType::i32, DType::i64}) {
         const OptionalTensors in{tensor(t, {3}, {-1, 2, 3}), tensor(t, {3}, {1, 2, -3})};
         EXPECT_THAT(values<int>("equal", in), ElementsAre(0, 1, 0)) << name_of(t);
         EXPECT_THAT(values<int>("not_equal", in), ElementsAre(1, 0, 1)) << name_of(t);
@@ -29,22 +30,27 @@ TEST(Compare, TellsLesserEqualAndGreaterApart) {
 TEST(Compare, OrdersUnsignedAndSixtyFourBitValuesExactly) {
     using U = std::uint64_t;
     using I = std::int64_t;
-    EXPECT_THAT(values<int>("greater", {tensor<U>(DType::u64, {2}, {UINT64_MAX, 1}), tensor<U>(DType::u64, {2}, {1, UINT64_MAX})}),
+    EXPECT_THAT(values<int>("greater", {tensor<U>(DType::u64, {2}, {UINT64_MAX, 1}),
+                                        tensor<U>(DType::u64, {2}, {1, UINT64_MAX})}),
                 ElementsAre(1, 0));
-    EXPECT_THAT(values<int>("equal", {tensor<I>(DType::i64, {1}, {9007199254740993}), tensor<I>(DType::i64, {1}, {9007199254740992})}),
+    EXPECT_THAT(values<int>("equal", {tensor<I>(DType::i64, {1}, {9007199254740993}),
+                                      tensor<I>(DType::i64, {1}, {9007199254740992})}),
                 ElementsAre(0));
-    EXPECT_THAT(values<int>("greater", {tensor(DType::u8, {1}, {200}), tensor(DType::u8, {1}, {100})}), ElementsAre(1));
+    EXPECT_THAT(values<int>("greater", {tensor(DType::u8, {1}, {200}), tensor(DType::u8, {1}, {100})}),
+                ElementsAre(1));
 }
 
 TEST(Compare, NanIsUnequalToEverythingAndNeverOrdered) {
-    const OptionalTensors in{tensor(DType::f32, {3}, {kNan, kNan, 1}), tensor(DType::f32, {3}, {kNan, 1, kNan})};
+    const OptionalTensors in{tensor(DType::f32, {3}, {kNan, kNan, 1}),
+                             tensor(DType::f32, {3}, {kNan, 1, kNan})};
     EXPECT_THAT(values<int>("not_equal", in), ElementsAre(1, 1, 1));
     for (const char* op : {"equal", "greater", "greater_or_equal", "lesser", "lesser_or_equal"})
         EXPECT_THAT(values<int>(op, in), ElementsAre(0, 0, 0)) << op;
 }
 
 TEST(Compare, ZerosOfBothSignsAreEqual) {
-    EXPECT_THAT(values<int>("equal", {tensor(DType::f16, {1}, {0.0}), tensor(DType::f16, {1}, {-0.0})}), ElementsAre(1));
+    EXPECT_THAT(values<int>("equal", {tensor(DType::f16, {1}, {0.0}), tensor(DType::f16, {1}, {-0.0})}),
+                ElementsAre(1));
 }
 
 TEST(Compare, BroadcastsAndYieldsU8) {

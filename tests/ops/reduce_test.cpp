@@ -29,7 +29,9 @@ TEST(Reduce, ReducesEverythingByDefault) {
 }
 
 TEST(Reduce, ReducesFirstMiddleLastAndSeveralAxes) {
-    const auto sum = [](Axes axes) { return values("reduce_sum", {counting()}, {{"axes", std::move(axes)}}); };
+    const auto sum = [](Axes axes) {
+        return values("reduce_sum", {counting()}, {{"axes", std::move(axes)}});
+    };
     EXPECT_THAT(sum({0}), ElementsAre(8, 10, 12, 14, 16, 18));
     EXPECT_THAT(sum({1}), ElementsAre(9, 12, 27, 30));
     EXPECT_THAT(sum({-1}), ElementsAre(3, 7, 11, 15, 19, 23));
@@ -62,9 +64,10 @@ TEST(Reduce, ComputesEveryFunction) {
     EXPECT_THAT(rows("reduce_l2"), ElementsAre(FloatEq(std::sqrt(21.0f)), FloatEq(std::sqrt(13.25f))));
     EXPECT_THAT(rows("reduce_sum_square"), ElementsAre(21, 13.25f));
     EXPECT_THAT(rows("reduce_log_sum"), ElementsAre(FloatEq(std::log(7.0f)), FloatEq(std::log(5.5f))));
-    EXPECT_THAT(rows("reduce_log_sum_exp"),
-                ElementsAre(FloatEq(static_cast<float>(std::log(std::exp(1.0) + std::exp(2.0) + std::exp(4.0)))),
-                            FloatEq(static_cast<float>(std::log(std::exp(3.0) + std::exp(0.5) + std::exp(2.0))))));
+    EXPECT_THAT(
+        rows("reduce_log_sum_exp"),
+        ElementsAre(FloatEq(static_cast<float>(std::log(std::exp(1.0) + std::exp(2.0) + std::exp(4.0)))),
+                    FloatEq(static_cast<float>(std::log(std::exp(3.0) + std::exp(0.5) + std::exp(2.0))))));
 }
 
 TEST(Reduce, SumsWideRowsOfKeptElements) {  // more neighbours than one tile
@@ -82,9 +85,12 @@ TEST(Reduce, SumsWideRowsOfKeptElements) {  // more neighbours than one tile
 }
 
 TEST(Reduce, AccumulatesInMoreThanHalfAndSinglePrecision) {
-    EXPECT_THAT(values("reduce_sum", {tensor(DType::f16, {4097}, std::vector<double>(4097, 1))}), ElementsAre(4096));
-    EXPECT_THAT(values("reduce_sum", {tensor(DType::f16, {4098}, std::vector<double>(4098, 1))}), ElementsAre(4096));
-    EXPECT_THAT(values("reduce_sum", {tensor(DType::f16, {4100}, std::vector<double>(4100, 1))}), ElementsAre(4100));
+    EXPECT_THAT(values("reduce_sum", {tensor(DType::f16, {4097}, std::vector<double>(4097, 1))}),
+                ElementsAre(4096));
+    EXPECT_THAT(values("reduce_sum", {tensor(DType::f16, {4098}, std::vector<double>(4098, 1))}),
+                ElementsAre(4096));
+    EXPECT_THAT(values("reduce_sum", {tensor(DType::f16, {4100}, std::vector<double>(4100, 1))}),
+                ElementsAre(4100));
     EXPECT_THAT(values("reduce_sum", {tensor(DType::f32, {3}, {1 << 24, 1, 1})}), ElementsAre((1 << 24) + 2));
     EXPECT_THAT(values("reduce_mean", {tensor(DType::f16, {2}, {65504, 65504})}), ElementsAre(65504));
 }
@@ -94,11 +100,14 @@ TEST(Reduce, IntegersWrapInTheirOwnType) {
     EXPECT_THAT(values<int>("reduce_l1", {tensor(DType::i32, {3}, {-5, 6, -7})}), ElementsAre(18));
     EXPECT_THAT(values<int>("reduce_l1", {tensor(DType::i32, {1}, {INT32_MIN})}), ElementsAre(INT32_MIN));
     EXPECT_THAT(values<int>("reduce_product", {tensor(DType::u8, {3}, {16, 16, 3})}), ElementsAre(0));
-    EXPECT_THAT(values<std::int64_t>("reduce_sum_square", {tensor<std::int64_t>(DType::i64, {2}, {3000000001, 1})}),
-                ElementsAre(9000000006000000002));
-    EXPECT_THAT(values<std::int64_t>("reduce_max", {tensor<std::int64_t>(DType::i64, {2}, {INT64_MIN, INT64_MIN + 1})}),
+    EXPECT_THAT(
+        values<std::int64_t>("reduce_sum_square", {tensor<std::int64_t>(DType::i64, {2}, {3000000001, 1})}),
+        ElementsAre(9000000006000000002));
+    EXPECT_THAT(values<std::int64_t>("reduce_max",
+                                     {tensor<std::int64_t>(DType::i64, {2}, {INT64_MIN, INT64_MIN + 1})}),
                 ElementsAre(INT64_MIN + 1));
-    EXPECT_THAT(values<std::uint64_t>("reduce_min", {tensor<std::uint64_t>(DType::u64, {2}, {UINT64_MAX, UINT64_MAX - 1})}),
+    EXPECT_THAT(values<std::uint64_t>("reduce_min",
+                                      {tensor<std::uint64_t>(DType::u64, {2}, {UINT64_MAX, UINT64_MAX - 1})}),
                 ElementsAre(UINT64_MAX - 1));
 }
 
@@ -110,7 +119,8 @@ TEST(Reduce, MaxAndMinKeepNan) {
 
 TEST(Reduce, LogSumExpNeitherOverflowsNorLosesInfinities) {
     const auto lse = [](const std::vector<double>& x) {
-        return values("reduce_log_sum_exp", {tensor(DType::f32, {static_cast<std::int64_t>(x.size())}, x)})[0];
+        return values("reduce_log_sum_exp",
+                      {tensor(DType::f32, {static_cast<std::int64_t>(x.size())}, x)})[0];
     };
     EXPECT_FLOAT_EQ(lse({1000, 1000}), 1000 + std::log(2.0f));
     EXPECT_FLOAT_EQ(lse({-1000, -1000, -1000}), -1000 + std::log(3.0f));
@@ -136,15 +146,18 @@ TEST(Reduce, EmptyAxesOfExtentZeroGiveTheNeutralElement) {
 
 TEST(Reduce, RejectsBadAxesAndTypes) {
     const TensorType x{DType::f32, {2, 3}};
-    EXPECT_THAT(infer_error("reduce_sum", {x}, {{"axes", Axes{2}}}), HasSubstr("Axis 2 out of bounds for rank 2"));
-    EXPECT_THAT(infer_error("reduce_max", {x}, {{"axes", Axes{-3}}}), HasSubstr("Axis -3 out of bounds for rank 2"));
+    EXPECT_THAT(infer_error("reduce_sum", {x}, {{"axes", Axes{2}}}),
+                HasSubstr("Axis 2 out of bounds for rank 2"));
+    EXPECT_THAT(infer_error("reduce_max", {x}, {{"axes", Axes{-3}}}),
+                HasSubstr("Axis -3 out of bounds for rank 2"));
     EXPECT_THAT(infer_error("reduce_l2", {x}, {{"axes", Axes{1, -1}}}), HasSubstr("Duplicate axis -1"));
     EXPECT_THAT(infer_error("reduce_mean", {TensorType{DType::i32, {2}}}), HasSubstr("i32"));
     EXPECT_THAT(infer_error("reduce_sum", {x}, {{"axis", Axes{1}}}), HasSubstr("axes, keep_dimensions"));
 }
 
 TEST(Reduce, KeepsSymbolicExtents) {
-    const auto out = infer("reduce_mean", {TensorType{DType::f32, {1, Dim::symbolic("seq"), 384}}}, {{"axes", Axes{2}}});
+    const auto out =
+        infer("reduce_mean", {TensorType{DType::f32, {1, Dim::symbolic("seq"), 384}}}, {{"axes", Axes{2}}});
     ASSERT_TRUE(out.ok());
     EXPECT_EQ(out.value()[0].str(), "f32[1, seq]");
 }

@@ -23,7 +23,8 @@ TEST(Rounding, RoundEvenTakesHalvesToTheEvenNeighbour) {
 }
 
 TEST(Rounding, SignIsMinusOneZeroOrOne) {
-    EXPECT_THAT(values("sign", {tensor(DType::f32, {5}, {-kInf, -0.25, 0, 1e-30, kInf})}), ElementsAre(-1, -1, 0, 1, 1));
+    EXPECT_THAT(values("sign", {tensor(DType::f32, {5}, {-kInf, -0.25, 0, 1e-30, kInf})}),
+                ElementsAre(-1, -1, 0, 1, 1));
     EXPECT_TRUE(std::isnan(values("sign", {tensor(DType::f16, {}, {kNan})})[0]));
     EXPECT_THAT(values<int>("sign", {tensor(DType::i8, {3}, {-128, 0, 127})}), ElementsAre(-1, 0, 1));
     EXPECT_THAT(values<std::int64_t>("sign", {tensor<std::int64_t>(DType::i64, {2}, {INT64_MIN, INT64_MAX})}),

@@ -11,9 +11,10 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(Where, TakesEachElementFromOneSide) {
-    EXPECT_THAT(values("where", {tensor(DType::u8, {4}, {1, 0, 255, 0}), tensor(DType::f32, {4}, {1, 2, 3, 4}),
-                                 tensor(DType::f32, {4}, {-1, -2, -3, -4})}),
-                ElementsAre(1, -2, 3, -4));
+    EXPECT_THAT(
+        values("where", {tensor(DType::u8, {4}, {1, 0, 255, 0}), tensor(DType::f32, {4}, {1, 2, 3, 4}),
+                         tensor(DType::f32, {4}, {-1, -2, -3, -4})}),
+        ElementsAre(1, -2, 3, -4));
 }
 
 TEST(Where, DoesNotMixInTheOtherSidesNan) {
@@ -24,16 +25,17 @@ TEST(Where, DoesNotMixInTheOtherSidesNan) {
 }
 
 TEST(Where, BroadcastsAllThreeOperands) {
-    const auto out = run("where", {tensor(DType::boolean, {2, 1, 1}, {1, 0}), tensor(DType::i32, {2, 1}, {10, 20}),
-                                   tensor(DType::i32, {3}, {1, 2, 3})});
+    const auto out = run("where", {tensor(DType::boolean, {2, 1, 1}, {1, 0}),
+                                   tensor(DType::i32, {2, 1}, {10, 20}), tensor(DType::i32, {3}, {1, 2, 3})});
     EXPECT_EQ(out[0].type.str(), "i32[2, 2, 3]");
     EXPECT_THAT(out[0].as<int>(), ElementsAre(10, 10, 10, 20, 20, 20, 1, 2, 3, 1, 2, 3));
 }
 
 TEST(Where, MovesEveryElementSize) {
-    for (DType t : {DType::i4, DType::u4, DType::boolean, DType::u8, DType::i8, DType::f16, DType::bf16, DType::i16,
-                    DType::u32, DType::f64, DType::u64})
-        EXPECT_THAT(values<int>("where", {tensor(DType::u8, {3}, {1, 0, 1}), tensor(t, {3}, {1, 1, 1}), tensor(t, {}, {0})}),
+    for (DType t : {DType::i4, DType::u4, DType::boolean, DType::u8, DType::i8, DType::f16, DType::bf16,
+                    DType::i16, DType::u32, DType::f64, DType::u64})
+        EXPECT_THAT(values<int>("where", {tensor(DType::u8, {3}, {1, 0, 1}), tensor(t, {3}, {1, 1, 1}),
+                                          tensor(t, {}, {0})}),
                     ElementsAre(1, 0, 1))
             << name_of(t);
     EXPECT_THAT(values<int>("where", {tensor(DType::u8, {3}, {1, 0, 1}), tensor(DType::i4, {3}, {-8, -7, 7}),

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include <array>
 #include <numeric>
 
 #include "ops/run_reference.h"
@@ -94,7 +95,7 @@ TEST(Transpose, PermuteKernelAgreesWithTheReference) {
         auto expected = run("transpose", {in}, {{"permutation", permutation}})[0];
         const AttrBox attrs = op.make_attrs({{"permutation", permutation}}).value();
         const TensorType* types[] = {&in.type};
-        const bool constant[] = {false};
+        const std::array constant{false};
         ASSERT_TRUE(kernel.applies(Operands(types), constant, attrs.get())) << name_of(t);
 
         std::vector<std::byte> out(expected.bytes.size());

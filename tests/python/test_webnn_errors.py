@@ -21,11 +21,17 @@ def inputs(builder, *shapes, dtype=F32):
         (lambda b: b.reduce_sum(*inputs(b, [2, 3]), axes=[1, 1]), "Duplicate axis"),
         (lambda b: b.conv2d(*inputs(b, [2, 3], [1, 1, 1, 1])), "Conv2d input must be 4D"),
         (lambda b: b.conv2d(*inputs(b, [1, 3, 4, 4], [2, 2, 1, 1]), groups=2), "must be divisible by groups"),
-        (lambda b: b.conv2d(*inputs(b, [1, 1, 4, 4], [1, 1, 1, 1]), input_layout="nhcw"), "Invalid input_layout"),
+        (
+            lambda b: b.conv2d(*inputs(b, [1, 1, 4, 4], [1, 1, 1, 1]), input_layout="nhcw"),
+            "Invalid input_layout",
+        ),
         (lambda b: b.max_pool2d(*inputs(b, [2, 3])), "Pool2d input must be 4D"),
         (lambda b: b.global_average_pool(*inputs(b, [2, 3])), "Global pooling input must be 4D"),
         (lambda b: b.average_pool2d(*inputs(b, [1, 1, 2, 2]), layout="chwn"), "Invalid layout"),
-        (lambda b: b.sigmoid(*inputs(b, [2], dtype="int32")), "sigmoid: operand input is i32.*allowed dtypes: f32"),
+        (
+            lambda b: b.sigmoid(*inputs(b, [2], dtype="int32")),
+            "sigmoid: operand input is i32.*allowed dtypes: f32",
+        ),
         (lambda b: b.gather(*inputs(b, [2, 2], [1])), "gather: operand indices is f32"),
         (lambda b: b.logical_not(*inputs(b, [2])), "logical_not: operand"),
         (lambda b: b.squeeze(*inputs(b, [2, 3]), [0]), "the extent of axis 0 is 2"),
@@ -34,7 +40,10 @@ def inputs(builder, *shapes, dtype=F32):
         (lambda b: b.expand(*inputs(b, [2, 3]), [2, 4]), "expand: "),
         (lambda b: b.transpose(*inputs(b, [2, 3]), [0, 0]), "transpose: "),
         (lambda b: b.clamp(*inputs(b, [2]), 3, 1), "clamp: "),
-        (lambda b: b.relu(*inputs(b, [2]), label="stem") and b.matmul(*inputs(b, [2]), label="q"), "already taken"),
+        (
+            lambda b: b.relu(*inputs(b, [2]), label="stem") and b.matmul(*inputs(b, [2]), label="q"),
+            "already taken",
+        ),
     ],
 )
 def test_operators_reject_what_does_not_fit(builder, call, message):

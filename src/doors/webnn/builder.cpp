@@ -21,7 +21,8 @@ struct ToAttr {
 
 void check_open(const BuilderState& state, std::string_view what) {
     if (state.built)
-        fail(failure(Code::invalid_state, "{}: this builder has already built its graph; create a new one", what));
+        fail(failure(Code::invalid_state, "{}: this builder has already built its graph; create a new one",
+                     what));
 }
 
 /// Integers keep 64 bits; conversion to an integer type truncates, to f16 rounds once.
@@ -65,7 +66,8 @@ MLOperand MLGraphBuilder::constant(const MLOperandDescriptor& descriptor, std::s
     check_open(*state_, "constant");
     auto held = std::make_shared<Constant>(
         Constant{.bytes = {static_cast<const std::byte*>(data), bytes}, .owner = std::move(owner)});
-    return {state_, value_or_throw(state_->builder.constant(to_type(descriptor, "constant"), std::move(held), name))};
+    return {state_,
+            value_or_throw(state_->builder.constant(to_type(descriptor, "constant"), std::move(held), name))};
 }
 
 MLOperand MLGraphBuilder::constant(DType type, std::variant<std::int64_t, std::uint64_t, double> value) {
@@ -87,7 +89,8 @@ std::vector<MLOperand> MLGraphBuilder::op(const std::string& name, std::span<con
     std::vector<ValueId> ids;
     for (std::size_t i = 0; i < operands.size(); ++i) {
         if (operands[i] && operands[i].builder_ != state_)
-            fail(invalid("{}: operand {} belongs to another builder", title, def->rule(static_cast<int>(i)).name));
+            fail(invalid("{}: operand {} belongs to another builder", title,
+                         def->rule(static_cast<int>(i)).name));
         ids.push_back(operands[i] ? operands[i].id_ : kNoValue);
     }
     NamedAttrs attrs;
@@ -102,12 +105,15 @@ MLGraph MLGraphBuilder::build(const std::map<std::string, MLOperand>& outputs) {
     check_open(*state_, "build");
     if (outputs.empty()) fail(invalid("build: no outputs given; name at least one operand"));
     for (const auto& [name, operand] : outputs) {
-        if (!operand || operand.builder_ != state_) fail(invalid("build: output '{}' belongs to another builder", name));
+        if (!operand || operand.builder_ != state_)
+            fail(invalid("build: output '{}' belongs to another builder", name));
         const Value& value = state_->builder.graph().value(operand.id_);
         if (value.kind == ValueKind::input || value.kind == ValueKind::constant)
-            fail(invalid("build: output '{}' is an input or a constant, not the result of an operator", name));
+            fail(
+                invalid("build: output '{}' is an input or a constant, not the result of an operator", name));
     }
-    for (const auto& [name, operand] : outputs) value_or_throw(state_->builder.mark_output(name, operand.id_));
+    for (const auto& [name, operand] : outputs)
+        value_or_throw(state_->builder.mark_output(name, operand.id_));
     state_->built = true;
     auto graph = std::make_shared<const Graph>(state_->builder.graph());
     return make_graph(std::move(graph), state_->options);

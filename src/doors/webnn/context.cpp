@@ -14,7 +14,8 @@ struct MLContext::State {
 MLContext::MLContext(const MLContextOptions& options) {
     if (options.powerPreference != "default" && options.powerPreference != "high-performance" &&
         options.powerPreference != "low-power")
-        fail(invalid("power preference '{}' is none of default, high-performance, low-power", options.powerPreference));
+        fail(invalid("power preference '{}' is none of default, high-performance, low-power",
+                     options.powerPreference));
     auto state = std::make_shared<State>();
     state->options = options;
     state->compile.threads = options.threads;
@@ -31,7 +32,9 @@ const std::string& MLContext::device() const { return state_->compile.device; }
 const MLOpSupportLimits& MLContext::opSupportLimits() const { return support_limits(); }
 const CompileOptions& MLContext::compileOptions() const { return state_->compile; }
 
-MLGraph MLContext::load(const std::string& path) const { return make_graph(load_graph(path), state_->compile); }
+MLGraph MLContext::load(const std::string& path) const {
+    return make_graph(load_graph(path), state_->compile);
+}
 
 MLTensor MLContext::createTensor(const MLTensorDescriptor& descriptor) const {
     MLOperandDescriptor shape{descriptor.dataType, {descriptor.shape.begin(), descriptor.shape.end()}};
@@ -47,24 +50,28 @@ MLTensor MLContext::createTensor(const MLTensorDescriptor& descriptor) const {
 namespace {
 
 MLTensor::State& live(const MLTensor& tensor, std::string_view what) {
-    if (tensor.state()->destroyed) fail(failure(Code::invalid_state, "{}: the tensor has been destroyed", what));
+    if (tensor.state()->destroyed)
+        fail(failure(Code::invalid_state, "{}: the tensor has been destroyed", what));
     return *tensor.state();
 }
 
 void check_size(const MLTensor::State& state, std::size_t bytes, std::string_view what) {
     if (bytes != state.buffer.bytes())
         fail(invalid("{}: Shape mismatch: {} bytes given, the tensor {}{} has {}", what, bytes,
-                     data_type_name(state.descriptor.dataType), str(state.descriptor.shape), state.buffer.bytes()));
+                     data_type_name(state.descriptor.dataType), str(state.descriptor.shape),
+                     state.buffer.bytes()));
 }
 
 /// The tensor bound to a graph's input or output, after checking that its type is the declared one.
-const MLTensor& bound(const std::map<std::string, MLTensor>& tensors, const TensorInfo& info, std::string_view kind) {
+const MLTensor& bound(const std::map<std::string, MLTensor>& tensors, const TensorInfo& info,
+                      std::string_view kind) {
     const auto it = tensors.find(info.name);
     if (it == tensors.end()) fail(invalid("dispatch: Missing {}: {}", kind, info.name));
     const auto what = fmt::format("dispatch: {} '{}'", kind, info.name);
     const auto& given = live(it->second, what).descriptor;
     if (given.dataType != info.dtype)
-        fail(invalid("{} is {}, the graph declares {}", what, data_type_name(given.dataType), data_type_name(info.dtype)));
+        fail(invalid("{} is {}, the graph declares {}", what, data_type_name(given.dataType),
+                     data_type_name(info.dtype)));
     return it->second;
 }
 
@@ -88,7 +95,8 @@ void check_names(const std::map<std::string, MLTensor>& tensors, const std::vect
 void MLContext::readTensor(const MLTensor& tensor, void* data, std::size_t bytes) const {
     const MLTensor::State& state = live(tensor, "read_tensor");
     if (!state.descriptor.readable)
-        fail(failure(Code::invalid_state, "read_tensor: the tensor is not readable; create it with readable=True"));
+        fail(failure(Code::invalid_state,
+                     "read_tensor: the tensor is not readable; create it with readable=True"));
     check_size(state, bytes, "read_tensor");
     std::memcpy(data, state.buffer.data(), bytes);
 }
@@ -96,7 +104,8 @@ void MLContext::readTensor(const MLTensor& tensor, void* data, std::size_t bytes
 void MLContext::writeTensor(const MLTensor& tensor, const void* data, std::size_t bytes) const {
     MLTensor::State& state = live(tensor, "write_tensor");
     if (!state.descriptor.writable)
-        fail(failure(Code::invalid_state, "write_tensor: the tensor is not writable; create it with writable=True"));
+        fail(failure(Code::invalid_state,
+                     "write_tensor: the tensor is not writable; create it with writable=True"));
     check_size(state, bytes, "write_tensor");
     std::memcpy(state.buffer.data(), data, bytes);
 }

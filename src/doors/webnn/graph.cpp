@@ -6,7 +6,7 @@ namespace {
 
 /// A session for one dispatch: an idle one, or a new one while others are busy.
 class SessionLease {
-   public:
+public:
     explicit SessionLease(MLGraph::State& state) : state_(state) {
         {
             const std::lock_guard lock(state_.mutex);
@@ -28,7 +28,7 @@ class SessionLease {
     Session& operator*() { return *session_; }
     Session* operator->() { return session_.get(); }
 
-   private:
+private:
     MLGraph::State& state_;
     std::unique_ptr<Session> session_;
 };

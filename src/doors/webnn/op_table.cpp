@@ -21,9 +21,11 @@ constexpr OpRow kRows[] = {
     {"ceil", "ceil", "x=input"},
     {"clamp", "clamp", "input min_value max_value"},
     {"concat", "concat", "inputs axis"},
-    {"conv2d", "conv2d", "input filter strides dilations pads=padding groups input_layout filter_layout bias"},
+    {"conv2d", "conv2d",
+     "input filter strides dilations pads=padding groups input_layout filter_layout bias"},
     {"conv_transpose2d", "convTranspose2d",
-     "input filter strides dilations pads=padding output_padding output_sizes groups input_layout filter_layout bias"},
+     "input filter strides dilations pads=padding output_padding output_sizes groups input_layout "
+     "filter_layout bias"},
     {"cos", "cos", "x=input"},
     {"cumulative_sum", "cumulativeSum", "input axis exclusive reversed"},
     {"dequantize_linear", "dequantizeLinear", "input scale zero_point"},
@@ -45,7 +47,8 @@ constexpr OpRow kRows[] = {
      "input weight recurrent_weight steps hidden_size bias recurrent_bias initial_hidden_state reset_after "
      "return_sequence direction layout activations"},
     {"gru_cell", "gruCell",
-     "input weight recurrent_weight hidden_state hidden_size bias recurrent_bias reset_after layout activations"},
+     "input weight recurrent_weight hidden_state hidden_size bias recurrent_bias reset_after layout "
+     "activations"},
     {"hard_sigmoid", "hardSigmoid", "input alpha beta"},
     {"hard_swish", "hardSwish", "input alpha beta"},
     {"identity", "identity", "x=input"},
@@ -65,10 +68,12 @@ constexpr OpRow kRows[] = {
     {"logical_or", "logicalOr", "a b"},
     {"logical_xor", "logicalXor", "a b"},
     {"lstm", "lstm",
-     "input weight recurrent_weight steps hidden_size bias recurrent_bias peephole_weight initial_hidden_state "
+     "input weight recurrent_weight steps hidden_size bias recurrent_bias peephole_weight "
+     "initial_hidden_state "
      "initial_cell_state return_sequence direction layout activations"},
     {"lstm_cell", "lstmCell",
-     "input weight recurrent_weight hidden_state cell_state hidden_size bias recurrent_bias peephole_weight layout "
+     "input weight recurrent_weight hidden_state cell_state hidden_size bias recurrent_bias peephole_weight "
+     "layout "
      "activations"},
     {"matmul", "matmul", "a b"},
     {"max", "max", "a b"},
@@ -126,8 +131,9 @@ std::string python_text(const AttrValue& value) {
 }
 
 std::string annotation(const Field& field) {
-    static constexpr std::string_view kTypes[] = {"bool",          "int",           "int | float",   "float", "str",
-                                                  "Sequence[int]", "Sequence[float]", "Sequence[int]", "str"};
+    static constexpr std::string_view kTypes[] = {"bool", "int",           "int | float",     "float",
+                                                  "str",  "Sequence[int]", "Sequence[float]", "Sequence[int]",
+                                                  "str"};
     std::string text(kTypes[static_cast<int>(field.kind)]);
     if (std::holds_alternative<std::monostate>(field.default_value) && !field.required) text += " | None";
     return text;
@@ -142,7 +148,9 @@ MLParameter operand_parameter(const OpDef& op, std::size_t i, std::string name) 
             .is_list = list,
             .required = !rule.optional,
             .default_text = "None",
-            .type_text = list ? "Sequence[MLOperand]" : rule.optional ? "MLOperand | None" : "MLOperand",
+            .type_text = list            ? "Sequence[MLOperand]"
+                         : rule.optional ? "MLOperand | None"
+                                         : "MLOperand",
             .doc = fmt::format("operand of {}", rule.dtypes.str())};
 }
 
@@ -172,7 +180,8 @@ MLSignature signature(const OpRow& row, const OpDef& op) {
     std::string_view rest = row.parameters;
     while (!rest.empty()) {
         const std::size_t space = rest.find(' ');
-        if (MLParameter p = parameter(op, rest.substr(0, space)); !p.name.empty()) s.parameters.push_back(std::move(p));
+        if (MLParameter p = parameter(op, rest.substr(0, space)); !p.name.empty())
+            s.parameters.push_back(std::move(p));
         rest = space == std::string_view::npos ? std::string_view{} : rest.substr(space + 1);
     }
     // What stands before a required parameter must be given, too.
@@ -184,7 +193,8 @@ MLSignature signature(const OpRow& row, const OpDef& op) {
 MLTensorLimits limits_of(DTypeSet types, int min_rank, int max_rank) {
     MLTensorLimits limits{.minRank = min_rank, .maxRank = max_rank};
     for (int i = 0; i < kDTypeCount; ++i)
-        if (const auto t = static_cast<DType>(i); types.has(t) && kWebnnTypes.has(t)) limits.dataTypes.push_back(t);
+        if (const auto t = static_cast<DType>(i); types.has(t) && kWebnnTypes.has(t))
+            limits.dataTypes.push_back(t);
     return limits;
 }
 

@@ -9,8 +9,8 @@ namespace headrace::webnn {
 
 /// One operator of the door: which op of the catalog it is, and the order of its parameters.
 struct OpRow {
-    std::string_view name;   ///< snake_case; also the catalog's name unless `op` says otherwise
-    std::string_view idl;    ///< camelCase
+    std::string_view name;  ///< snake_case; also the catalog's name unless `op` says otherwise
+    std::string_view idl;   ///< camelCase
     /// Parameters in positional order: an operand's or attribute's name, or "door_name=catalog_name".
     std::string_view parameters;
     std::string_view op = {};

@@ -35,7 +35,8 @@ TensorType to_type(const MLOperandDescriptor& descriptor, std::string_view what)
     TensorType type{descriptor.dataType, {}};
     for (const MLDimension& d : descriptor.shape) {
         if (d.is_dynamic()) {
-            if (d.max_size < 1) fail(invalid("{}: dimension '{}' has the maximum {}; at least 1", what, d.name, d.max_size));
+            if (d.max_size < 1)
+                fail(invalid("{}: dimension '{}' has the maximum {}; at least 1", what, d.name, d.max_size));
             type.shape.push_back(Dim::symbolic(d.name, 1, d.max_size));
             continue;
         }

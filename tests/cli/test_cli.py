@@ -1,0 +1,91 @@
+"""The headrace program on graphs that Python saved."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import webnn
+
+HEADRACE = Path(__file__).parents[2] / "build" / "bin" / "headrace"
+
+
+def headrace(*arguments: object, fails: bool = False) -> str:
+    done = subprocess.run([HEADRACE, *map(str, arguments)], capture_output=True, text=True, timeout=60)
+    assert (done.returncode != 0) == fails, done.stdout + done.stderr
+    return done.stderr if fails else done.stdout
+
+
+@pytest.fixture
+def graph(tmp_path):
+    """y = relu(x · w), x [seq, 3]."""
+    context = webnn.ML().create_context(accelerated=False)
+    builder = context.create_graph_builder()
+    x = builder.input("x", [{"name": "seq", "maxSize": 16}, 3], "float32")
+    w = builder.constant(np.arange(12, dtype=np.float32).reshape(3, 4) - 5)
+    path = tmp_path / "graph.hrg"
+    builder.build({"y": builder.relu(builder.matmul(x, w, label="dense"))}).save(str(path))
+    return path
+
+
+def test_devices_lists_the_cpu():
+    assert any(line.split()[:2] == ["CPU", "cpu"] for line in headrace("devices").splitlines())
+
+
+def test_run_reads_and_writes_npy_files(graph, tmp_path):
+    x = np.random.default_rng(0).standard_normal((5, 3)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    printed = headrace("run", graph, "--input", f"x={tmp_path}/x.npy", "--output", f"y={tmp_path}/y.npy")
+    expected = np.maximum(x @ (np.arange(12, dtype=np.float32).reshape(3, 4) - 5), 0)
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), expected, rtol=1e-5, atol=1e-5)
+    assert printed.startswith("y: f32[5, 4]  min 0")
+
+
+def test_run_generates_inputs_reproducibly(graph):
+    first = headrace("run", graph, "--shape", "x=2,3", "--seed", 7)
+    assert first == headrace("run", graph, "--shape", "x=2,3", "--seed", 7)
+    assert first != headrace("run", graph, "--shape", "x=2,3", "--seed", 8)
+
+
+def test_inspect_shows_graph_passes_kernels_and_memory(graph):
+    printed = headrace("inspect", graph, "--shape", "x=2,3", "--before")
+    assert "matmul(" in printed and "fused_matmul" in printed and "gemm_f32" in printed
+    assert "passes: 2 nodes -> 1" in printed
+    assert "memory: weights" in printed and "f32[seq, 4]" in printed
+    plain = headrace("inspect", graph, "--shape", "x=2,3", "--without-pass", "fuse_matmul_epilogue")
+    assert "fused_matmul" not in plain.split("passes:")[0]
+
+
+def test_bench_prints_and_writes_its_result(graph, tmp_path):
+    printed = headrace("bench", graph, "--shape", "x=4,3", "--runs", 3, "--json", tmp_path / "bench.json")
+    result = json.loads((tmp_path / "bench.json").read_text())
+    assert "median" in printed and result["runs"] == 3 and result["median_ms"] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "{graph}"], "input 'x' is f32[seq, 3]: give its extents with --shape x="),
+        (["run", "{graph}", "--shape", "x=99,3"], "outside seq = 1..16"),
+        (["run", "{graph}", "--shape", "z=1,3"], "the graph has no input 'z'; it has: x"),
+        (["run", "{graph}", "--shape", "x=a"], "is not a list of extents"),
+        (["run", "{graph}", "--input", "x=absent.npy"], "cannot open 'absent.npy'"),
+        (["run", "{graph}", "--input", "x={graph}"], "is not a .npy file"),
+        (["run", "absent.hrg"], "absent.hrg"),
+        (["run", "{graph}", "--shape", "x=1,3", "--output", "q=q.npy"], "with the name of an output"),
+        (["bench", "{graph}", "--shape", "x=1,3", "--runs", "0"], "--runs is 0"),
+        (["inspect", "{graph}", "--without-pass", "magic"], "magic"),
+        (["run", "{graph}", "--device", "TPU9"], "there is no device 'TPU9'"),
+    ],
+)
+def test_bad_arguments_are_explained(graph, arguments, message):
+    printed = headrace(*[a.replace("{graph}", str(graph)) for a in arguments], fails=True)
+    assert printed.startswith("headrace: ") and message in printed
+    assert len(printed.splitlines()) == 1
+
+
+def test_ops_describes_the_catalog():
+    printed = headrace("ops")
+    assert "## fused_matmul\n" in printed and "gemm_f32" in printed
+    assert "- attribute `axis` (integer, required)" in printed.split("## softmax\n")[1].split("## ")[0]

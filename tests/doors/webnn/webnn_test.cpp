@@ -1,0 +1,104 @@
+#include "headrace/webnn.h"
+
+#include <gtest/gtest.h>
+
+#include <iterator>
+#include <set>
+#include <sstream>
+
+#include "doors/webnn/op_table.h"
+#include "ops/catalog.h"
+
+namespace headrace::webnn {
+namespace {
+
+MLContext cpu() { return MLContext({.accelerated = false}); }
+
+template <class F>
+std::string message_of(F&& call, Code code) {
+    try {
+        call();
+    } catch (const Exception& e) {
+        EXPECT_EQ(e.code(), code) << e.what();
+        return e.what();
+    }
+    ADD_FAILURE() << "no exception";
+    return "";
+}
+
+TEST(Webnn, BuildsDispatchesAndReadsBack) {
+    const MLContext context = cpu();
+    MLGraphBuilder builder(context);
+    const MLOperand x = builder.input("x", {DType::f32, {2, 2}});
+    const float weights[] = {1, 2, 3, 4};
+    const MLOperand w = builder.constant({DType::f32, {2, 2}}, weights, sizeof(weights));
+    const MLOperand y = builder.op1("relu", {builder.op1("matmul", {x, w})});
+    EXPECT_EQ(y.dataType(), DType::f32);
+    ASSERT_EQ(y.shape().size(), 2u);
+    const MLGraph graph = builder.build({{"y", y}});
+    const MLTensor in = context.createTensor({DType::f32, {2, 2}, false, true});
+    const MLTensor out = context.createTensor({DType::f32, {2, 2}, true, false});
+    const float values[] = {1, 0, 0, -1};
+    context.writeTensor(in, values, sizeof(values));
+    context.dispatch(graph, {{"x", in}}, {{"y", out}});
+    float result[4];
+    context.readTensor(out, result, sizeof(result));
+    EXPECT_EQ(std::vector<float>(result, result + 4), (std::vector<float>{1, 2, 0, 0}));
+}
+
+TEST(Webnn, ScalarConstantsKeepSixtyFourBits) {
+    const MLContext context = cpu();
+    MLGraphBuilder builder(context);
+    const MLOperand x = builder.input("x", {DType::i64, {1}});
+    const std::int64_t big = (std::int64_t{1} << 62) + 1;
+    const MLGraph graph = builder.build({{"y", builder.op1("add", {x, builder.constant(DType::i64, big)})}});
+    const std::int64_t one = 1;
+    std::int64_t y = 0;
+    const std::vector<std::int64_t> shape{1};
+    const InputView in[] = {{DType::i64, shape, &one}};
+    const OutputView out[] = {{&y, sizeof(y)}};
+    graph.run(in, out);
+    EXPECT_EQ(y, big + 1);
+}
+
+TEST(Webnn, ADestroyedGraphSaysSo) {
+    const MLContext context = cpu();
+    MLGraphBuilder builder(context);
+    MLGraph graph = builder.build({{"y", builder.op1("relu", {builder.input("x", {DType::f32, {1}})})}});
+    graph.destroy();
+    EXPECT_EQ(message_of([&] { graph.run({}, {}); }, Code::invalid_state), "the graph has been destroyed");
+}
+
+TEST(OpTable, RowsAreSortedAndEveryParameterExists) {
+    const auto& rows = op_rows();
+    for (std::size_t i = 1; i < rows.size(); ++i) EXPECT_LT(rows[i - 1].name, rows[i].name);
+    for (const OpRow& row : rows) {
+        std::istringstream words{std::string(row.parameters)};
+        const auto count = std::distance(std::istream_iterator<std::string>(words), {});
+        for (const MLSignature& s : signatures()) {
+            if (s.name == row.name) EXPECT_EQ(static_cast<long>(s.parameters.size()), count) << row.name;
+        }
+    }
+}
+
+TEST(OpTable, EveryAttributeAndOperandOfAnOfferedOpIsReachable) {
+    for (const MLSignature& s : signatures()) {
+        const OpDef* op = find_op(s.name);
+        ASSERT_NE(op, nullptr) << s.name;
+        std::set<std::string> targets;
+        for (const MLParameter& p : s.parameters) targets.insert(p.target);
+        for (const OperandRule& rule : op->operands)
+            EXPECT_TRUE(targets.contains(std::string(rule.name))) << s.name << " " << rule.name;
+        for (const Field& field : op->fields)
+            EXPECT_TRUE(targets.contains(std::string(field.name))) << s.name << " " << field.name;
+    }
+}
+
+TEST(SupportLimits, NameEveryOperandWithItsTypes) {
+    for (const auto& [name, operands] : support_limits().operators)
+        for (const auto& [operand, limits] : operands)
+            EXPECT_FALSE(limits.dataTypes.empty()) << name << " " << operand;
+}
+
+}  // namespace
+}  // namespace headrace::webnn

@@ -1,0 +1,94 @@
+#include "ir/graph.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ir/print.h"
+#include "ir/sample_ops.h"
+#include "ir/verify.h"
+
+namespace headrace::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Shapes = std::vector<std::vector<std::int64_t>>;
+
+/// sum(x, y) of f32[batch, seq].
+Graph symbolic_graph() {
+    GraphBuilder b;
+    const TensorType type{DType::f32, {Dim::symbolic("batch", 1, 8), Dim::symbolic("seq")}};
+    const ValueId x = b.input("x", type).value(), y = b.input("y", type).value();
+    const NamedAttrs attrs{{"shape", type.shape}};
+    const ValueId z = b.op(sample_op("everything"), {x}, attrs).value()[0];
+    (void)b.mark_output("sum", b.op(sample_op("sum"), {z, y}).value()[0]);
+    return b.finish().value();
+}
+
+TEST(Graph, CompactRemovesNodesAndTheValuesThatOnlyTheyUsed) {
+    GraphBuilder b;
+    const TensorType type{DType::f32, {2}};
+    const ValueId x = b.input("x", type).value();
+    const ValueId w = b.constant(type, counting_bytes(8), "w").value();
+    ASSERT_TRUE(b.input("unused", type).ok());
+    const ValueId dead = b.op(sample_op("sum"), {x, w}).value()[0];
+    ASSERT_TRUE(b.op(sample_op("twice"), {dead}).ok());
+    const auto twice = b.op(sample_op("twice"), {x}).value();
+    ASSERT_TRUE(b.mark_output("y", twice[1]).ok());
+    Graph graph = b.finish().value();
+    graph.compact({false, false, true});
+    EXPECT_TRUE(verify(graph).ok());
+    EXPECT_EQ(print(graph),
+              "input    %0 \"x\" : f32[2]\n"
+              "input    %1 \"unused\" : f32[2]\n"
+              "%2, %3 = twice(%0 \"x\") : f32[2], f32[2]\n"
+              "output   \"y\" = %3\n");
+}
+
+TEST(Graph, SpecialiseReplacesSymbolsInTypesAndAttributes) {
+    const Graph graph = symbolic_graph();
+    EXPECT_FALSE(graph.is_concrete());
+    const auto concrete = specialise(graph, {{"batch", 2}, {"seq", 7}});
+    ASSERT_TRUE(concrete.ok()) << concrete.error().message;
+    EXPECT_TRUE(concrete.value().is_concrete());
+    EXPECT_TRUE(verify(concrete.value()).ok());
+    EXPECT_EQ(concrete.value().value(concrete.value().outputs[0].second).type.str(), "f32[2, 7]");
+    const auto* attrs = static_cast<const EverythingOp::Attrs*>(concrete.value().nodes[0].attrs.get());
+    EXPECT_EQ(attrs->shape, (Shape{2, 7}));
+    EXPECT_FALSE(graph.is_concrete()) << "the original stays";
+}
+
+TEST(Graph, SpecialiseNamesASymbolWithoutAValue) {
+    EXPECT_THAT(specialise(symbolic_graph(), {{"batch", 2}}).error().message, HasSubstr("[2, seq]"));
+}
+
+TEST(Graph, BindsSymbolsFromInputShapes) {
+    const auto bindings = bind_symbols(symbolic_graph(), Shapes{{2, 7}, {2, 7}});
+    ASSERT_TRUE(bindings.ok());
+    EXPECT_THAT(bindings.value(), ElementsAre(std::pair("batch", 2), std::pair("seq", 7)));
+}
+
+TEST(Graph, RefusesShapesThatContradictTheGraph) {
+    const Graph graph = symbolic_graph();
+    const auto refusal = [&](const Shapes& shapes) { return bind_symbols(graph, shapes).error().message; };
+    EXPECT_THAT(refusal({{2, 7, 1}, {2, 7}}), HasSubstr("input 'x' has shape [2, 7, 1], the graph declares"));
+    EXPECT_THAT(refusal({{9, 7}, {9, 7}}), HasSubstr("extent 9 of dimension 0 is outside batch = 1..8"));
+    EXPECT_THAT(refusal({{2, 7}, {3, 7}}),
+                HasSubstr("input 'y': dimension 0 gives batch = 3, another input gave 2"));
+    EXPECT_THAT(refusal({{2, 0}, {2, 0}}), HasSubstr("outside seq"));
+}
+
+TEST(Graph, CountsConstantBytes) { EXPECT_EQ(small_graph().constant_bytes(), 24U); }
+
+TEST(Graph, ConstantMaskKnowsAbsentOperands) {
+    GraphBuilder b;
+    const TensorType type{DType::f32, {2}};
+    const ValueId x = b.input("x", type).value();
+    const ValueId w = b.constant(type, counting_bytes(8)).value();
+    ASSERT_TRUE(b.op(sample_op("everything"), {x, kNoValue, w}).ok());
+    EXPECT_THAT(b.graph().constant_mask(b.graph().nodes[0]), ElementsAre(false, false, true));
+    EXPECT_EQ(b.graph().operand_types(b.graph().nodes[0])[1], nullptr);
+}
+
+}  // namespace
+}  // namespace headrace::testing
