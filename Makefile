@@ -11,8 +11,7 @@ help: ## show this list
 
 demo: ## search text by meaning with MiniLM (FILE=notes.txt for your own text)
 	@$(BUILD) --target products
-	@if [ -f examples/semantic_search.py ]; then $(VENV) examples/semantic_search.py $(FILE); \
-	 else echo "examples/semantic_search.py is not there yet"; fi
+	@$(VENV) examples/semantic_search.py $(FILE)
 
 build: ## compile everything: build/bin, build/lib and the Python extension
 	@$(BUILD)
@@ -29,10 +28,11 @@ format: ## reformat the sources
 	@$(PYTHON) tools/setup.py --lint
 	@$(VENV) tools/lint.py --fix
 
-bench: ## build and run the programs in bench/
+bench: ## compare with ONNX Runtime, and kernels with the machine's limits
 	@$(BUILD) --target benchmarks
-	@set -e; for source in $(wildcard bench/*.cpp); do build/bin/bench/$$(basename $$source .cpp); done
-	@set -e; for script in $(wildcard bench/*.py); do $(VENV) $$script; done
+	@build/bin/bench/kernels_bench
+	@$(BUILD) --target products
+	@$(VENV) bench/run.py
 
 asan: ## run the C++ tests with the address and undefined-behaviour sanitizers
 	@$(BUILD) --preset asan

@@ -101,8 +101,8 @@ struct Rates {
     double work, peak;  // GFLOP/s
 };
 
-// Best of alternating runs of the work and of an FMA burst of about a millisecond, so that both see the same
-// clock.
+// Best of alternating runs of the work and of an FMA burst of about a millisecond, so
+// that both see the same clock.
 Rates measure(int threads, double flops, double budget, const Work& work) {
     SpinningTeam team(threads);
     double best = 1e9, best_burst = 1e9, burst_flops = 0;

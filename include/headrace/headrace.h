@@ -20,6 +20,8 @@ class Graph;  ///< opaque here; built by a door (headrace/webnn.h) or loaded fro
 HEADRACE_API std::shared_ptr<const Graph> load_graph(const std::string& path);
 HEADRACE_API void save_graph(const Graph& graph, const std::string& path);
 HEADRACE_API std::string print_graph(const Graph& graph);
+/// Every op with its operands, attributes and implementations, as Markdown.
+HEADRACE_API std::string op_reference();
 
 /// One device that ggml can run on, found at run time.
 struct DeviceInfo {

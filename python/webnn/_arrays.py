@@ -29,7 +29,7 @@ def dtype_of(name: str) -> np.dtype:
 
 
 def coerce(value: object, name: str, what: str) -> tuple[np.ndarray, tuple[int, ...]]:
-    """A dense array of dtype `name` and its shape; 4-bit elements come packed, two to a byte, low nibble first."""
+    """A dense array of dtype `name`, and its shape; 4-bit elements come packed, the low nibble first."""
     try:
         array = np.asarray(value)
         if array.dtype == object:

@@ -76,8 +76,8 @@ def constant(
 ) -> MLOperand:
     """A constant from an array, nested lists or a number.
 
-    shape: defaults to the value's; its elements must number the same. data_type: defaults to the array's, float32
-    for Python numbers. A read-only array is used where it is; a writable one is copied.
+    shape: defaults to the value's; its elements must number the same. data_type: defaults to the array's,
+    float32 for Python numbers. A read-only array is used where it is; a writable one is copied.
     """
     if data_type is None:
         array = np.asarray(value)

@@ -26,7 +26,8 @@ class ML:
         """A context for ggml's CPU (`accelerated=False`, or no GPU found) or the best local GPU.
 
         `device_type` may be "cpu", "gpu", "npu" or "auto"; hints other than "cpu" fall back to the CPU.
-        `device` names a device exactly, e.g. "CUDA0" or "rpc://127.0.0.1:50052"; `threads` 0 is headrace.num_threads().
+        `device` names a device exactly, e.g. "CUDA0" or "rpc://127.0.0.1:50052"; `threads` 0 means
+        headrace.num_threads().
         """
         return MLContext(power_preference, accelerated and device_type != "cpu", device, threads)
 

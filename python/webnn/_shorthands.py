@@ -58,7 +58,7 @@ def _global_pool(pool: str) -> Any:
 
 
 def _pad(self: MLGraphBuilder, input: MLOperand, *args: Any, **kwargs: Any) -> MLOperand:
-    """pad(input, padding, mode, value) with one list of beginnings then endings, or the specification's two lists."""
+    """pad(input, padding, mode, value): one list of beginnings then endings, or the specification's two."""
     if "beginning_padding" in kwargs or (len(args) > 1 and not isinstance(args[1], (str, type(None)))):
         return self._pad_two_lists(input, *args, **kwargs)
     padding = kwargs.pop("padding") if "padding" in kwargs else args[0]

@@ -78,6 +78,11 @@ Status list_all_devices() {
     return success();
 }
 
+Status list_ops() {
+    std::fputs(op_reference().c_str(), stdout);
+    return success();
+}
+
 Status run_graph(const RunOptions& options) {
     HR_ASSIGN(auto prepared, prepare(options));
     prepared->run();

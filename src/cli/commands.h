@@ -27,7 +27,6 @@ struct InspectOptions : GraphOptions {
 
 /// Each prints to standard output and returns an error that main reports.
 Status list_all_devices();
-/// The op catalog as Markdown.
 Status list_ops();
 Status run_graph(const RunOptions& options);
 Status bench_graph(const BenchOptions& options);

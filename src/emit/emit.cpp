@@ -93,6 +93,8 @@ Emit::Tensor Emit::contiguous(Tensor x) {
     return x;
 }
 
+Emit::Tensor Emit::copy(Tensor x) { return ggml_cont(ctx_, x); }
+
 Emit::Tensor Emit::slice(Tensor x, Extents starts, Extents sizes) {
     const Ne ne = reversed(sizes);
     std::size_t offset = 0;

@@ -64,6 +64,7 @@ public:
     Tensor permute(Tensor x,
                    std::span<const int> permutation);  ///< numpy.transpose; rank = permutation's size
     Tensor contiguous(Tensor x);
+    Tensor copy(Tensor x);  ///< always into memory of its own
     /// x[starts : starts + sizes] of a tensor with `rank = starts.size()` dimensions; a view.
     Tensor slice(Tensor x, Extents starts, Extents sizes);
     Tensor cast(Tensor x, DType to);

@@ -79,6 +79,13 @@ void bind_shape(Shape& shape, const SymbolBindings& bindings) {
     }
 }
 
+/// An extent that an op computed from symbols is a symbol as well; later attributes may name it.
+void bind_derived(const Shape& symbolic, const Shape& concrete, SymbolBindings& bindings) {
+    for (std::size_t d = 0; d < symbolic.size() && d < concrete.size(); ++d)
+        if (symbolic[d].is_symbolic() && !concrete[d].is_symbolic())
+            bindings.emplace(symbolic[d].symbol().name, concrete[d].size());
+}
+
 /// Attributes may hold symbols too (reshape's new shape); rebuild those that do.
 Result<AttrBox> bind_attrs(const Node& node, const SymbolBindings& bindings) {
     NamedAttrs named;
@@ -99,17 +106,25 @@ Result<AttrBox> bind_attrs(const Node& node, const SymbolBindings& bindings) {
 
 }  // namespace
 
-Result<Graph> specialise(const Graph& graph, const SymbolBindings& bindings) {
+Result<Graph> specialise(const Graph& graph, const SymbolBindings& input_bindings) {
     Graph result = graph;
-    for (ValueId id : result.inputs) bind_shape(result.value(id).type.shape, bindings);
+    SymbolBindings bindings = input_bindings;
+    for (ValueId id : result.inputs) {
+        bind_shape(result.value(id).type.shape, bindings);
+        if (auto status = result.value(id).type.check(); !status.ok())
+            return status.error().within(fmt::format("input '{}'", result.value(id).name));
+    }
     for (ValueId id : result.states) bind_shape(result.value(id).type.shape, bindings);
     for (Node& node : result.nodes) {
         HR_ASSIGN(node.attrs, bind_attrs(node, bindings));
         const auto types = result.operand_types(node);
         auto inferred = check_and_infer(*node.op, Operands(types), node.attrs.get());
         if (!inferred.ok()) return inferred.error().within(node.title());
-        for (std::size_t i = 0; i < node.outputs.size(); ++i)
-            result.value(node.outputs[i]).type = std::move(inferred.value()[i]);
+        for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+            TensorType& type = result.value(node.outputs[i]).type;
+            bind_derived(type.shape, inferred.value()[i].shape, bindings);
+            type = std::move(inferred.value()[i]);
+        }
     }
     for (const Value& v : result.values)
         if (!v.type.is_concrete())

@@ -61,8 +61,8 @@ void dot_rows(const BatchedGemmArgs& g, const Operands& o, const Rect& rect) {
     for (size_t r = rect.row; r < rect.row_end; ++r) {
         const float* a = o.a + r * g.lda;
         for (size_t j = rect.panel * kPanelWidth; j < end; j += 4) {
-            // Past the last row of B the fourth, third or second dot product repeats the last row and is not
-            // written.
+            // Past the last row of B the fourth, third or second dot product repeats the
+            // last row and is not written.
             const float* b[4];
             for (size_t i = 0; i < 4; ++i)
                 b[i] = o.b + static_cast<ptrdiff_t>(std::min(j + i, end - 1)) * g.ldb;

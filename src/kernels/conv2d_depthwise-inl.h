@@ -20,9 +20,9 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A strip of input rows of one channel, padded, in a buffer. With a stride s along x, the columns are sorted
-// by their remainder modulo s, so that what neighbouring outputs read is contiguous: column x lies at x % s *
-// phase + x / s.
+// A strip of input rows of one channel, padded, in a buffer. With a stride s along x, the columns are
+// sorted by their remainder modulo s, so that what neighbouring outputs read is contiguous: column x lies
+// at x % s * phase + x / s.
 struct Strip {
     const float* data;
     size_t phase, row;  // distances in floats

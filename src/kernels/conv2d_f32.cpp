@@ -21,33 +21,48 @@ constexpr size_t kScratchDepth = 384;
 
 // At most a vector of a panel's row, read from one row of the image for one tap of the kernel.
 struct Piece {
-    ptrdiff_t source;      // of the first element, from the start of the channel
+    ptrdiff_t source;      // of the first element, from the start of the channel; kPadding: zeros
     size_t column, count;  // in the panel
 };
+constexpr ptrdiff_t kPadding = -1;
 
-// What the tap at (ky, kx) reads for pixels [pixel, pixel + cols); returns the number of pieces. What they
-// leave open meets the padding.
-size_t find_pieces(const Conv2dArgs& g, size_t ky, size_t kx, size_t pixel, size_t cols,
-                   Piece (&pieces)[kPanelWidth]) {
+struct Pieces {
+    Piece list[kPanelWidth];
+    size_t count = 0;
+
+    void add(ptrdiff_t source, ptrdiff_t stride, size_t column, size_t end) {
+        for (; column < end; column += kLanes) {
+            list[count++] = {source, column, std::min(kLanes, end - column)};
+            if (source != kPadding) source += stride * static_cast<ptrdiff_t>(kLanes);
+        }
+    }
+};
+
+// What the tap at (ky, kx) reads for pixels [pixel, pixel + cols), and zeros up to the panel's width.
+Pieces find_pieces(const Conv2dArgs& g, size_t ky, size_t kx, size_t pixel, size_t cols, size_t width) {
     const ptrdiff_t base_x = static_cast<ptrdiff_t>(kx * g.dilation_w) - g.pad_left;
-    const ptrdiff_t stride = static_cast<ptrdiff_t>(g.stride_w), width = static_cast<ptrdiff_t>(g.in_w);
+    const ptrdiff_t stride = static_cast<ptrdiff_t>(g.stride_w), in_w = static_cast<ptrdiff_t>(g.in_w);
     // Output columns whose input column lies inside the image.
     const ptrdiff_t first_x = base_x < 0 ? (-base_x + stride - 1) / stride : 0;
-    const ptrdiff_t last_x = width > base_x ? (width - 1 - base_x) / stride + 1 : 0;
-    size_t count = 0, y = pixel / g.out_w, x = pixel % g.out_w;
+    const ptrdiff_t last_x = in_w > base_x ? (in_w - 1 - base_x) / stride + 1 : 0;
+    Pieces pieces;
+    size_t y = pixel / g.out_w, x = pixel % g.out_w;
     for (size_t column = 0; column < cols; ++y, x = 0) {
-        const size_t length = std::min(cols - column, g.out_w - x);
+        const size_t end = std::min(cols, column + g.out_w - x);
         const ptrdiff_t in_y = static_cast<ptrdiff_t>(y * g.stride_h + ky * g.dilation_h) - g.pad_top;
-        if (in_y >= 0 && in_y < static_cast<ptrdiff_t>(g.in_h)) {
-            const ptrdiff_t end = std::min(static_cast<ptrdiff_t>(x + length), last_x);
-            for (ptrdiff_t at = std::max(static_cast<ptrdiff_t>(x), first_x); at < end; at += kLanes) {
-                pieces[count++] = {in_y * width + at * stride + base_x, column + static_cast<size_t>(at) - x,
-                                   std::min<size_t>(kLanes, static_cast<size_t>(end - at))};
-            }
-        }
-        column += length;
+        const bool in_image = in_y >= 0 && in_y < static_cast<ptrdiff_t>(g.in_h);
+        // Panel columns of the first and past the last pixel inside.
+        const ptrdiff_t shift = static_cast<ptrdiff_t>(column) - static_cast<ptrdiff_t>(x);
+        const size_t first = in_image ? std::clamp<ptrdiff_t>(first_x + shift, column, end) : end;
+        const size_t last = in_image ? std::clamp<ptrdiff_t>(last_x + shift, first, end) : end;
+        pieces.add(kPadding, 0, column, first);
+        pieces.add(in_y * in_w + (static_cast<ptrdiff_t>(first) - shift) * stride + base_x, stride, first,
+                   last);
+        pieces.add(kPadding, 0, last, end);
+        column = end;
     }
-    return count;
+    pieces.add(kPadding, 0, cols, width);
+    return pieces;
 }
 
 // Image columns: panel[k][j] = the input that weight k0 + k meets at pixel + j. k counts (channel, ky, kx).
@@ -55,20 +70,20 @@ void build_panel(const Conv2dArgs& g, const float* x, size_t k0, size_t depth, s
                  size_t width, float* panel) {
     const TileTag d;
     const size_t taps = g.kernel_h * g.kernel_w;
-    Piece pieces[kPanelWidth];
     for (size_t tap = 0; tap < taps; ++tap) {
-        const size_t count = find_pieces(g, tap / g.kernel_w, tap % g.kernel_w, pixel, cols, pieces);
-        size_t covered = 0;
-        for (size_t i = 0; i < count; ++i) covered += pieces[i].count;
+        const Pieces pieces = find_pieces(g, tap / g.kernel_w, tap % g.kernel_w, pixel, cols, width);
         size_t channel = k0 <= tap ? 0 : divide_up(k0 - tap, taps);
         for (; channel * taps + tap < k0 + depth; ++channel) {
             float* row = panel + (channel * taps + tap - k0) * width;
-            if (covered < width) {
-                for (size_t i = 0; i < width; i += kLanes) hn::StoreU(hn::Zero(d), d, row + i);
-            }
             const float* source = x + channel * g.in_h * g.in_w;
-            for (size_t i = 0; i < count; ++i)
-                copy_vector(source + pieces[i].source, g.stride_w, pieces[i].count, row + pieces[i].column);
+            for (size_t i = 0; i < pieces.count; ++i) {
+                const Piece& piece = pieces.list[i];
+                if (piece.source == kPadding) {
+                    store_first(hn::Zero(d), d, row + piece.column, piece.count);
+                } else {
+                    copy_vector(source + piece.source, g.stride_w, piece.count, row + piece.column);
+                }
+            }
         }
     }
 }
@@ -97,7 +112,10 @@ void run_rect(const Conv2dArgs& g, const Rect& rect, float* scratch) {
     for (size_t p = rect.panel; p < rect.panel_end; ++p) {
         const size_t col = p * kPanelWidth, cols = std::min(kPanelWidth, pixels - col);
         const size_t width = divide_up(cols, kLanes) * kLanes;
-        const bool in_place = is_pointwise(g) && cols == width;
+        // Rows of an image lie pages apart; for more than a few tiles of channels a dense
+        // copy of the panel is faster.
+        const bool in_place =
+            is_pointwise(g) && cols == width && rect.row_end - rect.row <= 2 * tile_rows(kTileVecs);
         for (size_t s = 0; s < slices; ++s) {
             const size_t k0 = s * k / slices, depth = (s + 1) * k / slices - k0;
             if (!in_place) build_panel(g, x, k0, depth, col, cols, width, scratch);

@@ -26,8 +26,8 @@ struct Conv2dArgs {
     float clamp_min = 0, clamp_max = 0;  // read by Activation::clamp only
 };
 
-// Runs thread ith's share of nth, split over images, groups, pixels and output channels. Uses up to 100 KiB
-// of stack.
+// Runs thread ith's share of nth, split over images, groups, pixels and output channels.
+// Uses up to 100 KiB of stack.
 void conv2d_f32(const Conv2dArgs& args, int ith, int nth);
 
 }  // namespace headrace::kernels

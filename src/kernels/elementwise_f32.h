@@ -9,7 +9,7 @@ namespace headrace::kernels {
 enum class Unary { exp, log, tanh, sigmoid, erf, gelu_erf, gelu_tanh, silu, relu };
 
 // y[i] = op(x[i]) for thread ith's contiguous share of n floats; y may be x. NaN gives NaN, infinities give
-// the limits.
+// the limits; exponentials too small for a normal number give 0.
 void unary_f32(Unary op, const float* x, float* y, size_t n, int ith, int nth);
 
 }  // namespace headrace::kernels

@@ -18,8 +18,8 @@ namespace {
 
 constexpr size_t packed_width(size_t cols) { return divide_up(cols, 16) * 16; }
 
-// The row that the sums of a panel start from: its biases, padded to whole vectors in `buffer` where they end
-// early.
+// The row that the sums of a panel start from: its biases, padded to whole vectors in
+// `buffer` where they end early.
 const float* first_sums(const GemmArgs& g, size_t col, size_t cols, float (&buffer)[kPanelWidth]) {
     if (!g.bias) return kZeros;
     if (cols == kPanelWidth) return g.bias + col;

@@ -10,8 +10,8 @@ namespace headrace::kernels {
 // Applied to the sum A·B + bias, before the residual is added.
 enum class Activation { none, relu, clamp, gelu_erf, gelu_tanh, silu, sigmoid, tanh };
 
-// Columns in one packed panel. Fixed, so packed weights do not depend on the vector width of the machine that
-// packed them.
+// Columns in one packed panel. Fixed, so packed weights do not depend on the vector width of the
+// machine that packed them.
 inline constexpr size_t kPanelWidth = 64;
 
 // Alignment in bytes that pack() expects of its destination and gemm_f32() of packed weights.
@@ -20,14 +20,14 @@ inline constexpr size_t kPackedAlignment = 64;
 // Bytes that pack() writes for B[k][n]: k × n floats, n rounded up to 16.
 size_t packed_bytes(size_t k, size_t n);
 
-// Packs B[k][n], where element (i, j) is b[i * stride_k + j * stride_n] (strides in floats), into panels of
-// 64 columns: panel p holds its k rows one after the other, 64 floats each. The last panel is only as wide as
-// n needs, rounded up to 16 columns and padded with zeros. A weight W[n][k] packs with stride_k = 1, stride_n
-// = row stride.
+// Packs B[k][n], where element (i, j) is b[i * stride_k + j * stride_n] (strides in floats), into panels
+// of 64 columns: panel p holds its k rows one after the other, 64 floats each. The last panel is only as
+// wide as n needs, rounded up to 16 columns and padded with zeros. A weight W[n][k] packs with stride_k =
+// 1, stride_n = row stride.
 void pack(const float* b, ptrdiff_t stride_k, ptrdiff_t stride_n, size_t k, size_t n, float* packed);
 
-// C[m][n] = activation(A[m][k] · B[k][n] + bias[n]) + residual[m][n]; rows are contiguous, row strides are in
-// floats.
+// C[m][n] = activation(A[m][k] · B[k][n] + bias[n]) + residual[m][n]; rows are contiguous,
+// row strides are in floats.
 struct GemmArgs {
     size_t m = 0, n = 0, k = 0;
     const float* a = nullptr;

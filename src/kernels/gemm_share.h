@@ -13,10 +13,10 @@ struct Rect {
     size_t batch, row, row_end, panel, panel_end;
 };
 
-// Calls fn(Rect) for thread ith's share of nth of `batches` results of m × n. Tiles of rows are counted in
-// the order of (batch, panel, tile), weighted by the width of the panel, so that every thread gets the same
-// number of sums to within a tile; a share is a run of that order: part of a panel, whole panels, part of a
-// panel.
+// Calls fn(Rect) for thread ith's share of nth of `batches` results of m × n. Tiles of rows are
+// counted in the order of (batch, panel, tile), weighted by the width of the panel, so that every
+// thread gets the same number of sums to within a tile; a share is a run of that order: part of a
+// panel, whole panels, part of a panel.
 template <class Fn>
 void for_each_rect(size_t batches, size_t m, size_t n, size_t rows_per_tile, int ith, int nth, Fn fn) {
     if (batches == 0 || m == 0 || n == 0) return;

@@ -1,6 +1,6 @@
-// Register tiles and cache blocking shared by the GEMM-like kernels. Included once per SIMD target by their
-// sources; each of them brings a source of B panels (packed, strided, image columns) and a rectangle of C to
-// compute.
+// Register tiles and cache blocking shared by the GEMM-like kernels. Included once per SIMD target by
+// their sources; each of them brings a source of B panels (packed, strided, image columns) and a
+// rectangle of C to compute.
 #if defined(HEADRACE_KERNELS_GEMM_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADRACE_KERNELS_GEMM_TILE_INL_H_
 #undef HEADRACE_KERNELS_GEMM_TILE_INL_H_
@@ -25,8 +25,8 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Vectors per tile row. With 32 registers 6 × 4 sums leave room for four vectors of B; with 16 registers, 6
-// × 2.
+// Vectors per tile row. With 32 registers 6 × 4 sums leave room for four vectors of B;
+// with 16 registers, 6 × 2.
 inline constexpr size_t kRegisters = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON ? 32 : 16;
 inline constexpr size_t kTileVecs = kRegisters == 32 ? 4 : 2;
 // A single row needs no blocking over rows but wants whole lines of the panel at once: B is read only once.
@@ -57,8 +57,8 @@ HWY_NOINLINE void tile(size_t k, const float* HWY_RESTRICT a, ptrdiff_t lda, con
     }
     HWY_UNROLL(4)
     for (size_t i = 0; i < k; ++i, b += ldb) {
-        // Brings the panel up from the outer caches in time; the hardware's prefetcher stops at each 4 KiB
-        // page.
+        // Brings the panel up from the outer caches in time; the hardware's prefetcher
+        // stops at each 4 KiB page.
         HWY_UNROLL(16)
         for (size_t v = 0; v < kVecs * kLanes; v += 16) hwy::Prefetch(b + 8 * ldb + v);
         TileVec row[kVecs];
@@ -119,8 +119,8 @@ HWY_NOINLINE void edge_tile(const PanelJob& job, TileFn fn, size_t rows, size_t 
         std::memcpy(c + r * job.ldc, sums + r * kPanelWidth, cols * sizeof(float));
 }
 
-// All rows of a job for kVecs vectors of columns from `col`; rows are dealt out evenly, so no tile is a thin
-// remainder.
+// All rows of a job for kVecs vectors of columns from `col`; rows are dealt out evenly, so no
+// tile is a thin remainder.
 template <size_t kVecs>
 HWY_INLINE void run_columns(const PanelJob& job, size_t col) {
     const size_t blocks = divide_up(job.rows, tile_rows(kVecs));

@@ -38,8 +38,8 @@ struct Rest {
     }
 };
 
-// Calls step(accumulator, place) for every vector of a row. Two accumulators keep two chains of operations in
-// flight.
+// Calls step(accumulator, place) for every vector of a row. Two accumulators keep two
+// chains of operations in flight.
 template <class Step>
 HWY_INLINE void for_row(size_t n, Vec (&accumulators)[2], Step step) {
     const size_t lanes = hn::Lanes(Tag());
@@ -163,8 +163,7 @@ void softmax_rows(const SoftmaxArgs& g, size_t begin, size_t end) {
         const Vec largest = hn::Set(d, masked_maximum(g, row, values));
         float* y = g.y + row * g.y_stride;
         const float total = sum_row(g.n, [&](Vec& sum, auto at) HWY_ATTR {
-            // Never above 0, so only the lower bound of exp's domain needs care.
-            const Vec e = exp_of_sum(d, at_least(d, hn::Sub(at.load(values), largest), -110.0f));
+            const Vec e = exp_of_nonpositive(d, hn::Sub(at.load(values), largest));
             at.store(e, y);
             sum = hn::Add(sum, at.or_else(e, 0.0f));
         });

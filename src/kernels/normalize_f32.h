@@ -1,5 +1,5 @@
-// Row-wise normalisations of f32 matrices. Every function computes the rows of thread ith of nth, without
-// barriers.
+// Row-wise normalisations of f32 matrices. Every function computes the rows of thread ith
+// of nth, without barriers.
 #pragma once
 
 #include <cstddef>

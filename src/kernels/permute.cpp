@@ -43,8 +43,8 @@ struct Walk {
     Inner inner;
 };
 
-// The axes with more than one index, by falling stride in dst, neighbours merged where both sides step evenly
-// over them.
+// The axes with more than one index, by falling stride in dst, neighbours merged where both
+// sides step evenly over them.
 int simplify(const PermuteArgs& args, Axis (&axes)[PermuteArgs::kRank]) {
     Axis sorted[PermuteArgs::kRank];
     int count = 0;
@@ -73,8 +73,8 @@ Walk plan(const PermuteArgs& args) {
     walk.cols = rank > 0 ? axes[--rank] : Axis{1, 1, 1};
     walk.inner = walk.cols.src == 1 && walk.cols.dst == 1 ? Inner::run : Inner::strided;
     if (walk.inner == Inner::strided && walk.cols.dst == 1) {
-        // Move the axis along which src is contiguous next to the one along which dst is: together they are a
-        // transpose.
+        // Move the axis along which src is contiguous next to the one along which dst is:
+        // together they are a transpose.
         const auto contiguous =
             std::find_if(axes, axes + rank, [](const Axis& axis) { return axis.src == 1; });
         if (contiguous != axes + rank) {

@@ -17,8 +17,8 @@ struct PermuteArgs {
     size_t element_size = 4;  // bytes: 1, 2, 4 or 8
 };
 
-// Runs thread ith's share of nth. Dimensions may come in any order; the cheapest order of the walk is found
-// here.
+// Runs thread ith's share of nth. Dimensions may come in any order; the cheapest order
+// of the walk is found here.
 void permute(const PermuteArgs& args, int ith, int nth);
 
 }  // namespace headrace::kernels

@@ -1,6 +1,6 @@
-// Elementary functions of f32 vectors, shared by the element-wise kernels and the epilogues of the GEMMs.
-// Included once per SIMD target. NaN gives NaN, infinities give the limits; elementwise_f32_test.cpp bounds
-// the errors.
+// Elementary functions of f32 vectors, shared by the element-wise kernels and the epilogues of the
+// GEMMs. Included once per SIMD target. NaN gives NaN, infinities give the limits;
+// elementwise_f32_test.cpp bounds the errors.
 #if defined(HEADRACE_KERNELS_SIMD_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADRACE_KERNELS_SIMD_MATH_INL_H_
 #undef HEADRACE_KERNELS_SIMD_MATH_INL_H_
@@ -42,30 +42,15 @@ HWY_INLINE V polynomial(D d, V x, const float (&c)[kTerms]) {
     return sum;
 }
 
-// x · 2ⁿ, where `exponent` is n as an integer and n reaches −159: results may be subnormal or overflow to
-// infinity.
-template <class D, class V = hn::Vec<D>, class VI>
-HWY_INLINE V scale_by_power_of_two(D d, V x, V n, VI exponent) {
-#if HWY_TARGET == HWY_AVX3
-    // Highway has no name for this instruction; it replaces seven, a third of an exponential.
-    (void)d, (void)exponent;
-    return V{_mm512_scalef_ps(x.raw, n.raw)};
-#else
-    // Two factors, so that neither leaves the normal range.
-    (void)n;
-    const hn::RebindToSigned<D> di;
-    const auto half = hn::ShiftRight<1>(exponent);
-    const auto bias = hn::Set(di, 127);
-    const V first = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(half, bias)));
-    const V second = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(hn::Sub(exponent, half), bias)));
-    return hn::Mul(hn::Mul(x, first), second);
-#endif
-}
+// Least argument whose exponential is a normal number. Below it results are 0 rather than subnormal:
+// producing or reading a subnormal costs x86 some 150 cycles, and masks of attention would produce them by
+// the row.
+inline constexpr float kLeastExponent = -87.33654f;
 
-// exp(x) for x in [−110, 90], or exp(x + rest…) when a small second part of the argument is given.
-template <class D, class V = hn::Vec<D>, class... Rest>
-HWY_INLINE V exp_of_sum(D d, V x, Rest... rest) {
-    const hn::RebindToSigned<D> di;
+// exp(x) for x in [kLeastExponent, 0], or up to 90 if kPositive; exp(x + rest) with a small second part of
+// the argument.
+template <bool kPositive, class D, class V = hn::Vec<D>, class... Rest>
+HWY_INLINE V exp_in_range(D d, V x, Rest... rest) {
     // Adding 1.5 · 2²³ leaves the rounded integer in the low bits of the sum.
     const V magic = hn::Set(d, 12582912.0f);
     const V shifted = hn::MulAdd(x, hn::Set(d, 1.44269504f), magic);
@@ -78,19 +63,43 @@ HWY_INLINE V exp_of_sum(D d, V x, Rest... rest) {
     const V tail =
         polynomial(d, r, {0.49999993437f, 0.16666520478f, 0.04166838986f, 0.00836873556f, 0.00138145598f});
     const V mantissa = hn::Add(hn::MulAdd(tail, hn::Mul(r, r), r), hn::Set(d, 1.0f));
-    return scale_by_power_of_two(d, mantissa, n, hn::Sub(hn::BitCast(di, shifted), hn::BitCast(di, magic)));
+#if HWY_TARGET == HWY_AVX3
+    // Highway has no name for this instruction; it saves up to six.
+    return V{_mm512_scalef_ps(mantissa.raw, n.raw)};
+#else
+    const hn::RebindToSigned<D> di;
+    const auto bias = hn::Set(di, 127);
+    const auto exponent =
+        hn::BitCast(di, shifted);  // above its bias of 23 bits; the shift drops what is above
+    if constexpr (!kPositive) {
+        return hn::Mul(mantissa, hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(exponent, bias))));
+    } else {
+        // Two factors, as 2¹²⁸ is none.
+        const auto integer = hn::Sub(exponent, hn::BitCast(di, magic)), half = hn::ShiftRight<1>(integer);
+        const V first = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(half, bias)));
+        const V second = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(hn::Sub(integer, half), bias)));
+        return hn::Mul(hn::Mul(mantissa, first), second);
+    }
+#endif
 }
 
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V vec_exp(D d, V x) {
-    return exp_of_sum(d, at_least(d, at_most(d, x, 90.0f), -110.0f));
+    const V y = exp_in_range<true>(d, at_least(d, at_most(d, x, 90.0f), kLeastExponent));
+    return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, kLeastExponent)), y);
+}
+
+// The same for x ≤ 0.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V exp_of_nonpositive(D d, V x) {
+    const V y = exp_in_range<false>(d, at_least(d, x, kLeastExponent));
+    return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, kLeastExponent)), y);
 }
 
 // 1 / (1 + e⁻ˣ), written with e^−|x| so that both tails keep their relative accuracy.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V vec_sigmoid(D d, V x) {
-    const V one = hn::Set(d, 1.0f);
-    const V e = exp_of_sum(d, at_least(d, hn::Neg(hn::Abs(x)), -110.0f));
+    const V one = hn::Set(d, 1.0f), e = exp_of_nonpositive(d, hn::Neg(hn::Abs(x)));
     return hn::Div(hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one), hn::Add(one, e));
 }
 
@@ -133,10 +142,11 @@ HWY_INLINE V vec_erf(D d, V x) {
 
 // x Φ(x) = max(x, 0) − |x| Φ(−|x|). The lower tail is Φ(−z) = exp(−z²/2) G(z) with G rational (minimax over
 // [0, 14.6], relative error 6e-9), so the result keeps its relative accuracy where 1 + erf(x/√2) would
-// cancel.
+// cancel. Beyond 13.145 the tail is subnormal and counts as 0.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V vec_gelu_erf(D d, V x) {
-    const V z = at_most(d, hn::Abs(x), 14.6f);
+    const V magnitude = hn::Abs(x), limit = hn::Set(d, 13.145f);
+    const V z = at_most(d, magnitude, 13.145f);
     // z²/2 in two parts: its rounding error, times e^…, would otherwise cost up to 50 ULP.
     const V half = hn::Mul(z, hn::Set(d, -0.5f));
     const V hi = hn::Mul(half, z);
@@ -153,8 +163,8 @@ HWY_INLINE V vec_gelu_erf(D d, V x) {
     const V p = polynomial(d, z, {0.5f, 0.43849686285f, 0.18338493001f, 0.04068378163f, 4.1238297967e-3f});
     const V q = polynomial(
         d, z, {1.0f, 1.67487871214f, 1.20312488142f, 0.46986612151f, 0.10198549590f, 0.01033679031f});
-    const V tail = hn::Mul(exp_of_sum(d, hi, lo), hn::Div(hn::Mul(z, p), q));
-    return hn::Sub(at_least(d, x, 0.0f), tail);
+    const V tail = hn::Mul(exp_in_range<false>(d, hi, lo), hn::Div(hn::Mul(z, p), q));
+    return hn::Sub(at_least(d, x, 0.0f), hn::IfThenZeroElse(hn::Gt(magnitude, limit), tail));
 }
 
 // 0.5 x (1 + tanh u) = x · sigmoid(2u) with u = √(2/π) (x + 0.044715 x³).

@@ -18,8 +18,8 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Lanes from `count` on are 0. Highway's own MaskedLoad reads the whole vector on targets without masked
-// loads.
+// Lanes from `count` on are 0. Highway's own MaskedLoad reads the whole vector on
+// targets without masked loads.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE hn::Vec<D> load_first(D d, const T* p, size_t count) {
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
@@ -45,14 +45,13 @@ HWY_INLINE void store_first(hn::Vec<D> v, D d, T* p, size_t count) {
 // dst[i] = src[i * stride] for i < count, at most one vector of them.
 HWY_INLINE void copy_vector(const float* src, size_t stride, size_t count, float* dst) {
     const hn::ScalableTag<float> d;
-    const size_t lanes = hn::Lanes(d);
     if (stride == 1) {
         store_first(load_first(d, src, count), d, dst, count);
         return;
     }
 #if HWY_TARGET != HWY_SCALAR
     if (stride == 2) {
-        const size_t span = 2 * count - 1, low = span < lanes ? span : lanes;
+        const size_t lanes = hn::Lanes(d), span = 2 * count - 1, low = span < lanes ? span : lanes;
         const auto first = load_first(d, src, low), second = load_first(d, src + low, span - low);
         store_first(hn::ConcatEven(d, second, first), d, dst, count);
         return;

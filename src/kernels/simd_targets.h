@@ -1,5 +1,5 @@
-// The instruction sets that the kernels are compiled for. Include before any Highway header, in every kernel
-// source.
+// The instruction sets that the kernels are compiled for. Include before any Highway
+// header, in every kernel source.
 #pragma once
 
 // Kept: AVX-512 (AVX3), AVX2 and SSE4 on x86, NEON on Arm, and Highway's scalar fallback where nothing else

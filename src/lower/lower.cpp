@@ -32,6 +32,7 @@ private:
     ggml_tensor* operand(ValueId id, bool on_device);
     void lower_native(const Node& node, const NodePlan& plan);
     void lower_custom(const Node& node, const NodePlan& plan);
+    bool is_written_state(const ggml_tensor* tensor) const;
     ggml_tensor* chain(const Node& node, std::vector<ValueId> inputs);
     ggml_tensor* custom_tensor(const Node& node, CustomNode& custom, std::vector<ggml_tensor*>& sources,
                                std::span<const TensorType> outputs);
@@ -41,6 +42,7 @@ private:
     const Plan& plan_;
     const Graph& graph_;
     std::vector<ggml_tensor*> tensors_;
+    std::vector<const ggml_tensor*> written_states_;
     std::map<std::pair<ValueId, bool>, ggml_tensor*> constants_;
     LoweredGraph result_;
     Emit emit_{nullptr};
@@ -75,6 +77,8 @@ void Lowering::add_leaves() {
         tensors_[id] = emit_.leaf(graph_.value(id).type);
         result_.states.push_back(tensors_[id]);
     }
+    for (const Node& node : graph_.nodes)
+        if (!node.op->is_pure()) written_states_.push_back(tensors_[node.inputs[node.op->writes_state]]);
 }
 
 ggml_tensor* Lowering::constant(ValueId id, bool on_device) {
@@ -97,7 +101,16 @@ void Lowering::lower_native(const Node& node, const NodePlan& plan) {
     sources.resize(std::max(sources.size(), node.op->operands.size()));
     const auto types = graph_.operand_types(node);
     const auto outputs = node.op->lower(emit_, sources, Operands(types), node.attrs.get());
-    for (std::size_t i = 0; i < node.outputs.size(); ++i) tensors_[node.outputs[i]] = outputs[i];
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+        const bool changes_later = node.op->is_pure() && is_written_state(outputs[i]);
+        tensors_[node.outputs[i]] = changes_later ? emit_.copy(outputs[i]) : outputs[i];
+    }
+}
+
+/// A view of a state shows what a later write puts there; readers of the view want the old content.
+bool Lowering::is_written_state(const ggml_tensor* tensor) const {
+    const ggml_tensor* root = tensor->view_src ? tensor->view_src : tensor;
+    return std::find(written_states_.begin(), written_states_.end(), root) != written_states_.end();
 }
 
 CustomNode& Lowering::new_custom(const Node& node, const NodePlan& plan) {

@@ -57,9 +57,9 @@ void repeat(const TensorArgs& args) {
     });
 }
 
-/// ggml repeats 2- and 4-byte elements of up to four dimensions.
+/// What ggml repeats on every device, in up to four dimensions.
 Status repeat_lowerable(const TensorType& from, const TensorType& to) {
-    constexpr DTypeSet kRepeated{DType::f32, DType::f16, DType::bf16, DType::i32, DType::i16};
+    constexpr DTypeSet kRepeated{DType::f32, DType::f16};
     if (from.elements() == to.elements()) return success();
     if (!kRepeated.has(from.dtype)) return unsupported("{}", name_of(from.dtype));
     const Repetition r = repetition(from.sizes(), to.sizes());

@@ -1,3 +1,4 @@
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <unordered_map>

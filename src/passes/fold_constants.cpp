@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 
 #include "base/aligned_buffer.h"
 #include "passes/passes.h"

@@ -103,10 +103,16 @@ Outcome execute(const Built& built, CompileOptions options) {
     return outcome;
 }
 
+/// An odd number of 4-bit elements leaves half of the last byte unused.
+std::vector<std::byte> without_padding(const TensorType& type, std::vector<std::byte> bytes) {
+    if (bits_of(type.dtype) == 4 && type.elements() % 2 == 1) bytes.back() &= std::byte{0xF};
+    return bytes;
+}
+
 void expect_same(const TensorType& type, const std::vector<std::byte>& actual,
                  const std::vector<std::byte>& expected, double tolerance) {
     if (!is_float(type.dtype)) {
-        EXPECT_EQ(actual, expected);
+        EXPECT_EQ(without_padding(type, actual), without_padding(type, expected));
         return;
     }
     visit_dtype(type.dtype, [&]<class T>() {

@@ -111,6 +111,36 @@ TEST(Session, AStatePersistsBetweenRunsAndIsIsolatedBetweenSessions) {
     EXPECT_EQ(run(first, {{4}}, {{1, 1, 1, 1}})[0], (std::vector<float>{1, 1, 1, 1}));
 }
 
+TEST(Session, AViewOfAStateKeepsWhatItShowedBeforeAWrite) {
+    for (const bool native : {true, false}) {
+        TestGraph g;
+        const ValueId x = g.input("x", {4});
+        const ValueId total = g.state("total", {4});
+        const ValueId before = g.op("reshape", {total}, {{"new_shape", Shape{2, 2}}});
+        g.output("after", g.op("accumulate", {total, x}));
+        g.output("before", before);
+        g.output("twice", g.op("add", {before, before}));
+        Session session(compile(g.finish(), {.native_ops = native}));
+        run(session, {{4}}, {{1, 2, 3, 4}});
+        const auto out = run(session, {{4}}, {{1, 1, 1, 1}});
+        EXPECT_EQ(out[0], (std::vector<float>{2, 3, 4, 5}));
+        EXPECT_EQ(out[1], (std::vector<float>{1, 2, 3, 4}));
+        EXPECT_EQ(out[2], (std::vector<float>{2, 4, 6, 8}));
+    }
+}
+
+TEST(Session, AShapeComputedFromASymbolCanBeNamedInALaterReshape) {
+    TestGraph g;
+    const ValueId x = g.input("x", {1, 1, Dim::symbolic("h", 3, 100), 4});
+    const ValueId pooled = g.op("max_pool2d", {x}, {{"window_dimensions", std::vector<std::int64_t>{3, 1}}});
+    const Dim rows = g.builder.type(pooled).shape[2];
+    EXPECT_TRUE(rows.is_symbolic());
+    g.output("y", g.op("reshape", {pooled}, {{"new_shape", Shape{rows, 4}}}));
+    Session session(compile(g.finish()));
+    const std::vector<std::vector<std::int64_t>> shapes{{1, 1, 7, 4}};
+    EXPECT_EQ(session.output_shapes(shapes)[0], (std::vector<std::int64_t>{5, 4}));
+}
+
 TEST(Session, FiveDimensionsPassThroughArithmeticAndTransposition) {
     TestGraph g;
     const ValueId x = g.input("x", {2, 1, 3, 2, 2});

@@ -54,7 +54,10 @@ double worst_error(Unary op, float limit) {
     unary_f32(op, x.data(), y.data(), x.size(), 0, 1);
     double worst = 0;
     for (size_t i = 0; i < x.size(); ++i) {
-        const double error = ulps(y[i], exact(op, x[i]));
+        const long double expected = exact(op, x[i]);
+        // Exponentials too small for a normal number become 0.
+        if (std::abs(expected) < std::numeric_limits<float>::min() && y[i] == 0) continue;
+        const double error = ulps(y[i], expected);
         EXPECT_FALSE(std::isnan(error)) << "at " << x[i] << " got " << y[i];
         worst = std::max(worst, error);
     }
@@ -76,7 +79,7 @@ TEST(ElementwiseF32, IsAccurateToAFewUlpOverAllExponents) {
 // e^u multiplies the rounding error of u by u: the far negative tails are less accurate, near zero by then.
 TEST(ElementwiseF32, KeepsTailsOfProductsWithSigmoidWithinTolerance) {
     for_each_target([] {
-        EXPECT_LE(worst_error(Unary::silu, 80), 6);
+        EXPECT_LE(worst_error(Unary::silu, 87), 6);
         EXPECT_LE(worst_error(Unary::gelu_tanh, 4), 40);
         EXPECT_LE(worst_error(Unary::gelu_tanh, 9), 200);
     });
@@ -112,16 +115,16 @@ TEST(ElementwiseF32, GivesLimitsAtInfinityAndKeepsNan) {
     });
 }
 
-TEST(ElementwiseF32, OverflowsAndUnderflowsLikeTheExactExponential) {
+TEST(ElementwiseF32, OverflowsLikeTheExactExponentialAndUnderflowsToZero) {
     for_each_target([] {
-        const float x[] = {88.7f, 88.73f, 200, -87.5f, -103, -104};
+        const float x[] = {88.7f, 88.73f, 200, -87.33f, -87.34f, -104};
         float y[6];
         unary_f32(Unary::exp, x, y, 6, 0, 1);
         EXPECT_LT(y[0], kInf);
         EXPECT_EQ(y[1], kInf);
         EXPECT_EQ(y[2], kInf);
-        EXPECT_LE(ulps(y[3], expl(-87.5L)), 1.5);  // subnormal
-        EXPECT_EQ(y[4], std::numeric_limits<float>::denorm_min());
+        EXPECT_LE(ulps(y[3], expl(x[3])), 1.5);
+        EXPECT_EQ(y[4], 0);
         EXPECT_EQ(y[5], 0);
     });
 }

@@ -16,8 +16,8 @@ inline std::vector<float> random_floats(size_t count, unsigned seed, float low =
     return values;
 }
 
-// Rows of floats at a distance of `stride`, with NaN between them so that a read or write outside the rows
-// shows.
+// Rows of floats at a distance of `stride`, with NaN between them so that a read or
+// write outside the rows shows.
 struct Matrix {
     size_t rows, cols;
     ptrdiff_t stride;

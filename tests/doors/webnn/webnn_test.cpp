@@ -76,7 +76,9 @@ TEST(OpTable, RowsAreSortedAndEveryParameterExists) {
         std::istringstream words{std::string(row.parameters)};
         const auto count = std::distance(std::istream_iterator<std::string>(words), {});
         for (const MLSignature& s : signatures()) {
-            if (s.name == row.name) EXPECT_EQ(static_cast<long>(s.parameters.size()), count) << row.name;
+            if (s.name == row.name) {
+                EXPECT_EQ(static_cast<long>(s.parameters.size()), count) << row.name;
+            }
         }
     }
 }
