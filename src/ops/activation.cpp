@@ -1,6 +1,7 @@
 /// Activation functions with parameters, and those that ggml has no exact function for.
 #include <array>
 #include <cmath>
+#include <optional>
 
 #include "emit/emit.h"
 #include "ops/arithmetic.h"
@@ -92,14 +93,27 @@ struct HardSigmoid : ActivationOp<HardSigmoid, HardSigmoidAttrs> {
     static std::vector<NamedAttrs> sample_attrs() { return {{}, {{"alpha", -0.7}, {"beta", 0.25}}}; }
 };
 
-struct HardSwish : ActivationOp<HardSwish, NoAttrs> {
+/// The specification has no parameters; pywebnn's alpha and beta generalise the gate.
+struct HardSwishAttrs {
+    std::optional<double> alpha, beta;
+    static void fields(auto&& f) {
+        f("alpha", &HardSwishAttrs::alpha, "factor of the gate, 1/6 if absent");
+        f("beta", &HardSwishAttrs::beta, "offset of the gate, 0.5 if absent");
+    }
+    bool is_standard() const { return !alpha && !beta; }
+};
+struct HardSwish : ActivationOp<HardSwish, HardSwishAttrs> {
     static constexpr std::string_view name = "hard_swish", summary = "x times (x + 3) / 6 within [0, 1]";
     template <class T>
-    static T apply(T x, const Attrs&) {
-        const T gate = (x + T(3)) / T(6);
+    static T apply(T x, const Attrs& a) {
+        const T gate = a.is_standard() ? (x + T(3)) / T(6)
+                                       : static_cast<T>(a.alpha.value_or(1.0 / 6)) * x +
+                                             static_cast<T>(a.beta.value_or(0.5));
         return x * (gate < T(0) ? T(0) : gate > T(1) ? T(1) : gate);
     }
-    static Status lowerable(const Operands& in, const Attrs&) {
+    static std::vector<NamedAttrs> sample_attrs() { return {{}, {{"alpha", 0.25}}, {{"beta", 0.125}}}; }
+    static Status lowerable(const Operands& in, const Attrs& a) {
+        if (!a.is_standard()) return unsupported("alpha and beta of its own");
         if (in[0].dtype != DType::f32 && in[0].dtype != DType::f16)
             return unsupported("{}", name_of(in[0].dtype));
         return success();
