@@ -1,26 +1,18 @@
 # The op catalog is the concatenation of the families in src/ops, in file-name order; src/ops/catalog.cpp includes the
 # two outputs. A family is a source <stem>.cpp that defines
 #     std::span<const OpDef> <stem>_ops()
-# in headrace::ops, or a header <stem>.h that declares `<stem>_ops = OpList<...>`.
-file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/ops/*.h ${PROJECT_SOURCE_DIR}/src/ops/*.cpp)
+# in headrace::ops.
+file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/ops/*.cpp)
 # An edit can make an existing file a family, which a glob alone does not see.
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${files})
 set(includes "")
 set(rows "")
 foreach(file IN LISTS files)
   get_filename_component(stem ${file} NAME_WE)
-  if(file MATCHES "\\.h$")
-    file(STRINGS ${file} family REGEX "(^|[^a-z_])${stem}_ops = OpList<" LIMIT_COUNT 1)
-    if(family)
-      string(APPEND includes "#include \"ops/${stem}.h\"\n")
-      string(APPEND rows "std::span<const OpDef>(ops::${stem}_ops::defs),\n")
-    endif()
-  else()
-    file(STRINGS ${file} family REGEX "^std::span<const OpDef> ${stem}_ops\\(\\)" LIMIT_COUNT 1)
-    if(family)
-      string(APPEND includes "namespace headrace::ops { std::span<const OpDef> ${stem}_ops(); }\n")
-      string(APPEND rows "ops::${stem}_ops(),\n")
-    endif()
+  file(STRINGS ${file} family REGEX "^std::span<const OpDef> ${stem}_ops\\(\\)" LIMIT_COUNT 1)
+  if(family)
+    string(APPEND includes "namespace headrace::ops { std::span<const OpDef> ${stem}_ops(); }\n")
+    string(APPEND rows "ops::${stem}_ops(),\n")
   endif()
 endforeach()
 set(HEADRACE_GENERATED_DIR ${PROJECT_BINARY_DIR}/generated)

@@ -17,6 +17,8 @@ namespace headrace {
 
 class Graph;  ///< opaque here; built by a door (headrace/webnn.h) or loaded from a file
 
+/// Weights stay in the file's pages, which are read when used: the file must not be shortened meanwhile (the
+/// system would end the process). Replacing it by a new file is safe.
 HEADRACE_API std::shared_ptr<const Graph> load_graph(const std::string& path);
 HEADRACE_API void save_graph(const Graph& graph, const std::string& path);
 HEADRACE_API std::string print_graph(const Graph& graph);

@@ -45,6 +45,16 @@ bool matches(const nb::dlpack::dtype& given, DType wanted) {
     }
 }
 
+/// True when somebody may write the array's memory: through it, or through an array that it is a view of.
+bool can_change(nb::handle array) {
+    for (nb::object at = nb::borrow(array); !at.is_none(); at = nb::getattr(at, "base", nb::none())) {
+        const nb::object flags = nb::getattr(at, "flags", nb::none());
+        if (flags.is_none()) return at.is(array);  // not an array: what NumPy was given, an mmap or bytes
+        if (nb::cast<bool>(flags.attr("writeable"))) return true;
+    }
+    return false;
+}
+
 }  // namespace
 
 nb::object numpy_dtype(DType type) {
@@ -69,8 +79,7 @@ bool ArrayReader::read_dense(nb::handle object) {
 
 ArrayReader::ArrayReader(nb::handle object, DType type, const char* what) : type_(type) {
     if (!is_nibble(type) && read_dense(object)) {
-        nb::object flags = nb::getattr(object, "flags", nb::none());
-        writable_ = flags.is_none() || nb::cast<bool>(flags.attr("writeable"));
+        writable_ = can_change(object);
         return;
     }
     const nb::tuple coerced = nb::cast<nb::tuple>(cached().coerce(object, std::string(name_of(type)), what));

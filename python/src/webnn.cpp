@@ -20,10 +20,14 @@ std::string type_text(DType type) { return std::string(data_type_name(type)); }
 nb::list shape_list(const std::vector<MLDimension>& shape) {
     nb::list list;
     for (const MLDimension& d : shape) {
-        if (d.is_dynamic())
-            list.append(d.name);
-        else
+        if (d.is_dynamic()) {  // as input() and reshape() take it
+            nb::dict dynamic;
+            dynamic["name"] = d.name;
+            dynamic["maxSize"] = d.max_size;
+            list.append(dynamic);
+        } else {
             list.append(d.size);
+        }
     }
     return list;
 }
@@ -66,7 +70,12 @@ MLOption list_option(nb::handle value) {
     if (dynamic) return to_dimensions(value);
     if (integers) {
         std::vector<std::int64_t> list;
-        for (nb::handle item : value) list.push_back(std::get<std::int64_t>(integer_option(item)));
+        for (nb::handle item : value) {
+            const MLOption element = integer_option(item);
+            if (!std::holds_alternative<std::int64_t>(element))
+                throw nb::value_error("an integer in a list is outside the signed 64-bit range");
+            list.push_back(std::get<std::int64_t>(element));
+        }
         return list;
     }
     if (nb::len(value) > 0 && nb::isinstance<nb::str>(value[0])) {
@@ -142,12 +151,30 @@ MLOperand constant_array(MLGraphBuilder& builder, nb::handle value, nb::object s
     return builder.constant(descriptor, hold(reader.owner()), reader.data(), reader.bytes());
 }
 
+/// The dictionary's entry; names may hold any character. Null when absent.
+PyObject* find(nb::handle dict, const std::string& name) {
+    return PyDict_GetItem(dict.ptr(), nb::str(name.data(), name.size()).ptr());
+}
+
+void check_output_names(const MLGraph& graph, nb::handle outputs) {
+    if (outputs.is_none()) return;
+    if (!nb::isinstance<nb::dict>(outputs)) throw nb::type_error("compute: outputs must be a dict of arrays");
+    for (const auto& [key, array] : nb::cast<nb::dict>(outputs)) {
+        const auto name = nb::cast<std::string>(key);
+        const auto& infos = graph.outputs();
+        if (std::none_of(infos.begin(), infos.end(),
+                         [&](const TensorInfo& info) { return info.name == name; }))
+            throw nb::value_error(("compute: the graph has no output '" + name + "'").c_str());
+    }
+}
+
 nb::dict compute(const MLGraph& graph, nb::dict inputs, nb::object outputs) {
+    check_output_names(graph, outputs);
     std::vector<ArrayReader> readers;
     std::vector<InputView> in;
     readers.reserve(graph.inputs().size());
     for (const TensorInfo& info : graph.inputs()) {
-        PyObject* array = PyDict_GetItemString(inputs.ptr(), info.name.c_str());
+        PyObject* array = find(inputs, info.name);
         if (!array) throw nb::value_error(("Missing input: " + info.name).c_str());
         readers.emplace_back(array, info.dtype, info.name.c_str());
         in.push_back({info.dtype, readers.back().shape(), readers.back().data()});
@@ -165,7 +192,7 @@ nb::dict compute(const MLGraph& graph, nb::dict inputs, nb::object outputs) {
     for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
         const TensorInfo& info = graph.outputs()[i];
         const auto& shape = dynamic_shapes.empty() ? info.shape : dynamic_shapes[i];
-        PyObject* into = outputs.is_none() ? nullptr : PyDict_GetItemString(outputs.ptr(), info.name.c_str());
+        PyObject* into = outputs.is_none() ? nullptr : find(outputs, info.name);
         if (into)
             writers.emplace_back(into, info.dtype, shape, info.name.c_str());
         else
@@ -178,7 +205,8 @@ nb::dict compute(const MLGraph& graph, nb::dict inputs, nb::object outputs) {
     }
     nb::dict results;
     for (std::size_t i = 0; i < writers.size(); ++i)
-        results[graph.outputs()[i].name.c_str()] = writers[i].finish();
+        results[nb::str(graph.outputs()[i].name.data(), graph.outputs()[i].name.size())] =
+            writers[i].finish();
     return results;
 }
 

@@ -27,10 +27,12 @@ def _python_signature(signature: Signature) -> inspect.Signature:
 def _method(signature: Signature) -> Callable[..., Any]:
     rows = [(p.name, p.target, p.is_operand, p.is_list, p.is_data_type) for p in signature.parameters]
     binding = _python_signature(signature)
+    spelling = {_camel_case(p.name): p.name for p in signature.parameters}
 
     def method(self: MLGraphBuilder, *args: Any, **kwargs: Any) -> Any:
         try:
-            given = binding.bind(self, *args, **kwargs).arguments
+            options_given = {spelling.get(name, name): value for name, value in kwargs.items()}
+            given = binding.bind(self, *args, **options_given).arguments
         except TypeError as error:
             raise TypeError(f"{signature.name}(): {error}") from None
         operands: list[MLOperand | None] = []
@@ -52,18 +54,6 @@ def _method(signature: Signature) -> Callable[..., Any]:
     lines = [signature.summary, ""] + [f"{p.name}: {p.doc}" for p in signature.parameters]
     method.__doc__ = "\n".join(lines)
     return method
-
-
-def _camel_case_keywords(method: Callable[..., Any], signature: Signature) -> Callable[..., Any]:
-    """The specification's spelling: camelCase names for the method and its options."""
-    spelling = {_camel_case(p.name): p.name for p in signature.parameters}
-
-    def alias(self: MLGraphBuilder, *args: Any, **kwargs: Any) -> Any:
-        return method(self, *args, **{spelling.get(k, k): v for k, v in kwargs.items()})
-
-    alias.__name__ = signature.idl
-    alias.__doc__ = method.__doc__
-    return alias
 
 
 def _camel_case(name: str) -> str:
@@ -91,7 +81,6 @@ def install(builder: type[MLGraphBuilder]) -> None:
     for signature in signatures():
         method = _method(signature)
         setattr(builder, signature.name, method)
-        if signature.idl != signature.name:
-            setattr(builder, signature.idl, _camel_case_keywords(method, signature))
+        setattr(builder, signature.idl, method)
     builder.constant = constant
     _shorthands.install(builder)

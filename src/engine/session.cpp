@@ -22,6 +22,7 @@ struct Session::Impl {
     void reset_states();
     Result<Instance*> instance_for(const ShapeKey& shapes);
     Status check_inputs(std::span<const InputView> inputs) const;
+    Status check_overlap(std::span<const InputView> inputs, std::span<const OutputView> outputs) const;
     Status check_outputs(const Graph& graph, std::span<const OutputView> outputs) const;
     Status run(std::span<const InputView> inputs, std::span<const OutputView> outputs);
     Result<std::size_t> find_state(const std::string& name, std::size_t bytes) const;
@@ -94,6 +95,29 @@ Status Session::Impl::check_outputs(const Graph& graph, std::span<const OutputVi
     return success();
 }
 
+/// Outputs are written while inputs are still read, so their memory must be distinct.
+Status Session::Impl::check_overlap(std::span<const InputView> inputs,
+                                    std::span<const OutputView> outputs) const {
+    const auto overlap = [](const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
+        const auto x = reinterpret_cast<std::uintptr_t>(a), y = reinterpret_cast<std::uintptr_t>(b);
+        return x < y + b_bytes && y < x + a_bytes;
+    };
+    for (std::size_t o = 0; o < outputs.size(); ++o) {
+        const auto& [data, bytes] = outputs[o];
+        for (std::size_t i = 0; i < inputs.size(); ++i) {
+            const ConstView in{inputs[i].dtype, inputs[i].shape, nullptr};
+            if (overlap(data, bytes, inputs[i].data, bytes_of(in.dtype, in.elements())))
+                return invalid("output '{}' overlaps the memory of input '{}'", exe->graph.outputs[o].first,
+                               exe->graph.value(exe->graph.inputs[i]).name);
+        }
+        for (std::size_t p = 0; p < o; ++p)
+            if (overlap(data, bytes, outputs[p].data, outputs[p].bytes))
+                return invalid("output '{}' overlaps the memory of output '{}'", exe->graph.outputs[o].first,
+                               exe->graph.outputs[p].first);
+    }
+    return success();
+}
+
 Status Session::Impl::run(std::span<const InputView> inputs, std::span<const OutputView> outputs) {
     HR_TRY(check_inputs(inputs));
     key.resize(inputs.size());
@@ -101,8 +125,9 @@ Status Session::Impl::run(std::span<const InputView> inputs, std::span<const Out
         key[i].assign(inputs[i].shape.begin(), inputs[i].shape.end());
     HR_ASSIGN(Instance* const instance, instance_for(key));
     HR_TRY(check_outputs(instance->plan().graph, outputs));
+    HR_TRY(check_overlap(inputs, outputs));
     return instance->run(inputs, outputs,
-                         exe->options.threads > 0 ? exe->options.threads : default_threads());
+                         exe->options.threads > 0 ? usable_threads(exe->options.threads) : default_threads());
 }
 
 Result<std::size_t> Session::Impl::find_state(const std::string& name, std::size_t bytes) const {

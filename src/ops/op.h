@@ -8,8 +8,9 @@
 ///
 /// Required: name, summary, operands (std::array<OperandRule, N>), infer, reference.
 /// Optional: Attrs (default NoAttrs), variadic, outputs, version, same_as, lowerable + lower, kernels, cost,
-/// samples, layout, writes_state. A family header ends with `using <stem>_ops = OpList<...>;` and CMake adds
-/// the family to the catalog.
+/// samples, layout, writes_state. A variadic op must be associative: the lowering chains it where a ggml node
+/// has too few sources. A family, src/ops/<stem>.cpp, ends with
+/// `std::span<const OpDef> <stem>_ops() { return OpList<...>::defs(); }`, by which CMake finds it.
 namespace headrace {
 
 using Types = std::vector<TensorType>;

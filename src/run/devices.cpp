@@ -72,7 +72,7 @@ Result<Device> find_remote(const std::string& name) {
     if (it == known.end()) {
         if (auto status = check_endpoint(endpoint); !status.ok())
             return failure(status.error().code,
-                           "device '{}': no RPC server answers ({}); start one and check host and port", name,
+                           "device '{}': no RPC server to use ({}); start one and check host and port", name,
                            status.error().message);
         ggml_backend_reg_t server = add(endpoint.c_str());
         if (!server || ggml_backend_reg_dev_count(server) == 0)

@@ -94,7 +94,7 @@ Status ScheduledInstance::prepare(StateBuffers& states, const Device& device, De
         backends.data(), nullptr, static_cast<int>(backends.size()),
         static_cast<std::size_t>(n) + lowered_.inputs.size() + lowered_.constants.size() + 64, false, false));
     assign_backends();
-    if (!ggml_backend_sched_alloc_graph(sched_.get(), lowered_.graph))
+    if (n > 0 && !ggml_backend_sched_alloc_graph(sched_.get(), lowered_.graph))
         return failure(Code::out_of_memory,
                        "cannot allocate the activations on '{}'; without reuse they take {} bytes",
                        device.name, stats_.naive_bytes);
@@ -116,7 +116,9 @@ Status ScheduledInstance::run(std::span<const InputView> inputs, std::span<const
         const ThreadPoolLease lease(threads);
         ggml_backend_cpu_set_n_threads(cpu_.get(), threads);
         ggml_backend_cpu_set_threadpool(cpu_.get(), lease.pool());
-        const ggml_status status = ggml_backend_sched_graph_compute(sched_.get(), lowered_.graph);
+        const ggml_status status = stats_.ggml_nodes > 0
+                                       ? ggml_backend_sched_graph_compute(sched_.get(), lowered_.graph)
+                                       : GGML_STATUS_SUCCESS;  // ggml's backends want at least one node
         ggml_backend_cpu_set_threadpool(cpu_.get(),
                                         nullptr);  // the lease ends: another run may replace the pool
         if (status != GGML_STATUS_SUCCESS)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <climits>
 #include <thread>
 
 #if defined(__unix__) || defined(__APPLE__)
@@ -12,8 +13,6 @@
 #include "ggml.h"
 
 namespace headrace {
-
-static_assert(kMaxThreads <= GGML_MAX_N_THREADS);
 
 namespace {
 
@@ -37,14 +36,19 @@ Shared& shared() {
 }
 
 std::atomic<int>& default_count() {
-    static std::atomic<int> count{std::max(1, static_cast<int>(std::thread::hardware_concurrency()))};
+    static std::atomic<int> count{usable_threads(INT_MAX)};
     return count;
 }
 
 }  // namespace
 
-void set_default_threads(int threads) { default_count() = std::clamp(threads, 1, kMaxThreads); }
+void set_default_threads(int threads) { default_count() = usable_threads(threads); }
 int default_threads() { return default_count(); }
+
+int usable_threads(int wanted) {
+    const int cpus = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    return std::clamp(wanted, 1, std::min(cpus, GGML_MAX_N_THREADS));
+}
 
 ThreadPoolLease::ThreadPoolLease(int threads) : lock_(*shared().mutex) {
     Shared& s = shared();

@@ -1,5 +1,6 @@
 /// Every op of the catalog, every sample: packed kernel and ggml lowering against the reference kernel.
 #include <cmath>
+#include <set>
 
 #include "test_graph.h"
 
@@ -154,6 +155,26 @@ std::string case_name(const ::testing::TestParamInfo<Case>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Catalog, OpSample, ::testing::ValuesIn(all_cases()), case_name);
+
+/// Without this, a predicate that always said no would make the comparison above one of equals.
+TEST(Catalog, EveryLoweringAndEveryKernelRunsSomeSample) {
+    std::set<std::string> used;
+    for (const Case& c : all_cases()) {
+        const Built built = build(c);
+        for (const bool kernels : {false, true}) {
+            const CompileOptions options{.packed_kernels = kernels, .native_ops = !kernels};
+            used.insert(std::string(c.op->name) + " " + execute(built, options).implementation);
+        }
+    }
+    for (const OpDef* op : all_ops()) {
+        const std::string name(op->name);
+        if (op->lower) {
+            EXPECT_TRUE(used.contains(name + " ggml")) << name;
+        }
+        for (const KernelDef& kernel : op->kernels)
+            EXPECT_TRUE(used.contains(name + " " + std::string(kernel.name))) << name << " " << kernel.name;
+    }
+}
 
 TEST(Catalog, EveryOpHasASampleAndASummary) {
     for (const OpDef* op : all_ops()) {

@@ -67,6 +67,18 @@ TEST(Rpc, AStateWrittenBesideARemoteDevicePersists) {
     EXPECT_EQ(run(session, {{4}}, {{1, 2, 3, 4}})[0], (std::vector<float>{-2, -4, -6, -8}));
 }
 
+TEST(Rpc, AGraphWithoutWorkHandsItsInputThrough) {
+    const RpcServer server;
+    TestGraph g;
+    const ValueId x = g.input("x", {4});
+    g.output("y", g.op("identity", {x}));
+    g.output("c", g.constant<float>({2}, {7, 8}));
+    Session session(compile(g.finish(), {.device = server.device()}));
+    const auto out = run(session, {{4}}, {{1, 2, 3, 4}});
+    EXPECT_EQ(out[0], (std::vector<float>{1, 2, 3, 4}));
+    EXPECT_EQ(out[1], (std::vector<float>{7, 8}));
+}
+
 TEST(Rpc, AnUnreachableServerIsAnErrorThatNamesIt) {
     const auto message = message_of([] { compile(two_layers(false), {.device = "rpc://127.0.0.1:1"}); },
                                     Code::backend_failure);

@@ -259,6 +259,26 @@ TEST(Session, WrongOperandsAreNamedWithWhatIsRight) {
     EXPECT_EQ(call({{DType::f32, good, x.data()}}, {}), "0 outputs given, the graph has 1");
 }
 
+TEST(Session, OutputsThatOverlapOtherMemoryAreRefused) {
+    TestGraph g;
+    const ValueId x = g.input("x", {4});
+    g.output("y", g.op("neg", {x}));
+    g.output("z", g.op("exp", {x}));
+    Session session(compile(g.finish()));
+    float memory[16] = {};
+    const std::vector<std::int64_t> shape{4};
+    const auto call = [&](float* x, float* y, float* z) {
+        const InputView in[] = {{DType::f32, shape, x}};
+        const OutputView out[] = {{y, 16}, {z, 16}};
+        session.run(in, out);
+    };
+    call(memory, memory + 4, memory + 8);
+    EXPECT_EQ(message_of([&] { call(memory, memory + 3, memory + 8); }, Code::invalid_argument),
+              "output 'y' overlaps the memory of input 'x'");
+    EXPECT_EQ(message_of([&] { call(memory, memory + 4, memory + 7); }, Code::invalid_argument),
+              "output 'z' overlaps the memory of output 'y'");
+}
+
 TEST(Compile, NamesUnknownDevicesAndPasses) {
     EXPECT_NE(message_of([] { compile(dense_layer(1), {.device = "TPU9"}); }, Code::invalid_argument)
                   .find("there is no device 'TPU9'; known: cpu"),

@@ -218,3 +218,44 @@ def test_the_number_of_threads_is_the_processs_default():
     headrace.set_num_threads(before)
     with pytest.raises(ValueError, match="at least 1"):
         headrace.set_num_threads(0)
+
+
+def test_options_have_both_spellings_whatever_the_operators_name(builder):
+    x = builder.input("x", [2, 2], "float32")
+    assert builder.gemm(x, x, aTranspose=True).shape == [2, 2]
+    assert builder.cast(x, dataType="int32").data_type == "int32"
+    assert builder.clamp(x, minValue=0, max_value=1).shape == [2, 2]
+
+
+def test_pad_takes_its_arguments_in_any_form(context, builder):
+    x = builder.input("x", [2], "float32")
+    forms = {
+        "positional": builder.pad(x, [1, 1], "edge"),
+        "keyword": builder.pad(x, padding=[1, 1], mode="edge"),
+        "mixed": builder.pad(x, "edge", padding=[1, 1]),
+        "two_lists": builder.pad(x, [1], [1], mode="edge"),
+    }
+    results = context.compute(builder.build(forms), {"x": np.array([3, 4], np.float32)})
+    assert {name: value.tolist() for name, value in results.items()} == {name: [3, 3, 4, 4] for name in forms}
+
+
+def test_a_dynamic_shape_can_be_given_back(builder):
+    x = builder.input("x", [{"name": "seq", "maxSize": 8}, 2], "float32")
+    assert x.shape == [{"name": "seq", "maxSize": 8}, 2]
+    assert builder.reshape(x, x.shape).shape == x.shape
+
+
+def test_a_read_only_view_of_a_changing_array_is_copied(context, builder):
+    base = np.ones(4, np.float32)
+    view = base.view()
+    view.flags.writeable = False
+    x = builder.input("x", [4], "float32")
+    graph = builder.build({"y": builder.add(x, builder.constant(view))})
+    base[:] = 100
+    assert context.compute(graph, {"x": np.zeros(4, np.float32)})["y"].tolist() == [1] * 4
+
+
+def test_names_may_hold_any_character(context, builder):
+    x = builder.input("a\0b", [1], "float32")
+    graph = builder.build({"ü\0": builder.neg(x)})
+    assert context.compute(graph, {"a\0b": np.ones(1, np.float32)})["ü\0"].tolist() == [-1]

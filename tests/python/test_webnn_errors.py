@@ -1,5 +1,7 @@
 """Bad input gets an exception that names the operator, the values and what would be right; nothing aborts."""
 
+import threading
+
 import numpy as np
 import pytest
 import webnn
@@ -184,3 +186,58 @@ def test_graph_files_that_are_none_say_so(context, tmp_path):
     path.write_bytes(b"not a graph at all")
     with pytest.raises(ValueError, match=r"bad\.hrg"):
         context.load_graph(str(path))
+
+
+def test_outputs_neither_alias_inputs_nor_each_other(context, builder):
+    x = builder.input("x", [4], F32)
+    graph = builder.build({"y": builder.relu(x), "z": builder.neg(x)})
+    mine = np.ones(4, np.float32)
+    with pytest.raises(ValueError, match="output 'y' overlaps the memory of input 'x'"):
+        context.compute(graph, {"x": mine}, {"y": mine})
+    with pytest.raises(ValueError, match="output 'z' overlaps the memory of output 'y'"):
+        context.compute(graph, {"x": np.ones(4, np.float32)}, {"y": mine, "z": mine})
+    with pytest.raises(ValueError, match="no output 'w'"):
+        context.compute(graph, {"x": mine}, {"w": np.ones(4, np.float32)})
+    with pytest.raises(TypeError, match="must be a dict"):
+        context.compute(graph, {"x": mine}, [1])
+
+
+def test_results_without_elements_are_refused(builder):
+    x = builder.input("x", [4], F32)
+    with pytest.raises(ValueError, match="would be empty"):
+        builder.slice(x, [0], [0])
+
+
+def test_integers_beyond_64_bits_are_value_errors(builder):
+    x = builder.input("x", [4], F32)
+    with pytest.raises(ValueError, match="64-bit range"):
+        builder.slice(x, [2**63], [1])
+
+
+def test_shorthands_name_the_label(builder):
+    x = builder.input("x", [2, 3], F32)
+    for call in (
+        lambda: builder.squeeze(x, [0], label="L"),
+        lambda: builder.unsqueeze(x, [9], label="L"),
+        lambda: builder.split(x, 2, 1, label="L"),
+        lambda: builder.global_max_pool(x, label="L"),
+        lambda: builder.pad(x, label="L"),
+    ):
+        with pytest.raises(ValueError, match=r"\(L\): "):
+            call()
+
+
+def test_a_tensor_destroyed_during_a_dispatch_stays_alive_until_its_end(context, builder):
+    x = builder.input("x", [256, 256], F32)
+    y = x
+    for _ in range(10):
+        y = builder.matmul(y, x)
+    graph = builder.build({"y": y})
+    for _ in range(5):
+        source = context.create_tensor([256, 256], F32)
+        target = context.create_tensor([256, 256], F32)
+        thread = threading.Thread(target=context.dispatch, args=(graph, {"x": source}, {"y": target}))
+        thread.start()
+        source.destroy()
+        target.destroy()
+        thread.join()

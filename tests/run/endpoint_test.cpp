@@ -1,6 +1,13 @@
 #include "run/endpoint.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <string>
+#include <thread>
 
 #include "run/devices.h"
 
@@ -21,6 +28,55 @@ TEST(Endpoint, ReportsARefusedConnection) {
     ASSERT_FALSE(status.ok());
     EXPECT_EQ(status.error().code, Code::backend_failure);
     EXPECT_NE(status.error().message.find("127.0.0.1:1"), std::string::npos);
+}
+
+/// A server that is not ggml's: answers every connection with these bytes and closes.
+class OtherServer {
+public:
+    explicit OtherServer(std::string answer) : listener_(socket(AF_INET, SOCK_STREAM, 0)) {
+        sockaddr_in a{};
+        a.sin_family = AF_INET;
+        a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        socklen_t size = sizeof(a);
+        EXPECT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&a), size), 0);
+        EXPECT_EQ(listen(listener_, 1), 0);
+        getsockname(listener_, reinterpret_cast<sockaddr*>(&a), &size);
+        endpoint = "127.0.0.1:" + std::to_string(ntohs(a.sin_port));
+        thread_ = std::thread([this, answer = std::move(answer)] {
+            const int s = accept(listener_, nullptr, nullptr);
+            send(s, answer.data(), answer.size(), MSG_NOSIGNAL);
+            close(s);
+        });
+    }
+    ~OtherServer() {
+        thread_.join();
+        close(listener_);
+    }
+    std::string endpoint;
+
+private:
+    int listener_;
+    std::thread thread_;
+};
+
+TEST(Endpoint, WhatIsNoGgmlServerIsAnErrorNotAnAbort) {
+    for (const char* answer : {"", "HTTP/1.1 400 Bad Request, and some more text to fill it"}) {
+        OtherServer server(answer);
+        const Status status = check_endpoint(server.endpoint);
+        ASSERT_FALSE(status.ok());
+        EXPECT_NE(status.error().message.find("no ggml RPC server"), std::string::npos)
+            << status.error().message;
+    }
+}
+
+TEST(Endpoint, AServerOfAnotherProtocolVersionIsNamed) {
+    std::string answer(8 + 4 + 24, '\0');
+    answer[0] = 28;
+    answer[8] = 99;
+    OtherServer server(answer);
+    const Status status = check_endpoint(server.endpoint);
+    ASSERT_FALSE(status.ok());
+    EXPECT_NE(status.error().message.find("speaks RPC protocol 99.0"), std::string::npos);
 }
 
 TEST(Devices, TheCpuIsFoundByEitherName) {

@@ -46,10 +46,13 @@ TEST(ThreadPoolLease, AForkedChildGetsWorkersOfItsOwn) {
     EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-TEST(DefaultThreads, AreAtLeastOne) {
+TEST(DefaultThreads, AreAtLeastOneAndAtMostTheCpus) {
     const int before = default_threads();
     set_default_threads(-3);
     EXPECT_EQ(default_threads(), 1);
+    set_default_threads(100000);
+    EXPECT_EQ(default_threads(), usable_threads(100000));
+    EXPECT_LE(default_threads(), static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
     set_default_threads(before);
     EXPECT_EQ(default_threads(), before);
 }

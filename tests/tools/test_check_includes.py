@@ -68,3 +68,13 @@ def test_the_tree_check_names_file_and_line(tmp_path):
     (tmp_path / "src/base/good.cpp").write_text('#include "base/result.h"\n')
     (line,) = check_tree(tmp_path)
     assert line.startswith("src/base/bad.cpp:2: ")
+
+
+@pytest.mark.parametrize("line", ['#include "../ops/op.h"', "#include <../src/ops/op.h>"])
+def test_paths_that_climb_are_violations(line):
+    assert check_text("src/base/x.h", line) == [(1, "write the path from src/, without ..")]
+
+
+def test_ggml_is_recognised_by_any_path():
+    ((_, message),) = check_text("src/base/x.h", "#include <ggml/include/ggml.h>")
+    assert "ggml" in message

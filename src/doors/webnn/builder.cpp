@@ -96,8 +96,12 @@ std::vector<MLOperand> MLGraphBuilder::op(const std::string& name, std::span<con
     NamedAttrs attrs;
     for (const auto& [key, value] : options) attrs.emplace_back(key, std::visit(ToAttr{}, value));
     std::vector<MLOperand> results;
-    for (ValueId id : value_or_throw(state_->builder.op(*def, std::move(ids), attrs, label)))
+    for (ValueId id : value_or_throw(state_->builder.op(*def, std::move(ids), attrs, label))) {
+        for (const Dim& d : state_->builder.type(id).shape)  // unlike our graphs, WebNN has no empty tensors
+            if (d.is(0))
+                fail(invalid("{}: the result {} would be empty", title, state_->builder.type(id).str()));
         results.push_back({state_, id});
+    }
     return results;
 }
 

@@ -16,6 +16,8 @@ MLContext::MLContext(const MLContextOptions& options) {
         options.powerPreference != "low-power")
         fail(invalid("power preference '{}' is none of default, high-performance, low-power",
                      options.powerPreference));
+    if (options.threads < 0)
+        fail(invalid("threads is {}; it must be 0 (the default) or more", options.threads));
     auto state = std::make_shared<State>();
     state->options = options;
     state->compile.threads = options.threads;
@@ -42,24 +44,18 @@ MLTensor MLContext::createTensor(const MLTensorDescriptor& descriptor) const {
     value_or_throw(type.check());
     auto state = std::make_shared<MLTensor::State>();
     state->descriptor = descriptor;
-    state->buffer = value_or_throw(AlignedBuffer::allocate(type.bytes(), "a tensor"));
-    std::memset(state->buffer.data(), 0, state->buffer.bytes());
+    state->buffer =
+        std::make_shared<AlignedBuffer>(value_or_throw(AlignedBuffer::allocate(type.bytes(), "a tensor")));
+    std::memset(state->buffer->data(), 0, state->buffer->bytes());
     return MLTensor(std::move(state));
 }
 
 namespace {
 
-MLTensor::State& live(const MLTensor& tensor, std::string_view what) {
-    if (tensor.state()->destroyed)
-        fail(failure(Code::invalid_state, "{}: the tensor has been destroyed", what));
-    return *tensor.state();
-}
-
-void check_size(const MLTensor::State& state, std::size_t bytes, std::string_view what) {
-    if (bytes != state.buffer.bytes())
-        fail(invalid("{}: Shape mismatch: {} bytes given, the tensor {}{} has {}", what, bytes,
-                     data_type_name(state.descriptor.dataType), str(state.descriptor.shape),
-                     state.buffer.bytes()));
+void check_size(const MLTensor::State& state, std::size_t bytes, std::size_t given, std::string_view what) {
+    if (given != bytes)
+        fail(invalid("{}: Shape mismatch: {} bytes given, the tensor {}{} has {}", what, given,
+                     data_type_name(state.descriptor.dataType), str(state.descriptor.shape), bytes));
 }
 
 /// The tensor bound to a graph's input or output, after checking that its type is the declared one.
@@ -68,7 +64,7 @@ const MLTensor& bound(const std::map<std::string, MLTensor>& tensors, const Tens
     const auto it = tensors.find(info.name);
     if (it == tensors.end()) fail(invalid("dispatch: Missing {}: {}", kind, info.name));
     const auto what = fmt::format("dispatch: {} '{}'", kind, info.name);
-    const auto& given = live(it->second, what).descriptor;
+    const auto& given = it->second.state()->descriptor;
     if (given.dataType != info.dtype)
         fail(invalid("{} is {}, the graph declares {}", what, data_type_name(given.dataType),
                      data_type_name(info.dtype)));
@@ -93,21 +89,23 @@ void check_names(const std::map<std::string, MLTensor>& tensors, const std::vect
 }  // namespace
 
 void MLContext::readTensor(const MLTensor& tensor, void* data, std::size_t bytes) const {
-    const MLTensor::State& state = live(tensor, "read_tensor");
+    const MLTensor::State& state = *tensor.state();
+    const auto memory = state.live("read_tensor");
     if (!state.descriptor.readable)
         fail(failure(Code::invalid_state,
                      "read_tensor: the tensor is not readable; create it with readable=True"));
-    check_size(state, bytes, "read_tensor");
-    std::memcpy(data, state.buffer.data(), bytes);
+    check_size(state, memory->bytes(), bytes, "read_tensor");
+    std::memcpy(data, memory->data(), bytes);
 }
 
 void MLContext::writeTensor(const MLTensor& tensor, const void* data, std::size_t bytes) const {
-    MLTensor::State& state = live(tensor, "write_tensor");
+    const MLTensor::State& state = *tensor.state();
+    const auto memory = state.live("write_tensor");
     if (!state.descriptor.writable)
         fail(failure(Code::invalid_state,
                      "write_tensor: the tensor is not writable; create it with writable=True"));
-    check_size(state, bytes, "write_tensor");
-    std::memcpy(state.buffer.data(), data, bytes);
+    check_size(state, memory->bytes(), bytes, "write_tensor");
+    std::memcpy(memory->data(), data, bytes);
 }
 
 void MLContext::dispatch(const MLGraph& graph, const std::map<std::string, MLTensor>& inputs,
@@ -116,21 +114,23 @@ void MLContext::dispatch(const MLGraph& graph, const std::map<std::string, MLTen
     check_names(outputs, graph.outputs(), "output");
     std::vector<InputView> in;
     std::vector<OutputView> out;
-    std::vector<const MLTensor::State*> used;
+    std::vector<std::shared_ptr<AlignedBuffer>>
+        held;  // a destroy() meanwhile frees the memory only afterwards
     for (const TensorInfo& info : graph.inputs()) {
         const MLTensor::State& state = *bound(inputs, info, "input").state();
-        in.push_back({state.descriptor.dataType, state.descriptor.shape, state.buffer.data()});
-        used.push_back(&state);
+        held.push_back(state.live(fmt::format("dispatch: input '{}'", info.name)));
+        in.push_back({state.descriptor.dataType, state.descriptor.shape, held.back()->data()});
     }
     for (const TensorInfo& info : graph.outputs()) {
-        MLTensor::State& state = *bound(outputs, info, "output").state();
-        if (std::find(used.begin(), used.end(), &state) != used.end())
+        const MLTensor::State& state = *bound(outputs, info, "output").state();
+        auto memory = state.live(fmt::format("dispatch: output '{}'", info.name));
+        if (std::find(held.begin(), held.end(), memory) != held.end())
             fail(invalid("dispatch: output '{}' shares its tensor with another input or output", info.name));
-        used.push_back(&state);
         if (!fits(state.descriptor.shape, info.shape))
             fail(invalid("dispatch: output '{}' has shape {}, the graph declares {}", info.name,
                          str(state.descriptor.shape), str(info.shape)));
-        out.push_back({state.buffer.data(), state.buffer.bytes()});
+        out.push_back({memory->data(), memory->bytes()});
+        held.push_back(std::move(memory));
     }
     graph.run(in, out);
 }
@@ -139,13 +139,20 @@ DType MLTensor::dataType() const { return state_->descriptor.dataType; }
 const std::vector<std::int64_t>& MLTensor::shape() const { return state_->descriptor.shape; }
 bool MLTensor::readable() const { return state_->descriptor.readable; }
 bool MLTensor::writable() const { return state_->descriptor.writable; }
-std::size_t MLTensor::bytes() const { return state_->buffer.bytes(); }
-bool MLTensor::destroyed() const { return state_->destroyed; }
+std::size_t MLTensor::bytes() const {
+    std::int64_t n = 1;
+    for (std::int64_t d : shape()) n *= d;
+    return bytes_of(dataType(), n);
+}
+bool MLTensor::destroyed() const {
+    const std::lock_guard lock(state_->mutex);
+    return !state_->buffer;
+}
 
 void MLTensor::destroy() {
-    if (state_->destroyed) fail(failure(Code::invalid_state, "destroy: the tensor is already destroyed"));
-    state_->destroyed = true;
-    state_->buffer = {};
+    const std::lock_guard lock(state_->mutex);
+    if (!state_->buffer) fail(failure(Code::invalid_state, "destroy: the tensor is already destroyed"));
+    state_->buffer.reset();
 }
 
 }  // namespace headrace::webnn

@@ -12,6 +12,8 @@
 
 namespace headrace::webnn {
 
+[[noreturn]] inline void fail(Error error) { throw Exception(error.code, error.message); }
+
 struct BuilderState {
     GraphBuilder builder;
     CompileOptions options;
@@ -29,14 +31,19 @@ struct MLGraph::State {
 
 struct MLTensor::State {
     MLTensorDescriptor descriptor;
-    AlignedBuffer buffer;
-    bool destroyed = false;
+    mutable std::mutex mutex;
+    std::shared_ptr<AlignedBuffer> buffer;  ///< a dispatch holds it while it runs; null once destroyed
+
+    /// The memory, or an invalid_state error that names the call.
+    std::shared_ptr<AlignedBuffer> live(std::string_view what) const {
+        const std::lock_guard lock(mutex);
+        if (!buffer) fail(failure(Code::invalid_state, "{}: the tensor has been destroyed", what));
+        return buffer;
+    }
 };
 
 /// Compiles for a context's options; shared by build and load.
 MLGraph make_graph(std::shared_ptr<const Graph> graph, const CompileOptions& options);
-
-[[noreturn]] inline void fail(Error error) { throw Exception(error.code, error.message); }
 
 TensorType to_type(const MLOperandDescriptor& descriptor, std::string_view what);
 std::vector<MLDimension> to_dimensions(const Shape& shape);

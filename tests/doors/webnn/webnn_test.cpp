@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "doors/webnn/op_table.h"
+#include "engine/test_graph.h"
 #include "ops/catalog.h"
 
 namespace headrace::webnn {
@@ -14,17 +15,7 @@ namespace {
 
 MLContext cpu() { return MLContext({.accelerated = false}); }
 
-template <class F>
-std::string message_of(F&& call, Code code) {
-    try {
-        call();
-    } catch (const Exception& e) {
-        EXPECT_EQ(e.code(), code) << e.what();
-        return e.what();
-    }
-    ADD_FAILURE() << "no exception";
-    return "";
-}
+using headrace::testing::message_of;
 
 TEST(Webnn, BuildsDispatchesAndReadsBack) {
     const MLContext context = cpu();
