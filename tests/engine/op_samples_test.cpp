@@ -2,6 +2,7 @@
 #include <cmath>
 #include <set>
 
+#include "rpc_server.h"
 #include "test_graph.h"
 
 namespace headrace {
@@ -155,6 +156,22 @@ std::string case_name(const ::testing::TestParamInfo<Case>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Catalog, OpSample, ::testing::ValuesIn(all_cases()), case_name);
+
+TEST(Catalog, EverySampleAgreesOnARemoteDevice) {
+    const RpcServer server;
+    int on_device = 0;
+    for (const Case& c : all_cases()) {
+        SCOPED_TRACE(std::string(c.op->name) + " " + std::to_string(c.index));
+        const Built built = build(c);
+        const Outcome reference = execute(built, {.packed_kernels = false, .native_ops = false});
+        const Outcome remote = execute(built, {.device = server.device()});
+        on_device += remote.device == server.device();
+        for (std::size_t i = 0; i < remote.outputs.size(); ++i)
+            expect_same(built.graph.value(built.graph.outputs[i].second).type, remote.outputs[i],
+                        reference.outputs[i], c.sample.tolerance);
+    }
+    EXPECT_GT(on_device, 100);
+}
 
 /// Without this, a predicate that always said no would make the comparison above one of equals.
 TEST(Catalog, EveryLoweringAndEveryKernelRunsSomeSample) {
