@@ -197,6 +197,148 @@ public:
         return op(name, {operands.begin(), operands.size()}, options, label)[0];
     }
 
+    /// The specification's operators by their names. Options go by the specification's names too, for example
+    /// {{"axes", std::vector<std::int64_t>{1}}, {"keepDimensions", true}}; optional operands may be empty.
+#define HEADRACE_WEBNN_UNARY(idl, name)                                                                   \
+    MLOperand idl(const MLOperand& input, const MLOptions& options = {}, const std::string& label = "") { \
+        return op1(name, {input}, options, label);                                                        \
+    }
+#define HEADRACE_WEBNN_BINARY(idl, name)                                                 \
+    MLOperand idl(const MLOperand& a, const MLOperand& b, const MLOptions& options = {}, \
+                  const std::string& label = "") {                                       \
+        return op1(name, {a, b}, options, label);                                        \
+    }
+    HEADRACE_WEBNN_UNARY(abs, "abs")
+    HEADRACE_WEBNN_UNARY(ceil, "ceil")
+    HEADRACE_WEBNN_UNARY(cos, "cos")
+    HEADRACE_WEBNN_UNARY(erf, "erf")
+    HEADRACE_WEBNN_UNARY(exp, "exp")
+    HEADRACE_WEBNN_UNARY(floor, "floor")
+    HEADRACE_WEBNN_UNARY(gelu, "gelu")
+    HEADRACE_WEBNN_UNARY(hardSwish, "hard_swish")
+    HEADRACE_WEBNN_UNARY(identity, "identity")
+    HEADRACE_WEBNN_UNARY(isInfinite, "is_infinite")
+    HEADRACE_WEBNN_UNARY(isNaN, "is_nan")
+    HEADRACE_WEBNN_UNARY(log, "log")
+    HEADRACE_WEBNN_UNARY(logicalNot, "logical_not")
+    HEADRACE_WEBNN_UNARY(neg, "neg")
+    HEADRACE_WEBNN_UNARY(reciprocal, "reciprocal")
+    HEADRACE_WEBNN_UNARY(relu, "relu")
+    HEADRACE_WEBNN_UNARY(roundEven, "round_even")
+    HEADRACE_WEBNN_UNARY(sigmoid, "sigmoid")
+    HEADRACE_WEBNN_UNARY(sign, "sign")
+    HEADRACE_WEBNN_UNARY(sin, "sin")
+    HEADRACE_WEBNN_UNARY(softplus, "softplus")
+    HEADRACE_WEBNN_UNARY(softsign, "softsign")
+    HEADRACE_WEBNN_UNARY(sqrt, "sqrt")
+    HEADRACE_WEBNN_UNARY(tan, "tan")
+    HEADRACE_WEBNN_UNARY(tanh, "tanh")
+    HEADRACE_WEBNN_UNARY(averagePool2d, "average_pool2d")
+    HEADRACE_WEBNN_UNARY(clamp, "clamp")
+    HEADRACE_WEBNN_UNARY(elu, "elu")
+    HEADRACE_WEBNN_UNARY(hardSigmoid, "hard_sigmoid")
+    HEADRACE_WEBNN_UNARY(l2Pool2d, "l2_pool2d")
+    HEADRACE_WEBNN_UNARY(leakyRelu, "leaky_relu")
+    HEADRACE_WEBNN_UNARY(linear, "linear")
+    HEADRACE_WEBNN_UNARY(maxPool2d, "max_pool2d")
+    HEADRACE_WEBNN_UNARY(reduceL1, "reduce_l1")
+    HEADRACE_WEBNN_UNARY(reduceL2, "reduce_l2")
+    HEADRACE_WEBNN_UNARY(reduceLogSum, "reduce_log_sum")
+    HEADRACE_WEBNN_UNARY(reduceLogSumExp, "reduce_log_sum_exp")
+    HEADRACE_WEBNN_UNARY(reduceMax, "reduce_max")
+    HEADRACE_WEBNN_UNARY(reduceMean, "reduce_mean")
+    HEADRACE_WEBNN_UNARY(reduceMin, "reduce_min")
+    HEADRACE_WEBNN_UNARY(reduceProduct, "reduce_product")
+    HEADRACE_WEBNN_UNARY(reduceSum, "reduce_sum")
+    HEADRACE_WEBNN_UNARY(reduceSumSquare, "reduce_sum_square")
+    HEADRACE_WEBNN_UNARY(resample2d, "resample2d")
+    HEADRACE_WEBNN_UNARY(reverse, "reverse")
+    HEADRACE_WEBNN_UNARY(transpose, "transpose")
+    HEADRACE_WEBNN_UNARY(triangular, "triangular")
+    HEADRACE_WEBNN_BINARY(add, "add")
+    HEADRACE_WEBNN_BINARY(sub, "sub")
+    HEADRACE_WEBNN_BINARY(mul, "mul")
+    HEADRACE_WEBNN_BINARY(div, "div")
+    HEADRACE_WEBNN_BINARY(max, "max")
+    HEADRACE_WEBNN_BINARY(min, "min")
+    HEADRACE_WEBNN_BINARY(pow, "pow")
+    HEADRACE_WEBNN_BINARY(equal, "equal")
+    HEADRACE_WEBNN_BINARY(notEqual, "not_equal")
+    HEADRACE_WEBNN_BINARY(greater, "greater")
+    HEADRACE_WEBNN_BINARY(greaterOrEqual, "greater_or_equal")
+    HEADRACE_WEBNN_BINARY(lesser, "lesser")
+    HEADRACE_WEBNN_BINARY(lesserOrEqual, "lesser_or_equal")
+    HEADRACE_WEBNN_BINARY(logicalAnd, "logical_and")
+    HEADRACE_WEBNN_BINARY(logicalOr, "logical_or")
+    HEADRACE_WEBNN_BINARY(logicalXor, "logical_xor")
+    HEADRACE_WEBNN_BINARY(matmul, "matmul")
+    HEADRACE_WEBNN_BINARY(prelu, "prelu")
+    HEADRACE_WEBNN_BINARY(gather, "gather")
+    HEADRACE_WEBNN_BINARY(gatherElements, "gather_elements")
+    HEADRACE_WEBNN_BINARY(gatherND, "gather_nd")
+#undef HEADRACE_WEBNN_UNARY
+#undef HEADRACE_WEBNN_BINARY
+
+    MLOperand softmax(const MLOperand& input, std::int64_t axis, const std::string& label = "") {
+        return op1("softmax", {input}, {{"axis", axis}}, label);
+    }
+    MLOperand cast(const MLOperand& input, DType type, const std::string& label = "") {
+        return op1("cast", {input}, {{"data_type", type}}, label);
+    }
+    MLOperand reshape(const MLOperand& input, std::vector<MLDimension> newShape,
+                      const std::string& label = "") {
+        return op1("reshape", {input}, {{"new_shape", std::move(newShape)}}, label);
+    }
+    MLOperand expand(const MLOperand& input, std::vector<MLDimension> newShape,
+                     const std::string& label = "") {
+        return op1("expand", {input}, {{"new_shape", std::move(newShape)}}, label);
+    }
+    MLOperand slice(const MLOperand& input, std::vector<std::int64_t> starts, std::vector<std::int64_t> sizes,
+                    MLOptions options = {}, const std::string& label = "") {
+        options.emplace_back("starts", std::move(starts));
+        options.emplace_back("sizes", std::move(sizes));
+        return op1("slice", {input}, options, label);
+    }
+    MLOperand concat(const std::vector<MLOperand>& inputs, std::int64_t axis, const std::string& label = "") {
+        return op("concat", inputs, {{"axis", axis}}, label)[0];
+    }
+    std::vector<MLOperand> split(const MLOperand& input, std::vector<std::int64_t> splits,
+                                 MLOptions options = {}, const std::string& label = "") {
+        options.emplace_back("splits", std::move(splits));
+        return op("split", {&input, 1}, options, label);
+    }
+    MLOperand where(const MLOperand& condition, const MLOperand& trueValue, const MLOperand& falseValue,
+                    const std::string& label = "") {
+        return op1("where", {condition, trueValue, falseValue}, {}, label);
+    }
+    MLOperand gemm(const MLOperand& a, const MLOperand& b, const MLOperand& c = {},
+                   const MLOptions& options = {}, const std::string& label = "") {
+        return op1("gemm", {a, b, c}, options, label);
+    }
+    MLOperand conv2d(const MLOperand& input, const MLOperand& filter, const MLOperand& bias = {},
+                     const MLOptions& options = {}, const std::string& label = "") {
+        return op1("conv2d", {input, filter, bias}, options, label);
+    }
+    MLOperand convTranspose2d(const MLOperand& input, const MLOperand& filter, const MLOperand& bias = {},
+                              const MLOptions& options = {}, const std::string& label = "") {
+        return op1("conv_transpose2d", {input, filter, bias}, options, label);
+    }
+    MLOperand layerNormalization(const MLOperand& input, const MLOperand& scale = {},
+                                 const MLOperand& bias = {}, const MLOptions& options = {},
+                                 const std::string& label = "") {
+        return op1("layer_normalization", {input, scale, bias}, options, label);
+    }
+    MLOperand instanceNormalization(const MLOperand& input, const MLOperand& scale = {},
+                                    const MLOperand& bias = {}, const MLOptions& options = {},
+                                    const std::string& label = "") {
+        return op1("instance_normalization", {input, scale, bias}, options, label);
+    }
+    MLOperand batchNormalization(const MLOperand& input, const MLOperand& mean, const MLOperand& variance,
+                                 const MLOperand& scale = {}, const MLOperand& bias = {},
+                                 const MLOptions& options = {}, const std::string& label = "") {
+        return op1("batch_normalization", {input, mean, variance, scale, bias}, options, label);
+    }
+
     /// Compiles for the context; once per builder.
     MLGraph build(const std::map<std::string, MLOperand>& outputs);
 

@@ -1,3 +1,4 @@
+#include <cctype>
 #include <cmath>
 #include <cstring>
 
@@ -18,6 +19,16 @@ struct ToAttr {
         return v;
     }
 };
+
+/// Options come in the specification's spelling or the catalog's.
+std::string snake_case(std::string_view name) {
+    std::string text;
+    for (char c : name) {
+        if (c >= 'A' && c <= 'Z') text += '_';
+        text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+    return text;
+}
 
 void check_open(const BuilderState& state, std::string_view what) {
     if (state.built)
@@ -94,7 +105,7 @@ std::vector<MLOperand> MLGraphBuilder::op(const std::string& name, std::span<con
         ids.push_back(operands[i] ? operands[i].id_ : kNoValue);
     }
     NamedAttrs attrs;
-    for (const auto& [key, value] : options) attrs.emplace_back(key, std::visit(ToAttr{}, value));
+    for (const auto& [key, value] : options) attrs.emplace_back(snake_case(key), std::visit(ToAttr{}, value));
     std::vector<MLOperand> results;
     for (ValueId id : value_or_throw(state_->builder.op(*def, std::move(ids), attrs, label))) {
         for (const Dim& d : state_->builder.type(id).shape)  // unlike our graphs, WebNN has no empty tensors

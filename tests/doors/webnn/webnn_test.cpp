@@ -37,6 +37,35 @@ TEST(Webnn, BuildsDispatchesAndReadsBack) {
     EXPECT_EQ(std::vector<float>(result, result + 4), (std::vector<float>{1, 2, 0, 0}));
 }
 
+TEST(Webnn, OperatorsAndOptionsGoByTheSpecificationsNames) {
+    const MLContext context = cpu();
+    MLGraphBuilder builder(context);
+    const MLOperand x = builder.input("x", {DType::f32, {1, 1, 2, 2}});
+    const float one = 2;
+    const MLOperand w = builder.constant({DType::f32, {1, 1, 1, 1}}, &one, sizeof(one));
+    const MLOperand pooled = builder.averagePool2d(builder.relu(builder.conv2d(x, w)),
+                                                   {{"windowDimensions", std::vector<std::int64_t>{2, 2}}});
+    const MLOperand y = builder.reduceSum(pooled, {{"keepDimensions", true}});
+    ASSERT_EQ(y.shape().size(), 4u);
+    const MLGraph graph = builder.build({{"y", builder.reshape(builder.transpose(y), {1})}});
+    const float values[] = {1, -5, 3, 4};
+    float result = 0;
+    const std::vector<std::int64_t> shape{1, 1, 2, 2};
+    const InputView in[] = {{DType::f32, shape, values}};
+    const OutputView out[] = {{&result, sizeof(result)}};
+    graph.run(in, out);
+    EXPECT_EQ(result, 4.0f);
+    MLGraphBuilder other(context);
+    const MLOperand z = other.input("z", {DType::f32, {2}});
+    EXPECT_NE(message_of(
+                  [&] {
+                      other.reduceSum(z, {{"keepDimension", true}}, "total");
+                  },
+                  Code::invalid_argument)
+                  .find("reduce_sum (total): unknown attribute 'keep_dimension'"),
+              std::string::npos);
+}
+
 TEST(Webnn, ScalarConstantsKeepSixtyFourBits) {
     const MLContext context = cpu();
     MLGraphBuilder builder(context);
