@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <map>
 
@@ -9,6 +10,7 @@
 #include "ggml.h"
 #include "run/host_memory.h"
 #include "run/instance.h"
+#include "run/thread_choice.h"
 #include "run/thread_pool.h"
 
 namespace headrace {
@@ -72,6 +74,7 @@ private:
     std::unique_ptr<ggml_threadpool, ThreadpoolFree> solo_;  ///< one thread: the caller's
     std::map<int, ComputePlan> compute_plans_;               ///< by number of threads
     std::vector<Binding> inputs_, outputs_;
+    ThreadChoice choice_;
     bool small_ = false;
 };
 
@@ -89,6 +92,7 @@ Status CpuInstance::prepare(StateBuffers& states) {
     HR_TRY(allocate());
     collect_views();
     small_ = plan_->estimated_us() < kSingleThreadUs;
+    choice_ = ThreadChoice(plan_->estimated_us());
     ggml_threadpool_params params = ggml_threadpool_params_default(1);
     solo_.reset(ggml_threadpool_new(&params));
     return success();
@@ -211,8 +215,13 @@ Status CpuInstance::run(std::span<const InputView> inputs, std::span<const Outpu
     stats_.inputs_bound = stats_.inputs_copied = stats_.outputs_bound = stats_.outputs_copied = 0;
     for (std::size_t i = 0; i < inputs.size(); ++i) HR_TRY(bind_input(inputs_[i], inputs[i]));
     for (std::size_t i = 0; i < outputs.size(); ++i) HR_TRY(bind_output(outputs_[i], outputs[i]));
-    stats_.threads = small_ ? 1 : threads;
+    stats_.threads = small_ ? 1 : choice_.choose(threads);
+    const auto start = std::chrono::steady_clock::now();
     HR_TRY(compute(stats_.threads));
+    if (!small_)
+        choice_.record(
+            stats_.threads,
+            std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
     copy_outputs(outputs);
     return success();
 }

@@ -1,0 +1,41 @@
+#pragma once
+#include <algorithm>
+#include <limits>
+
+namespace headrace {
+
+/// Whether the next run wakes other threads. ggml's threads spin at a barrier after every node; when another
+/// process holds one of their cores, each barrier lasts a time slice and a run takes many times as long as on
+/// one thread. A run that was far too slow is therefore followed by runs on one thread, more of them each
+/// time the trial with all threads is slow again.
+class ThreadChoice {
+public:
+    /// expected_us: a generous estimate of a run on one thread.
+    explicit ThreadChoice(double expected_us = std::numeric_limits<double>::infinity())
+        : best_us_(expected_us) {}
+
+    int choose(int wanted) {
+        if (alone_ == 0) return wanted;
+        --alone_;
+        return 1;
+    }
+
+    void record(int threads, double us) {
+        if (threads > 1 && us > kSlow * best_us_ + kNoiseUs) {
+            penalty_ = std::clamp(penalty_ * 2, kFirstPenalty, kLastPenalty);
+            alone_ = penalty_;
+        } else if (threads > 1) {
+            penalty_ = 0;
+        }
+        best_us_ = std::min(best_us_, us);
+    }
+
+private:
+    static constexpr double kSlow = 3, kNoiseUs = 1000;
+    static constexpr int kFirstPenalty = 4, kLastPenalty = 64;
+    double best_us_;
+    int penalty_ = 0;  ///< runs on one thread after the last slow one
+    int alone_ = 0;    ///< of those, still to come
+};
+
+}  // namespace headrace
