@@ -202,7 +202,7 @@ def run(
     print(f"{host['cpu']}, {host['cores']} cores, load {host['load_before']:.1f}; ", end="")
     print(f"ONNX Runtime {host['onnxruntime']}; median of {arguments.rounds} alternating rounds\n")
     if host["load_before"] > 0.5:
-        print("Other programs keep the machine busy: times and ratios mean little; run this again when it is quiet.\n")
+        print("Other programs keep the machine busy: times and ratios mean little; try again later.\n")
     print_header()
     results: list[Result] = []
     try:
