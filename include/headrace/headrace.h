@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "headrace/buffer_pool.h"
 #include "headrace/dtype.h"
 #include "headrace/error.h"
 #include "headrace/export.h"
@@ -46,6 +47,17 @@ struct CompileOptions {
     bool packed_kernels = true;                ///< use Headrace's own CPU kernels where they apply
     bool native_ops = true;      ///< use ggml's own ops where they apply; else reference kernels
     bool verify_passes = false;  ///< verify the graph after every pass
+    /// What plans for input shapes other than the latest may take, and likewise the graph instances of each
+    /// session; the least recently used go first.
+    std::size_t cache_bytes = std::size_t{256} << 20;
+    /// Where activations and states come from; null: a pool of the executable's own. Compiling resets it.
+    std::shared_ptr<BufferPool> buffers;
+};
+
+/// Of one run.
+struct RunOptions {
+    /// Take activations from the executable's pool and give them back; else from the system, and back to it.
+    bool reuse_buffers = true;
 };
 
 /// A named operand or result of a graph; -1 stands for an extent that is known only at run time.
@@ -78,6 +90,7 @@ struct CompileStats {
     std::size_t mapped_bytes = 0;    ///< of those, pages of a file that were not copied
     std::size_t packed_bytes = 0;    ///< weights packed for kernels so far
     std::int64_t plans = 0;          ///< shape keys planned so far
+    std::int64_t cached_plans = 0;   ///< of those, kept now
 };
 
 /// Of the plan a session ran last.
@@ -87,6 +100,7 @@ struct RunStats {
     int splits = 1;  ///< parts the scheduler cut the graph into; 1 on the CPU
     int threads = 1;
     std::size_t arena_bytes = 0;                       ///< activations, as planned by liveness
+    std::int64_t naive_buffers = 0;                    ///< activations, each with memory of its own
     std::size_t naive_bytes = 0;                       ///< activations, if each had memory of its own
     std::int64_t inputs_bound = 0, inputs_copied = 0;  ///< of the last run
     std::int64_t outputs_bound = 0, outputs_copied = 0;
@@ -102,6 +116,7 @@ public:
     std::vector<TensorInfo> outputs() const;
     std::vector<TensorInfo> states() const;
     CompileStats stats() const;
+    BufferPool& buffers() const;
     /// The graph after all passes.
     const Graph& graph() const;
     const std::shared_ptr<Impl>& impl() const { return impl_; }
@@ -137,7 +152,8 @@ public:
         std::span<const std::vector<std::int64_t>> input_shapes);
     /// Runs synchronously; inputs and outputs in graph order. Reads and writes caller memory without copies
     /// where its alignment allows. An output may not overlap an input or another output.
-    void run(std::span<const InputView> inputs, std::span<const OutputView> outputs);
+    void run(std::span<const InputView> inputs, std::span<const OutputView> outputs,
+             const RunOptions& options = {});
 
     /// Copies a state out or in; bytes must be the state's size.
     void read_state(const std::string& name, void* data, std::size_t bytes) const;

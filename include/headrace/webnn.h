@@ -113,6 +113,11 @@ public:
     std::size_t operandCount() const;  ///< of the graph as built
     std::size_t operationCount() const;
     const Executable& executable() const;
+    /// States of the graph; dispatches of a graph that has any take turns, in the order of their calls.
+    std::vector<TensorInfo> states() const;
+    void readState(const std::string& name, void* data, std::size_t bytes) const;
+    void writeState(const std::string& name, const void* data, std::size_t bytes) const;
+    void resetStates() const;
     void save(const std::string& path) const;  ///< the graph as built, with its weights
     std::string print() const;                 ///< the optimised graph as text
     void destroy();
@@ -187,6 +192,20 @@ public:
                        const void* data, std::size_t bytes, const std::string& name = "");
     /// A 0-D constant.
     MLOperand constant(DType type, std::variant<std::int64_t, std::uint64_t, double> value);
+
+    /// Extension: a tensor that belongs to the graph and persists between dispatches. It starts as `data`
+    /// (copied; `bytes` must be its size), or as zeros when data is null.
+    MLOperand state(const std::string& name, const MLOperandDescriptor& descriptor,
+                    const void* data = nullptr, std::size_t bytes = 0);
+    /// Extension: the state takes the value, or adds the source to its flattened elements from `offset` on,
+    /// in place. The result is the state's new version; the old one may not be read afterwards.
+    MLOperand assign(const MLOperand& state, const MLOperand& value, const std::string& label = "") {
+        return op1("assign", {state, value}, {}, label);
+    }
+    MLOperand accumulate(const MLOperand& state, const MLOperand& source, std::int64_t offset = 0,
+                         const std::string& label = "") {
+        return op1("accumulate", {state, source}, {{"offset", offset}}, label);
+    }
 
     /// Any operator by its snake_case name: operands in order (an empty MLOperand leaves an optional one
     /// out).
@@ -341,6 +360,8 @@ public:
 
     /// Compiles for the context; once per builder.
     MLGraph build(const std::map<std::string, MLOperand>& outputs);
+    /// Instead of build: the graph itself, for headrace::compile and sessions of one's own.
+    std::shared_ptr<const Graph> finish(const std::map<std::string, MLOperand>& outputs);
 
 private:
     std::shared_ptr<struct BuilderState> state_;

@@ -210,11 +210,45 @@ nb::dict compute(const MLGraph& graph, nb::dict inputs, nb::object outputs) {
     return results;
 }
 
+MLOperand state(MLGraphBuilder& builder, const std::string& name, nb::object shape, const std::string& type,
+                nb::object initial) {
+    const MLOperandDescriptor descriptor{parse_data_type(type), to_dimensions(shape)};
+    if (initial.is_none()) return builder.state(name, descriptor);
+    const ArrayReader reader(initial, descriptor.dataType, "state");
+    return builder.state(name, descriptor, reader.data(), reader.bytes());
+}
+
+TensorInfo state_info(const MLGraph& graph, const std::string& name) {
+    for (TensorInfo& info : graph.states())
+        if (info.name == name) return info;
+    graph.readState(name, nullptr, 0);  // throws, and names the states there are
+    return {};
+}
+
+nb::object read_state(const MLGraph& graph, const std::string& name) {
+    const TensorInfo info = state_info(graph, name);
+    ArrayWriter writer(info.dtype, info.shape);
+    const OutputView view = writer.view();
+    {
+        nb::gil_scoped_release unlocked;  // a dispatch may be running
+        graph.readState(name, view.data, view.bytes);
+    }
+    return writer.finish();
+}
+
+void write_state(const MLGraph& graph, const std::string& name, nb::handle data) {
+    const TensorInfo info = state_info(graph, name);
+    const ArrayReader reader(data, info.dtype, name.c_str());
+    if (reader.shape() != info.shape)
+        throw nb::value_error(("write_state: Shape mismatch: the array has shape " +
+                               shape_text(reader.shape()) + ", the state " + shape_text(info.shape))
+                                  .c_str());
+    nb::gil_scoped_release unlocked;
+    graph.writeState(name, reader.data(), reader.bytes());
+}
+
 void write_tensor(const MLContext& context, const MLTensor& tensor, nb::handle data) {
     const ArrayReader reader(data, tensor.dataType(), "write_tensor");
-    if (tensor.destroyed()) {
-        context.writeTensor(tensor, nullptr, 0);  // throws
-    }
     if (tensor.writable() && reader.shape() != tensor.shape())
         throw nb::value_error(("write_tensor: Shape mismatch: the array has shape " +
                                shape_text(reader.shape()) + ", the tensor " + shape_text(tensor.shape()))
@@ -224,7 +258,7 @@ void write_tensor(const MLContext& context, const MLTensor& tensor, nb::handle d
 
 nb::object read_tensor(const MLContext& context, const MLTensor& tensor) {
     ArrayWriter writer(tensor.dataType(), tensor.shape());
-    context.readTensor(tensor, writer.view().data, tensor.destroyed() ? 0 : writer.view().bytes);
+    context.readTensor(tensor, writer.view().data, writer.view().bytes);
     return writer.finish();
 }
 
@@ -317,6 +351,12 @@ void bind_graph(nb::module_& m) {
         .def_prop_ro("operation_count", &MLGraph::operationCount)
         .def("save", &MLGraph::save, nb::arg("path"))
         .def("destroy", &MLGraph::destroy)
+        .def("read_state", &read_state, nb::arg("name"), "A copy of the state.")
+        .def("write_state", &write_state, nb::arg("name"), nb::arg("data"),
+             "Replaces the state; ValueError when the shape is another.")
+        .def("reset_states", &MLGraph::resetStates, nb::call_guard<nb::gil_scoped_release>(),
+             "All states back to their initial values.")
+        .def_prop_ro("state_names", [](const MLGraph& g) { return names(g.states()); })
         .def("__str__", &MLGraph::print);
     nb::class_<MLGraphBuilder>(m, "MLGraphBuilder", "Builds one graph; an operator a method.")
         .def(nb::init<const MLContext&>(), nb::arg("context"))
@@ -327,6 +367,14 @@ void bind_graph(nb::module_& m) {
             },
             nb::arg("name"), nb::arg("shape"), nb::arg("data_type"))
         .def("_constant", &constant_array, nb::arg("value"), nb::arg("shape").none(), nb::arg("data_type"))
+        .def("state", &state, nb::arg("name"), nb::arg("shape"), nb::arg("data_type"),
+             nb::arg("initial").none() = nb::none(),
+             "Extension: a tensor that persists between dispatches; zeros unless `initial` is given.")
+        .def("assign", &MLGraphBuilder::assign, nb::arg("state"), nb::arg("value"), nb::arg("label") = "",
+             "Extension: the state takes the value; returns its new version.")
+        .def("accumulate", &MLGraphBuilder::accumulate, nb::arg("state"), nb::arg("source"),
+             nb::arg("offset") = 0, nb::arg("label") = "",
+             "Extension: state[offset : offset + n] += source, flattened and in place; the new version.")
         .def("_op", &call_op)
         .def("build", &MLGraphBuilder::build, nb::arg("outputs"), nb::call_guard<nb::gil_scoped_release>());
 }

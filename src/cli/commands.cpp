@@ -83,7 +83,7 @@ Status list_ops() {
     return success();
 }
 
-Status run_graph(const RunOptions& options) {
+Status run_graph(const RunArguments& options) {
     HR_ASSIGN(auto prepared, prepare(options));
     prepared->run();
     const auto infos = prepared->executable.outputs();

@@ -13,7 +13,7 @@ struct GraphOptions {
     InputOptions inputs;
 };
 
-struct RunOptions : GraphOptions {
+struct RunArguments : GraphOptions {
     std::vector<std::string> outputs;  ///< "name=file.npy"
 };
 struct BenchOptions : GraphOptions {
@@ -28,7 +28,7 @@ struct InspectOptions : GraphOptions {
 /// Each prints to standard output and returns an error that main reports.
 Status list_all_devices();
 Status list_ops();
-Status run_graph(const RunOptions& options);
+Status run_graph(const RunArguments& options);
 Status bench_graph(const BenchOptions& options);
 Status inspect_graph(const InspectOptions& options);
 

@@ -29,7 +29,7 @@ int report(const Status& status) {
 int dispatch(int argc, char** argv) {
     CLI::App app{"Runs models on ggml."};
     app.require_subcommand(1);
-    RunOptions run;
+    RunArguments run;
     BenchOptions bench;
     InspectOptions inspect;
     auto* devices = app.add_subcommand("devices", "list what ggml can run on");

@@ -1,7 +1,5 @@
 #include "engine/executable.h"
 
-#include <algorithm>
-
 #include "ir/graph_file.h"
 #include "ir/print.h"
 #include "ir/verify.h"
@@ -38,29 +36,23 @@ TensorInfo describe(const std::string& name, const TensorType& type) {
 
 Result<std::shared_ptr<const Plan>> Executable::Impl::plan_for(const ShapeKey& shapes) {
     const std::lock_guard lock(mutex_);
-    const auto same = [&](const auto& entry) { return entry.first == shapes; };
-    if (auto it = std::find_if(plans_.begin(), plans_.end(), same); it != plans_.end()) {
-        plans_.splice(plans_.begin(), plans_, it);
-        return plans_.front().second;
-    }
+    if (const auto* plan = plans_.find(shapes)) return *plan;
     HR_ASSIGN(const SymbolBindings bindings, bind_symbols(graph, shapes));
     HR_ASSIGN(Graph concrete, specialise(graph, bindings));
     const PlanOptions plan_options{.device_is_cpu = device.is_cpu,
                                    .packed_kernels = options.packed_kernels,
                                    .native_ops = options.native_ops};
     HR_ASSIGN(Plan plan, make_plan(std::move(concrete), plan_options, packed));
-    plans_.emplace_front(shapes, std::make_shared<const Plan>(std::move(plan)));
-    if (plans_.size() > kMaxPlans) plans_.pop_back();
+    const std::size_t bytes = plan.own_bytes();
     ++stats.plans;
-    return plans_.front().second;
+    return plans_.insert(shapes, std::make_shared<const Plan>(std::move(plan)), bytes);
 }
 
 Result<std::shared_ptr<Executable::Impl>> compile_graph(Graph graph, const CompileOptions& options) {
     if (options.threads < 0)
         return invalid("threads is {}; it must be 0 (the default) or more", options.threads);
     HR_TRY(verify(graph));
-    auto impl = std::make_shared<Executable::Impl>();
-    impl->options = options;
+    auto impl = std::make_shared<Executable::Impl>(options);
     HR_ASSIGN(impl->device, find_device(options.device));
     impl->stats.nodes_before = static_cast<std::int64_t>(graph.nodes.size());
     PassOptions passes;
@@ -72,6 +64,7 @@ Result<std::shared_ptr<Executable::Impl>> compile_graph(Graph graph, const Compi
     impl->stats.constant_bytes = graph.constant_bytes();
     impl->stats.mapped_bytes = mapped_bytes(graph);
     impl->graph = std::move(graph);
+    impl->buffers->reset();
     if (impl->graph.is_concrete()) {  // plan now, so that packing and its errors belong to compile
         ShapeKey shapes;
         for (ValueId id : impl->graph.inputs) shapes.push_back(impl->graph.value(id).type.sizes());
@@ -105,8 +98,11 @@ CompileStats Executable::stats() const {
     const std::lock_guard lock(impl_->mutex_);
     CompileStats stats = impl_->stats;
     stats.packed_bytes = impl_->packed.bytes();
+    stats.cached_plans = static_cast<std::int64_t>(impl_->plans_.size());
     return stats;
 }
+
+BufferPool& Executable::buffers() const { return *impl_->buffers; }
 
 const Graph& Executable::graph() const { return impl_->graph; }
 

@@ -1,11 +1,11 @@
 #pragma once
-#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/byte_lru.h"
 #include "headrace/headrace.h"
 #include "ir/graph.h"
 #include "plan/plan.h"
@@ -18,21 +18,26 @@ using ShapeKey = std::vector<std::vector<std::int64_t>>;  ///< concrete input sh
 
 /// What sessions and threads share. Everything but the caches is fixed after compile; those lock.
 struct Executable::Impl {
+    explicit Impl(const CompileOptions& chosen)
+        : options(chosen),
+          buffers(chosen.buffers ? chosen.buffers : std::make_shared<BufferPool>()),
+          plans_(chosen.cache_bytes) {}
+
     Graph graph;  ///< after all passes
     CompileOptions options;
     Device device;
     CompileStats stats;
     PackedConstants packed;
     DeviceConstants device_constants;
+    std::shared_ptr<BufferPool> buffers;
 
     /// The plan for these shapes, made on first use. Plans that sessions still run are never lost: they hold
     /// them.
     Result<std::shared_ptr<const Plan>> plan_for(const ShapeKey& shapes);
 
 private:
-    static constexpr std::size_t kMaxPlans = 32;
     std::mutex mutex_;
-    std::list<std::pair<ShapeKey, std::shared_ptr<const Plan>>> plans_;  ///< the most recently used first
+    ByteLru<ShapeKey, std::shared_ptr<const Plan>> plans_;
     friend class Executable;
 };
 

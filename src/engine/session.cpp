@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cstring>
-#include <list>
 
+#include "base/byte_lru.h"
 #include "engine/executable.h"
 #include "run/instance.h"
 #include "run/thread_pool.h"
@@ -10,12 +10,12 @@ namespace headrace {
 
 /// Activations and states of one stream of runs. Instances are kept per shape key, the latest first.
 struct Session::Impl {
-    explicit Impl(std::shared_ptr<Executable::Impl> executable) : exe(std::move(executable)) {}
+    explicit Impl(std::shared_ptr<Executable::Impl> executable)
+        : exe(std::move(executable)), instances(exe->options.cache_bytes) {}
 
-    static constexpr std::size_t kMaxInstances = 8;
     std::shared_ptr<Executable::Impl> exe;
     StateBuffers states;
-    std::list<std::pair<ShapeKey, std::unique_ptr<Instance>>> instances;
+    ByteLru<ShapeKey, std::unique_ptr<Instance>> instances;
     ShapeKey key;  ///< reused from run to run, so that a run allocates nothing
 
     Status allocate_states();
@@ -24,14 +24,16 @@ struct Session::Impl {
     Status check_inputs(std::span<const InputView> inputs) const;
     Status check_overlap(std::span<const InputView> inputs, std::span<const OutputView> outputs) const;
     Status check_outputs(const Graph& graph, std::span<const OutputView> outputs) const;
-    Status run(std::span<const InputView> inputs, std::span<const OutputView> outputs);
+    Status run(std::span<const InputView> inputs, std::span<const OutputView> outputs,
+               const RunOptions& options);
     Result<std::size_t> find_state(const std::string& name, std::size_t bytes) const;
 };
 
 Status Session::Impl::allocate_states() {
     for (ValueId id : exe->graph.states) {
-        HR_ASSIGN(auto buffer, AlignedBuffer::allocate(exe->graph.value(id).type.bytes(),
-                                                       fmt::format("state '{}'", exe->graph.value(id).name)));
+        const Value& state = exe->graph.value(id);
+        HR_ASSIGN(auto buffer, PooledBuffer::take(*exe->buffers, state.type.bytes(),
+                                                  fmt::format("state '{}'", state.name)));
         states.push_back(std::move(buffer));
     }
     reset_states();
@@ -49,20 +51,14 @@ void Session::Impl::reset_states() {
 }
 
 Result<Instance*> Session::Impl::instance_for(const ShapeKey& shapes) {
-    if (!instances.empty() && instances.front().first == shapes) return instances.front().second.get();
-    const auto same = [&](const auto& entry) { return entry.first == shapes; };
-    if (auto it = std::find_if(instances.begin(), instances.end(), same); it != instances.end()) {
-        instances.splice(instances.begin(), instances, it);
-        return instances.front().second.get();
-    }
+    if (const auto* instance = instances.find(shapes)) return instance->get();
     HR_ASSIGN(auto plan, exe->plan_for(shapes));
     HR_ASSIGN(auto instance,
               exe->device.is_cpu
-                  ? make_cpu_instance(std::move(plan), states)
+                  ? make_cpu_instance(std::move(plan), states, *exe->buffers)
                   : make_scheduled_instance(std::move(plan), states, exe->device, exe->device_constants));
-    instances.emplace_front(shapes, std::move(instance));
-    if (instances.size() > kMaxInstances) instances.pop_back();
-    return instances.front().second.get();
+    const std::size_t bytes = instance->own_bytes();
+    return instances.insert(shapes, std::move(instance), bytes).get();
 }
 
 Status Session::Impl::check_inputs(std::span<const InputView> inputs) const {
@@ -118,7 +114,8 @@ Status Session::Impl::check_overlap(std::span<const InputView> inputs,
     return success();
 }
 
-Status Session::Impl::run(std::span<const InputView> inputs, std::span<const OutputView> outputs) {
+Status Session::Impl::run(std::span<const InputView> inputs, std::span<const OutputView> outputs,
+                          const RunOptions& options) {
     HR_TRY(check_inputs(inputs));
     key.resize(inputs.size());
     for (std::size_t i = 0; i < inputs.size(); ++i)
@@ -126,8 +123,8 @@ Status Session::Impl::run(std::span<const InputView> inputs, std::span<const Out
     HR_ASSIGN(Instance* const instance, instance_for(key));
     HR_TRY(check_outputs(instance->plan().graph, outputs));
     HR_TRY(check_overlap(inputs, outputs));
-    return instance->run(inputs, outputs,
-                         exe->options.threads > 0 ? usable_threads(exe->options.threads) : default_threads());
+    const int threads = exe->options.threads > 0 ? usable_threads(exe->options.threads) : default_threads();
+    return instance->run(inputs, outputs, threads, options);
 }
 
 Result<std::size_t> Session::Impl::find_state(const std::string& name, std::size_t bytes) const {
@@ -165,8 +162,9 @@ std::vector<std::vector<std::int64_t>> Session::output_shapes(
     return shapes;
 }
 
-void Session::run(std::span<const InputView> inputs, std::span<const OutputView> outputs) {
-    value_or_throw(impl_->run(inputs, outputs));
+void Session::run(std::span<const InputView> inputs, std::span<const OutputView> outputs,
+                  const RunOptions& options) {
+    value_or_throw(impl_->run(inputs, outputs, options));
 }
 
 void Session::read_state(const std::string& name, void* data, std::size_t bytes) const {
@@ -182,8 +180,9 @@ void Session::write_state(const std::string& name, const void* data, std::size_t
 void Session::reset_states() { impl_->reset_states(); }
 
 RunStats Session::stats() const {
-    if (impl_->instances.empty()) return {};
-    const Instance& instance = *impl_->instances.front().second;
+    const auto* newest = impl_->instances.newest();
+    if (!newest) return {};
+    const Instance& instance = **newest;
     RunStats stats = instance.stats();
     const Plan& plan = instance.plan();
     stats.nodes.resize(plan.nodes.size(), {.device = "CPU"});

@@ -70,6 +70,16 @@ double Plan::estimated_us() const {
     return flops / kFlopsPerUs + bytes / kBytesPerUs + kNodeUs * static_cast<double>(nodes.size());
 }
 
+std::size_t Plan::own_bytes() const {
+    std::size_t total = sizeof(Plan) + nodes.size() * sizeof(NodePlan);
+    for (const Value& v : graph.values)
+        total += sizeof(Value) + v.type.shape.capacity() * sizeof(Dim) + v.name.capacity();
+    for (const Node& n : graph.nodes)
+        total += sizeof(Node) + (n.inputs.capacity() + n.outputs.capacity()) * sizeof(ValueId) +
+                 n.label.capacity();
+    return total;
+}
+
 Result<Plan> make_plan(Graph graph, const PlanOptions& options, PackedConstants& packed) {
     Plan plan;
     plan.nodes.reserve(graph.nodes.size());

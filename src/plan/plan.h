@@ -37,6 +37,8 @@ struct Plan {
 
     /// Rough time on one thread, for choosing how many to wake.
     double estimated_us() const;
+    /// Memory that goes with the plan: without constants and packed weights, which others share.
+    std::size_t own_bytes() const;
 };
 
 Result<Plan> make_plan(Graph graph, const PlanOptions& options, PackedConstants& packed);

@@ -26,19 +26,29 @@ struct ThreadpoolFree {
 /// Work below this is done by the calling thread: waking others costs as much.
 constexpr double kSingleThreadUs = 20;
 
+/// Activations up to this size stay with the instance: fetching them for each run would cost more time than
+/// the memory is worth.
+constexpr std::size_t kKeptBytes = std::size_t{64} << 10;
+
 /// A tensor whose memory changes from run to run, and the views that must follow it.
 struct Binding {
     ggml_tensor* tensor = nullptr;  ///< null: the output is copied from `source` instead
     ggml_tensor* source = nullptr;
     std::vector<ggml_tensor*> views;
     std::size_t alignment = 1;  ///< bytes of an element
-    AlignedBuffer scratch;      ///< for callers whose memory is not aligned to the element
+    PooledBuffer scratch;       ///< for callers whose memory is not aligned to the element
 
     void bind(void* data) {
         if (tensor->data == data) return;
         tensor->data = data;
         for (ggml_tensor* view : views) view->data = static_cast<char*>(data) + view->view_offs;
     }
+};
+
+/// A tensor's place in the arena.
+struct Placed {
+    ggml_tensor* tensor;
+    std::size_t offset;
 };
 
 std::size_t element_bytes(const Value& value) {
@@ -51,28 +61,33 @@ bool is_aligned(const void* data, std::size_t alignment) {
 
 class CpuInstance final : public Instance {
 public:
-    CpuInstance(std::shared_ptr<const Plan> plan, LoweredGraph lowered)
-        : Instance(std::move(plan), std::move(lowered)) {}
+    CpuInstance(std::shared_ptr<const Plan> plan, LoweredGraph lowered, const BufferPool& buffers)
+        : Instance(std::move(plan), std::move(lowered)), buffers_(buffers) {}
 
     Status prepare(StateBuffers& states);
-    Status run(std::span<const InputView> inputs, std::span<const OutputView> outputs, int threads) override;
+    Status run(std::span<const InputView> inputs, std::span<const OutputView> outputs, int threads,
+               const RunOptions& options) override;
+    std::size_t own_bytes() const override {
+        return Instance::own_bytes() + placed_.capacity() * sizeof(Placed);
+    }
 
 private:
     void choose_output_bindings();
     void collect_views();
-    Status allocate();
+    Status plan_arena();
+    ggml_cplan& compute_plan(int threads);
+    Status take_memory(const ggml_cplan& plan, bool reuse);
     Status bind_input(Binding& binding, const InputView& view);
     Status bind_output(Binding& binding, const OutputView& view);
     void copy_outputs(std::span<const OutputView> outputs);
-    Status compute(int threads);
+    Status compute(int threads, const RunOptions& options);
 
-    struct ComputePlan {
-        ggml_cplan cplan;
-        AlignedBuffer work;
-    };
-    std::unique_ptr<ggml_gallocr, GallocrFree> arena_;
+    BufferPool buffers_;
+    std::vector<Placed> placed_;
+    PooledBuffer memory_;               ///< the arena, then ggml's work area; empty between runs when large
+    const std::byte* arena_ = nullptr;  ///< where the tensors were placed last
     std::unique_ptr<ggml_threadpool, ThreadpoolFree> solo_;  ///< one thread: the caller's
-    std::map<int, ComputePlan> compute_plans_;               ///< by number of threads
+    std::map<int, ggml_cplan> compute_plans_;                ///< by number of threads
     std::vector<Binding> inputs_, outputs_;
     ThreadChoice choice_;
     bool small_ = false;
@@ -89,7 +104,7 @@ Status CpuInstance::prepare(StateBuffers& states) {
     choose_output_bindings();
     for (std::size_t i = 0; i < outputs_.size(); ++i)
         outputs_[i].alignment = element_bytes(graph.value(graph.outputs[i].second));
-    HR_TRY(allocate());
+    HR_TRY(plan_arena());
     collect_views();
     small_ = plan_->estimated_us() < kSingleThreadUs;
     choice_ = ThreadChoice(plan_->estimated_us());
@@ -116,21 +131,33 @@ void CpuInstance::choose_output_bindings() {
     }
 }
 
-Status CpuInstance::allocate() {
+/// ggml's allocator says where each activation goes; its memory is given back at once, since every run brings
+/// its own.
+Status CpuInstance::plan_arena() {
     const int n = ggml_graph_n_nodes(lowered_.graph);
     stats_.ggml_nodes = n;
     if (n == 0) return success();
     for (int i = 0; i < n; ++i) {
         const ggml_tensor* t = ggml_graph_node(lowered_.graph, i);
-        if (!t->view_src && !t->data) stats_.naive_bytes += ggml_nbytes(t);
+        if (t->view_src || t->data) continue;
+        stats_.naive_bytes += ggml_nbytes(t);
+        ++stats_.naive_buffers;
     }
     ggml_backend_dev_t cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
-    arena_.reset(ggml_gallocr_new(ggml_backend_dev_buffer_type(cpu)));
-    if (!ggml_gallocr_alloc_graph(arena_.get(), lowered_.graph))
+    const std::unique_ptr<ggml_gallocr, GallocrFree> arena(
+        ggml_gallocr_new(ggml_backend_dev_buffer_type(cpu)));
+    if (!ggml_gallocr_alloc_graph(arena.get(), lowered_.graph))
         return failure(Code::out_of_memory,
                        "cannot allocate the activations; without reuse they take {} bytes",
                        stats_.naive_bytes);
-    stats_.arena_bytes = ggml_gallocr_get_buffer_size(arena_.get(), 0);
+    stats_.arena_bytes = ggml_gallocr_get_buffer_size(arena.get(), 0);
+    for (int i = 0; i < n; ++i) {
+        ggml_tensor* t = ggml_graph_node(lowered_.graph, i);
+        if (is_on_host(t)) continue;
+        const auto* base = static_cast<const std::byte*>(ggml_backend_buffer_get_base(t->buffer));
+        placed_.push_back({t, static_cast<std::size_t>(static_cast<const std::byte*>(t->data) - base)});
+    }
+    for (const Placed& p : placed_) place_on_host(p.tensor, nullptr);
     return success();
 }
 
@@ -146,9 +173,9 @@ void CpuInstance::collect_views() {
     }
 }
 
-Status ensure_scratch(Binding& binding, std::size_t bytes) {
+Status ensure_scratch(Binding& binding, std::size_t bytes, const BufferPool& buffers) {
     if (binding.scratch) return success();
-    HR_ASSIGN(binding.scratch, AlignedBuffer::allocate(bytes, "an unaligned operand"));
+    HR_ASSIGN(binding.scratch, PooledBuffer::take(buffers, bytes, "an unaligned operand"));
     return success();
 }
 
@@ -160,7 +187,7 @@ Status CpuInstance::bind_input(Binding& binding, const InputView& view) {
         ++stats_.inputs_bound;
         return success();
     }
-    HR_TRY(ensure_scratch(binding, bytes));
+    HR_TRY(ensure_scratch(binding, bytes, buffers_));
     std::memcpy(binding.scratch.data(), view.data, bytes);
     binding.bind(binding.scratch.data());
     ++stats_.inputs_copied;
@@ -174,7 +201,7 @@ Status CpuInstance::bind_output(Binding& binding, const OutputView& view) {
         ++stats_.outputs_bound;
         return success();
     }
-    HR_TRY(ensure_scratch(binding, view.bytes));
+    HR_TRY(ensure_scratch(binding, view.bytes, buffers_));
     binding.bind(binding.scratch.data());
     return success();
 }
@@ -188,49 +215,66 @@ void CpuInstance::copy_outputs(std::span<const OutputView> outputs) {
     }
 }
 
-Status CpuInstance::compute(int threads) {
-    if (ggml_graph_n_nodes(lowered_.graph) == 0) return success();
-    auto [it, fresh] = compute_plans_.try_emplace(threads);
-    ComputePlan& plan = it->second;
-    if (fresh) {
-        plan.cplan = ggml_graph_plan(lowered_.graph, threads, nullptr);
-        HR_ASSIGN(plan.work, AlignedBuffer::allocate(plan.cplan.work_size, "ggml's work area"));
-        plan.cplan.work_data = reinterpret_cast<std::uint8_t*>(plan.work.data());
+ggml_cplan& CpuInstance::compute_plan(int threads) {
+    const auto [it, fresh] = compute_plans_.try_emplace(threads);
+    if (fresh) it->second = ggml_graph_plan(lowered_.graph, threads, nullptr);
+    return it->second;
+}
+
+Status CpuInstance::take_memory(const ggml_cplan& plan, bool reuse) {
+    const std::size_t bytes = stats_.arena_bytes + plan.work_size;
+    if (!memory_ || memory_.bytes() != bytes || !reuse) {
+        memory_.release();
+        HR_ASSIGN(memory_, PooledBuffer::take(buffers_, bytes, "the activations", reuse));
     }
+    if (memory_.data() == arena_) return success();
+    arena_ = memory_.data();
+    for (const Placed& p : placed_) p.tensor->data = memory_.data() + p.offset;
+    return success();
+}
+
+Status CpuInstance::compute(int threads, const RunOptions& options) {
+    if (ggml_graph_n_nodes(lowered_.graph) == 0) return success();
+    ggml_cplan& plan = compute_plan(threads);
+    HR_TRY(take_memory(plan, options.reuse_buffers));
+    plan.work_data = reinterpret_cast<std::uint8_t*>(memory_.data() + stats_.arena_bytes);
     ggml_status status;
     if (threads == 1) {
-        plan.cplan.threadpool = solo_.get();
-        status = ggml_graph_compute(lowered_.graph, &plan.cplan);
+        plan.threadpool = solo_.get();
+        status = ggml_graph_compute(lowered_.graph, &plan);
     } else {
         const ThreadPoolLease lease(threads);
-        plan.cplan.threadpool = lease.pool();
-        status = ggml_graph_compute(lowered_.graph, &plan.cplan);
+        plan.threadpool = lease.pool();
+        status = ggml_graph_compute(lowered_.graph, &plan);
     }
     if (status != GGML_STATUS_SUCCESS)
         return failure(Code::backend_failure, "ggml's CPU backend failed: {}", ggml_status_to_string(status));
     return take_failures();
 }
 
-Status CpuInstance::run(std::span<const InputView> inputs, std::span<const OutputView> outputs, int threads) {
+Status CpuInstance::run(std::span<const InputView> inputs, std::span<const OutputView> outputs, int threads,
+                        const RunOptions& options) {
+    using Clock = std::chrono::steady_clock;
     stats_.inputs_bound = stats_.inputs_copied = stats_.outputs_bound = stats_.outputs_copied = 0;
     for (std::size_t i = 0; i < inputs.size(); ++i) HR_TRY(bind_input(inputs_[i], inputs[i]));
     for (std::size_t i = 0; i < outputs.size(); ++i) HR_TRY(bind_output(outputs_[i], outputs[i]));
     stats_.threads = small_ ? 1 : choice_.choose(threads);
-    const auto start = std::chrono::steady_clock::now();
-    HR_TRY(compute(stats_.threads));
+    const auto start = small_ ? Clock::time_point() : Clock::now();
+    HR_TRY(compute(stats_.threads, options));
     if (!small_)
-        choice_.record(
-            stats_.threads,
-            std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+        choice_.record(stats_.threads,
+                       std::chrono::duration<double, std::micro>(Clock::now() - start).count());
     copy_outputs(outputs);
+    if (memory_.bytes() > kKeptBytes || !options.reuse_buffers) memory_.release();
     return success();
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Instance>> make_cpu_instance(std::shared_ptr<const Plan> plan, StateBuffers& states) {
+Result<std::unique_ptr<Instance>> make_cpu_instance(std::shared_ptr<const Plan> plan, StateBuffers& states,
+                                                    const BufferPool& buffers) {
     HR_ASSIGN(LoweredGraph lowered, lower(*plan));
-    auto instance = std::make_unique<CpuInstance>(std::move(plan), std::move(lowered));
+    auto instance = std::make_unique<CpuInstance>(std::move(plan), std::move(lowered), buffers);
     HR_TRY(instance->prepare(states));
     return std::unique_ptr<Instance>(std::move(instance));
 }

@@ -6,6 +6,11 @@ namespace headrace {
 
 void BackendBufferFree::operator()(ggml_backend_buffer* buffer) const { ggml_backend_buffer_free(buffer); }
 
+void DeviceConstants::keep(std::shared_ptr<const Connection> connection) {
+    const std::lock_guard lock(mutex_);
+    connection_ = std::move(connection);
+}
+
 Status DeviceConstants::place(ggml_tensor* tensor, const Constant& constant, ggml_backend_buffer_type* type) {
     const std::lock_guard lock(mutex_);
     BackendBuffer& buffer = buffers_[&constant];

@@ -5,6 +5,7 @@
 
 #include "base/result.h"
 #include "ir/graph.h"
+#include "run/devices.h"
 
 struct ggml_backend_buffer;
 struct ggml_backend_buffer_type;
@@ -22,9 +23,12 @@ class DeviceConstants {
 public:
     /// Gives the (unallocated) tensor the constant's memory on the device.
     Status place(ggml_tensor* tensor, const Constant& constant, ggml_backend_buffer_type* type);
+    /// The connection through which the memory was had.
+    void keep(std::shared_ptr<const Connection> connection);
 
 private:
     std::mutex mutex_;
+    std::shared_ptr<const Connection> connection_;
     std::map<const Constant*, BackendBuffer> buffers_;
 };
 

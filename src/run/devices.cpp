@@ -56,6 +56,31 @@ ggml_backend_dev_t find_gpu() {
     return nullptr;
 }
 
+/// A server's first device. ggml's client aborts when it asks a server that is gone, so what it said when it
+/// was added is kept, and a new connection is made only after a look whether anybody answers.
+struct Remote {
+    ggml_backend_dev_t device = nullptr;
+    std::size_t memory_free = 0, memory_total = 0;
+    std::weak_ptr<const Connection> connection;
+};
+
+struct Remotes {
+    std::mutex mutex;
+    std::map<std::string, Remote> by_endpoint;
+};
+Remotes& remotes() {
+    static Remotes instance;
+    return instance;
+}
+
+Status check_server(const std::string& endpoint) {
+    auto status = check_endpoint(endpoint);
+    if (status.ok()) return status;
+    return failure(status.error().code,
+                   "device 'rpc://{}': no RPC server to use ({}); start one and check host and port",
+                   endpoint, status.error().message);
+}
+
 Result<Device> find_remote(const std::string& name) {
     const std::string endpoint = name.substr(kRpcScheme.size());
     ggml_backend_reg_t reg = ggml_backend_reg_by_name("RPC");
@@ -65,25 +90,48 @@ Result<Device> find_remote(const std::string& name) {
         reinterpret_cast<AddServer>(ggml_backend_reg_get_proc_address(reg, "ggml_backend_rpc_add_server"));
     if (!add) return unsupported("device '{}': this ggml cannot add RPC servers at run time", name);
     // One registration per endpoint: ggml would list the server's devices again.
-    static std::mutex mutex;
-    static std::map<std::string, ggml_backend_dev_t> known;
-    const std::lock_guard lock(mutex);
-    auto it = known.find(endpoint);
-    if (it == known.end()) {
-        if (auto status = check_endpoint(endpoint); !status.ok())
-            return failure(status.error().code,
-                           "device '{}': no RPC server to use ({}); start one and check host and port", name,
-                           status.error().message);
+    const std::lock_guard lock(remotes().mutex);
+    auto it = remotes().by_endpoint.find(endpoint);
+    if (it == remotes().by_endpoint.end()) {
+        HR_TRY(check_server(endpoint));
         ggml_backend_reg_t server = add(endpoint.c_str());
         if (!server || ggml_backend_reg_dev_count(server) == 0)
             return failure(Code::backend_failure, "device '{}': the RPC server offers no device", name);
         ggml_backend_register(server);
-        it = known.emplace(endpoint, ggml_backend_reg_dev_get(server, 0)).first;
+        Remote remote{.device = ggml_backend_reg_dev_get(server, 0)};
+        ggml_backend_dev_memory(remote.device, &remote.memory_free, &remote.memory_total);
+        it = remotes().by_endpoint.emplace(endpoint, remote).first;
     }
-    return Device{it->second, name, false};
+    return Device{it->second.device, name, false, endpoint};
+}
+
+void read_memory(ggml_backend_dev_t device, DeviceInfo& info) {
+    if (!is_rpc(device)) {
+        ggml_backend_dev_memory(device, &info.memory_free, &info.memory_total);
+        return;
+    }
+    const std::lock_guard lock(remotes().mutex);
+    for (const auto& [endpoint, remote] : remotes().by_endpoint) {
+        if (remote.device != device) continue;
+        info.memory_free = remote.memory_free;
+        info.memory_total = remote.memory_total;
+    }
 }
 
 }  // namespace
+
+Result<std::shared_ptr<const Connection>> connect(const Device& device) {
+    if (device.endpoint.empty()) return std::shared_ptr<const Connection>();
+    const std::lock_guard lock(remotes().mutex);
+    Remote& remote = remotes().by_endpoint.at(device.endpoint);
+    auto connection = remote.connection.lock();
+    if (!connection) {
+        HR_TRY(check_server(device.endpoint));
+        connection = std::make_shared<const Connection>();
+        remote.connection = connection;
+    }
+    return connection;
+}
 
 std::vector<DeviceInfo> list_devices() {
     load_backends();
@@ -93,7 +141,7 @@ std::vector<DeviceInfo> list_devices() {
         DeviceInfo info{.name = ggml_backend_dev_name(device),
                         .description = ggml_backend_dev_description(device),
                         .type = type_name(device)};
-        ggml_backend_dev_memory(device, &info.memory_free, &info.memory_total);
+        read_memory(device, info);
         list.push_back(std::move(info));
     }
     return list;

@@ -1,4 +1,5 @@
 #pragma once
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,13 @@ struct Device {
     ggml_backend_device* handle = nullptr;
     std::string name;
     bool is_cpu = true;
+    std::string endpoint = {};  ///< "host:port" of a remote device
 };
+
+/// Somebody is connected to a remote device: kept while anything of ours lives there.
+struct Connection {};
+/// For a remote device, after a look whether its server still answers; null for a local one.
+Result<std::shared_ptr<const Connection>> connect(const Device& device);
 
 /// Every device that ggml found, remote ones that were named before included.
 std::vector<DeviceInfo> list_devices();

@@ -28,4 +28,6 @@ void place_on_host(ggml_tensor* tensor, void* data) {
     tensor->data = data ? data : placeholder;
 }
 
+bool is_on_host(const ggml_tensor* tensor) { return tensor->buffer == host_buffer(); }
+
 }  // namespace headrace

@@ -12,6 +12,12 @@ void Instance::place_leaves(StateBuffers& states) {
         if (!c.on_device) place_on_host(c.tensor, const_cast<std::byte*>(c.constant->bytes.data()));
 }
 
+std::size_t Instance::own_bytes() const {
+    std::size_t total = sizeof(Instance);
+    for (const GgmlContext& context : lowered_.contexts) total += ggml_get_mem_size(context.get());
+    return total + lowered_.custom_nodes.size() * sizeof(CustomNode);
+}
+
 Status Instance::take_failures() {
     for (std::size_t i = 0; i < lowered_.custom_nodes.size(); ++i)
         if (lowered_.custom_nodes[i]->take_failure())

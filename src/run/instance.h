@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "base/aligned_buffer.h"
+#include "base/buffer_pool.h"
 #include "headrace/headrace.h"
 #include "lower/lower.h"
 #include "plan/plan.h"
@@ -13,15 +13,17 @@
 namespace headrace {
 
 /// A session's state tensors, shared by its instances.
-using StateBuffers = std::vector<AlignedBuffer>;
+using StateBuffers = std::vector<PooledBuffer>;
 
 /// A plan made runnable: the ggml graph with its memory. Belongs to one session.
 class Instance {
 public:
     virtual ~Instance() = default;
     /// Caller memory in graph order; sizes were checked. threads >= 1.
-    virtual Status run(std::span<const InputView> inputs, std::span<const OutputView> outputs,
-                       int threads) = 0;
+    virtual Status run(std::span<const InputView> inputs, std::span<const OutputView> outputs, int threads,
+                       const RunOptions& options) = 0;
+    /// Memory that the instance keeps between runs, apart from the plan, states and shared constants.
+    virtual std::size_t own_bytes() const;
 
     const Plan& plan() const { return *plan_; }
     const RunStats& stats() const { return stats_; }
@@ -38,8 +40,10 @@ protected:
     RunStats stats_;
 };
 
-/// On the CPU alone: ggml's compute call directly, inputs and outputs bound to caller memory.
-Result<std::unique_ptr<Instance>> make_cpu_instance(std::shared_ptr<const Plan> plan, StateBuffers& states);
+/// On the CPU alone: ggml's compute call directly, inputs and outputs bound to caller memory, activations in
+/// a buffer that goes back to the pool after each run.
+Result<std::unique_ptr<Instance>> make_cpu_instance(std::shared_ptr<const Plan> plan, StateBuffers& states,
+                                                    const BufferPool& buffers);
 
 /// On a device with the CPU beside it, through ggml's scheduler.
 Result<std::unique_ptr<Instance>> make_scheduled_instance(std::shared_ptr<const Plan> plan,

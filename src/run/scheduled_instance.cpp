@@ -32,13 +32,17 @@ public:
         : Instance(std::move(plan), std::move(lowered)) {}
 
     Status prepare(StateBuffers& states, const Device& device, DeviceConstants& constants);
-    Status run(std::span<const InputView> inputs, std::span<const OutputView> outputs, int threads) override;
+    Status run(std::span<const InputView> inputs, std::span<const OutputView> outputs, int threads,
+               const RunOptions& options) override;
+    /// The scheduler keeps the activations' memory.
+    std::size_t own_bytes() const override { return Instance::own_bytes() + stats_.arena_bytes; }
 
 private:
     Status open(const Device& device);
     void assign_backends();
     void read_output(std::size_t i, std::span<const InputView> inputs, const OutputView& output);
 
+    std::shared_ptr<const Connection> connection_;
     Backend device_, cpu_;
     std::unique_ptr<ggml_backend_sched, SchedFree> sched_;
     std::string device_name_;
@@ -46,6 +50,7 @@ private:
 
 Status ScheduledInstance::open(const Device& device) {
     device_name_ = device.name;
+    HR_ASSIGN(connection_, connect(device));
     device_.reset(ggml_backend_dev_init(device.handle, nullptr));
     cpu_.reset(ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, nullptr));
     if (!device_ || !cpu_)
@@ -75,6 +80,7 @@ void ScheduledInstance::assign_backends() {
 
 Status ScheduledInstance::prepare(StateBuffers& states, const Device& device, DeviceConstants& constants) {
     HR_TRY(open(device));
+    constants.keep(connection_);
     place_leaves(states);
     ggml_backend_buffer_type_t type = ggml_backend_get_default_buffer_type(device_.get());
     for (const ConstantTensor& c : lowered_.constants)
@@ -87,7 +93,9 @@ Status ScheduledInstance::prepare(StateBuffers& states, const Device& device, De
     stats_.ggml_nodes = n;
     for (int i = 0; i < n; ++i) {
         const ggml_tensor* t = ggml_graph_node(lowered_.graph, i);
-        if (!t->view_src) stats_.naive_bytes += ggml_nbytes(t);
+        if (t->view_src) continue;
+        stats_.naive_bytes += ggml_nbytes(t);
+        ++stats_.naive_buffers;
     }
     std::array backends{device_.get(), cpu_.get()};
     sched_.reset(ggml_backend_sched_new(
@@ -105,7 +113,7 @@ Status ScheduledInstance::prepare(StateBuffers& states, const Device& device, De
 }
 
 Status ScheduledInstance::run(std::span<const InputView> inputs, std::span<const OutputView> outputs,
-                              int threads) {
+                              int threads, const RunOptions&) {
     // An input that no node reads has no memory on any device.
     for (std::size_t i = 0; i < inputs.size(); ++i)
         if (lowered_.inputs[i]->buffer)

@@ -1,3 +1,5 @@
+#include <gmock/gmock.h>
+
 #include "rpc_server.h"
 #include "test_graph.h"
 
@@ -77,6 +79,24 @@ TEST(Rpc, AGraphWithoutWorkHandsItsInputThrough) {
     const auto out = run(session, {{4}}, {{1, 2, 3, 4}});
     EXPECT_EQ(out[0], (std::vector<float>{1, 2, 3, 4}));
     EXPECT_EQ(out[1], (std::vector<float>{7, 8}));
+}
+
+TEST(Rpc, AServerThatWentAwayIsAnErrorForNewSessionsAndNoneForTheListOfDevices) {
+    auto server = std::make_unique<RpcServer>();
+    const std::string device = server->device();
+    {
+        Session session(compile(two_layers(false), {.device = device}));
+        run(session, kShapes, {random_floats(8 * 32, 9)});
+    }
+    server.reset();
+    EXPECT_THAT(devices(), ::testing::Contains(::testing::Field(&DeviceInfo::type, "rpc")));
+    const auto message = message_of(
+        [&] {
+            Session session(compile(two_layers(false), {.device = device}));
+            run(session, kShapes, {random_floats(8 * 32, 9)});
+        },
+        Code::backend_failure);
+    EXPECT_NE(message.find(device), std::string::npos) << message;
 }
 
 TEST(Rpc, AnUnreachableServerIsAnErrorThatNamesIt) {

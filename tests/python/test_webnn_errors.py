@@ -156,7 +156,7 @@ def test_dispatch_names_what_is_missing_or_wrong(context, builder):
         ({"x": context.create_tensor([2], "int32")}, {"y": good}, "is int32, the graph declares float32"),
         ({"x": context.create_tensor([3], F32)}, {"y": good}, r"shape \[3\]"),
         ({"x": good}, {"y": context.create_tensor([1, 2], F32)}, r"shape \[1, 2\], the graph declares \[2\]"),
-        ({"x": good}, {"y": good}, "shares its tensor"),
+        ({"x": good}, {"y": good}, "output 'y' overlaps the memory of input 'x'"),
     ]:
         with pytest.raises(ValueError, match=message):
             context.dispatch(graph, given, results)

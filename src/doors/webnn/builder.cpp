@@ -116,7 +116,20 @@ std::vector<MLOperand> MLGraphBuilder::op(const std::string& name, std::span<con
     return results;
 }
 
-MLGraph MLGraphBuilder::build(const std::map<std::string, MLOperand>& outputs) {
+MLOperand MLGraphBuilder::state(const std::string& name, const MLOperandDescriptor& descriptor,
+                                const void* data, std::size_t bytes) {
+    check_open(*state_, "state");
+    const TensorType type = to_type(descriptor, fmt::format("state '{}'", name));
+    std::shared_ptr<const Constant> initial;
+    if (data) {
+        const auto* first = static_cast<const std::byte*>(data);
+        auto copy = std::make_shared<std::vector<std::byte>>(first, first + bytes);
+        initial = std::make_shared<Constant>(Constant{.bytes = *copy, .owner = copy});
+    }
+    return {state_, value_or_throw(state_->builder.state(name, type, std::move(initial)))};
+}
+
+std::shared_ptr<const Graph> MLGraphBuilder::finish(const std::map<std::string, MLOperand>& outputs) {
     check_open(*state_, "build");
     if (outputs.empty()) fail(invalid("build: no outputs given; name at least one operand"));
     for (const auto& [name, operand] : outputs) {
@@ -130,8 +143,11 @@ MLGraph MLGraphBuilder::build(const std::map<std::string, MLOperand>& outputs) {
     for (const auto& [name, operand] : outputs)
         value_or_throw(state_->builder.mark_output(name, operand.id_));
     state_->built = true;
-    auto graph = std::make_shared<const Graph>(state_->builder.graph());
-    return make_graph(std::move(graph), state_->options);
+    return std::make_shared<const Graph>(value_or_throw(state_->builder.finish()));
+}
+
+MLGraph MLGraphBuilder::build(const std::map<std::string, MLOperand>& outputs) {
+    return make_graph(finish(outputs), state_->options);
 }
 
 }  // namespace headrace::webnn

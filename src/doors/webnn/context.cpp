@@ -21,6 +21,7 @@ MLContext::MLContext(const MLContextOptions& options) {
     auto state = std::make_shared<State>();
     state->options = options;
     state->compile.threads = options.threads;
+    state->compile.buffers = std::make_shared<BufferPool>();
     state->compile.device = !options.device.empty() ? options.device : options.accelerated ? "auto" : "cpu";
     const Device device = value_or_throw(find_device(state->compile.device));
     state->accelerated = !device.is_cpu;
@@ -44,8 +45,8 @@ MLTensor MLContext::createTensor(const MLTensorDescriptor& descriptor) const {
     value_or_throw(type.check());
     auto state = std::make_shared<MLTensor::State>();
     state->descriptor = descriptor;
-    state->buffer =
-        std::make_shared<AlignedBuffer>(value_or_throw(AlignedBuffer::allocate(type.bytes(), "a tensor")));
+    state->buffer = std::make_shared<PooledBuffer>(
+        value_or_throw(PooledBuffer::take(*state_->compile.buffers, type.bytes(), "a tensor")));
     std::memset(state->buffer->data(), 0, state->buffer->bytes());
     return MLTensor(std::move(state));
 }
@@ -114,7 +115,7 @@ void MLContext::dispatch(const MLGraph& graph, const std::map<std::string, MLTen
     check_names(outputs, graph.outputs(), "output");
     std::vector<InputView> in;
     std::vector<OutputView> out;
-    std::vector<std::shared_ptr<AlignedBuffer>>
+    std::vector<std::shared_ptr<PooledBuffer>>
         held;  // a destroy() meanwhile frees the memory only afterwards
     for (const TensorInfo& info : graph.inputs()) {
         const MLTensor::State& state = *bound(inputs, info, "input").state();
@@ -124,8 +125,6 @@ void MLContext::dispatch(const MLGraph& graph, const std::map<std::string, MLTen
     for (const TensorInfo& info : graph.outputs()) {
         const MLTensor::State& state = *bound(outputs, info, "output").state();
         auto memory = state.live(fmt::format("dispatch: output '{}'", info.name));
-        if (std::find(held.begin(), held.end(), memory) != held.end())
-            fail(invalid("dispatch: output '{}' shares its tensor with another input or output", info.name));
         if (!fits(state.descriptor.shape, info.shape))
             fail(invalid("dispatch: output '{}' has shape {}, the graph declares {}", info.name,
                          str(state.descriptor.shape), str(info.shape)));

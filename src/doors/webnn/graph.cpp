@@ -4,12 +4,15 @@
 namespace headrace::webnn {
 namespace {
 
-/// A session for one dispatch: an idle one, or a new one while others are busy.
+/// A session for one dispatch: an idle one, or a new one while others are busy. A graph with states has one
+/// session only, made with the graph, for which dispatches wait.
 class SessionLease {
 public:
     explicit SessionLease(MLGraph::State& state) : state_(state) {
         {
-            const std::lock_guard lock(state_.mutex);
+            std::unique_lock lock(state_.mutex);
+            if (state_.has_states)
+                state_.returned.wait(lock, [&] { return state_.destroyed || !state_.idle.empty(); });
             if (state_.destroyed) fail(failure(Code::invalid_state, "the graph has been destroyed"));
             if (!state_.idle.empty()) {
                 session_ = std::move(state_.idle.back());
@@ -22,6 +25,7 @@ public:
     ~SessionLease() {
         const std::lock_guard lock(state_.mutex);
         if (!state_.destroyed) state_.idle.push_back(std::move(session_));
+        state_.returned.notify_one();
     }
     SessionLease(const SessionLease&) = delete;
     SessionLease& operator=(const SessionLease&) = delete;
@@ -37,12 +41,9 @@ private:
 
 MLGraph make_graph(std::shared_ptr<const Graph> graph, const CompileOptions& options) {
     Executable executable = compile(*graph, options);
-    auto inputs = executable.inputs();
-    auto outputs = executable.outputs();
-    return MLGraph(std::shared_ptr<MLGraph::State>(new MLGraph::State{.graph = std::move(graph),
-                                                                      .executable = std::move(executable),
-                                                                      .inputs = std::move(inputs),
-                                                                      .outputs = std::move(outputs)}));
+    auto state = std::make_shared<MLGraph::State>(std::move(graph), std::move(executable));
+    if (state->has_states) state->idle.push_back(std::make_unique<Session>(state->executable));
+    return MLGraph(std::move(state));
 }
 
 const std::vector<TensorInfo>& MLGraph::inputs() const { return state_->inputs; }
@@ -59,6 +60,20 @@ std::vector<std::vector<std::int64_t>> MLGraph::outputShapes(
     return session->output_shapes(inputs);
 }
 
+std::vector<TensorInfo> MLGraph::states() const { return state_->executable.states(); }
+
+void MLGraph::readState(const std::string& name, void* data, std::size_t bytes) const {
+    SessionLease(*state_)->read_state(name, data, bytes);
+}
+
+void MLGraph::writeState(const std::string& name, const void* data, std::size_t bytes) const {
+    SessionLease(*state_)->write_state(name, data, bytes);
+}
+
+void MLGraph::resetStates() const {
+    if (state_->has_states) SessionLease(*state_)->reset_states();
+}
+
 std::size_t MLGraph::operandCount() const { return state_->graph->values.size(); }
 std::size_t MLGraph::operationCount() const { return state_->graph->nodes.size(); }
 const Executable& MLGraph::executable() const { return state_->executable; }
@@ -69,6 +84,7 @@ void MLGraph::destroy() {
     const std::lock_guard lock(state_->mutex);
     state_->destroyed = true;
     state_->idle.clear();
+    state_->returned.notify_all();
 }
 
 }  // namespace headrace::webnn

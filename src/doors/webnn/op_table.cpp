@@ -123,6 +123,10 @@ constexpr OpRow kRows[] = {
     {"where", "where", "condition true_value false_value"},
 };
 
+/// What the specification lacks and the builder has methods of its own for.
+constexpr OpRow kExtensions[] = {{"accumulate", "accumulate", "destination source offset"},
+                                 {"assign", "assign", "state value"}};
+
 std::string python_text(const AttrValue& value) {
     if (const auto* b = std::get_if<bool>(&value)) return *b ? "True" : "False";
     if (std::holds_alternative<std::monostate>(value)) return "None";
@@ -253,8 +257,11 @@ RowAndOp find_row(std::string_view name) {
     const auto& rows = op_rows();
     const auto it = std::lower_bound(rows.begin(), rows.end(), name,
                                      [](const OpRow& row, std::string_view n) { return row.name < n; });
-    if (it == rows.end() || it->name != name) return {};
-    return {&*it, find_op(it->op.empty() ? it->name : it->op)};
+    const OpRow* row = it != rows.end() && it->name == name ? &*it : nullptr;
+    for (const OpRow& extension : kExtensions)
+        if (extension.name == name) row = &extension;
+    if (!row) return {};
+    return {row, find_op(row->op.empty() ? row->name : row->op)};
 }
 
 const std::vector<MLSignature>& signatures() {

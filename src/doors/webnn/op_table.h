@@ -18,7 +18,7 @@ struct OpRow {
 
 /// The rows whose op is in the catalog.
 const std::vector<OpRow>& op_rows();
-/// Row and op by snake_case name; null when unknown.
+/// Row and op by snake_case name, extensions included; null when unknown.
 struct RowAndOp {
     const OpRow* row = nullptr;
     const OpDef* op = nullptr;

@@ -1,10 +1,11 @@
 #pragma once
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
-#include "base/aligned_buffer.h"
+#include "base/buffer_pool.h"
 #include "doors/webnn/op_table.h"
 #include "engine/executable.h"
 #include "headrace/webnn.h"
@@ -21,21 +22,30 @@ struct BuilderState {
 };
 
 struct MLGraph::State {
-    std::shared_ptr<const Graph> graph;  ///< as built, for save()
-    Executable executable;
-    std::vector<TensorInfo> inputs, outputs;
+    State(std::shared_ptr<const Graph> built, Executable compiled)
+        : graph(std::move(built)),
+          executable(std::move(compiled)),
+          inputs(executable.inputs()),
+          outputs(executable.outputs()),
+          has_states(!executable.states().empty()) {}
+
+    const std::shared_ptr<const Graph> graph;  ///< as built, for save()
+    const Executable executable;
+    const std::vector<TensorInfo> inputs, outputs;
+    const bool has_states;
     std::mutex mutex;
     std::vector<std::unique_ptr<Session>> idle;  ///< sessions that no dispatch uses now
+    std::condition_variable returned;            ///< the one session of a graph with states is idle again
     bool destroyed = false;
 };
 
 struct MLTensor::State {
     MLTensorDescriptor descriptor;
     mutable std::mutex mutex;
-    std::shared_ptr<AlignedBuffer> buffer;  ///< a dispatch holds it while it runs; null once destroyed
+    std::shared_ptr<PooledBuffer> buffer;  ///< a dispatch holds it while it runs; null once destroyed
 
     /// The memory, or an invalid_state error that names the call.
-    std::shared_ptr<AlignedBuffer> live(std::string_view what) const {
+    std::shared_ptr<PooledBuffer> live(std::string_view what) const {
         const std::lock_guard lock(mutex);
         if (!buffer) fail(failure(Code::invalid_state, "{}: the tensor has been destroyed", what));
         return buffer;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include <iterator>
 #include <set>
 #include <sstream>
@@ -87,6 +89,70 @@ TEST(Webnn, ADestroyedGraphSaysSo) {
     MLGraph graph = builder.build({{"y", builder.op1("relu", {builder.input("x", {DType::f32, {1}})})}});
     graph.destroy();
     EXPECT_EQ(message_of([&] { graph.run({}, {}); }, Code::invalid_state), "the graph has been destroyed");
+}
+
+TEST(Webnn, AStatePersistsBetweenDispatchesUntilItIsReset) {
+    const MLContext context({.accelerated = false});
+    MLGraphBuilder builder(context);
+    const std::vector<float> start{10, 20, 30, 40};
+    const MLOperand total = builder.state("total", {DType::f32, {4}}, start.data(), 16);
+    const MLOperand x = builder.input("x", {DType::f32, {2}});
+    const MLGraph graph = builder.build({{"y", builder.identity(builder.accumulate(total, x, 1))}});
+    const std::vector<float> one{1, 2};
+    std::vector<float> y(4);
+    const std::vector<std::int64_t> shape{2};
+    const auto run = [&] { graph.run({{{DType::f32, shape, one.data()}}}, {{{y.data(), 16}}}); };
+    run();
+    run();
+    EXPECT_EQ(y, (std::vector<float>{10, 22, 34, 40}));
+    std::vector<float> held(4);
+    graph.readState("total", held.data(), 16);
+    EXPECT_EQ(held, y);
+    graph.resetStates();
+    run();
+    EXPECT_EQ(y, (std::vector<float>{10, 21, 32, 40}));
+    graph.writeState("total", std::vector<float>(4, 0).data(), 16);
+    run();
+    EXPECT_EQ(y, (std::vector<float>{0, 1, 2, 0}));
+    EXPECT_EQ(graph.states()[0].name, "total");
+    EXPECT_THROW(graph.readState("totals", held.data(), 16), Exception);
+    EXPECT_THROW(graph.writeState("total", held.data(), 12), Exception);
+}
+
+TEST(Webnn, ConcurrentDispatchesOfAGraphWithStatesTakeTurns) {
+    const MLContext context({.accelerated = false});
+    MLGraphBuilder builder(context);
+    const MLOperand total = builder.state("total", {DType::i64, {1}});
+    const MLOperand x = builder.input("x", {DType::i64, {1}});
+    const MLGraph graph = builder.build({{"y", builder.accumulate(total, x)}});
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t)
+        threads.emplace_back([&] {
+            const std::vector<std::int64_t> shape{1};
+            const std::int64_t one = 1;
+            std::int64_t y = 0;
+            for (int i = 0; i < 100; ++i) graph.run({{{DType::i64, shape, &one}}}, {{{&y, 8}}});
+        });
+    for (auto& thread : threads) thread.join();
+    std::int64_t sum = 0;
+    graph.readState("total", &sum, 8);
+    EXPECT_EQ(sum, 400);
+}
+
+TEST(Webnn, FinishGivesAGraphForSessionsOfOnesOwn) {
+    MLGraphBuilder builder(MLContext({.accelerated = false}));
+    const MLOperand count = builder.state("count", {DType::f32, {1}});
+    const MLOperand x = builder.input("x", {DType::f32, {1}});
+    const Executable executable =
+        compile(*builder.finish({{"y", builder.assign(count, builder.add(count, x))}}));
+    Session a(executable), b(executable);
+    const std::vector<std::int64_t> shape{1};
+    const float one = 1;
+    float y = 0;
+    for (int i = 0; i < 3; ++i) a.run({{{DType::f32, shape, &one}}}, {{{&y, 4}}});
+    EXPECT_EQ(y, 3);
+    b.run({{{DType::f32, shape, &one}}}, {{{&y, 4}}});
+    EXPECT_EQ(y, 1);
 }
 
 TEST(OpTable, RowsAreSortedAndEveryParameterExists) {

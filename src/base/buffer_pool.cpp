@@ -1,0 +1,117 @@
+#include "base/buffer_pool.h"
+
+#include <algorithm>
+#include <list>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+namespace headrace {
+
+struct BufferPool::Impl {
+    Impl(int most_per_size, std::size_t most_bytes)
+        : per_size(static_cast<std::size_t>(std::max(most_per_size, 0))), max_idle_bytes(most_bytes) {}
+
+    using Idle = std::list<AlignedBuffer>;  ///< the longest idle first
+    const std::size_t per_size, max_idle_bytes;
+    mutable std::mutex mutex;
+    Idle idle;
+    std::unordered_map<std::size_t, std::vector<Idle::iterator>> by_size;  ///< the longest idle first
+    BufferStats stats;
+
+    /// The last buffer of this size that came back, whose pages are the likeliest to be in the caches.
+    AlignedBuffer take_idle(std::size_t bytes) {
+        const auto it = by_size.find(bytes);
+        if (it == by_size.end()) return {};
+        const auto position = it->second.back();
+        it->second.pop_back();
+        if (it->second.empty()) by_size.erase(it);
+        AlignedBuffer buffer = std::move(*position);
+        idle.erase(position);
+        --stats.idle_buffers;
+        stats.idle_bytes -= bytes;
+        return buffer;
+    }
+
+    void drop(Idle::iterator position, Idle& freed) {
+        const std::size_t bytes = position->bytes();
+        auto& same = by_size[bytes];
+        same.erase(std::find(same.begin(), same.end(), position));
+        if (same.empty()) by_size.erase(bytes);
+        freed.splice(freed.end(), idle, position);
+        --stats.idle_buffers;
+        stats.idle_bytes -= bytes;
+    }
+
+    /// What has to go is moved to `freed`, for the caller to free outside the lock.
+    void give_back(AlignedBuffer buffer, Idle& freed) {
+        const std::size_t bytes = buffer.bytes();
+        idle.push_back(std::move(buffer));
+        by_size[bytes].push_back(std::prev(idle.end()));
+        ++stats.idle_buffers;
+        stats.idle_bytes += bytes;
+        if (by_size[bytes].size() > per_size) drop(by_size[bytes].front(), freed);
+        while (stats.idle_bytes > max_idle_bytes) drop(idle.begin(), freed);
+    }
+};
+
+BufferPool::BufferPool(int per_size, std::size_t max_idle_bytes)
+    : impl_(std::make_shared<Impl>(per_size, max_idle_bytes)) {}
+
+BufferStats BufferPool::stats() const {
+    const std::lock_guard lock(impl_->mutex);
+    return impl_->stats;
+}
+
+void BufferPool::reset() {
+    Impl::Idle freed;
+    const std::lock_guard lock(impl_->mutex);
+    freed.swap(impl_->idle);
+    impl_->by_size.clear();
+    impl_->stats.idle_buffers = 0;
+    impl_->stats.idle_bytes = 0;
+}
+
+Result<PooledBuffer> PooledBuffer::take(const BufferPool& pool, std::size_t bytes, std::string_view purpose,
+                                        bool reuse) {
+    constexpr std::size_t kGrain = AlignedBuffer::kAlignment;
+    if (bytes > PTRDIFF_MAX - kGrain)
+        return failure(Code::out_of_memory, "cannot allocate {} bytes for {}", bytes, purpose);
+    const std::size_t size = (std::max<std::size_t>(bytes, 1) + kGrain - 1) / kGrain * kGrain;
+    PooledBuffer taken;
+    taken.pool_ = pool.impl();
+    taken.bytes_ = bytes;
+    taken.reuse_ = reuse;
+    BufferPool::Impl& impl = *pool.impl();
+    if (reuse) {
+        const std::lock_guard lock(impl.mutex);
+        taken.buffer_ = impl.take_idle(size);
+    }
+    const bool reused = static_cast<bool>(taken.buffer_);
+    if (!reused) {
+        HR_ASSIGN(taken.buffer_, AlignedBuffer::allocate(size, purpose));
+    }
+    const std::lock_guard lock(impl.mutex);
+    BufferStats& stats = impl.stats;
+    ++stats.requests;
+    ++(reused ? stats.reuses : stats.allocations);
+    if (!reused) stats.allocated_bytes += size;
+    stats.live_bytes += size;
+    stats.peak_bytes = std::max(stats.peak_bytes, stats.live_bytes + stats.idle_bytes);
+    return taken;
+}
+
+void PooledBuffer::release() {
+    if (!buffer_) return;
+    BufferPool::Impl::Idle freed;
+    {
+        const std::lock_guard lock(pool_->mutex);
+        pool_->stats.live_bytes -= buffer_.bytes();
+        if (reuse_) pool_->give_back(std::move(buffer_), freed);
+    }
+    buffer_ = {};
+    bytes_ = 0;
+    pool_.reset();
+}
+
+}  // namespace headrace
