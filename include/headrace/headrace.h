@@ -39,13 +39,23 @@ HEADRACE_API std::vector<DeviceInfo> devices();
 HEADRACE_API void set_num_threads(int threads);
 HEADRACE_API int num_threads();
 
+/// How constant f32 matrices of products are stored.
+enum class WeightFormat : std::uint8_t {
+    as_given,
+    q8_0,  ///< 8 bits and a scale for 32: about 3.8 times smaller
+    q4_0,  ///< 4 bits and a scale for 32: about 7.1 times smaller
+};
+
 struct CompileOptions {
     /// "cpu", a name from devices(), or "rpc://host:port". What the device lacks runs on the CPU.
     std::string device = "cpu";
     int threads = 0;                           ///< 0: num_threads() at each run
     std::vector<std::string> disabled_passes;  ///< names as in Stats::passes
     bool packed_kernels = true;                ///< use Headrace's own CPU kernels where they apply
-    bool native_ops = true;      ///< use ggml's own ops where they apply; else reference kernels
+    bool native_ops = true;  ///< use ggml's own ops where they apply; else reference kernels
+    /// Of matrices whose inner extent is a multiple of 32 and that take 64 KiB or more; results change within
+    /// the format's rounding.
+    WeightFormat weights = WeightFormat::as_given;
     bool verify_passes = false;  ///< verify the graph after every pass
     /// What plans for input shapes other than the latest may take, and likewise the graph instances of each
     /// session; the least recently used go first.

@@ -155,6 +155,10 @@ struct MLContextOptions {
     bool accelerated = true;                  ///< true: the best local GPU if there is one
     std::string device;  ///< a device by name, e.g. "rpc://host:port"; overrides accelerated
     int threads = 0;     ///< 0: headrace::num_threads()
+    /// "as-given", "q8_0" or "q4_0": how graphs store the constant matrices of products (WeightFormat).
+    /// Empty: q8_0 for the power preference "low-power", else as given. MLGraph::save then writes the
+    /// optimised graph.
+    std::string weights;
 };
 
 class HEADRACE_API MLContext {

@@ -22,13 +22,15 @@ class ML:
         *,
         device: str = "",
         threads: int = 0,
+        weights: str = "",
     ) -> MLContext:
         """A context for ggml's CPU (`accelerated=False`, or no GPU found) or the best local GPU.
 
         `device_type` may be "cpu", "gpu", "npu" or "auto"; hints other than "cpu" fall back to the CPU.
         `device` names a device exactly, e.g. "CUDA0" or "rpc://127.0.0.1:50052"; `threads` 0 means
-        headrace.num_threads().
+        headrace.num_threads(). `weights` is how graphs store the constant matrices of products: "as-given",
+        "q8_0" or "q4_0" (blocks of 32); by default "q8_0" for the power preference "low-power".
         """
-        return MLContext(power_preference, accelerated and device_type != "cpu", device, threads)
+        return MLContext(power_preference, accelerated and device_type != "cpu", device, threads, weights)
 
     createContext = create_context

@@ -33,7 +33,22 @@ struct Layout {
     Ne ne;
 };
 
+ggml_type type_of(BlockFormat format) {
+    switch (format) {
+        case BlockFormat::q8_0: return GGML_TYPE_Q8_0;
+        case BlockFormat::q4_0: return GGML_TYPE_Q4_0;
+        default: return GGML_TYPE_Q4_1;
+    }
+}
+
+/// A constant in blocks is as wide as its rows, whatever its rank.
+Layout layout_of_blocks(const TensorType& t) {
+    const std::int64_t width = t.shape.back().size();
+    return {type_of(t.format), {width, width ? t.elements() / width : 0, 1, 1}};
+}
+
 Layout layout_of(const TensorType& t) {
+    if (t.format != BlockFormat::plain) return layout_of_blocks(t);
     if (!Emit::has_type(t.dtype)) return {GGML_TYPE_I8, {static_cast<std::int64_t>(t.bytes()), 1, 1, 1}};
     if (t.rank() > 4) return {type_of(t.dtype), {t.elements(), 1, 1, 1}};
     const auto sizes = t.sizes();

@@ -16,6 +16,14 @@ std::vector<PassStats> to_stats(const std::vector<PassReport>& reports) {
     return stats;
 }
 
+BlockFormat block_format(WeightFormat format) {
+    switch (format) {
+        case WeightFormat::q8_0: return BlockFormat::q8_0;
+        case WeightFormat::q4_0: return BlockFormat::q4_0;
+        default: return BlockFormat::plain;
+    }
+}
+
 std::size_t mapped_bytes(const Graph& graph) {
     std::size_t total = 0;
     for (const Value& v : graph.values)
@@ -57,6 +65,7 @@ Result<std::shared_ptr<Executable::Impl>> compile_graph(Graph graph, const Compi
     impl->stats.nodes_before = static_cast<std::int64_t>(graph.nodes.size());
     PassOptions passes;
     passes.disabled.insert(options.disabled_passes.begin(), options.disabled_passes.end());
+    passes.context.weights = block_format(options.weights);
     passes.verify = passes.verify || options.verify_passes;
     HR_ASSIGN(const auto reports, run_passes(graph, passes));
     impl->stats.passes = to_stats(reports);

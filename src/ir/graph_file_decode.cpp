@@ -150,6 +150,10 @@ private:
                 return invalid("value {} is of the unknown kind {}", i, static_cast<int>(from.kind()));
             Value v{.kind = static_cast<ValueKind>(from.kind())};
             HR_ASSIGN(v.type.dtype, dtype(from.dtype()));
+            if (from.format() > schema::BlockFormat::MAX)
+                return invalid("value {} has the unknown block format {}", i,
+                               static_cast<int>(from.format()));
+            v.type.format = static_cast<BlockFormat>(from.format());
             if (size_of(from.shape()->sizes()) > kMaxRank)
                 return invalid("value {} has rank {}, at most {} is possible", i,
                                size_of(from.shape()->sizes()), kMaxRank);

@@ -63,7 +63,7 @@ private:
         const auto name_at = v.name.empty() ? Offset<flatbuffers::String>() : builder_.CreateString(v.name);
         return schema::CreateValue(builder_, static_cast<schema::ValueKind>(v.kind),
                                    static_cast<schema::DType>(v.type.dtype), shape_at, name_at,
-                                   constant(v.constant));
+                                   constant(v.constant), static_cast<schema::BlockFormat>(v.type.format));
     }
 
     Offset<schema::Shape> shape(const Shape& shape) {

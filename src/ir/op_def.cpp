@@ -22,6 +22,8 @@ Status check_operand(const OpDef& op, const Operands& in, int i) {
     const TensorType& type = in[i];
     if (!rule.dtypes.has(type.dtype))
         return invalid("operand {} is {}, allowed dtypes: {}", rule.name, type.str(), rule.dtypes.str());
+    if (type.format != BlockFormat::plain && !rule.blocks)
+        return invalid("operand {} is {}, but this op reads plain elements", rule.name, type.str());
     if (type.rank() < rule.min_rank || type.rank() > rule.max_rank) {
         const std::string_view title = rule.title.empty() ? rule.name : rule.title;
         if (rule.min_rank == rule.max_rank)

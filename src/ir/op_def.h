@@ -25,6 +25,7 @@ struct OperandRule {
     bool optional = false;
     int min_rank = 0;
     int max_rank = kMaxRank;
+    bool blocks = false;  ///< may be a constant stored in a BlockFormat, seen by kernels as its blocks
     std::string_view title = {};  ///< what messages about its rank call it ("Conv2d input"); empty: the name
 };
 

@@ -35,7 +35,11 @@ std::vector<std::int64_t> TensorType::sizes() const {
     return sizes;
 }
 
-std::string TensorType::str() const { return std::string(name_of(dtype)) + headrace::str(shape); }
+std::string TensorType::str() const {
+    std::string text = std::string(name_of(dtype)) + headrace::str(shape);
+    if (format != BlockFormat::plain) text.append(" as ").append(name_of(format));
+    return text;
+}
 
 Status TensorType::check() const {
     if (rank() > kMaxRank)
@@ -48,6 +52,11 @@ Status TensorType::check() const {
             return invalid("shape {} of {} elements is larger than the address space", headrace::str(shape),
                            name_of(dtype));
     }
+    const bool is_plain = format == BlockFormat::plain;
+    if (!is_plain && (dtype != DType::f32 || rank() == 0 || shape.back().is_symbolic() ||
+                      shape.back().size() % kBlockElements != 0))
+        return invalid("{}: blocks hold f32 and need a last extent that is a multiple of {}", str(),
+                       kBlockElements);
     return success();
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "ir/block_format.h"
 #include "ir/dtype.h"
 
 namespace headrace {
@@ -57,14 +58,19 @@ std::string str(std::span<const std::int64_t> shape);
 struct TensorType {
     DType dtype = DType::f32;
     Shape shape;
+    BlockFormat format = BlockFormat::plain;  ///< of constants only; f32 in blocks along the last axis
 
     int rank() const { return static_cast<int>(shape.size()); }
     bool is_concrete() const;
     /// Number of elements; only of a concrete type that passed check().
     std::int64_t elements() const;
-    std::size_t bytes() const { return bytes_of(dtype, elements()); }
+    std::size_t bytes() const {
+        return format == BlockFormat::plain
+                   ? bytes_of(dtype, elements())
+                   : static_cast<std::size_t>(elements() / kBlockElements) * block_bytes(format);
+    }
     std::vector<std::int64_t> sizes() const;  ///< the concrete extents
-    std::string str() const;                  ///< "f32[1, seq, 384]"
+    std::string str() const;                  ///< "f32[1, seq, 384]", "f32[96, 64] as q8_0"
     bool operator==(const TensorType&) const = default;
 
     /// Rank and extents are in range, and the largest byte size fits in ptrdiff_t.
@@ -85,6 +91,7 @@ struct ConstView {
     DType dtype = DType::f32;
     std::span<const std::int64_t> shape;
     const std::byte* data = nullptr;  ///< null: the optional operand is absent
+    BlockFormat format = BlockFormat::plain;
 
     explicit operator bool() const { return data != nullptr; }
     int rank() const { return static_cast<int>(shape.size()); }

@@ -54,7 +54,12 @@ private:
             return invalid("value %{} is of the unknown kind {}", id, static_cast<int>(v.kind));
         if (static_cast<int>(v.type.dtype) >= kDTypeCount)
             return invalid("{} has the unknown dtype {}", describe(id), static_cast<int>(v.type.dtype));
+        if (static_cast<int>(v.type.format) >= kBlockFormatCount)
+            return invalid("{} has the unknown block format {}", describe(id),
+                           static_cast<int>(v.type.format));
         if (auto status = check_type(v.type); !status.ok()) return status.error().within(describe(id));
+        if (v.type.format != BlockFormat::plain && v.kind != ValueKind::constant)
+            return invalid("{} is {}; only constants are stored in blocks", describe(id), v.type.str());
         if (v.kind == ValueKind::result) return check_producer(id);
         if (v.producer != kNoNode) return invalid("{} has node {} as its producer", describe(id), v.producer);
         if (v.kind == ValueKind::input)

@@ -7,7 +7,7 @@
 namespace headrace {
 
 void CustomNode::add_input(const TensorType& type, int source) {
-    inputs_.push_back({.dtype = type.dtype, .shape = type.sizes(), .source = source});
+    inputs_.push_back({.dtype = type.dtype, .format = type.format, .shape = type.sizes(), .source = source});
 }
 
 void CustomNode::add_packed(const TensorType& type, std::shared_ptr<const AlignedBuffer> packed) {
@@ -44,7 +44,7 @@ void CustomNode::execute(ggml_tensor* dst, Share share) const {
             data = static_cast<const std::byte*>(dst->src[slot.source]->data);
             if (!data) data = &kEmpty;
         }
-        in_array[i] = {slot.dtype, slot.shape, data};
+        in_array[i] = {slot.dtype, slot.shape, data, slot.format};
     }
     if (outputs_.size() > kInline) out_heap.resize(outputs_.size());
     MutView* out = outputs_.size() > kInline ? out_heap.data() : out_array.data();

@@ -34,6 +34,7 @@ public:
 private:
     struct Slot {
         DType dtype;
+        BlockFormat format = BlockFormat::plain;
         std::vector<std::int64_t> shape;
         int source = -1;
         std::size_t offset = 0;

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "kernels/block_gemm_f32.h"
 #include "ops/infer.h"
 #include "ops/op.h"
 #include "ops/product.h"
@@ -59,7 +60,8 @@ struct FusedMatMul {
                                       summary = "activation(a · b + bias) + residual, where b is one matrix";
     static constexpr std::array operands{
         OperandRule{.name = "a", .dtypes = kFloats, .min_rank = 2},
-        OperandRule{.name = "b", .dtypes = kFloats, .same_dtype_as = 0, .min_rank = 2, .max_rank = 2},
+        OperandRule{
+            .name = "b", .dtypes = kFloats, .same_dtype_as = 0, .min_rank = 2, .max_rank = 2, .blocks = true},
         OperandRule{.name = "bias",
                     .dtypes = kFloats,
                     .same_dtype_as = 0,
@@ -81,6 +83,9 @@ struct FusedMatMul {
     static Result<Types> infer(const Operands& in, const Attrs& attrs) {
         const Shape &a = in[0].shape, &b = in[1].shape;
         const Dim &k = b[attrs.transpose_b], &n = b[!attrs.transpose_b];
+        if (in[1].format != BlockFormat::plain && !attrs.transpose_b)
+            return invalid("b is {}; blocks lie along the inner extent, so b must be transposed",
+                           in[1].str());
         if (a.back() != k)
             return invalid(
                 "Incompatible shapes for matmul: {} and {}{}, whose inner extents {} and {} differ", str(a),
@@ -99,10 +104,18 @@ struct FusedMatMul {
     }
 
     static void reference(const TensorArgs& args, const Attrs& attrs) {
+        const ConstView& b = args.in[1];
+        if (b.format == BlockFormat::plain) return plain_reference(args, attrs, b.data);
+        std::vector<float> values(static_cast<std::size_t>(b.elements()));
+        dequantise(b.format, b.data, b.elements(), values.data());
+        plain_reference(args, attrs, reinterpret_cast<const std::byte*>(values.data()));
+    }
+
+    static void plain_reference(const TensorArgs& args, const Attrs& attrs, const std::byte* b) {
         const Product p = dense_product(args.in[0].shape, args.in[1].shape, attrs.transpose_b);
         visit_dtype(args.in[0].dtype, [&]<class T>() {
             reference_product(
-                args.in[0].as<T>(), args.in[1].as<T>(), p, args.share,
+                args.in[0].as<T>(), reinterpret_cast<const T*>(b), p, args.share,
                 [&](std::int64_t row, std::int64_t column, std::int64_t count, const double* sums) {
                     for (std::int64_t i = 0; i < count; ++i) {
                         const std::int64_t at = row * p.n + column + i;
@@ -134,7 +147,10 @@ struct FusedMatMul {
 
     static const Attrs& cast(const void* attrs) { return headrace::detail::attrs_ref<Attrs>(attrs); }
     static bool packed_applies(const Operands& in, std::span<const bool> is_constant, const void*) {
-        return in[0].dtype == DType::f32 && is_constant[1];
+        return in[0].dtype == DType::f32 && is_constant[1] && in[1].format == BlockFormat::plain;
+    }
+    static bool blocks_apply(const Operands& in, std::span<const bool>, const void*) {
+        return in[1].format != BlockFormat::plain;
     }
     static std::size_t packed_bytes(const Operands& in, const void* attrs) {
         return packed_matrix_bytes(in, cast(attrs).transpose_b);
@@ -143,6 +159,14 @@ struct FusedMatMul {
         pack_matrix(b, cast(attrs).transpose_b, packed);
     }
     static void run_packed(const TensorArgs& args, const void* attrs) {
+        kernels::gemm_f32(gemm_args(args, attrs), args.share.ith, args.share.nth);
+    }
+    static void run_blocks(const TensorArgs& args, const void* attrs) {
+        kernels::GemmArgs g = gemm_args(args, attrs);
+        g.packed_b = nullptr;
+        kernels::block_gemm_f32(g, args.in[1].format, args.in[1].data, args.share.ith, args.share.nth);
+    }
+    static kernels::GemmArgs gemm_args(const TensorArgs& args, const void* attrs) {
         auto g = packed_gemm_args(args, cast(attrs).transpose_b);
         if (args.has(2)) g.bias = args.in[2].as<float>();
         if (args.has(3)) {
@@ -150,10 +174,11 @@ struct FusedMatMul {
             g.ldr = g.ldc;
         }
         g.activation = kernel_activation(cast(attrs).activation);
-        kernels::gemm_f32(g, args.share.ith, args.share.nth);
+        return g;
     }
     static constexpr std::array kernels{
-        KernelDef{"gemm_f32", &packed_applies, 1, &packed_bytes, &pack, &run_packed}};
+        KernelDef{"gemm_f32", &packed_applies, 1, &packed_bytes, &pack, &run_packed},
+        KernelDef{.name = "block_gemm_f32", .applies = &blocks_apply, .run = &run_blocks}};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs& attrs) {
         Cost cost = product_cost(in, out, product(in, attrs));
@@ -184,6 +209,13 @@ struct FusedMatMul {
         add(DType::f32, {3, 1}, {1, 40}, true, true, {}, false);
         add(DType::f16, {3, 5}, {7, 5}, true, true,
             {{"transpose_b", true}, {"activation", std::string("tanh")}}, true);
+        // ggml rounds the other operand to 8 bits as well.
+        for (const BlockFormat format : {BlockFormat::q8_0, BlockFormat::q4_0, BlockFormat::q4_1}) {
+            add(DType::f32, {9, 64}, {40, 64}, true, true,
+                {{"transpose_b", true}, {"activation", std::string("gelu")}}, true);
+            list.back().operands[1].type.format = format;
+            list.back().tolerance = 0.05;
+        }
         add(DType::f64, {3, 5}, {5, 7}, true, true, {{"activation", std::string("silu")}}, false);
         return list;
     }

@@ -78,7 +78,7 @@ private:
             std::copy(bytes.begin(), bytes.end(), copy.data());
             data = copies_.emplace_back(std::move(copy)).data();
         }
-        return ConstView{v.type.dtype, shapes_.emplace_back(v.type.sizes()), data};
+        return ConstView{v.type.dtype, shapes_.emplace_back(v.type.sizes()), data, v.type.format};
     }
 
     const Graph& graph_;

@@ -2,17 +2,15 @@
 #include <optional>
 
 #include "ops/catalog.h"
+#include "passes/fused_product.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
 namespace headrace {
 namespace {
 
-/// A fused_matmul in the making: activation(a · b + bias) + residual.
-struct Epilogue {
-    ValueId a = kNoValue, b = kNoValue, bias = kNoValue, residual = kNoValue;
-    bool transpose_b = false;
-    std::string activation = "none";
+/// A fused_matmul in the making.
+struct Epilogue : FusedProduct {
     std::vector<NodeId> parts;  ///< the nodes that it replaces; it computes the result of the last
 
     bool has_activation() const { return activation != "none"; }
@@ -50,32 +48,15 @@ public:
     }
 
 private:
-    /// A node that a fused_matmul can stand for, as its beginning.
+    /// A product with a constant matrix, as the beginning.
     std::optional<Epilogue> product(NodeId id) {
-        const Node& node = graph_.node(id);
-        if (!keep_[id] || node.inputs.size() < 2) return std::nullopt;
-        Epilogue e{.a = node.inputs[0], .b = node.inputs[1], .parts = {id}};
-        const auto operand = [&](std::size_t i) {
-            return i < node.inputs.size() ? node.inputs[i] : kNoValue;
-        };
-        if (node.op->name == "gemm") {
-            e.bias = operand(2);
-            e.transpose_b = attr<bool>(node, "b_transpose");
-            if (attr<bool>(node, "a_transpose") || attr<double>(node, "alpha") != 1) return std::nullopt;
-            if (e.bias != kNoValue && (attr<double>(node, "beta") != 1 || !is_row(e.bias, output_of(node))))
-                return std::nullopt;
-        } else if (node.op == &fused_) {
-            e.bias = operand(2);
-            e.residual = operand(3);
-            e.transpose_b = attr<bool>(node, "transpose_b");
-            e.activation = attr<std::string>(node, "activation");
-        } else if (node.op->name != "matmul") {
-            return std::nullopt;
-        }
-        const Value& b = graph_.value(e.b);
+        if (!keep_[id]) return std::nullopt;
+        const auto product = fused_product(graph_, graph_.node(id));
+        if (!product) return std::nullopt;
+        const Value& b = graph_.value(product->b);
         const bool is_narrow = b.type.dtype == DType::f32 || b.type.dtype == DType::f16;
-        if (b.kind != ValueKind::constant || b.type.rank() != 2 || !is_narrow) return std::nullopt;
-        return e;
+        if (b.kind != ValueKind::constant || !is_narrow) return std::nullopt;
+        return Epilogue{*product, {id}};
     }
 
     /// Takes the only reader of the result so far into the epilogue, where it fits.
@@ -92,7 +73,7 @@ private:
         longer.parts.push_back(id);
         if (node.op->name == "add") {
             const ValueId other = node.inputs[node.inputs[0] == result];
-            if (e.bias == kNoValue && !e.has_activation() && is_row(other, result)) {
+            if (e.bias == kNoValue && !e.has_activation() && is_row(graph_, other, result)) {
                 longer.bias = other;
             } else if (graph_.value(other).type == graph_.value(result).type) {
                 longer.residual = other;
@@ -125,41 +106,19 @@ private:
                std::find(field->choices.begin(), field->choices.end(), node.op->name) != field->choices.end();
     }
 
-    /// One number for each column of `product`: [n], or a constant [1, ..., n].
-    bool is_row(ValueId id, ValueId product) const {
-        const Value& v = graph_.value(id);
-        const Shape& shape = v.type.shape;
-        if (shape.empty() || shape.back() != graph_.value(product).type.shape.back()) return false;
-        if (shape.size() == 1) return true;
-        return v.kind == ValueKind::constant &&
-               std::all_of(shape.begin(), shape.end() - 1, [](const Dim& d) { return d.is(1); });
-    }
-
     static ValueId output_of(const Node& node) { return node.outputs[0]; }
-
-    /// The constant as a list, with the same bytes.
-    ValueId flattened(ValueId id) {
-        Value v = graph_.value(id);
-        if (v.type.rank() == 1) return id;
-        v.type.shape.erase(v.type.shape.begin(), v.type.shape.end() - 1);
-        graph_.values.push_back(std::move(v));
-        return static_cast<ValueId>(graph_.values.size() - 1);
-    }
 
     /// Puts the fused node in the place of the last part and drops the others.
     Status replace(const Epilogue& e) {
-        Node& last = graph_.nodes[e.parts.back()];
-        Node node{.op = &fused_, .inputs = {e.a, e.b, e.bias, e.residual}, .outputs = last.outputs};
-        HR_ASSIGN(node.attrs,
-                  fused_.make_attrs({{"transpose_b", e.transpose_b}, {"activation", e.activation}}));
-        if (e.bias != kNoValue) node.inputs[2] = flattened(e.bias);
-        while (node.inputs.back() == kNoValue) node.inputs.pop_back();
+        std::string label;
         for (NodeId part : e.parts) {  // the product's label, or else the first there is
-            if (node.label.empty()) node.label = graph_.node(part).label;
+            if (label.empty()) label = graph_.node(part).label;
             keep_[part] = false;
         }
-        keep_[e.parts.back()] = true;
-        last = std::move(node);
+        const NodeId last = e.parts.back();
+        HR_ASSIGN(Node node, make_fused(graph_, e, graph_.node(last).outputs, std::move(label)));
+        keep_[last] = true;
+        graph_.nodes[static_cast<std::size_t>(last)] = std::move(node);
         return success();
     }
 

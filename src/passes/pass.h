@@ -28,6 +28,10 @@ struct FoldLimits {
 
 struct PassContext {
     FoldLimits fold;
+    /// What quantise_weights makes of constant matrices; plain: it leaves them.
+    BlockFormat weights = BlockFormat::plain;
+    /// Smaller matrices are not worth the loss.
+    std::size_t least_quantised_bytes = std::size_t{64} << 10;
 };
 
 /// A function from graph to graph. It receives a graph that passes verify() and leaves one; when it fails,

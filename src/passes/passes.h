@@ -18,11 +18,19 @@ Result<Counts> absorb_transposed_weights(Graph& graph, const PassContext& contex
 /// Computes pure nodes whose operands are all constant, within FoldLimits.
 Result<Counts> fold_constants(Graph& graph, const PassContext& context);
 
+/// Lets a product with a constant matrix of small integers and scales (dequantize_linear) read it in ggml's
+/// blocks, where they say exactly the same.
+Result<Counts> keep_block_weights(Graph& graph, const PassContext& context);
+
 /// Merges constants of equal type and bytes, then pure nodes of equal op, attributes and operands.
 Result<Counts> eliminate_common_subexpressions(Graph& graph, const PassContext& context);
 
 /// Makes one fused_matmul of a product with a constant matrix and what follows it: bias, activation,
 /// residual.
 Result<Counts> fuse_matmul_epilogue(Graph& graph, const PassContext& context);
+
+/// Stores the constant f32 matrices of products in PassContext::weights, where their inner extent is a
+/// multiple of 32 and they are large enough. Results change within the format's rounding.
+Result<Counts> quantise_weights(Graph& graph, const PassContext& context);
 
 }  // namespace headrace

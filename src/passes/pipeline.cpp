@@ -19,9 +19,13 @@ constexpr std::array kPasses{
     Pass{"absorb_transposed_weights", "lets products read transposed constant matrices as they lie",
          &absorb_transposed_weights},
     Pass{"fold_constants", "computes nodes whose operands are constant", &fold_constants},
+    Pass{"keep_block_weights", "lets products read integer matrices and their scales as ggml's blocks",
+         &keep_block_weights},
     Pass{"eliminate_common_subexpressions", "merges equal constants and equal nodes",
          &eliminate_common_subexpressions},
     Pass{"fuse_matmul_epilogue", "joins product, bias, activation and residual", &fuse_matmul_epilogue},
+    Pass{"quantise_weights", "stores constant matrices of products in blocks, when asked to",
+         &quantise_weights},
 };
 
 Status check_name(const std::string& name) {

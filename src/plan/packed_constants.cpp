@@ -15,7 +15,8 @@ Result<std::shared_ptr<const AlignedBuffer>> PackedConstants::get(const Graph& g
         HR_ASSIGN(auto buffer, AlignedBuffer::allocate(kernel.packed_bytes(Operands(types), node.attrs.get()),
                                                        "packed weights"));
         const auto shape = value.type.sizes();
-        kernel.pack({value.type.dtype, shape, value.constant->bytes.data()}, node.attrs.get(), buffer.data());
+        kernel.pack({value.type.dtype, shape, value.constant->bytes.data(), value.type.format},
+                    node.attrs.get(), buffer.data());
         slot = std::make_shared<const AlignedBuffer>(std::move(buffer));
     }
     return slot;

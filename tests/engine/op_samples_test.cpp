@@ -25,10 +25,25 @@ std::vector<Case> all_cases() {
     return cases;
 }
 
+/// Any codes, with scales and minima near 0.01.
+void fill_blocks(BlockFormat format, std::mt19937& random, std::vector<std::byte>& bytes) {
+    std::uniform_real_distribution<float> real(0.005f, 0.015f);
+    for (std::byte& b : bytes) b = static_cast<std::byte>(random());
+    for (std::size_t at = 0; at < bytes.size(); at += block_bytes(format))
+        for (int half = 0; half < (format == BlockFormat::q4_1 ? 2 : 1); ++half) {
+            const Half number(real(random));
+            std::memcpy(&bytes[at + 2 * static_cast<std::size_t>(half)], &number, sizeof(number));
+        }
+}
+
 std::vector<std::byte> fill(const SampleOperand& operand, unsigned seed) {
     const std::int64_t n = operand.type.elements();
     std::vector<std::byte> bytes(operand.type.bytes());
     std::mt19937 random(seed);
+    if (operand.type.format != BlockFormat::plain) {
+        fill_blocks(operand.type.format, random, bytes);
+        return bytes;
+    }
     if (bits_of(operand.type.dtype) == 4) {
         for (std::byte& b : bytes) b = static_cast<std::byte>(random());
         return bytes;

@@ -153,3 +153,13 @@ def test_a_batch_with_int64_inputs_gives_the_hidden_states_too(minilm, peer) -> 
     np.testing.assert_allclose(ours["sentence_embedding"], embedding, rtol=0, atol=1e-5)
     kept = feeds["attention_mask"] == 1
     np.testing.assert_allclose(ours["last_hidden_state"][kept], hidden[kept], rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_low_power_keeps_a_cosine_of_0_999(minilm, name: str) -> None:
+    webnn = pytest.importorskip("webnn", reason="the Python extension is not built: make build")
+    small = minilm_module.MiniLM(webnn.ML().create_context("low-power", False))
+    inputs = minilm.tokenize(TEXTS[name])
+    exact, quantised = minilm.run(inputs), small.run(inputs)
+    assert 0.999 <= cosine(exact, quantised) < 1
+    assert "q8_0" in str(small.graph(len(inputs["input_ids"][0])))

@@ -53,9 +53,9 @@ private:
     void execute(const Node& node) {
         std::vector<ConstView> in;
         for (ValueId id : node.inputs)
-            in.push_back(id == kNoValue
-                             ? ConstView{}
-                             : ConstView{graph_.value(id).type.dtype, shapes_[id], data_[id].data()});
+            in.push_back(id == kNoValue ? ConstView{}
+                                        : ConstView{graph_.value(id).type.dtype, shapes_[id],
+                                                    data_[id].data(), graph_.value(id).type.format});
         in.resize(std::max(in.size(), node.op->operands.size()));
         std::vector<MutView> out;
         for (ValueId id : node.outputs)

@@ -23,6 +23,13 @@ Graph untidy_graph() {
     t.op("exp", {layer});
     t.output("y", layer);
     t.output("z", twin);
+    // Weights that blocks say exactly: as integers with a scale, and as floats.
+    const ValueId q = t.constant("q", DType::i8, {64, 64}, std::vector<std::int8_t>(64 * 64, 3));
+    const ValueId s = t.constant("s", DType::f32, {1, 1}, std::vector<float>{0.25f});
+    const ValueId wide = t.op("matmul", {t.input("u", {2, 64}), t.op("dequantize_linear", {q, s})});
+    const ValueId v = t.constant("v", DType::f32, {128, 256}, std::vector<float>(128 * 256, 127.0f / 128));
+    t.output("wide", wide);
+    t.output("large", t.op("matmul", {t.input("r", {2, 128}), v}));
     return t.finish();
 }
 
@@ -36,10 +43,12 @@ std::vector<std::string> names_of_ran(const std::vector<PassReport>& reports) {
 TEST(Pipeline, RunsEveryPassAndReportsWhatItDid) {
     Graph graph = untidy_graph();
     const Graph before = graph;
-    const auto reports = run_passes(graph, {.verify = true});
+    const auto reports = run_passes(graph, {.verify = true, .context = {.weights = BlockFormat::q8_0}});
     ASSERT_TRUE(reports.ok()) << reports.error().message;
+    EXPECT_EQ(formula(graph, "wide"), "fused_matmul(u, q) {transpose_b=true}");
+    EXPECT_EQ(formula(graph, "large"), "fused_matmul(r, v) {transpose_b=true}");
     EXPECT_EQ(formula(graph, "y"), "fused_matmul(x, w, constant) {transpose_b=true, activation=\"relu\"}");
-    EXPECT_EQ(graph.nodes.size(), 1U);
+    EXPECT_EQ(graph.nodes.size(), 3U);
     ASSERT_EQ(reports.value().size(), all_passes().size());
     for (const PassReport& report : reports.value()) {
         EXPECT_TRUE(report.ran) << report.name;
@@ -89,7 +98,7 @@ TEST(Pipeline, StopsAfterAPassAndShowsTheGraphAfterEach) {
         seen.push_back(fmt::format("{}: {}", pass, g.nodes.size()));
     };
     const auto reports = run_passes(graph, options).value();
-    EXPECT_THAT(seen, ElementsAre("eliminate_dead_code: 9", "eliminate_no_ops: 8"));
+    EXPECT_THAT(seen, ElementsAre("eliminate_dead_code: 12", "eliminate_no_ops: 11"));
     EXPECT_THAT(names_of_ran(reports), ElementsAre("eliminate_dead_code", "eliminate_no_ops"));
     EXPECT_EQ(reports.size(), all_passes().size());
 }

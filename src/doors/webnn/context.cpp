@@ -11,6 +11,20 @@ struct MLContext::State {
     bool accelerated = false;
 };
 
+namespace {
+
+WeightFormat weight_format(const MLContextOptions& options) {
+    const std::string& name = options.weights;
+    if (name == "q8_0") return WeightFormat::q8_0;
+    if (name == "q4_0") return WeightFormat::q4_0;
+    if (!name.empty() && name != "as-given")
+        fail(invalid("weights '{}' is none of as-given, q8_0, q4_0", name));
+    return name.empty() && options.powerPreference == "low-power" ? WeightFormat::q8_0
+                                                                  : WeightFormat::as_given;
+}
+
+}  // namespace
+
 MLContext::MLContext(const MLContextOptions& options) {
     if (options.powerPreference != "default" && options.powerPreference != "high-performance" &&
         options.powerPreference != "low-power")
@@ -21,6 +35,7 @@ MLContext::MLContext(const MLContextOptions& options) {
     auto state = std::make_shared<State>();
     state->options = options;
     state->compile.threads = options.threads;
+    state->compile.weights = weight_format(options);
     state->compile.buffers = std::make_shared<BufferPool>();
     state->compile.device = !options.device.empty() ? options.device : options.accelerated ? "auto" : "cpu";
     const Device device = value_or_throw(find_device(state->compile.device));

@@ -41,7 +41,8 @@ private:
 
 MLGraph make_graph(std::shared_ptr<const Graph> graph, const CompileOptions& options) {
     Executable executable = compile(*graph, options);
-    auto state = std::make_shared<MLGraph::State>(std::move(graph), std::move(executable));
+    auto state = std::make_shared<MLGraph::State>(std::move(graph), std::move(executable),
+                                                  options.weights == WeightFormat::as_given);
     if (state->has_states) state->idle.push_back(std::make_unique<Session>(state->executable));
     return MLGraph(std::move(state));
 }
@@ -74,8 +75,8 @@ void MLGraph::resetStates() const {
     if (state_->has_states) SessionLease(*state_)->reset_states();
 }
 
-std::size_t MLGraph::operandCount() const { return state_->graph->values.size(); }
-std::size_t MLGraph::operationCount() const { return state_->graph->nodes.size(); }
+std::size_t MLGraph::operandCount() const { return state_->operands; }
+std::size_t MLGraph::operationCount() const { return state_->operations; }
 const Executable& MLGraph::executable() const { return state_->executable; }
 void MLGraph::save(const std::string& path) const { save_graph(*state_->graph, path); }
 std::string MLGraph::print() const { return headrace::print(state_->executable.graph()); }

@@ -22,14 +22,18 @@ struct BuilderState {
 };
 
 struct MLGraph::State {
-    State(std::shared_ptr<const Graph> built, Executable compiled)
-        : graph(std::move(built)),
+    State(std::shared_ptr<const Graph> built, Executable compiled, bool keep_built)
+        : operands(built->values.size()),
+          operations(built->nodes.size()),
+          graph(keep_built ? std::move(built) : std::make_shared<const Graph>(compiled.graph())),
           executable(std::move(compiled)),
           inputs(executable.inputs()),
           outputs(executable.outputs()),
           has_states(!executable.states().empty()) {}
 
-    const std::shared_ptr<const Graph> graph;  ///< as built, for save()
+    const std::size_t operands, operations;  ///< of the graph as built
+    /// For save(): as built. Where weights are quantised the optimised graph, so that no others are held.
+    const std::shared_ptr<const Graph> graph;
     const Executable executable;
     const std::vector<TensorInfo> inputs, outputs;
     const bool has_states;

@@ -1,0 +1,84 @@
+#include "ir/block_format.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/half.h"
+
+namespace headrace {
+namespace {
+
+constexpr int kHalfBlock = kBlockElements / 2;
+
+void store_half(float value, std::byte* to) {
+    const std::uint16_t bits = float_to_half(value);
+    std::memcpy(to, &bits, sizeof(bits));
+}
+
+float load_half(const std::byte* from) {
+    std::uint16_t bits;
+    std::memcpy(&bits, from, sizeof(bits));
+    return half_to_float(bits);
+}
+
+void quantise_q8_0(const float* x, std::byte* to) {
+    float most = 0;
+    for (int i = 0; i < kBlockElements; ++i) most = std::max(most, std::abs(x[i]));
+    const float scale = most / 127, inverse = scale ? 1 / scale : 0;
+    store_half(scale, to);
+    for (int i = 0; i < kBlockElements; ++i)
+        to[2 + i] = static_cast<std::byte>(static_cast<std::int8_t>(std::round(x[i] * inverse)));
+}
+
+/// The element of the largest magnitude becomes -8, the one code without a positive counterpart.
+void quantise_q4_0(const float* x, std::byte* to) {
+    float extreme = 0;
+    for (int i = 0; i < kBlockElements; ++i)
+        if (std::abs(x[i]) > std::abs(extreme)) extreme = x[i];
+    const float scale = extreme / -8, inverse = scale ? 1 / scale : 0;
+    store_half(scale, to);
+    const auto code = [&](float v) {
+        return std::byte(std::min(15, static_cast<int>(static_cast<std::int8_t>(v * inverse + 8.5f))));
+    };
+    for (int i = 0; i < kHalfBlock; ++i) to[2 + i] = code(x[i]) | code(x[i + kHalfBlock]) << 4;
+}
+
+/// low + scale · code for each 4-bit code.
+void dequantise_nibbles(const std::byte* codes, float scale, float low, int shift, float* to) {
+    for (int i = 0; i < kHalfBlock; ++i) {
+        to[i] = scale * static_cast<float>(std::to_integer<int>(codes[i] & std::byte{15}) - shift) + low;
+        to[i + kHalfBlock] = scale * static_cast<float>(std::to_integer<int>(codes[i] >> 4) - shift) + low;
+    }
+}
+
+}  // namespace
+
+std::string_view name_of(BlockFormat format) {
+    static constexpr std::string_view kNames[] = {"plain", "q8_0", "q4_0", "q4_1"};
+    return kNames[static_cast<std::size_t>(format)];
+}
+
+void quantise(BlockFormat format, const float* from, std::int64_t elements, std::byte* to) {
+    for (std::int64_t i = 0; i < elements; i += kBlockElements, to += block_bytes(format)) {
+        if (format == BlockFormat::q8_0) quantise_q8_0(from + i, to);
+        if (format == BlockFormat::q4_0) quantise_q4_0(from + i, to);
+    }
+}
+
+void dequantise(BlockFormat format, const std::byte* from, std::int64_t elements, float* to) {
+    for (std::int64_t i = 0; i < elements;
+         i += kBlockElements, from += block_bytes(format), to += kBlockElements) {
+        const float scale = load_half(from);
+        if (format == BlockFormat::q8_0) {
+            for (int k = 0; k < kBlockElements; ++k)
+                to[k] = scale * static_cast<float>(std::to_integer<std::int8_t>(from[2 + k]));
+        } else if (format == BlockFormat::q4_0) {
+            dequantise_nibbles(from + 2, scale, 0, 8, to);
+        } else {
+            dequantise_nibbles(from + 4, scale, load_half(from + 2), 0, to);
+        }
+    }
+}
+
+}  // namespace headrace

@@ -1,0 +1,152 @@
+#include "kernels/block_gemm_f32.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "base/half.h"
+#include "kernels/gemm_share.h"
+#include "kernels/simd_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/block_gemm_f32.cpp"
+#include "hwy/foreach_target.h"
+#include "kernels/gemm_tile-inl.h"
+#include "kernels/simd_transpose-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headrace::kernels::HWY_NAMESPACE {
+namespace {
+
+constexpr size_t kBlock = kBlockElements;
+
+HWY_INLINE float half_at(const std::byte* from) {
+    uint16_t bits;
+    std::memcpy(&bits, from, sizeof(bits));
+    return half_to_float(bits);
+}
+
+// scale · (codes − shift) + low for `count` bytes.
+template <class Code>
+HWY_INLINE void expand(const Code* codes, size_t count, float scale, float low, float shift, float* to) {
+    const hn::CappedTag<float, 16> d;
+    const hn::RebindToSigned<decltype(d)> d32;
+    const hn::Rebind<Code, decltype(d)> d8;
+    const auto s = hn::Set(d, scale), base = hn::Set(d, low), zero = hn::Set(d, shift);
+    for (size_t i = 0; i < count; i += hn::Lanes(d)) {
+        const auto v = hn::ConvertTo(d, hn::PromoteTo(d32, hn::LoadU(d8, codes + i)));
+        hn::StoreU(hn::MulAdd(s, hn::Sub(v, zero), base), d, to + i);
+    }
+}
+
+HWY_INLINE void expand_nibbles(const std::byte* codes, float scale, float low, float shift, float* to) {
+    uint8_t split[kBlock];
+    for (size_t i = 0; i < kBlock / 2; ++i) {
+        const auto code = static_cast<uint8_t>(codes[i]);
+        split[i] = code & 15;
+        split[i + kBlock / 2] = code >> 4;
+    }
+    expand(split, kBlock, scale, low, shift, to);
+}
+
+HWY_INLINE void expand_block(BlockFormat format, const std::byte* from, float* to) {
+    const float scale = half_at(from);
+    if (format == BlockFormat::q8_0)
+        expand(reinterpret_cast<const int8_t*>(from + 2), kBlock, scale, 0, 0, to);
+    else if (format == BlockFormat::q4_0)
+        expand_nibbles(from + 2, scale, 0, 8, to);
+    else
+        expand_nibbles(from + 4, scale, half_at(from + 2), 0, to);
+}
+
+// A slice of depth of one panel of B, as pack() lays it out: [depth][width].
+class Panel {
+public:
+    static constexpr size_t kDepth = 256;
+
+    Panel(BlockFormat format, const std::byte* b, size_t k)
+        : format_(format), b_(b), row_bytes_(k / kBlock * block_bytes(format)) {}
+
+    // Rows [col, col + cols) of B, elements [k0, k1) of each, both multiples of 32.
+    void fill(size_t col, size_t cols, size_t width, size_t k0, size_t k1) {
+        alignas(64) float rows[kPanelWidth * kBlock];
+        if (cols < width) std::memset(rows, 0, sizeof(rows));
+        for (size_t at = k0; at < k1; at += kBlock) {
+            const std::byte* blocks = b_ + col * row_bytes_ + at / kBlock * block_bytes(format_);
+            for (size_t j = 0; j < cols; ++j)
+                expand_block(format_, blocks + j * row_bytes_, rows + j * kBlock);
+            transpose_block(rows, kBlock, width, kBlock, values_ + (at - k0) * width,
+                            static_cast<ptrdiff_t>(width));
+        }
+    }
+    const float* values() const { return values_; }
+
+private:
+    BlockFormat format_;
+    const std::byte* b_;
+    size_t row_bytes_;
+    alignas(64) float values_[kPanelWidth * kDepth];
+};
+
+void run_panel_slice(const GemmArgs& g, const Rect& rect, const PanelJob& slice, size_t col) {
+    const size_t rows = rect.row_end - rect.row, blocks = divide_up(rows, kBlockRows);
+    for (size_t block = 0; block < blocks; ++block) {
+        const size_t first = block * rows / blocks, end = (block + 1) * rows / blocks;
+        PanelJob job = slice;
+        job.rows = end - first;
+        job.a = slice.a + static_cast<ptrdiff_t>(rect.row + first) * g.lda;
+        job.c = g.c + static_cast<ptrdiff_t>(rect.row + first) * g.ldc + col;
+        job.finish = slice.finish.at(rect.row + first, col);
+        run_panel(job);
+    }
+}
+
+void run_rect(const GemmArgs& g, Panel& panel, const Rect& rect) {
+    const Finish finish{.activation = g.activation,
+                        .clamp_min = g.clamp_min,
+                        .clamp_max = g.clamp_max,
+                        .residual = g.residual,
+                        .ldr = g.ldr};
+    const size_t slices = divide_up(g.k, Panel::kDepth), groups = g.k / kBlock;
+    for (size_t p = rect.panel; p < rect.panel_end; ++p) {
+        const size_t col = p * kPanelWidth, cols = std::min(kPanelWidth, g.n - col);
+        const size_t width = divide_up(cols, 16) * 16;
+        alignas(64) float first_sums[kPanelWidth] = {};
+        if (g.bias) std::memcpy(first_sums, g.bias + col, cols * sizeof(float));
+        for (size_t s = 0; s < slices; ++s) {
+            const size_t k0 = s * groups / slices * kBlock, k1 = (s + 1) * groups / slices * kBlock;
+            panel.fill(col, cols, width, k0, k1);
+            PanelJob job{};
+            job.cols = cols, job.depth = k1 - k0;
+            job.a = g.a + k0, job.lda = g.lda;
+            job.b = panel.values(), job.ldb = static_cast<ptrdiff_t>(width);
+            job.ldc = g.ldc;
+            job.init = s == 0 ? first_sums : nullptr;
+            job.finish = finish, job.last = s + 1 == slices;
+            run_panel_slice(g, rect, job, col);
+        }
+    }
+}
+
+}  // namespace
+
+void block_gemm(const GemmArgs& g, BlockFormat format, const std::byte* b, int ith, int nth) {
+    Panel panel(format, b, g.k);
+    for_each_rect(1, g.m, g.n, tile_rows(kTileVecs), ith, nth,
+                  [&](const Rect& rect) { run_rect(g, panel, rect); });
+}
+
+}  // namespace headrace::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace headrace::kernels {
+
+HWY_EXPORT(block_gemm);
+
+void block_gemm_f32(const GemmArgs& args, BlockFormat format, const std::byte* b, int ith, int nth) {
+    HWY_DYNAMIC_DISPATCH(block_gemm)(args, format, b, ith, nth);
+}
+
+}  // namespace headrace::kernels
+#endif

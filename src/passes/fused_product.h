@@ -1,0 +1,26 @@
+#pragma once
+#include <optional>
+#include <string>
+
+#include "ir/graph.h"
+
+namespace headrace {
+
+/// activation(a · b + bias) + residual: what one fused_matmul computes.
+struct FusedProduct {
+    ValueId a = kNoValue, b = kNoValue, bias = kNoValue, residual = kNoValue;
+    bool transpose_b = false;
+    std::string activation = "none";
+};
+
+/// A node that a fused_matmul can stand for: matmul with one matrix b, a plain gemm, fused_matmul itself.
+std::optional<FusedProduct> fused_product(const Graph& graph, const Node& node);
+
+/// The fused_matmul node. A constant bias of shape [1, ..., n] gets a list of its own in the graph.
+Result<Node> make_fused(Graph& graph, const FusedProduct& product, std::vector<ValueId> outputs,
+                        std::string label);
+
+/// One number for each column of `product`: [n], or a constant [1, ..., n].
+bool is_row(const Graph& graph, ValueId id, ValueId product);
+
+}  // namespace headrace

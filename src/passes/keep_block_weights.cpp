@@ -1,0 +1,222 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "base/aligned_buffer.h"
+#include "passes/fused_product.h"
+#include "passes/passes.h"
+#include "passes/rewrite.h"
+
+namespace headrace {
+namespace {
+
+/// A constant matrix (whole - zero_point) · scale, with a scale for each block of elements.
+struct LinearMatrix {
+    const Value* whole = nullptr;
+    const Value* scale = nullptr;
+    const Value* zero_point = nullptr;  ///< null: zeros
+    bool transposed = false;            ///< the product reads the transpose of the matrix
+};
+
+constexpr DTypeSet kWhole{DType::i4, DType::u4, DType::i8, DType::u8};
+
+bool is_constant(const Graph& graph, ValueId id) { return graph.value(id).kind == ValueKind::constant; }
+
+/// The node that makes a value, if it is the op of that name.
+const Node* producer(const Graph& graph, ValueId id, std::string_view op) {
+    const Value& v = graph.value(id);
+    if (v.kind != ValueKind::result || graph.node(v.producer).op->name != op) return nullptr;
+    return &graph.node(v.producer);
+}
+
+std::optional<LinearMatrix> linear_matrix(const Graph& graph, ValueId b) {
+    LinearMatrix m;
+    if (const Node* transpose = producer(graph, b, "transpose")) {
+        if (attr_value(*transpose, "permutation") == AttrValue(std::vector<std::int64_t>{0, 1}))
+            return std::nullopt;
+        b = transpose->inputs[0];
+        m.transposed = true;
+    }
+    const Node* dequantise = producer(graph, b, "dequantize_linear");
+    if (!dequantise || graph.value(b).type.dtype != DType::f32 || graph.value(b).type.rank() != 2)
+        return std::nullopt;
+    for (ValueId id : dequantise->inputs)
+        if (id != kNoValue && !is_constant(graph, id)) return std::nullopt;
+    m.whole = &graph.value(dequantise->inputs[0]);
+    m.scale = &graph.value(dequantise->inputs[1]);
+    if (dequantise->inputs.size() > 2 && dequantise->inputs[2] != kNoValue)
+        m.zero_point = &graph.value(dequantise->inputs[2]);
+    if (!kWhole.has(m.whole->type.dtype)) return std::nullopt;
+    return m;
+}
+
+int element(const Value& v, std::int64_t i) {
+    const auto* bytes = v.constant->bytes.data();
+    if (bits_of(v.type.dtype) == 8) {
+        const auto byte = std::to_integer<int>(bytes[i]);
+        return v.type.dtype == DType::i8 && byte > 127 ? byte - 256 : byte;
+    }
+    const int nibble = std::to_integer<int>(bytes[i / 2] >> (i % 2 * 4)) & 15;
+    return v.type.dtype == DType::i4 && nibble > 7 ? nibble - 16 : nibble;
+}
+
+/// Reads a matrix as rows of the product's columns: row n, inner element k.
+class BlockReader {
+public:
+    BlockReader(const LinearMatrix& m, bool inner_first) : m_(m), inner_first_(inner_first) {
+        const Shape& shape = m.whole->type.shape;
+        columns_ = shape[1].size();
+        rows_ = shape[!inner_first ? 0 : 1].size();
+        inner_ = shape[inner_first ? 0 : 1].size();
+        const Shape& scales = m.scale->type.shape;
+        const int rank = static_cast<int>(scales.size());
+        const std::int64_t down = rank > 1 ? scales[0].size() : 1,
+                           across = rank > 0 ? scales.back().size() : 1;
+        row_block_ = shape[0].size() / down;
+        column_block_ = columns_ / across;
+        scale_columns_ = across;
+    }
+
+    std::int64_t rows() const { return rows_; }
+    std::int64_t inner() const { return inner_; }
+    /// A block of 32 inner elements has one scale.
+    bool has_one_scale_per_block() const {
+        return inner_ % kBlockElements == 0 &&
+               (inner_first_ ? row_block_ : column_block_) % kBlockElements == 0;
+    }
+    int code(std::int64_t row, std::int64_t k) const { return element(*m_.whole, at(row, k)); }
+    std::int64_t scale_index(std::int64_t row, std::int64_t k) const {
+        const std::int64_t i = at(row, k);
+        return i / columns_ / row_block_ * scale_columns_ + i % columns_ / column_block_;
+    }
+    float scale(std::int64_t index) const {
+        const std::byte* bytes = m_.scale->constant->bytes.data();
+        if (m_.scale->type.dtype == DType::f32) {
+            float value;
+            std::copy_n(bytes + 4 * index, 4, reinterpret_cast<std::byte*>(&value));
+            return value;
+        }
+        std::uint16_t bits;
+        std::copy_n(bytes + 2 * index, 2, reinterpret_cast<std::byte*>(&bits));
+        return half_to_float(bits);
+    }
+    int zero_point(std::int64_t index) const { return m_.zero_point ? element(*m_.zero_point, index) : 0; }
+
+private:
+    std::int64_t at(std::int64_t row, std::int64_t k) const {
+        return inner_first_ ? k * columns_ + row : row * columns_ + k;
+    }
+
+    LinearMatrix m_;
+    bool inner_first_;
+    std::int64_t columns_, rows_, inner_, row_block_, column_block_, scale_columns_;
+};
+
+bool fits_half(float value) { return std::isfinite(value) && half_to_float(float_to_half(value)) == value; }
+
+void store_half(float value, std::byte* to) {
+    const std::uint16_t bits = float_to_half(value);
+    std::copy_n(reinterpret_cast<const std::byte*>(&bits), 2, to);
+}
+
+/// One block, exactly, or false where the format cannot say it.
+bool write_block(const BlockReader& matrix, std::int64_t row, std::int64_t k, BlockFormat format, int lowest,
+                 std::byte* to) {
+    const std::int64_t index = matrix.scale_index(row, k);
+    const float scale = matrix.scale(index);
+    const int zero = matrix.zero_point(index);
+    if (!fits_half(scale)) return false;
+    store_half(scale, to);
+    int codes[kBlockElements];
+    for (int i = 0; i < kBlockElements; ++i) codes[i] = matrix.code(row, k + i) - zero;
+    const auto [least, most] = std::minmax_element(codes, codes + kBlockElements);
+    if (format == BlockFormat::q8_0) {
+        if (*least < -128 || *most > 127) return false;
+        for (int i = 0; i < kBlockElements; ++i) to[2 + i] = static_cast<std::byte>(codes[i]);
+        return true;
+    }
+    int shift = 8;
+    if (format == BlockFormat::q4_0) {
+        if (*least < -8 || *most > 7) return false;
+        to += 2;
+    } else {  // value = scale · stored + minimum, where the stored codes are the given ones from 0 on
+        shift = zero - lowest;
+        const float minimum = -scale * static_cast<float>(shift);
+        if (!fits_half(minimum)) return false;
+        store_half(minimum, to + 2);
+        to += 4;
+    }
+    for (int i = 0; i < kBlockElements / 2; ++i)
+        to[i] = static_cast<std::byte>((codes[i] + shift) | (codes[i + kBlockElements / 2] + shift) << 4);
+    return true;
+}
+
+Result<std::shared_ptr<const Constant>> exact_blocks(const BlockReader& matrix, BlockFormat format,
+                                                     int lowest) {
+    const TensorType type{DType::f32, {matrix.rows(), matrix.inner()}, format};
+    HR_ASSIGN(auto buffer, AlignedBuffer::allocate(type.bytes(), "block weights"));
+    std::byte* to = buffer.data();
+    for (std::int64_t row = 0; row < matrix.rows(); ++row)
+        for (std::int64_t k = 0; k < matrix.inner(); k += kBlockElements, to += block_bytes(format))
+            if (!write_block(matrix, row, k, format, lowest, to)) return std::shared_ptr<const Constant>();
+    auto owner = std::make_shared<AlignedBuffer>(std::move(buffer));
+    return std::make_shared<const Constant>(
+        Constant{.bytes = {owner->data(), owner->bytes()}, .owner = std::move(owner)});
+}
+
+/// The matrix as a constant in the smallest format that says it exactly; no constant where none does.
+Result<Value> block_constant(const LinearMatrix& m, bool transpose_b) {
+    Value made{.kind = ValueKind::constant, .name = m.whole->name};
+    const BlockReader matrix(m, transpose_b == m.transposed);
+    if (!matrix.has_one_scale_per_block()) return made;
+    const DType type = m.whole->type.dtype;
+    const std::vector<BlockFormat> formats = bits_of(type) == 4
+                                                 ? std::vector{BlockFormat::q4_0, BlockFormat::q4_1}
+                                                 : std::vector{BlockFormat::q8_0};
+    for (BlockFormat format : formats) {
+        HR_ASSIGN(made.constant, exact_blocks(matrix, format, type == DType::i4 ? -8 : 0));
+        made.type = {DType::f32, {matrix.rows(), matrix.inner()}, format};
+        if (made.constant) break;
+    }
+    return made;
+}
+
+}  // namespace
+
+Result<Counts> keep_block_weights(Graph& graph, const PassContext&) {
+    std::int64_t inexact = 0, matrices = 0;
+    std::map<std::pair<ValueId, bool>, ValueId> made;  // kNoValue where the matrix has no exact blocks
+    std::vector<bool> keep(graph.nodes.size(), true);
+    auto uses = count_uses(graph);
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+        auto product = fused_product(graph, graph.nodes[i]);
+        if (!product) continue;
+        const auto matrix = linear_matrix(graph, product->b);
+        if (!matrix) continue;
+        const auto [it, fresh] = made.try_emplace({product->b, product->transpose_b}, kNoValue);
+        if (fresh) {
+            HR_ASSIGN(Value constant, block_constant(*matrix, product->transpose_b));
+            ++(constant.constant ? matrices : inexact);
+            if (constant.constant) {
+                it->second = static_cast<ValueId>(graph.values.size());
+                graph.values.push_back(std::move(constant));
+            }
+        }
+        if (it->second == kNoValue) continue;
+        // What made the matrix dies with its last reader.
+        for (ValueId id = product->b; graph.value(id).kind == ValueKind::result && --uses[id] == 0;) {
+            keep[graph.value(id).producer] = false;
+            id = graph.node(graph.value(id).producer).inputs[0];
+        }
+        product->b = it->second;
+        product->transpose_b = true;
+        HR_ASSIGN(Node node, make_fused(graph, *product, graph.nodes[i].outputs, graph.nodes[i].label));
+        graph.nodes[i] = std::move(node);
+    }
+    graph.compact(keep);
+    return Counts{{"matrices", matrices}, {"matrices_inexact", inexact}};
+}
+
+}  // namespace headrace

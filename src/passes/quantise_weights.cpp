@@ -1,0 +1,70 @@
+#include <map>
+#include <vector>
+
+#include "base/aligned_buffer.h"
+#include "passes/fused_product.h"
+#include "passes/passes.h"
+#include "passes/rewrite.h"
+
+namespace headrace {
+namespace {
+
+/// The matrix [k, n] or, if transposed, [n, k] as n rows of blocks along k.
+Result<std::shared_ptr<const Constant>> to_blocks(const Value& matrix, bool transposed, BlockFormat format) {
+    const auto sizes = matrix.type.sizes();
+    const std::int64_t n = sizes[!transposed], k = sizes[transposed];
+    const TensorType type{DType::f32, {n, k}, format};
+    HR_ASSIGN(auto buffer, AlignedBuffer::allocate(type.bytes(), "quantised weights"));
+    const auto* from = reinterpret_cast<const float*>(matrix.constant->bytes.data());
+    const std::size_t row_bytes = type.bytes() / static_cast<std::size_t>(n);
+    std::vector<float> row(static_cast<std::size_t>(k));
+    for (std::int64_t i = 0; i < n; ++i) {
+        for (std::int64_t j = 0; j < k; ++j) row[j] = transposed ? from[i * k + j] : from[j * n + i];
+        quantise(format, row.data(), k, buffer.data() + static_cast<std::size_t>(i) * row_bytes);
+    }
+    auto owner = std::make_shared<AlignedBuffer>(std::move(buffer));
+    return std::make_shared<const Constant>(
+        Constant{.bytes = {owner->data(), owner->bytes()}, .owner = std::move(owner)});
+}
+
+bool is_eligible(const Value& b, bool transposed, const PassContext& context) {
+    return b.kind == ValueKind::constant && b.type.dtype == DType::f32 &&
+           b.type.format == BlockFormat::plain && b.type.shape[transposed].size() % kBlockElements == 0 &&
+           b.type.elements() > 0 && b.type.bytes() >= context.least_quantised_bytes &&
+           reinterpret_cast<std::uintptr_t>(b.constant->bytes.data()) % alignof(float) == 0;
+}
+
+}  // namespace
+
+Result<Counts> quantise_weights(Graph& graph, const PassContext& context) {
+    std::int64_t before = 0, after = 0;
+    std::map<std::pair<ValueId, bool>, ValueId> made;  // by matrix and direction
+    for (std::size_t i = 0; i < graph.nodes.size() && context.weights != BlockFormat::plain; ++i) {
+        auto product = fused_product(graph, graph.nodes[i]);
+        if (!product || !is_eligible(graph.value(product->b), product->transpose_b, context)) continue;
+        const auto [it, fresh] = made.try_emplace({product->b, product->transpose_b}, kNoValue);
+        if (fresh) {
+            const Value matrix = graph.value(product->b);
+            HR_ASSIGN(auto blocks, to_blocks(matrix, product->transpose_b, context.weights));
+            before += static_cast<std::int64_t>(matrix.constant->bytes.size());
+            after += static_cast<std::int64_t>(blocks->bytes.size());
+            Shape shape = matrix.type.shape;
+            if (!product->transpose_b) std::swap(shape[0], shape[1]);
+            it->second = static_cast<ValueId>(graph.values.size());
+            graph.values.push_back({.kind = ValueKind::constant,
+                                    .type = {DType::f32, std::move(shape), context.weights},
+                                    .name = matrix.name,
+                                    .constant = std::move(blocks)});
+        }
+        product->b = it->second;
+        product->transpose_b = true;
+        HR_ASSIGN(Node node, make_fused(graph, *product, graph.nodes[i].outputs, graph.nodes[i].label));
+        graph.nodes[i] = std::move(node);
+    }
+    graph.compact(std::vector<bool>(graph.nodes.size(), true));
+    return Counts{{"matrices", static_cast<std::int64_t>(made.size())},
+                  {"bytes_before", before},
+                  {"bytes_after", after}};
+}
+
+}  // namespace headrace

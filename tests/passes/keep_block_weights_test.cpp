@@ -1,0 +1,126 @@
+#include "passes/interpret.h"
+#include "passes/tiny_graph.h"
+
+namespace headrace {
+namespace {
+
+using namespace testing;
+
+struct Quantised {
+    DType type = DType::i8;
+    Shape scales{2, 3};
+    float scale = 0.125f;
+    std::vector<int> zero_points = {};
+    int low = -128, high = 127;
+};
+
+std::vector<std::byte> pack(DType type, const std::vector<int>& values) {
+    std::vector<std::byte> bytes(bytes_of(type, static_cast<std::int64_t>(values.size())));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        if (bits_of(type) == 8)
+            bytes[i] = static_cast<std::byte>(values[i]);
+        else
+            bytes[i / 2] |= static_cast<std::byte>((values[i] & 15) << (i % 2 * 4));
+    }
+    return bytes;
+}
+
+/// x[5, 64] times a matrix [64, 3] of small integers with a scale for each block.
+struct Linear : TinyGraph {
+    ValueId matrix(const Quantised& q, Shape shape = {64, 3}) {
+        std::mt19937 random(1);
+        std::vector<int> whole(static_cast<std::size_t>(TensorType{q.type, shape}.elements()));
+        for (int& v : whole) v = std::uniform_int_distribution<int>(q.low, q.high)(random);
+        std::vector<float> scales(static_cast<std::size_t>(TensorType{DType::f32, q.scales}.elements()));
+        for (std::size_t i = 0; i < scales.size(); ++i) scales[i] = q.scale * static_cast<float>(i + 1);
+        std::vector<ValueId> operands{constant("q", q.type, shape, pack(q.type, whole)),
+                                      constant("s", DType::f32, q.scales, scales)};
+        if (!q.zero_points.empty())
+            operands.push_back(constant("z", q.type, q.scales, pack(q.type, q.zero_points)));
+        return op("dequantize_linear", operands);
+    }
+};
+
+void expect_kept(Graph graph, const std::string& type) {
+    const Graph before = graph;
+    const Counts counts = run_pass(&keep_block_weights, graph);
+    EXPECT_EQ(counts.at("matrices"), 1);
+    EXPECT_EQ(formula(graph, "y"), "fused_matmul(x, q) {transpose_b=true}");
+    for (const Value& v : graph.values)
+        if (v.name == "q") {
+            EXPECT_EQ(v.type.str(), type);
+        }
+    expect_same_results(before, graph);
+}
+
+void expect_left(Graph graph) {
+    const std::string before = print(graph);
+    EXPECT_EQ(run_pass(&keep_block_weights, graph).at("matrices"), 0);
+    EXPECT_EQ(print(graph), before);
+}
+
+Graph product(const Quantised& q) {
+    Linear g;
+    g.output("y", g.op("matmul", {g.input("x", {5, 64}), g.matrix(q)}));
+    return g.finish();
+}
+
+TEST(KeepBlockWeights, EightBitsBecomeQ80) {
+    expect_kept(product({}), "f32[3, 64] as q8_0");
+    expect_kept(product({.scales = {1, 3}}), "f32[3, 64] as q8_0");
+    expect_kept(product({.scales = {3}}), "f32[3, 64] as q8_0");
+    expect_kept(product({.scales = {}}), "f32[3, 64] as q8_0");
+    expect_kept(product({.type = DType::u8, .scales = {1, 1}, .zero_points = {128}, .low = 0, .high = 255}),
+                "f32[3, 64] as q8_0");
+}
+
+TEST(KeepBlockWeights, FourBitsBecomeQ40OrWithOtherZeroPointsQ41) {
+    expect_kept(product({.type = DType::i4, .low = -8, .high = 7}), "f32[3, 64] as q4_0");
+    expect_kept(product({.type = DType::u4, .scales = {1, 1}, .zero_points = {8}, .low = 0, .high = 15}),
+                "f32[3, 64] as q4_0");
+    expect_kept(
+        product({.type = DType::u4, .scales = {1, 3}, .zero_points = {3, 0, 8}, .low = 0, .high = 15}),
+        "f32[3, 64] as q4_1");
+    expect_kept(product({.type = DType::i4, .scales = {1, 1}, .zero_points = {-5}, .low = -8, .high = 7}),
+                "f32[3, 64] as q4_1");
+}
+
+TEST(KeepBlockWeights, ReadsTransposedMatricesAndTransposedProducts) {
+    Linear transposed;
+    const ValueId w = transposed.matrix({.scales = {3, 2}}, {3, 64});
+    transposed.output(
+        "y", transposed.op("matmul", {transposed.input("x", {5, 64}), transposed.op("transpose", {w})}));
+    expect_kept(transposed.finish(), "f32[3, 64] as q8_0");
+    Linear gemm;
+    const ValueId v = gemm.matrix({.scales = {3, 2}}, {3, 64});
+    gemm.output("y", gemm.op("gemm", {gemm.input("x", {5, 64}), v}, {{"b_transpose", true}}));
+    expect_kept(gemm.finish(), "f32[3, 64] as q8_0");
+}
+
+TEST(KeepBlockWeights, LeavesWhatBlocksCannotSayExactly) {
+    expect_left(product({.scale = 0.1f}));                         // needs more than 11 bits
+    expect_left(product({.scale = 1e6f}));                         // beyond f16
+    expect_left(product({.scales = {4, 3}}));                      // blocks of 16
+    expect_left(product({.scales = {1, 1}, .zero_points = {1}}));  // -128 - 1 needs 9 bits
+    expect_left(product({.type = DType::i32}));
+}
+
+TEST(KeepBlockWeights, LeavesAMatrixThatIsNotConstantOrIsReadElsewhere) {
+    Linear g;
+    const ValueId scale = g.input("s", {1, 1});
+    const ValueId q = g.constant("q", DType::i8, {64, 3}, std::vector<std::int8_t>(64 * 3, 5));
+    g.output("y", g.op("matmul", {g.input("x", {5, 64}), g.op("dequantize_linear", {q, scale})}));
+    expect_left(g.finish());
+    Linear shared;
+    const ValueId w = shared.matrix({});
+    shared.output("y", shared.op("matmul", {shared.input("x", {5, 64}), w}));
+    shared.output("w", w);
+    const Graph before = shared.finish();
+    Graph graph = before;
+    EXPECT_EQ(run_pass(&keep_block_weights, graph).at("matrices"), 1);
+    EXPECT_EQ(formula(graph, "w"), "dequantize_linear(q, s)");
+    expect_same_results(before, graph);
+}
+
+}  // namespace
+}  // namespace headrace

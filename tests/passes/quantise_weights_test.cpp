@@ -1,0 +1,92 @@
+#include <cmath>
+
+#include "passes/interpret.h"
+#include "passes/tiny_graph.h"
+
+namespace headrace {
+namespace {
+
+using namespace testing;
+
+/// Two layers over x[4, 64], of 64 · 512 and 512 · 48 weights, and one too small to be worth it.
+Graph layers() {
+    TinyGraph g;
+    ValueId v = g.op("matmul", {g.input("x", {4, 64}), g.constant("w1", {64, 512})});
+    v = g.op("gemm", {v, g.constant("w2", {48, 512}), g.constant("b2", {48})}, {{"b_transpose", true}});
+    g.output("y", g.op("matmul", {g.op("relu", {v}), g.constant("w3", {48, 32})}));
+    return g.finish();
+}
+
+PassContext wanting(BlockFormat format) { return {.weights = format}; }
+
+const Value& weights(const Graph& graph, const std::string& name) {
+    for (const Value& v : graph.values)
+        if (v.name == name) return v;
+    throw std::runtime_error("no " + name);
+}
+
+TEST(QuantiseWeights, StoresLargeMatricesInBlocksAlongTheInnerExtent) {
+    Graph graph = layers();
+    const Counts counts = run_pass(&quantise_weights, graph, wanting(BlockFormat::q8_0));
+    EXPECT_EQ(counts.at("matrices"), 2);
+    EXPECT_EQ(counts.at("bytes_before"), 4 * (64 * 512 + 512 * 48));
+    EXPECT_EQ(counts.at("bytes_after"), (64 * 512 + 512 * 48) / 32 * 34);
+    EXPECT_EQ(weights(graph, "w1").type.str(), "f32[512, 64] as q8_0");
+    EXPECT_EQ(weights(graph, "w2").type.str(), "f32[48, 512] as q8_0");
+    EXPECT_EQ(weights(graph, "w3").type.str(), "f32[48, 32]");
+    EXPECT_EQ(
+        formula(graph, "y"),
+        "matmul(relu(fused_matmul(fused_matmul(x, w1) {transpose_b=true}, w2, b2) {transpose_b=true}), w3)");
+}
+
+TEST(QuantiseWeights, ChangesResultsOnlyWithinTheRounding) {
+    for (const auto& [format, tolerance] : {std::pair(BlockFormat::q8_0, 0.02), {BlockFormat::q4_0, 0.3}}) {
+        Graph graph = layers();
+        const auto expected = Interpreter(graph).run();
+        run_pass(&quantise_weights, graph, wanting(format));
+        const auto actual = Interpreter(graph).run();
+        const auto* a = reinterpret_cast<const float*>(actual.at("y").second.data());
+        const auto* e = reinterpret_cast<const float*>(expected.at("y").second.data());
+        double error = 0, norm = 0;
+        for (int i = 0; i < 4 * 32; ++i) error += (a[i] - e[i]) * (a[i] - e[i]), norm += e[i] * e[i];
+        EXPECT_LT(std::sqrt(error / norm), tolerance) << name_of(format);
+        EXPECT_GT(error, 0) << name_of(format);
+    }
+}
+
+TEST(QuantiseWeights, DoesNothingUnlessAsked) {
+    Graph graph = layers();
+    const std::string before = print(graph);
+    EXPECT_EQ(run_pass(&quantise_weights, graph).at("matrices"), 0);
+    EXPECT_EQ(print(graph), before);
+}
+
+TEST(QuantiseWeights, LeavesInnerExtentsThatAreNoMultipleOf32) {
+    TinyGraph g;
+    g.output("y", g.op("matmul", {g.input("x", {4, 100}), g.constant("w", {100, 512})}));
+    Graph graph = g.finish();
+    EXPECT_EQ(run_pass(&quantise_weights, graph, wanting(BlockFormat::q8_0)).at("matrices"), 0);
+}
+
+TEST(QuantiseWeights, ConvertsAMatrixThatTwoProductsReadOnce) {
+    TinyGraph g;
+    const ValueId w = g.constant("w", {256, 256});
+    const ValueId once = g.op("matmul", {g.input("x", {4, 256}), w});
+    g.output("y", g.op("matmul", {once, w}));
+    Graph graph = g.finish();
+    EXPECT_EQ(run_pass(&quantise_weights, graph, wanting(BlockFormat::q4_0)).at("matrices"), 1);
+    EXPECT_EQ(graph.values.size(), 4u);  // the f32 matrix is gone
+}
+
+TEST(QuantiseWeights, KeepsTheMatrixForReadersThatNeedPlainElements) {
+    TinyGraph g;
+    const ValueId w = g.constant("w", {256, 256});
+    g.output("y", g.op("matmul", {g.input("x", {4, 256}), w}));
+    g.output("z", g.op("relu", {w}));
+    Graph graph = g.finish();
+    EXPECT_EQ(run_pass(&quantise_weights, graph, wanting(BlockFormat::q8_0)).at("matrices"), 1);
+    EXPECT_EQ(formula(graph, "z"), "relu(w)");
+}
+
+}  // namespace
+}  // namespace headrace
