@@ -32,6 +32,7 @@ bench: ## compare with ONNX Runtime, and kernels with the machine's limits
 	@$(BUILD) --target benchmarks
 	@build/bin/bench/kernels_bench
 	@$(BUILD) --target products
+	@$(VENV) bench/allocations.py
 	@$(VENV) bench/run.py
 
 asan: ## run the C++ tests with the address and undefined-behaviour sanitizers

@@ -99,6 +99,11 @@ private:
     std::int32_t id_ = -1;
 };
 
+/// Options of gru, lstm and their cells that are operands; empty ones are left out.
+struct MLRecurrentOperands {
+    MLOperand bias, recurrentBias, peepholeWeight, initialHiddenState, initialCellState;
+};
+
 /// A compiled graph. Thread-safe: concurrent dispatches use sessions of their own.
 class HEADRACE_API MLGraph {
 public:
@@ -107,7 +112,10 @@ public:
     const std::vector<TensorInfo>& inputs() const;
     const std::vector<TensorInfo>& outputs() const;
     /// Runs on caller memory, in the order of inputs() and outputs().
-    void run(std::span<const InputView> inputs, std::span<const OutputView> outputs) const;
+    void run(std::span<const InputView> inputs, std::span<const OutputView> outputs,
+             const RunOptions& options = {}) const;
+    /// Of the last dispatch that has ended.
+    RunStats runStats() const;
     std::vector<std::vector<std::int64_t>> outputShapes(
         std::span<const std::vector<std::int64_t>> inputs) const;
     std::size_t operandCount() const;  ///< of the graph as built
@@ -130,6 +138,7 @@ struct MLTensorDescriptor {
     DType dataType = DType::f32;
     std::vector<std::int64_t> shape;
     bool readable = false, writable = false;
+    bool constant = false;  ///< of createConstantTensor
 };
 
 /// Typed memory that belongs to a context.
@@ -170,6 +179,9 @@ public:
     const MLOpSupportLimits& opSupportLimits() const;
 
     MLTensor createTensor(const MLTensorDescriptor& descriptor) const;
+    /// With a copy of the data, for MLGraphBuilder::constant; neither readable nor writable.
+    MLTensor createConstantTensor(const MLTensorDescriptor& descriptor, const void* data,
+                                  std::size_t bytes) const;
     void readTensor(const MLTensor& tensor, void* data, std::size_t bytes) const;
     void writeTensor(const MLTensor& tensor, const void* data, std::size_t bytes) const;
     void dispatch(const MLGraph& graph, const std::map<std::string, MLTensor>& inputs,
@@ -177,6 +189,13 @@ public:
     /// A graph that MLGraph::save wrote, compiled for this context.
     MLGraph load(const std::string& path) const;
     const CompileOptions& compileOptions() const;
+    /// Every later call on the context or its builders fails with invalid_state; graphs and tensors that
+    /// exist live on until they are let go.
+    void destroy() const;
+    /// Throws invalid_state, naming the call, once the context is destroyed.
+    void checkLive(std::string_view call) const;
+    /// Where the context's tensors and its graphs' activations and states come from.
+    BufferPool& buffers() const;
 
 private:
     struct State;
@@ -194,6 +213,8 @@ public:
     /// Uses the caller's bytes for as long as any graph does; `owner` keeps them alive.
     MLOperand constant(const MLOperandDescriptor& descriptor, std::shared_ptr<const void> owner,
                        const void* data, std::size_t bytes, const std::string& name = "");
+    /// The content of a tensor of createConstantTensor, which is not copied.
+    MLOperand constant(const MLTensor& tensor);
     /// A 0-D constant.
     MLOperand constant(DType type, std::variant<std::int64_t, std::uint64_t, double> value);
 
@@ -322,6 +343,48 @@ public:
         options.emplace_back("sizes", std::move(sizes));
         return op1("slice", {input}, options, label);
     }
+    MLOperand tile(const MLOperand& input, std::vector<std::int64_t> repetitions,
+                   const std::string& label = "") {
+        return op1("tile", {input}, {{"repetitions", std::move(repetitions)}}, label);
+    }
+    MLOperand pad(const MLOperand& input, std::vector<std::int64_t> beginningPadding,
+                  std::vector<std::int64_t> endingPadding, MLOptions options = {},
+                  const std::string& label = "") {
+        options.emplace_back("beginning_padding", std::move(beginningPadding));
+        options.emplace_back("ending_padding", std::move(endingPadding));
+        return op1("pad", {input}, options, label);
+    }
+    MLOperand argMin(const MLOperand& input, std::int64_t axis, MLOptions options = {},
+                     const std::string& label = "") {
+        options.emplace_back("axis", axis);
+        return op1("arg_min", {input}, options, label);
+    }
+    MLOperand argMax(const MLOperand& input, std::int64_t axis, MLOptions options = {},
+                     const std::string& label = "") {
+        options.emplace_back("axis", axis);
+        return op1("arg_max", {input}, options, label);
+    }
+    MLOperand cumulativeSum(const MLOperand& input, std::int64_t axis, MLOptions options = {},
+                            const std::string& label = "") {
+        options.emplace_back("axis", axis);
+        return op1("cumulative_sum", {input}, options, label);
+    }
+    MLOperand quantizeLinear(const MLOperand& input, const MLOperand& scale, const MLOperand& zeroPoint,
+                             const std::string& label = "") {
+        return op1("quantize_linear", {input, scale, zeroPoint}, {}, label);
+    }
+    MLOperand dequantizeLinear(const MLOperand& input, const MLOperand& scale,
+                               const MLOperand& zeroPoint = {}, const std::string& label = "") {
+        return op1("dequantize_linear", {input, scale, zeroPoint}, {}, label);
+    }
+    MLOperand scatterElements(const MLOperand& input, const MLOperand& indices, const MLOperand& updates,
+                              const MLOptions& options = {}, const std::string& label = "") {
+        return op1("scatter_elements", {input, indices, updates}, options, label);
+    }
+    MLOperand scatterND(const MLOperand& input, const MLOperand& indices, const MLOperand& updates,
+                        const std::string& label = "") {
+        return op1("scatter_nd", {input, indices, updates}, {}, label);
+    }
     MLOperand concat(const std::vector<MLOperand>& inputs, std::int64_t axis, const std::string& label = "") {
         return op("concat", inputs, {{"axis", axis}}, label)[0];
     }
@@ -361,6 +424,25 @@ public:
                                  const MLOptions& options = {}, const std::string& label = "") {
         return op1("batch_normalization", {input, mean, variance, scale, bias}, options, label);
     }
+
+    /// `operands` are the options that are operands; the cells take no initial states there.
+    std::vector<MLOperand> gru(const MLOperand& input, const MLOperand& weight,
+                               const MLOperand& recurrentWeight, std::int64_t steps, std::int64_t hiddenSize,
+                               const MLRecurrentOperands& operands = {}, const MLOptions& options = {},
+                               const std::string& label = "");
+    MLOperand gruCell(const MLOperand& input, const MLOperand& weight, const MLOperand& recurrentWeight,
+                      const MLOperand& hiddenState, std::int64_t hiddenSize,
+                      const MLRecurrentOperands& operands = {}, const MLOptions& options = {},
+                      const std::string& label = "");
+    std::vector<MLOperand> lstm(const MLOperand& input, const MLOperand& weight,
+                                const MLOperand& recurrentWeight, std::int64_t steps, std::int64_t hiddenSize,
+                                const MLRecurrentOperands& operands = {}, const MLOptions& options = {},
+                                const std::string& label = "");
+    std::vector<MLOperand> lstmCell(const MLOperand& input, const MLOperand& weight,
+                                    const MLOperand& recurrentWeight, const MLOperand& hiddenState,
+                                    const MLOperand& cellState, std::int64_t hiddenSize,
+                                    const MLRecurrentOperands& operands = {}, const MLOptions& options = {},
+                                    const std::string& label = "");
 
     /// Compiles for the context; once per builder.
     MLGraph build(const std::map<std::string, MLOperand>& outputs);

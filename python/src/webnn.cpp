@@ -9,6 +9,7 @@
 #include "arrays.h"
 #include "bindings.h"
 #include "headrace/webnn.h"
+#include "stats.h"
 
 namespace headrace::python {
 namespace {
@@ -168,7 +169,9 @@ void check_output_names(const MLGraph& graph, nb::handle outputs) {
     }
 }
 
-nb::dict compute(const MLGraph& graph, nb::dict inputs, nb::object outputs) {
+nb::dict compute(const MLContext& context, const MLGraph& graph, nb::dict inputs, nb::object outputs,
+                 bool reuse_buffers) {
+    context.checkLive("compute");
     check_output_names(graph, outputs);
     std::vector<ArrayReader> readers;
     std::vector<InputView> in;
@@ -201,7 +204,7 @@ nb::dict compute(const MLGraph& graph, nb::dict inputs, nb::object outputs) {
     }
     {
         nb::gil_scoped_release unlocked;
-        graph.run(in, out);
+        graph.run(in, out, {.reuse_buffers = reuse_buffers});
     }
     nb::dict results;
     for (std::size_t i = 0; i < writers.size(); ++i)
@@ -245,6 +248,15 @@ void write_state(const MLGraph& graph, const std::string& name, nb::handle data)
                                   .c_str());
     nb::gil_scoped_release unlocked;
     graph.writeState(name, reader.data(), reader.bytes());
+}
+
+MLTensor create_constant_tensor(const MLContext& context, nb::object data, nb::object type) {
+    const nb::object array = nb::module_::import_("numpy").attr("asarray")(data);
+    const std::string name = type.is_none() ? nb::cast<std::string>(array.attr("dtype").attr("name"))
+                                            : nb::cast<std::string>(type);
+    const ArrayReader reader(array, parse_data_type(name), "create_constant_tensor");
+    return context.createConstantTensor({parse_data_type(name), reader.shape()}, reader.data(),
+                                        reader.bytes());
 }
 
 void write_tensor(const MLContext& context, const MLTensor& tensor, nb::handle data) {
@@ -354,6 +366,8 @@ void bind_graph(nb::module_& m) {
         .def("read_state", &read_state, nb::arg("name"), "A copy of the state.")
         .def("write_state", &write_state, nb::arg("name"), nb::arg("data"),
              "Replaces the state; ValueError when the shape is another.")
+        .def_prop_ro("run_stats", &run_stats, "How the last run went: a dict of RunStats' members.")
+        .def_prop_ro("pass_stats", &pass_stats, "What each optimiser pass did: a list of dicts.")
         .def("reset_states", &MLGraph::resetStates, nb::call_guard<nb::gil_scoped_release>(),
              "All states back to their initial values.")
         .def_prop_ro("state_names", [](const MLGraph& g) { return names(g.states()); })
@@ -366,6 +380,7 @@ void bind_graph(nb::module_& m) {
                 return b.input(name, {parse_data_type(type), to_dimensions(shape)});
             },
             nb::arg("name"), nb::arg("shape"), nb::arg("data_type"))
+        .def("_constant_tensor", [](MLGraphBuilder& b, const MLTensor& tensor) { return b.constant(tensor); })
         .def("_constant", &constant_array, nb::arg("value"), nb::arg("shape").none(), nb::arg("data_type"))
         .def("state", &state, nb::arg("name"), nb::arg("shape"), nb::arg("data_type"),
              nb::arg("initial").none() = nb::none(),
@@ -396,10 +411,12 @@ void bind_context(nb::module_& m) {
         .def("op_support_limits", &support_limits)
         .def(
             "compute",
-            [](const MLContext&, const MLGraph& graph, nb::dict inputs, nb::object outputs,
-               nb::object alias) { return compute(graph, inputs, outputs.is_none() ? alias : outputs); },
+            [](const MLContext& context, const MLGraph& graph, nb::dict inputs, nb::object outputs,
+               nb::object alias, bool reuse_buffers) {
+                return compute(context, graph, inputs, outputs.is_none() ? alias : outputs, reuse_buffers);
+            },
             nb::arg("graph"), nb::arg("inputs"), nb::arg("outputs") = nb::none(),
-            nb::arg("_outputs") = nb::none())
+            nb::arg("_outputs") = nb::none(), nb::arg("reuse_buffers") = true)
         .def(
             "create_tensor",
             [](const MLContext& c, std::vector<std::int64_t> shape, const std::string& type, bool readable,
@@ -410,6 +427,15 @@ void bind_context(nb::module_& m) {
             nb::arg("exportable_to_gpu") = false)
         .def("read_tensor", &read_tensor, nb::arg("tensor"))
         .def("write_tensor", &write_tensor, nb::arg("tensor"), nb::arg("data"))
+        .def("create_constant_tensor", &create_constant_tensor, nb::arg("data"),
+             nb::arg("data_type").none() = nb::none(),
+             "A tensor for MLGraphBuilder.constant, with a copy of the array; nobody can read or write it.")
+        .def("destroy", &MLContext::destroy, "Makes every later call on the context fail.")
+        .def_prop_ro("buffer_stats", &buffer_stats,
+                     "What the context's memory pool did and holds: a dict of BufferStats' members.")
+        .def(
+            "reset_buffers", [](const MLContext& c) { c.buffers().reset(); },
+            "Frees the memory that the pool keeps for reuse.")
         .def("dispatch", &MLContext::dispatch, nb::arg("graph"), nb::arg("inputs"), nb::arg("outputs"),
              nb::call_guard<nb::gil_scoped_release>())
         .def("load_graph", &MLContext::load, nb::arg("path"), nb::call_guard<nb::gil_scoped_release>());

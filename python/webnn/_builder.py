@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from headrace._core import MLGraphBuilder, MLOperand, Signature, signatures
+from headrace._core import MLGraphBuilder, MLOperand, MLTensor, Signature, signatures
 
 from . import _shorthands
 
@@ -64,11 +64,15 @@ def _camel_case(name: str) -> str:
 def constant(
     self: MLGraphBuilder, value: Any, shape: list[int] | None = None, data_type: str | None = None
 ) -> MLOperand:
-    """A constant from an array, nested lists or a number.
+    """A constant from an array, nested lists, a number or a tensor of create_constant_tensor.
 
     shape: defaults to the value's; its elements must number the same. data_type: defaults to the array's,
     float32 for Python numbers. A read-only array is used where it is; a writable one is copied.
     """
+    if isinstance(value, MLTensor):
+        if shape is not None or data_type is not None:
+            raise ValueError("constant: a tensor brings its own shape and data type")
+        return self._constant_tensor(value)
     if data_type is None:
         array = np.asarray(value)
         is_python_value = not isinstance(value, (np.ndarray, np.generic))

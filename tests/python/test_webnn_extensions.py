@@ -49,3 +49,55 @@ def test_graphs_load_without_a_context(context, graph, tmp_path):
         webnn.MLGraph.load(path, weights_path="w.bin")
     with pytest.raises(ValueError, match="quantized=True is not supported"):
         graph.save(path, quantized=True)
+
+
+def test_constant_tensors_feed_graphs(context):
+    tensor = context.create_constant_tensor(np.array([[1, 2], [3, 4]], np.int32))
+    assert (tensor.data_type, tensor.shape, tensor.readable, tensor.writable) == (
+        "int32",
+        [2, 2],
+        False,
+        False,
+    )
+    builder = context.create_graph_builder()
+    graph = builder.build({"y": builder.neg(builder.constant(tensor))})
+    np.testing.assert_array_equal(context.compute(graph, {})["y"], [[-1, -2], [-3, -4]])
+    with pytest.raises(ValueError, match="brings its own shape"):
+        context.create_graph_builder().constant(tensor, [4])
+    with pytest.raises(ValueError, match="the tensor may change"):
+        context.create_graph_builder().constant(context.create_tensor([2], "int32"))
+
+
+def test_a_destroyed_context_refuses_to_work():
+    context = webnn.ML().create_context(accelerated=False)
+    builder = context.create_graph_builder()
+    graph = builder.build({"y": builder.relu(builder.input("x", [2], "float32"))})
+    context.destroy()
+    for call in (
+        lambda: context.compute(graph, {"x": np.zeros(2, np.float32)}),
+        lambda: context.create_graph_builder(),
+        lambda: context.create_tensor([2], "float32"),
+    ):
+        with pytest.raises(RuntimeError, match="the context has been destroyed"):
+            call()
+
+
+def test_the_pool_shows_what_runs_with_and_without_reuse_allocate():
+    context = webnn.ML().create_context(accelerated=False)
+    builder = context.create_graph_builder()
+    x = builder.input("x", [256, 256], "float32")
+    graph = builder.build({"y": builder.softmax(builder.matmul(builder.softmax(x, 1), x), 1)})
+    feeds = {"x": np.ones((256, 256), np.float32)}
+    for _ in range(5):
+        context.compute(graph, feeds)
+    stats = context.buffer_stats
+    assert (stats["requests"], stats["allocations"], stats["reuses"]) == (5, 1, 4)
+    assert stats["idle_bytes"] >= graph.run_stats["arena_bytes"] > 0
+    context.reset_buffers()
+    assert context.buffer_stats["idle_bytes"] == 0
+    for _ in range(5):
+        context.compute(graph, feeds, reuse_buffers=False)
+    assert context.buffer_stats["allocations"] == 6
+    assert context.buffer_stats["idle_bytes"] == 0
+    assert [p["name"] for p in graph.pass_stats if p["ran"]]
+    assert {n["device"] for n in graph.run_stats["nodes"]} == {"CPU"}

@@ -31,6 +31,7 @@ std::string snake_case(std::string_view name) {
 }
 
 void check_open(const BuilderState& state, std::string_view what) {
+    state.context->checkLive(what);
     if (state.built)
         fail(failure(Code::invalid_state, "{}: this builder has already built its graph; create a new one",
                      what));
@@ -56,7 +57,8 @@ std::vector<MLDimension> MLOperand::shape() const { return to_dimensions(builder
 std::string MLOperand::name() const { return builder_->builder.graph().value(id_).name; }
 
 MLGraphBuilder::MLGraphBuilder(const MLContext& context) : state_(std::make_shared<BuilderState>()) {
-    state_->options = context.compileOptions();
+    context.checkLive("create_graph_builder");
+    state_->context = context;
 }
 
 MLOperand MLGraphBuilder::input(const std::string& name, const MLOperandDescriptor& descriptor) {
@@ -79,6 +81,16 @@ MLOperand MLGraphBuilder::constant(const MLOperandDescriptor& descriptor, std::s
         Constant{.bytes = {static_cast<const std::byte*>(data), bytes}, .owner = std::move(owner)});
     return {state_,
             value_or_throw(state_->builder.constant(to_type(descriptor, "constant"), std::move(held), name))};
+}
+
+MLOperand MLGraphBuilder::constant(const MLTensor& tensor) {
+    const MLTensorDescriptor& descriptor = tensor.state()->descriptor;
+    if (!descriptor.constant)
+        fail(invalid("constant: the tensor may change; make it with createConstantTensor"));
+    auto memory = tensor.state()->live("constant");
+    const std::byte* data = memory->data();
+    return constant({descriptor.dataType, {descriptor.shape.begin(), descriptor.shape.end()}},
+                    std::move(memory), data, tensor.bytes());
 }
 
 MLOperand MLGraphBuilder::constant(DType type, std::variant<std::int64_t, std::uint64_t, double> value) {
@@ -147,7 +159,7 @@ std::shared_ptr<const Graph> MLGraphBuilder::finish(const std::map<std::string, 
 }
 
 MLGraph MLGraphBuilder::build(const std::map<std::string, MLOperand>& outputs) {
-    return make_graph(finish(outputs), state_->options);
+    return make_graph(finish(outputs), state_->context->compileOptions());
 }
 
 }  // namespace headrace::webnn

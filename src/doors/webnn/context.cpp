@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "doors/webnn/state.h"
@@ -9,6 +10,7 @@ struct MLContext::State {
     MLContextOptions options;
     CompileOptions compile;
     bool accelerated = false;
+    std::atomic<bool> destroyed = false;
 };
 
 namespace {
@@ -21,6 +23,12 @@ WeightFormat weight_format(const MLContextOptions& options) {
         fail(invalid("weights '{}' is none of as-given, q8_0, q4_0", name));
     return name.empty() && options.powerPreference == "low-power" ? WeightFormat::q8_0
                                                                   : WeightFormat::as_given;
+}
+
+void check_size(const MLTensor::State& state, std::size_t bytes, std::size_t given, std::string_view what) {
+    if (given != bytes)
+        fail(invalid("{}: Shape mismatch: {} bytes given, the tensor {}{} has {}", what, given,
+                     data_type_name(state.descriptor.dataType), str(state.descriptor.shape), bytes));
 }
 
 }  // namespace
@@ -48,13 +56,31 @@ bool MLContext::accelerated() const { return state_->accelerated; }
 const std::string& MLContext::powerPreference() const { return state_->options.powerPreference; }
 const std::string& MLContext::device() const { return state_->compile.device; }
 const MLOpSupportLimits& MLContext::opSupportLimits() const { return support_limits(); }
+BufferPool& MLContext::buffers() const { return *state_->compile.buffers; }
 const CompileOptions& MLContext::compileOptions() const { return state_->compile; }
 
 MLGraph MLContext::load(const std::string& path) const {
+    checkLive("load");
     return make_graph(load_graph(path), state_->compile);
 }
 
+void MLContext::destroy() const { state_->destroyed = true; }
+
+void MLContext::checkLive(std::string_view call) const {
+    if (state_->destroyed) fail(failure(Code::invalid_state, "{}: the context has been destroyed", call));
+}
+
+MLTensor MLContext::createConstantTensor(const MLTensorDescriptor& descriptor, const void* data,
+                                         std::size_t bytes) const {
+    MLTensor tensor =
+        createTensor({.dataType = descriptor.dataType, .shape = descriptor.shape, .constant = true});
+    check_size(*tensor.state(), tensor.bytes(), bytes, "create_constant_tensor");
+    std::memcpy(tensor.state()->buffer->data(), data, bytes);
+    return tensor;
+}
+
 MLTensor MLContext::createTensor(const MLTensorDescriptor& descriptor) const {
+    checkLive("create_tensor");
     MLOperandDescriptor shape{descriptor.dataType, {descriptor.shape.begin(), descriptor.shape.end()}};
     const TensorType type = to_type(shape, "create_tensor");
     value_or_throw(type.check());
@@ -67,12 +93,6 @@ MLTensor MLContext::createTensor(const MLTensorDescriptor& descriptor) const {
 }
 
 namespace {
-
-void check_size(const MLTensor::State& state, std::size_t bytes, std::size_t given, std::string_view what) {
-    if (given != bytes)
-        fail(invalid("{}: Shape mismatch: {} bytes given, the tensor {}{} has {}", what, given,
-                     data_type_name(state.descriptor.dataType), str(state.descriptor.shape), bytes));
-}
 
 /// The tensor bound to a graph's input or output, after checking that its type is the declared one.
 const MLTensor& bound(const std::map<std::string, MLTensor>& tensors, const TensorInfo& info,
@@ -105,6 +125,7 @@ void check_names(const std::map<std::string, MLTensor>& tensors, const std::vect
 }  // namespace
 
 void MLContext::readTensor(const MLTensor& tensor, void* data, std::size_t bytes) const {
+    checkLive("read_tensor");
     const MLTensor::State& state = *tensor.state();
     const auto memory = state.live("read_tensor");
     if (!state.descriptor.readable)
@@ -115,6 +136,7 @@ void MLContext::readTensor(const MLTensor& tensor, void* data, std::size_t bytes
 }
 
 void MLContext::writeTensor(const MLTensor& tensor, const void* data, std::size_t bytes) const {
+    checkLive("write_tensor");
     const MLTensor::State& state = *tensor.state();
     const auto memory = state.live("write_tensor");
     if (!state.descriptor.writable)
@@ -126,6 +148,7 @@ void MLContext::writeTensor(const MLTensor& tensor, const void* data, std::size_
 
 void MLContext::dispatch(const MLGraph& graph, const std::map<std::string, MLTensor>& inputs,
                          const std::map<std::string, MLTensor>& outputs) const {
+    checkLive("dispatch");
     check_names(inputs, graph.inputs(), "input");
     check_names(outputs, graph.outputs(), "output");
     std::vector<InputView> in;

@@ -50,10 +50,13 @@ MLGraph make_graph(std::shared_ptr<const Graph> graph, const CompileOptions& opt
 const std::vector<TensorInfo>& MLGraph::inputs() const { return state_->inputs; }
 const std::vector<TensorInfo>& MLGraph::outputs() const { return state_->outputs; }
 
-void MLGraph::run(std::span<const InputView> inputs, std::span<const OutputView> outputs) const {
+void MLGraph::run(std::span<const InputView> inputs, std::span<const OutputView> outputs,
+                  const RunOptions& options) const {
     SessionLease session(*state_);
-    session->run(inputs, outputs);
+    session->run(inputs, outputs, options);
 }
+
+RunStats MLGraph::runStats() const { return SessionLease(*state_)->stats(); }
 
 std::vector<std::vector<std::int64_t>> MLGraph::outputShapes(
     std::span<const std::vector<std::int64_t>> inputs) const {

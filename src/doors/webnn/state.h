@@ -17,7 +17,7 @@ namespace headrace::webnn {
 
 struct BuilderState {
     GraphBuilder builder;
-    CompileOptions options;
+    std::optional<MLContext> context;
     bool built = false;
 };
 
