@@ -6,6 +6,8 @@
 #include <fstream>
 #include <numeric>
 
+#include "cli/svg.h"
+
 namespace headrace::cli {
 namespace {
 
@@ -141,6 +143,10 @@ Status inspect_graph(const InspectOptions& options) {
     Session session(executable);
     session.output_shapes(shapes);  // plans and allocates without running
     print_plan(session.stats(), executable.stats());
+    if (options.svg.empty()) return success();
+    std::ofstream file(options.svg);
+    file << to_svg(executable.graph(), session.stats().nodes);
+    if (!file.flush()) return failure(Code::io, "cannot write '{}'", options.svg);
     return success();
 }
 

@@ -23,6 +23,7 @@ struct BenchOptions : GraphOptions {
 };
 struct InspectOptions : GraphOptions {
     bool before = false;
+    std::string svg;  ///< file for a drawing of the graph
 };
 
 /// Each prints to standard output and returns an error that main reports.

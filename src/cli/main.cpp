@@ -45,6 +45,7 @@ int dispatch(int argc, char** argv) {
     auto* inspect_command = app.add_subcommand("inspect", "show the optimised graph, its plan and memory");
     add_graph_options(*inspect_command, inspect);
     inspect_command->add_flag("--before", inspect.before, "show the graph before the passes, too");
+    inspect_command->add_option("--svg", inspect.svg, "draw the optimised graph into this file");
     CLI11_PARSE(app, argc, argv);
 
     if (devices->parsed()) return report(list_all_devices());

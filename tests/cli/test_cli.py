@@ -3,6 +3,7 @@
 import json
 import subprocess
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -55,6 +56,22 @@ def test_inspect_shows_graph_passes_kernels_and_memory(graph):
     assert "memory: weights" in printed and "f32[seq, 4]" in printed
     plain = headrace("inspect", graph, "--shape", "x=2,3", "--without-pass", "fuse_matmul_epilogue")
     assert "fused_matmul" not in plain.split("passes:")[0]
+
+
+def test_inspect_draws_every_node_and_value(tmp_path):
+    context = webnn.ML().create_context(accelerated=False)
+    builder = context.create_graph_builder()
+    x = builder.input("x <&> ä", [2, 3], "float32")
+    left, right = builder.split(builder.exp(x, label='a "label"'), [1, 2], axis=1)
+    builder.build({"l": builder.sin(left), "r": builder.cos(right)}).save(str(tmp_path / "graph.hrg"))
+    headrace("inspect", tmp_path / "graph.hrg", "--svg", tmp_path / "graph.svg")
+    svg = ElementTree.parse(tmp_path / "graph.svg").getroot()
+    space = "{http://www.w3.org/2000/svg}"
+    titles = [group.find(f"{space}title").text.split("\n")[0] for group in svg.iter(f"{space}g")]
+    assert sorted(titles) == sorted(["x <&> ä", 'exp (a "label")', "split", "sin", "cos", "l", "r"])
+    assert len(list(svg.iter(f"{space}path"))) == 6
+    boxes = {(r.get("x"), r.get("y")) for group in svg.iter(f"{space}g") for r in group.iter(f"{space}rect")}
+    assert len(boxes) == len(titles)  # none hides another
 
 
 def test_bench_prints_and_writes_its_result(graph, tmp_path):
