@@ -157,16 +157,20 @@ PyObject* find(nb::handle dict, const std::string& name) {
     return PyDict_GetItem(dict.ptr(), nb::str(name.data(), name.size()).ptr());
 }
 
+void check_names(const std::vector<TensorInfo>& infos, nb::dict given, const char* kind) {
+    for (const auto& [key, array] : given) {
+        const auto name = nb::cast<std::string>(key);
+        if (std::none_of(infos.begin(), infos.end(),
+                         [&](const TensorInfo& info) { return info.name == name; }))
+            throw nb::value_error(
+                ("compute: the graph has no " + std::string(kind) + " '" + name + "'").c_str());
+    }
+}
+
 void check_output_names(const MLGraph& graph, nb::handle outputs) {
     if (outputs.is_none()) return;
     if (!nb::isinstance<nb::dict>(outputs)) throw nb::type_error("compute: outputs must be a dict of arrays");
-    for (const auto& [key, array] : nb::cast<nb::dict>(outputs)) {
-        const auto name = nb::cast<std::string>(key);
-        const auto& infos = graph.outputs();
-        if (std::none_of(infos.begin(), infos.end(),
-                         [&](const TensorInfo& info) { return info.name == name; }))
-            throw nb::value_error(("compute: the graph has no output '" + name + "'").c_str());
-    }
+    check_names(graph.outputs(), nb::cast<nb::dict>(outputs), "output");
 }
 
 nb::dict compute(const MLContext& context, const MLGraph& graph, nb::dict inputs, nb::object outputs,
@@ -182,6 +186,7 @@ nb::dict compute(const MLContext& context, const MLGraph& graph, nb::dict inputs
         readers.emplace_back(array, info.dtype, info.name.c_str());
         in.push_back({info.dtype, readers.back().shape(), readers.back().data()});
     }
+    if (nb::len(inputs) != readers.size()) check_names(graph.inputs(), inputs, "input");
     std::vector<std::vector<std::int64_t>> dynamic_shapes;
     for (const TensorInfo& info : graph.outputs())
         if (std::find(info.shape.begin(), info.shape.end(), -1) != info.shape.end() &&

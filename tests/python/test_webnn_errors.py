@@ -138,6 +138,8 @@ def test_compute_names_what_is_missing_or_wrong(context, builder):
     graph = builder.build({"y": builder.relu(x)})
     with pytest.raises(ValueError, match="Missing input: x"):
         context.compute(graph, {})
+    with pytest.raises(ValueError, match="the graph has no input 'z'"):
+        context.compute(graph, {"x": np.zeros((2, 2), np.float32), "z": np.zeros(2, np.float32)})
     with pytest.raises(ValueError, match=r"input 'x' has shape \[3\], the graph declares \[2, 2\]"):
         context.compute(graph, {"x": np.zeros(3, np.float32)})
     with pytest.raises(ValueError, match="does not convert"):
