@@ -11,10 +11,11 @@ context.compute(graph, {"x": np.ones((2, 3), np.float32)})["y"]
 
 from headrace._core import MLContext, MLGraph, MLGraphBuilder, MLOperand, MLTensor
 
-from . import _builder, _extensions
+from . import _builder, _export, _extensions
 from ._ml import ML, devices
 
 _builder.install(MLGraphBuilder)
 _extensions.install()
+_export.install()
 
 __all__ = ["ML", "MLContext", "MLGraph", "MLGraphBuilder", "MLOperand", "MLTensor", "devices"]
