@@ -44,4 +44,5 @@ NB_MODULE(_core, m) {
     m.def("num_threads", &num_threads);
     headrace::python::bind_webnn(m);
     headrace::python::bind_graph_view(m);
+    headrace::python::bind_exchange(m);
 }
