@@ -129,6 +129,7 @@ public:
     void save(const std::string& path) const;  ///< the graph as built, with its weights
     std::string print() const;                 ///< the optimised graph as text
     void destroy();
+    const std::shared_ptr<State>& state() const { return state_; }
 
 private:
     std::shared_ptr<State> state_;

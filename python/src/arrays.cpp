@@ -74,6 +74,7 @@ bool ArrayReader::read_dense(nb::handle object) {
             elements_ *= shape_.back();
         }
     owner_ = nb::borrow(object);
+    array_ = std::move(array);
     return true;
 }
 
@@ -124,6 +125,7 @@ ArrayWriter::ArrayWriter(nb::handle into, DType type, const std::vector<std::int
         if (!same) throw nb::value_error((std::string("output '") + name + "' has the wrong shape").c_str());
         array_ = nb::borrow(into);
         data_ = array.data();
+        dense_ = std::move(array);
         return;
     }
     target_ = nb::borrow(into);

@@ -33,6 +33,7 @@ private:
 
     DType type_;
     nb::object owner_;
+    nb::ndarray<nb::ro, nb::device::cpu, nb::c_contig> array_;  ///< keeps what an exporter made for us
     const void* data_ = nullptr;
     std::int64_t elements_ = 1;
     std::vector<std::int64_t> shape_;
@@ -55,6 +56,7 @@ private:
     std::vector<std::int64_t> shape_;
     std::int64_t elements_ = 1;
     nb::object array_, target_;
+    nb::ndarray<nb::device::cpu, nb::c_contig> dense_;
     void* data_ = nullptr;
 };
 

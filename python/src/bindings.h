@@ -8,6 +8,8 @@
 namespace headrace::python {
 
 void bind_webnn(nanobind::module_& m);
+void bind_graph_view(nanobind::module_& m);
+void bind_exchange(nanobind::module_& m);
 
 inline std::string shape_text(const std::vector<std::int64_t>& shape) {
     std::string text = "[";

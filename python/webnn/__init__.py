@@ -11,10 +11,25 @@ context.compute(graph, {"x": np.ones((2, 3), np.float32)})["y"]
 
 from headrace._core import MLContext, MLGraph, MLGraphBuilder, MLOperand, MLTensor
 
-from . import _builder, _extensions
+from . import _builder, _exchange, _export, _extensions, _inspect
+from ._async import AsyncMLContext
+from ._hub import Hub
 from ._ml import ML, devices
 
 _builder.install(MLGraphBuilder)
 _extensions.install()
+_export.install()
+_inspect.install()
+_exchange.install()
 
-__all__ = ["ML", "MLContext", "MLGraph", "MLGraphBuilder", "MLOperand", "MLTensor", "devices"]
+__all__ = [
+    "ML",
+    "AsyncMLContext",
+    "Hub",
+    "MLContext",
+    "MLGraph",
+    "MLGraphBuilder",
+    "MLOperand",
+    "MLTensor",
+    "devices",
+]

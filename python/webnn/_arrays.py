@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from headrace._core import bfloat16_bits
 
 _NUMPY_NAMES = {
     "f32": "float32",
@@ -28,14 +31,27 @@ def dtype_of(name: str) -> np.dtype:
     return np.dtype({"bf16": ml_dtypes.bfloat16, "i4": ml_dtypes.int4, "u4": ml_dtypes.uint4}[name])
 
 
+def as_array(value: Any) -> np.ndarray:
+    """What np.asarray gives, and arrays of other libraries through DLPack, without a copy where it can."""
+    if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack__"):
+        return np.asarray(value)
+    bits = bfloat16_bits(value)
+    if bits is not None:
+        return bits.view(dtype_of("bf16"))
+    try:
+        return np.from_dlpack(value)
+    except (BufferError, RuntimeError, TypeError):  # memory of a GPU, or that counts gradients
+        return np.asarray(value)
+
+
 def coerce(value: object, name: str, what: str) -> tuple[np.ndarray, tuple[int, ...]]:
     """A dense array of dtype `name`, and its shape; 4-bit elements come packed, the low nibble first."""
     try:
-        array = np.asarray(value)
+        array = as_array(value)
         if array.dtype == object:
             raise TypeError(f"{array.dtype} elements")
         dense = np.ascontiguousarray(array, dtype=dtype_of(name)).reshape(array.shape)
-    except (TypeError, ValueError) as error:
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise ValueError(f"{what}: a {type(value).__name__} does not convert to {name}: {error}") from None
     return (pack_nibbles(dense) if name in ("i4", "u4") else dense), array.shape
 

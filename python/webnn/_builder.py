@@ -10,6 +10,7 @@ import numpy as np
 from headrace._core import MLGraphBuilder, MLOperand, MLTensor, Signature, signatures
 
 from . import _shorthands
+from ._arrays import as_array
 
 _SCALAR_TYPES = (int, float, bool, np.generic)
 
@@ -74,9 +75,11 @@ def constant(
             raise ValueError("constant: a tensor brings its own shape and data type")
         return self._constant_tensor(value)
     if data_type is None:
-        array = np.asarray(value)
-        is_python_value = not isinstance(value, (np.ndarray, np.generic))
+        array = as_array(value)
+        is_python_value = not (isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__dlpack__"))
         data_type = "float32" if is_python_value and array.dtype.kind in "fiub" else array.dtype.name
+        if data_type == "bfloat16":  # not a WebNN type; float32 holds every value
+            data_type = "float32"
     return self._constant(value, shape, data_type)
 
 

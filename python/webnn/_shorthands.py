@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -77,6 +78,22 @@ def _pad(self: MLGraphBuilder, input: MLOperand, *args: Any, **kwargs: Any) -> M
         given = "no padding" if padding is None else f"{len(padding)} numbers of padding"
         raise ValueError(f"{_title('pad', kwargs)}: {given} for rank {half}; {2 * half} numbers are needed")
     return self._pad_two_lists(input, list(padding[:half]), list(padding[half:]), **options)
+
+
+def _pad_parameters(
+    self: MLGraphBuilder,
+    input: MLOperand,
+    padding: Sequence[int] | None = None,
+    mode: str | None = None,
+    value: float | None = None,
+    *,
+    beginning_padding: Sequence[int] | None = None,
+    ending_padding: Sequence[int] | None = None,
+    label: str = "",
+) -> MLOperand: ...
+
+
+_pad.__signature__ = inspect.signature(_pad_parameters)
 
 
 def _split(

@@ -1,7 +1,12 @@
 """Fixtures of the Python API's tests."""
 
+import sys
+from pathlib import Path
+
 import pytest
 import webnn
+
+sys.path.insert(0, str(Path(__file__).parent))  # cases*.py
 
 
 @pytest.fixture

@@ -1,0 +1,42 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "headrace/webnn.h"
+
+/// A read-only description of a WebNN graph as it was built, for exporters and inspection.
+namespace headrace::webnn {
+
+enum class MLValueKind : std::uint8_t { input, constant, state, result };
+
+struct MLValueView {
+    MLValueKind kind = MLValueKind::result;
+    DType dataType = DType::f32;
+    std::vector<MLDimension> shape;
+    std::string name;  ///< of inputs and named constants, else empty
+    /// Of a constant: its packed bytes, alive as long as `owner` is.
+    std::span<const std::byte> bytes;
+    std::shared_ptr<const void> owner;
+};
+
+struct MLNodeView {
+    std::string op, label;
+    MLOptions attributes;                       ///< those that are present, by the catalog's names
+    std::vector<std::int32_t> inputs, outputs;  ///< indices into values; -1: an absent optional operand
+};
+
+struct MLGraphView {
+    std::vector<MLValueView> values;
+    std::vector<MLNodeView> nodes;  ///< in an order in which they can run
+    std::vector<std::int32_t> inputs;
+    std::vector<std::pair<std::string, std::int32_t>> outputs;
+};
+
+HEADRACE_API MLGraphView view(const MLGraph& graph);
+
+}  // namespace headrace::webnn

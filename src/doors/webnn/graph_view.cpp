@@ -1,0 +1,56 @@
+#include "headrace/graph_view.h"
+
+#include "doors/webnn/state.h"
+
+namespace headrace::webnn {
+namespace {
+
+MLValueView view_value(const std::shared_ptr<const Graph>& graph, const Value& value) {
+    MLValueView v{.kind = static_cast<MLValueKind>(value.kind),
+                  .dataType = value.type.dtype,
+                  .shape = to_dimensions(value.type.shape),
+                  .name = value.name};
+    static_assert(static_cast<int>(ValueKind::result) == static_cast<int>(MLValueKind::result));
+    if (value.constant) {
+        v.bytes = value.constant->bytes;
+        // The graph keeps the constant, and that its owner.
+        v.owner = std::shared_ptr<const void>(graph, value.constant.get());
+    }
+    return v;
+}
+
+/// The attributes that have a value, as options.
+MLOptions view_attributes(const Node& node) {
+    MLOptions options;
+    if (node.op->fields.empty()) return options;
+    const std::vector<AttrValue> values = node.op->attr_values(node.attrs.get());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const std::string name(node.op->fields[i].name);
+        std::visit(
+            [&]<class T>(const T& value) {
+                if constexpr (std::same_as<T, Shape>)
+                    options.emplace_back(name, to_dimensions(value));
+                else if constexpr (!std::same_as<T, std::monostate>)
+                    options.emplace_back(name, value);
+            },
+            values[i]);
+    }
+    return options;
+}
+
+}  // namespace
+
+MLGraphView view(const MLGraph& graph) {
+    const std::shared_ptr<const Graph>& built = graph.state()->graph;
+    MLGraphView v{.inputs = built->inputs, .outputs = built->outputs};
+    for (const Value& value : built->values) v.values.push_back(view_value(built, value));
+    for (const Node& node : built->nodes)
+        v.nodes.push_back({.op = std::string(node.op->name),
+                           .label = node.label,
+                           .attributes = view_attributes(node),
+                           .inputs = node.inputs,
+                           .outputs = node.outputs});
+    return v;
+}
+
+}  // namespace headrace::webnn

