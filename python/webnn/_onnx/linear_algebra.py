@@ -22,3 +22,23 @@ def gemm(w: Writer, n: Node) -> str:
         transA=int(a["a_transpose"]),
         transB=int(a["b_transpose"]),
     )
+
+
+_ACTIVATIONS = {"relu": "Relu", "gelu": "Gelu", "tanh": "Tanh", "sigmoid": "Sigmoid"}
+
+
+@lowers("fused_matmul", through=REAL, operands=4)
+def fused_matmul(w: Writer, n: Node) -> str:
+    """What low-power contexts make of a product with quantised weights, whose values are exported."""
+    a, b, bias, residual = n.inputs
+    if n.attributes["transpose_b"]:
+        b = w.node("Transpose", [b], perm=[1, 0])
+    y = w.node("MatMul", [a, b])
+    if bias is not None:
+        y = w.node("Add", [y, bias])
+    activation = n.attributes["activation"]
+    if activation == "silu":
+        y = w.node("Mul", [y, w.node("Sigmoid", [y])])
+    elif activation != "none":
+        y = w.node(_ACTIVATIONS[activation], [y])
+    return y if residual is None else w.node("Add", [y, residual])
