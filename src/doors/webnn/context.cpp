@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "doors/webnn/graph_files.h"
 #include "doors/webnn/state.h"
 
 namespace headrace::webnn {
@@ -34,8 +35,10 @@ const std::string& MLContext::device() const { return state_->compile.device; }
 const MLOpSupportLimits& MLContext::opSupportLimits() const { return support_limits(); }
 const CompileOptions& MLContext::compileOptions() const { return state_->compile; }
 
-MLGraph MLContext::load(const std::string& path) const {
-    return make_graph(load_graph(path), state_->compile);
+MLGraph MLContext::load(const std::string& path, const std::string& manifestPath,
+                        const std::string& weightsPath) const {
+    auto graph = value_or_throw(read_graph_file(path, {manifestPath, weightsPath}));
+    return make_graph(std::make_shared<const Graph>(std::move(graph)), state_->compile);
 }
 
 MLTensor MLContext::createTensor(const MLTensorDescriptor& descriptor) const {
