@@ -4,7 +4,7 @@ VENV := .venv/bin/python
 BUILD := $(PYTHON) tools/build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test lint format bench asan tsan setup clean
+.PHONY: help demo build test lint format bench asan tsan fuzz setup clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -42,6 +42,10 @@ asan: ## run the C++ tests with the address and undefined-behaviour sanitizers
 tsan: ## run the threaded C++ tests (Thread or Concurrent in the name) with the thread sanitizer
 	@$(BUILD) --preset tsan
 	@$(VENV) tools/run_tests.py --preset tsan --filter 'Thread|Concurrent'
+
+fuzz: ## feed damaged graph files to the loaders under the sanitizers (SECONDS=60 for each of three)
+	@$(BUILD) --preset asan --target graph_files_fuzz
+	@build/asan/bin/tests/graph_files_fuzz --seconds $(or $(SECONDS),60)
 
 setup: ## only install and fetch what the build needs; cmake --preset default works afterwards
 	@$(PYTHON) tools/setup.py

@@ -3,6 +3,7 @@ find_package(fmt REQUIRED)
 find_package(FlatBuffers CONFIG REQUIRED NAMES FlatBuffers flatbuffers)  # the name changed in 23.x
 
 find_package(hwy CONFIG REQUIRED)
+find_package(nlohmann_json CONFIG REQUIRED)
 
 # ggml: the targets ggml::ggml, ggml::ggml-base and one per backend, such as ggml::ggml-cpu and ggml::ggml-rpc.
 # tools/setup.py writes setup.cmake; a build folder of its own (build/tsan) goes before the common one.

@@ -38,6 +38,7 @@ LIBRARIES = [
     ),
     ("llama.cpp", re.compile(r"llama[\w-]*\.h"), {"llm"}),
     ("Highway", re.compile(r"hwy/.*"), {"kernels"}),
+    ("nlohmann's JSON", re.compile(r"nlohmann/.*"), {"doors/webnn"}),
 ]
 
 # Outputs of the build, and the folder that uses each.

@@ -60,6 +60,7 @@ PACKAGES = [
     "libgmock-dev",
     "libhwy-dev",
     "ninja-build",
+    "nlohmann-json3-dev",
 ]
 
 

@@ -126,8 +126,10 @@ public:
     void readState(const std::string& name, void* data, std::size_t bytes) const;
     void writeState(const std::string& name, const void* data, std::size_t bytes) const;
     void resetStates() const;
-    void save(const std::string& path) const;  ///< the graph as built, with its weights
-    std::string print() const;                 ///< the optimised graph as text
+    /// Writes the graph as built, with its weights: `.webnn` and `.json` in the format of the WebNN graph
+    /// tools, with the weights beside it as MLContext::load finds them; other names as one file of our own.
+    void save(const std::string& path) const;
+    std::string print() const;  ///< the optimised graph as text
     void destroy();
     const std::shared_ptr<State>& state() const { return state_; }
 
@@ -187,8 +189,11 @@ public:
     void writeTensor(const MLTensor& tensor, const void* data, std::size_t bytes) const;
     void dispatch(const MLGraph& graph, const std::map<std::string, MLTensor>& inputs,
                   const std::map<std::string, MLTensor>& outputs) const;
-    /// A graph that MLGraph::save wrote, compiled for this context.
-    MLGraph load(const std::string& path) const;
+    /// A graph that MLGraph::save wrote or that is in the WebNN graph tools' format, `.webnn` text or JSON,
+    /// compiled for this context. The paths name the weights of the latter if they are not beside it as
+    /// `<stem>.manifest.json` and `<stem>.weights`. Weights stay in their file's pages as in load_graph().
+    MLGraph load(const std::string& path, const std::string& manifestPath = "",
+                 const std::string& weightsPath = "") const;
     const CompileOptions& compileOptions() const;
     /// Every later call on the context or its builders fails with invalid_state; graphs and tensors that
     /// exist live on until they are let go.

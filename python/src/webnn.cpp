@@ -1,5 +1,6 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
@@ -443,7 +444,14 @@ void bind_context(nb::module_& m) {
             "Frees the memory that the pool keeps for reuse.")
         .def("dispatch", &MLContext::dispatch, nb::arg("graph"), nb::arg("inputs"), nb::arg("outputs"),
              nb::call_guard<nb::gil_scoped_release>())
-        .def("load_graph", &MLContext::load, nb::arg("path"), nb::call_guard<nb::gil_scoped_release>());
+        .def(
+            "load_graph",
+            [](const MLContext& c, const std::string& path, const std::optional<std::string>& manifest,
+               const std::optional<std::string>& weights) {
+                const nb::gil_scoped_release release;
+                return c.load(path, manifest.value_or(""), weights.value_or(""));
+            },
+            nb::arg("path"), nb::arg("manifest_path") = nb::none(), nb::arg("weights_path") = nb::none());
 }
 
 }  // namespace

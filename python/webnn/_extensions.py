@@ -81,17 +81,24 @@ def dispatch_with_device_tensors(
 
 
 def load(path: str, manifest_path: str | None = None, weights_path: str | None = None) -> MLGraph:
-    """A graph that save() wrote, with its weights, for the CPU; MLContext.load_graph chooses the context."""
-    for name, value in (("manifest_path", manifest_path), ("weights_path", weights_path)):
-        if value is not None:
-            raise ValueError(f"MLGraph.load: {name} is '{value}', but graph files hold their own weights")
-    return MLContext(accelerated=False).load_graph(path)
+    """A graph file for the CPU; MLContext.load_graph chooses the context.
+
+    path: what save() wrote, or `.webnn` text or JSON of the WebNN graph tools.
+    manifest_path, weights_path: where the weights of text and JSON are, if not beside it as
+    <stem>.manifest.json and <stem>.weights.
+    """
+    return MLContext(accelerated=False).load_graph(path, manifest_path, weights_path)
 
 
 def save(self: MLGraph, path: str, quantized: bool = False) -> None:
-    """Writes the graph and its weights. quantized=True is not supported: ValueError."""
+    """Writes the graph and its weights, as .webnn, .json or, for any other extension, one file of our own.
+
+    quantized=True is not supported: ValueError.
+    """
     if quantized:
-        raise ValueError("MLGraph.save: quantized=True is not supported; save the graph as it is")
+        raise ValueError(
+            "MLGraph.save: quantized=True is not supported; graphs of low-power contexts are saved quantised"
+        )
     _native_save(self, path)
 
 

@@ -23,8 +23,8 @@ struct Prepared {
 };
 
 Result<std::unique_ptr<Prepared>> prepare(const GraphOptions& options) {
-    const auto graph = load_graph(options.graph);
-    const Executable executable = compile(*graph, options.compile);
+    HR_ASSIGN(const Graph graph, webnn::read_graph_file(options.graph, options.weights));
+    const Executable executable = compile(graph, options.compile);
     auto prepared = std::unique_ptr<Prepared>(new Prepared{executable, Session(executable), {}, {}, {}, {}});
     HR_ASSIGN(prepared->inputs, gather_inputs(executable.inputs(), options.inputs));
     std::vector<std::vector<std::int64_t>> shapes;
@@ -132,9 +132,9 @@ Status bench_graph(const BenchOptions& options) {
 }
 
 Status inspect_graph(const InspectOptions& options) {
-    const auto graph = load_graph(options.graph);
-    if (options.before) std::printf("%s\n", print_graph(*graph).c_str());
-    const Executable executable = compile(*graph, options.compile);
+    HR_ASSIGN(const Graph graph, webnn::read_graph_file(options.graph, options.weights));
+    if (options.before) std::printf("%s\n", print_graph(graph).c_str());
+    const Executable executable = compile(graph, options.compile);
     std::printf("%s\n", print_graph(executable.graph()).c_str());
     print_passes(executable.stats());
     std::vector<std::vector<std::int64_t>> shapes;

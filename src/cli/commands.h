@@ -2,6 +2,7 @@
 #include <string>
 
 #include "cli/operands.h"
+#include "doors/webnn/graph_files.h"
 #include "headrace/headrace.h"
 
 namespace headrace::cli {
@@ -9,6 +10,7 @@ namespace headrace::cli {
 /// What run, bench and inspect share.
 struct GraphOptions {
     std::string graph;
+    webnn::WeightPaths weights;
     CompileOptions compile;
     InputOptions inputs;
 };

@@ -10,7 +10,9 @@ using namespace headrace;
 using namespace headrace::cli;
 
 void add_graph_options(CLI::App& command, GraphOptions& options) {
-    command.add_option("graph", options.graph, "graph file, as MLGraph.save writes it")->required();
+    command.add_option("graph", options.graph, "graph file: of MLGraph.save, .webnn or .json")->required();
+    command.add_option("--manifest", options.weights.manifest, "of a .webnn or .json graph's weights");
+    command.add_option("--weights", options.weights.weights, "of a .webnn or .json graph");
     command.add_option("--device", options.compile.device,
                        "cpu, auto, a name from `headrace devices`, or rpc://host:port");
     command.add_option("--threads", options.compile.threads, "0: one per CPU");

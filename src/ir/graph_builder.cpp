@@ -1,6 +1,5 @@
 #include "ir/graph_builder.h"
 
-#include <algorithm>
 #include <cstring>
 
 namespace headrace {
@@ -96,9 +95,7 @@ Status GraphBuilder::mark_output(std::string name, ValueId id) {
     if (name.empty()) return invalid("output: the name is empty");
     if (id < 0 || id >= static_cast<ValueId>(graph_.values.size()))
         return invalid("output '{}' is not a value of this graph", name);
-    const auto same_name = [&](const auto& output) { return output.first == name; };
-    if (std::any_of(graph_.outputs.begin(), graph_.outputs.end(), same_name))
-        return invalid("output: the name '{}' is already taken", name);
+    if (!output_names_.insert(name).second) return invalid("output: the name '{}' is already taken", name);
     graph_.outputs.emplace_back(std::move(name), id);
     return success();
 }
@@ -108,6 +105,7 @@ Result<Graph> GraphBuilder::finish() {
     Graph done = std::move(graph_);
     graph_ = Graph{};
     names_.clear();
+    output_names_.clear();
     return done;
 }
 

@@ -38,6 +38,7 @@ private:
 
     Graph graph_;
     std::set<std::string, std::less<>> names_;
+    std::set<std::string, std::less<>> output_names_;
 };
 
 }  // namespace headrace

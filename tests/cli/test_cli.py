@@ -43,6 +43,19 @@ def test_run_reads_and_writes_npy_files(graph, tmp_path):
     assert printed.startswith("y: f32[5, 4]  min 0")
 
 
+@pytest.mark.parametrize("extension", [".webnn", ".json"])
+def test_graphs_of_the_webnn_tools_run_inspect_and_bench(graph, tmp_path, extension):
+    path = tmp_path / f"other{extension}"
+    webnn.MLGraph.load(str(graph)).save(str(path))
+    shape = ("--shape", "x=2,3")
+    assert headrace("run", path, *shape) == headrace("run", graph, *shape)
+    assert "matmul" in headrace("inspect", path, *shape)
+    assert headrace("bench", path, *shape, "--runs", 1).startswith("median")
+    (tmp_path / "other.weights").rename(tmp_path / "w.bin")
+    assert "other.weights" in headrace("run", path, *shape, fails=True)
+    assert headrace("run", path, *shape, "--weights", tmp_path / "w.bin").startswith("y: f32[2, 4]")
+
+
 def test_run_generates_inputs_reproducibly(graph):
     first = headrace("run", graph, "--shape", "x=2,3", "--seed", 7)
     assert first == headrace("run", graph, "--shape", "x=2,3", "--seed", 7)

@@ -61,5 +61,13 @@ TEST(DType, SetsHaveMembersAndText) {
     for (int i = 0; i < kDTypeCount; ++i) EXPECT_TRUE(kAny.has(static_cast<DType>(i))) << i;
 }
 
+TEST(Dim, LongExpressionsAreToldApartByAHash) {
+    const std::string expression(600, 'n');
+    EXPECT_EQ(Dim::symbolic(expression), Dim::symbolic(expression));
+    EXPECT_FALSE(Dim::symbolic(expression) == Dim::symbolic(expression + "+1"));
+    EXPECT_LT(Dim::symbolic(expression).str().size(), 100u);
+    EXPECT_EQ(Dim::symbolic(std::string(512, 'n')).str().size(), 512u);
+}
+
 }  // namespace
 }  // namespace headrace

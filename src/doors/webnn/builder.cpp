@@ -20,16 +20,6 @@ struct ToAttr {
     }
 };
 
-/// Options come in the specification's spelling or the catalog's.
-std::string snake_case(std::string_view name) {
-    std::string text;
-    for (char c : name) {
-        if (c >= 'A' && c <= 'Z') text += '_';
-        text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    }
-    return text;
-}
-
 void check_open(const BuilderState& state, std::string_view what) {
     state.context->checkLive(what);
     if (state.built)
@@ -37,9 +27,8 @@ void check_open(const BuilderState& state, std::string_view what) {
                      what));
 }
 
-/// Integers keep 64 bits; conversion to an integer type truncates, to f16 rounds once.
 template <class T>
-std::vector<std::byte> scalar_bytes(const Number& value) {
+std::vector<std::byte> bytes_as(const Number& value) {
     T element;
     if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
         element = T(number_as<float>(value));
@@ -51,6 +40,31 @@ std::vector<std::byte> scalar_bytes(const Number& value) {
 }
 
 }  // namespace
+
+std::string snake_case(std::string_view name) {
+    std::string text;
+    for (char c : name) {
+        if (c >= 'A' && c <= 'Z') text += '_';
+        text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+    return text;
+}
+
+std::vector<std::byte> scalar_bytes(DType type, const Number& value) {
+    if (bits_of(type) == 4) return {static_cast<std::byte>((number_as<std::int64_t>(value) & 0xF) * 0x11)};
+    return visit_dtype(type, [&]<class T>() { return bytes_as<T>(value); });
+}
+
+Result<std::vector<ValueId>> add_op(GraphBuilder& builder, const OpDef& def, std::vector<ValueId> operands,
+                                    const NamedAttrs& attrs, const std::string& label) {
+    HR_ASSIGN(auto results, builder.op(def, std::move(operands), attrs, label));
+    for (ValueId id : results)
+        for (const Dim& d : builder.type(id).shape)
+            if (d.is(0))
+                return invalid("{}: the result {} would be empty", Node{.op = &def, .label = label}.title(),
+                               builder.type(id).str());
+    return results;
+}
 
 DType MLOperand::dataType() const { return builder_->builder.type(id_).dtype; }
 std::vector<MLDimension> MLOperand::shape() const { return to_dimensions(builder_->builder.type(id_).shape); }
@@ -95,11 +109,7 @@ MLOperand MLGraphBuilder::constant(const MLTensor& tensor) {
 
 MLOperand MLGraphBuilder::constant(DType type, std::variant<std::int64_t, std::uint64_t, double> value) {
     check_open(*state_, "constant");
-    std::vector<std::byte> bytes;
-    if (bits_of(type) == 4)
-        bytes.push_back(static_cast<std::byte>(number_as<std::int64_t>(value) & 0xF));
-    else
-        bytes = visit_dtype(type, [&]<class T>() { return scalar_bytes<T>(value); });
+    const std::vector<std::byte> bytes = scalar_bytes(type, value);
     return constant({type, {}}, bytes.data(), bytes.size());
 }
 
@@ -107,7 +117,8 @@ std::vector<MLOperand> MLGraphBuilder::op(const std::string& name, std::span<con
                                           const MLOptions& options, const std::string& label) {
     const std::string title = label.empty() ? name : fmt::format("{} ({})", name, label);
     check_open(*state_, title);
-    const auto [row, def] = find_row(name);
+    const OpDef* def = find_row(name).op;
+    if (!def) def = find_extension(name);
     if (!def) fail(invalid("there is no WebNN operator '{}'", name));
     std::vector<ValueId> ids;
     for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -119,12 +130,8 @@ std::vector<MLOperand> MLGraphBuilder::op(const std::string& name, std::span<con
     NamedAttrs attrs;
     for (const auto& [key, value] : options) attrs.emplace_back(snake_case(key), std::visit(ToAttr{}, value));
     std::vector<MLOperand> results;
-    for (ValueId id : value_or_throw(state_->builder.op(*def, std::move(ids), attrs, label))) {
-        for (const Dim& d : state_->builder.type(id).shape)  // unlike our graphs, WebNN has no empty tensors
-            if (d.is(0))
-                fail(invalid("{}: the result {} would be empty", title, state_->builder.type(id).str()));
+    for (ValueId id : value_or_throw(add_op(state_->builder, *def, std::move(ids), attrs, label)))
         results.push_back({state_, id});
-    }
     return results;
 }
 

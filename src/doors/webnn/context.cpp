@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "doors/webnn/graph_files.h"
 #include "doors/webnn/state.h"
 
 namespace headrace::webnn {
@@ -59,9 +60,11 @@ const MLOpSupportLimits& MLContext::opSupportLimits() const { return support_lim
 BufferPool& MLContext::buffers() const { return *state_->compile.buffers; }
 const CompileOptions& MLContext::compileOptions() const { return state_->compile; }
 
-MLGraph MLContext::load(const std::string& path) const {
+MLGraph MLContext::load(const std::string& path, const std::string& manifestPath,
+                        const std::string& weightsPath) const {
     checkLive("load");
-    return make_graph(load_graph(path), state_->compile);
+    auto graph = value_or_throw(read_graph_file(path, {manifestPath, weightsPath}));
+    return make_graph(std::make_shared<const Graph>(std::move(graph)), state_->compile);
 }
 
 void MLContext::destroy() const { state_->destroyed = true; }

@@ -1,3 +1,4 @@
+#include "doors/webnn/graph_files.h"
 #include "doors/webnn/state.h"
 #include "ir/print.h"
 
@@ -81,7 +82,7 @@ void MLGraph::resetStates() const {
 std::size_t MLGraph::operandCount() const { return state_->operands; }
 std::size_t MLGraph::operationCount() const { return state_->operations; }
 const Executable& MLGraph::executable() const { return state_->executable; }
-void MLGraph::save(const std::string& path) const { save_graph(*state_->graph, path); }
+void MLGraph::save(const std::string& path) const { value_or_throw(write_graph_file(*state_->graph, path)); }
 std::string MLGraph::print() const { return headrace::print(state_->executable.graph()); }
 
 void MLGraph::destroy() {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <unordered_map>
 
+#include "doors/webnn/state.h"
 #include "ops/catalog.h"
 
 namespace headrace::webnn {
@@ -123,9 +125,11 @@ constexpr OpRow kRows[] = {
     {"where", "where", "condition true_value false_value"},
 };
 
-/// What the specification lacks and the builder has methods of its own for.
-constexpr OpRow kExtensions[] = {{"accumulate", "accumulate", "destination source offset"},
-                                 {"assign", "assign", "state value"}};
+/// Options whose name in graph files is not the specification's; the first of a parameter is written.
+struct FileSpelling {
+    std::string_view row, file, parameter;
+};
+constexpr FileSpelling kFileSpellings[] = {{"cast", "to", "data_type"}, {"cast", "type", "data_type"}};
 
 std::string python_text(const AttrValue& value) {
     if (const auto* b = std::get_if<bool>(&value)) return *b ? "True" : "False";
@@ -253,15 +257,52 @@ const std::vector<OpRow>& op_rows() {
     return rows;
 }
 
+const OpDef* find_extension(std::string_view name) {
+    return name == "accumulate" || name == "assign" ? find_op(name) : nullptr;
+}
+
 RowAndOp find_row(std::string_view name) {
-    const auto& rows = op_rows();
-    const auto it = std::lower_bound(rows.begin(), rows.end(), name,
-                                     [](const OpRow& row, std::string_view n) { return row.name < n; });
-    const OpRow* row = it != rows.end() && it->name == name ? &*it : nullptr;
-    for (const OpRow& extension : kExtensions)
-        if (extension.name == name) row = &extension;
-    if (!row) return {};
-    return {row, find_op(row->op.empty() ? row->name : row->op)};
+    static const auto by_name = [] {
+        std::unordered_map<std::string_view, const OpRow*> map;
+        for (const OpRow& row : op_rows()) {
+            map.emplace(row.name, &row);
+            map.emplace(row.idl, &row);
+        }
+        return map;
+    }();
+    const auto it = by_name.find(name);
+    if (it == by_name.end()) return {};
+    return {it->second, find_op(it->second->op.empty() ? it->second->name : it->second->op)};
+}
+
+RowAndOp find_row(const OpDef& op) {
+    static const auto by_op = [] {
+        std::unordered_map<const OpDef*, RowAndOp> map;
+        for (const OpRow& row : op_rows()) {
+            const RowAndOp found = find_row(row.name);
+            map.emplace(found.op, found);
+        }
+        return map;
+    }();
+    const auto it = by_op.find(&op);
+    return it == by_op.end() ? RowAndOp{} : it->second;
+}
+
+const MLSignature& signature_of(const OpRow& row) {
+    return signatures()[static_cast<std::size_t>(&row - op_rows().data())];
+}
+
+std::string option_name(const RowAndOp& row, std::string_view file_name) {
+    std::string name = snake_case(file_name);
+    for (const FileSpelling& s : kFileSpellings)
+        if (row.row->name == s.row && name == s.file) return std::string(s.parameter);
+    return name;
+}
+
+std::string file_option_name(const RowAndOp& row, std::string_view parameter) {
+    for (const FileSpelling& s : kFileSpellings)
+        if (row.row->name == s.row && parameter == s.parameter) return std::string(s.file);
+    return camel_case(parameter);
 }
 
 const std::vector<MLSignature>& signatures() {

@@ -18,12 +18,21 @@ struct OpRow {
 
 /// The rows whose op is in the catalog.
 const std::vector<OpRow>& op_rows();
-/// Row and op by snake_case name, extensions included; null when unknown.
+/// The op of a method that the specification lacks and the builder has: assign, accumulate; else null.
+const OpDef* find_extension(std::string_view name);
+/// Row and op by name in either spelling; null when unknown.
 struct RowAndOp {
     const OpRow* row = nullptr;
     const OpDef* op = nullptr;
 };
 RowAndOp find_row(std::string_view name);
+RowAndOp find_row(const OpDef& op);
+const MLSignature& signature_of(const OpRow& row);
+
+/// The parameter that a graph file's option names, in snake_case, and what files call a parameter. Both are
+/// the specification's names but for those that the WebNN graph tools spell otherwise.
+std::string option_name(const RowAndOp& row, std::string_view file_name);
+std::string file_option_name(const RowAndOp& row, std::string_view parameter);
 
 /// The dtypes of the specification; the catalog knows more.
 inline constexpr DTypeSet kWebnnTypes{DType::f32, DType::f16, DType::i32, DType::u32, DType::i64,

@@ -56,10 +56,25 @@ struct MLTensor::State {
     }
 };
 
+/// Appends an operator. Unlike our graphs, WebNN has no empty tensors: such a result is an error.
+Result<std::vector<ValueId>> add_op(GraphBuilder& builder, const OpDef& def, std::vector<ValueId> operands,
+                                    const NamedAttrs& attrs, const std::string& label);
+
+/// One element of a constant. Integers keep 64 bits; conversion to an integer type truncates, to f16 rounds
+/// once. A 4-bit element comes in both halves of its byte.
+std::vector<std::byte> scalar_bytes(DType type, const Number& value);
+
+/// "keepDimensions" as "keep_dimensions".
+std::string snake_case(std::string_view name);
+
 /// Compiles for a context's options; shared by build and load.
 MLGraph make_graph(std::shared_ptr<const Graph> graph, const CompileOptions& options);
 
+/// Errors name `what`: not a WebNN data type, an extent below 1 or above 2^32 - 1.
+Result<TensorType> tensor_type(const MLOperandDescriptor& descriptor, std::string_view what);
 TensorType to_type(const MLOperandDescriptor& descriptor, std::string_view what);
+/// A data type by the specification's name in any case, or by the catalog's: "float32", "Float32", "f32".
+Result<DType> find_data_type(std::string_view name);
 std::vector<MLDimension> to_dimensions(const Shape& shape);
 
 }  // namespace headrace::webnn

@@ -1,3 +1,6 @@
+#include <cctype>
+
+#include "doors/webnn/file_value.h"
 #include "doors/webnn/state.h"
 
 namespace headrace::webnn {
@@ -29,20 +32,35 @@ DType parse_data_type(std::string_view name) {
     fail(invalid("unknown data type '{}'; known: {}", name, known));
 }
 
+Result<DType> find_data_type(std::string_view name) {
+    std::string lower(name.substr(0, 16));
+    for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    std::string known;
+    for (const TypeName& row : kTypeNames) {
+        if (lower == row.name || lower == name_of(row.type)) return row.type;
+        known.append(known.empty() ? "" : ", ").append(row.name);
+    }
+    return invalid("unknown data type '{}'; known: {}", excerpt(name), known);
+}
+
 TensorType to_type(const MLOperandDescriptor& descriptor, std::string_view what) {
+    return value_or_throw(tensor_type(descriptor, what));
+}
+
+Result<TensorType> tensor_type(const MLOperandDescriptor& descriptor, std::string_view what) {
     if (!kWebnnTypes.has(descriptor.dataType))
-        fail(invalid("{}: {} is not a WebNN data type", what, name_of(descriptor.dataType)));
+        return invalid("{}: {} is not a WebNN data type", what, name_of(descriptor.dataType));
     TensorType type{descriptor.dataType, {}};
     for (const MLDimension& d : descriptor.shape) {
         if (d.is_dynamic()) {
             if (d.max_size < 1)
-                fail(invalid("{}: dimension '{}' has the maximum {}; at least 1", what, d.name, d.max_size));
+                return invalid("{}: dimension '{}' has the maximum {}; at least 1", what, d.name, d.max_size);
             type.shape.push_back(Dim::symbolic(d.name, 1, d.max_size));
             continue;
         }
         // The specification has no empty tensors, unlike our graphs.
-        if (d.size < 1) fail(invalid("{}: the extent {} is not positive", what, d.size));
-        if (d.size > UINT32_MAX) fail(invalid("{}: the extent {} exceeds 4294967295", what, d.size));
+        if (d.size < 1) return invalid("{}: the extent {} is not positive", what, d.size);
+        if (d.size > UINT32_MAX) return invalid("{}: the extent {} exceeds 4294967295", what, d.size);
         type.shape.push_back(d.size);
     }
     return type;

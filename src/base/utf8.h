@@ -1,0 +1,11 @@
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+namespace headrace {
+
+/// Offset of the first byte that is not part of valid UTF-8 (RFC 3629: no overlong forms, no surrogates).
+std::optional<std::size_t> find_invalid_utf8(std::string_view text);
+
+}  // namespace headrace
