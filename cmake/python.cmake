@@ -20,6 +20,12 @@ find_package(nanobind CONFIG REQUIRED)
 nanobind_add_module(_core NB_STATIC NOMINSIZE ${sources})
 target_link_libraries(_core PRIVATE headrace)
 target_include_directories(_core PRIVATE ${PROJECT_SOURCE_DIR}/include)
-set_target_properties(_core PROPERTIES
-  LIBRARY_OUTPUT_DIRECTORY ${PROJECT_SOURCE_DIR}/python/headrace
-  BUILD_RPATH "${PROJECT_BINARY_DIR}/lib;${HEADRACE_GGML_LIB_DIR}")
+if(SKBUILD)
+  # The checkout's own extension must stay as it is. In the wheel, CMake's prefix is the package headrace.
+  set_target_properties(_core PROPERTIES INSTALL_RPATH "$ORIGIN/${CMAKE_INSTALL_LIBDIR}")
+  install(TARGETS _core LIBRARY DESTINATION . COMPONENT python)
+else()
+  set_target_properties(_core PROPERTIES
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_SOURCE_DIR}/python/headrace
+    BUILD_RPATH "${PROJECT_BINARY_DIR}/lib;${HEADRACE_GGML_LIB_DIR}")
+endif()
