@@ -45,6 +45,10 @@ bench: ## compare with ONNX Runtime, and kernels with the machine's limits
 	@$(BUILD) --target products
 	@$(VENV) bench/run.py
 
+coverage: ## line coverage of src/ir, src/passes and src/ops by the C++ tests; below 90 % is a failure
+	@$(BUILD) --preset coverage
+	@$(VENV) tools/measure_coverage.py
+
 asan: ## run the C++ tests with the address and undefined-behaviour sanitizers
 	@$(BUILD) --preset asan
 	@$(VENV) tools/run_tests.py --preset asan
