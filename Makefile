@@ -49,6 +49,11 @@ coverage: ## line coverage of src/ir, src/passes and src/ops by the C++ tests; b
 	@$(BUILD) --preset coverage
 	@$(VENV) tools/measure_coverage.py
 
+cross-check: ## compile src/base to src/lower for 64-bit ARM Linux and for Windows (nothing is run)
+	@$(BUILD) --target products
+	@$(PYTHON) tools/setup.py --on-demand ziglang
+	@$(VENV) tools/cross_check.py
+
 asan: ## run the C++ tests with the address and undefined-behaviour sanitizers
 	@$(BUILD) --preset asan
 	@$(VENV) tools/run_tests.py --preset asan
