@@ -4,10 +4,10 @@ VENV := .venv/bin/python
 BUILD := $(PYTHON) tools/build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test lint format bench asan tsan fuzz setup clean
+.PHONY: help demo build test ggml-dev test-ggml docs lint format bench coverage cross-check asan tsan fuzz setup clean
 
 help: ## show this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 demo: ## search text by meaning with MiniLM (FILE=notes.txt for your own text)
 	@$(BUILD) --target products
@@ -19,6 +19,17 @@ build: ## compile everything: build/bin, build/lib and the Python extension
 test: ## run the C++ and Python tests
 	@$(BUILD)
 	@$(VENV) tools/run_tests.py
+
+ggml-dev: ## compile what a user runs, without the tests, and check that .venv imports it
+	@$(BUILD) --target products
+	@$(VENV) -c 'import headrace, webnn; print("ready:", *headrace.devices())'
+
+test-ggml: ## run the C++ tests and the WebNN guide's Python test on ggml
+	@$(BUILD)
+	@$(VENV) tools/run_tests.py --python tests/python/test_ggml_backend.py
+
+docs: ## write docs/implementation-status.md: every WebNN operator, by data type and implementation
+	@$(BUILD) --target docs
 
 lint: ## check format, Python code and who includes whom
 	@$(PYTHON) tools/setup.py --lint
@@ -34,6 +45,15 @@ bench: ## compare with ONNX Runtime, and kernels with the machine's limits
 	@$(BUILD) --target products
 	@$(VENV) bench/allocations.py
 	@$(VENV) bench/run.py
+
+coverage: ## line coverage of src/ir, src/passes and src/ops by the C++ tests; below 90 % is a failure
+	@$(BUILD) --preset coverage
+	@$(VENV) tools/measure_coverage.py
+
+cross-check: ## compile src/base to src/lower for 64-bit ARM Linux and for Windows (nothing is run)
+	@$(BUILD) --target products
+	@$(PYTHON) tools/setup.py --on-demand ziglang
+	@$(VENV) tools/cross_check.py
 
 asan: ## run the C++ tests with the address and undefined-behaviour sanitizers
 	@$(BUILD) --preset asan
@@ -51,4 +71,4 @@ setup: ## only install and fetch what the build needs; cmake --preset default wo
 	@$(PYTHON) tools/setup.py
 
 clean: ## remove build/ (the .venv and the user's ggml cache stay)
-	rm -rf build python/headrace/_core*.so python/headrace/_core.pyi python/webnn/__init__.pyi
+	rm -rf build python/headrace/_core*.so python/headrace/_core.pyi python/webnn/__init__.pyi docs/implementation-status.md

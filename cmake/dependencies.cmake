@@ -1,3 +1,10 @@
+# pip builds a wheel without the makefile: what that sets up in a checkout is set up here.
+if(SKBUILD)
+  execute_process(
+    COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/setup.py --wheel ${PROJECT_BINARY_DIR}
+    COMMAND_ERROR_IS_FATAL ANY)
+endif()
+
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(FlatBuffers CONFIG REQUIRED NAMES FlatBuffers flatbuffers)  # the name changed in 23.x

@@ -26,6 +26,12 @@ if(CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
 endif()
 
+if(HEADRACE_COVERAGE)
+  # Optimised enough for the tests to be quick. Atomic counters: kernels run in several threads.
+  add_compile_options(--coverage -O1 -fprofile-update=atomic)
+  add_link_options(--coverage)
+endif()
+
 if(HEADRACE_ASAN AND HEADRACE_TSAN)
   message(FATAL_ERROR "HEADRACE_ASAN and HEADRACE_TSAN exclude each other: the compiler supports one at a time.")
 elseif(HEADRACE_ASAN)

@@ -20,15 +20,25 @@ find_package(nanobind CONFIG REQUIRED)
 nanobind_add_module(_core NB_STATIC NOMINSIZE ${sources})
 target_link_libraries(_core PRIVATE headrace)
 target_include_directories(_core PRIVATE ${PROJECT_SOURCE_DIR}/include)
+# The packages' folder: the checkout's own, or for a wheel a copy, since the checkout's extension must stay as it is.
+set(packages ${PROJECT_SOURCE_DIR}/python)
+if(SKBUILD)
+  set(packages ${PROJECT_BINARY_DIR}/python)
+  file(COPY ${PROJECT_SOURCE_DIR}/python/headrace ${PROJECT_SOURCE_DIR}/python/webnn DESTINATION ${packages}
+    FILES_MATCHING PATTERN "*.py")
+  # In the wheel, CMake's prefix is the package headrace.
+  set_target_properties(_core PROPERTIES INSTALL_RPATH "$ORIGIN/${CMAKE_INSTALL_LIBDIR}")
+  install(TARGETS _core LIBRARY DESTINATION . COMPONENT python)
+endif()
 set_target_properties(_core PROPERTIES
-  LIBRARY_OUTPUT_DIRECTORY ${PROJECT_SOURCE_DIR}/python/headrace
+  LIBRARY_OUTPUT_DIRECTORY ${packages}/headrace
   BUILD_RPATH "${PROJECT_BINARY_DIR}/lib;${HEADRACE_GGML_LIB_DIR}")
 
 # Type stubs, beside the modules: nanobind's of the native one, ours of what Python adds to its classes.
-set(core_stub ${PROJECT_SOURCE_DIR}/python/headrace/_core.pyi)
-set(webnn_stub ${PROJECT_SOURCE_DIR}/python/webnn/__init__.pyi)
+set(core_stub ${packages}/headrace/_core.pyi)
+set(webnn_stub ${packages}/webnn/__init__.pyi)
 nanobind_add_stub(_core_stub MODULE headrace._core OUTPUT ${core_stub}
-  PYTHON_PATH ${PROJECT_SOURCE_DIR}/python DEPENDS _core)
+  PYTHON_PATH ${packages} DEPENDS _core)
 execute_process(COMMAND ${Python_EXECUTABLE} -c "import numpy" RESULT_VARIABLE no_numpy OUTPUT_QUIET ERROR_QUIET)
 if(no_numpy)
   message(STATUS "${Python_EXECUTABLE} has no NumPy, which webnn imports: no stub of webnn")
@@ -36,8 +46,12 @@ if(no_numpy)
 endif()
 file(GLOB webnn_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/webnn/*.py)
 add_custom_command(OUTPUT ${webnn_stub}
-  COMMAND ${CMAKE_COMMAND} -E env PYTHONPATH=${PROJECT_SOURCE_DIR}/python PYTHONDONTWRITEBYTECODE=1
+  COMMAND ${CMAKE_COMMAND} -E env PYTHONPATH=${packages} PYTHONDONTWRITEBYTECODE=1
           ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/stubs.py ${core_stub} ${webnn_stub}
   DEPENDS ${core_stub} ${PROJECT_SOURCE_DIR}/tools/stubs.py ${webnn_sources} VERBATIM)
 add_custom_target(webnn_stub ALL DEPENDS ${webnn_stub})
 add_dependencies(webnn_stub _core_stub)
+if(SKBUILD)
+  install(FILES ${core_stub} DESTINATION . COMPONENT python)
+  install(FILES ${webnn_stub} DESTINATION ../webnn COMPONENT python)
+endif()

@@ -52,7 +52,7 @@ def compile_target(preset, build_dir, target):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--preset", default="default", choices=["default", "asan", "tsan"])
+    parser.add_argument("--preset", default="default", choices=["default", "asan", "tsan", "coverage"])
     parser.add_argument("--target", default="all")
     arguments = parser.parse_args()
     build_dir = setup.BUILD if arguments.preset == "default" else setup.BUILD / arguments.preset

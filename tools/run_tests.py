@@ -108,9 +108,9 @@ def run_ctest(build_dir, preset, pattern):
     return run(f"ctest_{preset}", command, junit, read, env=environment)
 
 
-def run_pytest(build_dir):
+def run_pytest(build_dir, paths):
     junit = build_dir / "pytest.xml"
-    command = [sys.executable, "-m", "pytest", "-q", "-ra", f"--junitxml={junit}"]
+    command = [sys.executable, "-m", "pytest", "-q", "-ra", f"--junitxml={junit}", *paths]
     name_of = lambda case: f"{case.get('classname')}::{case.get('name')}"  # noqa: E731
     read = lambda path: read_junit(path, name_of, lambda case: case.find("skipped").get("message", ""))  # noqa: E731
     return run("pytest", command, junit, read, fine=(0, 5), cwd=ROOT)  # 5: no test collected
@@ -133,12 +133,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--preset", default="default", help="any but default runs the C++ tests only")
     parser.add_argument("--filter", help="run only the C++ tests whose name matches this expression")
+    parser.add_argument("--python", nargs="*", default=[], metavar="FILE", help="only these Python tests")
     arguments = parser.parse_args()
     default = arguments.preset == "default"
     build_dir = ROOT / "build" if default else ROOT / "build" / arguments.preset
     tally = run_ctest(build_dir, arguments.preset, arguments.filter)
     if default:
-        tally.add(run_pytest(build_dir))
+        tally.add(run_pytest(build_dir, arguments.python))
     if not tally.passed and not tally.failed:
         tally.failed.append(("the test run", "no test was executed"))
     report(tally)

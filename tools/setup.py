@@ -10,6 +10,9 @@ all clones share. Environment:
   CMAKE_PREFIX_PATH   prefixes that are searched for an installed ggml first
   HEADRACE_GGML       "system": use the ggml that CMake finds by itself
   XDG_CACHE_HOME      where the cache goes (default ~/.cache)
+
+A wheel's build calls it with --wheel: the Python packages come from pip's build environment then, not from
+.venv.
 """
 
 import argparse
@@ -30,6 +33,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 LOGS = BUILD / "logs"
 VENV = ROOT / ".venv"
+VENV_PYTHON = VENV / "bin/python"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "headrace"
 
 # The sdist of llama-cpp-python carries the llama.cpp tree that its version was made for.
@@ -62,6 +66,11 @@ PACKAGES = [
     "ninja-build",
     "nlohmann-json3-dev",
 ]
+# Installed along with missing packages, but alone no reason to ask for root. ccache makes the wheel's build,
+# the second of the same sources, a matter of seconds.
+OPTIONAL_PACKAGES = ["ccache"]
+# Not needed for a wheel; its CMake and Ninja may also come from PyPI.
+DEVELOPMENT_PACKAGES = {"clang-format", "cmake", "libgtest-dev", "libgmock-dev", "ninja-build"}
 
 
 if sys.version_info < (3, 11):  # noqa: UP036
@@ -105,11 +114,11 @@ def locked(path):
         yield
 
 
-def missing_packages():
-    wanted = list(PACKAGES)
+def missing_packages(development):
+    wanted = [package for package in PACKAGES if development or package not in DEVELOPMENT_PACKAGES]
     if sys.executable.startswith("/usr/bin/") and not has_python_headers():
         wanted.append("python3-dev")
-    if not (VENV / "bin/python").exists() and not has_venv():
+    if development and not VENV_PYTHON.exists() and not has_venv():
         wanted.append("python3-venv")
     query = ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *wanted]
     listed = subprocess.run(query, capture_output=True, text=True).stdout
@@ -128,12 +137,14 @@ def has_venv():
     )
 
 
-def install_system_packages():
+def install_system_packages(development=True):
     if not shutil.which("dpkg-query"):
         return  # Not Debian: CMake names whatever it does not find.
-    missing = missing_packages()
+    missing = missing_packages(development)
     if not missing:
         return
+    if development:
+        missing += [package for package in OPTIONAL_PACKAGES if not shutil.which(package)]
     say(1, f"installing system packages: {' '.join(missing)}")
     # Another apt may be at work: wait for it rather than fail.
     install = [
@@ -158,8 +169,8 @@ def install_system_packages():
     run_logged("apt", [*sudo, *install], env=environment)
 
 
-def check_tools():
-    for tool in ("g++", "cmake", "ninja", "git"):
+def check_tools(*tools):
+    for tool in tools:
         if not shutil.which(tool):
             raise SetupError(
                 f"{tool} is not on the PATH. On Debian: apt-get install g++ cmake ninja-build git"
@@ -174,8 +185,7 @@ def check_tools():
 
 def make_venv():
     """Creates .venv, with headrace and webnn importable from python/."""
-    python = VENV / "bin/python"
-    if not python.exists() or subprocess.run([python, "-c", ""], capture_output=True).returncode:
+    if not VENV_PYTHON.exists() or subprocess.run([VENV_PYTHON, "-c", ""], capture_output=True).returncode:
         say(2, "creating the Python environment .venv")
         run_logged("venv", [sys.executable, "-m", "venv", "--clear", VENV])
     found = list(VENV.glob("lib/python*/site-packages"))
@@ -191,14 +201,29 @@ def install_python_packages():
     if stamp.exists() and stamp.read_text() == text:
         return
     say(3, "installing Python packages (about 1 minute)")
-    pip = [VENV / "bin/python", "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+    pip = [VENV_PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
     run_logged("pip", [*pip, "-r", requirements])
     alone = re.findall(r"^# no-deps: (\S+)", text, re.MULTILINE)
     run_logged("pip", [*pip, "--no-deps", *alone])
     stamp.write_text(text)
 
 
-def fetch_llama_cpp():
+def install_on_demand(package):
+    """Brings a package that few need, in the version that requirements.txt names after "on-demand:"."""
+    text = (ROOT / "requirements.txt").read_text()
+    pinned = re.search(rf"^# on-demand: ({re.escape(package)}==(\S+))", text, re.MULTILINE)
+    if not pinned:
+        raise SetupError(f"requirements.txt pins no {package} on demand")
+    name = package.replace("-", "_")
+    if any(VENV.glob(f"lib/python*/site-packages/{name}-{pinned[2]}.dist-info")):
+        return
+    say(3, f"installing {pinned[1]}")
+    run_logged(
+        "pip", [VENV_PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-deps", pinned[1]]
+    )
+
+
+def fetch_llama_cpp(python):
     """The llama.cpp tree: LLAMA_CPP_DIR, or the pinned sdist unpacked in the cache."""
     if os.environ.get("LLAMA_CPP_DIR"):
         source = Path(os.environ["LLAMA_CPP_DIR"]).expanduser().resolve()
@@ -215,7 +240,7 @@ def fetch_llama_cpp():
             return source
         say(4, f"fetching the llama.cpp source (from llama-cpp-python {SDIST_VERSION})")
         with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
-            sdist = download_sdist(Path(scratch))
+            sdist = download_sdist(Path(scratch), python)
             with tarfile.open(sdist) as archive:
                 archive.extractall(scratch)
             # A rename makes the tree appear whole or not at all.
@@ -223,10 +248,10 @@ def fetch_llama_cpp():
     return source
 
 
-def download_sdist(directory):
-    # Without build isolation pip takes the sdist's build backend, scikit-build-core, from .venv.
+def download_sdist(directory, python):
+    # Without build isolation pip takes the sdist's build backend, scikit-build-core, from where it runs.
     options = ["--no-deps", "--no-build-isolation", "--no-binary", ":all:", "--dest", directory]
-    command = [VENV / "bin/python", "-m", "pip", "download", "--disable-pip-version-check", *options]
+    command = [python, "-m", "pip", "download", "--disable-pip-version-check", *options]
     run_logged("llama_cpp_source", [*command, f"llama-cpp-python=={SDIST_VERSION}"])
     (sdist,) = directory.glob("*.tar.gz")
     digest = hashlib.sha256(sdist.read_bytes()).hexdigest()
@@ -264,12 +289,12 @@ def native_target():
     return version + target
 
 
-def build_ggml(sanitize):
+def build_ggml(sanitize=None, python=VENV_PYTHON):
     """Returns the folder of ggml's installation, building it when the cache has none for this key."""
     flags = [*GGML_FLAGS, *({"thread": ["-DGGML_SANITIZE_THREAD=ON"]}.get(sanitize, []))]
     key = hashlib.sha256(repr(flags).encode() + native_target())
     override = os.environ.get("LLAMA_CPP_DIR")
-    source = fetch_llama_cpp()
+    source = fetch_llama_cpp(python)
     version = ggml_version(source)
     if override:
         key.update(str(source).encode() + source_state(source))
@@ -312,11 +337,13 @@ def installed_ggml():
     return next((Path(prefix) for prefix in prefixes if any(Path(prefix).glob(config))), None)
 
 
-def record(build_dir, ggml):
+def find_or_build_ggml(build_dir, **options):
     """Tells CMake where ggml is. An unchanged file keeps its time, so CMake does not configure again."""
-    system = os.environ.get("HEADRACE_GGML") == "system"
     text = "# Written by tools/setup.py\n"
-    text += "set(HEADRACE_GGML system)\n" if system else f'set(HEADRACE_GGML_DIR "{ggml}")\n'
+    if os.environ.get("HEADRACE_GGML") == "system":
+        text += "set(HEADRACE_GGML system)\n"
+    else:
+        text += f'set(HEADRACE_GGML_DIR "{installed_ggml() or build_ggml(**options)}")\n'
     path = build_dir / "setup.cmake"
     if not path.exists() or path.read_text() != text:
         build_dir.mkdir(parents=True, exist_ok=True)
@@ -327,21 +354,33 @@ def prepare(sanitize=None, lint_only=False):
     """Everything before CMake; lint_only leaves out llama.cpp and ggml."""
     with locked(BUILD / ".setup.lock"):
         install_system_packages()
-        check_tools()
+        check_tools("g++", "cmake", "ninja", "git")
         make_venv()
         install_python_packages()
-        if lint_only:
-            return
-        ggml = None
-        if os.environ.get("HEADRACE_GGML") != "system":
-            ggml = installed_ggml() or build_ggml(sanitize)
-        record(BUILD / "tsan" if sanitize == "thread" else BUILD, ggml)
+        if not lint_only:
+            find_or_build_ggml(BUILD / "tsan" if sanitize == "thread" else BUILD, sanitize=sanitize)
+
+
+def prepare_wheel(build_dir):
+    """What cmake/dependencies.cmake asks for while pip builds a wheel."""
+    with locked(BUILD / ".setup.lock"):
+        install_system_packages(development=False)
+        check_tools("g++", "cmake", "ninja")
+        find_or_build_ggml(build_dir, python=sys.executable)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--lint", action="store_true", help="only what make lint needs: no ggml")
-    prepare(lint_only=parser.parse_args().lint)
+    parser.add_argument("--wheel", type=Path, metavar="BUILD_DIR", help="what a wheel's build there needs")
+    parser.add_argument("--on-demand", metavar="PACKAGE", help="one that requirements.txt only pins")
+    arguments = parser.parse_args()
+    if arguments.wheel:
+        prepare_wheel(arguments.wheel)
+    elif arguments.on_demand:
+        install_on_demand(arguments.on_demand)
+    else:
+        prepare(lint_only=arguments.lint)
 
 
 def run_main(main):

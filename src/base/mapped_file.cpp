@@ -11,6 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #define HEADRACE_HAS_MMAP 1
+#elif defined(_WIN32)
+#define NOMINMAX
+#define WIN32_LEAN_AND_MEAN
+#include <windows.h>
 #endif
 
 namespace headrace {
@@ -18,6 +22,11 @@ namespace {
 
 Error cannot_read(const std::string& path, int error) {
     return failure(Code::io, "cannot read '{}': {}", path, std::generic_category().message(error));
+}
+
+/// Paths are UTF-8; Windows would take their bytes for the system's own code page.
+std::filesystem::path native(const std::string& path) {
+    return std::filesystem::path(std::u8string(path.begin(), path.end()));
 }
 
 }  // namespace
@@ -43,6 +52,26 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
     return error == ENODEV ? read(path) : Result<std::shared_ptr<const MappedFile>>(cannot_read(path, error));
 }
 
+#elif defined(_WIN32)
+
+Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
+    // What cannot be mapped can often be read, and read() words the errors.
+    const HANDLE file = ::CreateFileW(native(path).c_str(), GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_DELETE,
+                                      nullptr, OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, nullptr);
+    if (file == INVALID_HANDLE_VALUE) return read(path);
+    LARGE_INTEGER size{};
+    const bool is_file = ::GetFileType(file) == FILE_TYPE_DISK && ::GetFileSizeEx(file, &size);
+    HANDLE mapping = nullptr;  // an empty file has none
+    if (is_file) mapping = ::CreateFileMappingW(file, nullptr, PAGE_READONLY, 0, 0, nullptr);
+    ::CloseHandle(file);
+    if (!mapping) return read(path);
+    const void* data = ::MapViewOfFile(mapping, FILE_MAP_READ, 0, 0, 0);
+    ::CloseHandle(mapping);  // the view keeps it
+    if (!data) return read(path);
+    return std::shared_ptr<const MappedFile>(
+        new MappedFile(static_cast<const std::byte*>(data), static_cast<std::size_t>(size.QuadPart)));
+}
+
 #else
 
 Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) { return read(path); }
@@ -51,11 +80,12 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
 
 Result<std::shared_ptr<const MappedFile>> MappedFile::read(const std::string& path) {
     std::error_code error;
-    if (!std::filesystem::is_regular_file(path, error))
+    const std::filesystem::path file = native(path);
+    if (!std::filesystem::is_regular_file(file, error))
         return failure(Code::io, "cannot read '{}': {}", path,
                        error ? error.message() : "it is not a regular file");
-    const std::size_t size = std::filesystem::file_size(path, error);
-    std::ifstream stream(path, std::ios::binary);
+    const std::size_t size = std::filesystem::file_size(file, error);
+    std::ifstream stream(file, std::ios::binary);
     if (error || !stream) return cannot_read(path, error ? error.value() : errno);
     HR_ASSIGN(auto copy, AlignedBuffer::allocate(size, fmt::format("the content of '{}'", path)));
     if (!stream.read(reinterpret_cast<char*>(copy.data()), static_cast<std::streamsize>(size)))
@@ -66,6 +96,8 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::read(const std::string& pa
 MappedFile::~MappedFile() {
 #ifdef HEADRACE_HAS_MMAP
     if (is_mapped_) ::munmap(const_cast<std::byte*>(data_), size_);
+#elif defined(_WIN32)
+    if (is_mapped_) ::UnmapViewOfFile(data_);
 #endif
 }
 

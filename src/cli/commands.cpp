@@ -6,6 +6,7 @@
 #include <fstream>
 #include <numeric>
 
+#include "cli/implementation_status.h"
 #include "cli/svg.h"
 
 namespace headrace::cli {
@@ -80,8 +81,8 @@ Status list_all_devices() {
     return success();
 }
 
-Status list_ops() {
-    std::fputs(op_reference().c_str(), stdout);
+Status list_ops(bool webnn) {
+    std::fputs((webnn ? implementation_status() : op_reference()).c_str(), stdout);
     return success();
 }
 

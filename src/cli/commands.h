@@ -30,7 +30,8 @@ struct InspectOptions : GraphOptions {
 
 /// Each prints to standard output and returns an error that main reports.
 Status list_all_devices();
-Status list_ops();
+/// The op catalog; with `webnn`, which of WebNN's operators have which implementation.
+Status list_ops(bool webnn);
 Status run_graph(const RunArguments& options);
 Status bench_graph(const BenchOptions& options);
 Status inspect_graph(const InspectOptions& options);

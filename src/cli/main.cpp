@@ -36,6 +36,8 @@ int dispatch(int argc, char** argv) {
     InspectOptions inspect;
     auto* devices = app.add_subcommand("devices", "list what ggml can run on");
     auto* ops = app.add_subcommand("ops", "describe every op, as Markdown");
+    bool webnn = false;
+    ops->add_flag("--webnn", webnn, "list WebNN's operators by data type and implementation instead");
     auto* run_command = app.add_subcommand("run", "run a graph once");
     add_graph_options(*run_command, run);
     run_command->add_option("--output", run.outputs, "NAME=FILE.npy");
@@ -51,7 +53,7 @@ int dispatch(int argc, char** argv) {
     CLI11_PARSE(app, argc, argv);
 
     if (devices->parsed()) return report(list_all_devices());
-    if (ops->parsed()) return report(list_ops());
+    if (ops->parsed()) return report(list_ops(webnn));
     if (run_command->parsed()) return report(run_graph(run));
     if (bench_command->parsed()) return report(bench_graph(bench));
     return report(inspect_graph(inspect));

@@ -119,3 +119,18 @@ def test_ops_describes_the_catalog():
     printed = headrace("ops")
     assert "## fused_matmul\n" in printed and "gemm_f32" in printed
     assert "- attribute `axis` (integer, required)" in printed.split("## softmax\n")[1].split("## ")[0]
+
+
+def test_ops_lists_every_webnn_operator_with_its_implementations():
+    page = headrace("ops", "--webnn")
+    table = [line.strip("|").split("|") for line in page.splitlines() if line.startswith("|")]
+    columns, _, *cells = ([cell.strip() for cell in row] for row in table)
+    rows = {row[0]: dict(zip(columns, row, strict=True)) for row in cells}
+    limits = webnn.ML().create_context(accelerated=False).op_support_limits()
+    assert len(rows) >= 95 and set(rows) <= set(limits)
+    assert rows["matmul"]["float32"] == "KGR" and "gemm_f32" in rows["matmul"]["packed kernels"]
+    assert rows["add"]["int64"] == "R"
+    assert rows["relu"]["uint8"] == ""
+    for name, row in rows.items():
+        taken = limits[name][row["operand"]]["dataTypes"] if row["operand"] in limits[name] else None
+        assert taken is None or {column for column in columns[2:-1] if row[column]} <= set(taken), name

@@ -1,0 +1,73 @@
+# cmake --install: libheadrace.so, its headers, the program, and packages for CMake and pkg-config. Libraries that only
+# Headrace loads go into a folder of their own, so that they never meet those of an installed llama.cpp.
+# Components: runtime (what running needs), development, and python (the extension, in a wheel only).
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+option(HEADRACE_BUNDLE "Install the shared libraries of fmt and Highway, too: a wheel must not expect them" OFF)
+
+set(private_dir ${CMAKE_INSTALL_LIBDIR}/headrace)
+set(origin "$ORIGIN")
+if(APPLE)
+  set(origin "@loader_path")
+endif()
+
+# Files are named as the loader asks for them. The links beside them stay behind: a wheel would store each as a copy.
+function(headrace_install_private library)
+  get_filename_component(file ${library} REALPATH)
+  get_filename_component(name ${file} NAME)
+  if(CMAKE_READELF)
+    execute_process(COMMAND ${CMAKE_READELF} -d ${file} OUTPUT_VARIABLE dynamic ERROR_QUIET)
+    if(dynamic MATCHES "\\(SONAME\\)[^[]*\\[([^]]+)\\]")
+      set(name ${CMAKE_MATCH_1})
+    endif()
+  endif()
+  install(PROGRAMS ${file} DESTINATION ${private_dir} RENAME ${name} COMPONENT runtime)
+endfunction()
+
+set(outside "")
+if(NOT HEADRACE_GGML STREQUAL "system")
+  # By name and not by target: backends that ggml loads at run time are no targets.
+  file(GLOB libraries ${HEADRACE_GGML_LIB_DIR}/${CMAKE_SHARED_LIBRARY_PREFIX}ggml*${CMAKE_SHARED_LIBRARY_SUFFIX})
+  foreach(library IN LISTS libraries)
+    headrace_install_private(${library})
+  endforeach()
+elseif(NOT HEADRACE_GGML_LIB_DIR IN_LIST CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES)
+  set(outside ${HEADRACE_GGML_LIB_DIR})
+endif()
+if(HEADRACE_BUNDLE)
+  foreach(target fmt::fmt hwy::hwy)
+    get_target_property(type ${target} TYPE)
+    get_target_property(location ${target} LOCATION)
+    if(type STREQUAL "SHARED_LIBRARY" OR location MATCHES "\\.so|\\.dylib")
+      headrace_install_private(${location})
+    endif()
+  endforeach()
+endif()
+
+set_target_properties(headrace PROPERTIES INSTALL_RPATH "${origin}/headrace;${outside}")
+install(TARGETS headrace EXPORT headraceTargets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
+  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime
+  INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+if(TARGET headrace_cli)
+  file(RELATIVE_PATH up /${CMAKE_INSTALL_BINDIR} /${private_dir})
+  set_target_properties(headrace_cli PROPERTIES INSTALL_RPATH "${origin}/${up};${outside}")
+  install(TARGETS headrace_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
+endif()
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/headrace)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/headrace
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development FILES_MATCHING PATTERN "*.h")
+install(EXPORT headraceTargets NAMESPACE headrace:: DESTINATION ${package_dir} COMPONENT development)
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/headraceConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/package/headraceConfig.cmake INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/headraceConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)  # before 1.0 a new minor version may change the API
+file(RELATIVE_PATH pc_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+configure_file(${PROJECT_SOURCE_DIR}/cmake/headrace.pc.in ${PROJECT_BINARY_DIR}/package/headrace.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/package/headraceConfig.cmake
+  ${PROJECT_BINARY_DIR}/package/headraceConfigVersion.cmake DESTINATION ${package_dir} COMPONENT development)
+install(FILES ${PROJECT_BINARY_DIR}/package/headrace.pc
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)

@@ -1,0 +1,21 @@
+"""`headrace` and `python -m headrace`: the native program, from the wheel or from the checkout's build."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+
+def main() -> None:
+    package = Path(__file__).resolve().parent
+    program = package / "bin/headrace"
+    if not program.exists():
+        program = package.parents[1] / "build/bin/headrace"
+    if not program.exists():
+        sys.exit(f"headrace: {program} does not exist; make build compiles it")
+    os.execv(program, ["headrace", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""Where the libraries of an installation come from."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def private_to_this_machine() -> list[str]:
+    """Folders that no installation may depend on: the checkout and the user's ggml cache."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "headrace"
+    return [f"{ROOT}/", f"{cache}/"]
+
+
+def is_elf(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink() and path.read_bytes()[:4] == b"\x7fELF"
+
+
+def run_paths(binary: Path) -> list[str]:
+    """The entries of RPATH and RUNPATH."""
+    dynamic = subprocess.run(["readelf", "-d", binary], capture_output=True, text=True, check=True).stdout
+    found = re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", dynamic)
+    return [entry for entries in found for entry in entries.split(":") if entry]
+
+
+def resolved_libraries(binary: Path) -> dict[str, str]:
+    """Name and path of each library that the loader takes for a binary; "not found" where it has none."""
+    # A library path in the environment would hide a missing RPATH.
+    environment = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
+    listed = subprocess.run(["ldd", binary], capture_output=True, text=True, check=True, env=environment)
+    return dict(re.findall(r"^\s*(\S+) => (not found|\S+)", listed.stdout, re.MULTILINE))

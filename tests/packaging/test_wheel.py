@@ -1,0 +1,119 @@
+"""The wheel: built from the checkout, installed into an empty environment, used from elsewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from elf import ROOT, private_to_this_machine
+
+PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+
+# Runs in the empty environment: prints what it computed, then every file that the process has mapped.
+PROGRAM = """
+import numpy as np, headrace, webnn
+context = webnn.ML().create_context(accelerated=False)
+builder = context.create_graph_builder()
+x = builder.input("x", [2, 3], "float32")
+w = builder.constant(np.arange(12, dtype=np.float32).reshape(3, 4))
+graph = builder.build({"y": builder.relu(builder.matmul(x, w))})
+result = context.compute(graph, {"x": np.array([[1, 0, -1], [0, 1, 0]], np.float32)})
+print(result["y"].tolist())
+print(*{line.split(maxsplit=5)[5].strip() for line in open("/proc/self/maps") if line.count("/")}, sep="\\n")
+"""
+
+
+def run(*command: object, cwd: Path | None = None, **environment: str) -> str:
+    # The user's own settings must neither help nor hinder.
+    hidden = {"PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "VIRTUAL_ENV"}
+    inherited = {name: value for name, value in os.environ.items() if name not in hidden}
+    done = subprocess.run(
+        list(map(str, command)),
+        capture_output=True,
+        text=True,
+        timeout=900,
+        cwd=cwd,
+        env={**inherited, **environment},
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built in build/wheel, which stays: another run compiles only what has changed."""
+    folder = tmp_path_factory.mktemp("wheel")
+    threads = str(len(os.sched_getaffinity(0)))
+    options = ["--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", folder]
+    # The compilers by the names that the makefile's build has for them: ccache then knows what that compiled.
+    cache = (ROOT / "build/CMakeCache.txt").read_text()
+    compilers = re.findall(r"^(CMAKE_C(?:XX)?_COMPILER):\w+=(.*)$", cache, re.MULTILINE)
+    arguments = " ".join(f"-D{variable}={compiler}" for variable, compiler in compilers)
+    run(*PIP, "wheel", ROOT, *options, CMAKE_BUILD_PARALLEL_LEVEL=threads, CMAKE_ARGS=arguments)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A virtual environment's bin folder: the wheel, and of this environment's packages numpy alone."""
+    folder = tmp_path_factory.mktemp("empty") / "venv"
+    run(sys.executable, "-m", "venv", "--without-pip", folder)
+    run(*PIP, "--python", folder / "bin/python", "install", "--no-deps", "--no-index", wheel)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    numpy = Path(find_spec("numpy").origin).parent
+    for part in (numpy, numpy.with_name("numpy.libs")):
+        if part.exists():
+            (packages / part.name).symlink_to(part)
+    return folder / "bin"
+
+
+def test_a_graph_runs_with_the_wheels_own_libraries(environment: Path, tmp_path: Path):
+    result, *mapped = run(environment / "python", "-c", PROGRAM, cwd=tmp_path).splitlines()
+    assert result == "[[0.0, 0.0, 0.0, 0.0], [4.0, 5.0, 6.0, 7.0]]"
+    installed = {Path(path).name for path in mapped if path.startswith(f"{environment.parent}/")}
+    assert any(name.startswith("_core") for name in installed)
+    assert {"libheadrace.so", "libggml.so.0"} <= installed, installed
+    numpy = str(Path(find_spec("numpy").origin).parent)
+    borrowed = [path for path in mapped if path.startswith(tuple(private_to_this_machine()))]
+    assert not [path for path in borrowed if not path.startswith(numpy)], borrowed
+
+
+def test_the_program_is_a_console_script(environment: Path, tmp_path: Path):
+    for command in (["headrace"], ["python", "-m", "headrace"]):
+        printed = run(environment / command[0], *command[1:], "devices", cwd=tmp_path)
+        assert "CPU" in printed
+
+
+def test_the_wheel_holds_both_packages_and_says_what_it_is(wheel: Path):
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        (metadata,) = (archive.read(name).decode() for name in names if name.endswith("dist-info/METADATA"))
+    assert {"headrace/__init__.py", "webnn/__init__.py", "headrace/lib/libheadrace.so"} <= set(names)
+    assert len([name for name in names if re.match(r"headrace/_core[^/]*\.so$", name)]) == 1
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    version = re.search(r"project\(headrace VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
+    for line in (f"Version: {version}", "License-Expression: Apache-2.0"):
+        assert line in metadata.splitlines()
+    required = re.findall(r"^Requires-Dist: (.*)$", metadata, re.MULTILINE)
+    assert [line for line in required if "extra ==" not in line] == ["numpy>=1.26"]
+
+
+def test_building_the_wheel_leaves_the_checkouts_extension_alone(wheel: Path):
+    extensions = list((ROOT / "python/headrace").glob("_core*.so"))
+    assert extensions, "make build puts it there"
+    listed = subprocess.run(["readelf", "-d", *extensions], capture_output=True, text=True, check=True).stdout
+    assert f"{ROOT}/build/lib" in listed
+
+
+def test_the_wheel_carries_type_stubs_with_every_operator(wheel: Path):
+    with zipfile.ZipFile(wheel) as archive:
+        assert {"headrace/py.typed", "webnn/py.typed", "headrace/_core.pyi"} <= set(archive.namelist())
+        stub = archive.read("webnn/__init__.pyi").decode()
+    assert "def conv2d(" in stub and "class MLContext" in stub
