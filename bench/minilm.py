@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import alternate
 import numpy as np
 import webnn
+from headrace import alternate
 from headrace.models.minilm import VOCABULARY, build_graph, load_weights
 from headrace.models.minilm_onnx import OnnxMiniLM
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import alternate
 import minilm
 import tiny_graphs
+from headrace import alternate
 
 if __name__ == "__main__":
     alternate.run([tiny_graphs.cases, minilm.cases], __doc__, tiny_graphs.overheads)

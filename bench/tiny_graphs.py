@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import alternate
 import numpy as np
 import onnxruntime
 import webnn
+from headrace import alternate
 from onnx import TensorProto, helper
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ def main() -> None:
         program = package.parents[1] / "build/bin/headrace"
     if not program.exists():
         sys.exit(f"headrace: {program} does not exist; make build compiles it")
+    os.environ.setdefault("HEADRACE_PYTHON", sys.executable)  # bench asks it for ONNX Runtime
     os.execv(program, ["headrace", *sys.argv[1:]])
 
 

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "cli/implementation_status.h"
+#include "cli/peer.h"
 #include "cli/svg.h"
 
 namespace headrace::cli {
@@ -107,6 +108,11 @@ Status run_graph(const RunArguments& options) {
 
 Status bench_graph(const BenchOptions& options) {
     if (options.runs < 1) return invalid("--runs is {}; at least 1", options.runs);
+    if (options.peer != "none") {
+        HR_ASSIGN(const bool is_compared, compare_with_peer(options));
+        if (is_compared) return success();
+        if (options.peer != "auto") return unsupported("there is nothing to compare with");
+    }
     HR_ASSIGN(auto prepared, prepare(options));
     for (int i = 0; i < options.warmup; ++i) prepared->run();
     std::vector<double> ms;

@@ -19,9 +19,11 @@ struct RunArguments : GraphOptions {
     std::vector<std::string> outputs;  ///< "name=file.npy"
 };
 struct BenchOptions : GraphOptions {
-    int runs = 50;
-    int warmup = 5;
+    int runs = 50, warmup = 5;  ///< alone
+    int rounds = 10;            ///< in alternation with the peer
+    double seconds = 0.2;       ///< of a round of each
     std::string json;
+    std::string peer = "auto";  ///< "auto": ONNX Runtime if there is one; "none"; "onnxruntime": or fail
 };
 struct InspectOptions : GraphOptions {
     bool before = false;
@@ -33,6 +35,7 @@ Status list_all_devices();
 /// The op catalog; with `webnn`, which of WebNN's operators have which implementation.
 Status list_ops(bool webnn);
 Status run_graph(const RunArguments& options);
+/// Beside ONNX Runtime, in alternation, where Python has it and the graph can be exported; else alone.
 Status bench_graph(const BenchOptions& options);
 Status inspect_graph(const InspectOptions& options);
 

@@ -43,8 +43,14 @@ int dispatch(int argc, char** argv) {
     run_command->add_option("--output", run.outputs, "NAME=FILE.npy");
     auto* bench_command = app.add_subcommand("bench", "time a graph");
     add_graph_options(*bench_command, bench);
-    bench_command->add_option("--runs", bench.runs, "timed runs");
+    bench_command->add_option("--runs", bench.runs, "timed runs without a peer");
+    bench_command->add_option("--rounds", bench.rounds, "rounds in alternation with the peer");
+    bench_command->add_option("--seconds", bench.seconds, "length of a round of each");
     bench_command->add_option("--warmup", bench.warmup, "runs before those");
+    bench_command
+        ->add_option("--peer", bench.peer,
+                     "auto: compare with ONNX Runtime if Python has it; onnxruntime; none")
+        ->check(CLI::IsMember({"auto", "onnxruntime", "none"}));
     bench_command->add_option("--json", bench.json, "write the result there, too");
     auto* inspect_command = app.add_subcommand("inspect", "show the optimised graph, its plan and memory");
     add_graph_options(*inspect_command, inspect);

@@ -50,7 +50,7 @@ def test_graphs_of_the_webnn_tools_run_inspect_and_bench(graph, tmp_path, extens
     shape = ("--shape", "x=2,3")
     assert headrace("run", path, *shape) == headrace("run", graph, *shape)
     assert "matmul" in headrace("inspect", path, *shape)
-    assert headrace("bench", path, *shape, "--runs", 1).startswith("median")
+    assert headrace("bench", path, *shape, "--peer", "none", "--runs", 1).startswith("median")
     (tmp_path / "other.weights").rename(tmp_path / "w.bin")
     assert "other.weights" in headrace("run", path, *shape, fails=True)
     assert headrace("run", path, *shape, "--weights", tmp_path / "w.bin").startswith("y: f32[2, 4]")
@@ -87,10 +87,27 @@ def test_inspect_draws_every_node_and_value(tmp_path):
     assert len(boxes) == len(titles)  # none hides another
 
 
-def test_bench_prints_and_writes_its_result(graph, tmp_path):
-    printed = headrace("bench", graph, "--shape", "x=4,3", "--runs", 3, "--json", tmp_path / "bench.json")
-    result = json.loads((tmp_path / "bench.json").read_text())
+def test_bench_alone_prints_and_writes_its_result(graph, tmp_path):
+    report = tmp_path / "bench.json"
+    printed = headrace("bench", graph, "--shape", "x=4,3", "--peer", "none", "--runs", 3, "--json", report)
+    result = json.loads(report.read_text())
     assert "median" in printed and result["runs"] == 3 and result["median_ms"] > 0
+
+
+def test_bench_alternates_with_onnx_runtime(graph, tmp_path):
+    report = tmp_path / "bench.json"
+    fast = ("--rounds", 2, "--seconds", 0.01)
+    printed = headrace("bench", graph, "--shape", "x=4,3", *fast, "--threads", 1, "--json", report)
+    (result,) = json.loads(report.read_text())["results"]
+    assert "ONNX Runtime" in printed and "ORT/ours" in printed and "graph.hrg" in printed
+    assert result["ours_us"] > 0 and result["peer_us"] > 0 and result["difference"] < 1e-4
+
+
+def test_bench_without_python_says_so_and_runs_alone(graph, monkeypatch):
+    monkeypatch.setenv("HEADRACE_PYTHON", "/absent/python")
+    assert "median" in headrace("bench", graph, "--shape", "x=4,3", "--runs", 2)
+    demanded = ("bench", graph, "--shape", "x=4,3", "--peer", "onnxruntime")
+    assert "nothing to compare with" in headrace(*demanded, fails=True)
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@ import importlib.util
 import pytest
 from cross_check import OUT, ROOT, TARGETS, check
 
-if not importlib.util.find_spec("ziglang"):
-    pytest.skip("ziglang is not installed: make cross-check installs it", allow_module_level=True)
+pytestmark = pytest.mark.skipif(
+    not importlib.util.find_spec("ziglang"), reason="ziglang is not installed: make cross-check installs it"
+)
 
 
 def test_mapped_files_compile_for_every_target():

@@ -20,11 +20,12 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 
-import headrace
 import numpy as np
 import onnxruntime
 
-RESULTS = Path(__file__).resolve().parent.parent / "build" / "bench" / "results.json"
+import headrace
+
+RESULTS = Path("build/bench/results.json")
 SETTLE_SECONDS = 0.02
 
 
@@ -181,6 +182,19 @@ def machine() -> dict[str, object]:
     }
 
 
+def print_machine(host: dict[str, object], rounds: int) -> None:
+    print(f"{host['cpu']}, {host['cores']} cores, load {host['load_before']:.1f}; ", end="")
+    print(f"ONNX Runtime {host['onnxruntime']}; median of {rounds} alternating rounds\n")
+    if host["load_before"] > 0.5:
+        print("Other programs keep the machine busy: times and ratios mean little; try again later.\n")
+
+
+def write_json(path: Path, host: dict[str, object], rounds: int, results: list[Result]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    document = {"machine": host, "rounds": rounds, "results": [asdict(r) for r in results]}
+    path.write_text(json.dumps(document, indent=2) + "\n")
+
+
 def run(
     suites: Iterable[Cases], description: str, summarize: Callable[[list[Result]], str] = lambda results: ""
 ) -> None:
@@ -199,10 +213,7 @@ def run(
     arguments = parser.parse_args()
 
     host = machine()
-    print(f"{host['cpu']}, {host['cores']} cores, load {host['load_before']:.1f}; ", end="")
-    print(f"ONNX Runtime {host['onnxruntime']}; median of {arguments.rounds} alternating rounds\n")
-    if host["load_before"] > 0.5:
-        print("Other programs keep the machine busy: times and ratios mean little; try again later.\n")
+    print_machine(host, arguments.rounds)
     print_header()
     results: list[Result] = []
     try:
@@ -215,7 +226,5 @@ def run(
         sys.exit(f"error: {error}")
     if summary := summarize(results):
         print(f"\n{summary}")
-    arguments.json.parent.mkdir(parents=True, exist_ok=True)
-    document = {"machine": host, "rounds": arguments.rounds, "results": [asdict(r) for r in results]}
-    arguments.json.write_text(json.dumps(document, indent=2) + "\n")
+    write_json(arguments.json, host, arguments.rounds, results)
     print(f"\nresults: {arguments.json}")

@@ -1,0 +1,143 @@
+"""A graph file on Headrace and on ONNX Runtime, in alternation: what `headrace bench` runs where it can.
+
+    python -m headrace.compare model.hrg --threads 2
+
+Ends with status NO_PEER, and says why, where there is nothing to compare with.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+import webnn
+
+from . import set_num_threads
+from ._core import ValueView, view
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+NO_PEER = 3
+TOLERANCE = 1e-3  # of the largest magnitude in an output
+
+
+def give_up(reason: str) -> NoReturn:
+    print(f"no comparison: {reason}", file=sys.stderr)
+    raise SystemExit(NO_PEER)
+
+
+def pairs(arguments: list[str]) -> dict[str, str]:
+    """NAME=VALUE arguments."""
+    return dict(argument.split("=", 1) for argument in arguments)
+
+
+def extents(value: ValueView, shapes: dict[str, str]) -> list[int]:
+    """The concrete shape of an input."""
+    if value.name in shapes:
+        return [int(extent) for extent in shapes[value.name].split(",") if extent]
+    for extent in value.shape:
+        if not isinstance(extent, int):
+            give_up(f"input '{value.name}' has unknown extents: give them with --shape {value.name}=...")
+    return list(value.shape)
+
+
+def make_inputs(inputs: list[ValueView], arguments: argparse.Namespace) -> dict[str, np.ndarray]:
+    """From files, or generated: floats in [-1, 1), integers 0 or 1."""
+    rng = np.random.default_rng(arguments.seed)
+    files, shapes = pairs(arguments.input), pairs(arguments.shape)
+    feeds = {}
+    for value in inputs:
+        if value.name in files:
+            feeds[value.name] = np.load(files[value.name])
+            continue
+        shape = extents(value, shapes)
+        is_float = value.data_type.startswith("float")
+        array = rng.uniform(-1, 1, shape) if is_float else rng.integers(0, 2, shape)
+        feeds[value.name] = array.astype(value.data_type)
+    return feeds
+
+
+def open_peer(context: webnn.MLContext, graph: webnn.MLGraph, threads: int) -> onnxruntime.InferenceSession:
+    """The same graph on ONNX Runtime's CPU."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "model.onnx")
+        try:
+            context.convert_to_onnx(graph, path)
+            return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        except (ValueError, RuntimeError) as error:
+            give_up(str(error))
+
+
+def flat(outputs: list[np.ndarray]) -> np.ndarray:
+    return np.concatenate([output.astype(np.float64).ravel() for output in outputs])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="headrace bench", description=__doc__)
+    parser.add_argument("graph")
+    parser.add_argument("--manifest", default=None)
+    parser.add_argument("--weights", default=None)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--input", action="append", default=[])
+    parser.add_argument("--shape", action="append", default=[])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--seconds", type=float, default=0.2)
+    parser.add_argument("--json", type=Path, default=None)
+    arguments = parser.parse_args()
+    for package in ("onnx", "onnxruntime"):
+        if importlib.util.find_spec(package) is None:
+            give_up(f"{package} is not installed: pip install onnx onnxruntime")
+    from . import alternate  # needs both
+
+    threads = arguments.threads or len(os.sched_getaffinity(0))
+    set_num_threads(threads)
+    context = webnn.ML().create_context(device=arguments.device, threads=threads)
+    try:
+        graph = context.load_graph(arguments.graph, arguments.manifest, arguments.weights)
+    except (OSError, ValueError) as error:
+        sys.exit(f"headrace: {error}")
+    described = view(graph)
+    feeds = make_inputs([described.values[i] for i in described.inputs], arguments)
+    peer = open_peer(context, graph, threads)
+    names = [name for name, _ in described.outputs]
+
+    outputs = context.compute(graph, feeds)
+    ours, theirs = flat([outputs[name] for name in names]), flat(peer.run(names, feeds))
+    tolerance = TOLERANCE * max(1.0, float(np.abs(theirs).max(initial=0)))
+    if not np.allclose(ours, theirs, rtol=0, atol=tolerance, equal_nan=True):
+        sys.exit(f"headrace: ONNX Runtime's results differ by {np.abs(ours - theirs).max():.2e}")
+    case = alternate.Case(
+        Path(arguments.graph).name,
+        threads,
+        ours=lambda: context.compute(graph, feeds)[names[0]],
+        peer=lambda: peer.run(names, feeds)[0],
+        tolerance=tolerance,
+    )
+    host = alternate.machine()
+    alternate.print_machine(host, arguments.rounds)
+    alternate.print_header()
+    try:
+        result = alternate.compare(case, arguments.rounds, arguments.seconds)
+    except alternate.DisagreementError as error:
+        sys.exit(f"headrace: {error}")
+    alternate.print_row(result)
+    if arguments.json:
+        alternate.write_json(arguments.json, host, arguments.rounds, [result])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+#include "cli/peer.h"
+
+#if defined(__unix__) || defined(__APPLE__)
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+extern char** environ;
+
+namespace headrace::cli {
+namespace {
+
+constexpr int kNoPeer = 3;  // as compare.py has it
+
+/// Of the checkout, for build/bin/headrace in it.
+std::filesystem::path checkout_python() {
+    std::error_code error;
+    const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+    return error ? std::filesystem::path() : program.parent_path() / "../../.venv/bin/python";
+}
+
+std::string find_python() {
+    if (const char* chosen = std::getenv("HEADRACE_PYTHON")) return chosen;
+    std::error_code error;
+    const auto python = checkout_python();
+    return std::filesystem::exists(python, error) ? python.string() : "python3";
+}
+
+std::vector<std::string> command_line(const BenchOptions& options) {
+    std::vector<std::string> words{find_python(), "-m", "headrace.compare", options.graph};
+    const auto add = [&](const std::string& name, const std::string& value) {
+        if (!value.empty()) words.insert(words.end(), {name, value});
+    };
+    add("--device", options.compile.device);
+    add("--threads", std::to_string(options.compile.threads));
+    add("--manifest", options.weights.manifest);
+    add("--weights", options.weights.weights);
+    for (const std::string& file : options.inputs.files) add("--input", file);
+    for (const std::string& shape : options.inputs.shapes) add("--shape", shape);
+    add("--seed", std::to_string(options.inputs.seed));
+    add("--rounds", std::to_string(options.rounds));
+    add("--seconds", std::to_string(options.seconds));
+    add("--json", options.json);
+    return words;
+}
+
+}  // namespace
+
+Result<bool> compare_with_peer(const BenchOptions& options) {
+    std::vector<std::string> words = command_line(options);
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    pid_t process = 0;
+    std::fflush(stdout);
+    if (const int error = posix_spawnp(&process, arguments[0], nullptr, nullptr, arguments.data(), environ)) {
+        std::fprintf(stderr, "no comparison: %s: %s\n", arguments[0], std::strerror(error));
+        return false;
+    }
+    int status = 0;
+    if (waitpid(process, &status, 0) < 0) return failure(Code::io, "lost the comparison's process");
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == kNoPeer) return false;
+    // Without the package headrace, Python ends with 1 after its own message.
+    if (options.peer == "auto") return false;
+    return failure(Code::backend_failure, "the comparison failed");
+}
+
+}  // namespace headrace::cli
+
+#else
+
+namespace headrace::cli {
+Result<bool> compare_with_peer(const BenchOptions&) { return false; }
+}  // namespace headrace::cli
+
+#endif
