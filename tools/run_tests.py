@@ -55,6 +55,14 @@ def read_junit(path, name_of, skip_reason):
     return tally
 
 
+def pytest_skip_reason(case):
+    """A module that skips itself has its reason in the text, after "Skipped: "."""
+    skipped = case.find("skipped")
+    found = re.search(r"Skipped: (.*?)['\"]\)?$", (skipped.text or "").strip(), re.DOTALL)
+    message = skipped.get("message", "")
+    return found[1] if found and message == "collection skipped" else message
+
+
 def gtest_skip_reason(case):
     """GTEST_SKIP() prints `file:line: Skipped` and then the reason."""
     output = case.findtext("system-out") or ""
@@ -97,6 +105,7 @@ def run_ctest(build_dir, preset, pattern):
         command += ["--tests-regex", pattern]
     environment = {
         "ASAN_OPTIONS": "strict_string_checks=1:detect_stack_use_after_return=1",
+        "LSAN_OPTIONS": f"suppressions={ROOT}/tools/lsan.supp:print_suppressions=0",
         "UBSAN_OPTIONS": "print_stacktrace=1",
         "TSAN_OPTIONS": "halt_on_error=1",
         **os.environ,
@@ -112,7 +121,7 @@ def run_pytest(build_dir, paths):
     junit = build_dir / "pytest.xml"
     command = [sys.executable, "-m", "pytest", "-q", "-ra", f"--junitxml={junit}", *paths]
     name_of = lambda case: f"{case.get('classname')}::{case.get('name')}"  # noqa: E731
-    read = lambda path: read_junit(path, name_of, lambda case: case.find("skipped").get("message", ""))  # noqa: E731
+    read = lambda path: read_junit(path, name_of, pytest_skip_reason)  # noqa: E731
     return run("pytest", command, junit, read, fine=(0, 5), cwd=ROOT)  # 5: no test collected
 
 

@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "headrace/headrace.h"
+#include "headrace/graph_writer.h"
 
 /// The W3C Web Neural Network API (https://www.w3.org/TR/webnn/) in C++, with the specification's names.
 ///
@@ -23,27 +23,15 @@ namespace headrace::webnn {
 HEADRACE_API std::string_view data_type_name(DType type);
 HEADRACE_API DType parse_data_type(std::string_view name);
 
-/// A fixed extent, or a named one that is given at run time and is at most `max_size`.
-struct MLDimension {
-    std::int64_t size = 0;
-    std::string name;
-    std::int64_t max_size = INT64_MAX;
-
-    MLDimension(std::int64_t fixed) : size(fixed) {}
-    MLDimension(std::string symbol, std::int64_t max) : name(std::move(symbol)), max_size(max) {}
-    bool is_dynamic() const { return !name.empty(); }
-};
+using MLDimension = Dimension;
 
 struct MLOperandDescriptor {
     DType dataType = DType::f32;
     std::vector<MLDimension> shape;
 };
 
-/// One option of an operator: a flag, number, text, list of numbers, shape or data type.
-using MLOption =
-    std::variant<bool, std::int64_t, std::uint64_t, double, std::string, std::vector<std::int64_t>,
-                 std::vector<double>, std::vector<MLDimension>, DType>;
-using MLOptions = std::vector<std::pair<std::string, MLOption>>;
+using MLOption = Option;
+using MLOptions = Options;
 
 /// One parameter of an operator as the Python and Node doors present it, in positional order.
 struct MLParameter {
@@ -155,7 +143,8 @@ public:
     bool writable() const;
     std::size_t bytes() const;
     bool destroyed() const;
-    void destroy();  ///< frees the memory; a second call throws invalid_state
+    void read(void* data, std::size_t bytes) const;  ///< as MLContext::readTensor, without a context
+    void destroy();                                  ///< frees the memory; a second call throws invalid_state
     const std::shared_ptr<State>& state() const { return state_; }
 
 private:
@@ -166,7 +155,7 @@ struct MLContextOptions {
     std::string powerPreference = "default";  ///< "default", "high-performance" or "low-power"
     bool accelerated = true;                  ///< true: the best local GPU if there is one
     std::string device;  ///< a device by name, e.g. "rpc://host:port"; overrides accelerated
-    int threads = 0;     ///< 0: headrace::num_threads()
+    int threads = 0;     ///< 0: headrace::num_threads(); more than there are CPUs counts as those
     /// "as-given", "q8_0" or "q4_0": how graphs store the constant matrices of products (WeightFormat).
     /// Empty: q8_0 for the power preference "low-power", else as given. MLGraph::save then writes the
     /// optimised graph.
@@ -194,16 +183,22 @@ public:
     /// `<stem>.manifest.json` and `<stem>.weights`. Weights stay in their file's pages as in load_graph().
     MLGraph load(const std::string& path, const std::string& manifestPath = "",
                  const std::string& weightsPath = "") const;
+    /// The same, for any context to run.
+    MLGraph loadShared(const std::string& path, const std::string& manifestPath = "",
+                       const std::string& weightsPath = "") const;
     const CompileOptions& compileOptions() const;
     /// Every later call on the context or its builders fails with invalid_state; graphs and tensors that
     /// exist live on until they are let go.
     void destroy() const;
     /// Throws invalid_state, naming the call, once the context is destroyed.
     void checkLive(std::string_view call) const;
+    /// Throws invalid_argument, naming the call, when the graph belongs to another context.
+    void checkGraph(std::string_view call, const MLGraph& graph) const;
     /// Where the context's tensors and its graphs' activations and states come from.
     BufferPool& buffers() const;
 
 private:
+    friend class MLGraphBuilder;
     struct State;
     std::shared_ptr<State> state_;
 };

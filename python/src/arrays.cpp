@@ -1,5 +1,7 @@
 #include "arrays.h"
 
+#include "bindings.h"
+
 #include <nanobind/stl/string.h>
 
 #include <string>
@@ -112,6 +114,14 @@ ArrayWriter::ArrayWriter(DType type, const std::vector<std::int64_t>& shape) : t
     allocate();
 }
 
+std::string ArrayWriter::shape_message(const char* name,
+                                       const nb::ndarray<nb::device::cpu, nb::c_contig>& given) const {
+    std::vector<std::int64_t> sizes;
+    for (std::size_t i = 0; i < given.ndim(); ++i) sizes.push_back(static_cast<std::int64_t>(given.shape(i)));
+    return std::string("output '") + name + "': the array has shape " + shape_text(sizes) +
+           ", the graph gives " + shape_text(shape_);
+}
+
 ArrayWriter::ArrayWriter(nb::handle into, DType type, const std::vector<std::int64_t>& shape,
                          const char* name)
     : type_(type), shape_(shape) {
@@ -122,13 +132,14 @@ ArrayWriter::ArrayWriter(nb::handle into, DType type, const std::vector<std::int
         bool same = true;
         for (std::size_t i = 0; i < shape_.size(); ++i)
             same = same && array.shape(i) == static_cast<std::size_t>(shape_[i]);
-        if (!same) throw nb::value_error((std::string("output '") + name + "' has the wrong shape").c_str());
+        if (!same) throw nb::value_error(shape_message(name, array).c_str());
         array_ = nb::borrow(into);
         data_ = array.data();
         dense_ = std::move(array);
         return;
     }
     target_ = nb::borrow(into);
+    name_ = name;
     allocate();
 }
 
@@ -140,7 +151,13 @@ nb::object ArrayWriter::finish() {
         result = cached().unpack(array_, nb::tuple(extents), std::string(name_of(type_)));
     }
     if (!target_.is_valid()) return result;
-    cached().copyto(target_, result);
+    try {
+        cached().copyto(target_, result);
+    } catch (nb::python_error& error) {
+        error.restore();
+        nb::chain_error(PyExc_ValueError, "output '%s' cannot take the result", name_.c_str());
+        throw nb::python_error();
+    }
     return target_;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "headrace/headrace.h"
@@ -51,11 +52,14 @@ public:
 
 private:
     void allocate();
+    std::string shape_message(const char* name,
+                              const nb::ndarray<nb::device::cpu, nb::c_contig>& given) const;
 
     DType type_;
     std::vector<std::int64_t> shape_;
     std::int64_t elements_ = 1;
     nb::object array_, target_;
+    std::string name_;  ///< of the output, where there is a target
     nb::ndarray<nb::device::cpu, nb::c_contig> dense_;
     void* data_ = nullptr;
 };

@@ -8,6 +8,7 @@
 namespace headrace::python {
 
 void bind_webnn(nanobind::module_& m);
+void bind_graph_writer(nanobind::module_& m);
 void bind_graph_view(nanobind::module_& m);
 void bind_exchange(nanobind::module_& m);
 

@@ -43,6 +43,7 @@ NB_MODULE(_core, m) {
           "Threads that runs use by default; at least 1.");
     m.def("num_threads", &num_threads);
     headrace::python::bind_webnn(m);
+    headrace::python::bind_graph_writer(m);
     headrace::python::bind_graph_view(m);
     headrace::python::bind_exchange(m);
 }

@@ -35,11 +35,9 @@ nb::object bfloat16_bits(nb::handle object) {
                                                                 keeper, strides.data()));
 }
 
-/// Tensors do not know their context, and any one reads them.
 nb::object read(const webnn::MLTensor& tensor) {
-    static const webnn::MLContext context({.accelerated = false});
     ArrayWriter writer(tensor.dataType(), tensor.shape());
-    context.readTensor(tensor, writer.view().data, tensor.destroyed() ? 0 : writer.view().bytes);
+    tensor.read(writer.view().data, writer.view().bytes);
     return writer.finish();
 }
 

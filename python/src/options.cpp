@@ -10,16 +10,32 @@ using namespace webnn;
 
 namespace {
 
+std::int64_t to_extent(nb::handle item, const std::string& what) {
+    const nb::object index = nb::module_::import_("operator").attr("index")(item);
+    std::int64_t value = 0;
+    if (!nb::try_cast(index, value))
+        throw nb::value_error(
+            (what + " is " + nb::cast<std::string>(nb::str(index)) + ", outside the 64-bit range").c_str());
+    return value;
+}
+
 /// An int, or {"name": ..., "maxSize": ...} for an extent that is known only at run time.
 MLDimension to_dimension(nb::handle item) {
     if (nb::isinstance<nb::dict>(item)) {
         const auto dict = nb::cast<nb::dict>(item);
-        if (!dict.contains("name")) throw nb::value_error("a dynamic dimension needs a 'name'");
+        std::string name;
+        if (!dict.contains("name") || !nb::try_cast(dict["name"], name) || name.empty())
+            throw nb::value_error("a dynamic dimension needs a 'name'");
+        for (const auto& [key, value] : dict)
+            if (!key.equal(nb::str("name")) && !key.equal(nb::str("maxSize")))
+                throw nb::value_error(("dimension '" + name + "' has the unknown key '" +
+                                       nb::cast<std::string>(nb::str(key)) + "'; it takes name and maxSize")
+                                          .c_str());
         const std::int64_t most =
-            dict.contains("maxSize") ? nb::cast<std::int64_t>(dict["maxSize"]) : INT64_MAX;
-        return {nb::cast<std::string>(dict["name"]), most};
+            dict.contains("maxSize") ? to_extent(dict["maxSize"], "maxSize of '" + name + "'") : INT64_MAX;
+        return {std::move(name), most};
     }
-    return {nb::cast<std::int64_t>(nb::module_::import_("operator").attr("index")(item))};
+    return {to_extent(item, "an extent")};
 }
 
 bool is_integer(nb::handle item) { return PyLong_Check(item.ptr()) || PyIndex_Check(item.ptr()); }

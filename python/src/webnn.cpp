@@ -109,6 +109,7 @@ void check_output_names(const MLGraph& graph, nb::handle outputs) {
 nb::dict compute(const MLContext& context, const MLGraph& graph, nb::dict inputs, nb::object outputs,
                  bool reuse_buffers) {
     context.checkLive("compute");
+    context.checkGraph("compute", graph);
     check_output_names(graph, outputs);
     std::vector<ArrayReader> readers;
     std::vector<InputView> in;
@@ -376,6 +377,8 @@ void bind_context(nb::module_& m) {
             "Frees the memory that the pool keeps for reuse.")
         .def("dispatch", &MLContext::dispatch, nb::arg("graph"), nb::arg("inputs"), nb::arg("outputs"),
              nb::call_guard<nb::gil_scoped_release>())
+        .def("_load_shared", &MLContext::loadShared, nb::arg("path"), nb::arg("manifest_path"),
+             nb::arg("weights_path"), nb::call_guard<nb::gil_scoped_release>())
         .def(
             "load_graph",
             [](const MLContext& c, const std::string& path, const std::optional<std::string>& manifest,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -19,16 +20,27 @@ def _python_signature(signature: Signature) -> inspect.Signature:
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [inspect.Parameter("self", kind)]
     for p in signature.parameters:
-        default = inspect.Parameter.empty if p.required else None
+        default = inspect.Parameter.empty if p.required else _default(p.default_text)
         parameters.append(inspect.Parameter(p.name, kind, default=default, annotation=p.type_text))
     parameters.append(inspect.Parameter("label", inspect.Parameter.KEYWORD_ONLY, default=""))
     return inspect.Signature(parameters)
 
 
+def _default(text: str) -> Any:
+    """The default value that a signature writes as Python text."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return None
+
+
 def _method(signature: Signature) -> Callable[..., Any]:
     rows = [(p.name, p.target, p.is_operand, p.is_list, p.is_data_type) for p in signature.parameters]
     binding = _python_signature(signature)
+    # The specification's spelling, and its name where pywebnn has another ("padding" for "pads").
     spelling = {_camel_case(p.name): p.name for p in signature.parameters}
+    for p in signature.parameters:
+        spelling |= {p.target: p.name, _camel_case(p.target): p.name}
 
     def method(self: MLGraphBuilder, *args: Any, **kwargs: Any) -> Any:
         try:

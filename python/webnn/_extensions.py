@@ -81,13 +81,13 @@ def dispatch_with_device_tensors(
 
 
 def load(path: str, manifest_path: str | None = None, weights_path: str | None = None) -> MLGraph:
-    """A graph file for the CPU; MLContext.load_graph chooses the context.
+    """A graph file for the CPU, which any context may run; MLContext.load_graph loads for one.
 
     path: what save() wrote, or `.webnn` text or JSON of the WebNN graph tools.
     manifest_path, weights_path: where the weights of text and JSON are, if not beside it as
     <stem>.manifest.json and <stem>.weights.
     """
-    return MLContext(accelerated=False).load_graph(path, manifest_path, weights_path)
+    return MLContext(accelerated=False)._load_shared(path, manifest_path or "", weights_path or "")
 
 
 def save(self: MLGraph, path: str, quantized: bool = False) -> None:
@@ -109,5 +109,15 @@ def install() -> None:
     MLContext.create_device_tensor = create_device_tensor
     MLContext.dispatch_with_host_tensors = MLContext.dispatch
     MLContext.dispatch_with_device_tensors = dispatch_with_device_tensors
+    for name in (
+        "create_tensor",
+        "create_constant_tensor",
+        "create_graph_builder",
+        "read_tensor",
+        "write_tensor",
+        "op_support_limits",
+    ):
+        head, *tail = name.split("_")
+        setattr(MLContext, head + "".join(part.capitalize() for part in tail), getattr(MLContext, name))
     MLGraph.load = staticmethod(load)
     MLGraph.save = save

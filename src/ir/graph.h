@@ -23,6 +23,7 @@ struct Constant {
     std::span<const std::byte> bytes;
     std::shared_ptr<const void> owner;  ///< keeps the bytes alive; null for caller-kept memory
     bool mapped = false;                ///< the bytes are a file's pages
+    std::string key;                    ///< its name in a store outside graph files; empty: it has none
 };
 
 enum class ValueKind : std::uint8_t { input, constant, state, result };

@@ -35,9 +35,9 @@ static_assert(sizeof(Header) == 32);
 
 /// Hands the file's content piece by piece to put(data, size).
 template <class Put>
-Status write_content(const Graph& graph, Put&& put) {
+Status write_content(const Graph& graph, bool by_key, Put&& put) {
     HR_TRY(verify(graph));
-    HR_ASSIGN(const auto encoded, detail::encode_graph(graph));
+    HR_ASSIGN(const auto encoded, detail::encode_graph(graph, by_key));
     Header header{.version = kFormatVersion, .zero = 0, .table_bytes = encoded.tables.size()};
     kMagic.copy(header.magic, sizeof(header.magic));
     header.weights_offset = detail::align_weight(sizeof(Header) + encoded.tables.size());
@@ -61,7 +61,7 @@ Status write_content(const Graph& graph, Put&& put) {
 }
 
 Result<Graph> read_content(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, bool mapped,
-                           const OpLookup& find_op) {
+                           const OpLookup& find_op, const FindWeight& find_weight) {
     Header header;
     if (bytes.size() < sizeof(header)) return invalid("{} bytes are too few for a graph file", bytes.size());
     std::memcpy(&header, bytes.data(), sizeof(header));
@@ -77,14 +77,15 @@ Result<Graph> read_content(std::span<const std::byte> bytes, std::shared_ptr<con
         header.weights_offset % detail::kWeightAlignment != 0)
         return invalid("the weights cannot start at offset {} of {} bytes", header.weights_offset,
                        bytes.size());
-    const detail::WeightBytes weights{bytes.subspan(header.weights_offset), std::move(owner), mapped};
+    const detail::WeightBytes weights{bytes.subspan(header.weights_offset), std::move(owner), mapped,
+                                      find_weight ? &find_weight : nullptr};
     return detail::decode_graph(bytes.subspan(sizeof(header), header.table_bytes), weights, find_op);
 }
 
 Status write_file(const Graph& graph, const std::string& path) {
     std::ofstream stream(path, std::ios::binary | std::ios::trunc);
     if (!stream) return failure(Code::io, "cannot create '{}'", path);
-    HR_TRY(write_content(graph, [&](const std::byte* data, std::size_t size) {
+    HR_TRY(write_content(graph, false, [&](const std::byte* data, std::size_t size) {
         stream.write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(size));
     }));
     stream.close();
@@ -108,27 +109,27 @@ Status write_graph(const Graph& graph, const std::string& path) {
 
 Result<Graph> read_graph(const std::string& path, const OpLookup& find_op) {
     HR_ASSIGN(auto file, MappedFile::open(path));
-    auto graph = read_content(file->bytes(), file, file->is_mapped(), find_op);
+    auto graph = read_content(file->bytes(), file, file->is_mapped(), find_op, {});
     if (!graph.ok()) return graph.error().within(fmt::format("'{}'", path));
     return graph;
 }
 
-Result<std::vector<std::byte>> graph_bytes(const Graph& graph) {
+Result<std::vector<std::byte>> graph_bytes(const Graph& graph, bool by_key) {
     std::vector<std::byte> bytes;
-    HR_TRY(write_content(graph, [&](const std::byte* data, std::size_t size) {
+    HR_TRY(write_content(graph, by_key, [&](const std::byte* data, std::size_t size) {
         bytes.insert(bytes.end(), data, data + size);
     }));
     return bytes;
 }
 
 Result<Graph> graph_from_bytes(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
-                               const OpLookup& find_op) {
+                               const OpLookup& find_op, const FindWeight& find_weight) {
     if (reinterpret_cast<std::uintptr_t>(bytes.data()) % kMemoryAlignment == 0)
-        return read_content(bytes, std::move(owner), false, find_op);
+        return read_content(bytes, std::move(owner), false, find_op, find_weight);
     HR_ASSIGN(auto buffer, AlignedBuffer::allocate(bytes.size(), "an aligned copy of a graph"));
     auto copy = std::make_shared<AlignedBuffer>(std::move(buffer));
     std::copy(bytes.begin(), bytes.end(), copy->data());
-    return read_content({copy->data(), copy->bytes()}, copy, false, find_op);
+    return read_content({copy->data(), copy->bytes()}, copy, false, find_op, find_weight);
 }
 
 }  // namespace headrace

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -32,12 +33,16 @@ Status write_graph(const Graph& graph, const std::string& path);
 /// this build. Never crashes on any content, and allocates in proportion to its size.
 Result<Graph> read_graph(const std::string& path, const OpLookup& find_op);
 
-/// The content of the file that write_graph would write.
-Result<std::vector<std::byte>> graph_bytes(const Graph& graph);
+/// The content of the file that write_graph would write. by_key: constants that have a key are only named;
+/// the caller keeps their bytes.
+Result<std::vector<std::byte>> graph_bytes(const Graph& graph, bool by_key = false);
+
+/// The constant that a graph names by its key.
+using FindWeight = std::function<Result<std::shared_ptr<const Constant>>(const std::string& key)>;
 
 /// Reads what graph_bytes made. Constants point into `bytes`, which `owner` keeps alive, where it starts at a
 /// 16-byte boundary; otherwise into an aligned copy.
 Result<Graph> graph_from_bytes(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
-                               const OpLookup& find_op);
+                               const OpLookup& find_op, const FindWeight& find_weight = {});
 
 }  // namespace headrace

@@ -128,6 +128,10 @@ private:
         const std::uint64_t available = weights_.bytes.size();
         for (std::size_t i = 0; i < size_of(file_.constants()); ++i) {
             const schema::Constant& c = *file_.constants()->Get(i);
+            if (c.key()) {
+                HR_TRY(read_named_constant(i, c));
+                continue;
+            }
             if (c.offset() % kWeightAlignment != 0)
                 return invalid("constant {} lies at offset {}, not a multiple of {}", i, c.offset(),
                                kWeightAlignment);
@@ -139,6 +143,19 @@ private:
                                                     .owner = weights_.owner,
                                                     .mapped = weights_.mapped}));
         }
+        return success();
+    }
+
+    Status read_named_constant(std::size_t i, const schema::Constant& c) {
+        HR_ASSIGN(const auto key, text(c.key()));
+        if (!weights_.find)
+            return invalid("constant {} is outside the file, under the name '{}'; there is nowhere to look",
+                           i, shown(c.key()));
+        HR_ASSIGN(auto constant, (*weights_.find)(key));
+        if (constant->bytes.size() != c.size())
+            return invalid("the weights '{}' have {} bytes, the graph expects {}", shown(c.key()),
+                           constant->bytes.size(), c.size());
+        constants_.push_back(std::move(constant));
         return success();
     }
 

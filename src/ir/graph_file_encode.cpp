@@ -12,13 +12,13 @@ using flatbuffers::Offset;
 
 class Encoder {
 public:
-    explicit Encoder(const Graph& graph) : graph_(graph) {}
+    Encoder(const Graph& graph, bool by_key) : graph_(graph), by_key_(by_key) {}
 
     Result<EncodedGraph> run() {
         std::vector<Offset<schema::Value>> values;
         values.reserve(graph_.values.size());
         for (const Value& v : graph_.values) {
-            HR_TRY(expect_room(v.name.size()));
+            HR_TRY(expect_room(v.name.size() + (v.constant ? v.constant->key.size() : 0)));
             values.push_back(value(v));
         }
         std::vector<Offset<schema::Node>> nodes;
@@ -92,7 +92,10 @@ private:
     std::int32_t constant(const std::shared_ptr<const Constant>& c) {
         if (!c) return -1;
         const auto [at, fresh] = constant_index_.try_emplace(c.get(), static_cast<int>(constants_.size()));
-        if (fresh) {
+        if (fresh && by_key_ && !c->key.empty()) {
+            const auto key_at = builder_.CreateString(c->key);
+            constants_.push_back(schema::CreateConstant(builder_, 0, c->bytes.size(), key_at));
+        } else if (fresh) {
             constants_.push_back(schema::CreateConstant(builder_, weights_end_, c->bytes.size()));
             weights_.push_back({weights_end_, c.get()});
             weights_end_ = align_weight(weights_end_ + c->bytes.size());
@@ -178,6 +181,7 @@ private:
     }
 
     const Graph& graph_;
+    bool by_key_;
     flatbuffers::FlatBufferBuilder builder_;
     std::vector<Offset<schema::Symbol>> symbols_;
     std::vector<Offset<schema::Op>> ops_;
@@ -191,6 +195,6 @@ private:
 
 }  // namespace
 
-Result<EncodedGraph> encode_graph(const Graph& graph) { return Encoder(graph).run(); }
+Result<EncodedGraph> encode_graph(const Graph& graph, bool by_key) { return Encoder(graph, by_key).run(); }
 
 }  // namespace headrace::detail

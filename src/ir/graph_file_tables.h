@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "ir/graph.h"
+#include "ir/graph_file.h"
 
 /// The FlatBuffer inside a graph file; graph_file.cpp alone uses it.
 namespace headrace::detail {
@@ -30,14 +30,15 @@ struct EncodedGraph {
     std::vector<Weight> weights;
 };
 
-/// The graph must pass verify().
-Result<EncodedGraph> encode_graph(const Graph& graph);
+/// The graph must pass verify(). by_key: constants that have a key are named instead of listed.
+Result<EncodedGraph> encode_graph(const Graph& graph, bool by_key);
 
 /// Where a file's weights are, for the constants to point into.
 struct WeightBytes {
     std::span<const std::byte> bytes;
     std::shared_ptr<const void> owner;
     bool mapped = false;
+    const FindWeight* find = nullptr;  ///< for constants outside the file
 };
 
 /// Trusts nothing in `tables`, which must be 8-byte aligned. The result passes verify().

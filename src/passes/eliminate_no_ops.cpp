@@ -18,26 +18,72 @@ std::optional<ValueId> equal_operand(const Graph& graph, const Node& node) {
     return operand;
 }
 
+const Node* producer_of(const Graph& graph, ValueId id, const OpDef* op) {
+    const Value& v = graph.value(id);
+    return v.kind == ValueKind::result && graph.node(v.producer).op == op ? &graph.node(v.producer) : nullptr;
+}
+
+std::vector<std::int64_t> permutation_of(const Graph& graph, const Node& node) {
+    const AttrValue given = attr_value(node, "permutation");
+    if (const auto* axes = std::get_if<std::vector<std::int64_t>>(&given)) return *axes;
+    std::vector<std::int64_t> reversed;  // the default
+    for (int i = graph.value(node.inputs[0]).type.rank(); i-- > 0;) reversed.push_back(i);
+    return reversed;
+}
+
+/// A view of a state that is written later shows its old content: it must be taken where it stands.
+bool reads_no_state(const Graph& graph, const std::vector<NodeId>& writers, ValueId id) {
+    const Value& v = graph.value(id);
+    if (v.kind != ValueKind::result) return true;
+    const Node& node = graph.node(v.producer);
+    return node.inputs.empty() || node.inputs[0] == kNoValue || writers[node.inputs[0]] < 0;
+}
+
+/// A reshape of a reshape, or a transpose of a transpose, reads the first one's operand itself.
+Result<bool> merge_with_producer(const Graph& graph, Node& node) {
+    const bool is_reshape = node.op->name == "reshape", is_transpose = node.op->name == "transpose";
+    if (!is_reshape && !is_transpose) return false;
+    const Node* first = producer_of(graph, node.inputs[0], node.op);
+    if (!first) return false;
+    if (is_transpose) {
+        const auto inner = permutation_of(graph, *first), outer = permutation_of(graph, node);
+        std::vector<std::int64_t> both;
+        for (std::int64_t axis : outer) both.push_back(inner[static_cast<std::size_t>(axis)]);
+        HR_ASSIGN(node.attrs, node.op->make_attrs({{"permutation", both}}));
+    }
+    node.inputs[0] = first->inputs[0];
+    return true;
+}
+
 }  // namespace
 
 Result<Counts> eliminate_no_ops(Graph& graph, const PassContext&) {
     const auto writers = state_writers(graph);
     Replacements replacements(graph.values.size());
     std::vector<bool> keep(graph.nodes.size(), true);
-    std::int64_t removed = 0;
+    std::int64_t removed = 0, merged = 0;
+    auto uses = count_uses(graph);
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
         Node& node = graph.nodes[i];
         replacements.rewrite_operands(node);
+        const ValueId between = node.inputs.empty() ? kNoValue : node.inputs[0];
+        const bool may_merge = between != kNoValue && reads_no_state(graph, writers, between);
+        HR_ASSIGN(const bool is_merged, may_merge ? merge_with_producer(graph, node) : Result<bool>(false));
+        if (is_merged) {
+            ++merged;
+            if (--uses[between] == 0) keep[static_cast<std::size_t>(graph.value(between).producer)] = false;
+        }
         const auto operand = equal_operand(graph, node);
         // A copy of a state's old version may be read after the write; the state itself may not.
         if (!operand || writers[*operand] >= 0) continue;
         replacements.replace(node.outputs[0], *operand);
+        uses[*operand] += uses[node.outputs[0]] - 1;
         keep[i] = false;
         ++removed;
     }
     replacements.rewrite_outputs(graph);
     graph.compact(keep);
-    return Counts{{"nodes_removed", removed}};
+    return Counts{{"nodes_removed", removed}, {"chains_merged", merged}};
 }
 
 }  // namespace headrace

@@ -26,6 +26,9 @@ struct ThreadpoolFree {
 /// Work below this is done by the calling thread: waking others costs as much.
 constexpr double kSingleThreadUs = 20;
 
+/// The same of an average node, since threads meet after every one.
+constexpr double kSingleThreadNodeUs = 1;
+
 /// Activations up to this size stay with the instance: fetching them for each run would cost more time than
 /// the memory is worth.
 constexpr std::size_t kKeptBytes = std::size_t{64} << 10;
@@ -106,7 +109,8 @@ Status CpuInstance::prepare(StateBuffers& states) {
         outputs_[i].alignment = element_bytes(graph.value(graph.outputs[i].second));
     HR_TRY(plan_arena());
     collect_views();
-    small_ = plan_->estimated_us() < kSingleThreadUs;
+    small_ = plan_->estimated_us() < kSingleThreadUs ||
+             plan_->estimated_us() < kSingleThreadNodeUs * static_cast<double>(plan_->nodes.size());
     choice_ = ThreadChoice(plan_->estimated_us());
     ggml_threadpool_params params = ggml_threadpool_params_default(1);
     solo_.reset(ggml_threadpool_new(&params));

@@ -17,7 +17,7 @@ TEST(EliminateNoOps, RemovesChainsOfThem) {
     t.output("y", t.op("tanh", {x}));
     Graph graph = t.finish();
     const Graph before = graph;
-    EXPECT_EQ(run_pass(eliminate_no_ops, graph), (Counts{{"nodes_removed", 4}}));
+    EXPECT_EQ(run_pass(eliminate_no_ops, graph), (Counts{{"chains_merged", 0}, {"nodes_removed", 4}}));
     EXPECT_EQ(formula(graph, "y"), "tanh(relu(x))");
     expect_same_results(before, graph);
 }
@@ -93,6 +93,57 @@ TEST(EliminateNoOps, KnowsSymbolicShapes) {
     Graph graph = t.finish();
     EXPECT_EQ(run_pass(eliminate_no_ops, graph).at("nodes_removed"), 1);
     EXPECT_EQ(formula(graph, "y"), "relu(x)");
+}
+
+TEST(EliminateNoOps, MergesChainsOfReshapesAndOfTransposes) {
+    TinyGraph t;
+    const ValueId x = t.input("x", {2, 3});
+    t.output("same", t.op("reshape", {t.op("reshape", {x}, {{"new_shape", Shape{3, 2}}})},
+                          {{"new_shape", Shape{2, 3}}}));
+    t.output("flat", t.op("reshape", {t.op("reshape", {x}, {{"new_shape", Shape{3, 2}}})},
+                          {{"new_shape", Shape{6}}}));
+    t.output("back", t.op("transpose", {t.op("transpose", {x})}));
+    using Axes = std::vector<std::int64_t>;
+    const ValueId y = t.input("y", {2, 3, 4});
+    const ValueId turned = t.op("transpose", {y}, {{"permutation", Axes{1, 2, 0}}});
+    t.output("turned", t.op("transpose", {turned}, {{"permutation", Axes{0, 2, 1}}}));
+    Graph graph = t.finish();
+    const Graph before = graph;
+    const Counts counts = run_pass(&eliminate_no_ops, graph);
+    EXPECT_EQ(counts.at("chains_merged"), 4);
+    EXPECT_EQ(formula(graph, "same"), "x");
+    EXPECT_EQ(formula(graph, "back"), "x");
+    EXPECT_EQ(formula(graph, "flat"), "reshape(x) {new_shape=[6]}");
+    EXPECT_EQ(formula(graph, "turned"), "transpose(y) {permutation=[1, 0, 2]}");
+    EXPECT_EQ(graph.nodes.size(), 2u);
+    expect_same_results(before, graph);
+}
+
+TEST(EliminateNoOps, KeepsTheFirstOfAChainForItsOtherReaders) {
+    TinyGraph t;
+    const ValueId first = t.op("reshape", {t.input("x", {2, 3})}, {{"new_shape", Shape{3, 2}}});
+    const ValueId alias = t.op("identity", {first});
+    t.output("a", t.op("reshape", {alias}, {{"new_shape", Shape{6}}}));
+    t.output("b", t.op("relu", {alias}));
+    t.output("c", first);
+    Graph graph = t.finish();
+    const Graph before = graph;
+    run_pass(&eliminate_no_ops, graph);
+    EXPECT_EQ(formula(graph, "a"), "reshape(x) {new_shape=[6]}");
+    EXPECT_EQ(formula(graph, "b"), "relu(reshape(x) {new_shape=[3, 2]})");
+    expect_same_results(before, graph);
+}
+
+TEST(EliminateNoOps, DoesNotMergeWithAViewOfAStateThatIsWrittenBetween) {
+    TinyGraph t;
+    const ValueId total = t.state("total", {4});
+    const ValueId old = t.op("reshape", {total}, {{"new_shape", Shape{2, 2}}});
+    t.op("accumulate", {total, t.input("x", {4})});
+    t.output("y", t.op("reshape", {old}, {{"new_shape", Shape{1, 4}}}));
+    Graph graph = t.finish();
+    const Graph before = graph;
+    EXPECT_EQ(run_pass(&eliminate_no_ops, graph).at("chains_merged"), 0);
+    expect_same_results(before, graph);
 }
 
 }  // namespace

@@ -7,19 +7,6 @@
 namespace headrace::webnn {
 namespace {
 
-struct ToAttr {
-    AttrValue operator()(const std::vector<MLDimension>& dimensions) const {
-        Shape shape;
-        for (const MLDimension& d : dimensions)
-            shape.push_back(d.is_dynamic() ? Dim::symbolic(d.name, 1, d.max_size) : Dim(d.size));
-        return shape;
-    }
-    template <class T>
-    AttrValue operator()(const T& v) const {
-        return v;
-    }
-};
-
 void check_open(const BuilderState& state, std::string_view what) {
     state.context->checkLive(what);
     if (state.built)
@@ -57,12 +44,19 @@ std::vector<std::byte> scalar_bytes(DType type, const Number& value) {
 
 Result<std::vector<ValueId>> add_op(GraphBuilder& builder, const OpDef& def, std::vector<ValueId> operands,
                                     const NamedAttrs& attrs, const std::string& label) {
+    const auto title = [&] { return Node{.op = &def, .label = label}.title(); };
+    // The catalog takes more dtypes than WebNN has and names them in its own way.
+    for (std::size_t i = 0; i < operands.size() && i < def.operands.size(); ++i) {
+        if (operands[i] == kNoValue) continue;
+        const TensorType& type = builder.type(operands[i]);
+        if (def.operands[i].dtypes.has(type.dtype)) continue;
+        return invalid("{}: operand {} is {}{}, allowed data types: {}", title(), def.operands[i].name,
+                       data_type_name(type.dtype), str(type.shape), data_type_names(def.operands[i].dtypes));
+    }
     HR_ASSIGN(auto results, builder.op(def, std::move(operands), attrs, label));
     for (ValueId id : results)
         for (const Dim& d : builder.type(id).shape)
-            if (d.is(0))
-                return invalid("{}: the result {} would be empty", Node{.op = &def, .label = label}.title(),
-                               builder.type(id).str());
+            if (d.is(0)) return invalid("{}: the result {} would be empty", title(), builder.type(id).str());
     return results;
 }
 
@@ -128,7 +122,7 @@ std::vector<MLOperand> MLGraphBuilder::op(const std::string& name, std::span<con
         ids.push_back(operands[i] ? operands[i].id_ : kNoValue);
     }
     NamedAttrs attrs;
-    for (const auto& [key, value] : options) attrs.emplace_back(snake_case(key), std::visit(ToAttr{}, value));
+    for (const auto& [key, value] : options) attrs.emplace_back(snake_case(key), to_attr_value(value));
     std::vector<MLOperand> results;
     for (ValueId id : value_or_throw(add_op(state_->builder, *def, std::move(ids), attrs, label)))
         results.push_back({state_, id});
@@ -166,7 +160,7 @@ std::shared_ptr<const Graph> MLGraphBuilder::finish(const std::map<std::string, 
 }
 
 MLGraph MLGraphBuilder::build(const std::map<std::string, MLOperand>& outputs) {
-    return make_graph(finish(outputs), state_->context->compileOptions());
+    return make_graph(finish(outputs), state_->context->compileOptions(), state_->context->state_.get());
 }
 
 }  // namespace headrace::webnn

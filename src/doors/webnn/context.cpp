@@ -64,7 +64,19 @@ MLGraph MLContext::load(const std::string& path, const std::string& manifestPath
                         const std::string& weightsPath) const {
     checkLive("load");
     auto graph = value_or_throw(read_graph_file(path, {manifestPath, weightsPath}));
-    return make_graph(std::make_shared<const Graph>(std::move(graph)), state_->compile);
+    return make_graph(std::make_shared<const Graph>(std::move(graph)), state_->compile, state_.get());
+}
+
+MLGraph MLContext::loadShared(const std::string& path, const std::string& manifestPath,
+                              const std::string& weightsPath) const {
+    checkLive("load");
+    auto graph = value_or_throw(read_graph_file(path, {manifestPath, weightsPath}));
+    return make_graph(std::make_shared<const Graph>(std::move(graph)), state_->compile, nullptr);
+}
+
+void MLContext::checkGraph(std::string_view call, const MLGraph& graph) const {
+    const void* owner = graph.state()->context;
+    if (owner && owner != state_.get()) fail(invalid("{}: the graph belongs to another context", call));
 }
 
 void MLContext::destroy() const { state_->destroyed = true; }
@@ -89,6 +101,7 @@ MLTensor MLContext::createTensor(const MLTensorDescriptor& descriptor) const {
     value_or_throw(type.check());
     auto state = std::make_shared<MLTensor::State>();
     state->descriptor = descriptor;
+    state->context = state_.get();
     state->buffer = std::make_shared<PooledBuffer>(
         value_or_throw(PooledBuffer::take(*state_->compile.buffers, type.bytes(), "a tensor")));
     std::memset(state->buffer->data(), 0, state->buffer->bytes());
@@ -127,31 +140,68 @@ void check_names(const std::map<std::string, MLTensor>& tensors, const std::vect
 
 }  // namespace
 
+namespace {
+
+void check_owner(const MLTensor::State& tensor, const void* context, std::string_view what) {
+    if (tensor.context != context) fail(invalid("{}: the tensor belongs to another context", what));
+}
+
+/// Keeps the tensors of a dispatch for its duration: inputs against writers, outputs against everybody. All
+/// are taken in the order of their addresses, so that no two dispatches wait for each other.
+class TensorLocks {
+public:
+    void add(const MLTensor::State& tensor, bool writes) { wanted_[&tensor] |= writes; }
+    void lock() {
+        for (const auto& [tensor, writes] : wanted_) {
+            if (writes)
+                exclusive_.emplace_back(tensor->content);
+            else
+                shared_.emplace_back(tensor->content);
+        }
+    }
+
+private:
+    std::map<const MLTensor::State*, bool, std::less<>> wanted_;
+    std::vector<std::shared_lock<std::shared_mutex>> shared_;
+    std::vector<std::unique_lock<std::shared_mutex>> exclusive_;
+};
+
+}  // namespace
+
 void MLContext::readTensor(const MLTensor& tensor, void* data, std::size_t bytes) const {
     checkLive("read_tensor");
-    const MLTensor::State& state = *tensor.state();
-    const auto memory = state.live("read_tensor");
-    if (!state.descriptor.readable)
+    check_owner(*tensor.state(), state_.get(), "read_tensor");
+    tensor.read(data, bytes);
+}
+
+void MLTensor::read(void* data, std::size_t bytes) const {
+    const auto memory = state_->live("read_tensor");
+    if (!state_->descriptor.readable)
         fail(failure(Code::invalid_state,
                      "read_tensor: the tensor is not readable; create it with readable=True"));
-    check_size(state, memory->bytes(), bytes, "read_tensor");
+    check_size(*state_, memory->bytes(), bytes, "read_tensor");
+    const std::shared_lock lock(state_->content);
     std::memcpy(data, memory->data(), bytes);
 }
 
 void MLContext::writeTensor(const MLTensor& tensor, const void* data, std::size_t bytes) const {
     checkLive("write_tensor");
     const MLTensor::State& state = *tensor.state();
+    check_owner(state, state_.get(), "write_tensor");
     const auto memory = state.live("write_tensor");
     if (!state.descriptor.writable)
         fail(failure(Code::invalid_state,
                      "write_tensor: the tensor is not writable; create it with writable=True"));
     check_size(state, memory->bytes(), bytes, "write_tensor");
+    const std::lock_guard lock(state.content);
     std::memcpy(memory->data(), data, bytes);
 }
 
 void MLContext::dispatch(const MLGraph& graph, const std::map<std::string, MLTensor>& inputs,
                          const std::map<std::string, MLTensor>& outputs) const {
     checkLive("dispatch");
+    checkGraph("dispatch", graph);
+    TensorLocks locks;
     check_names(inputs, graph.inputs(), "input");
     check_names(outputs, graph.outputs(), "output");
     std::vector<InputView> in;
@@ -160,11 +210,15 @@ void MLContext::dispatch(const MLGraph& graph, const std::map<std::string, MLTen
         held;  // a destroy() meanwhile frees the memory only afterwards
     for (const TensorInfo& info : graph.inputs()) {
         const MLTensor::State& state = *bound(inputs, info, "input").state();
+        check_owner(state, state_.get(), fmt::format("dispatch: input '{}'", info.name));
+        locks.add(state, false);
         held.push_back(state.live(fmt::format("dispatch: input '{}'", info.name)));
         in.push_back({state.descriptor.dataType, state.descriptor.shape, held.back()->data()});
     }
     for (const TensorInfo& info : graph.outputs()) {
         const MLTensor::State& state = *bound(outputs, info, "output").state();
+        check_owner(state, state_.get(), fmt::format("dispatch: output '{}'", info.name));
+        locks.add(state, true);
         auto memory = state.live(fmt::format("dispatch: output '{}'", info.name));
         if (!fits(state.descriptor.shape, info.shape))
             fail(invalid("dispatch: output '{}' has shape {}, the graph declares {}", info.name,
@@ -172,6 +226,7 @@ void MLContext::dispatch(const MLGraph& graph, const std::map<std::string, MLTen
         out.push_back({memory->data(), memory->bytes()});
         held.push_back(std::move(memory));
     }
+    locks.lock();
     graph.run(in, out);
 }
 

@@ -40,10 +40,10 @@ private:
 
 }  // namespace
 
-MLGraph make_graph(std::shared_ptr<const Graph> graph, const CompileOptions& options) {
+MLGraph make_graph(std::shared_ptr<const Graph> graph, const CompileOptions& options, const void* context) {
     Executable executable = compile(*graph, options);
     auto state = std::make_shared<MLGraph::State>(std::move(graph), std::move(executable),
-                                                  options.weights == WeightFormat::as_given);
+                                                  options.weights == WeightFormat::as_given, context);
     if (state->has_states) state->idle.push_back(std::make_unique<Session>(state->executable));
     return MLGraph(std::move(state));
 }

@@ -159,7 +159,7 @@ MLParameter operand_parameter(const OpDef& op, std::size_t i, std::string name) 
             .type_text = list            ? "Sequence[MLOperand]"
                          : rule.optional ? "MLOperand | None"
                                          : "MLOperand",
-            .doc = fmt::format("operand of {}", rule.dtypes.str())};
+            .doc = fmt::format("operand of {}", data_type_names(rule.dtypes))};
 }
 
 MLParameter parameter(const OpDef& op, std::string_view word) {
@@ -246,6 +246,13 @@ DTypeSet output_types(const OpDef& op) {
 }
 
 }  // namespace
+
+std::string data_type_names(DTypeSet types) {
+    std::string text;
+    for (DType type : limits_of(types, 0, 0).dataTypes)
+        text.append(text.empty() ? "" : ", ").append(data_type_name(type));
+    return text;
+}
 
 const std::vector<OpRow>& op_rows() {
     static const std::vector<OpRow> rows = [] {

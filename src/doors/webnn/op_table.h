@@ -38,6 +38,9 @@ std::string file_option_name(const RowAndOp& row, std::string_view parameter);
 inline constexpr DTypeSet kWebnnTypes{DType::f32, DType::f16, DType::i32, DType::u32, DType::i64,
                                       DType::u64, DType::i8,  DType::u8,  DType::i4,  DType::u4};
 
+/// "float32, float16": those of a set that the specification has.
+std::string data_type_names(DTypeSet types);
+
 const MLOpSupportLimits& support_limits();
 
 }  // namespace headrace::webnn

@@ -2,11 +2,13 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
 #include <vector>
 
 #include "base/buffer_pool.h"
 #include "doors/webnn/op_table.h"
+#include "engine/convert.h"
 #include "engine/executable.h"
 #include "headrace/webnn.h"
 #include "ir/graph_builder.h"
@@ -22,14 +24,15 @@ struct BuilderState {
 };
 
 struct MLGraph::State {
-    State(std::shared_ptr<const Graph> built, Executable compiled, bool keep_built)
+    State(std::shared_ptr<const Graph> built, Executable compiled, bool keep_built, const void* owner)
         : operands(built->values.size()),
           operations(built->nodes.size()),
           graph(keep_built ? std::move(built) : std::make_shared<const Graph>(compiled.graph())),
           executable(std::move(compiled)),
           inputs(executable.inputs()),
           outputs(executable.outputs()),
-          has_states(!executable.states().empty()) {}
+          has_states(!executable.states().empty()),
+          context(owner) {}
 
     const std::size_t operands, operations;  ///< of the graph as built
     /// For save(): as built. Where weights are quantised the optimised graph, so that no others are held.
@@ -37,6 +40,7 @@ struct MLGraph::State {
     const Executable executable;
     const std::vector<TensorInfo> inputs, outputs;
     const bool has_states;
+    const void* context = nullptr;  ///< whose it is, only compared; null: any context may run it
     std::mutex mutex;
     std::vector<std::unique_ptr<Session>> idle;  ///< sessions that no dispatch uses now
     std::condition_variable returned;            ///< the one session of a graph with states is idle again
@@ -45,6 +49,9 @@ struct MLGraph::State {
 
 struct MLTensor::State {
     MLTensorDescriptor descriptor;
+    const void* context = nullptr;  ///< whose it is; only compared
+    /// A context's operations on one tensor happen one after the other: reads share, writes exclude.
+    mutable std::shared_mutex content;
     mutable std::mutex mutex;
     std::shared_ptr<PooledBuffer> buffer;  ///< a dispatch holds it while it runs; null once destroyed
 
@@ -68,13 +75,12 @@ std::vector<std::byte> scalar_bytes(DType type, const Number& value);
 std::string snake_case(std::string_view name);
 
 /// Compiles for a context's options; shared by build and load.
-MLGraph make_graph(std::shared_ptr<const Graph> graph, const CompileOptions& options);
+MLGraph make_graph(std::shared_ptr<const Graph> graph, const CompileOptions& options, const void* context);
 
 /// Errors name `what`: not a WebNN data type, an extent below 1 or above 2^32 - 1.
 Result<TensorType> tensor_type(const MLOperandDescriptor& descriptor, std::string_view what);
 TensorType to_type(const MLOperandDescriptor& descriptor, std::string_view what);
 /// A data type by the specification's name in any case, or by the catalog's: "float32", "Float32", "f32".
 Result<DType> find_data_type(std::string_view name);
-std::vector<MLDimension> to_dimensions(const Shape& shape);
 
 }  // namespace headrace::webnn

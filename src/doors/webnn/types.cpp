@@ -66,15 +66,4 @@ Result<TensorType> tensor_type(const MLOperandDescriptor& descriptor, std::strin
     return type;
 }
 
-std::vector<MLDimension> to_dimensions(const Shape& shape) {
-    std::vector<MLDimension> list;
-    for (const Dim& d : shape) {
-        if (d.is_symbolic())
-            list.emplace_back(d.symbol().name, d.symbol().max);
-        else
-            list.emplace_back(d.size());
-    }
-    return list;
-}
-
 }  // namespace headrace::webnn

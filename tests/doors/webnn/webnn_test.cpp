@@ -139,6 +139,43 @@ TEST(Webnn, ConcurrentDispatchesOfAGraphWithStatesTakeTurns) {
     EXPECT_EQ(sum, 400);
 }
 
+TEST(Webnn, ConcurrentDispatchesNeverTearATensor) {
+    const MLContext context = cpu();
+    MLGraphBuilder builder(context);
+    constexpr std::int64_t kSide = 300;
+    const MLOperand x = builder.input("x", {DType::f32, {kSide, kSide}});
+    const MLGraph graph = builder.build({{"y", builder.relu(x)}});
+    const MLTensor shared = context.createTensor({DType::f32, {kSide, kSide}, true, true});
+    std::vector<std::thread> threads;
+    std::atomic<int> torn = 0;
+    for (int t = 1; t <= 4; ++t)
+        threads.emplace_back([&, t] {
+            std::vector<float> values(kSide * kSide, static_cast<float>(t));
+            const MLTensor mine = context.createTensor({DType::f32, {kSide, kSide}, true, true});
+            context.writeTensor(mine, values.data(), values.size() * 4);
+            for (int i = 0; i < 30; ++i) {
+                context.dispatch(graph, {{"x", mine}}, {{"y", shared}});
+                context.readTensor(shared, values.data(), values.size() * 4);
+                torn += std::count(values.begin(), values.end(), values[0]) != kSide * kSide;
+            }
+        });
+    for (auto& thread : threads) thread.join();
+    EXPECT_EQ(torn, 0);
+}
+
+TEST(Webnn, DispatchesThatSwapTensorsDoNotWaitForEachOther) {
+    const MLContext context = cpu();
+    MLGraphBuilder builder(context);
+    const MLGraph graph = builder.build({{"y", builder.identity(builder.input("x", {DType::f32, {1000}}))}});
+    const MLTensor a = context.createTensor({DType::f32, {1000}}),
+                   b = context.createTensor({DType::f32, {1000}});
+    std::thread there([&] {
+        for (int i = 0; i < 500; ++i) context.dispatch(graph, {{"x", a}}, {{"y", b}});
+    });
+    for (int i = 0; i < 500; ++i) context.dispatch(graph, {{"x", b}}, {{"y", a}});
+    there.join();
+}
+
 TEST(Webnn, FinishGivesAGraphForSessionsOfOnesOwn) {
     MLGraphBuilder builder(MLContext({.accelerated = false}));
     const MLOperand count = builder.state("count", {DType::f32, {1}});

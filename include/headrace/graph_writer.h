@@ -1,0 +1,81 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "headrace/headrace.h"
+
+namespace headrace {
+
+/// A fixed extent, or a named one that is given at run time and lies in [min_size, max_size].
+struct Dimension {
+    std::int64_t size = 0;
+    std::string name;
+    std::int64_t max_size = INT64_MAX;
+    std::int64_t min_size = 1;
+
+    Dimension(std::int64_t fixed) : size(fixed) {}
+    Dimension(std::string symbol, std::int64_t max, std::int64_t min = 1)
+        : name(std::move(symbol)), max_size(max), min_size(min) {}
+    bool is_dynamic() const { return !name.empty(); }
+};
+
+/// One option of an operator: a flag, number, text, list of numbers, shape or data type.
+using Option = std::variant<bool, std::int64_t, std::uint64_t, double, std::string, std::vector<std::int64_t>,
+                            std::vector<double>, std::vector<Dimension>, DType>;
+using Options = std::vector<std::pair<std::string, Option>>;
+
+/// Builds a graph of any ops of the catalog, as `headrace ops` lists them; each call checks and infers.
+/// Values are numbers that this writer gave.
+class HEADRACE_API GraphWriter {
+public:
+    using Value = std::int32_t;
+    static constexpr Value kAbsent = -1;  ///< an optional operand that is left out
+
+    GraphWriter();
+    Value input(const std::string& name, DType type, const std::vector<Dimension>& shape);
+    /// Bytes that `owner` keeps alive. With a key, graph_bytes() only names them.
+    Value constant(DType type, const std::vector<std::int64_t>& shape, std::span<const std::byte> bytes,
+                   std::shared_ptr<const void> owner, const std::string& key = "");
+    /// A tensor that persists between runs; no bytes: it starts as zeros.
+    Value state(const std::string& name, DType type, const std::vector<std::int64_t>& shape,
+                std::span<const std::byte> initial, std::shared_ptr<const void> owner,
+                const std::string& key = "");
+    std::vector<Value> op(std::string_view name, const std::vector<Value>& operands,
+                          const Options& options = {}, const std::string& label = "");
+    /// Dtype and shape of a value.
+    DType dtype(Value value) const;
+    std::vector<Dimension> shape(Value value) const;
+    void output(const std::string& name, Value value);
+    /// Hands the graph over, which must have an output.
+    std::shared_ptr<const Graph> finish();
+
+private:
+    struct Impl;
+    std::shared_ptr<Impl> impl_;
+};
+
+/// The graph as bytes, without the constants that have a key.
+HEADRACE_API std::vector<std::byte> graph_to_bytes(const Graph& graph);
+
+/// Weights that lie outside: their bytes and what keeps them alive. Throw to report that there are none.
+struct NamedWeight {
+    std::span<const std::byte> bytes;
+    std::shared_ptr<const void> owner;
+};
+using FindNamedWeight = std::function<NamedWeight(const std::string& key)>;
+
+/// Reads what graph_to_bytes made, from anywhere, and trusts nothing in it. Bytes are used in place where
+/// their alignment allows; `owner` keeps them alive.
+HEADRACE_API std::shared_ptr<const Graph> graph_from_memory(std::span<const std::byte> bytes,
+                                                            std::shared_ptr<const void> owner,
+                                                            const FindNamedWeight& find);
+
+}  // namespace headrace

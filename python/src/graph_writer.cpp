@@ -1,0 +1,136 @@
+#include "headrace/graph_writer.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+
+#include "bindings.h"
+#include "options.h"
+
+/// Graphs of any ops of the catalog, for python/executorch_ggml: not part of the WebNN API.
+namespace headrace::python {
+namespace {
+
+namespace nb = nanobind;
+using Bytes = nb::ndarray<nb::ro, nb::device::cpu, nb::c_contig>;
+
+/// By the catalog's short names: "f32", "i64", "bool".
+DType dtype_named(std::string_view name) {
+    for (int i = 0; i < kDTypeCount; ++i)
+        if (name_of(static_cast<DType>(i)) == name) return static_cast<DType>(i);
+    throw nb::value_error(("unknown dtype '" + std::string(name) + "'").c_str());
+}
+
+std::span<const std::byte> bytes_of(const Bytes& array) {
+    return {static_cast<const std::byte*>(array.data()), array.nbytes()};
+}
+
+/// Integers, and (name, least, most) for symbols.
+std::vector<Dimension> dimensions(nb::handle shape) {
+    std::vector<Dimension> list;
+    for (nb::handle item : shape) {
+        if (nb::isinstance<nb::tuple>(item)) {
+            const auto symbol = nb::cast<nb::tuple>(item);
+            list.emplace_back(nb::cast<std::string>(symbol[0]), nb::cast<std::int64_t>(symbol[2]),
+                              nb::cast<std::int64_t>(symbol[1]));
+        } else {
+            list.emplace_back(nb::cast<std::int64_t>(item));
+        }
+    }
+    return list;
+}
+
+nb::list shape_list(const std::vector<Dimension>& shape) {
+    nb::list list;
+    for (const Dimension& d : shape) {
+        if (d.is_dynamic())
+            list.append(nb::make_tuple(d.name, d.min_size, d.max_size));
+        else
+            list.append(d.size);
+    }
+    return list;
+}
+
+Options options_of(nb::dict attributes) {
+    Options options;
+    for (const auto& [name, value] : attributes) {
+        auto key = nb::cast<std::string>(name);
+        // Text is text here, except where it names a dtype after "dtype:".
+        if (nb::isinstance<nb::str>(value)) {
+            auto text = nb::cast<std::string>(value);
+            if (text.starts_with("dtype:"))
+                options.emplace_back(std::move(key), dtype_named(text.substr(6)));
+            else
+                options.emplace_back(std::move(key), std::move(text));
+        } else if (nb::isinstance<nb::list>(value) || nb::isinstance<nb::tuple>(value)) {
+            bool symbolic = false;
+            for (nb::handle item : value) symbolic = symbolic || nb::isinstance<nb::tuple>(item);
+            if (symbolic)
+                options.emplace_back(std::move(key), dimensions(value));
+            else
+                options.emplace_back(std::move(key), to_option(value, false));
+        } else {
+            options.emplace_back(std::move(key), to_option(value, false));
+        }
+    }
+    return options;
+}
+
+GraphWriter::Value add_constant(GraphWriter& w, std::string_view dtype, std::vector<std::int64_t> shape,
+                                const Bytes& bytes, const std::string& key) {
+    const auto owner = std::make_shared<Bytes>(bytes);
+    return w.constant(dtype_named(dtype), shape, bytes_of(bytes), owner, key);
+}
+
+GraphWriter::Value add_state(GraphWriter& w, const std::string& name, std::string_view dtype,
+                             std::vector<std::int64_t> shape, const std::optional<Bytes>& initial,
+                             const std::string& key) {
+    if (!initial) return w.state(name, dtype_named(dtype), shape, {}, nullptr);
+    const auto owner = std::make_shared<Bytes>(*initial);
+    return w.state(name, dtype_named(dtype), shape, bytes_of(*initial), owner, key);
+}
+
+std::vector<GraphWriter::Value> add_op(GraphWriter& w, std::string_view name, nb::list operands,
+                                       nb::dict attributes, const std::string& label) {
+    std::vector<GraphWriter::Value> values;
+    for (nb::handle item : operands)
+        values.push_back(item.is_none() ? GraphWriter::kAbsent : nb::cast<GraphWriter::Value>(item));
+    return w.op(name, values, options_of(attributes), label);
+}
+
+nb::bytes finish(GraphWriter& w) {
+    const auto bytes = graph_to_bytes(*w.finish());
+    return nb::bytes(bytes.data(), bytes.size());
+}
+
+}  // namespace
+
+void bind_graph_writer(nb::module_& m) {
+    nb::class_<GraphWriter>(m, "GraphWriter", "Builds a graph of any ops of the catalog; values are numbers.")
+        .def(nb::init<>())
+        .def(
+            "input",
+            [](GraphWriter& w, const std::string& name, std::string_view dtype, nb::object shape) {
+                return w.input(name, dtype_named(dtype), dimensions(shape));
+            },
+            nb::arg("name"), nb::arg("dtype"), nb::arg("shape"),
+            "A run-time operand; a symbol in the shape is (name, least, most).")
+        .def("constant", &add_constant, nb::arg("dtype"), nb::arg("shape"), nb::arg("data"),
+             nb::arg("key") = "", "Bytes that are not copied; with a key the finished graph only names them.")
+        .def("state", &add_state, nb::arg("name"), nb::arg("dtype"), nb::arg("shape"),
+             nb::arg("initial").none() = nb::none(), nb::arg("key") = "")
+        .def("op", &add_op, nb::arg("name"), nb::arg("operands"), nb::arg("attributes") = nb::dict(),
+             nb::arg("label") = "", "Appends a node and returns its results; None leaves an operand out.")
+        .def("dtype",
+             [](const GraphWriter& w, GraphWriter::Value v) { return std::string(name_of(w.dtype(v))); })
+        .def("shape", [](const GraphWriter& w, GraphWriter::Value v) { return shape_list(w.shape(v)); })
+        .def("output", &GraphWriter::output, nb::arg("name"), nb::arg("value"))
+        .def("finish", &finish, "The graph as bytes, without the constants that have a key.");
+}
+
+}  // namespace headrace::python
