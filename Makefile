@@ -4,7 +4,7 @@ VENV := .venv/bin/python
 BUILD := $(PYTHON) tools/build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test ggml-dev test-ggml docs lint format bench coverage cross-check asan tsan fuzz setup clean
+.PHONY: help demo build test ggml-dev test-ggml docs lint format bench coverage cross-check executorch asan tsan fuzz setup clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -54,6 +54,13 @@ cross-check: ## compile src/base to src/lower for 64-bit ARM Linux and for Windo
 	@$(BUILD) --target products
 	@$(PYTHON) tools/setup.py --on-demand ziglang
 	@$(VENV) tools/cross_check.py
+
+executorch: ## install PyTorch and ExecuTorch, build the delegate and run its tests
+	@$(BUILD) --target products
+	@$(PYTHON) tools/setup.py --on-demand torch
+	@$(PYTHON) tools/setup.py --on-demand executorch
+	@$(BUILD)
+	@$(VENV) -m pytest -q tests/executorch
 
 asan: ## run the C++ tests with the address and undefined-behaviour sanitizers
 	@$(BUILD) --preset asan

@@ -215,12 +215,10 @@ def install_on_demand(package):
     if not pinned:
         raise SetupError(f"requirements.txt pins no {package} on demand")
     name = package.replace("-", "_")
-    if any(VENV.glob(f"lib/python*/site-packages/{name}-{pinned[2]}.dist-info")):
+    if any(VENV.glob(f"lib/python*/site-packages/{name}-{pinned[2]}*.dist-info")):
         return
     say(3, f"installing {pinned[1]}")
-    run_logged(
-        "pip", [VENV_PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-deps", pinned[1]]
-    )
+    run_logged("pip", [VENV_PYTHON, "-m", "pip", "install", "--disable-pip-version-check", pinned[1]])
 
 
 def fetch_llama_cpp(python):

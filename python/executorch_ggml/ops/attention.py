@@ -1,0 +1,63 @@
+"""Scaled dot-product attention, as products and a softmax."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from ..translate import Translator, Unsupported, Value, lowers
+
+
+@lowers("aten.scaled_dot_product_attention.default")
+def attention(t: Translator, node: torch.fx.Node) -> Value:
+    defaults = (None, 0.0, False)
+    q, k, v, mask, dropout, causal = [*node.args, *defaults[len(node.args) - 3 :]][:6]
+    mask, dropout = node.kwargs.get("attn_mask", mask), node.kwargs.get("dropout_p", dropout)
+    causal = node.kwargs.get("is_causal", causal)
+    if dropout:
+        raise Unsupported("dropout")
+    query, key, value = t.value(q), t.value(k), t.value(v)
+    if node.kwargs.get("enable_gqa", False):
+        key, value = _repeat_heads(t, query, key), _repeat_heads(t, query, value)
+    rank, dtype = t.rank(key), t.dtype(query)
+    width = t.shape(query)[-1]
+    scale = node.kwargs.get("scale")
+    scale = 1 / math.sqrt(width) if scale is None else float(t.number(scale))
+    swapped = [*range(rank - 2), rank - 1, rank - 2]
+    scores = t.op("matmul", t.op("mul", query, t.scalar(scale, dtype)), t.transpose(key, swapped))
+    if causal:
+        scores = t.op("add", scores, _causal_mask(t, scores))
+    if mask is not None:
+        scores = _masked(t, scores, t.value(mask))
+    return t.op("matmul", t.op("softmax", scores, axis=t.rank(scores) - 1), value)
+
+
+def _masked(t: Translator, scores: Value, mask: Value) -> Value:
+    dtype = t.dtype(scores)
+    if t.dtype(mask) == "bool":
+        mask = t.op("where", mask, t.scalar(0.0, dtype), t.scalar(-math.inf, dtype))
+    return t.op("add", scores, t.cast(mask, dtype))
+
+
+def _causal_mask(t: Translator, scores: Value) -> Value:
+    rows, columns = t.shape(scores)[-2:]
+    if not (isinstance(rows, int) and isinstance(columns, int)):
+        raise Unsupported("a causal mask of unknown extents")
+    allowed = torch.ones(rows, columns, dtype=torch.bool).tril()
+    return t.constant(torch.zeros(rows, columns).masked_fill(~allowed, -math.inf))
+
+
+def _repeat_heads(t: Translator, query: Value, x: Value) -> Value:
+    """[b, kv, s, d] with each head repeated for its group of query heads."""
+    batch, heads, length, width = t.shape(x)
+    query_heads = t.shape(query)[1]
+    if query_heads == heads:
+        return x
+    groups = query_heads // heads
+    x = t.op(
+        "expand",
+        t.reshape(x, [batch, heads, 1, length, width]),
+        new_shape=[batch, heads, groups, length, width],
+    )
+    return t.reshape(x, [batch, query_heads, length, width])

@@ -1,0 +1,39 @@
+"""Products of matrices."""
+
+from __future__ import annotations
+
+import torch
+
+from ..translate import Translator, Unsupported, Value, lowers
+
+
+@lowers("aten.linear.default")
+def linear(t: Translator, node: torch.fx.Node) -> Value:
+    x, weight = t.value(node.args[0]), t.value(node.args[1])
+    bias = t.optional(node.args[2]) if len(node.args) > 2 else None
+    if t.rank(weight) != 2:
+        raise Unsupported("a weight that is no matrix")
+    if t.rank(x) > 1:
+        return t.op("fused_matmul", x, weight, bias, transpose_b=True)
+    row = t.op("fused_matmul", t.reshape(x, [1, *t.shape(x)]), weight, bias, transpose_b=True)
+    return t.reshape(row, t.shape(row)[1:])
+
+
+@lowers("aten.mm.default", "aten.bmm.default", "aten.matmul.default")
+def matmul(t: Translator, node: torch.fx.Node) -> Value:
+    a, b = t.value(node.args[0]), t.value(node.args[1])
+    if min(t.rank(a), t.rank(b)) < 2:
+        raise Unsupported("a vector in a product")
+    return t.op("matmul", a, b)
+
+
+@lowers("aten.addmm.default", "aten.baddbmm.default")
+def addmm(t: Translator, node: torch.fx.Node) -> Value:
+    alpha, beta = (float(t.number(node.kwargs.get(name, 1))) for name in ("alpha", "beta"))
+    product = t.op("matmul", t.value(node.args[1]), t.value(node.args[2]))
+    if alpha != 1:
+        product = t.op("mul", product, t.scalar(alpha, t.dtype(product)))
+    bias = t.value(node.args[0])
+    if beta != 1:
+        bias = t.op("mul", bias, t.scalar(beta, t.dtype(bias)))
+    return t.op("add", product, bias)

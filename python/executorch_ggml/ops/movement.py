@@ -1,0 +1,163 @@
+"""Ops that only move elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ..translate import Translator, Unsupported, Value, extents, lowers
+
+
+def _output_shape(node: torch.fx.Node) -> list[Any]:
+    return extents(node.meta["val"].shape)
+
+
+@lowers(
+    "aten.clone.default",
+    "aten.alias_copy.default",
+    "aten.alias.default",
+    "aten.detach.default",
+    "aten.detach_copy.default",
+    "aten.lift_fresh_copy.default",
+    "aten.contiguous.default",
+    "aten._to_copy.default",
+    "aten.to.dtype",
+    "dim_order_ops._clone_dim_order.default",
+    "dim_order_ops._to_dim_order_copy.default",
+)
+def same(t: Translator, node: torch.fx.Node) -> Value:
+    """Our tensors are dense and row-major; a change of dtype shows in the result's type."""
+    order = node.kwargs.get("dim_order")
+    if order is not None and list(order) != sorted(order):
+        raise Unsupported(f"dim order {order}")
+    return t.value(node.args[0])
+
+
+@lowers(
+    "aten.view_copy.default",
+    "aten.view.default",
+    "aten._unsafe_view.default",
+    "aten.reshape.default",
+    "aten.unsqueeze_copy.default",
+    "aten.unsqueeze.default",
+    "aten.squeeze_copy.dims",
+    "aten.squeeze_copy.dim",
+    "aten.squeeze.dims",
+    "aten.squeeze.dim",
+    "aten.flatten.using_ints",
+)
+def reshape(t: Translator, node: torch.fx.Node) -> Value:
+    return t.reshape(t.value(node.args[0]), _output_shape(node))
+
+
+@lowers("aten.permute_copy.default", "aten.permute.default")
+def permute(t: Translator, node: torch.fx.Node) -> Value:
+    x = t.value(node.args[0])
+    return t.transpose(x, [t.axis(x, dim) for dim in node.args[1]])
+
+
+@lowers("aten.transpose_copy.int", "aten.transpose.int")
+def transpose(t: Translator, node: torch.fx.Node) -> Value:
+    x = t.value(node.args[0])
+    order = list(range(t.rank(x)))
+    a, b = (t.axis(x, dim) for dim in node.args[1:3])
+    order[a], order[b] = order[b], order[a]
+    return t.transpose(x, order)
+
+
+@lowers("aten.t_copy.default", "aten.t.default")
+def matrix_transpose(t: Translator, node: torch.fx.Node) -> Value:
+    x = t.value(node.args[0])
+    return t.transpose(x, [1, 0]) if t.rank(x) == 2 else x
+
+
+@lowers("aten.expand_copy.default", "aten.expand.default")
+def expand(t: Translator, node: torch.fx.Node) -> Value:
+    return t.op("expand", t.value(node.args[0]), new_shape=_output_shape(node))
+
+
+@lowers("aten.repeat.default")
+def repeat(t: Translator, node: torch.fx.Node) -> Value:
+    x = t.value(node.args[0])
+    counts = [int(t.number(n)) for n in node.args[1]]
+    x = t.reshape(x, [1] * (len(counts) - t.rank(x)) + t.shape(x))
+    return t.op("tile", x, repetitions=counts)
+
+
+@lowers("aten.cat.default")
+def cat(t: Translator, node: torch.fx.Node) -> Value:
+    inputs = [t.value(x) for x in node.args[0]]
+    dtype = t.dtype(inputs[0])
+    if any(t.dtype(x) != dtype for x in inputs):
+        raise Unsupported("operands of several dtypes")
+    inputs = [x for x in inputs if t.shape(x) != [0]]
+    dim = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim", 0)
+    return t.ops("concat", inputs, axis=t.axis(inputs[0], dim))[0]
+
+
+def _slice(t: Translator, x: Value, axis: int, start: int, count: int, step: int = 1) -> Value:
+    shape = t.shape(x)
+    starts, strides, sizes = [0] * len(shape), [1] * len(shape), list(shape)
+    starts[axis], sizes[axis], strides[axis] = start, count, step
+    if any(not isinstance(size, int) for size in sizes):
+        raise Unsupported("slices of tensors with unknown extents")
+    return t.op("slice", x, starts=starts, sizes=sizes, strides=strides)
+
+
+@lowers("aten.slice_copy.Tensor", "aten.slice.Tensor")
+def slice_copy(t: Translator, node: torch.fx.Node) -> Value:
+    x = t.value(node.args[0])
+    dim, start, end, step = [*node.args[1:], *(0, None, None, 1)[len(node.args) - 1 :]]
+    axis = t.axis(x, dim)
+    size = t.shape(x)[axis]
+    if (start in (None, 0)) and (end is None or end == 2**63 - 1) and step == 1:
+        return x
+    if not isinstance(size, int):
+        raise Unsupported("slices along an unknown extent")
+    first, last, stride = slice(
+        *(None if v is None else int(t.number(v)) for v in (start, end, step))
+    ).indices(size)
+    span = max(0, last - first)
+    return _slice(t, x, axis, first, span, stride) if span else _empty()
+
+
+def _empty() -> Value:
+    raise Unsupported("an empty slice")
+
+
+@lowers("aten.select_copy.int", "aten.select.int")
+def select(t: Translator, node: torch.fx.Node) -> Value:
+    x = t.value(node.args[0])
+    axis = t.axis(x, node.args[1])
+    size, index = t.shape(x)[axis], int(t.number(node.args[2]))
+    if not isinstance(size, int):
+        raise Unsupported("a selection along an unknown extent")
+    part = _slice(t, x, axis, index % size, 1)
+    return t.reshape(part, [d for i, d in enumerate(t.shape(part)) if i != axis])
+
+
+@lowers("aten.split_with_sizes_copy.default", "aten.split_with_sizes.default")
+def split(t: Translator, node: torch.fx.Node) -> list[Value]:
+    x = t.value(node.args[0])
+    dim = node.args[2] if len(node.args) > 2 else node.kwargs.get("dim", 0)
+    return t.ops("split", [x], splits=[int(t.number(n)) for n in node.args[1]], axis=t.axis(x, dim))
+
+
+@lowers("aten.flip.default")
+def flip(t: Translator, node: torch.fx.Node) -> Value:
+    x = t.value(node.args[0])
+    return t.op("reverse", x, axes=[t.axis(x, dim) for dim in node.args[1]])
+
+
+@lowers("aten.constant_pad_nd.default")
+def pad(t: Translator, node: torch.fx.Node) -> Value:
+    x = t.value(node.args[0])
+    amounts = [int(t.number(n)) for n in node.args[1]]
+    if min(amounts, default=0) < 0:
+        raise Unsupported("negative padding")
+    begin, end = [0] * t.rank(x), [0] * t.rank(x)
+    for i in range(len(amounts) // 2):  # from the last dimension on
+        begin[-1 - i], end[-1 - i] = amounts[2 * i], amounts[2 * i + 1]
+    value = t.number(node.args[2]) if len(node.args) > 2 else 0
+    return t.op("pad", x, beginning_padding=begin, ending_padding=end, mode="constant", value=value)

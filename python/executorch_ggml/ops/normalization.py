@@ -1,0 +1,108 @@
+"""Layer, RMS, group and batch normalisation."""
+
+from __future__ import annotations
+
+import torch
+
+from ..translate import Translator, Unsupported, Value, lowers
+
+
+def _last_axes(t: Translator, x: Value, shape: list[int]) -> list[int]:
+    return list(range(t.rank(x) - len(shape), t.rank(x)))
+
+
+@lowers("aten.layer_norm.default")
+def layer_norm(t: Translator, node: torch.fx.Node) -> Value:
+    x, normalized, weight, bias, eps = (
+        [*node.args, None, None, 1e-5][:5] if len(node.args) < 5 else node.args[:5]
+    )
+    x = t.value(x)
+    return t.op(
+        "layer_normalization",
+        x,
+        t.optional(weight),
+        t.optional(bias),
+        axes=_last_axes(t, x, normalized),
+        epsilon=float(t.number(eps)),
+    )
+
+
+@lowers("aten.native_layer_norm.default")
+def native_layer_norm(t: Translator, node: torch.fx.Node) -> list[Value | None]:
+    x, normalized, weight, bias, eps = node.args
+    x = t.value(x)
+    axes = _last_axes(t, x, normalized)
+    y = t.op(
+        "layer_normalization",
+        x,
+        t.optional(weight),
+        t.optional(bias),
+        axes=axes,
+        epsilon=float(t.number(eps)),
+    )
+    return [y, None, None]
+
+
+@lowers("aten.rms_norm.default")
+def rms_norm(t: Translator, node: torch.fx.Node) -> Value:
+    x, normalized, weight, eps = [*node.args, None, None][:4]
+    x = t.value(x)
+    if eps is None:
+        eps = torch.finfo(node.meta["val"].dtype).eps
+    axes = _last_axes(t, x, normalized)
+    mean = t.op("reduce_mean", t.op("mul", x, x), axes=axes, keep_dimensions=True)
+    root = t.op("sqrt", t.op("add", mean, t.scalar(float(t.number(eps)), t.dtype(x))))
+    y = t.op("div", x, root)
+    return y if weight is None else t.op("mul", y, t.value(weight))
+
+
+def _group_norm(
+    t: Translator, x: Value, groups: int, weight: Value | None, bias: Value | None, eps: float
+) -> Value:
+    shape = t.shape(x)
+    batch, channels, *rest = shape
+    if not all(isinstance(d, int) for d in shape):
+        raise Unsupported("group normalisation of unknown extents")
+    flat = t.reshape(x, [batch, groups, -(-channels // groups) * _product(rest)])
+    y = t.reshape(t.op("layer_normalization", flat, axes=[2], epsilon=eps), shape)
+    column = [channels, *[1] * len(rest)]
+    if weight is not None:
+        y = t.op("mul", y, t.reshape(weight, column))
+    return y if bias is None else t.op("add", y, t.reshape(bias, column))
+
+
+def _product(sizes: list[int]) -> int:
+    result = 1
+    for size in sizes:
+        result *= size
+    return result
+
+
+@lowers("aten.group_norm.default")
+def group_norm(t: Translator, node: torch.fx.Node) -> Value:
+    defaults = (None, None, 1e-5)
+    x, groups, weight, bias, eps = [*node.args, *defaults[len(node.args) - 2 :]][:5]
+    return _group_norm(t, t.value(x), groups, t.optional(weight), t.optional(bias), float(t.number(eps)))
+
+
+@lowers("aten.native_group_norm.default")
+def native_group_norm(t: Translator, node: torch.fx.Node) -> list[Value | None]:
+    x, weight, bias, _, _, _, groups, eps = node.args
+    y = _group_norm(t, t.value(x), groups, t.optional(weight), t.optional(bias), float(t.number(eps)))
+    return [y, None, None]
+
+
+@lowers("aten._native_batch_norm_legit_no_training.default")
+def batch_norm(t: Translator, node: torch.fx.Node) -> list[Value | None]:
+    x, weight, bias, mean, variance, _, eps = node.args
+    y = t.op(
+        "batch_normalization",
+        t.value(x),
+        t.value(mean),
+        t.value(variance),
+        t.optional(weight),
+        t.optional(bias),
+        axis=1,
+        epsilon=float(t.number(eps)),
+    )
+    return [y, None, None]

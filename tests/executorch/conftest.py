@@ -1,0 +1,68 @@
+"""Exports a module and runs it through ExecuTorch's runtime on our delegate."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+
+class Lowered:
+    """A program in the edge dialect and its runtime form."""
+
+    def __init__(self, module: Any, inputs: tuple, **options: Any) -> None:
+        import torch
+        from executorch.exir import to_edge_transform_and_lower
+        from executorch_ggml import GgmlPartitioner
+
+        self.module, self.inputs = module.eval(), inputs
+        partitioner = options.pop("partitioner", None) or GgmlPartitioner()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            exported = torch.export.export(self.module, inputs, **options)
+            self.edge = to_edge_transform_and_lower(exported, partitioner=[partitioner])
+            self.buffer = self.edge.to_executorch().buffer
+        self.nodes = [
+            str(node.target)
+            for node in self.edge.exported_program().graph.nodes
+            if node.op == "call_function"
+        ]
+
+    @property
+    def delegates(self) -> int:
+        return sum("executorch_call_delegate" in name for name in self.nodes)
+
+    @property
+    def left(self) -> list[str]:
+        return [name for name in self.nodes if "call_delegate" not in name and "getitem" not in name]
+
+    def load(self) -> Callable[..., list]:
+        from executorch.runtime import Runtime
+
+        self.program = Runtime.get().load_program(self.buffer)
+        method = self.program.load_method("forward")
+        return lambda *inputs: method.execute(list(inputs))
+
+    def check(self, *inputs: Any, tolerance: float = 1e-4) -> None:
+        """The runtime's results are eager PyTorch's, relative to their largest magnitude."""
+        import torch
+
+        inputs = inputs or self.inputs
+        with torch.no_grad():
+            expected = self.module(*inputs)
+        expected = list(expected) if isinstance(expected, (tuple, list)) else [expected]
+        actual = self.load()(*inputs)
+        assert len(actual) == len(expected)
+        for a, e in zip(actual, expected, strict=True):
+            assert a.shape == e.shape and a.dtype == e.dtype
+            scale = max(1e-6, float(e.abs().max())) if e.is_floating_point() else 1.0
+            assert float((a.double() - e.double()).abs().max()) <= tolerance * scale
+
+
+@pytest.fixture
+def lower() -> type[Lowered]:
+    logging.disable(logging.WARNING)
+    return Lowered
