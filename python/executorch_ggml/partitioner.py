@@ -38,16 +38,20 @@ class _Support(OperatorSupportBase):
 
     def __init__(self) -> None:
         self.refused: dict[torch.fx.Node, str] = {}
+        self.taken: set[torch.fx.Node] = set()  # the partitioner asks about a node several times
 
     def is_node_supported(self, submodules: object, node: torch.fx.Node) -> bool:
         if node.op != "call_function":
             return False
         if not isinstance(node.meta.get("val"), (torch.Tensor, tuple, list)):
             return False  # arithmetic of extents stays outside
-        reason = why_not(node)
-        if reason is not None:
-            self.refused[node] = reason
-        return reason is None
+        if node not in self.taken and node not in self.refused:
+            reason = why_not(node)
+            if reason is None:
+                self.taken.add(node)
+            else:
+                self.refused[node] = reason
+        return node in self.taken
 
 
 class GgmlPartitioner(Partitioner):
