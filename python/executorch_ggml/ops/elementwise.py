@@ -219,3 +219,74 @@ def logical_not(t: Translator, node: torch.fx.Node) -> Value:
 def where(t: Translator, node: torch.fx.Node) -> Value:
     a, b = operands(t, node.args[1], node.args[2], _result_dtype(node))
     return t.op("where", t.cast(t.value(node.args[0]), "bool"), a, b)
+
+
+@lowers("aten.isnan.default")
+def isnan(t: Translator, node: torch.fx.Node) -> Value:
+    return t.op("is_nan", t.value(node.args[0]))
+
+
+@lowers("aten.isinf.default")
+def isinf(t: Translator, node: torch.fx.Node) -> Value:
+    return t.op("is_infinite", t.value(node.args[0]))
+
+
+@lowers("aten.clamp.Tensor")
+def clamp_tensor(t: Translator, node: torch.fx.Node) -> Value:
+    low, high = [*node.args[1:], None, None][:2]
+    y, dtype = t.value(node.args[0]), _arithmetic_dtype(node)
+    for bound, op in ((low, "max"), (high, "min")):
+        if bound is not None:
+            y = t.op(op, t.cast(y, dtype), t.cast(t.value(bound), dtype))
+    return y
+
+
+for _name, _op in {"and": "logical_and", "or": "logical_or", "xor": "logical_xor"}.items():
+    LOWERINGS[f"aten.bitwise_{_name}.Scalar"] = _logical(_op)
+
+
+def _truncated(t: Translator, x: Value) -> Value:
+    """Towards zero."""
+    return t.op("mul", t.op("sign", x), t.op("floor", t.op("abs", x)))
+
+
+def _only_floats(t: Translator, node: torch.fx.Node) -> str:
+    dtype = _arithmetic_dtype(node)
+    if not dtype.startswith(("f", "bf")):
+        raise Unsupported("rounded division of integers")
+    return dtype
+
+
+@lowers("aten.trunc.default")
+def trunc(t: Translator, node: torch.fx.Node) -> Value:
+    _only_floats(t, node)
+    return _truncated(t, t.value(node.args[0]))
+
+
+@lowers("aten.div.Tensor_mode", "aten.div.Scalar_mode")
+def div_mode(t: Translator, node: torch.fx.Node) -> Value:
+    mode = node.kwargs.get("rounding_mode")
+    a, b = operands(t, node.args[0], node.args[1], _only_floats(t, node) if mode else _arithmetic_dtype(node))
+    quotient = t.op("div", a, b)
+    if mode is None:
+        return quotient
+    return t.op("floor", quotient) if mode == "floor" else _truncated(t, quotient)
+
+
+@lowers("aten.pow.Scalar")
+def pow_scalar(t: Translator, node: torch.fx.Node) -> Value:
+    return t.op("pow", *operands(t, node.args[0], node.args[1], _arithmetic_dtype(node)))
+
+
+@lowers("aten.fill.Scalar")
+def fill(t: Translator, node: torch.fx.Node) -> Value:
+    scalar = t.scalar(t.number(node.args[1]), _result_dtype(node))
+    shape = t.shape(t.value(node.args[0]))
+    return t.op("expand", scalar, new_shape=shape) if shape else scalar
+
+
+@lowers("aten.copy.default")
+def copy(t: Translator, node: torch.fx.Node) -> Value:
+    """The second operand in the first one's shape and dtype."""
+    source, shape = t.cast(t.value(node.args[1]), _result_dtype(node)), t.shape(t.value(node.args[0]))
+    return source if t.shape(source) == shape else t.op("expand", source, new_shape=shape)

@@ -138,3 +138,33 @@ def upsample_nearest(t: Translator, node: torch.fx.Node) -> Value:
     if any(not isinstance(d, int) for d in (in_h, in_w, out_h, out_w)) or out_h % in_h or out_w % in_w:
         raise Unsupported("factors that are not whole")
     return t.op("resample2d", x, mode="nearest-neighbor", sizes=[out_h, out_w], axes=[2, 3])
+
+
+@lowers("aten.upsample_bilinear2d.vec")
+def upsample_bilinear(t: Translator, node: torch.fx.Node) -> Value:
+    x, _, align_corners, _ = [*node.args, None][:4]
+    sizes = list(node.meta["val"].shape[2:])
+    if align_corners or not all(isinstance(d, int) for d in sizes):
+        raise Unsupported("aligned corners or unknown extents")
+    return t.op("resample2d", t.value(x), mode="linear", sizes=sizes, axes=[2, 3])
+
+
+@lowers("aten.avg_pool1d.default", "aten.adaptive_avg_pool1d.default")
+def pool_1d(t: Translator, node: torch.fx.Node) -> Value:
+    x = t.value(node.args[0])
+    if t.rank(x) != 3:
+        raise Unsupported("a signal without a batch")
+    n, c, width = t.shape(x)
+    first = lambda v: v if isinstance(v, int) else v[0]  # noqa: E731
+    if "adaptive" in str(node.target):
+        out = first(node.args[1])
+        if not isinstance(width, int) or width % out:
+            raise Unsupported("windows of several sizes")
+        window = stride = width // out
+    else:
+        window = first(node.args[1])
+        stride = first(node.args[2]) if len(node.args) > 2 and node.args[2] else window
+        if any(node.args[3:5]) and (first(node.args[3]) or node.args[4]):
+            raise Unsupported("padding or ceil_mode")
+    y = t.op("average_pool2d", _with_height(t, x), window_dimensions=[1, window], strides=[1, stride])
+    return t.reshape(y, [n, c, t.shape(y)[-1]])

@@ -35,3 +35,17 @@ def index(t: Translator, node: torch.fx.Node) -> Value:
     if t.dtype(picks) not in ("i32", "i64"):
         raise Unsupported("a mask as index")
     return t.op("gather", x, picks, axis=given[0])
+
+
+@lowers("aten.scatter.src", "aten.scatter.value")
+def scatter(t: Translator, node: torch.fx.Node) -> Value:
+    """src has the shape of the indices here; ATen also takes larger ones."""
+    x, indices = t.value(node.args[0]), t.value(node.args[2])
+    if "value" in str(node.target):
+        scalar = t.scalar(t.number(node.args[3]), t.dtype(x))
+        updates = t.op("expand", scalar, new_shape=t.shape(indices))
+    else:
+        updates = t.value(node.args[3])
+        if t.shape(updates) != t.shape(indices):
+            raise Unsupported("updates that are larger than the indices")
+    return t.op("scatter_elements", x, indices, updates, axis=t.axis(x, node.args[1]))

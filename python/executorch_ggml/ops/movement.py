@@ -161,3 +161,61 @@ def pad(t: Translator, node: torch.fx.Node) -> Value:
         begin[-1 - i], end[-1 - i] = amounts[2 * i], amounts[2 * i + 1]
     value = t.number(node.args[2]) if len(node.args) > 2 else 0
     return t.op("pad", x, beginning_padding=begin, ending_padding=end, mode="constant", value=value)
+
+
+@lowers("aten.reflection_pad1d.default", "aten.reflection_pad2d.default")
+def reflection_pad(t: Translator, node: torch.fx.Node) -> Value:
+    return _pad_borders(t, node, "reflection")
+
+
+@lowers("aten.replication_pad2d.default", "aten.replication_pad3d.default")
+def replication_pad(t: Translator, node: torch.fx.Node) -> Value:
+    return _pad_borders(t, node, "edge")
+
+
+def _pad_borders(t: Translator, node: torch.fx.Node, mode: str) -> Value:
+    x, amounts = t.value(node.args[0]), [int(t.number(n)) for n in node.args[1]]
+    if min(amounts) < 0:
+        raise Unsupported("negative padding")
+    begin, end = [0] * t.rank(x), [0] * t.rank(x)
+    for i in range(len(amounts) // 2):
+        begin[-1 - i], end[-1 - i] = amounts[2 * i], amounts[2 * i + 1]
+    return t.op("pad", x, beginning_padding=begin, ending_padding=end, mode=mode)
+
+
+def _replaced(t: Translator, x: Value, part: Value, axis: int, start: int, end: int) -> Value:
+    """x with [start, end) along an axis taken from part."""
+    size = t.shape(x)[axis]
+    if not isinstance(size, int):
+        raise Unsupported("a replacement along an unknown extent")
+    pieces = []
+    if start > 0:
+        pieces.append(_slice(t, x, axis, 0, start))
+    pieces.append(part)
+    if end < size:
+        pieces.append(_slice(t, x, axis, end, size - end))
+    return pieces[0] if len(pieces) == 1 else t.ops("concat", pieces, axis=axis)[0]
+
+
+@lowers("aten.select_scatter.default")
+def select_scatter(t: Translator, node: torch.fx.Node) -> Value:
+    x, part = t.value(node.args[0]), t.value(node.args[1])
+    axis, index = t.axis(x, node.args[2]), int(t.number(node.args[3]))
+    shape = t.shape(x)
+    if not isinstance(shape[axis], int):
+        raise Unsupported("a replacement along an unknown extent")
+    index %= shape[axis]
+    part = t.reshape(t.cast(part, t.dtype(x)), [1 if i == axis else d for i, d in enumerate(shape)])
+    return _replaced(t, x, part, axis, index, index + 1)
+
+
+@lowers("aten.slice_scatter.default")
+def slice_scatter(t: Translator, node: torch.fx.Node) -> Value:
+    x, part = t.value(node.args[0]), t.value(node.args[1])
+    dim, start, end, step = [*node.args[2:], *(0, None, None, 1)[len(node.args) - 2 :]]
+    axis = t.axis(x, dim)
+    size = t.shape(x)[axis]
+    if step != 1 or not isinstance(size, int):
+        raise Unsupported("a replacement with steps or along an unknown extent")
+    first, last, _ = slice(*(None if v is None else int(t.number(v)) for v in (start, end))).indices(size)
+    return x if last <= first else _replaced(t, x, t.cast(part, t.dtype(x)), axis, first, last)
