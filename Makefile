@@ -4,7 +4,7 @@ VENV := .venv/bin/python
 BUILD := $(PYTHON) tools/build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test ggml-dev test-ggml docs lint format bench coverage cross-check executorch asan tsan fuzz setup clean
+.PHONY: help demo build test ggml-dev test-ggml docs lint format bench coverage cross-check executorch test-executorch-suite asan tsan fuzz setup clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -61,6 +61,10 @@ executorch: ## install PyTorch and ExecuTorch, build the delegate and run its te
 	@$(PYTHON) tools/setup.py --on-demand executorch
 	@$(BUILD)
 	@$(VENV) -m pytest -q tests/executorch
+
+test-executorch-suite: executorch ## run the operator tests of ExecuTorch's wheel on our backend, at tight tolerances
+	@PYTHONPATH=tests/executorch $(VENV) -m pytest -q -p suite_plugin -p no:cacheprovider \
+	  --pyargs executorch.backends.test.suite.operators
 
 asan: ## run the C++ tests with the address and undefined-behaviour sanitizers
 	@$(BUILD) --preset asan
