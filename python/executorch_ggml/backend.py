@@ -57,7 +57,7 @@ class _Part:
         if content.size == 0:
             self.translator.values[node] = self.translator.constant(tensor)
             return
-        key = f"{name}-{hashlib.sha256(content.tobytes()).hexdigest()[:16]}"
+        key = f"{name}-{hashlib.sha256(content).hexdigest()[:16]}"
         self.store.add_named_data(key, content.tobytes(), alignment=ALIGNMENT)
         writer, dtype = self.translator.writer, dtype_name(tensor.dtype)
         if name in self.mutated:

@@ -34,24 +34,19 @@ WHOLE = [
 
 
 class _Support(OperatorSupportBase):
-    """The one predicate, and what it refused."""
+    """The one predicate, and why it refused."""
 
     def __init__(self) -> None:
-        self.refused: dict[torch.fx.Node, str] = {}
-        self.taken: set[torch.fx.Node] = set()  # the partitioner asks about a node several times
+        self.reasons: dict[torch.fx.Node, str | None] = {}  # the partitioner asks about a node several times
 
     def is_node_supported(self, submodules: object, node: torch.fx.Node) -> bool:
         if node.op != "call_function":
             return False
         if not isinstance(node.meta.get("val"), (torch.Tensor, tuple, list)):
             return False  # arithmetic of extents stays outside
-        if node not in self.taken and node not in self.refused:
-            reason = why_not(node)
-            if reason is None:
-                self.taken.add(node)
-            else:
-                self.refused[node] = reason
-        return node in self.taken
+        if node not in self.reasons:
+            self.reasons[node] = why_not(node)
+        return self.reasons[node] is None
 
 
 class GgmlPartitioner(Partitioner):
@@ -90,7 +85,7 @@ class GgmlPartitioner(Partitioner):
         return PartitionResult(tagged_exported_program=exported_program, partition_tags=tags)
 
     def _tell(self, support: _Support, parts: int) -> None:
-        counted = Counter((target_name(node), reason) for node, reason in support.refused.items())
+        counted = Counter((target_name(node), reason) for node, reason in support.reasons.items() if reason)
         lines = [f"  {count} x {name}: {reason}" for (name, reason), count in sorted(counted.items())]
         if self.report:
             print(

@@ -88,11 +88,6 @@ class Translator:
             raise Unsupported(f"scalar {arg!r} is known only at run time")
         return arg
 
-    def sizes(self, args: Any) -> list[int | tuple[str, int, int]]:
-        """A shape argument, which may hold symbols."""
-        dims = [arg.meta["val"] if isinstance(arg, torch.fx.Node) else arg for arg in args]
-        return extents(dims)
-
     def dtype(self, value: Value) -> str:
         return self.writer.dtype(value)
 
@@ -165,6 +160,13 @@ def target_name(node: torch.fx.Node) -> str:
         return str(target)
     overload = schema.overload_name or "default"
     return f"{schema.name.replace('::', '.')}.{overload}"
+
+
+def arguments(node: torch.fx.Node) -> dict[str, Any]:
+    """A node's arguments by their names in the op's schema, those that are left out with its defaults."""
+    schema = node.target._schema.arguments
+    defaults = {a.name: a.default_value for a in schema if a.has_default_value()}
+    return defaults | dict(zip((a.name for a in schema), node.args, strict=False)) | dict(node.kwargs)
 
 
 def translate(translator: Translator, node: torch.fx.Node) -> None:

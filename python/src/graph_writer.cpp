@@ -56,6 +56,13 @@ nb::list shape_list(const std::vector<Dimension>& shape) {
     return list;
 }
 
+bool has_symbols(nb::handle value) {
+    if (!nb::isinstance<nb::list>(value) && !nb::isinstance<nb::tuple>(value)) return false;
+    for (nb::handle item : value)
+        if (nb::isinstance<nb::tuple>(item)) return true;
+    return false;
+}
+
 Options options_of(nb::dict attributes) {
     Options options;
     for (const auto& [name, value] : attributes) {
@@ -67,13 +74,8 @@ Options options_of(nb::dict attributes) {
                 options.emplace_back(std::move(key), dtype_named(text.substr(6)));
             else
                 options.emplace_back(std::move(key), std::move(text));
-        } else if (nb::isinstance<nb::list>(value) || nb::isinstance<nb::tuple>(value)) {
-            bool symbolic = false;
-            for (nb::handle item : value) symbolic = symbolic || nb::isinstance<nb::tuple>(item);
-            if (symbolic)
-                options.emplace_back(std::move(key), dimensions(value));
-            else
-                options.emplace_back(std::move(key), to_option(value, false));
+        } else if (has_symbols(value)) {
+            options.emplace_back(std::move(key), dimensions(value));
         } else {
             options.emplace_back(std::move(key), to_option(value, false));
         }

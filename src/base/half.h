@@ -1,5 +1,6 @@
 #pragma once
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -41,6 +42,18 @@ inline std::uint16_t float_to_bfloat(float f) {
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(f);
     if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);
     return static_cast<std::uint16_t>((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
+}
+
+/// A binary16 among bytes, at any address.
+inline float load_half(const std::byte* from) {
+    std::uint16_t bits;
+    std::memcpy(&bits, from, sizeof(bits));
+    return half_to_float(bits);
+}
+
+inline void store_half(float value, std::byte* to) {
+    const std::uint16_t bits = float_to_half(value);
+    std::memcpy(to, &bits, sizeof(bits));
 }
 
 /// Storage of one f16 element; computes as float and rounds once on the way back.

@@ -1,8 +1,8 @@
 #include "headrace/graph_writer.h"
 
-#include "base/aligned_buffer.h"
 #include "engine/convert.h"
 #include "engine/executable.h"
+#include "ir/constant.h"
 #include "ir/graph_builder.h"
 #include "ir/graph_file.h"
 #include "ops/catalog.h"
@@ -88,13 +88,8 @@ std::shared_ptr<const Graph> graph_from_memory(std::span<const std::byte> bytes,
     const FindWeight lookup = [&](const std::string& key) -> Result<std::shared_ptr<const Constant>> {
         try {
             NamedWeight weight = find(key);
-            constexpr std::uintptr_t kAlignment = 16;
-            if (reinterpret_cast<std::uintptr_t>(weight.bytes.data()) % kAlignment == 0)
-                return hold(weight.bytes, std::move(weight.owner), key);
-            HR_ASSIGN(auto buffer, AlignedBuffer::allocate(weight.bytes.size(), "aligned weights"));
-            std::copy(weight.bytes.begin(), weight.bytes.end(), buffer.data());
-            auto copy = std::make_shared<AlignedBuffer>(std::move(buffer));
-            return hold({copy->data(), copy->bytes()}, copy, key);
+            if (is_constant_aligned(weight.bytes)) return hold(weight.bytes, std::move(weight.owner), key);
+            return copy_constant(weight.bytes, "aligned weights", key);
         } catch (const Exception& e) {
             return Error{e.code(), e.what()};
         }

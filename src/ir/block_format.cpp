@@ -11,17 +11,6 @@ namespace {
 
 constexpr int kHalfBlock = kBlockElements / 2;
 
-void store_half(float value, std::byte* to) {
-    const std::uint16_t bits = float_to_half(value);
-    std::memcpy(to, &bits, sizeof(bits));
-}
-
-float load_half(const std::byte* from) {
-    std::uint16_t bits;
-    std::memcpy(&bits, from, sizeof(bits));
-    return half_to_float(bits);
-}
-
 void quantise_q8_0(const float* x, std::byte* to) {
     float most = 0;
     for (int i = 0; i < kBlockElements; ++i) most = std::max(most, std::abs(x[i]));

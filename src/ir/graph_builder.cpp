@@ -1,5 +1,7 @@
 #include "ir/graph_builder.h"
 
+#include "ir/constant.h"
+
 #include <cstring>
 
 namespace headrace {
@@ -58,9 +60,8 @@ Result<ValueId> GraphBuilder::constant(TensorType type, std::shared_ptr<const Co
 }
 
 Result<ValueId> GraphBuilder::constant(TensorType type, std::span<const std::byte> bytes, std::string name) {
-    auto copy = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
-    auto held = std::make_shared<Constant>(Constant{.bytes = *copy, .owner = copy});
-    return constant(std::move(type), std::move(held), std::move(name));
+    HR_ASSIGN(auto copy, copy_constant(bytes, "a constant"));
+    return constant(std::move(type), std::move(copy), std::move(name));
 }
 
 Result<std::vector<ValueId>> GraphBuilder::op(const OpDef& def, std::vector<ValueId> operands, AttrBox attrs,

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <random>
+#include <ostream>
 #include <string_view>
 
-#include "base/aligned_buffer.h"
 #include "base/mapped_file.h"
+#include "base/new_files.h"
+#include "ir/constant.h"
 #include "ir/graph_file_tables.h"
 #include "ir/verify.h"
 
@@ -21,8 +20,6 @@ static_assert(std::endian::native == std::endian::little,
 
 constexpr std::string_view kMagic = "HDRGRAPH";
 constexpr std::uint32_t kFormatVersion = 1;
-/// What a constant's address must be a multiple of for kernels to read any dtype from it in vectors.
-constexpr std::size_t kMemoryAlignment = 16;
 
 struct Header {
     char magic[8];
@@ -82,29 +79,20 @@ Result<Graph> read_content(std::span<const std::byte> bytes, std::shared_ptr<con
     return detail::decode_graph(bytes.subspan(sizeof(header), header.table_bytes), weights, find_op);
 }
 
-Status write_file(const Graph& graph, const std::string& path) {
-    std::ofstream stream(path, std::ios::binary | std::ios::trunc);
-    if (!stream) return failure(Code::io, "cannot create '{}'", path);
-    HR_TRY(write_content(graph, false, [&](const std::byte* data, std::size_t size) {
-        stream.write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(size));
-    }));
-    stream.close();
-    if (!stream) return failure(Code::io, "cannot write '{}'; is the disk full?", path);
-    return success();
-}
-
 }  // namespace
 
+bool is_graph_file(std::span<const std::byte> bytes) {
+    return bytes.size() >= kMagic.size() && std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
+}
+
 Status write_graph(const Graph& graph, const std::string& path) {
-    const std::string unfinished = fmt::format("{}.{:08x}.tmp", path, std::random_device()());
-    std::error_code error;
-    Status status = write_file(graph, unfinished);
-    if (status.ok()) {
-        std::filesystem::rename(unfinished, path, error);
-        if (error) status = failure(Code::io, "cannot write '{}': {}", path, error.message());
-    }
-    if (!status.ok()) std::filesystem::remove(unfinished, error);
-    return status;
+    NewFiles files;
+    HR_TRY(files.write(path, [&](std::ostream& stream) {
+        return write_content(graph, false, [&](const std::byte* data, std::size_t size) {
+            stream.write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(size));
+        });
+    }));
+    return files.finish();
 }
 
 Result<Graph> read_graph(const std::string& path, const OpLookup& find_op) {
@@ -124,12 +112,9 @@ Result<std::vector<std::byte>> graph_bytes(const Graph& graph, bool by_key) {
 
 Result<Graph> graph_from_bytes(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
                                const OpLookup& find_op, const FindWeight& find_weight) {
-    if (reinterpret_cast<std::uintptr_t>(bytes.data()) % kMemoryAlignment == 0)
-        return read_content(bytes, std::move(owner), false, find_op, find_weight);
-    HR_ASSIGN(auto buffer, AlignedBuffer::allocate(bytes.size(), "an aligned copy of a graph"));
-    auto copy = std::make_shared<AlignedBuffer>(std::move(buffer));
-    std::copy(bytes.begin(), bytes.end(), copy->data());
-    return read_content({copy->data(), copy->bytes()}, copy, false, find_op, find_weight);
+    if (is_constant_aligned(bytes)) return read_content(bytes, std::move(owner), false, find_op, find_weight);
+    HR_ASSIGN(const auto copy, copy_constant(bytes, "an aligned copy of a graph"));
+    return read_content(copy->bytes, copy, false, find_op, find_weight);
 }
 
 }  // namespace headrace

@@ -23,6 +23,9 @@ namespace headrace {
 ///
 /// Constants that share one Constant are stored once and share one again after loading.
 
+/// Whether bytes begin as a graph file does.
+bool is_graph_file(std::span<const std::byte> bytes);
+
 /// Writes the graph, which must pass verify(). The file appears under its name only when it is complete, so
 /// that a graph whose constants are mapped from `path` can be saved there. Errors: verify()'s; unsupported
 /// when the graph without weights exceeds 2 GiB; io.

@@ -20,12 +20,6 @@ namespace {
 
 constexpr size_t kBlock = kBlockElements;
 
-HWY_INLINE float half_at(const std::byte* from) {
-    uint16_t bits;
-    std::memcpy(&bits, from, sizeof(bits));
-    return half_to_float(bits);
-}
-
 // scale · (codes − shift) + low for `count` bytes.
 template <class Code>
 HWY_INLINE void expand(const Code* codes, size_t count, float scale, float low, float shift, float* to) {
@@ -50,13 +44,13 @@ HWY_INLINE void expand_nibbles(const std::byte* codes, float scale, float low, f
 }
 
 HWY_INLINE void expand_block(BlockFormat format, const std::byte* from, float* to) {
-    const float scale = half_at(from);
+    const float scale = load_half(from);
     if (format == BlockFormat::q8_0)
         expand(reinterpret_cast<const int8_t*>(from + 2), kBlock, scale, 0, 0, to);
     else if (format == BlockFormat::q4_0)
         expand_nibbles(from + 2, scale, 0, 8, to);
     else
-        expand_nibbles(from + 4, scale, half_at(from + 2), 0, to);
+        expand_nibbles(from + 4, scale, load_half(from + 2), 0, to);
 }
 
 // A slice of depth of one panel of B, as pack() lays it out: [depth][width].

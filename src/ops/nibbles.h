@@ -12,7 +12,7 @@ inline std::vector<std::byte> unpack_nibbles(const std::byte* packed, std::int64
     return elements;
 }
 
-inline void pack_nibbles(const std::vector<std::byte>& elements, std::byte* packed) {
+inline void pack_nibbles(std::span<const std::byte> elements, std::byte* packed) {
     for (std::size_t i = 0; i < elements.size(); i += 2) {
         const std::byte high = i + 1 < elements.size() ? elements[i + 1] : std::byte{0};
         packed[i / 2] = (elements[i] & std::byte{15}) | high << 4;

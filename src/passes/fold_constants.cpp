@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/aligned_buffer.h"
+#include "ir/constant.h"
 #include "passes/passes.h"
 
 namespace headrace {
@@ -58,10 +58,8 @@ public:
         for (ValueId id : node.outputs) {
             const TensorType& type = graph_.value(id).type;
             HR_ASSIGN(auto buffer, AlignedBuffer::allocate(type.bytes(), "a folded constant"));
-            auto owner = std::make_shared<AlignedBuffer>(std::move(buffer));
-            out.push_back({type.dtype, shapes_.emplace_back(type.sizes()), owner->data()});
-            results.push_back(std::make_shared<Constant>(
-                Constant{.bytes = {owner->data(), owner->bytes()}, .owner = std::move(owner)}));
+            out.push_back({type.dtype, shapes_.emplace_back(type.sizes()), buffer.data()});
+            results.push_back(own_constant(std::move(buffer)));
         }
         node.op->reference({in, out, {}}, node.attrs.get());
         return results;

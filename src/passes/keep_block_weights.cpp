@@ -1,10 +1,11 @@
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <optional>
 #include <vector>
 
-#include "base/aligned_buffer.h"
+#include "ir/constant.h"
 #include "passes/fused_product.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
@@ -92,15 +93,11 @@ public:
         return i / columns_ / row_block_ * scale_columns_ + i % columns_ / column_block_;
     }
     float scale(std::int64_t index) const {
-        const std::byte* bytes = m_.scale->constant->bytes.data();
-        if (m_.scale->type.dtype == DType::f32) {
-            float value;
-            std::copy_n(bytes + 4 * index, 4, reinterpret_cast<std::byte*>(&value));
-            return value;
-        }
-        std::uint16_t bits;
-        std::copy_n(bytes + 2 * index, 2, reinterpret_cast<std::byte*>(&bits));
-        return half_to_float(bits);
+        float value;  // f32, as the matrix that it makes; memory that a caller lent may lie anywhere
+        std::memcpy(&value,
+                    m_.scale->constant->bytes.data() + sizeof(value) * static_cast<std::size_t>(index),
+                    sizeof(value));
+        return value;
     }
     int zero_point(std::int64_t index) const { return m_.zero_point ? element(*m_.zero_point, index) : 0; }
 
@@ -115,11 +112,6 @@ private:
 };
 
 bool fits_half(float value) { return std::isfinite(value) && half_to_float(float_to_half(value)) == value; }
-
-void store_half(float value, std::byte* to) {
-    const std::uint16_t bits = float_to_half(value);
-    std::copy_n(reinterpret_cast<const std::byte*>(&bits), 2, to);
-}
 
 /// One block, exactly, or false where the format cannot say it.
 bool write_block(const BlockReader& matrix, std::int64_t row, std::int64_t k, BlockFormat format, int lowest,
@@ -161,9 +153,7 @@ Result<std::shared_ptr<const Constant>> exact_blocks(const BlockReader& matrix, 
     for (std::int64_t row = 0; row < matrix.rows(); ++row)
         for (std::int64_t k = 0; k < matrix.inner(); k += kBlockElements, to += block_bytes(format))
             if (!write_block(matrix, row, k, format, lowest, to)) return std::shared_ptr<const Constant>();
-    auto owner = std::make_shared<AlignedBuffer>(std::move(buffer));
-    return std::make_shared<const Constant>(
-        Constant{.bytes = {owner->data(), owner->bytes()}, .owner = std::move(owner)});
+    return own_constant(std::move(buffer));
 }
 
 /// The matrix as a constant in the smallest format that says it exactly; no constant where none does.

@@ -1,7 +1,7 @@
 #include <map>
 #include <vector>
 
-#include "base/aligned_buffer.h"
+#include "ir/constant.h"
 #include "passes/fused_product.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
@@ -22,9 +22,7 @@ Result<std::shared_ptr<const Constant>> to_blocks(const Value& matrix, bool tran
         for (std::int64_t j = 0; j < k; ++j) row[j] = transposed ? from[i * k + j] : from[j * n + i];
         quantise(format, row.data(), k, buffer.data() + static_cast<std::size_t>(i) * row_bytes);
     }
-    auto owner = std::make_shared<AlignedBuffer>(std::move(buffer));
-    return std::make_shared<const Constant>(
-        Constant{.bytes = {owner->data(), owner->bytes()}, .owner = std::move(owner)});
+    return own_constant(std::move(buffer));
 }
 
 bool is_eligible(const Value& b, bool transposed, const PassContext& context) {

@@ -6,30 +6,26 @@ import math
 
 import torch
 
-from ..translate import Translator, Unsupported, Value, lowers
+from ..translate import Translator, Unsupported, Value, arguments, lowers
 
 
 @lowers("aten.scaled_dot_product_attention.default")
 def attention(t: Translator, node: torch.fx.Node) -> Value:
-    defaults = (None, 0.0, False)
-    q, k, v, mask, dropout, causal = [*node.args, *defaults[len(node.args) - 3 :]][:6]
-    mask, dropout = node.kwargs.get("attn_mask", mask), node.kwargs.get("dropout_p", dropout)
-    causal = node.kwargs.get("is_causal", causal)
-    if dropout:
+    a = arguments(node)
+    if a["dropout_p"]:
         raise Unsupported("dropout")
-    query, key, value = t.value(q), t.value(k), t.value(v)
-    if node.kwargs.get("enable_gqa", False):
+    query, key, value = t.value(a["query"]), t.value(a["key"]), t.value(a["value"])
+    if a["enable_gqa"]:
         key, value = _repeat_heads(t, query, key), _repeat_heads(t, query, value)
     rank, dtype = t.rank(key), t.dtype(query)
     width = t.shape(query)[-1]
-    scale = node.kwargs.get("scale")
-    scale = 1 / math.sqrt(width) if scale is None else float(t.number(scale))
+    scale = 1 / math.sqrt(width) if a["scale"] is None else float(t.number(a["scale"]))
     swapped = [*range(rank - 2), rank - 1, rank - 2]
     scores = t.op("matmul", t.op("mul", query, t.scalar(scale, dtype)), t.transpose(key, swapped))
-    if causal:
+    if a["is_causal"]:
         scores = t.op("add", scores, _causal_mask(t, scores))
-    if mask is not None:
-        scores = _masked(t, scores, t.value(mask))
+    if a["attn_mask"] is not None:
+        scores = _masked(t, scores, t.value(a["attn_mask"]))
     return t.op("matmul", t.op("softmax", scores, axis=t.rank(scores) - 1), value)
 
 

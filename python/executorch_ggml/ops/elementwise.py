@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ..translate import LOWERINGS, Translator, Unsupported, Value, dtype_name, lowers
+from ..translate import LOWERINGS, Translator, Unsupported, Value, arguments, dtype_name, lowers
 
 UNARY = {
     "abs": "abs",
@@ -67,7 +67,7 @@ def _result_dtype(node: torch.fx.Node) -> str:
 
 
 def _scaled(t: Translator, node: torch.fx.Node, b: Value) -> Value:
-    alpha = t.number(node.kwargs.get("alpha", node.args[2] if len(node.args) > 2 else 1))
+    alpha = t.number(arguments(node)["alpha"])
     return b if alpha == 1 else t.op("mul", b, t.scalar(alpha, t.dtype(b)))
 
 
@@ -134,7 +134,7 @@ def rsqrt(t: Translator, node: torch.fx.Node) -> Value:
 @lowers("aten.gelu.default")
 def gelu(t: Translator, node: torch.fx.Node) -> Value:
     x = _float_in(t, node)
-    if node.kwargs.get("approximate", "none") == "none":
+    if arguments(node)["approximate"] == "none":
         return t.op("gelu", x)
     dtype = t.dtype(x)
     cube = t.op("mul", t.op("mul", x, x), x)
@@ -145,16 +145,16 @@ def gelu(t: Translator, node: torch.fx.Node) -> Value:
 
 @lowers("aten.leaky_relu.default")
 def leaky_relu(t: Translator, node: torch.fx.Node) -> Value:
-    slope = node.args[1] if len(node.args) > 1 else node.kwargs.get("negative_slope", 0.01)
-    return t.op("leaky_relu", _float_in(t, node), alpha=float(t.number(slope)))
+    slope = t.number(arguments(node)["negative_slope"])
+    return t.op("leaky_relu", _float_in(t, node), alpha=float(slope))
 
 
 @lowers("aten.elu.default")
 def elu(t: Translator, node: torch.fx.Node) -> Value:
-    alpha, scale, input_scale = [*node.args[1:], 1, 1, 1][:3]
-    if scale != 1 or input_scale != 1:
+    a = arguments(node)
+    if a["scale"] != 1 or a["input_scale"] != 1:
         raise Unsupported("elu with scales")
-    return t.op("elu", _float_in(t, node), alpha=float(t.number(alpha)))
+    return t.op("elu", _float_in(t, node), alpha=float(t.number(a["alpha"])))
 
 
 @lowers("aten.hardsigmoid.default")
@@ -169,11 +169,8 @@ def hardswish(t: Translator, node: torch.fx.Node) -> Value:
 
 @lowers("aten.clamp.default", "aten.hardtanh.default")
 def clamp(t: Translator, node: torch.fx.Node) -> Value:
-    is_hardtanh = "hardtanh" in str(node.target)
-    defaults = (-1.0, 1.0) if is_hardtanh else (None, None)
-    low, high = [*node.args[1:], *defaults[len(node.args) - 1 :]][:2]
-    low = node.kwargs.get("min", node.kwargs.get("min_val", low))
-    high = node.kwargs.get("max", node.kwargs.get("max_val", high))
+    a = arguments(node)
+    low, high = (a["min_val"], a["max_val"]) if "min_val" in a else (a["min"], a["max"])
     limits = {"min_value": low, "max_value": high}
     return t.op("clamp", _float_in(t, node), **{k: t.number(v) for k, v in limits.items() if v is not None})
 
@@ -233,7 +230,8 @@ def isinf(t: Translator, node: torch.fx.Node) -> Value:
 
 @lowers("aten.clamp.Tensor")
 def clamp_tensor(t: Translator, node: torch.fx.Node) -> Value:
-    low, high = [*node.args[1:], None, None][:2]
+    a = arguments(node)
+    low, high = a["min"], a["max"]
     y, dtype = t.value(node.args[0]), _arithmetic_dtype(node)
     for bound, op in ((low, "max"), (high, "min")):
         if bound is not None:
@@ -265,7 +263,7 @@ def trunc(t: Translator, node: torch.fx.Node) -> Value:
 
 @lowers("aten.div.Tensor_mode", "aten.div.Scalar_mode")
 def div_mode(t: Translator, node: torch.fx.Node) -> Value:
-    mode = node.kwargs.get("rounding_mode")
+    mode = arguments(node)["rounding_mode"]
     a, b = operands(t, node.args[0], node.args[1], _only_floats(t, node) if mode else _arithmetic_dtype(node))
     quotient = t.op("div", a, b)
     if mode is None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import torch
 
-from ..translate import Translator, Unsupported, Value, lowers
+from ..translate import Translator, Unsupported, Value, arguments, lowers
 
 
 @lowers("aten.linear.default")
 def linear(t: Translator, node: torch.fx.Node) -> Value:
-    x, weight = t.value(node.args[0]), t.value(node.args[1])
-    bias = t.optional(node.args[2]) if len(node.args) > 2 else None
+    a = arguments(node)
+    x, weight, bias = t.value(a["input"]), t.value(a["weight"]), t.optional(a["bias"])
     if t.rank(weight) != 2:
         raise Unsupported("a weight that is no matrix")
     if t.rank(x) > 1:
@@ -29,7 +29,8 @@ def matmul(t: Translator, node: torch.fx.Node) -> Value:
 
 @lowers("aten.addmm.default", "aten.baddbmm.default")
 def addmm(t: Translator, node: torch.fx.Node) -> Value:
-    alpha, beta = (float(t.number(node.kwargs.get(name, 1))) for name in ("alpha", "beta"))
+    a = arguments(node)
+    alpha, beta = float(t.number(a["alpha"])), float(t.number(a["beta"]))
     product = t.op("matmul", t.value(node.args[1]), t.value(node.args[2]))
     if alpha != 1:
         product = t.op("mul", product, t.scalar(alpha, t.dtype(product)))

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ..translate import Translator, Unsupported, Value, extents, lowers
+from ..translate import Translator, Unsupported, Value, arguments, extents, lowers
 
 
 def _output_shape(node: torch.fx.Node) -> list[Any]:
@@ -92,8 +92,7 @@ def cat(t: Translator, node: torch.fx.Node) -> Value:
     if any(t.dtype(x) != dtype for x in inputs):
         raise Unsupported("operands of several dtypes")
     inputs = [x for x in inputs if t.shape(x) != [0]]
-    dim = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim", 0)
-    return t.ops("concat", inputs, axis=t.axis(inputs[0], dim))[0]
+    return t.ops("concat", inputs, axis=t.axis(inputs[0], arguments(node)["dim"]))[0]
 
 
 def _slice(t: Translator, x: Value, axis: int, start: int, count: int, step: int = 1) -> Value:
@@ -108,8 +107,8 @@ def _slice(t: Translator, x: Value, axis: int, start: int, count: int, step: int
 @lowers("aten.slice_copy.Tensor", "aten.slice.Tensor")
 def slice_copy(t: Translator, node: torch.fx.Node) -> Value:
     x = t.value(node.args[0])
-    dim, start, end, step = [*node.args[1:], *(0, None, None, 1)[len(node.args) - 1 :]]
-    axis = t.axis(x, dim)
+    a = arguments(node)
+    axis, start, end, step = t.axis(x, a["dim"]), a["start"], a["end"], a["step"]
     size = t.shape(x)[axis]
     if (start in (None, 0)) and (end is None or end == 2**63 - 1) and step == 1:
         return x
@@ -119,11 +118,9 @@ def slice_copy(t: Translator, node: torch.fx.Node) -> Value:
         *(None if v is None else int(t.number(v)) for v in (start, end, step))
     ).indices(size)
     span = max(0, last - first)
-    return _slice(t, x, axis, first, span, stride) if span else _empty()
-
-
-def _empty() -> Value:
-    raise Unsupported("an empty slice")
+    if not span:
+        raise Unsupported("an empty slice")
+    return _slice(t, x, axis, first, span, stride)
 
 
 @lowers("aten.select_copy.int", "aten.select.int")
@@ -140,8 +137,8 @@ def select(t: Translator, node: torch.fx.Node) -> Value:
 @lowers("aten.split_with_sizes_copy.default", "aten.split_with_sizes.default")
 def split(t: Translator, node: torch.fx.Node) -> list[Value]:
     x = t.value(node.args[0])
-    dim = node.args[2] if len(node.args) > 2 else node.kwargs.get("dim", 0)
-    return t.ops("split", [x], splits=[int(t.number(n)) for n in node.args[1]], axis=t.axis(x, dim))
+    axis = t.axis(x, arguments(node)["dim"])
+    return t.ops("split", [x], splits=[int(t.number(n)) for n in node.args[1]], axis=axis)
 
 
 @lowers("aten.flip.default")
@@ -152,35 +149,27 @@ def flip(t: Translator, node: torch.fx.Node) -> Value:
 
 @lowers("aten.constant_pad_nd.default")
 def pad(t: Translator, node: torch.fx.Node) -> Value:
-    x = t.value(node.args[0])
-    amounts = [int(t.number(n)) for n in node.args[1]]
+    return _pad(t, node, "constant", value=t.number(arguments(node)["value"]))
+
+
+@lowers("aten.reflection_pad1d.default", "aten.reflection_pad2d.default")
+def reflection_pad(t: Translator, node: torch.fx.Node) -> Value:
+    return _pad(t, node, "reflection")
+
+
+@lowers("aten.replication_pad2d.default", "aten.replication_pad3d.default")
+def replication_pad(t: Translator, node: torch.fx.Node) -> Value:
+    return _pad(t, node, "edge")
+
+
+def _pad(t: Translator, node: torch.fx.Node, mode: str, **options: Any) -> Value:
+    x, amounts = t.value(node.args[0]), [int(t.number(n)) for n in node.args[1]]
     if min(amounts, default=0) < 0:
         raise Unsupported("negative padding")
     begin, end = [0] * t.rank(x), [0] * t.rank(x)
     for i in range(len(amounts) // 2):  # from the last dimension on
         begin[-1 - i], end[-1 - i] = amounts[2 * i], amounts[2 * i + 1]
-    value = t.number(node.args[2]) if len(node.args) > 2 else 0
-    return t.op("pad", x, beginning_padding=begin, ending_padding=end, mode="constant", value=value)
-
-
-@lowers("aten.reflection_pad1d.default", "aten.reflection_pad2d.default")
-def reflection_pad(t: Translator, node: torch.fx.Node) -> Value:
-    return _pad_borders(t, node, "reflection")
-
-
-@lowers("aten.replication_pad2d.default", "aten.replication_pad3d.default")
-def replication_pad(t: Translator, node: torch.fx.Node) -> Value:
-    return _pad_borders(t, node, "edge")
-
-
-def _pad_borders(t: Translator, node: torch.fx.Node, mode: str) -> Value:
-    x, amounts = t.value(node.args[0]), [int(t.number(n)) for n in node.args[1]]
-    if min(amounts) < 0:
-        raise Unsupported("negative padding")
-    begin, end = [0] * t.rank(x), [0] * t.rank(x)
-    for i in range(len(amounts) // 2):
-        begin[-1 - i], end[-1 - i] = amounts[2 * i], amounts[2 * i + 1]
-    return t.op("pad", x, beginning_padding=begin, ending_padding=end, mode=mode)
+    return t.op("pad", x, beginning_padding=begin, ending_padding=end, mode=mode, **options)
 
 
 def _replaced(t: Translator, x: Value, part: Value, axis: int, start: int, end: int) -> Value:
@@ -212,10 +201,10 @@ def select_scatter(t: Translator, node: torch.fx.Node) -> Value:
 @lowers("aten.slice_scatter.default")
 def slice_scatter(t: Translator, node: torch.fx.Node) -> Value:
     x, part = t.value(node.args[0]), t.value(node.args[1])
-    dim, start, end, step = [*node.args[2:], *(0, None, None, 1)[len(node.args) - 2 :]]
-    axis = t.axis(x, dim)
+    a = arguments(node)
+    axis, start, end = t.axis(x, a["dim"]), a["start"], a["end"]
     size = t.shape(x)[axis]
-    if step != 1 or not isinstance(size, int):
+    if a["step"] != 1 or not isinstance(size, int):
         raise Unsupported("a replacement with steps or along an unknown extent")
     first, last, _ = slice(*(None if v is None else int(t.number(v)) for v in (start, end))).indices(size)
     return x if last <= first else _replaced(t, x, t.cast(part, t.dtype(x)), axis, first, last)

@@ -2,54 +2,46 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
-from ..translate import Translator, Unsupported, Value, lowers
+from ..translate import Translator, Unsupported, Value, arguments, lowers
 
 
 def _last_axes(t: Translator, x: Value, shape: list[int]) -> list[int]:
     return list(range(t.rank(x) - len(shape), t.rank(x)))
 
 
-@lowers("aten.layer_norm.default")
-def layer_norm(t: Translator, node: torch.fx.Node) -> Value:
-    x, normalized, weight, bias, eps = (
-        [*node.args, None, None, 1e-5][:5] if len(node.args) < 5 else node.args[:5]
-    )
-    x = t.value(x)
+def _layer_norm(t: Translator, a: dict[str, Any]) -> Value:
+    x = t.value(a["input"])
     return t.op(
         "layer_normalization",
         x,
-        t.optional(weight),
-        t.optional(bias),
-        axes=_last_axes(t, x, normalized),
-        epsilon=float(t.number(eps)),
+        t.optional(a["weight"]),
+        t.optional(a["bias"]),
+        axes=_last_axes(t, x, a["normalized_shape"]),
+        epsilon=float(t.number(a["eps"])),
     )
+
+
+@lowers("aten.layer_norm.default")
+def layer_norm(t: Translator, node: torch.fx.Node) -> Value:
+    return _layer_norm(t, arguments(node))
 
 
 @lowers("aten.native_layer_norm.default")
 def native_layer_norm(t: Translator, node: torch.fx.Node) -> list[Value | None]:
-    x, normalized, weight, bias, eps = node.args
-    x = t.value(x)
-    axes = _last_axes(t, x, normalized)
-    y = t.op(
-        "layer_normalization",
-        x,
-        t.optional(weight),
-        t.optional(bias),
-        axes=axes,
-        epsilon=float(t.number(eps)),
-    )
-    return [y, None, None]
+    return [_layer_norm(t, arguments(node)), None, None]
 
 
 @lowers("aten.rms_norm.default")
 def rms_norm(t: Translator, node: torch.fx.Node) -> Value:
-    x, normalized, weight, eps = [*node.args, None, None][:4]
-    x = t.value(x)
+    a = arguments(node)
+    x, weight, eps = t.value(a["input"]), a["weight"], a["eps"]
     if eps is None:
         eps = torch.finfo(node.meta["val"].dtype).eps
-    axes = _last_axes(t, x, normalized)
+    axes = _last_axes(t, x, a["normalized_shape"])
     mean = t.op("reduce_mean", t.op("mul", x, x), axes=axes, keep_dimensions=True)
     root = t.op("sqrt", t.op("add", mean, t.scalar(float(t.number(eps)), t.dtype(x))))
     y = t.op("div", x, root)
@@ -80,9 +72,9 @@ def _product(sizes: list[int]) -> int:
 
 @lowers("aten.group_norm.default")
 def group_norm(t: Translator, node: torch.fx.Node) -> Value:
-    defaults = (None, None, 1e-5)
-    x, groups, weight, bias, eps = [*node.args, *defaults[len(node.args) - 2 :]][:5]
-    return _group_norm(t, t.value(x), groups, t.optional(weight), t.optional(bias), float(t.number(eps)))
+    a = arguments(node)
+    weight, bias, eps = t.optional(a["weight"]), t.optional(a["bias"]), float(t.number(a["eps"]))
+    return _group_norm(t, t.value(a["input"]), a["num_groups"], weight, bias, eps)
 
 
 @lowers("aten.native_group_norm.default")

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ..translate import LOWERINGS, Translator, Unsupported, Value, dtype_name, lowers
+from ..translate import LOWERINGS, Translator, Unsupported, Value, arguments, dtype_name, lowers
 
 REDUCTIONS = {
     "mean.dim": "reduce_mean",
@@ -16,14 +16,18 @@ REDUCTIONS = {
 }
 
 
+def _all_or_given(t: Translator, x: Value, dims: Any) -> list[int]:
+    """Axes; no dimensions mean all of them."""
+    if dims is None or dims == []:
+        return list(range(t.rank(x)))
+    return [t.axis(x, dim) for dim in ([dims] if isinstance(dims, int) else dims)]
+
+
 def _reduce(op: str) -> Any:
     def reduce(t: Translator, node: torch.fx.Node) -> Value:
         x = t.cast(t.value(node.args[0]), dtype_name(node.meta["val"].dtype))
-        dims = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
-        keep = node.args[2] if len(node.args) > 2 else node.kwargs.get("keepdim", False)
-        # No dimensions mean all of them.
-        axes = [t.axis(x, dim) for dim in dims] if dims else list(range(t.rank(x)))
-        return t.op(op, x, axes=axes, keep_dimensions=bool(keep))
+        a = arguments(node)
+        return t.op(op, x, axes=_all_or_given(t, x, a["dim"]), keep_dimensions=bool(a["keepdim"]))
 
     return reduce
 
@@ -48,24 +52,18 @@ def log_softmax(t: Translator, node: torch.fx.Node) -> Value:
 @lowers("aten.argmax.default", "aten.argmin.default")
 def arg_reduce(t: Translator, node: torch.fx.Node) -> Value:
     x = t.value(node.args[0])
-    dim = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
-    if dim is None:
+    a = arguments(node)
+    if a["dim"] is None:
         raise Unsupported("argmax of a flattened tensor")
-    keep = node.args[2] if len(node.args) > 2 else node.kwargs.get("keepdim", False)
     op = "arg_max" if "argmax" in str(node.target) else "arg_min"
-    return t.op(op, x, axis=t.axis(x, dim), keep_dimensions=bool(keep), output_data_type="dtype:i64")
+    axis, keep = t.axis(x, a["dim"]), bool(a["keepdim"])
+    return t.op(op, x, axis=axis, keep_dimensions=keep, output_data_type="dtype:i64")
 
 
 @lowers("aten.cumsum.default")
 def cumsum(t: Translator, node: torch.fx.Node) -> Value:
     x = t.cast(t.value(node.args[0]), dtype_name(node.meta["val"].dtype))
     return t.op("cumulative_sum", x, axis=t.axis(x, node.args[1]))
-
-
-def _all_or_given(t: Translator, x: Value, dims: Any) -> list[int]:
-    if dims is None or dims == []:
-        return list(range(t.rank(x)))
-    return [t.axis(x, dim) for dim in ([dims] if isinstance(dims, int) else dims)]
 
 
 @lowers("aten.mean.default", "aten.sum.default", "aten.prod.default")
@@ -79,16 +77,15 @@ def reduce_all(t: Translator, node: torch.fx.Node) -> Value:
 @lowers("aten.prod.dim_int")
 def prod(t: Translator, node: torch.fx.Node) -> Value:
     x = t.cast(t.value(node.args[0]), dtype_name(node.meta["val"].dtype))
-    keep = node.args[2] if len(node.args) > 2 else False
-    return t.op("reduce_product", x, axes=[t.axis(x, node.args[1])], keep_dimensions=bool(keep))
+    a = arguments(node)
+    return t.op("reduce_product", x, axes=[t.axis(x, a["dim"])], keep_dimensions=bool(a["keepdim"]))
 
 
 @lowers("aten.any.default", "aten.any.dim", "aten.any.dims")
 def any_true(t: Translator, node: torch.fx.Node) -> Value:
     x = t.cast(t.cast(t.value(node.args[0]), "bool"), "u8")
-    dims = node.args[1] if len(node.args) > 1 else None
-    keep = node.args[2] if len(node.args) > 2 else False
-    return t.op("reduce_max", x, axes=_all_or_given(t, x, dims), keep_dimensions=bool(keep))
+    a = {"dim": None, "keepdim": False} | arguments(node)  # any.default has neither
+    return t.op("reduce_max", x, axes=_all_or_given(t, x, a["dim"]), keep_dimensions=bool(a["keepdim"]))
 
 
 @lowers("aten.max.dim", "aten.min.dim")
@@ -96,8 +93,8 @@ def extreme(t: Translator, node: torch.fx.Node) -> list[Value]:
     """Values and their first positions."""
     name = "max" if "max" in str(node.target) else "min"
     x = t.value(node.args[0])
-    axis = t.axis(x, node.args[1])
-    keep = bool(node.args[2]) if len(node.args) > 2 else False
+    a = arguments(node)
+    axis, keep = t.axis(x, a["dim"]), bool(a["keepdim"])
     values = t.op(f"reduce_{name}", x, axes=[axis], keep_dimensions=keep)
     places = t.op(f"arg_{name}", x, axis=axis, keep_dimensions=keep, output_data_type="dtype:i64")
     return [values, places]
@@ -106,14 +103,10 @@ def extreme(t: Translator, node: torch.fx.Node) -> list[Value]:
 @lowers("aten.var.correction", "aten.var.dim")
 def var(t: Translator, node: torch.fx.Node) -> Value:
     x = t.value(node.args[0])
-    axes = _all_or_given(t, x, node.args[1] if len(node.args) > 1 else None)
-    if "correction" in str(node.target):
-        correction = node.kwargs.get("correction", 1)
-        correction = 1 if correction is None else float(t.number(correction))
-        keep = bool(node.kwargs.get("keepdim", False))
-    else:
-        correction = float(node.args[2]) if len(node.args) > 2 else 1.0
-        keep = bool(node.args[3]) if len(node.args) > 3 else False
+    a = arguments(node)
+    axes, keep = _all_or_given(t, x, a["dim"]), bool(a["keepdim"])
+    correction = a["correction"] if "correction" in a else a["unbiased"]
+    correction = 1.0 if correction is None else float(t.number(correction))
     count = 1
     for axis in axes:
         size = t.shape(x)[axis]

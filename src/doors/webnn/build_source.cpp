@@ -5,10 +5,10 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/aligned_buffer.h"
 #include "doors/webnn/graph_source.h"
 #include "doors/webnn/state.h"
 #include "doors/webnn/weights_file.h"
+#include "ir/constant.h"
 #include "ir/verify.h"
 
 namespace headrace::webnn {
@@ -129,10 +129,8 @@ Result<std::shared_ptr<const Constant>> SourceBuilder::filled(const FileValue& v
                            type.str(), kMostFilledBytes >> 20);
     const auto element = scalar_bytes(type.dtype, exact.value());
     HR_ASSIGN(auto buffer, AlignedBuffer::allocate(type.bytes(), "a constant"));
-    auto owner = std::make_shared<AlignedBuffer>(std::move(buffer));
-    for (std::size_t i = 0; i < owner->bytes(); ++i) owner->data()[i] = element[i % element.size()];
-    return std::make_shared<const Constant>(
-        Constant{.bytes = {owner->data(), owner->bytes()}, .owner = owner});
+    for (std::size_t i = 0; i < buffer.bytes(); ++i) buffer.data()[i] = element[i % element.size()];
+    return own_constant(std::move(buffer));
 }
 
 Result<std::shared_ptr<const Constant>> SourceBuilder::content(const SourceConstant& constant,
@@ -307,14 +305,12 @@ Result<std::shared_ptr<const Constant>> to_bytes(const FileValue& list) {
     const auto* integers = list.get<FileValue::Integers>();
     if (!integers) return invalid("expected a list of bytes, found {}", excerpt(list));
     HR_ASSIGN(auto buffer, AlignedBuffer::allocate(integers->size(), "a constant's bytes"));
-    auto owner = std::make_shared<AlignedBuffer>(std::move(buffer));
     for (std::size_t i = 0; i < integers->size(); ++i) {
         const std::int64_t byte = (*integers)[i];
         if (byte < 0 || byte > 255) return invalid("element {} is {}; bytes are 0 to 255", i, byte);
-        owner->data()[i] = static_cast<std::byte>(byte);
+        buffer.data()[i] = static_cast<std::byte>(byte);
     }
-    return std::make_shared<const Constant>(
-        Constant{.bytes = {owner->data(), owner->bytes()}, .owner = owner});
+    return own_constant(std::move(buffer));
 }
 
 Result<MLDimension> to_dimension(const FileValue& value) {

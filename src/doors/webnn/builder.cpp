@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "doors/webnn/state.h"
+#include "ir/constant.h"
 
 namespace headrace::webnn {
 namespace {
@@ -135,9 +136,8 @@ MLOperand MLGraphBuilder::state(const std::string& name, const MLOperandDescript
     const TensorType type = to_type(descriptor, fmt::format("state '{}'", name));
     std::shared_ptr<const Constant> initial;
     if (data) {
-        const auto* first = static_cast<const std::byte*>(data);
-        auto copy = std::make_shared<std::vector<std::byte>>(first, first + bytes);
-        initial = std::make_shared<Constant>(Constant{.bytes = *copy, .owner = copy});
+        const std::span view(static_cast<const std::byte*>(data), bytes);
+        initial = value_or_throw(copy_constant(view, fmt::format("state '{}'", name)));
     }
     return {state_, value_or_throw(state_->builder.state(name, type, std::move(initial)))};
 }

@@ -60,18 +60,26 @@ const MLOpSupportLimits& MLContext::opSupportLimits() const { return support_lim
 BufferPool& MLContext::buffers() const { return *state_->compile.buffers; }
 const CompileOptions& MLContext::compileOptions() const { return state_->compile; }
 
+namespace {
+
+MLGraph load_for(const void* context, const CompileOptions& options, const std::string& path,
+                 const WeightPaths& weights) {
+    auto graph = value_or_throw(read_graph_file(path, weights));
+    return make_graph(std::make_shared<const Graph>(std::move(graph)), options, context);
+}
+
+}  // namespace
+
 MLGraph MLContext::load(const std::string& path, const std::string& manifestPath,
                         const std::string& weightsPath) const {
     checkLive("load");
-    auto graph = value_or_throw(read_graph_file(path, {manifestPath, weightsPath}));
-    return make_graph(std::make_shared<const Graph>(std::move(graph)), state_->compile, state_.get());
+    return load_for(state_.get(), state_->compile, path, {manifestPath, weightsPath});
 }
 
 MLGraph MLContext::loadShared(const std::string& path, const std::string& manifestPath,
                               const std::string& weightsPath) const {
     checkLive("load");
-    auto graph = value_or_throw(read_graph_file(path, {manifestPath, weightsPath}));
-    return make_graph(std::make_shared<const Graph>(std::move(graph)), state_->compile, nullptr);
+    return load_for(nullptr, state_->compile, path, {manifestPath, weightsPath});
 }
 
 void MLContext::checkGraph(std::string_view call, const MLGraph& graph) const {
@@ -110,17 +118,24 @@ MLTensor MLContext::createTensor(const MLTensorDescriptor& descriptor) const {
 
 namespace {
 
-/// The tensor bound to a graph's input or output, after checking that its type is the declared one.
-const MLTensor& bound(const std::map<std::string, MLTensor>& tensors, const TensorInfo& info,
-                      std::string_view kind) {
+void check_owner(const MLTensor::State& tensor, const void* context, std::string_view what) {
+    if (tensor.context != context) fail(invalid("{}: the tensor belongs to another context", what));
+}
+
+/// The tensor bound to a graph's input or output, after checking whose it is and that its type is the
+/// declared one.
+const MLTensor::State& bound(const std::map<std::string, MLTensor>& tensors, const TensorInfo& info,
+                             std::string_view kind, const void* context) {
     const auto it = tensors.find(info.name);
     if (it == tensors.end()) fail(invalid("dispatch: Missing {}: {}", kind, info.name));
     const auto what = fmt::format("dispatch: {} '{}'", kind, info.name);
-    const auto& given = it->second.state()->descriptor;
+    const MLTensor::State& state = *it->second.state();
+    check_owner(state, context, what);
+    const auto& given = state.descriptor;
     if (given.dataType != info.dtype)
         fail(invalid("{} is {}, the graph declares {}", what, data_type_name(given.dataType),
                      data_type_name(info.dtype)));
-    return it->second;
+    return state;
 }
 
 /// Extents that the graph declares as -1 depend on the inputs; the run checks the size.
@@ -136,14 +151,6 @@ void check_names(const std::map<std::string, MLTensor>& tensors, const std::vect
         for (const TensorInfo& info : declared) known = known || info.name == name;
         if (!known) fail(invalid("dispatch: the graph has no {} '{}'", kind, name));
     }
-}
-
-}  // namespace
-
-namespace {
-
-void check_owner(const MLTensor::State& tensor, const void* context, std::string_view what) {
-    if (tensor.context != context) fail(invalid("{}: the tensor belongs to another context", what));
 }
 
 /// Keeps the tensors of a dispatch for its duration: inputs against writers, outputs against everybody. All
@@ -209,15 +216,13 @@ void MLContext::dispatch(const MLGraph& graph, const std::map<std::string, MLTen
     std::vector<std::shared_ptr<PooledBuffer>>
         held;  // a destroy() meanwhile frees the memory only afterwards
     for (const TensorInfo& info : graph.inputs()) {
-        const MLTensor::State& state = *bound(inputs, info, "input").state();
-        check_owner(state, state_.get(), fmt::format("dispatch: input '{}'", info.name));
+        const MLTensor::State& state = bound(inputs, info, "input", state_.get());
         locks.add(state, false);
         held.push_back(state.live(fmt::format("dispatch: input '{}'", info.name)));
         in.push_back({state.descriptor.dataType, state.descriptor.shape, held.back()->data()});
     }
     for (const TensorInfo& info : graph.outputs()) {
-        const MLTensor::State& state = *bound(outputs, info, "output").state();
-        check_owner(state, state_.get(), fmt::format("dispatch: output '{}'", info.name));
+        const MLTensor::State& state = bound(outputs, info, "output", state_.get());
         locks.add(state, true);
         auto memory = state.live(fmt::format("dispatch: output '{}'", info.name));
         if (!fits(state.descriptor.shape, info.shape))

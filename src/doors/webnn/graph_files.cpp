@@ -1,12 +1,11 @@
 #include "doors/webnn/graph_files.h"
 
 #include <filesystem>
-#include <fstream>
-#include <functional>
 #include <ostream>
-#include <random>
+#include <span>
 
 #include "base/mapped_file.h"
+#include "base/new_files.h"
 #include "doors/webnn/graph_source.h"
 #include "doors/webnn/json_reader.h"
 #include "doors/webnn/json_writer.h"
@@ -28,7 +27,7 @@ Kind kind_by_extension(const std::string& path) {
 
 /// Our own files say what they are; of others the name tells, or else how they begin.
 Kind kind_of(const std::string& path, std::string_view content) {
-    if (content.starts_with("HDRGRAPH")) return Kind::own;
+    if (is_graph_file(std::as_bytes(std::span(content)))) return Kind::own;
     if (const Kind kind = kind_by_extension(path); kind != Kind::own) return kind;
     const std::size_t start = content.find_first_not_of(" \t\r\n");
     content = start == std::string_view::npos ? "" : content.substr(start);
@@ -48,38 +47,6 @@ Result<Graph> read_source(const std::string& path, std::string_view content, Kin
                                  paths.weights.empty() ? beside(path, ".weights") : paths.weights);
     });
 }
-
-/// Files that appear together once all of them are written.
-class NewFiles {
-public:
-    ~NewFiles() {
-        std::error_code ignored;
-        for (const auto& [unfinished, path] : files_) std::filesystem::remove(unfinished, ignored);
-    }
-
-    Status write(const std::string& path, const std::function<Status(std::ostream&)>& content) {
-        const std::string unfinished = fmt::format("{}.{:08x}.tmp", path, std::random_device()());
-        std::ofstream stream(unfinished, std::ios::binary | std::ios::trunc);
-        if (!stream) return failure(Code::io, "cannot create '{}'", path);
-        files_.emplace_back(unfinished, path);
-        HR_TRY(content(stream));
-        stream.close();
-        if (!stream) return failure(Code::io, "cannot write '{}'; is the disk full?", path);
-        return success();
-    }
-    Status finish() {
-        for (const auto& [unfinished, path] : files_) {
-            std::error_code error;
-            std::filesystem::rename(unfinished, path, error);
-            if (error) return failure(Code::io, "cannot write '{}': {}", path, error.message());
-        }
-        files_.clear();
-        return success();
-    }
-
-private:
-    std::vector<std::pair<std::string, std::string>> files_;  ///< unfinished, final
-};
 
 Status write_string(const std::string& text, std::ostream& stream) {
     stream << text;

@@ -3,10 +3,11 @@
 #include <cstring>
 #include <ostream>
 
-#include "base/aligned_buffer.h"
 #include "base/mapped_file.h"
 #include "doors/webnn/json_document.h"
 #include "doors/webnn/state.h"
+#include "ir/constant.h"
+#include "ops/nibbles.h"
 
 namespace headrace::webnn {
 namespace {
@@ -14,8 +15,6 @@ namespace {
 constexpr std::string_view kMagic = "WGWT";
 constexpr std::uint32_t kVersion = 1;
 constexpr std::uint64_t kHeaderBytes = 8;
-/// What a constant's address must be a multiple of for kernels to read any dtype from it in vectors.
-constexpr std::size_t kMemoryAlignment = 16;
 constexpr std::uint64_t kFileAlignment = 64;
 
 std::string_view as_text(std::span<const std::byte> bytes) {
@@ -149,33 +148,24 @@ Status WeightsFile::check(const std::string& key, const Entry& entry, const Tens
 Result<std::shared_ptr<const Constant>> WeightsFile::load(const Entry& entry, const TensorType& type) {
     const auto bytes = bytes_.subspan(entry.offset, entry.length);
     const bool unpacked = entry.length != type.bytes();
-    const bool aligned = reinterpret_cast<std::uintptr_t>(bytes.data()) % kMemoryAlignment == 0;
-    if (aligned && !unpacked)
+    if (is_constant_aligned(bytes) && !unpacked)
         return std::make_shared<const Constant>(Constant{.bytes = bytes, .owner = owner_, .mapped = mapped_});
     // Tensors lie side by side in a sound file; overlapping ones could make copies of any size.
     copied_ += entry.length;
     if (copied_ > bytes_.size())
         return invalid("the weights that start at bytes which are no multiple of {} overlap",
-                       kMemoryAlignment);
+                       kConstantAlignment);
     if (unpacked) return pack_elements(bytes, type);
-    HR_ASSIGN(auto buffer, AlignedBuffer::allocate(bytes.size(), "an aligned copy of weights"));
-    auto copy = std::make_shared<AlignedBuffer>(std::move(buffer));
-    std::memcpy(copy->data(), bytes.data(), bytes.size());
-    return std::make_shared<const Constant>(Constant{.bytes = {copy->data(), copy->bytes()}, .owner = copy});
+    return copy_constant(bytes, "an aligned copy of weights");
 }
 
 Result<std::shared_ptr<const Constant>> pack_elements(std::span<const std::byte> bytes,
                                                       const TensorType& type) {
     if (bytes.size() != file_bytes(type))
         return invalid("{} bytes given, {} needs {}", bytes.size(), type.str(), file_bytes(type));
-    HR_ASSIGN(auto buffer, AlignedBuffer::allocate(type.bytes(), "packed weights"));
-    auto packed = std::make_shared<AlignedBuffer>(std::move(buffer));
-    for (std::size_t i = 0; i < bytes.size(); i += 2) {
-        const std::byte high = i + 1 < bytes.size() ? bytes[i + 1] << 4 : std::byte{0};
-        packed->data()[i / 2] = (bytes[i] & std::byte{0xF}) | high;
-    }
-    return std::make_shared<const Constant>(
-        Constant{.bytes = {packed->data(), packed->bytes()}, .owner = packed});
+    HR_ASSIGN(auto packed, AlignedBuffer::allocate(type.bytes(), "packed weights"));
+    ops::pack_nibbles(bytes, packed.data());
+    return own_constant(std::move(packed));
 }
 
 Result<std::shared_ptr<const Constant>> WeightsFile::find(const std::string& key, const TensorType& type) {
