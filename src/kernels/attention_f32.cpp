@@ -38,8 +38,8 @@ void fill_mask(const AttentionArgs& g, const Block& block, size_t row, float* ma
     std::fill(mask + seen, mask + block.keys, kMasked);
 }
 
-// Softmax of scores that the mask is added to; rows without any key become 0. Masks are copied only where the
-// kernel cannot read them as they are.
+// Softmax of scores that the mask is added to; rows without any key become 0 where that is wanted. Masks are
+// copied only where the kernel cannot read them as they are.
 void masked_softmax(const AttentionArgs& g, const Block& block, float* scores, float* masks) {
     const ptrdiff_t keys = static_cast<ptrdiff_t>(block.keys);
     SoftmaxArgs s;
@@ -54,7 +54,7 @@ void masked_softmax(const AttentionArgs& g, const Block& block, float* scores, f
         s.mask = masks, s.mask_stride = is_one_row ? 0 : keys;
     }
     softmax_f32(s, 0, 1);
-    for (size_t i = 0; i < block.rows; ++i) {
+    for (size_t i = 0; g.zero_if_masked && i < block.rows; ++i) {
         const float* mask = s.mask + static_cast<ptrdiff_t>(i) * s.mask_stride;
         if (std::all_of(mask, mask + keys, [](float m) { return m == kMasked; }))
             std::fill_n(scores + static_cast<ptrdiff_t>(i) * keys, keys, 0.0f);

@@ -17,9 +17,8 @@ namespace headrace::ops {
 namespace {
 
 struct Attention {
-    static constexpr std::string_view
-        name = "scaled_dot_product_attention",
-        summary = "softmax(scale · query · keyᵀ + mask) · value; 0 where every key is masked";
+    static constexpr std::string_view name = "scaled_dot_product_attention",
+                                      summary = "softmax(scale · query · keyᵀ + mask) · value, for each head";
     static constexpr std::array operands{
         OperandRule{.name = "query", .dtypes = kFloats, .min_rank = 2},
         OperandRule{.name = "key", .dtypes = kFloats, .same_dtype_as = 0, .min_rank = 2},
@@ -29,9 +28,12 @@ struct Attention {
     struct Attrs {
         std::optional<double> scale;
         bool causal = false;
+        bool zero_if_masked = true;
         static void fields(auto&& f) {
             f("scale", &Attrs::scale, "factor of the products; absent: 1 / sqrt of the query's last extent");
             f("causal", &Attrs::causal, "query i sees keys 0 to i");
+            f("zero_if_masked", &Attrs::zero_if_masked,
+              "a row without any key is 0; else NaN, as softmax says");
         }
     };
 
@@ -107,8 +109,8 @@ struct Attention {
                     for (std::int64_t j = 0; j < e.n; ++j)
                         row[static_cast<std::size_t>(j)] += convert<double>(mask[j * mask_strides.back()]);
                 }
-                mix(row, args.in[2].as<T>() + kv * e.n * e.width_v, args.out[0].as<T>() + r * e.width_v,
-                    e.width_v);
+                mix(row, a.zero_if_masked, args.in[2].as<T>() + kv * e.n * e.width_v,
+                    args.out[0].as<T>() + r * e.width_v, e.width_v);
             }
         });
     }
@@ -125,18 +127,19 @@ struct Attention {
 
     /// out = softmax(scores) · v.
     template <class T>
-    static void mix(std::vector<double>& scores, const T* v, T* out, std::int64_t width) {
+    static void mix(std::vector<double>& scores, bool zero_if_masked, const T* v, T* out,
+                    std::int64_t width) {
         double largest = -std::numeric_limits<double>::infinity(), sum = 0;
         for (double s : scores) largest = std::max(largest, s);
-        const bool is_masked = std::all_of(scores.begin(), scores.end(), [](double s) {
-            return s == -std::numeric_limits<double>::infinity();
-        });
-        for (double& s : scores) sum += s = is_masked ? 0 : std::exp(s - largest);
+        const bool is_zero = zero_if_masked && std::all_of(scores.begin(), scores.end(), [](double s) {
+                                 return s == -std::numeric_limits<double>::infinity();
+                             });
+        for (double& s : scores) sum += s = is_zero ? 0 : std::exp(s - largest);
         for (std::int64_t i = 0; i < width; ++i) {
             double y = 0;
             for (std::size_t j = 0; j < scores.size(); ++j)
                 y += scores[j] * convert<double>(v[static_cast<std::int64_t>(j) * width + i]);
-            out[i] = convert<T>(is_masked ? 0 : y / sum);
+            out[i] = convert<T>(is_zero ? 0 : y / sum);
         }
     }
 
@@ -161,12 +164,14 @@ struct Attention {
             std::vector<std::int64_t> shape(4 - in[3].shape.size(), 1);
             for (std::int64_t d : in[3].sizes()) shape.push_back(d);
             ggml_tensor* mask = to_f32(e, e.reshape(x[3], shape), t);
-            // ggml's softmax of nothing but -infinity is NaN: such rows get equal finite scores, and factor
-            // 0.
-            scores = e.clamp(e.binary(Binary::add, scores, mask), -1e30f, std::numeric_limits<float>::max());
+            scores = e.binary(Binary::add, scores, mask);
             constexpr float kMost = std::numeric_limits<float>::max();
-            ggml_tensor* infinite = e.binary(Binary::sub, mask, e.clamp(mask, -kMost, kMost));
-            seen = e.clamp(e.sum_rows(e.unary(Unary::exp, infinite)), 0, 1);
+            if (a.zero_if_masked) {
+                // ggml's softmax of nothing but -infinity is NaN: such rows get finite scores, and factor 0.
+                scores = e.clamp(scores, -1e30f, kMost);
+                ggml_tensor* infinite = e.binary(Binary::sub, mask, e.clamp(mask, -kMost, kMost));
+                seen = e.clamp(e.sum_rows(e.unary(Unary::exp, infinite)), 0, 1);
+            }
         }
         if (a.causal) scores = e.causal_mask(scores);
         constexpr std::array swap{0, 1, 3, 2};
@@ -206,6 +211,7 @@ struct Attention {
             g.mask_row = strides[2], g.mask_column = strides[3];
         }
         g.causal = a.causal;
+        g.zero_if_masked = a.zero_if_masked;
         g.scale = static_cast<float>(scale_of(a, e.width));
         kernels::attention_f32(g, args.share.ith, args.share.nth);
     }

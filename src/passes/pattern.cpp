@@ -28,6 +28,22 @@ std::optional<double> Patterns::scalar(ValueId id) const {
     }
 }
 
+bool Patterns::may_transpose(ValueId id) const {
+    const Node* node = producer(id, "transpose");
+    return node && is_used_once(id) &&
+           std::holds_alternative<std::vector<std::int64_t>>(attr_value(*node, "permutation"));
+}
+
+Status Patterns::transpose(ValueId id) {
+    Node& node = graph_.nodes[static_cast<std::size_t>(graph_.value(id).producer)];
+    auto axes = attr<std::vector<std::int64_t>>(node, "permutation");
+    std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
+    HR_ASSIGN(node.attrs, node.op->make_attrs({{"permutation", axes}}));
+    Shape& shape = graph_.value(id).type.shape;
+    std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
+    return success();
+}
+
 Result<bool> Patterns::replace(NodeId at, std::string_view op, std::vector<ValueId> operands,
                                const NamedAttrs& attrs) {
     const auto is_current = [&](ValueId id) {
@@ -35,6 +51,7 @@ Result<bool> Patterns::replace(NodeId at, std::string_view op, std::vector<Value
                writer_[static_cast<std::size_t>(id)] > at;
     };
     const OpDef* def = find_op(op);
+    while (!operands.empty() && operands.back() == kNoValue) operands.pop_back();
     if (!def || !std::all_of(operands.begin(), operands.end(), is_current)) return false;
     Node& node = graph_.nodes[static_cast<std::size_t>(at)];
     for (ValueId id : node.inputs)

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -30,6 +31,11 @@ public:
     /// The number that a constant of one element holds; of floats only.
     std::optional<double> scalar(ValueId id) const;
 
+    /// Whether a value is a transposition that one node reads, so that its last two dimensions can change
+    /// places.
+    bool may_transpose(ValueId id) const;
+    Status transpose(ValueId id);
+
     /// Puts the op in the place of node `at`, whose only result it computes from other operands. False where
     /// an operand is a state that has been overwritten by then. What nothing reads any more is left for
     /// eliminate_dead_code.
@@ -47,6 +53,7 @@ Result<bool> recognise_rms_norm(Patterns& p, NodeId at);
 Result<bool> recognise_silu(Patterns& p, NodeId at);
 Result<bool> recognise_glu(Patterns& p, NodeId at);
 Result<bool> recognise_rotary_embedding(Patterns& p, NodeId at);
+Result<bool> recognise_attention(Patterns& p, NodeId at);
 Result<bool> recognise_grouped_attention(Patterns& p, NodeId at);
 
 }  // namespace headrace

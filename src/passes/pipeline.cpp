@@ -26,6 +26,7 @@ constexpr std::array kPasses{
          &eliminate_common_subexpressions},
     Pass{"recognise_compositions", "makes one node of rms_norm, glu, rotary_embedding … spelt out",
          &recognise_compositions},
+    Pass{"update_states_in_place", "writes only the slices of a state that change", &update_states_in_place},
     Pass{"fuse_matmul_epilogue", "joins product, bias, activation and residual", &fuse_matmul_epilogue},
     Pass{"quantise_weights", "stores constant matrices of products in blocks, when asked to",
          &quantise_weights},

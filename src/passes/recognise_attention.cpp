@@ -1,40 +1,49 @@
+#include <algorithm>
+
 #include "passes/pattern.h"
 
 namespace headrace {
 namespace {
 
-using Extents = std::vector<std::int64_t>;
+/// The scores of attention before the softmax: scale · query · keyᵀ + mask.
+struct Scores {
+    ValueId query = kNoValue, key_transposed = kNoValue, mask = kNoValue;
+    double scale = 1;
+};
 
-/// The value of whose last dimension `id` is the first or second half.
-std::optional<ValueId> half_of(const Patterns& p, ValueId id, bool second) {
-    const Node* slice = p.producer(id, "slice");
-    if (!slice) return std::nullopt;
-    const ValueId source = slice->inputs[0];
-    Shape expected = p.type(source).shape;
-    if (expected.empty() || expected.back().is_symbolic() || expected.back().size() % 2 != 0)
+/// What `id` is when it is a product, perhaps times a number or divided by one.
+std::optional<Scores> scaled_product(const Patterns& p, ValueId id) {
+    double scale = 1;
+    ValueId unscaled = id;
+    if (const Node* mul = p.producer(id, "mul")) {
+        for (const auto& [x, factor] : Patterns::both_ways(*mul))
+            if (const auto number = p.scalar(factor)) unscaled = x, scale = *number;
+    } else if (const Node* div = p.producer(id, "div")) {
+        const auto number = p.scalar(div->inputs[1]);
+        if (number && *number != 0) unscaled = div->inputs[0], scale = 1 / *number;
+    }
+    const Node* product = p.producer(unscaled, "matmul");
+    if (!product || !p.is_used_once(id) || !p.is_used_once(unscaled) || p.type(unscaled) != p.type(id))
         return std::nullopt;
-    const std::int64_t half = expected.back().size() / 2;
-    expected.back() = half;
-    Extents starts(expected.size(), 0);
-    starts.back() = second ? half : 0;
-    const AttrValue strides = attr_value(*slice, "strides");
-    const auto* steps = std::get_if<Extents>(&strides);
-    if (steps && *steps != Extents(steps->size(), 1)) return std::nullopt;
-    if (p.type(id).shape != expected || attr_value(*slice, "starts") != AttrValue(starts))
-        return std::nullopt;
-    return source;
+    return Scores{product->inputs[0], product->inputs[1], kNoValue, scale};
 }
 
-/// The value x of which `id` is [-second half, first half].
-std::optional<ValueId> turned(const Patterns& p, ValueId id) {
-    const Node* concat = p.producer(id, "concat");
-    if (!concat || concat->inputs.size() != 2) return std::nullopt;
-    const std::int64_t axis = attr<std::int64_t>(*concat, "axis"), rank = p.type(id).rank();
-    if ((axis < 0 ? axis + rank : axis) != rank - 1) return std::nullopt;
-    const Node* negated = p.producer(concat->inputs[0], "neg");
-    const auto second = negated ? half_of(p, negated->inputs[0], true) : std::nullopt;
-    const auto first = half_of(p, concat->inputs[1], false);
-    return first && first == second ? first : std::nullopt;
+std::optional<Scores> masked_product(const Patterns& p, ValueId id) {
+    if (const auto plain = scaled_product(p, id)) return plain;
+    const Node* add = p.is_used_once(id) ? p.producer(id, "add") : nullptr;
+    if (!add) return std::nullopt;
+    for (const auto& [product, mask] : Patterns::both_ways(*add)) {
+        auto scores = scaled_product(p, product);
+        if (!scores || p.type(product) != p.type(id)) continue;
+        scores->mask = mask;
+        return scores;
+    }
+    return std::nullopt;
+}
+
+/// The same extents but for the last two.
+bool have_equal_batches(const Shape& a, const Shape& b) {
+    return a.size() == b.size() && a.size() >= 2 && std::equal(a.begin(), a.end() - 2, b.begin());
 }
 
 /// The heads of which `id` repeats each one several times, in place: reshape(expand(reshape(x))).
@@ -60,25 +69,24 @@ std::optional<ValueId> repeated_heads(const Patterns& p, ValueId id) {
 
 }  // namespace
 
-/// x · cos + [-second half of x, first half] · sin.
-Result<bool> recognise_rotary_embedding(Patterns& p, NodeId at) {
+/// softmax(scale · query · keyᵀ + mask) · value, where the keys were transposed for it.
+Result<bool> recognise_attention(Patterns& p, NodeId at) {
     const Node& node = p.graph().node(at);
-    if (node.op->name != "add") return false;
-    for (const auto& [left, right] : Patterns::both_ways(node)) {
-        const Node *plain = p.producer(left, "mul"), *rotated = p.producer(right, "mul");
-        if (!plain || !rotated) continue;
-        for (const auto& [halves, sin] : Patterns::both_ways(*rotated)) {
-            const auto x = turned(p, halves);
-            if (!x || p.type(*x) != p.type(node.outputs[0])) continue;
-            for (const auto& [same, cos] : Patterns::both_ways(*plain)) {
-                if (same != *x || p.type(cos) != p.type(sin) || p.type(cos).rank() == 0 ||
-                    p.type(cos).shape.back() != p.type(*x).shape.back())
-                    continue;
-                return p.replace(at, "rotary_embedding", {*x, cos, sin}, {});
-            }
-        }
-    }
-    return false;
+    if (node.op->name != "matmul") return false;
+    const Node* softmax = p.producer(node.inputs[0], "softmax");
+    if (!softmax || !p.is_used_once(node.inputs[0])) return false;
+    const std::int64_t rank = p.type(node.inputs[0]).rank(), axis = attr<std::int64_t>(*softmax, "axis");
+    const auto scores = masked_product(p, softmax->inputs[0]);
+    if (!scores || (axis < 0 ? axis + rank : axis) != rank - 1) return false;
+    const ValueId query = scores->query, key = scores->key_transposed, value = node.inputs[1];
+    if (!have_equal_batches(p.type(query).shape, p.type(key).shape) ||
+        !have_equal_batches(p.type(query).shape, p.type(value).shape) || !p.may_transpose(key))
+        return false;
+    HR_ASSIGN(const bool is_replaced,
+              p.replace(at, "scaled_dot_product_attention", {query, key, value, scores->mask},
+                        {{"scale", scores->scale}, {"zero_if_masked", false}}));
+    if (is_replaced) HR_TRY(p.transpose(key));
+    return is_replaced;
 }
 
 /// Attention whose keys and values were repeated for groups of query heads reads them as they are.

@@ -42,10 +42,12 @@ TEST(Attention, HidesLaterKeysWhenCausal) {
     EXPECT_THAT(values(kOp, {q, q, v}, {{"causal", true}}), ElementsAre(6, 3, 5));
 }
 
-TEST(Attention, GivesZeroWhereEveryKeyIsMasked) {
+TEST(Attention, GivesZeroOrNanWhereEveryKeyIsMasked) {
     const auto q = tensor(DType::f32, {2, 1}, {1, 1}), v = tensor(DType::f32, {2, 1}, {6, 2}),
                mask = tensor(DType::f32, {2, 2}, {-kInf, 0, -kInf, -kInf});
     EXPECT_THAT(values(kOp, {q, q, v, mask}), ElementsAre(2, 0));
+    EXPECT_THAT(values(kOp, {q, q, v, mask}, {{"zero_if_masked", false}}),
+                ElementsAre(2, ::testing::IsNan()));
 }
 
 TEST(Attention, RefusesOperandsThatDoNotFitTogether) {

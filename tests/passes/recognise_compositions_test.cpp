@@ -130,6 +130,55 @@ TEST(RecogniseCompositions, LeavesOtherTurns) {
     }
 }
 
+struct Attention : TinyGraph {
+    ValueId q = input("q", {2, 3, 4, 8}), k = input("k", {2, 5, 3, 8}), v = input("v", {2, 3, 5, 6});
+    ValueId scale = constant<float>("scale", DType::f32, {}, {0.25f}), mask = input("mask", {2, 1, 1, 5});
+    ValueId keys = op("transpose", {k}, {{"permutation", Extents{0, 2, 3, 1}}});
+    ValueId product = op("matmul", {q, keys});
+
+    ValueId mixed(ValueId scores) {
+        return op("matmul", {op("softmax", {scores}, {{"axis", std::int64_t{3}}}), v});
+    }
+};
+
+TEST(RecogniseCompositions, MakesAttentionOfSoftmaxBetweenProducts) {
+    const std::string keys = "transpose(k) {permutation=[0, 2, 1, 3]}";
+    {
+        Attention t;
+        EXPECT_EQ(
+            recognised(t, t.mixed(t.op("add", {t.op("mul", {t.product, t.scale}), t.mask}))),
+            "scaled_dot_product_attention(q, " + keys + ", v, mask) {scale=0.25, zero_if_masked=false}");
+    }
+    {
+        Attention t;
+        EXPECT_EQ(recognised(t, t.mixed(t.op("div", {t.product, t.scale}))),
+                  "scaled_dot_product_attention(q, " + keys + ", v) {scale=4, zero_if_masked=false}");
+    }
+    {
+        Attention t;
+        EXPECT_EQ(recognised(t, t.mixed(t.op("add", {t.mask, t.product}))),
+                  "scaled_dot_product_attention(q, " + keys + ", v, mask) {scale=1, zero_if_masked=false}");
+    }
+}
+
+TEST(RecogniseCompositions, LeavesAttentionWhoseScoresAreReadElsewhereOrWhoseKeysAreNotTransposed) {
+    {
+        Attention t;
+        t.output("scores", t.product);
+        EXPECT_EQ(recognised(t, t.mixed(t.product)).substr(0, 7), "matmul(");
+    }
+    {
+        Attention t;
+        t.output("keys", t.keys);
+        EXPECT_EQ(recognised(t, t.mixed(t.product)).substr(0, 7), "matmul(");
+    }
+    {
+        Attention t;
+        const ValueId product = t.op("matmul", {t.q, t.input("other", {2, 3, 8, 5})});
+        EXPECT_EQ(recognised(t, t.mixed(product)).substr(0, 7), "matmul(");
+    }
+}
+
 TEST(RecogniseCompositions, LetsAttentionReadHeadsThatWereRepeatedForIt) {
     TinyGraph t;
     const ValueId q = t.input("q", {1, 6, 2, 4});
