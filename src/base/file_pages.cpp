@@ -42,8 +42,9 @@ void FilePages::give_back(std::span<const std::byte> bytes) const {
     const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
     const auto first = reinterpret_cast<std::uintptr_t>(bytes.data());
     const std::uintptr_t begin = (first + page - 1) / page * page, end = (first + bytes.size()) / page * page;
-    // A refusal, for locked pages, costs only memory.
-    if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+    if (begin >= end) return;
+    munlock(reinterpret_cast<void*>(begin), end - begin);  // a host locks what it expects to be read often
+    madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
 #else

@@ -60,6 +60,14 @@ TEST(FilePages, GivesBackPagesOfAFileThatCanBeReadAgain) {
     EXPECT_EQ(file.resident(), 1024);
 }
 
+TEST(FilePages, GivesBackPagesThatAreLocked) {
+    const Mapping file(PROT_READ);
+    if (mlock(file.bytes.data(), kBytes) != 0) GTEST_SKIP() << "this process may not lock memory";
+    FilePages().give_back(file.bytes);
+    EXPECT_EQ(file.resident(), 0);
+    EXPECT_TRUE(file.read());
+}
+
 TEST(FilePages, LeavesMemoryThatIsNoFileOrCouldHaveBeenWritten) {
     std::vector<std::byte> heap(kBytes, std::byte{7});
     const Mapping writable(PROT_READ | PROT_WRITE);
