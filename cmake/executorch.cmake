@@ -31,8 +31,9 @@ if(NOT executorch_FOUND)
 endif()
 message(STATUS "ExecuTorch from ${package}")
 
-add_library(executorch_ggml_runtime SHARED ${PROJECT_SOURCE_DIR}/src/doors/executorch/delegate.cpp)
-target_include_directories(executorch_ggml_runtime PRIVATE ${PROJECT_SOURCE_DIR}/include)
+file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/doors/executorch/*.cpp)
+add_library(executorch_ggml_runtime SHARED ${sources})
+target_include_directories(executorch_ggml_runtime PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
 target_include_directories(executorch_ggml_runtime SYSTEM PRIVATE ${EXECUTORCH_INCLUDE_DIRS})
 target_compile_definitions(executorch_ggml_runtime PRIVATE ${EXECUTORCH_COMPILE_DEFINITIONS})
 target_link_libraries(executorch_ggml_runtime PRIVATE headrace

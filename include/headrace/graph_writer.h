@@ -87,7 +87,8 @@ struct NamedWeight {
 using FindNamedWeight = std::function<NamedWeight(const std::string& key)>;
 
 /// Reads what graph_to_bytes made, from anywhere, and trusts nothing in it. Bytes are used in place where
-/// their alignment allows; `owner` keeps them alive.
+/// their alignment allows; `owner` keeps them alive. Errors: invalid_argument when they are damaged,
+/// unsupported when they are newer than this build.
 HEADRACE_API std::shared_ptr<const Graph> graph_from_memory(std::span<const std::byte> bytes,
                                                             std::shared_ptr<const void> owner,
                                                             const FindNamedWeight& find);

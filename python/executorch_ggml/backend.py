@@ -27,6 +27,7 @@ class _Part:
         self.states: dict[str, int] = {}  # by the buffer's qualified name
         self.mutated = set(program.graph_signature.buffers_to_mutate.values())
         self.arguments = 0
+        self.handles: dict[str, tuple[int, ...]] = {}  # of the program's nodes, for profiling
 
     def placeholder(self, node: torch.fx.Node) -> None:
         data = data_of(self.program, node)
@@ -90,10 +91,12 @@ class GgmlBackend(BackendDetails):
                 part.placeholder(node)
             elif node.op == "call_function":
                 translate(part.translator, node)
+                if "debug_handle" in node.meta:
+                    part.handles[node.name] = (node.meta["debug_handle"],)
             elif node.op == "output":
                 part.output(node)
         return PreprocessResult(
             processed_bytes=part.translator.writer.finish(),
-            debug_handle_map={},
+            debug_handle_map=part.handles,
             data_store_output=part.store.get_named_data_store_output(),
         )

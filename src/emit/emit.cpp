@@ -199,6 +199,8 @@ Emit::Tensor Emit::mat_mul_transposed(Tensor a, Tensor b) {
 }
 
 Emit::Tensor Emit::soft_max(Tensor x) { return ggml_soft_max(ctx_, x); }
+Emit::Tensor Emit::causal_mask(Tensor x) { return ggml_diag_mask_inf(ctx_, x, 0); }
+Emit::Tensor Emit::rms_norm(Tensor x, float epsilon) { return ggml_rms_norm(ctx_, x, epsilon); }
 Emit::Tensor Emit::norm(Tensor x, float epsilon) { return ggml_norm(ctx_, x, epsilon); }
 Emit::Tensor Emit::sum_rows(Tensor x) { return ggml_sum_rows(ctx_, x); }
 Emit::Tensor Emit::mean_rows(Tensor x) { return ggml_mean(ctx_, x); }

@@ -29,6 +29,8 @@ Graph untidy_graph() {
     const ValueId wide = t.op("matmul", {t.input("u", {2, 64}), t.op("dequantize_linear", {q, s})});
     const ValueId v = t.constant("v", DType::f32, {128, 256}, std::vector<float>(128 * 256, 127.0f / 128));
     t.output("wide", wide);
+    const ValueId gate = t.input("gate", {2, 3});
+    t.output("gated", t.op("mul", {t.op("mul", {gate, t.op("sigmoid", {gate})}), x}));
     t.output("large", t.op("matmul", {t.input("r", {2, 128}), v}));
     return t.finish();
 }
@@ -48,7 +50,8 @@ TEST(Pipeline, RunsEveryPassAndReportsWhatItDid) {
     EXPECT_EQ(formula(graph, "wide"), "fused_matmul(u, q) {transpose_b=true}");
     EXPECT_EQ(formula(graph, "large"), "fused_matmul(r, v) {transpose_b=true}");
     EXPECT_EQ(formula(graph, "y"), "fused_matmul(x, w, constant) {transpose_b=true, activation=\"relu\"}");
-    EXPECT_EQ(graph.nodes.size(), 3U);
+    EXPECT_EQ(formula(graph, "gated"), "glu(gate, x)");
+    EXPECT_EQ(graph.nodes.size(), 4U);
     ASSERT_EQ(reports.value().size(), all_passes().size());
     for (const PassReport& report : reports.value()) {
         EXPECT_TRUE(report.ran) << report.name;
@@ -98,7 +101,7 @@ TEST(Pipeline, StopsAfterAPassAndShowsTheGraphAfterEach) {
         seen.push_back(fmt::format("{}: {}", pass, g.nodes.size()));
     };
     const auto reports = run_passes(graph, options).value();
-    EXPECT_THAT(seen, ElementsAre("eliminate_dead_code: 12", "eliminate_no_ops: 11"));
+    EXPECT_THAT(seen, ElementsAre("eliminate_dead_code: 15", "eliminate_no_ops: 14"));
     EXPECT_THAT(names_of_ran(reports), ElementsAre("eliminate_dead_code", "eliminate_no_ops"));
     EXPECT_EQ(reports.size(), all_passes().size());
 }
