@@ -12,6 +12,7 @@ help: ## show this list
 demo: ## search text by meaning with MiniLM (FILE=notes.txt for your own text)
 	@$(BUILD) --target products
 	@$(VENV) examples/semantic_search.py $(FILE)
+	@$(VENV) examples/executorch_minilm.py $(FILE)
 
 build: ## compile everything: build/bin, build/lib and the Python extension
 	@$(BUILD)

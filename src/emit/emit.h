@@ -105,4 +105,8 @@ private:
     ggml_context* ctx_;
 };
 
+/// What ggml's own quantiser of a block format makes of finite numbers; columns in whole blocks.
+void quantise_rows(BlockFormat format, const float* from, std::int64_t rows, std::int64_t columns,
+                   std::byte* to);
+
 }  // namespace headrace
