@@ -57,9 +57,9 @@ def export(path: Path) -> None:
     logging.disable(logging.WARNING)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        exported = torch.export.export(
-            MiniLMModule.pretrained(), (torch.ones(1, TOKENS, dtype=torch.long),) * 2
-        )
+        # Two tensors: export cannot tell apart the uses of one that is given twice.
+        inputs = tuple(torch.ones(1, TOKENS, dtype=torch.long) for _ in INPUTS)
+        exported = torch.export.export(MiniLMModule.pretrained(), inputs)
         edge = to_edge_transform_and_lower(exported, partitioner=[GgmlPartitioner(strict=True)])
         program = edge.to_executorch()
     path.parent.mkdir(parents=True, exist_ok=True)
