@@ -41,7 +41,7 @@ def program_key(weights: Path) -> str:
         key.update(metadata.version(package).encode())
     packages = Path(headrace.__file__).parent.parent
     sources = [*packages.glob("executorch_ggml/**/*.py"), packages / "headrace/models/minilm_torch.py"]
-    for path in [*sorted(sources), Path(headrace._core.__file__), weights]:
+    for path in [*sorted(sources), Path(__file__), Path(headrace._core.__file__), weights]:
         key.update(hashlib.sha256(path.read_bytes()).digest())
     return key.hexdigest()[:16]
 
