@@ -56,7 +56,7 @@ class GgmlPartitioner(Partitioner):
     report: print what was left and why. strict: raise when anything was.
     quantize: the block format in which weights of products, convolutions and embeddings are stored: "q8_0",
     "q4_0", "q4_1", "q5_0", "q5_1", "q4_k", "q5_k" or "q6_k". filter: called with a weight's qualified name
-    and its tensor, says whether that is to be quantised.
+    and a tensor of its shape and dtype (the values are not there yet), says whether that is to be quantised.
     """
 
     def __init__(

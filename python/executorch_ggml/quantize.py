@@ -79,7 +79,7 @@ class Choice:
 
 def choose(program: ExportedProgram, wanted: str, keep: Filter | None) -> Choice:
     """`wanted` for every weight of a product, convolution or embedding that a delegate reads, where it can
-    be and keep(name, tensor) is not False."""
+    be and keep(name, tensor) is not False. Tensors have no values yet: programs are partitioned without."""
     choice = Choice()
     mutated = set(program.graph_signature.buffers_to_mutate.values())
     for node in program.graph.nodes:
@@ -145,10 +145,8 @@ class Stored:
 def stored(node: torch.fx.Node, tensor: torch.Tensor, dtype: str, block_format: str | None) -> Stored:
     shape = list(tensor.shape)
     if block_format is not None and not bool(torch.isfinite(tensor).all()):
-        # Seen only here: partitioners get the program without its values.
-        warnings.warn(f"{node.name} holds infinities or NaN and stays {dtype}", stacklevel=2)
-        block_format = None
-    if block_format is not None:
+        warnings.warn(f"{node.name} holds infinities or NaN and stays {tensor.dtype}", stacklevel=2)
+    elif block_format is not None:
         is_flat = _is_filter(node)
         rows = tensor.detach().cpu().reshape((1, -1) if is_flat else (-1, shape[-1])).numpy()
         content = np.frombuffer(quantise_rows(block_format, rows), np.uint8)

@@ -137,5 +137,5 @@ def test_half_precision_weights_and_vectors_stay_as_they_are(lower, capsys):
 def test_infinite_weights_stay_as_they_are(lower):
     module = nn.Linear(64, 4, bias=False)
     module.weight.data[0, 0] = float("inf")
-    program = lower(module, (torch.randn(2, 64),), partitioner=GgmlPartitioner(quantize="q8_0"))
-    assert b"weight-f32-" in program.buffer and b"weight-q8_0-" not in program.buffer
+    program = lower(module, (torch.ones(2, 64),), partitioner=GgmlPartitioner(quantize="q8_0"))
+    assert program.load()(torch.ones(2, 64))[0][0, 0] == float("inf")

@@ -60,19 +60,27 @@ et::Error error_of_run(const Exception& e) {
     }
 }
 
+/// Messages quote names from damaged programs, and Python, which may print the log, ends the process over
+/// bytes that are not UTF-8.
+std::string printable(std::string message) {
+    for (char& c : message)
+        if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7E) c = '?';
+    return message;
+}
+
 /// Calls f; what it throws becomes one line in the log and an error code.
 template <class F>
 et::Error guarded(const char* doing, et::Error (*code_of)(const Exception&), F&& f) {
     try {
         return f();
     } catch (const Exception& e) {
-        ET_LOG(Error, "GgmlBackend: %s: %s", doing, e.what());
+        ET_LOG(Error, "GgmlBackend: %s: %s", doing, printable(e.what()).c_str());
         return code_of(e);
     } catch (const std::bad_alloc&) {
         ET_LOG(Error, "GgmlBackend: %s: out of memory", doing);
         return et::Error::MemoryAllocationFailed;
     } catch (const std::exception& e) {
-        ET_LOG(Error, "GgmlBackend: %s: %s", doing, e.what());
+        ET_LOG(Error, "GgmlBackend: %s: %s", doing, printable(e.what()).c_str());
         return et::Error::Internal;
     }
 }
