@@ -1,15 +1,37 @@
 """One function for each ATen op that the catalog can express; importing a module fills the table."""
 
-from . import attention, creation, elementwise, images, indexing, linear, movement, normalization, reduction
+from . import (
+    attention,
+    convolution,
+    creation,
+    division,
+    elementwise,
+    indexing,
+    linear,
+    logic,
+    movement,
+    normalization,
+    ordering,
+    padding,
+    pooling,
+    reduction,
+    resampling,
+)
 
 __all__ = [
     "attention",
+    "convolution",
     "creation",
+    "division",
     "elementwise",
-    "images",
     "indexing",
     "linear",
+    "logic",
     "movement",
     "normalization",
+    "ordering",
+    "padding",
+    "pooling",
     "reduction",
+    "resampling",
 ]
