@@ -13,6 +13,7 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 
 from . import ops  # noqa: F401  fills the table
 from .backend import GgmlBackend
+from .quantize import Filter, check_format, choose
 from .translate import LOWERINGS, target_name, why_not
 
 # Kept whole by export when every one of them in the program can be delegated: apart they are slower, and
@@ -55,12 +56,24 @@ class GgmlPartitioner(Partitioner):
     """Tags what ggml runs; the rest stays with ExecuTorch's own kernels in the same program.
 
     report: print what was left and why. strict: raise when anything was.
+    quantize: the block format in which weights of products, convolutions and embeddings are stored: "q8_0",
+    "q4_0", "q4_1", "q5_0", "q5_1", "q4_k", "q5_k" or "q6_k". filter: called with a weight's qualified name
+    and its tensor, says whether that is to be quantised.
     """
 
-    def __init__(self, report: bool = False, strict: bool = False) -> None:
+    def __init__(
+        self,
+        report: bool = False,
+        strict: bool = False,
+        quantize: str | None = None,
+        filter: Filter | None = None,
+    ) -> None:
         super().__init__()
         self.delegation_spec = DelegationSpec(GgmlBackend.__name__, [])
         self.report, self.strict = report, strict
+        self.quantize, self.filter = check_format(quantize), filter
+        if filter is not None and quantize is None:
+            raise ValueError("filter chooses among quantised weights: it needs quantize")
 
     def ops_to_not_decompose(self, ep: ExportedProgram) -> tuple[list[torch._ops.OpOverload], None]:
         refused = {
@@ -81,6 +94,11 @@ class GgmlPartitioner(Partitioner):
             tags[tag] = self.delegation_spec
             for node in part.nodes:
                 node.meta["delegation_tag"] = tag
+        if self.quantize:
+            weights = choose(exported_program, self.quantize, self.filter)
+            tags = dict.fromkeys(tags, DelegationSpec(GgmlBackend.__name__, weights.specs()))
+            if self.report:
+                print("GgmlPartitioner:", *weights.lines(), sep="\n")
         tag_constant_data(exported_program)
         tag_mutated_buffer(exported_program)
         self._tell(support, len(tags))

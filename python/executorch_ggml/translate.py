@@ -66,6 +66,7 @@ class Translator:
     def __init__(self) -> None:
         self.writer = GraphWriter()
         self.values: dict[torch.fx.Node, Any] = {}  # a value, or a list of values for a tuple
+        self.label = ""  # of the ops that are added: the node's name
 
     # --- operands -----------------------------------------------------------------------------------
 
@@ -106,7 +107,7 @@ class Translator:
         while operands and operands[-1] is None:
             operands = operands[:-1]
         try:
-            return self.writer.op(name, operands, attributes)
+            return self.writer.op(name, operands, attributes, self.label)
         except ValueError as error:
             raise Unsupported(str(error)) from None
 
@@ -180,6 +181,7 @@ def translate(translator: Translator, node: torch.fx.Node) -> None:
         return
     if name not in LOWERINGS:
         raise Unsupported("no lowering")
+    translator.label = node.name
     result = LOWERINGS[name](translator, node)
     expected = node.meta.get("val")
     if isinstance(expected, torch.Tensor):

@@ -14,6 +14,7 @@ from . import (
     ordering,
     padding,
     pooling,
+    quantized,
     reduction,
     resampling,
 )
@@ -32,6 +33,7 @@ __all__ = [
     "ordering",
     "padding",
     "pooling",
+    "quantized",
     "reduction",
     "resampling",
 ]
