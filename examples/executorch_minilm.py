@@ -41,7 +41,7 @@ def program_key(weights: Path) -> str:
         key.update(metadata.version(package).encode())
     packages = Path(headrace.__file__).parent.parent
     sources = [*packages.glob("executorch_ggml/**/*.py"), packages / "headrace/models/minilm_torch.py"]
-    for path in [*sorted(sources), Path(headrace._core.__file__), weights]:
+    for path in [*sorted(sources), Path(__file__), Path(headrace._core.__file__), weights]:
         key.update(hashlib.sha256(path.read_bytes()).digest())
     return key.hexdigest()[:16]
 
@@ -57,9 +57,9 @@ def export(path: Path) -> None:
     logging.disable(logging.WARNING)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        exported = torch.export.export(
-            MiniLMModule.pretrained(), (torch.ones(1, TOKENS, dtype=torch.long),) * 2
-        )
+        # Two tensors: export cannot tell apart the uses of one that is given twice.
+        inputs = tuple(torch.ones(1, TOKENS, dtype=torch.long) for _ in INPUTS)
+        exported = torch.export.export(MiniLMModule.pretrained(), inputs)
         edge = to_edge_transform_and_lower(exported, partitioner=[GgmlPartitioner(strict=True)])
         program = edge.to_executorch()
     path.parent.mkdir(parents=True, exist_ok=True)

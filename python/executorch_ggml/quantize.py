@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -118,8 +119,6 @@ def _why_plain(node: torch.fx.Node, tensor: torch.Tensor) -> str | None:
             return f"{target_name(user)} reads plain elements"
         if "delegation_tag" not in user.meta:
             return f"{target_name(user)} is not delegated"
-    if not bool(torch.isfinite(tensor).all()):
-        return "it holds infinities or NaN"
     return None
 
 
@@ -145,6 +144,10 @@ class Stored:
 
 def stored(node: torch.fx.Node, tensor: torch.Tensor, dtype: str, block_format: str | None) -> Stored:
     shape = list(tensor.shape)
+    if block_format is not None and not bool(torch.isfinite(tensor).all()):
+        # Seen only here: partitioners get the program without its values.
+        warnings.warn(f"{node.name} holds infinities or NaN and stays {dtype}", stacklevel=2)
+        block_format = None
     if block_format is not None:
         is_flat = _is_filter(node)
         rows = tensor.detach().cpu().reshape((1, -1) if is_flat else (-1, shape[-1])).numpy()
