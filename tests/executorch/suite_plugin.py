@@ -84,8 +84,8 @@ _skip = unittest.skip
 
 
 def _skip_in_place(reason: str) -> Any:
-    """Runs the tests of NaN and infinities, which the suite skips. In-place functions stay out: ExecuTorch also
-    returns the inputs that a program changes, and the suite counts outputs."""
+    """Runs the tests of NaN and infinities, which the suite skips. Functions in place stay out: ExecuTorch
+    also returns the inputs that a program changes, and the suite counts outputs."""
     return _skip(reason) if reason.startswith("In place") else lambda test: test
 
 
