@@ -29,8 +29,10 @@ test-ggml: ## run the C++ tests and the WebNN guide's Python test on ggml
 	@$(BUILD)
 	@$(VENV) tools/run_tests.py --python tests/python/test_ggml_backend.py
 
-docs: ## write docs/implementation-status.md: every WebNN operator, by data type and implementation
+docs: ## write docs/implementation-status.md (WebNN operators) and, with ExecuTorch, docs/executorch-ops.md (ATen ops)
 	@$(BUILD) --target docs
+	@if $(VENV) -c 'import executorch' 2>/dev/null; then $(VENV) -m executorch_ggml.coverage docs/executorch-ops.md; \
+	  else echo "docs/executorch-ops.md: ExecuTorch is not installed: make executorch installs it"; fi
 
 lint: ## check format, Python code and who includes whom
 	@$(PYTHON) tools/setup.py --lint
@@ -67,7 +69,7 @@ executorch: ## install PyTorch and ExecuTorch, build the delegate and run its te
 	@$(VENV) -m pytest -q tests/executorch
 
 test-executorch-suite: executorch ## run the operator tests of ExecuTorch's wheel on our backend, at tight tolerances
-	@PYTHONPATH=tests/executorch $(VENV) -m pytest -q -p suite_plugin -p no:cacheprovider \
+	@PYTHONPATH=tests/executorch $(VENV) -m pytest -q -rs -p suite_plugin -p no:cacheprovider \
 	  --pyargs executorch.backends.test.suite.operators
 
 asan: ## run the C++ tests with the address and undefined-behaviour sanitizers
@@ -86,4 +88,4 @@ setup: ## only install and fetch what the build needs; cmake --preset default wo
 	@$(PYTHON) tools/setup.py
 
 clean: ## remove build/ (the .venv and the user's ggml cache stay)
-	rm -rf build python/headrace/_core*.so python/headrace/_core.pyi python/webnn/__init__.pyi docs/implementation-status.md
+	rm -rf build python/headrace/_core*.so python/headrace/_core.pyi python/webnn/__init__.pyi docs/implementation-status.md docs/executorch-ops.md

@@ -31,6 +31,8 @@ WHOLE = [
     torch.ops.aten.max_pool2d.default,
     torch.ops.aten.adaptive_avg_pool2d.default,
     torch.ops.aten.upsample_nearest2d.vec,
+    torch.ops.aten.conv3d.default,
+    torch.ops.aten.conv_transpose3d.input,
 ]
 
 

@@ -4,64 +4,10 @@
 
 #include "emit/emit.h"
 #include "ops/arithmetic.h"
-#include "ops/elementwise.h"
-#include "ops/infer.h"
-#include "ops/op.h"
+#include "ops/binary.h"
 
 namespace headrace::ops {
 namespace {
-
-SampleOperand operand(DType t, Shape shape, double low, double high, bool constant = false) {
-    return {.type = {t, std::move(shape)}, .low = low, .high = high, .constant = constant};
-}
-
-/// What all functions here share; Self gives name, summary and `apply`, perhaps ggml's function.
-template <class Self>
-struct BinaryOp {
-    static constexpr std::array operands{OperandRule{.name = "a", .dtypes = kNumeric},
-                                         OperandRule{.name = "b", .dtypes = kNumeric, .same_dtype_as = 0}};
-    static constexpr LayoutRule layout = LayoutRule::any;
-
-    static Result<Types> infer(const Operands& in, const NoAttrs&) {
-        HR_ASSIGN(Shape shape, broadcast(in[0].shape, in[1].shape));
-        return Types{{in[0].dtype, std::move(shape)}};
-    }
-
-    static void reference(const TensorArgs& args, const NoAttrs&) {
-        visit_dtype(args.in[0].dtype, [&]<class T>() {
-            zip_elements<T, T>(args, [](auto a, auto b) { return Self::apply(a, b); });
-        });
-    }
-
-    static Cost cost(const Operands& in, std::span<const TensorType> out, const NoAttrs&) {
-        return elementwise_cost(in, out, Self::kOperations);
-    }
-
-    static std::vector<Sample> samples() {
-        const double low = Self::kLow, high = Self::kHigh;
-        struct Shapes {
-            Shape a, b;
-        };
-        std::vector<Sample> list;
-        const auto add = [&](DType t, const Shapes& s) {
-            const double tolerance = t == DType::f16 ? 2e-3 : 1e-5;
-            list.push_back({{operand(t, s.a, low, high), operand(t, s.b, low, high)}, {}, tolerance});
-        };
-        for (const Shapes& s :
-             {Shapes{{}, {}}, Shapes{{2, 3, 5}, {2, 3, 5}}, Shapes{{2, 3, 5}, {5}}, Shapes{{4}, {2, 3, 4}},
-              Shapes{{2, 3, 4}, {}}, Shapes{{}, {3, 2}}, Shapes{{3, 1, 5}, {3, 4, 1}},
-              Shapes{{2, 3, 1, 4}, {1, 3, 5, 1}}, Shapes{{2, 1, 2, 1, 3}, {1, 4, 1, 2, 3}},
-              Shapes{{2, 3, 1, 2, 1, 2}, {1, 2, 1}}})
-            add(DType::f32, s);
-        for (DType t : {DType::f16, DType::bf16, DType::f64, DType::i8, DType::i32, DType::i64})
-            for (const Shapes& s : {Shapes{{2, 3}, {2, 3}}, Shapes{{3}, {2, 3}}, Shapes{{2, 1}, {1, 3}}})
-                add(t, s);
-        list.push_back({{operand(DType::f32, {4, 6}, low, high), operand(DType::f32, {6}, 1, 2, true)}, {}});
-        return list;
-    }
-
-    static constexpr double kOperations = 1, kLow = -9, kHigh = 9;
-};
 
 /// Extents after dropping those of 1 and merging neighbours through which both operands step alike: what
 /// ggml, which has four dimensions, sees.

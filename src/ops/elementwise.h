@@ -7,12 +7,14 @@
 /// Kernels of ops that compute every output element from the operands' elements at the same place.
 namespace headrace::ops {
 
-/// visit_dtype for an operand of one of kTypes: float functions are not instantiated for integers.
+/// visit_dtype for an operand of one of kTypes: float functions are not instantiated for integers, nor
+/// functions of integers for floats.
 template <DTypeSet kTypes, class F>
 void visit_allowed(DType t, F&& f) {
-    constexpr bool kFloatsOnly = (kTypes.bits_ & ~kFloats.bits_) == 0;
+    constexpr bool kHasFloats = (kTypes.bits_ & kFloats.bits_) != 0;
+    constexpr bool kHasIntegers = (kTypes.bits_ & ~kFloats.bits_) != 0;
     visit_dtype(t, [&]<class T>() {
-        if constexpr (!kFloatsOnly || !std::integral<T>) f.template operator()<T>();
+        if constexpr (std::integral<T> ? kHasIntegers : kHasFloats) f.template operator()<T>();
     });
 }
 

@@ -124,8 +124,33 @@ struct Sqrt : NativeUnaryOp<Sqrt, Unary::sqrt, kFloats> {
     }
 };
 
+/// Functions of a part of the real numbers, from which their samples are drawn.
+#define HR_UNARY_WITHIN(Type, text, low, high, description, expression)       \
+    struct Type : UnaryOp<Type, kFloats> {                                    \
+        static constexpr std::string_view name = text, summary = description; \
+        static constexpr double kLow = low, kHigh = high;                     \
+        template <class T>                                                    \
+        static T apply(T x) {                                                 \
+            return expression;                                                \
+        }                                                                     \
+    };
+
+HR_UNARY_WITHIN(Asin, "asin", -1, 1, "arc sine of x, in radians", std::asin(x))
+HR_UNARY_WITHIN(Acos, "acos", -1, 1, "arc cosine of x, in radians", std::acos(x))
+HR_UNARY_WITHIN(Atan, "atan", -9, 9, "arc tangent of x, in radians", std::atan(x))
+HR_UNARY_WITHIN(Sinh, "sinh", -3, 3, "hyperbolic sine", std::sinh(x))
+HR_UNARY_WITHIN(Cosh, "cosh", -3, 3, "hyperbolic cosine", std::cosh(x))
+HR_UNARY_WITHIN(Asinh, "asinh", -9, 9, "inverse of sinh", std::asinh(x))
+HR_UNARY_WITHIN(Acosh, "acosh", 1, 9, "inverse of cosh, not negative", std::acosh(x))
+HR_UNARY_WITHIN(Atanh, "atanh", -0.9, 0.9, "inverse of tanh", std::atanh(x))
+HR_UNARY_WITHIN(Expm1, "expm1", -3, 3, "e^x - 1, exact near 0", std::expm1(x))
+HR_UNARY_WITHIN(Log1p, "log1p", -0.9, 9, "log(1 + x), exact near 0", std::log1p(x))
+HR_UNARY_WITHIN(Log2, "log2", 0.01, 9, "logarithm to base 2", std::log2(x))
+HR_UNARY_WITHIN(Log10, "log10", 0.01, 9, "logarithm to base 10", std::log10(x))
+
 #undef HR_UNARY
 #undef HR_NATIVE_UNARY
+#undef HR_UNARY_WITHIN
 
 struct Identity {
     static constexpr std::string_view name = "identity", summary = "x itself";
@@ -152,7 +177,8 @@ struct Identity {
 
 std::span<const OpDef> unary_ops() {
     return OpList<Abs, Neg, Exp, Sin, Cos, Tanh, Sigmoid, Gelu, Silu, Floor, Ceil, Erf, Tan, Reciprocal, Relu,
-                  Log, Sqrt, Identity>::defs();
+                  Log, Sqrt, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Expm1, Log1p, Log2, Log10,
+                  Identity>::defs();
 }
 
 }  // namespace headrace::ops

@@ -142,19 +142,20 @@ def test_a_mutated_buffer_lives_in_the_delegate(lower):
 
 class WithUnknown(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.relu(torch.atan(torch.sigmoid(x)))
+        points = torch.zeros(1, 3, 3, 2)
+        return torch.relu(nn.functional.grid_sample(torch.sigmoid(x), points, "bicubic", align_corners=False))
 
 
 def test_what_is_not_supported_falls_back_and_is_reported(lower, capsys):
-    program = lower(WithUnknown(), (torch.randn(4),), partitioner=GgmlPartitioner(report=True))
-    assert program.delegates == 2 and any("atan" in name for name in program.left)
-    assert "1 x aten.atan.default: no lowering" in capsys.readouterr().out
+    program = lower(WithUnknown(), (torch.randn(1, 2, 4, 4),), partitioner=GgmlPartitioner(report=True))
+    assert program.delegates == 2 and any("grid_sampler" in name for name in program.left)
+    assert "1 x aten.grid_sampler_2d.default: cubic sampling at points" in capsys.readouterr().out
     program.check()
 
 
 def test_strict_names_everything_that_would_be_left(lower):
-    with pytest.raises(Exception, match=r"aten\.atan\.default: no lowering"):
-        lower(WithUnknown(), (torch.randn(4),), partitioner=GgmlPartitioner(strict=True))
+    with pytest.raises(Exception, match=r"aten\.grid_sampler_2d\.default: cubic sampling"):
+        lower(WithUnknown(), (torch.randn(1, 2, 4, 4),), partitioner=GgmlPartitioner(strict=True))
 
 
 def test_shapes_and_dtypes_that_were_not_exported_are_errors(lower):

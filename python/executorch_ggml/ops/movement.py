@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 
-from ..translate import Translator, Unsupported, Value, arguments, extents, lowers
+from ..translate import Translator, Unsupported, Value, arguments, dtype_name, extent, extents, lowers
 
 
 def _output_shape(node: torch.fx.Node) -> list[Any]:
@@ -45,7 +46,10 @@ def same(t: Translator, node: torch.fx.Node) -> Value:
     "aten.squeeze_copy.dim",
     "aten.squeeze.dims",
     "aten.squeeze.dim",
+    "aten.squeeze.default",
+    "aten.squeeze_copy.default",
     "aten.flatten.using_ints",
+    "aten.unflatten.int",
 )
 def reshape(t: Translator, node: torch.fx.Node) -> Value:
     return t.reshape(t.value(node.args[0]), _output_shape(node))
@@ -87,40 +91,48 @@ def repeat(t: Translator, node: torch.fx.Node) -> Value:
 
 @lowers("aten.cat.default")
 def cat(t: Translator, node: torch.fx.Node) -> Value:
-    inputs = [t.value(x) for x in node.args[0]]
-    dtype = t.dtype(inputs[0])
-    if any(t.dtype(x) != dtype for x in inputs):
-        raise Unsupported("operands of several dtypes")
-    inputs = [x for x in inputs if t.shape(x) != [0]]
+    dtype = dtype_name(node.meta["val"].dtype)
+    inputs = [t.cast(t.value(x), dtype) for x in node.args[0]]
+    inputs = [x for x in inputs if t.shape(x) != [0]]  # which PyTorch allows beside any rank
     return t.ops("concat", inputs, axis=t.axis(inputs[0], arguments(node)["dim"]))[0]
 
 
-def _slice(t: Translator, x: Value, axis: int, start: int, count: int, step: int = 1) -> Value:
-    shape = t.shape(x)
-    starts, strides, sizes = [0] * len(shape), [1] * len(shape), list(shape)
+def cut(t: Translator, x: Value, axis: int, start: int, count: Any, step: int = 1) -> Value:
+    """Every step-th element of [start, start + count) along an axis."""
+    sizes = t.shape(x)
+    starts, strides = [0] * len(sizes), [1] * len(sizes)
     starts[axis], sizes[axis], strides[axis] = start, count, step
-    if any(not isinstance(size, int) for size in sizes):
-        raise Unsupported("slices of tensors with unknown extents")
-    return t.op("slice", x, starts=starts, sizes=sizes, strides=strides)
+    return (
+        x
+        if start == 0 and step == 1 and sizes == t.shape(x)
+        else t.op("slice", x, starts=starts, sizes=sizes, strides=strides)
+    )
+
+
+def _from_the_end(t: Translator, x: Value, axis: int, places: Any) -> Value:
+    """Elements at negative indices, which also count from an end that is not known yet."""
+    return t.op("gather", x, t.constant(torch.tensor(places)), axis=axis)
 
 
 @lowers("aten.slice_copy.Tensor", "aten.slice.Tensor")
 def slice_copy(t: Translator, node: torch.fx.Node) -> Value:
-    x = t.value(node.args[0])
-    a = arguments(node)
-    axis, start, end, step = t.axis(x, a["dim"]), a["start"], a["end"], a["step"]
-    size = t.shape(x)[axis]
-    if (start in (None, 0)) and (end is None or end == 2**63 - 1) and step == 1:
+    x, a = t.value(node.args[0]), arguments(node)
+    axis, step = t.axis(x, a["dim"]), a["step"]
+    size, wanted = t.shape(x)[axis], extent(node.meta["val"].shape[t.axis(x, a["dim"])])
+    if wanted == size and step == 1:
         return x
-    if not isinstance(size, int):
-        raise Unsupported("slices along an unknown extent")
-    first, last, stride = slice(
-        *(None if v is None else int(t.number(v)) for v in (start, end, step))
-    ).indices(size)
-    span = max(0, last - first)
-    if not span:
+    if wanted == 0:
         raise Unsupported("an empty slice")
-    return _slice(t, x, axis, first, span, stride)
+    start = 0 if a["start"] is None else int(t.number(a["start"]))
+    if isinstance(size, int):
+        start = min(max(start + size if start < 0 else start, 0), size)
+    if start < 0:
+        if step != 1 or not isinstance(wanted, int):
+            raise Unsupported("a slice from an unknown end")
+        return _from_the_end(t, x, axis, list(range(start, start + wanted)))
+    if step != 1 and not isinstance(wanted, int):
+        raise Unsupported("a slice in steps of unknown extent")
+    return cut(t, x, axis, start, wanted if step == 1 else (wanted - 1) * step + 1, step)
 
 
 @lowers("aten.select_copy.int", "aten.select.int")
@@ -128,9 +140,9 @@ def select(t: Translator, node: torch.fx.Node) -> Value:
     x = t.value(node.args[0])
     axis = t.axis(x, node.args[1])
     size, index = t.shape(x)[axis], int(t.number(node.args[2]))
-    if not isinstance(size, int):
-        raise Unsupported("a selection along an unknown extent")
-    part = _slice(t, x, axis, index % size, 1)
+    if not isinstance(size, int) and index < 0:
+        return _from_the_end(t, x, axis, index)
+    part = cut(t, x, axis, index if index >= 0 else index + size, 1)
     return t.reshape(part, [d for i, d in enumerate(t.shape(part)) if i != axis])
 
 
@@ -147,29 +159,45 @@ def flip(t: Translator, node: torch.fx.Node) -> Value:
     return t.op("reverse", x, axes=[t.axis(x, dim) for dim in node.args[1]])
 
 
-@lowers("aten.constant_pad_nd.default")
-def pad(t: Translator, node: torch.fx.Node) -> Value:
-    return _pad(t, node, "constant", value=t.number(arguments(node)["value"]))
+@lowers("aten.unbind_copy.int", "aten.unbind.int")
+def unbind(t: Translator, node: torch.fx.Node) -> list[Value]:
+    x = t.value(node.args[0])
+    axis = t.axis(x, arguments(node)["dim"])
+    parts = t.ops("split", [x], splits=[1] * len(node.meta["val"]), axis=axis)
+    return [t.reshape(part, [d for i, d in enumerate(t.shape(part)) if i != axis]) for part in parts]
 
 
-@lowers("aten.reflection_pad1d.default", "aten.reflection_pad2d.default")
-def reflection_pad(t: Translator, node: torch.fx.Node) -> Value:
-    return _pad(t, node, "reflection")
+@lowers("aten.pixel_shuffle.default")
+def pixel_shuffle(t: Translator, node: torch.fx.Node) -> Value:
+    """[..., c r r, h, w] as [..., c, h r, w r]"""
+    x, r = t.value(node.args[0]), int(node.args[1])
+    *batch, channels, height, width = known(t, x)
+    n = product(batch)
+    x = t.reshape(x, [n, channels // (r * r), r, r, height, width])
+    return t.reshape(t.transpose(x, [0, 1, 4, 2, 5, 3]), _output_shape(node))
 
 
-@lowers("aten.replication_pad2d.default", "aten.replication_pad3d.default")
-def replication_pad(t: Translator, node: torch.fx.Node) -> Value:
-    return _pad(t, node, "edge")
+@lowers("aten.pixel_unshuffle.default")
+def pixel_unshuffle(t: Translator, node: torch.fx.Node) -> Value:
+    """[..., c, h r, w r] as [..., c r r, h, w]"""
+    x, r = t.value(node.args[0]), int(node.args[1])
+    *batch, channels, height, width = known(t, x)
+    x = t.reshape(x, [product(batch), channels, height // r, r, width // r, r])
+    return t.reshape(t.transpose(x, [0, 1, 3, 5, 2, 4]), _output_shape(node))
 
 
-def _pad(t: Translator, node: torch.fx.Node, mode: str, **options: Any) -> Value:
-    x, amounts = t.value(node.args[0]), [int(t.number(n)) for n in node.args[1]]
-    if min(amounts, default=0) < 0:
-        raise Unsupported("negative padding")
-    begin, end = [0] * t.rank(x), [0] * t.rank(x)
-    for i in range(len(amounts) // 2):  # from the last dimension on
-        begin[-1 - i], end[-1 - i] = amounts[2 * i], amounts[2 * i + 1]
-    return t.op("pad", x, beginning_padding=begin, ending_padding=end, mode=mode, **options)
+def known(t: Translator, x: Value) -> list[int]:
+    shape = t.shape(x)
+    if not all(isinstance(d, int) for d in shape):
+        raise Unsupported("unknown extents")
+    return shape
+
+
+def product(sizes: list[Any]) -> int:
+    """Of extents that are known."""
+    if not all(isinstance(size, int) for size in sizes):
+        raise Unsupported("unknown extents become one")
+    return math.prod(sizes)
 
 
 def _replaced(t: Translator, x: Value, part: Value, axis: int, start: int, end: int) -> Value:
@@ -179,10 +207,10 @@ def _replaced(t: Translator, x: Value, part: Value, axis: int, start: int, end: 
         raise Unsupported("a replacement along an unknown extent")
     pieces = []
     if start > 0:
-        pieces.append(_slice(t, x, axis, 0, start))
+        pieces.append(cut(t, x, axis, 0, start))
     pieces.append(part)
     if end < size:
-        pieces.append(_slice(t, x, axis, end, size - end))
+        pieces.append(cut(t, x, axis, end, size - end))
     return pieces[0] if len(pieces) == 1 else t.ops("concat", pieces, axis=axis)[0]
 
 
@@ -202,9 +230,19 @@ def select_scatter(t: Translator, node: torch.fx.Node) -> Value:
 def slice_scatter(t: Translator, node: torch.fx.Node) -> Value:
     x, part = t.value(node.args[0]), t.value(node.args[1])
     a = arguments(node)
-    axis, start, end = t.axis(x, a["dim"]), a["start"], a["end"]
+    axis, start, end, step = t.axis(x, a["dim"]), a["start"], a["end"], a["step"]
     size = t.shape(x)[axis]
-    if a["step"] != 1 or not isinstance(size, int):
-        raise Unsupported("a replacement with steps or along an unknown extent")
+    if not isinstance(size, int):
+        raise Unsupported("a replacement along an unknown extent")
     first, last, _ = slice(*(None if v is None else int(t.number(v)) for v in (start, end))).indices(size)
-    return x if last <= first else _replaced(t, x, t.cast(part, t.dtype(x)), axis, first, last)
+    part = t.cast(part, t.dtype(x))
+    if last <= first:
+        return x
+    if step == 1:
+        return _replaced(t, x, part, axis, first, last)
+    # each element is the old one or one of the part's, put one after the other
+    source = list(range(size))
+    for i, place in enumerate(range(first, last, step)):
+        source[place] = size + i
+    both = t.ops("concat", [x, part], axis=axis)[0]
+    return t.op("gather", both, t.constant(torch.tensor(source)), axis=axis)

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from ..translate import Translator, Unsupported, Value, arguments, lowers
+from .movement import product
 
 
 def _last_axes(t: Translator, x: Value, shape: list[int]) -> list[int]:
@@ -48,21 +49,12 @@ def _group_norm(
 ) -> Value:
     shape = t.shape(x)
     batch, channels, *rest = shape
-    if not all(isinstance(d, int) for d in shape):
-        raise Unsupported("group normalisation of unknown extents")
-    flat = t.reshape(x, [batch, groups, -(-channels // groups) * _product(rest)])
+    flat = t.reshape(x, [batch, groups, product([channels, *rest]) // groups])
     y = t.reshape(t.op("layer_normalization", flat, axes=[2], epsilon=eps), shape)
     column = [channels, *[1] * len(rest)]
     if weight is not None:
         y = t.op("mul", y, t.reshape(weight, column))
     return y if bias is None else t.op("add", y, t.reshape(bias, column))
-
-
-def _product(sizes: list[int]) -> int:
-    result = 1
-    for size in sizes:
-        result *= size
-    return result
 
 
 @lowers("aten.group_norm.default")
@@ -79,17 +71,36 @@ def native_group_norm(t: Translator, node: torch.fx.Node) -> list[Value | None]:
     return [y, None, None]
 
 
+def _batch_norm(
+    t: Translator, x: Value, mean: Value, variance: Value, weight: Any, bias: Any, eps: Any
+) -> Value:
+    options = {"axis": 1, "epsilon": float(t.number(eps))}
+    return t.op("batch_normalization", x, mean, variance, t.optional(weight), t.optional(bias), **options)
+
+
 @lowers("aten._native_batch_norm_legit_no_training.default")
 def batch_norm(t: Translator, node: torch.fx.Node) -> list[Value | None]:
     x, weight, bias, mean, variance, _, eps = node.args
-    y = t.op(
-        "batch_normalization",
-        t.value(x),
-        t.value(mean),
-        t.value(variance),
-        t.optional(weight),
-        t.optional(bias),
-        axis=1,
-        epsilon=float(t.number(eps)),
-    )
-    return [y, None, None]
+    return [_batch_norm(t, t.value(x), t.value(mean), t.value(variance), weight, bias, eps), None, None]
+
+
+@lowers("aten._native_batch_norm_legit.no_stats")
+def batch_norm_by_itself(t: Translator, node: torch.fx.Node) -> list[Value | None]:
+    """By the batch's own statistics; instance normalisation becomes this."""
+    a = arguments(node)
+    x = t.value(a["input"])
+    axes = [axis for axis in range(t.rank(x)) if axis != 1]
+    mean = t.op("reduce_mean", x, axes=axes, keep_dimensions=True)
+    square = t.op("reduce_sum_square", t.op("sub", x, mean), axes=axes)
+    count = product([t.shape(x)[axis] for axis in axes])
+    variance = t.op("div", square, t.scalar(count, t.dtype(x)))
+    flat = t.reshape(mean, [t.shape(x)[1]])
+    return [_batch_norm(t, x, flat, variance, a["weight"], a["bias"], a["eps"]), None, None]
+
+
+@lowers("aten.native_dropout.default")
+def dropout(t: Translator, node: torch.fx.Node) -> list[Value | None]:
+    a = arguments(node)
+    if a["train"] and a["p"]:
+        raise Unsupported("random numbers")
+    return [t.value(a["input"]), None]

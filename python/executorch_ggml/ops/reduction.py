@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from ..translate import LOWERINGS, Translator, Unsupported, Value, arguments, dtype_name, lowers
+from .movement import product
 
 REDUCTIONS = {
     "mean.dim": "reduce_mean",
@@ -51,13 +52,16 @@ def log_softmax(t: Translator, node: torch.fx.Node) -> Value:
 
 @lowers("aten.argmax.default", "aten.argmin.default")
 def arg_reduce(t: Translator, node: torch.fx.Node) -> Value:
+    """Without a dimension, of all elements in order."""
     x = t.value(node.args[0])
     a = arguments(node)
-    if a["dim"] is None:
-        raise Unsupported("argmax of a flattened tensor")
     op = "arg_max" if "argmax" in str(node.target) else "arg_min"
-    axis, keep = t.axis(x, a["dim"]), bool(a["keepdim"])
-    return t.op(op, x, axis=axis, keep_dimensions=keep, output_data_type="dtype:i64")
+    axis, keep = a["dim"], bool(a["keepdim"])
+    if axis is None or t.rank(x) == 0:
+        flat = t.reshape(x, [product(t.shape(x))])
+        y = t.op(op, flat, axis=0, output_data_type="dtype:i64")
+        return t.reshape(y, [1] * (t.rank(x) if keep else 0))
+    return t.op(op, x, axis=t.axis(x, axis), keep_dimensions=keep, output_data_type="dtype:i64")
 
 
 @lowers("aten.cumsum.default")
@@ -66,11 +70,11 @@ def cumsum(t: Translator, node: torch.fx.Node) -> Value:
     return t.op("cumulative_sum", x, axis=t.axis(x, node.args[1]))
 
 
-@lowers("aten.mean.default", "aten.sum.default", "aten.prod.default")
+@lowers("aten.mean.default", "aten.sum.default", "aten.prod.default", "aten.max.default", "aten.min.default")
 def reduce_all(t: Translator, node: torch.fx.Node) -> Value:
     name = str(node.target).split(".")[-2]
     x = t.cast(t.value(node.args[0]), dtype_name(node.meta["val"].dtype))
-    op = {"mean": "reduce_mean", "sum": "reduce_sum", "prod": "reduce_product"}[name]
+    op = "reduce_product" if name == "prod" else f"reduce_{name}"
     return t.op(op, x, axes=list(range(t.rank(x))))
 
 
@@ -107,12 +111,7 @@ def var(t: Translator, node: torch.fx.Node) -> Value:
     axes, keep = _all_or_given(t, x, a["dim"]), bool(a["keepdim"])
     correction = a["correction"] if "correction" in a else a["unbiased"]
     correction = 1.0 if correction is None else float(t.number(correction))
-    count = 1
-    for axis in axes:
-        size = t.shape(x)[axis]
-        if not isinstance(size, int):
-            raise Unsupported("the variance over an unknown extent")
-        count *= size
+    count = product([t.shape(x)[axis] for axis in axes])
     if count - correction <= 0:
         raise Unsupported("the variance of too few elements")
     deviation = t.op("sub", x, t.op("reduce_mean", x, axes=axes, keep_dimensions=True))
