@@ -55,10 +55,11 @@ cross-check: ## compile src/base to src/lower for 64-bit ARM Linux and for Windo
 	@$(PYTHON) tools/setup.py --on-demand ziglang
 	@$(VENV) tools/cross_check.py
 
-executorch: ## install PyTorch and ExecuTorch, build the delegate and run its tests
+executorch: ## install PyTorch, ExecuTorch and transformers, build the delegate and run its tests
 	@$(BUILD) --target products
 	@$(PYTHON) tools/setup.py --on-demand torch
 	@$(PYTHON) tools/setup.py --on-demand executorch
+	@$(PYTHON) tools/setup.py --on-demand transformers
 	@$(BUILD)
 	@$(VENV) -m pytest -q tests/executorch
 

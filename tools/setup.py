@@ -218,7 +218,16 @@ def install_on_demand(package):
     if any(VENV.glob(f"lib/python*/site-packages/{name}-{pinned[2]}*.dist-info")):
         return
     say(3, f"installing {pinned[1]}")
-    run_logged("pip", [VENV_PYTHON, "-m", "pip", "install", "--disable-pip-version-check", pinned[1]])
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
+        constraints.write("\n".join(pinned_versions(text)))
+        constraints.flush()
+        pip = [VENV_PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+        run_logged("pip", [*pip, "--constraint", constraints.name, pinned[1]])
+
+
+def pinned_versions(text):
+    """Every "name==version" of requirements.txt, those in its comments too."""
+    return re.findall(r"^(?:# (?:on-demand|required): )?([\w.-]+==\S+)", text, re.MULTILINE)
 
 
 def fetch_llama_cpp(python):
