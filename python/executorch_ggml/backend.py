@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import final
 
+import numpy as np
 import torch
 from executorch.exir._serialize._named_data_store import NamedDataStore
 from executorch.exir.backend.backend_details import BackendDetails, PreprocessResult
@@ -20,7 +21,7 @@ from torch._export.utils import (
 from torch.export import ExportedProgram
 from torch.export.graph_signature import OutputKind
 
-from .translate import Translator, bytes_of, dtype_name, extents, translate
+from .translate import Translator, bytes_of, dtype_name, translate
 
 ALIGNMENT = 64  # of weights in the file, so that kernels read them in place
 
@@ -57,22 +58,28 @@ class _Part:
         if content.size == 0:
             self.translator.values[node] = self.translator.constant(tensor)
             return
+        writer, dtype, shape = self.translator.writer, dtype_name(tensor.dtype), list(tensor.shape)
+        if name not in self.mutated:
+            self.translator.values[node] = writer.constant(dtype, shape, content, self._stored(name, content))
+            return
+        # A state is known by the buffer's name, so that methods which change one buffer can share it.
+        if content.any():
+            state = writer.state(name, dtype, shape, content, self._stored(name, content))
+        else:
+            state = writer.state(name, dtype, shape)  # zeros, as most are, take no room in the file
+        self.translator.values[node] = self.states[name] = state
+
+    def _stored(self, name: str, content: np.ndarray) -> str:
+        """The key of some bytes in the program's data, which methods that have them in common share."""
         key = f"{name}-{hashlib.sha256(content).hexdigest()[:16]}"
         self.store.add_named_data(key, content.tobytes(), alignment=ALIGNMENT)
-        writer, dtype = self.translator.writer, dtype_name(tensor.dtype)
-        if name in self.mutated:
-            self.states[name] = writer.state(name, dtype, list(tensor.shape), content, key)
-            self.translator.values[node] = self.states[name]
-        else:
-            self.translator.values[node] = writer.constant(dtype, list(tensor.shape), content, key)
+        return key
 
     def _input(self, node: torch.fx.Node) -> None:
         """Arguments are named by their place; those that are no tensors have no input."""
         val = node.meta["val"]
         if isinstance(val, torch.Tensor):
-            self.translator.values[node] = self.translator.writer.input(
-                f"in{self.arguments}", dtype_name(val.dtype), extents(val.shape)
-            )
+            self.translator.values[node] = self.translator.input(f"in{self.arguments}", val)
         self.arguments += 1
 
     def output(self, node: torch.fx.Node) -> None:

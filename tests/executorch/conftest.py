@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,23 +12,26 @@ import pytest
 class Lowered:
     """A program in the edge dialect and its runtime form."""
 
-    def __init__(self, module: Any, inputs: tuple, **options: Any) -> None:
+    def __init__(self, module: Any = None, inputs: tuple = (), exported: Any = None, **options: Any) -> None:
+        """exported: a program, or several by their methods' names, in place of a module to export."""
         import torch
         from executorch.exir import to_edge_transform_and_lower
         from executorch_ggml import GgmlPartitioner
 
-        self.module, self.inputs = module.eval(), inputs
+        self.module, self.inputs = module, inputs
         partitioner = options.pop("partitioner", None) or GgmlPartitioner()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            exported = torch.export.export(self.module, inputs, **options)
+            if exported is None:
+                exported = torch.export.export(module.eval(), inputs, **options)
             self.edge = to_edge_transform_and_lower(exported, partitioner=[partitioner])
+            self.nodes = [
+                str(node.target)
+                for method in self.edge.methods
+                for node in self.edge.exported_program(method).graph.nodes
+                if node.op == "call_function"
+            ]
             self.buffer = self.edge.to_executorch().buffer
-        self.nodes = [
-            str(node.target)
-            for node in self.edge.exported_program().graph.nodes
-            if node.op == "call_function"
-        ]
 
     @property
     def delegates(self) -> int:
@@ -39,12 +41,14 @@ class Lowered:
     def left(self) -> list[str]:
         return [name for name in self.nodes if "call_delegate" not in name and "getitem" not in name]
 
-    def load(self) -> Callable[..., list]:
+    def load(self, *methods: str) -> Any:
+        """A function for each method; without names, for "forward" alone."""
         from executorch.runtime import Runtime
 
         self.program = Runtime.get().load_program(self.buffer)
-        method = self.program.load_method("forward")
-        return lambda *inputs: method.execute(list(inputs))
+        loaded = [self.program.load_method(name) for name in methods or ("forward",)]
+        calls = [lambda *inputs, method=method: method.execute(list(inputs)) for method in loaded]
+        return calls[0] if len(calls) == 1 else calls
 
     def check(self, *inputs: Any, tolerance: float = 1e-4) -> None:
         """The runtime's results are eager PyTorch's, relative to their largest magnitude."""

@@ -1,6 +1,17 @@
 """One function for each ATen op that the catalog can express; importing a module fills the table."""
 
-from . import attention, creation, elementwise, images, indexing, linear, movement, normalization, reduction
+from . import (
+    attention,
+    creation,
+    elementwise,
+    images,
+    indexing,
+    linear,
+    movement,
+    normalization,
+    recurrent,
+    reduction,
+)
 
 __all__ = [
     "attention",
@@ -11,5 +22,6 @@ __all__ = [
     "linear",
     "movement",
     "normalization",
+    "recurrent",
     "reduction",
 ]

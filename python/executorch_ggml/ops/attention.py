@@ -37,11 +37,11 @@ def _masked(t: Translator, scores: Value, mask: Value) -> Value:
 
 
 def _causal_mask(t: Translator, scores: Value) -> Value:
-    rows, columns = t.shape(scores)[-2:]
-    if not (isinstance(rows, int) and isinstance(columns, int)):
-        raise Unsupported("a causal mask of unknown extents")
-    allowed = torch.ones(rows, columns, dtype=torch.bool).tril()
-    return t.constant(torch.zeros(rows, columns).masked_fill(~allowed, -math.inf))
+    rows, columns = (t.positions(extent, "i32") for extent in t.shape(scores)[-2:])
+    allowed = t.op("lesser_or_equal", columns, t.reshape(rows, [*t.shape(rows), 1]))
+    return t.op(
+        "where", t.cast(allowed, "bool"), t.scalar(0.0, t.dtype(scores)), t.scalar(-math.inf, t.dtype(scores))
+    )
 
 
 def _repeat_heads(t: Translator, query: Value, x: Value) -> Value:

@@ -6,21 +6,12 @@ from typing import Any
 
 import torch
 
-from ..translate import Translator, Unsupported, Value, dtype_name, lowers
-
-
-def _known_shape(node: torch.fx.Node) -> list[int]:
-    shape = list(node.meta["val"].shape)
-    if not all(isinstance(d, int) for d in shape):
-        raise Unsupported("a new tensor of unknown extents")
-    return shape
+from ..translate import Translator, Value, arguments, dtype_name, extent, extents, lowers
 
 
 def _filled(t: Translator, node: torch.fx.Node, number: Any) -> Value:
-    dtype = dtype_name(node.meta["val"].dtype)
-    scalar = t.scalar(number, dtype)
-    shape = _known_shape(node)
-    return t.op("expand", scalar, new_shape=shape) if shape else scalar
+    val = node.meta["val"]
+    return t.filled(number, dtype_name(val.dtype), extents(val.shape))
 
 
 @lowers("aten.full.default", "aten.full_like.default")
@@ -45,5 +36,13 @@ def scalar_tensor(t: Translator, node: torch.fx.Node) -> Value:
 
 @lowers("aten.arange.start_step", "aten.arange.default", "aten.arange.start")
 def arange(t: Translator, node: torch.fx.Node) -> Value:
-    _known_shape(node)
-    return t.constant(torch.arange(*(t.number(n) for n in node.args), dtype=node.meta["val"].dtype))
+    val, a = node.meta["val"], arguments(node)
+    start, step, dtype = t.number(a.get("start", 0)), t.number(a.get("step", 1)), dtype_name(val.dtype)
+    count = extent(val.shape[0])
+    if isinstance(count, int):
+        end = t.number(a["end"])
+        return t.constant(torch.arange(start, end, step, dtype=val.dtype))
+    y = t.positions(count, dtype)
+    if step != 1:
+        y = t.op("mul", y, t.scalar(step, dtype))
+    return y if start == 0 else t.op("add", y, t.scalar(start, dtype))

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ..translate import Translator, Unsupported, Value, arguments, extents, lowers
+from ..translate import Extent, Translator, Unsupported, Value, arguments, extents, lowers
 
 
 def _output_shape(node: torch.fx.Node) -> list[Any]:
@@ -95,12 +95,10 @@ def cat(t: Translator, node: torch.fx.Node) -> Value:
     return t.ops("concat", inputs, axis=t.axis(inputs[0], arguments(node)["dim"]))[0]
 
 
-def _slice(t: Translator, x: Value, axis: int, start: int, count: int, step: int = 1) -> Value:
+def _slice(t: Translator, x: Value, axis: int, start: int, count: Extent, step: int = 1) -> Value:
     shape = t.shape(x)
     starts, strides, sizes = [0] * len(shape), [1] * len(shape), list(shape)
     starts[axis], sizes[axis], strides[axis] = start, count, step
-    if any(not isinstance(size, int) for size in sizes):
-        raise Unsupported("slices of tensors with unknown extents")
     return t.op("slice", x, starts=starts, sizes=sizes, strides=strides)
 
 
@@ -112,8 +110,8 @@ def slice_copy(t: Translator, node: torch.fx.Node) -> Value:
     size = t.shape(x)[axis]
     if (start in (None, 0)) and (end is None or end == 2**63 - 1) and step == 1:
         return x
-    if not isinstance(size, int):
-        raise Unsupported("slices along an unknown extent")
+    if not (isinstance(size, int) and isinstance(_output_shape(node)[axis], int)):
+        return _slice_of_unknown(t, node, x, axis, 0 if start is None else int(t.number(start)), step)
     first, last, stride = slice(
         *(None if v is None else int(t.number(v)) for v in (start, end, step))
     ).indices(size)
@@ -123,13 +121,27 @@ def slice_copy(t: Translator, node: torch.fx.Node) -> Value:
     return _slice(t, x, axis, first, span, stride)
 
 
+def _slice_of_unknown(
+    t: Translator, node: torch.fx.Node, x: Value, axis: int, start: int, step: int
+) -> Value:
+    """ATen's own shape says how long the part is."""
+    count = _output_shape(node)[axis]
+    if t.number(step) != 1:
+        raise Unsupported("every so many elements of an unknown extent")
+    if start >= 0:
+        return _slice(t, x, axis, start, count)
+    if not isinstance(count, int):
+        raise Unsupported("a part of unknown extent that is counted from the end")
+    return t.op("gather", x, t.constant(torch.arange(start, start + count)), axis=axis)
+
+
 @lowers("aten.select_copy.int", "aten.select.int")
 def select(t: Translator, node: torch.fx.Node) -> Value:
     x = t.value(node.args[0])
     axis = t.axis(x, node.args[1])
     size, index = t.shape(x)[axis], int(t.number(node.args[2]))
-    if not isinstance(size, int):
-        raise Unsupported("a selection along an unknown extent")
+    if not isinstance(size, int):  # gather counts negative indices from the end
+        return t.op("gather", x, t.scalar(index, "i64"), axis=axis)
     part = _slice(t, x, axis, index % size, 1)
     return t.reshape(part, [d for i, d in enumerate(t.shape(part)) if i != axis])
 

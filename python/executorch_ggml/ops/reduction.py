@@ -118,3 +118,20 @@ def var(t: Translator, node: torch.fx.Node) -> Value:
     deviation = t.op("sub", x, t.op("reduce_mean", x, axes=axes, keep_dimensions=True))
     total = t.op("reduce_sum_square", deviation, axes=axes, keep_dimensions=keep)
     return t.op("div", total, t.scalar(count - correction, t.dtype(x)))
+
+
+@lowers("aten.topk.default")
+def top_k(t: Translator, node: torch.fx.Node) -> list[Value]:
+    """The largest, one after the other; each is taken out before the next is looked for."""
+    a = arguments(node)
+    x, count = t.value(a["self"]), int(t.number(a["k"]))
+    if t.dtype(x) not in ("f32", "f16", "bf16") or not 1 <= count <= 16:
+        raise Unsupported(f"the {count} greatest of {t.dtype(x)}")
+    name, taken = ("max", -torch.inf) if a["largest"] else ("min", torch.inf)
+    axis, values, places = t.axis(x, a["dim"]), [], []
+    for _ in range(count):
+        place = t.op(f"arg_{name}", x, axis=axis, keep_dimensions=True, output_data_type="dtype:i64")
+        places.append(place)
+        values.append(t.op("gather_elements", x, place, axis=axis))
+        x = t.op("scatter_elements", x, place, t.filled(taken, t.dtype(x), t.shape(place)), axis=axis)
+    return [t.ops("concat", values, axis=axis)[0], t.ops("concat", places, axis=axis)[0]]
