@@ -4,7 +4,7 @@ VENV := .venv/bin/python
 BUILD := $(PYTHON) tools/build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test ggml-dev test-ggml docs lint format bench coverage cross-check executorch test-executorch-suite asan tsan fuzz setup clean
+.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-executorch coverage cross-check executorch test-executorch-suite asan tsan fuzz setup clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -12,6 +12,7 @@ help: ## show this list
 demo: ## search text by meaning with MiniLM (FILE=notes.txt for your own text)
 	@$(BUILD) --target products
 	@$(VENV) examples/semantic_search.py $(FILE)
+	@$(VENV) examples/executorch_minilm.py $(FILE)
 
 build: ## compile everything: build/bin, build/lib and the Python extension
 	@$(BUILD)
@@ -45,6 +46,9 @@ bench: ## compare with ONNX Runtime, and kernels with the machine's limits
 	@$(BUILD) --target products
 	@$(VENV) bench/allocations.py
 	@$(VENV) bench/run.py
+
+bench-executorch: executorch ## compare exported models with XNNPACK and ONNX Runtime (MODELS="mlp resnet18")
+	@$(VENV) bench/executorch_zoo.py
 
 coverage: ## line coverage of src/ir, src/passes and src/ops by the C++ tests; below 90 % is a failure
 	@$(BUILD) --preset coverage

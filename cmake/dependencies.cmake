@@ -12,6 +12,19 @@ find_package(FlatBuffers CONFIG REQUIRED NAMES FlatBuffers flatbuffers)  # the n
 find_package(hwy CONFIG REQUIRED)
 find_package(nlohmann_json CONFIG REQUIRED)
 
+# A llama.cpp tree that is named here: its ggml is built, once per user, and used by this build folder.
+set(LLAMA_CPP_DIR "" CACHE PATH "A llama.cpp tree to build ggml from; empty: what tools/setup.py has set up")
+if(LLAMA_CPP_DIR)
+  if(NOT EXISTS "${LLAMA_CPP_DIR}/ggml/CMakeLists.txt")
+    message(FATAL_ERROR "LLAMA_CPP_DIR=${LLAMA_CPP_DIR} has no ggml/CMakeLists.txt: it should be a llama.cpp tree.")
+  endif()
+  find_program(HEADRACE_PYTHON3 python3 REQUIRED)
+  execute_process(
+    COMMAND ${CMAKE_COMMAND} -E env --unset=GGML_DIR --unset=HEADRACE_GGML --unset=CMAKE_PREFIX_PATH LLAMA_CPP_DIR=${LLAMA_CPP_DIR}
+            ${HEADRACE_PYTHON3} ${PROJECT_SOURCE_DIR}/tools/setup.py --ggml ${PROJECT_BINARY_DIR}
+    COMMAND_ERROR_IS_FATAL ANY)
+endif()
+
 # ggml: the targets ggml::ggml, ggml::ggml-base and one per backend, such as ggml::ggml-cpu and ggml::ggml-rpc.
 # tools/setup.py writes setup.cmake; a build folder of its own (build/tsan) goes before the common one.
 include(${PROJECT_BINARY_DIR}/setup.cmake OPTIONAL RESULT_VARIABLE setup)
@@ -28,7 +41,8 @@ if(HEADRACE_GGML STREQUAL "system")
 elseif(HEADRACE_GGML_DIR)
   find_package(ggml CONFIG REQUIRED PATHS ${HEADRACE_GGML_DIR} NO_DEFAULT_PATH)
 else()
-  message(FATAL_ERROR "No ggml is set up. Run tools/setup.py, or pass -DHEADRACE_GGML=system for an installed ggml.")
+  message(FATAL_ERROR "No ggml is set up. Pass -DLLAMA_CPP_DIR=/path/to/llama.cpp to build one, run tools/setup.py, "
+    "or pass -DHEADRACE_GGML=system for an installed ggml.")
 endif()
 get_target_property(HEADRACE_GGML_LIBRARY ggml::ggml LOCATION)
 get_filename_component(HEADRACE_GGML_LIB_DIR ${HEADRACE_GGML_LIBRARY} DIRECTORY)

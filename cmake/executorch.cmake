@@ -1,22 +1,39 @@
 # libexecutorch_ggml_runtime.so, the ExecuTorch delegate, built against the wheel: EXECUTORCH_DIR, or the package of the
 # Python that builds. Its variables are used, because its targets exist only from CMake 3.28 on.
-set(EXECUTORCH_DIR "" CACHE PATH "The package folder executorch; empty: the one of the checkout's Python")
+set(EXECUTORCH_DIR "" CACHE PATH "The package folder executorch; empty: the one of the Python that builds, if it has one")
+set(config share/cmake/executorch-config.cmake)
 set(package ${EXECUTORCH_DIR})
-if(NOT package)
-  file(GLOB package ${PROJECT_SOURCE_DIR}/.venv/lib/python*/site-packages/executorch)
+if(EXECUTORCH_DIR AND NOT EXISTS "${EXECUTORCH_DIR}/${config}")
+  message(FATAL_ERROR "EXECUTORCH_DIR=${EXECUTORCH_DIR} has no ${config}: it should be the folder of the installed package, "
+    "as python -c \"import executorch; print(*executorch.__path__)\" prints it (pip install executorch==1.5.1).")
+elseif(NOT package AND SKBUILD)
+  # By the place of packages: in pip's build environment the interpreter cannot import what is installed there.
+  execute_process(COMMAND ${Python_EXECUTABLE} -c "import sysconfig; print(sysconfig.get_path('purelib'))"
+    OUTPUT_VARIABLE package OUTPUT_STRIP_TRAILING_WHITESPACE)
+  set(package ${package}/executorch)
+elseif(NOT package)
+  # Noticed by the next build when make executorch installs it.
+  file(GLOB package CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/.venv/lib/python*/site-packages/executorch/${config})
+  string(REPLACE "/${config}" "" package "${package}")
 endif()
-if(NOT EXISTS "${package}/share/cmake/executorch-config.cmake" AND NOT EXISTS "${package}/lib/cmake")
+if(NOT EXISTS "${package}/${config}")
   message(STATUS "ExecuTorch is not installed: no delegate")
   return()
 endif()
 find_package(executorch 1.5 CONFIG QUIET PATHS ${package} NO_DEFAULT_PATH)
 if(NOT executorch_FOUND)
-  message(STATUS "ExecuTorch in ${package} has no usable CMake package: no delegate")
+  set(problem "ExecuTorch in ${package} is not 1.5 or has no C++ headers and libraries: no delegate")
+  if(EXECUTORCH_DIR)
+    message(FATAL_ERROR "${problem}. EXECUTORCH_DIR should name that of pip install executorch==1.5.1.")
+  endif()
+  message(STATUS "${problem}")
   return()
 endif()
+message(STATUS "ExecuTorch from ${package}")
 
-add_library(executorch_ggml_runtime SHARED ${PROJECT_SOURCE_DIR}/src/doors/executorch/delegate.cpp)
-target_include_directories(executorch_ggml_runtime PRIVATE ${PROJECT_SOURCE_DIR}/include)
+file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/doors/executorch/*.cpp)
+add_library(executorch_ggml_runtime SHARED ${sources})
+target_include_directories(executorch_ggml_runtime PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
 target_include_directories(executorch_ggml_runtime SYSTEM PRIVATE ${EXECUTORCH_INCLUDE_DIRS})
 target_compile_definitions(executorch_ggml_runtime PRIVATE ${EXECUTORCH_COMPILE_DEFINITIONS})
 target_link_libraries(executorch_ggml_runtime PRIVATE headrace
@@ -24,3 +41,10 @@ target_link_libraries(executorch_ggml_runtime PRIVATE headrace
 set_target_properties(executorch_ggml_runtime PROPERTIES
   LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib
   BUILD_RPATH "$ORIGIN;${EXECUTORCH_RUNTIME_LIBRARY_DIR};${HEADRACE_GGML_LIB_DIR}")
+
+if(SKBUILD)
+  # In the wheel, beside the package executorch_ggml: headrace and ExecuTorch are its neighbours.
+  set_target_properties(executorch_ggml_runtime PROPERTIES
+    INSTALL_RPATH "$ORIGIN/../headrace/${CMAKE_INSTALL_LIBDIR};$ORIGIN/../executorch/lib")
+  install(TARGETS executorch_ggml_runtime LIBRARY DESTINATION ../executorch_ggml COMPONENT python)
+endif()

@@ -230,6 +230,10 @@ def pinned_versions(text):
     return re.findall(r"^(?:# (?:on-demand|required): )?([\w.-]+==\S+)", text, re.MULTILINE)
 
 
+def pinned_source():
+    return CACHE / f"llama.cpp-{SDIST_VERSION}"
+
+
 def fetch_llama_cpp(python):
     """The llama.cpp tree: LLAMA_CPP_DIR, or the pinned sdist unpacked in the cache."""
     if os.environ.get("LLAMA_CPP_DIR"):
@@ -239,7 +243,7 @@ def fetch_llama_cpp(python):
                 f"LLAMA_CPP_DIR={source} has no ggml/CMakeLists.txt: it should be a llama.cpp tree."
             )
         return source
-    source = CACHE / f"llama.cpp-{SDIST_VERSION}"
+    source = pinned_source()
     if source.exists():
         return source
     with locked(CACHE / "source.lock"):
@@ -300,10 +304,9 @@ def build_ggml(sanitize=None, python=VENV_PYTHON):
     """Returns the folder of ggml's installation, building it when the cache has none for this key."""
     flags = [*GGML_FLAGS, *({"thread": ["-DGGML_SANITIZE_THREAD=ON"]}.get(sanitize, []))]
     key = hashlib.sha256(repr(flags).encode() + native_target())
-    override = os.environ.get("LLAMA_CPP_DIR")
     source = fetch_llama_cpp(python)
     version = ggml_version(source)
-    if override:
+    if source != pinned_source():
         key.update(str(source).encode() + source_state(source))
     elif version != GGML_VERSION:
         raise SetupError(
@@ -376,14 +379,24 @@ def prepare_wheel(build_dir):
         find_or_build_ggml(build_dir, python=sys.executable)
 
 
+def prepare_ggml(build_dir):
+    """What cmake/dependencies.cmake asks for where CMake is given LLAMA_CPP_DIR: nothing is installed."""
+    with locked(BUILD / ".setup.lock"):
+        check_tools("g++", "cmake", "ninja")
+        find_or_build_ggml(build_dir, python=sys.executable)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--lint", action="store_true", help="only what make lint needs: no ggml")
     parser.add_argument("--wheel", type=Path, metavar="BUILD_DIR", help="what a wheel's build there needs")
+    parser.add_argument("--ggml", type=Path, metavar="BUILD_DIR", help="only the ggml of a build there")
     parser.add_argument("--on-demand", metavar="PACKAGE", help="one that requirements.txt only pins")
     arguments = parser.parse_args()
     if arguments.wheel:
         prepare_wheel(arguments.wheel)
+    elif arguments.ggml:
+        prepare_ggml(arguments.ggml)
     elif arguments.on_demand:
         install_on_demand(arguments.on_demand)
     else:

@@ -41,9 +41,11 @@ public:
 
     GraphWriter();
     Value input(const std::string& name, DType type, const std::vector<Dimension>& shape);
-    /// Bytes that `owner` keeps alive. With a key, graph_bytes() only names them.
+    /// Bytes that `owner` keeps alive. With a key, graph_bytes() only names them. With a block format (of
+    /// f32) they are blocks of it, as quantise_rows() makes them.
     Value constant(DType type, const std::vector<std::int64_t>& shape, std::span<const std::byte> bytes,
-                   std::shared_ptr<const void> owner, const std::string& key = "");
+                   std::shared_ptr<const void> owner, const std::string& key = "",
+                   std::string_view format = "");
     /// A tensor that persists between runs; no bytes: it starts as zeros.
     Value state(const std::string& name, DType type, const std::vector<std::int64_t>& shape,
                 std::span<const std::byte> initial, std::shared_ptr<const void> owner,
@@ -62,6 +64,18 @@ private:
     std::shared_ptr<Impl> impl_;
 };
 
+/// A way to store weights in quantised blocks, by ggml's name for it.
+struct BlockFormatInfo {
+    std::string_view name;  ///< "q8_0", "q4_k", ...
+    std::int64_t elements;  ///< of a block; rows hold whole blocks
+    std::size_t bytes;      ///< of a block
+};
+HEADRACE_API std::vector<BlockFormatInfo> block_formats();
+
+/// Finite f32 rows of `columns` elements in a block format, by ggml's own quantiser.
+HEADRACE_API std::vector<std::byte> quantise_rows(std::string_view format, std::span<const float> values,
+                                                  std::int64_t columns);
+
 /// The graph as bytes, without the constants that have a key.
 HEADRACE_API std::vector<std::byte> graph_to_bytes(const Graph& graph);
 
@@ -73,7 +87,8 @@ struct NamedWeight {
 using FindNamedWeight = std::function<NamedWeight(const std::string& key)>;
 
 /// Reads what graph_to_bytes made, from anywhere, and trusts nothing in it. Bytes are used in place where
-/// their alignment allows; `owner` keeps them alive.
+/// their alignment allows; `owner` keeps them alive. Errors: invalid_argument when they are damaged,
+/// unsupported when they are newer than this build.
 HEADRACE_API std::shared_ptr<const Graph> graph_from_memory(std::span<const std::byte> bytes,
                                                             std::shared_ptr<const void> owner,
                                                             const FindNamedWeight& find);

@@ -68,6 +68,8 @@ struct CompileOptions {
 struct RunOptions {
     /// Take activations from the executable's pool and give them back; else from the system, and back to it.
     bool reuse_buffers = true;
+    /// Run and time one node after the other, which takes longer; RunStats has the times.
+    bool profile = false;
 };
 
 /// A named operand or result of a graph; -1 stands for an extent that is known only at run time.
@@ -88,9 +90,11 @@ struct PassStats {
 /// How one node runs: for `headrace inspect` and tests.
 struct NodeStats {
     std::string title;           ///< op and label
+    std::string label;           ///< what the graph's maker called it; may be empty
     std::string implementation;  ///< "ggml", "reference" or the kernel's name
     std::string device;
     double flops = 0, bytes = 0;
+    double start_us = 0, duration_us = 0;  ///< in the last run that was profiled, from that run's start
 };
 
 struct CompileStats {
@@ -152,7 +156,9 @@ struct OutputView {
 /// One stream of runs of an executable: owns activations and states. Not for two threads at once.
 class HEADRACE_API Session {
 public:
-    explicit Session(const Executable& executable);
+    /// States that one of `sharing` has, too (the same name and type), are shared with it. Sessions that
+    /// share a state must not run at the same time; the state lives as long as any of them.
+    explicit Session(const Executable& executable, std::span<const Session* const> sharing = {});
     ~Session();
     Session(Session&&) noexcept;
     Session& operator=(Session&&) noexcept;

@@ -13,6 +13,7 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 
 from .backend import GgmlBackend
 from .ops import creation, movement  # the package fills the table
+from .quantize import Filter, check_format, choose
 from .translate import LOWERINGS, first_refused, is_extent, overload_name, target_name, why_not
 
 # Kept whole by export when every one of them in the program can be delegated: apart they are slower, and
@@ -153,12 +154,24 @@ class GgmlPartitioner(Partitioner):
     Neither are parts that only reshape, copy or cast.
 
     report: print what was left and why. strict: raise when anything was.
+    quantize: the block format in which weights of products, convolutions and embeddings are stored: "q8_0",
+    "q4_0", "q4_1", "q5_0", "q5_1", "q4_k", "q5_k" or "q6_k". filter: called with a weight's qualified name
+    and its tensor, says whether that is to be quantised.
     """
 
-    def __init__(self, report: bool = False, strict: bool = False) -> None:
+    def __init__(
+        self,
+        report: bool = False,
+        strict: bool = False,
+        quantize: str | None = None,
+        filter: Filter | None = None,
+    ) -> None:
         super().__init__()
         self.delegation_spec = DelegationSpec(GgmlBackend.__name__, [])
         self.report, self.strict = report, strict
+        self.quantize, self.filter = check_format(quantize), filter
+        if filter is not None and quantize is None:
+            raise ValueError("filter chooses among quantised weights: it needs quantize")
 
     def ops_to_not_decompose(self, ep: ExportedProgram) -> tuple[list[torch._ops.OpOverload], None]:
         """An op that is kept whole must then be delegated, so every one of them in the program has to be
@@ -183,6 +196,11 @@ class GgmlPartitioner(Partitioner):
             tags[tag] = self.delegation_spec
             for node in part:
                 node.meta["delegation_tag"] = tag
+        if self.quantize:
+            weights = choose(exported_program, self.quantize, self.filter)
+            tags = dict.fromkeys(tags, DelegationSpec(GgmlBackend.__name__, weights.specs()))
+            if self.report:
+                print("GgmlPartitioner:", *weights.lines(), sep="\n")
         _tag_constants(exported_program)
         _tag_states(exported_program)
         taken = {node for part in parts for node in part}

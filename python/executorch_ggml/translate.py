@@ -78,6 +78,7 @@ class Translator:
         self.values: dict[torch.fx.Node, Any] = {}  # a value, or a list of values for a tuple
         self.given: set[str] = set()  # symbols that the inputs' shapes give
         self.made: dict[str, Extent] = {}  # ATen's expressions, and what an op here calls that extent
+        self.label = ""  # of the ops that are added: the node's name
 
     # --- operands -----------------------------------------------------------------------------------
 
@@ -128,7 +129,7 @@ class Translator:
             if isinstance(value, list) and any(isinstance(item, tuple) for item in value):
                 attributes[key] = self._known(value, operands)
         try:
-            return self.writer.op(name, operands, attributes)
+            return self.writer.op(name, operands, attributes, self.label)
         except ValueError as error:
             raise Unsupported(str(error)) from None
 
@@ -231,6 +232,7 @@ def translate(translator: Translator, node: torch.fx.Node) -> None:
     name = target_name(node)
     if is_extent(node):
         return  # shapes say it
+    translator.label = node.name
     if name == "getitem":
         parts = translator.values[node.args[0]]
         if node.args[1] >= len(parts) or parts[node.args[1]] is None:

@@ -152,15 +152,15 @@ def microseconds(value: float) -> str:
 
 
 def print_header() -> None:
-    print(f"{'':30} {'threads':>7} {'ours µs':>10} {'(min)':>10} {'ORT µs':>10} {'(min)':>10}", end="")
-    print(f" {'ORT/ours':>8} {'(range)':>11} {'difference':>10}  target")
+    print(f"{'':30} {'threads':>7} {'ours µs':>10} {'(min)':>10} {'peer µs':>10} {'(min)':>10}", end="")
+    print(f" {'peer/ours':>9} {'(range)':>11} {'difference':>10}  target")
 
 
 def print_row(result: Result) -> None:
     times = (result.ours_us, result.ours_min_us, result.peer_us, result.peer_min_us)
     columns = " ".join(f"{microseconds(value):>10}" for value in times)
     spread = f"{result.ratio_min:.2f}-{result.ratio_max:.2f}"
-    print(f"{result.name:30} {result.threads:7} {columns} {result.ratio:8.2f} {spread:>11}", end="")
+    print(f"{result.name:30} {result.threads:7} {columns} {result.ratio:9.2f} {spread:>11}", end="")
     print(f" {result.difference:10.1e}  {result.verdict}", flush=True)
 
 

@@ -84,9 +84,28 @@ Options options_of(nb::dict attributes) {
 }
 
 GraphWriter::Value add_constant(GraphWriter& w, std::string_view dtype, std::vector<std::int64_t> shape,
-                                const Bytes& bytes, const std::string& key) {
+                                const Bytes& bytes, const std::string& key, const std::string& format) {
     const auto owner = std::make_shared<Bytes>(bytes);
-    return w.constant(dtype_named(dtype), shape, bytes_of(bytes), owner, key);
+    return w.constant(dtype_named(dtype), shape, bytes_of(bytes), owner, key, format);
+}
+
+/// {"q8_0": (elements, bytes) of a block, ...}
+nb::dict block_format_dict() {
+    nb::dict formats;
+    for (const BlockFormatInfo& f : block_formats())
+        formats[std::string(f.name).c_str()] = nb::make_tuple(f.elements, f.bytes);
+    return formats;
+}
+
+using Rows = nb::ndarray<const float, nb::ndim<2>, nb::device::cpu, nb::c_contig>;
+
+nb::bytes quantised(const std::string& format, const Rows& rows) {
+    std::vector<std::byte> bytes;
+    {
+        const nb::gil_scoped_release others_run;
+        bytes = quantise_rows(format, {rows.data(), rows.size()}, static_cast<std::int64_t>(rows.shape(1)));
+    }
+    return nb::bytes(bytes.data(), bytes.size());
 }
 
 GraphWriter::Value add_state(GraphWriter& w, const std::string& name, std::string_view dtype,
@@ -123,7 +142,9 @@ void bind_graph_writer(nb::module_& m) {
             nb::arg("name"), nb::arg("dtype"), nb::arg("shape"),
             "A run-time operand; a symbol in the shape is (name, least, most).")
         .def("constant", &add_constant, nb::arg("dtype"), nb::arg("shape"), nb::arg("data"),
-             nb::arg("key") = "", "Bytes that are not copied; with a key the finished graph only names them.")
+             nb::arg("key") = "", nb::arg("format") = "",
+             "Bytes that are not copied; with a key the finished graph only names them, and with a block "
+             "format they are what quantise_rows() made.")
         .def("state", &add_state, nb::arg("name"), nb::arg("dtype"), nb::arg("shape"),
              nb::arg("initial").none() = nb::none(), nb::arg("key") = "")
         .def("op", &add_op, nb::arg("name"), nb::arg("operands"), nb::arg("attributes") = nb::dict(),
@@ -133,6 +154,10 @@ void bind_graph_writer(nb::module_& m) {
         .def("shape", [](const GraphWriter& w, GraphWriter::Value v) { return shape_list(w.shape(v)); })
         .def("output", &GraphWriter::output, nb::arg("name"), nb::arg("value"))
         .def("finish", &finish, "The graph as bytes, without the constants that have a key.");
+    m.def("block_formats", &block_format_dict,
+          "ggml's formats of quantised weights, each with the elements and the bytes of a block.");
+    m.def("quantise_rows", &quantised, nb::arg("format"), nb::arg("rows"),
+          "float32 [rows, columns] in a block format, by ggml's quantiser.");
 }
 
 }  // namespace headrace::python

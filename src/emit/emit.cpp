@@ -37,7 +37,12 @@ ggml_type type_of(BlockFormat format) {
     switch (format) {
         case BlockFormat::q8_0: return GGML_TYPE_Q8_0;
         case BlockFormat::q4_0: return GGML_TYPE_Q4_0;
-        default: return GGML_TYPE_Q4_1;
+        case BlockFormat::q4_1: return GGML_TYPE_Q4_1;
+        case BlockFormat::q5_0: return GGML_TYPE_Q5_0;
+        case BlockFormat::q5_1: return GGML_TYPE_Q5_1;
+        case BlockFormat::q4_k: return GGML_TYPE_Q4_K;
+        case BlockFormat::q5_k: return GGML_TYPE_Q5_K;
+        default: return GGML_TYPE_Q6_K;
     }
 }
 
@@ -194,6 +199,8 @@ Emit::Tensor Emit::mat_mul_transposed(Tensor a, Tensor b) {
 }
 
 Emit::Tensor Emit::soft_max(Tensor x) { return ggml_soft_max(ctx_, x); }
+Emit::Tensor Emit::causal_mask(Tensor x) { return ggml_diag_mask_inf(ctx_, x, 0); }
+Emit::Tensor Emit::rms_norm(Tensor x, float epsilon) { return ggml_rms_norm(ctx_, x, epsilon); }
 Emit::Tensor Emit::norm(Tensor x, float epsilon) { return ggml_norm(ctx_, x, epsilon); }
 Emit::Tensor Emit::sum_rows(Tensor x) { return ggml_sum_rows(ctx_, x); }
 Emit::Tensor Emit::mean_rows(Tensor x) { return ggml_mean(ctx_, x); }
@@ -209,5 +216,10 @@ Emit::Tensor Emit::conv_2d(Tensor x, Tensor filter, Extents strides, Extents pad
 
 Emit::Tensor Emit::add_into(Tensor dst, Tensor src) { return ggml_add_inplace(ctx_, dst, src); }
 Emit::Tensor Emit::copy_into(Tensor dst, Tensor src) { return ggml_cpy(ctx_, src, dst); }
+
+void quantise_rows(BlockFormat format, const float* from, std::int64_t rows, std::int64_t columns,
+                   std::byte* to) {
+    ggml_quantize_chunk(type_of(format), from, to, 0, rows, columns, nullptr);
+}
 
 }  // namespace headrace

@@ -83,9 +83,11 @@ public:
     /// a[..., m, k] · b[..., n, k]ᵀ -> [..., m, n] in f32; a is f32; b's batch extents divide a's. Both may
     /// be permuted views as long as the last dimension is dense.
     Tensor mat_mul_transposed(Tensor a, Tensor b);
-    Tensor soft_max(Tensor x);             ///< over the last dimension, f32
-    Tensor norm(Tensor x, float epsilon);  ///< (x - mean) / sqrt(var + eps) over the last dimension, f32
-    Tensor sum_rows(Tensor x);             ///< over the last dimension, kept as 1; f32
+    Tensor soft_max(Tensor x);                 ///< over the last dimension, f32
+    Tensor causal_mask(Tensor x);              ///< x[..., i, j] becomes -infinity for j > i, f32
+    Tensor rms_norm(Tensor x, float epsilon);  ///< x / sqrt(mean of x² + eps) over the last dimension, f32
+    Tensor norm(Tensor x, float epsilon);      ///< (x - mean) / sqrt(var + eps) over the last dimension, f32
+    Tensor sum_rows(Tensor x);                 ///< over the last dimension, kept as 1; f32
     Tensor mean_rows(Tensor x);
     Tensor get_rows(Tensor table,
                     Tensor i32_indices);  ///< table[n, width], indices flat -> f32[count, width]
@@ -102,5 +104,9 @@ public:
 private:
     ggml_context* ctx_;
 };
+
+/// What ggml's own quantiser of a block format makes of finite numbers; columns in whole blocks.
+void quantise_rows(BlockFormat format, const float* from, std::int64_t rows, std::int64_t columns,
+                   std::byte* to);
 
 }  // namespace headrace

@@ -1,5 +1,9 @@
 #include "headrace/graph_writer.h"
 
+#include <algorithm>
+#include <cmath>
+
+#include "emit/emit.h"
 #include "engine/convert.h"
 #include "engine/executable.h"
 #include "ir/constant.h"
@@ -15,8 +19,19 @@ std::shared_ptr<const Constant> hold(std::span<const std::byte> bytes, std::shar
     return std::make_shared<const Constant>(Constant{.bytes = bytes, .owner = std::move(owner), .key = key});
 }
 
-TensorType fixed_type(DType type, const std::vector<std::int64_t>& shape) {
-    return {type, Shape(shape.begin(), shape.end())};
+TensorType fixed_type(DType type, const std::vector<std::int64_t>& shape,
+                      BlockFormat format = BlockFormat::plain) {
+    return {type, Shape(shape.begin(), shape.end()), format};
+}
+
+BlockFormat format_named(std::string_view name) {
+    std::string known;
+    for (int i = 1; i < kBlockFormatCount; ++i) {
+        const auto format = static_cast<BlockFormat>(i);
+        if (name_of(format) == name) return format;
+        known.append(i > 1 ? ", " : "").append(name_of(format));
+    }
+    throw Exception(Code::invalid_argument, fmt::format("block format '{}' is none of {}", name, known));
 }
 
 }  // namespace
@@ -39,9 +54,10 @@ GraphWriter::Value GraphWriter::input(const std::string& name, DType type,
 
 GraphWriter::Value GraphWriter::constant(DType type, const std::vector<std::int64_t>& shape,
                                          std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
-                                         const std::string& key) {
+                                         const std::string& key, std::string_view format) {
+    const BlockFormat blocks = format.empty() ? BlockFormat::plain : format_named(format);
     return value_or_throw(
-        impl_->builder.constant(fixed_type(type, shape), hold(bytes, std::move(owner), key), key));
+        impl_->builder.constant(fixed_type(type, shape, blocks), hold(bytes, std::move(owner), key), key));
 }
 
 GraphWriter::Value GraphWriter::state(const std::string& name, DType type,
@@ -78,6 +94,31 @@ void GraphWriter::output(const std::string& name, Value value) {
 
 std::shared_ptr<const Graph> GraphWriter::finish() {
     return std::make_shared<const Graph>(value_or_throw(impl_->builder.finish()));
+}
+
+std::vector<BlockFormatInfo> block_formats() {
+    std::vector<BlockFormatInfo> list;
+    for (int i = 1; i < kBlockFormatCount; ++i) {
+        const auto format = static_cast<BlockFormat>(i);
+        list.push_back({name_of(format), block_elements(format), block_bytes(format)});
+    }
+    return list;
+}
+
+std::vector<std::byte> quantise_rows(std::string_view format, std::span<const float> values,
+                                     std::int64_t columns) {
+    const BlockFormat blocks = format_named(format);
+    const auto count = static_cast<std::int64_t>(values.size());
+    if (columns <= 0 || columns % block_elements(blocks) != 0 || count % columns != 0)
+        throw Exception(Code::invalid_argument,
+                        fmt::format("{} numbers in rows of {} are not whole blocks of {} for {}", count,
+                                    columns, block_elements(blocks), format));
+    // ggml's searches for the best scale may assert on NaN.
+    if (!std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); }))
+        throw Exception(Code::invalid_argument, "weights with infinities or NaN cannot be quantised");
+    std::vector<std::byte> bytes(blocks_bytes(blocks, count));
+    quantise_rows(blocks, values.data(), count / columns, columns, bytes.data());
+    return bytes;
 }
 
 std::vector<std::byte> graph_to_bytes(const Graph& graph) { return value_or_throw(graph_bytes(graph, true)); }

@@ -8,6 +8,17 @@
 
 namespace headrace {
 
+namespace {
+
+void reset_state(const Value& state, PooledBuffer& buffer) {
+    if (state.constant)
+        std::memcpy(buffer.data(), state.constant->bytes.data(), buffer.bytes());
+    else
+        std::memset(buffer.data(), 0, buffer.bytes());
+}
+
+}  // namespace
+
 /// Activations and states of one stream of runs. Instances are kept per shape key, the latest first.
 struct Session::Impl {
     explicit Impl(std::shared_ptr<Executable::Impl> executable)
@@ -18,7 +29,8 @@ struct Session::Impl {
     ByteLru<ShapeKey, std::unique_ptr<Instance>> instances;
     ShapeKey key;  ///< reused from run to run, so that a run allocates nothing
 
-    Status allocate_states();
+    Status allocate_states(std::span<const Session* const> sharing);
+    std::shared_ptr<PooledBuffer> state_like(const Value& state) const;
     void reset_states();
     Result<Instance*> instance_for(const ShapeKey& shapes);
     Status check_inputs(std::span<const InputView> inputs) const;
@@ -29,25 +41,34 @@ struct Session::Impl {
     Result<std::size_t> find_state(const std::string& name, std::size_t bytes) const;
 };
 
-Status Session::Impl::allocate_states() {
+std::shared_ptr<PooledBuffer> Session::Impl::state_like(const Value& state) const {
+    for (std::size_t i = 0; i < states.size(); ++i) {
+        const Value& own = exe->graph.value(exe->graph.states[i]);
+        if (own.name == state.name && own.type == state.type) return states[i];
+    }
+    return nullptr;
+}
+
+Status Session::Impl::allocate_states(std::span<const Session* const> sharing) {
     for (ValueId id : exe->graph.states) {
         const Value& state = exe->graph.value(id);
-        HR_ASSIGN(auto buffer, PooledBuffer::take(*exe->buffers, state.type.bytes(),
-                                                  fmt::format("state '{}'", state.name)));
+        std::shared_ptr<PooledBuffer> buffer;
+        for (std::size_t i = 0; !buffer && i < sharing.size(); ++i)
+            buffer = sharing[i]->impl_->state_like(state);
+        if (!buffer) {
+            HR_ASSIGN(auto fresh, PooledBuffer::take(*exe->buffers, state.type.bytes(),
+                                                     fmt::format("state '{}'", state.name)));
+            buffer = std::make_shared<PooledBuffer>(std::move(fresh));
+            reset_state(state, *buffer);
+        }
         states.push_back(std::move(buffer));
     }
-    reset_states();
     return success();
 }
 
 void Session::Impl::reset_states() {
-    for (std::size_t i = 0; i < states.size(); ++i) {
-        const auto& initial = exe->graph.value(exe->graph.states[i]).constant;
-        if (initial)
-            std::memcpy(states[i].data(), initial->bytes.data(), states[i].bytes());
-        else
-            std::memset(states[i].data(), 0, states[i].bytes());
-    }
+    for (std::size_t i = 0; i < states.size(); ++i)
+        reset_state(exe->graph.value(exe->graph.states[i]), *states[i]);
 }
 
 Result<Instance*> Session::Impl::instance_for(const ShapeKey& shapes) {
@@ -131,9 +152,9 @@ Result<std::size_t> Session::Impl::find_state(const std::string& name, std::size
     for (std::size_t i = 0; i < states.size(); ++i) {
         const Value& state = exe->graph.value(exe->graph.states[i]);
         if (state.name != name) continue;
-        if (bytes != states[i].bytes())
+        if (bytes != states[i]->bytes())
             return invalid("state '{}': {} bytes given, {} has {}", name, bytes, state.type.str(),
-                           states[i].bytes());
+                           states[i]->bytes());
         return i;
     }
     std::string known;
@@ -142,8 +163,9 @@ Result<std::size_t> Session::Impl::find_state(const std::string& name, std::size
     return invalid("the graph has no state '{}'; it has: {}", name, known.empty() ? "none" : known);
 }
 
-Session::Session(const Executable& executable) : impl_(std::make_unique<Impl>(executable.impl())) {
-    value_or_throw(impl_->allocate_states());
+Session::Session(const Executable& executable, std::span<const Session* const> sharing)
+    : impl_(std::make_unique<Impl>(executable.impl())) {
+    value_or_throw(impl_->allocate_states(sharing));
 }
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
@@ -169,12 +191,12 @@ void Session::run(std::span<const InputView> inputs, std::span<const OutputView>
 
 void Session::read_state(const std::string& name, void* data, std::size_t bytes) const {
     const std::size_t i = value_or_throw(impl_->find_state(name, bytes));
-    std::memcpy(data, impl_->states[i].data(), bytes);
+    std::memcpy(data, impl_->states[i]->data(), bytes);
 }
 
 void Session::write_state(const std::string& name, const void* data, std::size_t bytes) {
     const std::size_t i = value_or_throw(impl_->find_state(name, bytes));
-    std::memcpy(impl_->states[i].data(), data, bytes);
+    std::memcpy(impl_->states[i]->data(), data, bytes);
 }
 
 void Session::reset_states() { impl_->reset_states(); }
@@ -188,6 +210,7 @@ RunStats Session::stats() const {
     stats.nodes.resize(plan.nodes.size(), {.device = "CPU"});
     for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
         stats.nodes[i].title = plan.graph.nodes[i].title();
+        stats.nodes[i].label = plan.graph.nodes[i].label;
         stats.nodes[i].implementation = name_of(plan.nodes[i]);
         stats.nodes[i].flops = plan.nodes[i].cost.flops;
         stats.nodes[i].bytes = plan.nodes[i].cost.bytes;

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "base/half.h"
+#include "ir/block_group.h"
 
 namespace headrace {
 namespace {
@@ -33,18 +33,11 @@ void quantise_q4_0(const float* x, std::byte* to) {
     for (int i = 0; i < kHalfBlock; ++i) to[2 + i] = code(x[i]) | code(x[i + kHalfBlock]) << 4;
 }
 
-/// low + scale · code for each 4-bit code.
-void dequantise_nibbles(const std::byte* codes, float scale, float low, int shift, float* to) {
-    for (int i = 0; i < kHalfBlock; ++i) {
-        to[i] = scale * static_cast<float>(std::to_integer<int>(codes[i] & std::byte{15}) - shift) + low;
-        to[i + kHalfBlock] = scale * static_cast<float>(std::to_integer<int>(codes[i] >> 4) - shift) + low;
-    }
-}
-
 }  // namespace
 
 std::string_view name_of(BlockFormat format) {
-    static constexpr std::string_view kNames[] = {"plain", "q8_0", "q4_0", "q4_1"};
+    static constexpr std::string_view kNames[] = {"plain", "q8_0", "q4_0", "q4_1", "q5_0",
+                                                  "q5_1",  "q4_k", "q5_k", "q6_k"};
     return kNames[static_cast<std::size_t>(format)];
 }
 
@@ -56,17 +49,11 @@ void quantise(BlockFormat format, const float* from, std::int64_t elements, std:
 }
 
 void dequantise(BlockFormat format, const std::byte* from, std::int64_t elements, float* to) {
-    for (std::int64_t i = 0; i < elements;
-         i += kBlockElements, from += block_bytes(format), to += kBlockElements) {
-        const float scale = load_half(from);
-        if (format == BlockFormat::q8_0) {
-            for (int k = 0; k < kBlockElements; ++k)
-                to[k] = scale * static_cast<float>(std::to_integer<std::int8_t>(from[2 + k]));
-        } else if (format == BlockFormat::q4_0) {
-            dequantise_nibbles(from + 2, scale, 0, 8, to);
-        } else {
-            dequantise_nibbles(from + 4, scale, load_half(from + 2), 0, to);
-        }
+    BlockGroup group;
+    for (std::int64_t g = 0; g < elements / kBlockElements; ++g, to += kBlockElements) {
+        unpack_group(format, from, g, group);
+        for (int i = 0; i < kBlockElements; ++i)
+            to[i] = group.scale[i / 16] * static_cast<float>(group.codes[i]) + group.low;
     }
 }
 

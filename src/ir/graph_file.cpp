@@ -65,8 +65,8 @@ Result<Graph> read_content(std::span<const std::byte> bytes, std::shared_ptr<con
     if (std::string_view(header.magic, sizeof(header.magic)) != kMagic)
         return invalid("not a graph file: it does not start with {}", kMagic);
     if (header.version != kFormatVersion || header.zero != 0)
-        return invalid("graph file version {}.{}; this build reads version {}.0", header.version, header.zero,
-                       kFormatVersion);
+        return failure(Code::unsupported, "graph file version {}.{}; this build reads version {}.0",
+                       header.version, header.zero, kFormatVersion);
     if (header.table_bytes > bytes.size() - sizeof(header))
         return invalid("the file ends after {} bytes, within its {} bytes of tables", bytes.size(),
                        header.table_bytes);

@@ -32,8 +32,9 @@ bool is_graph_file(std::span<const std::byte> bytes);
 Status write_graph(const Graph& graph, const std::string& path);
 
 /// Reads a file of write_graph. Constants point into the mapped file, which they keep open: the file must not
-/// be shortened meanwhile. Errors: io; invalid_argument when the content is damaged, hostile or newer than
-/// this build. Never crashes on any content, and allocates in proportion to its size.
+/// be shortened meanwhile. Errors: io; invalid_argument when the content is damaged or hostile;
+/// unsupported when it is newer than this build. Never crashes on any content, and allocates in proportion to
+/// its size.
 Result<Graph> read_graph(const std::string& path, const OpLookup& find_op);
 
 /// The content of the file that write_graph would write. by_key: constants that have a key are only named;

@@ -114,10 +114,12 @@ private:
             const schema::Op& op = *file_.ops()->Get(i);
             const OpDef* def = find_op_(view(op.name()));
             if (!def)
-                return invalid("unknown op '{}' version {}; this build knows no op of that name",
+                return failure(Code::unsupported,
+                               "unknown op '{}' version {}; this build knows no op of that name",
                                shown(op.name()), op.version());
             if (op.version() < 1 || op.version() > def->version)
-                return invalid("unknown op '{}' version {}; this build knows versions 1 to {}", def->name,
+                return failure(Code::unsupported,
+                               "unknown op '{}' version {}; this build knows versions 1 to {}", def->name,
                                op.version(), def->version);
             ops_.push_back(def);
         }

@@ -113,7 +113,8 @@ struct OpDef {
     Cost (*cost)(const Operands&, std::span<const TensorType> outputs, const void*) = nullptr;
     std::vector<Sample> (*samples)() = nullptr;
     LayoutRule layout = LayoutRule::row_major;
-    int writes_state = -1;  ///< operand (a state) that the op updates in place; its output 0 aliases it
+    int writes_state = -1;      ///< operand (a state) that the op updates in place; its output 0 aliases it
+    bool folds_always = false;  ///< of constants: computed when compiling, however large the result is
 
     bool is_pure() const { return writes_state < 0; }
     const OperandRule& rule(int i) const { return operands[std::min<std::size_t>(i, operands.size() - 1)]; }

@@ -73,9 +73,9 @@ Status TensorType::check() const {
     }
     const bool is_plain = format == BlockFormat::plain;
     if (!is_plain && (dtype != DType::f32 || rank() == 0 || shape.back().is_symbolic() ||
-                      shape.back().size() % kBlockElements != 0))
+                      shape.back().size() % block_elements(format) != 0))
         return invalid("{}: blocks hold f32 and need a last extent that is a multiple of {}", str(),
-                       kBlockElements);
+                       block_elements(format));
     return success();
 }
 

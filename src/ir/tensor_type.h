@@ -65,9 +65,7 @@ struct TensorType {
     /// Number of elements; only of a concrete type that passed check().
     std::int64_t elements() const;
     std::size_t bytes() const {
-        return format == BlockFormat::plain
-                   ? bytes_of(dtype, elements())
-                   : static_cast<std::size_t>(elements() / kBlockElements) * block_bytes(format);
+        return format == BlockFormat::plain ? bytes_of(dtype, elements()) : blocks_bytes(format, elements());
     }
     std::vector<std::int64_t> sizes() const;  ///< the concrete extents
     std::string str() const;                  ///< "f32[1, seq, 384]", "f32[96, 64] as q8_0"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "base/half.h"
+#include "ir/block_group.h"
 #include "kernels/gemm_share.h"
 #include "kernels/simd_targets.h"
 
@@ -20,37 +20,24 @@ namespace {
 
 constexpr size_t kBlock = kBlockElements;
 
-// scale · (codes − shift) + low for `count` bytes.
-template <class Code>
-HWY_INLINE void expand(const Code* codes, size_t count, float scale, float low, float shift, float* to) {
+// scale · codes + low for 16 bytes.
+HWY_INLINE void expand(const int8_t* codes, float scale, float low, float* to) {
     const hn::CappedTag<float, 16> d;
     const hn::RebindToSigned<decltype(d)> d32;
-    const hn::Rebind<Code, decltype(d)> d8;
-    const auto s = hn::Set(d, scale), base = hn::Set(d, low), zero = hn::Set(d, shift);
-    for (size_t i = 0; i < count; i += hn::Lanes(d)) {
+    const hn::Rebind<int8_t, decltype(d)> d8;
+    const auto s = hn::Set(d, scale), base = hn::Set(d, low);
+    for (size_t i = 0; i < 16; i += hn::Lanes(d)) {
         const auto v = hn::ConvertTo(d, hn::PromoteTo(d32, hn::LoadU(d8, codes + i)));
-        hn::StoreU(hn::MulAdd(s, hn::Sub(v, zero), base), d, to + i);
+        hn::StoreU(hn::MulAdd(s, v, base), d, to + i);
     }
 }
 
-HWY_INLINE void expand_nibbles(const std::byte* codes, float scale, float low, float shift, float* to) {
-    uint8_t split[kBlock];
-    for (size_t i = 0; i < kBlock / 2; ++i) {
-        const auto code = static_cast<uint8_t>(codes[i]);
-        split[i] = code & 15;
-        split[i + kBlock / 2] = code >> 4;
-    }
-    expand(split, kBlock, scale, low, shift, to);
-}
-
-HWY_INLINE void expand_block(BlockFormat format, const std::byte* from, float* to) {
-    const float scale = load_half(from);
-    if (format == BlockFormat::q8_0)
-        expand(reinterpret_cast<const int8_t*>(from + 2), kBlock, scale, 0, 0, to);
-    else if (format == BlockFormat::q4_0)
-        expand_nibbles(from + 2, scale, 0, 8, to);
-    else
-        expand_nibbles(from + 4, scale, load_half(from + 2), 0, to);
+// Elements [32 · group, 32 · group + 32) of a row.
+HWY_INLINE void expand_group(BlockFormat format, const std::byte* row, size_t group, float* to) {
+    BlockGroup g;
+    unpack_group(format, row, static_cast<int64_t>(group), g);
+    expand(g.codes, g.scale[0], g.low, to);
+    expand(g.codes + 16, g.scale[1], g.low, to + 16);
 }
 
 // A slice of depth of one panel of B, as pack() lays it out: [depth][width].
@@ -59,16 +46,15 @@ public:
     static constexpr size_t kDepth = 256;
 
     Panel(BlockFormat format, const std::byte* b, size_t k)
-        : format_(format), b_(b), row_bytes_(k / kBlock * block_bytes(format)) {}
+        : format_(format), b_(b), row_bytes_(blocks_bytes(format, static_cast<int64_t>(k))) {}
 
     // Rows [col, col + cols) of B, elements [k0, k1) of each, both multiples of 32.
     void fill(size_t col, size_t cols, size_t width, size_t k0, size_t k1) {
         alignas(64) float rows[kPanelWidth * kBlock];
         if (cols < width) std::memset(rows, 0, sizeof(rows));
         for (size_t at = k0; at < k1; at += kBlock) {
-            const std::byte* blocks = b_ + col * row_bytes_ + at / kBlock * block_bytes(format_);
             for (size_t j = 0; j < cols; ++j)
-                expand_block(format_, blocks + j * row_bytes_, rows + j * kBlock);
+                expand_group(format_, b_ + (col + j) * row_bytes_, at / kBlock, rows + j * kBlock);
             transpose_block(rows, kBlock, width, kBlock, values_ + (at - k0) * width,
                             static_cast<ptrdiff_t>(width));
         }

@@ -1,5 +1,6 @@
 #include "kernels/elementwise_f32.h"
 
+#include <algorithm>
 #include <cstddef>
 
 #include "kernels/simd_targets.h"
@@ -30,6 +31,36 @@ HWY_INLINE void map(const float* x, float* y, size_t n, Fn fn) {
     if (i < n) store_first(fn(d, load_first(d, x + i, n - i)), d, y + i, n - i);
 }
 
+template <class Fn>
+HWY_INLINE void map_gate(const float* gate, const float* x, float* y, size_t n, Fn fn) {
+    const hn::ScalableTag<float> d;
+    const size_t lanes = hn::Lanes(d);
+    size_t i = 0;
+    for (; i + lanes <= n; i += lanes)
+        hn::StoreU(hn::Mul(fn(d, hn::LoadU(d, gate + i)), hn::LoadU(d, x + i)), d, y + i);
+    if (i < n)
+        store_first(hn::Mul(fn(d, load_first(d, gate + i, n - i)), load_first(d, x + i, n - i)), d, y + i,
+                    n - i);
+}
+
+// y = a · c + b · s of n floats, b negated if kNegate.
+template <bool kNegate>
+HWY_INLINE void rotate_half(const float* a, const float* b, const float* c, const float* s, float* y,
+                            size_t n) {
+    const hn::ScalableTag<float> d;
+    const size_t lanes = hn::Lanes(d);
+    const auto one = [&](auto load) HWY_ATTR {
+        const auto product = hn::Mul(load(b), load(s));
+        return kNegate ? hn::MulSub(load(a), load(c), product) : hn::MulAdd(load(a), load(c), product);
+    };
+    size_t i = 0;
+    for (; i + lanes <= n; i += lanes)
+        hn::StoreU(one([&](const float* p) HWY_ATTR { return hn::LoadU(d, p + i); }), d, y + i);
+    if (i < n)
+        store_first(one([&](const float* p) HWY_ATTR { return load_first(d, p + i, n - i); }), d, y + i,
+                    n - i);
+}
+
 }  // namespace
 
 #define HEADRACE_MAP(function) map(x, y, n, [](auto d, auto v) HWY_ATTR { return function(d, v); })
@@ -49,6 +80,37 @@ void unary_f32_target(Unary op, const float* x, float* y, size_t n) {
 }
 
 #undef HEADRACE_MAP
+#define HEADRACE_MAP(function) map_gate(gate, x, y, n, [](auto d, auto v) HWY_ATTR { return function(d, v); })
+
+void gated_f32_target(Unary op, const float* gate, const float* x, float* y, size_t n) {
+    switch (op) {
+        case Unary::exp: return HEADRACE_MAP(vec_exp);
+        case Unary::log: return HEADRACE_MAP(vec_log);
+        case Unary::tanh: return HEADRACE_MAP(vec_tanh);
+        case Unary::sigmoid: return HEADRACE_MAP(vec_sigmoid);
+        case Unary::erf: return HEADRACE_MAP(vec_erf);
+        case Unary::gelu_erf: return HEADRACE_MAP(vec_gelu_erf);
+        case Unary::gelu_tanh: return HEADRACE_MAP(vec_gelu_tanh);
+        case Unary::silu: return HEADRACE_MAP(vec_silu);
+        case Unary::relu: return HEADRACE_MAP(vec_relu);
+    }
+}
+
+#undef HEADRACE_MAP
+
+void rotate_row_target(const float* x, const float* cos, const float* sin, float* y, size_t n,
+                       bool interleaved) {
+    const size_t half = n / 2;
+    if (interleaved) {
+        for (size_t i = 0; i + 1 < n; i += 2) {
+            y[i] = x[i] * cos[i] - x[i + 1] * sin[i];
+            y[i + 1] = x[i + 1] * cos[i + 1] + x[i] * sin[i + 1];
+        }
+    } else {
+        rotate_half<true>(x, x + half, cos, sin, y, half);
+        rotate_half<false>(x + half, x, cos + half, sin + half, y + half, half);
+    }
+}
 
 }  // namespace headrace::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -57,14 +119,37 @@ HWY_AFTER_NAMESPACE();
 namespace headrace::kernels {
 
 HWY_EXPORT(unary_f32_target);
+HWY_EXPORT(gated_f32_target);
+HWY_EXPORT(rotate_row_target);
+
+namespace {
+
+// Calls run(begin, count) for a thread's share, which begins on a whole cache line of 16 floats, so that two
+// threads do not write to the same one.
+template <class Run>
+void for_share(size_t n, int ith, int nth, Run run) {
+    const size_t lines = (n + 15) / 16, begin = lines * ith / nth * 16;
+    const size_t end = std::min(n, lines * (ith + 1) / nth * 16);
+    if (begin < end) run(begin, end - begin);
+}
+
+}  // namespace
 
 void unary_f32(Unary op, const float* x, float* y, size_t n, int ith, int nth) {
-    // Shares begin on whole cache lines of 16 floats, so two threads do not write to the same one.
-    const size_t lines = (n + 15) / 16;
-    const size_t begin = lines * ith / nth * 16;
-    size_t end = lines * (ith + 1) / nth * 16;
-    if (end > n) end = n;
-    if (begin < end) HWY_DYNAMIC_DISPATCH(unary_f32_target)(op, x + begin, y + begin, end - begin);
+    for_share(n, ith, nth, [&](size_t begin, size_t count) {
+        HWY_DYNAMIC_DISPATCH(unary_f32_target)(op, x + begin, y + begin, count);
+    });
+}
+
+void gated_f32(Unary op, const float* gate, const float* x, float* y, size_t n, int ith, int nth) {
+    for_share(n, ith, nth, [&](size_t begin, size_t count) {
+        HWY_DYNAMIC_DISPATCH(gated_f32_target)(op, gate + begin, x + begin, y + begin, count);
+    });
+}
+
+void rotate_row_f32(const float* x, const float* cos, const float* sin, float* y, size_t n,
+                    bool interleaved) {
+    HWY_DYNAMIC_DISPATCH(rotate_row_target)(x, cos, sin, y, n, interleaved);
 }
 
 }  // namespace headrace::kernels

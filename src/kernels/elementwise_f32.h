@@ -12,4 +12,12 @@ enum class Unary { exp, log, tanh, sigmoid, erf, gelu_erf, gelu_tanh, silu, relu
 // the limits; exponentials too small for a normal number give 0.
 void unary_f32(Unary op, const float* x, float* y, size_t n, int ith, int nth);
 
+// y[i] = op(gate[i]) * x[i], the same; y may be gate or x.
+void gated_f32(Unary op, const float* gate, const float* x, float* y, size_t n, int ith, int nth);
+
+// y = x · cos + r(x) · sin for a row of n floats, where r swaps the halves of the row and negates the first,
+// or, if interleaved, swaps the two of each pair and negates the first of them. y must not overlap the
+// others.
+void rotate_row_f32(const float* x, const float* cos, const float* sin, float* y, size_t n, bool interleaved);
+
 }  // namespace headrace::kernels

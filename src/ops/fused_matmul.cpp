@@ -210,8 +210,10 @@ struct FusedMatMul {
         add(DType::f16, {3, 5}, {7, 5}, true, true,
             {{"transpose_b", true}, {"activation", std::string("tanh")}}, true);
         // ggml rounds the other operand to 8 bits as well.
-        for (const BlockFormat format : {BlockFormat::q8_0, BlockFormat::q4_0, BlockFormat::q4_1}) {
-            add(DType::f32, {9, 64}, {40, 64}, true, true,
+        for (int i = 1; i < kBlockFormatCount; ++i) {
+            const auto format = static_cast<BlockFormat>(i);
+            const std::int64_t k = 2 * block_elements(format);
+            add(DType::f32, {9, k}, {40, k}, true, true,
                 {{"transpose_b", true}, {"activation", std::string("gelu")}}, true);
             list.back().operands[1].type.format = format;
             list.back().tolerance = 0.05;

@@ -28,12 +28,16 @@ struct Gather {
     static constexpr std::string_view name = "gather",
                                       summary =
                                           "input slices along an axis, one per index; indices are clamped";
-    static constexpr std::array operands = kGatherOperands;
+    static constexpr std::array operands{
+        OperandRule{.name = "input", .dtypes = kAny, .min_rank = 1, .blocks = true}, kGatherOperands[1]};
     using Attrs = AxisAttrs;
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {
         HR_ASSIGN(const int axis, normalise_axis(a.axis, in[0].rank()));
         HR_TRY(check_indexable(in[0], axis));
+        if (in[0].format != BlockFormat::plain && axis + 1 == in[0].rank())
+            return invalid("input is {}; blocks lie along the last dimension, which cannot be indexed",
+                           in[0].str());
         const auto at = in[0].shape.begin() + axis;
         TensorType out{in[0].dtype, Shape(in[0].shape.begin(), at)};
         out.shape.insert(out.shape.end(), in[1].shape.begin(), in[1].shape.end());
@@ -46,14 +50,20 @@ struct Gather {
             const auto& shape = view.in[0].shape;
             const int axis = normalise_axis(a.axis, view.in[0].rank()).value();
             const std::int64_t extent = shape[axis], count = view.in[1].elements();
-            const auto run = static_cast<std::size_t>(extent_product(shape, axis + 1, shape.size())) *
-                             element_bytes(view.in[0].dtype);
+            const std::int64_t elements = extent_product(shape, axis + 1, shape.size());
+            const auto run = static_cast<std::size_t>(elements) * element_bytes(view.in[0].dtype);
+            const BlockFormat format = args.in[0].format;
+            const auto source = format == BlockFormat::plain ? run : blocks_bytes(format, elements);
             const Indices indices(view.in[1]);
             const auto part = view.share.of(extent_product(shape, 0, axis) * count);
             for (std::int64_t i = part.begin; i < part.end; ++i) {
                 const std::int64_t row = i / count * extent + indices.at(i % count, extent);
-                std::memcpy(view.out[0].data + static_cast<std::size_t>(i) * run,
-                            view.in[0].data + static_cast<std::size_t>(row) * run, run);
+                std::byte* to = view.out[0].data + static_cast<std::size_t>(i) * run;
+                const std::byte* from = view.in[0].data + static_cast<std::size_t>(row) * source;
+                if (format == BlockFormat::plain)
+                    std::memcpy(to, from, run);
+                else
+                    dequantise(format, from, elements, reinterpret_cast<float*>(to));
             }
         });
     }
@@ -69,7 +79,16 @@ struct Gather {
                  {.type = {index, std::move(indices)}, .low = index == DType::u32 ? 0. : -6., .high = 6}},
                 {{"axis", axis}}};
         };
-        return {sample(DType::f32, {5, 4}, DType::i32, {3}, 0),
+        const auto table = [&](BlockFormat format, Shape shape, std::int64_t axis) {
+            Sample s = sample(DType::f32, std::move(shape), DType::i64, {2, 2}, axis);
+            s.operands[0].type.format = format;
+            s.operands[0].constant = true;
+            return s;
+        };
+        return {table(BlockFormat::q8_0, {5, 64}, 0),
+                table(BlockFormat::q4_1, {2, 5, 32}, 1),
+                table(BlockFormat::q6_k, {5, 2, 256}, 0),
+                sample(DType::f32, {5, 4}, DType::i32, {3}, 0),
                 sample(DType::f32, {2, 5, 3}, DType::i64, {2, 2}, 1),
                 sample(DType::f32, {5}, DType::u32, {}, 0),
                 sample(DType::f16, {2, 3, 4}, DType::i32, {4}, -1),

@@ -51,9 +51,9 @@ public:
         }
     }
 
-    /// Calls f(i, s) for the positions i in [begin, end), s being the position of i's scale.
+    /// Calls f(begin, end, s) for the runs of positions that share the scale at position s.
     template <class F>
-    void for_each(Share::Range range, F&& f) const {
+    void for_each_run(Share::Range range, F&& f) const {
         const std::int64_t inner = sizes_.empty() ? 1 : sizes_.back();
         const std::int64_t block = sizes_.empty() ? 1 : blocks_.back(),
                            stride = sizes_.empty() ? 0 : strides_.back();
@@ -61,7 +61,8 @@ public:
             const std::int64_t row = row_scale(i / inner), column = i % inner;
             const std::int64_t end = std::min(range.end, i - column + (column / block + 1) * block);
             const std::int64_t s = row + column / block * stride;
-            for (; i < end; ++i) f(i, s);
+            f(i, end, s);
+            i = end;
         }
     }
 
@@ -78,17 +79,16 @@ private:
     std::vector<std::int64_t> sizes_, blocks_, strides_;
 };
 
-/// Calls f(load) where load(i) is the i-th whole number.
+/// Calls f(load) where load(i) is the i-th whole number; as int where that holds differences, too.
 template <class F>
 void visit_whole(const ConstView& x, F&& f) {
     switch (x.dtype) {
-        case DType::i8: return f([p = x.as<std::int8_t>()](std::int64_t i) -> std::int64_t { return p[i]; });
-        case DType::u8: return f([p = x.as<std::uint8_t>()](std::int64_t i) -> std::int64_t { return p[i]; });
-        case DType::i16:
-            return f([p = x.as<std::int16_t>()](std::int64_t i) -> std::int64_t { return p[i]; });
+        case DType::i8: return f([p = x.as<std::int8_t>()](std::int64_t i) -> int { return p[i]; });
+        case DType::u8: return f([p = x.as<std::uint8_t>()](std::int64_t i) -> int { return p[i]; });
+        case DType::i16: return f([p = x.as<std::int16_t>()](std::int64_t i) -> int { return p[i]; });
         case DType::i32:
             return f([p = x.as<std::int32_t>()](std::int64_t i) -> std::int64_t { return p[i]; });
-        default: return f([x](std::int64_t i) -> std::int64_t { return load_nibble(x, i); });
+        default: return f([x](std::int64_t i) -> int { return load_nibble(x, i); });
     }
 }
 
@@ -164,9 +164,10 @@ struct QuantizeLinear {
         visit_real(args.in[0].dtype, [&]<class T>() {
             const T *x = args.in[0].as<T>(), *scale = args.in[1].as<T>();
             visit_whole(args.in[2], [&](auto zero_point) {
-                blocks.for_each(part, [&](std::int64_t i, std::int64_t s) {
-                    const float quotient = static_cast<float>(x[i]) / static_cast<float>(scale[s]);
-                    store_whole(y, i, quantize(quotient, zero_point(s), range));
+                blocks.for_each_run(part, [&](std::int64_t begin, std::int64_t end, std::int64_t s) {
+                    const auto divisor = static_cast<float>(scale[s]);
+                    for (std::int64_t i = begin; i < end; ++i)
+                        store_whole(y, i, quantize(static_cast<float>(x[i]) / divisor, zero_point(s), range));
                 });
             });
         });
@@ -210,15 +211,17 @@ struct DequantizeLinear {
             T* y = args.out[0].as<T>();
             visit_whole(args.in[0], [&](auto input) {
                 const auto run = [&](auto zero_point) {
-                    blocks.for_each(part, [&](std::int64_t i, std::int64_t s) {
-                        y[i] = static_cast<T>(static_cast<float>(input(i) - zero_point(s)) *
-                                              static_cast<float>(scale[s]));
+                    blocks.for_each_run(part, [&](std::int64_t begin, std::int64_t end, std::int64_t s) {
+                        const auto zero = zero_point(s);
+                        const auto factor = static_cast<float>(scale[s]);
+                        for (std::int64_t i = begin; i < end; ++i)
+                            y[i] = static_cast<T>(static_cast<float>(input(i) - zero) * factor);
                     });
                 };
                 if (args.has(2))
                     visit_whole(args.in[2], run);
                 else
-                    run([](std::int64_t) { return std::int64_t{0}; });
+                    run([](std::int64_t) { return 0; });
             });
         });
     }
@@ -241,8 +244,49 @@ struct DequantizeLinear {
     }
 };
 
+struct ExpandBlocks {
+    static constexpr std::string_view name = "expand_blocks",
+                                      summary = "the elements of a constant that is stored in blocks";
+    static constexpr std::array operands{
+        OperandRule{.name = "input", .dtypes = {DType::f32}, .min_rank = 1, .blocks = true}};
+    static constexpr bool folds_always = true;  // done once, when a graph is loaded
+
+    static Result<Types> infer(const Operands& in, const NoAttrs&) {
+        return Types{{DType::f32, in[0].shape}};
+    }
+
+    static std::optional<int> same_as(const Operands& in, const NoAttrs&) {
+        return in[0].format == BlockFormat::plain ? std::optional(0) : std::nullopt;
+    }
+
+    static void reference(const TensorArgs& args, const NoAttrs&) {
+        const ConstView& x = args.in[0];
+        const auto part = args.share.of(x.elements(), 256);
+        const auto count = part.end - part.begin;
+        if (x.format == BlockFormat::plain)
+            std::copy_n(x.as<float>() + part.begin, count, args.out[0].as<float>() + part.begin);
+        else
+            dequantise(x.format, x.data + blocks_bytes(x.format, part.begin), count,
+                       args.out[0].as<float>() + part.begin);
+    }
+
+    static Cost cost(const Operands& in, std::span<const TensorType> out, const NoAttrs&) {
+        return elementwise_cost(in, out, 1);
+    }
+
+    static std::vector<Sample> samples() {
+        const auto sample = [](BlockFormat format, Shape shape) {
+            return Sample{{{.type = {DType::f32, std::move(shape), format}, .constant = true}}, {}};
+        };
+        return {sample(BlockFormat::plain, {3, 5}), sample(BlockFormat::q4_0, {320}),
+                sample(BlockFormat::q8_0, {3, 32}), sample(BlockFormat::q5_k, {2, 3, 256})};
+    }
+};
+
 }  // namespace
 
-std::span<const OpDef> quantize_ops() { return OpList<QuantizeLinear, DequantizeLinear>::defs(); }
+std::span<const OpDef> quantize_ops() {
+    return OpList<QuantizeLinear, DequantizeLinear, ExpandBlocks>::defs();
+}
 
 }  // namespace headrace::ops

@@ -25,12 +25,12 @@ bool is_within(const FoldLimits& limits, const Graph& graph, const Node& node) {
         if (id != kNoValue) in += graph.value(id).type.bytes();
     // Each fits the address space; their sum is cut off rather than wrapped.
     for (ValueId id : node.outputs) out += std::min(graph.value(id).type.bytes(), SIZE_MAX - out);
-    if (node.op->cost) {
+    if (node.op->cost && !node.op->folds_always) {
         const auto types = graph.operand_types(node);
         const auto outputs = graph.output_types(node);
         if (node.op->cost(Operands(types), outputs, node.attrs.get()).flops > limits.flops) return false;
     }
-    if (out <= std::max(in, limits.always_bytes)) return true;
+    if (node.op->folds_always || out <= std::max(in, limits.always_bytes)) return true;
     return static_cast<double>(out) <= limits.growth * static_cast<double>(in) && out <= limits.grown_bytes;
 }
 

@@ -25,6 +25,14 @@ Result<Counts> keep_block_weights(Graph& graph, const PassContext& context);
 /// Merges constants of equal type and bytes, then pure nodes of equal op, attributes and operands.
 Result<Counts> eliminate_common_subexpressions(Graph& graph, const PassContext& context);
 
+/// Puts one node in the place of those that spell it out: rms_norm, silu, glu, rotary_embedding, attention,
+/// and attention over heads that were repeated for it.
+Result<Counts> recognise_compositions(Graph& graph, const PassContext& context);
+
+/// Writes the slices of a state that change, where the state was assigned a copy of itself with those slices
+/// replaced (scatter_elements) and nothing reads its old content afterwards.
+Result<Counts> update_states_in_place(Graph& graph, const PassContext& context);
+
 /// Makes one fused_matmul of a product with a constant matrix and what follows it: bias, activation,
 /// residual.
 Result<Counts> fuse_matmul_epilogue(Graph& graph, const PassContext& context);

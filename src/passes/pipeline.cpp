@@ -11,8 +11,9 @@ namespace headrace {
 namespace {
 
 /// No-ops hide patterns, so they go early. Folding comes before common subexpressions because it makes
-/// constants equal, and after absorb_transposed_weights, which leaves it nothing large to transpose. Every
-/// pass removes what it makes dead itself.
+/// constants equal, and after absorb_transposed_weights, which leaves it nothing large to transpose.
+/// Compositions come after common subexpressions, which make x one value in x · f(x), and before epilogues
+/// take their parts. Every pass removes what it makes dead itself.
 constexpr std::array kPasses{
     Pass{"eliminate_dead_code", "removes what no output and no state needs", &eliminate_dead_code},
     Pass{"eliminate_no_ops", "removes nodes that equal one of their operands", &eliminate_no_ops},
@@ -23,6 +24,9 @@ constexpr std::array kPasses{
          &keep_block_weights},
     Pass{"eliminate_common_subexpressions", "merges equal constants and equal nodes",
          &eliminate_common_subexpressions},
+    Pass{"recognise_compositions", "makes one node of rms_norm, glu, rotary_embedding … spelt out",
+         &recognise_compositions},
+    Pass{"update_states_in_place", "writes only the slices of a state that change", &update_states_in_place},
     Pass{"fuse_matmul_epilogue", "joins product, bias, activation and residual", &fuse_matmul_epilogue},
     Pass{"quantise_weights", "stores constant matrices of products in blocks, when asked to",
          &quantise_weights},

@@ -18,6 +18,8 @@ Result<std::shared_ptr<const AlignedBuffer>> PackedConstants::get(const Graph& g
         kernel.pack({value.type.dtype, shape, value.constant->bytes.data(), value.type.format},
                     node.attrs.get(), buffer.data());
         slot = std::make_shared<const AlignedBuffer>(std::move(buffer));
+        if (!pages_) pages_.emplace();
+        pages_->give_back(value.constant->bytes);
     }
     return slot;
 }

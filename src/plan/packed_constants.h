@@ -3,11 +3,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/aligned_buffer.h"
+#include "base/file_pages.h"
 #include "base/result.h"
 #include "ir/graph.h"
 
@@ -17,7 +19,8 @@ namespace headrace {
 /// packed once, whatever number of shape keys, sessions and threads use it.
 class PackedConstants {
 public:
-    /// The packed form of operand kernel.packed_operand of the node.
+    /// The packed form of operand kernel.packed_operand of the node. Where the plain form is a file's pages,
+    /// they are given back: few nodes read both.
     Result<std::shared_ptr<const AlignedBuffer>> get(const Graph& graph, const Node& node,
                                                      const KernelDef& kernel);
     std::size_t bytes() const;
@@ -26,6 +29,7 @@ private:
     using Key = std::pair<const Constant*, std::string>;
     mutable std::mutex mutex_;
     std::map<Key, std::shared_ptr<const AlignedBuffer>> packed_;
+    std::optional<FilePages> pages_;
 };
 
 }  // namespace headrace

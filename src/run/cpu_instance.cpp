@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstring>
 #include <map>
+#include <optional>
 
 #include "ggml-alloc.h"
 #include "ggml-backend.h"
@@ -10,6 +11,7 @@
 #include "ggml.h"
 #include "run/host_memory.h"
 #include "run/instance.h"
+#include "run/node_timer.h"
 #include "run/thread_choice.h"
 #include "run/thread_pool.h"
 
@@ -67,7 +69,7 @@ public:
     CpuInstance(std::shared_ptr<const Plan> plan, LoweredGraph lowered, const BufferPool& buffers)
         : Instance(std::move(plan), std::move(lowered)), buffers_(buffers) {}
 
-    Status prepare(StateBuffers& states);
+    Status prepare(const StateBuffers& states);
     Status run(std::span<const InputView> inputs, std::span<const OutputView> outputs, int threads,
                const RunOptions& options) override;
     std::size_t own_bytes() const override {
@@ -92,11 +94,12 @@ private:
     std::unique_ptr<ggml_threadpool, ThreadpoolFree> solo_;  ///< one thread: the caller's
     std::map<int, ggml_cplan> compute_plans_;                ///< by number of threads
     std::vector<Binding> inputs_, outputs_;
+    std::optional<NodeTimer> timer_;
     ThreadChoice choice_;
     bool small_ = false;
 };
 
-Status CpuInstance::prepare(StateBuffers& states) {
+Status CpuInstance::prepare(const StateBuffers& states) {
     place_leaves(states);
     const Graph& graph = plan_->graph;
     for (std::size_t i = 0; i < lowered_.inputs.size(); ++i) {
@@ -242,15 +245,15 @@ Status CpuInstance::compute(int threads, const RunOptions& options) {
     ggml_cplan& plan = compute_plan(threads);
     HR_TRY(take_memory(plan, options.reuse_buffers));
     plan.work_data = reinterpret_cast<std::uint8_t*>(memory_.data() + stats_.arena_bytes);
-    ggml_status status;
-    if (threads == 1) {
-        plan.threadpool = solo_.get();
-        status = ggml_graph_compute(lowered_.graph, &plan);
-    } else {
-        const ThreadPoolLease lease(threads);
-        plan.threadpool = lease.pool();
-        status = ggml_graph_compute(lowered_.graph, &plan);
-    }
+    if (options.profile && !timer_) timer_.emplace(lowered_);
+    const auto compute_on = [&](ggml_threadpool* pool) {
+        plan.threadpool = pool;
+        return options.profile
+                   ? static_cast<ggml_status>(timer_->compute(threads, pool, plan.work_data, stats_.nodes))
+                   : ggml_graph_compute(lowered_.graph, &plan);
+    };
+    const ggml_status status =
+        threads == 1 ? compute_on(solo_.get()) : compute_on(ThreadPoolLease(threads).pool());
     if (status != GGML_STATUS_SUCCESS)
         return failure(Code::backend_failure, "ggml's CPU backend failed: {}", ggml_status_to_string(status));
     return take_failures();
@@ -275,8 +278,8 @@ Status CpuInstance::run(std::span<const InputView> inputs, std::span<const Outpu
 
 }  // namespace
 
-Result<std::unique_ptr<Instance>> make_cpu_instance(std::shared_ptr<const Plan> plan, StateBuffers& states,
-                                                    const BufferPool& buffers) {
+Result<std::unique_ptr<Instance>> make_cpu_instance(std::shared_ptr<const Plan> plan,
+                                                    const StateBuffers& states, const BufferPool& buffers) {
     HR_ASSIGN(LoweredGraph lowered, lower(*plan));
     auto instance = std::make_unique<CpuInstance>(std::move(plan), std::move(lowered), buffers);
     HR_TRY(instance->prepare(states));

@@ -6,8 +6,8 @@
 
 namespace headrace {
 
-void Instance::place_leaves(StateBuffers& states) {
-    for (std::size_t i = 0; i < states.size(); ++i) place_on_host(lowered_.states[i], states[i].data());
+void Instance::place_leaves(const StateBuffers& states) {
+    for (std::size_t i = 0; i < states.size(); ++i) place_on_host(lowered_.states[i], states[i]->data());
     for (const ConstantTensor& c : lowered_.constants)
         if (!c.on_device) place_on_host(c.tensor, const_cast<std::byte*>(c.constant->bytes.data()));
 }

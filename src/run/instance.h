@@ -12,8 +12,8 @@
 
 namespace headrace {
 
-/// A session's state tensors, shared by its instances.
-using StateBuffers = std::vector<PooledBuffer>;
+/// A session's state tensors, shared by its instances and perhaps with other sessions.
+using StateBuffers = std::vector<std::shared_ptr<PooledBuffer>>;
 
 /// A plan made runnable: the ggml graph with its memory. Belongs to one session.
 class Instance {
@@ -32,7 +32,7 @@ protected:
     Instance(std::shared_ptr<const Plan> plan, LoweredGraph lowered)
         : plan_(std::move(plan)), lowered_(std::move(lowered)) {}
     /// Points states at the session's buffers and CPU constants at their bytes.
-    void place_leaves(StateBuffers& states);
+    void place_leaves(const StateBuffers& states);
     Status take_failures();
 
     std::shared_ptr<const Plan> plan_;
@@ -42,12 +42,12 @@ protected:
 
 /// On the CPU alone: ggml's compute call directly, inputs and outputs bound to caller memory, activations in
 /// a buffer that goes back to the pool after each run.
-Result<std::unique_ptr<Instance>> make_cpu_instance(std::shared_ptr<const Plan> plan, StateBuffers& states,
-                                                    const BufferPool& buffers);
+Result<std::unique_ptr<Instance>> make_cpu_instance(std::shared_ptr<const Plan> plan,
+                                                    const StateBuffers& states, const BufferPool& buffers);
 
 /// On a device with the CPU beside it, through ggml's scheduler.
 Result<std::unique_ptr<Instance>> make_scheduled_instance(std::shared_ptr<const Plan> plan,
-                                                          StateBuffers& states, const Device& device,
+                                                          const StateBuffers& states, const Device& device,
                                                           DeviceConstants& constants);
 
 }  // namespace headrace

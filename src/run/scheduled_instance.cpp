@@ -1,5 +1,7 @@
 #include <array>
+#include <chrono>
 #include <cstring>
+#include <map>
 #include <string_view>
 
 #include "ggml-backend.h"
@@ -31,7 +33,7 @@ public:
     ScheduledInstance(std::shared_ptr<const Plan> plan, LoweredGraph lowered)
         : Instance(std::move(plan), std::move(lowered)) {}
 
-    Status prepare(StateBuffers& states, const Device& device, DeviceConstants& constants);
+    Status prepare(const StateBuffers& states, const Device& device, DeviceConstants& constants);
     Status run(std::span<const InputView> inputs, std::span<const OutputView> outputs, int threads,
                const RunOptions& options) override;
     /// The scheduler keeps the activations' memory.
@@ -40,6 +42,7 @@ public:
 private:
     Status open(const Device& device);
     void assign_backends();
+    ggml_status compute(bool profile);
     void read_output(std::size_t i, std::span<const InputView> inputs, const OutputView& output);
 
     std::shared_ptr<const Connection> connection_;
@@ -78,7 +81,8 @@ void ScheduledInstance::assign_backends() {
     }
 }
 
-Status ScheduledInstance::prepare(StateBuffers& states, const Device& device, DeviceConstants& constants) {
+Status ScheduledInstance::prepare(const StateBuffers& states, const Device& device,
+                                  DeviceConstants& constants) {
     HR_TRY(open(device));
     constants.keep(connection_);
     place_leaves(states);
@@ -112,8 +116,45 @@ Status ScheduledInstance::prepare(StateBuffers& states, const Device& device, De
     return success();
 }
 
+/// What ggml's scheduler tells of every node when it is asked to stop after each.
+struct NodeWatch {
+    using Clock = std::chrono::steady_clock;
+    std::map<const ggml_tensor*, std::size_t> ir_nodes;  ///< of each ggml node, its IR node
+    std::vector<NodeStats>* nodes;
+    Clock::time_point begin = Clock::now(), last = begin;
+
+    static bool after_node(ggml_tensor* tensor, bool ask, void* self) {
+        if (ask) return true;  // yes, this node is of interest
+        auto& watch = *static_cast<NodeWatch*>(self);
+        const auto now = Clock::now();
+        const auto us = [](auto d) { return std::chrono::duration<double, std::micro>(d).count(); };
+        if (const auto it = watch.ir_nodes.find(tensor); it != watch.ir_nodes.end()) {
+            NodeStats& node = (*watch.nodes)[it->second];
+            if (node.duration_us == 0) node.start_us = us(watch.last - watch.begin);
+            node.duration_us += us(now - watch.last);
+        }
+        watch.last = now;
+        return true;  // go on
+    }
+};
+
+ggml_status ScheduledInstance::compute(bool profile) {
+    if (stats_.ggml_nodes == 0) return GGML_STATUS_SUCCESS;  // ggml's backends want at least one node
+    if (!profile) return ggml_backend_sched_graph_compute(sched_.get(), lowered_.graph);
+    NodeWatch watch{.nodes = &stats_.nodes};
+    for (std::size_t i = 0; i < lowered_.node_ranges.size(); ++i) {
+        stats_.nodes[i].start_us = stats_.nodes[i].duration_us = 0;
+        for (int n = lowered_.node_ranges[i].first; n < lowered_.node_ranges[i].second; ++n)
+            watch.ir_nodes[ggml_graph_node(lowered_.graph, n)] = i;
+    }
+    ggml_backend_sched_set_eval_callback(sched_.get(), &NodeWatch::after_node, &watch);
+    const ggml_status status = ggml_backend_sched_graph_compute(sched_.get(), lowered_.graph);
+    ggml_backend_sched_set_eval_callback(sched_.get(), nullptr, nullptr);
+    return status;
+}
+
 Status ScheduledInstance::run(std::span<const InputView> inputs, std::span<const OutputView> outputs,
-                              int threads, const RunOptions&) {
+                              int threads, const RunOptions& options) {
     // An input that no node reads has no memory on any device.
     for (std::size_t i = 0; i < inputs.size(); ++i)
         if (lowered_.inputs[i]->buffer)
@@ -124,9 +165,7 @@ Status ScheduledInstance::run(std::span<const InputView> inputs, std::span<const
         const ThreadPoolLease lease(threads);
         ggml_backend_cpu_set_n_threads(cpu_.get(), threads);
         ggml_backend_cpu_set_threadpool(cpu_.get(), lease.pool());
-        const ggml_status status = stats_.ggml_nodes > 0
-                                       ? ggml_backend_sched_graph_compute(sched_.get(), lowered_.graph)
-                                       : GGML_STATUS_SUCCESS;  // ggml's backends want at least one node
+        const ggml_status status = compute(options.profile);
         ggml_backend_cpu_set_threadpool(cpu_.get(),
                                         nullptr);  // the lease ends: another run may replace the pool
         if (status != GGML_STATUS_SUCCESS)
@@ -153,7 +192,7 @@ void ScheduledInstance::read_output(std::size_t i, std::span<const InputView> in
 }  // namespace
 
 Result<std::unique_ptr<Instance>> make_scheduled_instance(std::shared_ptr<const Plan> plan,
-                                                          StateBuffers& states, const Device& device,
+                                                          const StateBuffers& states, const Device& device,
                                                           DeviceConstants& constants) {
     HR_ASSIGN(LoweredGraph lowered, lower(*plan));
     auto instance = std::make_unique<ScheduledInstance>(std::move(plan), std::move(lowered));

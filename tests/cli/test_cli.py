@@ -99,7 +99,7 @@ def test_bench_alternates_with_onnx_runtime(graph, tmp_path):
     fast = ("--rounds", 2, "--seconds", 0.01)
     printed = headrace("bench", graph, "--shape", "x=4,3", *fast, "--threads", 1, "--json", report)
     (result,) = json.loads(report.read_text())["results"]
-    assert "ONNX Runtime" in printed and "ORT/ours" in printed and "graph.hrg" in printed
+    assert "ONNX Runtime" in printed and "peer/ours" in printed and "graph.hrg" in printed
     assert result["ours_us"] > 0 and result["peer_us"] > 0 and result["difference"] < 1e-4
 
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "emit/emit.h"
 #include "test_graph.h"
 
 namespace headrace::testing {
@@ -23,15 +24,12 @@ inline std::vector<Case> all_cases() {
     return cases;
 }
 
-/// Any codes, with scales and minima near 0.01.
-inline void fill_blocks(BlockFormat format, std::mt19937& random, std::vector<std::byte>& bytes) {
-    std::uniform_real_distribution<float> real(0.005f, 0.015f);
-    for (std::byte& b : bytes) b = static_cast<std::byte>(random());
-    for (std::size_t at = 0; at < bytes.size(); at += block_bytes(format))
-        for (std::size_t half = 0; half < (format == BlockFormat::q4_1 ? 2 : 1); ++half) {
-            const Half number(real(random));
-            std::memcpy(&bytes[at + 2 * half], &number, sizeof(number));
-        }
+/// Small numbers, so that products of any length stay near 1.
+inline void fill_blocks(const TensorType& type, std::mt19937& random, std::vector<std::byte>& bytes) {
+    std::uniform_real_distribution<float> real(-0.1f, 0.1f);
+    std::vector<float> values(static_cast<std::size_t>(type.elements()));
+    for (float& v : values) v = real(random);
+    quantise_rows(type.format, values.data(), 1, type.elements(), bytes.data());
 }
 
 inline std::vector<std::byte> fill(const SampleOperand& operand, unsigned seed) {
@@ -39,7 +37,7 @@ inline std::vector<std::byte> fill(const SampleOperand& operand, unsigned seed) 
     std::vector<std::byte> bytes(operand.type.bytes());
     std::mt19937 random(seed);
     if (operand.type.format != BlockFormat::plain) {
-        fill_blocks(operand.type.format, random, bytes);
+        fill_blocks(operand.type, random, bytes);
         return bytes;
     }
     if (bits_of(operand.type.dtype) == 4) {

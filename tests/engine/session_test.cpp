@@ -1,4 +1,5 @@
 #include <filesystem>
+#include <optional>
 #include <thread>
 
 #include "test_graph.h"
@@ -71,6 +72,59 @@ TEST(Session, RunsTwoSequenceLengthsThroughOneExecutable) {
     const auto packed_once = executable.stats().packed_bytes;
     EXPECT_GE(packed_once, 64u * 96 * 4);
     EXPECT_LT(packed_once, 2 * 64u * 128 * 4);
+}
+
+/// total += x; the output is the total before that.
+Graph running_total(const std::string& name, std::int64_t size = 4) {
+    TestGraph g;
+    const ValueId x = g.input("x", {size}), total = g.state(name, {size});
+    g.output("before", g.op("add", {total, g.constant<float>({1}, {0})}));
+    g.op("assign", {total, g.op("add", {total, x})});
+    return g.finish();
+}
+
+TEST(Session, SharesStatesOfTheSameNameAndTypeWithAnotherSession) {
+    const Executable first = compile(running_total("cache")), second = compile(running_total("cache"));
+    std::optional<Session> a(first);
+    const Session* const sharing[] = {&*a};
+    Session b(second, sharing), alone(first);
+    run(*a, {{4}}, {{1, 2, 3, 4}});
+    EXPECT_EQ(run(b, {{4}}, {{1, 1, 1, 1}})[0], (std::vector<float>{1, 2, 3, 4}));
+    EXPECT_EQ(run(*a, {{4}}, {{0, 0, 0, 0}})[0], (std::vector<float>{2, 3, 4, 5}));
+    EXPECT_EQ(run(alone, {{4}}, {{0, 0, 0, 0}})[0], (std::vector<float>{0, 0, 0, 0}));
+    a.reset();  // the state lives on with the other session
+    EXPECT_EQ(run(b, {{4}}, {{0, 0, 0, 0}})[0], (std::vector<float>{2, 3, 4, 5}));
+}
+
+TEST(Session, DoesNotShareStatesOfAnotherNameOrType) {
+    Session a(compile(running_total("cache")));
+    const Session* const sharing[] = {&a};
+    run(a, {{4}}, {{1, 1, 1, 1}});
+    Session other_name(compile(running_total("other")), sharing);
+    Session other_type(compile(running_total("cache", 3)), sharing);
+    EXPECT_EQ(run(other_name, {{4}}, {{0, 0, 0, 0}})[0], std::vector<float>(4, 0));
+    EXPECT_EQ(run(other_type, {{3}}, {{0, 0, 0}})[0], std::vector<float>(3, 0));
+}
+
+TEST(Session, TimesEveryNodeOfAProfiledRun) {
+    for (const int threads : {1, 2}) {
+        Session session(
+            compile(dense_layer(64), {.threads = threads, .disabled_passes = {"fuse_matmul_epilogue"}}));
+        const auto x = random_floats(64 * 64, 3);
+        std::vector<float> y(64 * 96);
+        const std::vector<std::int64_t> shape{64, 64};
+        const InputView in[] = {{DType::f32, shape, x.data()}};
+        const OutputView out[] = {{y.data(), y.size() * sizeof(float)}};
+        session.run(in, out, {.profile = true});
+        expect_close(y, dense_layer_by_hand(x, 64), 1e-5f);
+        double end = 0;
+        ASSERT_EQ(session.stats().nodes.size(), 3u);
+        for (const NodeStats& node : session.stats().nodes) {
+            EXPECT_GT(node.duration_us, 0) << node.title;
+            EXPECT_GE(node.start_us, end) << node.title;
+            end = node.start_us + node.duration_us;
+        }
+    }
 }
 
 TEST(Session, TwoSessionsOfOneExecutableRunInTwoThreads) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from functools import partial
 from typing import Any
 
 import pytest
@@ -47,7 +48,12 @@ class Lowered:
 
         self.program = Runtime.get().load_program(self.buffer)
         loaded = [self.program.load_method(name) for name in methods or ("forward",)]
-        calls = [lambda *inputs, method=method: method.execute(list(inputs)) for method in loaded]
+
+        def call(method: Any, *inputs: Any) -> list:
+            assert self.buffer  # a method reads the program's bytes, which nothing else keeps
+            return method.execute(list(inputs))
+
+        calls = [partial(call, method) for method in loaded]
         return calls[0] if len(calls) == 1 else calls
 
     def check(self, *inputs: Any, tolerance: float = 1e-4) -> None:

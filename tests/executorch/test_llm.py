@@ -77,7 +77,8 @@ def test_the_last_token_alone_gives_the_last_logits():
 
 def test_the_initial_zeros_of_a_cache_take_no_room_in_the_file(lower):
     short, long = (lower(exported=ExportableDecoder(small_qwen3(), most).export()) for most in (16, 4096))
-    assert len(long.buffer) < len(short.buffer) + 2000
+    cache = 2 * 2 * 2 * 4096 * 32 * 4  # layers, keys and values, heads, tokens, width, bytes
+    assert len(long.buffer) - len(short.buffer) < cache / 10  # positions grow, too
 
 
 def test_methods_name_the_states_of_one_cache_alike(lower):

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <cmath>
 
 #include "ggml.h"
@@ -15,29 +16,34 @@ using testing::for_each_target;
 using testing::Matrix;
 using testing::random_floats;
 
-constexpr BlockFormat kFormats[] = {BlockFormat::q8_0, BlockFormat::q4_0, BlockFormat::q4_1};
+struct Format {
+    BlockFormat format;
+    ggml_type type;
+};
+constexpr Format kFormats[] = {{BlockFormat::q8_0, GGML_TYPE_Q8_0}, {BlockFormat::q4_0, GGML_TYPE_Q4_0},
+                               {BlockFormat::q4_1, GGML_TYPE_Q4_1}, {BlockFormat::q5_0, GGML_TYPE_Q5_0},
+                               {BlockFormat::q5_1, GGML_TYPE_Q5_1}, {BlockFormat::q4_k, GGML_TYPE_Q4_K},
+                               {BlockFormat::q5_k, GGML_TYPE_Q5_K}, {BlockFormat::q6_k, GGML_TYPE_Q6_K}};
 
-ggml_type ggml_type_of(BlockFormat format) {
-    switch (format) {
-        case BlockFormat::q8_0: return GGML_TYPE_Q8_0;
-        case BlockFormat::q4_0: return GGML_TYPE_Q4_0;
-        default: return GGML_TYPE_Q4_1;
-    }
-}
+ggml_type ggml_type_of(BlockFormat format) { return kFormats[static_cast<int>(format) - 1].type; }
 
 // Blocks as ggml makes them.
 std::vector<std::byte> ggml_blocks(BlockFormat format, const std::vector<float>& values) {
-    std::vector<std::byte> blocks(values.size() / kBlockElements * block_bytes(format));
+    std::vector<std::byte> blocks(blocks_bytes(format, static_cast<int64_t>(values.size())));
     ggml_quantize_chunk(ggml_type_of(format), values.data(), blocks.data(), 0, 1,
                         static_cast<int64_t>(values.size()), nullptr);
     return blocks;
 }
 
 TEST(BlockFormat, HasGgmlsSizes) {
-    for (BlockFormat format : kFormats) {
-        EXPECT_EQ(block_bytes(format), ggml_type_size(ggml_type_of(format))) << name_of(format);
-        EXPECT_EQ(kBlockElements, ggml_blck_size(ggml_type_of(format)));
-        EXPECT_EQ(name_of(format), ggml_type_name(ggml_type_of(format)));
+    static_assert(std::size(kFormats) == kBlockFormatCount - 1);
+    for (const auto& [format, type] : kFormats) {
+        EXPECT_EQ(ggml_type_of(format), type);
+        EXPECT_EQ(block_bytes(format), ggml_type_size(type)) << name_of(format);
+        EXPECT_EQ(block_elements(format), ggml_blck_size(type));
+        std::string name = ggml_type_name(type);
+        for (char& c : name) c = static_cast<char>(std::tolower(c));
+        EXPECT_EQ(name_of(format), name);
     }
 }
 
@@ -53,15 +59,16 @@ TEST(BlockFormat, QuantisesToGgmlsBytes) {
 }
 
 TEST(BlockFormat, DequantisesToGgmlsFloats) {
-    const std::vector<float> values = random_floats(32 * 200, 2, -3, 3);
-    for (BlockFormat format : kFormats) {
+    const std::vector<float> values = random_floats(256 * 25, 2, -3, 3);
+    for (const auto& [format, type] : kFormats) {
         const auto blocks = ggml_blocks(format, values);
         std::vector<float> ours(values.size()), theirs(values.size());
         dequantise(format, blocks.data(), static_cast<int64_t>(values.size()), ours.data());
-        ggml_get_type_traits(ggml_type_of(format))
-            ->to_float(blocks.data(), theirs.data(), static_cast<int64_t>(values.size()));
+        ggml_get_type_traits(type)->to_float(blocks.data(), theirs.data(),
+                                             static_cast<int64_t>(values.size()));
         EXPECT_EQ(ours, theirs) << name_of(format);
-        const double step = format == BlockFormat::q8_0 ? 3.0 / 127 : 3.0 / 7;
+        const double bits = static_cast<double>(name_of(format)[1] - '0');
+        const double step = 3.5 / (std::exp2(bits - 1) - 1);
         for (size_t i = 0; i < values.size(); ++i) ASSERT_NEAR(ours[i], values[i], step);
     }
 }
@@ -106,10 +113,13 @@ void expect_product(const Case& t, BlockFormat format, int nth) {
 TEST(BlockGemm, MultipliesByTheExactValuesOfTheBlocks) {
     for_each_target([] {
         size_t turn = 0;
-        for (BlockFormat format : kFormats)
-            for (const Case& t : {Case{1, 1, 32}, Case{1, 70, 64}, Case{5, 64, 256}, Case{7, 65, 288},
-                                  Case{13, 16, 512}, Case{200, 130, 96}, Case{6, 3, 1056}})
+        for (const auto& [format, type] : kFormats)
+            for (Case t : {Case{1, 1, 32}, Case{1, 70, 64}, Case{5, 64, 256}, Case{7, 65, 288},
+                           Case{13, 16, 512}, Case{200, 130, 96}, Case{6, 3, 1056}}) {
+                const auto block = static_cast<size_t>(block_elements(format));
+                t.k = (t.k + block - 1) / block * block;
                 expect_product(t, format, testing::thread_count(turn++));
+            }
     });
 }
 

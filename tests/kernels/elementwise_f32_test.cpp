@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/each_target.h"
+#include "kernels/matrix.h"
 
 namespace headrace::kernels {
 namespace {
@@ -149,6 +150,41 @@ TEST(ElementwiseF32, WorksInPlace) {
         std::vector<float> x(37, 1.0f);
         unary_f32(Unary::exp, x.data(), x.data(), x.size(), 0, 1);
         for (float v : x) ASSERT_NEAR(v, 2.718281828, 3e-7);
+    });
+}
+
+TEST(ElementwiseF32, GatesEveryLengthInPlaceAndAside) {
+    for_each_target([] {
+        for (const Unary op : {Unary::silu, Unary::gelu_erf, Unary::sigmoid, Unary::relu})
+            for (const size_t n : {1, 3, 16, 17, 50, 333})
+                for (const int nth : {1, 3}) {
+                    const std::vector<float> gate = testing::random_floats(n, 1),
+                                             x = testing::random_floats(n, 2);
+                    std::vector<float> activated(n), y = x;
+                    unary_f32(op, gate.data(), activated.data(), n, 0, 1);
+                    for (int ith = 0; ith < nth; ++ith)
+                        gated_f32(op, gate.data(), y.data(), y.data(), n, ith, nth);
+                    for (size_t i = 0; i < n; ++i) ASSERT_EQ(y[i], activated[i] * x[i]) << i;
+                }
+    });
+}
+
+TEST(ElementwiseF32, RotatesHalvesAndPairsOfRows) {
+    for_each_target([] {
+        for (const size_t n : {2, 6, 16, 50, 64, 128})
+            for (const bool interleaved : {false, true}) {
+                const auto x = testing::random_floats(n, 1), cos = testing::random_floats(n, 2),
+                           sin = testing::random_floats(n, 3);
+                std::vector<float> y(n + 1, 7.0f);
+                rotate_row_f32(x.data(), cos.data(), sin.data(), y.data(), n, interleaved);
+                for (size_t i = 0; i < n; ++i) {
+                    const bool first = interleaved ? i % 2 == 0 : i < n / 2;
+                    const size_t step = interleaved ? 1 : n / 2;
+                    const double other = first ? -double(x[i + step]) : double(x[i - step]);
+                    ASSERT_NEAR(y[i], double(x[i]) * cos[i] + other * sin[i], 2e-7) << n << " " << i;
+                }
+                ASSERT_EQ(y[n], 7.0f);
+            }
     });
 }
 

@@ -78,6 +78,13 @@ inline std::string infer_error(std::string_view op, const std::vector<std::optio
     return result.ok() ? "" : result.error().message;
 }
 
+/// The same for operands that are at hand.
+inline std::string error(std::string_view op, const OptionalTensors& in, const NamedAttrs& named = {}) {
+    std::vector<std::optional<TensorType>> types;
+    for (const auto& t : in) types.push_back(t ? std::optional(t->type) : std::nullopt);
+    return infer_error(op, types, named);
+}
+
 /// Runs the reference kernel with 1 and with 3 threads, which must agree to the byte. Of an op that writes a
 /// state, the state's operand is the first output's memory.
 inline std::vector<TestTensor> run(std::string_view op, const OptionalTensors& in,

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from elf import ROOT, private_to_this_machine
+from elf import ROOT, private_to_this_machine, run_paths
 
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 
@@ -26,6 +26,39 @@ graph = builder.build({"y": builder.relu(builder.matmul(x, w))})
 result = context.compute(graph, {"x": np.array([[1, 0, -1], [0, 1, 0]], np.float32)})
 print(result["y"].tolist())
 print(*{line.split(maxsplit=5)[5].strip() for line in open("/proc/self/maps") if line.count("/")}, sep="\\n")
+"""
+
+
+# The quick start of the ExecuTorch door, then where the delegate came from.
+QUICK_START = """
+import torch
+import torch.nn as nn
+from torch.export import export
+from executorch.exir import to_edge_transform_and_lower
+from executorch_ggml import GgmlBackend, GgmlPartitioner, runtime_path
+
+class MyModel(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 8)
+        self.leaky_relu = nn.LeakyReLU(0.1)
+
+    def forward(self, x):
+        return self.leaky_relu(self.linear(x))
+
+model = MyModel().eval()
+exported = export(model, (torch.randn(2, 4),))
+edge = to_edge_transform_and_lower(exported, partitioner=[GgmlPartitioner()])
+et_program = edge.to_executorch()
+
+with open("model.pte", "wb") as f:
+    f.write(et_program.buffer)
+
+from executorch.runtime import Runtime
+x = torch.randn(2, 4)
+(y,) = Runtime.get().load_program("model.pte").load_method("forward").execute([x])
+print(float((y - model(x)).abs().max()))
+print(runtime_path())
 """
 
 
@@ -117,3 +150,32 @@ def test_the_wheel_carries_type_stubs_with_every_operator(wheel: Path):
         assert {"headrace/py.typed", "webnn/py.typed", "headrace/_core.pyi"} <= set(archive.namelist())
         stub = archive.read("webnn/__init__.pyi").decode()
     assert "def conv2d(" in stub and "class MLContext" in stub
+
+
+@pytest.fixture(scope="module")
+def with_executorch(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel's own environment, which borrows every other package from this one."""
+    pytest.importorskip("executorch", reason="ExecuTorch is not installed: make executorch installs it")
+    folder = tmp_path_factory.mktemp("executorch") / "venv"
+    run(sys.executable, "-m", "venv", "--without-pip", folder)
+    run(*PIP, "--python", folder / "bin/python", "install", "--no-deps", "--no-index", wheel)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    (packages / "borrowed.pth").write_text(f"{Path(find_spec('numpy').origin).parents[1]}\n")
+    return folder
+
+
+def test_the_quick_start_runs_with_the_wheels_own_delegate(with_executorch: Path, tmp_path: Path):
+    difference, path = run(with_executorch / "bin/python", "-c", QUICK_START, cwd=tmp_path).splitlines()[-2:]
+    assert float(difference) <= 1e-5
+    assert Path(path).is_relative_to(with_executorch)
+    assert (tmp_path / "model.pte").stat().st_size > 0
+
+
+def test_the_delegate_looks_for_libraries_only_beside_itself(with_executorch: Path):
+    (delegate,) = with_executorch.rglob("libexecutorch_ggml_runtime.so")
+    assert run_paths(delegate) == ["$ORIGIN/../headrace/lib", "$ORIGIN/../executorch/lib"]
+
+
+def test_the_wheel_holds_the_executorch_door(wheel: Path):
+    with zipfile.ZipFile(wheel) as archive:
+        assert {"executorch_ggml/__init__.py", "executorch_ggml/ops/linear.py"} <= set(archive.namelist())

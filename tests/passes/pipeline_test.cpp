@@ -29,6 +29,13 @@ Graph untidy_graph() {
     const ValueId wide = t.op("matmul", {t.input("u", {2, 64}), t.op("dequantize_linear", {q, s})});
     const ValueId v = t.constant("v", DType::f32, {128, 256}, std::vector<float>(128 * 256, 127.0f / 128));
     t.output("wide", wide);
+    const ValueId gate = t.input("gate", {2, 3});
+    t.output("gated", t.op("mul", {t.op("mul", {gate, t.op("sigmoid", {gate})}), x}));
+    using Extents = std::vector<std::int64_t>;
+    const ValueId cache = t.state("cache", {4, 2});
+    const ValueId at = t.op("reshape", {t.input("at", {1}, DType::i32)}, {{"new_shape", Extents{1, 1}}});
+    const ValueId at_each = t.op("expand", {at}, {{"new_shape", Extents{1, 2}}});
+    t.op("assign", {cache, t.op("scatter_elements", {cache, at_each, t.input("new", {1, 2})})});
     t.output("large", t.op("matmul", {t.input("r", {2, 128}), v}));
     return t.finish();
 }
@@ -48,7 +55,8 @@ TEST(Pipeline, RunsEveryPassAndReportsWhatItDid) {
     EXPECT_EQ(formula(graph, "wide"), "fused_matmul(u, q) {transpose_b=true}");
     EXPECT_EQ(formula(graph, "large"), "fused_matmul(r, v) {transpose_b=true}");
     EXPECT_EQ(formula(graph, "y"), "fused_matmul(x, w, constant) {transpose_b=true, activation=\"relu\"}");
-    EXPECT_EQ(graph.nodes.size(), 3U);
+    EXPECT_EQ(formula(graph, "gated"), "glu(gate, x)");
+    EXPECT_EQ(graph.nodes.size(), 5U);
     ASSERT_EQ(reports.value().size(), all_passes().size());
     for (const PassReport& report : reports.value()) {
         EXPECT_TRUE(report.ran) << report.name;
@@ -98,7 +106,7 @@ TEST(Pipeline, StopsAfterAPassAndShowsTheGraphAfterEach) {
         seen.push_back(fmt::format("{}: {}", pass, g.nodes.size()));
     };
     const auto reports = run_passes(graph, options).value();
-    EXPECT_THAT(seen, ElementsAre("eliminate_dead_code: 12", "eliminate_no_ops: 11"));
+    EXPECT_THAT(seen, ElementsAre("eliminate_dead_code: 19", "eliminate_no_ops: 18"));
     EXPECT_THAT(names_of_ran(reports), ElementsAre("eliminate_dead_code", "eliminate_no_ops"));
     EXPECT_EQ(reports.size(), all_passes().size());
 }

@@ -9,6 +9,7 @@ from . import (
     linear,
     movement,
     normalization,
+    quantized,
     recurrent,
     reduction,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "linear",
     "movement",
     "normalization",
+    "quantized",
     "recurrent",
     "reduction",
 ]

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import torch
 
-from ..translate import Translator, Unsupported, Value, arguments, lowers
+from ..translate import Translator, Unsupported, Value, arguments, lowers, target_name
+
+CASTS = ("dim_order_ops._to_dim_order_copy.default", "aten._to_copy.default", "aten.to.dtype")
+
+
+def _matrix(t: Translator, node: torch.fx.Node) -> Value:
+    """A product's second operand. Bytes that were cast to floats are dequantised by 1 instead, which products
+    can read as blocks."""
+    if target_name(node) in CASTS:
+        whole = t.values.get(node.args[0])
+        if whole is not None and t.dtype(whole) in ("i8", "u8") and t.dtype(t.value(node)) == "f32":
+            return t.op("dequantize_linear", whole, t.scalar(1.0, "f32"))
+    return t.value(node)
 
 
 @lowers("aten.linear.default")
@@ -21,7 +33,7 @@ def linear(t: Translator, node: torch.fx.Node) -> Value:
 
 @lowers("aten.mm.default", "aten.bmm.default", "aten.matmul.default")
 def matmul(t: Translator, node: torch.fx.Node) -> Value:
-    a, b = t.value(node.args[0]), t.value(node.args[1])
+    a, b = t.value(node.args[0]), _matrix(t, node.args[1])
     if min(t.rank(a), t.rank(b)) < 2:
         raise Unsupported("a vector in a product")
     return t.op("matmul", a, b)

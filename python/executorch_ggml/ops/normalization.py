@@ -38,14 +38,9 @@ def native_layer_norm(t: Translator, node: torch.fx.Node) -> list[Value | None]:
 @lowers("aten.rms_norm.default")
 def rms_norm(t: Translator, node: torch.fx.Node) -> Value:
     a = arguments(node)
-    x, weight, eps = t.value(a["input"]), a["weight"], a["eps"]
-    if eps is None:
-        eps = torch.finfo(node.meta["val"].dtype).eps
-    axes = _last_axes(t, x, a["normalized_shape"])
-    mean = t.op("reduce_mean", t.op("mul", x, x), axes=axes, keep_dimensions=True)
-    root = t.op("sqrt", t.op("add", mean, t.scalar(float(t.number(eps)), t.dtype(x))))
-    y = t.op("div", x, root)
-    return y if weight is None else t.op("mul", y, t.value(weight))
+    eps = torch.finfo(node.meta["val"].dtype).eps if a["eps"] is None else float(t.number(a["eps"]))
+    dimensions = len(a["normalized_shape"])
+    return t.op("rms_norm", t.value(a["input"]), t.optional(a["weight"]), dimensions=dimensions, epsilon=eps)
 
 
 def _group_norm(

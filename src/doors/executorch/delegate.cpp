@@ -3,19 +3,22 @@
 #include <executorch/runtime/backend/interface.h>
 #include <executorch/runtime/core/error.h>
 #include <executorch/runtime/core/evalue.h>
+#include <executorch/runtime/core/event_tracer_hooks_delegate.h>
 #include <executorch/runtime/core/exec_aten/util/tensor_util.h>
 #include <executorch/runtime/platform/log.h>
+#include <executorch/runtime/platform/platform.h>
 
-#include <cstring>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "doors/executorch/part.h"
+#include "doors/executorch/settings.h"
 #include "headrace/graph_writer.h"
 
-namespace headrace {
+namespace headrace::executorch_door {
 namespace {
 
 namespace et = executorch::runtime;
@@ -38,27 +41,39 @@ std::optional<DType> dtype_of(ScalarType type) {
     }
 }
 
-/// One loaded part of a program. ExecuTorch may run a program from one thread at a time only; the lock is
-/// for those that run two methods of it.
-struct Part {
-    explicit Part(const Executable& executable)
-        : inputs(executable.inputs()), outputs(executable.outputs()), session(executable) {}
+et::Error error_at_load(const Exception& e) {
+    switch (e.code()) {
+        case Code::out_of_memory: return et::Error::MemoryAllocationFailed;
+        case Code::invalid_argument: return et::Error::InvalidProgram;
+        case Code::unsupported: return et::Error::DelegateInvalidCompatibility;
+        case Code::io: return et::Error::InvalidExternalData;
+        default: return et::Error::Internal;
+    }
+}
 
-    std::vector<TensorInfo> inputs, outputs;
-    std::vector<std::size_t> arguments;  ///< of each input, its place among the call's arguments
-    std::mutex mutex;
-    Session session;
-    std::vector<std::vector<std::int64_t>> shapes;
-    std::vector<InputView> in;
-    std::vector<OutputView> out;
-};
-
-et::Error error_of(const Exception& e) {
+et::Error error_of_run(const Exception& e) {
     switch (e.code()) {
         case Code::out_of_memory: return et::Error::MemoryAllocationFailed;
         case Code::invalid_argument: return et::Error::InvalidArgument;
         case Code::unsupported: return et::Error::NotSupported;
         default: return et::Error::Internal;
+    }
+}
+
+/// Calls f; what it throws becomes one line in the log and an error code.
+template <class F>
+et::Error guarded(const char* doing, et::Error (*code_of)(const Exception&), F&& f) {
+    try {
+        return f();
+    } catch (const Exception& e) {
+        ET_LOG(Error, "GgmlBackend: %s: %s", doing, e.what());
+        return code_of(e);
+    } catch (const std::bad_alloc&) {
+        ET_LOG(Error, "GgmlBackend: %s: out of memory", doing);
+        return et::Error::MemoryAllocationFailed;
+    } catch (const std::exception& e) {
+        ET_LOG(Error, "GgmlBackend: %s: %s", doing, e.what());
+        return et::Error::Internal;
     }
 }
 
@@ -132,60 +147,103 @@ et::Error bind_outputs(Part& part, et::Span<et::EValue*> args) {
     return et::Error::Ok;
 }
 
+/// Runs node by node and tells the tracer when each began and ended.
+void run_traced(Part& part, et::EventTracer* tracer) {
+    const et_timestamp_t begin = et::pal_current_ticks();
+    part.session.run(part.in, part.out, {.profile = true});
+    const et_tick_ratio_t ratio = et::pal_ticks_to_ns_multiplier();
+    const auto ticks = [&](double us) {
+        return static_cast<et_timestamp_t>(us * 1000 * static_cast<double>(ratio.denominator) /
+                                           static_cast<double>(ratio.numerator));
+    };
+    // Labels are the names of the exported program's nodes, to which the program maps them.
+    for (const NodeStats& node : part.session.stats().nodes)
+        et::event_tracer_log_profiling_delegate(
+            tracer, (node.label.empty() ? node.title : node.label).c_str(), et::kUnsetDelegateDebugIntId,
+            begin + ticks(node.start_us), begin + ticks(node.start_us + node.duration_us));
+}
+
+std::unique_ptr<Part> load(et::BackendInitContext& context, et::FreeableBuffer& processed,
+                           const CompileOptions& options) {
+    // Small, since weights lie outside; the few constants in it are used where the copy is.
+    const auto* first = static_cast<const std::byte*>(processed.data());
+    const auto bytes = std::make_shared<std::vector<std::byte>>(first, first + processed.size());
+    processed.Free();
+    const et::NamedDataMap* map = context.get_named_data_map();
+    const auto graph =
+        graph_from_memory(*bytes, bytes, [&](const std::string& key) { return find_weight(map, key); });
+    const char* method = context.get_method_name();
+    auto part = join_program(map, method ? method : "", compile(*graph, options));
+    for (const TensorInfo& input : part->inputs) {
+        const auto place = argument_of(input.name);
+        if (!place) {
+            leave_program(*part);
+            throw Exception(Code::invalid_argument, "input '" + input.name + "' names no argument");
+        }
+        part->arguments.push_back(*place);
+    }
+    return part;
+}
+
 class GgmlBackend final : public et::BackendInterface {
 public:
     bool is_available() const override { return true; }
 
     et::Result<et::DelegateHandle*> init(et::BackendInitContext& context, et::FreeableBuffer* processed,
                                          et::ArrayRef<et::CompileSpec>) const override {
-        try {
-            // Small, since weights lie outside; the few constants in it are used where the copy is.
-            const auto* first = static_cast<const std::byte*>(processed->data());
-            const auto bytes = std::make_shared<std::vector<std::byte>>(first, first + processed->size());
-            processed->Free();
-            const auto* map = context.get_named_data_map();
-            const auto graph = graph_from_memory(
-                *bytes, bytes, [&](const std::string& key) { return find_weight(map, key); });
-            const Executable executable = compile(*graph);
-            auto part = std::make_unique<Part>(executable);
-            for (const TensorInfo& input : part->inputs) {
-                const auto place = argument_of(input.name);
-                if (!place)
-                    throw Exception(Code::invalid_argument, "input '" + input.name + "' names no argument");
-                part->arguments.push_back(*place);
-            }
-            return part.release();
-        } catch (const Exception& e) {
-            ET_LOG(Error, "GgmlBackend: the program cannot be loaded: %s", e.what());
-            return e.code() == Code::out_of_memory ? et::Error::MemoryAllocationFailed
-                                                   : et::Error::DelegateInvalidCompatibility;
-        } catch (const std::bad_alloc&) {
-            return et::Error::MemoryAllocationFailed;
-        }
+        Settings settings = current_settings();
+        if (const et::Error error = settings.set(context.runtime_specs()); error != et::Error::Ok)
+            return error;
+        std::unique_ptr<Part> part;
+        const et::Error error = guarded("the program cannot be loaded", error_at_load, [&] {
+            part = load(context, *processed, settings.compile_options());
+            return et::Error::Ok;
+        });
+        if (error != et::Error::Ok) return error;
+        return part.release();
     }
 
-    et::Error execute(et::BackendExecutionContext&, et::DelegateHandle* handle,
+    et::Error execute(et::BackendExecutionContext& context, et::DelegateHandle* handle,
                       et::Span<et::EValue*> args) const override {
         auto& part = *static_cast<Part*>(handle);
-        const std::lock_guard lock(part.mutex);
-        try {
+        const std::lock_guard lock(part.group->running);
+        return guarded("the program cannot be run", error_of_run, [&] {
             if (const et::Error error = bind_inputs(part, args); error != et::Error::Ok) return error;
             if (const et::Error error = bind_outputs(part, args); error != et::Error::Ok) return error;
-            part.session.run(part.in, part.out);
+            if (et::EventTracer* tracer = context.event_tracer())
+                run_traced(part, tracer);
+            else
+                part.session.run(part.in, part.out);
             return et::Error::Ok;
-        } catch (const Exception& e) {
-            ET_LOG(Error, "GgmlBackend: %s", e.what());
-            return error_of(e);
-        } catch (const std::bad_alloc&) {
-            return et::Error::MemoryAllocationFailed;
-        }
+        });
     }
 
-    void destroy(et::DelegateHandle* handle) const override { delete static_cast<Part*>(handle); }
+    void destroy(et::DelegateHandle* handle) const override {
+        const std::unique_ptr<Part> part(static_cast<Part*>(handle));
+        leave_program(*part);
+    }
+
+    et::Error set_option(et::BackendOptionContext&, const et::Span<et::BackendOption>& options) override {
+        const std::lock_guard lock(mutex_);
+        return settings_.set({options.data(), options.size()});
+    }
+
+    et::Error get_option(et::BackendOptionContext&, et::Span<et::BackendOption>& options) override {
+        return current_settings().get(options);
+    }
+
+private:
+    Settings current_settings() const {
+        const std::lock_guard lock(mutex_);
+        return settings_;
+    }
+
+    mutable std::mutex mutex_;
+    Settings settings_;
 };
 
 GgmlBackend backend;
 [[maybe_unused]] const et::Error registered = et::register_backend({"GgmlBackend", &backend});
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::executorch_door

@@ -1,0 +1,180 @@
+"""Which weights an exported program stores in ggml's block formats, and how.
+
+Formats up to q5_1 have blocks of 32 elements, the K formats of 256. Rows that are no whole blocks take the
+next larger format of 32, as llama.cpp chooses it, or stay as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from executorch.exir.backend.compile_spec_schema import CompileSpec
+from headrace._core import block_formats, quantise_rows
+from torch._export.utils import (
+    get_buffer,
+    get_lifted_tensor_constant,
+    get_param,
+    is_buffer,
+    is_lifted_tensor_constant,
+    is_param,
+)
+from torch.export import ExportedProgram
+
+from .translate import bytes_of, target_name
+
+Filter = Callable[[str, torch.Tensor], bool]
+
+FORMATS: dict[str, tuple[int, int]] = block_formats()  # elements and bytes of a block
+NEXT_OF_32 = {"q4_k": "q5_0", "q5_k": "q5_1", "q6_k": "q8_0"}
+FILTERS = {"aten.convolution.default", "aten.conv1d.default", "aten.conv2d.default"}
+# The operand in which an op reads a weight that can be in blocks.
+OPERAND = {"aten.linear.default": 1, "aten.embedding.default": 0} | dict.fromkeys(FILTERS, 1)
+SPEC = "block_formats"
+LARGEST_NIBBLE = (-8, 7)
+
+
+def data_of(program: ExportedProgram, node: torch.fx.Node) -> tuple[str, torch.Tensor] | None:
+    """The qualified name and value of a placeholder that is not a run-time input."""
+    signature = program.graph_signature
+    if is_param(program, node):
+        return signature.inputs_to_parameters[node.name], get_param(program, node)
+    if is_buffer(program, node):
+        return signature.inputs_to_buffers[node.name], get_buffer(program, node)
+    if is_lifted_tensor_constant(program, node):
+        name = signature.inputs_to_lifted_tensor_constants[node.name]
+        return name, get_lifted_tensor_constant(program, node)
+    return None
+
+
+def check_format(name: str | None) -> str | None:
+    if name is not None and name not in FORMATS:
+        raise ValueError(f"quantize={name!r} is no block format; those are {', '.join(FORMATS)}")
+    return name
+
+
+@dataclass
+class Choice:
+    """The weights' formats by qualified name, and what a report says of them."""
+
+    formats: dict[str, str] = field(default_factory=dict)
+    notes: Counter[str] = field(default_factory=Counter)
+    before: int = 0  # bytes of what is quantised
+    after: int = 0
+
+    def specs(self) -> list[CompileSpec]:
+        return [CompileSpec(SPEC, json.dumps(self.formats).encode())] if self.formats else []
+
+    def lines(self) -> list[str]:
+        used = ", ".join(f"{n} as {name}" for name, n in sorted(Counter(self.formats.values()).items()))
+        first = f"weights: {used or 'none quantised'}; {self.before} bytes became {self.after}"
+        return [first, *(f"  {count} x {note}" for note, count in sorted(self.notes.items()))]
+
+
+def choose(program: ExportedProgram, wanted: str, keep: Filter | None) -> Choice:
+    """`wanted` for every weight of a product, convolution or embedding that a delegate reads, where it can
+    be and keep(name, tensor) is not False."""
+    choice = Choice()
+    mutated = set(program.graph_signature.buffers_to_mutate.values())
+    for node in program.graph.nodes:
+        data = data_of(program, node) if node.op == "placeholder" else None
+        if data is None or data[1].dim() < 2 or data[0] in mutated or not node.users:
+            continue
+        name, tensor = data
+        reason = _why_plain(node, tensor)
+        if reason is None and keep is not None and not keep(name, tensor):
+            reason = "the filter excludes it"
+        elements = tensor.numel() if _is_filter(node) else tensor.shape[-1]
+        fits = [f for f in (wanted, NEXT_OF_32.get(wanted)) if f and elements % FORMATS[f][0] == 0]
+        if reason is None and not fits:
+            reason = f"{elements} elements are no whole blocks of 32"
+        if reason is not None:
+            choice.notes[f"{tensor.dtype} stays: {reason}"] += 1
+            continue
+        choice.formats[name] = fits[0]
+        if fits[0] != wanted:
+            choice.notes[f"{fits[0]}: {elements} elements are no whole blocks of {wanted}"] += 1
+        per_block, block_bytes = FORMATS[fits[0]]
+        choice.before += tensor.numel() * tensor.element_size()
+        choice.after += tensor.numel() // per_block * block_bytes
+    return choice
+
+
+def _is_filter(node: torch.fx.Node) -> bool:
+    return any(target_name(user) in FILTERS for user in node.users)
+
+
+def _why_plain(node: torch.fx.Node, tensor: torch.Tensor) -> str | None:
+    if tensor.dtype != torch.float32:
+        return "only float32 is quantised"
+    for user in node.users:
+        place = OPERAND.get(target_name(user))
+        if place is None or [i for i, arg in enumerate(user.args) if arg is node] != [place]:
+            return f"{target_name(user)} reads plain elements"
+        if "delegation_tag" not in user.meta:
+            return f"{target_name(user)} is not delegated"
+    return None
+
+
+def formats_in(specs: list[CompileSpec]) -> dict[str, str]:
+    return next((json.loads(spec.value) for spec in specs if spec.key == SPEC), {})
+
+
+@dataclass
+class Stored:
+    """A weight as the program holds it."""
+
+    dtype: str
+    shape: list[int]
+    content: np.ndarray
+    format: str = ""
+    is_flat: bool = False  # blocks in the order of memory, to be expanded when the program is loaded
+
+    def key(self, name: str) -> str:
+        """Equal names of different methods share their bytes only if those are equal."""
+        kind = self.format or self.dtype
+        return f"{name}-{kind}-{hashlib.sha256(self.content).hexdigest()[:16]}"
+
+
+def stored(node: torch.fx.Node, tensor: torch.Tensor, dtype: str, block_format: str | None) -> Stored:
+    shape = list(tensor.shape)
+    if block_format is not None and not bool(torch.isfinite(tensor).all()):
+        # Seen only here: partitioners get the program without its values.
+        warnings.warn(f"{node.name} holds infinities or NaN and stays {dtype}", stacklevel=2)
+        block_format = None
+    if block_format is not None:
+        is_flat = _is_filter(node)
+        rows = tensor.detach().cpu().reshape((1, -1) if is_flat else (-1, shape[-1])).numpy()
+        content = np.frombuffer(quantise_rows(block_format, rows), np.uint8)
+        return Stored("f32", shape, content, block_format, is_flat)
+    if is_nibbles(node, tensor):
+        return Stored("i4", shape, pack_nibbles(tensor))
+    return Stored(dtype, shape, bytes_of(tensor))
+
+
+def is_nibbles(node: torch.fx.Node, tensor: torch.Tensor) -> bool:
+    """Whole numbers of 4 bits that torchao keeps in a byte each."""
+    low, high = LARGEST_NIBBLE
+    dequantised = all(
+        target_name(user).endswith("dequantize_affine.default") and user.args[0] is node
+        for user in node.users
+    )
+    return (
+        tensor.dtype == torch.int8
+        and dequantised
+        and tensor.numel() > 0
+        and bool(((tensor >= low) & (tensor <= high)).all())
+    )
+
+
+def pack_nibbles(tensor: torch.Tensor) -> np.ndarray:
+    """Two in a byte, the first in the low half."""
+    flat = tensor.detach().cpu().reshape(-1).numpy().view(np.uint8) & 15
+    flat = np.append(flat, np.zeros(flat.size % 2, np.uint8))
+    return flat[0::2] | flat[1::2] << 4

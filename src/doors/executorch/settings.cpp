@@ -1,0 +1,69 @@
+#include "doors/executorch/settings.h"
+
+#include <executorch/runtime/platform/log.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+namespace headrace::executorch_door {
+namespace {
+
+namespace et = executorch::runtime;
+using Text = std::array<char, et::kMaxOptionValueLength>;
+
+std::string_view name_of(const et::BackendOption& option) {
+    return {option.key, strnlen(option.key, sizeof(option.key))};
+}
+
+et::Error refuse(const et::BackendOption& option, const char* wanted) {
+    const std::string name(name_of(option));
+    ET_LOG(Error, "GgmlBackend: option '%s' must be %s", name.c_str(), wanted);
+    return et::Error::InvalidArgument;
+}
+
+et::Error unknown(const et::BackendOption& option) {
+    const std::string name(name_of(option));
+    ET_LOG(Error, "GgmlBackend: there is no option '%s'; there are num_threads and device", name.c_str());
+    return et::Error::InvalidArgument;
+}
+
+}  // namespace
+
+et::Error Settings::set(et::Span<const et::BackendOption> options) {
+    Settings changed = *this;
+    for (const et::BackendOption& option : options) {
+        if (name_of(option) == "num_threads") {
+            const int* threads = std::get_if<int>(&option.value);
+            if (!threads || *threads < 0) return refuse(option, "an int of at least 0");
+            changed.threads_ = *threads;
+        } else if (name_of(option) == "device") {
+            const Text* text = std::get_if<Text>(&option.value);
+            if (!text || text->front() == 0) return refuse(option, "the name of a device, such as \"cpu\"");
+            changed.device_.assign(text->data(), strnlen(text->data(), text->size()));
+        } else {
+            return unknown(option);
+        }
+    }
+    *this = std::move(changed);
+    return et::Error::Ok;
+}
+
+et::Error Settings::get(et::Span<et::BackendOption> options) const {
+    for (et::BackendOption& option : options) {
+        if (name_of(option) == "num_threads") {
+            option.value = threads_;
+        } else if (name_of(option) == "device") {
+            Text text{};
+            std::copy_n(device_.begin(), std::min(device_.size(), text.size() - 1), text.begin());
+            option.value = text;
+        } else {
+            return unknown(option);
+        }
+    }
+    return et::Error::Ok;
+}
+
+CompileOptions Settings::compile_options() const { return {.device = device_, .threads = threads_}; }
+
+}  // namespace headrace::executorch_door

@@ -1,0 +1,30 @@
+#pragma once
+#include <executorch/runtime/backend/interface.h>
+
+#include "headrace/headrace.h"
+
+namespace headrace::executorch_door {
+
+/// The backend options: what they are called and what they set in CompileOptions. A program that is loaded
+/// takes the process's settings, then those given with the load.
+///
+///     num_threads  int     threads of a run; 0: as many as the process's default
+///     device       string  "cpu", a device's name or "rpc://host:port"
+class Settings {
+public:
+    /// Unknown names and values of the wrong type or range are logged and InvalidArgument; nothing changes
+    /// then.
+    executorch::runtime::Error set(
+        executorch::runtime::Span<const executorch::runtime::BackendOption> options);
+    /// Fills in the values of the options that are named.
+    executorch::runtime::Error get(
+        executorch::runtime::Span<executorch::runtime::BackendOption> options) const;
+
+    CompileOptions compile_options() const;
+
+private:
+    int threads_ = 0;
+    std::string device_ = "cpu";
+};
+
+}  // namespace headrace::executorch_door

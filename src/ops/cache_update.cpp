@@ -1,0 +1,82 @@
+/// New entries of a key-value cache: a state's rows at given positions, in place.
+#include <array>
+#include <cstring>
+
+#include "ops/indices.h"
+#include "ops/infer.h"
+#include "ops/op.h"
+
+namespace headrace::ops {
+namespace {
+
+struct CacheUpdate {
+    static constexpr std::string_view
+        name = "cache_update",
+        summary = "the state's slices at the positions along an axis take those of the update, in place";
+    static constexpr std::array operands{
+        OperandRule{.name = "state", .dtypes = kNumeric, .min_rank = 1},
+        OperandRule{.name = "positions", .dtypes = kIndices, .min_rank = 1, .max_rank = 1},
+        OperandRule{.name = "update", .dtypes = kNumeric, .same_dtype_as = 0}};
+    static constexpr int writes_state = 0;
+
+    struct Attrs {
+        std::int64_t axis = 0;
+        static void fields(auto&& f) {
+            f("axis", &Attrs::axis, "dimension in which the positions count; the last of equal ones wins");
+        }
+    };
+
+    static Result<Types> infer(const Operands& in, const Attrs& a) {
+        HR_ASSIGN(const int axis, normalise_axis(a.axis, in[0].rank()));
+        HR_TRY(check_indexable(in[0], axis));
+        Shape expected = in[0].shape;
+        expected[static_cast<std::size_t>(axis)] = in[1].shape[0];
+        if (in[2].shape != expected)
+            return invalid("update has shape {}; {} positions in dimension {} of a state {} take {}",
+                           str(in[2].shape), in[1].shape[0].str(), axis, str(in[0].shape), str(expected));
+        return same_type(in[0]);
+    }
+
+    static void reference(const TensorArgs& args, const Attrs& a) {
+        const auto shape = args.out[0].shape;
+        const auto axis = static_cast<std::size_t>(normalise_axis(a.axis, args.out[0].rank()).value());
+        const auto size = static_cast<std::int64_t>(bytes_of(args.out[0].dtype, 1));
+        const std::int64_t outer = extent_product(shape, 0, axis), extent = shape[axis],
+                           inner = extent_product(shape, axis + 1, shape.size()) * size;
+        const std::int64_t count = args.in[1].elements();
+        const Indices positions(args.in[1]);
+        const auto part = args.share.of(outer * inner, 64);
+        for (std::int64_t o = inner ? part.begin / inner : 0; o * inner < part.end; ++o) {
+            const std::int64_t begin = std::max(part.begin, o * inner) - o * inner,
+                               end = std::min(part.end, (o + 1) * inner) - o * inner;
+            for (std::int64_t i = 0; i < count; ++i)
+                std::memcpy(args.out[0].data + (o * extent + positions.at(i, extent)) * inner + begin,
+                            args.in[2].data + (o * count + i) * inner + begin,
+                            static_cast<std::size_t>(end - begin));
+        }
+    }
+
+    static Cost cost(const Operands& in, std::span<const TensorType>, const Attrs&) {
+        return {0, 2 * static_cast<double>(in[2].bytes())};
+    }
+
+    static std::vector<Sample> samples() {
+        const auto sample = [](DType t, Shape state, DType index, std::int64_t count, Shape update,
+                               std::int64_t axis) {
+            return Sample{{{.type = {t, std::move(state)}, .low = 0},
+                           {.type = {index, {count}}, .low = index == DType::u32 ? 0. : -3., .high = 4},
+                           {.type = {t, std::move(update)}, .low = 0}},
+                          {{"axis", axis}}};
+        };
+        return {sample(DType::f32, {2, 3, 5, 4}, DType::i64, 2, {2, 3, 2, 4}, 2),
+                sample(DType::f32, {7}, DType::i32, 3, {3}, 0),
+                sample(DType::f16, {4, 6}, DType::u32, 1, {4, 1}, -1),
+                sample(DType::i64, {2, 2, 2, 1, 2}, DType::i64, 3, {3, 2, 2, 1, 2}, 0)};
+    }
+};
+
+}  // namespace
+
+std::span<const OpDef> cache_update_ops() { return OpList<CacheUpdate>::defs(); }
+
+}  // namespace headrace::ops

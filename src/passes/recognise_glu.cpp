@@ -1,0 +1,29 @@
+#include "passes/pattern.h"
+
+namespace headrace {
+
+/// x · sigmoid(x).
+Result<bool> recognise_silu(Patterns& p, NodeId at) {
+    const Node& node = p.graph().node(at);
+    if (node.op->name != "mul") return false;
+    for (const auto& [x, gate] : Patterns::both_ways(node)) {
+        const Node* sigmoid = p.producer(gate, "sigmoid");
+        if (sigmoid && sigmoid->inputs[0] == x) return p.replace(at, "silu", {x}, {});
+    }
+    return false;
+}
+
+/// activation(gate) · x, where nothing else reads the activation.
+Result<bool> recognise_glu(Patterns& p, NodeId at) {
+    const Node& node = p.graph().node(at);
+    if (node.op->name != "mul" || p.type(node.inputs[0]) != p.type(node.inputs[1])) return false;
+    for (const auto& [activated, x] : Patterns::both_ways(node))
+        for (const std::string_view activation : {"silu", "gelu", "sigmoid"}) {
+            const Node* gate = p.producer(activated, activation);
+            if (gate && p.is_used_once(activated))
+                return p.replace(at, "glu", {gate->inputs[0], x}, {{"activation", std::string(activation)}});
+        }
+    return false;
+}
+
+}  // namespace headrace

@@ -1,0 +1,78 @@
+#include <algorithm>
+
+#include "ops/catalog.h"
+#include "passes/passes.h"
+#include "passes/rewrite.h"
+
+namespace headrace {
+namespace {
+
+const Node* producer(const Graph& graph, ValueId id, std::string_view op) {
+    const Value& v = graph.value(id);
+    if (v.kind != ValueKind::result) return nullptr;
+    const Node& node = graph.node(v.producer);
+    return node.op->name == op ? &node : nullptr;
+}
+
+/// The list of positions that was expanded to one index an element: expand(reshape(p, [1, .., n, .., 1])).
+ValueId expanded_positions(const Graph& graph, ValueId indices, std::size_t axis) {
+    const Node* expand = producer(graph, indices, "expand");
+    if (!expand) return kNoValue;
+    const ValueId column = expand->inputs[0];
+    const Shape &shape = graph.value(column).type.shape, &whole = graph.value(indices).type.shape;
+    if (shape.size() > whole.size() || whole.size() - shape.size() > axis) return kNoValue;
+    const std::size_t shift = whole.size() - shape.size();
+    for (std::size_t i = 0; i < shape.size(); ++i)
+        if (i + shift == axis ? shape[i] != whole[axis] : !shape[i].is(1)) return kNoValue;
+    if (shape.size() == 1) return column;
+    const Node* reshape = producer(graph, column, "reshape");
+    return reshape && graph.value(reshape->inputs[0]).type.rank() == 1 ? reshape->inputs[0] : kNoValue;
+}
+
+/// The last node that reads a state, apart from two.
+NodeId last_reader(const Graph& graph, ValueId state, NodeId scatter, NodeId assign) {
+    for (auto i = static_cast<NodeId>(graph.nodes.size()); i-- > 0;) {
+        const Node& node = graph.node(i);
+        if (i != scatter && i != assign &&
+            std::find(node.inputs.begin(), node.inputs.end(), state) != node.inputs.end())
+            return i;
+    }
+    return -1;
+}
+
+}  // namespace
+
+Result<Counts> update_states_in_place(Graph& graph, const PassContext& context) {
+    const OpDef* update = find_op("cache_update");
+    Replacements replacements(graph.values.size());
+    std::vector<bool> keep(graph.nodes.size(), true);
+    std::int64_t updates = 0;
+    for (std::size_t i = 0; update && i < graph.nodes.size(); ++i) {
+        const Node& assign = graph.nodes[i];
+        if (assign.op->name != "assign" || assign.inputs[0] == assign.inputs[1]) continue;
+        const ValueId state = assign.inputs[0], next = assign.inputs[1];
+        if (!producer(graph, next, "scatter_elements")) continue;
+        const NodeId at = graph.value(next).producer;
+        Node& scatter = graph.nodes[static_cast<std::size_t>(at)];
+        if (scatter.inputs[0] != state || last_reader(graph, state, at, static_cast<NodeId>(i)) > at)
+            continue;
+        const int rank = graph.value(state).type.rank();
+        const auto axis = attr<std::int64_t>(scatter, "axis");
+        const ValueId positions = expanded_positions(graph, scatter.inputs[1],
+                                                     static_cast<std::size_t>(axis < 0 ? axis + rank : axis));
+        if (positions == kNoValue) continue;
+        HR_ASSIGN(scatter.attrs, update->make_attrs({{"axis", axis}}));
+        scatter.op = update;
+        scatter.inputs[1] = positions;
+        replacements.replace(assign.outputs[0], next);
+        keep[i] = false;
+        ++updates;
+    }
+    for (Node& node : graph.nodes) replacements.rewrite_operands(node);
+    replacements.rewrite_outputs(graph);
+    graph.compact(keep);
+    HR_TRY(eliminate_dead_code(graph, context));
+    return Counts{{"updates", updates}};
+}
+
+}  // namespace headrace

@@ -1,0 +1,216 @@
+#include <gtest/gtest.h>
+
+#include "passes/interpret.h"
+#include "passes/tiny_graph.h"
+
+namespace headrace::testing {
+namespace {
+
+using Extents = std::vector<std::int64_t>;
+
+/// The formula of y after the pass, which must compute the same.
+std::string recognised(TinyGraph& t, ValueId y) {
+    t.output("y", y);
+    Graph graph = t.finish();
+    const Graph before = graph;
+    run_pass(recognise_compositions, graph);
+    expect_same_results(before, graph, 1e-5);
+    return formula(graph, "y");
+}
+
+struct RmsNorm : TinyGraph {
+    ValueId x = input("x", {2, 3, 4}), w = constant("w", {4});
+    ValueId epsilon = constant<float>("epsilon", DType::f32, {}, {0.25f});
+
+    ValueId mean(ValueId squares, Extents axes = {2}, bool keep = true) {
+        return op("reduce_mean", {squares}, {{"axes", std::move(axes)}, {"keep_dimensions", keep}});
+    }
+    ValueId root(ValueId squares) { return op("sqrt", {op("add", {mean(squares), epsilon})}); }
+    ValueId squares() { return op("mul", {x, x}); }
+};
+
+TEST(RecogniseCompositions, MakesRmsNormOfItsParts) {
+    {
+        RmsNorm t;
+        const ValueId y = t.op("mul", {t.x, t.op("reciprocal", {t.root(t.squares())})});
+        EXPECT_EQ(recognised(t, t.op("mul", {t.w, y})), "rms_norm(x, w) {epsilon=0.25}");
+    }
+    {
+        RmsNorm t;
+        const ValueId two = t.constant<float>("two", DType::f32, {}, {2});
+        EXPECT_EQ(recognised(t, t.op("div", {t.x, t.root(t.op("pow", {t.x, two}))})),
+                  "rms_norm(x) {epsilon=0.25}");
+    }
+    {
+        RmsNorm t;
+        const ValueId root = t.op("sqrt", {t.op("add", {t.epsilon, t.mean(t.squares(), {-1, -2})})});
+        EXPECT_EQ(recognised(t, t.op("div", {t.x, root})), "rms_norm(x) {dimensions=2, epsilon=0.25}");
+    }
+}
+
+TEST(RecogniseCompositions, LeavesWhatIsNoRmsNorm) {
+    {
+        RmsNorm t;  // another operand is squared
+        const ValueId z = t.input("z", {2, 3, 4});
+        EXPECT_EQ(recognised(t, t.op("div", {t.x, t.root(t.op("mul", {z, z}))})).substr(0, 4), "div(");
+    }
+    {
+        RmsNorm t;  // the mean runs over the first dimension
+        const ValueId root = t.op("sqrt", {t.op("add", {t.mean(t.squares(), {0}), t.epsilon})});
+        EXPECT_EQ(recognised(t, t.op("div", {t.x, root})).substr(0, 4), "div(");
+    }
+    {
+        RmsNorm t;  // the norm itself is an output, too
+        const ValueId y = t.op("div", {t.x, t.root(t.squares())});
+        t.output("norm", y);
+        EXPECT_EQ(recognised(t, t.op("mul", {y, t.w})), "mul(rms_norm(x) {epsilon=0.25}, w)");
+    }
+    {
+        RmsNorm t;  // the factor is a matrix
+        const ValueId m = t.constant("m", {3, 4});
+        const ValueId y = t.op("div", {t.x, t.root(t.squares())});
+        EXPECT_EQ(recognised(t, t.op("mul", {y, m})), "mul(rms_norm(x) {epsilon=0.25}, m)");
+    }
+}
+
+TEST(RecogniseCompositions, MakesGatedUnitsOfActivationAndProduct) {
+    for (const bool swapped : {false, true}) {
+        TinyGraph t;
+        const ValueId a = t.input("a", {2, 3}), b = t.input("b", {2, 3});
+        const ValueId silu = t.op("mul", {t.op("sigmoid", {a}), a});
+        EXPECT_EQ(recognised(t, swapped ? t.op("mul", {b, silu}) : t.op("mul", {silu, b})), "glu(a, b)");
+    }
+    TinyGraph t;
+    const ValueId a = t.input("a", {2, 3}), b = t.input("b", {2, 3});
+    EXPECT_EQ(recognised(t, t.op("mul", {t.op("gelu", {a}), b})), "glu(a, b) {activation=\"gelu\"}");
+}
+
+TEST(RecogniseCompositions, LeavesGatesThatAreReadTwiceOrBroadcast) {
+    {
+        TinyGraph t;
+        const ValueId silu = t.op("silu", {t.input("a", {2, 3})});
+        t.output("silu", silu);
+        EXPECT_EQ(recognised(t, t.op("mul", {silu, t.input("b", {2, 3})})), "mul(silu(a), b)");
+    }
+    {
+        TinyGraph t;
+        const ValueId silu = t.op("silu", {t.input("a", {2, 3})});
+        EXPECT_EQ(recognised(t, t.op("mul", {silu, t.input("b", {3})})), "mul(silu(a), b)");
+    }
+}
+
+struct Rotary : TinyGraph {
+    ValueId x = input("x", {2, 3, 4}), cos = input("cos", {3, 4}), sin = input("sin", {3, 4});
+
+    ValueId half(std::int64_t start, std::int64_t size = 2) {
+        return op("slice", {x}, {{"starts", Extents{0, 0, start}}, {"sizes", Extents{2, 3, size}}});
+    }
+    ValueId turned(ValueId second, ValueId first) {
+        return op("concat", {op("neg", {second}), first}, {{"axis", std::int64_t{2}}});
+    }
+};
+
+TEST(RecogniseCompositions, MakesRotaryEmbeddingsOfTurnedHalves) {
+    Rotary t;
+    const ValueId a = t.op("mul", {t.x, t.cos}), b = t.op("mul", {t.sin, t.turned(t.half(2), t.half(0))});
+    EXPECT_EQ(recognised(t, t.op("add", {b, a})), "rotary_embedding(x, cos, sin)");
+}
+
+TEST(RecogniseCompositions, LeavesOtherTurns) {
+    {
+        Rotary t;  // the first half is negated
+        const ValueId a = t.op("mul", {t.x, t.cos}), b = t.op("mul", {t.turned(t.half(0), t.half(2)), t.sin});
+        EXPECT_EQ(recognised(t, t.op("add", {a, b})).substr(0, 4), "add(");
+    }
+    {
+        Rotary t;  // three and one
+        const ValueId a = t.op("mul", {t.x, t.cos}),
+                      b = t.op("mul", {t.turned(t.half(3, 1), t.half(0, 3)), t.sin});
+        EXPECT_EQ(recognised(t, t.op("add", {a, b})).substr(0, 4), "add(");
+    }
+}
+
+struct Attention : TinyGraph {
+    ValueId q = input("q", {2, 3, 4, 8}), k = input("k", {2, 5, 3, 8}), v = input("v", {2, 3, 5, 6});
+    ValueId scale = constant<float>("scale", DType::f32, {}, {0.25f}), mask = input("mask", {2, 1, 1, 5});
+    ValueId keys = op("transpose", {k}, {{"permutation", Extents{0, 2, 3, 1}}});
+    ValueId product = op("matmul", {q, keys});
+
+    ValueId mixed(ValueId scores) {
+        return op("matmul", {op("softmax", {scores}, {{"axis", std::int64_t{3}}}), v});
+    }
+};
+
+TEST(RecogniseCompositions, MakesAttentionOfSoftmaxBetweenProducts) {
+    const std::string keys = "transpose(k) {permutation=[0, 2, 1, 3]}";
+    {
+        Attention t;
+        EXPECT_EQ(
+            recognised(t, t.mixed(t.op("add", {t.op("mul", {t.product, t.scale}), t.mask}))),
+            "scaled_dot_product_attention(q, " + keys + ", v, mask) {scale=0.25, zero_if_masked=false}");
+    }
+    {
+        Attention t;
+        EXPECT_EQ(recognised(t, t.mixed(t.op("div", {t.product, t.scale}))),
+                  "scaled_dot_product_attention(q, " + keys + ", v) {scale=4, zero_if_masked=false}");
+    }
+    {
+        Attention t;
+        EXPECT_EQ(recognised(t, t.mixed(t.op("add", {t.mask, t.product}))),
+                  "scaled_dot_product_attention(q, " + keys + ", v, mask) {scale=1, zero_if_masked=false}");
+    }
+}
+
+TEST(RecogniseCompositions, LeavesAttentionWhoseScoresAreReadElsewhereOrWhoseKeysAreNotTransposed) {
+    {
+        Attention t;
+        t.output("scores", t.product);
+        EXPECT_EQ(recognised(t, t.mixed(t.product)).substr(0, 7), "matmul(");
+    }
+    {
+        Attention t;
+        t.output("keys", t.keys);
+        EXPECT_EQ(recognised(t, t.mixed(t.product)).substr(0, 7), "matmul(");
+    }
+    {
+        Attention t;
+        const ValueId product = t.op("matmul", {t.q, t.input("other", {2, 3, 8, 5})});
+        EXPECT_EQ(recognised(t, t.mixed(product)).substr(0, 7), "matmul(");
+    }
+}
+
+TEST(RecogniseCompositions, LetsAttentionReadHeadsThatWereRepeatedForIt) {
+    TinyGraph t;
+    const ValueId q = t.input("q", {1, 6, 2, 4});
+    const auto repeated = [&](const std::string& name) {
+        const ValueId apart =
+            t.op("reshape", {t.input(name, {1, 2, 5, 4})}, {{"new_shape", Extents{1, 2, 1, 5, 4}}});
+        const ValueId groups = t.op("expand", {apart}, {{"new_shape", Extents{1, 2, 3, 5, 4}}});
+        return t.op("reshape", {groups}, {{"new_shape", Extents{1, 6, 5, 4}}});
+    };
+    const ValueId y =
+        t.op("scaled_dot_product_attention", {q, repeated("k"), repeated("v")}, {{"scale", 0.5}});
+    EXPECT_EQ(recognised(t, y), "scaled_dot_product_attention(q, k, v) {scale=0.5}");
+}
+
+TEST(RecogniseCompositions, KeepsHeadsThatAlternate) {
+    TinyGraph t;  // tiled, not repeated in place: head 0 of the query reads head 0, head 1 head 1
+    const ValueId q = t.input("q", {1, 4, 2, 4}), k = t.input("k", {1, 2, 5, 4});
+    const ValueId apart = t.op("reshape", {k}, {{"new_shape", Extents{1, 1, 2, 5, 4}}});
+    const ValueId groups = t.op("expand", {apart}, {{"new_shape", Extents{1, 2, 2, 5, 4}}});
+    const ValueId tiled = t.op("reshape", {groups}, {{"new_shape", Extents{1, 4, 5, 4}}});
+    const std::string formula = recognised(t, t.op("scaled_dot_product_attention", {q, tiled, tiled}));
+    EXPECT_NE(formula.find("expand"), std::string::npos) << formula;
+}
+
+TEST(RecogniseCompositions, DoesNotReadStatesThatHaveBeenOverwritten) {
+    TinyGraph t;
+    const ValueId a = t.state("a", {2}), b = t.input("b", {2});
+    const ValueId silu = t.op("silu", {a});
+    const ValueId next = t.op("assign", {a, b});
+    t.output("next", next);
+    EXPECT_EQ(recognised(t, t.op("mul", {silu, b})), "mul(silu(a), b)");
+}
+
+}  // namespace
+}  // namespace headrace::testing
