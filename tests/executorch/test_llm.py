@@ -100,3 +100,12 @@ def test_limits_are_errors_that_name_the_values():
     sliding = {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 0}
     with pytest.raises(ValueError, match="sliding window"):
         ExportableDecoder(small_qwen3(**sliding), 16)
+
+
+def test_a_prompt_method_and_a_step_method_share_the_cache(expected, lower):
+    decoder = ExportableDecoder(small_qwen3(), MOST)
+    program = lower(exported={"prefill": decoder.export(PROMPT.shape[1]), "decode": decoder.export(1)})
+    assert (program.delegates, program.left) == (2, [])
+    prefill, decode = program.load("prefill", "decode")
+    step = lambda ids, position: (prefill if ids.shape[1] > 1 else decode)(ids, position)[0]  # noqa: E731
+    assert greedy(step) == expected
