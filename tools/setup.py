@@ -9,6 +9,7 @@ all clones share. Environment:
   GGML_DIR            the prefix of an installed ggml, in place of building one
   CMAKE_PREFIX_PATH   prefixes that are searched for an installed ggml first
   HEADRACE_GGML       "system": use the ggml that CMake finds by itself
+  EXECUTORCH          "0": do without PyTorch and ExecuTorch (1.5 GB), and so without that door
   XDG_CACHE_HOME      where the cache goes (default ~/.cache)
 
 A wheel's build calls it with --wheel: the Python packages come from pip's build environment then, not from
@@ -52,6 +53,8 @@ GGML_FLAGS = [
     "-DCMAKE_INSTALL_RPATH=$ORIGIN",
 ]
 MIN_CMAKE = (3, 25)
+# In this order: ExecuTorch alone would bring a PyTorch of another version.
+EXECUTORCH_PACKAGES = ["torch", "executorch", "transformers"]
 
 PACKAGES = [
     "clang-format",
@@ -218,7 +221,27 @@ def install_on_demand(package):
     if any(VENV.glob(f"lib/python*/site-packages/{name}-{pinned[2]}*.dist-info")):
         return
     say(3, f"installing {pinned[1]}")
-    run_logged("pip", [VENV_PYTHON, "-m", "pip", "install", "--disable-pip-version-check", pinned[1]])
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
+        constraints.write("\n".join(pinned_versions(text)))
+        constraints.flush()
+        pip = [VENV_PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+        run_logged("pip", [*pip, "--constraint", constraints.name, pinned[1]])
+
+
+def install_executorch():
+    """PyTorch, ExecuTorch and transformers for that door, unless EXECUTORCH=0. Without them the rest works."""
+    if os.environ.get("EXECUTORCH") == "0":
+        return
+    try:
+        for package in EXECUTORCH_PACKAGES:
+            install_on_demand(package)
+    except SetupError as error:
+        print(f"the ExecuTorch door is left out: {error}", flush=True)
+
+
+def pinned_versions(text):
+    """Every "name==version" of requirements.txt, those in its comments too."""
+    return re.findall(r"^(?:# (?:on-demand|required): )?([\w.-]+==\S+)", text, re.MULTILINE)
 
 
 def pinned_source():
@@ -359,6 +382,7 @@ def prepare(sanitize=None, lint_only=False):
         make_venv()
         install_python_packages()
         if not lint_only:
+            install_executorch()
             find_or_build_ggml(BUILD / "tsan" if sanitize == "thread" else BUILD, sanitize=sanitize)
 
 

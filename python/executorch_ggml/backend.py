@@ -13,7 +13,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import OutputKind
 
 from .quantize import Stored, data_of, formats_in, stored
-from .translate import Translator, Value, bytes_of, dtype_name, extents, translate
+from .translate import Translator, Value, bytes_of, dtype_name, translate
 
 ALIGNMENT = 64  # of weights in the file, so that kernels read them in place
 
@@ -39,17 +39,24 @@ class _Part:
             self.translator.values[node] = self.translator.constant(tensor)
             return
         if name in self.mutated:
-            weight = Stored(dtype_name(tensor.dtype), list(tensor.shape), bytes_of(tensor))
-        else:
-            weight = stored(node, tensor, dtype_name(tensor.dtype), self.formats.get(name))
+            self.translator.values[node] = self.states[name] = self._state(name, tensor)
+            return
+        weight = stored(node, tensor, dtype_name(tensor.dtype), self.formats.get(name))
+        self.translator.values[node] = self._constant(weight, self._kept(name, weight))
+
+    def _kept(self, name: str, weight: Stored) -> str:
+        """The key of some bytes in the program's data, which methods that have them in common share."""
         key = weight.key(name)
         self.store.add_named_data(key, weight.content.tobytes(), alignment=ALIGNMENT)
-        if name in self.mutated:
-            writer = self.translator.writer
-            self.states[name] = writer.state(name, weight.dtype, weight.shape, weight.content, key)
-            self.translator.values[node] = self.states[name]
-        else:
-            self.translator.values[node] = self._constant(weight, key)
+        return key
+
+    def _state(self, name: str, tensor: torch.Tensor) -> Value:
+        """Known by the buffer's name, so that methods which change one buffer share it."""
+        initial = Stored(dtype_name(tensor.dtype), list(tensor.shape), bytes_of(tensor))
+        if not initial.content.any():  # zeros, as most are, take no room in the file
+            return self.translator.writer.state(name, initial.dtype, initial.shape)
+        key = self._kept(name, initial)
+        return self.translator.writer.state(name, initial.dtype, initial.shape, initial.content, key)
 
     def _constant(self, weight: Stored, key: str) -> Value:
         t = self.translator
@@ -63,9 +70,7 @@ class _Part:
         """Arguments are named by their place; those that are no tensors have no input."""
         val = node.meta["val"]
         if isinstance(val, torch.Tensor):
-            self.translator.values[node] = self.translator.writer.input(
-                f"in{self.arguments}", dtype_name(val.dtype), extents(val.shape)
-            )
+            self.translator.values[node] = self.translator.input(f"in{self.arguments}", val)
         self.arguments += 1
 
     def output(self, node: torch.fx.Node) -> None:

@@ -6,15 +6,15 @@ from collections import Counter
 
 import torch
 from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, PartitionResult
-from executorch.exir.backend.utils import tag_constant_data, tag_mutated_buffer
+from executorch.exir.backend.utils import tag_constant_data
 from torch.export import ExportedProgram
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 
-from . import ops  # noqa: F401  fills the table
 from .backend import GgmlBackend
+from .ops import creation, movement  # the package fills the table
 from .quantize import Filter, check_format, choose
-from .translate import LOWERINGS, target_name, why_not
+from .translate import LOWERINGS, first_refused, is_extent, overload_name, target_name, why_not
 
 # Kept whole by export when every one of them in the program can be delegated: apart they are slower, and
 # left behind an op that was kept whole is an error.
@@ -30,10 +30,33 @@ WHOLE = [
     torch.ops.aten.hardsigmoid.default,
     torch.ops.aten.max_pool2d.default,
     torch.ops.aten.adaptive_avg_pool2d.default,
+    torch.ops.aten.lstm.input,
     torch.ops.aten.upsample_nearest2d.vec,
     torch.ops.aten.conv3d.default,
     torch.ops.aten.conv_transpose3d.input,
 ]
+
+
+# The work that decides how fast a program is: ExecuTorch's own kernels are hundreds of times slower at it.
+PRODUCTS = {
+    "aten.linear.default",
+    "aten.mm.default",
+    "aten.bmm.default",
+    "aten.matmul.default",
+    "aten.addmm.default",
+    "aten.baddbmm.default",
+    "aten.conv1d.default",
+    "aten.conv2d.default",
+    "aten.conv3d.default",
+    "aten.convolution.default",
+    "aten.scaled_dot_product_attention.default",
+}
+# Lowerings that compute nothing: a part with no others is not worth a call of the delegate.
+IDLE = {
+    movement.same,
+    movement.reshape,
+    *(f for f in LOWERINGS.values() if f.__module__ == creation.__name__),
+}
 
 
 class _Support(OperatorSupportBase):
@@ -45,15 +68,92 @@ class _Support(OperatorSupportBase):
     def is_node_supported(self, submodules: object, node: torch.fx.Node) -> bool:
         if node.op != "call_function":
             return False
-        if not isinstance(node.meta.get("val"), (torch.Tensor, tuple, list)):
-            return False  # arithmetic of extents stays outside
         if node not in self.reasons:
-            self.reasons[node] = why_not(node)
+            self.reasons[node] = why_not(node) if _has_tensors(node) or is_extent(node) else "no tensor"
         return self.reasons[node] is None
+
+
+def _has_tensors(node: torch.fx.Node) -> bool:
+    return isinstance(node.meta.get("val"), (torch.Tensor, tuple, list))
+
+
+Part = list[torch.fx.Node]
+
+
+def _is_idle(part: Part) -> bool:
+    names = [target_name(node) for node in part if not is_extent(node)]
+    return all(name == "getitem" or LOWERINGS[name] in IDLE for name in names)
+
+
+def _refusal(part: Part) -> tuple[torch.fx.Node | None, str | None]:
+    """A node that cannot be in a part with the others, and why."""
+    inside = set(part)
+    for node in part:
+        if is_extent(node) and any(user not in inside for user in node.users):
+            return node, "an extent that others use, too"  # a delegate returns tensors only
+    return first_refused(part)
+
+
+def _with_results(node: torch.fx.Node) -> Part:
+    """A node with those that take its results apart."""
+    if target_name(node) == "getitem":
+        node = node.args[0]
+    return [node, *(user for user in node.users if target_name(user) == "getitem")]
+
+
+def _propose(program: ExportedProgram, support: _Support) -> list[Part]:
+    """Parts that can be translated as they are. A node that is possible alone only is a part of its own."""
+    order = {node: place for place, node in enumerate(program.graph.nodes)}
+    alone: list[Part] = []
+    while True:
+        partitioner = CapabilityBasedPartitioner(
+            program.graph_module, support, allows_single_node_partition=True
+        )
+        parts = [sorted(p.nodes, key=order.__getitem__) for p in partitioner.propose_partitions()]
+        refusals = [refusal for refusal in map(_refusal, parts) if refusal[0] is not None]
+        if not refusals:
+            return sorted(parts + alone, key=lambda part: order[part[0]])
+        for node, reason in refusals:
+            group = [node] if is_extent(node) else _with_results(node)
+            if not is_extent(node) and _refusal(group)[0] is None:
+                alone.append(group)
+            for member in group:
+                support.reasons[member] = reason
+
+
+def _tag_constants(program: ExportedProgram) -> None:
+    """Gives constants to the parts that use them. One that is also a result of the program stays with it."""
+    tag_constant_data(program)
+    for node in program.graph.output_node().all_input_nodes:
+        if node.op == "placeholder":
+            node.meta.pop("delegation_tag", None)
+
+
+def _tag_states(program: ExportedProgram) -> None:
+    """Gives a mutated buffer to the part that alone reads and writes it; others are ordinary arguments, which
+    ExecuTorch keeps. It cannot express a new value that is a result of the program as well."""
+    signature = program.graph_signature
+    results = Counter(program.graph.output_node().args[0])
+    written = {
+        signature.buffers_to_mutate[node.name]: node
+        for node, times in results.items()
+        if isinstance(node, torch.fx.Node) and node.name in signature.buffers_to_mutate and times == 1
+    }
+    for node in program.graph.nodes:
+        buffer = signature.inputs_to_buffers.get(node.name) if node.op == "placeholder" else None
+        if buffer not in written:
+            continue
+        involved = [user for user in node.users if user.op != "output"] + [written[buffer]]
+        tags = {other.meta.get("delegation_tag") for other in involved}
+        if len(tags) == 1 and None not in tags:
+            node.meta["delegation_tag"] = tags.pop()
 
 
 class GgmlPartitioner(Partitioner):
     """Tags what ggml runs; the rest stays with ExecuTorch's own kernels in the same program.
+
+    Nothing is taken of a graph all of whose matrix products would be left: another backend can have it whole.
+    Neither are parts that only reshape, copy or cast.
 
     report: print what was left and why. strict: raise when anything was.
     quantize: the block format in which weights of products, convolutions and embeddings are stored: "q8_0",
@@ -76,41 +176,58 @@ class GgmlPartitioner(Partitioner):
             raise ValueError("filter chooses among quantised weights: it needs quantize")
 
     def ops_to_not_decompose(self, ep: ExportedProgram) -> tuple[list[torch._ops.OpOverload], None]:
-        refused = {
-            node.target
-            for node in ep.graph.nodes
-            if node.op == "call_function" and node.target in WHOLE and why_not(node) is not None
-        }
+        """An op that is kept whole must then be delegated, so every one of them in the program has to be
+        possible, and none of them in a branch or a loop body, which are not delegated."""
+        nodes = [node for node in ep.graph.nodes if node.op == "call_function"]
+        products = [node for node in nodes if target_name(node) in PRODUCTS]
+        if products and all(why_not(node) is not None for node in products):
+            return [], None
+        refused = {node.target for node in nodes if node.target in WHOLE and why_not(node) is not None}
+        for module in ep.graph_module.modules():
+            if isinstance(module, torch.fx.GraphModule) and module is not ep.graph_module:
+                refused |= {node.target for node in module.graph.nodes}
         return [op for op in WHOLE if op not in refused], None
 
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
         support = _Support()
-        proposed = CapabilityBasedPartitioner(
-            exported_program.graph_module, support, allows_single_node_partition=True
-        ).propose_partitions()
+        nodes = [node for node in exported_program.graph.nodes if node.op == "call_function"]
+        parts = self._worthwhile(_propose(exported_program, support), nodes)
         tags = {}
-        for part in proposed:
-            tag = f"ggml_{part.id}"
+        for i, part in enumerate(parts):
+            tag = f"ggml_{i}"
             tags[tag] = self.delegation_spec
-            for node in part.nodes:
+            for node in part:
                 node.meta["delegation_tag"] = tag
         if self.quantize:
             weights = choose(exported_program, self.quantize, self.filter)
             tags = dict.fromkeys(tags, DelegationSpec(GgmlBackend.__name__, weights.specs()))
             if self.report:
                 print("GgmlPartitioner:", *weights.lines(), sep="\n")
-        tag_constant_data(exported_program)
-        tag_mutated_buffer(exported_program)
-        self._tell(support, len(tags))
+        _tag_constants(exported_program)
+        _tag_states(exported_program)
+        taken = {node for part in parts for node in part}
+        left = {node: support.reasons.get(node) for node in nodes if node not in taken and _has_tensors(node)}
+        self._tell(left, len(parts))
         return PartitionResult(tagged_exported_program=exported_program, partition_tags=tags)
 
-    def _tell(self, support: _Support, parts: int) -> None:
-        counted = Counter((target_name(node), reason) for node, reason in support.reasons.items() if reason)
+    def _worthwhile(self, parts: list[Part], nodes: Part) -> list[Part]:
+        taken = {node for part in parts for node in part}
+        products = [node for node in nodes if target_name(node) in PRODUCTS]
+        whole = {overload_name(op) for op in WHOLE}
+        if products and not taken.intersection(products):
+            # One that was kept whole has to be taken all the same.
+            return [part for part in parts if any(target_name(node) in whole for node in part)]
+        is_everything = len(taken) == len(nodes)
+        return [
+            part for part in parts if any(map(_has_tensors, part)) and (is_everything or not _is_idle(part))
+        ]
+
+    def _tell(self, left: dict[torch.fx.Node, str | None], parts: int) -> None:
+        spared = "alone not worth a delegate, or in a graph whose matrix products cannot be delegated"
+        counted = Counter((target_name(node), reason or spared) for node, reason in left.items())
         lines = [f"  {count} x {name}: {reason}" for (name, reason), count in sorted(counted.items())]
         if self.report:
-            print(
-                f"GgmlPartitioner: {parts} delegate(s); left to ExecuTorch: {sum(counted.values())} node(s)"
-            )
+            print(f"GgmlPartitioner: {parts} delegate(s); left to ExecuTorch: {len(left)} node(s)")
             print(*lines, sep="\n", end="\n" if lines else "")
         if self.strict and lines:
             raise ValueError("GgmlPartitioner(strict=True): not delegated:\n" + "\n".join(lines))

@@ -24,6 +24,8 @@ DTYPES = {
 }
 
 Value = int
+Extent = int | tuple[str, int, int]  # a number, or (symbol, least, most)
+EXTENT_OPS = {torch.ops.aten.sym_size.int, operator.add, operator.sub, operator.mul, operator.floordiv}
 
 
 class Unsupported(Exception):
@@ -36,22 +38,27 @@ def dtype_name(dtype: torch.dtype) -> str:
     return DTYPES[dtype]
 
 
-def extent(dim: int | torch.SymInt) -> int | tuple[str, int, int]:
-    """A number, or (symbol, least, most). Expressions of symbols are inferred, never given."""
+def extent(dim: int | torch.SymInt) -> Extent:
+    """An expression of symbols is a symbol, too, named by what it says: "s0 + 1"."""
     if isinstance(dim, int):
         return dim
     expression = dim.node.expr
     if expression.is_number:
         return int(expression)
-    if not expression.is_symbol:
-        raise Unsupported(f"extent {expression} is an expression")
     bounds = dim.node.shape_env.bound_sympy(expression)
     most = int(bounds.upper) if bounds.upper.is_finite else 2**62
-    return str(expression), 0 if most == 0 else 1, most
+    # Export sees a range from 1 as one from 2, since it treats a size of 1 apart; nothing here does.
+    least = 1 if bounds.lower >= 2 else 0
+    return str(expression), least, most
 
 
-def extents(shape: Any) -> list[int | tuple[str, int, int]]:
+def extents(shape: Any) -> list[Extent]:
     return [extent(dim) for dim in shape]
+
+
+def is_extent(node: torch.fx.Node) -> bool:
+    """A size of a tensor, or arithmetic of sizes."""
+    return isinstance(node.meta.get("val"), torch.SymInt) and node.target in EXTENT_OPS
 
 
 def bytes_of(tensor: torch.Tensor) -> np.ndarray:
@@ -61,11 +68,16 @@ def bytes_of(tensor: torch.Tensor) -> np.ndarray:
 
 
 class Translator:
-    """A graph in the making. ATen arguments come as the FX graph has them."""
+    """A graph in the making. ATen arguments come as the FX graph has them.
 
-    def __init__(self) -> None:
-        self.writer = GraphWriter()
+    is_trial: of one node, whose extents may come from nodes that are not there.
+    """
+
+    def __init__(self, is_trial: bool = False) -> None:
+        self.writer, self.is_trial = GraphWriter(), is_trial
         self.values: dict[torch.fx.Node, Any] = {}  # a value, or a list of values for a tuple
+        self.given: set[str] = set()  # symbols that the inputs' shapes give
+        self.made: dict[str, Extent] = {}  # ATen's expressions, and what an op here calls that extent
         self.label = ""  # of the ops that are added: the node's name
 
     # --- operands -----------------------------------------------------------------------------------
@@ -79,14 +91,21 @@ class Translator:
     def optional(self, arg: Any) -> Value | None:
         return None if arg is None else self.value(arg)
 
+    def input(self, name: str, val: torch.Tensor) -> Value:
+        shape = extents(val.shape)
+        self.given.update(symbol[0] for symbol in shape if isinstance(symbol, tuple))
+        return self.writer.input(name, dtype_name(val.dtype), shape)
+
     def number(self, arg: Any) -> int | float | bool:
         """A scalar argument that is known now."""
         if isinstance(arg, torch.fx.Node):
             arg = arg.meta["val"]
         if isinstance(arg, torch.SymInt):
             arg = extent(arg)
+        if isinstance(arg, tuple):
+            raise Unsupported(f"the number {arg[0]} is known only at run time")
         if not isinstance(arg, (int, float, bool)):
-            raise Unsupported(f"scalar {arg!r} is known only at run time")
+            raise Unsupported(f"{arg!r} where a number is expected")
         return arg
 
     def dtype(self, value: Value) -> str:
@@ -106,10 +125,33 @@ class Translator:
     def ops(self, name: str, operands: list[Value | None], **attributes: Any) -> list[Value]:
         while operands and operands[-1] is None:
             operands = operands[:-1]
+        for key, value in attributes.items():
+            if isinstance(value, list) and any(isinstance(item, tuple) for item in value):
+                attributes[key] = self._known(value, operands)
         try:
             return self.writer.op(name, operands, attributes, self.label)
         except ValueError as error:
             raise Unsupported(str(error)) from None
+
+    def _known(self, shape: list[Extent], operands: list[Value | None]) -> list[Extent]:
+        """The shape in the words of this graph. What nothing before it has at run time cannot be had."""
+        here = {e for v in operands if v is not None for e in self.shape(v) if isinstance(e, tuple)}
+        names = self.given | {symbol[0] for symbol in here}
+        known = [self.made.get(e[0], e) if isinstance(e, tuple) else e for e in shape]
+        for e in known:
+            if isinstance(e, tuple) and e[0] not in names and not self.is_trial:
+                raise Unsupported(f"extent {e[0]} is not one of its operands' or of an input's")
+        return known
+
+    def learn(self, value: Value, shape: Any) -> None:
+        """Remembers what a result's extents are called here. Those that ATen leaves open must be open."""
+        for ours, theirs in zip(self.shape(value), extents(shape), strict=True):
+            if isinstance(theirs, int):
+                continue
+            if isinstance(ours, int):
+                raise Unsupported(f"extent {ours} where ATen has {theirs[0]}")
+            if theirs[0] not in self.given:
+                self.made.setdefault(theirs[0], ours)
 
     def op(self, name: str, *operands: Value | None, **attributes: Any) -> Value:
         return self.ops(name, list(operands), **attributes)[0]
@@ -126,12 +168,24 @@ class Translator:
         return value if self.dtype(value) == dtype else self.op("cast", value, data_type=f"dtype:{dtype}")
 
     def reshape(self, value: Value, shape: list[Any]) -> Value:
+        shape = [self.made.get(e[0], e) if isinstance(e, tuple) else e for e in shape]
         return value if self.shape(value) == shape else self.op("reshape", value, new_shape=shape)
 
     def transpose(self, value: Value, permutation: list[int]) -> Value:
         if permutation == list(range(len(permutation))):
             return value
         return self.op("transpose", value, permutation=permutation)
+
+    def filled(self, number: float | int | bool, dtype: str, shape: list[Extent]) -> Value:
+        scalar = self.scalar(number, dtype)
+        return self.op("expand", scalar, new_shape=shape) if shape else scalar
+
+    def positions(self, count: Extent, dtype: str = "i64") -> Value:
+        """0, 1, 2, ... up to an extent that may be known only at run time."""
+        if isinstance(count, int):
+            torch_dtype = next(t for t, name in DTYPES.items() if name == dtype)
+            return self.constant(torch.arange(count, dtype=torch_dtype))
+        return self.op("cumulative_sum", self.filled(1, dtype, [count]), axis=0, exclusive=True)
 
 
 # --- the table ----------------------------------------------------------------------------------------
@@ -145,6 +199,7 @@ def lowers(*names: str) -> Callable[[Lowering], Lowering]:
 
     def register(function: Lowering) -> Lowering:
         for name in names:
+            assert name not in LOWERINGS, f"{name} is lowered twice"
             LOWERINGS[name] = function
         return function
 
@@ -153,9 +208,12 @@ def lowers(*names: str) -> Callable[[Lowering], Lowering]:
 
 def target_name(node: torch.fx.Node) -> str:
     """ "aten.add.Tensor", of the ATen or the edge dialect alike."""
-    target = node.target
-    if target is operator.getitem:
+    if node.target is operator.getitem:
         return "getitem"
+    return overload_name(node.target)
+
+
+def overload_name(target: Any) -> str:
     schema = getattr(target, "_schema", None)
     if schema is None:
         return str(target)
@@ -173,48 +231,54 @@ def arguments(node: torch.fx.Node) -> dict[str, Any]:
 def translate(translator: Translator, node: torch.fx.Node) -> None:
     """Adds a node's op; raises Unsupported with the reason."""
     name = target_name(node)
+    if is_extent(node):
+        return  # shapes say it
+    translator.label = node.name
     if name == "getitem":
         parts = translator.values[node.args[0]]
         if node.args[1] >= len(parts) or parts[node.args[1]] is None:
             raise Unsupported(f"result {node.args[1]} of {target_name(node.args[0])}")
         translator.values[node] = parts[node.args[1]]
-        return
-    if name not in LOWERINGS:
+    elif name in LOWERINGS:
+        translator.values[node] = LOWERINGS[name](translator, node)
+    else:
         raise Unsupported("no lowering")
-    translator.label = node.name
-    result = LOWERINGS[name](translator, node)
     expected = node.meta.get("val")
     if isinstance(expected, torch.Tensor):
-        result = translator.cast(result, dtype_name(expected.dtype))
+        result = translator.cast(translator.values[node], dtype_name(expected.dtype))
         if translator.rank(result) != expected.dim():
             raise Unsupported(f"rank {translator.rank(result)} where ATen has {expected.dim()}")
-    translator.values[node] = result
+        translator.learn(result, expected.shape)
+        translator.values[node] = result
 
 
 def why_not(node: torch.fx.Node) -> str | None:
     """None when a node can be delegated, else the reason: a trial with operands of its operands' types."""
-    translator = Translator()
     producer = node.args[0] if target_name(node) == "getitem" else None
-    try:
-        if isinstance(producer, torch.fx.Node):
-            if reason := why_not(producer):
-                return reason
-            _declare(translator, producer)
-            translate(translator, producer)
-        else:
-            _declare(translator, node)
-        translate(translator, node)
-    except Unsupported as error:
-        return str(error)
-    return None
+    if isinstance(producer, torch.fx.Node):
+        return first_refused([producer, node], is_trial=True)[1]
+    return first_refused([node], is_trial=True)[1]
 
 
-def _declare(translator: Translator, node: torch.fx.Node) -> None:
-    for index, operand in enumerate(node.all_input_nodes):
-        val = operand.meta.get("val")
-        if isinstance(val, torch.Tensor):
-            translator.values[operand] = translator.writer.input(
-                f"operand{index}", dtype_name(val.dtype), extents(val.shape)
-            )
-        elif isinstance(val, (tuple, list)):
-            raise Unsupported("an operand is a tuple")
+def first_refused(
+    nodes: list[torch.fx.Node], is_trial: bool = False
+) -> tuple[torch.fx.Node | None, str | None]:
+    """The first of some nodes, in order, that cannot be translated along with those before it, and why."""
+    translator, inside = Translator(is_trial), set(nodes)
+    for node in nodes:
+        try:
+            for operand in node.all_input_nodes:
+                if operand not in inside and operand not in translator.values:
+                    _declare(translator, operand)
+            translate(translator, node)
+        except Unsupported as error:
+            return node, str(error)
+    return None, None
+
+
+def _declare(translator: Translator, operand: torch.fx.Node) -> None:
+    val = operand.meta.get("val")
+    if isinstance(val, torch.Tensor):
+        translator.values[operand] = translator.input(f"operand{len(translator.values)}", val)
+    elif isinstance(val, (tuple, list)):
+        raise Unsupported("an operand is a tuple")

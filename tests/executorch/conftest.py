@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import warnings
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,27 +17,37 @@ sys.path.insert(0, str(Path(__file__).parent))  # op_cases.py
 class Lowered:
     """A program in the edge dialect and its runtime form."""
 
-    def __init__(self, module: Any, inputs: tuple, core_only: bool = True, **options: Any) -> None:
+    def __init__(
+        self,
+        module: Any = None,
+        inputs: tuple = (),
+        exported: Any = None,
+        core_only: bool = True,
+        **options: Any,
+    ) -> None:
+        """exported: a program, or several by their methods' names, in place of a module to export."""
         import torch
         from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
         from executorch_ggml import GgmlPartitioner
 
-        self.module, self.inputs = module.eval(), inputs
+        self.module, self.inputs = module, inputs
         partitioner = options.pop("partitioner", None) or GgmlPartitioner()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            exported = torch.export.export(self.module, inputs, **options)
+            if exported is None:
+                exported = torch.export.export(module.eval(), inputs, **options)
             # ops outside of core ATen, such as a median, may be delegated as well
             config = EdgeCompileConfig(_check_ir_validity=core_only)
             self.edge = to_edge_transform_and_lower(
                 exported, partitioner=[partitioner], compile_config=config
             )
+            self.nodes = [
+                str(node.target)
+                for method in self.edge.methods
+                for node in self.edge.exported_program(method).graph.nodes
+                if node.op == "call_function"
+            ]
             self.buffer = self.edge.to_executorch().buffer
-        self.nodes = [
-            str(node.target)
-            for node in self.edge.exported_program().graph.nodes
-            if node.op == "call_function"
-        ]
 
     @property
     def delegates(self) -> int:
@@ -47,12 +57,19 @@ class Lowered:
     def left(self) -> list[str]:
         return [name for name in self.nodes if "call_delegate" not in name and "getitem" not in name]
 
-    def load(self) -> Callable[..., list]:
+    def load(self, *methods: str) -> Any:
+        """A function for each method; without names, for "forward" alone."""
         from executorch.runtime import Runtime
 
         self.program = Runtime.get().load_program(self.buffer)
-        method = self.program.load_method("forward")
-        return lambda *inputs: method.execute(list(inputs))
+        loaded = [self.program.load_method(name) for name in methods or ("forward",)]
+
+        def call(method: Any, *inputs: Any) -> list:
+            assert self.buffer  # a method reads the program's bytes, which nothing else keeps
+            return method.execute(list(inputs))
+
+        calls = [partial(call, method) for method in loaded]
+        return calls[0] if len(calls) == 1 else calls
 
     def check(self, *inputs: Any, tolerance: float = 1e-4) -> None:
         """The runtime's results are eager PyTorch's, relative to their largest magnitude."""

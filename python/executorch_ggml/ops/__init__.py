@@ -15,6 +15,7 @@ from . import (
     padding,
     pooling,
     quantized,
+    recurrent,
     reduction,
     resampling,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "padding",
     "pooling",
     "quantized",
+    "recurrent",
     "reduction",
     "resampling",
 ]

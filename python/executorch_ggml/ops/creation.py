@@ -6,13 +6,12 @@ from typing import Any
 
 import torch
 
-from ..translate import Translator, Unsupported, Value, arguments, dtype_name, extents, lowers
+from ..translate import Translator, Unsupported, Value, arguments, dtype_name, extent, extents, lowers
 
 
 def _filled(t: Translator, node: torch.fx.Node, number: Any) -> Value:
     val = node.meta["val"]
-    scalar, shape = t.scalar(number, dtype_name(val.dtype)), extents(val.shape)
-    return t.op("expand", scalar, new_shape=shape) if shape else scalar
+    return t.filled(number, dtype_name(val.dtype), extents(val.shape))
 
 
 @lowers("aten.full.default", "aten.full_like.default")
@@ -44,12 +43,13 @@ def scalar_tensor(t: Translator, node: torch.fx.Node) -> Value:
 @lowers("aten.arange.start_step", "aten.arange.default", "aten.arange.start")
 def arange(t: Translator, node: torch.fx.Node) -> Value:
     val, a = node.meta["val"], arguments(node)
-    start, step = t.number(a.get("start", 0)), t.number(a.get("step", 1))
-    if isinstance(val.shape[0], int):
+    start, step, dtype = t.number(a.get("start", 0)), t.number(a.get("step", 1)), dtype_name(val.dtype)
+    count = extent(val.shape[0])
+    if isinstance(count, int):
         return t.constant(torch.arange(start, t.number(a["end"]), step, dtype=val.dtype))
-    # of an extent that is known at run time: a running sum
     if val.dtype not in (torch.int32, torch.int64):
         raise Unsupported("a range of unknown extent that is not of integers")
-    dtype = dtype_name(val.dtype)
-    steps = t.op("expand", t.scalar(step, dtype), new_shape=extents(val.shape))
-    return t.op("add", t.op("cumulative_sum", steps, axis=0, exclusive=True), t.scalar(start, dtype))
+    y = t.positions(count, dtype)
+    if step != 1:
+        y = t.op("mul", y, t.scalar(step, dtype))
+    return y if start == 0 else t.op("add", y, t.scalar(start, dtype))

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ..translate import Translator, Unsupported, Value, arguments, lowers
+from ..translate import Extent, Translator, Unsupported, Value, arguments, extents, lowers
 from .movement import cut, known, product
 
 
@@ -61,10 +61,14 @@ def _selection(t: Translator, x: Value, indices: list[Any]) -> _Selection:
     values = [t.cast(v, "i64") for v in values]
     shape = t.shape(values[0])
     if any(t.shape(v) != shape for v in values):
-        shape = list(torch.broadcast_shapes(*(known(t, v) for v in values)))
-        values = [v if t.shape(v) == shape else t.op("expand", v, new_shape=shape) for v in values]
+        shape = extents(torch.broadcast_shapes(*(indices[axis].meta["val"].shape for axis in axes)))
+        values = [_broadcast(t, v, shape) for v in values]
     order = axes + [i for i in range(t.rank(x)) if i not in axes]
     return _Selection(axes, order, values, shape)
+
+
+def _broadcast(t: Translator, x: Value, shape: list[Extent]) -> Value:
+    return x if t.shape(x) == shape else t.op("expand", x, new_shape=shape)
 
 
 def _tuples(t: Translator, selection: _Selection) -> Value:
@@ -95,17 +99,26 @@ def index_put(t: Translator, node: torch.fx.Node) -> Value:
     if len(given) == 1 and t.dtype(t.value(given[0])) == "bool":
         return _put_where(t, x, indices.index(given[0]), t.value(given[0]), values, a["accumulate"])
     selection = _selection(t, x, indices)
+    if len(selection.axes) == 1 and len(selection.shape) == 1 and not a["accumulate"]:
+        return _put_slices(t, x, selection, values)
     source, order = t.transpose(x, selection.order), selection.result_order()
     whole = [*selection.shape, *t.shape(source)[len(selection.axes) :]]
     aten_shape = [whole[i] for i in order]
-    if t.shape(values) != aten_shape:
-        values = t.op("expand", values, new_shape=aten_shape)
-    values = t.transpose(values, _inverse(order))
+    values = t.transpose(_broadcast(t, values, aten_shape), _inverse(order))
     if a["accumulate"]:
         y = _accumulated(t, source, selection, values)
     else:
         y = t.op("scatter_nd", source, _tuples(t, selection), values)
     return t.transpose(y, _inverse(selection.order))
+
+
+def _put_slices(t: Translator, x: Value, selection: _Selection, values: Value) -> Value:
+    """One list of indices: what update_states_in_place makes a cache_update of."""
+    axis, count, whole = selection.axes[0], selection.shape[0], list(t.shape(x))
+    whole[axis] = count
+    column = [count if i == axis else 1 for i in range(len(whole))]
+    picks = t.op("expand", t.reshape(selection.indices[0], column), new_shape=whole)
+    return t.op("scatter_elements", x, picks, _broadcast(t, values, whole), axis=axis)
 
 
 def _put_where(t: Translator, x: Value, first: int, mask: Value, values: Value, accumulate: bool) -> Value:

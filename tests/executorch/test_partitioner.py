@@ -1,0 +1,262 @@
+"""What the partitioner takes of a graph, what it leaves, and what it says about that."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("executorch", reason="ExecuTorch is not installed: make executorch installs it")
+
+import torch
+from executorch_ggml import GgmlPartitioner, _runtime
+from executorch_ggml.translate import LOWERINGS, Unsupported
+from torch import nn
+
+if _runtime.runtime_path() is None:
+    pytest.skip("libexecutorch_ggml_runtime.so is not built: make build", allow_module_level=True)
+
+
+class Call(nn.Module):
+    """Any function of a module's parts and of its inputs."""
+
+    def __init__(self, function, **parts) -> None:
+        super().__init__()
+        self.function = function
+        for name, part in parts.items():
+            if isinstance(part, nn.Module):
+                self.add_module(name, part)
+            else:
+                self.register_buffer(name, part)
+
+    def forward(self, *inputs):
+        return self.function(self, *inputs)
+
+
+@pytest.fixture(autouse=True)
+def two_unknown_ops(monkeypatch) -> None:
+    """Takes two lowerings away, so that the tests do not depend on what has none yet."""
+    for name in ("aten.atanh.default", "aten.asin.default"):
+        monkeypatch.delitem(LOWERINGS, name)
+
+
+def unknown(x: torch.Tensor) -> torch.Tensor:
+    return torch.atanh(torch.clamp(x, -0.5, 0.5))
+
+
+# --- what is taken ------------------------------------------------------------------------------------
+
+
+def test_reshaping_between_nodes_that_are_left_is_no_delegate(lower):
+    program = lower(Call(lambda m, x: torch.atanh(torch.atanh(x).reshape(2, 6))), (torch.rand(3, 4) / 3,))
+    assert program.delegates == 0 and any("view_copy" in name for name in program.left)
+    program.check()
+
+
+def test_a_graph_that_only_reshapes_is_taken_whole(lower):
+    program = lower(Call(lambda m, x: x.reshape(2, 6)), (torch.rand(3, 4),))
+    assert (program.delegates, program.left) == (1, [])
+    program.check()
+
+
+@pytest.fixture
+def refuse(monkeypatch):
+    """Makes lowerings refuse where a condition on the node holds."""
+
+    def make(condition, *names: str) -> None:
+        for name in names:
+            lowering = LOWERINGS[name]
+
+            def guarded(t, node, lowering=lowering):
+                if condition(node):
+                    raise Unsupported("refused by the test")
+                return lowering(t, node)
+
+            monkeypatch.setitem(LOWERINGS, name, guarded)
+
+    return make
+
+
+PRODUCT = ("aten.linear.default", "aten.addmm.default", "aten.mm.default")
+
+
+def test_a_graph_whose_products_are_all_left_is_left_whole(lower, refuse, capsys):
+    refuse(lambda node: True, *PRODUCT)
+    module = Call(lambda m, x: torch.relu(m.linear(x * 2)) + 1, linear=nn.Linear(4, 3))
+    program = lower(module, (torch.randn(2, 4),), partitioner=GgmlPartitioner(report=True))
+    assert program.delegates == 0
+    printed = capsys.readouterr().out
+    assert "1 x aten.addmm.default: refused by the test" in printed
+    assert "1 x aten.relu.default: alone not worth a delegate, or in a graph whose matrix products" in printed
+    program.check()
+
+
+def test_one_product_that_is_left_does_not_keep_the_others_from_being_taken(lower, refuse):
+    """Nor does it stop the export, although export would have kept both whole."""
+    refuse(lambda node: node.meta["val"].shape[-1] == 3, *PRODUCT)
+    module = Call(
+        lambda m, x: m.first(torch.relu(m.second(x))), first=nn.Linear(5, 3), second=nn.Linear(4, 5)
+    )
+    program = lower(module, (torch.randn(2, 4),))
+    assert program.delegates == 1
+    assert [name for name in program.left if "addmm" in name] and not any("linear" in n for n in program.left)
+    program.check()
+
+
+def test_ops_kept_whole_in_a_branch_do_not_stop_the_export(lower):
+    def forward(m, x):
+        return torch.cond(x.sum() > 0, lambda y: m.linear(y), lambda y: nn.functional.silu(y), (x,))
+
+    program = lower(Call(forward, linear=nn.Linear(4, 4)), (torch.randn(2, 4),))
+    assert any("cond" in name for name in program.left)
+    program.check()
+    program.check(-torch.ones(2, 4))
+
+
+# --- what it says ---------------------------------------------------------------------------------------
+
+
+def test_strict_lists_every_node_that_is_left(lower):
+    module = Call(lambda m, x: (unknown(x), torch.asin(x * 0.1), m.linear(x)), linear=nn.Linear(4, 4))
+    with pytest.raises(ValueError, match="not delegated") as error:
+        lower(module, (torch.randn(2, 4),), partitioner=GgmlPartitioner(strict=True))
+    assert "1 x aten.atanh.default: no lowering" in str(error.value)
+    assert "1 x aten.asin.default: no lowering" in str(error.value)
+
+
+def test_strict_is_content_with_a_graph_that_is_taken_whole(lower):
+    lower(nn.Linear(4, 4), (torch.randn(2, 4),), partitioner=GgmlPartitioner(strict=True)).check()
+
+
+# --- constants and buffers --------------------------------------------------------------------------------
+
+
+def test_a_constant_of_several_parts_and_of_a_node_that_is_left(lower):
+    table = torch.randn(64, 64)
+    module = Call(
+        lambda m, x: torch.atanh((x @ m.table).tanh() * 0.9) @ m.table + torch.atanh(m.table * 0.1),
+        table=table,
+    )
+    program = lower(module, (torch.randn(64, 64),))
+    assert program.delegates >= 2
+    program.check()
+
+
+def test_a_buffer_that_parts_share_and_nodes_between_them_change(lower):
+    def forward(m, x):
+        seen = m.total * 2
+        m.total.add_(unknown(x))
+        return seen + m.total
+
+    module = Call(forward, total=torch.zeros(3))
+    program = lower(module, (torch.ones(3),))
+    run, step = program.load(), torch.full((3,), 0.25)
+    module.total.zero_()
+    for _ in range(3):
+        torch.testing.assert_close(run(step)[0], module(step))
+
+
+def test_the_old_value_of_a_changed_buffer_as_a_result_is_an_error_at_export(lower):
+    def forward(m, x):
+        old = m.total.clone()
+        m.total.mul_(2).add_(x)
+        return old
+
+    with pytest.raises(ValueError, match="old version of state"):
+        lower(Call(forward, total=torch.ones(3)), (torch.ones(3),))
+
+
+def test_a_buffer_whose_new_value_is_a_result(lower):
+    def forward(m, x):
+        m.total.add_(x)
+        return m.total
+
+    run = lower(Call(forward, total=torch.zeros(3)), (torch.ones(3),)).load()
+    assert [run(torch.ones(3))[0].tolist() for _ in range(3)] == [[1.0] * 3, [2.0] * 3, [3.0] * 3]
+
+
+def test_methods_store_the_weights_they_have_in_common_once(lower):
+    model = nn.Sequential(nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 256))
+    one = lower(model, (torch.randn(4, 256),))
+    export = lambda rows: torch.export.export(model, (torch.randn(rows, 256),))  # noqa: E731
+    two = lower(exported={"few": export(2), "many": export(64)})
+    assert len(two.buffer) < len(one.buffer) + 8000 < 2 * len(one.buffer)
+    for name, rows in (("few", 2), ("many", 64)):
+        x = torch.randn(rows, 256)
+        torch.testing.assert_close(two.load(name)(x)[0], model(x), rtol=1e-4, atol=1e-5)
+
+
+# --- extents ------------------------------------------------------------------------------------------------
+
+
+LENGTHS = (1, 2, 5, 8)
+SYMBOLIC = {
+    "arange": lambda m, x: x + torch.arange(x.shape[0])[:, None] * 2 + 1,
+    "full": lambda m, x: torch.cat([x, torch.full((x.shape[0], 2), 0.5)], 1),
+    "one more row": lambda m, x: torch.cat([x, torch.ones(1, 3)])[1:] * 2,
+    "an expression of an expression": lambda m, x: torch.cat([torch.cat([x, x]), torch.ones(1, 3)]).exp(),
+    "first and last row": lambda m, x: x[0] + x[-1] + x[-1:],
+    "differences": lambda m, x: torch.diff(x, dim=0, prepend=torch.zeros(1, 3)),
+    "part of a table": lambda m, x: x + m.table[: x.shape[0]],
+    "causal attention": lambda m, x: nn.functional.scaled_dot_product_attention(
+        x[None, None], x[None, None], x[None, None], is_causal=True
+    ),
+    "rows by index": lambda m, x: (
+        m.table[torch.arange(x.shape[0]), torch.arange(x.shape[0]) * 0 + 1] + x[:, 0]
+    ),
+    "rows put by index": lambda m, x: m.table.index_put((torch.arange(x.shape[0]) + 2,), x),
+}
+
+
+@pytest.mark.parametrize("name", SYMBOLIC)
+def test_extents_that_are_known_at_run_time_only(name, lower):
+    module = Call(SYMBOLIC[name], table=torch.randn(10, 3))
+    rows = torch.export.Dim("rows", min=1, max=8)
+    program = lower(module, (torch.randn(5, 3),), dynamic_shapes=(({0: rows},),))
+    assert (program.delegates, program.left) == (1, [])
+    for length in LENGTHS:
+        program.check(torch.randn(length, 3))
+
+
+def test_an_extent_as_a_number_and_as_a_result_is_left_to_executorch(lower):
+    module = Call(lambda m, x: (x * 2, x * x.shape[0], x.shape[0] + 1))
+    rows = torch.export.Dim("rows", min=1, max=8)
+    program = lower(module, (torch.randn(5, 3),), dynamic_shapes=(({0: rows},),))
+    assert program.delegates == 1
+    x = torch.randn(3, 3)
+    twice, scaled, count = program.load()(x)
+    torch.testing.assert_close((twice, scaled), (x * 2, x * 3))
+    assert count == 4
+
+
+# --- arguments and results ------------------------------------------------------------------------------
+
+
+def test_a_module_without_arguments(lower):
+    program = lower(Call(lambda m: m.table.exp().sum(0), table=torch.randn(2, 3)), ())
+    program.check()
+
+
+def test_several_results_one_of_them_twice(lower):
+    def forward(m, x):
+        y = x.exp()
+        return y, x.sin(), y, (x > 0).any(0)
+
+    program = lower(Call(forward), (torch.randn(2, 3),))
+    assert program.delegates == 1
+    program.check()
+
+
+def test_an_argument_and_a_constant_as_results(lower):
+    program = lower(
+        Call(lambda m, x: (x, x.exp(), m.table, m.table + 1), table=torch.ones(2)), (torch.randn(2, 3),)
+    )
+    program.check()
+
+
+def test_arguments_that_are_no_tensors(lower):
+    def forward(m, x, count, flag, nothing):
+        return x * count if flag and nothing is None else x
+
+    program = lower(Call(forward), (torch.randn(2, 3), 3, True, None))
+    assert program.delegates == 1
+    x = torch.randn(2, 3)
+    torch.testing.assert_close(program.load()(x, 3, True, None)[0], x * 3)
