@@ -229,7 +229,7 @@ def install_on_demand(package):
 
 
 def install_executorch():
-    """PyTorch, ExecuTorch and transformers for that door, unless EXECUTORCH=0. Without them the rest works."""
+    """PyTorch, ExecuTorch and transformers for that door, unless EXECUTORCH=0; the rest works without."""
     if os.environ.get("EXECUTORCH") == "0":
         return
     try:
