@@ -35,7 +35,7 @@ TOLERANCE = 1e-3  # of the largest magnitude: peers order their sums in other wa
 def model(name: str) -> zoo.Model:
     torch.manual_seed(0)
     made = zoo.MODELS[name]()
-    made.module.requires_grad_(False)
+    made.module.eval().requires_grad_(False)
     return made
 
 

@@ -75,12 +75,12 @@ def load(path: Path) -> Callable[[dict[str, np.ndarray]], np.ndarray]:
     import torch
     from executorch.runtime import Runtime
 
-    method = Runtime.get().load_program(path).load_method("forward")
+    program = Runtime.get().load_program(path)
+    method = program.load_method("forward")
 
     def run(tokens: dict[str, np.ndarray]) -> np.ndarray:
-        return method.execute([torch.from_numpy(tokens[name].astype(np.int64)) for name in INPUTS])[0][
-            0
-        ].numpy()
+        feeds = [torch.from_numpy(tokens[name].astype(np.int64)) for name in INPUTS]
+        return method.execute(feeds)[0][0].numpy()
 
     return run
 
