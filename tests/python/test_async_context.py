@@ -84,7 +84,7 @@ def test_runs_of_several_tasks_overlap(context, monkeypatch):
 
 
 def test_compute_releases_the_interpreter(context):
-    """While one thread computes, this one goes on executing Python; on a busy machine not at every attempt."""
+    """While one thread computes, this one goes on executing Python: on a busy machine not at each attempt."""
     graph, value = slow_graph(context), np.ones((384, 384), np.float32)
 
     def steps_during_compute() -> int:
