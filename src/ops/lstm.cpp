@@ -1,6 +1,7 @@
 /// Long short-term memory, a whole sequence or one step.
 #include <array>
 
+#include "kernels/lstm_f32.h"
 #include "ops/infer.h"
 #include "ops/op.h"
 #include "ops/recurrent.h"
@@ -137,6 +138,42 @@ struct Lstm {
         });
     }
 
+    static bool kernel_applies(const Operands& in, std::span<const bool>, const void* attrs) {
+        const Attrs& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        // The reference, in double, is as fast for a few values, and exact.
+        constexpr std::int64_t kLeastHidden = 16;
+        return in[0].dtype == DType::f32 && a.hidden_size >= kLeastHidden && !in.has(5) &&
+               a.activations == "sigmoid,tanh,tanh";
+    }
+    static void run_kernel(const TensorArgs& args, const void* attrs) {
+        const Attrs& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        const auto shape = args.in[0].shape;
+        const auto data = [&](int i) { return args.has(i) ? args.in[i].as<float>() : nullptr; };
+        const bool ifgo = a.layout == LstmLayout::ifgo;
+        kernels::lstm_f32({.steps = static_cast<std::size_t>(shape[0]),
+                           .batch = static_cast<std::size_t>(shape[1]),
+                           .inputs = static_cast<std::size_t>(shape[2]),
+                           .hidden = static_cast<std::size_t>(a.hidden_size),
+                           .directions = static_cast<std::size_t>(directions(a.direction)),
+                           .backward = a.direction == Direction::backward,
+                           .output = ifgo ? 3u : 1u,
+                           .forget = ifgo ? 1u : 2u,
+                           .candidate = ifgo ? 2u : 3u,
+                           .x = data(0),
+                           .weight = data(1),
+                           .recurrent_weight = data(2),
+                           .bias = data(3),
+                           .recurrent_bias = data(4),
+                           .hidden_state = data(6),
+                           .cell_state = data(7),
+                           .last_hidden = args.out[0].as<float>(),
+                           .last_cell = args.out[1].as<float>(),
+                           .sequence = a.return_sequence ? args.out[2].as<float>() : nullptr},
+                          args.share.ith, args.share.nth);
+    }
+    static constexpr std::array kernels{
+        KernelDef{.name = "lstm_f32", .applies = &kernel_applies, .run = &run_kernel}};
+
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {
         Cost cost = elementwise_cost(in, out, 0);
         cost.flops = 2.0 * static_cast<double>(in[1].elements() + in[2].elements()) *
@@ -146,21 +183,30 @@ struct Lstm {
 
     static std::vector<Sample> samples() {
         std::vector<Sample> list;
-        const auto add = [&](DType t, std::int64_t count, bool given, NamedAttrs attrs) {
-            attrs.emplace_back("hidden_size", std::int64_t{5});
+        const auto add = [&](DType t, std::int64_t count, bool given, NamedAttrs attrs, std::int64_t h = 5) {
+            attrs.emplace_back("hidden_size", h);
             const auto operand = [&](Shape shape, bool absent = false) {
                 return SampleOperand{.type = {t, std::move(shape)}, .low = -1, .high = 1, .absent = absent};
             };
-            list.push_back(
-                {{operand({4, 2, 3}), operand({count, 20, 3}), operand({count, 20, 5}),
-                  operand({count, 20}, !given), operand({count, 20}, !given), operand({count, 15}, !given),
-                  operand({count, 2, 5}, !given), operand({count, 2, 5}, !given)},
-                 std::move(attrs),
-                 t == DType::f16 ? 4e-3 : 1e-5});
+            list.push_back({{operand({4, 2, 3}), operand({count, 4 * h, 3}), operand({count, 4 * h, h}),
+                             operand({count, 4 * h}, !given), operand({count, 4 * h}, !given),
+                             operand({count, 3 * h}, !given), operand({count, 2, h}, !given),
+                             operand({count, 2, h}, !given)},
+                            std::move(attrs),
+                            t == DType::f16 ? 4e-3 : 1e-5});
         };
         add(DType::f32, 1, false, {});
         add(DType::f32, 2, true,
             {{"direction", std::string("both")}, {"return_sequence", true}, {"steps", std::int64_t{4}}});
+        // For the kernel: wide enough, without peepholes.
+        const NamedAttrs both{{"direction", std::string("both")}, {"return_sequence", true}};
+        add(DType::f32, 1, false, {}, 16);
+        add(DType::f32, 1, false, {{"direction", std::string("backward")}}, 17);
+        for (const char* layout : {"iofg", "ifgo"}) {
+            add(DType::f32, 2, true, both, 18);
+            list.back().attrs.emplace_back("layout", std::string(layout));
+            list.back().operands[5].absent = true;
+        }
         add(DType::f16, 1, true, {{"direction", std::string("backward")}, {"return_sequence", true}});
         add(DType::f64, 1, true,
             {{"layout", std::string("ifgo")}, {"activations", std::string("relu,sigmoid,relu")}});

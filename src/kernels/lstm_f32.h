@@ -1,0 +1,31 @@
+// Long short-term memory over f32 sequences, with the activations sigmoid, tanh and tanh and without
+// peepholes.
+#pragma once
+
+#include <cstddef>
+
+namespace headrace::kernels {
+
+// Dense row-major operands. The rows of the weights and biases are four gates of `hidden` rows each, the
+// input gate first; `output`, `forget` and `candidate` say which of the others is which.
+struct LstmArgs {
+    size_t steps = 0, batch = 0, inputs = 0, hidden = 0, directions = 1;
+    bool backward = false;  // the first direction runs from the end; a second one always does
+    size_t output = 1, forget = 2, candidate = 3;
+    const float* x = nullptr;                 // [steps, batch, inputs]
+    const float* weight = nullptr;            // [directions, 4 hidden, inputs]
+    const float* recurrent_weight = nullptr;  // [directions, 4 hidden, hidden]
+    const float* bias = nullptr;              // [directions, 4 hidden], or null
+    const float* recurrent_bias = nullptr;    // the same
+    const float* hidden_state = nullptr;      // [directions, batch, hidden], or null for zeros
+    const float* cell_state = nullptr;        // the same
+    float* last_hidden = nullptr;             // [directions, batch, hidden]
+    float* last_cell = nullptr;               // the same
+    float* sequence = nullptr;  // [steps, directions, batch, hidden] by the input's step, or null
+};
+
+// Computes thread ith's share of nth: rows of the batch, which do not depend on each other. Throws
+// std::bad_alloc where there is no memory for the gates.
+void lstm_f32(const LstmArgs& args, int ith, int nth);
+
+}  // namespace headrace::kernels
