@@ -25,6 +25,9 @@ Result<Counts> keep_block_weights(Graph& graph, const PassContext& context);
 /// Merges constants of equal type and bytes, then pure nodes of equal op, attributes and operands.
 Result<Counts> eliminate_common_subexpressions(Graph& graph, const PassContext& context);
 
+/// Multiplies a batch normalisation of constants into the constant filter and bias of the conv2d before it.
+Result<Counts> fold_batch_normalization(Graph& graph, const PassContext& context);
+
 /// Puts one node in the place of those that spell it out: rms_norm, silu, glu, rotary_embedding, attention,
 /// and attention over heads that were repeated for it.
 Result<Counts> recognise_compositions(Graph& graph, const PassContext& context);

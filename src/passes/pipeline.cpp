@@ -24,6 +24,8 @@ constexpr std::array kPasses{
          &keep_block_weights},
     Pass{"eliminate_common_subexpressions", "merges equal constants and equal nodes",
          &eliminate_common_subexpressions},
+    Pass{"fold_batch_normalization", "multiplies normalisations into the convolutions before them",
+         &fold_batch_normalization},
     Pass{"recognise_compositions", "makes one node of rms_norm, glu, rotary_embedding … spelt out",
          &recognise_compositions},
     Pass{"update_states_in_place", "writes only the slices of a state that change", &update_states_in_place},

@@ -29,6 +29,10 @@ Graph untidy_graph() {
     const ValueId wide = t.op("matmul", {t.input("u", {2, 64}), t.op("dequantize_linear", {q, s})});
     const ValueId v = t.constant("v", DType::f32, {128, 256}, std::vector<float>(128 * 256, 127.0f / 128));
     t.output("wide", wide);
+    const ValueId image = t.input("image", {1, 3, 4, 4}), ones = t.constant("ones", {2});
+    const ValueId conv = t.op("conv2d", {image, t.constant("filter", {2, 3, 1, 1})});
+    t.output("normal", t.op("batch_normalization",
+                            {conv, ones, t.constant("var", DType::f32, {2}, std::vector<float>{1, 2})}));
     const ValueId gate = t.input("gate", {2, 3});
     t.output("gated", t.op("mul", {t.op("mul", {gate, t.op("sigmoid", {gate})}), x}));
     using Extents = std::vector<std::int64_t>;
@@ -56,7 +60,7 @@ TEST(Pipeline, RunsEveryPassAndReportsWhatItDid) {
     EXPECT_EQ(formula(graph, "large"), "fused_matmul(r, v) {transpose_b=true}");
     EXPECT_EQ(formula(graph, "y"), "fused_matmul(x, w, constant) {transpose_b=true, activation=\"relu\"}");
     EXPECT_EQ(formula(graph, "gated"), "glu(gate, x)");
-    EXPECT_EQ(graph.nodes.size(), 5U);
+    EXPECT_EQ(graph.nodes.size(), 6U);
     ASSERT_EQ(reports.value().size(), all_passes().size());
     for (const PassReport& report : reports.value()) {
         EXPECT_TRUE(report.ran) << report.name;
@@ -106,7 +110,7 @@ TEST(Pipeline, StopsAfterAPassAndShowsTheGraphAfterEach) {
         seen.push_back(fmt::format("{}: {}", pass, g.nodes.size()));
     };
     const auto reports = run_passes(graph, options).value();
-    EXPECT_THAT(seen, ElementsAre("eliminate_dead_code: 19", "eliminate_no_ops: 18"));
+    EXPECT_THAT(seen, ElementsAre("eliminate_dead_code: 21", "eliminate_no_ops: 20"));
     EXPECT_THAT(names_of_ran(reports), ElementsAre("eliminate_dead_code", "eliminate_no_ops"));
     EXPECT_EQ(reports.size(), all_passes().size());
 }

@@ -76,6 +76,11 @@ private:
     }
 
     Status constant(ValueId id) {
+        if (const BlockFormat format = graph_.value(id).type.format; format != BlockFormat::plain)
+            return unsupported(
+                "constant '{}' is stored as {}, and these formats have plain weights only; save "
+                "the graph as .hrg",
+                name_of(id), headrace::name_of(format));
         SourceConstant constant{.name = name_of(id)};
         HR_ASSIGN(constant.type, descriptor(id, "constant"));
         const Value& value = graph_.value(id);

@@ -47,7 +47,7 @@ std::vector<Bytes> run(const Graph& graph, const std::vector<Bytes>& inputs) {
 bool is_webnn(const TensorType& type) {
     for (const Dim& d : type.shape)
         if (d.is(0)) return false;
-    return kWebnnTypes.has(type.dtype);
+    return kWebnnTypes.has(type.dtype) && type.format == BlockFormat::plain;
 }
 
 /// Whether the specification has the sample's operator and types.

@@ -1,0 +1,121 @@
+#include <cmath>
+
+#include "ir/constant.h"
+#include "passes/passes.h"
+#include "passes/rewrite.h"
+
+namespace headrace {
+namespace {
+
+constexpr std::size_t kFilter = 1, kBias = 2;  // operands of conv2d
+
+/// A constant list of f32, or null.
+const float* list_of(const Graph& graph, const Node& node, std::size_t operand) {
+    if (operand >= node.inputs.size() || node.inputs[operand] == kNoValue) return nullptr;
+    const Value& v = graph.value(node.inputs[operand]);
+    const bool is_plain = v.kind == ValueKind::constant && v.type.dtype == DType::f32 &&
+                          v.type.format == BlockFormat::plain && is_constant_aligned(v.constant->bytes);
+    return is_plain ? reinterpret_cast<const float*>(v.constant->bytes.data()) : nullptr;
+}
+
+bool is_absent(const Node& node, std::size_t operand) {
+    return operand >= node.inputs.size() || node.inputs[operand] == kNoValue;
+}
+
+/// A normalisation as y = factor · x + offset, by channel.
+struct Affine {
+    std::vector<double> factor, offset;
+};
+
+std::optional<Affine> affine_of(const Graph& graph, const Node& norm) {
+    const float *mean = list_of(graph, norm, 1), *variance = list_of(graph, norm, 2),
+                *scale = list_of(graph, norm, 3), *bias = list_of(graph, norm, 4);
+    if (!mean || !variance || (!scale && !is_absent(norm, 3)) || (!bias && !is_absent(norm, 4)))
+        return std::nullopt;
+    const auto channels = static_cast<std::size_t>(graph.value(norm.inputs[1]).type.elements());
+    const auto epsilon = attr<double>(norm, "epsilon");
+    Affine a;
+    for (std::size_t c = 0; c < channels; ++c) {
+        const double factor = (scale ? scale[c] : 1.0) / std::sqrt(variance[c] + epsilon);
+        a.factor.push_back(factor);
+        a.offset.push_back((bias ? bias[c] : 0.0) - mean[c] * factor);
+    }
+    return a;
+}
+
+Result<ValueId> add_constant(Graph& graph, TensorType type, AlignedBuffer bytes) {
+    graph.values.push_back({.kind = ValueKind::constant, .type = std::move(type)});
+    graph.values.back().constant = own_constant(std::move(bytes));
+    return static_cast<ValueId>(graph.values.size() - 1);
+}
+
+/// The filter with each output channel's elements multiplied; they lie `inner` apart in blocks of `inner`.
+Result<ValueId> scaled_filter(Graph& graph, const Node& conv, const Affine& a, std::size_t inner) {
+    const TensorType type = graph.value(conv.inputs[kFilter]).type;
+    HR_ASSIGN(auto bytes, AlignedBuffer::allocate(type.bytes(), "a folded filter"));
+    const float* from = list_of(graph, conv, kFilter);
+    float* to = reinterpret_cast<float*>(bytes.data());
+    for (std::size_t i = 0; i < static_cast<std::size_t>(type.elements()); ++i)
+        to[i] = static_cast<float>(from[i] * a.factor[i / inner % a.factor.size()]);
+    return add_constant(graph, type, std::move(bytes));
+}
+
+Result<ValueId> moved_bias(Graph& graph, const Node& conv, const Affine& a) {
+    const auto channels = static_cast<std::int64_t>(a.factor.size());
+    const TensorType type{DType::f32, {channels}};
+    HR_ASSIGN(auto bytes, AlignedBuffer::allocate(type.bytes(), "a folded bias"));
+    const float* from = list_of(graph, conv, kBias);
+    float* to = reinterpret_cast<float*>(bytes.data());
+    for (std::size_t c = 0; c < a.factor.size(); ++c)
+        to[c] = static_cast<float>((from ? from[c] : 0.0) * a.factor[c] + a.offset[c]);
+    return add_constant(graph, type, std::move(bytes));
+}
+
+/// Of the filter's output channels: the number of elements that follow in memory for each of them.
+std::size_t elements_within_channel(const Graph& graph, const Node& conv) {
+    const auto sizes = graph.value(conv.inputs[kFilter]).type.sizes();
+    const auto layout = attr<std::string>(conv, "filter_layout");
+    if (layout == "hwio" || layout == "ihwo") return 1;
+    return static_cast<std::size_t>(sizes[1] * sizes[2] * sizes[3]);
+}
+
+bool is_along_channels(const Node& norm, const Node& conv) {
+    const auto axis = attr<std::int64_t>(norm, "axis");
+    return (axis < 0 ? axis + 4 : axis) == (attr<std::string>(conv, "input_layout") == "nchw" ? 1 : 3);
+}
+
+}  // namespace
+
+Result<Counts> fold_batch_normalization(Graph& graph, const PassContext& context) {
+    const auto uses = count_uses(graph);
+    std::vector<bool> keep(graph.nodes.size(), true);
+    std::int64_t folded = 0;
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+        const Node& norm = graph.nodes[i];
+        if (norm.op->name != "batch_normalization") continue;
+        const ValueId between = norm.inputs[0], result = norm.outputs[0];
+        if (graph.value(between).kind != ValueKind::result || uses[static_cast<std::size_t>(between)] != 1)
+            continue;
+        const NodeId at = graph.value(between).producer;
+        const Node& conv = graph.node(at);
+        if (conv.op->name != "conv2d" || !list_of(graph, conv, kFilter) || !is_along_channels(norm, conv) ||
+            (!list_of(graph, conv, kBias) && !is_absent(conv, kBias)))
+            continue;
+        const auto affine = affine_of(graph, norm);
+        if (!affine) continue;
+        HR_ASSIGN(const ValueId filter,
+                  scaled_filter(graph, conv, *affine, elements_within_channel(graph, conv)));
+        HR_ASSIGN(const ValueId bias, moved_bias(graph, conv, *affine));
+        Node& changed = graph.nodes[static_cast<std::size_t>(at)];
+        changed.inputs = {changed.inputs[0], filter, bias};
+        changed.outputs = {result};
+        graph.value(result).producer = at;
+        keep[i] = false;
+        ++folded;
+    }
+    graph.compact(keep);
+    HR_TRY(eliminate_dead_code(graph, context));
+    return Counts{{"normalizations", folded}};
+}
+
+}  // namespace headrace
