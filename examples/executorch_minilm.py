@@ -57,9 +57,9 @@ def export(path: Path) -> None:
     logging.disable(logging.WARNING)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        exported = torch.export.export(
-            MiniLMModule.pretrained(), (torch.ones(1, TOKENS, dtype=torch.long),) * 2
-        )
+        # Two tensors: one object given twice would be one input to export.
+        example = tuple(torch.ones(1, TOKENS, dtype=torch.long) for _ in INPUTS)
+        exported = torch.export.export(MiniLMModule.pretrained(), example)
         edge = to_edge_transform_and_lower(exported, partitioner=[GgmlPartitioner(strict=True)])
         program = edge.to_executorch()
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -75,12 +75,12 @@ def load(path: Path) -> Callable[[dict[str, np.ndarray]], np.ndarray]:
     import torch
     from executorch.runtime import Runtime
 
-    method = Runtime.get().load_program(path).load_method("forward")
+    program = Runtime.get().load_program(path)
+    method = program.load_method("forward")
 
     def run(tokens: dict[str, np.ndarray]) -> np.ndarray:
-        return method.execute([torch.from_numpy(tokens[name].astype(np.int64)) for name in INPUTS])[0][
-            0
-        ].numpy()
+        feeds = [torch.from_numpy(tokens[name].astype(np.int64)) for name in INPUTS]
+        return method.execute(feeds)[0][0].numpy()
 
     return run
 

@@ -38,3 +38,22 @@ def test_the_pte_and_the_webnn_graph_give_the_same_embeddings(lower):
         ours, theirs = run(*feeds)[0][0].numpy(), other_door.run(padded)
         assert float(ours @ theirs) >= 0.99999
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(("name", "size", "least"), [("q8_0", 0.28, 0.999), ("q4_k", 0.18, 0.97)])
+def test_a_quantised_pte_is_small_and_close_to_f32(lower, name, size, least):
+    from executorch_ggml import GgmlPartitioner
+    from headrace.models.minilm_torch import MiniLMModule
+
+    module = MiniLMModule.pretrained()
+    tokenizer = minilm.MiniLM(webnn.ML().create_context(accelerated=False))
+    ids, mask = (
+        torch.from_numpy(tokenizer.tokenize(TEXTS[0])[name].astype(np.int64))
+        for name in ("input_ids", "attention_mask")
+    )
+    program = lower(module, (ids, mask), partitioner=GgmlPartitioner(quantize=name))
+    assert (program.delegates, program.left) == (1, [])
+    assert len(program.buffer) < size * sum(4 * p.numel() for p in module.parameters())
+    with torch.no_grad():
+        expected = module(ids, mask)[0]
+    assert float(program.load()(ids, mask)[0][0] @ expected) >= least

@@ -56,7 +56,8 @@ with open("model.pte", "wb") as f:
 
 from executorch.runtime import Runtime
 x = torch.randn(2, 4)
-(y,) = Runtime.get().load_program("model.pte").load_method("forward").execute([x])
+program = Runtime.get().load_program("model.pte")
+(y,) = program.load_method("forward").execute([x])
 print(float((y - model(x)).abs().max()))
 print(runtime_path())
 """
