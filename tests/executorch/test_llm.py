@@ -109,3 +109,26 @@ def test_a_prompt_method_and_a_step_method_share_the_cache(expected, lower):
     prefill, decode = program.load("prefill", "decode")
     step = lambda ids, position: (prefill if ids.shape[1] > 1 else decode)(ids, position)[0]  # noqa: E731
     assert greedy(step) == expected
+
+
+def test_norms_rotations_gates_and_attention_run_as_one_node_each(lower, tmp_path):
+    """By the names of the nodes that a profiled step ran; what was fused has the name of its last node."""
+    import executorch.extension.pybindings.portable_lib as runtime
+    from executorch.devtools import Inspector
+
+    program = lower(exported=ExportableDecoder(small_qwen3(), MOST).export(1))
+    module = runtime._load_for_executorch_from_buffer(program.buffer, enable_etdump=True)
+    module.run_method("forward", (torch.tensor([[5]]), torch.tensor([0])))
+    path = tmp_path / "step.etdp"
+    module.write_etdump_result_to_file(str(path))
+    blocks = Inspector(etdump_path=str(path)).event_blocks
+    ran = [event.name for block in blocks for event in block.events if event.is_delegated_op]
+    count = lambda part: sum(part in name for name in ran)  # noqa: E731
+    layers = 2
+    assert count("scaled_dot_product_attention") == layers
+    assert count("index_put") == 2 * layers  # keys and values, in place
+    assert count("linear") == 7 * layers + 1
+    for part in ("rsqrt", "pow", "mean", "neg", "slice", "silu", "softmax", "expand"):
+        assert count(part) == 0, ran
+    # two norms of the layer and two of its heads, a gate; the last norm, and the angles' scales
+    assert count("aten_mul_tensor") <= 5 * layers + 1 + 3
