@@ -15,15 +15,17 @@ from torch.export.graph_signature import OutputKind
 from .quantize import Stored, data_of, formats_in, stored
 from .translate import Translator, Value, bytes_of, dtype_name, translate
 
+EXTERNAL = "external_weights"  # the compile spec that names the weights' file
 ALIGNMENT = 64  # of weights in the file, so that kernels read them in place
 
 
 class _Part:
     """One delegate: the graph and the weights that it names."""
 
-    def __init__(self, program: ExportedProgram, formats: dict[str, str]) -> None:
+    def __init__(self, program: ExportedProgram, formats: dict[str, str], external: str | None) -> None:
         self.program, self.translator, self.store = program, Translator(), NamedDataStore()
         self.formats = formats  # of the weights that are quantised here
+        self.external = external  # the .ptd file of the weights; None: they are in the program
         self.states: dict[str, int] = {}  # by the buffer's qualified name
         self.mutated = set(program.graph_signature.buffers_to_mutate.values())
         self.arguments = 0
@@ -42,12 +44,12 @@ class _Part:
             self.translator.values[node] = self.states[name] = self._state(name, tensor)
             return
         weight = stored(node, tensor, dtype_name(tensor.dtype), self.formats.get(name))
-        self.translator.values[node] = self._constant(weight, self._kept(name, weight))
+        self.translator.values[node] = self._constant(weight, self._kept(name, weight, self.external))
 
-    def _kept(self, name: str, weight: Stored) -> str:
+    def _kept(self, name: str, weight: Stored, external: str | None = None) -> str:
         """The key of some bytes in the program's data, which methods that have them in common share."""
         key = weight.key(name)
-        self.store.add_named_data(key, weight.content.tobytes(), alignment=ALIGNMENT)
+        self.store.add_named_data(key, weight.content.tobytes(), alignment=ALIGNMENT, external_tag=external)
         return key
 
     def _state(self, name: str, tensor: torch.Tensor) -> Value:
@@ -90,7 +92,8 @@ class GgmlBackend(BackendDetails):
 
     @staticmethod
     def preprocess(edge_program: ExportedProgram, compile_specs: list[CompileSpec]) -> PreprocessResult:
-        part = _Part(edge_program, formats_in(compile_specs))
+        external = next((spec.value.decode() for spec in compile_specs if spec.key == EXTERNAL), None)
+        part = _Part(edge_program, formats_in(compile_specs), external)
         for node in edge_program.graph.nodes:
             if node.op == "placeholder":
                 part.placeholder(node)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 
 import torch
+from executorch.exir.backend.compile_spec_schema import CompileSpec
 from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, PartitionResult
 from executorch.exir.backend.utils import tag_constant_data
 from torch.export import ExportedProgram
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 
-from .backend import GgmlBackend
+from .backend import EXTERNAL, GgmlBackend
 from .ops import creation, movement  # the package fills the table
 from .quantize import Filter, check_format, choose
 from .translate import LOWERINGS, first_refused, is_extent, overload_name, target_name, why_not
@@ -159,6 +160,8 @@ class GgmlPartitioner(Partitioner):
     quantize: the block format in which weights of products, convolutions and embeddings are stored: "q8_0",
     "q4_0", "q4_1", "q5_0", "q5_1", "q4_k", "q5_k" or "q6_k". filter: called with a weight's qualified name
     and a tensor of its shape and dtype (the values are not there yet), says whether that is to be quantised.
+    external_weights: the name, without ".ptd", of a file of their own for the weights, which several programs
+    can share; write_tensor_data_to_file(folder) makes it. Methods do not share states then (decision 006).
     """
 
     def __init__(
@@ -167,9 +170,15 @@ class GgmlPartitioner(Partitioner):
         strict: bool = False,
         quantize: str | None = None,
         filter: Filter | None = None,
+        external_weights: str | None = None,
     ) -> None:
         super().__init__()
-        self.delegation_spec = DelegationSpec(GgmlBackend.__name__, [])
+        if external_weights is not None and not external_weights.isidentifier():
+            raise ValueError(
+                f"external_weights is {external_weights!r}; a file's name of letters and digits is wanted"
+            )
+        specs = [] if external_weights is None else [CompileSpec(EXTERNAL, external_weights.encode())]
+        self.delegation_spec = DelegationSpec(GgmlBackend.__name__, specs)
         self.report, self.strict = report, strict
         self.quantize, self.filter = check_format(quantize), filter
         if filter is not None and quantize is None:
@@ -200,7 +209,8 @@ class GgmlPartitioner(Partitioner):
                 node.meta["delegation_tag"] = tag
         if self.quantize:
             weights = choose(exported_program, self.quantize, self.filter)
-            tags = dict.fromkeys(tags, DelegationSpec(GgmlBackend.__name__, weights.specs()))
+            specs = [*self.delegation_spec.compile_specs, *weights.specs()]
+            tags = dict.fromkeys(tags, DelegationSpec(GgmlBackend.__name__, specs))
             if self.report:
                 print("GgmlPartitioner:", *weights.lines(), sep="\n")
         _tag_constants(exported_program)

@@ -47,7 +47,8 @@ class Lowered:
                 for node in self.edge.exported_program(method).graph.nodes
                 if node.op == "call_function"
             ]
-            self.buffer = self.edge.to_executorch().buffer
+            self.program_manager = self.edge.to_executorch()
+            self.buffer = self.program_manager.buffer
 
     @property
     def delegates(self) -> int:
