@@ -181,3 +181,21 @@ def test_a_damaged_program_is_an_error(lower):
 
 def test_many_aten_ops_have_a_lowering():
     assert len(supported_ops()) >= 110
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_results_and_inputs_keep_the_order_that_their_memory_has(lower, batch):
+    """ATen gives the sequence of a batch-first LSTM, like images in channels_last, in another order."""
+
+    class Sequence(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lstm = nn.LSTM(6, 5, batch_first=True)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.lstm(x)[0]
+
+    lower(Sequence(), (torch.randn(batch, 4, 6),)).check()
+    image = torch.randn(batch, 3, 8, 8).to(memory_format=torch.channels_last)
+    lower(nn.Conv2d(3, 4, 3, padding=1), (image,)).check()
+    lower(nn.ReLU(), (image,)).check()

@@ -106,6 +106,13 @@ std::optional<std::size_t> argument_of(const std::string& name) {
     return place;
 }
 
+/// A tensor's extents in the order of its memory, in which the graph has its inputs and outputs: for most
+/// that is the order of its dimensions.
+void sizes_in_memory(const Tensor& tensor, std::vector<std::int64_t>& sizes) {
+    sizes.clear();
+    for (const auto dim : tensor.dim_order()) sizes.push_back(tensor.size(dim));
+}
+
 et::Error bind_inputs(Part& part, et::Span<et::EValue*> args) {
     part.shapes.resize(part.inputs.size());
     part.in.clear();
@@ -123,7 +130,7 @@ et::Error bind_inputs(Part& part, et::Span<et::EValue*> args) {
                    std::string(name_of(part.inputs[i].dtype)).c_str());
             return et::Error::InvalidArgument;
         }
-        part.shapes[i].assign(tensor.sizes().begin(), tensor.sizes().end());
+        sizes_in_memory(tensor, part.shapes[i]);
         part.in.push_back({*dtype, part.shapes[i], tensor.const_data_ptr()});
     }
     return et::Error::Ok;
@@ -144,7 +151,15 @@ et::Error bind_outputs(Part& part, et::Span<et::EValue*> args) {
                    std::string(name_of(part.outputs[i].dtype)).c_str());
             return et::Error::InvalidArgument;
         }
-        std::vector<executorch::aten::SizesType> sizes(shapes[i].begin(), shapes[i].end());
+        std::vector<executorch::aten::SizesType> sizes(shapes[i].size());
+        const auto order = tensor.dim_order();
+        if (order.size() != sizes.size()) {
+            ET_LOG(Error, "GgmlBackend: result %zu has %zu dimensions, the graph makes %zu", i, order.size(),
+                   sizes.size());
+            return et::Error::InvalidArgument;
+        }
+        for (std::size_t d = 0; d < sizes.size(); ++d)
+            sizes[order[d]] = static_cast<executorch::aten::SizesType>(shapes[i][d]);
         const et::Error error = et::resize_tensor(tensor, {sizes.data(), sizes.size()});
         if (error != et::Error::Ok) {
             ET_LOG(Error, "GgmlBackend: result %zu cannot take the size that its inputs give it", i);
