@@ -63,40 +63,32 @@ HWY_INLINE void rotate_half(const float* a, const float* b, const float* c, cons
 
 }  // namespace
 
-#define HEADRACE_MAP(function) map(x, y, n, [](auto d, auto v) HWY_ATTR { return function(d, v); })
-
-void unary_f32_target(Unary op, const float* x, float* y, size_t n) {
-    switch (op) {
-        case Unary::exp: return HEADRACE_MAP(vec_exp);
-        case Unary::log: return HEADRACE_MAP(vec_log);
-        case Unary::tanh: return HEADRACE_MAP(vec_tanh);
-        case Unary::sigmoid: return HEADRACE_MAP(vec_sigmoid);
-        case Unary::erf: return HEADRACE_MAP(vec_erf);
-        case Unary::gelu_erf: return HEADRACE_MAP(vec_gelu_erf);
-        case Unary::gelu_tanh: return HEADRACE_MAP(vec_gelu_tanh);
-        case Unary::silu: return HEADRACE_MAP(vec_silu);
-        case Unary::relu: return HEADRACE_MAP(vec_relu);
+// What both kinds of maps below choose from, so that the list stands once.
+#define HEADRACE_FUNCTIONS(MAP)                           \
+    switch (op) {                                         \
+        case Unary::exp: return MAP(vec_exp);             \
+        case Unary::log: return MAP(vec_log);             \
+        case Unary::tanh: return MAP(vec_tanh);           \
+        case Unary::sigmoid: return MAP(vec_sigmoid);     \
+        case Unary::erf: return MAP(vec_erf);             \
+        case Unary::gelu_erf: return MAP(vec_gelu_erf);   \
+        case Unary::gelu_tanh: return MAP(vec_gelu_tanh); \
+        case Unary::silu: return MAP(vec_silu);           \
+        case Unary::relu: return MAP(vec_relu);           \
     }
-}
+#define HEADRACE_MAP(function) map(x, y, n, [](auto d, auto v) HWY_ATTR { return function(d, v); })
+#define HEADRACE_MAP_GATE(function) \
+    map_gate(gate, x, y, n, [](auto d, auto v) HWY_ATTR { return function(d, v); })
 
-#undef HEADRACE_MAP
-#define HEADRACE_MAP(function) map_gate(gate, x, y, n, [](auto d, auto v) HWY_ATTR { return function(d, v); })
+void unary_f32_target(Unary op, const float* x, float* y, size_t n) { HEADRACE_FUNCTIONS(HEADRACE_MAP) }
 
 void gated_f32_target(Unary op, const float* gate, const float* x, float* y, size_t n) {
-    switch (op) {
-        case Unary::exp: return HEADRACE_MAP(vec_exp);
-        case Unary::log: return HEADRACE_MAP(vec_log);
-        case Unary::tanh: return HEADRACE_MAP(vec_tanh);
-        case Unary::sigmoid: return HEADRACE_MAP(vec_sigmoid);
-        case Unary::erf: return HEADRACE_MAP(vec_erf);
-        case Unary::gelu_erf: return HEADRACE_MAP(vec_gelu_erf);
-        case Unary::gelu_tanh: return HEADRACE_MAP(vec_gelu_tanh);
-        case Unary::silu: return HEADRACE_MAP(vec_silu);
-        case Unary::relu: return HEADRACE_MAP(vec_relu);
-    }
+    HEADRACE_FUNCTIONS(HEADRACE_MAP_GATE)
 }
 
+#undef HEADRACE_MAP_GATE
 #undef HEADRACE_MAP
+#undef HEADRACE_FUNCTIONS
 
 void rotate_row_target(const float* x, const float* cos, const float* sin, float* y, size_t n,
                        bool interleaved) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ir/op_def.h"
+#include "ops/infer.h"
 
 namespace headrace::ops {
 
@@ -57,6 +58,17 @@ inline Status check_element_indices(const TensorType& input, const TensorType& i
                            str(indices.shape), str(input.shape), d, axis);
     }
     return success();
+}
+
+/// The output of an op that puts updates, one for each index, into its input along an axis.
+inline Result<Types> infer_element_updates(const Operands& in, std::int64_t given_axis) {
+    HR_ASSIGN(const int axis, normalise_axis(given_axis, in[0].rank()));
+    HR_TRY(check_indexable(in[0], axis));
+    HR_TRY(check_element_indices(in[0], in[1], axis));
+    if (in[1].shape != in[2].shape)
+        return invalid("Shape mismatch: indices {} and updates {} must be equal", str(in[1].shape),
+                       str(in[2].shape));
+    return same_type(in[0]);
 }
 
 /// How many leading dimensions of the input one index tuple (the indices' last dimension) addresses.

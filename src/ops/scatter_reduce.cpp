@@ -45,13 +45,7 @@ struct ScatterReduce {
     };
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {
-        HR_ASSIGN(const int axis, normalise_axis(a.axis, in[0].rank()));
-        HR_TRY(check_indexable(in[0], axis));
-        HR_TRY(check_element_indices(in[0], in[1], axis));
-        if (in[1].shape != in[2].shape)
-            return invalid("Shape mismatch: indices {} and updates {} must be equal", str(in[1].shape),
-                           str(in[2].shape));
-        return same_type(in[0]);
+        return infer_element_updates(in, a.axis);
     }
 
     static void reference(const TensorArgs& args, const Attrs& a) {

@@ -11,14 +11,12 @@ constexpr std::size_t kB = 1;  // operand b of matmul, gemm and fused_matmul
 
 /// The constant matrix of which `id` is the transpose.
 std::optional<ValueId> transposed_constant(const Graph& graph, ValueId id) {
-    const Value& v = graph.value(id);
-    if (v.kind != ValueKind::result || v.type.rank() != 2) return std::nullopt;
-    const Node& producer = graph.node(v.producer);
-    if (producer.op->name != "transpose") return std::nullopt;
-    const ValueId source = producer.inputs[0];
+    const Node* transpose = producer(graph, id, "transpose");
+    if (!transpose || graph.value(id).type.rank() != 2) return std::nullopt;
+    const ValueId source = transpose->inputs[0];
     if (graph.value(source).kind != ValueKind::constant) return std::nullopt;
     using Axes = std::vector<std::int64_t>;
-    const AttrValue axes = attr_value(producer, "permutation");  // absent: reversed
+    const AttrValue axes = attr_value(*transpose, "permutation");  // absent: reversed
     const bool is_swap = std::holds_alternative<std::monostate>(axes) || axes == AttrValue(Axes{1, 0});
     return is_swap ? std::optional(source) : std::nullopt;
 }

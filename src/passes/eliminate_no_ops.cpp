@@ -18,11 +18,6 @@ std::optional<ValueId> equal_operand(const Graph& graph, const Node& node) {
     return operand;
 }
 
-const Node* producer_of(const Graph& graph, ValueId id, const OpDef* op) {
-    const Value& v = graph.value(id);
-    return v.kind == ValueKind::result && graph.node(v.producer).op == op ? &graph.node(v.producer) : nullptr;
-}
-
 std::vector<std::int64_t> permutation_of(const Graph& graph, const Node& node) {
     const AttrValue given = attr_value(node, "permutation");
     if (const auto* axes = std::get_if<std::vector<std::int64_t>>(&given)) return *axes;
@@ -43,7 +38,7 @@ bool reads_no_state(const Graph& graph, const std::vector<NodeId>& writers, Valu
 Result<bool> merge_with_producer(const Graph& graph, Node& node) {
     const bool is_reshape = node.op->name == "reshape", is_transpose = node.op->name == "transpose";
     if (!is_reshape && !is_transpose) return false;
-    const Node* first = producer_of(graph, node.inputs[0], node.op);
+    const Node* first = producer(graph, node.inputs[0], node.op->name);
     if (!first) return false;
     if (is_transpose) {
         const auto inner = permutation_of(graph, *first), outer = permutation_of(graph, node);

@@ -25,13 +25,6 @@ constexpr DTypeSet kWhole{DType::i4, DType::u4, DType::i8, DType::u8};
 
 bool is_constant(const Graph& graph, ValueId id) { return graph.value(id).kind == ValueKind::constant; }
 
-/// The node that makes a value, if it is the op of that name.
-const Node* producer(const Graph& graph, ValueId id, std::string_view op) {
-    const Value& v = graph.value(id);
-    if (v.kind != ValueKind::result || graph.node(v.producer).op->name != op) return nullptr;
-    return &graph.node(v.producer);
-}
-
 std::optional<LinearMatrix> linear_matrix(const Graph& graph, ValueId b) {
     LinearMatrix m;
     if (const Node* transpose = producer(graph, b, "transpose")) {

@@ -6,14 +6,6 @@
 
 namespace headrace {
 
-const Node* Patterns::producer(ValueId id, std::string_view op) const {
-    if (id == kNoValue) return nullptr;
-    const Value& v = graph_.value(id);
-    if (v.kind != ValueKind::result || v.output_index != 0) return nullptr;
-    const Node& node = graph_.node(v.producer);
-    return node.op->name == op ? &node : nullptr;
-}
-
 std::optional<double> Patterns::scalar(ValueId id) const {
     const Value& v = graph_.value(id);
     if (v.kind != ValueKind::constant || v.type.elements() != 1 || v.type.format != BlockFormat::plain)

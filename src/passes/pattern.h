@@ -22,8 +22,7 @@ public:
     const TensorType& type(ValueId id) const { return graph_.value(id).type; }
     bool is_used_once(ValueId id) const { return uses_[static_cast<std::size_t>(id)] == 1; }
 
-    /// The node that computes a value by this op, as its first result.
-    const Node* producer(ValueId id, std::string_view op) const;
+    const Node* producer(ValueId id, std::string_view op) const { return headrace::producer(graph_, id, op); }
     /// The operands of a node of two, both ways round.
     static std::array<std::pair<ValueId, ValueId>, 2> both_ways(const Node& node) {
         return {{{node.inputs[0], node.inputs[1]}, {node.inputs[1], node.inputs[0]}}};

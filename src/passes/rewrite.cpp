@@ -23,6 +23,14 @@ std::vector<NodeId> state_writers(const Graph& graph) {
     return writers;
 }
 
+const Node* producer(const Graph& graph, ValueId id, std::string_view op) {
+    if (id == kNoValue) return nullptr;
+    const Value& v = graph.value(id);
+    if (v.kind != ValueKind::result || v.output_index != 0) return nullptr;
+    const Node& node = graph.node(v.producer);
+    return node.op->name == op ? &node : nullptr;
+}
+
 AttrValue attr_value(const Node& node, std::string_view name) {
     const auto& fields = node.op->fields;
     const auto field =

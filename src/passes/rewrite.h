@@ -13,6 +13,9 @@ std::vector<std::int32_t> count_uses(const Graph& graph);
 /// For each value the node that overwrites it, which only states have; else -1. Nothing may read it later.
 std::vector<NodeId> state_writers(const Graph& graph);
 
+/// The node that computes a value by this op, as its first result; else null.
+const Node* producer(const Graph& graph, ValueId id, std::string_view op);
+
 /// A node's attribute, which its op must have.
 AttrValue attr_value(const Node& node, std::string_view name);
 template <class T>

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 
 #include "ops/catalog.h"
 #include "passes/passes.h"
@@ -6,13 +7,6 @@
 
 namespace headrace {
 namespace {
-
-const Node* producer(const Graph& graph, ValueId id, std::string_view op) {
-    const Value& v = graph.value(id);
-    if (v.kind != ValueKind::result) return nullptr;
-    const Node& node = graph.node(v.producer);
-    return node.op->name == op ? &node : nullptr;
-}
 
 /// The list of positions that was expanded to one index an element: expand(reshape(p, [1, .., n, .., 1])).
 ValueId expanded_positions(const Graph& graph, ValueId indices, std::size_t axis) {
@@ -29,15 +23,14 @@ ValueId expanded_positions(const Graph& graph, ValueId indices, std::size_t axis
     return reshape && graph.value(reshape->inputs[0]).type.rank() == 1 ? reshape->inputs[0] : kNoValue;
 }
 
-/// The last node that reads a state, apart from two.
-NodeId last_reader(const Graph& graph, ValueId state, NodeId scatter, NodeId assign) {
-    for (auto i = static_cast<NodeId>(graph.nodes.size()); i-- > 0;) {
-        const Node& node = graph.node(i);
-        if (i != scatter && i != assign &&
-            std::find(node.inputs.begin(), node.inputs.end(), state) != node.inputs.end())
-            return i;
-    }
-    return -1;
+/// The nodes that read each state, in order.
+std::map<ValueId, std::vector<NodeId>> state_readers(const Graph& graph) {
+    std::map<ValueId, std::vector<NodeId>> readers;
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i)
+        for (ValueId id : graph.nodes[i].inputs)
+            if (id != kNoValue && graph.value(id).kind == ValueKind::state)
+                readers[id].push_back(static_cast<NodeId>(i));
+    return readers;
 }
 
 }  // namespace
@@ -46,6 +39,7 @@ Result<Counts> update_states_in_place(Graph& graph, const PassContext& context) 
     const OpDef* update = find_op("cache_update");
     Replacements replacements(graph.values.size());
     std::vector<bool> keep(graph.nodes.size(), true);
+    const auto readers = state_readers(graph);
     std::int64_t updates = 0;
     for (std::size_t i = 0; update && i < graph.nodes.size(); ++i) {
         const Node& assign = graph.nodes[i];
@@ -54,7 +48,11 @@ Result<Counts> update_states_in_place(Graph& graph, const PassContext& context) 
         if (!producer(graph, next, "scatter_elements")) continue;
         const NodeId at = graph.value(next).producer;
         Node& scatter = graph.nodes[static_cast<std::size_t>(at)];
-        if (scatter.inputs[0] != state || last_reader(graph, state, at, static_cast<NodeId>(i)) > at)
+        const auto reads_old_content = [&](NodeId reader) {
+            return reader > at && reader != static_cast<NodeId>(i);
+        };
+        const auto& reading = readers.at(state);
+        if (scatter.inputs[0] != state || std::any_of(reading.begin(), reading.end(), reads_old_content))
             continue;
         const int rank = graph.value(state).type.rank();
         const auto axis = attr<std::int64_t>(scatter, "axis");

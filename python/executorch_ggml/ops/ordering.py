@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -36,15 +38,20 @@ def _without(t: Translator, x: Value, axis: int) -> Value:
     return t.reshape(x, [d for i, d in enumerate(t.shape(x)) if i != axis])
 
 
-@lowers("aten.kthvalue.default")
-def kth_value(t: Translator, node: torch.fx.Node) -> list[Value]:
-    a = arguments(node)
+def _along(t: Translator, a: dict[str, Any], pick: Callable[[Value, int], list[Value]]) -> list[Value]:
+    """pick(x, axis): one value and its place for each line along the dimension."""
     x = t.value(a["self"])
     if t.rank(x) == 0:
         return [x, t.scalar(0, "i64")]
     axis = t.axis(x, a["dim"])
-    parts = _ranked(t, x, axis, int(t.number(a["k"])) - 1)
+    parts = pick(x, axis)
     return parts if a["keepdim"] else [_without(t, part, axis) for part in parts]
+
+
+@lowers("aten.kthvalue.default")
+def kth_value(t: Translator, node: torch.fx.Node) -> list[Value]:
+    a = arguments(node)
+    return _along(t, a, lambda x, axis: _ranked(t, x, axis, int(t.number(a["k"])) - 1))
 
 
 def _median(t: Translator, x: Value, axis: int) -> list[Value]:
@@ -63,13 +70,7 @@ def _median(t: Translator, x: Value, axis: int) -> list[Value]:
 
 @lowers("aten.median.dim")
 def median_along(t: Translator, node: torch.fx.Node) -> list[Value]:
-    a = arguments(node)
-    x = t.value(a["self"])
-    if t.rank(x) == 0:
-        return [x, t.scalar(0, "i64")]
-    axis = t.axis(x, a["dim"])
-    parts = _median(t, x, axis)
-    return parts if a["keepdim"] else [_without(t, part, axis) for part in parts]
+    return _along(t, arguments(node), lambda x, axis: _median(t, x, axis))
 
 
 @lowers("aten.median.default")
