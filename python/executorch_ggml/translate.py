@@ -23,6 +23,8 @@ DTYPES = {
     torch.bool: "bool",
 }
 
+TORCH_DTYPES = {name: dtype for dtype, name in DTYPES.items()}
+
 Value = int
 Extent = int | tuple[str, int, int]  # a number, or (symbol, least, most)
 EXTENT_OPS = {torch.ops.aten.sym_size.int, operator.add, operator.sub, operator.mul, operator.floordiv}
@@ -161,8 +163,7 @@ class Translator:
         return self.writer.constant(dtype, list(tensor.shape), bytes_of(tensor), key)
 
     def scalar(self, number: float | int | bool, dtype: str) -> Value:
-        torch_dtype = next(t for t, name in DTYPES.items() if name == dtype)
-        return self.constant(torch.tensor(number, dtype=torch_dtype))
+        return self.constant(torch.tensor(number, dtype=TORCH_DTYPES[dtype]))
 
     def cast(self, value: Value, dtype: str) -> Value:
         return value if self.dtype(value) == dtype else self.op("cast", value, data_type=f"dtype:{dtype}")
@@ -176,6 +177,9 @@ class Translator:
             return value
         return self.op("transpose", value, permutation=permutation)
 
+    def expand(self, value: Value, shape: list[Extent]) -> Value:
+        return value if self.shape(value) == shape else self.op("expand", value, new_shape=shape)
+
     def filled(self, number: float | int | bool, dtype: str, shape: list[Extent]) -> Value:
         scalar = self.scalar(number, dtype)
         return self.op("expand", scalar, new_shape=shape) if shape else scalar
@@ -183,8 +187,7 @@ class Translator:
     def positions(self, count: Extent, dtype: str = "i64") -> Value:
         """0, 1, 2, ... up to an extent that may be known only at run time."""
         if isinstance(count, int):
-            torch_dtype = next(t for t, name in DTYPES.items() if name == dtype)
-            return self.constant(torch.arange(count, dtype=torch_dtype))
+            return self.constant(torch.arange(count, dtype=TORCH_DTYPES[dtype]))
         return self.op("cumulative_sum", self.filled(1, dtype, [count]), axis=0, exclusive=True)
 
 

@@ -37,4 +37,4 @@ def _like_query(t: Translator, query: Value, x: Value, grouped: bool) -> Value:
     if grouped and shape:
         shape = [*shape[:-1], own[-3]]
     wanted = [*shape, *own[-2:]]
-    return x if wanted == own else t.op("expand", x, new_shape=wanted)
+    return t.expand(x, wanted)

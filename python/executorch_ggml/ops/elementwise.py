@@ -199,13 +199,11 @@ def clamp_tensor(t: Translator, node: torch.fx.Node) -> Value:
 
 @lowers("aten.fill.Scalar")
 def fill(t: Translator, node: torch.fx.Node) -> Value:
-    scalar = t.scalar(t.number(node.args[1]), result_dtype(node))
-    shape = t.shape(t.value(node.args[0]))
-    return t.op("expand", scalar, new_shape=shape) if shape else scalar
+    return t.filled(t.number(node.args[1]), result_dtype(node), t.shape(t.value(node.args[0])))
 
 
 @lowers("aten.copy.default")
 def copy(t: Translator, node: torch.fx.Node) -> Value:
     """The second operand in the first one's shape and dtype."""
     source, shape = t.cast(t.value(node.args[1]), result_dtype(node)), t.shape(t.value(node.args[0]))
-    return source if t.shape(source) == shape else t.op("expand", source, new_shape=shape)
+    return t.expand(source, shape)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ..translate import Extent, Translator, Unsupported, Value, arguments, extents, lowers
+from ..translate import Translator, Unsupported, Value, arguments, extents, lowers
 from .movement import cut, known, product
 
 
@@ -62,13 +62,9 @@ def _selection(t: Translator, x: Value, indices: list[Any]) -> _Selection:
     shape = t.shape(values[0])
     if any(t.shape(v) != shape for v in values):
         shape = extents(torch.broadcast_shapes(*(indices[axis].meta["val"].shape for axis in axes)))
-        values = [_broadcast(t, v, shape) for v in values]
+        values = [t.expand(v, shape) for v in values]
     order = axes + [i for i in range(t.rank(x)) if i not in axes]
     return _Selection(axes, order, values, shape)
-
-
-def _broadcast(t: Translator, x: Value, shape: list[Extent]) -> Value:
-    return x if t.shape(x) == shape else t.op("expand", x, new_shape=shape)
 
 
 def _tuples(t: Translator, selection: _Selection) -> Value:
@@ -104,7 +100,7 @@ def index_put(t: Translator, node: torch.fx.Node) -> Value:
     source, order = t.transpose(x, selection.order), selection.result_order()
     whole = [*selection.shape, *t.shape(source)[len(selection.axes) :]]
     aten_shape = [whole[i] for i in order]
-    values = t.transpose(_broadcast(t, values, aten_shape), _inverse(order))
+    values = t.transpose(t.expand(values, aten_shape), _inverse(order))
     if a["accumulate"]:
         y = _accumulated(t, source, selection, values)
     else:
@@ -118,7 +114,7 @@ def _put_slices(t: Translator, x: Value, selection: _Selection, values: Value) -
     whole[axis] = count
     column = [count if i == axis else 1 for i in range(len(whole))]
     picks = t.op("expand", t.reshape(selection.indices[0], column), new_shape=whole)
-    return t.op("scatter_elements", x, picks, _broadcast(t, values, whole), axis=axis)
+    return t.op("scatter_elements", x, picks, t.expand(values, whole), axis=axis)
 
 
 def _put_where(t: Translator, x: Value, first: int, mask: Value, values: Value, accumulate: bool) -> Value:
@@ -154,8 +150,7 @@ def _source(t: Translator, source: Any, indices: Value, dtype: str) -> Value:
     """A number for all indices, or the part of a tensor that has their shape."""
     shape = t.shape(indices)
     if not isinstance(source, torch.fx.Node):
-        scalar = t.scalar(t.number(source), dtype)
-        return t.op("expand", scalar, new_shape=shape) if shape else scalar
+        return t.filled(t.number(source), dtype, shape)
     updates = t.cast(t.value(source), dtype)
     for axis, size in enumerate(shape):
         updates = cut(t, updates, axis, 0, size)
