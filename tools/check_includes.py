@@ -38,7 +38,7 @@ LIBRARIES = [
     ),
     ("llama.cpp", re.compile(r"llama[\w-]*\.h"), {"llm"}),
     ("Highway", re.compile(r"hwy/.*"), {"kernels"}),
-    ("nlohmann's JSON", re.compile(r"nlohmann/.*"), {"doors/webnn"}),
+    ("nlohmann's JSON", re.compile(r"nlohmann/.*"), {"doors/webnn", "llm"}),
 ]
 
 # Outputs of the build, and the folder that uses each.
