@@ -401,7 +401,10 @@ def installed_ggml():
 
 
 def find_or_build_ggml(build_dir, llama=True, **options):
-    """Tells CMake where ggml and llama.cpp's libraries are. An unchanged file keeps its time, so CMake does not configure again."""
+    """Tells CMake where ggml and llama.cpp's libraries are.
+
+    An unchanged file keeps its time, so CMake does not configure again.
+    """
     text = "# Written by tools/setup.py\n"
     if os.environ.get("HEADRACE_GGML") == "system":
         text += "set(HEADRACE_GGML system)\n"

@@ -1,10 +1,10 @@
 #pragma once
+#include <common/common.h>
+
 #include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
-
-#include "common.h"
 
 namespace headrace::llm {
 
