@@ -8,4 +8,13 @@ namespace headrace {
 /// Offset of the first byte that is not part of valid UTF-8 (RFC 3629: no overlong forms, no surrogates).
 std::optional<std::size_t> find_invalid_utf8(std::string_view text);
 
+struct CodePoint {
+    char32_t value = 0;    ///< U+FFFD where the bytes are malformed
+    std::size_t size = 0;  ///< bytes; of malformed ones those that a single U+FFFD stands for
+    bool is_valid = false;
+};
+
+/// What `text` starts with; none where it is empty or ends within a character that more bytes may complete.
+std::optional<CodePoint> first_code_point(std::string_view text);
+
 }  // namespace headrace
