@@ -349,7 +349,7 @@ def build_ggml(sanitize=None, python=VENV_PYTHON):
 
 
 def build_llama(ggml, sanitize=None, python=VENV_PYTHON, peers=False):
-    """Returns the folder of llama.cpp's static libraries and headers for that ggml, building what the cache lacks.
+    """Returns the folder of llama.cpp's static libraries and headers for that ggml, built unless cached.
 
     With peers=True its programs are in bin/, too: llama-bench, llama-batched-bench and llama-server.
     """
