@@ -49,12 +49,17 @@ struct RequestSettings {
     int64_t queue_timeout_ms = -1;  ///< for waiting
     StoppingSettings stopping;
     SpeculationSettings speculation;
-    bool chat = true;  ///< the input is a message of a conversation; false: a plain prompt
+    bool post_sampling_probs = false;  ///< n_probs of what the samplers leave, not of the model's choice
+    std::string session_id;            ///< the named session to continue; empty: the context's own
+    bool chat = true;                  ///< the input is a message of a conversation; false: a plain prompt
     std::string system_prompt;
     std::string reasoning_format = "deepseek";
     bool enable_thinking = true;
     std::map<std::string, std::string> template_kwargs;  ///< values are JSON texts
-    std::vector<std::pair<int, float>> lora;             ///< scales of the model's adapters by position
+    std::string tools;                                   ///< JSON array of OpenAI's tool definitions
+    std::string tool_choice = "auto";                    ///< auto, none, required
+    bool parallel_tool_calls = false;
+    std::vector<std::pair<int, float>> lora;  ///< scales of the model's adapters by position
     bool return_tokens = false;
     bool timings_per_token = false;
     int embd_normalize = 2;  ///< -1 none, 0 largest magnitude, 1 taxicab, 2 Euclidean, more: that p-norm
@@ -130,7 +135,8 @@ struct LogSettings {
     std::string file;             ///< empty: stderr
 };
 
-/// Every parameter. One row each in parameters.cpp says its names, range and place in the documentation.
+/// Every parameter. One row each in parameter_rows_*.cpp says its names, range and place in the
+/// documentation.
 struct Settings {
     RequestSettings request;
     SessionSettings session;
@@ -141,6 +147,7 @@ struct Settings {
     LogSettings log;
     std::string model_root;  ///< the folder that model names are confined to; empty: none
     std::map<std::string, std::string> model_aliases;  ///< name to path
+    bool strict = false;  ///< unknown, misplaced and clamped parameters are errors
 };
 
 }  // namespace headrace::llm
