@@ -52,13 +52,18 @@ struct RequestSettings {
     /// on: the input is a message of a conversation; off: a prompt as it is; auto: a prompt that holds the
     /// template's control tokens already is one as it is.
     std::string chat = "auto";
-    bool history = true;        ///< messages and answers are remembered for the session's next ones
-    bool echo_special = false;  ///< control tokens show in the text
+    bool history = true;               ///< messages and answers are remembered for the session's next ones
+    bool echo_special = false;         ///< control tokens show in the text
+    bool post_sampling_probs = false;  ///< n_probs of what the samplers leave, not of the model's choice
+    std::string session_id;            ///< the named session to continue; empty: the context's own
     std::string system_prompt;
     std::string reasoning_format = "deepseek";
     bool enable_thinking = true;
     std::map<std::string, std::string> template_kwargs;  ///< values are JSON texts
-    std::vector<std::pair<int, float>> lora;             ///< scales of the model's adapters by position
+    std::string tools;                                   ///< JSON array of OpenAI's tool definitions
+    std::string tool_choice = "auto";                    ///< auto, none, required
+    bool parallel_tool_calls = false;
+    std::vector<std::pair<int, float>> lora;  ///< scales of the model's adapters by position
     bool return_tokens = false;
     bool timings_per_token = false;
     int embd_normalize = 2;  ///< -1 none, 0 largest magnitude, 1 taxicab, 2 Euclidean, more: that p-norm
@@ -134,7 +139,8 @@ struct LogSettings {
     std::string file;             ///< empty: stderr
 };
 
-/// Every parameter. One row each in parameters.cpp says its names, range and place in the documentation.
+/// Every parameter. One row each in parameter_rows_*.cpp says its names, range and place in the
+/// documentation.
 struct Settings {
     RequestSettings request;
     SessionSettings session;
@@ -145,6 +151,7 @@ struct Settings {
     LogSettings log;
     std::string model_root;  ///< the folder that model names are confined to; empty: none
     std::map<std::string, std::string> model_aliases;  ///< name to path
+    bool strict = false;  ///< unknown, misplaced and clamped parameters are errors
 };
 
 }  // namespace headrace::llm
