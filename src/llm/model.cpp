@@ -31,8 +31,7 @@ llama_split_mode split_mode_of(const std::string& name) {
 }
 
 llama_load_mode load_mode_of(const std::string& name) {
-    if (name == "mmap+mlock") return LLAMA_LOAD_MODE_MMAP_MLOCK;
-    return llama_load_mode_from_str(name.c_str());
+    return name == "direct-io" ? LLAMA_LOAD_MODE_DIRECT_IO : llama_load_mode_from_str(name.c_str());
 }
 
 /// What llama_model_params points to, kept while a load runs.

@@ -63,7 +63,7 @@ void ThreadPacing::observe(double wall_ms, double running_ms) {
     patience_ms_ = crowded ? std::min(2 * patience_ms_, most_patience_ms)
                            : std::max(least_patience_ms, patience_ms_ / 2);
     if (crowded && threads_ > 1) {
-        --threads_;
+        threads_ = std::clamp(static_cast<int>(running_ms_ / wall_ms_), 1, threads_ - 1);
         waited_ms_ = 0;
         idle_cores_();  // counts from here
     }

@@ -94,28 +94,29 @@ Result<Service::GraphId> Service::load(std::string_view name, std::string_view c
     Notes notes;
     HR_ASSIGN(Settings settings, load_settings(config, notes));
     log_notes(notes);
-    return add_graph(open_runner(path, settings), std::move(settings), std::string(name), replace);
+    HR_ASSIGN(Runner runner, open_runner(path, settings));
+    return add_graph(std::move(runner), std::move(settings), std::string(name), replace);
 }
 
 Result<Service::GraphId> Service::load_bytes(std::string_view bytes, std::string_view config, bool replace) {
     Notes notes;
     HR_ASSIGN(Settings settings, load_settings(config, notes));
     log_notes(notes);
-    return add_graph(open_runner(bytes, settings), std::move(settings), "(bytes)", replace);
+    HR_ASSIGN(Runner runner, open_runner(bytes, settings));
+    return add_graph(std::move(runner), std::move(settings), "(bytes)", replace);
 }
 
-Result<Service::GraphId> Service::add_graph(Result<Runner> runner, Settings settings, std::string name,
+Result<Service::GraphId> Service::add_graph(Runner runner, Settings settings, std::string name,
                                             bool replace) {
-    if (!runner.ok()) return runner.error();
-    if (runner.value().engine) {
+    if (runner.engine) {
         Notes notes;
-        HR_TRY(adjust(settings, runner.value().engine->context_size(),
-                      runner.value().model().vocabulary_size(), notes));
+        HR_TRY(adjust(settings, runner.engine->context_size(),
+                      runner.model().vocabulary_size(), notes));
         for (const Note& note : notes) HR_LOG(info, {}, "{}: {}", note.key, note.message);
     }
     if (settings.model.replace == "true") replace = true;
     if (settings.model.replace == "false") replace = false;
-    Graph graph{std::move(runner).value(), std::move(settings), std::move(name)};
+    Graph graph{std::move(runner), std::move(settings), std::move(name)};
     Graph before;  // freed after the lock: the last request on it may still run
     const std::lock_guard lock(mutex_);
     if (replace && !graphs_.empty()) {

@@ -80,7 +80,7 @@ private:
     struct Running;
 
     Service(Settings settings, Notes notes);
-    Result<GraphId> add_graph(Result<Runner> runner, Settings settings, std::string name, bool replace);
+    Result<GraphId> add_graph(Runner runner, Settings settings, std::string name, bool replace);
     Result<Settings> load_settings(std::string_view config, Notes& notes) const;
     Result<std::string> confined_path(std::string_view name) const;
     Result<std::shared_ptr<Context>> find(ContextId context);
