@@ -48,4 +48,11 @@ std::optional<std::size_t> find_invalid_utf8(std::string_view text) {
     return std::nullopt;
 }
 
+std::size_t utf8_boundary(std::string_view text, std::size_t size) {
+    if (size >= text.size()) return text.size();
+    // A continuation byte has the bits 10 at its top.
+    while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xC0) == 0x80) --size;
+    return size;
+}
+
 }  // namespace headrace

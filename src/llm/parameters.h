@@ -18,6 +18,9 @@ enum class Level { service, model, session, request };
 /// ("did you mean") or of another level is a note.
 Result<Settings> with_parameters(const Settings& base, std::string_view json, Level level, Notes& notes);
 
+/// Applies the rules that need the model's numbers, such as a batch that is no larger than the context.
+Status adjust(Settings& settings, int n_ctx, int n_vocab, Notes& notes);
+
 /// docs/parameters.md: every row of the table by section.
 std::string parameters_page();
 

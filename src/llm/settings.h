@@ -49,7 +49,11 @@ struct RequestSettings {
     int64_t queue_timeout_ms = -1;  ///< for waiting
     StoppingSettings stopping;
     SpeculationSettings speculation;
-    bool chat = true;  ///< the input is a message of a conversation; false: a plain prompt
+    /// on: the input is a message of a conversation; off: a prompt as it is; auto: a prompt that holds the
+    /// template's control tokens already is one as it is.
+    std::string chat = "auto";
+    bool history = true;        ///< messages and answers are remembered for the session's next ones
+    bool echo_special = false;  ///< control tokens show in the text
     std::string system_prompt;
     std::string reasoning_format = "deepseek";
     bool enable_thinking = true;
