@@ -33,7 +33,7 @@ enum class Assertion : std::uint32_t { line_start, line_end, word_boundary, no_w
 struct PatternProgram {
     static constexpr std::size_t kMaxPatterns = 64;
     static constexpr std::size_t kMaxPatternBytes = 2000;
-    static constexpr std::size_t kMaxStates = 4096;  ///< of all patterns together
+    static constexpr std::size_t kMaxStates = 2048;  ///< of all patterns together
     static constexpr std::size_t kMaxRepeats = 1000;
     static constexpr std::size_t kMaxNesting = 50;
 
