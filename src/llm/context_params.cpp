@@ -85,11 +85,12 @@ Result<llama_context_params> context_params(const Model& model, const ContextSet
                                                                 llama_max_parallel_sequences()));
     if (!model.memory_is_divisible()) params.n_seq_max = static_cast<uint32_t>(settings.n_parallel);
     params.kv_unified = true;
-    // More threads than cores wait for each other at every barrier: a step takes a hundred times as long then. So they
-    // do in a model that small.
+    // More threads than cores wait for each other at every barrier: a step takes a hundred times as long
+    // then. So they do in a model that small.
     const int most = llama_model_size(model.get()) < threads_from_bytes ? 1 : available_threads();
     params.n_threads = settings.n_threads > 0 ? std::min(settings.n_threads, most) : most;
-    params.n_threads_batch = settings.n_threads_batch > 0 ? std::min(settings.n_threads_batch, most) : params.n_threads;
+    params.n_threads_batch =
+        settings.n_threads_batch > 0 ? std::min(settings.n_threads_batch, most) : params.n_threads;
     HR_ASSIGN(params.type_k, cache_type("context.type_k", settings.type_k));
     HR_ASSIGN(params.type_v, cache_type("context.type_v", settings.type_v));
     HR_TRY(check_heads(model, "context.type_k", params.type_k));

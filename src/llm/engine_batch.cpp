@@ -34,7 +34,8 @@ void Engine::build_batch(const std::vector<Stream*>& active, std::vector<Work>& 
 
     std::vector<Stream*> before, reading;
     for (Stream* stream : prompts) {
-        stream->decoded = static_cast<size_t>(sequences_->extend(*stream->sequence, stream->tokens));
+        if (stream->shares)
+            stream->decoded = static_cast<size_t>(sequences_->extend(*stream->sequence, stream->tokens));
         if (stream->outcome.tokens.empty())
             stream->outcome.cached_tokens =
                 std::max(stream->outcome.cached_tokens,
@@ -63,7 +64,7 @@ void Engine::build_batch(const std::vector<Stream*>& active, std::vector<Work>& 
 
 /// Whether a stream before it is reading tokens that both have: they will be shared.
 bool Engine::waits_for_another(const Stream& stream, const std::vector<Stream*>& before) const {
-    if (!model_->memory_is_divisible()) return false;
+    if (!model_->memory_is_divisible() || !stream.shares) return false;
     return std::any_of(before.begin(), before.end(), [&](const Stream* other) {
         if (other->variant != stream.variant || other->decoded < stream.decoded) return false;
         const size_t common = std::min(common_prefix(other->tokens, stream.tokens), stream.tokens.size() - 1);

@@ -94,7 +94,7 @@ void Engine::drop_ended() {
 
 void Engine::finish(Stream& stream) {
     const Outcome& outcome = stream.outcome;
-    HR_LOG(info, context_of(stream), "{}: {} prompt tokens ({} remembered), {} generated",
+    HR_LOG(debug, context_of(stream), "{}: {} prompt tokens ({} remembered), {} generated",
            to_string(outcome.reason), outcome.prompt_tokens, outcome.cached_tokens, outcome.tokens.size());
     ++(outcome.reason == StopReason::cancelled ? counters_.cancelled
        : outcome.failed()                      ? counters_.failed
@@ -193,9 +193,10 @@ std::vector<Stream*> Engine::choose_active() {
 
 /// A sequence for a stream: a new or remembered one, or that of a stream that has to wait anyway.
 bool Engine::give_place(Stream& stream, const std::vector<uint64_t>& order) {
-    const bool reuse = stream.settings().cache_prompt && settings_.cache.enable_prompt_cache;
+    stream.shares = stream.settings().cache_prompt && settings_.cache.enable_prompt_cache;
     for (;;) {
-        if (const auto place = sequences_->acquire(stream.tokens, reuse || stream.began, stream.variant)) {
+        if (const auto place =
+                sequences_->acquire(stream.tokens, stream.shares || stream.began, stream.variant)) {
             stream.sequence = place->id;
             stream.decoded = static_cast<size_t>(place->tokens);
             return true;
@@ -232,9 +233,10 @@ void Engine::take_results(std::vector<Work>& work) {
             stream.fail(chosen.error().code, chosen.error().message);
             continue;
         }
-        for (llama_token token : chosen.value()) {
+        for (size_t i = 0; i < chosen.value().size(); ++i) {
             ++counters_.generated_tokens;
-            if (stream.take(token, *model_, now)) break;
+            stream.note_probabilities(context_.get(), indices[i]);
+            if (stream.take(chosen.value()[i], *model_, now)) break;
         }
         if (part.draft.empty()) continue;
         // The last token chosen was not in the batch; of the draft stays what was chosen before it.

@@ -34,9 +34,6 @@ std::span<const Row> request_rows() {
          "the answer ends when a sentence is that similar to an earlier one; 0 is off", clamp(0, 1)},
         {"stopping.semantic.window", "similarity_window semantic_stopping.window", request, "4",
          HR_SETTING(request.stopping.similarity_window), "sentences that are compared with", clamp(1, 1024)},
-        {"stopping.semantic.by_embedding", "similarity_by_embedding semantic_stopping.by_embedding", request,
-         "true", HR_SETTING(request.stopping.similarity_by_embedding),
-         "compare by the model's token embeddings in place of n-grams"},
         {"stopping.semantic.enabled", "semantic_stopping semantic_stopping.enabled", request, "true",
          kSemanticStopping, "true sets a threshold of 0.9 unless there is one"},
 

@@ -15,7 +15,7 @@ Status add_grammar(const RequestSettings& settings, common_params_sampling& para
         params.grammar = {COMMON_GRAMMAR_TYPE_USER, settings.grammar};
     } else if (!settings.json_schema.empty()) {
         try {
-            params.grammar = {COMMON_GRAMMAR_TYPE_OUTPUT_FORMAT,
+            params.grammar = {COMMON_GRAMMAR_TYPE_USER,
                               json_schema_to_grammar(common_json::parse(settings.json_schema))};
         } catch (const std::exception& e) {
             return invalid("grammar.json_schema: {}", e.what());
@@ -105,7 +105,24 @@ Result<Tokens> Sampler::sample(llama_context* context, const std::vector<int>& i
     }
 }
 
-std::vector<llama_token_data> Sampler::candidates(int count) {
+std::vector<llama_token_data> Sampler::probabilities(llama_context* context, int index, int count) const {
+    const float* logits = llama_get_logits_ith(context, index);
+    std::vector<llama_token_data> all(static_cast<size_t>(vocabulary_));
+    const float most = *std::max_element(logits, logits + vocabulary_);
+    double sum = 0;
+    for (int token = 0; token < vocabulary_; ++token) {
+        all[static_cast<size_t>(token)] = {token, logits[token], std::exp(logits[token] - most)};
+        sum += all[static_cast<size_t>(token)].p;
+    }
+    const size_t size = std::min(all.size(), static_cast<size_t>(std::max(count, 0)));
+    std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(size), all.end(),
+                      [](const llama_token_data& a, const llama_token_data& b) { return a.p > b.p; });
+    all.resize(size);
+    for (llama_token_data& entry : all) entry.p = static_cast<float>(entry.p / sum);
+    return all;
+}
+
+std::vector<llama_token_data> Sampler::remaining(int count) {
     const llama_token_data_array* all = common_sampler_get_candidates(chain_.get(), true);
     const size_t size = std::min(all->size, static_cast<size_t>(std::max(count, 0)));
     return {all->data, all->data + size};

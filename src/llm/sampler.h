@@ -16,8 +16,10 @@ public:
     /// Tokens chosen at the positions of a context's last batch: one for each draft token that was right, and
     /// one more. indices.size() is draft.size() + 1.
     Result<Tokens> sample(llama_context* context, const std::vector<int>& indices, const Tokens& draft);
-    /// The likeliest tokens of the last position that was sampled.
-    std::vector<llama_token_data> candidates(int count);
+    /// The model's likeliest tokens at a position of the last batch, with their probabilities.
+    std::vector<llama_token_data> probabilities(llama_context* context, int index, int count) const;
+    /// The likeliest of those that the sampler chain left at the last position it sampled.
+    std::vector<llama_token_data> remaining(int count);
 
 private:
     explicit Sampler(common_sampler_ptr chain, bool greedy, int vocabulary)

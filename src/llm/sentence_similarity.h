@@ -26,7 +26,7 @@ public:
     static constexpr std::size_t kMinSentence = 8;  ///< letters and digits; shorter ones are not compared
 
     /// threshold 0: never notices anything. Without a measure trigrams are compared.
-    static Result<SentenceSimilarity> create(float threshold, int window, Measure measure);
+    static Result<SentenceSimilarity> create(float threshold, int window, Measure measure = nullptr);
 
     /// Whether this character ends a sentence that resembles an earlier one.
     bool feed(char32_t c, std::string_view bytes);

@@ -110,8 +110,7 @@ Result<Service::GraphId> Service::add_graph(Runner runner, Settings settings, st
                                             bool replace) {
     if (runner.engine) {
         Notes notes;
-        HR_TRY(adjust(settings, runner.engine->context_size(),
-                      runner.model().vocabulary_size(), notes));
+        HR_TRY(adjust(settings, runner.engine->context_size(), runner.model().vocabulary_size(), notes));
         for (const Note& note : notes) HR_LOG(info, {}, "{}: {}", note.key, note.message);
     }
     if (settings.model.replace == "true") replace = true;

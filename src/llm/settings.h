@@ -13,7 +13,7 @@ enum class Priority { low, normal, high, urgent };
 /// When a generation ends besides the end of the answer and its token limit. All are off by default.
 struct StoppingSettings {
     std::vector<std::string> strings;   ///< ends before the first of these; never shown
-    std::vector<std::string> patterns;  ///< ECMAScript regular expressions, as strings
+    std::vector<std::string> patterns;  ///< regular expressions; the match is shown, ^ and $ are a line's
     int64_t max_predict_ms = -1;        ///< time for generating, from the first token on
     int n_indent = 0;                   ///< ends at a line that is indented less
     int repetition_window = 0;          ///< tokens in which a repeated run is looked for; 0 is off
@@ -21,7 +21,6 @@ struct StoppingSettings {
     float similarity_threshold =
         0;                      ///< 0..1: ends when a sentence is that similar to an earlier one; 0 is off
     int similarity_window = 8;  ///< sentences that are compared with
-    bool similarity_by_embedding = false;  ///< the model's own token embeddings in place of n-grams
 };
 
 /// Drafting tokens ahead and checking them in one batch; changes the speed, never the answer.

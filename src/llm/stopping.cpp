@@ -113,20 +113,13 @@ std::string StopWatch::State::show(std::size_t bytes) {
     return result;
 }
 
-Result<StopWatch> StopWatch::create(const StoppingSettings& settings, Similarity embedding_similarity) {
+Result<StopWatch> StopWatch::create(const StoppingSettings& settings) {
     HR_ASSIGN(StopStrings strings, StopStrings::create(settings.strings));
     HR_ASSIGN(PatternSearch patterns, PatternSearch::create(settings.patterns));
     HR_ASSIGN(Repetition repetition,
               Repetition::create(settings.repetition_window, settings.repetition_count));
-    const bool by_embedding = settings.similarity_threshold > 0 && settings.similarity_by_embedding;
-    if (by_embedding && !embedding_similarity)
-        return invalid(
-            "similarity_by_embedding is true, and the model's token embeddings cannot be read; "
-            "set it to false to compare n-grams");
-    if (!by_embedding) embedding_similarity = nullptr;
     HR_ASSIGN(SentenceSimilarity similarity,
-              SentenceSimilarity::create(settings.similarity_threshold, settings.similarity_window,
-                                         std::move(embedding_similarity)));
+              SentenceSimilarity::create(settings.similarity_threshold, settings.similarity_window));
     if (settings.n_indent < 0)
         return invalid("n_indent is {}; it must be 0 (off) or more", settings.n_indent);
     std::vector<std::string> texts;

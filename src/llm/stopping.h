@@ -1,6 +1,5 @@
 #pragma once
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,14 +38,9 @@ std::string_view to_string(StopReason reason);
 /// far.
 class StopWatch {
 public:
-    /// The cosine of the angle between the means of two texts' token embeddings; null where the model has
-    /// none.
-    using Similarity = std::function<float(std::string_view, std::string_view)>;
-
     /// Errors name the setting, its value and the limit: of StopStrings, PatternProgram, Repetition or
     /// SentenceSimilarity.
-    static Result<StopWatch> create(const StoppingSettings& settings,
-                                    Similarity embedding_similarity = nullptr);
+    static Result<StopWatch> create(const StoppingSettings& settings);
     StopWatch(StopWatch&&) noexcept;
     StopWatch& operator=(StopWatch&&) noexcept;
     ~StopWatch();

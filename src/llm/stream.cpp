@@ -37,7 +37,6 @@ bool Stream::take(llama_token token, const Model& model, Clock::time_point now) 
     if (!first_token) first_token = now;
     tokens.push_back(token);
     outcome.tokens.push_back(token);
-    note_probabilities();
     if (model.ends_answer(token)) {
         end(StopReason::end_of_answer);
         return true;
@@ -60,12 +59,14 @@ void Stream::show(const std::string& text) {
     if (!text.empty()) generation->push(text, static_cast<int>(outcome.tokens.size()));
 }
 
-void Stream::note_probabilities() {
+void Stream::note_probabilities(llama_context* context, int index) {
     const int count = settings().sampling.n_probs;
     if (count <= 0) return;
     std::vector<TokenProbability> row;
-    for (const llama_token_data& candidate : sampler.candidates(count))
-        row.push_back({candidate.id, candidate.p});
+    for (const llama_token_data& entry : settings().post_sampling_probs
+                                             ? sampler.remaining(count)
+                                             : sampler.probabilities(context, index, count))
+        row.push_back({entry.id, entry.p});
     outcome.probabilities.push_back(std::move(row));
 }
 

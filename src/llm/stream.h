@@ -20,6 +20,8 @@ struct Stream {
 
     /// Takes a token that was chosen: its text goes to the caller. True when the generation is over.
     bool take(llama_token token, const Model& model, Clock::time_point now);
+    /// Records the probabilities at a token's position, when the request wants them.
+    void note_probabilities(llama_context* context, int index);
     void end(StopReason reason, std::string detail = {});
     void fail(Code code, std::string message);
     /// Hands the outcome to the caller.
@@ -36,11 +38,11 @@ struct Stream {
     Drafts drafts;
     Outcome outcome;
     std::optional<Clock::time_point> began, first_token;
+    bool shares = true;    ///< takes what other sequences have read
     bool running = false;  ///< in the last step's batch
 
 private:
     Stream(std::shared_ptr<Generation> shared, Sampler chooser, StopWatch stops);
-    void note_probabilities();
     void show(const std::string& text);
 };
 

@@ -191,17 +191,6 @@ TEST(SimilarityStop, EndsAfterASentenceThatResemblesAnEarlierOne) {
     EXPECT_EQ(watched.detail, "The cat sat on the mat.");
 }
 
-TEST(SimilarityStop, ByEmbeddingAsksTheGivenFunction) {
-    const StoppingSettings settings{.similarity_threshold = 0.9f, .similarity_by_embedding = true};
-    StopWatch watch = make_watch(settings, [](std::string_view a, std::string_view b) {
-        return a == "I like cats." && b == "Felines please me." ? 0.95f : 0.1f;
-    });
-    const Watched watched = watch_pieces(watch, {"I like cats. I like dogs. Felines please me. Really."});
-    EXPECT_EQ(watched.text, "I like cats. I like dogs. Felines please me. ");
-    EXPECT_EQ(watched.reason, StopReason::similarity);
-    EXPECT_THAT(error_of(settings), HasSubstr("similarity_by_embedding"));
-}
-
 TEST(StopWatch, RefusesSettingsOutsideTheirRangesAndNamesThem) {
     EXPECT_THAT(error_of({.n_indent = -1}), HasSubstr("n_indent is -1"));
     EXPECT_THAT(error_of({.repetition_window = -3}), HasSubstr("repetition_window is -3"));

@@ -26,8 +26,8 @@ inline std::ostream& operator<<(std::ostream& out, const Watched& watched) {
     return out << '"' << watched.text << "\" " << to_string(watched.reason) << " \"" << watched.detail << '"';
 }
 
-inline StopWatch make_watch(const StoppingSettings& settings, StopWatch::Similarity similarity = nullptr) {
-    auto watch = StopWatch::create(settings, std::move(similarity));
+inline StopWatch make_watch(const StoppingSettings& settings) {
+    auto watch = StopWatch::create(settings);
     if (!watch) ADD_FAILURE() << watch.error().message;
     return std::move(watch).value();
 }
