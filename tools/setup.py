@@ -315,10 +315,15 @@ def native_target():
     return version + target
 
 
+def recipe(name):
+    """Our own files that a cached build depends on."""
+    return b"".join(path.read_bytes() for path in sorted((ROOT / "cmake" / name).iterdir()))
+
+
 def build_ggml(sanitize=None, python=VENV_PYTHON):
     """Returns the folder of ggml's installation, building it when the cache has none for this key."""
     flags = [*GGML_FLAGS, *({"thread": ["-DGGML_SANITIZE_THREAD=ON"]}.get(sanitize, []))]
-    key = hashlib.sha256(repr(flags).encode() + native_target())
+    key = hashlib.sha256(repr(flags).encode() + native_target() + recipe("ggml"))
     source = fetch_llama_cpp(python)
     version = ggml_version(source)
     if source != pinned_source():
@@ -355,7 +360,9 @@ def build_llama(ggml, sanitize=None, python=VENV_PYTHON, peers=False):
     """
     source = fetch_llama_cpp(python)
     flags = ["-DCMAKE_BUILD_TYPE=Release", *(SANITIZERS[sanitize] if sanitize else [])]
-    key = hashlib.sha256(repr(flags).encode() + native_target() + str(ggml.resolve()).encode())
+    key = hashlib.sha256(
+        repr(flags).encode() + native_target() + recipe("llama") + str(ggml.resolve()).encode()
+    )
     if source != pinned_source():
         key.update(str(source).encode() + source_state(source))
     installed = CACHE / f"llama-{SDIST_VERSION}-{key.hexdigest()[:12]}{'-peers' if peers else ''}"

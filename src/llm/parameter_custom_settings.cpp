@@ -203,12 +203,28 @@ Status read_log_switch(const Reading& reading, std::string& level, const Json& v
     return success();
 }
 
+Status read_chat(Reading& reading, Settings& settings, const Json& value) {
+    if (value.is_boolean()) {
+        settings.request.chat = value.get<bool>() ? "on" : "off";
+        return success();
+    }
+    for (std::string_view mode : {"auto", "on", "off"})
+        if (value == mode) {
+            settings.request.chat = mode;
+            return success();
+        }
+    return reading.wrong(value, kChat.type);
+}
+
+Json write_chat(const Settings& settings) { return settings.request.chat; }
+
 Json write_log_level(const Settings& settings) { return settings.log.level; }
 Json write_load_mode(const Settings& settings) { return settings.model.load_mode; }
 
 }  // namespace
 
 const Custom kPriority{read_priority, write_priority, "one of low, normal, high, urgent, or 0 to 3", false};
+const Custom kChat{read_chat, write_chat, "true, false or auto", false};
 const Custom kSemanticStopping{read_semantic_stopping, write_semantic_stopping, "true or false", false};
 const Custom kTemplateKwargs{read_template_kwargs, write_template_kwargs, "an object"};
 const Custom kReasoningEffort{read_reasoning_effort, write_reasoning_effort,

@@ -40,6 +40,8 @@ std::span<const Row> request_rows() {
         {"stopping.semantic.enabled", "semantic_stopping semantic_stopping.enabled", request, "true",
          kSemanticStopping, "true sets a threshold of 0.9 unless there is one"},
 
+        {"output.special", "special echo_special", request, "true", HR_SETTING(request.echo_special),
+         "control tokens show in the text"},
         {"context_shift.n_keep", "n_keep n_keep_tokens", request, "16", HR_SETTING(request.n_keep),
          "tokens that a context shift keeps at the start; -1 the whole prompt", reject(-1)},
         {"context_shift.n_discard", "n_discard n_discard_tokens", request, "16",
@@ -61,8 +63,11 @@ std::span<const Row> request_rows() {
         {"grammar.preserved_tokens", "preserved_tokens", request, R"(["<tool>"])",
          HR_SETTING(request.preserved_tokens), "special tokens that are shown as text"},
 
-        {"chat.enabled", "chat", request, "false", HR_SETTING(request.chat),
-         "the input is a message of a conversation; false: a plain prompt"},
+        {"chat.enabled", "chat", request, "false", kChat,
+         "true: the input is a message of a conversation; false: a plain prompt; auto: plain when it has "
+         "the template's control tokens"},
+        {"chat.history", "history", request, "false", HR_SETTING(request.history),
+         "later messages of the session see this one and its answer"},
         {"chat.system_prompt", "system_prompt system_message", request, R"("Be brief.")",
          HR_SETTING(request.system_prompt), "the conversation's first message"},
         {"chat.template_kwargs", "chat_template_kwargs template_kwargs", request, R"({"tone": "dry"})",

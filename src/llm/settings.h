@@ -49,9 +49,13 @@ struct RequestSettings {
     int64_t queue_timeout_ms = -1;  ///< for waiting
     StoppingSettings stopping;
     SpeculationSettings speculation;
+    /// on: the input is a message of a conversation; off: a prompt as it is; auto: a prompt that holds the
+    /// template's control tokens already is one as it is.
+    std::string chat = "auto";
+    bool history = true;               ///< messages and answers are remembered for the session's next ones
+    bool echo_special = false;         ///< control tokens show in the text
     bool post_sampling_probs = false;  ///< n_probs of what the samplers leave, not of the model's choice
     std::string session_id;            ///< the named session to continue; empty: the context's own
-    bool chat = true;                  ///< the input is a message of a conversation; false: a plain prompt
     std::string system_prompt;
     std::string reasoning_format = "deepseek";
     bool enable_thinking = true;

@@ -31,14 +31,20 @@ enum class StopReason {
 };
 std::string_view to_string(StopReason reason);
 
-/// Watches the text of one generation. Text that may turn out to be the start of a stop string is held back,
-/// and so are the bytes of an incomplete UTF-8 character.
+/// Watches the text of one generation, and ends it at the stop that is certain first; how the text is cut
+/// into tokens makes no difference to that. docs/language-models.md says what each kind of stop is.
+///
+/// Shown text is always valid UTF-8: bytes that are no character become U+FFFD, and a character that the end
+/// of the generation cuts in two is left out. A token costs as much as its own text does, not as the text so
+/// far.
 class StopWatch {
 public:
     /// The cosine of the angle between the means of two texts' token embeddings; null where the model has
     /// none.
     using Similarity = std::function<float(std::string_view, std::string_view)>;
 
+    /// Errors name the setting, its value and the limit: of StopStrings, PatternProgram, Repetition or
+    /// SentenceSimilarity.
     static Result<StopWatch> create(const StoppingSettings& settings,
                                     Similarity embedding_similarity = nullptr);
     StopWatch(StopWatch&&) noexcept;
@@ -46,11 +52,13 @@ public:
     ~StopWatch();
 
     struct Step {
-        std::string text;  ///< may be shown now: whole characters, never part of a stop string
+        /// May be shown now: whole characters, never part of a stop string. With a reason: all that is left.
+        std::string text;
         StopReason reason = StopReason::none;
         std::string detail;  ///< the stop string, pattern or repeated text
     };
-    /// The next token's text. After a reason other than none no more may be fed.
+    /// The next token's text. After a reason other than none the text has ended: feeding more repeats the
+    /// reason.
     Step feed(int token, std::string_view piece, std::chrono::steady_clock::time_point now);
     /// What was held back, when the generation ends for another reason.
     std::string finish();
