@@ -3,6 +3,9 @@
 #include <new>
 
 #include "cli/commands.h"
+#ifdef HEADRACE_LLM
+#include "llm/parameters.h"
+#endif
 
 namespace {
 
@@ -56,13 +59,18 @@ int dispatch(int argc, char** argv) {
     add_graph_options(*inspect_command, inspect);
     inspect_command->add_flag("--before", inspect.before, "show the graph before the passes, too");
     inspect_command->add_option("--svg", inspect.svg, "draw the optimised graph into this file");
+#ifdef HEADRACE_LLM
+    app.add_subcommand("parameters", "describe every parameter of language models, as Markdown")
+        ->final_callback([] { std::fputs(llm::parameters_page().c_str(), stdout); });
+#endif
     CLI11_PARSE(app, argc, argv);
 
     if (devices->parsed()) return report(list_all_devices());
     if (ops->parsed()) return report(list_ops(webnn));
     if (run_command->parsed()) return report(run_graph(run));
     if (bench_command->parsed()) return report(bench_graph(bench));
-    return report(inspect_graph(inspect));
+    if (inspect_command->parsed()) return report(inspect_graph(inspect));
+    return 0;
 }
 
 }  // namespace

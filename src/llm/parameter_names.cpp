@@ -58,9 +58,13 @@ const Index& index() {
     return instance;
 }
 
+/// More parts than any name has: a key of a million dots is not looked at.
+constexpr std::size_t kMaxParts = 8;
+
 /// Calls visit(joined rest of the parts) without sections in front, with one, with more, until it says true.
 template <class Visit>
 bool visit_without_sections(std::span<const std::string> parts, const Visit& visit) {
+    if (parts.size() > kMaxParts) return false;
     for (std::size_t first = 0; first < parts.size(); ++first) {
         if (first > 0 && !index().sections.contains(join(parts.first(first)))) continue;
         if (visit(join(parts.subspan(first)))) return true;

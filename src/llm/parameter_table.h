@@ -51,6 +51,14 @@ using Field = std::variant<bool& (*)(Settings&), int& (*)(Settings&), uint32_t& 
                            std::string& (*)(Settings&), std::vector<std::string>& (*)(Settings&),
                            std::vector<float>& (*)(Settings&), Custom, Ignored>;
 
+struct IsNumber {
+    template <class T>
+    bool operator()(T& (*)(Settings&)) const {
+        return std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
+    }
+    bool operator()(const auto&) const { return false; }
+};
+
 /// HR_SETTING(request.sampling.temp): the field as a Field.
 #define HR_SETTING(member) \
     [](Settings & settings) -> auto& { return settings.member; }
@@ -68,6 +76,7 @@ struct Row {
     uint64_t sampling_config = 0;   ///< common_params_sampling_config: the caller's choice beats the model's
 
     std::string_view section() const { return path.substr(0, path.rfind('.')); }
+    bool is_number() const { return std::visit(IsNumber{}, field); }
     bool ignored() const { return std::holds_alternative<Ignored>(field); }
 };
 

@@ -227,7 +227,8 @@ struct Describer {
         if constexpr (is_integer_field<T>) return limits_text(row.range, true) + or_words(row);
         if constexpr (std::is_floating_point_v<T>) return limits_text(row.range, false);
         if constexpr (std::is_same_v<T, std::vector<float>>) return "a list of numbers";
-        if constexpr (std::is_same_v<T, std::vector<std::string>>) return "a text or a list of texts";
+        if constexpr (std::is_same_v<T, std::vector<std::string>>)
+            return row.range.min > 0 ? "a text or a list of at least one" : "a text or a list of texts";
         if (row.choices.empty()) return "a text";
         return fmt::format("one of {}", fmt::join(split(row.choices), ", "));
     }

@@ -74,7 +74,7 @@ private:
     void unknown(const std::string& key, const std::vector<std::string>& parts, bool is_object) {
         if (++unknown_ > kMaxUnknown) return;
         const std::string best = suggestion(parts, level_, is_object);
-        note(true, key,
+        note(true, shortened(key),
              fmt::format("'{}' is not known{}", shortened(key),
                          best.empty() ? std::string() : fmt::format("; did you mean '{}'?", best)));
     }

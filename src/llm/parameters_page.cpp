@@ -26,16 +26,17 @@ std::string names_cell(const Row& row) {
 }
 
 std::string value_cell(const Row& row) {
-    const std::string rule = row.range.rule == Rule::clamp    ? "; clamped"
-                             : row.range.rule == Rule::reject ? "; else an error"
-                                                              : "";
-    return cell(describe(row) + rule);
+    const std::string_view rule = !row.is_number()                 ? ""
+                                  : row.range.rule == Rule::clamp  ? "; clamped"
+                                  : row.range.rule == Rule::reject ? "; else an error"
+                                                                   : "";
+    return cell(fmt::format("{}{}", describe(row), rule));
 }
 
 std::string row_line(const Row& row, Settings& defaults) {
     const Json value = value_of(row, defaults);
     return fmt::format("| {} | {} | {} | {} | {} | {} |\n", code(row.path), names_cell(row), value_cell(row),
-                       value.is_null() ? "" : cell(code(shown(value))), level_name(row.level),
+                       value.is_null() ? "" : cell(code(value.dump())), level_name(row.level),
                        cell(row.summary));
 }
 

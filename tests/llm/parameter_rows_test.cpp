@@ -52,9 +52,7 @@ std::vector<const Row*> rows_with_values() {
 
 std::vector<const Row*> rows_with_numbers() {
     std::vector<const Row*> rows = rows_with_values();
-    std::erase_if(rows, [](const Row* row) {
-        return row->field.index() < 1 || row->field.index() > 5;  // int to double
-    });
+    std::erase_if(rows, [](const Row* row) { return !row->is_number(); });
     return rows;
 }
 

@@ -204,6 +204,13 @@ TEST(Parameters, AskForFewSuggestionsInAFloodOfUnknownKeys) {
     EXPECT_EQ(read.notes.back().message, "4968 more parameters are not known");
 }
 
+TEST(Parameters, DoNotSearchInKeysOfAMillionDots) {
+    const Read read("{\"" + std::string(1 << 20, '.') + "\": 1, \"" + std::string(1 << 20, 'a') + "\": {}}",
+                    Level::request);
+    ASSERT_EQ(read.notes.size(), 2u);
+    for (const Note& note : read.notes) EXPECT_LT(note.key.size() + note.message.size(), 200u);
+}
+
 TEST(ParameterNames, AreUnique) { EXPECT_THAT(ambiguous_names(), IsEmpty()); }
 
 TEST(ParametersPage, ShowsEveryRowOnce) {
@@ -218,7 +225,8 @@ TEST(ParametersPage, ShowsEveryRowOnce) {
     EXPECT_THAT(page,
                 HasSubstr("| `sampling.temp` | `temp`, `temperature` | a number from 0 to 2; else an error | "
                           "`0.8` | request |"));
-    EXPECT_THAT(page, HasSubstr("| `queue.max_waiting` |"));
+    EXPECT_THAT(page, HasSubstr("\"min_p\",\"xtc\",\"temperature\"]` |"));
+    EXPECT_THAT(page, HasSubstr("| `dry_sequence_breakers` | a text or a list of at least one |"));
     EXPECT_THAT(
         page,
         HasSubstr("| `scheduling.priority` | `priority` | one of low, normal, high, urgent, or 0 to 3 | "
