@@ -4,7 +4,7 @@
 
 #include "cli/commands.h"
 #ifdef HEADRACE_LLM
-#include "llm/parameters.h"
+#include "cli/language.h"
 #endif
 
 namespace {
@@ -60,11 +60,16 @@ int dispatch(int argc, char** argv) {
     inspect_command->add_flag("--before", inspect.before, "show the graph before the passes, too");
     inspect_command->add_option("--svg", inspect.svg, "draw the optimised graph into this file");
 #ifdef HEADRACE_LLM
-    app.add_subcommand("parameters", "describe every parameter of language models, as Markdown")
-        ->final_callback([] { std::fputs(llm::parameters_page().c_str(), stdout); });
+    Status language = success();
+    add_language_commands(app, language);
 #endif
     CLI11_PARSE(app, argc, argv);
 
+#ifdef HEADRACE_LLM
+    if (!language.ok() || !(devices->parsed() || ops->parsed() || run_command->parsed() ||
+                            bench_command->parsed() || inspect_command->parsed()))
+        return report(language);
+#endif
     if (devices->parsed()) return report(list_all_devices());
     if (ops->parsed()) return report(list_ops(webnn));
     if (run_command->parsed()) return report(run_graph(run));

@@ -56,7 +56,9 @@ bool is_greedy(const common_params_sampling& params) {
         params.penalty_last_n != 0 &&
         (params.penalty_repeat != 1.0f || params.penalty_freq != 0.0f || params.penalty_present != 0.0f);
     return params.temp <= 0.0f && params.mirostat == 0 && !penalties && params.dry_multiplier == 0.0f &&
-           params.grammar.grammar.empty() && params.logit_bias.empty() && params.n_probs == 0 &&
+           params.grammar.grammar.empty() && params.n_probs == 0 &&
+           std::all_of(params.logit_bias.begin(), params.logit_bias.end(),
+                       [](const llama_logit_bias& b) { return b.bias == -INFINITY; }) &&
            params.reasoning_budget_tokens < 0 && params.dynatemp_range <= 0.0f &&
            params.xtc_probability <= 0.0f && params.adaptive_target < 0.0f;
 }
@@ -80,7 +82,10 @@ Result<Sampler> Sampler::create(const Model& model, const RequestSettings& setti
         if (!chain) return invalid("the sampler cannot be set up; is the grammar right?");
         if (!greedy)
             for (llama_token token : prompt) common_sampler_accept(chain.get(), token, false);
-        return Sampler(std::move(chain), greedy, model.vocabulary_size());
+        Sampler sampler(std::move(chain), greedy, model.vocabulary_size());
+        if (greedy)
+            for (const llama_logit_bias& bias : params.logit_bias) sampler.banned_.insert(bias.token);
+        return sampler;
     } catch (const std::exception& e) {
         return invalid("sampling: {}", e.what());
     }
@@ -88,7 +93,12 @@ Result<Sampler> Sampler::create(const Model& model, const RequestSettings& setti
 
 llama_token Sampler::likeliest(llama_context* context, int index) const {
     const float* logits = llama_get_logits_ith(context, index);
-    return static_cast<llama_token>(std::max_element(logits, logits + vocabulary_) - logits);
+    const auto best = static_cast<llama_token>(std::max_element(logits, logits + vocabulary_) - logits);
+    if (!banned_.contains(best)) return best;
+    llama_token allowed = -1;
+    for (llama_token token = 0; token < vocabulary_; ++token)
+        if (!banned_.contains(token) && (allowed < 0 || logits[token] > logits[allowed])) allowed = token;
+    return std::max(allowed, 0);
 }
 
 Result<Tokens> Sampler::sample(llama_context* context, const std::vector<int>& indices, const Tokens& draft) {

@@ -1,6 +1,8 @@
 #pragma once
 #include <common/sampling.h>
 
+#include <set>
+
 #include "base/result.h"
 #include "llm/model.h"
 #include "llm/settings.h"
@@ -29,6 +31,7 @@ private:
     common_sampler_ptr chain_;
     bool greedy_;  // nothing but the largest logit counts
     int vocabulary_;
+    std::set<llama_token> banned_;  // when greedy: the answer goes on without them
 };
 
 /// The settings as llama.cpp takes them, texts turned into tokens of the model.

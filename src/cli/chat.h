@@ -1,0 +1,18 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace headrace::cli {
+
+struct ChatOptions {
+    std::string model, parameters, session = "chat", system;
+    std::vector<std::string> prompts;
+};
+
+/// Answers are shown while they are generated. Lines that start with / change parameters, session and
+/// priority; /help lists them. Ctrl-C ends an answer, and at the prompt the program.
+Status chat(const ChatOptions& options);
+
+}  // namespace headrace::cli

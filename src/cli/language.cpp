@@ -1,0 +1,72 @@
+#include "cli/language.h"
+
+#include <cstdio>
+#include <iostream>
+#include <memory>
+
+#include "cli/chat.h"
+#include "cli/language_bench.h"
+#include "llm/parameters.h"
+#include "llm/registry.h"
+#include "llm/reply.h"
+
+namespace headrace::cli {
+namespace {
+
+struct EmbedOptions {
+    std::string model, parameters;
+    std::vector<std::string> texts;
+};
+
+/// One JSON line for each text, of the command line or else of standard input's lines.
+Status embed(const EmbedOptions& options) {
+    std::vector<std::string> texts = options.texts;
+    std::string line;
+    if (texts.empty())
+        while (std::getline(std::cin, line)) texts.push_back(line);
+    llm::Notes notes;
+    HR_ASSIGN(llm::Settings settings, llm::with_parameters({}, options.parameters, llm::Level::model, notes));
+    settings.context.embeddings = true;
+    HR_ASSIGN(const llm::Runner runner, llm::open_runner(options.model, settings));
+    HR_ASSIGN(const auto vectors, runner.embedder->embed(texts, settings.request.embd_normalize));
+    for (const auto& vector : vectors) std::printf("%s\n", llm::embedding_json(vector).c_str());
+    return success();
+}
+
+}  // namespace
+
+void add_language_commands(CLI::App& app, Status& status) {
+    constexpr const char* parameters_help = "JSON, see docs/parameters.md";
+    auto* chat_command = app.add_subcommand("chat", "talk to a GGUF language model");
+    auto chat_options = std::make_shared<ChatOptions>();
+    chat_command->add_option("model", chat_options->model, "GGUF file")->required();
+    chat_command->add_option("--parameters", chat_options->parameters, parameters_help);
+    chat_command->add_option("--session", chat_options->session, "the conversation's name");
+    chat_command->add_option("--system", chat_options->system, "the conversation's first message");
+    chat_command->add_option("--prompt", chat_options->prompts, "say this and end; may be repeated");
+    chat_command->final_callback([=, &status] { status = chat(*chat_options); });
+
+    auto* embed_command = app.add_subcommand("embed", "turn texts into vectors with a GGUF model");
+    auto embed_options = std::make_shared<EmbedOptions>();
+    embed_command->add_option("model", embed_options->model, "GGUF file")->required();
+    embed_command->add_option("text", embed_options->texts, "without one: the lines of standard input");
+    embed_command->add_option("--parameters", embed_options->parameters, parameters_help);
+    embed_command->final_callback([=, &status] { status = embed(*embed_options); });
+
+    auto* bench_command =
+        app.add_subcommand("bench-llm", "time a GGUF language model with one and several streams");
+    auto bench_options = std::make_shared<LanguageBenchOptions>();
+    bench_command->add_option("model", bench_options->model, "GGUF file")->required();
+    bench_command->add_option("--prompt", bench_options->prompt, "tokens of a prompt");
+    bench_command->add_option("--generate", bench_options->generate, "tokens of an answer");
+    bench_command->add_option("--streams", bench_options->streams, "at once; may be repeated");
+    bench_command->add_option("--rounds", bench_options->rounds, "the median is shown");
+    bench_command->add_option("--threads", bench_options->threads, "0: one per CPU");
+    bench_command->add_option("--json", bench_options->json, "write the result there, too");
+    bench_command->final_callback([=, &status] { status = bench_language_model(*bench_options); });
+
+    app.add_subcommand("parameters", "describe every parameter of language models, as Markdown")
+        ->final_callback([] { std::fputs(llm::parameters_page().c_str(), stdout); });
+}
+
+}  // namespace headrace::cli

@@ -1,0 +1,95 @@
+#include "cli/language_bench.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "llm/registry.h"
+
+namespace headrace::cli {
+namespace {
+
+using llm::Engine;
+using llm::Generation;
+
+double median(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
+}
+
+double seconds_since(llm::Clock::time_point start) {
+    return std::chrono::duration<double>(llm::Clock::now() - start).count();
+}
+
+llm::Tokens random_prompt(const Engine& engine, int size, uint32_t seed) {
+    std::mt19937 random(seed);
+    llm::Tokens tokens;
+    while (std::cmp_less(tokens.size(), size)) {
+        const auto token =
+            static_cast<llama_token>(random() % static_cast<uint32_t>(engine.model().vocabulary_size()));
+        if (!engine.model().ends_answer(token)) tokens.push_back(token);
+    }
+    return tokens;
+}
+
+/// The time in which all streams read a prompt of their own and generate that many tokens.
+Result<double> run_streams(Engine& engine, int streams, int prompt, int generate, uint32_t& seed) {
+    std::vector<std::shared_ptr<Generation>> running;
+    const auto start = llm::Clock::now();
+    for (int i = 0; i < streams; ++i) {
+        llm::RequestSettings settings = engine.settings().request;
+        settings.n_predict = generate;
+        settings.sampling.temp = 0;
+        settings.sampling.ignore_eos = true;
+        settings.cache_prompt = false;
+        HR_ASSIGN(std::shared_ptr<Generation> generation,
+                  engine.submit({.prompt = random_prompt(engine, prompt, seed++),
+                                 .settings = settings,
+                                 .owner = std::to_string(i)}));
+        running.push_back(std::move(generation));
+    }
+    for (auto& generation : running)
+        if (const llm::Outcome& outcome = generation->wait(); outcome.failed())
+            return Error{outcome.code, outcome.detail};
+    return seconds_since(start);
+}
+
+}  // namespace
+
+Status bench_language_model(const LanguageBenchOptions& options) {
+    llm::Settings settings;
+    const int most = *std::max_element(options.streams.begin(), options.streams.end());
+    settings.context.n_parallel = most;
+    settings.context.n_ctx = most * (options.prompt + options.generate + 16);
+    settings.context.n_threads = options.threads;
+    HR_ASSIGN(const llm::Runner runner, llm::open_runner(options.model, settings));
+    if (!runner.engine) return unsupported("{} gives embeddings, and no text", options.model);
+    Engine& engine = *runner.engine;
+    uint32_t seed = 1;
+    HR_TRY(run_streams(engine, 1, std::min(options.prompt, 32), 4, seed));  // touches the weights
+    nlohmann::json results = nlohmann::json::array();
+    std::printf("%8s %16s %16s\n", "streams", "prompt tokens/s", "generated/s");
+    for (const int streams : options.streams) {
+        std::vector<double> prompt_rate, generate_rate;
+        for (int round = 0; round < options.rounds; ++round) {
+            HR_ASSIGN(const double reading, run_streams(engine, streams, options.prompt, 0, seed));
+            prompt_rate.push_back(streams * options.prompt / reading);
+            HR_ASSIGN(const double one, run_streams(engine, streams, 1, 1, seed));
+            HR_ASSIGN(const double all, run_streams(engine, streams, 1, options.generate + 1, seed));
+            generate_rate.push_back(streams * options.generate / (all - one));
+        }
+        std::printf("%8d %16.1f %16.1f\n", streams, median(prompt_rate), median(generate_rate));
+        results.push_back({{"streams", streams},
+                           {"prompt_per_second", median(prompt_rate)},
+                           {"generated_per_second", median(generate_rate)}});
+    }
+    if (options.json.empty()) return success();
+    std::ofstream file(options.json);
+    file << results.dump(2) << '\n';
+    if (!file.flush()) return failure(Code::io, "cannot write '{}'", options.json);
+    return success();
+}
+
+}  // namespace headrace::cli

@@ -1,0 +1,18 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace headrace::cli {
+
+struct LanguageBenchOptions {
+    std::string model, json;
+    int prompt = 512, generate = 64, rounds = 3, threads = 0;
+    std::vector<int> streams = {1, 8};
+};
+
+/// Prompt tokens and generated tokens a second, for each number of streams: medians of the rounds.
+Status bench_language_model(const LanguageBenchOptions& options);
+
+}  // namespace headrace::cli
