@@ -80,9 +80,9 @@ tsan: ## run the threaded C++ tests (Thread or Concurrent in the name) with the 
 	@$(BUILD) --preset tsan
 	@$(VENV) tools/run_tests.py --preset tsan --filter 'Thread|Concurrent'
 
-fuzz: ## feed damaged graph files to the loaders under the sanitizers (SECONDS=60 for each of three)
-	@$(BUILD) --preset asan --target graph_files_fuzz
-	@build/asan/bin/tests/graph_files_fuzz --seconds $(or $(SECONDS),60)
+fuzz: ## feed damaged graph files and delegates to the loaders under the sanitizers (SECONDS=60 for each of four)
+	@$(BUILD) --preset asan --target fuzzers
+	@for fuzzer in build/asan/bin/tests/*_fuzz; do $$fuzzer --seconds $(or $(SECONDS),60) || exit 1; done
 
 setup: ## only install and fetch what the build needs; cmake --preset default works afterwards
 	@$(PYTHON) tools/setup.py

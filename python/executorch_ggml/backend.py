@@ -9,24 +9,14 @@ import torch
 from executorch.exir._serialize._named_data_store import NamedDataStore
 from executorch.exir.backend.backend_details import BackendDetails, PreprocessResult
 from executorch.exir.backend.compile_spec_schema import CompileSpec
-from executorch.exir.tensor import dim_order_from_stride
 from torch.export import ExportedProgram
 from torch.export.graph_signature import OutputKind
 
 from .quantize import Stored, data_of, formats_in, stored
-from .translate import Translator, Value, bytes_of, dtype_name, translate
+from .translate import Translator, Value, bytes_of, dtype_name, memory_order, translate
 
 EXTERNAL = "external_weights"  # the compile spec that names the weights' file
 ALIGNMENT = 64  # of weights in the file, so that kernels read them in place
-
-
-def _memory_order(val: torch.Tensor) -> list[int]:
-    """A tensor's dimensions from the outermost in memory to the innermost, as the program will say it."""
-    # Of extents that are known at run time the example's strides say it.
-    strides = [s.node.hint if isinstance(s, torch.SymInt) else s for s in val.stride()]
-    if None in strides:
-        return list(range(val.dim()))
-    return [int(dim) for dim in dim_order_from_stride(tuple(strides))]
 
 
 class _Part:
@@ -82,7 +72,7 @@ class _Part:
         """Arguments are named by their place; those that are no tensors have no input."""
         val = node.meta["val"]
         if isinstance(val, torch.Tensor):
-            order = _memory_order(val)
+            order = memory_order(val)
             stored = self.translator.input(f"in{self.arguments}", val.permute(order))
             self.translator.values[node] = self.translator.transpose(
                 stored, [order.index(i) for i in range(val.dim())]
@@ -96,7 +86,7 @@ class _Part:
             if spec.kind == OutputKind.BUFFER_MUTATION:
                 self.translator.op("assign", self.states[spec.target], value)
                 continue
-            value = self.translator.transpose(value, _memory_order(argument.meta["val"]))
+            value = self.translator.transpose(value, memory_order(argument.meta["val"]))
             self.translator.writer.output(f"out{count}", value)
             count += 1
 

@@ -130,24 +130,28 @@ def _tag_constants(program: ExportedProgram) -> None:
             node.meta.pop("delegation_tag", None)
 
 
-def _tag_states(program: ExportedProgram) -> None:
-    """Gives a mutated buffer to the part that alone reads and writes it; others are ordinary arguments, which
-    ExecuTorch keeps. It cannot express a new value that is a result of the program as well."""
+def _tag_states(program: ExportedProgram) -> dict[str, str]:
+    """Gives a mutated buffer to the part that alone reads and writes it. ExecuTorch keeps the others, as
+    arguments; the result says why. It would start them as zeros unless it is told to store what they hold."""
     signature = program.graph_signature
     results = Counter(program.graph.output_node().args[0])
-    written = {
-        signature.buffers_to_mutate[node.name]: node
-        for node, times in results.items()
-        if isinstance(node, torch.fx.Node) and node.name in signature.buffers_to_mutate and times == 1
-    }
+    kept = {}
     for node in program.graph.nodes:
         buffer = signature.inputs_to_buffers.get(node.name) if node.op == "placeholder" else None
-        if buffer not in written:
+        written = [n for n in results if signature.buffers_to_mutate.get(getattr(n, "name", None)) == buffer]
+        if buffer is None or not written:
             continue
-        involved = [user for user in node.users if user.op != "output"] + [written[buffer]]
+        involved = [user for user in node.users if user.op != "output"] + written
         tags = {other.meta.get("delegation_tag") for other in involved}
-        if len(tags) == 1 and None not in tags:
+        if results[written[0]] > 1:
+            kept[buffer] = "its new value is a result, too"
+        elif len(tags) > 1 or None in tags:
+            kept[buffer] = "not one delegate alone reads and writes it"
+        else:
             node.meta["delegation_tag"] = tags.pop()
+            continue
+        node.meta["et_init_buffer"] = True
+    return kept
 
 
 class GgmlPartitioner(Partitioner):
@@ -214,7 +218,10 @@ class GgmlPartitioner(Partitioner):
             if self.report:
                 print("GgmlPartitioner:", *weights.lines(), sep="\n")
         _tag_constants(exported_program)
-        _tag_states(exported_program)
+        kept = _tag_states(exported_program)
+        if self.report:
+            for buffer, reason in kept.items():
+                print(f"GgmlPartitioner: ExecuTorch keeps buffer {buffer}: {reason}")
         taken = {node for part in parts for node in part}
         left = {node: support.reasons.get(node) for node in nodes if node not in taken and _has_tensors(node)}
         self._tell(left, len(parts))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from executorch.exir.tensor import dim_order_from_stride
 from headrace._core import GraphWriter
 
 DTYPES = {
@@ -56,6 +57,21 @@ def extent(dim: int | torch.SymInt) -> Extent:
 
 def extents(shape: Any) -> list[Extent]:
     return [extent(dim) for dim in shape]
+
+
+def memory_order(val: torch.Tensor) -> list[int]:
+    """A tensor's dimensions from the outermost in memory to the innermost, as the program will say it."""
+    return [int(dim) for dim in dim_order_from_stride(val.stride())]
+
+
+def _has_doubtful_order(val: torch.Tensor) -> bool:
+    """nonzero says that its result lies column by column, and ExecuTorch's kernel writes it row by row."""
+    if all(isinstance(s, int) or s.node.hint is not None for s in val.stride()):
+        return False
+    wide = [
+        dim for dim in memory_order(val) if isinstance(val.shape[dim], torch.SymInt) or val.shape[dim] > 1
+    ]
+    return wide != sorted(wide)
 
 
 def is_extent(node: torch.fx.Node) -> bool:
@@ -282,6 +298,8 @@ def first_refused(
 def _declare(translator: Translator, operand: torch.fx.Node) -> None:
     val = operand.meta.get("val")
     if isinstance(val, torch.Tensor):
+        if _has_doubtful_order(val):
+            raise Unsupported(f"ExecuTorch is not clear about the order of {operand.name} in memory")
         translator.values[operand] = translator.input(f"operand{len(translator.values)}", val)
     elif isinstance(val, (tuple, list)):
         raise Unsupported("an operand is a tuple")

@@ -269,6 +269,10 @@ INDEXING = {
         lambda i, w: F.embedding_bag(i, w, mode="mean"),
         lambda: (torch.tensor([[1, 2], [3, 3]]), floats(6, 3)),
     ),
+    "embedding_bag_ends": (
+        lambda i, o, w: F.embedding_bag(i, w, o, mode="mean", include_last_offset=True),
+        lambda: (whole(1, 2, 4, 5, 4, 3), whole(0, 2, 6), floats(6, 3)),
+    ),
     "embedding_bag_max": (
         lambda i, o, w: F.embedding_bag(i, w, o, mode="max"),
         lambda: (whole(1, 2, 4, 5, 4, 3), whole(0, 2, 2), floats(6, 3)),

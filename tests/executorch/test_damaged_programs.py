@@ -11,8 +11,13 @@ import pytest
 
 pytest.importorskip("executorch", reason="ExecuTorch is not installed: make executorch installs it")
 
+import numpy as np
 import torch
-from executorch_ggml import _runtime
+from executorch.exir._serialize._named_data_store import NamedDataStore
+from executorch.exir.backend.backend_details import PreprocessResult
+from executorch.runtime import Runtime
+from executorch_ggml import GgmlBackend, _runtime
+from headrace._core import GraphWriter
 from torch import nn
 
 if _runtime.runtime_path() is None:
@@ -85,25 +90,122 @@ def test_a_damaged_delegate_is_refused_or_loads_and_never_crashes(program, tmp_p
     assert int(counts[3]) > DAMAGES // 4  # else the damage hit nothing
 
 
-def load(buffer: bytes):
-    from executorch.runtime import Runtime
+# --- blobs made to be wrong, in programs that are sound around them -------------------------------------
 
+# ExecuTorch's codes.
+INVALID_ARGUMENT, INVALID_PROGRAM, INVALID_EXTERNAL_DATA, INVALID_COMPATIBILITY = 0x12, 0x23, 0x24, 0x30
+
+
+@pytest.fixture
+def replace(lower, monkeypatch):
+    """The program of relu over f32[2, 3] with a delegate of another content, whose weights are `data`."""
+
+    def make(blob: bytes, data: dict[str, bytes] | None = None) -> bytes:
+        store = NamedDataStore()
+        for key, content in (data or {}).items():
+            store.add_named_data(key, content, alignment=64)
+        result = PreprocessResult(processed_bytes=blob, data_store_output=store.get_named_data_store_output())
+        monkeypatch.setattr(GgmlBackend, "preprocess", staticmethod(lambda program, specs: result))
+        program = lower(nn.ReLU(), (torch.randn(2, 3),))
+        assert program.delegates == 1
+        return program.buffer
+
+    return make
+
+
+def negated(dtype: str = "f32", shape: tuple = (2, 3), name: str = "in0", results: int = 1) -> bytes:
+    writer = GraphWriter()
+    (y,) = writer.op("neg", [writer.input(name, dtype, list(shape))], {}, "")
+    for i in range(results):
+        writer.output(f"out{i}", y)
+    return writer.finish()
+
+
+def scaled(key: str = "scale") -> bytes:
+    writer = GraphWriter()
+    scale = writer.constant("f32", [3], np.ones(3, np.float32).view(np.uint8), key)
+    (y,) = writer.op("mul", [writer.input("in0", "f32", [2, 3]), scale], {}, "")
+    writer.output("out0", y)
+    return writer.finish()
+
+
+def assert_error(capfd: pytest.CaptureFixture, code: int, cause: str, run) -> None:
+    """The code in the exception, and one line of ours in the log, with the cause."""
+    capfd.readouterr()
+    with pytest.raises(RuntimeError, match=rf"error:? 0x:?{code:x}\b"):
+        run()
+    printed = capfd.readouterr()
+    (line,) = [line for line in (printed.out + printed.err).splitlines() if "] GgmlBackend: " in line]
+    assert cause in line
+
+
+def load(buffer: bytes):
     return Runtime.get().load_program(buffer).load_method("forward")
 
 
-def test_a_newer_version_of_the_graph_file_is_refused(program):
-    at = program.find(MAGIC) + len(MAGIC)
-    newer = bytearray(program)
-    newer[at : at + 4] = (99).to_bytes(4, "little")
-    with pytest.raises(RuntimeError):
-        load(bytes(newer))
+def test_a_sound_blob_of_another_op_runs(replace):
+    """What the other tests change is the cause of their errors."""
+    x = torch.randn(2, 3)
+    for made, expected in (
+        (replace(negated()), -x),
+        (replace(scaled(), {"scale": np.full(3, 2, np.float32).tobytes()}), x * 2),
+    ):
+        torch.testing.assert_close(load(made).execute([x])[0], expected)
 
 
-def test_weights_that_the_program_lacks_are_an_error(program):
-    """The key in the program's table of named data no longer is the one that the delegate asks for."""
-    key = b"0.weight-f32-"
-    places = [i for i in range(len(program)) if program.startswith(key, i)]
-    assert len(places) >= 2  # the delegate's name of it, and the table's
-    renamed = program.replace(key, b"0.weighX-f32-", 1)
-    with pytest.raises(RuntimeError):
-        load(renamed)
+@pytest.mark.parametrize("place", ["magic", "version", "reserved", "size", "tables", "end"])
+def test_a_blob_that_ends_early_is_an_invalid_program(replace, capfd, place):
+    blob = negated()
+    tables = int.from_bytes(blob[16:24], "little")
+    ends = {"magic": 4, "version": 8, "reserved": 12, "size": 16, "tables": 32, "end": 32 + tables - 1}
+    buffer = replace(blob[: ends[place]])
+    assert_error(capfd, INVALID_PROGRAM, "the program cannot be loaded: ", lambda: load(buffer))
+
+
+def test_a_blob_of_a_later_version_is_incompatible(replace, capfd):
+    blob = bytearray(negated())
+    blob[8:12] = (99).to_bytes(4, "little")
+    buffer = replace(bytes(blob))
+    assert_error(capfd, INVALID_COMPATIBILITY, "version 99", lambda: load(buffer))
+
+
+LACKING = {
+    "all": ({}, "the program brings no weights"),
+    "one": ({"scales": bytes(12)}, "the program has no weights named 'scale'"),
+}
+
+
+@pytest.mark.parametrize("what", LACKING)
+def test_weights_that_the_program_lacks_are_invalid_data(replace, capfd, what):
+    data, cause = LACKING[what]
+    buffer = replace(scaled(), data)
+    assert_error(capfd, INVALID_EXTERNAL_DATA, cause, lambda: load(buffer))
+
+
+def test_weights_of_another_size_are_an_invalid_program(replace, capfd):
+    buffer = replace(scaled(), {"scale": bytes(8)})
+    assert_error(capfd, INVALID_PROGRAM, "8 bytes, the graph expects 12", lambda: load(buffer))
+
+
+MISMATCHES = {
+    "input's dtype": (negated("i64"), "argument 0 has scalar type 6, the graph takes i64"),
+    "input's rank": (negated(shape=(6,)), "input 'in0'"),
+    "input's extents": (negated(shape=(3, 2)), "input 'in0'"),
+    "input's place": (negated(name="in7"), "the graph takes argument 7, of 1 that are no results"),
+    "result as input": (negated(name="in1"), "the graph takes argument 1, of 1 that are no results"),
+    "too many results": (negated(results=2), "the graph takes argument 0, of 0 that are no results"),
+    "far too many results": (negated(results=3), "called with 2 arguments, the graph makes 3 results"),
+}
+
+
+@pytest.mark.parametrize("what", MISMATCHES)
+def test_a_blob_that_declares_other_arguments_than_its_program_is_refused_at_the_run(replace, capfd, what):
+    blob, cause = MISMATCHES[what]
+    method = load(kept := replace(blob))
+    assert_error(capfd, INVALID_ARGUMENT, cause, lambda: method.execute([torch.randn(2, 3)]))
+    assert kept  # the method reads it
+
+
+def test_inputs_that_name_no_argument_are_an_invalid_program(replace, capfd):
+    buffer = replace(negated(name="x"))
+    assert_error(capfd, INVALID_PROGRAM, "input 'x' names no argument", lambda: load(buffer))

@@ -7,7 +7,10 @@ import pytest
 pytest.importorskip("executorch", reason="ExecuTorch is not installed: make executorch installs it")
 
 import torch
-from executorch_ggml import _runtime
+from executorch_ggml import GgmlPartitioner, _runtime
+from executorch_ggml.partitioner import WHOLE
+from executorch_ggml.translate import overload_name, target_name
+from layer_cases import DECOMPOSED, LAYERS
 from op_cases import GROUPS
 from torch import nn
 
@@ -41,13 +44,41 @@ def difference(actual: torch.Tensor, expected: torch.Tensor) -> str | None:
     return f"is {actual.flatten()[:8].tolist()}, not {expected.flatten()[:8].tolist()}"
 
 
-@pytest.mark.parametrize("group", GROUPS)
-def test_ops_are_delegated_and_equal_eager(group, lower):
+class Recording(GgmlPartitioner):
+    """Remembers which ops programs have, and keeps none whole where `apart` says so."""
+
+    def __init__(self, apart: bool) -> None:
+        super().__init__()
+        self.apart = apart
+        self.seen: set[str] = set()
+
+    def ops_to_not_decompose(self, ep):
+        return ([], None) if self.apart else super().ops_to_not_decompose(ep)
+
+    def partition(self, exported_program):
+        nodes = exported_program.graph.nodes
+        self.seen |= {target_name(node) for node in nodes if node.op == "call_function"}
+        return super().partition(exported_program)
+
+
+ALL = {(name, False): cases for name, cases in GROUPS.items()} | {
+    ("layers", apart): LAYERS for apart in (False, True)
+}
+
+
+@pytest.fixture(scope="module")
+def seen() -> dict[tuple[str, bool], set[str]]:
+    """The ops that each group has been tested with."""
+    return {}
+
+
+@pytest.mark.parametrize(("group", "apart"), ALL)
+def test_ops_are_delegated_and_equal_eager(group, apart, lower, seen):
     torch.manual_seed(0)
-    cases = GROUPS[group]
+    cases, partitioner = ALL[group, apart], Recording(apart)
     inputs = tuple(make() for _, make in cases.values())
     module = Calls([function for function, _ in cases.values()])
-    program = lower(module, inputs, core_only=False)
+    program = lower(module, inputs, core_only=False, partitioner=partitioner)
     assert (program.delegates, program.left) == (1, [])
     run = program.load()
     actual = run(*flatten(inputs))
@@ -57,6 +88,14 @@ def test_ops_are_delegated_and_equal_eager(group, lower):
             if text := difference(actual.pop(0), tensor):
                 wrong[name] = text
     assert (wrong, actual) == ({}, [])
+    seen[group, apart] = partitioner.seen
+
+
+def test_the_cases_have_every_op_of_the_models_whole_and_taken_apart(seen):
+    if len(seen) < len(ALL):
+        pytest.skip("needs the groups of test_ops_are_delegated_and_equal_eager before it")
+    tested = set().union(*seen.values())
+    assert {overload_name(op) for op in WHOLE} | set(DECOMPOSED) <= tested
 
 
 class Sequence(nn.Module):

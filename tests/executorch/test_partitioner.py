@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 pytest.importorskip("executorch", reason="ExecuTorch is not installed: make executorch installs it")
@@ -140,18 +142,26 @@ def test_a_constant_of_several_parts_and_of_a_node_that_is_left(lower):
     program.check()
 
 
-def test_a_buffer_that_parts_share_and_nodes_between_them_change(lower):
-    def forward(m, x):
-        seen = m.total * 2
-        m.total.add_(unknown(x))
-        return seen + m.total
+def follow(program, before: torch.Tensor) -> None:
+    """Three runs of a load, and one of another load, change the buffer as eager does from its first value."""
+    step = torch.full((3,), 0.25)
+    for runs in (3, 1):
+        program.module.total.copy_(before)
+        run = program.load()
+        for _ in range(runs):
+            torch.testing.assert_close(run(step)[0], program.module(step))
 
-    module = Call(forward, total=torch.zeros(3))
-    program = lower(module, (torch.ones(3),))
-    run, step = program.load(), torch.full((3,), 0.25)
-    module.total.zero_()
-    for _ in range(3):
-        torch.testing.assert_close(run(step)[0], module(step))
+
+def test_a_buffer_that_parts_share_and_nodes_between_them_change(lower, capsys):
+    def forward(m, x):
+        m.total.add_(unknown(m.total * 0.1 + x))
+        return m.total * 2
+
+    before = torch.tensor([1.0, 2.0, 3.0])
+    module = Call(forward, total=before.clone())
+    follow(lower(module, (torch.ones(3),), partitioner=GgmlPartitioner(report=True)), before)
+    message = "ExecuTorch keeps buffer total: not one delegate alone reads and writes it"
+    assert message in capsys.readouterr().out
 
 
 def test_the_old_value_of_a_changed_buffer_as_a_result_is_an_error_at_export(lower):
@@ -164,13 +174,18 @@ def test_the_old_value_of_a_changed_buffer_as_a_result_is_an_error_at_export(low
         lower(Call(forward, total=torch.ones(3)), (torch.ones(3),))
 
 
-def test_a_buffer_whose_new_value_is_a_result(lower):
+@pytest.mark.parametrize("start", [0.0, 5.0])
+def test_a_buffer_whose_new_value_is_a_result(lower, start, capsys):
     def forward(m, x):
         m.total.add_(x)
         return m.total
 
-    run = lower(Call(forward, total=torch.zeros(3)), (torch.ones(3),)).load()
-    assert [run(torch.ones(3))[0].tolist() for _ in range(3)] == [[1.0] * 3, [2.0] * 3, [3.0] * 3]
+    before = torch.full((3,), start)
+    module = Call(forward, total=before.clone())
+    program = lower(module, (torch.ones(3),), partitioner=GgmlPartitioner(report=True))
+    assert (program.delegates, program.left) == (1, [])
+    assert "ExecuTorch keeps buffer total: its new value is a result, too" in capsys.readouterr().out
+    follow(program, before)
 
 
 def test_methods_store_the_weights_they_have_in_common_once(lower):
@@ -214,6 +229,41 @@ def test_extents_that_are_known_at_run_time_only(name, lower):
     assert (program.delegates, program.left) == (1, [])
     for length in LENGTHS:
         program.check(torch.randn(length, 3))
+
+
+def made_from_a_number(m, x, count):
+    length = count.item()
+    torch._check(length >= 2)
+    torch._check(length <= 8)
+    return x * 2, torch.ones(length).exp()
+
+
+def test_an_extent_that_no_tensor_brings_keeps_its_node_out_of_the_delegate(lower, capsys):
+    partitioner = GgmlPartitioner(report=True)
+    program = lower(
+        Call(made_from_a_number), (torch.randn(3), torch.tensor(4)), partitioner=partitioner, core_only=False
+    )
+    message = r"1 x aten\.full\.default: extent u\d+ is not one of its operands' or of an input's"
+    assert re.search(message, capsys.readouterr().out)
+    assert program.delegates == 1 and any("full" in name for name in program.left)
+    for length in (4, 2, 8):
+        program.check(torch.randn(3), torch.tensor(length))
+
+
+def test_the_extent_of_a_tensor_that_is_left_comes_with_that_tensor(lower):
+    program = lower(Call(lambda m, x: torch.nonzero(x > 0) * 2 + 1), (torch.randn(9),), core_only=False)
+    assert program.delegates == 2 and any("nonzero" in name for name in program.left)
+    for x in (torch.ones(9), torch.eye(9)[3], torch.randn(9)):
+        program.check(x)
+
+
+def test_results_of_which_executorch_confuses_rows_and_columns_are_left_to_it(lower, capsys):
+    """Its own nonzero of a matrix is wrong; a delegate would spread the error without a word."""
+    partitioner = GgmlPartitioner(report=True)
+    lower(
+        Call(lambda m, x: torch.nonzero(x > 0) * 2), (torch.eye(4),), partitioner=partitioner, core_only=False
+    )
+    assert "ExecuTorch is not clear about the order of aten_nonzero_default" in capsys.readouterr().out
 
 
 def test_an_extent_as_a_number_and_as_a_result_is_left_to_executorch(lower):

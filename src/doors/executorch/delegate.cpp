@@ -114,11 +114,23 @@ void sizes_in_memory(const Tensor& tensor, std::vector<std::int64_t>& sizes) {
 }
 
 et::Error bind_inputs(Part& part, et::Span<et::EValue*> args) {
+    if (args.size() < part.outputs.size()) {
+        ET_LOG(Error, "GgmlBackend: called with %zu arguments, the graph makes %zu results", args.size(),
+               part.outputs.size());
+        return et::Error::InvalidArgument;
+    }
+    const std::size_t inputs = args.size() - part.outputs.size();
     part.shapes.resize(part.inputs.size());
     part.in.clear();
     for (std::size_t i = 0; i < part.inputs.size(); ++i) {
         const std::size_t place = part.arguments[i];
-        if (place >= args.size() || !args[place]->isTensor()) {
+        // Results must be none of the inputs, whose memory may be a part of the file that cannot be written.
+        if (place >= inputs) {
+            ET_LOG(Error, "GgmlBackend: the graph takes argument %zu, of %zu that are no results", place,
+                   inputs);
+            return et::Error::InvalidArgument;
+        }
+        if (!args[place]->isTensor()) {
             ET_LOG(Error, "GgmlBackend: argument %zu is no tensor", place);
             return et::Error::InvalidArgument;
         }
@@ -136,14 +148,16 @@ et::Error bind_inputs(Part& part, et::Span<et::EValue*> args) {
     return et::Error::Ok;
 }
 
-/// Outputs are the last arguments; their sizes follow the inputs'.
+/// Outputs are the last arguments, which bind_inputs has counted; their sizes follow the inputs'.
 et::Error bind_outputs(Part& part, et::Span<et::EValue*> args) {
-    if (args.size() < part.outputs.size()) return et::Error::InvalidArgument;
     const auto shapes = part.session.output_shapes(part.shapes);
     part.out.clear();
     for (std::size_t i = 0; i < part.outputs.size(); ++i) {
         et::EValue& value = *args[args.size() - part.outputs.size() + i];
-        if (!value.isTensor()) return et::Error::InvalidArgument;
+        if (!value.isTensor()) {
+            ET_LOG(Error, "GgmlBackend: result %zu is no tensor", i);
+            return et::Error::InvalidArgument;
+        }
         Tensor& tensor = value.toTensor();
         if (dtype_of(tensor.scalar_type()) != part.outputs[i].dtype) {
             ET_LOG(Error, "GgmlBackend: result %zu has scalar type %d, the graph makes %s", i,
