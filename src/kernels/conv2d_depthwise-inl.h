@@ -153,7 +153,10 @@ void depthwise(const Conv2dArgs& g, float* buffer, size_t capacity, int ith, int
     const size_t wanted = planes < 4 * static_cast<size_t>(nth) ? 4 * static_cast<size_t>(nth) / planes : 1;
     const size_t per_strip = std::min(strip_rows(g, capacity), (g.out_h + wanted - 1) / wanted);
     const size_t strips = (g.out_h + per_strip - 1) / per_strip;
-    const Finish finish_all{.activation = g.activation, .clamp_min = g.clamp_min, .clamp_max = g.clamp_max};
+    const Finish finish_all{.activation = g.activation,
+                            .clamp_min = g.clamp_min,
+                            .clamp_max = g.clamp_max,
+                            .residual_first = g.residual_first};
     for (size_t unit = planes * strips * ith / nth; unit < planes * strips * (ith + 1) / nth; ++unit) {
         const size_t plane = unit / strips, image = plane / g.out_channels, out = plane % g.out_channels;
         const size_t row = unit % strips * g.out_h / strips,

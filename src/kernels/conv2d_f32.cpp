@@ -107,6 +107,7 @@ void run_rect(const Conv2dArgs& g, const Rect& rect, float* scratch) {
                         .clamp_min = g.clamp_min,
                         .clamp_max = g.clamp_max,
                         .residual = g.residual ? g.residual + out_offset : nullptr,
+                        .residual_first = g.residual_first,
                         .ldr = static_cast<ptrdiff_t>(pixels)};
     const size_t slices = std::max<size_t>(1, divide_up(k, kScratchDepth));
     for (size_t p = rect.panel; p < rect.panel_end; ++p) {
