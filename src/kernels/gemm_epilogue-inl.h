@@ -20,13 +20,6 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A tag of fixed size, so that arrays of vectors are possible.
-using TileTag = hn::CappedTag<float, HWY_LANES(float)>;
-using TileVec = hn::Vec<TileTag>;
-inline constexpr size_t kLanes = HWY_LANES(float);
-
-constexpr size_t divide_up(size_t a, size_t b) { return (a + b - 1) / b; }
-
 // What becomes of a finished sum s in row r: activation(s * scale + row_bias[r]) + residual[r], or with
 // residual_first activation(s * scale + row_bias[r] + residual[r]). Biases of columns are not here: the sums
 // start from them.
