@@ -10,6 +10,7 @@
 #include <cstddef>
 
 #include "hwy/highway.h"
+#include "kernels/conv2d_direct-inl.h"
 #include "kernels/conv2d_f32.h"
 #include "kernels/gemm_epilogue-inl.h"
 #include "kernels/simd_memory-inl.h"
@@ -47,7 +48,8 @@ size_t strip_rows(const Conv2dArgs& g, size_t capacity) {
 
 // True if groups are so narrow that a matrix product would have almost no rows.
 bool is_depthwise(const Conv2dArgs& g, size_t capacity) {
-    return g.in_channels == g.groups && g.out_channels / g.groups <= 2 && strip_rows(g, capacity) > 0;
+    return g.in_channels == g.groups && g.out_channels / g.groups <= 2 &&
+           (find_direct(g, 1) || strip_rows(g, capacity) > 0);
 }
 
 Strip fill_strip(const Conv2dArgs& g, const float* channel, size_t out_row, size_t rows, float* buffer) {
@@ -144,29 +146,14 @@ void depthwise_rows(const Conv2dArgs& g, const Strip& strip, const float* w, flo
     }
 }
 
-// Work is dealt out in (image, output channel, strip).
 void depthwise(const Conv2dArgs& g, float* buffer, size_t capacity, int ith, int nth) {
-    const size_t pixels = g.out_h * g.out_w, planes = g.batch * g.out_channels,
-                 taps = g.kernel_h * g.kernel_w;
-    if (pixels == 0 || planes == 0) return;
-    // More strips than memory asks for where there are too few planes to keep every thread busy.
-    const size_t wanted = planes < 4 * static_cast<size_t>(nth) ? 4 * static_cast<size_t>(nth) / planes : 1;
-    const size_t per_strip = std::min(strip_rows(g, capacity), (g.out_h + wanted - 1) / wanted);
-    const size_t strips = (g.out_h + per_strip - 1) / per_strip;
-    const Finish finish_all{.activation = g.activation, .clamp_min = g.clamp_min, .clamp_max = g.clamp_max};
-    for (size_t unit = planes * strips * ith / nth; unit < planes * strips * (ith + 1) / nth; ++unit) {
-        const size_t plane = unit / strips, image = plane / g.out_channels, out = plane % g.out_channels;
-        const size_t row = unit % strips * g.out_h / strips,
-                     rows = (unit % strips + 1) * g.out_h / strips - row;
-        const size_t in = out / (g.out_channels / g.groups);
-        const float* channel = g.x + (image * g.in_channels + in) * g.in_h * g.in_w;
-        const size_t offset = plane * pixels + row * g.out_w;
-        const Strip strip = fill_strip(g, channel, row, rows, buffer);
-        depthwise_rows(g, strip, g.w + out * taps, g.bias ? g.bias[out] : 0.0f, rows, g.y + offset);
-        Finish part = finish_all;
-        if (g.residual) part.residual = g.residual + offset;
-        if (part.needed()) finish(part, 1, rows * g.out_w, g.y + offset, 0);
-    }
+    if (const DirectFn direct = find_direct(g, nth)) return direct(g, ith, nth);
+    for_each_plane(g, strip_rows(g, capacity), ith, nth, [&](const PlaneRows& plane) HWY_ATTR {
+        const size_t rows = plane.row_end - plane.row;
+        const Strip strip = fill_strip(g, plane.x, plane.row, rows, buffer);
+        depthwise_rows(g, strip, plane.w, plane.bias, rows, g.y + plane.offset);
+        finish_rows(g, plane);
+    });
 }
 
 }  // namespace

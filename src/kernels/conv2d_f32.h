@@ -20,7 +20,8 @@ struct Conv2dArgs {
     const float* x = nullptr;
     const float* w = nullptr;         // plain OIHW: the kernel reads it in place
     const float* bias = nullptr;      // out_channels floats, or null
-    const float* residual = nullptr;  // laid out like y, added after the activation; or null
+    const float* residual = nullptr;  // laid out like y, added after the activation unless first; or null
+    bool residual_first = false;      // the residual is added before the activation
     float* y = nullptr;               // must not overlap x, w or residual
     Activation activation = Activation::none;
     float clamp_min = 0, clamp_max = 0;  // read by Activation::clamp only

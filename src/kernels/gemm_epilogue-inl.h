@@ -20,21 +20,16 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A tag of fixed size, so that arrays of vectors are possible.
-using TileTag = hn::CappedTag<float, HWY_LANES(float)>;
-using TileVec = hn::Vec<TileTag>;
-inline constexpr size_t kLanes = HWY_LANES(float);
-
-constexpr size_t divide_up(size_t a, size_t b) { return (a + b - 1) / b; }
-
-// What becomes of a finished sum s in row r: activation(s * scale + row_bias[r]) + residual[r]. Biases of
-// columns are not here: the sums start from them.
+// What becomes of a finished sum s in row r: activation(s * scale + row_bias[r]) + residual[r], or with
+// residual_first activation(s * scale + row_bias[r] + residual[r]). Biases of columns are not here: the sums
+// start from them.
 struct Finish {
     float scale = 1;
     const float* row_bias = nullptr;
     Activation activation = Activation::none;
     float clamp_min = 0, clamp_max = 0;
     const float* residual = nullptr;
+    bool residual_first = false;
     ptrdiff_t ldr = 0;
 
     bool needed() const { return scale != 1 || row_bias || residual || activation != Activation::none; }
@@ -56,16 +51,20 @@ HWY_INLINE void finish_with(const Finish& f, size_t rows, size_t cols, float* c,
         const TileVec bias = hn::Set(d, f.row_bias ? f.row_bias[r] : 0.0f);
         float* row = c + static_cast<ptrdiff_t>(r) * ldc;
         const float* residual = f.residual ? f.residual + static_cast<ptrdiff_t>(r) * f.ldr : nullptr;
+        const auto finished = [&](TileVec sum, auto load) HWY_ATTR {
+            TileVec x = hn::MulAdd(sum, scale, bias);
+            if (residual && f.residual_first) x = hn::Add(x, load(residual));
+            x = fn(d, x);
+            return residual && !f.residual_first ? hn::Add(x, load(residual)) : x;
+        };
         size_t j = 0;
         for (; j + kLanes <= cols; j += kLanes) {
-            TileVec x = fn(d, hn::MulAdd(hn::LoadU(d, row + j), scale, bias));
-            if (residual) x = hn::Add(x, hn::LoadU(d, residual + j));
-            hn::StoreU(x, d, row + j);
+            const auto load = [&](const float* p) HWY_ATTR { return hn::LoadU(d, p + j); };
+            hn::StoreU(finished(load(row), load), d, row + j);
         }
         if (j < cols) {
-            TileVec x = fn(d, hn::MulAdd(load_first(d, row + j, cols - j), scale, bias));
-            if (residual) x = hn::Add(x, load_first(d, residual + j, cols - j));
-            store_first(x, d, row + j, cols - j);
+            const auto load = [&](const float* p) HWY_ATTR { return load_first(d, p + j, cols - j); };
+            store_first(finished(load(row), load), d, row + j, cols - j);
         }
     }
 }

@@ -92,6 +92,12 @@ constexpr auto kTiles = make_tiles<kVecs>(std::make_index_sequence<tile_rows(kVe
 
 alignas(64) inline constexpr float kZeros[kPanelWidth] = {};
 
+// Columns of a panel that are neighbours in a row of C, and where they lie in it.
+struct Segment {
+    size_t column, count;
+    size_t offset;
+};
+
 // One panel of B times the rows of A, over a slice of depth: c (+)= A · B.
 struct PanelJob {
     size_t rows, cols, depth;  // cols: those that exist, at most kPanelWidth
@@ -104,19 +110,37 @@ struct PanelJob {
     const float* init;  // null: continue from c; else one row that every sum starts from, padded like b
     Finish finish;      // for this part of C; applied if this is the last slice of depth
     bool last;
+    const Segment* segments;  // null: the columns lie in C one after the other
+    size_t segment_count;
 };
 
-// A tile that reaches beyond the last column is computed beside C and copied.
-HWY_NOINLINE void edge_tile(const PanelJob& job, TileFn fn, size_t rows, size_t cols, const float* a,
-                            const float* b, const float* init, float* c) {
-    alignas(64) float sums[kMaxTileRows * kPanelWidth] = {};
+// Calls fn(first, count, offset) for the runs of [col, col + cols) that are neighbours in a row of C.
+template <class Fn>
+HWY_INLINE void for_each_segment(const PanelJob& job, size_t col, size_t cols, Fn fn) {
+    if (!job.segments) return fn(col, cols, col);
+    for (size_t i = 0; i < job.segment_count; ++i) {
+        const Segment& s = job.segments[i];
+        const size_t begin = std::max(s.column, col), end = std::min(s.column + s.count, col + cols);
+        if (begin < end) fn(begin, end - begin, s.offset + (begin - s.column));
+    }
+}
+
+// A tile that reaches beyond the last column or is scattered over C is computed beside it and copied.
+HWY_NOINLINE void edge_tile(const PanelJob& job, TileFn fn, size_t rows, size_t col, size_t cols,
+                            const float* a, const float* b, const float* init, float* c) {
+    alignas(64) float sums[kMaxTileRows * kPanelWidth];
     if (!init) {
-        for (size_t r = 0; r < rows; ++r)
-            std::memcpy(sums + r * kPanelWidth, c + r * job.ldc, cols * sizeof(float));
+        std::fill_n(sums, rows * kPanelWidth, 0.0f);
+        for_each_segment(job, col, cols, [&](size_t first, size_t count, size_t offset) HWY_ATTR {
+            for (size_t r = 0; r < rows; ++r)
+                copy_strided(c + r * job.ldc + offset, 1, count, sums + r * kPanelWidth + (first - col));
+        });
     }
     fn(job.depth, a, job.lda, b, job.ldb, init ? init : sums, init ? 0 : kPanelWidth, sums, kPanelWidth);
-    for (size_t r = 0; r < rows; ++r)
-        std::memcpy(c + r * job.ldc, sums + r * kPanelWidth, cols * sizeof(float));
+    for_each_segment(job, col, cols, [&](size_t first, size_t count, size_t offset) HWY_ATTR {
+        for (size_t r = 0; r < rows; ++r)
+            copy_strided(sums + r * kPanelWidth + (first - col), 1, count, c + r * job.ldc + offset);
+    });
 }
 
 // All rows of a job for kVecs vectors of columns from `col`; rows are dealt out evenly, so no
@@ -132,13 +156,17 @@ HWY_INLINE void run_columns(const PanelJob& job, size_t col) {
         const size_t next = (i + 1) * job.rows / blocks, rows = next - row;
         const TileFn fn = kTiles<kVecs>[rows - 1];
         const float* a = job.a + static_cast<ptrdiff_t>(row) * job.lda;
-        float* c = job.c + static_cast<ptrdiff_t>(row) * job.ldc + col;
-        if (cols < kVecs * kLanes) {
-            edge_tile(job, fn, rows, cols, a, b, init, c);
+        float* c = job.c + static_cast<ptrdiff_t>(row) * job.ldc;
+        if (job.segments || cols < kVecs * kLanes) {
+            edge_tile(job, fn, rows, col, cols, a, b, init, c);
         } else {
-            fn(job.depth, a, job.lda, b, job.ldb, init ? init : c, init ? 0 : job.ldc, c, job.ldc);
+            fn(job.depth, a, job.lda, b, job.ldb, init ? init : c + col, init ? 0 : job.ldc, c + col,
+               job.ldc);
         }
-        if (finishing) finish(job.finish.at(row, col), rows, cols, c, job.ldc);
+        if (finishing)
+            for_each_segment(job, col, cols, [&](size_t, size_t count, size_t offset) HWY_ATTR {
+                finish(job.finish.at(row, offset), rows, count, c + offset, job.ldc);
+            });
         row = next;
     }
 }

@@ -1,5 +1,5 @@
-// Loads and stores of the first few lanes of a vector, which touch no memory beyond them, and strided copies.
-// Included once per SIMD target.
+// Vectors of fixed size, loads and stores of their first few lanes, which touch no memory beyond them, and
+// strided copies. Included once per SIMD target.
 #if defined(HEADRACE_KERNELS_SIMD_MEMORY_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADRACE_KERNELS_SIMD_MEMORY_INL_H_
 #undef HEADRACE_KERNELS_SIMD_MEMORY_INL_H_
@@ -17,6 +17,13 @@ namespace headrace::kernels::HWY_NAMESPACE {
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
+
+// A tag of fixed size, so that arrays of vectors are possible.
+using TileTag = hn::CappedTag<float, HWY_LANES(float)>;
+using TileVec = hn::Vec<TileTag>;
+inline constexpr size_t kLanes = HWY_LANES(float);
+
+constexpr size_t divide_up(size_t a, size_t b) { return (a + b - 1) / b; }
 
 // Lanes from `count` on are 0. Highway's own MaskedLoad reads the whole vector on
 // targets without masked loads.

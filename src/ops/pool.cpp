@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 
+#include "kernels/pool2d_f32.h"
 #include "ops/image.h"
 #include "ops/infer.h"
 #include "ops/op.h"
@@ -45,6 +46,25 @@ struct Pooling {
     Pooling(const PoolAttrs& a, Sizes input, Sizes output)
         : attrs(a), in(input, image_axes(a.layout)), out(output, image_axes(a.layout)) {
         for (int i : {0, 1}) window[i] = a.window_dimensions ? (*a.window_dimensions)[i] : in.size[2 + i];
+    }
+    kernels::Pool2dArgs kernel_args(bool is_max) const {
+        const auto n = [](std::int64_t v) { return static_cast<std::size_t>(v); };
+        return {.is_max = is_max,
+                .channels_last = attrs.layout == ImageLayout::nhwc,
+                .batch = n(in.size[0]),
+                .channels = n(in.size[1]),
+                .in_h = n(in.size[2]),
+                .in_w = n(in.size[3]),
+                .out_h = n(out.size[2]),
+                .out_w = n(out.size[3]),
+                .window_h = n(window[0]),
+                .window_w = n(window[1]),
+                .stride_h = n(attrs.strides[0]),
+                .stride_w = n(attrs.strides[1]),
+                .dilation_h = n(attrs.dilations[0]),
+                .dilation_w = n(attrs.dilations[1]),
+                .pad_top = attrs.padding[0],
+                .pad_left = attrs.padding[2]};
     }
     struct Span {
         std::int64_t first, step, count;  ///< rows or columns of the input
@@ -119,8 +139,26 @@ struct PoolOp {
         });
     }
 
+    static bool vectors_apply(const Operands& in, std::span<const bool>, const void* attrs) {
+        if constexpr (!requires { Self::is_max; }) return false;
+        if (in[0].dtype != DType::f32) return false;
+        const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        return kernels::pool2d_f32_applies(
+            Pooling(a, in[0].sizes(), infer(in, a).value()[0].sizes()).kernel_args(false));
+    }
+    static void run_vectors(const TensorArgs& args, const void* attrs) {
+        if constexpr (requires { Self::is_max; }) {
+            const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
+            kernels::Pool2dArgs g = Pooling(a, args.in[0].shape, args.out[0].shape).kernel_args(Self::is_max);
+            g.x = args.in[0].as<float>();
+            g.y = args.out[0].as<float>();
+            kernels::pool2d_f32(g, args.share.ith, args.share.nth);
+        }
+    }
+
     // ggml's pools run on one thread and know neither dilation nor one-sided padding.
     static constexpr std::array kernels{
+        KernelDef{.name = "pool2d_f32", .applies = &vectors_apply, .run = &run_vectors},
         KernelDef{.name = "pool2d",
                   .applies = [](const Operands&, std::span<const bool>, const void*) { return true; },
                   .run = [](const TensorArgs& args,
@@ -154,6 +192,8 @@ struct PoolOp {
         }
         add(DType::f32, {1, 2, 7, 7},
             {{"window_dimensions", List{2, 2}}, {"strides", List{2, 2}}, {"output_sizes", List{4, 3}}});
+        add(DType::f32, {2, 3, 9, 21},
+            {{"window_dimensions", List{3, 3}}, {"strides", List{2, 2}}, {"padding", List{1, 1, 1, 1}}});
         return list;
     }
 };
@@ -185,6 +225,7 @@ struct ReducingPoolOp : PoolOp<Self, kFloats> {
 struct AveragePool2d : ReducingPoolOp<AveragePool2d> {
     static constexpr std::string_view name = "average_pool2d",
                                       summary = "mean of the image's elements in a window";
+    static constexpr bool is_max = false;
     template <class T>
     struct Sum {
         double sum = 0;
@@ -213,6 +254,7 @@ struct L2Pool2d : ReducingPoolOp<L2Pool2d> {
 struct MaxPool2d : PoolOp<MaxPool2d, kNumeric> {
     static constexpr std::string_view name = "max_pool2d",
                                       summary = "largest of the image's elements in a window";
+    static constexpr bool is_max = true;
     template <class T>
     struct Sum {
         using C = compute_t<T>;

@@ -40,6 +40,10 @@ Result<Counts> update_states_in_place(Graph& graph, const PassContext& context);
 /// residual.
 Result<Counts> fuse_matmul_epilogue(Graph& graph, const PassContext& context);
 
+/// Makes one fused_conv2d of a conv2d in f32 with a constant filter and what follows it: activation or
+/// limits, residual, in either order.
+Result<Counts> fuse_convolution_epilogue(Graph& graph, const PassContext& context);
+
 /// Stores the constant f32 matrices of products in PassContext::weights, where their inner extent is a
 /// multiple of 32 and they are large enough. Results change within the format's rounding.
 Result<Counts> quantise_weights(Graph& graph, const PassContext& context);

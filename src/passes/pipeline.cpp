@@ -30,6 +30,8 @@ constexpr std::array kPasses{
          &recognise_compositions},
     Pass{"update_states_in_place", "writes only the slices of a state that change", &update_states_in_place},
     Pass{"fuse_matmul_epilogue", "joins product, bias, activation and residual", &fuse_matmul_epilogue},
+    Pass{"fuse_convolution_epilogue", "joins convolution, activation or limits, and residual",
+         &fuse_convolution_epilogue},
     Pass{"quantise_weights", "stores constant matrices of products in blocks, when asked to",
          &quantise_weights},
 };

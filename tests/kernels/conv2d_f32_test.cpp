@@ -7,12 +7,14 @@
 #include <vector>
 
 #include "kernels/each_target.h"
+#include "kernels/guarded.h"
 #include "kernels/matrix.h"
 
 namespace headrace::kernels {
 namespace {
 
 using testing::for_each_target;
+using testing::Guarded;
 using testing::random_floats;
 
 struct Shape {
@@ -47,8 +49,10 @@ double exact(const Conv2dArgs& g, size_t image, size_t out, size_t oy, size_t ox
     return sum;
 }
 
+enum class Residual { none, last, first };
+
 void expect_conv(const Shape& s, int nth, Activation activation = Activation::none, bool bias = false,
-                 bool residual = false) {
+                 Residual residual = Residual::none) {
     SCOPED_TRACE(::testing::Message()
                  << "in " << s.batch << "x" << s.in_channels << "x" << s.in_h << "x" << s.in_w << " out "
                  << s.out_channels << " groups " << s.groups << " kernel " << s.kernel_h << "x" << s.kernel_w
@@ -67,10 +71,13 @@ void expect_conv(const Shape& s, int nth, Activation activation = Activation::no
     const std::vector<float> biases = random_floats(s.out_channels, 3);
     const size_t count = s.batch * s.out_channels * g.out_h * g.out_w;
     const std::vector<float> residuals = random_floats(count, 4);
-    std::vector<float> y(count + 1, NAN);
-    g.x = x.data(), g.w = w.data(), g.y = y.data();
+    const auto side = nth % 2 ? Guarded::Side::front : Guarded::Side::back;
+    Guarded guarded_x(x, side), guarded_y(std::vector<float>(count, NAN), side);
+    const float* y = guarded_y.data();
+    g.x = guarded_x.data(), g.w = w.data(), g.y = guarded_y.data();
     if (bias) g.bias = biases.data();
-    if (residual) g.residual = residuals.data();
+    if (residual != Residual::none) g.residual = residuals.data();
+    g.residual_first = residual == Residual::first;
     g.activation = activation, g.clamp_min = -0.5f, g.clamp_max = 0.5f;
     for (int ith = 0; ith < nth; ++ith) conv2d_f32(g, ith, nth);
 
@@ -80,16 +87,16 @@ void expect_conv(const Shape& s, int nth, Activation activation = Activation::no
             for (size_t oy = 0; oy < g.out_h; ++oy) {
                 for (size_t ox = 0; ox < g.out_w; ++ox, ++at) {
                     double expected = exact(g, image, out, oy, ox);
+                    if (residual == Residual::first) expected += residuals[at];
                     if (activation == Activation::relu) expected = std::max(expected, 0.0);
                     if (activation == Activation::clamp) expected = std::clamp(expected, -0.5, 0.5);
-                    if (residual) expected += residuals[at];
+                    if (residual == Residual::last) expected += residuals[at];
                     ASSERT_NEAR(y[at], expected, 1e-5 * (1 + std::abs(expected)))
                         << image << ", " << out << ", " << oy << ", " << ox;
                 }
             }
         }
     }
-    ASSERT_TRUE(std::isnan(y[count]));
 }
 
 TEST(Conv2dF32, MatchesDoubleReferenceOverKernelsStridesAndPads) {
@@ -181,7 +188,8 @@ TEST(Conv2dF32, ReadsPointwiseInputsInPlace) {
         size_t turn = 0;
         for (size_t width : {7, 8, 14, 16})
             expect_conv({.batch = 2, .in_channels = 20, .in_h = width, .in_w = width, .out_channels = 11},
-                        testing::thread_count(turn++), Activation::clamp, true, true);
+                        testing::thread_count(turn++), Activation::clamp, true,
+                        width % 2 ? Residual::first : Residual::last);
     });
 }
 
@@ -202,6 +210,8 @@ TEST(Conv2dF32, ConvolvesGroupsApart) {
                         testing::thread_count(turn++), Activation::relu, true);
     });
 }
+
+constexpr Activation kActivations[] = {Activation::none, Activation::relu, Activation::clamp};
 
 TEST(Conv2dF32, ConvolvesDepthwise) {
     for_each_target([] {
@@ -225,11 +235,92 @@ TEST(Conv2dF32, ConvolvesDepthwise) {
                                           .pad_left = pad,
                                           .pad_bottom = pad,
                                           .pad_right = pad};
-                        expect_conv(shape, testing::thread_count(turn),
-                                    turn % 2 ? Activation::relu : Activation::none, turn % 3 == 0,
-                                    turn % 5 == 0);
+                        expect_conv(shape, testing::thread_count(turn), kActivations[turn % 3], turn % 3 == 0,
+                                    static_cast<Residual>(turn % 5 % 3));
                         ++turn;
                     }
+    });
+}
+
+TEST(Conv2dF32, ConvolvesSmallDepthwiseImagesWithUnequalPads) {
+    for_each_target([] {
+        size_t turn = 0;
+        for (size_t size : {1, 2, 3, 4, 6, 7, 15})
+            for (size_t kernel : {3, 5})
+                for (ptrdiff_t before : {0, 1, 2}) {
+                    const ptrdiff_t after = static_cast<ptrdiff_t>(kernel) - 1 - before;
+                    const Shape shape{.batch = 2,
+                                      .in_channels = 19,
+                                      .in_h = size,
+                                      .in_w = size,
+                                      .out_channels = 19,
+                                      .groups = 19,
+                                      .kernel_h = kernel,
+                                      .kernel_w = kernel,
+                                      .pad_top = before,
+                                      .pad_left = after,
+                                      .pad_bottom = after,
+                                      .pad_right = before};
+                    expect_conv(shape, testing::thread_count(turn), kActivations[turn % 3], true,
+                                static_cast<Residual>(turn % 4 % 3));
+                    ++turn;
+                }
+    });
+}
+
+TEST(Conv2dF32, SharesPanelsBetweenSmallImages) {
+    for_each_target([] {
+        size_t turn = 0;
+        for (size_t size : {1, 2, 3, 5, 7})
+            for (size_t kernel : {1, 3})
+                for (size_t groups : {1, 3})
+                    for (size_t channels : {6, 60}) {
+                        const ptrdiff_t pad = static_cast<ptrdiff_t>(kernel / 2);
+                        const Shape shape{.batch = 6,
+                                          .in_channels = channels,
+                                          .in_h = size,
+                                          .in_w = size + 1,
+                                          .out_channels = 21,
+                                          .groups = groups,
+                                          .kernel_h = kernel,
+                                          .kernel_w = kernel,
+                                          .stride_h = 1 + turn % 2,
+                                          .pad_top = pad,
+                                          .pad_left = pad,
+                                          .pad_bottom = pad,
+                                          .pad_right = pad};
+                        expect_conv(shape, testing::thread_count(turn), kActivations[turn % 3], turn % 2 == 0,
+                                    static_cast<Residual>(turn % 4 % 3));
+                        ++turn;
+                    }
+    });
+}
+
+TEST(Conv2dF32, KeepsNaNAndInfinityInTheWindowsThatMeetThem) {
+    for_each_target([] {
+        for (size_t width : {6, 40})
+            for (size_t stride : {1, 2}) {
+                Conv2dArgs g;
+                g.in_channels = g.out_channels = g.groups = 2, g.in_h = 5, g.in_w = width;
+                g.kernel_h = g.kernel_w = 3, g.stride_h = g.stride_w = stride, g.pad_top = g.pad_left = 1;
+                g.out_h = (5 - 1) / stride + 1, g.out_w = (width - 1) / stride + 1;
+                std::vector<float> x(2 * 5 * width, 1), w(18, 1), y(2 * g.out_h * g.out_w, -1);
+                x[2 * width + 4] = NAN;             // channel 0
+                x[(5 + 2) * width + 4] = INFINITY;  // channel 1
+                g.x = x.data(), g.w = w.data(), g.y = y.data();
+                g.activation = Activation::clamp, g.clamp_max = 100;
+                conv2d_f32(g, 0, 1);
+                for (size_t row = 0; row < g.out_h; ++row)
+                    for (size_t column = 0; column < g.out_w; ++column) {
+                        const auto meets = [&](size_t at, size_t mid) {
+                            return at * stride + 1 >= mid && at * stride <= mid + 1;
+                        };
+                        const bool inside = meets(row, 2) && meets(column, 4);
+                        const float* at = y.data() + row * g.out_w + column;
+                        ASSERT_EQ(std::isnan(*at), inside) << row << ", " << column;
+                        ASSERT_EQ(at[g.out_h * g.out_w] == 100, inside) << row << ", " << column;
+                    }
+            }
     });
 }
 
@@ -250,7 +341,7 @@ TEST(Conv2dF32, ConvolvesDepthwiseWithDilationAndUnequalPads) {
                      .pad_left = 1,
                      .pad_bottom = 0,
                      .pad_right = 9},
-                    2, Activation::clamp, true, true);
+                    2, Activation::clamp, true, Residual::first);
         expect_conv({.in_channels = 3,
                      .in_h = 9,
                      .in_w = 9,

@@ -90,7 +90,7 @@ def _exported(graph, context, tmp_path) -> onnx.ModelProto:
 def test_every_operator_has_cases_and_a_function() -> None:
     names = {signature.name for signature in signatures()}
     assert {case.op for case in cases.CASES} == names
-    assert set(_onnx.LOWERINGS) == names | {"fused_matmul"}
+    assert set(_onnx.LOWERINGS) == names | {"fused_conv2d", "fused_matmul"}
     assert min(Counter(case.op for case in cases.CASES).values()) >= 2
 
 
@@ -246,6 +246,26 @@ def test_quantised_weights_are_exported_by_value(activation: str | None, tmp_pat
     graph = builder.build({"y": getattr(builder, activation)(y) if activation else y})
     assert "q8_0" in str(graph)
     feeds = {"x": rng.standard_normal((4, 256)).astype(np.float32)}
+    model = _exported(graph, context, tmp_path)
+    _assert_same(context.compute(graph, feeds)["y"], _run(model, feeds)[0], exact=False)
+
+
+@pytest.mark.parametrize("residual", ["first", "last", None])
+@pytest.mark.parametrize("activation", ["relu", "relu6", "sigmoid"])
+def test_the_convolutions_of_low_power_contexts_are_exported(activation: str, residual, tmp_path) -> None:
+    context = webnn.ML().create_context("low-power", False)
+    builder = context.create_graph_builder()
+    rng = np.random.default_rng(0)
+    x = builder.input("x", [1, 4, 6, 6], "float32")
+    y = builder.conv2d(x, builder.constant(rng.standard_normal((4, 4, 1, 1)).astype(np.float32)))
+    parts = [lambda y: builder.clamp(y, 0, 6) if activation == "relu6" else getattr(builder, activation)(y)]
+    if residual:
+        parts.insert(0 if residual == "first" else 1, lambda y: builder.add(y, x))
+    for part in parts:
+        y = part(y)
+    graph = builder.build({"y": y})
+    assert "fused_conv2d" in str(graph)
+    feeds = {"x": 5 * rng.standard_normal((1, 4, 6, 6)).astype(np.float32)}
     model = _exported(graph, context, tmp_path)
     _assert_same(context.compute(graph, feeds)["y"], _run(model, feeds)[0], exact=False)
 

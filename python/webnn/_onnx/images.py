@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .linear_algebra import activated
 from .registry import REAL, Node, lowers
 from .writer import Shape, Writer
 
@@ -28,8 +29,7 @@ def _order(layout: str, wanted: str) -> list[int]:
     return [layout.index(letter) for letter in wanted]
 
 
-@lowers("conv2d", through=REAL, operands=3)
-def conv2d(w: Writer, n: Node) -> str:
+def _convolution(w: Writer, n: Node) -> str:
     a = n.attributes
     nhwc = a["input_layout"] == "nhwc"
     x = w.transpose(n.x, _TO_NCHW) if nhwc else n.x
@@ -43,6 +43,25 @@ def conv2d(w: Writer, n: Node) -> str:
         group=a["groups"],
     )
     return w.transpose(y, _TO_NHWC) if nhwc else y
+
+
+@lowers("conv2d", through=REAL, operands=3)
+def conv2d(w: Writer, n: Node) -> str:
+    return _convolution(w, n)
+
+
+@lowers("fused_conv2d", through=REAL, operands=4)
+def fused_conv2d(w: Writer, n: Node) -> str:
+    """What low-power contexts, whose optimised graph is exported, make of a convolution."""
+    a, residual = n.attributes, n.inputs[3]
+    y = _convolution(w, n)
+    if residual is not None and a["residual_first"]:
+        y = w.node("Add", [y, residual])
+    y = activated(w, y, a["activation"])
+    for op, limit in (("Max", a.get("min_value")), ("Min", a.get("max_value"))):
+        if limit is not None:
+            y = w.node(op, [y, w.constant(limit, "float32")])
+    return y if residual is None or a["residual_first"] else w.node("Add", [y, residual])
 
 
 @lowers("conv_transpose2d", through=REAL, operands=3)

@@ -27,6 +27,13 @@ def gemm(w: Writer, n: Node) -> str:
 _ACTIVATIONS = {"relu": "Relu", "gelu": "Gelu", "tanh": "Tanh", "sigmoid": "Sigmoid"}
 
 
+def activated(w: Writer, y: str, activation: str) -> str:
+    """What a fused operator applies to its sums."""
+    if activation == "silu":
+        return w.node("Mul", [y, w.node("Sigmoid", [y])])
+    return y if activation == "none" else w.node(_ACTIVATIONS[activation], [y])
+
+
 @lowers("fused_matmul", through=REAL, operands=4)
 def fused_matmul(w: Writer, n: Node) -> str:
     """What low-power contexts make of a product with quantised weights, whose values are exported."""
@@ -36,9 +43,5 @@ def fused_matmul(w: Writer, n: Node) -> str:
     y = w.node("MatMul", [a, b])
     if bias is not None:
         y = w.node("Add", [y, bias])
-    activation = n.attributes["activation"]
-    if activation == "silu":
-        y = w.node("Mul", [y, w.node("Sigmoid", [y])])
-    elif activation != "none":
-        y = w.node(_ACTIVATIONS[activation], [y])
+    y = activated(w, y, n.attributes["activation"])
     return y if residual is None else w.node("Add", [y, residual])

@@ -1,0 +1,142 @@
+#include "ops/convolution.h"
+
+#include "ops/infer.h"
+#include "ops/through_f32.h"
+
+namespace headrace::ops {
+namespace {
+
+Axes filter_of(const Operands& in, const Conv2dAttrs& a) {
+    return Axes(in[1].sizes(), filter_axes(a.filter_layout));
+}
+
+Status check_groups(const Dim& channels, std::int64_t filter_inputs, const Dim& outputs,
+                    std::int64_t groups) {
+    if (groups < 1) return invalid("groups is {} but must be at least 1", groups);
+    if (channels.is_symbolic()) return invalid("Conv2d input channels {} must be known", channels.str());
+    if (channels.size() % groups)
+        return invalid("Conv2d input channels {} must be divisible by groups {}", channels.size(), groups);
+    if (channels.size() / groups != filter_inputs)
+        return invalid("Conv2d filter has {} input channels but {} input channels in {} groups need {}",
+                       filter_inputs, channels.size(), groups, channels.size() / groups);
+    if (outputs.size() % groups)
+        return invalid("Conv2d output channels {} must be divisible by groups {}", outputs.size(), groups);
+    return success();
+}
+
+bool is_depthwise(const Axes& filter, const Conv2dAttrs& a) {
+    return a.groups > 1 && filter.size[1] == 1 && filter.size[0] == a.groups;
+}
+
+}  // namespace
+
+Result<TensorType> infer_conv2d(const Operands& in, const Conv2dAttrs& a) {
+    HR_TRY(check_values("padding", a.padding, 4, 0));
+    HR_TRY(check_values("strides", a.strides, 2, 1));
+    HR_TRY(check_values("dilations", a.dilations, 2, 1));
+    for (const Dim& d : in[1].shape)
+        if (d.is_symbolic()) return invalid("Conv2d filter's extents {} must be known", str(in[1].shape));
+    const auto image = image_axes(a.input_layout);
+    const auto filter = filter_axes(a.filter_layout);
+    const Shape& f = in[1].shape;
+    const Dim &channels = in[0].shape[image[1]], &outputs = f[filter[0]];
+    HR_TRY(check_groups(channels, f[filter[1]].size(), outputs, a.groups));
+    if (in.has(2) && in[2].shape != Shape{outputs})
+        return invalid("bias has shape {} but the filter has {} output channels", str(in[2].shape),
+                       outputs.str());
+
+    TensorType out = in[0];
+    out.shape[image[1]] = outputs;
+    for (int i : {0, 1}) {
+        Dim& extent = out.shape[image[2 + i]];
+        const Window window{f[filter[2 + i]].size(), a.strides[i], a.dilations[i], a.padding[2 * i],
+                            a.padding[2 * i + 1]};
+        HR_ASSIGN(extent, window_output(i ? "Conv2d width" : "Conv2d height", extent, window));
+    }
+    return out;
+}
+
+Cost conv2d_cost(const Operands& in, std::span<const TensorType> out, const Conv2dAttrs& a) {
+    Cost cost = elementwise_cost(in, out, 0);
+    const auto [outputs, inputs, height, width] = filter_of(in, a).size;
+    cost.flops = 2.0 * static_cast<double>(out[0].elements()) * static_cast<double>(inputs * height * width);
+    return cost;
+}
+
+Status conv2d_lowerable(const Operands& in, const Conv2dAttrs& a) {
+    // ggml's CPU convolution gathers at least one patch and its results in a fixed work area.
+    constexpr std::int64_t kWorkArea = 16 * 1024 * 1024 / sizeof(float);
+    const Axes filter = filter_of(in, a);
+    const auto [outputs, inputs, height, width] = filter.size;
+    if (!is_depthwise(filter, a)) {
+        if (a.groups != 1) return unsupported("{} groups of {} channels", a.groups, inputs);
+        if (inputs * height * width + outputs > kWorkArea)
+            return unsupported("a filter of {}", str(in[1].shape));
+    }
+    return works_through_f32(in[0].dtype);
+}
+
+ggml_tensor* lower_conv2d(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
+                          const Conv2dAttrs& a) {
+    const bool nhwc = a.input_layout == ImageLayout::nhwc;
+    ggml_tensor* image = to_f32(e, x[0], in[0].dtype);
+    if (nhwc) image = e.contiguous(e.permute(image, image_axes(ImageLayout::nhwc)));
+    ggml_tensor* filter = to_f32(e, x[1], in[1].dtype);
+    if (a.filter_layout != FilterLayout::oihw)
+        filter = e.contiguous(e.permute(filter, filter_axes(a.filter_layout)));
+
+    std::array padding{a.padding[0], a.padding[2]};
+    if (a.padding[1] != padding[0] || a.padding[3] != padding[1]) {  // ggml pads both sides alike
+        image = e.pad_zero(image, std::array<std::int64_t, 4>{0, 0, a.padding[0], a.padding[2]},
+                           std::array<std::int64_t, 4>{0, 0, a.padding[1], a.padding[3]});
+        padding = {0, 0};
+    }
+    ggml_tensor* y =
+        e.conv_2d(image, filter, a.strides, padding, a.dilations, is_depthwise(filter_of(in, a), a));
+    if (in.has(2)) {
+        const std::array<std::int64_t, 3> per_channel{in[2].shape[0].size(), 1, 1};
+        y = e.binary(Binary::add, y, e.reshape(to_f32(e, x[2], in[2].dtype), per_channel));
+    }
+    return nhwc ? e.contiguous(e.permute(y, std::array{0, 2, 3, 1})) : y;
+}
+
+bool conv2d_kernel_applies(const Operands& in, const Conv2dAttrs& a) {
+    return packed_conv2d_kernel_applies(in, true, a) && a.filter_layout == FilterLayout::oihw;
+}
+
+bool packed_conv2d_kernel_applies(const Operands& in, bool filter_is_constant, const Conv2dAttrs& a) {
+    return in[0].dtype == DType::f32 && a.input_layout == ImageLayout::nchw && filter_is_constant;
+}
+
+void pack_conv2d_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* packed) {
+    const Axes axes(filter.shape, filter_axes(a.filter_layout));
+    const std::vector<std::int64_t> strides(axes.stride.begin(), axes.stride.end());
+    strided_copy(filter.data, 0, axes.size, strides, packed, sizeof(float), {});
+}
+
+kernels::Conv2dArgs conv2d_args(const TensorArgs& args, const Conv2dAttrs& a) {
+    const ConvGeometry g(args, a);
+    const auto n = [](std::int64_t v) { return static_cast<std::size_t>(v); };
+    return {.batch = n(g.in.size[0]),
+            .in_channels = n(g.in.size[1]),
+            .in_h = n(g.in.size[2]),
+            .in_w = n(g.in.size[3]),
+            .out_channels = n(g.out.size[1]),
+            .out_h = n(g.out.size[2]),
+            .out_w = n(g.out.size[3]),
+            .groups = n(a.groups),
+            .kernel_h = n(g.filter.size[2]),
+            .kernel_w = n(g.filter.size[3]),
+            .stride_h = n(a.strides[0]),
+            .stride_w = n(a.strides[1]),
+            .dilation_h = n(a.dilations[0]),
+            .dilation_w = n(a.dilations[1]),
+            .pad_top = a.padding[0],
+            .pad_left = a.padding[2],
+            .x = args.in[0].as<float>(),
+            .w = args.in[1].as<float>(),
+            .bias = args.has(2) ? args.in[2].as<float>() : nullptr,
+            .y = args.out[0].as<float>()};
+}
+
+}  // namespace headrace::ops

@@ -1,0 +1,177 @@
+/// Two-dimensional convolution as conv2d and fused_conv2d share it.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "emit/emit.h"
+#include "ir/op_def.h"
+#include "kernels/conv2d_f32.h"
+#include "ops/arithmetic.h"
+#include "ops/image.h"
+
+namespace headrace::ops {
+
+/// Order of a filter's dimensions: output channels o, input channels of one group i, height h, width w.
+enum class FilterLayout : std::uint8_t { oihw, hwio, ohwi, ihwo };
+constexpr auto enum_names(FilterLayout) {
+    return std::array<std::string_view, 4>{"oihw", "hwio", "ohwi", "ihwo"};
+}
+
+/// Which dimension of the filter is o, i, h and w.
+constexpr std::array<int, 4> filter_axes(FilterLayout layout) {
+    switch (layout) {
+        case FilterLayout::oihw: return {0, 1, 2, 3};
+        case FilterLayout::hwio: return {3, 2, 0, 1};
+        case FilterLayout::ohwi: return {0, 3, 1, 2};
+        case FilterLayout::ihwo: return {3, 0, 1, 2};
+    }
+    return {};
+}
+
+struct Conv2dAttrs {
+    std::vector<std::int64_t> padding{0, 0, 0, 0}, strides{1, 1}, dilations{1, 1};
+    std::int64_t groups = 1;
+    ImageLayout input_layout = ImageLayout::nchw;
+    FilterLayout filter_layout = FilterLayout::oihw;
+    static void fields(auto&& f) {
+        using A = Conv2dAttrs;
+        f("padding", &A::padding, "zeros above, below, left and right of the image");
+        f("strides", &A::strides, "vertical and horizontal step of the window");
+        f("dilations", &A::dilations, "vertical and horizontal distance of the filter's elements");
+        f("groups", &A::groups, "input and output channels are split in so many independent convolutions");
+        f("input_layout", &A::input_layout, "order of input's and output's dimensions");
+        f("filter_layout", &A::filter_layout, "order of the filter's dimensions");
+    }
+};
+
+/// The rules of input, filter and bias, a convolution's first operands.
+inline constexpr OperandRule kConvInput{
+    .name = "input", .dtypes = kFloats, .min_rank = 4, .max_rank = 4, .title = "Conv2d input"};
+inline constexpr OperandRule kConvFilter{.name = "filter",
+                                         .dtypes = kFloats,
+                                         .same_dtype_as = 0,
+                                         .min_rank = 4,
+                                         .max_rank = 4,
+                                         .title = "Conv2d filter"};
+inline constexpr OperandRule kConvBias{
+    .name = "bias", .dtypes = kFloats, .same_dtype_as = 0, .optional = true};
+
+/// The output's type, or why operands and attributes do not go together.
+Result<TensorType> infer_conv2d(const Operands& in, const Conv2dAttrs& a);
+
+Cost conv2d_cost(const Operands& in, std::span<const TensorType> out, const Conv2dAttrs& a);
+
+/// Whether and how a convolution with its bias becomes ggml's: in f32, in the order of the output's
+/// dimensions.
+Status conv2d_lowerable(const Operands& in, const Conv2dAttrs& a);
+ggml_tensor* lower_conv2d(Emit& e, std::span<ggml_tensor* const> x, const Operands& in, const Conv2dAttrs& a);
+
+/// The kernel reads images as nchw and filters as oihw: as they lie, or constant ones packed into that order.
+bool conv2d_kernel_applies(const Operands& in, const Conv2dAttrs& a);
+bool packed_conv2d_kernel_applies(const Operands& in, bool filter_is_constant, const Conv2dAttrs& a);
+void pack_conv2d_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* packed);
+/// The kernel's arguments, without epilogue.
+kernels::Conv2dArgs conv2d_args(const TensorArgs& args, const Conv2dAttrs& a);
+
+/// Everything a loop needs to know, in canonical orders: images n c h w, filters o i h w.
+struct ConvGeometry {
+    const Conv2dAttrs& attrs;
+    Axes in, filter, out;
+
+    ConvGeometry(const TensorArgs& args, const Conv2dAttrs& a)
+        : attrs(a),
+          in(args.in[0].shape, image_axes(a.input_layout)),
+          filter(args.in[1].shape, filter_axes(a.filter_layout)),
+          out(args.out[0].shape, image_axes(a.input_layout)) {}
+    std::int64_t outputs_per_group() const { return out.size[1] / attrs.groups; }
+    /// Input row or column (axis 0 or 1) under filter element k when the window is at `at`.
+    std::int64_t source(int axis, std::int64_t at, std::int64_t k) const {
+        return at * attrs.strides[axis] + k * attrs.dilations[axis] - attrs.padding[2 * axis];
+    }
+    bool is_inside(int axis, std::int64_t position) const {
+        return position >= 0 && position < in.size[2 + axis];
+    }
+    /// Window positions at which filter column k lies inside the image.
+    std::array<std::int64_t, 2> inside(std::int64_t k) const {
+        const std::int64_t stride = attrs.strides[1], first = source(1, 0, k);
+        const std::int64_t begin = first >= 0 ? 0 : (-first + stride - 1) / stride;
+        const std::int64_t end = in.size[3] > first ? (in.size[3] - first + stride - 1) / stride : 0;
+        return {begin, std::min(end, out.size[3])};
+    }
+};
+
+/// Channels first: a row of one output channel at a time, since its pixels are neighbours in memory.
+template <class T, class Store>
+void convolve_rows(const ConvGeometry& g, const TensorArgs& args, Store store) {
+    const auto [batch, outputs, height, width] = g.out.size;
+    std::vector<double> sums(static_cast<std::size_t>(width));
+    const auto part = args.share.of(batch * outputs * height);
+    for (std::int64_t task = part.begin; task < part.end; ++task) {
+        const std::int64_t n = task / height / outputs, o = task / height % outputs, y = task % height;
+        const std::int64_t first_channel = o / g.outputs_per_group() * g.filter.size[1];
+        std::fill(sums.begin(), sums.end(), args.has(2) ? convert<double>(args.in[2].as<T>()[o]) : 0.0);
+        for (std::int64_t i = 0; i < g.filter.size[1]; ++i) {
+            for (std::int64_t ky = 0; ky < g.filter.size[2]; ++ky) {
+                const std::int64_t row = g.source(0, y, ky);
+                if (!g.is_inside(0, row)) continue;
+                const T* x = args.in[0].as<T>() + n * g.in.stride[0] + (first_channel + i) * g.in.stride[1] +
+                             row * g.in.stride[2];
+                const T* w = args.in[1].as<T>() + o * g.filter.stride[0] + i * g.filter.stride[1] +
+                             ky * g.filter.stride[2];
+                for (std::int64_t kx = 0; kx < g.filter.size[3]; ++kx) {
+                    const double weight = convert<double>(w[kx * g.filter.stride[3]]);
+                    const auto [begin, end] = g.inside(kx);
+                    const std::int64_t step = g.attrs.strides[1], shift = g.source(1, 0, kx);
+                    for (std::int64_t p = begin; p < end; ++p)
+                        sums[p] += weight * convert<double>(x[p * step + shift]);
+                }
+            }
+        }
+        for (std::int64_t p = 0; p < width; ++p) store(task * width + p, sums[p]);
+    }
+}
+
+/// Channels last: all output channels of a pixel at a time.
+template <class T, class Store>
+void convolve_pixels(const ConvGeometry& g, const TensorArgs& args, Store store) {
+    const auto [batch, outputs, height, width] = g.out.size;
+    const std::int64_t per_group = g.outputs_per_group();
+    std::vector<double> sums(static_cast<std::size_t>(outputs));
+    const auto part = args.share.of(batch * height * width);
+    for (std::int64_t pixel = part.begin; pixel < part.end; ++pixel) {
+        const std::int64_t n = pixel / width / height, y = pixel / width % height, x = pixel % width;
+        for (std::int64_t o = 0; o < outputs; ++o)
+            sums[o] = args.has(2) ? convert<double>(args.in[2].as<T>()[o]) : 0.0;
+        for (std::int64_t k = 0; k < g.filter.size[2] * g.filter.size[3]; ++k) {
+            const std::int64_t ky = k / g.filter.size[3], kx = k % g.filter.size[3];
+            const std::int64_t row = g.source(0, y, ky), column = g.source(1, x, kx);
+            if (!g.is_inside(0, row) || !g.is_inside(1, column)) continue;
+            const T* source =
+                args.in[0].as<T>() + n * g.in.stride[0] + row * g.in.stride[2] + column * g.in.stride[3];
+            const T* w = args.in[1].as<T>() + ky * g.filter.stride[2] + kx * g.filter.stride[3];
+            for (std::int64_t c = 0; c < g.in.size[1]; ++c) {
+                const double value = convert<double>(source[c]);
+                const std::int64_t group = c / g.filter.size[1];
+                const T* line = w + c % g.filter.size[1] * g.filter.stride[1];
+                for (std::int64_t o = group * per_group; o < (group + 1) * per_group; ++o)
+                    sums[o] += value * convert<double>(line[o * g.filter.stride[0]]);
+            }
+        }
+        for (std::int64_t o = 0; o < outputs; ++o) store(pixel * outputs + o, sums[o]);
+    }
+}
+
+/// Computes this thread's share of the output in double, biases included: store(i, sum) for each element i.
+template <class T, class Store>
+void reference_conv2d(const TensorArgs& args, const Conv2dAttrs& a, Store store) {
+    const ConvGeometry g(args, a);
+    if (a.input_layout == ImageLayout::nchw)
+        convolve_rows<T>(g, args, store);
+    else
+        convolve_pixels<T>(g, args, store);
+}
+
+}  // namespace headrace::ops

@@ -1,0 +1,45 @@
+#include "ops/fused_activation.h"
+
+#include <cmath>
+
+namespace headrace::ops {
+
+double activate(Activation f, double x) {
+    switch (f) {
+        case Activation::none: return x;
+        case Activation::relu: return x < 0 ? 0 : x;
+        case Activation::gelu: return 0.5 * x * (1 + std::erf(x * 0.70710678118654752440));
+        case Activation::tanh: return std::tanh(x);
+        case Activation::sigmoid: return 1 / (1 + std::exp(-x));
+        case Activation::silu: return x / (1 + std::exp(-x));
+    }
+    return x;
+}
+
+kernels::Activation kernel_activation(Activation f) {
+    switch (f) {
+        case Activation::none: return kernels::Activation::none;
+        case Activation::relu: return kernels::Activation::relu;
+        case Activation::gelu: return kernels::Activation::gelu_erf;
+        case Activation::tanh: return kernels::Activation::tanh;
+        case Activation::sigmoid: return kernels::Activation::sigmoid;
+        case Activation::silu: return kernels::Activation::silu;
+    }
+    return kernels::Activation::none;
+}
+
+ggml_tensor* lower_activation(Emit& e, Activation f, ggml_tensor* x) {
+    switch (f) {
+        case Activation::none: return x;
+        // ggml's relu(NaN) is 0; adding 0 · sigmoid(x) brings NaN back and changes nothing else.
+        case Activation::relu:
+            return e.binary(Binary::add, e.unary(Unary::relu, x), e.scale(e.unary(Unary::sigmoid, x), 0, 0));
+        case Activation::gelu: return e.unary(Unary::gelu_erf, x);
+        case Activation::tanh: return e.unary(Unary::tanh, x);
+        case Activation::sigmoid: return e.unary(Unary::sigmoid, x);
+        case Activation::silu: return e.unary(Unary::silu, x);
+    }
+    return x;
+}
+
+}  // namespace headrace::ops
