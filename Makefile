@@ -5,7 +5,7 @@ VENV := .venv/bin/python
 BUILD := $(PYTHON) tools/build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-executorch coverage cross-check executorch test-executorch-suite asan tsan fuzz setup clean
+.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-llm bench-executorch coverage cross-check executorch test-executorch-suite asan tsan fuzz setup clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -49,6 +49,10 @@ bench: ## compare with ONNX Runtime, and kernels with the machine's limits
 	@$(BUILD) --target products
 	@$(VENV) bench/allocations.py
 	@$(VENV) bench/run.py
+
+bench-llm: ## compare language models with llama.cpp's own programs (MODEL=q4_0 ROUNDS=5)
+	@$(BUILD) --target products
+	@$(VENV) bench/llm.py $(if $(MODEL),--model $(MODEL)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 bench-executorch: ## compare exported models with XNNPACK and ONNX Runtime (MODELS="mlp resnet18")
 	@$(BUILD) --target products

@@ -29,7 +29,18 @@ endif()
 # tools/setup.py writes setup.cmake; a build folder of its own (build/tsan) goes before the common one.
 include(${PROJECT_BINARY_DIR}/setup.cmake OPTIONAL RESULT_VARIABLE setup)
 if(NOT setup)
-  include(${PROJECT_SOURCE_DIR}/build/setup.cmake OPTIONAL)
+  include(${PROJECT_SOURCE_DIR}/build/setup.cmake OPTIONAL RESULT_VARIABLE setup)
+endif()
+option(HEADRACE_CUDA "Build ggml's CUDA backend, too; needs the CUDA toolkit" OFF)
+if(HEADRACE_GGML STREQUAL "auto" AND (HEADRACE_CUDA OR NOT setup))
+  # A plain `cmake ..`: what make sets up is set up here, without PyTorch.
+  find_program(HEADRACE_PYTHON3 python3 REQUIRED)
+  message(STATUS "Setting up ggml and llama.cpp (minutes the first time)")
+  execute_process(
+    COMMAND ${CMAKE_COMMAND} -E env EXECUTORCH=0 HEADRACE_CUDA=${HEADRACE_CUDA}
+            ${HEADRACE_PYTHON3} ${PROJECT_SOURCE_DIR}/tools/setup.py
+    COMMAND_ERROR_IS_FATAL ANY)
+  include(${PROJECT_SOURCE_DIR}/build/setup.cmake)
 endif()
 # find_package keeps its first answer in the cache, so another choice has to forget it.
 if(DEFINED HEADRACE_GGML_CHOICE AND NOT HEADRACE_GGML_CHOICE STREQUAL "${HEADRACE_GGML} ${HEADRACE_GGML_DIR}")

@@ -51,6 +51,11 @@ install(TARGETS headrace EXPORT headraceTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+if(TARGET wasi_nn_backend)
+  set(language_libraries headrace_llm_shared wasi_nn_backend wasi_nn_llamacpp)
+  set_target_properties(${language_libraries} PROPERTIES INSTALL_RPATH "${origin};${origin}/headrace;${outside}")
+  install(TARGETS ${language_libraries} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime)
+endif()
 if(TARGET headrace_cli)
   file(RELATIVE_PATH up /${CMAKE_INSTALL_BINDIR} /${private_dir})
   set_target_properties(headrace_cli PROPERTIES INSTALL_RPATH "${origin}/${up};${outside}")

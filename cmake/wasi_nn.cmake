@@ -17,3 +17,8 @@ foreach(interface backend llamacpp)
   target_link_options(wasi_nn_${interface} PRIVATE -Wl,-z,nodelete)
   set_target_properties(wasi_nn_${interface} PROPERTIES BUILD_RPATH "$ORIGIN;${HEADRACE_GGML_LIB_DIR}")
 endforeach()
+
+# Where users of the backends that came before look for it.
+add_custom_command(TARGET wasi_nn_backend POST_BUILD
+  COMMAND ${CMAKE_COMMAND} -E create_symlink lib/$<TARGET_FILE_NAME:wasi_nn_backend>
+          ${PROJECT_BINARY_DIR}/$<TARGET_FILE_NAME:wasi_nn_backend>)

@@ -39,7 +39,7 @@ LIBRARIES = [
     ("llama.cpp", re.compile(r"llama[\w-]*\.h"), {"llm"}),
     ("llama.cpp's common library", re.compile(r"common/.*"), {"llm"}),
     ("Highway", re.compile(r"hwy/.*"), {"kernels"}),
-    ("nlohmann's JSON", re.compile(r"nlohmann/.*"), {"doors/webnn", "llm"}),
+    ("nlohmann's JSON", re.compile(r"nlohmann/.*"), {"doors/webnn", "llm", "cli"}),
 ]
 
 # Outputs of the build, and the folder that uses each.

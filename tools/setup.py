@@ -9,6 +9,7 @@ all clones share. Environment:
   GGML_DIR            the prefix of an installed ggml, in place of building one
   CMAKE_PREFIX_PATH   prefixes that are searched for an installed ggml first
   HEADRACE_GGML       "system": use the ggml that CMake finds by itself (no language models then)
+  HEADRACE_CUDA       "ON": build ggml's CUDA backend, too, for the GPUs of this machine
   EXECUTORCH          "0": do without PyTorch and ExecuTorch (1.5 GB), and so without that door
   XDG_CACHE_HOME      where the cache goes (default ~/.cache)
 
@@ -323,6 +324,8 @@ def recipe(name):
 def build_ggml(sanitize=None, python=VENV_PYTHON):
     """Returns the folder of ggml's installation, building it when the cache has none for this key."""
     flags = [*GGML_FLAGS, *({"thread": ["-DGGML_SANITIZE_THREAD=ON"]}.get(sanitize, []))]
+    if os.environ.get("HEADRACE_CUDA") in ("ON", "1"):
+        flags.append("-DGGML_CUDA=ON")
     key = hashlib.sha256(repr(flags).encode() + native_target() + recipe("ggml"))
     source = fetch_llama_cpp(python)
     version = ggml_version(source)

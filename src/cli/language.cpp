@@ -57,6 +57,12 @@ void add_language_commands(CLI::App& app, Status& status) {
         app.add_subcommand("bench-llm", "time a GGUF language model with one and several streams");
     auto bench_options = std::make_shared<LanguageBenchOptions>();
     bench_command->add_option("model", bench_options->model, "GGUF file")->required();
+    bench_command
+        ->add_option("--scenario", bench_options->scenario,
+                     "streams; prefix: sessions that start alike; stall: a long prompt beside a stream; "
+                     "priority: urgent "
+                     "requests under load; speculation: repetitive text")
+        ->check(CLI::IsMember({"streams", "prefix", "stall", "priority", "speculation"}));
     bench_command->add_option("--prompt", bench_options->prompt, "tokens of a prompt");
     bench_command->add_option("--generate", bench_options->generate, "tokens of an answer");
     bench_command->add_option("--streams", bench_options->streams, "at once; may be repeated");

@@ -6,18 +6,21 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "cli/language_scenarios.h"
 #include "llm/registry.h"
 
 namespace headrace::cli {
-namespace {
 
 using llm::Engine;
 using llm::Generation;
 
-double median(std::vector<double> values) {
+double percentile(std::vector<double> values, double share) {
     std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
+    return values[std::min(values.size() - 1,
+                           static_cast<size_t>(share * static_cast<double>(values.size())))];
 }
+
+double median(std::vector<double> values) { return percentile(std::move(values), 0.5); }
 
 double seconds_since(llm::Clock::time_point start) {
     return std::chrono::duration<double>(llm::Clock::now() - start).count();
@@ -34,20 +37,16 @@ llm::Tokens random_prompt(const Engine& engine, int size, uint32_t seed) {
     return tokens;
 }
 
+namespace {
+
 /// The time in which all streams read a prompt of their own and generate that many tokens.
 Result<double> run_streams(Engine& engine, int streams, int prompt, int generate, uint32_t& seed) {
     std::vector<std::shared_ptr<Generation>> running;
     const auto start = llm::Clock::now();
     for (int i = 0; i < streams; ++i) {
-        llm::RequestSettings settings = engine.settings().request;
-        settings.n_predict = generate;
-        settings.sampling.temp = 0;
-        settings.sampling.ignore_eos = true;
-        settings.cache_prompt = false;
-        HR_ASSIGN(std::shared_ptr<Generation> generation,
-                  engine.submit({.prompt = random_prompt(engine, prompt, seed++),
-                                 .settings = settings,
-                                 .owner = std::to_string(i)}));
+        BenchRequest request{
+            .prompt = random_prompt(engine, prompt, seed++), .generate = generate, .reuse = false};
+        HR_ASSIGN(std::shared_ptr<Generation> generation, submit(engine, request));
         running.push_back(std::move(generation));
     }
     for (auto& generation : running)
@@ -56,17 +55,7 @@ Result<double> run_streams(Engine& engine, int streams, int prompt, int generate
     return seconds_since(start);
 }
 
-}  // namespace
-
-Status bench_language_model(const LanguageBenchOptions& options) {
-    llm::Settings settings;
-    const int most = *std::max_element(options.streams.begin(), options.streams.end());
-    settings.context.n_parallel = most;
-    settings.context.n_ctx = most * (options.prompt + options.generate + 16);
-    settings.context.n_threads = options.threads;
-    HR_ASSIGN(const llm::Runner runner, llm::open_runner(options.model, settings));
-    if (!runner.engine) return unsupported("{} gives embeddings, and no text", options.model);
-    Engine& engine = *runner.engine;
+Result<nlohmann::json> bench_streams(Engine& engine, const LanguageBenchOptions& options) {
     uint32_t seed = 1;
     HR_TRY(run_streams(engine, 1, std::min(options.prompt, 32), 4, seed));  // touches the weights
     nlohmann::json results = nlohmann::json::array();
@@ -85,6 +74,33 @@ Status bench_language_model(const LanguageBenchOptions& options) {
                            {"prompt_per_second", median(prompt_rate)},
                            {"generated_per_second", median(generate_rate)}});
     }
+    return results;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Generation>> submit(Engine& engine, const BenchRequest& request) {
+    llm::RequestSettings settings = engine.settings().request;
+    settings.n_predict = request.generate;
+    settings.sampling.temp = 0;
+    settings.sampling.ignore_eos = true;
+    settings.cache_prompt = request.reuse;
+    settings.priority = request.priority;
+    settings.speculation.enabled = request.speculate;
+    return engine.submit({.prompt = request.prompt, .settings = settings, .owner = request.owner});
+}
+
+Status bench_language_model(const LanguageBenchOptions& options) {
+    llm::Settings settings;
+    const int most = *std::max_element(options.streams.begin(), options.streams.end());
+    settings.context.n_parallel = std::max(most, 8);
+    settings.context.n_ctx = std::max(4096, most * (options.prompt + options.generate + 16));
+    settings.context.n_threads = options.threads;
+    HR_ASSIGN(const llm::Runner runner, llm::open_runner(options.model, settings));
+    if (!runner.engine) return unsupported("{} gives embeddings, and no text", options.model);
+    HR_ASSIGN(const nlohmann::json results, options.scenario == "streams"
+                                                ? bench_streams(*runner.engine, options)
+                                                : bench_scenario(*runner.engine, options));
     if (options.json.empty()) return success();
     std::ofstream file(options.json);
     file << results.dump(2) << '\n';

@@ -7,7 +7,7 @@
 namespace headrace::cli {
 
 struct LanguageBenchOptions {
-    std::string model, json;
+    std::string model, json, scenario = "streams";
     int prompt = 512, generate = 64, rounds = 3, threads = 0;
     std::vector<int> streams = {1, 8};
 };

@@ -25,6 +25,11 @@ common_chat_templates_inputs inputs_of(const Messages& messages, const RequestSe
         entry.content = message.content;
         inputs.messages.push_back(std::move(entry));
     }
+    if (!settings.tools.empty()) {
+        inputs.tools = common_chat_tools_parse_oaicompat(common_json::parse(settings.tools));
+        inputs.tool_choice = common_chat_tool_choice_parse_oaicompat(settings.tool_choice);
+        inputs.parallel_tool_calls = settings.parallel_tool_calls;
+    }
     inputs.enable_thinking = settings.enable_thinking;
     inputs.chat_template_kwargs = settings.template_kwargs;
     inputs.reasoning_format = common_reasoning_format_from_name(settings.reasoning_format);
@@ -46,21 +51,48 @@ Messages with_system(const Messages& history, const RequestSettings& settings) {
     return messages;
 }
 
-}  // namespace
-
-Result<std::string> render_chat(const Model& model, const Messages& messages, RequestSettings& settings) {
+/// The text of the messages in the model's template, ready for an answer; what the template wants of the
+/// sampler goes into the settings.
+Result<std::string> render_chat(const Model& model, Prompt& prompt, RequestSettings& settings) {
     try {
         common_chat_params params =
-            common_chat_templates_apply(model.templates(), inputs_of(messages, settings));
-        for (std::string& stop : params.additional_stops)
-            settings.stopping.strings.push_back(std::move(stop));
-        for (std::string& text : params.preserved_tokens)
-            settings.preserved_tokens.push_back(std::move(text));
-        settings.sampling.generation_prompt = params.generation_prompt;
-        return params.prompt;
+            common_chat_templates_apply(model.templates(), inputs_of(prompt.messages, settings));
+        settings.stopping.strings.insert(settings.stopping.strings.end(), params.additional_stops.begin(),
+                                         params.additional_stops.end());
+        settings.preserved_tokens.insert(settings.preserved_tokens.end(), params.preserved_tokens.begin(),
+                                         params.preserved_tokens.end());
+        if (!settings.tools.empty() && !params.grammar.empty()) {
+            settings.grammar = params.grammar;
+            settings.grammar_lazy = params.grammar_lazy;
+            settings.sampling.grammar_triggers = params.grammar_triggers;
+            settings.sampling.generation_prompt = params.generation_prompt;
+        }
+        std::string text = params.prompt;
+        prompt.format = std::make_shared<const common_chat_params>(std::move(params));
+        return text;
     } catch (const std::exception& e) {
-        if (!common_chat_templates_was_explicit(model.templates())) return fallback_chat(messages);
+        if (!common_chat_templates_was_explicit(model.templates())) return fallback_chat(prompt.messages);
         return invalid("the model's chat template cannot take these messages: {}", e.what());
+    }
+}
+
+}  // namespace
+
+Answer parse_answer(const Prompt& prompt, const std::string& text, const RequestSettings& settings) {
+    if (!prompt.format) return {.content = text};
+    try {
+        common_chat_parser_params params(*prompt.format);
+        params.reasoning_format = common_reasoning_format_from_name(settings.reasoning_format);
+        params.parse_tool_calls = !settings.tools.empty();
+        if (!prompt.format->parser.empty()) params.parser.load(prompt.format->parser);
+        common_chat_msg message = common_chat_parse(text, false, params);
+        Answer answer{.content = std::move(message.content),
+                      .reasoning = std::move(message.reasoning_content)};
+        for (common_chat_tool_call& call : message.tool_calls)
+            answer.calls.push_back({std::move(call.name), std::move(call.arguments)});
+        return answer;
+    } catch (const std::exception&) {
+        return {.content = text};  // an answer that was cut need not follow its format
     }
 }
 
@@ -80,7 +112,7 @@ Result<Prompt> make_prompt(const Model& model, const Messages& history, std::str
     const RequestSettings asked = settings;
     for (;;) {
         settings = asked;
-        HR_ASSIGN(const std::string rendered, render_chat(model, prompt.messages, settings));
+        HR_ASSIGN(const std::string rendered, render_chat(model, prompt, settings));
         prompt.tokens = model.tokenize(rendered, true, true);
         if (std::cmp_less_equal(prompt.tokens.size(), room)) return prompt;
         const size_t first = prompt.messages.front().role == "system" ? 1 : 0;

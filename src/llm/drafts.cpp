@@ -15,15 +15,12 @@ uint64_t hash_of(const llama_token* tokens, int count) {
 
 Tokens Drafts::propose(const Tokens& history, int most) {
     const auto n = static_cast<size_t>(settings_.ngram_size);
-    most = std::min({most, settings_.n_max, length_});
-    if (!settings_.enabled || most < 1 || history.size() < n + 1) return {};
+    if (!settings_.enabled || history.size() < n + 1) return {};
     // The last n-gram is left out until a token follows it.
     for (indexed_ = std::max(indexed_, n); indexed_ < history.size(); ++indexed_)
         places_[hash_of(history.data() + indexed_ - n, settings_.ngram_size)] = indexed_;
-    if (pause_ > 0) {
-        --pause_;
-        return {};
-    }
+    most = wanted(most);
+    if (most < 1) return {};
     const llama_token* last = history.data() + history.size() - n;
     const auto found = places_.find(hash_of(last, settings_.ngram_size));
     if (found == places_.end()) return {};
@@ -34,6 +31,14 @@ Tokens Drafts::propose(const Tokens& history, int most) {
     const size_t period = history.size() - place;
     for (size_t i = 0; i < static_cast<size_t>(most); ++i) draft.push_back(history[place + i % period]);
     return draft;
+}
+
+int Drafts::wanted(int most) {
+    if (pause_ > 0) {
+        --pause_;
+        return 0;
+    }
+    return std::min({most, settings_.n_max, length_});
 }
 
 void Drafts::judge(int proposed, int accepted) {

@@ -17,6 +17,8 @@ public:
     /// A draft that may follow the history, at most that long; empty when nothing is known or drafting
     /// pauses.
     Tokens propose(const Tokens& history, int most);
+    /// How long a draft from elsewhere may be now; 0 while drafting pauses.
+    int wanted(int most);
     void judge(int proposed, int accepted);
     /// The history was changed other than by adding tokens.
     void forget();

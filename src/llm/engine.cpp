@@ -19,6 +19,9 @@ Engine::Engine(std::shared_ptr<const Model> model, const Settings& settings)
 Result<std::shared_ptr<Engine>> Engine::start(std::shared_ptr<const Model> model, const Settings& settings) {
     std::shared_ptr<Engine> engine(new Engine(std::move(model), settings));
     HR_TRY(engine->make_context());
+    if (!settings.context.draft_model.empty()) {
+        HR_ASSIGN(engine->draft_model_, DraftModel::load(*engine->model_, settings));
+    }
     engine->thread_ = std::thread([self = engine.get()] { self->loop(); });
     return engine;
 }

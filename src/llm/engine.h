@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "llm/draft_model.h"
 #include "llm/generation.h"
 #include "llm/model.h"
 #include "llm/pacing.h"
@@ -84,6 +85,7 @@ private:
     std::vector<Stream*> choose_active();
     bool give_place(Stream& stream, const std::vector<uint64_t>& order);
     void build_batch(const std::vector<Stream*>& active, std::vector<Work>& work);
+    Tokens draft_for(Stream& stream, int most);
     void add_decoding(Stream& stream, int spare, std::vector<Work>& work);
     void add_prompt(Stream& stream, int most, std::vector<Work>& work);
     bool waits_for_another(const Stream& stream, const std::vector<Stream*>& before) const;
@@ -116,6 +118,7 @@ private:
     // The loop's own.
     std::map<uint64_t, std::unique_ptr<Stream>> streams_;
     std::unique_ptr<Sequences> sequences_;
+    std::unique_ptr<DraftModel> draft_model_;
     Queue queue_;
     PromptPacing prompt_pacing_;
     std::unique_ptr<ThreadPacing> thread_pacing_;

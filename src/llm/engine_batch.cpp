@@ -85,6 +85,14 @@ void Engine::add_entries(Stream& stream, const llama_token* tokens, size_t count
     }
 }
 
+/// The draft model's guess when there is one, or else what followed the same tokens before.
+Tokens Engine::draft_for(Stream& stream, int most) {
+    if (!model_->memory_is_divisible() || !stream.settings().speculation.enabled) return {};
+    if (!draft_model_) return stream.drafts.propose(stream.tokens, most);
+    const int wanted = stream.drafts.wanted(most);
+    return wanted > 0 ? draft_model_->propose(stream.generation->id(), stream.tokens, wanted) : Tokens();
+}
+
 void Engine::add_decoding(Stream& stream, int spare, std::vector<Work>& work) {
     const int left =
         std::min(context_size_ - static_cast<int>(stream.tokens.size()),
@@ -92,8 +100,7 @@ void Engine::add_decoding(Stream& stream, int spare, std::vector<Work>& work) {
                      ? context_size_
                      : stream.settings().n_predict - static_cast<int>(stream.outcome.tokens.size()) - 1);
     Work part{&stream, {}, batch_.n_tokens, 1, true};
-    if (model_->memory_is_divisible())
-        part.draft = stream.drafts.propose(stream.tokens, std::min(spare, left));
+    part.draft = draft_for(stream, std::min(spare, left));
     Tokens tokens{stream.tokens.back()};
     tokens.insert(tokens.end(), part.draft.begin(), part.draft.end());
     part.count = static_cast<int>(tokens.size());

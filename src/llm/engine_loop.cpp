@@ -106,6 +106,7 @@ void Engine::finish(Stream& stream) {
     if (stream.sequence)
         sequences_->release(*stream.sequence,
                             stream.settings().cache_prompt && settings_.cache.enable_prompt_cache);
+    if (draft_model_) draft_model_->forget(stream.generation->id());
     queue_.remove(stream.generation->id());
     if (!stream.began) --waiting_;
     most_active_ = static_cast<size_t>(settings_.context.n_parallel);  // there is room again

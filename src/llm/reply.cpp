@@ -53,6 +53,17 @@ std::string_view name_of(Code code) {
     return "unknown";
 }
 
+/// What of the answer is no plain content.
+void add_answer(const Answer& answer, json& metadata) {
+    if (!answer.reasoning.empty()) metadata["reasoning"] = answer.reasoning;
+    for (const Answer::Call& call : answer.calls) {
+        const json arguments = json::parse(call.arguments, nullptr, false);
+        metadata["tool_calls"].push_back(
+            {{"name", call.name},
+             {"arguments", arguments.is_discarded() ? json(call.arguments) : arguments}});
+    }
+}
+
 double per_second(size_t count, double ms) { return ms > 0 ? static_cast<double>(count) * 1000.0 / ms : 0.0; }
 
 size_t resident_bytes() {
@@ -89,6 +100,7 @@ std::string metadata_of(const Outcome& outcome, const Prompt& prompt, const Mode
     if (prompt.dropped) metadata["dropped_messages"] = prompt.dropped;
     if (settings.return_tokens) metadata["tokens"] = outcome.tokens;
     if (!outcome.probabilities.empty()) metadata["probabilities"] = probabilities_json(outcome, model);
+    if (prompt.chat) add_answer(parse_answer(prompt, outcome.text, settings), metadata);
     if (!notes.empty()) metadata["warnings"] = notes_json(notes);
     return dump(metadata);
 }

@@ -13,6 +13,7 @@ namespace headrace::llm {
 
 /// A request that runs: the engine is held, so that a load that replaces it does not end it.
 struct Service::Running {
+    std::shared_ptr<Session> session;
     std::shared_ptr<Engine> engine;
     std::shared_ptr<Generation> generation;
     Prompt prompt;
@@ -64,9 +65,17 @@ Result<std::unique_ptr<Service>> Service::create(std::string_view config, const 
     return std::unique_ptr<Service>(new Service(std::move(settings), std::move(notes)));
 }
 
+/// A guest may write a load's configuration: the files it names are confined as the model's own.
 Result<Settings> Service::load_settings(std::string_view config, Notes& notes) const {
     if (config.empty()) return settings_;
-    return with_parameters(settings_, config, Level::model, notes);
+    HR_ASSIGN(Settings settings, with_parameters(settings_, config, Level::model, notes));
+    for (auto& [path, scale] : settings.model.lora) {
+        HR_ASSIGN(path, confined_path(path));
+    }
+    if (!settings.context.draft_model.empty()) {
+        HR_ASSIGN(settings.context.draft_model, confined_path(settings.context.draft_model));
+    }
+    return settings;
 }
 
 /// An alias's path, or the name as a path inside the model root.
@@ -246,39 +255,50 @@ Result<std::string> Service::output(ContextId id, uint32_t index) {
     return index == 0 ? context->reply->text : context->reply->metadata;
 }
 
+Result<Settings> Service::request_settings(const Settings& base, std::string_view parameters,
+                                           Notes& notes) const {
+    if (parameters.empty()) return base;
+    Result<Settings> settings = with_parameters(base, parameters, Level::request, notes);
+    if (settings.ok() || nlohmann::json::accept(parameters)) return settings;
+    // Embedders of the first backends send options that are no JSON, and expect the defaults.
+    notes.push_back({"parameters", settings.error().message + "; the defaults are used"});
+    return base;
+}
+
+/// Enters the session and submits the prompt. On an error the session is left.
 Result<Service::Running> Service::begin(Context& context, std::string_view prompt,
-                                        std::string_view parameters) {
+                                        std::string_view parameters, bool by_pieces) {
     HR_ASSIGN(const Graph graph, graph_of(context.graph));
     if (!graph.runner.engine) return unsupported("{} gives embeddings, and no text", graph.name);
-    Running running{.engine = graph.runner.engine, .settings = graph.settings};
-    if (!parameters.empty()) {
-        Result<Settings> settings =
-            with_parameters(graph.settings, parameters, Level::request, running.notes);
-        if (settings.ok()) {
-            running.settings = std::move(settings).value();
-        } else if (nlohmann::json::accept(parameters)) {
-            return settings.error();
-        } else {
-            // Embedders of the first backends send options that are no JSON, and expect the defaults.
-            running.notes.push_back({"parameters", settings.error().message + "; the defaults are used"});
-        }
+    Running running{.session = context.session, .engine = graph.runner.engine};
+    HR_ASSIGN(running.settings, request_settings(graph.settings, parameters, running.notes));
+    if (const std::string& name = running.settings.request.session_id; !name.empty()) {
+        HR_ASSIGN(running.session, sessions_.open(name));
     }
-    HR_TRY(adjust(running.settings, running.engine->context_size(), running.engine->model().vocabulary_size(),
-                  running.notes));
-    RequestSettings& request = running.settings.request;
-    HR_ASSIGN(running.prompt,
-              make_prompt(running.engine->model(), request.history ? context.session->messages : Messages{},
-                          prompt, running.engine->context_size(), request));
-    log_notes(running.notes);
-    GenerationRequest generation{.prompt = running.prompt.tokens,
-                                 .settings = request,
-                                 .owner = context.session->owner,
-                                 .session = context.session->name,
-                                 .add_special_pieces = request.echo_special};
-    HR_ASSIGN(running.generation, running.engine->submit(std::move(generation)));
+    HR_TRY(running.session->enter(by_pieces));
+    if (Status submitted = submit(running, prompt); !submitted.ok()) {
+        running.session->leave();
+        return submitted.error();
+    }
     const std::lock_guard lock(context.mutex);
     context.running = running.generation;
     return running;
+}
+
+Status Service::submit(Running& running, std::string_view prompt) {
+    Engine& engine = *running.engine;
+    HR_TRY(adjust(running.settings, engine.context_size(), engine.model().vocabulary_size(), running.notes));
+    log_notes(running.notes);
+    RequestSettings& request = running.settings.request;
+    HR_ASSIGN(running.prompt,
+              make_prompt(engine.model(), request.history ? running.session->messages : Messages{}, prompt,
+                          engine.context_size(), request));
+    HR_ASSIGN(running.generation, engine.submit({.prompt = running.prompt.tokens,
+                                                 .settings = request,
+                                                 .owner = running.session->owner,
+                                                 .session = running.session->name,
+                                                 .add_special_pieces = request.echo_special}));
+    return success();
 }
 
 /// Waits for the end, remembers the answer, and says how it went.
@@ -290,11 +310,12 @@ Reply Service::end(Context& context, Running& running) {
     }
     const RequestSettings& request = running.settings.request;
     if (running.prompt.chat && request.history && !outcome.failed()) {
-        Messages& messages = context.session->messages;
+        Messages& messages = running.session->messages;
         messages = running.prompt.messages;
         messages.push_back({"assistant", outcome.text});
         trim_history(messages, running.settings.session.max_history);
     }
+    running.session->leave();
     Notes notes = notes_;
     notes.insert(notes.end(), running.notes.begin(), running.notes.end());
     return {outcome.text, metadata_of(outcome, running.prompt, running.engine->model(), request, notes)};
@@ -306,27 +327,18 @@ Result<Reply> Service::infer(ContextId id, std::string_view prompt, std::string_
     HR_ASSIGN(const Graph graph, graph_of(context->graph));
     if (graph.runner.embedder) {
         Notes notes;
-        Settings settings = graph.settings;
-        if (!parameters.empty()) {
-            HR_ASSIGN(settings, with_parameters(graph.settings, parameters, Level::request, notes));
-        }
-        return embed(*context, graph, prompt, settings, std::move(notes));
+        HR_ASSIGN(const Settings settings, request_settings(graph.settings, parameters, notes));
+        return embed(graph, prompt, settings, notes);
     }
-    HR_TRY(context->session->enter(false));
-    Result<Running> running = begin(*context, prompt, parameters);
-    if (!running.ok()) {
-        context->session->leave();
-        return running.error();
-    }
-    Reply reply = end(*context, running.value());
-    context->session->leave();
-    const Outcome& outcome = running.value().generation->wait();
+    HR_ASSIGN(Running running, begin(*context, prompt, parameters, false));
+    Reply reply = end(*context, running);
+    const Outcome& outcome = running.generation->wait();
     if (outcome.failed()) return Error{outcome.code, outcome.detail};
     return reply;
 }
 
-Result<Reply> Service::embed(Context&, const Graph& graph, std::string_view text, const Settings& settings,
-                             Notes notes) {
+Result<Reply> Service::embed(const Graph& graph, std::string_view text, const Settings& settings,
+                             const Notes& notes) {
     const std::string input(text);
     HR_ASSIGN(const auto vectors, graph.runner.embedder->embed({&input, 1}, settings.request.embd_normalize));
     return Reply{embedding_json(vectors.front()),
@@ -341,10 +353,7 @@ Result<Service::Running> Service::begin_with_inputs(Context& context) {
         prompt = context.prompt;
         parameters = context.parameters;
     }
-    HR_TRY(context.session->enter(true));
-    Result<Running> running = begin(context, prompt, parameters);
-    if (!running.ok()) context.session->leave();
-    return running;
+    return begin(context, prompt, parameters, true);
 }
 
 Result<std::optional<std::string>> Service::compute_piece(ContextId id) {
@@ -385,7 +394,6 @@ void Service::finish_pieces(Context& context) {
     context.by_pieces.reset();
     running.generation->cancel();
     Reply reply = end(context, running);
-    context.session->leave();
     const std::lock_guard lock(context.mutex);
     context.reply = std::move(reply);
     context.piece.clear();

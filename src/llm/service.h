@@ -85,14 +85,17 @@ private:
     Result<std::string> confined_path(std::string_view name) const;
     Result<std::shared_ptr<Context>> find(ContextId context);
     Result<Graph> graph_of(GraphId graph);
-    Result<Running> begin(Context& context, std::string_view prompt, std::string_view parameters);
+    Result<Settings> request_settings(const Settings& base, std::string_view parameters, Notes& notes) const;
+    Result<Running> begin(Context& context, std::string_view prompt, std::string_view parameters,
+                          bool by_pieces);
+    Status submit(Running& running, std::string_view prompt);
     Result<Running> begin_with_inputs(Context& context);
     void finish_pieces(Context& context);
     Reply end(Context& context, Running& running);
     template <class T>
     Result<T> noting_error(Context& context, Result<T> result);
-    Result<Reply> embed(Context& context, const Graph& graph, std::string_view text, const Settings& settings,
-                        Notes notes);
+    Result<Reply> embed(const Graph& graph, std::string_view text, const Settings& settings,
+                        const Notes& notes);
 
     Settings settings_;
     Notes notes_;

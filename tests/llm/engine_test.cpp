@@ -264,6 +264,20 @@ TEST(Engine, SpeculationChangesNoAnswer) {
     EXPECT_GT(drafted, 0);
 }
 
+TEST(Engine, ADraftModelIsAskedAndChangesNoAnswer) {
+    Settings settings = tiny_settings();
+    settings.context.draft_model = tiny_model();
+    const auto engine = tiny_engine(settings), plain = tiny_engine();
+    RequestSettings eager = settings.request;
+    eager.speculation.enabled = true;
+    for (const char* text : {"Tell me a story about a bird.", "What is the capital of Italy?"}) {
+        const Outcome outcome = ask(*engine, question(*engine, text, eager))->wait();
+        EXPECT_EQ(outcome.tokens, ask(*plain, question(*plain, text))->wait().tokens) << text;
+        EXPECT_GT(outcome.drafted, 0);
+        EXPECT_GT(outcome.accepted, outcome.drafted / 2) << "it drafts for itself";
+    }
+}
+
 TEST(Engine, RepeatsASeededAnswerAndListsProbabilities) {
     const auto engine = tiny_engine();
     RequestSettings settings = engine->settings().request;
