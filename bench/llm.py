@@ -5,7 +5,7 @@
 
 The models have Qwen3-0.6B's shape and random weights (bench/make_llm.py). One stream is compared with
 llama-bench, eight with llama-batched-bench and llama-server, and one beside a busy neighbour with llama-bench
-on one thread. What llama.cpp has no program for (shared starts, stalls, priorities, drafts) is measured alone.
+on one thread. What llama.cpp has no program for (shared starts, stalls, priorities, drafts) runs alone.
 build/bench/llm.json gets every number.
 """
 
