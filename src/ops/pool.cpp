@@ -99,8 +99,9 @@ Result<Dim> pooled_extent(const Dim& size, int i, const PoolAttrs& a) {
     return Dim(wanted);
 }
 
-/// What every pool here shares; Self gives name, summary and Sum, an accumulator of one window.
-template <class Self, DTypeSet kTypes>
+/// What every pool here shares; Self gives name, summary and Sum, an accumulator of one window, and where kVectors is
+/// set is_max, which of the two pools of kernels/pool2d_f32 it is.
+template <class Self, DTypeSet kTypes, bool kVectors>
 struct PoolOp {
     static constexpr std::array operands{OperandRule{
         .name = "input", .dtypes = kTypes, .min_rank = 4, .max_rank = 4, .title = "Pool2d input"}};
@@ -140,29 +141,31 @@ struct PoolOp {
     }
 
     static bool vectors_apply(const Operands& in, std::span<const bool>, const void* attrs) {
-        if constexpr (!requires { Self::is_max; }) return false;
         if (in[0].dtype != DType::f32) return false;
         const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
         return kernels::pool2d_f32_applies(
             Pooling(a, in[0].sizes(), infer(in, a).value()[0].sizes()).kernel_args(false));
     }
     static void run_vectors(const TensorArgs& args, const void* attrs) {
-        if constexpr (requires { Self::is_max; }) {
-            const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
-            kernels::Pool2dArgs g = Pooling(a, args.in[0].shape, args.out[0].shape).kernel_args(Self::is_max);
-            g.x = args.in[0].as<float>();
-            g.y = args.out[0].as<float>();
-            kernels::pool2d_f32(g, args.share.ith, args.share.nth);
-        }
+        const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        kernels::Pool2dArgs g = Pooling(a, args.in[0].shape, args.out[0].shape).kernel_args(Self::is_max);
+        g.x = args.in[0].as<float>();
+        g.y = args.out[0].as<float>();
+        kernels::pool2d_f32(g, args.share.ith, args.share.nth);
     }
 
     // ggml's pools run on one thread and know neither dilation nor one-sided padding.
-    static constexpr std::array kernels{
-        KernelDef{.name = "pool2d_f32", .applies = &vectors_apply, .run = &run_vectors},
-        KernelDef{.name = "pool2d",
-                  .applies = [](const Operands&, std::span<const bool>, const void*) { return true; },
-                  .run = [](const TensorArgs& args,
-                            const void* a) { reference(args, headrace::detail::attrs_ref<Attrs>(a)); }}};
+    static constexpr auto kernels = [] {
+        constexpr KernelDef any{.name = "pool2d",
+                                .applies = [](const Operands&, std::span<const bool>, const void*) { return true; },
+                                .run = [](const TensorArgs& args, const void* a) {
+                                    reference(args, headrace::detail::attrs_ref<Attrs>(a));
+                                }};
+        if constexpr (kVectors)
+            return std::array{KernelDef{.name = "pool2d_f32", .applies = &vectors_apply, .run = &run_vectors}, any};
+        else
+            return std::array{any};
+    }();
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs& a) {
         const Pooling p(a, in[0].sizes(), out[0].sizes());
@@ -199,8 +202,8 @@ struct PoolOp {
 };
 
 /// Pools over whole images are reductions of rows, which ggml does well.
-template <class Self>
-struct ReducingPoolOp : PoolOp<Self, kFloats> {
+template <class Self, bool kVectors>
+struct ReducingPoolOp : PoolOp<Self, kFloats, kVectors> {
     static Status lowerable(const Operands& in, const PoolAttrs& a) {
         const Axes axes(in[0].sizes(), image_axes(a.layout));
         for (int i : {0, 1})
@@ -222,7 +225,7 @@ struct ReducingPoolOp : PoolOp<Self, kFloats> {
     }
 };
 
-struct AveragePool2d : ReducingPoolOp<AveragePool2d> {
+struct AveragePool2d : ReducingPoolOp<AveragePool2d, true> {
     static constexpr std::string_view name = "average_pool2d",
                                       summary = "mean of the image's elements in a window";
     static constexpr bool is_max = false;
@@ -238,7 +241,7 @@ struct AveragePool2d : ReducingPoolOp<AveragePool2d> {
     static ggml_tensor* reduce_rows(Emit& e, ggml_tensor* x) { return e.mean_rows(x); }
 };
 
-struct L2Pool2d : ReducingPoolOp<L2Pool2d> {
+struct L2Pool2d : ReducingPoolOp<L2Pool2d, false> {
     static constexpr std::string_view name = "l2_pool2d", summary = "root of the sum of squares in a window";
     template <class T>
     struct Sum {
@@ -251,7 +254,7 @@ struct L2Pool2d : ReducingPoolOp<L2Pool2d> {
     }
 };
 
-struct MaxPool2d : PoolOp<MaxPool2d, kNumeric> {
+struct MaxPool2d : PoolOp<MaxPool2d, kNumeric, true> {
     static constexpr std::string_view name = "max_pool2d",
                                       summary = "largest of the image's elements in a window";
     static constexpr bool is_max = true;
