@@ -37,8 +37,9 @@ LIBRARIES = [
         {"emit", "plan", "lower", "run", "kernels", "llm", "backends/mlx"},
     ),
     ("llama.cpp", re.compile(r"llama[\w-]*\.h"), {"llm"}),
+    ("llama.cpp's common library", re.compile(r"common/.*"), {"llm"}),
     ("Highway", re.compile(r"hwy/.*"), {"kernels"}),
-    ("nlohmann's JSON", re.compile(r"nlohmann/.*"), {"doors/webnn"}),
+    ("nlohmann's JSON", re.compile(r"nlohmann/.*"), {"doors/webnn", "llm"}),
 ]
 
 # Outputs of the build, and the folder that uses each.

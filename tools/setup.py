@@ -8,7 +8,7 @@ all clones share. Environment:
   LLAMA_CPP_DIR       a llama.cpp tree to build ggml from, in place of the pinned one
   GGML_DIR            the prefix of an installed ggml, in place of building one
   CMAKE_PREFIX_PATH   prefixes that are searched for an installed ggml first
-  HEADRACE_GGML       "system": use the ggml that CMake finds by itself
+  HEADRACE_GGML       "system": use the ggml that CMake finds by itself (no language models then)
   EXECUTORCH          "0": do without PyTorch and ExecuTorch (1.5 GB), and so without that door
   XDG_CACHE_HOME      where the cache goes (default ~/.cache)
 
@@ -52,6 +52,7 @@ GGML_FLAGS = [
     "-DCMAKE_INSTALL_LIBDIR=lib",
     "-DCMAKE_INSTALL_RPATH=$ORIGIN",
 ]
+SANITIZERS = {"thread": ["-DCMAKE_C_FLAGS=-fsanitize=thread -g1", "-DCMAKE_CXX_FLAGS=-fsanitize=thread -g1"]}
 MIN_CMAKE = (3, 25)
 # In this order: ExecuTorch alone would bring a PyTorch of another version.
 EXECUTORCH_PACKAGES = ["torch", "executorch", "transformers"]
@@ -314,10 +315,15 @@ def native_target():
     return version + target
 
 
+def recipe(name):
+    """Our own files that a cached build depends on."""
+    return b"".join(path.read_bytes() for path in sorted((ROOT / "cmake" / name).iterdir()))
+
+
 def build_ggml(sanitize=None, python=VENV_PYTHON):
     """Returns the folder of ggml's installation, building it when the cache has none for this key."""
     flags = [*GGML_FLAGS, *({"thread": ["-DGGML_SANITIZE_THREAD=ON"]}.get(sanitize, []))]
-    key = hashlib.sha256(repr(flags).encode() + native_target())
+    key = hashlib.sha256(repr(flags).encode() + native_target() + recipe("ggml"))
     source = fetch_llama_cpp(python)
     version = ggml_version(source)
     if source != pinned_source():
@@ -347,6 +353,46 @@ def build_ggml(sanitize=None, python=VENV_PYTHON):
     return installed
 
 
+def build_llama(ggml, sanitize=None, python=VENV_PYTHON, peers=False):
+    """Returns the folder of llama.cpp's static libraries and headers for that ggml, built unless cached.
+
+    With peers=True its programs are in bin/, too: llama-bench, llama-batched-bench and llama-server.
+    """
+    source = fetch_llama_cpp(python)
+    flags = ["-DCMAKE_BUILD_TYPE=Release", *(SANITIZERS[sanitize] if sanitize else [])]
+    key = hashlib.sha256(
+        repr(flags).encode() + native_target() + recipe("llama") + str(ggml.resolve()).encode()
+    )
+    if source != pinned_source():
+        key.update(str(source).encode() + source_state(source))
+    installed = CACHE / f"llama-{SDIST_VERSION}-{key.hexdigest()[:12]}{'-peers' if peers else ''}"
+    if installed.exists():
+        return installed
+    with locked(CACHE / "llama.lock"):
+        if installed.exists():
+            return installed
+        kind = f" with the {sanitize} sanitizer" if sanitize else "'s programs" if peers else ""
+        say(5, f"building llama.cpp{kind} (about 4 minutes, once per user)")
+        with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+            out, staged = Path(scratch, "build"), Path(scratch, "install")
+            flags += [
+                f"-DLLAMA_CPP_DIR={source}",
+                f"-DGGML_PREFIX={ggml}",
+                f"-DPEERS={'ON' if peers else 'OFF'}",
+            ]
+            if shutil.which("ccache"):
+                flags += ["-DCMAKE_C_COMPILER_LAUNCHER=ccache", "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"]
+            configure = ["cmake", "-S", ROOT / "cmake/llama", "-B", out, "-G", "Ninja", *flags]
+            run_logged("llama", [*configure, f"-DCMAKE_INSTALL_PREFIX={staged}"])
+            target = "peers" if peers else "libraries"
+            run_logged(
+                "llama", ["cmake", "--build", out, "--target", target, "--parallel", str(os.cpu_count())]
+            )
+            run_logged("llama", ["cmake", "--install", out, "--component", "headrace"])
+            staged.rename(installed)
+    return installed
+
+
 def installed_ggml():
     """A ggml that the user has installed and names in GGML_DIR or CMAKE_PREFIX_PATH, or None."""
     config = "lib*/**/ggml-config.cmake"
@@ -361,13 +407,19 @@ def installed_ggml():
     return next((Path(prefix) for prefix in prefixes if any(Path(prefix).glob(config))), None)
 
 
-def find_or_build_ggml(build_dir, **options):
-    """Tells CMake where ggml is. An unchanged file keeps its time, so CMake does not configure again."""
+def find_or_build_ggml(build_dir, llama=True, **options):
+    """Tells CMake where ggml and llama.cpp's libraries are.
+
+    An unchanged file keeps its time, so CMake does not configure again.
+    """
     text = "# Written by tools/setup.py\n"
     if os.environ.get("HEADRACE_GGML") == "system":
         text += "set(HEADRACE_GGML system)\n"
     else:
-        text += f'set(HEADRACE_GGML_DIR "{installed_ggml() or build_ggml(**options)}")\n'
+        ggml = installed_ggml() or build_ggml(**options)
+        text += f'set(HEADRACE_GGML_DIR "{ggml}")\n'
+        if llama:
+            text += f'set(HEADRACE_LLAMA_DIR "{build_llama(ggml, **options)}")\n'
     path = build_dir / "setup.cmake"
     if not path.exists() or path.read_text() != text:
         build_dir.mkdir(parents=True, exist_ok=True)
@@ -391,7 +443,7 @@ def prepare_wheel(build_dir):
     with locked(BUILD / ".setup.lock"):
         install_system_packages(development=False)
         check_tools("g++", "cmake", "ninja")
-        find_or_build_ggml(build_dir, python=sys.executable)
+        find_or_build_ggml(build_dir, llama=False, python=sys.executable)
 
 
 def prepare_ggml(build_dir):

@@ -14,6 +14,13 @@ enum class Code {
     invalid_state,     ///< right call, wrong moment (destroyed tensor, finished builder)
     io,                ///< a file could not be read or written
     backend_failure,   ///< ggml or a device reported a failure at run time
+    not_found,         ///< no model, session or handle of that name
+    denied,            ///< a file outside the folder that is allowed
+    busy,              ///< a queue or a table is full: later it may work
+    timed_out,         ///< the time that the caller allowed is over
+    cancelled,         ///< the caller gave up
+    prompt_too_long,   ///< a prompt does not fit into the model's context
+    context_full,      ///< a conversation has filled the model's context
 };
 
 /// Thrown by every function of the public API that fails. The message names the op or tensor, what is wrong,

@@ -1,0 +1,19 @@
+# libheadrace_llm.so, the engine with llama.cpp inside, and the two thin libraries that hosts load: one engine serves
+# both when a process has both.
+add_library(headrace_llm_shared SHARED ${PROJECT_SOURCE_DIR}/src/doors/wasi_nn/door.cpp $<TARGET_OBJECTS:headrace_llm>
+  $<TARGET_OBJECTS:headrace_base>)
+target_link_libraries(headrace_llm_shared PRIVATE headrace_llm)
+set_target_properties(headrace_llm_shared PROPERTIES OUTPUT_NAME headrace_llm BUILD_RPATH "$ORIGIN;${HEADRACE_GGML_LIB_DIR}")
+# Hosts bring llama.cpp or ggml of their own: what is inside stays inside.
+target_link_options(headrace_llm_shared PRIVATE -Wl,--exclude-libs,ALL)
+
+foreach(interface backend llamacpp)
+  add_library(wasi_nn_${interface} SHARED ${PROJECT_SOURCE_DIR}/src/doors/wasi_nn/${interface}_abi.cpp)
+  target_include_directories(wasi_nn_${interface} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(wasi_nn_${interface} PRIVATE headrace_llm_shared)
+  target_include_directories(wasi_nn_${interface} PRIVATE
+    $<TARGET_PROPERTY:headrace_llm,INTERFACE_INCLUDE_DIRECTORIES>)
+  # WAMR closes and opens the library again while its threads run.
+  target_link_options(wasi_nn_${interface} PRIVATE -Wl,-z,nodelete)
+  set_target_properties(wasi_nn_${interface} PROPERTIES BUILD_RPATH "$ORIGIN;${HEADRACE_GGML_LIB_DIR}")
+endforeach()

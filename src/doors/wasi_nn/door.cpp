@@ -1,0 +1,321 @@
+#include "doors/wasi_nn/door.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <new>
+#include <sstream>
+
+#include "base/utf8.h"
+#include "llm/log.h"
+
+namespace headrace::wasi_nn {
+namespace {
+
+constexpr uint32_t longest_text = 64u << 20;   // of a prompt or configuration: more is a wrong length
+constexpr uint32_t ggml_encodings[] = {5, 6};  // WAMR's and the WIT's; WasmEdge's
+
+/// The living backends. A handle is a number that is never used twice and never followed as a pointer, so
+/// that one which is wrong, old or closed twice is noticed.
+class Instances {
+public:
+    void* add(std::shared_ptr<Service> service) {
+        const std::lock_guard lock(mutex_);
+        // The low bits make the numbers look like no address that a program has.
+        void* handle = reinterpret_cast<void*>((next_++ << 4) | 0x9);
+        services_[handle] = std::move(service);
+        return handle;
+    }
+    std::shared_ptr<Service> find(void* handle) {
+        const std::lock_guard lock(mutex_);
+        const auto found = services_.find(handle);
+        return found == services_.end() ? nullptr : found->second;
+    }
+    std::shared_ptr<Service> remove(void* handle) {
+        const std::lock_guard lock(mutex_);
+        const auto found = services_.find(handle);
+        if (found == services_.end()) return nullptr;
+        std::shared_ptr<Service> service = std::move(found->second);
+        services_.erase(found);
+        return service;
+    }
+
+private:
+    std::mutex mutex_;
+    std::map<void*, std::shared_ptr<Service>> services_;
+    uintptr_t next_ = 0x1000;
+};
+Instances& instances() {
+    static auto* instances = new Instances;  // calls may come while the process exits
+    return *instances;
+}
+
+Result<std::string> environment_config() {
+    const char* value = std::getenv("HEADRACE_CONFIG");
+    if (!value || !*value) return std::string();
+    if (*value != '@') return std::string(value);
+    std::ifstream file(value + 1);
+    if (!file) return failure(Code::not_found, "HEADRACE_CONFIG names {}, which cannot be read", value + 1);
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+}  // namespace
+
+int number_of(Code code, const Numbers& numbers) {
+    switch (code) {
+        case Code::invalid_argument:
+        case Code::invalid_state: return numbers.invalid_argument;
+        case Code::unsupported: return numbers.unsupported;
+        case Code::out_of_memory: return numbers.missing_memory;
+        case Code::not_found: return numbers.not_found;
+        case Code::denied: return numbers.security;
+        case Code::busy: return numbers.busy;
+        case Code::timed_out: return numbers.timeout;
+        case Code::prompt_too_long: return Numbers::prompt_too_long;
+        case Code::context_full: return Numbers::context_full;
+        case Code::cancelled:
+        case Code::io:
+        case Code::backend_failure: return numbers.runtime_error;
+    }
+    return numbers.unknown;
+}
+
+int Door::report(std::string_view function, const Error& error) const {
+    HR_LOG(error, {}, "{}: {}", function, error.message);
+    return number_of(error.code, flavour_.numbers);
+}
+
+int Door::refuse(std::string_view function, std::string_view why) const {
+    return report(function, invalid("{}", why));
+}
+
+/// Finds the backend and runs the call, which returns a Status or the number of an outcome that is no error.
+template <class Call>
+int Door::guarded(std::string_view function, void* ctx, Call call) {
+    try {
+        const std::shared_ptr<Service> service = instances().find(ctx);
+        if (!service)
+            return refuse(function, ctx ? "ctx is no backend, or one that was closed"
+                                        : "ctx is NULL; call init_backend first");
+        Result<int> result = call(*service);
+        return result.ok() ? result.value() : report(function, result.error());
+    } catch (const std::bad_alloc&) {
+        return report(function, failure(Code::out_of_memory, "no memory is left"));
+    } catch (const std::exception& e) {
+        return report(function, failure(Code::backend_failure, "{}", e.what()));
+    }
+}
+
+int Door::init(void** ctx, const char* config, uint32_t config_size) {
+    constexpr std::string_view function = "init_backend";
+    if (!ctx) return refuse(function, "the pointer for the backend is NULL");
+    if (!config && config_size) return refuse(function, "config is NULL, and its length is not 0");
+    if (config_size > longest_text) return refuse(function, "config is too long");
+    *ctx = nullptr;
+    try {
+        llm::Settings defaults;
+        defaults.request.history = flavour_.history;
+        if (const char* root = std::getenv("HEADRACE_MODEL_ROOT")) defaults.model_root = root;
+        Result<std::string> environment = environment_config();
+        if (!environment.ok()) return report(function, environment.error());
+        Result<std::unique_ptr<Service>> service = Service::create(environment.value(), defaults);
+        if (service.ok() && config_size)
+            service = Service::create({config, config_size}, service.value()->settings());
+        if (!service.ok()) return report(function, service.error());
+        *ctx = instances().add(std::move(service).value());
+        return 0;
+    } catch (const std::bad_alloc&) {
+        return report(function, failure(Code::out_of_memory, "no memory is left"));
+    } catch (const std::exception& e) {
+        return report(function, failure(Code::backend_failure, "{}", e.what()));
+    }
+}
+
+int Door::deinit(void* ctx) {
+    return guarded("deinit_backend", ctx, [&](Service&) -> Result<int> {
+        instances().remove(ctx);
+        return 0;
+    });
+}
+
+int Door::load(void* ctx, const uint8_t* bytes, uint32_t size, uint32_t parts, uint32_t encoding,
+               uint32_t target, uint32_t* graph) {
+    constexpr std::string_view function = "load";
+    if (!graph) return refuse(function, "the pointer for the graph is NULL");
+    if (std::find(std::begin(ggml_encodings), std::end(ggml_encodings), encoding) ==
+        std::end(ggml_encodings)) {
+        HR_LOG(error, {}, "{}: encoding {} is not GGML (5, or 6 in WasmEdge)", function, encoding);
+        return flavour_.numbers.invalid_encoding;
+    }
+    if (!bytes || !size) return refuse(function, "the model's bytes are missing");
+    if (parts != 1) return refuse(function, "a GGUF model is one builder");
+    return guarded(function, ctx, [&](Service& service) -> Result<int> {
+        const std::string_view model(reinterpret_cast<const char*>(bytes), size);
+        const char* config = target == 0 ? R"({"n_gpu_layers": 0})" : "";
+        HR_ASSIGN(*graph, service.load_bytes(model, config, flavour_.replaces));
+        return 0;
+    });
+}
+
+int Door::load_by_name(void* ctx, const char* name, uint32_t name_size, const char* config,
+                       uint32_t config_size, uint32_t* graph) {
+    constexpr std::string_view function = "load_by_name";
+    if (!name || !name_size) return refuse(function, "the model's name is NULL or empty");
+    if (!graph) return refuse(function, "the pointer for the graph is NULL");
+    if (!config && config_size) return refuse(function, "config is NULL, and its length is not 0");
+    if (name_size > longest_text || config_size > longest_text)
+        return refuse(function, "a length is beyond 64 MiB");
+    return guarded(function, ctx, [&](Service& service) -> Result<int> {
+        // Callers count the NUL at the end, or not.
+        const std::string_view text(name, strnlen(name, name_size));
+        const std::string_view options = config ? std::string_view(config, strnlen(config, config_size)) : "";
+        Result<Service::GraphId> loaded = service.load(text, options, flavour_.replaces);
+        if (!loaded.ok() && loaded.error().code == Code::not_found) {
+            report(function, loaded.error());
+            return Numbers::model_not_found;
+        }
+        HR_ASSIGN(*graph, std::move(loaded));
+        return 0;
+    });
+}
+
+int Door::unload(void* ctx, uint32_t graph) {
+    return guarded("unload", ctx, [&](Service& service) -> Result<int> {
+        HR_TRY(service.unload(graph));
+        return 0;
+    });
+}
+
+int Door::open(void* ctx, uint32_t graph, uint32_t* context) {
+    if (!context) return refuse("init_execution_context", "the pointer for the context is NULL");
+    return guarded("init_execution_context", ctx, [&](Service& service) -> Result<int> {
+        HR_ASSIGN(*context, service.open(graph));
+        return 0;
+    });
+}
+
+int Door::open_session(void* ctx, const char* session, uint32_t* context) {
+    constexpr std::string_view function = "init_execution_context_with_session_id";
+    if (!context) return refuse(function, "the pointer for the context is NULL");
+    if (!session || !*session) return refuse(function, "the session's name is NULL or empty");
+    return guarded(function, ctx, [&](Service& service) -> Result<int> {
+        HR_ASSIGN(const Service::GraphId graph, service.first_graph());
+        HR_ASSIGN(*context, service.open(graph, std::string_view(session, strnlen(session, 4096))));
+        return 0;
+    });
+}
+
+int Door::close(void* ctx, uint32_t context) {
+    return guarded("close_execution_context", ctx, [&](Service& service) -> Result<int> {
+        HR_TRY(service.close(context));
+        return 0;
+    });
+}
+
+int Door::set_input(void* ctx, uint32_t context, uint32_t index, std::string_view bytes) {
+    return guarded("set_input", ctx, [&](Service& service) -> Result<int> {
+        HR_TRY(service.set_input(context, index, bytes));
+        return 0;
+    });
+}
+
+int Door::compute(void* ctx, uint32_t context) {
+    return guarded("compute", ctx, [&](Service& service) -> Result<int> {
+        HR_TRY(service.compute(context));
+        return 0;
+    });
+}
+
+int Door::get_output(void* ctx, uint32_t context, uint32_t index, Output output) {
+    return guarded("get_output", ctx, [&](Service& service) -> Result<int> {
+        HR_ASSIGN(const std::string text, service.output(context, index));
+        return write(text, output);
+    });
+}
+
+int Door::compute_single(void* ctx, uint32_t context) {
+    return guarded("compute_single", ctx, [&](Service& service) -> Result<int> {
+        HR_ASSIGN(const auto piece, service.compute_piece(context));
+        return piece ? 0 : Numbers::end_of_sequence;
+    });
+}
+
+int Door::get_output_single(void* ctx, uint32_t context, uint32_t index, Output output) {
+    return guarded("get_output_single", ctx, [&](Service& service) -> Result<int> {
+        if (index == 1) {
+            HR_ASSIGN(const std::string text, service.output(context, 1));
+            return write(text, output);
+        }
+        if (index > 1) return invalid("there is no output {}", index);
+        HR_ASSIGN(const std::string text, service.last_piece(context));
+        return write(text, output);
+    });
+}
+
+int Door::fini_single(void* ctx, uint32_t context) {
+    return guarded("fini_single", ctx, [&](Service& service) -> Result<int> {
+        HR_TRY(service.end_pieces(context));
+        return 0;
+    });
+}
+
+int Door::cancel(void* ctx, uint32_t context) {
+    return guarded("cancel_inference", ctx, [&](Service& service) -> Result<int> {
+        HR_TRY(service.cancel(context));
+        return 0;
+    });
+}
+
+int Door::statistics(void* ctx, Output output) {
+    return guarded("get_statistics", ctx,
+                   [&](Service& service) -> Result<int> { return write(service.statistics(), output); });
+}
+
+int Door::run(void* ctx, uint32_t context, uint32_t index, std::string_view prompt, Output output,
+              std::string_view options) {
+    constexpr std::string_view function = "run_inference";
+    if (index != 0) return refuse(function, "the prompt is input 0");
+    if (!output.buffer || !output.size) return refuse(function, "the output or its size is NULL");
+    return guarded(function, ctx, [&](Service& service) -> Result<int> {
+        HR_TRY(service.set_input(context, 0, prompt));
+        HR_TRY(service.compute(context, options));
+        HR_ASSIGN(const std::string answer, service.output(context, 0));
+        return write(answer, output);
+    });
+}
+
+int Door::write(std::string_view text, const Output& output) const {
+    if (!output.buffer || !output.size) return refuse("output", "the output or its size is NULL");
+    const auto needed = static_cast<uint32_t>(std::min<size_t>(text.size(), UINT32_MAX));
+    size_t size = text.size();
+    if (size > output.capacity) size = flavour_.truncates ? utf8_boundary(text, output.capacity) : 0;
+    if (size == 0 && !text.empty()) {
+        *output.size = needed;
+        HR_LOG(error, {}, "output: {} bytes do not fit into a buffer of {}", text.size(), output.capacity);
+        return flavour_.numbers.too_large;
+    }
+    if (size < text.size())
+        HR_LOG(warn, {}, "output: {} of {} bytes fit into the buffer; get_output gives the rest a larger one",
+               size, text.size());
+    if (size) std::memcpy(output.buffer, text.data(), size);
+    if (flavour_.truncates && size < output.capacity)
+        output.buffer[size] = 0;  // callers print it as a C string
+    *output.size = static_cast<uint32_t>(size);
+    return 0;
+}
+
+std::string_view options_text(const char* options, uint32_t size) {
+    const char* arguments = std::getenv("HEADRACE_RUN_INFERENCE_ARGS");
+    if (arguments && std::string_view(arguments) == "6") return {};
+    if (!options) return {};
+    if (arguments && std::string_view(arguments) == "7") size = 1u << 20;
+    if (size > longest_text) return {};  // no caller's length: it passed fewer arguments
+    return {options, strnlen(options, size)};
+}
+
+}  // namespace headrace::wasi_nn

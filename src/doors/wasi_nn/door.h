@@ -1,0 +1,80 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "llm/service.h"
+
+namespace headrace::wasi_nn {
+
+using llm::Service;
+
+/// The error numbers of one C interface.
+struct Numbers {
+    int invalid_argument = 1, invalid_encoding = 2;
+    int missing_memory, busy, timeout, runtime_error, unsupported, too_large, not_found, security, unknown;
+    static constexpr int end_of_sequence = 100, context_full = 101, prompt_too_long = 102,
+                         model_not_found = 103;
+};
+int number_of(Code code, const Numbers& numbers);
+
+/// How the two libraries differ besides the layout of their structures.
+struct Flavour {
+    Numbers numbers;
+    bool replaces;   ///< a second load takes the first one's place
+    bool history;    ///< contexts remember their conversation unless the configuration says otherwise
+    bool truncates;  ///< an answer that is too long is cut, not refused
+};
+
+/// The buffer of a caller. size: its capacity, then what was written or is needed.
+struct Output {
+    uint8_t* buffer;
+    uint32_t capacity;
+    uint32_t* size;
+};
+
+/// What both libraries do, with plain pointers. Every function checks all of them, catches everything, logs
+/// the cause of an error, and returns its number.
+class __attribute__((visibility("default"))) Door {
+public:
+    explicit Door(const Flavour& flavour) : flavour_(flavour) {}
+
+    int init(void** ctx, const char* config, uint32_t config_size);
+    int deinit(void* ctx);
+    int load(void* ctx, const uint8_t* bytes, uint32_t size, uint32_t parts, uint32_t encoding,
+             uint32_t target, uint32_t* graph);
+    int load_by_name(void* ctx, const char* name, uint32_t name_size, const char* config,
+                     uint32_t config_size, uint32_t* graph);
+    int unload(void* ctx, uint32_t graph);
+    int open(void* ctx, uint32_t graph, uint32_t* context);
+    int open_session(void* ctx, const char* session, uint32_t* context);
+    int close(void* ctx, uint32_t context);
+    int set_input(void* ctx, uint32_t context, uint32_t index, std::string_view bytes);
+    int compute(void* ctx, uint32_t context);
+    int get_output(void* ctx, uint32_t context, uint32_t index, Output output);
+    int compute_single(void* ctx, uint32_t context);
+    int get_output_single(void* ctx, uint32_t context, uint32_t index, Output output);
+    int fini_single(void* ctx, uint32_t context);
+    int cancel(void* ctx, uint32_t context);
+    int statistics(void* ctx, Output output);
+    int run(void* ctx, uint32_t context, uint32_t index, std::string_view prompt, Output output,
+            std::string_view options);
+
+    /// For an argument that is wrong before anything can be called.
+    int refuse(std::string_view function, std::string_view why) const;
+
+private:
+    template <class Call>
+    int guarded(std::string_view function, void* ctx, Call call);
+    int report(std::string_view function, const Error& error) const;
+    int write(std::string_view text, const Output& output) const;
+
+    Flavour flavour_;
+};
+
+/// Options of a run_inference call whose length a caller may not have passed: see
+/// HEADRACE_RUN_INFERENCE_ARGS.
+__attribute__((visibility("default"))) std::string_view options_text(const char* options, uint32_t size);
+
+}  // namespace headrace::wasi_nn

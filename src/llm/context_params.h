@@ -1,0 +1,26 @@
+#pragma once
+#include <llama.h>
+
+#include "base/result.h"
+#include "llm/model.h"
+#include "llm/settings.h"
+
+namespace headrace::llm {
+
+/// llama.cpp's parameters of a generating context. Errors name the parameter that the model cannot do.
+Result<llama_context_params> context_params(const Model& model, const ContextSettings& settings);
+
+/// Threads that this process may use: its CPU affinity counts.
+int available_threads();
+
+/// Held while a step computes on the CPU: engines that compute at the same time would wait for each other's
+/// threads.
+class ComputeTurn {
+public:
+    ComputeTurn();
+    ~ComputeTurn();
+    ComputeTurn(const ComputeTurn&) = delete;
+    ComputeTurn& operator=(const ComputeTurn&) = delete;
+};
+
+}  // namespace headrace::llm

@@ -1,0 +1,36 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "llm/model.h"
+#include "llm/notes.h"
+#include "llm/settings.h"
+
+namespace headrace::llm {
+
+struct Message {
+    std::string role;  ///< system, user, assistant, tool
+    std::string content;
+};
+using Messages = std::vector<Message>;
+
+/// What a model is given for an input.
+struct Prompt {
+    Tokens tokens;
+    bool chat = false;   ///< the input was a message, so that the answer is one
+    size_t dropped = 0;  ///< oldest messages that were left out for lack of room
+    Messages messages;   ///< with the input's, those that were not left out
+};
+
+/// The tokens for a text that follows a history, by the model's chat template. Messages are left out from the
+/// oldest on (never the system's) until prompt and some room for an answer fit into a context of that size.
+/// The settings' grammar and stop strings may be extended by what the template wants.
+Result<Prompt> make_prompt(const Model& model, const Messages& history, std::string_view text,
+                           int context_size, RequestSettings& settings);
+
+/// The text of the messages in the model's template, ready for an answer.
+Result<std::string> render_chat(const Model& model, const Messages& messages, RequestSettings& settings);
+
+}  // namespace headrace::llm

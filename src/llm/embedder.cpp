@@ -1,0 +1,115 @@
+#include "llm/embedder.h"
+
+#include <common/common.h>
+
+#include <algorithm>
+
+#include "llm/context_params.h"
+
+namespace headrace::llm {
+namespace {
+
+enum llama_pooling_type pooling_of(const std::string& name) {
+    if (name == "none") return LLAMA_POOLING_TYPE_NONE;
+    if (name == "mean") return LLAMA_POOLING_TYPE_MEAN;
+    if (name == "cls") return LLAMA_POOLING_TYPE_CLS;
+    if (name == "last") return LLAMA_POOLING_TYPE_LAST;
+    if (name == "rank") return LLAMA_POOLING_TYPE_RANK;
+    return LLAMA_POOLING_TYPE_UNSPECIFIED;
+}
+
+constexpr uint32_t most_texts = 64;  // in a batch
+
+}  // namespace
+
+Result<std::shared_ptr<Embedder>> Embedder::start(std::shared_ptr<const Model> model,
+                                                  const Settings& settings) {
+    std::shared_ptr<Embedder> embedder(new Embedder(std::move(model)));
+    HR_ASSIGN(llama_context_params params, context_params(*embedder->model_, settings.context));
+    const auto trained = static_cast<uint32_t>(std::max(1, llama_model_n_ctx_train(embedder->model_->get())));
+    const uint32_t longest = settings.context.n_ctx > 0 ? std::min(trained, params.n_ctx) : trained;
+    params.embeddings = true;
+    params.pooling_type = pooling_of(settings.context.pooling);
+    if (settings.context.attention == "causal") params.attention_type = LLAMA_ATTENTION_TYPE_CAUSAL;
+    if (settings.context.attention == "non-causal") params.attention_type = LLAMA_ATTENTION_TYPE_NON_CAUSAL;
+    params.n_seq_max = most_texts;
+    // A text must be in one micro-batch: attention that looks ahead cannot be cut.
+    params.n_ctx = params.n_batch = params.n_ubatch = std::max(longest, 512u);
+    try {
+        embedder->context_.reset(llama_init_from_model(embedder->model_->get(), params));
+    } catch (const std::exception& e) {
+        return failure(Code::out_of_memory, "a context for embeddings: {}", e.what());
+    }
+    if (!embedder->context_)
+        return failure(Code::out_of_memory,
+                       "{}: llama.cpp cannot make a context for embeddings (its log says why)",
+                       embedder->model_->path());
+    embedder->pooled_ = ::llama_pooling_type(embedder->context_.get()) != LLAMA_POOLING_TYPE_NONE;
+    return embedder;
+}
+
+int Embedder::count_tokens(const std::string& text) const {
+    return static_cast<int>(model_->tokenize(text, true, false).size());
+}
+
+Result<std::vector<std::vector<float>>> Embedder::embed(std::span<const std::string> texts, int normalize) {
+    const std::lock_guard lock(mutex_);
+    const size_t most = llama_n_ubatch(context_.get());
+    std::vector<Tokens> tokens;
+    for (const std::string& text : texts) {
+        tokens.push_back(model_->tokenize(text, true, false));
+        if (tokens.back().empty()) return invalid("text {} is empty", tokens.size() - 1);
+        if (tokens.back().size() > most)
+            return failure(Code::prompt_too_long, "text {} has {} tokens, and the model reads at most {}",
+                           tokens.size() - 1, tokens.back().size(), most);
+    }
+    std::vector<std::vector<float>> vectors;
+    for (size_t begin = 0; begin < tokens.size();) {
+        size_t end = begin, total = 0;
+        while (end < tokens.size() && end - begin < most_texts && total + tokens[end].size() <= most)
+            total += tokens[end++].size();
+        HR_TRY(run(std::span(tokens).subspan(begin, end - begin), normalize, vectors));
+        begin = end;
+    }
+    return vectors;
+}
+
+Status Embedder::run(std::span<const Tokens> texts, int normalize, std::vector<std::vector<float>>& vectors) {
+    if (llama_memory_t memory = llama_get_memory(context_.get())) llama_memory_clear(memory, true);
+    size_t total = 0;
+    for (const Tokens& text : texts) total += text.size();
+    llama_batch batch = llama_batch_init(static_cast<int>(total), 0, 1);
+    std::vector<int> last;
+    for (size_t i = 0; i < texts.size(); ++i) {
+        for (size_t k = 0; k < texts[i].size(); ++k) {
+            const int entry = batch.n_tokens++;
+            batch.token[entry] = texts[i][k];
+            batch.pos[entry] = static_cast<llama_pos>(k);
+            batch.n_seq_id[entry] = 1;
+            batch.seq_id[entry][0] = static_cast<llama_seq_id>(i);
+            batch.logits[entry] = 1;
+        }
+        last.push_back(batch.n_tokens - 1);
+    }
+    int status = 0;
+    {
+        const ComputeTurn turn;
+        status = llama_model_has_encoder(model_->get()) && !llama_model_has_decoder(model_->get())
+                     ? llama_encode(context_.get(), batch)
+                     : llama_decode(context_.get(), batch);
+        llama_synchronize(context_.get());
+    }
+    llama_batch_free(batch);
+    if (status != 0)
+        return failure(Code::backend_failure, "llama.cpp failed with {} (its log says why)", status);
+    for (size_t i = 0; i < texts.size(); ++i) {
+        const float* vector = pooled_ ? llama_get_embeddings_seq(context_.get(), static_cast<llama_seq_id>(i))
+                                      : llama_get_embeddings_ith(context_.get(), last[i]);
+        if (!vector) return failure(Code::backend_failure, "the model gave no embedding for text {}", i);
+        std::vector<float>& result = vectors.emplace_back(static_cast<size_t>(size()));
+        common_embd_normalize(vector, result.data(), size(), normalize);
+    }
+    return success();
+}
+
+}  // namespace headrace::llm

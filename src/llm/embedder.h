@@ -1,0 +1,43 @@
+#pragma once
+#include <llama.h>
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "llm/model.h"
+#include "llm/settings.h"
+
+namespace headrace::llm {
+
+/// Turns texts into vectors with a model that was made for it. Thread-safe; calls take turns.
+class Embedder {
+public:
+    static Result<std::shared_ptr<Embedder>> start(std::shared_ptr<const Model> model,
+                                                   const Settings& settings);
+
+    /// A vector of size() for each text, several texts in a batch. normalize: see
+    /// RequestSettings::embd_normalize. Errors: Code::prompt_too_long with the text's position and number of
+    /// tokens.
+    Result<std::vector<std::vector<float>>> embed(std::span<const std::string> texts, int normalize);
+    int size() const { return llama_model_n_embd_out(model_->get()); }
+    const Model& model() const { return *model_; }
+    int count_tokens(const std::string& text) const;
+
+private:
+    struct Free {
+        void operator()(llama_context* context) const { llama_free(context); }
+    };
+    explicit Embedder(std::shared_ptr<const Model> model) : model_(std::move(model)) {}
+    Status run(std::span<const Tokens> texts, int normalize, std::vector<std::vector<float>>& vectors);
+
+    std::shared_ptr<const Model> model_;
+    std::unique_ptr<llama_context, Free> context_;
+    std::mutex mutex_;
+    bool pooled_ = true;
+};
+
+}  // namespace headrace::llm

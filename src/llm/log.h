@@ -1,0 +1,64 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/result.h"
+
+namespace headrace::llm {
+
+enum class LogLevel { debug, info, warn, error, none };
+
+/// The session and request that a line belongs to; empty and 0 are left out.
+struct LogContext {
+    std::string_view session;
+    uint64_t request = 0;
+};
+
+struct LogLine {
+    LogLevel level;
+    std::string_view message;
+    LogContext context;
+};
+
+/// The process's log. Thread-safe; a line is written whole, in one write(2). Levels below HEADRACE_LOG_LEVEL
+/// (a compile-time number, 0 debug to 4 none) cost nothing in HR_LOG. It starts with text on stderr, at the
+/// level that the environment variable HEADRACE_LOG names, or info.
+///
+/// What cannot be written is lost, and counted in the next line that can. No signal handler is touched, and
+/// none runs because of a closed pipe or a full disk.
+void log(LogLevel level, std::string_view message, LogContext context = {});
+bool log_enabled(LogLevel level);
+
+/// Level and format ("text" or "json": one object a line) of the sinks; file: appended to and opened anew by
+/// every call, empty for stderr. After an error everything is as it was.
+Status set_log(LogLevel level, std::string_view format, const std::string& file);
+Result<LogLevel> parse_log_level(std::string_view name);
+
+/// An additional sink, as an embedder's. The function runs under the log's lock; what it logs itself is
+/// dropped.
+void set_log_callback(std::function<void(const LogLine&)> sink);
+
+/// llama.cpp's and ggml's own messages go here, too: warnings and errors, and everything at the level debug.
+/// The first call counts. What its common library prints is silenced, as that can only go to stdout or a
+/// file.
+void capture_llama_log();
+
+}  // namespace headrace::llm
+
+#ifndef HEADRACE_LOG_LEVEL
+#define HEADRACE_LOG_LEVEL 0
+#endif
+
+/// HR_LOG(info, context, "loaded {} in {} ms", name, ms)
+#define HR_LOG(level_name, context, ...)                                           \
+    do {                                                                           \
+        constexpr auto hr_level = ::headrace::llm::LogLevel::level_name;           \
+        if constexpr (static_cast<int>(hr_level) >= HEADRACE_LOG_LEVEL) {          \
+            if (::headrace::llm::log_enabled(hr_level))                            \
+                ::headrace::llm::log(hr_level, fmt::format(__VA_ARGS__), context); \
+        }                                                                          \
+    } while (0)

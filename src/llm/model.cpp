@@ -1,0 +1,188 @@
+#include "llm/model.h"
+
+#include <common/chat.h>
+#include <common/common.h>
+#include <common/fit.h>
+
+#include <cmath>
+#include <filesystem>
+#include <mutex>
+#include <thread>
+
+#include "llm/log.h"
+#include "llm/model_file.h"
+
+namespace headrace::llm {
+namespace {
+
+constexpr double mib = 1024.0 * 1024.0;
+
+/// llama.cpp reports why a load failed only in its log; fitting changes its global logger.
+std::mutex& loading() {
+    static std::mutex mutex;
+    return mutex;
+}
+
+llama_split_mode split_mode_of(const std::string& name) {
+    if (name == "none") return LLAMA_SPLIT_MODE_NONE;
+    if (name == "row") return LLAMA_SPLIT_MODE_ROW;
+    if (name == "tensor") return LLAMA_SPLIT_MODE_TENSOR;
+    return LLAMA_SPLIT_MODE_LAYER;
+}
+
+llama_load_mode load_mode_of(const std::string& name) {
+    return name == "direct-io" ? LLAMA_LOAD_MODE_DIRECT_IO : llama_load_mode_from_str(name.c_str());
+}
+
+/// What llama_model_params points to, kept while a load runs.
+struct LoadParams {
+    llama_model_params params = llama_model_default_params();
+    std::vector<ggml_backend_dev_t> devices;
+    std::vector<float> split;
+    std::vector<llama_model_kv_override> overrides;
+    std::vector<llama_model_tensor_buft_override> buffer_types;
+};
+
+Result<std::vector<ggml_backend_dev_t>> devices_named(const std::vector<std::string>& names) {
+    std::vector<ggml_backend_dev_t> devices;
+    for (const std::string& name : names) {
+        ggml_backend_dev_t device = ggml_backend_dev_by_name(name.c_str());
+        if (!device) {
+            std::string known;
+            for (size_t i = 0; i < ggml_backend_dev_count(); ++i)
+                known += fmt::format("{}{}", i ? ", " : "", ggml_backend_dev_name(ggml_backend_dev_get(i)));
+            return failure(Code::not_found, "model.devices: no device is called '{}'; there are: {}", name,
+                           known);
+        }
+        devices.push_back(device);
+    }
+    if (!devices.empty()) devices.push_back(nullptr);
+    return devices;
+}
+
+Result<LoadParams> load_params(const ModelSettings& settings) {
+    LoadParams load;
+    HR_ASSIGN(load.devices, devices_named(settings.devices));
+    if (!load.devices.empty()) load.params.devices = load.devices.data();
+    load.params.n_gpu_layers = settings.n_gpu_layers;
+    load.params.split_mode = split_mode_of(settings.split_mode);
+    load.params.main_gpu = settings.main_gpu;
+    load.split.assign(llama_max_devices(), 0.0f);
+    if (settings.tensor_split.size() > load.split.size())
+        return invalid("model.tensor_split: {} shares for at most {} devices", settings.tensor_split.size(),
+                       load.split.size());
+    std::copy(settings.tensor_split.begin(), settings.tensor_split.end(), load.split.begin());
+    load.params.tensor_split = load.split.data();
+    load.params.load_mode = load_mode_of(settings.load_mode);
+    load.params.check_tensors = settings.check_tensors;
+    load.params.use_extra_bufts = settings.repack;
+    for (const std::string& text : settings.kv_overrides)
+        if (!string_parse_kv_override(text.c_str(), load.overrides))
+            return invalid(
+                "model.kv_overrides: '{}' is not of the form key=type:value with type int, float, bool or "
+                "str",
+                text);
+    if (!load.overrides.empty()) {
+        load.overrides.emplace_back();
+        load.overrides.back().key[0] = 0;
+        load.params.kv_overrides = load.overrides.data();
+    }
+    return load;
+}
+
+bool has_gpu() {
+    for (size_t i = 0; i < ggml_backend_dev_count(); ++i)
+        if (ggml_backend_dev_type(ggml_backend_dev_get(i)) == GGML_BACKEND_DEVICE_TYPE_GPU) return true;
+    return false;
+}
+
+/// Chooses as many layers as the devices' memory holds, when the user left that open.
+void fit_to_devices(const std::string& path, const ModelSettings& settings, LoadParams& load) {
+    if (settings.n_gpu_layers != -1 || !has_gpu()) return;
+    load.buffer_types.resize(llama_max_tensor_buft_overrides());
+    std::vector<size_t> margins(llama_max_devices(), static_cast<size_t>(settings.fit_margin_mib) << 20);
+    llama_context_params context = llama_context_default_params();
+    const auto status =
+        common_fit_params(path.c_str(), &load.params, &context, load.split.data(), load.buffer_types.data(),
+                          margins.data(), 4096, nullptr, GGML_LOG_LEVEL_ERROR);
+    if (status != COMMON_PARAMS_FIT_STATUS_SUCCESS)
+        HR_LOG(warn, {}, "{}: the layers do not fit into the devices' memory: {} stay on them", path,
+               load.params.n_gpu_layers);
+}
+
+}  // namespace
+
+void start_llama() {
+    static std::once_flag once;
+    std::call_once(once, [] {
+        capture_llama_log();
+        llama_backend_init();
+        ggml_backend_load_all();
+    });
+}
+
+Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const ModelSettings& settings) {
+    start_llama();
+    HR_ASSIGN(const ModelFile file, inspect_model_file(path));
+    HR_TRY(enough_memory(file));
+    std::shared_ptr<Model> model(new Model);
+    model->path_ = path;
+    {
+        const std::lock_guard lock(loading());
+        HR_ASSIGN(LoadParams load, load_params(settings));
+        try {
+            fit_to_devices(path, settings, load);
+            model->model_ = llama_model_load_from_file(path.c_str(), load.params);
+        } catch (const std::exception& e) {
+            return invalid("{}: {}", path, e.what());
+        }
+        model->layers_on_gpu_ = has_gpu() ? load.params.n_gpu_layers : 0;
+    }
+    if (!model->model_)
+        return invalid(
+            "{}: llama.cpp could not load the model (architecture '{}'; its log says why). Is the file "
+            "complete, "
+            "and of a model that llama.cpp {} knows?",
+            path, file.architecture, llama_version());
+    model->vocab_ = llama_model_get_vocab(model->model_);
+    if (llama_model_has_encoder(model->model_) && llama_model_has_decoder(model->model_))
+        return unsupported("{}: encoder-decoder models ('{}') are not supported", path, file.architecture);
+    char description[256];
+    llama_model_desc(model->model_, description, sizeof(description));
+    model->description_ = description;
+    model->divisible_ = !llama_model_is_recurrent(model->model_) && !llama_model_is_hybrid(model->model_);
+    try {
+        model->templates_ = common_chat_templates_init(model->model_, settings.chat_template).release();
+    } catch (const std::exception& e) {
+        return invalid("{}: the chat template cannot be read: {}", path, e.what());
+    }
+    HR_TRY(model->read_adapters(settings));
+    HR_LOG(info, {}, "{}: {} loaded, {:.1f} MiB", path, model->description_, file.bytes / mib);
+    return std::shared_ptr<const Model>(std::move(model));
+}
+
+Status Model::read_adapters(const ModelSettings& settings) {
+    for (const auto& [path, scale] : settings.lora) {
+        llama_adapter_lora* adapter = llama_adapter_lora_init(model_, path.c_str());
+        if (!adapter)
+            return invalid("model.lora: '{}' cannot be loaded for this model (llama.cpp's log says why)",
+                           path);
+        adapters_.push_back(adapter);
+    }
+    return success();
+}
+
+Model::~Model() {
+    if (templates_) common_chat_templates_free(templates_);
+    if (model_) llama_model_free(model_);  // its adapters, too
+}
+
+Tokens Model::tokenize(std::string_view text, bool add_bos, bool special) const {
+    return common_tokenize(vocab_, std::string(text), add_bos, special);
+}
+
+std::string Model::piece(llama_token token, bool special) const {
+    return common_token_to_piece(vocab_, token, special);
+}
+
+}  // namespace headrace::llm

@@ -1,0 +1,61 @@
+#pragma once
+#include <llama.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "llm/settings.h"
+
+struct common_chat_templates;
+
+namespace headrace::llm {
+
+using Tokens = std::vector<llama_token>;
+
+/// A loaded GGUF: weights, vocabulary, chat template, adapters. Immutable, and shared by all that use it.
+class Model {
+public:
+    /// path may be the first of a split model's files. Errors: what is wrong with the file, or how much
+    /// memory is missing.
+    static Result<std::shared_ptr<const Model>> load(const std::string& path, const ModelSettings& settings);
+    ~Model();
+    Model(const Model&) = delete;
+    Model& operator=(const Model&) = delete;
+
+    llama_model* get() const { return model_; }
+    const llama_vocab* vocab() const { return vocab_; }
+    const common_chat_templates* templates() const { return templates_; }
+    const std::vector<llama_adapter_lora*>& adapters() const { return adapters_; }
+    const std::string& path() const { return path_; }
+    const std::string& description() const { return description_; }
+    int layers_on_gpu() const { return layers_on_gpu_; }
+
+    /// special: the vocabulary's control tokens in the text are read as such.
+    Tokens tokenize(std::string_view text, bool add_bos, bool special) const;
+    std::string piece(llama_token token, bool special = false) const;
+    bool ends_answer(llama_token token) const { return llama_vocab_is_eog(vocab_, token); }
+    int vocabulary_size() const { return llama_vocab_n_tokens(vocab_); }
+    /// Whether a sequence's memory may be cut at any token and shared from its start: not in recurrent
+    /// models.
+    bool memory_is_divisible() const { return divisible_; }
+
+private:
+    Model() = default;
+    Status read_adapters(const ModelSettings& settings);
+
+    llama_model* model_ = nullptr;
+    const llama_vocab* vocab_ = nullptr;
+    common_chat_templates* templates_ = nullptr;
+    std::vector<llama_adapter_lora*> adapters_;
+    std::string path_, description_;
+    int layers_on_gpu_ = 0;
+    bool divisible_ = true;
+};
+
+/// Loads ggml's devices and llama.cpp, once per process.
+void start_llama();
+
+}  // namespace headrace::llm

@@ -1,0 +1,23 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+
+namespace headrace::llm {
+
+/// What can be said of a GGUF before llama.cpp sees it.
+struct ModelFile {
+    std::string architecture;
+    uint64_t bytes = 0;       ///< of all tensors
+    bool embeddings = false;  ///< of an encoder, such as BERT
+};
+
+/// Reads and checks a GGUF's header: that all tensors lie within the file, that the sizes llama.cpp divides
+/// by and allocates for are sensible. llama.cpp aborts the process on some files that these checks refuse.
+Result<ModelFile> inspect_model_file(const std::string& path);
+
+/// An error with the numbers when the machine's free memory cannot hold the file's weights.
+Status enough_memory(const ModelFile& file);
+
+}  // namespace headrace::llm

@@ -1,0 +1,31 @@
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "llm/notes.h"
+#include "llm/settings.h"
+
+namespace headrace::llm {
+
+/// Where a JSON text comes from. Each level may set its own parameters and the defaults of those below it.
+enum class Level { service, model, session, request };
+
+std::string_view level_name(Level level);
+
+/// The settings with those of a JSON object on top; blank text is an empty object. Flat names, nested
+/// sections and kebab-case are taken; null is absent. Errors name the parameter, its value and what would be
+/// right: a value of a wrong type or outside a range that is not clamped, parameters that exclude each other,
+/// text that is no JSON object. What is clamped, adjusted to another parameter, not known ("did you mean"),
+/// without effect or of another level is a note; `strict` makes clamped, unknown and misplaced parameters
+/// errors. After an error the notes are as before.
+Result<Settings> with_parameters(const Settings& base, std::string_view json, Level level, Notes& notes);
+
+/// The rules that need a loaded model's numbers: the tokens of a sequence's context and of the vocabulary.
+/// Values that cannot be are changed and noted; a token of a grammar trigger that does not exist is an error.
+Status adjust(Settings& settings, int n_ctx, int n_vocab, Notes& notes);
+
+/// docs/parameters.md: every row of the table by section.
+std::string parameters_page();
+
+}  // namespace headrace::llm

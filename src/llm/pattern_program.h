@@ -1,0 +1,61 @@
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace headrace::llm {
+
+/// A set of code points.
+class CharacterSet {
+public:
+    struct Range {
+        char32_t first, last;
+    };
+    CharacterSet() = default;
+    explicit CharacterSet(std::vector<Range> ranges);
+
+    bool contains(char32_t c) const;
+    const std::vector<Range>& ranges() const { return ranges_; }
+    CharacterSet complement() const;
+
+private:
+    std::vector<Range> ranges_;  // ascending, with gaps between them
+    std::array<bool, 128> ascii_{};
+};
+
+enum class Assertion : std::uint32_t { line_start, line_end, word_boundary, no_word_boundary };
+
+/// Regular expressions as one nondeterministic automaton over code points.
+struct PatternProgram {
+    static constexpr std::size_t kMaxPatterns = 64;
+    static constexpr std::size_t kMaxPatternBytes = 2000;
+    static constexpr std::size_t kMaxStates = 2048;  ///< of all patterns together
+    static constexpr std::size_t kMaxRepeats = 1000;
+    static constexpr std::size_t kMaxNesting = 50;
+
+    enum class Op : std::uint8_t {
+        one_of,     ///< a character of sets[x], then the next state
+        either,     ///< states x and y, without a character
+        jump,       ///< state x
+        assertion,  ///< Assertion x holds here, then the next state
+        match,      ///< of pattern x
+    };
+    struct State {
+        Op op;
+        std::uint32_t x = 0, y = 0;
+    };
+    std::vector<State> states;
+    std::vector<CharacterSet> sets;
+    std::vector<std::uint32_t> starts;  ///< a state per pattern
+
+    /// Adds an ECMAScript regular expression in valid UTF-8; ^ and $ are those of a line. Without back
+    /// references, look-ahead, look-behind and properties (\p), which no automaton of a bounded size can
+    /// follow.
+    Status add(std::string_view pattern);
+};
+
+}  // namespace headrace::llm

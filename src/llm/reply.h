@@ -1,0 +1,31 @@
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "llm/conversation.h"
+#include "llm/generation.h"
+#include "llm/notes.h"
+#include "llm/registry.h"
+
+namespace headrace::llm {
+
+/// The metadata of an answer as JSON: input_tokens, output_tokens, stop_reason, times, warnings ...
+std::string metadata_of(const Outcome& outcome, const Prompt& prompt, const Model& model,
+                        const RequestSettings& settings, const Notes& notes);
+
+/// {"n_embedding": 384, "embedding": [...]}, as guests of WasmEdge expect it.
+std::string embedding_json(std::span<const float> vector);
+std::string embedding_metadata(int tokens, const Notes& notes);
+
+/// {"error": {"code": "prompt_too_long", "message": "..."}}
+std::string error_json(const Error& error);
+
+nlohmann::json graph_statistics(uint32_t id, const std::string& name, const Runner& runner);
+nlohmann::json process_statistics();
+
+/// Forgets the oldest messages, never the system's, until at most that many are left; 0 keeps all.
+void trim_history(Messages& messages, int most);
+
+}  // namespace headrace::llm

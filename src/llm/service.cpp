@@ -1,0 +1,418 @@
+#include "llm/service.h"
+
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+
+#include "base/utf8.h"
+#include "llm/log.h"
+#include "llm/parameters.h"
+#include "llm/reply.h"
+
+namespace headrace::llm {
+
+/// A request that runs: the engine is held, so that a load that replaces it does not end it.
+struct Service::Running {
+    std::shared_ptr<Engine> engine;
+    std::shared_ptr<Generation> generation;
+    Prompt prompt;
+    Settings settings;
+    Notes notes;
+};
+
+struct Service::Context {
+    ContextId id;
+    GraphId graph;
+    std::shared_ptr<Session> session;
+    std::mutex mutex;  // of the rest
+    std::string prompt, parameters;
+    bool has_prompt = false;
+    std::optional<Reply> reply;
+    std::string piece;
+    std::shared_ptr<Generation> running;  // what cancel ends
+    std::optional<Error> error;           // of the last call
+    std::mutex pieces;                    // of by_pieces; taken before mutex
+    std::optional<Running> by_pieces;
+};
+
+namespace {
+
+/// Notes are shown in the log once and in the metadata of replies.
+void log_notes(const Notes& notes) {
+    for (const Note& note : notes) HR_LOG(warn, {}, "{}: {}", note.key, note.message);
+}
+
+}  // namespace
+
+Service::Service(Settings settings, Notes notes)
+    : settings_(std::move(settings)), notes_(std::move(notes)), sessions_(settings_.session) {}
+
+Service::~Service() {
+    for (auto& [id, context] : contexts_) cancel(id);
+}
+
+Result<std::unique_ptr<Service>> Service::create(std::string_view config, const Settings& defaults) {
+    start_llama();
+    Notes notes;
+    Settings settings = defaults;
+    if (!config.empty()) {
+        HR_ASSIGN(settings, with_parameters(defaults, config, Level::service, notes));
+    }
+    HR_ASSIGN(const LogLevel level, parse_log_level(settings.log.level));
+    if (!config.empty()) HR_TRY(set_log(level, settings.log.format, settings.log.file));
+    log_notes(notes);
+    return std::unique_ptr<Service>(new Service(std::move(settings), std::move(notes)));
+}
+
+Result<Settings> Service::load_settings(std::string_view config, Notes& notes) const {
+    if (config.empty()) return settings_;
+    return with_parameters(settings_, config, Level::model, notes);
+}
+
+/// An alias's path, or the name as a path inside the model root.
+Result<std::string> Service::confined_path(std::string_view name) const {
+    namespace fs = std::filesystem;
+    if (name.empty()) return invalid("the model's name is empty");
+    if (name.find('\0') != std::string_view::npos) return invalid("the model's name has a NUL byte inside");
+    if (const auto alias = settings_.model_aliases.find(std::string(name));
+        alias != settings_.model_aliases.end())
+        return alias->second;
+    const fs::path given{std::string(name)};
+    if (settings_.model_root.empty()) return given.string();
+    std::error_code error;
+    const fs::path root = fs::canonical(settings_.model_root, error);
+    if (error) return failure(Code::not_found, "model_root {}: {}", settings_.model_root, error.message());
+    const fs::path path = fs::weakly_canonical(given.is_absolute() ? given : root / given, error);
+    const auto [end, unused] = std::mismatch(root.begin(), root.end(), path.begin(), path.end());
+    if (error || end != root.end())
+        return failure(Code::denied, "'{}' is outside the model root {}, and no alias", name, root.string());
+    return path.string();
+}
+
+Result<Service::GraphId> Service::load(std::string_view name, std::string_view config, bool replace) {
+    HR_ASSIGN(const std::string path, confined_path(name));
+    Notes notes;
+    HR_ASSIGN(Settings settings, load_settings(config, notes));
+    log_notes(notes);
+    HR_ASSIGN(Runner runner, open_runner(path, settings));
+    return add_graph(std::move(runner), std::move(settings), std::string(name), replace);
+}
+
+Result<Service::GraphId> Service::load_bytes(std::string_view bytes, std::string_view config, bool replace) {
+    Notes notes;
+    HR_ASSIGN(Settings settings, load_settings(config, notes));
+    log_notes(notes);
+    HR_ASSIGN(Runner runner, open_runner(bytes, settings));
+    return add_graph(std::move(runner), std::move(settings), "(bytes)", replace);
+}
+
+Result<Service::GraphId> Service::add_graph(Runner runner, Settings settings, std::string name,
+                                            bool replace) {
+    if (runner.engine) {
+        Notes notes;
+        HR_TRY(adjust(settings, runner.engine->context_size(), runner.model().vocabulary_size(), notes));
+        for (const Note& note : notes) HR_LOG(info, {}, "{}: {}", note.key, note.message);
+    }
+    if (settings.model.replace == "true") replace = true;
+    if (settings.model.replace == "false") replace = false;
+    Graph graph{std::move(runner), std::move(settings), std::move(name)};
+    Graph before;  // freed after the lock: the last request on it may still run
+    const std::lock_guard lock(mutex_);
+    if (replace && !graphs_.empty()) {
+        auto& [id, first] = *graphs_.begin();
+        before = std::exchange(first, std::move(graph));
+        HR_LOG(info, {}, "graph {}: {} replaces {}", id, first.name, before.name);
+        return id;
+    }
+    const GraphId id = next_graph_++;
+    graphs_.emplace(id, std::move(graph));
+    return id;
+}
+
+Status Service::unload(GraphId graph) {
+    Graph gone;
+    const std::lock_guard lock(mutex_);
+    const auto found = graphs_.find(graph);
+    if (found == graphs_.end()) return failure(Code::not_found, "there is no graph {}", graph);
+    gone = std::move(found->second);
+    graphs_.erase(found);
+    return success();
+}
+
+Result<Service::Graph> Service::graph_of(GraphId graph) {
+    const std::lock_guard lock(mutex_);
+    const auto found = graphs_.find(graph);
+    if (found == graphs_.end())
+        return failure(Code::not_found, "there is no graph {}; load one first", graph);
+    return found->second;
+}
+
+Result<Service::ContextId> Service::open(GraphId graph, std::optional<std::string_view> session) {
+    HR_ASSIGN(const Graph exists, graph_of(graph));
+    auto context = std::make_shared<Context>();
+    if (session && !session->empty()) {
+        HR_ASSIGN(context->session, sessions_.open(*session));
+    } else {
+        HR_ASSIGN(context->session, sessions_.open_anonymous());
+    }
+    context->graph = graph;
+    const std::lock_guard lock(mutex_);
+    context->id = next_context_++;
+    contexts_[context->id] = context;
+    return context->id;
+}
+
+Result<std::shared_ptr<Service::Context>> Service::find(ContextId context) {
+    const std::lock_guard lock(mutex_);
+    const auto found = contexts_.find(context);
+    if (found == contexts_.end())
+        return failure(Code::not_found, "there is no execution context {}; it was closed or never opened",
+                       context);
+    return found->second;
+}
+
+Status Service::close(ContextId id) {
+    HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
+    HR_TRY(cancel(id));
+    HR_TRY(end_pieces(id));
+    {
+        const std::lock_guard lock(mutex_);
+        if (contexts_.erase(id) == 0)
+            return failure(Code::not_found, "execution context {} is closed already", id);
+    }
+    sessions_.close(context->session);
+    return success();
+}
+
+Status Service::cancel(ContextId id) {
+    HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
+    std::shared_ptr<Generation> running;
+    {
+        const std::lock_guard lock(context->mutex);
+        running = context->running;
+    }
+    if (running) running->cancel();
+    return success();
+}
+
+Status Service::set_input(ContextId id, uint32_t index, std::string_view bytes) {
+    HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
+    const std::lock_guard lock(context->mutex);
+    if (index == 0) {
+        context->prompt = bytes;
+        context->has_prompt = true;
+    } else if (index == 1) {
+        context->parameters = bytes;
+    } else {
+        return invalid("there is no input {}: 0 is the prompt, 1 parameters as JSON", index);
+    }
+    context->reply.reset();
+    context->error.reset();
+    return success();
+}
+
+/// Keeps an error for output 1.
+template <class T>
+Result<T> Service::noting_error(Context& context, Result<T> result) {
+    if (result.ok()) return result;
+    const std::lock_guard lock(context.mutex);
+    context.error = result.error();
+    return result;
+}
+
+Status Service::compute(ContextId id, std::string_view parameters) {
+    HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
+    std::string prompt;
+    std::string options(parameters);
+    {
+        const std::lock_guard lock(context->mutex);
+        if (!context->has_prompt) return failure(Code::invalid_state, "input 0, the prompt, was not set");
+        prompt = context->prompt;
+        if (options.empty()) options = context->parameters;
+    }
+    HR_ASSIGN(Reply reply, noting_error(*context, infer(id, prompt, options)));
+    const std::lock_guard lock(context->mutex);
+    context->reply = std::move(reply);
+    context->error.reset();
+    return success();
+}
+
+Result<std::string> Service::output(ContextId id, uint32_t index) {
+    HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
+    const std::lock_guard lock(context->mutex);
+    if (index == 1 && context->error) return error_json(*context->error);
+    if (!context->reply) return failure(Code::invalid_state, "nothing was computed since the last input");
+    if (index > 1) return invalid("there is no output {}: 0 is the answer, 1 its metadata as JSON", index);
+    return index == 0 ? context->reply->text : context->reply->metadata;
+}
+
+Result<Service::Running> Service::begin(Context& context, std::string_view prompt,
+                                        std::string_view parameters) {
+    HR_ASSIGN(const Graph graph, graph_of(context.graph));
+    if (!graph.runner.engine) return unsupported("{} gives embeddings, and no text", graph.name);
+    Running running{.engine = graph.runner.engine, .settings = graph.settings};
+    if (!parameters.empty()) {
+        Result<Settings> settings =
+            with_parameters(graph.settings, parameters, Level::request, running.notes);
+        if (settings.ok()) {
+            running.settings = std::move(settings).value();
+        } else if (nlohmann::json::accept(parameters)) {
+            return settings.error();
+        } else {
+            // Embedders of the first backends send options that are no JSON, and expect the defaults.
+            running.notes.push_back({"parameters", settings.error().message + "; the defaults are used"});
+        }
+    }
+    HR_TRY(adjust(running.settings, running.engine->context_size(), running.engine->model().vocabulary_size(),
+                  running.notes));
+    RequestSettings& request = running.settings.request;
+    HR_ASSIGN(running.prompt,
+              make_prompt(running.engine->model(), request.history ? context.session->messages : Messages{},
+                          prompt, running.engine->context_size(), request));
+    log_notes(running.notes);
+    GenerationRequest generation{.prompt = running.prompt.tokens,
+                                 .settings = request,
+                                 .owner = context.session->owner,
+                                 .session = context.session->name,
+                                 .add_special_pieces = request.echo_special};
+    HR_ASSIGN(running.generation, running.engine->submit(std::move(generation)));
+    const std::lock_guard lock(context.mutex);
+    context.running = running.generation;
+    return running;
+}
+
+/// Waits for the end, remembers the answer, and says how it went.
+Reply Service::end(Context& context, Running& running) {
+    const Outcome& outcome = running.generation->wait();
+    {
+        const std::lock_guard lock(context.mutex);
+        context.running.reset();
+    }
+    const RequestSettings& request = running.settings.request;
+    if (running.prompt.chat && request.history && !outcome.failed()) {
+        Messages& messages = context.session->messages;
+        messages = running.prompt.messages;
+        messages.push_back({"assistant", outcome.text});
+        trim_history(messages, running.settings.session.max_history);
+    }
+    Notes notes = notes_;
+    notes.insert(notes.end(), running.notes.begin(), running.notes.end());
+    return {outcome.text, metadata_of(outcome, running.prompt, running.engine->model(), request, notes)};
+}
+
+Result<Reply> Service::infer(ContextId id, std::string_view prompt, std::string_view parameters) {
+    HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
+    sessions_.close_idle();
+    HR_ASSIGN(const Graph graph, graph_of(context->graph));
+    if (graph.runner.embedder) {
+        Notes notes;
+        Settings settings = graph.settings;
+        if (!parameters.empty()) {
+            HR_ASSIGN(settings, with_parameters(graph.settings, parameters, Level::request, notes));
+        }
+        return embed(*context, graph, prompt, settings, std::move(notes));
+    }
+    HR_TRY(context->session->enter(false));
+    Result<Running> running = begin(*context, prompt, parameters);
+    if (!running.ok()) {
+        context->session->leave();
+        return running.error();
+    }
+    Reply reply = end(*context, running.value());
+    context->session->leave();
+    const Outcome& outcome = running.value().generation->wait();
+    if (outcome.failed()) return Error{outcome.code, outcome.detail};
+    return reply;
+}
+
+Result<Reply> Service::embed(Context&, const Graph& graph, std::string_view text, const Settings& settings,
+                             Notes notes) {
+    const std::string input(text);
+    HR_ASSIGN(const auto vectors, graph.runner.embedder->embed({&input, 1}, settings.request.embd_normalize));
+    return Reply{embedding_json(vectors.front()),
+                 embedding_metadata(graph.runner.embedder->count_tokens(input), notes)};
+}
+
+Result<Service::Running> Service::begin_with_inputs(Context& context) {
+    std::string prompt, parameters;
+    {
+        const std::lock_guard lock(context.mutex);
+        if (!context.has_prompt) return failure(Code::invalid_state, "input 0, the prompt, was not set");
+        prompt = context.prompt;
+        parameters = context.parameters;
+    }
+    HR_TRY(context.session->enter(true));
+    Result<Running> running = begin(context, prompt, parameters);
+    if (!running.ok()) context.session->leave();
+    return running;
+}
+
+Result<std::optional<std::string>> Service::compute_piece(ContextId id) {
+    HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
+    const std::lock_guard turn(context->pieces);
+    if (!context->by_pieces) {
+        HR_ASSIGN(context->by_pieces, noting_error(*context, begin_with_inputs(*context)));
+    }
+    HR_ASSIGN(Generation::Piece piece, context->by_pieces->generation->next());
+    if (!piece.text.empty()) {
+        const std::lock_guard lock(context->mutex);
+        context->piece = piece.text;
+        return std::optional(std::move(piece.text));
+    }
+    const Outcome outcome = context->by_pieces->generation->wait();
+    finish_pieces(*context);
+    if (!outcome.failed()) return std::optional<std::string>();
+    return noting_error(*context, Result<std::optional<std::string>>(Error{outcome.code, outcome.detail}));
+}
+
+Result<std::string> Service::last_piece(ContextId id) {
+    HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
+    const std::lock_guard lock(context->mutex);
+    return context->piece;
+}
+
+Status Service::end_pieces(ContextId id) {
+    HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
+    HR_TRY(cancel(id));  // whoever waits for a piece gets the end
+    const std::lock_guard turn(context->pieces);
+    if (context->by_pieces) finish_pieces(*context);
+    return success();
+}
+
+/// The prompt is used up then: the next call needs a new one.
+void Service::finish_pieces(Context& context) {
+    Running running = std::move(*context.by_pieces);
+    context.by_pieces.reset();
+    running.generation->cancel();
+    Reply reply = end(context, running);
+    context.session->leave();
+    const std::lock_guard lock(context.mutex);
+    context.reply = std::move(reply);
+    context.piece.clear();
+    context.has_prompt = false;
+}
+
+Result<Service::GraphId> Service::first_graph() {
+    const std::lock_guard lock(mutex_);
+    if (graphs_.empty()) return failure(Code::not_found, "no model is loaded");
+    return graphs_.begin()->first;
+}
+
+std::string Service::statistics() {
+    sessions_.close_idle();
+    std::map<GraphId, Graph> graphs;
+    size_t contexts = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        graphs = graphs_;
+        contexts = contexts_.size();
+    }
+    nlohmann::json json = {{"contexts", contexts},
+                           {"sessions", {{"named", sessions_.named()}, {"anonymous", sessions_.anonymous()}}},
+                           {"process", process_statistics()}};
+    for (const auto& [id, graph] : graphs)
+        json["graphs"].push_back(graph_statistics(id, graph.name, graph.runner));
+    return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace headrace::llm

@@ -1,0 +1,106 @@
+#pragma once
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "llm/conversation.h"
+#include "llm/notes.h"
+#include "llm/registry.h"
+#include "llm/sessions.h"
+#include "llm/settings.h"
+
+namespace headrace::llm {
+
+/// A request's answer. metadata: JSON with token counts, the reason of the end, times and notes on
+/// parameters.
+struct Reply {
+    std::string text;
+    std::string metadata;
+};
+
+/// What a door's instance holds: graphs (loaded models) and execution contexts (sessions that use them).
+/// Everything is thread-safe; all texts may be any bytes. This is the lane's whole surface towards doors and
+/// the command line.
+class Service {
+public:
+    using GraphId = uint32_t;
+    using ContextId = uint32_t;
+
+    /// config: JSON, or empty. What parameters are unlike their text is logged and in the next reply's notes.
+    static Result<std::unique_ptr<Service>> create(std::string_view config, const Settings& defaults = {});
+    ~Service();
+
+    /// replace: whether a load takes the place of the service's first graph when nothing else is said:
+    /// running requests finish on the old model, later ones use the new one; a failed load changes nothing.
+    Result<GraphId> load(std::string_view name, std::string_view config, bool replace = false);
+    Result<GraphId> load_bytes(std::string_view bytes, std::string_view config, bool replace = false);
+    Status unload(GraphId graph);
+
+    /// Without a session's name the context has a conversation of its own.
+    Result<ContextId> open(GraphId graph, std::optional<std::string_view> session = std::nullopt);
+    Status close(ContextId context);
+
+    /// Index 0 is the prompt, 1 parameters as JSON.
+    Status set_input(ContextId context, uint32_t index, std::string_view bytes);
+    /// Runs the prompt with input 1's parameters, or with those given here; the reply can be had from output
+    /// until the next input.
+    Status compute(ContextId context, std::string_view parameters = {});
+    /// Index 0 is the answer, 1 the metadata: {"error": {"code", "message"}} when the last call failed.
+    Result<std::string> output(ContextId context, uint32_t index);
+
+    Result<Reply> infer(ContextId context, std::string_view prompt, std::string_view parameters);
+
+    /// A piece of the answer, whole characters; the first call begins the request. Empty at the end.
+    Result<std::optional<std::string>> compute_piece(ContextId context);
+    Result<std::string> last_piece(ContextId context);
+    /// Gives up what is left of the answer.
+    Status end_pieces(ContextId context);
+
+    /// From any thread; the request that runs in the context ends with Code::cancelled.
+    Status cancel(ContextId context);
+
+    /// JSON: graphs, sessions, queues, caches, memory.
+    std::string statistics();
+    /// The graph that sessions without one of their own use.
+    Result<GraphId> first_graph();
+    const Settings& settings() const { return settings_; }
+
+private:
+    struct Graph {
+        Runner runner;
+        Settings settings;
+        std::string name;
+    };
+    struct Context;
+    struct Running;
+
+    Service(Settings settings, Notes notes);
+    Result<GraphId> add_graph(Runner runner, Settings settings, std::string name, bool replace);
+    Result<Settings> load_settings(std::string_view config, Notes& notes) const;
+    Result<std::string> confined_path(std::string_view name) const;
+    Result<std::shared_ptr<Context>> find(ContextId context);
+    Result<Graph> graph_of(GraphId graph);
+    Result<Running> begin(Context& context, std::string_view prompt, std::string_view parameters);
+    Result<Running> begin_with_inputs(Context& context);
+    void finish_pieces(Context& context);
+    Reply end(Context& context, Running& running);
+    template <class T>
+    Result<T> noting_error(Context& context, Result<T> result);
+    Result<Reply> embed(Context& context, const Graph& graph, std::string_view text, const Settings& settings,
+                        Notes notes);
+
+    Settings settings_;
+    Notes notes_;
+    std::mutex mutex_;
+    std::map<GraphId, Graph> graphs_;
+    std::map<ContextId, std::shared_ptr<Context>> contexts_;
+    Sessions sessions_;
+    uint32_t next_graph_ = 0, next_context_ = 1;
+};
+
+}  // namespace headrace::llm

@@ -1,0 +1,66 @@
+#pragma once
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "llm/settings.h"
+
+namespace headrace::llm {
+
+/// Why a generation ended. to_string gives the names that results and statistics show.
+enum class StopReason {
+    none,
+    end_of_answer,  ///< the model's end-of-generation token
+    token_limit,
+    context_full,
+    stop_string,
+    pattern,
+    time_limit,
+    indentation,
+    repetition,
+    similarity,
+    grammar,  ///< a grammar was completed
+    cancelled,
+    timed_out,
+    failed,
+};
+std::string_view to_string(StopReason reason);
+
+/// Watches the text of one generation, and ends it at the stop that is certain first; how the text is cut
+/// into tokens makes no difference to that. docs/language-models.md says what each kind of stop is.
+///
+/// Shown text is always valid UTF-8: bytes that are no character become U+FFFD, and a character that the end
+/// of the generation cuts in two is left out. A token costs as much as its own text does, not as the text so
+/// far.
+class StopWatch {
+public:
+    /// Errors name the setting, its value and the limit: of StopStrings, PatternProgram, Repetition or
+    /// SentenceSimilarity.
+    static Result<StopWatch> create(const StoppingSettings& settings);
+    StopWatch(StopWatch&&) noexcept;
+    StopWatch& operator=(StopWatch&&) noexcept;
+    ~StopWatch();
+
+    struct Step {
+        /// May be shown now: whole characters, never part of a stop string. With a reason: all that is left.
+        std::string text;
+        StopReason reason = StopReason::none;
+        std::string detail;  ///< the stop string, pattern or repeated text
+    };
+    /// The next token's text. After a reason other than none the text has ended: feeding more repeats the
+    /// reason.
+    Step feed(int token, std::string_view piece, std::chrono::steady_clock::time_point now);
+    /// What was held back, when the generation ends for another reason.
+    std::string finish();
+
+private:
+    struct State;
+    explicit StopWatch(std::unique_ptr<State> state);
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace headrace::llm

@@ -1,0 +1,241 @@
+#include "llm/service.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "tiny_model.h"
+
+namespace headrace::llm {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* greedy = R"({"temp": 0, "n_predict": 64, "threads": 1})";
+
+class ServiceTest : public testing::Test {
+protected:
+    void make(std::string_view config = "") {
+        auto created = Service::create(config);
+        ASSERT_TRUE(created.ok()) << created.error().message;
+        service = std::move(created).value();
+        const auto loaded = service->load(tiny_model(), greedy);
+        ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+        graph = loaded.value();
+    }
+    Service::ContextId open(std::optional<std::string_view> session = std::nullopt) {
+        const auto context = service->open(graph, session);
+        EXPECT_TRUE(context.ok()) << context.error().message;
+        return context.ok() ? context.value() : 0;
+    }
+    std::string say(Service::ContextId context, std::string_view text, std::string_view parameters = "") {
+        const auto reply = service->infer(context, text, parameters);
+        return reply.ok() ? reply.value().text : "error: " + reply.error().message;
+    }
+
+    std::unique_ptr<Service> service;
+    Service::GraphId graph = 0;
+};
+
+TEST_F(ServiceTest, RemembersAConversationAndKeepsItFromOthers) {
+    make();
+    const auto ada = open("ada"), leo = open("leo"), nobody = open();
+    say(ada, "My name is Ada.");
+    say(leo, "My name is Leo.");
+    EXPECT_EQ(say(ada, "What is my name?"), "Your name is Ada.");
+    EXPECT_EQ(say(leo, "What is my name?"), "Your name is Leo.");
+    EXPECT_THAT(say(nobody, "What is my name?"),
+                testing::Not(testing::AnyOf(HasSubstr("Ada"), HasSubstr("Leo."))));
+    const auto again = open("ada");
+    EXPECT_EQ(say(again, "What is my name?"), "Your name is Ada.");
+}
+
+TEST_F(ServiceTest, TakesAPromptInTheTemplatesFormAsItIs) {
+    make();
+    const auto context = open();
+    EXPECT_EQ(say(context, "<|im_start|>user\nWhat is 2+3?<|im_end|>\n<|im_start|>assistant\n"), "2+3=5");
+    EXPECT_EQ(say(context, "What is 2+4?"), "2+4=6");
+}
+
+TEST_F(ServiceTest, LeavesOutTheOldestMessagesOfALongConversation) {
+    make();
+    const auto context = open();
+    say(context, "My name is Ada.");
+    std::string metadata;
+    for (int i = 0; i < 25; ++i) {
+        const auto reply = service->infer(context, fmt::format("What is {}+1?", i % 10), "");
+        ASSERT_TRUE(reply.ok()) << i << reply.error().message;
+        EXPECT_EQ(reply.value().text, fmt::format("{}+1={}", i % 10, i % 10 + 1));
+        metadata = reply.value().metadata;
+    }
+    EXPECT_GT(nlohmann::json::parse(metadata).value("dropped_messages", 0), 0);
+}
+
+TEST_F(ServiceTest, ReportsTokensReasonAndTimesInTheMetadata) {
+    make();
+    const auto reply = service->infer(open(), "What is 2+3?", "");
+    ASSERT_TRUE(reply.ok());
+    const auto metadata = nlohmann::json::parse(reply.value().metadata);
+    EXPECT_GT(metadata["input_tokens"], 5);
+    EXPECT_GT(metadata["output_tokens"], 3);
+    EXPECT_EQ(metadata["stop_reason"], "end_of_answer");
+    EXPECT_GE(metadata["timings"]["generate_ms"], 0.0);
+}
+
+TEST_F(ServiceTest, UsesTheDefaultsForOptionsThatAreNoJsonAndSaysSo) {
+    make();
+    const auto reply = service->infer(open(), "What is 2+3?", "{temperature=");
+    ASSERT_TRUE(reply.ok()) << reply.error().message;
+    EXPECT_EQ(reply.value().text, "2+3=5");
+    EXPECT_THAT(reply.value().metadata, HasSubstr("the defaults are used"));
+    const auto refused = service->infer(open(), "What is 2+3?", R"({"temp": 7})");
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code, Code::invalid_argument);
+    EXPECT_THAT(refused.error().message, HasSubstr("temp"));
+    EXPECT_FALSE(service->load(tiny_model(), "{").ok());
+}
+
+TEST_F(ServiceTest, GivesAnAnswerPieceByPiece) {
+    make();
+    const auto context = open();
+    ASSERT_TRUE(service->set_input(context, 0, "Count from 1 to 9.").ok());
+    std::string text;
+    int pieces = 0;
+    for (;; ++pieces) {
+        const auto piece = service->compute_piece(context);
+        ASSERT_TRUE(piece.ok()) << piece.error().message;
+        if (!piece.value()) break;
+        EXPECT_EQ(service->last_piece(context).value(), *piece.value());
+        text += *piece.value();
+    }
+    EXPECT_EQ(text, "1, 2, 3, 4, 5, 6, 7, 8, 9");
+    EXPECT_GE(pieces, 1);
+    EXPECT_EQ(service->output(context, 0).value(), text);
+    EXPECT_EQ(service->compute_piece(context).error().code, Code::invalid_state) << "the prompt is used up";
+}
+
+TEST_F(ServiceTest, GivesUpTheRestOfAnAnswer) {
+    make();
+    const auto context = open("ada");
+    ASSERT_TRUE(service->set_input(context, 0, "Tell me a story.").ok());
+    ASSERT_TRUE(service->set_input(context, 1, R"({"ignore_eos": true, "n_predict": 400})").ok());
+    ASSERT_TRUE(service->compute_piece(context).ok());
+    EXPECT_EQ(service->infer(open("ada"), "Hi", "").error().code, Code::busy);
+    ASSERT_TRUE(service->end_pieces(context).ok());
+    EXPECT_EQ(say(context, "What is 2+3?"), "2+3=5");
+}
+
+TEST_F(ServiceTest, BoundsSessionsAndContexts) {
+    make(R"({"max_sessions": 2, "max_concurrent": 2})");
+    open();
+    const auto second = open();
+    EXPECT_EQ(service->open(graph).error().code, Code::busy);
+    ASSERT_TRUE(service->close(second).ok());
+    open();
+    const auto ada = open("ada"), leo = open("leo");
+    say(ada, "My name is Ada.");
+    say(leo, "My name is Leo.");
+    say(ada, "What is 1+1?");
+    const auto mia = open("mia");  // closes leo's, the least recently used
+    EXPECT_THAT(say(leo, "What is my name?"), HasSubstr("closed"));
+    EXPECT_EQ(say(ada, "What is my name?"), "Your name is Ada.");
+    EXPECT_EQ(say(mia, "What is 1+2?"), "1+2=3");
+}
+
+TEST_F(ServiceTest, ClosesSessionsThatNobodyUses) {
+    make(R"({"idle_timeout_ms": 100})");
+    const auto ada = open("ada");
+    say(ada, "My name is Ada.");
+    std::this_thread::sleep_for(std::chrono::milliseconds(150));
+    EXPECT_THAT(say(ada, "What is my name?"), HasSubstr("closed"));
+    EXPECT_EQ(say(open("ada"), "What is 1+2?"), "1+2=3");
+}
+
+TEST_F(ServiceTest, ConfinesNamesToTheModelRootAndAliases) {
+    const std::string folder = HEADRACE_SOURCE_DIR "/models";
+    auto created = Service::create(
+        nlohmann::json{{"model_root", folder}, {"model_aliases", {{"tiny", tiny_model()}}}}.dump());
+    ASSERT_TRUE(created.ok()) << created.error().message;
+    Service& confined = *created.value();
+    EXPECT_TRUE(confined.load("tiny", greedy).ok());
+    EXPECT_TRUE(confined.load("tiny-chat-q8_0.gguf", greedy).ok());
+    EXPECT_TRUE(confined.load(tiny_model(), greedy).ok());
+    for (const char* name : {"../README.md", "/etc/passwd", "../models/../README.md", "a/../../README.md"})
+        EXPECT_EQ(confined.load(name, greedy).error().code, Code::denied) << name;
+    EXPECT_EQ(confined.load("missing.gguf", greedy).error().code, Code::not_found);
+}
+
+TEST_F(ServiceTest, ReplacesAModelWhileRequestsRun) {
+    make();
+    std::atomic<bool> stop = false;
+    std::atomic<int> answers = 0, failures = 0;
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 3; ++t)
+        threads.emplace_back([&, t] {
+            const auto context = open(fmt::format("user {}", t));
+            while (!stop) {
+                if (say(context, "What is 2+3?") != "2+3=5") ++failures;
+                ++answers;
+            }
+        });
+    for (int context_size : {448, 384, 512}) {
+        const auto loaded = service->load(
+            tiny_model(),
+            fmt::format(R"({{"temp": 0, "n_predict": 64, "threads": 1, "n_ctx": {}}})", context_size), true);
+        ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+        EXPECT_EQ(loaded.value(), graph);
+        EXPECT_FALSE(service->load("no such file", greedy, true).ok());
+        const int before = answers;
+        while (answers < before + 6) std::this_thread::yield();
+    }
+    stop = true;
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(failures, 0);
+}
+
+TEST_F(ServiceTest, LoadsAModelFromMemoryAndSharesFilesThatAreOpen) {
+    make();
+    std::ifstream file(tiny_model(), std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    const auto loaded = service->load_bytes(bytes, greedy);
+    ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+    const auto context = service->open(loaded.value());
+    EXPECT_EQ(say(context.value(), "What is 2+3?"), "2+3=5");
+    EXPECT_FALSE(service->load_bytes("GGUF", greedy).ok());
+    const size_t models = registry_statistics().models;
+    auto other = Service::create("");
+    ASSERT_TRUE(other.value()->load(tiny_model(), greedy).ok());
+    EXPECT_EQ(registry_statistics().models, models);
+}
+
+TEST_F(ServiceTest, AnswersWrongCallsWithErrors) {
+    make();
+    EXPECT_EQ(service->open(99).error().code, Code::not_found);
+    EXPECT_EQ(service->compute(99).error().code, Code::not_found);
+    const auto context = open();
+    EXPECT_EQ(service->compute(context).error().code, Code::invalid_state);
+    EXPECT_EQ(service->output(context, 0).error().code, Code::invalid_state);
+    EXPECT_EQ(service->set_input(context, 2, "x").error().code, Code::invalid_argument);
+    ASSERT_TRUE(service->set_input(context, 0, std::string(100000, 'x')).ok());
+    EXPECT_EQ(service->compute(context).error().code, Code::prompt_too_long);
+    EXPECT_EQ(nlohmann::json::parse(service->output(context, 1).value())["error"]["code"], "prompt_too_long");
+    ASSERT_TRUE(service->close(context).ok());
+    EXPECT_FALSE(service->close(context).ok());
+    ASSERT_TRUE(service->unload(graph).ok());
+    EXPECT_FALSE(service->unload(graph).ok());
+}
+
+TEST_F(ServiceTest, ShowsItsStateAsJson) {
+    make();
+    say(open("ada"), "What is 2+3?");
+    const auto statistics = nlohmann::json::parse(service->statistics());
+    EXPECT_EQ(statistics["graphs"].size(), 1u);
+    EXPECT_EQ(statistics["sessions"]["named"], 1);
+    EXPECT_GE(statistics["graphs"][0]["requests"]["finished"], 1);
+    EXPECT_GT(statistics["process"]["resident_bytes"], 1 << 20);
+}
+
+}  // namespace
+}  // namespace headrace::llm
