@@ -5,7 +5,7 @@ VENV := .venv/bin/python
 BUILD := $(PYTHON) tools/build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-llm bench-executorch coverage cross-check executorch test-executorch-suite asan tsan fuzz setup clean
+.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-llm bench-executorch coverage cross-check executorch test-executorch-suite asan tsan fuzz tiny-chat setup clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -87,6 +87,11 @@ tsan: ## run the threaded C++ tests (Thread or Concurrent in the name) with the 
 fuzz: ## feed damaged graph files and delegates to the loaders under the sanitizers (SECONDS=60 for each of four)
 	@$(BUILD) --preset asan --target fuzzers
 	@for fuzzer in build/asan/bin/tests/*_fuzz; do $$fuzzer --seconds $(or $(SECONDS),60) || exit 1; done
+
+tiny-chat: ## train models/tiny-chat-q8_0.gguf again and test what it answers (10 minutes, needs PyTorch)
+	@$(PYTHON) tools/setup.py
+	@PYTHONPATH=tools $(VENV) -m tiny_chat.train
+	@PYTHONPATH=tools $(VENV) -m tiny_chat.evaluate
 
 setup: ## only install and fetch what the build needs; cmake --preset default works afterwards
 	@$(PYTHON) tools/setup.py

@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""Writes language models of real size with random weights, the same bytes on every machine, for benchmarks.
+
+    python bench/make_llm.py [--size 0.6b|small] [--type q8_0|q4_0] [--layers N] [--output FILE]
+
+"0.6b" has the shape of Qwen3-0.6B: 637 MB as q8_0, 339 MB as q4_0. "small" has 20 MB and is made in a second.
+A token is a word like " Bacado", and such words become one token each, so a prompt of N words has N tokens.
+"""
+
+import argparse
+import itertools
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import gguf
+import numpy as np
+from gguf import GGMLQuantizationType, LlamaFileType, TokenType
+
+ROOT = Path(__file__).resolve().parent.parent
+CHAT_TEMPLATE = (
+    "{% for message in messages %}"
+    r"{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}"
+    "{% endfor %}"
+    r"{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+SPECIAL_TOKENS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+CONSONANTS, VOWELS = "bcdfghjklmnpqrstvwxyz", "aeiou"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A decoder of the qwen3 architecture, with one matrix for embeddings and output."""
+
+    vocabulary: int
+    width: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head_size: int
+    feed_forward: int
+    context: int = 40960
+
+
+SIZES = {
+    "0.6b": Shape(151936, 1024, 28, 16, 8, 128, 3072),
+    "small": Shape(4096, 512, 6, 8, 4, 64, 1536),
+}
+
+
+@dataclass(frozen=True)
+class BlockFormat:
+    """Blocks of 32 weights: a float16 scale, and random bytes of deviation `spread` in units of it."""
+
+    kind: GGMLQuantizationType
+    file_type: LlamaFileType
+    data_bytes: int
+    spread: float
+
+
+FORMATS = {
+    "q8_0": BlockFormat(GGMLQuantizationType.Q8_0, LlamaFileType.MOSTLY_Q8_0, 32, 127 / 3**0.5),
+    "q4_0": BlockFormat(GGMLQuantizationType.Q4_0, LlamaFileType.MOSTLY_Q4_0, 16, 8 / 3**0.5),
+}
+
+
+def random_blocks(name: str, rows: int, columns: int, deviation: float, form: BlockFormat) -> np.ndarray:
+    """A matrix of independent uniform weights, seeded by its name: uint8 [rows, bytes of a row]"""
+    blocks = columns // 32
+    generator = np.random.Generator(np.random.SFC64(zlib.crc32(name.encode())))
+    matrix = np.empty((rows, blocks, 2 + form.data_bytes), np.uint8)
+    matrix[..., :2] = np.frombuffer(np.array(deviation / form.spread, "<f2").tobytes(), np.uint8)
+    size = rows * blocks * form.data_bytes
+    data = np.frombuffer(generator.bytes(size), np.int8).reshape(rows, blocks, form.data_bytes)
+    # -128 is no value of q8_0; as two weights of q4_0 it may become another pair.
+    np.maximum(data, -127, out=matrix[..., 2:].view(np.int8))
+    return matrix.reshape(rows, -1)
+
+
+def byte_characters() -> list[str]:
+    """How byte-level BPE spells each byte: printable Latin-1 as itself, the others from U+0100 on."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = itertools.count(256)
+    return [chr(byte if byte in printable else next(others)) for byte in range(256)]
+
+
+def merges() -> Iterator[tuple[str, str]]:
+    """Pairs that join, so that each word " Bacado" becomes one token, left to right, whatever follows it."""
+    space = byte_characters()[ord(" ")]
+    syllables = [consonant + vowel for consonant in CONSONANTS for vowel in VOWELS]
+    yield from itertools.product(CONSONANTS, VOWELS)
+    starts = [space + consonant.upper() for consonant in CONSONANTS]
+    yield from itertools.product([space], CONSONANTS.upper())
+    yield from itertools.product(starts, VOWELS)
+    words = [start + vowel for start in starts for vowel in VOWELS]
+    while True:
+        yield from itertools.product(words, syllables)
+        words = [word + syllable for word in words for syllable in syllables]
+
+
+def add_tokenizer(writer: gguf.GGUFWriter, vocabulary: int) -> None:
+    first = [*byte_characters(), *SPECIAL_TOKENS]
+    pairs = list(itertools.islice(merges(), vocabulary - len(first)))
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("qwen2")
+    writer.add_token_list([*first, *map("".join, pairs)])
+    types = [TokenType.NORMAL] * 256 + [TokenType.CONTROL] * len(SPECIAL_TOKENS)
+    writer.add_token_types([int(kind) for kind in types] + [int(TokenType.NORMAL)] * len(pairs))
+    writer.add_token_merges([" ".join(pair) for pair in pairs])
+    writer.add_bos_token_id(first.index("<|endoftext|>"))
+    writer.add_eos_token_id(first.index("<|im_end|>"))
+    writer.add_eot_token_id(first.index("<|im_end|>"))
+    writer.add_add_bos_token(False)
+    writer.add_chat_template(CHAT_TEMPLATE)
+
+
+def is_silent(token: int) -> bool:
+    """Bytes that alone are no printable text, and special tokens, should never be generated."""
+    return token < 256 + len(SPECIAL_TOKENS) and not (token < 128 and chr(token).isprintable())
+
+
+def embeddings(shape: Shape, form: BlockFormat) -> np.ndarray:
+    matrix = random_blocks("token_embd.weight", shape.vocabulary, shape.width, 0.05, form)
+    silent = [token for token in range(shape.vocabulary) if is_silent(token)]
+    matrix[silent] = gguf.quants.quantize(np.zeros((1, shape.width), np.float32), form.kind)
+    return matrix
+
+
+def matrices(shape: Shape) -> dict[str, tuple[int, int, float]]:
+    """Rows, columns and gain of a layer's matrices; with these, greedy text is slow to run in circles."""
+    queries, keys = shape.heads * shape.head_size, shape.kv_heads * shape.head_size
+    return {
+        "attn_q": (queries, shape.width, 1.0),
+        "attn_k": (keys, shape.width, 1.0),
+        "attn_v": (keys, shape.width, 1.0),
+        "attn_output": (shape.width, queries, 0.25),
+        "ffn_gate": (shape.feed_forward, shape.width, 1.0),
+        "ffn_up": (shape.feed_forward, shape.width, 1.0),
+        "ffn_down": (shape.width, shape.feed_forward, 1.0),
+    }
+
+
+def norms(shape: Shape) -> dict[str, int]:
+    head, width = shape.head_size, shape.width
+    return {"attn_norm": width, "ffn_norm": width, "attn_q_norm": head, "attn_k_norm": head}
+
+
+def add_shape(writer: gguf.GGUFWriter, shape: Shape) -> None:
+    writer.add_vocab_size(shape.vocabulary)
+    writer.add_context_length(shape.context)
+    writer.add_embedding_length(shape.width)
+    writer.add_block_count(shape.layers)
+    writer.add_head_count(shape.heads)
+    writer.add_head_count_kv(shape.kv_heads)
+    writer.add_key_length(shape.head_size)
+    writer.add_value_length(shape.head_size)
+    writer.add_feed_forward_length(shape.feed_forward)
+    writer.add_rope_freq_base(1e6)
+    writer.add_layer_norm_rms_eps(1e-6)
+
+
+def write_model(output: Path, shape: Shape, form: BlockFormat) -> None:
+    output.parent.mkdir(parents=True, exist_ok=True)
+    writer = gguf.GGUFWriter(output, "qwen3")
+    writer.add_name("Random weights")
+    writer.add_file_type(form.file_type)
+    add_shape(writer, shape)
+    add_tokenizer(writer, shape.vocabulary)
+    writer.add_tensor("token_embd.weight", embeddings(shape, form), raw_dtype=form.kind)
+    writer.add_tensor("output_norm.weight", np.ones(shape.width, np.float32))
+    for layer in range(shape.layers):
+        for part, size in norms(shape).items():
+            writer.add_tensor(f"blk.{layer}.{part}.weight", np.ones(size, np.float32))
+        for part, (rows, columns, gain) in matrices(shape).items():
+            name = f"blk.{layer}.{part}.weight"
+            blocks = random_blocks(name, rows, columns, gain * columns**-0.5, form)
+            writer.add_tensor(name, blocks, raw_dtype=form.kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--size", choices=SIZES, default="0.6b", help="default: %(default)s")
+    parser.add_argument("--type", choices=FORMATS, default="q8_0", help="default: %(default)s")
+    parser.add_argument("--layers", type=int, help="another number of layers than the size's")
+    parser.add_argument("--output", type=Path, help="default: build/bench/SIZE-TYPE.gguf")
+    arguments = parser.parse_args()
+    shape = SIZES[arguments.size]
+    if arguments.layers is not None:
+        if arguments.layers < 1:
+            parser.error(f"--layers must be 1 or more, not {arguments.layers}")
+        shape = replace(shape, layers=arguments.layers)
+    output = arguments.output or ROOT / f"build/bench/{arguments.size}-{arguments.type}.gguf"
+    write_model(output, shape, FORMATS[arguments.type])
+    print(f"{output}: {output.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()
