@@ -302,9 +302,9 @@ def main(arguments: list[str]) -> int:
     aliases = dict(options.alias)
     if options.model:
         aliases["default"] = options.model
-    signal.signal(
-        signal.SIGINT, signal.SIG_DFL
-    )  # Python's own handler would wait for the guest's call to end
+    # Python's own handler would wait for the end of the guest's call.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.environ.setdefault("HEADRACE_LOG", "warn")  # what is printed is the guest's
     try:
         import wasmtime
     except ImportError:
