@@ -10,10 +10,12 @@ BUILD := $(PYTHON) tools/build.py
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
-demo: ## search text by meaning with MiniLM (FILE=notes.txt for your own text)
+demo: ## search text by meaning with MiniLM (FILE=notes.txt for your own text), and let a WebAssembly guest chat
 	@$(BUILD) --target products
+	@$(PYTHON) tools/setup.py --on-demand ziglang
 	@$(VENV) examples/semantic_search.py $(FILE)
 	@$(VENV) examples/executorch_minilm.py $(FILE)
+	@$(VENV) examples/wasm_chat.py
 
 build: ## compile everything: build/bin, build/lib and the Python extension
 	@$(BUILD)

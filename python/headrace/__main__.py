@@ -1,4 +1,7 @@
-"""`headrace` and `python -m headrace`: the native program, from the wheel or from the checkout's build."""
+"""`headrace` and `python -m headrace`: the native program, from the wheel or from the checkout's build.
+
+`headrace wasm` is Python: it runs guests under wasmtime's Python package.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,10 @@ from pathlib import Path
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["wasm"]:
+        from headrace.wasm import main as run_wasm
+
+        sys.exit(run_wasm(sys.argv[2:]))
     package = Path(__file__).resolve().parent
     program = package / "bin/headrace"
     if not program.exists():

@@ -1,0 +1,118 @@
+"""A WebAssembly guest in C chats with a language model, under wasmtime and under Node.
+
+    python examples/wasm_chat.py [QUESTION ...]
+
+Compiles examples/wasi_nn/guest_chat.c with Zig's C compiler and runs it with `headrace wasm`; then on Node's
+own WASI, with the functions from a small addon. What is not installed is left out with the reason.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = ROOT / "examples/wasi_nn"
+LIBRARY = ROOT / "build/lib/libwasi_nn_llamacpp.so"
+MODEL = Path(os.environ.get("HEADRACE_CHAT_MODEL") or ROOT / "models/tiny-chat-q8_0.gguf")
+DEFAULT_QUESTIONS = ("What is 2+3?", "What is the capital of France?", "Tell me a story.")
+# More threads than free cores wait for each other, and the tiny model needs but one.
+CONFIG = '{"n_threads": 1, "n_ctx": 512, "temperature": 0, "n_predict": 120}'
+OLDEST_NODE = 18
+
+
+class MissingError(Exception):
+    """What a part of this example needs is not installed; says what."""
+
+
+def compile_guest(path: Path) -> Path:
+    """guest_chat.c as WebAssembly, unless it is there and newer."""
+    source = SOURCES / "guest_chat.c"
+    if path.exists() and path.stat().st_mtime > source.stat().st_mtime:
+        return path
+    if not importlib.util.find_spec("ziglang"):
+        raise MissingError("ziglang is not installed: tools/setup.py --on-demand ziglang installs it")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    zig = [sys.executable, "-m", "ziglang", "cc", "-target", "wasm32-wasi"]
+    subprocess.run([*zig, "-Os", "-Wall", "-Wextra", "-Werror", "-o", path, source], check=True)
+    return path
+
+
+def find_node() -> tuple[str, Path]:
+    """The program, and the folder of the headers that belong to it."""
+    node = shutil.which("node")
+    if not node:
+        raise MissingError("Node is not installed")
+    facts = subprocess.run(
+        [node, "-p", "process.versions.node + ' ' + process.execPath"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    version, program = facts.stdout.strip().split(" ", 1)
+    if int(version.split(".")[0]) < OLDEST_NODE:
+        raise MissingError(f"Node is {version}, and its WASI needs {OLDEST_NODE} or newer")
+    headers = Path(program).parent.parent / "include/node"
+    if not (headers / "node_api.h").exists():
+        raise MissingError(f"Node's headers are not in {headers}; on Debian, libnode-dev has them")
+    return node, headers
+
+
+def compile_addon(path: Path) -> Path:
+    """node/addon.c as a module of Node, unless it is there and newer."""
+    source = SOURCES / "node/addon.c"
+    if path.exists() and path.stat().st_mtime > source.stat().st_mtime:
+        return path
+    _, headers = find_node()
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if not compiler:
+        raise MissingError("a C compiler is not installed")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    flags = ["-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror"]
+    includes = [f"-I{ROOT / 'include'}", "-isystem", headers]
+    subprocess.run([compiler, *flags, *includes, source, "-o", path, "-ldl"], check=True)
+    return path
+
+
+def wasmtime_command(guest: Path, arguments: list[str]) -> list[str | Path]:
+    if not importlib.util.find_spec("wasmtime"):
+        raise MissingError("wasmtime is not installed: make setup installs it")
+    return [sys.executable, "-m", "headrace", "wasm", guest, "--model", MODEL, "--", *arguments]
+
+
+def node_command(guest: Path, arguments: list[str], addon: Path) -> list[str | Path]:
+    node, _ = find_node()
+    host = [node, "--no-warnings", SOURCES / "node/host.mjs", compile_addon(addon), LIBRARY, MODEL]
+    return [*host, guest, *arguments]
+
+
+def main() -> None:
+    questions = sys.argv[1:] or list(DEFAULT_QUESTIONS)
+    for path in (LIBRARY, MODEL):
+        if not path.exists():
+            print(f"\nno WebAssembly guest: {path.relative_to(ROOT)} does not exist")
+            return
+    folder = ROOT / "build/wasm"
+    hosts = {
+        "wasmtime": lambda guest: wasmtime_command(guest, questions),
+        "Node": lambda guest: node_command(guest, ["--whole", questions[0]], folder / "addon.node"),
+    }
+    for name, command in hosts.items():
+        try:
+            guest = compile_guest(folder / "guest_chat.wasm")
+            print(
+                f"\na WebAssembly guest of {guest.stat().st_size // 1000} KB chats under {name}", flush=True
+            )
+            subprocess.run(command(guest), check=True, env={**os.environ, "HEADRACE_CONFIG": CONFIG})
+        except MissingError as missing:
+            print(f"\nleft out under {name}: {missing}")
+        except subprocess.CalledProcessError as error:
+            sys.exit(f"error: the guest failed under {name} with exit status {error.returncode}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""The Node host of examples/wasi_nn/node: the same guest, and pointers that are wrong."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+import wasm_chat
+
+wasmtime = pytest.importorskip("wasmtime", reason="wasmtime, which assembles guests, is not installed")
+
+CONFIG = '{"n_threads": 1, "n_ctx": 512, "temperature": 0, "log_level": "none"}'
+PAGE = 65536
+OUTSIDE = (PAGE, PAGE - 1, PAGE + 1, 2**31 - 1, 2**31, 2**32 - 4, 2**32 - 1)
+TENSOR, WORD, OUTPUT = 256, 128, 1024
+# Arguments that are right as far as pointers go, and which of them are pointers or sizes.
+CALLS = {
+    "load_by_name": ([0, 7, WORD], [0, 1, 2]),
+    "load_by_name_with_config": ([0, 7, 64, 2, WORD], [0, 1, 2, 3, 4]),
+    "init_execution_context": ([0, WORD], [1]),
+    "set_input": ([1, 0, TENSOR], [2]),
+    "get_output": ([1, 0, OUTPUT, 256, WORD], [2, 3, 4]),
+    "get_output_single": ([1, 0, OUTPUT, 256, WORD], [2, 3, 4]),
+}
+
+
+@pytest.fixture(scope="module")
+def node(library, model, tmp_path_factory):
+    """Runs a guest and returns its exit status and output."""
+    addon = tmp_path_factory.mktemp("node") / "addon.node"
+    try:
+        wasm_chat.compile_addon(addon)
+    except wasm_chat.MissingError as missing:
+        pytest.skip(str(missing))
+
+    def run(guest, *arguments):
+        command = wasm_chat.node_command(guest, [*arguments], addon)
+        environment = {**os.environ, "HEADRACE_CONFIG": CONFIG}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+        return done.returncode, done.stdout + done.stderr
+
+    return run
+
+
+def bad_calls():
+    for name, (arguments, places) in CALLS.items():
+        for place in places:
+            # A size of PAGE - 1 is inside where the buffer starts at 0.
+            for bad in OUTSIDE[2:] if arguments[place - 1] == 0 else OUTSIDE:
+                yield name, [*arguments[:place], bad, *arguments[place + 1 :]]
+
+
+def hostile_guest(tensor: list[int]) -> str:
+    """A program whose exit status is the number of calls that did not get invalid_argument."""
+    calls = [*bad_calls(), ("set_input", [1, 0, TENSOR])]
+    imports = {name: len(arguments) for name, arguments in calls}
+    words = "".join(f"\\{byte:02x}" for word in tensor for byte in word.to_bytes(4, "little"))
+    lines = ['(module (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))']
+    for name, count in imports.items():
+        lines.append(
+            f'(import "wasi_ephemeral_nn" "{name}" (func ${name} (param {"i32 " * count}) (result i32)))'
+        )
+    lines.append(f'(memory (export "memory") 1) (data (i32.const {TENSOR}) "{words}")')
+    lines.append('(func (export "_start") (local $wrong i32)')
+    for name, arguments in calls:
+        numbers = " ".join(f"(i32.const {a - 2**32 if a >= 2**31 else a})" for a in arguments)
+        check = f"(i32.ne (call ${name} {numbers}) (i32.const 1))"
+        lines.append(f"(local.set $wrong (i32.add (local.get $wrong) {check}))")
+    return "\n".join([*lines, "(call $exit (local.get $wrong))))"])
+
+
+def test_a_guest_chats(node, guest):
+    code, printed = node(guest, "--metadata", "What is 2+3?", "What is the capital of France?")
+    assert code == 0, printed
+    assert printed.startswith("> What is 2+3?\n2+3=5\n> What is the capital of France?\n")
+    assert '"output_tokens":' in printed
+
+
+def test_a_guest_gets_no_file_but_the_model(node, guest, model):
+    code, printed = node(guest, "--model", str(model), "Hello")
+    assert code == 1
+    assert "load_by_name_with_config failed with 8" in printed
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        [PAGE, 1, 3, 0, 4],
+        [0, 2**30, 3, 0, 4],
+        [0, 0, 3, 2**32 - 1, 2],
+        [0, 0, 3, 8, 2**32 - 1],
+    ],
+)
+def test_pointers_outside_the_memory_get_an_error(node, tmp_path, tensor):
+    guest = tmp_path / "hostile.wasm"
+    guest.write_bytes(wasmtime.wat2wasm(hostile_guest(tensor)))
+    assert node(guest) == (0, "")
+
+
+def test_a_host_without_arguments_says_how_it_is_called(library):
+    try:
+        program, _ = wasm_chat.find_node()
+    except wasm_chat.MissingError as missing:
+        pytest.skip(str(missing))
+    host = wasm_chat.SOURCES / "node/host.mjs"
+    done = subprocess.run([program, "--no-warnings", host], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: node host.mjs")

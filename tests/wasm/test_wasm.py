@@ -1,0 +1,230 @@
+"""`headrace wasm`, and what guests with wrong pointers get from it."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+import sys
+
+import pytest
+
+wasmtime = pytest.importorskip("wasmtime", reason="wasmtime is not installed: make setup installs it")
+pytest.importorskip("headrace", reason="the Python extension is not built: make build")
+from headrace.wasm import INVALID_ARGUMENT, WasiNn  # noqa: E402
+
+CONFIG = {"n_threads": 1, "n_ctx": 512, "temperature": 0, "log_level": "none"}
+NAME, OPTIONS, WORD, TENSOR, PROMPT, OUTPUT, PART = 0, 64, 128, 256, 512, 1024, 4096
+QUESTION = b"What is 2+3?"
+PAGE = 65536
+
+
+def wat(pages: int | None) -> str:
+    """A guest that exports each import, and its memory unless `pages` is None."""
+    lines = ["(module"]
+    for name, count in WasiNn.IMPORTS.items():
+        parameters = f"(param {' i32' * count}) (result i32)"
+        lines.append(f'(import "wasi_ephemeral_nn" "{name}" (func ${name} {parameters}))')
+    for name, count in WasiNn.IMPORTS.items():
+        parameters = f"(param {' i32' * count}) (result i32)"
+        arguments = " ".join(f"local.get {i}" for i in range(count))
+        lines.append(f'(func (export "{name}") {parameters} {arguments} call ${name})')
+    if pages is not None:
+        lines.append(f'(memory (export "memory") {pages})')
+    return "\n".join([*lines, ")"])
+
+
+class Guest:
+    """A guest whose every call and byte of memory a test chooses."""
+
+    def __init__(self, nn: WasiNn, text: str) -> None:
+        engine = wasmtime.Engine()
+        self.store = wasmtime.Store(engine)
+        linker = wasmtime.Linker(engine)
+        nn.define(linker)
+        instance = linker.instantiate(self.store, wasmtime.Module(engine, text))
+        self.exports = instance.exports(self.store)
+        self.memory = self.exports.get("memory")
+
+    def call(self, name: str, *arguments: int) -> int:
+        # Numbers above 2^31 as the guest's i32 has them.
+        signed = (a - 2**32 if a >= 2**31 else a for a in arguments)
+        return self.exports[name](self.store, *signed)
+
+    def put(self, pointer: int, data: bytes) -> None:
+        self.memory.write(self.store, data, pointer)
+
+    def get(self, pointer: int, size: int) -> bytes:
+        return bytes(self.memory.read(self.store, pointer, pointer + size))
+
+    def word(self, pointer: int = WORD) -> int:
+        return struct.unpack("<I", self.get(pointer, 4))[0]
+
+    def prepare(self) -> None:
+        """The arguments of all calls, as they should be."""
+        self.put(NAME, b"default")
+        self.put(OPTIONS, b"{}")
+        self.put(PROMPT, QUESTION)
+        self.put(TENSOR, struct.pack("<5I", PROMPT, 0, 3, PROMPT, len(QUESTION)))
+        self.put(PART, struct.pack("<2I", PROMPT, len(QUESTION)))
+        assert self.call("load_by_name", NAME, 7, WORD) == 0
+        self.graph = self.word()
+        assert self.call("init_execution_context", self.graph, WORD) == 0
+        self.context = self.word()
+
+    def answer(self, output: int = OUTPUT, capacity: int = 256) -> bytes:
+        assert self.call("set_input", self.context, 0, TENSOR) == 0
+        assert self.call("compute", self.context) == 0
+        assert self.call("get_output", self.context, 0, output, capacity, WORD) == 0
+        return self.get(output, self.word())
+
+
+@pytest.fixture
+def nn(library, model):
+    backend = WasiNn(library, {**CONFIG, "model_aliases": {"default": str(model)}})
+    yield backend
+    backend.close()
+
+
+@pytest.fixture
+def guest_of_one_page(nn):
+    guest = Guest(nn, wat(pages=1))
+    guest.prepare()
+    return guest
+
+
+def right_calls(guest: Guest) -> dict[str, tuple[list[int], list[int], list[int]]]:
+    """Each call with pointers: its arguments, and which of them are pointers and sizes."""
+    output = [guest.context, 0, OUTPUT, 256, WORD]
+    return {
+        "load": ([PART, 1, 5, 0, WORD], [0, 4], []),
+        "load_by_name": ([NAME, 7, WORD], [0, 2], [1]),
+        "load_by_name_with_config": ([NAME, 7, OPTIONS, 2, WORD], [0, 2, 4], [1, 3]),
+        "init_execution_context": ([guest.graph, WORD], [1], []),
+        "set_input": ([guest.context, 0, TENSOR], [2], []),
+        "get_output": (output, [2, 4], [3]),
+        "get_output_single": (output, [2, 4], [3]),
+    }
+
+
+def test_a_guest_gets_an_answer_in_its_own_memory(guest_of_one_page):
+    assert guest_of_one_page.answer().startswith(b"2+3=5")
+
+
+def test_pointers_outside_the_memory_get_an_error_and_change_nothing(guest_of_one_page):
+    guest = guest_of_one_page
+    guest.answer()
+    before = guest.get(0, PAGE)
+    for name, (arguments, pointers, sizes) in right_calls(guest).items():
+        for i in pointers:
+            for bad in (PAGE, PAGE - 1, PAGE + 1, 2**31 - 1, 2**31, 2**32 - 4, 2**32 - 1):
+                wrong = [*arguments[:i], bad, *arguments[i + 1 :]]
+                assert guest.call(name, *wrong) == INVALID_ARGUMENT, (name, wrong)
+        for i in sizes:
+            for bad in (PAGE + 1, 2**31 - 1, 2**31, 2**32 - 1):
+                wrong = [*arguments[:i], bad, *arguments[i + 1 :]]
+                assert guest.call(name, *wrong) == INVALID_ARGUMENT, (name, wrong)
+    assert guest.get(0, PAGE) == before
+    assert guest.answer().startswith(b"2+3=5")
+
+
+@pytest.mark.parametrize("field", range(5))
+@pytest.mark.parametrize("value", [PAGE - 1, 2**30, 2**31, 2**32 - 4, 2**32 - 1])
+def test_pointers_in_a_tensor_are_checked_as_well(guest_of_one_page, field, value):
+    guest = guest_of_one_page
+    words = [PROMPT, 1, 3, PROMPT, len(QUESTION)]
+    words[field] = value
+    guest.put(TENSOR, struct.pack("<5I", *words))
+    expected = 0 if field == 2 else INVALID_ARGUMENT  # the type is not looked at
+    assert guest.call("set_input", guest.context, 0, TENSOR) == expected
+
+
+@pytest.mark.parametrize("part", [(PAGE, 1), (0, PAGE + 1), (2**32 - 1, 2), (8, 2**32 - 1)])
+def test_pointers_in_a_model_of_bytes_are_checked_as_well(guest_of_one_page, part):
+    guest = guest_of_one_page
+    guest.put(PART, struct.pack("<2I", *part))
+    assert guest.call("load", PART, 1, 5, 0, WORD) == INVALID_ARGUMENT
+    assert guest.call("load", PART, 2**32 - 1, 5, 0, WORD) == INVALID_ARGUMENT
+
+
+def test_a_model_may_be_loaded_from_the_guests_memory(nn, model):
+    data = model.read_bytes()
+    guest = Guest(nn, wat(pages=2 + len(data) // PAGE))
+    guest.prepare()
+    guest.put(PAGE, data)
+    guest.put(PART, struct.pack("<2I", PAGE, len(data)))
+    for encoding in (5, 6):
+        assert guest.call("load", PART, 1, encoding, 0, WORD) == 0
+        assert guest.call("init_execution_context", guest.word(), WORD) == 0
+        guest.context = guest.word()
+        assert guest.answer().startswith(b"2+3=5")
+
+
+def test_sums_that_wrap_at_4_gib_are_outside_the_largest_memory(nn):
+    guest = Guest(nn, wat(pages=65536))
+    guest.prepare()
+    last = 2**32 - 256
+    assert guest.answer(last, 256).startswith(b"2+3=5"), "the last bytes of the memory are the guest's"
+    for pointer, size in ((last, 257), (2**32 - 1, 2), (2**32 - 1, 2**32 - 1), (1, 2**32 - 1)):
+        expected = 0 if pointer + size <= 2**32 else INVALID_ARGUMENT
+        assert guest.call("get_output", guest.context, 0, pointer, size, WORD) == expected, (pointer, size)
+    guest.prepare()
+    guest.put(TENSOR, struct.pack("<5I", PROMPT, 2**30, 3, PROMPT, 4))
+    assert guest.call("set_input", guest.context, 0, TENSOR) == INVALID_ARGUMENT
+
+
+def test_memory_that_grew_is_found_where_it_is(guest_of_one_page):
+    guest = guest_of_one_page
+    assert guest.call("get_output", guest.context, 0, PAGE, 256, WORD) == INVALID_ARGUMENT
+    guest.memory.grow(guest.store, 100)
+    assert guest.answer(50 * PAGE).startswith(b"2+3=5")
+
+
+def test_a_guest_without_a_memory_gets_errors(nn):
+    guest = Guest(nn, wat(pages=None))
+    for name, count in WasiNn.IMPORTS.items():
+        assert guest.call(name, *[0] * count) == INVALID_ARGUMENT
+
+
+def headrace_wasm(*arguments: object, text: str | None = None, code: int = 0) -> str:
+    command = [sys.executable, "-m", "headrace", "wasm", *map(str, arguments)]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=300)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+THREADS = ("--config", '{"n_threads": 1, "n_ctx": 512, "temperature": 0}')
+
+
+def test_the_command_lets_a_guest_chat(library, model, guest):
+    options = (guest, "--model", model, *THREADS, "--")
+    streamed = headrace_wasm(*options, "--metadata", "What is 2+3?", "What is the capital of France?")
+    assert streamed.startswith("> What is 2+3?\n2+3=5\n> What is the capital of France?\n")
+    assert "Paris" in streamed
+    assert '"output_tokens":' in streamed
+    whole = headrace_wasm(*options, "--whole", text="What is 2+3?\n\nWhat is the capital of France?\n")
+    assert streamed.startswith(whole)
+
+
+def test_the_command_gives_guests_the_models_of_its_aliases_alone(library, model, guest):
+    options = (guest, "--alias", f"tiny={model}", *THREADS, "--", "--model")
+    assert "2+3=5" in headrace_wasm(*options, "tiny", "What is 2+3?")
+    for name in (model, "default", "/etc/passwd", "../../etc/passwd"):
+        assert "load_by_name_with_config failed with" in headrace_wasm(*options, name, "Hello", code=1)
+
+
+def test_the_command_says_what_a_guest_did_wrong(library, model, guest, tmp_path):
+    config = ("--", "--config", '{"n_predict": "many"}', "Hello")
+    assert "n_predict" in headrace_wasm(guest, "--model", model, *THREADS, *config, code=1)
+    trap = tmp_path / "trap.wasm"
+    trap.write_bytes(wasmtime.wat2wasm('(module (func (export "_start") unreachable))'))
+    assert "unreachable" in headrace_wasm(trap, code=1)
+    stranger = tmp_path / "stranger.wasm"
+    stranger.write_bytes(wasmtime.wat2wasm('(module (import "other" "thing" (func)))'))
+    assert "other" in headrace_wasm(stranger, code=1)
+    no_start = tmp_path / "no_start.wasm"
+    no_start.write_bytes(wasmtime.wat2wasm("(module)"))
+    assert "exports no _start" in headrace_wasm(no_start, code=1)
+    assert "no_such.wasm" in headrace_wasm(tmp_path / "no_such.wasm", code=1)
+    assert "JSON" in headrace_wasm(guest, "--config", "{", code=2)
+    assert "NAME=PATH" in headrace_wasm(guest, "--alias", "tiny", code=2)
+    assert "refused with 1" in headrace_wasm(guest, "--config", '{"max_sessions": "x"}', code=1)
