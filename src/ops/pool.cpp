@@ -99,8 +99,8 @@ Result<Dim> pooled_extent(const Dim& size, int i, const PoolAttrs& a) {
     return Dim(wanted);
 }
 
-/// What every pool here shares; Self gives name, summary and Sum, an accumulator of one window, and where kVectors is
-/// set is_max, which of the two pools of kernels/pool2d_f32 it is.
+/// What every pool here shares; Self gives name, summary and Sum, an accumulator of one window, and where
+/// kVectors is set is_max, which of the two pools of kernels/pool2d_f32 it is.
 template <class Self, DTypeSet kTypes, bool kVectors>
 struct PoolOp {
     static constexpr std::array operands{OperandRule{
@@ -156,13 +156,14 @@ struct PoolOp {
 
     // ggml's pools run on one thread and know neither dilation nor one-sided padding.
     static constexpr auto kernels = [] {
-        constexpr KernelDef any{.name = "pool2d",
-                                .applies = [](const Operands&, std::span<const bool>, const void*) { return true; },
-                                .run = [](const TensorArgs& args, const void* a) {
-                                    reference(args, headrace::detail::attrs_ref<Attrs>(a));
-                                }};
+        constexpr KernelDef any{
+            .name = "pool2d",
+            .applies = [](const Operands&, std::span<const bool>, const void*) { return true; },
+            .run = [](const TensorArgs& args,
+                      const void* a) { reference(args, headrace::detail::attrs_ref<Attrs>(a)); }};
         if constexpr (kVectors)
-            return std::array{KernelDef{.name = "pool2d_f32", .applies = &vectors_apply, .run = &run_vectors}, any};
+            return std::array{KernelDef{.name = "pool2d_f32", .applies = &vectors_apply, .run = &run_vectors},
+                              any};
         else
             return std::array{any};
     }();

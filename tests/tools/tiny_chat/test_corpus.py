@@ -15,7 +15,9 @@ def test_every_user_is_answered_and_only_the_first_message_is_the_system_prompt(
     for messages in conversations():
         assert messages[-1].role == "assistant"
         for before, after in itertools.pairwise(messages):
-            assert after.role in {"system": {"user"}, "user": {"assistant"}, "assistant": {"user"}}[before.role]
+            assert (
+                after.role in {"system": {"user"}, "user": {"assistant"}, "assistant": {"user"}}[before.role]
+            )
 
 
 def test_the_last_name_that_was_told_is_the_one_recalled():
