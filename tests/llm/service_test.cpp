@@ -65,9 +65,9 @@ TEST_F(ServiceTest, LeavesOutTheOldestMessagesOfALongConversation) {
     say(context, "My name is Ada.");
     std::string metadata;
     for (int i = 0; i < 25; ++i) {
-        const auto reply = service->infer(context, fmt::format("What is {}+1?", i % 10), "");
+        const auto reply = service->infer(context, "What is the capital of France?", "");
         ASSERT_TRUE(reply.ok()) << i << reply.error().message;
-        EXPECT_EQ(reply.value().text, fmt::format("{}+1={}", i % 10, i % 10 + 1));
+        EXPECT_THAT(reply.value().text, HasSubstr("Paris"));
         metadata = reply.value().metadata;
     }
     EXPECT_GT(nlohmann::json::parse(metadata).value("dropped_messages", 0), 0);
@@ -100,7 +100,7 @@ TEST_F(ServiceTest, UsesTheDefaultsForOptionsThatAreNoJsonAndSaysSo) {
 TEST_F(ServiceTest, GivesAnAnswerPieceByPiece) {
     make();
     const auto context = open();
-    ASSERT_TRUE(service->set_input(context, 0, "Count from 1 to 9.").ok());
+    ASSERT_TRUE(service->set_input(context, 0, "Which month comes after May?").ok());
     std::string text;
     int pieces = 0;
     for (;; ++pieces) {
@@ -110,7 +110,7 @@ TEST_F(ServiceTest, GivesAnAnswerPieceByPiece) {
         EXPECT_EQ(service->last_piece(context).value(), *piece.value());
         text += *piece.value();
     }
-    EXPECT_EQ(text, "1, 2, 3, 4, 5, 6, 7, 8, 9");
+    EXPECT_EQ(text, "June comes after May.");
     EXPECT_GE(pieces, 1);
     EXPECT_EQ(service->output(context, 0).value(), text);
     EXPECT_EQ(service->compute_piece(context).error().code, Code::invalid_state) << "the prompt is used up";
