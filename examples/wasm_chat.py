@@ -1,14 +1,15 @@
-"""A WebAssembly guest in C chats with a language model, under wasmtime and under Node.
+"""A WebAssembly guest in C chats with a language model, under wasmtime, Node and WasmEdge.
 
     python examples/wasm_chat.py [QUESTION ...]
 
 Compiles examples/wasi_nn/guest_chat.c with Zig's C compiler and runs it with `headrace wasm`; then on Node's
-own WASI, with the functions from a small addon. What is not installed is left out with the reason.
+own WASI with a small addon, and in WasmEdge with a plugin. What is not installed is left out with the reason.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
@@ -21,8 +22,9 @@ LIBRARY = ROOT / "build/lib/libwasi_nn_llamacpp.so"
 MODEL = Path(os.environ.get("HEADRACE_CHAT_MODEL") or ROOT / "models/tiny-chat-q8_0.gguf")
 DEFAULT_QUESTIONS = ("What is 2+3?", "What is the capital of France?", "Tell me a story.")
 # More threads than free cores wait for each other, and the tiny model needs but one.
-CONFIG = '{"n_threads": 1, "n_ctx": 512, "temperature": 0, "n_predict": 120}'
+CONFIG = {"n_threads": 1, "n_ctx": 512, "temperature": 0, "n_predict": 200}
 OLDEST_NODE = 18
+WASMEDGE = ROOT / "build/wasmedge"
 
 
 class MissingError(Exception):
@@ -63,11 +65,23 @@ def find_node() -> tuple[str, Path]:
 
 
 def compile_addon(path: Path) -> Path:
-    """node/addon.c as a module of Node, unless it is there and newer."""
-    source = SOURCES / "node/addon.c"
-    if path.exists() and path.stat().st_mtime > source.stat().st_mtime:
-        return path
+    """node/addon.c as a module of Node."""
     _, headers = find_node()
+    return compile_shared(SOURCES / "node/addon.c", headers, path)
+
+
+def compile_plugin(path: Path) -> Path:
+    """wasmedge_plugin.c as a plugin of WasmEdge."""
+    if not WASMEDGE.exists():
+        raise MissingError("WasmEdge is not in build/wasmedge: tools/fetch_wasmedge.py unpacks it there")
+    return compile_shared(SOURCES / "wasmedge_plugin.c", WASMEDGE / "usr/include", path)
+
+
+def compile_shared(source: Path, headers: Path, path: Path) -> Path:
+    """Compiles a host's C source, unless the library is there and newer."""
+    newest = max(file.stat().st_mtime for file in (source, SOURCES / "guest_calls.h"))
+    if path.exists() and path.stat().st_mtime > newest:
+        return path
     compiler = shutil.which("cc") or shutil.which("gcc")
     if not compiler:
         raise MissingError("a C compiler is not installed")
@@ -90,24 +104,44 @@ def node_command(guest: Path, arguments: list[str], addon: Path) -> list[str | P
     return [*host, guest, *arguments]
 
 
+def wasmedge_command(guest: Path, arguments: list[str], plugin: Path, config: dict) -> list[str | Path]:
+    """Debian's newest WasmEdge wants a newer C library than this system's: it runs with its own."""
+    compile_plugin(plugin)
+    libraries = WASMEDGE / "usr/lib/x86_64-linux-gnu"
+    environment = {
+        "HEADRACE_CONFIG": json.dumps({**config, "model_aliases": {"default": str(MODEL)}}),
+        "HEADRACE_MODEL_ROOT": plugin.parent,
+        "HEADRACE_WASI_NN_LIBRARY": LIBRARY,
+        "WASMEDGE_PLUGIN_PATH": plugin.parent,
+    }
+    search = f"{libraries}:/usr/lib/x86_64-linux-gnu"
+    loader = [libraries / "ld-linux-x86-64.so.2", "--library-path", search]
+    variables = [f"{name}={value}" for name, value in environment.items()]
+    return ["env", *variables, *loader, WASMEDGE / "usr/bin/wasmedge", guest, *arguments]
+
+
 def main() -> None:
     questions = sys.argv[1:] or list(DEFAULT_QUESTIONS)
     for path in (LIBRARY, MODEL):
         if not path.exists():
-            print(f"\nno WebAssembly guest: {path.relative_to(ROOT)} does not exist")
+            print(f"\nno WebAssembly guest: {path} does not exist")
             return
     folder = ROOT / "build/wasm"
     hosts = {
         "wasmtime": lambda guest: wasmtime_command(guest, questions),
         "Node": lambda guest: node_command(guest, ["--whole", questions[0]], folder / "addon.node"),
+        "WasmEdge": lambda guest: wasmedge_command(
+            guest, questions[:1], folder / "plugins/libwasmedgePluginHeadrace.so", CONFIG
+        ),
     }
+    environment = {"HEADRACE_LOG": "warn", **os.environ, "HEADRACE_CONFIG": json.dumps(CONFIG)}
     for name, command in hosts.items():
         try:
             guest = compile_guest(folder / "guest_chat.wasm")
-            print(
-                f"\na WebAssembly guest of {guest.stat().st_size // 1000} KB chats under {name}", flush=True
-            )
-            subprocess.run(command(guest), check=True, env={**os.environ, "HEADRACE_CONFIG": CONFIG})
+            arguments = command(guest)
+            size = guest.stat().st_size // 1000
+            print(f"\na WebAssembly guest of {size} KB chats under {name}", flush=True)
+            subprocess.run(arguments, check=True, env=environment)
         except MissingError as missing:
             print(f"\nleft out under {name}: {missing}")
         except subprocess.CalledProcessError as error:

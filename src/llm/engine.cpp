@@ -137,6 +137,7 @@ EngineStatistics Engine::statistics() const {
     const std::lock_guard lock(statistics_mutex_);
     EngineStatistics statistics = statistics_;
     statistics.waiting = waiting_;
+    statistics.context_tokens = context_size_;  // before the first step, too
     return statistics;
 }
 

@@ -133,7 +133,6 @@ void Engine::publish() {
     counters_.remembered_sequences = sequences_->idle_count();
     counters_.remembered_tokens = sequences_->remembered_tokens();
     counters_.ram_cache_bytes = sequences_->ram_bytes();
-    counters_.context_tokens = context_size_;
     counters_.threads = thread_pacing_->threads();
     const std::lock_guard lock(statistics_mutex_);
     const uint64_t rejected = statistics_.rejected;

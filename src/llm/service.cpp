@@ -48,8 +48,16 @@ void log_notes(const Notes& notes) {
 Service::Service(Settings settings, Notes notes)
     : settings_(std::move(settings)), notes_(std::move(notes)), sessions_(settings_.session) {}
 
-Service::~Service() {
-    for (auto& [id, context] : contexts_) cancel(id);
+Service::~Service() { cancel_all(); }
+
+void Service::cancel_all() {
+    std::vector<ContextId> ids;
+    {
+        const std::lock_guard lock(mutex_);
+        closing_ = true;
+        for (const auto& [id, context] : contexts_) ids.push_back(id);
+    }
+    for (const ContextId id : ids) static_cast<void>(cancel(id));  // one that was closed meanwhile needs none
 }
 
 Result<std::unique_ptr<Service>> Service::create(std::string_view config, const Settings& defaults) {
@@ -69,12 +77,14 @@ Result<std::unique_ptr<Service>> Service::create(std::string_view config, const 
 Result<Settings> Service::load_settings(std::string_view config, Notes& notes) const {
     if (config.empty()) return settings_;
     HR_ASSIGN(Settings settings, with_parameters(settings_, config, Level::model, notes));
-    for (auto& [path, scale] : settings.model.lora) {
-        HR_ASSIGN(path, confined_path(path));
-    }
-    if (!settings.context.draft_model.empty()) {
+    // The files that the host chose for all models are its own affair.
+    if (settings.context.draft_model != settings_.context.draft_model) {
         HR_ASSIGN(settings.context.draft_model, confined_path(settings.context.draft_model));
     }
+    if (settings.model.lora != settings_.model.lora)
+        for (auto& [path, scale] : settings.model.lora) {
+            HR_ASSIGN(path, confined_path(path));
+        }
     return settings;
 }
 
@@ -121,6 +131,12 @@ Result<Service::GraphId> Service::add_graph(Runner runner, Settings settings, st
         Notes notes;
         HR_TRY(adjust(settings, runner.engine->context_size(), runner.model().vocabulary_size(), notes));
         for (const Note& note : notes) HR_LOG(info, {}, "{}: {}", note.key, note.message);
+    }
+    // The only configuration that a guest of some runtimes can give is that of its model.
+    if (settings.session != settings_.session) sessions_.limit(settings.session);
+    if (settings.log != settings_.log) {
+        HR_ASSIGN(const LogLevel level, parse_log_level(settings.log.level));
+        HR_TRY(set_log(level, settings.log.format, settings.log.file));
     }
     if (settings.model.replace == "true") replace = true;
     if (settings.model.replace == "false") replace = false;
@@ -229,17 +245,22 @@ Result<T> Service::noting_error(Context& context, Result<T> result) {
     return result;
 }
 
-Status Service::compute(ContextId id, std::string_view parameters) {
-    HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
+Result<Reply> Service::infer_inputs(Context& context, std::string_view parameters) {
     std::string prompt;
     std::string options(parameters);
     {
-        const std::lock_guard lock(context->mutex);
-        if (!context->has_prompt) return failure(Code::invalid_state, "input 0, the prompt, was not set");
-        prompt = context->prompt;
-        if (options.empty()) options = context->parameters;
+        const std::lock_guard lock(context.mutex);
+        context.reply.reset();
+        if (!context.has_prompt) return failure(Code::invalid_state, "input 0, the prompt, was not set");
+        prompt = context.prompt;
+        if (options.empty()) options = context.parameters;
     }
-    HR_ASSIGN(Reply reply, noting_error(*context, infer(id, prompt, options)));
+    return infer(context.id, prompt, options);
+}
+
+Status Service::compute(ContextId id, std::string_view parameters) {
+    HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
+    HR_ASSIGN(Reply reply, noting_error(*context, infer_inputs(*context, parameters)));
     const std::lock_guard lock(context->mutex);
     context->reply = std::move(reply);
     context->error.reset();
@@ -282,6 +303,7 @@ Result<Service::Running> Service::begin(Context& context, std::string_view promp
     }
     const std::lock_guard lock(context.mutex);
     context.running = running.generation;
+    if (closing_) running.generation->cancel();
     return running;
 }
 

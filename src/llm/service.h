@@ -63,6 +63,8 @@ public:
 
     /// From any thread; the request that runs in the context ends with Code::cancelled.
     Status cancel(ContextId context);
+    /// All requests that run, and those that begin later: the end of a service that others still hold.
+    void cancel_all();
 
     /// JSON: graphs, sessions, queues, caches, memory.
     std::string statistics();
@@ -85,6 +87,7 @@ private:
     Result<std::string> confined_path(std::string_view name) const;
     Result<std::shared_ptr<Context>> find(ContextId context);
     Result<Graph> graph_of(GraphId graph);
+    Result<Reply> infer_inputs(Context& context, std::string_view parameters);
     Result<Settings> request_settings(const Settings& base, std::string_view parameters, Notes& notes) const;
     Result<Running> begin(Context& context, std::string_view prompt, std::string_view parameters,
                           bool by_pieces);
@@ -104,6 +107,7 @@ private:
     std::map<ContextId, std::shared_ptr<Context>> contexts_;
     Sessions sessions_;
     uint32_t next_graph_ = 0, next_context_ = 1;
+    std::atomic<bool> closing_{false};
 };
 
 }  // namespace headrace::llm

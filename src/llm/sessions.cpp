@@ -115,6 +115,11 @@ void Sessions::close_idle_locked() {
     });
 }
 
+void Sessions::limit(const SessionSettings& settings) {
+    const std::lock_guard lock(mutex_);
+    settings_ = settings;
+}
+
 size_t Sessions::named() const {
     const std::lock_guard lock(mutex_);
     return named_.size();

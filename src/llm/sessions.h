@@ -54,6 +54,9 @@ public:
     /// Closes named sessions that nobody used for idle_timeout_ms.
     void close_idle();
 
+    /// Changes the limits for what is opened from now on.
+    void limit(const SessionSettings& settings);
+
     size_t named() const;
     int anonymous() const;
 

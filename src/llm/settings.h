@@ -74,6 +74,8 @@ struct SessionSettings {
     int64_t idle_timeout_ms = 300000;  ///< 0: never
     bool auto_cleanup = true;
     int max_history = 0;  ///< messages kept of a conversation, besides the system's; 0: all
+
+    bool operator==(const SessionSettings&) const = default;
 };
 
 struct QueueSettings {
@@ -136,6 +138,8 @@ struct LogSettings {
     std::string level = "info";   ///< debug, info, warn, error, none
     std::string format = "text";  ///< text, json
     std::string file;             ///< empty: stderr
+
+    bool operator==(const LogSettings&) const = default;
 };
 
 /// Every parameter. One row each in parameter_rows_*.cpp says its names, range and place in the

@@ -121,6 +121,9 @@ int Door::init(void** ctx, const char* config, uint32_t config_size) {
         llm::Settings defaults;
         defaults.request.history = flavour_.history;
         if (const char* root = std::getenv("HEADRACE_MODEL_ROOT")) defaults.model_root = root;
+        // A configuration that says nothing of the log leaves it as the environment has it.
+        if (const char* level = std::getenv("HEADRACE_LOG"); level && llm::parse_log_level(level).ok())
+            defaults.log.level = level;
         Result<std::string> environment = environment_config();
         if (!environment.ok()) return report(function, environment.error());
         Result<std::unique_ptr<Service>> service = Service::create(environment.value(), defaults);
@@ -137,8 +140,9 @@ int Door::init(void** ctx, const char* config, uint32_t config_size) {
 }
 
 int Door::deinit(void* ctx) {
-    return guarded("deinit_backend", ctx, [&](Service&) -> Result<int> {
-        instances().remove(ctx);
+    return guarded("deinit_backend", ctx, [&](Service& service) -> Result<int> {
+        if (!instances().remove(ctx)) return invalid("another thread closed ctx at the same time");
+        service.cancel_all();  // other threads may still be inside
         return 0;
     });
 }

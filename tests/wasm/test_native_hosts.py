@@ -1,7 +1,8 @@
-"""The Node host of examples/wasi_nn/node: the same guest, and pointers that are wrong."""
+"""The hosts in C, of Node and WasmEdge: the same guest, and pointers that are wrong."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 
@@ -10,7 +11,7 @@ import wasm_chat
 
 wasmtime = pytest.importorskip("wasmtime", reason="wasmtime, which assembles guests, is not installed")
 
-CONFIG = '{"n_threads": 1, "n_ctx": 512, "temperature": 0, "log_level": "none"}'
+CONFIG = {"n_threads": 1, "n_ctx": 512, "temperature": 0, "log_level": "none"}
 PAGE = 65536
 OUTSIDE = (PAGE, PAGE - 1, PAGE + 1, 2**31 - 1, 2**31, 2**32 - 4, 2**32 - 1)
 TENSOR, WORD, OUTPUT = 256, 128, 1024
@@ -25,18 +26,24 @@ CALLS = {
 }
 
 
-@pytest.fixture(scope="module")
-def node(library, model, tmp_path_factory):
+@pytest.fixture(scope="module", params=["node", "wasmedge"])
+def host(request, library, model, tmp_path_factory):
     """Runs a guest and returns its exit status and output."""
-    addon = tmp_path_factory.mktemp("node") / "addon.node"
+    folder = tmp_path_factory.mktemp(request.param)
     try:
-        wasm_chat.compile_addon(addon)
+        if request.param == "node":
+            module = wasm_chat.compile_addon(folder / "addon.node")
+        else:
+            module = wasm_chat.compile_plugin(folder / "libwasmedgePluginHeadrace.so")
     except wasm_chat.MissingError as missing:
         pytest.skip(str(missing))
 
     def run(guest, *arguments):
-        command = wasm_chat.node_command(guest, [*arguments], addon)
-        environment = {**os.environ, "HEADRACE_CONFIG": CONFIG}
+        if request.param == "node":
+            command = wasm_chat.node_command(guest, [*arguments], module)
+        else:
+            command = wasm_chat.wasmedge_command(guest, [*arguments], module, CONFIG)
+        environment = {**os.environ, "HEADRACE_CONFIG": json.dumps(CONFIG)}
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
         return done.returncode, done.stdout + done.stderr
 
@@ -70,15 +77,15 @@ def hostile_guest(tensor: list[int]) -> str:
     return "\n".join([*lines, "(call $exit (local.get $wrong))))"])
 
 
-def test_a_guest_chats(node, guest):
-    code, printed = node(guest, "--metadata", "What is 2+3?", "What is the capital of France?")
+def test_a_guest_chats(host, guest):
+    code, printed = host(guest, "--metadata", "What is 2+3?", "What is the capital of France?")
     assert code == 0, printed
     assert printed.startswith("> What is 2+3?\n2+3=5\n> What is the capital of France?\n")
     assert '"output_tokens":' in printed
 
 
-def test_a_guest_gets_no_file_but_the_model(node, guest, model):
-    code, printed = node(guest, "--model", str(model), "Hello")
+def test_a_guest_gets_no_file_but_the_model(host, guest, model):
+    code, printed = host(guest, "--model", str(model), "Hello")
     assert code == 1
     assert "load_by_name_with_config failed with 8" in printed
 
@@ -92,18 +99,18 @@ def test_a_guest_gets_no_file_but_the_model(node, guest, model):
         [0, 0, 3, 8, 2**32 - 1],
     ],
 )
-def test_pointers_outside_the_memory_get_an_error(node, tmp_path, tensor):
+def test_pointers_outside_the_memory_get_an_error(host, tmp_path, tensor):
     guest = tmp_path / "hostile.wasm"
     guest.write_bytes(wasmtime.wat2wasm(hostile_guest(tensor)))
-    assert node(guest) == (0, "")
+    assert host(guest) == (0, "")
 
 
-def test_a_host_without_arguments_says_how_it_is_called(library):
+def test_the_node_host_without_arguments_says_how_it_is_called(library):
     try:
         program, _ = wasm_chat.find_node()
     except wasm_chat.MissingError as missing:
         pytest.skip(str(missing))
-    host = wasm_chat.SOURCES / "node/host.mjs"
-    done = subprocess.run([program, "--no-warnings", host], capture_output=True, text=True, timeout=60)
+    script = wasm_chat.SOURCES / "node/host.mjs"
+    done = subprocess.run([program, "--no-warnings", script], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert done.stderr.startswith("usage: node host.mjs")

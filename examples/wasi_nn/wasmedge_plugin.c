@@ -1,0 +1,69 @@
+/* A plugin of WasmEdge that serves wasi_ephemeral_nn from libwasi_nn_llamacpp.so:
+ *
+ *   cc -shared -fPIC -Iinclude -o plugins/libwasmedgePluginHeadrace.so examples/wasi_nn/wasmedge_plugin.c
+ *   WASMEDGE_PLUGIN_PATH=plugins wasmedge GUEST.wasm
+ *
+ * HEADRACE_WASI_NN_LIBRARY is the library's path, where the loader does not find it by its name. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <wasmedge/wasmedge.h>
+
+#include "guest_calls.h"
+
+enum { page = 65536, most_parameters = 5 };
+
+/* The first call opens the library, so that programs which use no model need none. */
+static bool is_open(void) {
+    if (nn.backend) return true;
+    const char* path = getenv("HEADRACE_WASI_NN_LIBRARY");
+    const char* problem = open_backend(path ? path : "libwasi_nn_llamacpp.so", "", 0);
+    if (problem) fprintf(stderr, "wasi_nn: %s\n", problem);
+    return !problem;
+}
+
+static WasmEdge_Result call_import(void* data, const WasmEdge_CallingFrameContext* frame,
+                                   const WasmEdge_Value* parameters, WasmEdge_Value* result) {
+    const import* called = data;
+    guest_call call = {0};
+    WasmEdge_MemoryInstanceContext* memory = WasmEdge_CallingFrameGetMemoryInstance(frame, 0);
+    if (memory) call.size = (size_t)WasmEdge_MemoryInstanceGetPageSize(memory) * page;
+    if (call.size) call.memory = WasmEdge_MemoryInstanceGetPointer(memory, 0, call.size);
+    if (!call.memory) call.size = 0;
+    for (uint32_t i = 0; i < called->parameters; ++i)
+        call.a[i] = (uint32_t)WasmEdge_ValueGetI32(parameters[i]);
+    *result = WasmEdge_ValueGenI32(is_open() ? (int32_t)called->call(&call) : runtime_error);
+    return WasmEdge_Result_Success;
+}
+
+static void add_import(WasmEdge_ModuleInstanceContext* module, const import* added) {
+    WasmEdge_ValType types[most_parameters], result = WasmEdge_ValTypeGenI32();
+    for (uint32_t i = 0; i < added->parameters; ++i) types[i] = WasmEdge_ValTypeGenI32();
+    WasmEdge_FunctionTypeContext* type = WasmEdge_FunctionTypeCreate(types, added->parameters, &result, 1);
+    WasmEdge_String name = WasmEdge_StringCreateByCString(added->name);
+    WasmEdge_ModuleInstanceAddFunction(module, name,
+                                       WasmEdge_FunctionInstanceCreate(type, call_import, (void*)added, 0));
+    WasmEdge_StringDelete(name);
+    WasmEdge_FunctionTypeDelete(type);
+}
+
+static WasmEdge_ModuleInstanceContext* create(const WasmEdge_ModuleDescriptor* descriptor) {
+    (void)descriptor;
+    WasmEdge_String name = WasmEdge_StringCreateByCString("wasi_ephemeral_nn");
+    WasmEdge_ModuleInstanceContext* module = WasmEdge_ModuleInstanceCreate(name);
+    WasmEdge_StringDelete(name);
+    for (size_t i = 0; i < sizeof imports / sizeof *imports; ++i) add_import(module, &imports[i]);
+    return module;
+}
+
+static WasmEdge_ModuleDescriptor modules[] = {
+    {.Name = "wasi_nn", .Description = "language models on Headrace", .Create = create}};
+static WasmEdge_PluginDescriptor descriptor = {.Name = "wasi_nn",
+                                               .Description = "language models on Headrace",
+                                               .APIVersion = WasmEdge_Plugin_CurrentAPIVersion,
+                                               .Version = {0, 1, 0, 0},
+                                               .ModuleCount = 1,
+                                               .ModuleDescriptions = modules};
+
+WASMEDGE_CAPI_PLUGIN_EXPORT const WasmEdge_PluginDescriptor* WasmEdge_Plugin_GetDescriptor(void) {
+    return &descriptor;
+}

@@ -1,0 +1,153 @@
+// What the calls do when they are made as they should be.
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "doors/wasi_nn/chat_host.h"
+
+namespace headrace::wasi_nn_test {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class WasiNnCalls : public EachLibrary {};
+HR_EACH_LIBRARY(WasiNnCalls);
+
+constexpr std::string_view question = "What is 2+3?", answer = "2+3=5";
+
+TEST_P(WasiNnCalls, ComputeAnswersTheInput) {
+    const Host host(*library);
+    const uint32_t context = host.open(host.load());
+    ASSERT_EQ(library->set_input(host.ctx(), context, 0, question), 0);
+    ASSERT_EQ(library->compute(host.ctx(), context), 0);
+    EXPECT_THAT(library->get_output(host.ctx(), context, 0).text(), StartsWith(answer));
+    EXPECT_EQ(library->close_execution_context(host.ctx(), context), 0);
+}
+
+TEST_P(WasiNnCalls, OutputOneCountsTheTokens) {
+    const Host host(*library);
+    const uint32_t context = host.open(host.load());
+    EXPECT_THAT(host.ask(context, question, R"({"n_predict": 3})"), StartsWith("2+"));
+    const std::string metadata = library->get_output(host.ctx(), context, 1).text();
+    EXPECT_THAT(metadata, HasSubstr(R"("input_tokens":)"));
+    EXPECT_THAT(metadata, HasSubstr(R"("output_tokens":3)"));
+    EXPECT_THAT(metadata, HasSubstr(R"("stop_reason":)"));
+}
+
+TEST_P(WasiNnCalls, InputOneHoldsTheParameters) {
+    const Host host(*library);
+    const uint32_t context = host.open(host.load());
+    ASSERT_EQ(library->set_input(host.ctx(), context, 0, question), 0);
+    ASSERT_EQ(library->set_input(host.ctx(), context, 1, R"({"grammar": "root ::= \"seven\""})"), 0);
+    ASSERT_EQ(library->compute(host.ctx(), context), 0);
+    EXPECT_EQ(library->get_output(host.ctx(), context, 0).text(), "seven");
+}
+
+TEST_P(WasiNnCalls, RunInferenceIsInputComputeAndOutput) {
+    const Host host(*library);
+    const uint32_t context = host.open(host.load());
+    EXPECT_THAT(host.ask(context, question), StartsWith(answer));
+    EXPECT_THAT(library->get_output(host.ctx(), context, 0).text(), StartsWith(answer));
+    EXPECT_EQ(host.ask(context, question, R"({"grammar": "root ::= \"seven\""})"), "seven");
+}
+
+TEST_P(WasiNnCalls, OptionsThatAreNoJsonGiveTheDefaultsAndAWarning) {
+    const Host host(*library);
+    const uint32_t context = host.open(host.load());
+    EXPECT_THAT(host.ask(context, question, "{temp"), StartsWith(answer));
+    EXPECT_THAT(library->get_output(host.ctx(), context, 1).text(), HasSubstr(R"("warnings":[{)"));
+}
+
+TEST_P(WasiNnCalls, PiecesJoinedAreTheAnswer) {
+    const Host host(*library);
+    const uint32_t graph = host.load();
+    const std::string whole = host.ask(host.open(graph), question);
+    const uint32_t context = host.open(graph);
+    ASSERT_EQ(library->set_input(host.ctx(), context, 0, question), 0);
+    std::string joined;
+    int code = 0, pieces = 0;
+    while ((code = library->compute_single(host.ctx(), context)) == 0) {
+        const Output piece = library->get_output_single(host.ctx(), context, 0);
+        ASSERT_EQ(piece.code, 0);
+        joined += piece.text();
+        ++pieces;
+    }
+    EXPECT_EQ(code, 100);
+    EXPECT_GE(pieces, 1);  // of one token or more: a piece is all there is
+    EXPECT_EQ(joined, whole);
+    EXPECT_THAT(library->get_output_single(host.ctx(), context, 1).text(), HasSubstr(R"("output_tokens":)"));
+    EXPECT_EQ(library->get_output(host.ctx(), context, 0).text(), whole);
+    EXPECT_EQ(library->fini_single(host.ctx(), context), 0);
+}
+
+TEST_P(WasiNnCalls, FiniSingleGivesUpTheRestAndTheContextGoesOn) {
+    const Host host(*library);
+    const uint32_t context = host.open(host.load());
+    ASSERT_EQ(library->set_input(host.ctx(), context, 0, "Tell me a story."), 0);
+    ASSERT_EQ(library->compute_single(host.ctx(), context), 0);
+    EXPECT_EQ(library->fini_single(host.ctx(), context), 0);
+    EXPECT_THAT(library->get_output(host.ctx(), context, 1).text(), HasSubstr(R"("cancelled")"));
+    EXPECT_EQ(host.ask(context, question, R"({"grammar": "root ::= \"on\""})"), "on");
+}
+
+TEST_P(WasiNnCalls, ASessionRemembersAndAnotherDoesNot) {
+    const Host host(*library);
+    host.load();
+    constexpr std::string_view remember = R"({"history": true, "n_predict": 8})";
+    const auto tokens_read = [&](const char* session) {
+        const uint32_t context = host.open_session(session);
+        EXPECT_THAT(host.ask(context, question, remember), testing::Not(StartsWith("error")));
+        const std::string metadata = library->get_output(host.ctx(), context, 1).text();
+        EXPECT_EQ(library->close_execution_context(host.ctx(), context), 0);
+        const std::string key = R"("input_tokens":)";
+        return std::stoi(metadata.substr(metadata.find(key) + key.size()));
+    };
+    const int first = tokens_read("anna");
+    EXPECT_GT(tokens_read("anna"), first) << "the second prompt holds the first turn";
+    EXPECT_EQ(tokens_read("berta"), first);
+}
+
+TEST_P(WasiNnCalls, AModelInMemoryAnswersUnderBothEncodings) {
+    std::ifstream file(model_path(), std::ios::binary);
+    std::string bytes((std::istreambuf_iterator<char>(file)), {});
+    SizedBytes builder{reinterpret_cast<uint8_t*>(bytes.data()), static_cast<uint32_t>(bytes.size())};
+    struct {
+        SizedBytes* buf;
+        uint32_t size;
+    } builders{&builder, 1};
+    const Host host(*library, model_config);
+    for (const uint32_t encoding : {5u, 6u}) {
+        uint32_t graph = 77;
+        ASSERT_EQ(library->load(host.ctx(), &builders, encoding, 0, &graph), 0);
+        EXPECT_THAT(host.ask(host.open(graph), question), StartsWith(answer));
+    }
+    uint32_t graph = 77;
+    EXPECT_EQ(library->load(host.ctx(), &builders, 0, 0, &graph), 2) << "OpenVINO's encoding";
+    builder.size /= 2;
+    EXPECT_EQ(library->load(host.ctx(), &builders, 5, 0, &graph), 1) << "half a model";
+    EXPECT_EQ(graph, 77u);
+}
+
+TEST_P(WasiNnCalls, StatisticsCountWhatRan) {
+    const Host host(*library);
+    const uint32_t context = host.open(host.load());
+    host.ask(context, question);
+    const std::string statistics = library->statistics(host.ctx());
+    EXPECT_THAT(statistics, HasSubstr(R"("contexts":1)"));
+    EXPECT_THAT(statistics, HasSubstr(R"("finished":1)"));
+}
+
+TEST_P(WasiNnCalls, UnloadEndsAGraphForNewRequests) {
+    const Host host(*library);
+    const uint32_t graph = host.load();
+    const uint32_t context = host.open(graph);
+    EXPECT_EQ(library->unload(host.ctx(), graph), 0);
+    EXPECT_EQ(library->unload(host.ctx(), graph), library->numbers.not_found);
+    EXPECT_EQ(host.ask(context, question), "error " + std::to_string(library->numbers.not_found));
+    EXPECT_THAT(library->get_output(host.ctx(), context, 1).text(), StartsWith(R"({"error":)"));
+}
+
+}  // namespace
+}  // namespace headrace::wasi_nn_test

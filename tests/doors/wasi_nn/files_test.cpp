@@ -1,0 +1,103 @@
+// Which files a guest may name, and where the configuration comes from.
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "doors/wasi_nn/chat_host.h"
+
+namespace headrace::wasi_nn_test {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::StartsWith;
+
+/// A model root with the model inside, and a second copy outside.
+class WasiNnFiles : public EachLibrary {
+protected:
+    void SetUp() override {
+        EachLibrary::SetUp();
+        if (IsSkipped()) return;
+        folder_ = fs::path(testing::TempDir()) /
+                  ("wasi_nn_files_" + std::to_string(getpid()) + std::to_string(int(GetParam())));
+        fs::create_directories(root() / "sub");
+        fs::create_directories(folder_ / "root-2");
+        fs::copy_file(model_path(), root() / "chat.gguf");
+        fs::copy_file(model_path(), folder_ / "root-2" / "outside.gguf");
+        fs::create_symlink(outside(), root() / "link.gguf");
+        fs::create_symlink(folder_ / "root-2", root() / "linked");
+    }
+    void TearDown() override {
+        std::error_code ignored;
+        fs::remove_all(folder_, ignored);
+    }
+    fs::path root() const { return folder_ / "root"; }
+    fs::path outside() const { return folder_ / "root-2" / "outside.gguf"; }
+    int load(const Host& host, const std::string& name, std::string_view config = model_config) const {
+        uint32_t graph = 77;
+        return host.try_load(name, config, &graph);
+    }
+    void expect_confined(const Host& host) const {
+        EXPECT_EQ(load(host, "chat.gguf"), 0);
+        EXPECT_EQ(load(host, (root() / "chat.gguf").string()), 0);
+        EXPECT_EQ(load(host, "sub/../chat.gguf"), 0);
+        EXPECT_EQ(load(host, "missing.gguf"), 103);
+        for (const std::string& name :
+             {outside().string(), std::string("../root-2/outside.gguf"),
+              std::string("sub/../../root-2/outside.gguf"), std::string("link.gguf"),
+              std::string("linked/outside.gguf"), std::string("/etc/passwd"), std::string("../nothing.gguf"),
+              std::string(".."), std::string("/")})
+            EXPECT_EQ(load(host, name), library->numbers.outside_root) << name;
+    }
+
+private:
+    fs::path folder_;
+};
+HR_EACH_LIBRARY(WasiNnFiles);
+
+TEST_P(WasiNnFiles, TheConfigurationConfinesNamesToARoot) {
+    expect_confined(Host(*library, R"({"model_root": ")" + root().string() + R"("})"));
+}
+
+TEST_P(WasiNnFiles, TheEnvironmentConfinesNamesToARoot) {
+    const Environment variable("HEADRACE_MODEL_ROOT", root().string());
+    expect_confined(Host(*library));
+}
+
+TEST_P(WasiNnFiles, AnAliasNamesAFileOutside) {
+    const Environment config("HEADRACE_CONFIG", R"({"model_root": ")" + root().string() +
+                                                    R"(", "model_aliases": {"tiny": ")" + outside().string() +
+                                                    R"("}})");
+    const Host host(*library);
+    EXPECT_EQ(load(host, "tiny"), 0);
+    EXPECT_EQ(load(host, outside().string()), library->numbers.outside_root);
+}
+
+TEST_P(WasiNnFiles, TheConfigurationMayBeAFile) {
+    const fs::path file = root() / "headrace.json";
+    std::ofstream(file) << R"({"model_root": ")" << root().string() << R"("})";
+    {
+        const Environment config("HEADRACE_CONFIG", "@" + file.string());
+        expect_confined(Host(*library));
+    }
+    const Environment config("HEADRACE_CONFIG", "@" + file.string() + "-missing");
+    void* ctx = nullptr;
+    EXPECT_EQ(library->init_backend(&ctx), library->numbers.not_found);
+    EXPECT_EQ(ctx, nullptr);
+}
+
+TEST_P(WasiNnFiles, AGuestsConfigurationReachesNoOtherFiles) {
+    const Host host(*library, R"({"model_root": ")" + root().string() + R"("})");
+    const std::string other = outside().string();
+    EXPECT_EQ(load(host, "chat.gguf", R"({"draft_model": ")" + other + R"("})"),
+              library->numbers.outside_root);
+    EXPECT_EQ(load(host, "chat.gguf", R"({"lora": [{"path": ")" + other + R"("}]})"),
+              library->numbers.outside_root);
+    EXPECT_EQ(load(host, other, R"({"model_root": "/", "n_threads": 1})"), library->numbers.outside_root);
+    const fs::path log = root() / "log.txt";
+    load(host, "chat.gguf", R"({"log_file": ")" + log.string() + R"(", "n_threads": 1})");
+    EXPECT_FALSE(fs::exists(log));
+}
+
+}  // namespace
+}  // namespace headrace::wasi_nn_test

@@ -1,0 +1,151 @@
+// Models that are replaced, sessions that are full, and requests that are cancelled.
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "doors/wasi_nn/chat_host.h"
+
+namespace headrace::wasi_nn_test {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class WasiNnLimits : public EachLibrary {};
+HR_EACH_LIBRARY(WasiNnLimits);
+
+constexpr std::string_view question = "What is 2+3?", answer = "2+3=5";
+constexpr std::string_view endless = R"({"ignore_eos": true, "n_predict": -1})";
+
+std::string context_tokens(const Library& library, void* ctx) {
+    const std::string statistics = library.statistics(ctx), key = R"("context_tokens":)";
+    const size_t start = statistics.find(key) + key.size();
+    return statistics.substr(start, statistics.find_first_not_of("0123456789", start) - start);
+}
+
+TEST_P(WasiNnLimits, ModelsAreReplacedUnderConcurrentRequestsAndNoneFails) {
+    const Host host(*library);
+    constexpr std::string_view configs[] = {
+        R"({"replace": "true", "n_threads": 1, "temperature": 0, "n_ctx": 1024})",
+        R"({"replace": "true", "n_threads": 1, "temperature": 0, "n_ctx": 512})"};
+    const uint32_t graph = host.load(configs[0]);
+    std::atomic<bool> stop{false};
+    std::atomic<int> answers{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; ++i)
+        threads.emplace_back([&] {
+            const uint32_t context = host.open(graph);
+            while (!stop) {
+                EXPECT_THAT(host.ask(context, question, R"({"history": false})"), StartsWith(answer));
+                ++answers;
+            }
+        });
+    uint32_t same = 77;
+    for (int swap = 1; swap <= 4; ++swap) {
+        for (const int before = answers; answers < before + 3 && !HasFailure();)
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        EXPECT_EQ(host.try_load(model_path(), configs[swap % 2], &same), 0);
+        EXPECT_EQ(same, graph);
+        EXPECT_EQ(context_tokens(*library, host.ctx()), swap % 2 ? "512" : "1024");
+        EXPECT_EQ(host.try_load("/nowhere.gguf", configs[0], &same), 103);
+        EXPECT_EQ(host.try_load(HEADRACE_SOURCE_DIR "/README.md", configs[0], &same), 1);
+        EXPECT_EQ(context_tokens(*library, host.ctx()), swap % 2 ? "512" : "1024")
+            << "a failed load changes nothing";
+    }
+    stop = true;
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_GE(answers, 12);
+}
+
+TEST_P(WasiNnLimits, ASecondLoadReplacesOrAddsAsTheInterfaceSays) {
+    const Host host(*library);
+    EXPECT_EQ(host.load(), 0u);
+    EXPECT_EQ(host.load(), GetParam() == Abi::backend ? 0u : 1u);
+    EXPECT_EQ(host.load(R"({"n_threads": 1, "model": {"replace": true}})"), 0u);
+    EXPECT_GT(host.load(R"({"n_threads": 1, "model": {"replace": false}})"), 0u);
+}
+
+TEST_P(WasiNnLimits, TheThirdAnonymousContextOfTwoIsRefused) {
+    const Host host(*library, R"({"max_concurrent": 2})");
+    const uint32_t graph = host.load(), first = host.open(graph);
+    host.open(graph);
+    uint32_t third = 0;
+    EXPECT_EQ(library->init_execution_context(host.ctx(), graph, &third), 4);
+    EXPECT_EQ(library->close_execution_context(host.ctx(), first), 0);
+    EXPECT_EQ(library->init_execution_context(host.ctx(), graph, &third), 0);
+}
+
+TEST_P(WasiNnLimits, AModelsConfigurationLimitsContextsToo) {
+    const Host host(*library);
+    const uint32_t graph = host.load(R"({"n_threads": 1, "max_concurrent": 2})");
+    host.open(graph);
+    host.open(graph);
+    uint32_t third = 0;
+    EXPECT_EQ(library->init_execution_context(host.ctx(), graph, &third), 4);
+}
+
+TEST_P(WasiNnLimits, AFullSetOfRunningSessionsRefusesAnother) {
+    const Host host(*library, R"({"max_sessions": 1})");
+    host.load();
+    const uint32_t running = host.open_session("anna");
+    ASSERT_EQ(library->set_input(host.ctx(), running, 0, "Tell me a story."), 0);
+    ASSERT_EQ(library->compute_single(host.ctx(), running), 0);
+    uint32_t context = 0;
+    EXPECT_EQ(library->init_execution_context_with_session_id(host.ctx(), "berta", &context), 4);
+    ASSERT_EQ(library->fini_single(host.ctx(), running), 0);
+    EXPECT_EQ(library->init_execution_context_with_session_id(host.ctx(), "berta", &context), 0)
+        << "an idle session makes room";
+    EXPECT_EQ(host.ask(running, question), "error " + std::to_string(library->numbers.not_found));
+}
+
+/// Runs a request without an end in another thread, and does something once it generates.
+template <class Act>
+int end_of_endless_request(const Library& library, const Host& host, uint32_t context, Act act) {
+    std::atomic<int> code{-1};
+    std::thread request(
+        [&] { code = library.run_inference(host.ctx(), context, "Tell me a story.", endless).code; });
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (library.statistics(host.ctx()).find(R"("running":1)") == std::string::npos && code == -1 &&
+           std::chrono::steady_clock::now() < limit)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    act();
+    request.join();
+    return code;
+}
+
+constexpr std::string_view shifting = R"({"n_threads": 1, "n_ctx": 512, "context_shift": true})";
+
+TEST_P(WasiNnLimits, AnotherThreadCancelsARequest) {
+    const Host host(*library);
+    const uint32_t context = host.open(host.load(shifting));
+    const int code = end_of_endless_request(
+        *library, host, context, [&] { EXPECT_EQ(library->cancel_inference(host.ctx(), context), 0); });
+    EXPECT_EQ(code, library->numbers.cancelled);
+    EXPECT_THAT(library->get_output(host.ctx(), context, 1).text(), HasSubstr(R"("cancelled")"));
+    EXPECT_EQ(host.ask(context, question, R"({"grammar": "root ::= \"on\""})"), "on");
+}
+
+TEST_P(WasiNnLimits, ClosingAContextEndsItsRequest) {
+    const Host host(*library);
+    const uint32_t context = host.open(host.load(shifting));
+    const int code = end_of_endless_request(*library, host, context, [&] {
+        EXPECT_EQ(library->close_execution_context(host.ctx(), context), 0);
+    });
+    EXPECT_NE(code, 0);
+}
+
+TEST_P(WasiNnLimits, ClosingTheBackendEndsItsRequests) {
+    Host host(*library);
+    const uint32_t context = host.open(host.load(shifting));
+    void* ctx = host.ctx();
+    const int code =
+        end_of_endless_request(*library, host, context, [&] { EXPECT_EQ(library->deinit_backend(ctx), 0); });
+    EXPECT_NE(code, 0);
+    host.release();
+}
+
+}  // namespace
+}  // namespace headrace::wasi_nn_test

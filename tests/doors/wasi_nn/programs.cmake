@@ -1,0 +1,25 @@
+# The WASI-NN libraries as hosts meet them: opened with dlopen, and as C programs link them. Without language models
+# the tests are there and say why they are skipped.
+set(wasi_nn_dir ${CMAKE_CURRENT_LIST_DIR})
+file(GLOB wasi_nn_tests CONFIGURE_DEPENDS ${wasi_nn_dir}/*_test.cpp)
+add_executable(doors_wasi_nn_test ${wasi_nn_tests} ${wasi_nn_dir}/library.cpp)
+target_include_directories(doors_wasi_nn_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+target_link_libraries(doors_wasi_nn_test PRIVATE GTest::gmock_main Threads::Threads ${CMAKE_DL_LIBS})
+set(wasi_nn_libraries "")
+if(TARGET wasi_nn_backend)
+  set(wasi_nn_libraries ${CMAKE_LIBRARY_OUTPUT_DIRECTORY})
+  foreach(interface backend llamacpp)
+    add_executable(wasi_nn_${interface}_header ${wasi_nn_dir}/${interface}_header.c)
+    target_include_directories(wasi_nn_${interface}_header PRIVATE ${PROJECT_SOURCE_DIR}/include)
+    target_link_libraries(wasi_nn_${interface}_header PRIVATE wasi_nn_${interface})
+    target_compile_options(wasi_nn_${interface}_header PRIVATE -Wpedantic)
+    set_target_properties(wasi_nn_${interface}_header PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF
+      RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin/tests)
+    add_dependencies(doors_wasi_nn_test wasi_nn_${interface}_header)
+  endforeach()
+endif()
+target_compile_definitions(doors_wasi_nn_test PRIVATE HEADRACE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+  HEADRACE_LIBRARY_DIR="${wasi_nn_libraries}" HEADRACE_PROGRAM_DIR="${PROJECT_BINARY_DIR}/bin/tests")
+set_target_properties(doors_wasi_nn_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin/tests)
+gtest_discover_tests(doors_wasi_nn_test TEST_PREFIX doors/wasi_nn/ DISCOVERY_MODE PRE_TEST NO_PRETTY_TYPES
+  NO_PRETTY_VALUES PROPERTIES TIMEOUT 120)
