@@ -86,7 +86,7 @@ tsan: ## run the threaded C++ tests (Thread or Concurrent in the name) with the 
 	@$(BUILD) --preset tsan
 	@$(VENV) tools/run_tests.py --preset tsan --filter 'Thread|Concurrent'
 
-fuzz: ## feed damaged graph files and delegates to the loaders under the sanitizers (SECONDS=60 for each of four)
+fuzz: ## feed damaged graph files, delegates and language models to the loaders under the sanitizers (SECONDS=60 for each)
 	@$(BUILD) --preset asan --target fuzzers
 	@for fuzzer in build/asan/bin/tests/*_fuzz; do $$fuzzer --seconds $(or $(SECONDS),60) || exit 1; done
 
