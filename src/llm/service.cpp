@@ -49,7 +49,7 @@ Service::Service(Settings settings, Notes notes)
     : settings_(std::move(settings)), notes_(std::move(notes)), sessions_(settings_.session) {}
 
 Service::~Service() {
-    for (auto& [id, context] : contexts_) cancel(id);
+    for (auto& [id, context] : contexts_) (void)cancel(id);
 }
 
 Result<std::unique_ptr<Service>> Service::create(std::string_view config, const Settings& defaults) {
@@ -276,12 +276,13 @@ Result<Service::Running> Service::begin(Context& context, std::string_view promp
         HR_ASSIGN(running.session, sessions_.open(name));
     }
     HR_TRY(running.session->enter(by_pieces));
-    if (Status submitted = submit(running, prompt); !submitted.ok()) {
-        running.session->leave();
-        return submitted.error();
-    }
+    // Not only errors come from there: llama.cpp throws on a text that a vocabulary cannot express.
+    const auto leave = [](Session* session) { session->leave(); };
+    std::unique_ptr<Session, decltype(leave)> entered(running.session.get(), leave);
+    HR_TRY(submit(running, prompt));
     const std::lock_guard lock(context.mutex);
     context.running = running.generation;
+    entered.release();
     return running;
 }
 
