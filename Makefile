@@ -5,7 +5,7 @@ VENV := .venv/bin/python
 BUILD := $(PYTHON) tools/build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-llm bench-executorch coverage cross-check executorch test-executorch-suite asan tsan fuzz tiny-chat setup clean
+.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-llm bench-executorch stress-llm coverage cross-check executorch test-executorch-suite asan tsan fuzz tiny-chat setup clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -86,7 +86,7 @@ tsan: ## run the threaded C++ tests (Thread or Concurrent in the name) with the 
 	@$(BUILD) --preset tsan
 	@$(VENV) tools/run_tests.py --preset tsan --filter 'Thread|Concurrent'
 
-fuzz: ## feed damaged graph files and delegates to the loaders under the sanitizers (SECONDS=60 for each of four)
+fuzz: ## feed damaged graph files, delegates and language models to the loaders under the sanitizers (SECONDS=60 for each)
 	@$(BUILD) --preset asan --target fuzzers
 	@for fuzzer in build/asan/bin/tests/*_fuzz; do $$fuzzer --seconds $(or $(SECONDS),60) || exit 1; done
 
@@ -94,6 +94,10 @@ tiny-chat: ## train models/tiny-chat-q8_0.gguf again and test what it answers (1
 	@$(PYTHON) tools/setup.py
 	@PYTHONPATH=tools $(VENV) -m tiny_chat.train
 	@PYTHONPATH=tools $(VENV) -m tiny_chat.evaluate
+
+stress-llm: ## 10,000 requests of 200 sessions with cancels, swaps and bad input; every answer is checked (REQUESTS=, SESSIONS=)
+	@$(BUILD) --target llm_stress
+	@build/bin/tests/llm_stress --requests $(or $(REQUESTS),10000) --sessions $(or $(SESSIONS),200) 2>/dev/null
 
 setup: ## only install and fetch what the build needs; cmake --preset default works afterwards
 	@$(PYTHON) tools/setup.py

@@ -35,6 +35,7 @@ Result<std::shared_ptr<Embedder>> Embedder::start(std::shared_ptr<const Model> m
     params.n_seq_max = most_texts;
     // A text must be in one micro-batch: attention that looks ahead cannot be cut.
     params.n_ctx = params.n_batch = params.n_ubatch = std::max(longest, 512u);
+    embedder->longest_ = longest;  // the model has no positions beyond
     try {
         embedder->context_.reset(llama_init_from_model(embedder->model_->get(), params));
     } catch (const std::exception& e) {
@@ -44,7 +45,12 @@ Result<std::shared_ptr<Embedder>> Embedder::start(std::shared_ptr<const Model> m
         return failure(Code::out_of_memory,
                        "{}: llama.cpp cannot make a context for embeddings (its log says why)",
                        embedder->model_->path());
-    embedder->pooled_ = ::llama_pooling_type(embedder->context_.get()) != LLAMA_POOLING_TYPE_NONE;
+    const auto pooling = ::llama_pooling_type(embedder->context_.get());
+    embedder->pooled_ = pooling != LLAMA_POOLING_TYPE_NONE;
+    // A ranking model gives a score for each of its classes.
+    const auto* raw = embedder->model_->get();
+    embedder->size_ = pooling == LLAMA_POOLING_TYPE_RANK ? static_cast<int>(llama_model_n_cls_out(raw))
+                                                         : llama_model_n_embd_out(raw);
     return embedder;
 }
 
@@ -59,9 +65,9 @@ Result<std::vector<std::vector<float>>> Embedder::embed(std::span<const std::str
     for (const std::string& text : texts) {
         tokens.push_back(model_->tokenize(text, true, false));
         if (tokens.back().empty()) return invalid("text {} is empty", tokens.size() - 1);
-        if (tokens.back().size() > most)
+        if (tokens.back().size() > longest_)
             return failure(Code::prompt_too_long, "text {} has {} tokens, and the model reads at most {}",
-                           tokens.size() - 1, tokens.back().size(), most);
+                           tokens.size() - 1, tokens.back().size(), longest_);
     }
     std::vector<std::vector<float>> vectors;
     for (size_t begin = 0; begin < tokens.size();) {

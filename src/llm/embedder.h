@@ -23,7 +23,7 @@ public:
     /// RequestSettings::embd_normalize. Errors: Code::prompt_too_long with the text's position and number of
     /// tokens.
     Result<std::vector<std::vector<float>>> embed(std::span<const std::string> texts, int normalize);
-    int size() const { return llama_model_n_embd_out(model_->get()); }
+    int size() const { return size_; }
     const Model& model() const { return *model_; }
     int count_tokens(const std::string& text) const;
 
@@ -38,6 +38,8 @@ private:
     std::unique_ptr<llama_context, Free> context_;
     std::mutex mutex_;
     bool pooled_ = true;
+    int size_ = 0;
+    size_t longest_ = 0;  // tokens of a text
 };
 
 }  // namespace headrace::llm

@@ -104,17 +104,25 @@ Status Engine::check(const GenerationRequest& request) const {
     return success();
 }
 
-Result<std::shared_ptr<Generation>> Engine::submit(GenerationRequest request) {
-    HR_TRY(check(request));
-    if (std::cmp_greater_equal(waiting_.load(), settings_.queue.max_waiting)) {
+/// Counts one more that waits, unless too many do.
+Status Engine::take_place() {
+    size_t waiting = waiting_;
+    do {
+        if (std::cmp_less(waiting, settings_.queue.max_waiting)) continue;
         const std::lock_guard lock(statistics_mutex_);
         ++statistics_.rejected;
         return failure(Code::busy,
                        "{} requests are waiting already, and queue.max_waiting is {}. Try again later",
-                       waiting_.load(), settings_.queue.max_waiting);
-    }
+                       waiting, settings_.queue.max_waiting);
+    } while (!waiting_.compare_exchange_weak(waiting, waiting + 1));
+    return success();
+}
+
+Result<std::shared_ptr<Generation>> Engine::submit(GenerationRequest request) {
+    HR_TRY(check(request));
     auto generation = std::make_shared<Generation>(next_id_++, std::move(request));
     HR_ASSIGN(std::unique_ptr<Stream> stream, Stream::create(*model_, generation));
+    HR_TRY(take_place());
     generation->set_wake([weak = std::weak_ptr(inbox_)] {
         const auto inbox = weak.lock();
         if (!inbox) return;
@@ -124,7 +132,6 @@ Result<std::shared_ptr<Generation>> Engine::submit(GenerationRequest request) {
         }
         inbox->changed.notify_all();
     });
-    ++waiting_;
     {
         const std::lock_guard lock(inbox_->mutex);
         inbox_->arrived.push_back(std::move(stream));
@@ -152,8 +159,9 @@ void Engine::clear_cache() {
 bool Engine::abort_step(void* data) {
     const auto* self = static_cast<const Engine*>(data);
     if (self->stopping_) return true;
-    return !self->in_batch_.empty() && std::all_of(self->in_batch_.begin(), self->in_batch_.end(),
-                                                   [](const Generation* g) { return g->is_cancelled(); });
+    return !self->cells_move_ && !self->in_batch_.empty() &&
+           std::all_of(self->in_batch_.begin(), self->in_batch_.end(),
+                       [](const Generation* g) { return g->is_cancelled(); });
 }
 
 }  // namespace headrace::llm

@@ -76,6 +76,7 @@ private:
     Status make_context();
     void attach_threads(int threads);
     Status check(const GenerationRequest& request) const;
+    Status take_place();
 
     void loop();
     void receive();
@@ -125,6 +126,7 @@ private:
     llama_batch batch_{};
     StepTime step_time_{};
     std::vector<const Generation*> in_batch_;
+    bool cells_move_ = false;  // in the next step, before its batch: breaking that off would spoil the memory
     uint64_t variant_ = 0;
     size_t most_active_ = 0;  // fewer than wanted while the context is short of room
 

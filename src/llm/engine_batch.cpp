@@ -132,7 +132,9 @@ bool Engine::fits_context(Stream& stream) {
     const size_t dropped =
         std::clamp<size_t>(settings.n_discard > 0 ? static_cast<size_t>(settings.n_discard) : left / 2, 1,
                            std::max<size_t>(1, left - 1));
-    if (!sequences_->shift(*stream.sequence, kept, dropped))
+    if (sequences_->shift(*stream.sequence, kept, dropped))
+        cells_move_ = true;
+    else
         sequences_->truncate(*stream.sequence, std::min(kept, stream.decoded));  // read what stays again
     stream.tokens.erase(stream.tokens.begin() + static_cast<std::ptrdiff_t>(kept),
                         stream.tokens.begin() + static_cast<std::ptrdiff_t>(kept + dropped));
@@ -154,6 +156,7 @@ int Engine::run_batch(const std::vector<Work>& work) {
     const std::clock_t running = std::clock();
     const int status = llama_decode(context_.get(), batch_);
     llama_synchronize(context_.get());
+    cells_move_ = false;
     step_time_ = {std::chrono::duration<double, std::milli>(Clock::now() - start).count(),
                   1000.0 * static_cast<double>(std::clock() - running) / CLOCKS_PER_SEC};
     return status;

@@ -103,6 +103,9 @@ void Engine::finish(Stream& stream) {
     counters_.accepted += static_cast<uint64_t>(outcome.accepted);
     counters_.pauses += static_cast<uint64_t>(outcome.pauses);
     counters_.shifts += static_cast<uint64_t>(outcome.shifts);
+    // A step that failed may have left more in memory than the sequence's tokens.
+    if (stream.sequence && outcome.failed())
+        sequences_->truncate(*stream.sequence, sequences_->size(*stream.sequence));
     if (stream.sequence)
         sequences_->release(*stream.sequence,
                             stream.settings().cache_prompt && settings_.cache.enable_prompt_cache);

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <mutex>
 #include <thread>
+#include <tuple>
 
 #include "llm/log.h"
 #include "llm/model_file.h"
@@ -110,6 +111,21 @@ void fit_to_devices(const std::string& path, const ModelSettings& settings, Load
                load.params.n_gpu_layers);
 }
 
+/// llama.cpp asserts these tokens where a text begins and ends.
+Status check_special_tokens(const llama_vocab* vocab) {
+    const bool encoder = llama_vocab_type(vocab) == LLAMA_VOCAB_TYPE_WPM;
+    const std::tuple<bool, llama_token, const char*> needed[] = {
+        {encoder || llama_vocab_get_add_bos(vocab), llama_vocab_bos(vocab), "bos_token_id"},
+        {llama_vocab_get_add_eos(vocab), llama_vocab_eos(vocab), "eos_token_id"},
+        {encoder || llama_vocab_get_add_sep(vocab), llama_vocab_sep(vocab), "seperator_token_id"},
+    };
+    for (const auto& [adds, token, name] : needed)
+        if (adds && token == LLAMA_TOKEN_NULL)
+            return invalid("tokenizer.ggml.{} is missing or beyond the vocabulary, and every text gets it",
+                           name);
+    return success();
+}
+
 }  // namespace
 
 void start_llama() {
@@ -145,6 +161,8 @@ Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const 
             "and of a model that llama.cpp {} knows?",
             path, file.architecture, llama_version());
     model->vocab_ = llama_model_get_vocab(model->model_);
+    if (const Status status = check_special_tokens(model->vocab_); !status.ok())
+        return status.error().within(path);
     if (llama_model_has_encoder(model->model_) && llama_model_has_decoder(model->model_))
         return unsupported("{}: encoder-decoder models ('{}') are not supported", path, file.architecture);
     char description[256];

@@ -1,5 +1,7 @@
 #include "llm/model_file.h"
 
+#include <ggml-cpu.h>
+#include <ggml.h>
 #include <gguf.h>
 
 #include <array>
@@ -9,13 +11,17 @@
 #include <fstream>
 #include <memory>
 
+#include "llm/model_metadata.h"
+
 namespace headrace::llm {
 namespace {
 
 struct Free {
     void operator()(gguf_context* gguf) const { gguf_free(gguf); }
+    void operator()(ggml_context* tensors) const { ggml_free(tensors); }
 };
 using Gguf = std::unique_ptr<gguf_context, Free>;
+using Shapes = std::unique_ptr<ggml_context, Free>;
 
 Status starts_with_magic(const std::string& path) {
     std::error_code error;
@@ -30,23 +36,6 @@ Status starts_with_magic(const std::string& path) {
     return success();
 }
 
-/// An integer of any width, or null when the key is absent or of another type.
-Result<uint64_t> integer(const gguf_context* gguf, const std::string& key, uint64_t missing) {
-    const int64_t id = gguf_find_key(gguf, key.c_str());
-    if (id < 0) return missing;
-    switch (gguf_get_kv_type(gguf, id)) {
-        case GGUF_TYPE_UINT8: return uint64_t{gguf_get_val_u8(gguf, id)};
-        case GGUF_TYPE_UINT16: return uint64_t{gguf_get_val_u16(gguf, id)};
-        case GGUF_TYPE_UINT32: return uint64_t{gguf_get_val_u32(gguf, id)};
-        case GGUF_TYPE_UINT64: return gguf_get_val_u64(gguf, id);
-        case GGUF_TYPE_INT32:
-            if (gguf_get_val_i32(gguf, id) >= 0) return static_cast<uint64_t>(gguf_get_val_i32(gguf, id));
-            return invalid("{} is {}", key, gguf_get_val_i32(gguf, id));
-        case GGUF_TYPE_ARRAY: return missing;  // per layer: llama.cpp checks the length
-        default: return invalid("{} is not an integer", key);
-    }
-}
-
 Result<std::string> architecture_of(const gguf_context* gguf) {
     const int64_t id = gguf_find_key(gguf, "general.architecture");
     if (id < 0) return invalid("the key general.architecture is missing");
@@ -54,72 +43,68 @@ Result<std::string> architecture_of(const gguf_context* gguf) {
     return std::string(gguf_get_val_str(gguf, id));
 }
 
-struct Range {
-    const char* key;
-    uint64_t least, most, missing;
-};
+/// ggml multiplies by a tensor of any other type through a function that does not exist.
+bool can_multiply(ggml_type type) {
+    return type == GGML_TYPE_F32 || (ggml_get_type_traits(type)->to_float != nullptr &&
+                                     ggml_get_type_traits_cpu(type)->vec_dot != nullptr);
+}
 
-/// llama.cpp divides by some of these, and reserves arrays of others' size.
-constexpr Range ranges[] = {
-    {"block_count", 1, 4096, 1},
-    {"embedding_length", 1, 1u << 20, 1},
-    {"context_length", 1, 1u << 30, 1},
-    {"feed_forward_length", 0, 1u << 24, 1},
-    {"attention.head_count", 0, 1u << 14, 1},
-    {"attention.head_count_kv", 0, 1u << 14, 1},
-    {"attention.key_length", 1, 1u << 16, 1},
-    {"attention.value_length", 1, 1u << 16, 1},
-    {"rope.dimension_count", 0, 1u << 16, 1},
-    {"vocab_size", 1, 1u << 26, 1},
-    {"expert_count", 0, 1u << 14, 0},
-    {"expert_used_count", 0, 1u << 14, 0},
-};
+/// Norms, biases and the like are added to and multiplied with floats, and nothing else.
+bool is_elementwise(const ggml_tensor& tensor) {
+    return tensor.ne[1] == 1 && tensor.ne[2] == 1 && tensor.ne[3] == 1;
+}
 
-Status check_sizes(const gguf_context* gguf, const std::string& architecture) {
-    for (const Range& range : ranges) {
-        const std::string key = architecture + "." + range.key;
-        HR_ASSIGN(const uint64_t value, integer(gguf, key, range.missing));
-        if (value < range.least || value > range.most)
-            return invalid("{} is {}, and {} to {} is sensible", key, value, range.least, range.most);
-    }
-    HR_ASSIGN(const uint64_t heads, integer(gguf, architecture + ".attention.head_count", 1));
-    HR_ASSIGN(const uint64_t groups, integer(gguf, architecture + ".attention.head_count_kv", heads));
-    if (groups && heads % groups)
-        return invalid("{0}.attention.head_count {1} is no multiple of {0}.attention.head_count_kv {2}",
-                       architecture, heads, groups);
+Status check_tensor(const ggml_tensor& tensor) {
+    const std::string_view name = tensor.name;
+    const bool is_table = name.find("d2t") != name.npos || name.find("tid2eid") != name.npos;  // of token ids
+    if (!can_multiply(tensor.type) && !is_table)
+        return invalid("tensor {} has the type {}, which no model uses for weights", tensor.name,
+                       ggml_type_name(tensor.type));
+    const bool must_be_float = name.ends_with("norm.weight") || name.ends_with(".bias");
+    if (must_be_float && is_elementwise(tensor) && tensor.type != GGML_TYPE_F32)
+        return invalid("tensor {} has the type {}, and F32 is expected", tensor.name,
+                       ggml_type_name(tensor.type));
+    if (ggml_nelements(&tensor) == 0) return invalid("tensor {} is empty", tensor.name);
     return success();
 }
 
-Result<uint64_t> check_tensors(const gguf_context* gguf, uint64_t file_bytes) {
+Result<uint64_t> check_tensors(const gguf_context* gguf, const ggml_context* tensors, uint64_t file_bytes) {
     const uint64_t start = gguf_get_data_offset(gguf);
     uint64_t bytes = 0;
     for (int64_t i = 0; i < gguf_get_n_tensors(gguf); ++i) {
+        const char* name = gguf_get_tensor_name(gguf, i);
         const uint64_t offset = start + gguf_get_tensor_offset(gguf, i), size = gguf_get_tensor_size(gguf, i);
         if (offset > file_bytes || size > file_bytes - offset)
-            return invalid("tensor {} ends at byte {}, and the file has {}: it is not complete",
-                           gguf_get_tensor_name(gguf, i), offset + size, file_bytes);
+            return invalid("tensor {} ends at byte {}, and the file has {}: it is not complete", name,
+                           offset + size, file_bytes);
+        HR_TRY(check_tensor(*ggml_get_tensor(const_cast<ggml_context*>(tensors), name)));
         bytes += size;
     }
     return bytes;
+}
+
+Result<ModelFile> inspect(const gguf_context* gguf, const ggml_context* shapes, uint64_t file_bytes) {
+    ModelFile file;
+    HR_ASSIGN(file.architecture, architecture_of(gguf));
+    HR_TRY(check_metadata(gguf, file.architecture));
+    HR_ASSIGN(file.bytes, check_tensors(gguf, shapes, file_bytes));
+    HR_TRY(check_projections(gguf, shapes, file.architecture));
+    const int64_t causal = gguf_find_key(gguf, (file.architecture + ".attention.causal").c_str());
+    file.embeddings =
+        causal >= 0 && gguf_get_kv_type(gguf, causal) == GGUF_TYPE_BOOL && !gguf_get_val_bool(gguf, causal);
+    return file;
 }
 
 }  // namespace
 
 Result<ModelFile> inspect_model_file(const std::string& path) {
     HR_TRY(starts_with_magic(path));
-    const Gguf gguf(gguf_init_from_file(path.c_str(), {.no_alloc = true, .ctx = nullptr}));
+    ggml_context* shapes = nullptr;
+    const Gguf gguf(gguf_init_from_file(path.c_str(), {.no_alloc = true, .ctx = &shapes}));
+    const Shapes owned(shapes);
     if (!gguf) return invalid("{}: the GGUF header is damaged (llama.cpp's log says where)", path);
-    auto within = [&](const Error& error) { return error.within(path); };
-    const Result<std::string> architecture = architecture_of(gguf.get());
-    if (!architecture.ok()) return within(architecture.error());
-    if (const Status status = check_sizes(gguf.get(), architecture.value()); !status.ok())
-        return within(status.error());
-    const Result<uint64_t> bytes = check_tensors(gguf.get(), std::filesystem::file_size(path));
-    if (!bytes.ok()) return within(bytes.error());
-    ModelFile file{.architecture = architecture.value(), .bytes = bytes.value()};
-    const int64_t causal = gguf_find_key(gguf.get(), (file.architecture + ".attention.causal").c_str());
-    file.embeddings = causal >= 0 && gguf_get_kv_type(gguf.get(), causal) == GGUF_TYPE_BOOL &&
-                      !gguf_get_val_bool(gguf.get(), causal);
+    Result<ModelFile> file = inspect(gguf.get(), shapes, std::filesystem::file_size(path));
+    if (!file.ok()) return file.error().within(path);
     return file;
 }
 

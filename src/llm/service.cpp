@@ -297,13 +297,14 @@ Result<Service::Running> Service::begin(Context& context, std::string_view promp
         HR_ASSIGN(running.session, sessions_.open(name));
     }
     HR_TRY(running.session->enter(by_pieces));
-    if (Status submitted = submit(running, prompt); !submitted.ok()) {
-        running.session->leave();
-        return submitted.error();
-    }
+    // Not only errors come from there: llama.cpp throws on a text that a vocabulary cannot express.
+    const auto leave = [](Session* session) { session->leave(); };
+    std::unique_ptr<Session, decltype(leave)> entered(running.session.get(), leave);
+    HR_TRY(submit(running, prompt));
     const std::lock_guard lock(context.mutex);
     context.running = running.generation;
     if (closing_) running.generation->cancel();
+    entered.release();
     return running;
 }
 

@@ -7,15 +7,17 @@ namespace {
 
 constexpr size_t longest_name = 256;
 
+Error being_read(const std::string& name) {
+    return failure(Code::busy,
+                   "session '{}' has an answer that is being read piece by piece; finish that first", name);
+}
+
 }  // namespace
 
 Status Session::enter(bool by_pieces) {
     std::unique_lock lock(mutex_);
-    if (running_ && by_pieces_)
-        return failure(Code::busy,
-                       "session '{}' has an answer that is being read piece by piece; finish that first",
-                       name);
-    changed_.wait(lock, [&] { return !running_; });
+    changed_.wait(lock, [&] { return !running_ || by_pieces_; });
+    if (running_) return being_read(name);  // by one that waited, too, and was first
     if (closed_)
         return failure(Code::not_found,
                        "session '{}' was closed, idle or for another one; open a new context", name);
@@ -30,7 +32,7 @@ void Session::leave() {
         running_ = false;
         last_used_ = std::chrono::steady_clock::now();
     }
-    changed_.notify_one();
+    changed_.notify_all();
 }
 
 bool Session::is_running() const {
@@ -66,11 +68,14 @@ Result<std::shared_ptr<Session>> Sessions::open(std::string_view name) {
     }
     if (std::cmp_greater_equal(named_.size(), settings_.max_sessions)) {
         auto oldest = named_.end();
-        for (auto entry = named_.begin(); entry != named_.end(); ++entry)
-            if (!entry->second->is_running() &&
-                (oldest == named_.end() || entry->second->last_used() < oldest->second->last_used()))
-                oldest = entry;
-        if (oldest == named_.end() || !oldest->second->close_if_idle())
+        do {  // again when the one that was found begins to run
+            oldest = named_.end();
+            for (auto entry = named_.begin(); entry != named_.end(); ++entry)
+                if (!entry->second->is_running() &&
+                    (oldest == named_.end() || entry->second->last_used() < oldest->second->last_used()))
+                    oldest = entry;
+        } while (oldest != named_.end() && !oldest->second->close_if_idle());
+        if (oldest == named_.end())
             return failure(Code::busy, "all {} sessions are running, and session.max_sessions allows no more",
                            named_.size());
         HR_LOG(info, LogContext{oldest->first}, "closed: {} is opened and max_sessions is {}", name,

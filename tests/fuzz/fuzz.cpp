@@ -43,6 +43,7 @@ void install_handlers() {
 Parts mutated(const Target& target, std::uint64_t seed, std::uint64_t iteration) {
     Mutator mutator(seed, iteration);
     Parts parts = target.corpus[mutator.below(target.corpus.size())];
+    if (target.mutate) return target.mutate(parts, mutator);
     const Parts& other = target.corpus[mutator.below(target.corpus.size())];
     const std::size_t which =
         parts.size() > 1 && mutator.below(3) == 0 ? 1 + mutator.below(parts.size() - 1) : 0;

@@ -7,6 +7,8 @@
 
 namespace headrace::fuzz {
 
+class Mutator;
+
 /// What one loader reads: the graph file, and where it has them its manifest and weights.
 using Parts = std::vector<std::string>;
 
@@ -15,8 +17,9 @@ using Parts = std::vector<std::string>;
 struct Target {
     std::string name;
     std::vector<Parts> corpus;
-    std::vector<std::string_view> words;     ///< of the format
-    std::function<bool(const Parts&)> load;  ///< whether the loader accepted it
+    std::vector<std::string_view> words;                            ///< of the format
+    std::function<bool(const Parts&)> load;                         ///< whether the loader accepted it
+    std::function<Parts(const Parts&, Mutator&)> mutate = nullptr;  ///< in place of the general changes
 };
 
 /// The input of one iteration.

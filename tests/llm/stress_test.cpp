@@ -1,0 +1,19 @@
+#include "stress.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace headrace::llm {
+namespace {
+
+TEST(ServiceThreads, GivesEverySessionItsOwnAnswersUnderCancelsSwapsAndBadInput) {
+    const StressReport report = run_stress({.requests = 160, .sessions = 12, .threads = 6, .seed = 7});
+    EXPECT_THAT(report.faults, testing::IsEmpty());
+    EXPECT_GT(report.answers, 60);
+    EXPECT_GT(report.cancelled, 0);
+    EXPECT_GT(report.refused, 0);
+    EXPECT_GT(report.swaps, 0);
+}
+
+}  // namespace
+}  // namespace headrace::llm
