@@ -26,6 +26,8 @@ DTYPES = {
 
 TORCH_DTYPES = {name: dtype for dtype, name in DTYPES.items()}
 
+MOST_DIMENSIONS = 8
+UNBOUNDED = 2**62
 Value = int
 Extent = int | tuple[str, int, int]  # a number, or (symbol, least, most)
 EXTENT_OPS = {torch.ops.aten.sym_size.int, operator.add, operator.sub, operator.mul, operator.floordiv}
@@ -49,7 +51,8 @@ def extent(dim: int | torch.SymInt) -> Extent:
     if expression.is_number:
         return int(expression)
     bounds = dim.node.shape_env.bound_sympy(expression)
-    most = int(bounds.upper) if bounds.upper.is_finite else 2**62
+    # PyTorch's integer infinity says that it is finite.
+    most = int(bounds.upper) if bounds.upper < UNBOUNDED else UNBOUNDED
     # Export sees a range from 1 as one from 2, since it treats a size of 1 apart; nothing here does.
     least = 1 if bounds.lower >= 2 else 0
     return str(expression), least, most
@@ -110,6 +113,8 @@ class Translator:
         return None if arg is None else self.value(arg)
 
     def input(self, name: str, val: torch.Tensor) -> Value:
+        if val.dim() > MOST_DIMENSIONS:
+            raise Unsupported(f"a tensor of {val.dim()} dimensions; {MOST_DIMENSIONS} are the most")
         shape = extents(val.shape)
         self.given.update(symbol[0] for symbol in shape if isinstance(symbol, tuple))
         return self.writer.input(name, dtype_name(val.dtype), shape)

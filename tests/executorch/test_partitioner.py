@@ -310,3 +310,14 @@ def test_arguments_that_are_no_tensors(lower):
     assert program.delegates == 1
     x = torch.randn(2, 3)
     torch.testing.assert_close(program.load()(x, 3, True, None)[0], x * 3)
+
+
+def test_a_tensor_of_more_dimensions_than_a_graph_may_have_is_left_to_executorch(lower):
+    x = torch.randn(2, 1, 2, 3, 2, 1, 2, 2, 2)
+    lower(Call(lambda m, x: x.transpose(0, 8) * 2), (x,)).check()
+
+
+def test_a_number_that_a_tensor_holds_is_left_to_executorch(lower):
+    program = lower(Call(lambda m, x, i: x * i.item()), (torch.randn(3), torch.tensor(3)))
+    assert any("scalar_tensor" in name for name in program.left)
+    program.check()
