@@ -4,6 +4,7 @@
 #include <common/json.h>
 
 #include <algorithm>
+#include <mutex>
 
 namespace headrace::llm {
 namespace {
@@ -54,9 +55,13 @@ Messages with_system(const Messages& history, const RequestSettings& settings) {
 /// The text of the messages in the model's template, ready for an answer; what the template wants of the
 /// sampler goes into the settings.
 Result<std::string> render_chat(const Model& model, Prompt& prompt, RequestSettings& settings) {
+    // Templates are told the date, which llama.cpp takes from std::localtime: one result for all threads.
+    static std::mutex mutex;
     try {
-        common_chat_params params =
-            common_chat_templates_apply(model.templates(), inputs_of(prompt.messages, settings));
+        common_chat_params params = [&] {
+            const std::lock_guard lock(mutex);
+            return common_chat_templates_apply(model.templates(), inputs_of(prompt.messages, settings));
+        }();
         settings.stopping.strings.insert(settings.stopping.strings.end(), params.additional_stops.begin(),
                                          params.additional_stops.end());
         settings.preserved_tokens.insert(settings.preserved_tokens.end(), params.preserved_tokens.begin(),

@@ -67,6 +67,7 @@ public:
         const std::lock_guard lock(slot->mutex);
         if (std::shared_ptr<T> value = slot->value.lock()) return value;
         HR_ASSIGN(std::shared_ptr<T> value, make());
+        const std::lock_guard counting(mutex_);  // others look at all slots
         slot->value = value;
         return value;
     }
