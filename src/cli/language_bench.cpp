@@ -57,7 +57,8 @@ Result<double> run_streams(Engine& engine, int streams, int prompt, int generate
 
 Result<nlohmann::json> bench_streams(Engine& engine, const LanguageBenchOptions& options) {
     uint32_t seed = 1;
-    HR_TRY(run_streams(engine, 1, std::min(options.prompt, 32), 4, seed));  // touches the weights
+    // Touches the weights and the memory of a step, as llama-bench's warm-up does.
+    HR_TRY(run_streams(engine, 1, options.prompt, 4, seed));
     nlohmann::json results = nlohmann::json::array();
     std::printf("%8s %16s %16s\n", "streams", "prompt tokens/s", "generated/s");
     for (const int streams : options.streams) {

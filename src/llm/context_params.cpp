@@ -78,12 +78,15 @@ Result<llama_context_params> context_params(const Model& model, const ContextSet
     const auto trained = static_cast<uint32_t>(std::max(1, llama_model_n_ctx_train(model.get())));
     params.n_ctx =
         settings.n_ctx > 0 ? static_cast<uint32_t>(settings.n_ctx) : std::min(trained, most_by_default);
-    params.n_batch = static_cast<uint32_t>(settings.n_batch);
     params.n_ubatch = static_cast<uint32_t>(std::min(settings.n_ubatch, settings.n_batch));
     params.n_seq_max = static_cast<uint32_t>(std::clamp<size_t>(static_cast<size_t>(settings.max_sequences),
                                                                 static_cast<size_t>(settings.n_parallel),
                                                                 llama_max_parallel_sequences()));
     if (!model.memory_is_divisible()) params.n_seq_max = static_cast<uint32_t>(settings.n_parallel);
+    // llama.cpp aborts where a batch, or a context, cannot hold a token of every sequence. It rounds contexts
+    // up to 256 tokens.
+    params.n_ctx = std::max(params.n_ctx, params.n_seq_max);
+    params.n_batch = std::max(static_cast<uint32_t>(settings.n_batch), params.n_seq_max);
     params.kv_unified = true;
     // More threads than cores wait for each other at every barrier: a step takes a hundred times as long
     // then. So they do in a model that small.

@@ -18,7 +18,8 @@ bool has_control_tokens(const Model& model, const Tokens& tokens) {
     });
 }
 
-common_chat_templates_inputs inputs_of(const Messages& messages, const RequestSettings& settings) {
+common_chat_templates_inputs inputs_of(const Messages& messages, const RequestSettings& settings,
+                                       bool use_jinja) {
     common_chat_templates_inputs inputs;
     for (const Message& message : messages) {
         common_chat_msg entry;
@@ -31,6 +32,7 @@ common_chat_templates_inputs inputs_of(const Messages& messages, const RequestSe
         inputs.tool_choice = common_chat_tool_choice_parse_oaicompat(settings.tool_choice);
         inputs.parallel_tool_calls = settings.parallel_tool_calls;
     }
+    inputs.use_jinja = use_jinja;
     inputs.enable_thinking = settings.enable_thinking;
     inputs.chat_template_kwargs = settings.template_kwargs;
     inputs.reasoning_format = common_reasoning_format_from_name(settings.reasoning_format);
@@ -52,6 +54,20 @@ Messages with_system(const Messages& history, const RequestSettings& settings) {
     return messages;
 }
 
+/// Gives the sampler the tags between which the template lets the model think, and what ends thoughts that
+/// reach the budget.
+void limit_thoughts(const Model& model, const common_chat_params& format, common_params_sampling& sampling) {
+    if (sampling.reasoning_budget_tokens < 0 || format.thinking_start_tag.empty() ||
+        format.thinking_end_tags.empty())
+        return;
+    sampling.reasoning_budget_start = model.tokenize(format.thinking_start_tag, false, true);
+    for (const std::string& tag : format.thinking_end_tags)
+        sampling.reasoning_budget_end.push_back(model.tokenize(tag, false, true));
+    sampling.reasoning_budget_forced =
+        model.tokenize(sampling.reasoning_budget_message + format.thinking_end_tags.front(), false, true);
+    sampling.generation_prompt = format.generation_prompt;  // it may have begun to think
+}
+
 /// The text of the messages in the model's template, ready for an answer; what the template wants of the
 /// sampler goes into the settings.
 Result<std::string> render_chat(const Model& model, Prompt& prompt, RequestSettings& settings) {
@@ -60,18 +76,21 @@ Result<std::string> render_chat(const Model& model, Prompt& prompt, RequestSetti
     try {
         common_chat_params params = [&] {
             const std::lock_guard lock(mutex);
-            return common_chat_templates_apply(model.templates(), inputs_of(prompt.messages, settings));
+            return common_chat_templates_apply(model.templates(),
+                                               inputs_of(prompt.messages, settings, model.uses_jinja()));
         }();
         settings.stopping.strings.insert(settings.stopping.strings.end(), params.additional_stops.begin(),
                                          params.additional_stops.end());
         settings.preserved_tokens.insert(settings.preserved_tokens.end(), params.preserved_tokens.begin(),
                                          params.preserved_tokens.end());
         if (!settings.tools.empty() && !params.grammar.empty()) {
-            settings.grammar = params.grammar;
+            // It begins with what the template has put into the prompt, which llama.cpp skips in this kind.
+            settings.sampling.grammar = {COMMON_GRAMMAR_TYPE_TOOL_CALLS, params.grammar};
             settings.grammar_lazy = params.grammar_lazy;
             settings.sampling.grammar_triggers = params.grammar_triggers;
             settings.sampling.generation_prompt = params.generation_prompt;
         }
+        limit_thoughts(model, params, settings.sampling);
         std::string text = params.prompt;
         prompt.format = std::make_shared<const common_chat_params>(std::move(params));
         return text;

@@ -134,6 +134,8 @@ Result<std::shared_ptr<Generation>> Engine::submit(GenerationRequest request) {
     });
     {
         const std::lock_guard lock(inbox_->mutex);
+        inbox_->most_urgent =
+            std::max<int>(inbox_->most_urgent, static_cast<int>(generation->request().settings.priority));
         inbox_->arrived.push_back(std::move(stream));
     }
     inbox_->changed.notify_all();
@@ -155,13 +157,21 @@ void Engine::clear_cache() {
     inbox_->changed.notify_all();
 }
 
-/// Called by ggml between the nodes of a step: true when nobody wants its result any more.
+/// Whether a more urgent request waits for a step that reads prompts, which can be read again; steps of
+/// streams that decode are short.
+bool Engine::step_is_overtaken() const { return step_only_reads_ && inbox_->most_urgent > step_priority_; }
+
+/// Called by ggml between two nodes of a step, on the thread that called llama_decode: true when nobody wants
+/// its result any more.
 bool Engine::abort_step(void* data) {
     const auto* self = static_cast<const Engine*>(data);
-    if (self->stopping_) return true;
-    return !self->cells_move_ && !self->in_batch_.empty() &&
-           std::all_of(self->in_batch_.begin(), self->in_batch_.end(),
-                       [](const Generation* g) { return g->is_cancelled(); });
+    const bool unwanted =
+        self->stopping_ ||
+        (!self->cells_move_ && !self->in_batch_.empty() &&
+         (self->step_is_overtaken() || std::all_of(self->in_batch_.begin(), self->in_batch_.end(),
+                                                   [](const Generation* g) { return g->is_cancelled(); })));
+    if (unwanted) expect_llama_errors(true);
+    return unwanted;
 }
 
 }  // namespace headrace::llm

@@ -22,7 +22,7 @@ namespace headrace::llm {
 struct EngineStatistics {
     uint64_t requests = 0, finished = 0, failed = 0, cancelled = 0, rejected = 0;
     uint64_t prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0, drafted = 0, accepted = 0;
-    uint64_t steps = 0, pauses = 0, shifts = 0, evictions = 0;
+    uint64_t steps = 0, overtaken_steps = 0, pauses = 0, shifts = 0, evictions = 0;
     size_t waiting = 0, running = 0, remembered_sequences = 0, remembered_tokens = 0, ram_cache_bytes = 0;
     int context_tokens = 0, threads = 0;
     double prompt_ms = 0, step_ms_longest = 0;
@@ -70,6 +70,7 @@ private:
         std::condition_variable changed;
         std::vector<std::unique_ptr<Stream>> arrived;
         bool woken = false;
+        std::atomic<int> most_urgent = -1;  // priority among those that arrived
     };
 
     Engine(std::shared_ptr<const Model> model, const Settings& settings);
@@ -102,6 +103,8 @@ private:
     void use_adapters(const Stream& stream);
     void finish(Stream& stream);
     void publish();
+    bool step_is_overtaken() const;
+    bool reads_guardedly() const;
     static bool abort_step(void* self);
 
     std::shared_ptr<const Model> model_;
@@ -126,6 +129,10 @@ private:
     llama_batch batch_{};
     StepTime step_time_{};
     std::vector<const Generation*> in_batch_;
+    int step_priority_ = 0;  // what its streams have been raised to, or were given
+    bool step_only_reads_ = false;
+    int guard_priority_ = 0;
+    Clock::time_point guarded_until_{};
     bool cells_move_ = false;  // in the next step, before its batch: breaking that off would spoil the memory
     uint64_t variant_ = 0;
     size_t most_active_ = 0;  // fewer than wanted while the context is short of room

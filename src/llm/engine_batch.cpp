@@ -47,8 +47,9 @@ void Engine::build_batch(const std::vector<Stream*>& active, std::vector<Work>& 
     int wanted = 0;
     for (const Stream* stream : reading)
         wanted += static_cast<int>(std::min<size_t>(stream->pending(), INT16_MAX));
-    int budget = std::min(
-        {prompt_pacing_.budget(batch_.n_tokens), wanted, static_cast<int>(llama_n_batch(context_.get()))});
+    const int others = reads_guardedly() ? std::max(1, batch_.n_tokens) : batch_.n_tokens;
+    int budget =
+        std::min({prompt_pacing_.budget(others), wanted, static_cast<int>(llama_n_batch(context_.get()))});
     budget = std::min(budget, make_free(batch_.n_tokens + budget) - batch_.n_tokens);
     if (budget <= 0 && work.empty()) return make_room();
     // The shortest first, so that what it leaves of its share goes to the longer ones.
@@ -60,6 +61,11 @@ void Engine::build_batch(const std::vector<Stream*>& active, std::vector<Work>& 
         add_prompt(*reading[i], added, work);
         budget -= added;
     }
+}
+
+/// Where more urgent requests come now and then, prompts are read in short steps even when nobody decodes.
+bool Engine::reads_guardedly() const {
+    return queue_.top() < guard_priority_ && Clock::now() < guarded_until_;
 }
 
 /// Whether a stream before it is reading tokens that both have: they will be shared.
@@ -149,6 +155,9 @@ int Engine::run_batch(const std::vector<Work>& work) {
     use_adapters(*work.front().stream);
     in_batch_.clear();
     for (const Work& part : work) in_batch_.push_back(part.stream->generation.get());
+    step_priority_ = queue_.top();
+    step_only_reads_ =
+        std::none_of(work.begin(), work.end(), [](const Work& part) { return part.stream->is_decoding(); });
     const ComputeTurn turn;
     const int threads = thread_pacing_->threads();
     llama_set_n_threads(context_.get(), std::min(threads, decode_threads_), threads);
@@ -156,6 +165,7 @@ int Engine::run_batch(const std::vector<Work>& work) {
     const std::clock_t running = std::clock();
     const int status = llama_decode(context_.get(), batch_);
     llama_synchronize(context_.get());
+    expect_llama_errors(false);
     cells_move_ = false;
     step_time_ = {std::chrono::duration<double, std::milli>(Clock::now() - start).count(),
                   1000.0 * static_cast<double>(std::clock() - running) / CLOCKS_PER_SEC};
@@ -181,11 +191,15 @@ void Engine::use_adapters(const Stream& stream) {
 void Engine::after_failure(int status, const std::vector<Work>& work) {
     // Parts of the batch may have gone into memory.
     for (const Work& part : work) {
+        if (!part.stream->is_decoding()) part.stream->outcome.read_tokens -= part.count;
         sequences_->truncate(*part.stream->sequence, part.stream->decoded);
         part.stream->decoded = sequences_->size(*part.stream->sequence);
     }
     if (status == 1) return make_room();
-    if (status == 2) return;  // broken off for cancelled streams
+    if (status == 2) {  // broken off, for a more urgent request or because nobody wants it
+        if (step_is_overtaken()) ++counters_.overtaken_steps;
+        return;
+    }
     for (const Work& part : work)
         part.stream->fail(Code::backend_failure,
                           fmt::format("llama_decode failed with {}; llama.cpp's log says why", status));

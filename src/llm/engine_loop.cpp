@@ -11,6 +11,7 @@ namespace headrace::llm {
 namespace {
 
 constexpr auto idle_wait = std::chrono::milliseconds(250);
+constexpr auto guard_time = std::chrono::seconds(10);
 
 LogContext context_of(const Stream& stream) {
     return {stream.generation->request().session, stream.generation->id()};
@@ -53,10 +54,17 @@ void Engine::receive() {
     {
         const std::lock_guard lock(inbox_->mutex);
         arrived.swap(inbox_->arrived);
+        inbox_->most_urgent = -1;
     }
+    const int before = queue_.top();
     for (auto& stream : arrived) {
         const uint64_t id = stream->generation->id();
         const GenerationRequest& request = stream->generation->request();
+        const auto priority = static_cast<int>(request.settings.priority);
+        if (before >= 0 && priority > before) {
+            guard_priority_ = priority;
+            guarded_until_ = Clock::now() + guard_time;
+        }
         queue_.add(id, request.settings.priority, request.owner, Clock::now());
         ++counters_.requests;
         HR_LOG(debug, context_of(*stream), "queued: {} prompt tokens", stream->prompt_size);
@@ -231,15 +239,15 @@ void Engine::take_results(std::vector<Work>& work) {
         std::vector<int> indices;
         for (size_t i = 0; i <= part.draft.size(); ++i)
             indices.push_back(part.first + static_cast<int>(read - 1 + i));
-        Result<Tokens> chosen = stream.sampler.sample(context_.get(), indices, part.draft);
+        Result<std::vector<Sampler::Choice>> chosen =
+            stream.sampler.sample(context_.get(), indices, part.draft);
         if (!chosen.ok()) {
             stream.fail(chosen.error().code, chosen.error().message);
             continue;
         }
-        for (size_t i = 0; i < chosen.value().size(); ++i) {
+        for (const Sampler::Choice& choice : chosen.value()) {
             ++counters_.generated_tokens;
-            stream.note_probabilities(context_.get(), indices[i]);
-            if (stream.take(chosen.value()[i], *model_, now)) break;
+            if (stream.take(choice, *model_, now)) break;
         }
         if (part.draft.empty()) continue;
         // The last token chosen was not in the batch; of the draft stays what was chosen before it.

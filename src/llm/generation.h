@@ -47,9 +47,10 @@ struct Outcome {
 struct GenerationRequest {
     Tokens prompt;
     RequestSettings settings;
-    std::string owner;                ///< requests of one owner take turns with those of others
-    std::string session;              ///< for the log
-    bool add_special_pieces = false;  ///< control tokens show in the text
+    std::string owner;                         ///< requests of one owner take turns with those of others
+    std::string session;                       ///< for the log
+    bool add_special_pieces = false;           ///< control tokens show in the text
+    Clock::time_point arrival = Clock::now();  ///< from which its timeouts count
 };
 
 /// A generation that an engine works on: its caller reads pieces here and may cancel; the engine writes.
@@ -78,7 +79,7 @@ public:
     // For the engine.
     const GenerationRequest& request() const { return request_; }
     bool is_cancelled() const { return cancelled_; }
-    Clock::time_point arrival() const { return arrival_; }
+    Clock::time_point arrival() const { return request_.arrival; }
     void set_wake(std::function<void()> wake) { wake_ = std::move(wake); }
     void push(std::string_view text, int tokens);
     void finish(Outcome outcome);
@@ -86,7 +87,6 @@ public:
 private:
     const uint64_t id_;
     const GenerationRequest request_;
-    const Clock::time_point arrival_ = Clock::now();
     std::atomic<bool> cancelled_ = false;
     std::function<void()> wake_ = [] {};
     mutable std::mutex mutex_;

@@ -12,6 +12,8 @@
 namespace headrace::llm {
 namespace {
 
+thread_local bool errors_are_expected = false;
+
 LogLevel level_of(ggml_log_level level) {
     switch (level) {
         case GGML_LOG_LEVEL_DEBUG: return LogLevel::debug;
@@ -34,7 +36,7 @@ public:
     void take(ggml_log_level level, std::string_view text) {
         if (level != GGML_LOG_LEVEL_CONT) {
             end_line();
-            level_ = level_of(level);
+            level_ = errors_are_expected ? LogLevel::debug : level_of(level);
         }
         if (!is_wanted(level_)) return;
         while (!text.empty()) {
@@ -64,6 +66,8 @@ void take_piece(ggml_log_level level, const char* text, void*) {
 }
 
 }  // namespace
+
+void expect_llama_errors(bool expected) { errors_are_expected = expected; }
 
 void capture_llama_log() {
     static std::once_flag once;

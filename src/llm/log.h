@@ -47,6 +47,10 @@ void set_log_callback(std::function<void(const LogLine&)> sink);
 /// file.
 void capture_llama_log();
 
+/// What llama.cpp says on this thread from now on is of the level debug: a step that is broken off on purpose
+/// is an error to it.
+void expect_llama_errors(bool expected);
+
 }  // namespace headrace::llm
 
 #ifndef HEADRACE_LOG_LEVEL

@@ -171,6 +171,7 @@ Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const 
     model->divisible_ = !llama_model_is_recurrent(model->model_) && !llama_model_is_hybrid(model->model_);
     try {
         model->templates_ = common_chat_templates_init(model->model_, settings.chat_template).release();
+        model->jinja_ = settings.jinja;
     } catch (const std::exception& e) {
         return invalid("{}: the chat template cannot be read: {}", path, e.what());
     }

@@ -31,6 +31,8 @@ public:
     const std::vector<llama_adapter_lora*>& adapters() const { return adapters_; }
     const std::string& path() const { return path_; }
     const std::string& description() const { return description_; }
+    /// Whether chats are rendered by the template, and not by what llama.cpp knows of its kind.
+    bool uses_jinja() const { return jinja_; }
     int layers_on_gpu() const { return layers_on_gpu_; }
 
     /// special: the vocabulary's control tokens in the text are read as such.
@@ -52,7 +54,7 @@ private:
     std::vector<llama_adapter_lora*> adapters_;
     std::string path_, description_;
     int layers_on_gpu_ = 0;
-    bool divisible_ = true;
+    bool divisible_ = true, jinja_ = true;
 };
 
 /// Loads ggml's devices and llama.cpp, once per process.

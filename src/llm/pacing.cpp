@@ -4,12 +4,17 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <string>
 
 namespace headrace::llm {
 namespace {
 
-constexpr double weight = 0.2;      // of the latest step in an average
+constexpr double weight = 0.2;  // of the latest step in an average
+constexpr int least_size = 16, least_prompt = 8;
+constexpr double full_size = 0.9;       // of a size's tokens: a step with less says nothing of it
+constexpr double first_guess_ms = 2.0;  // a token
+constexpr double hope = 0.9;
 constexpr double got_cores = 0.85;  // of the time: below that a neighbour has the cores
 constexpr double idle_core = 0.8;
 constexpr double judged_ms = 60;
@@ -21,29 +26,56 @@ double blend(double average, double value) {
 
 }  // namespace
 
+PromptPacing::PromptPacing(double target_ms, int most) : target_ms_(target_ms), most_(most) {
+    for (int tokens = least_size; tokens < most; tokens += std::max(least_size, tokens / 64 * 32))
+        sizes_.push_back({tokens});
+    sizes_.push_back({most});
+}
+
+/// A size that was not seen yet takes its share of the next larger one seen, or else grows from a smaller
+/// one: a hopeful guess, so that it is tried.
+double PromptPacing::expected_ms(size_t index) const {
+    const Size& size = sizes_[index];
+    if (size.ms > 0) return size.ms;
+    const auto seen = [](const Size& other) { return other.ms > 0; };
+    const auto here = sizes_.begin() + static_cast<std::ptrdiff_t>(index);
+    auto known = std::find_if(here, sizes_.end(), seen);
+    if (known == sizes_.end()) {
+        const auto before = std::find_if(std::make_reverse_iterator(here), sizes_.rend(), seen);
+        if (before == sizes_.rend()) return first_guess_ms * size.tokens;
+        known = before.base() - 1;
+    }
+    return hope * known->ms * size.tokens / known->tokens;
+}
+
 int PromptPacing::budget(int decoding) const {
     if (decoding == 0) return most_;
-    double decode_ms = 0;
-    const auto next = decode_ms_.lower_bound(decoding);
-    if (next != decode_ms_.end())
-        decode_ms = next->second;
-    else if (!decode_ms_.empty())
-        decode_ms = decode_ms_.rbegin()->second;
-    return std::clamp(static_cast<int>((target_ms_ - decode_ms) / prompt_ms_), least_, most_);
+    int best = least_prompt;
+    double best_worth = 0;
+    for (size_t i = 0; i < sizes_.size(); ++i) {
+        const int prompt = sizes_[i].tokens - decoding;
+        if (prompt < least_prompt) continue;
+        const double ms = expected_ms(i);
+        const double late = std::max(1.0, ms / target_ms_);
+        const double worth = prompt / ms / (late * late);
+        if (worth < best_worth) continue;
+        best = prompt;
+        best_worth = worth;
+    }
+    return best;
 }
 
 void PromptPacing::observe(int decoding, int prompt, double ms) {
-    if (prompt == 0) {
-        double& average = decode_ms_[decoding];
-        average = blend(average, ms);
-        return;
-    }
-    double decode_ms = 0;
-    if (const auto known = decode_ms_.find(decoding); known != decode_ms_.end()) decode_ms = known->second;
-    // Tokens that are read together with others cost less than their share of a step that reads weights
-    // anyway.
-    const double per_token = std::max(0.001, (ms - decode_ms) / prompt);
-    if (prompt >= least_) prompt_ms_ = blend(prompt_ms_, std::min(per_token, ms / prompt));
+    if (prompt == 0) return;
+    const int tokens = decoding + prompt;
+    const auto size = std::find_if(sizes_.begin(), sizes_.end(),
+                                   [&](const Size& candidate) { return tokens <= candidate.tokens; });
+    if (size == sizes_.end() || tokens < full_size * size->tokens) return;
+    const double before = size->ms;
+    size->ms = blend(before, ms);
+    if (before == 0) return;
+    for (Size& other : sizes_)
+        if (&other != &*size) other.ms *= size->ms / before;
 }
 
 void ThreadPacing::observe(double wall_ms, double running_ms) {

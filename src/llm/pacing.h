@@ -2,25 +2,36 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <map>
+#include <vector>
 
 namespace headrace::llm {
 
-/// How many prompt tokens a step may take beside streams that decode, so that these do not stall: learnt from
-/// the steps' times.
+/// How many prompt tokens a step may take beside streams that decode, so that these do not stall.
+///
+/// Steps come in sizes, because kernels compute whole tiles of tokens: 17 take as long as 32, and attention
+/// over many tokens at once changes to a faster kernel. What a step of each size takes is learnt, and the
+/// size that reads most tokens a second is taken; being late counts against a size with its square. All times
+/// follow the latest step, for they all grow with the context, and with a neighbour's load.
 class PromptPacing {
 public:
-    PromptPacing(double target_ms, int most) : target_ms_(target_ms), most_(most) {}
+    /// target_ms: what a step should take at most, about; most: a step's most tokens.
+    PromptPacing(double target_ms, int most);
 
+    /// Prompt tokens for a step in which that many tokens decode.
     int budget(int decoding) const;
     void observe(int decoding, int prompt, double ms);
 
 private:
-    static constexpr int least_ = 8;  // a prompt always advances
+    struct Size {
+        int tokens;
+        double ms = 0;  // 0: no step of this size has been seen
+    };
+
+    double expected_ms(size_t index) const;
+
     double target_ms_;
     int most_;
-    double prompt_ms_ = 2.0;           // of a prompt token; a first guess
-    std::map<int, double> decode_ms_;  // of a step without prompt tokens, by its tokens
+    std::vector<Size> sizes_;
 };
 
 /// How many threads compute. A neighbour that takes a core makes spinning threads wait for each other, and

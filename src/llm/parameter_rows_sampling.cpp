@@ -69,8 +69,6 @@ std::span<const Row> sampling_rows() {
          "of the random numbers; -1 (and 4294967295) takes another each time", reject(-1)},
         {"sampling.logit_bias", "logit_bias", request, R"([[15, -1.0], ["no", false]])", kLogitBias,
          "added to tokens' logits, of every token of a text; false forbids"},
-        {"sampling.backend_sampling", "backend_sampling", request, "true",
-         HR_SETTING(request.sampling.backend_sampling), "sample on the device where it can"},
 
         {"sampling.xtc.probability",
          "xtc_probability",

@@ -106,6 +106,8 @@ std::span<const Row> ignored_rows() {
          "warmup",
          request, "", Ignored{},
          "not offered: models are text-only and placed by n_gpu_layers, devices and repack"},
+        {"ignored.sampling", "backend_sampling", request, "", Ignored{},
+         "sampling runs on the CPU, where every sampler and grammar can be had"},
         {"ignored.time", "t_max_prompt_ms", request, "", Ignored{},
          "scheduling.timeout_ms counts the prompt, too"},
         {"ignored.log", "timestamps colors enable_timestamps enable_colors enable_console", request, "",

@@ -32,21 +32,22 @@ Result<std::string> identity_of(const std::string& path) {
 std::string model_key(const ModelSettings& m) {
     std::string lora;
     for (const auto& [path, scale] : m.lora) lora += fmt::format("{}*{};", path, scale);
-    return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", m.n_gpu_layers, text_of(m.devices),
+    return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", m.n_gpu_layers, text_of(m.devices),
                        m.split_mode, m.main_gpu, text_of(m.tensor_split), m.load_mode, m.check_tensors,
-                       m.repack, m.fit_margin_mib, lora, text_of(m.kv_overrides), m.chat_template);
+                       m.repack, m.fit_margin_mib, lora, text_of(m.kv_overrides), m.chat_template, m.jinja);
 }
 
 std::string engine_key(const Settings& s) {
     const ContextSettings& c = s.context;
     return fmt::format(
-        "{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}",
+        "{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{"
+        "}",
         c.n_ctx, c.n_batch, c.n_ubatch, c.n_parallel, c.max_sequences, c.type_k, c.type_v, c.flash_attn,
         c.n_threads, c.n_threads_batch, c.adapt_threads, c.context_shift, c.rope_scaling, c.rope_freq_base,
         c.rope_freq_scale, c.yarn_ext_factor, c.yarn_attn_factor, c.yarn_beta_fast, c.yarn_beta_slow,
         c.yarn_orig_ctx, c.swa_full, c.offload_kqv, c.pooling, c.attention, c.embeddings, c.draft_model,
-        s.queue.max_waiting, s.queue.aging_ms, s.queue.step_target_ms, s.cache.enable_prompt_cache,
-        s.cache.retention_ms, s.cache.ram_mib, s.cache.pressure_threshold);
+        c.draft_gpu_layers, s.queue.max_waiting, s.queue.aging_ms, s.queue.step_target_ms,
+        s.cache.enable_prompt_cache, s.cache.retention_ms, s.cache.ram_mib, s.cache.pressure_threshold);
 }
 
 /// One entry a key; its own lock lets loads of different models go on at once.

@@ -105,6 +105,13 @@ std::string metadata_of(const Outcome& outcome, const Prompt& prompt, const Mode
     return dump(metadata);
 }
 
+std::string piece_metadata(const PieceTime& first, const PieceTime& now) {
+    const double ms = std::chrono::duration<double, std::milli>(now.time - first.time).count();
+    const auto tokens = static_cast<size_t>(now.tokens - first.tokens);
+    return dump({{"output_tokens", now.tokens},
+                 {"timings", {{"generate_ms", ms}, {"generated_per_second", per_second(tokens, ms)}}}});
+}
+
 std::string embedding_json(std::span<const float> vector) {
     return dump(
         {{"n_embedding", vector.size()}, {"embedding", std::vector<float>(vector.begin(), vector.end())}});
@@ -134,8 +141,11 @@ json graph_statistics(uint32_t id, const std::string& name, const Runner& runner
                        {"generated", s.generated_tokens},
                        {"drafted", s.drafted},
                        {"accepted", s.accepted}};
-    graph["steps"] = {
-        {"count", s.steps}, {"longest_ms", s.step_ms_longest}, {"threads", s.threads}, {"pauses", s.pauses}};
+    graph["steps"] = {{"count", s.steps},
+                      {"longest_ms", s.step_ms_longest},
+                      {"threads", s.threads},
+                      {"pauses", s.pauses},
+                      {"overtaken", s.overtaken_steps}};
     graph["cache"] = {{"sequences", s.remembered_sequences}, {"tokens", s.remembered_tokens},
                       {"ram_bytes", s.ram_cache_bytes},      {"evictions", s.evictions},
                       {"context_shifts", s.shifts},          {"context_tokens", s.context_tokens}};

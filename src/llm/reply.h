@@ -15,6 +15,14 @@ namespace headrace::llm {
 std::string metadata_of(const Outcome& outcome, const Prompt& prompt, const Model& model,
                         const RequestSettings& settings, const Notes& notes);
 
+/// When a piece of an answer was read, and how many tokens there were.
+struct PieceTime {
+    Clock::time_point time;
+    int tokens;
+};
+/// The speed from the first piece to one: what timings_per_token asks for.
+std::string piece_metadata(const PieceTime& first, const PieceTime& now);
+
 /// {"n_embedding": 384, "embedding": [...]}, as guests of WasmEdge expect it.
 std::string embedding_json(std::span<const float> vector);
 std::string embedding_metadata(int tokens, const Notes& notes);

@@ -4,6 +4,7 @@
 #include <common/json.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace headrace::llm {
@@ -11,6 +12,7 @@ namespace {
 
 Status add_grammar(const RequestSettings& settings, common_params_sampling& params) {
     params.grammar_lazy = settings.grammar_lazy;
+    if (!params.grammar.empty()) return success();  // of the chat template, for tools
     if (!settings.grammar.empty()) {
         params.grammar = {COMMON_GRAMMAR_TYPE_USER, settings.grammar};
     } else if (!settings.json_schema.empty()) {
@@ -63,6 +65,28 @@ bool is_greedy(const common_params_sampling& params) {
            params.xtc_probability <= 0.0f && params.adaptive_target < 0.0f;
 }
 
+/// The first place of the largest value. std::max_element compares one value at a time, which is a fiftieth
+/// of a step with eight streams and a large vocabulary; lanes of maxima are vector instructions.
+ptrdiff_t largest(const float* values, int size) {
+    constexpr int lanes = 16, block = 4096;
+    float most = -INFINITY;
+    int found = 0;
+    for (int start = 0; start < size; start += block) {
+        const int end = std::min(size, start + block), whole = start + (end - start) / lanes * lanes;
+        std::array<float, lanes> maxima;
+        maxima.fill(-INFINITY);
+        for (int i = start; i < whole; i += lanes)
+            for (int lane = 0; lane < lanes; ++lane)
+                maxima[lane] = values[i + lane] > maxima[lane] ? values[i + lane] : maxima[lane];
+        float here = *std::max_element(maxima.begin(), maxima.end());
+        for (int i = whole; i < end; ++i) here = std::max(here, values[i]);
+        if (here <= most) continue;
+        most = here;
+        found = start;
+    }
+    return std::find(values + found, values + size, most) - values;
+}
+
 }  // namespace
 
 Result<common_params_sampling> sampling_params(const Model& model, const RequestSettings& settings) {
@@ -82,7 +106,7 @@ Result<Sampler> Sampler::create(const Model& model, const RequestSettings& setti
         if (!chain) return invalid("the sampler cannot be set up; is the grammar right?");
         if (!greedy)
             for (llama_token token : prompt) common_sampler_accept(chain.get(), token, false);
-        Sampler sampler(std::move(chain), greedy, model.vocabulary_size());
+        Sampler sampler(std::move(chain), greedy, model.vocabulary_size(), settings);
         if (greedy)
             for (const llama_logit_bias& bias : params.logit_bias) sampler.banned_.insert(bias.token);
         return sampler;
@@ -93,7 +117,7 @@ Result<Sampler> Sampler::create(const Model& model, const RequestSettings& setti
 
 llama_token Sampler::likeliest(llama_context* context, int index) const {
     const float* logits = llama_get_logits_ith(context, index);
-    const auto best = static_cast<llama_token>(std::max_element(logits, logits + vocabulary_) - logits);
+    const auto best = static_cast<llama_token>(largest(logits, vocabulary_));
     if (!banned_.contains(best)) return best;
     llama_token allowed = -1;
     for (llama_token token = 0; token < vocabulary_; ++token)
@@ -101,21 +125,32 @@ llama_token Sampler::likeliest(llama_context* context, int index) const {
     return std::max(allowed, 0);
 }
 
-Result<Tokens> Sampler::sample(llama_context* context, const std::vector<int>& indices, const Tokens& draft) {
+/// What is likely is taken down before the next position is sampled: the chain holds one at a time.
+Sampler::Choice Sampler::choose(llama_context* context, int index) {
+    if (greedy_) return {likeliest(context, index), {}};
+    Choice choice{common_sampler_sample(chain_.get(), context, index), {}};
+    if (shown_ > 0) choice.likeliest = shows_remaining_ ? remaining() : probabilities(context, index);
+    common_sampler_accept(chain_.get(), choice.token, true);
+    return choice;
+}
+
+Result<std::vector<Sampler::Choice>> Sampler::sample(llama_context* context, const std::vector<int>& indices,
+                                                     const Tokens& draft) {
+    const llama_vocab* vocab = llama_model_get_vocab(llama_get_model(context));
     try {
-        if (!greedy_) return common_sampler_sample_and_accept_n(chain_.get(), context, indices, draft);
-        Tokens tokens;
+        std::vector<Choice> choices;
         for (size_t i = 0; i < indices.size(); ++i) {
-            tokens.push_back(likeliest(context, indices[i]));
-            if (i < draft.size() && draft[i] != tokens.back()) break;
+            choices.push_back(choose(context, indices[i]));
+            const llama_token token = choices.back().token;
+            if (i < draft.size() && (draft[i] != token || llama_vocab_is_eog(vocab, token))) break;
         }
-        return tokens;
+        return choices;
     } catch (const std::exception& e) {
         return failure(Code::backend_failure, "sampling: {}", e.what());
     }
 }
 
-std::vector<llama_token_data> Sampler::probabilities(llama_context* context, int index, int count) const {
+std::vector<llama_token_data> Sampler::probabilities(llama_context* context, int index) const {
     const float* logits = llama_get_logits_ith(context, index);
     std::vector<llama_token_data> all(static_cast<size_t>(vocabulary_));
     const float most = *std::max_element(logits, logits + vocabulary_);
@@ -124,7 +159,7 @@ std::vector<llama_token_data> Sampler::probabilities(llama_context* context, int
         all[static_cast<size_t>(token)] = {token, logits[token], std::exp(logits[token] - most)};
         sum += all[static_cast<size_t>(token)].p;
     }
-    const size_t size = std::min(all.size(), static_cast<size_t>(std::max(count, 0)));
+    const size_t size = std::min(all.size(), shown_);
     std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(size), all.end(),
                       [](const llama_token_data& a, const llama_token_data& b) { return a.p > b.p; });
     all.resize(size);
@@ -132,10 +167,9 @@ std::vector<llama_token_data> Sampler::probabilities(llama_context* context, int
     return all;
 }
 
-std::vector<llama_token_data> Sampler::remaining(int count) {
+std::vector<llama_token_data> Sampler::remaining() {
     const llama_token_data_array* all = common_sampler_get_candidates(chain_.get(), true);
-    const size_t size = std::min(all->size, static_cast<size_t>(std::max(count, 0)));
-    return {all->data, all->data + size};
+    return {all->data, all->data + std::min(all->size, shown_)};
 }
 
 }  // namespace headrace::llm

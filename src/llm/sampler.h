@@ -1,6 +1,7 @@
 #pragma once
 #include <common/sampling.h>
 
+#include <algorithm>
 #include <set>
 
 #include "base/result.h"
@@ -15,22 +16,34 @@ public:
     /// Errors: a grammar, schema or trigger that cannot be used.
     static Result<Sampler> create(const Model& model, const RequestSettings& settings, const Tokens& prompt);
 
+    struct Choice {
+        llama_token token;
+        std::vector<llama_token_data> likeliest;  ///< with their probabilities, as many as n_probs wants
+    };
     /// Tokens chosen at the positions of a context's last batch: one for each draft token that was right, and
     /// one more. indices.size() is draft.size() + 1.
-    Result<Tokens> sample(llama_context* context, const std::vector<int>& indices, const Tokens& draft);
-    /// The model's likeliest tokens at a position of the last batch, with their probabilities.
-    std::vector<llama_token_data> probabilities(llama_context* context, int index, int count) const;
-    /// The likeliest of those that the sampler chain left at the last position it sampled.
-    std::vector<llama_token_data> remaining(int count);
+    Result<std::vector<Choice>> sample(llama_context* context, const std::vector<int>& indices,
+                                       const Tokens& draft);
 
 private:
-    explicit Sampler(common_sampler_ptr chain, bool greedy, int vocabulary)
-        : chain_(std::move(chain)), greedy_(greedy), vocabulary_(vocabulary) {}
+    Sampler(common_sampler_ptr chain, bool greedy, int vocabulary, const RequestSettings& settings)
+        : chain_(std::move(chain)),
+          greedy_(greedy),
+          shows_remaining_(settings.post_sampling_probs),
+          vocabulary_(vocabulary),
+          shown_(static_cast<size_t>(std::max(settings.sampling.n_probs, 0))) {}
+    Choice choose(llama_context* context, int index);
     llama_token likeliest(llama_context* context, int index) const;
+    /// The model's likeliest tokens at a position of the last batch.
+    std::vector<llama_token_data> probabilities(llama_context* context, int index) const;
+    /// The likeliest of those that the sampler chain left at the position it has just sampled.
+    std::vector<llama_token_data> remaining();
 
     common_sampler_ptr chain_;
-    bool greedy_;  // nothing but the largest logit counts
+    bool greedy_;           // nothing but the largest logit counts
+    bool shows_remaining_;  // the likeliest of what the samplers leave, not of the model's choice
     int vocabulary_;
+    size_t shown_;
     std::set<llama_token> banned_;  // when greedy: the answer goes on without them
 };
 

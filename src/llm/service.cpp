@@ -8,42 +8,9 @@
 #include "llm/log.h"
 #include "llm/parameters.h"
 #include "llm/reply.h"
+#include "llm/service_state.h"
 
 namespace headrace::llm {
-
-/// A request that runs: the engine is held, so that a load that replaces it does not end it.
-struct Service::Running {
-    std::shared_ptr<Session> session;
-    std::shared_ptr<Engine> engine;
-    std::shared_ptr<Generation> generation;
-    Prompt prompt;
-    Settings settings;
-    Notes notes;
-};
-
-struct Service::Context {
-    ContextId id;
-    GraphId graph;
-    std::shared_ptr<Session> session;
-    std::mutex mutex;  // of the rest
-    std::string prompt, parameters;
-    bool has_prompt = false;
-    std::optional<Reply> reply;
-    std::string piece;
-    std::shared_ptr<Generation> running;  // what cancel ends
-    std::optional<Error> error;           // of the last call
-    std::mutex pieces;                    // of by_pieces; taken before mutex
-    std::optional<Running> by_pieces;
-};
-
-namespace {
-
-/// Notes are shown in the log once and in the metadata of replies.
-void log_notes(const Notes& notes) {
-    for (const Note& note : notes) HR_LOG(warn, {}, "{}: {}", note.key, note.message);
-}
-
-}  // namespace
 
 Service::Service(Settings settings, Notes notes)
     : settings_(std::move(settings)), notes_(std::move(notes)), sessions_(settings_.session) {}
@@ -60,15 +27,16 @@ void Service::cancel_all() {
     for (const ContextId id : ids) static_cast<void>(cancel(id));  // one that was closed meanwhile needs none
 }
 
-Result<std::unique_ptr<Service>> Service::create(std::string_view config, const Settings& defaults) {
+Result<std::unique_ptr<Service>> Service::create(std::string_view config, const Settings& defaults,
+                                                 std::string_view above) {
     start_llama();
     Notes notes;
     Settings settings = defaults;
-    if (!config.empty()) {
-        HR_ASSIGN(settings, with_parameters(defaults, config, Level::service, notes));
+    for (const std::string_view json : {config, above}) {
+        HR_ASSIGN(settings, with_parameters(settings, json, Level::service, notes));
     }
     HR_ASSIGN(const LogLevel level, parse_log_level(settings.log.level));
-    if (!config.empty()) HR_TRY(set_log(level, settings.log.format, settings.log.file));
+    if (!config.empty() || !above.empty()) HR_TRY(set_log(level, settings.log.format, settings.log.file));
     log_notes(notes);
     return std::unique_ptr<Service>(new Service(std::move(settings), std::move(notes)));
 }
@@ -209,17 +177,6 @@ Status Service::close(ContextId id) {
     return success();
 }
 
-Status Service::cancel(ContextId id) {
-    HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
-    std::shared_ptr<Generation> running;
-    {
-        const std::lock_guard lock(context->mutex);
-        running = context->running;
-    }
-    if (running) running->cancel();
-    return success();
-}
-
 Status Service::set_input(ContextId id, uint32_t index, std::string_view bytes) {
     HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
     const std::lock_guard lock(context->mutex);
@@ -236,191 +193,14 @@ Status Service::set_input(ContextId id, uint32_t index, std::string_view bytes) 
     return success();
 }
 
-/// Keeps an error for output 1.
-template <class T>
-Result<T> Service::noting_error(Context& context, Result<T> result) {
-    if (result.ok()) return result;
-    const std::lock_guard lock(context.mutex);
-    context.error = result.error();
-    return result;
-}
-
-Result<Reply> Service::infer_inputs(Context& context, std::string_view parameters) {
-    std::string prompt;
-    std::string options(parameters);
-    {
-        const std::lock_guard lock(context.mutex);
-        context.reply.reset();
-        if (!context.has_prompt) return failure(Code::invalid_state, "input 0, the prompt, was not set");
-        prompt = context.prompt;
-        if (options.empty()) options = context.parameters;
-    }
-    return infer(context.id, prompt, options);
-}
-
-Status Service::compute(ContextId id, std::string_view parameters) {
-    HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
-    HR_ASSIGN(Reply reply, noting_error(*context, infer_inputs(*context, parameters)));
-    const std::lock_guard lock(context->mutex);
-    context->reply = std::move(reply);
-    context->error.reset();
-    return success();
-}
-
 Result<std::string> Service::output(ContextId id, uint32_t index) {
     HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
     const std::lock_guard lock(context->mutex);
     if (index == 1 && context->error) return error_json(*context->error);
+    if (index == 1 && !context->piece_metadata.empty()) return context->piece_metadata;
     if (!context->reply) return failure(Code::invalid_state, "nothing was computed since the last input");
     if (index > 1) return invalid("there is no output {}: 0 is the answer, 1 its metadata as JSON", index);
     return index == 0 ? context->reply->text : context->reply->metadata;
-}
-
-Result<Settings> Service::request_settings(const Settings& base, std::string_view parameters,
-                                           Notes& notes) const {
-    if (parameters.empty()) return base;
-    Result<Settings> settings = with_parameters(base, parameters, Level::request, notes);
-    if (settings.ok() || nlohmann::json::accept(parameters)) return settings;
-    // Embedders of the first backends send options that are no JSON, and expect the defaults.
-    notes.push_back({"parameters", settings.error().message + "; the defaults are used"});
-    return base;
-}
-
-/// Enters the session and submits the prompt. On an error the session is left.
-Result<Service::Running> Service::begin(Context& context, std::string_view prompt,
-                                        std::string_view parameters, bool by_pieces) {
-    HR_ASSIGN(const Graph graph, graph_of(context.graph));
-    if (!graph.runner.engine) return unsupported("{} gives embeddings, and no text", graph.name);
-    Running running{.session = context.session, .engine = graph.runner.engine};
-    HR_ASSIGN(running.settings, request_settings(graph.settings, parameters, running.notes));
-    if (const std::string& name = running.settings.request.session_id; !name.empty()) {
-        HR_ASSIGN(running.session, sessions_.open(name));
-    }
-    HR_TRY(running.session->enter(by_pieces));
-    // Not only errors come from there: llama.cpp throws on a text that a vocabulary cannot express.
-    const auto leave = [](Session* session) { session->leave(); };
-    std::unique_ptr<Session, decltype(leave)> entered(running.session.get(), leave);
-    HR_TRY(submit(running, prompt));
-    const std::lock_guard lock(context.mutex);
-    context.running = running.generation;
-    if (closing_) running.generation->cancel();
-    entered.release();
-    return running;
-}
-
-Status Service::submit(Running& running, std::string_view prompt) {
-    Engine& engine = *running.engine;
-    HR_TRY(adjust(running.settings, engine.context_size(), engine.model().vocabulary_size(), running.notes));
-    log_notes(running.notes);
-    RequestSettings& request = running.settings.request;
-    HR_ASSIGN(running.prompt,
-              make_prompt(engine.model(), request.history ? running.session->messages : Messages{}, prompt,
-                          engine.context_size(), request));
-    HR_ASSIGN(running.generation, engine.submit({.prompt = running.prompt.tokens,
-                                                 .settings = request,
-                                                 .owner = running.session->owner,
-                                                 .session = running.session->name,
-                                                 .add_special_pieces = request.echo_special}));
-    return success();
-}
-
-/// Waits for the end, remembers the answer, and says how it went.
-Reply Service::end(Context& context, Running& running) {
-    const Outcome& outcome = running.generation->wait();
-    {
-        const std::lock_guard lock(context.mutex);
-        context.running.reset();
-    }
-    const RequestSettings& request = running.settings.request;
-    if (running.prompt.chat && request.history && !outcome.failed()) {
-        Messages& messages = running.session->messages;
-        messages = running.prompt.messages;
-        messages.push_back({"assistant", outcome.text});
-        trim_history(messages, running.settings.session.max_history);
-    }
-    running.session->leave();
-    Notes notes = notes_;
-    notes.insert(notes.end(), running.notes.begin(), running.notes.end());
-    return {outcome.text, metadata_of(outcome, running.prompt, running.engine->model(), request, notes)};
-}
-
-Result<Reply> Service::infer(ContextId id, std::string_view prompt, std::string_view parameters) {
-    HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
-    sessions_.close_idle();
-    HR_ASSIGN(const Graph graph, graph_of(context->graph));
-    if (graph.runner.embedder) {
-        Notes notes;
-        HR_ASSIGN(const Settings settings, request_settings(graph.settings, parameters, notes));
-        return embed(graph, prompt, settings, notes);
-    }
-    HR_ASSIGN(Running running, begin(*context, prompt, parameters, false));
-    Reply reply = end(*context, running);
-    const Outcome& outcome = running.generation->wait();
-    if (outcome.failed()) return Error{outcome.code, outcome.detail};
-    return reply;
-}
-
-Result<Reply> Service::embed(const Graph& graph, std::string_view text, const Settings& settings,
-                             const Notes& notes) {
-    const std::string input(text);
-    HR_ASSIGN(const auto vectors, graph.runner.embedder->embed({&input, 1}, settings.request.embd_normalize));
-    return Reply{embedding_json(vectors.front()),
-                 embedding_metadata(graph.runner.embedder->count_tokens(input), notes)};
-}
-
-Result<Service::Running> Service::begin_with_inputs(Context& context) {
-    std::string prompt, parameters;
-    {
-        const std::lock_guard lock(context.mutex);
-        if (!context.has_prompt) return failure(Code::invalid_state, "input 0, the prompt, was not set");
-        prompt = context.prompt;
-        parameters = context.parameters;
-    }
-    return begin(context, prompt, parameters, true);
-}
-
-Result<std::optional<std::string>> Service::compute_piece(ContextId id) {
-    HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
-    const std::lock_guard turn(context->pieces);
-    if (!context->by_pieces) {
-        HR_ASSIGN(context->by_pieces, noting_error(*context, begin_with_inputs(*context)));
-    }
-    HR_ASSIGN(Generation::Piece piece, context->by_pieces->generation->next());
-    if (!piece.text.empty()) {
-        const std::lock_guard lock(context->mutex);
-        context->piece = piece.text;
-        return std::optional(std::move(piece.text));
-    }
-    const Outcome outcome = context->by_pieces->generation->wait();
-    finish_pieces(*context);
-    if (!outcome.failed()) return std::optional<std::string>();
-    return noting_error(*context, Result<std::optional<std::string>>(Error{outcome.code, outcome.detail}));
-}
-
-Result<std::string> Service::last_piece(ContextId id) {
-    HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
-    const std::lock_guard lock(context->mutex);
-    return context->piece;
-}
-
-Status Service::end_pieces(ContextId id) {
-    HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
-    HR_TRY(cancel(id));  // whoever waits for a piece gets the end
-    const std::lock_guard turn(context->pieces);
-    if (context->by_pieces) finish_pieces(*context);
-    return success();
-}
-
-/// The prompt is used up then: the next call needs a new one.
-void Service::finish_pieces(Context& context) {
-    Running running = std::move(*context.by_pieces);
-    context.by_pieces.reset();
-    running.generation->cancel();
-    Reply reply = end(context, running);
-    const std::lock_guard lock(context.mutex);
-    context.reply = std::move(reply);
-    context.piece.clear();
-    context.has_prompt = false;
 }
 
 Result<Service::GraphId> Service::first_graph() {

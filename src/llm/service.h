@@ -31,8 +31,10 @@ public:
     using GraphId = uint32_t;
     using ContextId = uint32_t;
 
-    /// config: JSON, or empty. What parameters are unlike their text is logged and in the next reply's notes.
-    static Result<std::unique_ptr<Service>> create(std::string_view config, const Settings& defaults = {});
+    /// config: JSON, or empty; above: one that goes over it. What parameters are unlike their text is logged
+    /// and in the notes of replies.
+    static Result<std::unique_ptr<Service>> create(std::string_view config, const Settings& defaults = {},
+                                                   std::string_view above = {});
     ~Service();
 
     /// replace: whether a load takes the place of the service's first graph when nothing else is said:
@@ -61,7 +63,8 @@ public:
     /// Gives up what is left of the answer.
     Status end_pieces(ContextId context);
 
-    /// From any thread; the request that runs in the context ends with Code::cancelled.
+    /// From any thread; the context's requests, those that wait for their session, too, end with
+    /// Code::cancelled.
     Status cancel(ContextId context);
     /// All requests that run, and those that begin later: the end of a service that others still hold.
     void cancel_all();
@@ -79,6 +82,7 @@ private:
         std::string name;
     };
     struct Context;
+    struct Request;
     struct Running;
 
     Service(Settings settings, Notes notes);
@@ -91,6 +95,8 @@ private:
     Result<Settings> request_settings(const Settings& base, std::string_view parameters, Notes& notes) const;
     Result<Running> begin(Context& context, std::string_view prompt, std::string_view parameters,
                           bool by_pieces);
+    void register_request(Context& context, Running& running);
+    static void forget_request(Context& context, const Running& running);
     Status submit(Running& running, std::string_view prompt);
     Result<Running> begin_with_inputs(Context& context);
     void finish_pieces(Context& context);

@@ -14,9 +14,15 @@ Error being_read(const std::string& name) {
 
 }  // namespace
 
-Status Session::enter(bool by_pieces) {
+Status Session::enter(bool by_pieces, const Patience& patience) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !running_ || by_pieces_; });
+    const auto is_cancelled = [&] { return patience.cancelled && *patience.cancelled; };
+    const auto can_go_on = [&] { return !running_ || by_pieces_ || is_cancelled(); };
+    if (patience.until == std::chrono::steady_clock::time_point::max())  // what wait_until may not take
+        changed_.wait(lock, can_go_on);
+    else if (!changed_.wait_until(lock, patience.until, can_go_on))
+        return failure(Code::timed_out, "another request of the session '{}' took all the time", name);
+    if (is_cancelled()) return failure(Code::cancelled, "cancelled while another request of the session ran");
     if (running_) return being_read(name);  // by one that waited, too, and was first
     if (closed_)
         return failure(Code::not_found,
@@ -32,6 +38,11 @@ void Session::leave() {
         running_ = false;
         last_used_ = std::chrono::steady_clock::now();
     }
+    changed_.notify_all();
+}
+
+void Session::wake() {
+    const std::lock_guard lock(mutex_);  // nobody is between looking and waiting
     changed_.notify_all();
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <map>
@@ -12,6 +13,12 @@
 
 namespace headrace::llm {
 
+/// What ends the wait of a request for its session.
+struct Patience {
+    const std::atomic<bool>* cancelled = nullptr;  ///< Session::wake makes it look
+    std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max();
+};
+
 /// A conversation. One request at a time uses it, between enter and leave.
 class Session {
 public:
@@ -19,9 +26,11 @@ public:
         : name(std::move(session_name)), owner(std::move(session_owner)) {}
 
     /// Waits for the request that runs. Code::busy when that one is read piece by piece, as it may never end;
-    /// Code::not_found when the session was closed.
-    Status enter(bool by_pieces);
+    /// Code::not_found when the session was closed; Code::cancelled and Code::timed_out when patience ends.
+    Status enter(bool by_pieces, const Patience& patience = {});
     void leave();
+    /// Requests that wait look whether they are cancelled.
+    void wake();
     bool is_running() const;
     /// False when it runs.
     bool close_if_idle();

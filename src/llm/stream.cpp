@@ -33,8 +33,10 @@ Result<std::unique_ptr<Stream>> Stream::create(const Model& model, std::shared_p
     return std::unique_ptr<Stream>(new Stream(std::move(generation), std::move(sampler), std::move(watch)));
 }
 
-bool Stream::take(llama_token token, const Model& model, Clock::time_point now) {
+bool Stream::take(const Sampler::Choice& choice, const Model& model, Clock::time_point now) {
     if (!first_token) first_token = now;
+    const llama_token token = choice.token;
+    note_probabilities(choice);
     tokens.push_back(token);
     outcome.tokens.push_back(token);
     if (model.ends_answer(token)) {
@@ -59,14 +61,10 @@ void Stream::show(const std::string& text) {
     if (!text.empty()) generation->push(text, static_cast<int>(outcome.tokens.size()));
 }
 
-void Stream::note_probabilities(llama_context* context, int index) {
-    const int count = settings().sampling.n_probs;
-    if (count <= 0) return;
+void Stream::note_probabilities(const Sampler::Choice& choice) {
+    if (settings().sampling.n_probs <= 0) return;
     std::vector<TokenProbability> row;
-    for (const llama_token_data& entry : settings().post_sampling_probs
-                                             ? sampler.remaining(count)
-                                             : sampler.probabilities(context, index, count))
-        row.push_back({entry.id, entry.p});
+    for (const llama_token_data& entry : choice.likeliest) row.push_back({entry.id, entry.p});
     outcome.probabilities.push_back(std::move(row));
 }
 

@@ -19,9 +19,7 @@ struct Stream {
     const RequestSettings& settings() const { return generation->request().settings; }
 
     /// Takes a token that was chosen: its text goes to the caller. True when the generation is over.
-    bool take(llama_token token, const Model& model, Clock::time_point now);
-    /// Records the probabilities at a token's position, when the request wants them.
-    void note_probabilities(llama_context* context, int index);
+    bool take(const Sampler::Choice& choice, const Model& model, Clock::time_point now);
     void end(StopReason reason, std::string detail = {});
     void fail(Code code, std::string message);
     /// Hands the outcome to the caller.
@@ -44,6 +42,7 @@ struct Stream {
 private:
     Stream(std::shared_ptr<Generation> shared, Sampler chooser, StopWatch stops);
     void show(const std::string& text);
+    void note_probabilities(const Sampler::Choice& choice);
 };
 
 }  // namespace headrace::llm

@@ -141,6 +141,30 @@ TEST(Engine, LetsAHigherPriorityOvertakeAndPauseLowerOnes) {
     EXPECT_GE(slow[0]->wait().pauses, 1);
 }
 
+TEST(Engine, BreaksOffTheReadingOfALongPromptForAMoreUrgentRequest) {
+    Settings settings = tiny_settings();
+    settings.context.n_ctx = 4096;
+    settings.context.n_batch = settings.context.n_ubatch = 2048;  // the prompt is one long step
+    const auto engine = tiny_engine(settings);
+    RequestSettings low = settings.request, high = settings.request;
+    low.priority = Priority::low;
+    low.cache_prompt = high.cache_prompt = false;
+    low.n_predict = 4;
+    high.priority = Priority::urgent;
+    std::string text;
+    for (int i = 0; i < 60; ++i) text += fmt::format("What is {}+{}? ", i % 10, i % 7);
+    const Outcome alone = ask(*engine, question(*engine, text, low))->wait();
+    for (int round = 0; round < 50 && engine->statistics().overtaken_steps == 0; ++round) {
+        const auto slow = ask(*engine, question(*engine, text, low));
+        std::this_thread::sleep_for(std::chrono::milliseconds(1 + round % 20));
+        EXPECT_EQ(ask(*engine, question(*engine, "What is 2+3?", high))->wait().text, "2+3=5");
+        const Outcome& outcome = slow->wait();
+        EXPECT_EQ(outcome.tokens, alone.tokens);
+        EXPECT_EQ(outcome.cached_tokens, 0);
+    }
+    EXPECT_GT(engine->statistics().overtaken_steps, 0u);
+}
+
 TEST(Engine, APauseChangesNoAnswer) {
     Settings settings = tiny_settings();
     settings.context.n_parallel = 1;
@@ -289,6 +313,28 @@ TEST(Engine, SpeculationChangesNoAnswer) {
         accepted += outcome.accepted;
     }
     EXPECT_GT(accepted, 4);
+}
+
+TEST(Engine, ListsTheProbabilitiesOfEveryTokenOfADraft) {
+    const auto engine = tiny_engine();
+    RequestSettings settings = engine->settings().request;
+    settings.chat = "on";
+    settings.sampling.n_probs = 2;
+    Messages history;
+    for (int i = 0; i < 3; ++i)
+        history.insert(history.end(), {{"user", "What is 2+3?"}, {"assistant", "2+3=5"}});
+    for (const bool after_sampling : {false, true}) {
+        settings.post_sampling_probs = after_sampling;
+        settings.speculation = {.enabled = true, .n_max = 8, .ngram_size = 2, .min_acceptance = 0};
+        RequestSettings asked = settings;
+        const Prompt prompt = make_prompt(engine->model(), history, "What is 2+3?", 512, asked).value();
+        const Outcome outcome = ask(*engine, {.prompt = prompt.tokens, .settings = asked})->wait();
+        EXPECT_GT(outcome.accepted, 1);
+        ASSERT_EQ(outcome.probabilities.size(), outcome.tokens.size());
+        for (size_t i = 0; i < outcome.tokens.size(); ++i)
+            EXPECT_EQ(outcome.probabilities[i].front().token, outcome.tokens[i])
+                << "token " << i << ", after sampling: " << after_sampling;
+    }
 }
 
 TEST(Engine, ADraftModelIsAskedAndChangesNoAnswer) {

@@ -29,7 +29,9 @@ public:
     explicit ImageFile(const std::string& header, uint64_t data = 0)
         : file_(memfd_create("image", MFD_CLOEXEC)) {
         EXPECT_EQ(write(file_, header.data(), header.size()), static_cast<ssize_t>(header.size()));
-        if (data) EXPECT_EQ(ftruncate(file_, static_cast<off_t>(header.size() + 32 + data)), 0);
+        if (data) {
+            EXPECT_EQ(ftruncate(file_, static_cast<off_t>(header.size() + 32 + data)), 0);
+        }
     }
     ~ImageFile() { close(file_); }
     std::string path() const { return fmt::format("/proc/self/fd/{}", file_); }

@@ -10,20 +10,44 @@ TEST(PromptPacing, GivesAPromptAllWhenNothingElseDecodes) {
     EXPECT_EQ(pacing.budget(0), 512);
 }
 
-TEST(PromptPacing, LearnsHowManyTokensFitIntoTheTargetTime) {
-    PromptPacing pacing(100, 512);
+/// Steps of a machine whose kernels compute tiles of 32 tokens, with a time for reading the weights.
+double tiled_ms(int tokens, double tile_ms = 30) { return 10 + tile_ms * ((tokens + 31) / 32); }
+
+TEST(PromptPacing, LearnsWhatFitsIntoTheTargetTimeAndFillsTiles) {
+    PromptPacing pacing(110, 512);
     for (int i = 0; i < 50; ++i) {
-        pacing.observe(4, 0, 20);  // decoding alone: 20 ms
         const int budget = pacing.budget(4);
-        pacing.observe(4, budget, 20 + 4.0 * budget);  // a prompt's token: 4 ms
+        pacing.observe(4, budget, tiled_ms(4 + budget));
     }
-    EXPECT_NEAR(pacing.budget(4), 20, 2);
+    EXPECT_EQ(pacing.budget(4), 96 - 4);
+}
+
+TEST(PromptPacing, FollowsALongerContextAndComesBackToAShorterOne) {
+    PromptPacing pacing(110, 512);
+    const auto steps = [&](double tile_ms) {
+        for (int i = 0; i < 60; ++i)
+            pacing.observe(1, pacing.budget(1), tiled_ms(1 + pacing.budget(1), tile_ms));
+        return pacing.budget(1);
+    };
+    EXPECT_EQ(steps(30), 95);
+    EXPECT_EQ(steps(60), 31);
+    EXPECT_EQ(steps(30), 95);
+}
+
+TEST(PromptPacing, TakesTheSizeThatReadsMostTokensASecond) {
+    PromptPacing pacing(300, 512);
+    for (int i = 0; i < 50; ++i) {  // from 128 tokens on another kernel is slow
+        const int tokens = 1 + pacing.budget(1);
+        pacing.observe(1, tokens - 1, tokens >= 128 ? 2.2 * tokens : 1.0 * tokens);
+    }
+    EXPECT_EQ(pacing.budget(1), 95);
 }
 
 TEST(PromptPacing, LetsAPromptAdvanceWhateverStepsTake) {
     PromptPacing pacing(10, 512);
-    for (int i = 0; i < 20; ++i) pacing.observe(8, 0, 500);
-    EXPECT_GE(pacing.budget(8), 1);
+    for (int i = 0; i < 20; ++i) pacing.observe(8, pacing.budget(8), 500);
+    EXPECT_EQ(pacing.budget(8), 8);
+    EXPECT_EQ(pacing.budget(600), 8) << "more streams than a step has tokens";
 }
 
 TEST(ThreadPacing, KeepsThreadsThatGetTheirCores) {

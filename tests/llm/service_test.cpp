@@ -116,6 +116,25 @@ TEST_F(ServiceTest, GivesAnAnswerPieceByPiece) {
     EXPECT_EQ(service->compute_piece(context).error().code, Code::invalid_state) << "the prompt is used up";
 }
 
+TEST_F(ServiceTest, TellsTheSpeedBesideEveryPieceWhenAsked) {
+    make();
+    for (const bool asked : {true, false}) {
+        const auto context = open();
+        ASSERT_TRUE(service->set_input(context, 0, "Which month comes after May?").ok());
+        ASSERT_TRUE(
+            service->set_input(context, 1, fmt::format(R"({{"timings_per_token": {}}})", asked)).ok());
+        ASSERT_TRUE(service->compute_piece(context).ok());
+        const auto metadata = service->output(context, 1);
+        EXPECT_EQ(metadata.ok(), asked);
+        if (!asked) continue;
+        const auto speed = nlohmann::json::parse(metadata.value());
+        EXPECT_GE(speed["output_tokens"], 1);
+        EXPECT_GE(speed["timings"]["generated_per_second"], 0.0);
+        while (service->compute_piece(context).value()) continue;
+        EXPECT_THAT(service->output(context, 1).value(), HasSubstr("stop_reason"));
+    }
+}
+
 TEST_F(ServiceTest, GivesUpTheRestOfAnAnswer) {
     make();
     const auto context = open("ada");
@@ -125,6 +144,28 @@ TEST_F(ServiceTest, GivesUpTheRestOfAnAnswer) {
     EXPECT_EQ(service->infer(open("ada"), "Hi", "").error().code, Code::busy);
     ASSERT_TRUE(service->end_pieces(context).ok());
     EXPECT_EQ(say(context, "What is 2+3?"), "2+3=5");
+}
+
+TEST_F(ServiceTest, CancelsARequestThatWaitsForItsSession) {
+    make();
+    ASSERT_TRUE(
+        service->load(tiny_model(), R"({"temp": 0, "threads": 1, "context_shift": true})", true).ok());
+    const auto running = open("ada"), waiting = open("ada");
+    std::thread endless([&] { say(running, "Tell me a story.", R"({"ignore_eos": true})"); });
+    while (nlohmann::json::parse(service->statistics())["graphs"][0]["requests"]["running"] != 1)
+        std::this_thread::yield();
+    std::optional<Code> code;
+    std::thread next([&] { code = service->infer(waiting, "What is 2+3?", "").error().code; });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    ASSERT_TRUE(service->cancel(waiting).ok());
+    next.join();
+    const auto requests = nlohmann::json::parse(service->statistics())["graphs"][0]["requests"];
+    EXPECT_EQ(code, Code::cancelled);
+    EXPECT_EQ(requests["running"], 1) << "it was told only when the other had ended";
+    EXPECT_EQ(service->infer(waiting, "What is 2+3?", R"({"timeout_ms": 10})").error().code, Code::timed_out);
+    ASSERT_TRUE(service->cancel(running).ok());
+    endless.join();
+    EXPECT_EQ(say(waiting, "What is 2+3?"), "2+3=5");
 }
 
 TEST_F(ServiceTest, BoundsSessionsAndContexts) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <optional>
 #include <thread>
 
 namespace headrace::llm {
@@ -36,6 +37,29 @@ TEST(Session, IsBusyWhileAnAnswerIsReadPieceByPiece) {
     EXPECT_EQ(session.enter(false).error().code, Code::busy);
     session.leave();
     EXPECT_TRUE(session.enter(false).ok());
+}
+
+TEST(SessionThreads, WakeAWaitingRequestThatIsCancelled) {
+    Session session("ada", "session:ada");
+    ASSERT_TRUE(session.enter(false).ok());
+    std::atomic<bool> cancelled = false;
+    std::optional<Code> code;
+    std::thread waiting([&] { code = session.enter(false, {.cancelled = &cancelled}).error().code; });
+    std::this_thread::sleep_for(5ms);
+    session.wake();  // nobody asked it to give up
+    cancelled = true;
+    session.wake();
+    waiting.join();
+    EXPECT_EQ(code, Code::cancelled);
+    session.leave();
+    EXPECT_TRUE(session.enter(false).ok()) << "the one that was cancelled holds nothing";
+}
+
+TEST(Session, KeepsNoRequestWaitingBeyondItsTime) {
+    Session session("ada", "session:ada");
+    ASSERT_TRUE(session.enter(false).ok());
+    EXPECT_EQ(session.enter(false, {.until = std::chrono::steady_clock::now() + 5ms}).error().code,
+              Code::timed_out);
 }
 
 TEST(SessionThreads, TellAWaitingRequestThatAnotherReadsPieceByPiece) {

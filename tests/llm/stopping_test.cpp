@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "llm/parameters.h"
 #include "llm/watched_text.h"
 
 namespace headrace::llm {
@@ -201,6 +202,19 @@ TEST(StopWatch, RefusesSettingsOutsideTheirRangesAndNamesThem) {
     EXPECT_THAT(error_of({.similarity_threshold = NAN}), HasSubstr("similarity_threshold is nan"));
     EXPECT_THAT(error_of({.similarity_threshold = 0.5f, .similarity_window = 0}),
                 HasSubstr("similarity_window is 0"));
+}
+
+TEST(StopWatch, TakesEveryNumberThatTheTableLeaves) {
+    for (const char* number : {"0", "1", "2", "1000000"}) {
+        Notes notes;
+        std::string json;
+        for (const char* name : {"repetition_window", "repetition_count", "similarity_window", "n_indent"})
+            json += fmt::format("{}\"{}\": {}", json.empty() ? "{" : ", ", name, number);
+        const auto settings =
+            with_parameters({}, json + R"(, "similarity_threshold": 0.5})", Level::request, notes);
+        ASSERT_TRUE(settings.ok()) << settings.error().message;
+        EXPECT_TRUE(StopWatch::create(settings.value().request.stopping).ok()) << number;
+    }
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "llm/service.h"
+#include "near_tie.h"
 #include "stress_conversation.h"
 #include "tiny_model.h"
 
@@ -38,28 +39,13 @@ constexpr int usual_context = 1024;
 
 int below(Random& random, int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); }
 
-std::size_t resident_bytes() {
+StressReport::Memory memory_in_use() {
     malloc_trim(0);  // what threads have freed is not a leak
+    const struct mallinfo2 heap = mallinfo2();
     std::ifstream file("/proc/self/statm");
     std::size_t total = 0, resident = 0;
     file >> total >> resident;
-    return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-}
-
-struct BadInput {
-    std::string text, parameters;
-    Code code;
-};
-const std::vector<BadInput>& bad_inputs() {
-    static const std::vector<BadInput> inputs = {
-        {"Hi", R"({"temp": 7})", Code::invalid_argument},
-        {"Hi", R"({"n_predict": "many"})", Code::invalid_argument},
-        {"Hi", R"({"grammar": "root ::= ("})", Code::invalid_argument},
-        {"Hi", R"({"stop_patterns": ["("]})", Code::invalid_argument},
-        {"Hi", R"({"lora": [{"id": 5, "scale": 1}]})", Code::invalid_argument},
-        {std::string(4000, 'x'), "", Code::prompt_too_long},
-    };
-    return inputs;
+    return {resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)), heap.uordblks + heap.hblkhd};
 }
 
 /// One session's place in its conversation. A single thread at a time uses it.
@@ -71,12 +57,24 @@ struct User {
     std::string name() const { return fmt::format("user {} round {}", number, round); }
 };
 
+/// What came of a request: nothing that counts, the reference's answer, or another.
+enum class Answer { none, right, different };
+
+/// An answer that is not the reference's, to be judged when nothing else runs.
+struct Difference {
+    User user;
+    std::string text;
+    Tokens tokens;
+};
+
 class Stress {
 public:
     explicit Stress(const StressOptions& options) : options_(options) {
         // glibc raises this by itself once a context's memory was freed. Whether the next one's comes from
         // pages that were in use before would decide what is resident.
         mallopt(M_MMAP_THRESHOLD, 128 << 10);
+        // Every thread's heap keeps the pages in which a session's messages are left between what was freed.
+        mallopt(M_ARENA_MAX, 1);
         auto created = Service::create(service_config(options_.sessions));
         if (!created.ok()) throw std::runtime_error(created.error().message);
         service_ = std::move(created).value();
@@ -90,12 +88,13 @@ public:
     StressReport run() {
         for (int i = 0; i < options_.sessions; ++i) answer_alone(i);
         const auto start = std::chrono::steady_clock::now();
-        run_phase(options_.requests / 4, options_.seconds / 4);
-        report_.resident_before = settle();
-        run_phase(options_.requests, options_.seconds);
-        report_.resident_after = settle();
+        for (int quarter = 0; quarter < 4; ++quarter) {
+            run_phase(static_cast<int>(int64_t{options_.requests} * (quarter + 1) / 4), options_.seconds / 4);
+            report_.memory[static_cast<std::size_t>(quarter)] = settle();
+        }
         report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         check_idle();
+        judge_differences();
         report_.requests = begun_;
         return report_;
     }
@@ -112,9 +111,11 @@ private:
         const auto context = service_->open(graph_, fmt::format("alone {}", number));
         for (Turn& turn : turns_[static_cast<std::size_t>(number)]) {
             const auto reply = service_->infer(
-                context.value(), turn.text, fmt::format(R"({{{}, "cache_prompt": false}})", turn.parameters));
+                context.value(), turn.text,
+                fmt::format(R"({{{}, "cache_prompt": false, "return_tokens": true}})", turn.parameters));
             if (!reply.ok()) throw std::runtime_error(reply.error().message);
             turn.answer = reply.value().text;
+            turn.tokens = tokens_of(reply.value().metadata);
         }
         if (!service_->close(context.value()).ok()) throw std::runtime_error("a context cannot be closed");
     }
@@ -168,16 +169,18 @@ private:
     void take_turn(User& user, Random& random) {
         const Service::ContextId context = context_of(user);
         const std::string parameters = parameters_of(turn_of(user), random);
-        bool answered = false;
+        Answer answer = Answer::none;
         switch (below(random, 6)) {
-            case 0: answered = by_pieces(user, context, parameters, random); break;
-            case 1: answered = by_inputs(user, context, parameters); break;
-            case 2: answered = with_a_cancel(user, context, parameters, random); break;
-            default: answered = judge(user, service_->infer(context, turn_of(user).text, parameters)); break;
+            case 0: answer = by_pieces(user, context, parameters, random); break;
+            case 1: answer = by_inputs(user, context, parameters); break;
+            case 2: answer = with_a_cancel(user, context, parameters, random); break;
+            default: answer = judge(user, service_->infer(context, turn_of(user).text, parameters)); break;
         }
-        if (!answered) return;
+        if (answer == Answer::none) return;
         ++answers_;
-        const bool last = ++user.turn == turns_[static_cast<std::size_t>(user.number)].size();
+        // What follows a different answer has no reference: the conversation begins anew.
+        const bool last = ++user.turn == turns_[static_cast<std::size_t>(user.number)].size() ||
+                          answer == Answer::different;
         if (last || below(random, 20) == 0) {
             if (const auto closed = service_->close(context); !closed.ok())
                 fault(user, "close: " + closed.error().message);
@@ -192,28 +195,28 @@ private:
     /// The turn's parameters with some that must not change its answer.
     std::string parameters_of(const Turn& turn, Random& random) {
         const char* const priorities[] = {"low", "normal", "high", "urgent"};
-        std::string parameters =
-            fmt::format(R"({}, "priority": "{}")", turn.parameters, priorities[below(random, 4)]);
+        std::string parameters = fmt::format(R"({}, "return_tokens": true, "priority": "{}")",
+                                             turn.parameters, priorities[below(random, 4)]);
         if (below(random, 4) == 0) parameters += R"(, "speculative": {"enabled": true, "ngram_size": 2})";
         if (below(random, 4) == 0) parameters += R"(, "cache_prompt": false)";
         if (below(random, 12) == 0) parameters += fmt::format(R"(, "timeout_ms": {})", 1 + below(random, 30));
         return fmt::format("{{{}}}", parameters);
     }
 
-    bool judge(const User& user, const Result<Reply>& reply) {
+    Answer judge(const User& user, const Result<Reply>& reply) {
         if (!reply.ok()) return excuse(user, reply.error());
-        return compare(user, reply.value().text);
+        return compare(user, reply.value().text, reply.value().metadata);
     }
 
-    bool compare(const User& user, const std::string& text) {
-        if (text != turn_of(user).answer)
-            fault(user, fmt::format("'{}' was answered '{}', and alone '{}'", turn_of(user).text, text,
-                                    turn_of(user).answer));
-        return true;
+    Answer compare(const User& user, const std::string& text, const std::string& metadata) {
+        if (text == turn_of(user).answer) return Answer::right;
+        const std::lock_guard lock(faults_mutex_);
+        differences_.push_back({user, text, tokens_of(metadata)});
+        return Answer::different;
     }
 
     /// A request that may fail, since it was cancelled, had little time, or too many others wait.
-    bool excuse(const User& user, const Error& error) {
+    Answer excuse(const User& user, const Error& error) {
         if (error.code == Code::cancelled)
             ++cancelled_;
         else if (error.code == Code::timed_out)
@@ -222,7 +225,7 @@ private:
             ++refused_;
         else
             fault(user, error.message);
-        return false;
+        return Answer::none;
     }
 
     void set_inputs(const User& user, Service::ContextId context, const std::string& parameters) {
@@ -231,49 +234,54 @@ private:
             fault(user, "an input was refused");
     }
 
-    bool by_inputs(const User& user, Service::ContextId context, const std::string& parameters) {
+    Answer by_inputs(const User& user, Service::ContextId context, const std::string& parameters) {
         set_inputs(user, context, parameters);
         if (const auto computed = service_->compute(context); !computed.ok()) {
             if (service_->output(context, 0).ok()) fault(user, "a failed request left an answer");
             return excuse(user, computed.error());
         }
-        const auto metadata = nlohmann::json::parse(service_->output(context, 1).value());
-        if (!metadata.contains("stop_reason")) fault(user, "metadata without stop_reason");
-        return compare(user, service_->output(context, 0).value());
+        const std::string metadata = service_->output(context, 1).value();
+        if (!nlohmann::json::parse(metadata).contains("stop_reason"))
+            fault(user, "metadata without stop_reason");
+        return compare(user, service_->output(context, 0).value(), metadata);
     }
 
-    bool with_a_cancel(const User& user, Service::ContextId context, const std::string& parameters,
-                       Random& random) {
+    Answer with_a_cancel(const User& user, Service::ContextId context, const std::string& parameters,
+                         Random& random) {
         std::thread canceller([&, delay = below(random, 20000)] {
             std::this_thread::sleep_for(std::chrono::microseconds(delay));
             if (!service_->cancel(context).ok()) fault(user, "a request cannot be cancelled");
         });
-        const bool answered = judge(user, service_->infer(context, turn_of(user).text, parameters));
+        const Answer answer = judge(user, service_->infer(context, turn_of(user).text, parameters));
         canceller.join();
-        return answered;
+        return answer;
     }
 
-    bool by_pieces(const User& user, Service::ContextId context, const std::string& parameters,
-                   Random& random) {
+    Answer by_pieces(const User& user, Service::ContextId context, const std::string& parameters,
+                     Random& random) {
         set_inputs(user, context, parameters);
         const int most = below(random, 2) ? INT32_MAX : below(random, 6);
         std::string text;
         for (int i = 0; i < most; ++i) {
             const auto piece = service_->compute_piece(context);
             if (!piece.ok()) return excuse(user, piece.error());
-            if (!piece.value()) return compare(user, text);
+            if (!piece.value()) return compare(user, text, service_->output(context, 1).value());
             text += *piece.value();
         }
         if (!service_->end_pieces(context).ok()) fault(user, "pieces cannot be ended");
-        if (!turn_of(user).answer.starts_with(text))
-            fault(user, fmt::format("pieces '{}' of '{}'", text, turn_of(user).answer));
         const auto metadata = service_->output(context, 1);
-        if (!metadata.ok()) return false;  // given up before the first piece
+        if (!metadata.ok()) return Answer::none;  // given up before the first piece
+        const std::string whole = service_->output(context, 0).value();
+        if (!whole.starts_with(text)) fault(user, fmt::format("pieces '{}' of '{}'", text, whole));
         const std::string reason = nlohmann::json::parse(metadata.value())["stop_reason"];
-        if (reason != "cancelled" && reason != "timed_out")
-            return compare(user, service_->output(context, 0).value());
+        if (reason != "cancelled" && reason != "timed_out") return compare(user, whole, metadata.value());
         ++cancelled_;
-        return false;
+        // Its text may end with what might have become a stop string, so its tokens are compared.
+        const Tokens tokens = tokens_of(metadata.value());
+        const Tokens& reference = turn_of(user).tokens;
+        if (tokens.size() > reference.size() || !std::equal(tokens.begin(), tokens.end(), reference.begin()))
+            compare(user, whole, metadata.value());
+        return Answer::none;
     }
 
     // What happens beside.
@@ -325,9 +333,16 @@ private:
 
     // What must be so in the end.
 
-    std::size_t settle() {
+    /// What is resident while sessions are all that is left. An engine's memory is resident as far as it was
+    /// ever written, which depends on where the heap has put it.
+    StressReport::Memory settle() {
+        for (User& user : users_)
+            if (user.context && !service_->close(*std::exchange(user.context, {})).ok())
+                fault(user, "a context cannot be closed");
+        if (!service_->unload(graph_).ok()) fault({}, "the model cannot be unloaded");
+        const StressReport::Memory memory = memory_in_use();
         load_usual_model();
-        return resident_bytes();
+        return memory;
     }
 
     void check_idle() {
@@ -349,6 +364,19 @@ private:
         report_.refused = refused_;
     }
 
+    void judge_differences() {
+        for (const Difference& difference : differences_) {
+            const User& user = difference.user;
+            const auto wrong = why_wrong(*service_, graph_, turns_[static_cast<std::size_t>(user.number)],
+                                         user.turn, difference.tokens);
+            if (!wrong)
+                ++report_.near_ties;
+            else
+                fault(user, fmt::format("mixed or wrong answer: '{}' was answered '{}', and alone '{}': {}",
+                                        turn_of(user).text, difference.text, turn_of(user).answer, *wrong));
+        }
+    }
+
     void fault(const User& user, const std::string& text) {
         const std::lock_guard lock(faults_mutex_);
         ++report_.fault_count;
@@ -366,6 +394,7 @@ private:
     std::atomic<bool> workers_done_ = false;
     std::atomic<int> begun_ = 0, answers_ = 0, cancelled_ = 0, timed_out_ = 0, refused_ = 0;
     std::mutex faults_mutex_;
+    std::vector<Difference> differences_;  // of faults_mutex_
     StressReport report_;
 };
 

@@ -126,9 +126,8 @@ int Door::init(void** ctx, const char* config, uint32_t config_size) {
             defaults.log.level = level;
         Result<std::string> environment = environment_config();
         if (!environment.ok()) return report(function, environment.error());
-        Result<std::unique_ptr<Service>> service = Service::create(environment.value(), defaults);
-        if (service.ok() && config_size)
-            service = Service::create({config, config_size}, service.value()->settings());
+        Result<std::unique_ptr<Service>> service =
+            Service::create(environment.value(), defaults, {config, config_size});
         if (!service.ok()) return report(function, service.error());
         *ctx = instances().add(std::move(service).value());
         return 0;

@@ -86,6 +86,17 @@ TEST_P(WasiNnFiles, TheConfigurationMayBeAFile) {
     EXPECT_EQ(ctx, nullptr);
 }
 
+TEST_P(WasiNnFiles, RepliesTellWhatBothConfigurationsGotWrong) {
+    const Environment config("HEADRACE_CONFIG", R"({"max_sesions": 5, "pressure_threshold": 7})");
+    const Host host(*library, R"({"max_concurent": 3})");
+    const uint32_t context = host.open(host.load());
+    host.ask(context, "What is 2+3?");
+    EXPECT_THAT(library->get_output(host.ctx(), context, 1).text(),
+                testing::AllOf(testing::HasSubstr("did you mean 'max_sessions'"),
+                               testing::HasSubstr("'pressure_threshold' is 7"),
+                               testing::HasSubstr("did you mean 'max_concurrent'")));
+}
+
 TEST_P(WasiNnFiles, AGuestsConfigurationReachesNoOtherFiles) {
     const Host host(*library, R"({"model_root": ")" + root().string() + R"("})");
     const std::string other = outside().string();

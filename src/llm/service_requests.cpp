@@ -1,0 +1,169 @@
+// A service's requests: from a prompt in a context to its reply.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "llm/parameters.h"
+#include "llm/reply.h"
+#include "llm/service_state.h"
+
+namespace headrace::llm {
+namespace {
+
+Patience patience_of(const RequestSettings& request, Clock::time_point arrival,
+                     const std::atomic<bool>& cancelled) {
+    Patience patience{.cancelled = &cancelled};
+    for (const int64_t limit : {request.timeout_ms, request.queue_timeout_ms})
+        if (limit >= 0) patience.until = std::min(patience.until, arrival + std::chrono::milliseconds(limit));
+    return patience;
+}
+
+}  // namespace
+
+Result<Settings> Service::request_settings(const Settings& base, std::string_view parameters,
+                                           Notes& notes) const {
+    if (parameters.empty()) return base;
+    Result<Settings> settings = with_parameters(base, parameters, Level::request, notes);
+    if (settings.ok() || nlohmann::json::accept(parameters)) return settings;
+    // Embedders of the first backends send options that are no JSON, and expect the defaults.
+    notes.push_back({"parameters", settings.error().message + "; the defaults are used"});
+    return base;
+}
+
+/// Enters the session and submits the prompt. On an error the session is left.
+Result<Service::Running> Service::begin(Context& context, std::string_view prompt,
+                                        std::string_view parameters, bool by_pieces) {
+    HR_ASSIGN(const Graph graph, graph_of(context.graph));
+    if (!graph.runner.engine) return unsupported("{} gives embeddings, and no text", graph.name);
+    Running running{.session = context.session, .engine = graph.runner.engine};
+    HR_ASSIGN(running.settings, request_settings(graph.settings, parameters, running.notes));
+    if (const std::string& name = running.settings.request.session_id; !name.empty()) {
+        HR_ASSIGN(running.session, sessions_.open(name));
+    }
+    register_request(context, running);
+    const auto forget = [&](Running* failed) { forget_request(context, *failed); };
+    std::unique_ptr<Running, decltype(forget)> registered(&running, forget);
+    HR_TRY(running.session->enter(
+        by_pieces, patience_of(running.settings.request, running.arrival, running.request->cancelled)));
+    // Not only errors come from there: llama.cpp throws on a text that a vocabulary cannot express.
+    const auto leave = [](Session* session) { session->leave(); };
+    std::unique_ptr<Session, decltype(leave)> entered(running.session.get(), leave);
+    HR_TRY(submit(running, prompt));
+    const std::lock_guard lock(context.mutex);
+    running.request->generation = running.generation;
+    if (running.request->cancelled) running.generation->cancel();
+    entered.release();
+    registered.release();
+    return running;
+}
+
+void Service::register_request(Context& context, Running& running) {
+    running.request = std::make_shared<Request>();
+    running.request->session = running.session;
+    const std::lock_guard lock(context.mutex);
+    running.request->cancelled = closing_.load();
+    context.requests.push_back(running.request);
+}
+
+void Service::forget_request(Context& context, const Running& running) {
+    const std::lock_guard lock(context.mutex);
+    std::erase(context.requests, running.request);
+}
+
+Status Service::submit(Running& running, std::string_view prompt) {
+    Engine& engine = *running.engine;
+    HR_TRY(adjust(running.settings, engine.context_size(), engine.model().vocabulary_size(), running.notes));
+    log_notes(running.notes);
+    RequestSettings& request = running.settings.request;
+    HR_ASSIGN(running.prompt,
+              make_prompt(engine.model(), request.history ? running.session->messages : Messages{}, prompt,
+                          engine.context_size(), request));
+    HR_ASSIGN(running.generation, engine.submit({.prompt = running.prompt.tokens,
+                                                 .settings = request,
+                                                 .owner = running.session->owner,
+                                                 .session = running.session->name,
+                                                 .add_special_pieces = request.echo_special,
+                                                 .arrival = running.arrival}));
+    return success();
+}
+
+/// Waits for the end, remembers the answer, and says how it went.
+Reply Service::end(Context& context, Running& running) {
+    const Outcome& outcome = running.generation->wait();
+    forget_request(context, running);
+    const RequestSettings& request = running.settings.request;
+    if (running.prompt.chat && request.history && !outcome.failed()) {
+        Messages& messages = running.session->messages;
+        messages = running.prompt.messages;
+        messages.push_back({"assistant", outcome.text});
+        trim_history(messages, running.settings.session.max_history);
+    }
+    running.session->leave();
+    Notes notes = notes_;
+    notes.insert(notes.end(), running.notes.begin(), running.notes.end());
+    return {outcome.text, metadata_of(outcome, running.prompt, running.engine->model(), request, notes)};
+}
+
+Result<Reply> Service::infer(ContextId id, std::string_view prompt, std::string_view parameters) {
+    HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
+    sessions_.close_idle();
+    HR_ASSIGN(const Graph graph, graph_of(context->graph));
+    if (graph.runner.embedder) {
+        Notes notes;
+        HR_ASSIGN(const Settings settings, request_settings(graph.settings, parameters, notes));
+        return embed(graph, prompt, settings, notes);
+    }
+    HR_ASSIGN(Running running, begin(*context, prompt, parameters, false));
+    Reply reply = end(*context, running);
+    const Outcome& outcome = running.generation->wait();
+    if (outcome.failed()) return Error{outcome.code, outcome.detail};
+    return reply;
+}
+
+Result<Reply> Service::embed(const Graph& graph, std::string_view text, const Settings& settings,
+                             const Notes& notes) {
+    const std::string input(text);
+    HR_ASSIGN(const auto vectors, graph.runner.embedder->embed({&input, 1}, settings.request.embd_normalize));
+    return Reply{embedding_json(vectors.front()),
+                 embedding_metadata(graph.runner.embedder->count_tokens(input), notes)};
+}
+
+Result<Reply> Service::infer_inputs(Context& context, std::string_view parameters) {
+    std::string prompt;
+    std::string options(parameters);
+    {
+        const std::lock_guard lock(context.mutex);
+        context.reply.reset();
+        if (!context.has_prompt) return failure(Code::invalid_state, "input 0, the prompt, was not set");
+        prompt = context.prompt;
+        if (options.empty()) options = context.parameters;
+    }
+    return infer(context.id, prompt, options);
+}
+
+Status Service::compute(ContextId id, std::string_view parameters) {
+    HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
+    HR_ASSIGN(Reply reply, noting_error(*context, infer_inputs(*context, parameters)));
+    const std::lock_guard lock(context->mutex);
+    context->reply = std::move(reply);
+    context->error.reset();
+    return success();
+}
+
+Status Service::cancel(ContextId id) {
+    HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
+    std::vector<std::shared_ptr<Request>> requests;
+    std::vector<std::shared_ptr<Generation>> generations;
+    {
+        const std::lock_guard lock(context->mutex);
+        requests = context->requests;
+        for (const auto& request : requests) {
+            request->cancelled = true;
+            if (request->generation) generations.push_back(request->generation);
+        }
+    }
+    for (const auto& request : requests) request->session->wake();
+    for (const auto& generation : generations) generation->cancel();
+    return success();
+}
+
+}  // namespace headrace::llm

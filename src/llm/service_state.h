@@ -1,0 +1,63 @@
+#pragma once
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "llm/log.h"
+#include "llm/reply.h"
+#include "llm/service.h"
+
+namespace headrace::llm {
+
+/// What cancel ends: a request that waits for its session, or runs.
+struct Service::Request {
+    std::shared_ptr<Session> session;
+    std::atomic<bool> cancelled = false;
+    std::shared_ptr<Generation> generation;  // of the context's mutex
+};
+
+/// A request that runs: the engine is held, so that a load that replaces it does not end it.
+struct Service::Running {
+    std::shared_ptr<Request> request;
+    std::shared_ptr<Session> session;
+    std::shared_ptr<Engine> engine;
+    std::shared_ptr<Generation> generation;
+    Clock::time_point arrival = Clock::now();
+    Prompt prompt;
+    Settings settings;
+    Notes notes;
+    std::optional<PieceTime> first_piece;
+};
+
+struct Service::Context {
+    ContextId id;
+    GraphId graph;
+    std::shared_ptr<Session> session;
+    std::mutex mutex;  // of the rest
+    std::string prompt, parameters;
+    bool has_prompt = false;
+    std::optional<Reply> reply;
+    std::string piece, piece_metadata;
+    std::vector<std::shared_ptr<Request>> requests;
+    std::optional<Error> error;  // of the last call
+    std::mutex pieces;           // of by_pieces; taken before mutex
+    std::optional<Running> by_pieces;
+};
+
+/// Notes are shown in the log once and in the metadata of replies.
+inline void log_notes(const Notes& notes) {
+    for (const Note& note : notes) HR_LOG(warn, {}, "{}: {}", note.key, note.message);
+}
+
+/// Keeps an error for output 1.
+template <class T>
+Result<T> Service::noting_error(Context& context, Result<T> result) {
+    if (result.ok()) return result;
+    const std::lock_guard lock(context.mutex);
+    context.error = result.error();
+    return result;
+}
+
+}  // namespace headrace::llm
