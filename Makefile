@@ -56,9 +56,15 @@ bench-llm: ## compare language models with llama.cpp's own programs (MODEL=q4_0 
 	@$(BUILD) --target products
 	@$(VENV) bench/llm.py $(if $(MODEL),--model $(MODEL)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
-bench-executorch: ## compare exported models with XNNPACK and ONNX Runtime (MODELS="mlp resnet18")
+bench-zoo: ## compare whole models with ONNX Runtime, OpenVINO, XNNPACK and torch.compile (MODELS="mlp resnet18")
+	@$(BUILD) --target benchmarks
 	@$(BUILD) --target products
-	@$(VENV) bench/executorch_zoo.py
+	@$(PYTHON) tools/setup.py --on-demand openvino
+	@$(VENV) bench/zoo_peers.py $(if $(MODELS),--models $(MODELS))
+
+bench-qwen3: ## compare an exported model of Qwen3-0.6B's shape with llama-bench (FORMATS="q8_0 q4_0")
+	@$(BUILD) --target products
+	@$(VENV) bench/qwen3.py $(if $(FORMATS),--formats $(FORMATS))
 
 coverage: ## line coverage of src/ir, src/passes and src/ops by the C++ tests; below 90 % is a failure
 	@$(BUILD) --preset coverage

@@ -1,56 +1,25 @@
-// Prints GFLOP/s of the f32 matrix products beside the FMA peak of the same cores, measured in the same
-// moments. Usage: kernels_bench [seconds per shape and thread count]
+// Prints GFLOP/s of the matrix products, in f32 and in 8-bit integers with quantised weights, beside the f32
+// FMA peak of the same cores, measured in the same moments.
+// kernels_bench [seconds per shape and thread count], or
+// kernels_bench --limits: JSON lines of what one and two threads reach in multiply-adds and in reading a
+// gibibyte.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
-#include "kernels/simd_targets.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels_bench.cpp"
-#include "hwy/foreach_target.h"
-#include "hwy/highway.h"
-
-HWY_BEFORE_NAMESPACE();
-namespace headrace::bench::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
-// Independent multiply-adds in registers only; returns the floating-point operations done.
-double fma_burst(long steps, float* sink) {
-    const hn::ScalableTag<float> d;
-    using V = hn::Vec<decltype(d)>;
-    // Different starting values, or the compiler would see equal sums and keep one.
-    const auto start = [&](int i) HWY_ATTR { return hn::Set(d, sink[4 + i]); };
-    V s0 = start(0), s1 = start(1), s2 = start(2), s3 = start(3), s4 = start(4), s5 = start(5);
-    V s6 = start(6), s7 = start(7), s8 = start(8), s9 = start(9), s10 = start(10), s11 = start(11);
-    const V x = hn::Set(d, sink[0]), y = hn::Set(d, sink[1]);
-    for (long i = 0; i < steps; ++i) {
-        s0 = hn::MulAdd(s0, x, y), s1 = hn::MulAdd(s1, x, y), s2 = hn::MulAdd(s2, x, y),
-        s3 = hn::MulAdd(s3, x, y);
-        s4 = hn::MulAdd(s4, x, y), s5 = hn::MulAdd(s5, x, y), s6 = hn::MulAdd(s6, x, y),
-        s7 = hn::MulAdd(s7, x, y);
-        s8 = hn::MulAdd(s8, x, y), s9 = hn::MulAdd(s9, x, y), s10 = hn::MulAdd(s10, x, y),
-        s11 = hn::MulAdd(s11, x, y);
-    }
-    const V a = hn::Add(hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)), hn::Add(hn::Add(s4, s5), hn::Add(s6, s7)));
-    const V sum = hn::Add(a, hn::Add(hn::Add(s8, s9), hn::Add(s10, s11)));
-    sink[2] += hn::GetLane(sum);
-    return 12.0 * 2.0 * static_cast<double>(hn::Lanes(d)) * static_cast<double>(steps);
-}
-
-}  // namespace headrace::bench::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
+#include "kernels/block_gemm_f32.h"
+#include "kernels/block_gemm_int8.h"
 #include "kernels/gemm_f32.h"
+#include "kernels/machine_limits.h"
 
 namespace headrace::bench {
-HWY_EXPORT(fma_burst);
 namespace {
 
 using Work = std::function<void(int ith)>;
@@ -109,7 +78,7 @@ Rates measure(int threads, double flops, double budget, const Work& work) {
     const Work burst = [&](int ith) {
         static float sinks[64][16];
         sinks[ith][0] = 0.999f, sinks[ith][1] = 1e-3f;
-        const double done = HWY_DYNAMIC_DISPATCH(fma_burst)(100'000, sinks[ith]);
+        const double done = kernels::fma_burst(100'000, sinks[ith]);
         if (ith == 0) burst_flops = done;
     };
     const double end = seconds() + budget;
@@ -131,7 +100,7 @@ float* floats(size_t count) {
 }
 
 void report(const char* name, double flops, double budget, const std::function<Work(int threads)>& work) {
-    std::printf("%-26s", name);
+    std::printf("%-28s", name);
     for (int threads : {1, 2}) {
         const Rates r = measure(threads, flops, budget, work(threads));
         std::printf("   %dT %7.1f of %6.1f GFLOP/s (%4.1f %%, %.1f us)", threads, r.work, r.peak,
@@ -159,10 +128,51 @@ void bench_gemm(size_t m, size_t n, size_t k, double budget,
     for (float* p : {a, b, c, bias, packed}) std::free(p);
 }
 
+void bench_blocks(BlockFormat format, size_t m, size_t n, size_t k, double budget) {
+    float *a = floats(m * k), *c = floats(m * n), *row = floats(k);
+    const size_t row_bytes = blocks_bytes(format, static_cast<int64_t>(k));
+    std::vector<std::byte> blocks(n * row_bytes);
+    for (size_t j = 0; j < n; ++j)
+        quantise(format, row, static_cast<int64_t>(k), blocks.data() + j * row_bytes);
+    kernels::GemmArgs g;
+    g.m = m, g.n = n, g.k = k;
+    g.a = a, g.lda = static_cast<ptrdiff_t>(k);
+    g.c = c, g.ldc = static_cast<ptrdiff_t>(n);
+    const double flops = 2.0 * static_cast<double>(m * n * k);
+    const auto named = [&](const char* kind) {
+        return std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k) + " " +
+               std::string(name_of(format)) + " " + kind;
+    };
+    report(named("f32").c_str(), flops, budget, [&](int nth) -> Work {
+        return [&, nth](int ith) { kernels::block_gemm_f32(g, format, blocks.data(), ith, nth); };
+    });
+    if (kernels::has_block_gemm_int8(format)) {
+        std::vector<std::byte> packed(kernels::packed_blocks_bytes(format, k, n) + 64);
+        auto* aligned = packed.data() + (64 - reinterpret_cast<uintptr_t>(packed.data()) % 64) % 64;
+        kernels::pack_blocks(format, blocks.data(), k, n, aligned);
+        report(named("int8").c_str(), flops, budget, [&](int nth) -> Work {
+            return [&, nth](int ith) { kernels::block_gemm_int8(g, format, aligned, ith, nth); };
+        });
+    }
+    for (float* p : {a, c, row}) std::free(p);
+}
+
+void print_limits() {
+    for (int threads : {1, 2}) {
+        const kernels::MachineLimits limits = kernels::measure_limits(threads);
+        std::printf("{\"threads\": %d, \"fma_gflops\": %.1f, \"read_gb_per_s\": %.2f}\n", threads,
+                    limits.gflops, limits.read_gb_per_s);
+    }
+}
+
 }  // namespace
 }  // namespace headrace::bench
 
 int main(int argc, char** argv) {
+    if (argc > 1 && std::string_view(argv[1]) == "--limits") {
+        headrace::bench::print_limits();
+        return 0;
+    }
     using headrace::bench::bench_gemm;
     const double budget = argc > 1 ? std::atof(argv[1]) : 1.0;
     for (size_t n : {512, 1024, 2048}) bench_gemm(n, n, n, budget);
@@ -175,5 +185,12 @@ int main(int argc, char** argv) {
     bench_gemm(16, 1024, 1024, budget);
     bench_gemm(3136, 64, 256, budget);
     bench_gemm(128, 1000, 512, budget);
+    using headrace::BlockFormat;
+    for (BlockFormat format : {BlockFormat::q8_0, BlockFormat::q4_0}) {
+        headrace::bench::bench_blocks(format, 512, 3072, 1024, budget);
+        headrace::bench::bench_blocks(format, 128, 1536, 384, budget);
+        headrace::bench::bench_blocks(format, 8, 3072, 1024, budget);
+        headrace::bench::bench_blocks(format, 1, 4096, 4096, budget);
+        headrace::bench::bench_blocks(format, 1, 65536, 2048, budget);
+    }
 }
-#endif

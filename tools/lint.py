@@ -4,6 +4,7 @@
 import re
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from pathlib import Path
 
@@ -35,10 +36,21 @@ def clang_format(fix):
     return result.returncode == 0
 
 
-def includes():
-    lines = check_includes.check_tree(ROOT)
+def report(lines):
     print(*lines, sep="\n", end="\n" if lines else "")
     return not lines
+
+
+def module_names(root=ROOT):
+    """Lines about modules of one name in two folders of pytest's path: the first would be imported for both."""
+    project = tomllib.loads((root / "pyproject.toml").read_text())
+    folders = project["tool"]["pytest"]["ini_options"]["pythonpath"]
+    found = Counter(path.name for folder in folders for path in (root / folder).glob("*.py"))
+    return [
+        f"{name}: {count} folders of pytest's pythonpath ({', '.join(folders)}) have it; rename all but one"
+        for name, count in sorted(found.items())
+        if count > 1 and name != "conftest.py"
+    ]
 
 
 def main():
@@ -47,7 +59,8 @@ def main():
         "ruff check": ruff("check", *(["--fix"] if fix else [])),
         "ruff format": ruff("format", *([] if fix else ["--diff"])),
         "clang-format": clang_format(fix),
-        "includes": includes(),
+        "includes": report(check_includes.check_tree(ROOT)),
+        "module names": report(module_names()),
     }
     failed = [name for name, fine in passed.items() if not fine]
     print(f"lint: {', '.join(failed)} failed; make format repairs the layout" if failed else "lint: clean")

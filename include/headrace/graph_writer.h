@@ -27,6 +27,11 @@ struct Dimension {
     bool is_dynamic() const { return !name.empty(); }
 };
 
+/// Extents that become one, as reshape merges them: 8 and "n" are "8*n".
+HEADRACE_API Dimension product(const std::vector<Dimension>& extents);
+/// What an extent multiplies: a number, where it is not 1, and symbols that are no products.
+HEADRACE_API std::vector<Dimension> factors_of(const Dimension& extent);
+
 /// One option of an operator: a flag, number, text, list of numbers, shape or data type.
 using Option = std::variant<bool, std::int64_t, std::uint64_t, double, std::string, std::vector<std::int64_t>,
                             std::vector<double>, std::vector<Dimension>, DType>;
@@ -54,6 +59,8 @@ public:
                           const Options& options = {}, const std::string& label = "");
     /// Dtype and shape of a value.
     DType dtype(Value value) const;
+    /// Whether the value is a constant in a block format.
+    bool is_blocks(Value value) const;
     std::vector<Dimension> shape(Value value) const;
     void output(const std::string& name, Value value);
     /// Hands the graph over, which must have an output.

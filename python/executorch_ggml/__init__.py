@@ -8,10 +8,10 @@ program = to_edge_transform_and_lower(exported, partitioner=[GgmlPartitioner()])
 Importing the package registers the delegate "GgmlBackend" with ExecuTorch's runtime in this process.
 """
 
-from ._runtime import load_runtime, runtime_path
+from ._runtime import load_runtime, runtime_path, set_options
 from .backend import GgmlBackend
 from .partitioner import GgmlPartitioner
 
 load_runtime()
 
-__all__ = ["GgmlBackend", "GgmlPartitioner", "runtime_path"]
+__all__ = ["GgmlBackend", "GgmlPartitioner", "runtime_path", "set_options"]

@@ -9,6 +9,8 @@ import warnings
 from pathlib import Path
 
 NAME = "libexecutorch_ggml_runtime.so"
+MOST_BYTES = 256  # of an option's text, in ExecuTorch
+_library: ctypes.CDLL | None = None
 
 
 def runtime_path() -> Path | None:
@@ -36,5 +38,30 @@ def load_runtime() -> bool:
     # ExecuTorch's own libraries must be there before ours, which uses the same registry.
     import executorch.extension.pybindings.portable_lib  # noqa: F401
 
-    ctypes.CDLL(str(path), ctypes.RTLD_LOCAL)
+    global _library
+    _library = ctypes.CDLL(str(path), ctypes.RTLD_LOCAL)
     return True
+
+
+def set_options(num_threads: int | None = None, device: str | None = None) -> None:
+    """Of the programs that are loaded afterwards in this process; what is None stays.
+
+    num_threads: of a run; 0: as many as CPUs. device: "cpu", a name from `headrace devices` or
+    "rpc://host:port"; whether it exists shows when a program is loaded.
+    """
+    if _library is None:
+        raise RuntimeError(f"{NAME} is not loaded in this process, so there is nothing to set options of")
+    if num_threads is not None and not 0 <= num_threads < 2**31:
+        raise ValueError(f"num_threads is {num_threads}; it must be 0 (as many as CPUs) or more")
+    if device is not None and not 0 < len(device.encode()) < MOST_BYTES:
+        raise ValueError(f"device is {device!r}; a device's name of less than {MOST_BYTES} bytes is wanted")
+    set_option = _library.headrace_executorch_set_option
+    for name, value in (("num_threads", num_threads), ("device", device)):
+        if value is None:
+            continue
+        number, text = (0, value.encode()) if isinstance(value, str) else (value, None)
+        error = set_option(name.encode(), ctypes.c_int(number), text)
+        if error:
+            raise RuntimeError(
+                f"ExecuTorch refuses the option {name} with error {error:#x}; its log says why"
+            )

@@ -12,6 +12,7 @@ from executorch.exir.backend.compile_spec_schema import CompileSpec
 from torch.export import ExportedProgram
 from torch.export.graph_signature import OutputKind
 
+from .buffers import Programs, shared_in, shared_states
 from .quantize import Stored, data_of, formats_in, stored
 from .translate import Translator, Value, bytes_of, dtype_name, memory_order, translate
 
@@ -22,12 +23,15 @@ ALIGNMENT = 64  # of weights in the file, so that kernels read them in place
 class _Part:
     """One delegate: the graph and the weights that it names."""
 
-    def __init__(self, program: ExportedProgram, formats: dict[str, str], external: str | None) -> None:
+    def __init__(self, program: ExportedProgram, specs: list[CompileSpec]) -> None:
         self.program, self.translator, self.store = program, Translator(), NamedDataStore()
-        self.formats = formats  # of the weights that are quantised here
-        self.external = external  # the .ptd file of the weights; None: they are in the program
+        self.formats = formats_in(specs)  # of the weights that are quantised here
+        # the .ptd file of the weights; None: they are in the program
+        self.external = next((spec.value.decode() for spec in specs if spec.key == EXTERNAL), None)
         self.states: dict[str, int] = {}  # by the buffer's qualified name
-        self.mutated = set(program.graph_signature.buffers_to_mutate.values())
+        signature = program.graph_signature
+        self.mutated = set(signature.buffers_to_mutate.values())
+        self.mutated |= shared_in(specs) & set(signature.inputs_to_buffers.values())
         self.arguments = 0
         self.handles: dict[str, tuple[int, ...]] = {}  # of the program's nodes, for profiling
 
@@ -61,12 +65,12 @@ class _Part:
         return self.translator.writer.state(name, initial.dtype, initial.shape, initial.content, key)
 
     def _constant(self, weight: Stored, key: str) -> Value:
-        t = self.translator
+        t, dtype = self.translator, "f32" if weight.format else weight.dtype
         if not weight.is_flat:
-            return t.writer.constant(weight.dtype, weight.shape, weight.content, key, weight.format)
+            return t.writer.constant(dtype, weight.shape, weight.content, key, weight.format)
         count = math.prod(weight.shape)
-        flat = t.writer.constant(weight.dtype, [count], weight.content, key, weight.format)
-        return t.reshape(t.op("expand_blocks", flat), weight.shape)
+        flat = t.writer.constant(dtype, [count], weight.content, key, weight.format)
+        return t.cast(t.reshape(t.op("expand_blocks", flat), weight.shape), weight.dtype)
 
     def _input(self, node: torch.fx.Node) -> None:
         """Arguments are named by their place; those that are no tensors have no input."""
@@ -80,15 +84,20 @@ class _Part:
         self.arguments += 1
 
     def output(self, node: torch.fx.Node) -> None:
+        specs = self.program.graph_signature.output_specs
+        values = [self._as_it_is_now(self.translator.values[argument]) for argument in node.args[0]]
         count = 0
-        for spec, argument in zip(self.program.graph_signature.output_specs, node.args[0], strict=True):
-            value = self.translator.values[argument]
+        for spec, argument, value in zip(specs, node.args[0], values, strict=True):
             if spec.kind == OutputKind.BUFFER_MUTATION:
                 self.translator.op("assign", self.states[spec.target], value)
                 continue
             value = self.translator.transpose(value, memory_order(argument.meta["val"]))
             self.translator.writer.output(f"out{count}", value)
             count += 1
+
+    def _as_it_is_now(self, value: Value) -> Value:
+        """A state is overwritten before results are read."""
+        return self.translator.op("identity", value) if value in self.states.values() else value
 
 
 @final
@@ -97,8 +106,7 @@ class GgmlBackend(BackendDetails):
 
     @staticmethod
     def preprocess(edge_program: ExportedProgram, compile_specs: list[CompileSpec]) -> PreprocessResult:
-        external = next((spec.value.decode() for spec in compile_specs if spec.key == EXTERNAL), None)
-        part = _Part(edge_program, formats_in(compile_specs), external)
+        part = _Part(edge_program, compile_specs)
         for node in edge_program.graph.nodes:
             if node.op == "placeholder":
                 part.placeholder(node)
@@ -113,3 +121,17 @@ class GgmlBackend(BackendDetails):
             debug_handle_map=part.handles,
             data_store_output=part.store.get_named_data_store_output(),
         )
+
+    @classmethod
+    def preprocess_multimethod(
+        cls, edge_programs: Programs, compile_specs: dict[str, list[list[CompileSpec]]]
+    ) -> dict[str, list[PreprocessResult]]:
+        """Tells each delegate which buffers any method of the program changes."""
+        shared = shared_states(edge_programs, compile_specs)
+        return {
+            method: [
+                cls.preprocess(part, [*specs, shared])
+                for part, specs in zip(parts, compile_specs[method], strict=True)
+            ]
+            for method, parts in edge_programs.items()
+        }

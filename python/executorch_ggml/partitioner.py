@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
+from functools import cache
 
 import torch
 from executorch.exir.backend.compile_spec_schema import CompileSpec
 from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, PartitionResult
 from executorch.exir.backend.utils import tag_constant_data
+from executorch.exir.dialects.edge._ops import EdgeOpOverload
+from executorch.extension.pybindings.portable_lib import _get_operator_names
 from torch.export import ExportedProgram
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 
 from .backend import EXTERNAL, GgmlBackend
+from .buffers import tag_states
+from .decompositions import decompose
 from .ops import creation, movement  # the package fills the table
 from .quantize import Filter, check_format, choose
 from .translate import LOWERINGS, first_refused, is_extent, overload_name, target_name, why_not
@@ -60,6 +66,9 @@ IDLE = {
 }
 
 
+NO_KERNEL = "; nor has ExecuTorch's Python runtime a kernel for it, so the program will not load there"
+
+
 class _Support(OperatorSupportBase):
     """The one predicate, and why it refused."""
 
@@ -76,6 +85,21 @@ class _Support(OperatorSupportBase):
 
 def _has_tensors(node: torch.fx.Node) -> bool:
     return isinstance(node.meta.get("val"), (torch.Tensor, tuple, list))
+
+
+@cache
+def _kernel_names() -> frozenset[str]:
+    return frozenset(_get_operator_names())
+
+
+def _is_without_kernel(node: torch.fx.Node) -> bool:
+    """Whether what is left to ExecuTorch is not in its runtime of this process."""
+    if not isinstance(node.target, EdgeOpOverload):
+        return False
+    try:
+        return node.target.to_out_variant().name() not in _kernel_names()
+    except RuntimeError:  # it has no form with results that are given, which is the one that programs call
+        return True
 
 
 Part = list[torch.fx.Node]
@@ -130,30 +154,6 @@ def _tag_constants(program: ExportedProgram) -> None:
             node.meta.pop("delegation_tag", None)
 
 
-def _tag_states(program: ExportedProgram) -> dict[str, str]:
-    """Gives a mutated buffer to the part that alone reads and writes it. ExecuTorch keeps the others, as
-    arguments; the result says why. It would start them as zeros unless it is told to store what they hold."""
-    signature = program.graph_signature
-    results = Counter(program.graph.output_node().args[0])
-    kept = {}
-    for node in program.graph.nodes:
-        buffer = signature.inputs_to_buffers.get(node.name) if node.op == "placeholder" else None
-        written = [n for n in results if signature.buffers_to_mutate.get(getattr(n, "name", None)) == buffer]
-        if buffer is None or not written:
-            continue
-        involved = [user for user in node.users if user.op != "output"] + written
-        tags = {other.meta.get("delegation_tag") for other in involved}
-        if results[written[0]] > 1:
-            kept[buffer] = "its new value is a result, too"
-        elif len(tags) > 1 or None in tags:
-            kept[buffer] = "not one delegate alone reads and writes it"
-        else:
-            node.meta["delegation_tag"] = tags.pop()
-            continue
-        node.meta["et_init_buffer"] = True
-    return kept
-
-
 class GgmlPartitioner(Partitioner):
     """Tags what ggml runs; the rest stays with ExecuTorch's own kernels in the same program.
 
@@ -185,8 +185,13 @@ class GgmlPartitioner(Partitioner):
         self.delegation_spec = DelegationSpec(GgmlBackend.__name__, specs)
         self.report, self.strict = report, strict
         self.quantize, self.filter = check_format(quantize), filter
+        self._changed: set[str] = set()  # buffers, by any method that was partitioned
+        self._returned: set[str] = set()  # those of methods without a delegate
         if filter is not None and quantize is None:
             raise ValueError("filter chooses among quantised weights: it needs quantize")
+
+    def transform_for_pre_decomposition(self, exported_program: ExportedProgram) -> ExportedProgram:
+        return decompose(exported_program)
 
     def ops_to_not_decompose(self, ep: ExportedProgram) -> tuple[list[torch._ops.OpOverload], None]:
         """An op that is kept whole must then be delegated, so every one of them in the program has to be
@@ -205,26 +210,37 @@ class GgmlPartitioner(Partitioner):
         support = _Support()
         nodes = [node for node in exported_program.graph.nodes if node.op == "call_function"]
         parts = self._worthwhile(_propose(exported_program, support), nodes)
-        tags = {}
         for i, part in enumerate(parts):
-            tag = f"ggml_{i}"
-            tags[tag] = self.delegation_spec
             for node in part:
-                node.meta["delegation_tag"] = tag
+                node.meta["delegation_tag"] = f"ggml_{i}"
+        specs = list(self.delegation_spec.compile_specs)
         if self.quantize:
             weights = choose(exported_program, self.quantize, self.filter)
-            specs = [*self.delegation_spec.compile_specs, *weights.specs()]
-            tags = dict.fromkeys(tags, DelegationSpec(GgmlBackend.__name__, specs))
+            specs += weights.specs()
+            if not weights.formats:
+                notes = "; ".join(weights.notes) or "no delegate has a weight"
+                warnings.warn(f"quantize={self.quantize!r} changes nothing: {notes}", stacklevel=2)
             if self.report:
                 print("GgmlPartitioner:", *weights.lines(), sep="\n")
         _tag_constants(exported_program)
-        kept = _tag_states(exported_program)
+        buffers = tag_states(exported_program)
+        specs += buffers.specs()
         if self.report:
-            for buffer, reason in kept.items():
+            for buffer, reason in buffers.kept.items():
                 print(f"GgmlPartitioner: ExecuTorch keeps buffer {buffer}: {reason}")
         taken = {node for part in parts for node in part}
         left = {node: support.reasons.get(node) for node in nodes if node not in taken and _has_tensors(node)}
         self._tell(left, len(parts))
+        self._changed |= set(exported_program.graph_signature.buffers_to_mutate.values())
+        self._returned |= set() if parts else set(buffers.frozen)
+        for buffer in sorted(self._changed & self._returned):
+            warnings.warn(
+                f"a method that computes nothing returns buffer {buffer!r}, and it will return the first "
+                "value always, although another method changes it: return a copy (.clone())",
+                stacklevel=2,
+            )
+        spec = DelegationSpec(GgmlBackend.__name__, specs)
+        tags = {f"ggml_{i}": spec for i in range(len(parts))}
         return PartitionResult(tagged_exported_program=exported_program, partition_tags=tags)
 
     def _worthwhile(self, parts: list[Part], nodes: Part) -> list[Part]:
@@ -241,7 +257,10 @@ class GgmlPartitioner(Partitioner):
 
     def _tell(self, left: dict[torch.fx.Node, str | None], parts: int) -> None:
         spared = "alone not worth a delegate, or in a graph whose matrix products cannot be delegated"
-        counted = Counter((target_name(node), reason or spared) for node, reason in left.items())
+        counted = Counter(
+            (target_name(node), (reason or spared) + (NO_KERNEL if _is_without_kernel(node) else ""))
+            for node, reason in left.items()
+        )
         lines = [f"  {count} x {name}: {reason}" for (name, reason), count in sorted(counted.items())]
         if self.report:
             print(f"GgmlPartitioner: {parts} delegate(s); left to ExecuTorch: {len(left)} node(s)")

@@ -36,6 +36,7 @@ NEXT_OF_32 = {"q4_k": "q5_0", "q5_k": "q5_1", "q6_k": "q8_0"}
 FILTERS = {"aten.convolution.default", "aten.conv1d.default", "aten.conv2d.default"}
 # The operand in which an op reads a weight that can be in blocks.
 OPERAND = {"aten.linear.default": 1, "aten.embedding.default": 0} | dict.fromkeys(FILTERS, 1)
+QUANTISED = (torch.float32, torch.float16, torch.bfloat16)
 SPEC = "block_formats"
 LARGEST_NIBBLE = (-8, 7)
 
@@ -111,8 +112,8 @@ def _is_filter(node: torch.fx.Node) -> bool:
 
 
 def _why_plain(node: torch.fx.Node, tensor: torch.Tensor) -> str | None:
-    if tensor.dtype != torch.float32:
-        return "only float32 is quantised"
+    if tensor.dtype not in QUANTISED:
+        return "only float32, float16 and bfloat16 are quantised"
     for user in node.users:
         place = OPERAND.get(target_name(user))
         if place is None or [i for i, arg in enumerate(user.args) if arg is node] != [place]:
@@ -130,7 +131,7 @@ def formats_in(specs: list[CompileSpec]) -> dict[str, str]:
 class Stored:
     """A weight as the program holds it."""
 
-    dtype: str
+    dtype: str  # the model's; blocks are f32, and so is what products and look-ups make of them
     shape: list[int]
     content: np.ndarray
     format: str = ""
@@ -148,9 +149,9 @@ def stored(node: torch.fx.Node, tensor: torch.Tensor, dtype: str, block_format: 
         warnings.warn(f"{node.name} holds infinities or NaN and stays {tensor.dtype}", stacklevel=2)
     elif block_format is not None:
         is_flat = _is_filter(node)
-        rows = tensor.detach().cpu().reshape((1, -1) if is_flat else (-1, shape[-1])).numpy()
+        rows = tensor.detach().cpu().float().reshape((1, -1) if is_flat else (-1, shape[-1])).numpy()
         content = np.frombuffer(quantise_rows(block_format, rows), np.uint8)
-        return Stored("f32", shape, content, block_format, is_flat)
+        return Stored(dtype, shape, content, block_format, is_flat)
     if is_nibbles(node, tensor):
         return Stored("i4", shape, pack_nibbles(tensor))
     return Stored(dtype, shape, bytes_of(tensor))

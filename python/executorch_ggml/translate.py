@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
+import sympy
 import torch
 from executorch.exir.tensor import dim_order_from_stride
-from headrace._core import GraphWriter
+from headrace._core import GraphWriter, factors_of
+from headrace._core import product as merged  # of extents that become one
 
 DTYPES = {
     torch.float32: "f32",
@@ -26,6 +29,8 @@ DTYPES = {
 
 TORCH_DTYPES = {name: dtype for dtype, name in DTYPES.items()}
 
+FLOATS = ("f32", "f16", "bf16", "f64")
+SMALL_INTEGERS = ("i8", "u8", "i16")
 MOST_DIMENSIONS = 8
 UNBOUNDED = 2**62
 Value = int
@@ -43,8 +48,22 @@ def dtype_name(dtype: torch.dtype) -> str:
     return DTYPES[dtype]
 
 
+@cache
+def _factors(expression: sympy.Expr) -> list[Extent]:
+    """An expression is named by what it says, "(s0 + 1)", in parentheses unless it is a symbol."""
+    is_polynomial = expression.is_polynomial(*expression.free_symbols)
+    factors: list[Extent] = []
+    for factor in sympy.Mul.make_args(sympy.factor(expression) if is_polynomial else expression):
+        base, power = factor.as_base_exp()
+        if not power.is_Integer or power < 0 or (base.is_number and not (base.is_Integer and base > 0)):
+            return [(f"({expression})", 0, UNBOUNDED)]
+        name = str(base) if base.is_Symbol else f"({base})"
+        factors += [int(base) if base.is_number else (name, 0, UNBOUNDED)] * int(power)
+    return factors
+
+
 def extent(dim: int | torch.SymInt) -> Extent:
-    """An expression of symbols is a symbol, too, named by what it says: "s0 + 1"."""
+    """An expression of symbols is a symbol, too, and a product of them is known to be one."""
     if isinstance(dim, int):
         return dim
     expression = dim.node.expr
@@ -55,7 +74,7 @@ def extent(dim: int | torch.SymInt) -> Extent:
     most = int(bounds.upper) if bounds.upper < UNBOUNDED else UNBOUNDED
     # Export sees a range from 1 as one from 2, since it treats a size of 1 apart; nothing here does.
     least = 1 if bounds.lower >= 2 else 0
-    return str(expression), least, most
+    return merged(_factors(expression))[0], least, most
 
 
 def extents(shape: Any) -> list[Extent]:
@@ -134,6 +153,9 @@ class Translator:
     def dtype(self, value: Value) -> str:
         return self.writer.dtype(value)
 
+    def is_blocks(self, value: Value) -> bool:
+        return self.writer.is_blocks(value)
+
     def shape(self, value: Value) -> list[int | tuple[str, int, int]]:
         return self.writer.shape(value)
 
@@ -160,11 +182,21 @@ class Translator:
         """The shape in the words of this graph. What nothing before it has at run time cannot be had."""
         here = {e for v in operands if v is not None for e in self.shape(v) if isinstance(e, tuple)}
         names = self.given | {symbol[0] for symbol in here}
-        known = [self.made.get(e[0], e) if isinstance(e, tuple) else e for e in shape]
+        names |= {factor[0] for e in here for factor in factors_of(e) if isinstance(factor, tuple)}
+        known = [self.named(e) for e in shape]
         for e in known:
-            if isinstance(e, tuple) and e[0] not in names and not self.is_trial:
+            if isinstance(e, int) or e[0] in names or self.is_trial:
+                continue
+            if any(isinstance(factor, tuple) and factor[0] not in names for factor in factors_of(e)):
                 raise Unsupported(f"extent {e[0]} is not one of its operands' or of an input's")
         return known
+
+    def named(self, e: Extent) -> Extent:
+        """An extent of ATen's in the words of this graph."""
+        if isinstance(e, int) or e[0] in self.made:
+            return e if isinstance(e, int) else self.made[e[0]]
+        here = [f if isinstance(f, int) else self.made.get(f[0], f) for f in factors_of(e)]
+        return merged(here)[0], *e[1:]
 
     def learn(self, value: Value, shape: Any) -> None:
         """Remembers what a result's extents are called here. Those that ATen leaves open must be open."""
@@ -184,13 +216,21 @@ class Translator:
         return self.writer.constant(dtype, list(tensor.shape), bytes_of(tensor), key)
 
     def scalar(self, number: float | int | bool, dtype: str) -> Value:
-        return self.constant(torch.tensor(number, dtype=TORCH_DTYPES[dtype]))
+        try:
+            return self.constant(torch.tensor(number, dtype=TORCH_DTYPES[dtype]))
+        except (RuntimeError, OverflowError) as error:
+            raise Unsupported(f"the number {number} as {dtype}") from error
 
-    def cast(self, value: Value, dtype: str) -> Value:
-        return value if self.dtype(value) == dtype else self.op("cast", value, data_type=f"dtype:{dtype}")
+    def cast(self, value: Value, dtype: str, is_in_range: bool = False) -> Value:
+        """As PyTorch does it on x86: where a small integer is too small, its low bits stay."""
+        if self.dtype(value) == dtype:
+            return value
+        if self.dtype(value) in FLOATS and dtype in SMALL_INTEGERS and not is_in_range:
+            value = self.op("cast", value, data_type="dtype:i64")
+        return self.op("cast", value, data_type=f"dtype:{dtype}")
 
     def reshape(self, value: Value, shape: list[Any]) -> Value:
-        shape = [self.made.get(e[0], e) if isinstance(e, tuple) else e for e in shape]
+        shape = [self.named(e) for e in shape]
         return value if self.shape(value) == shape else self.op("reshape", value, new_shape=shape)
 
     def transpose(self, value: Value, permutation: list[int]) -> Value:

@@ -151,9 +151,20 @@ void bind_graph_writer(nb::module_& m) {
              nb::arg("label") = "", "Appends a node and returns its results; None leaves an operand out.")
         .def("dtype",
              [](const GraphWriter& w, GraphWriter::Value v) { return std::string(name_of(w.dtype(v))); })
+        .def("is_blocks", &GraphWriter::is_blocks, "Whether a constant is stored in a block format.")
         .def("shape", [](const GraphWriter& w, GraphWriter::Value v) { return shape_list(w.shape(v)); })
         .def("output", &GraphWriter::output, nb::arg("name"), nb::arg("value"))
         .def("finish", &finish, "The graph as bytes, without the constants that have a key.");
+    m.def(
+        "product",
+        [](nb::handle extents) -> nb::object {
+            return shape_list({headrace::product(dimensions(extents))})[0];
+        },
+        nb::arg("extents"), "Extents that become one: 8 and (\"n\", 1, 4) are (\"8*n\", 8, 32).");
+    m.def(
+        "factors_of",
+        [](nb::handle extent) { return shape_list(factors_of(dimensions(nb::make_tuple(extent))[0])); },
+        nb::arg("extent"), "What an extent multiplies.");
     m.def("block_formats", &block_format_dict,
           "ggml's formats of quantised weights, each with the elements and the bytes of a block.");
     m.def("quantise_rows", &quantised, nb::arg("format"), nb::arg("rows"),

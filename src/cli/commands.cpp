@@ -8,6 +8,7 @@
 
 #include "cli/implementation_status.h"
 #include "cli/peer.h"
+#include "cli/profile.h"
 #include "cli/svg.h"
 
 namespace headrace::cli {
@@ -21,7 +22,7 @@ struct Prepared {
     std::vector<InputView> in;
     std::vector<OutputView> out;
 
-    void run() { session.run(in, out); }
+    void run(const RunOptions& options = {}) { session.run(in, out, options); }
 };
 
 Result<std::unique_ptr<Prepared>> prepare(const GraphOptions& options) {
@@ -106,8 +107,30 @@ Status run_graph(const RunArguments& options) {
     return success();
 }
 
+namespace {
+
+Status profile_graph(const BenchOptions& options) {
+    HR_ASSIGN(auto prepared, prepare(options));
+    for (int i = 0; i < options.warmup; ++i) prepared->run();
+    std::vector<RunStats> runs;
+    for (int i = 0; i < options.runs; ++i) {
+        prepared->run({.profile = true});
+        runs.push_back(prepared->session.stats());
+    }
+    const int threads = runs.front().threads;
+    const kernels::MachineLimits limits = kernels::measure_limits(threads);
+    std::printf(
+        "limits of %d threads: %.0f GFLOP/s in f32, %.1f GB/s read; medians of %d runs, node by node\n",
+        threads, limits.gflops, limits.read_gb_per_s, options.runs);
+    print_profile(profile_nodes(runs, limits), 40);
+    return success();
+}
+
+}  // namespace
+
 Status bench_graph(const BenchOptions& options) {
     if (options.runs < 1) return invalid("--runs is {}; at least 1", options.runs);
+    if (options.profile) return profile_graph(options);
     if (options.peer != "none") {
         HR_ASSIGN(const bool is_compared, compare_with_peer(options));
         if (is_compared) return success();

@@ -23,6 +23,7 @@ struct BenchOptions : GraphOptions {
     int rounds = 10;            ///< in alternation with the peer
     double seconds = 0.2;       ///< of a round of each
     std::string json;
+    bool profile = false;       ///< time per node instead
     std::string peer = "auto";  ///< "auto": ONNX Runtime if there is one; "none"; "onnxruntime": or fail
 };
 struct InspectOptions : GraphOptions {
@@ -35,7 +36,8 @@ Status list_all_devices();
 /// The op catalog; with `webnn`, which of WebNN's operators have which implementation.
 Status list_ops(bool webnn);
 Status run_graph(const RunArguments& options);
-/// Beside ONNX Runtime, in alternation, where Python has it and the graph can be exported; else alone.
+/// Beside ONNX Runtime, in alternation, where Python has it and the graph can be exported; else alone. With
+/// `profile` each node's time, and how much of the machine's limits it reaches.
 Status bench_graph(const BenchOptions& options);
 Status inspect_graph(const InspectOptions& options);
 

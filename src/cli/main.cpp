@@ -46,6 +46,8 @@ int dispatch(int argc, char** argv) {
     run_command->add_option("--output", run.outputs, "NAME=FILE.npy");
     auto* bench_command = app.add_subcommand("bench", "time a graph");
     add_graph_options(*bench_command, bench);
+    bench_command->add_flag("--profile", bench.profile,
+                            "time each node, beside the machine's limits of computing and reading");
     bench_command->add_option("--runs", bench.runs, "timed runs without a peer");
     bench_command->add_option("--rounds", bench.rounds, "rounds in alternation with the peer");
     bench_command->add_option("--seconds", bench.seconds, "length of a round of each");

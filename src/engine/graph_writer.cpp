@@ -82,6 +82,11 @@ DType GraphWriter::dtype(Value value) const {
     return impl_->builder.type(value).dtype;
 }
 
+bool GraphWriter::is_blocks(Value value) const {
+    impl_->check(value);
+    return impl_->builder.type(value).format != BlockFormat::plain;
+}
+
 std::vector<Dimension> GraphWriter::shape(Value value) const {
     impl_->check(value);
     return to_dimensions(impl_->builder.type(value).shape);
@@ -94,6 +99,18 @@ void GraphWriter::output(const std::string& name, Value value) {
 
 std::shared_ptr<const Graph> GraphWriter::finish() {
     return std::make_shared<const Graph>(value_or_throw(impl_->builder.finish()));
+}
+
+Dimension product(const std::vector<Dimension>& extents) {
+    return to_dimensions({product(to_shape(extents))}).front();
+}
+
+std::vector<Dimension> factors_of(const Dimension& extent) {
+    const ElementCount count = count_elements(to_shape({extent}));
+    std::vector<Dimension> factors;
+    if (count.number != 1 || count.symbols.empty()) factors.emplace_back(count.number);
+    for (const std::string& symbol : count.symbols) factors.emplace_back(symbol, INT64_MAX);
+    return factors;
 }
 
 std::vector<BlockFormatInfo> block_formats() {

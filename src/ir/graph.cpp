@@ -72,11 +72,22 @@ void Graph::compact(const std::vector<bool>& keep) {
 
 namespace {
 
-void bind_shape(Shape& shape, const SymbolBindings& bindings) {
-    for (Dim& d : shape) {
-        if (!d.is_symbolic()) continue;
-        if (auto it = bindings.find(d.symbol().name); it != bindings.end()) d = it->second;
+/// A product that no value has had yet is computed from its factors.
+Dim bound(const Dim& d, const SymbolBindings& bindings) {
+    if (!d.is_symbolic()) return d;
+    if (auto it = bindings.find(d.symbol().name); it != bindings.end()) return it->second;
+    const ElementCount factors = count_elements({d});
+    Shape sizes{factors.number};
+    for (const std::string& symbol : factors.symbols) {
+        const auto it = bindings.find(symbol);
+        if (it == bindings.end()) return d;
+        sizes.push_back(it->second);
     }
+    return product(sizes);
+}
+
+void bind_shape(Shape& shape, const SymbolBindings& bindings) {
+    for (Dim& d : shape) d = bound(d, bindings);
 }
 
 /// An extent that an op computed from symbols is a symbol as well; later attributes may name it.

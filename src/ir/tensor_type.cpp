@@ -1,6 +1,8 @@
 #include "ir/tensor_type.h"
 
 #include <algorithm>
+#include <charconv>
+#include <optional>
 
 namespace headrace {
 
@@ -65,7 +67,7 @@ Status TensorType::check() const {
         return invalid("rank {} of shape {} exceeds {}", rank(), headrace::str(shape), kMaxRank);
     std::int64_t bits = bits_of(dtype);
     for (const Dim& d : shape) {
-        const std::int64_t size = d.is_symbolic() ? d.symbol().min : d.size();
+        const std::int64_t size = d.min_size();
         if (size < 0) return invalid("shape {} has the negative extent {}", headrace::str(shape), size);
         if (size > 0 && __builtin_mul_overflow(bits, size, &bits))
             return invalid("shape {} of {} elements is larger than the address space", headrace::str(shape),
@@ -79,16 +81,63 @@ Status TensorType::check() const {
     return success();
 }
 
+namespace {
+
+/// What an extent named like this multiplies; nothing where it is no product.
+std::optional<ElementCount> as_product(std::string_view name) {
+    ElementCount count;
+    int depth = 0;
+    std::size_t begin = 0;
+    for (std::size_t i = 0; i <= name.size(); ++i) {
+        const char c = i < name.size() ? name[i] : '*';
+        depth += c == '(' ? 1 : c == ')' ? -1 : 0;
+        if (c != '*' || depth != 0) continue;
+        const std::string_view factor = name.substr(begin, i - begin);
+        begin = i + 1;
+        std::int64_t number = 0;
+        const auto [end, error] = std::from_chars(factor.data(), factor.data() + factor.size(), number);
+        if (factor.empty()) return std::nullopt;
+        if (end != factor.data() + factor.size())
+            count.symbols.emplace_back(factor);
+        else if (error != std::errc() || number < 0 ||
+                 __builtin_mul_overflow(count.number, number, &count.number))
+            return std::nullopt;
+    }
+    if (begin <= name.size() || count.symbols.empty()) return std::nullopt;
+    return count;
+}
+
+std::int64_t saturating_product(std::int64_t a, std::int64_t b) {
+    std::int64_t result = 0;
+    return __builtin_mul_overflow(a, b, &result) ? INT64_MAX : result;
+}
+
+}  // namespace
+
 ElementCount count_elements(const Shape& shape) {
     ElementCount count;
     for (const Dim& d : shape) {
+        ElementCount factors{d.is_symbolic() ? 1 : d.size(), {}};
         if (d.is_symbolic())
-            count.symbols.push_back(d.symbol().name);
-        else
-            count.number *= d.size();
+            factors = as_product(d.symbol().name).value_or(ElementCount{1, {d.symbol().name}});
+        count.number = saturating_product(count.number, factors.number);
+        count.symbols.insert(count.symbols.end(), factors.symbols.begin(), factors.symbols.end());
     }
     std::sort(count.symbols.begin(), count.symbols.end());
     return count;
+}
+
+Dim product(const Shape& extents) {
+    const ElementCount count = count_elements(extents);
+    if (count.symbols.empty() || count.number == 0) return count.number;
+    std::string name = count.number == 1 ? "" : std::to_string(count.number);
+    for (const std::string& symbol : count.symbols) name.append(name.empty() ? "" : "*").append(symbol);
+    std::int64_t least = 1, most = 1;
+    for (const Dim& d : extents) {
+        least = saturating_product(least, d.min_size());
+        most = saturating_product(most, d.max_size());
+    }
+    return Dim::symbolic(std::move(name), least, most);
 }
 
 }  // namespace headrace

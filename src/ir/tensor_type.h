@@ -22,7 +22,8 @@ struct Symbol {
 };
 
 /// One extent of a shape: a number, or a symbol. Two symbolic extents are equal when their names are:
-/// an extent computed from a symbol is itself a symbol whose name is the expression, e.g. "(h-2)/2".
+/// an extent computed from a symbol is itself a symbol whose name is the expression, e.g. "((h-2)/2+1)".
+/// A name with * outside of parentheses is a product, "8*batch*(h+1)"; product() writes those.
 class Dim {
 public:
     Dim(std::int64_t size = 0) : size_(size) {}
@@ -35,6 +36,8 @@ public:
         return size_;
     }
     const Symbol& symbol() const { return *symbol_; }
+    /// The extent, or a symbol's least value.
+    std::int64_t min_size() const { return symbol_ ? symbol_->min : size_; }
     /// The extent, or a symbol's largest value.
     std::int64_t max_size() const { return symbol_ ? symbol_->max : size_; }
     std::string str() const { return symbol_ ? symbol_->name : std::to_string(size_); }
@@ -75,14 +78,18 @@ struct TensorType {
     Status check() const;
 };
 
-/// Product of extents as a canonical (number, sorted symbols) pair: equal for shapes that hold the
-/// same number of elements whatever the symbols' values are.
+/// Product of extents as a canonical (number, sorted symbols that are no products) pair: equal for shapes
+/// that hold the same number of elements whatever the symbols' values are.
 struct ElementCount {
     std::int64_t number = 1;
     std::vector<std::string> symbols;
     bool operator==(const ElementCount&) const = default;
 };
 ElementCount count_elements(const Shape& shape);
+
+/// The extents' product as one extent. Equal products have equal names; what exceeds 64 bits becomes the
+/// largest integer, which no shape may have.
+Dim product(const Shape& extents);
 
 /// The type as bytes see it at run time: what reference kernels and packed kernels read.
 struct ConstView {

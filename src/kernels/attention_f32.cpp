@@ -30,6 +30,31 @@ ptrdiff_t mask_start(const AttentionArgs& g, const Block& block, size_t row) {
            static_cast<ptrdiff_t>(block.head) * g.mask_head + static_cast<ptrdiff_t>(row) * g.mask_row;
 }
 
+// Whether `count` values that lie one after the other all hide their key; compilers make vector instructions
+// of it.
+bool all_masked(const float* mask, size_t count) {
+    int shown = 0;
+    for (size_t j = 0; j < count; ++j) shown |= mask[j] != kMasked;
+    return shown == 0;
+}
+
+// Keys of a block without those at the end that its mask hides from all its rows: caches are longer than what
+// they hold. All of them where none is left, for softmax to say what that means.
+size_t visible_keys(const AttentionArgs& g, const Block& block) {
+    if (g.mask_column != 1) return block.keys;
+    constexpr size_t kStep = 64;
+    size_t visible = 0;
+    const size_t rows = g.mask_row == 0 ? 1 : block.rows;
+    for (size_t i = rows; i-- > 0;) {
+        const float* mask = g.mask + mask_start(g, block, block.row + i);
+        size_t last = block.keys;
+        while (last >= visible + kStep && all_masked(mask + last - kStep, kStep)) last -= kStep;
+        while (last > visible && mask[last - 1] == kMasked) --last;
+        visible = std::max(visible, last);
+    }
+    return visible == 0 ? block.keys : visible;
+}
+
 // One query's row of mask values, and what of it the causal mask leaves.
 void fill_mask(const AttentionArgs& g, const Block& block, size_t row, float* mask) {
     const ptrdiff_t start = mask_start(g, block, row), step = g.mask_column;
@@ -114,6 +139,7 @@ void attention_f32(const AttentionArgs& g, int ith, int nth) {
         block.row = task % blocks * kBlockRows;
         block.rows = std::min(kBlockRows, g.m - block.row);
         block.keys = g.causal ? std::min(g.n, block.row + block.rows) : g.n;
+        if (g.mask) block.keys = visible_keys(g, block);
         run_block(g, block, scratch.data(), g.mask ? scratch.data() + size : nullptr);
     }
 }

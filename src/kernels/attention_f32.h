@@ -18,7 +18,9 @@ struct AttentionArgs {
     Matrix q, k, v;
     float* o = nullptr;
     ptrdiff_t o_batch = 0, o_head = 0, o_row = 0;
-    const float* mask = nullptr;  // or null: added to the scaled scores; strides of 0 broadcast
+    // Or null: added to the scaled scores; strides of 0 broadcast. Keys at the end that -infinity hides from
+    // all queries are not read.
+    const float* mask = nullptr;
     ptrdiff_t mask_batch = 0, mask_head = 0, mask_row = 0, mask_column = 0;
     bool causal = false;         // query i sees keys 0 to i
     bool zero_if_masked = true;  // a row all of whose keys are masked is 0; else NaN

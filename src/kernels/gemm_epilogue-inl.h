@@ -84,7 +84,8 @@ struct Clamp {
 };
 
 // Applies f to rows × cols sums at c.
-HWY_NOINLINE void finish(const Finish& f, size_t rows, size_t cols, float* c, ptrdiff_t ldc) {
+HWY_NOINLINE HWY_MAYBE_UNUSED void finish(const Finish& f, size_t rows, size_t cols, float* c,
+                                          ptrdiff_t ldc) {
     const auto with = [&](auto fn) HWY_ATTR { finish_with(f, rows, cols, c, ldc, fn); };
     switch (f.activation) {
         case Activation::none: return with(None());

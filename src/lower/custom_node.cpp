@@ -11,7 +11,8 @@ void CustomNode::add_input(const TensorType& type, int source) {
 }
 
 void CustomNode::add_packed(const TensorType& type, std::shared_ptr<const AlignedBuffer> packed) {
-    inputs_.push_back({.dtype = type.dtype, .shape = type.sizes(), .packed = std::move(packed)});
+    inputs_.push_back(
+        {.dtype = type.dtype, .format = type.format, .shape = type.sizes(), .packed = std::move(packed)});
 }
 
 void CustomNode::add_output(const TensorType& type, std::size_t offset) {

@@ -32,23 +32,7 @@ struct Conv2d {
         return {from_f32(e, lower_conv2d(e, x, in, a), infer_conv2d(in, a).value())};
     }
 
-    static const Attrs& cast(const void* attrs) { return headrace::detail::attrs_ref<Attrs>(attrs); }
-    static bool plain_applies(const Operands& in, std::span<const bool>, const void* attrs) {
-        return conv2d_kernel_applies(in, cast(attrs));
-    }
-    static bool packed_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
-        return packed_conv2d_kernel_applies(in, is_constant[1], cast(attrs));
-    }
-    static std::size_t packed_bytes(const Operands& in, const void*) { return in[1].bytes(); }
-    static void pack(const ConstView& filter, const void* attrs, std::byte* packed) {
-        pack_conv2d_filter(filter, cast(attrs), packed);
-    }
-    static void run_kernel(const TensorArgs& args, const void* attrs) {
-        kernels::conv2d_f32(conv2d_args(args, cast(attrs)), args.share.ith, args.share.nth);
-    }
-    static constexpr std::array kernels{
-        KernelDef{.name = "conv2d_f32", .applies = &plain_applies, .run = &run_kernel},
-        KernelDef{"conv2d_f32_packed", &packed_applies, 1, &packed_bytes, &pack, &run_kernel}};
+    static constexpr auto kernels = Conv2dKernels<Attrs, conv2d_args>::list;
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs& a) {
         return conv2d_cost(in, out, a);

@@ -11,6 +11,7 @@
 #include "kernels/conv2d_f32.h"
 #include "ops/arithmetic.h"
 #include "ops/image.h"
+#include "ops/op.h"
 
 namespace headrace::ops {
 
@@ -75,6 +76,28 @@ bool packed_conv2d_kernel_applies(const Operands& in, bool filter_is_constant, c
 void pack_conv2d_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* packed);
 /// The kernel's arguments, without epilogue.
 kernels::Conv2dArgs conv2d_args(const TensorArgs& args, const Conv2dAttrs& a);
+
+/// The kernels of an op with these attributes; to_args gives them their arguments with the op's epilogue.
+template <class Attrs, kernels::Conv2dArgs (*to_args)(const TensorArgs&, const Attrs&)>
+struct Conv2dKernels {
+    static const Attrs& cast(const void* attrs) { return headrace::detail::attrs_ref<Attrs>(attrs); }
+    static bool plain_applies(const Operands& in, std::span<const bool>, const void* attrs) {
+        return conv2d_kernel_applies(in, cast(attrs));
+    }
+    static bool packed_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
+        return packed_conv2d_kernel_applies(in, is_constant[1], cast(attrs));
+    }
+    static std::size_t packed_bytes(const Operands& in, const void*) { return in[1].bytes(); }
+    static void pack(const ConstView& filter, const void* attrs, std::byte* packed) {
+        pack_conv2d_filter(filter, cast(attrs), packed);
+    }
+    static void run(const TensorArgs& args, const void* attrs) {
+        kernels::conv2d_f32(to_args(args, cast(attrs)), args.share.ith, args.share.nth);
+    }
+    static constexpr std::array list{
+        KernelDef{.name = "conv2d_f32", .applies = &plain_applies, .run = &run},
+        KernelDef{"conv2d_f32_packed", &packed_applies, 1, &packed_bytes, &pack, &run}};
+};
 
 /// Everything a loop needs to know, in canonical orders: images n c h w, filters o i h w.
 struct ConvGeometry {

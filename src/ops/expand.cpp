@@ -159,14 +159,7 @@ struct Tile : RepeatOp<Tile, TileAttrs> {
             const std::int64_t times = a.repetitions[i];
             if (times < 0) return invalid("repetitions {} must not be negative", str(a.repetitions));
             if (out.shape[i].is_symbolic()) {
-                if (times == 1) continue;
-                const Symbol& s = out.shape[i].symbol();
-                const auto extent = [&](std::int64_t n) {
-                    std::int64_t result = 0;
-                    return __builtin_mul_overflow(n, times, &result) ? INT64_MAX : result;
-                };
-                out.shape[i] =
-                    Dim::symbolic(fmt::format("({}*{})", s.name, times), extent(s.min), extent(s.max));
+                out.shape[i] = product({out.shape[i], times});
                 continue;
             }
             std::int64_t size = 0;

@@ -31,6 +31,20 @@ struct FusedConv2dAttrs : Conv2dAttrs {
     double high() const { return max_value.value_or(std::numeric_limits<double>::infinity()); }
 };
 
+kernels::Conv2dArgs kernel_args(const TensorArgs& args, const FusedConv2dAttrs& a) {
+    kernels::Conv2dArgs g = conv2d_args(args, a);
+    if (args.has(3)) g.residual = args.in[3].as<float>();
+    g.residual_first = a.residual_first;
+    g.activation = kernel_activation(a.activation);
+    if (a.has_limits()) {
+        const double low = a.activation == Activation::relu ? std::max(a.low(), 0.0) : a.low();
+        g.activation = kernels::Activation::clamp;
+        g.clamp_min = static_cast<float>(low);
+        g.clamp_max = static_cast<float>(a.high());
+    }
+    return g;
+}
+
 struct FusedConv2d {
     static constexpr std::string_view
         name = "fused_conv2d",
@@ -87,34 +101,7 @@ struct FusedConv2d {
         return e.binary(Binary::add, limited, e.scale(e.unary(Unary::sigmoid, x), 0, 0));
     }
 
-    static const Attrs& cast(const void* attrs) { return headrace::detail::attrs_ref<Attrs>(attrs); }
-    static bool plain_applies(const Operands& in, std::span<const bool>, const void* attrs) {
-        return conv2d_kernel_applies(in, cast(attrs));
-    }
-    static bool packed_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
-        return packed_conv2d_kernel_applies(in, is_constant[1], cast(attrs));
-    }
-    static std::size_t packed_bytes(const Operands& in, const void*) { return in[1].bytes(); }
-    static void pack(const ConstView& filter, const void* attrs, std::byte* packed) {
-        pack_conv2d_filter(filter, cast(attrs), packed);
-    }
-    static void run_kernel(const TensorArgs& args, const void* attrs) {
-        const Attrs& a = cast(attrs);
-        kernels::Conv2dArgs g = conv2d_args(args, a);
-        if (args.has(3)) g.residual = args.in[3].as<float>();
-        g.residual_first = a.residual_first;
-        g.activation = kernel_activation(a.activation);
-        if (a.has_limits()) {
-            const double low = a.activation == Activation::relu ? std::max(a.low(), 0.0) : a.low();
-            g.activation = kernels::Activation::clamp;
-            g.clamp_min = static_cast<float>(low);
-            g.clamp_max = static_cast<float>(a.high());
-        }
-        kernels::conv2d_f32(g, args.share.ith, args.share.nth);
-    }
-    static constexpr std::array kernels{
-        KernelDef{.name = "conv2d_f32", .applies = &plain_applies, .run = &run_kernel},
-        KernelDef{"conv2d_f32_packed", &packed_applies, 1, &packed_bytes, &pack, &run_kernel}};
+    static constexpr auto kernels = Conv2dKernels<Attrs, kernel_args>::list;
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs& a) {
         Cost cost = conv2d_cost(in, out, a);

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "kernels/block_gemm_f32.h"
+#include "kernels/block_gemm_int8.h"
 #include "ops/fused_activation.h"
 #include "ops/infer.h"
 #include "ops/op.h"
@@ -31,9 +32,12 @@ struct FusedMatMul {
     struct Attrs {
         bool transpose_b = false;
         Activation activation = Activation::none;
+        bool round_a = false;
         static void fields(auto&& f) {
             f("transpose_b", &Attrs::transpose_b, "b is [n, k]");
             f("activation", &Attrs::activation, "applied before the residual is added; gelu is the erf form");
+            f("round_a", &Attrs::round_a,
+              "where b is in blocks, a may be rounded: each 32 elements of a row to 8 bits and a scale");
         }
     };
 
@@ -109,6 +113,21 @@ struct FusedMatMul {
     static bool blocks_apply(const Operands& in, std::span<const bool>, const void*) {
         return in[1].format != BlockFormat::plain;
     }
+    static bool int8_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
+        return is_constant[1] && cast(attrs).round_a && in[1].elements() > 0 &&
+               kernels::has_block_gemm_int8(in[1].format);
+    }
+    static std::array<std::size_t, 2> block_sizes(Sizes b) {
+        return {static_cast<std::size_t>(b[1]), static_cast<std::size_t>(b[0])};
+    }
+    static std::size_t packed_blocks_bytes(const Operands& in, const void*) {
+        const auto [k, n] = block_sizes(sizes_of(in, 1));
+        return kernels::packed_blocks_bytes(in[1].format, k, n);
+    }
+    static void pack_blocks(const ConstView& b, const void*, std::byte* packed) {
+        const auto [k, n] = block_sizes(b.shape);
+        kernels::pack_blocks(b.format, b.data, k, n, packed);
+    }
     static std::size_t packed_bytes(const Operands& in, const void* attrs) {
         return packed_matrix_bytes(in, cast(attrs).transpose_b);
     }
@@ -123,6 +142,11 @@ struct FusedMatMul {
         g.packed_b = nullptr;
         kernels::block_gemm_f32(g, args.in[1].format, args.in[1].data, args.share.ith, args.share.nth);
     }
+    static void run_int8(const TensorArgs& args, const void* attrs) {
+        kernels::GemmArgs g = gemm_args(args, attrs);
+        g.packed_b = nullptr;
+        kernels::block_gemm_int8(g, args.in[1].format, args.in[1].data, args.share.ith, args.share.nth);
+    }
     static kernels::GemmArgs gemm_args(const TensorArgs& args, const void* attrs) {
         auto g = packed_gemm_args(args, cast(attrs).transpose_b);
         if (args.has(2)) g.bias = args.in[2].as<float>();
@@ -135,6 +159,7 @@ struct FusedMatMul {
     }
     static constexpr std::array kernels{
         KernelDef{"gemm_f32", &packed_applies, 1, &packed_bytes, &pack, &run_packed},
+        KernelDef{"block_gemm_int8", &int8_applies, 1, &packed_blocks_bytes, &pack_blocks, &run_int8},
         KernelDef{.name = "block_gemm_f32", .applies = &blocks_apply, .run = &run_blocks}};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs& attrs) {
@@ -170,10 +195,12 @@ struct FusedMatMul {
         for (int i = 1; i < kBlockFormatCount; ++i) {
             const auto format = static_cast<BlockFormat>(i);
             const std::int64_t k = 2 * block_elements(format);
-            add(DType::f32, {9, k}, {40, k}, true, true,
-                {{"transpose_b", true}, {"activation", std::string("gelu")}}, true);
-            list.back().operands[1].type.format = format;
-            list.back().tolerance = 0.05;
+            for (const bool round_a : {false, true}) {
+                add(DType::f32, {9, k}, {40, k}, true, true,
+                    {{"transpose_b", true}, {"activation", std::string("gelu")}, {"round_a", round_a}}, true);
+                list.back().operands[1].type.format = format;
+                list.back().tolerance = 0.05;
+            }
         }
         add(DType::f64, {3, 5}, {5, 7}, true, true, {{"activation", std::string("silu")}}, false);
         return list;

@@ -27,8 +27,10 @@ struct Reshape {
         if (from.symbols.empty() && to.symbols.empty())
             return invalid("Reshape requires same number of elements, got {} ({}) and {} ({})",
                            str(in[0].shape), from.number, str(a.new_shape), to.number);
-        return invalid("Reshape requires same number of elements, got {} and {}", str(in[0].shape),
-                       str(a.new_shape));
+        return invalid(
+            "Reshape requires same number of elements, and {} and {} do not have it for all values of "
+            "their symbols",
+            str(in[0].shape), str(a.new_shape));
     }
 
     static std::optional<int> same_as(const Operands& in, const Attrs& a) {

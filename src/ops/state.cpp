@@ -67,7 +67,7 @@ struct CountRange {
             if (__builtin_mul_overflow(n, by, &n)) n = INT64_MAX;
         };
         for (const Dim& d : shape) {
-            multiply(least, d.is_symbolic() ? d.symbol().min : d.size());
+            multiply(least, d.min_size());
             multiply(most, d.max_size());
         }
     }

@@ -44,6 +44,7 @@ std::optional<FusedProduct> fused_product(const Graph& graph, const Node& node) 
         p.residual = operand(3);
         p.transpose_b = attr<bool>(node, "transpose_b");
         p.activation = attr<std::string>(node, "activation");
+        p.round_a = attr<bool>(node, "round_a");
     } else if (node.op->name != "matmul") {
         return std::nullopt;
     }
@@ -58,8 +59,9 @@ Result<Node> make_fused(Graph& graph, const FusedProduct& product, std::vector<V
               .inputs = {product.a, product.b, product.bias, product.residual},
               .outputs = std::move(outputs),
               .label = std::move(label)};
-    HR_ASSIGN(node.attrs,
-              fused->make_attrs({{"transpose_b", product.transpose_b}, {"activation", product.activation}}));
+    HR_ASSIGN(node.attrs, fused->make_attrs({{"transpose_b", product.transpose_b},
+                                             {"activation", product.activation},
+                                             {"round_a", product.round_a}}));
     if (product.bias != kNoValue) node.inputs[2] = flattened(graph, product.bias);
     while (node.inputs.back() == kNoValue) node.inputs.pop_back();
     return node;

@@ -11,6 +11,7 @@ struct FusedProduct {
     ValueId a = kNoValue, b = kNoValue, bias = kNoValue, residual = kNoValue;
     bool transpose_b = false;
     std::string activation = "none";
+    bool round_a = false;
 };
 
 /// A node that a fused_matmul can stand for: matmul with one matrix b, a plain gemm, fused_matmul itself.

@@ -150,6 +150,7 @@ Status CpuInstance::plan_arena() {
         stats_.naive_bytes += ggml_nbytes(t);
         ++stats_.naive_buffers;
     }
+    place_empty_tensors(lowered_);
     ggml_backend_dev_t cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
     const std::unique_ptr<ggml_gallocr, GallocrFree> arena(
         ggml_gallocr_new(ggml_backend_dev_buffer_type(cpu)));

@@ -28,6 +28,14 @@ void place_on_host(ggml_tensor* tensor, void* data) {
     tensor->data = data ? data : placeholder;
 }
 
+void place_empty_tensors(const LoweredGraph& lowered) {
+    const auto place = [](ggml_tensor* t) {
+        if (!t->view_src && !t->data && ggml_nbytes(t) == 0) place_on_host(t, nullptr);
+    };
+    for (ggml_tensor* t : lowered.inputs) place(t);
+    for (int i = 0; i < ggml_graph_n_nodes(lowered.graph); ++i) place(ggml_graph_node(lowered.graph, i));
+}
+
 bool is_on_host(const ggml_tensor* tensor) { return tensor->buffer == host_buffer(); }
 
 }  // namespace headrace

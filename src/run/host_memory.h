@@ -1,6 +1,6 @@
 #pragma once
 
-struct ggml_tensor;
+#include "lower/lower.h"
 
 namespace headrace {
 
@@ -8,5 +8,9 @@ namespace headrace {
 /// Null stands for "bound before the first run".
 void place_on_host(ggml_tensor* tensor, void* data);
 bool is_on_host(const ggml_tensor* tensor);
+
+/// The same for activations and inputs without elements. ggml's allocator gives a graph that needs no memory
+/// at all none, takes such tensors for unplaced, and aborts.
+void place_empty_tensors(const LoweredGraph& lowered);
 
 }  // namespace headrace

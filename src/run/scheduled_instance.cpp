@@ -105,6 +105,7 @@ Status ScheduledInstance::prepare(const StateBuffers& states, const Device& devi
     sched_.reset(ggml_backend_sched_new(
         backends.data(), nullptr, static_cast<int>(backends.size()),
         static_cast<std::size_t>(n) + lowered_.inputs.size() + lowered_.constants.size() + 64, false, false));
+    place_empty_tensors(lowered_);
     assign_backends();
     if (n > 0 && !ggml_backend_sched_alloc_graph(sched_.get(), lowered_.graph))
         return failure(Code::out_of_memory,

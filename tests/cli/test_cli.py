@@ -1,6 +1,7 @@
 """The headrace program on graphs that Python saved."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from xml.etree import ElementTree
@@ -92,6 +93,15 @@ def test_bench_alone_prints_and_writes_its_result(graph, tmp_path):
     printed = headrace("bench", graph, "--shape", "x=4,3", "--peer", "none", "--runs", 3, "--json", report)
     result = json.loads(report.read_text())
     assert "median" in printed and result["runs"] == 3 and result["median_ms"] > 0
+
+
+def test_bench_profiles_each_node_beside_the_machines_limits(graph):
+    printed = headrace("bench", graph, "--shape", "x=4,3", "--profile", "--runs", 3, "--threads", 1)
+    first, header, *rows = printed.splitlines()
+    assert re.match(r"limits of 1 threads: \d+ GFLOP/s in f32, [\d.]+ GB/s read; medians of 3 runs", first)
+    assert header.split() == ["us", "share", "GFLOP/s", "GB/s", "limit", "kernel", "node"]
+    shares = [float(row.split()[0]) for row in rows if "%  in " in row]
+    assert sum(shares) == pytest.approx(100, abs=0.5)
 
 
 def test_bench_alternates_with_onnx_runtime(graph, tmp_path):

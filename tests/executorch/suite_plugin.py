@@ -4,7 +4,8 @@
 
 Adds the flow "ggml" and leaves the others out, compares with tolerances that mean something (the suite's
 default is 0.1), also runs the tests of NaN and infinities, and writes a line for each program to
-$EXECUTORCH_SUITE_RESULTS: result, ops delegated and left.
+$EXECUTORCH_SUITE_RESULTS: result, ops delegated and left. A run of the whole suite fails when fewer tests
+than LEAST_WHOLE pass with everything delegated.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from executorch.exir import EdgeCompileConfig
 from executorch_ggml import GgmlPartitioner
 
 ATOL, RTOL = 1e-4, 1e-3
+SUITE, LEAST_WHOLE = 467, 440  # tests of the pinned wheel
 RESULTS = os.environ.get("EXECUTORCH_SUITE_RESULTS", "build/executorch_suite.jsonl")
 results: list[dict[str, Any]] = []
 
@@ -102,10 +104,21 @@ def _is_whole(result: dict[str, Any]) -> bool:
     return bool(result["delegated"]) and not result["left"] and result["result"] == "Pass"
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    cases: dict[str, list[bool]] = {}  # a test runs one or more programs
+def _whole_tests() -> tuple[int, int]:
+    """Those that passed with everything delegated, and all; a test runs one or more programs."""
+    cases: dict[str, list[bool]] = {}
     for result in results:
         cases.setdefault(result["name"], []).append(_is_whole(result))
-    whole = sum(all(programs) for programs in cases.values())
-    terminalreporter.write_line(f"{len(cases)} tests, {len(results)} programs at atol {ATOL}, rtol {RTOL}")
-    terminalreporter.write_line(f"passed with everything delegated: {whole} tests; details: {RESULTS}")
+    return sum(all(programs) for programs in cases.values()), len(cases)
+
+
+def pytest_sessionfinish(session: Any) -> None:
+    if session.testscollected >= SUITE and results and _whole_tests()[0] < LEAST_WHOLE:
+        session.exitstatus = 1
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    whole, cases = _whole_tests()
+    terminalreporter.write_line(f"{cases} tests, {len(results)} programs at atol {ATOL}, rtol {RTOL}")
+    wanted = f"wanted are {LEAST_WHOLE} of {SUITE}"
+    terminalreporter.write_line(f"passed with everything delegated: {whole} tests ({wanted}); {RESULTS}")

@@ -120,3 +120,51 @@ def test_lowerings_take_extents_that_are_known_at_run_time(lower):
     assert (program.delegates, program.left) == (1, [])
     for n in (4, 9, 64):
         program.check(torch.randn(2, n, 8))
+
+
+EMPTY = {
+    "an activation before a sum": (lambda x: (x * 2).sum(), (0, 4)),
+    "a sorted list of nothing": (lambda x: x.sort()[0] + 1, (3, 0)),
+    "an LSTM without steps' batch": (nn.LSTM(4, 3), (3, 0, 4)),
+    "a product of nothing": (lambda x: x @ x.T, (0, 4)),
+}
+
+
+@pytest.mark.parametrize("what", EMPTY)
+def test_tensors_without_elements_run(lower, what):
+    """ggml would abort on a graph whose activations need no memory."""
+    function, shape = EMPTY[what]
+    module = function if isinstance(function, nn.Module) else Calls([function])
+    inputs = (torch.zeros(shape),) if isinstance(function, nn.Module) else ((torch.zeros(shape),),)
+    program = lower(module, inputs)
+    assert program.delegates == 1
+    actual = program.load()(*flatten(inputs))
+    for ours, eager in zip(flatten(actual), flatten(module(*inputs)), strict=True):
+        assert difference(ours, eager) is None
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_rms_norm_takes_the_epsilon_that_pytorch_computes_with(lower, dtype):
+    module = nn.RMSNorm(64, dtype=dtype)  # eps=None
+    x = (torch.randn(3, 64) * 0.01).to(dtype)
+    actual = lower(module, (x,)).load()(x)[0]
+    torch.testing.assert_close(actual, module(x), rtol=1e-2 if dtype != torch.float32 else 1e-5, atol=1e-3)
+
+
+def test_a_number_that_the_dtype_cannot_say_is_left_to_executorch(lower):
+    x = torch.tensor([-128, 0, 127], dtype=torch.int8)
+    program = lower(Calls([lambda x: x < 300]), ((x,),))
+    assert torch.equal(program.load()(x)[0], x < 300)
+
+
+def test_addmm_without_its_bias_ignores_what_is_in_it(lower):
+    bias, a, b = torch.full((2, 3), torch.nan), torch.randn(2, 4), torch.randn(4, 3)
+    program = lower(Calls([lambda c, a, b: torch.addmm(c, a, b, beta=0)]), ((bias, a, b),))
+    torch.testing.assert_close(program.load()(bias, a, b)[0], a @ b)
+
+
+def test_tensors_made_like_others_without_values_are_delegated(lower):
+    x = torch.randn(3, 4)
+    program = lower(Calls([lambda x: torch.empty_like(x).fill_(2) + x]), ((x,),), core_only=False)
+    assert (program.delegates, program.left) == (1, [])
+    torch.testing.assert_close(program.load()(x)[0], x + 2)

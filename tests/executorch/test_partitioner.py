@@ -128,6 +128,18 @@ def test_strict_is_content_with_a_graph_that_is_taken_whole(lower):
     lower(nn.Linear(4, 4), (torch.randn(2, 4),), partitioner=GgmlPartitioner(strict=True)).check()
 
 
+def test_what_executorch_has_no_kernel_for_either_is_said(lower, monkeypatch, capsys):
+    monkeypatch.delitem(LOWERINGS, "aten.median.default")
+    module = Call(lambda m, x: unknown(x).median() * 2)
+    partitioner = GgmlPartitioner(report=True)
+    program = lower(module, (torch.randn(9),), partitioner=partitioner, core_only=False)
+    lines = {line.split(":")[0].split()[-1]: line for line in capsys.readouterr().out.splitlines()}
+    assert lines["aten.median.default"].endswith("so the program will not load there")
+    assert lines["aten.atanh.default"].endswith("no lowering")
+    with pytest.raises(RuntimeError):
+        program.load()
+
+
 # --- constants and buffers --------------------------------------------------------------------------------
 
 
@@ -142,6 +154,10 @@ def test_a_constant_of_several_parts_and_of_a_node_that_is_left(lower):
     program.check()
 
 
+def as_tuple(results) -> tuple:
+    return results if isinstance(results, tuple) else (results,)
+
+
 def follow(program, before: torch.Tensor) -> None:
     """Three runs of a load, and one of another load, change the buffer as eager does from its first value."""
     step = torch.full((3,), 0.25)
@@ -149,7 +165,7 @@ def follow(program, before: torch.Tensor) -> None:
         program.module.total.copy_(before)
         run = program.load()
         for _ in range(runs):
-            torch.testing.assert_close(run(step)[0], program.module(step))
+            torch.testing.assert_close(tuple(run(step)), as_tuple(program.module(step)))
 
 
 def test_a_buffer_that_parts_share_and_nodes_between_them_change(lower, capsys):
@@ -164,14 +180,39 @@ def test_a_buffer_that_parts_share_and_nodes_between_them_change(lower, capsys):
     assert message in capsys.readouterr().out
 
 
-def test_the_old_value_of_a_changed_buffer_as_a_result_is_an_error_at_export(lower):
+OLD = {
+    "itself": lambda old: old,
+    "reshaped": lambda old: old.view(3, 1),
+    "beside another copy": lambda old: (old, old.flip(0), old.unsqueeze(0)),
+}
+
+
+@pytest.mark.parametrize("name", OLD)
+def test_the_old_value_of_a_changed_buffer_is_a_result(name, lower):
     def forward(m, x):
         old = m.total.clone()
         m.total.mul_(2).add_(x)
-        return old
+        return OLD[name](old)
 
-    with pytest.raises(ValueError, match="old version of state"):
-        lower(Call(forward, total=torch.ones(3)), (torch.ones(3),))
+    before = torch.tensor([1.0, 2.0, 3.0])
+    program = lower(Call(forward, total=before.clone()), (torch.ones(3),))
+    assert (program.delegates, program.left) == (1, [])
+    follow(program, before)
+
+
+def test_two_buffers_change_places(lower):
+    def forward(m, x):
+        first = m.first.clone()
+        m.first.copy_(m.second.clone())
+        m.second.copy_(first)
+        return m.first * 10 + m.second + x
+
+    module = Call(forward, first=torch.tensor([1.0, 2.0]), second=torch.tensor([3.0, 4.0]))
+    program = lower(module, (torch.zeros(2),))
+    assert (program.delegates, program.left) == (1, [])
+    run = program.load()
+    for expected in ([31.0, 42.0], [13.0, 24.0], [31.0, 42.0]):
+        torch.testing.assert_close(run(torch.zeros(2))[0], torch.tensor(expected))
 
 
 @pytest.mark.parametrize("start", [0.0, 5.0])
@@ -229,6 +270,57 @@ def test_extents_that_are_known_at_run_time_only(name, lower):
     assert (program.delegates, program.left) == (1, [])
     for length in LENGTHS:
         program.check(torch.randn(length, 3))
+
+
+@pytest.mark.parametrize("batch_first", [True, False])
+def test_an_encoder_with_any_batch_and_length_is_one_delegate(batch_first, lower):
+    """Its attention makes [length, batch * heads, width] of [length, batch, heads * width], and back."""
+    layer = nn.TransformerEncoderLayer(32, 4, 64, batch_first=batch_first)
+    batch, length = torch.export.Dim("batch", min=1, max=8), torch.export.Dim("length", min=1, max=64)
+
+    def example(batch: int, length: int) -> torch.Tensor:
+        return torch.randn(batch, length, 32) if batch_first else torch.randn(length, batch, 32)
+
+    dims = (batch, length) if batch_first else (length, batch)
+    program = lower(
+        nn.TransformerEncoder(layer, 2, enable_nested_tensor=False),
+        (example(3, 10),),
+        dynamic_shapes=(dict(enumerate(dims)),),
+        partitioner=GgmlPartitioner(strict=True),
+    )
+    assert (program.delegates, program.left) == (1, [])
+    for sizes in ((1, 1), (1, 7), (3, 1), (2, 5), (8, 64)):
+        program.check(example(*sizes))
+
+
+MERGED = {
+    "rows of pairs": lambda m, x: x.reshape(-1) * 2,
+    "split": lambda m, x: torch.cat([x, x]).reshape(2, -1, 3) + 1,
+    "split by the rows": lambda m, x: torch.cat([x, x, x]).reshape(3, x.shape[0], 3).sum(0),
+    "one more row": lambda m, x: torch.cat([x, torch.ones(1, 3)]).reshape(-1).exp(),
+    "repeated": lambda m, x: x.repeat(2, 1).reshape(-1, 6) * 2,
+    "squared": lambda m, x: (x @ x.T).reshape(-1).reshape(x.shape[0], x.shape[0]) + 1,
+    "largest": lambda m, x: x.argmax() + 1,
+}
+
+
+@pytest.mark.parametrize("name", MERGED)
+def test_extents_that_a_reshape_merges_or_splits(name, lower):
+    rows = torch.export.Dim("rows", min=1, max=8)
+    program = lower(Call(MERGED[name]), (torch.randn(5, 3),), dynamic_shapes=(({0: rows},),))
+    assert (program.delegates, program.left) == (1, [])
+    for length in LENGTHS:
+        program.check(torch.randn(length, 3))
+
+
+@pytest.mark.parametrize("layer", [nn.GroupNorm(2, 4), nn.PixelShuffle(2)])
+def test_layers_of_images_of_any_size(layer, lower):
+    batch, height = torch.export.Dim("batch", min=1, max=8), torch.export.Dim("height", min=1, max=32)
+    shapes = ({0: batch, 2: height},)
+    program = lower(layer, (torch.randn(3, 4, 5, 6),), dynamic_shapes=shapes)
+    assert (program.delegates, program.left) == (1, [])
+    for size in ((1, 1), (2, 9), (8, 32)):
+        program.check(torch.randn(size[0], 4, size[1], 6))
 
 
 def made_from_a_number(m, x, count):
@@ -320,4 +412,16 @@ def test_a_tensor_of_more_dimensions_than_a_graph_may_have_is_left_to_executorch
 def test_a_number_that_a_tensor_holds_is_left_to_executorch(lower):
     program = lower(Call(lambda m, x, i: x * i.item()), (torch.randn(3), torch.tensor(3)))
     assert any("scalar_tensor" in name for name in program.left)
+    program.check()
+
+
+SMALL = [-1.0, -1.5, -128, -129, -255, -256, -257, 127.9, 128, 255, 256, 300, 1000.7, -40000, 1e5, -2e9, 2e9]
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16])
+@pytest.mark.parametrize("source", [torch.float32, torch.bfloat16, torch.float64])
+def test_numbers_that_a_small_integer_cannot_hold_keep_their_low_bits(dtype, source, lower):
+    x = torch.tensor([*SMALL, float("nan")], dtype=source)
+    program = lower(Call(lambda m, x: x.to(dtype)), (x,))
+    assert (program.delegates, program.left) == (1, [])
     program.check()

@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("executorch", reason="ExecuTorch is not installed: make executorch installs it")
 
 import torch
+from executorch.exir import to_edge_transform_and_lower
 from executorch_ggml import GgmlPartitioner, _runtime
 from executorch_ggml.quantize import FORMATS
 from torch import nn
@@ -128,10 +129,40 @@ def test_filters_of_convolutions_are_stored_in_blocks_and_expanded_when_loaded(l
     small.check(tolerance=0.01)
 
 
-def test_half_precision_weights_and_vectors_stay_as_they_are(lower, capsys):
-    module = nn.Linear(64, 64).half()
-    lower(module, (torch.randn(2, 64).half(),), partitioner=GgmlPartitioner(quantize="q8_0", report=True))
-    assert "torch.float16 stays: only float32 is quantised" in capsys.readouterr().out
+class Words(nn.Module):
+    """An embedding, a product with a bias and a convolution."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.head = nn.Embedding(96, 128), nn.Linear(128, 256)
+        self.conv = nn.Conv1d(256, 64, 3)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.conv(self.head(self.table(ids)).transpose(1, 2))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_weights_are_quantised_as_those_of_f32_are(dtype, lower):
+    module, ids = Words(), torch.randint(0, 96, (2, 9))
+    of_f32 = lower(module, (ids,), partitioner=GgmlPartitioner(quantize="q8_0"))
+    small = lower(module.to(dtype), (ids,), partitioner=GgmlPartitioner(quantize="q8_0"))
+    assert (small.delegates, small.left) == (1, [])
+    assert len(small.buffer) == pytest.approx(len(of_f32.buffer), rel=0.05)
+    with torch.no_grad():
+        expected = module(ids)
+    actual = small.load()(ids)[0]
+    assert actual.dtype == dtype
+    assert cosine(actual, expected) >= 0.999
+
+
+def test_a_format_that_changes_no_weight_is_warned_of(lower):
+    module = nn.Linear(64, 64).double()
+    partitioner = GgmlPartitioner(quantize="q8_0")
+    program = torch.export.export(module, (torch.randn(2, 64).double(),))
+    with pytest.warns(
+        UserWarning, match="quantize='q8_0' changes nothing: torch.float64 stays: only float32"
+    ):
+        to_edge_transform_and_lower(program, partitioner=[partitioner])
 
 
 def test_infinite_weights_stay_as_they_are(lower):

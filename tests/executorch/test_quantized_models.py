@@ -15,6 +15,7 @@ from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
 from executorch_ggml import _runtime
 from torch import nn
 from torchao.quantization import (
+    Int8DynamicActivationInt8WeightConfig,
     Int8DynamicActivationIntxWeightConfig,
     Int8WeightOnlyConfig,
     IntxWeightOnlyConfig,
@@ -22,6 +23,7 @@ from torchao.quantization import (
 )
 from torchao.quantization.granularity import PerAxis, PerGroup
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+from torchao.quantization.quant_primitives import MappingType
 
 if _runtime.runtime_path() is None:
     pytest.skip("libexecutorch_ggml_runtime.so is not built: make build", allow_module_level=True)
@@ -53,6 +55,33 @@ DYNAMIC = {
         weight_dtype=torch.int8, weight_granularity=PerAxis(0)
     ),
 }
+
+
+@pytest.mark.parametrize("mapping", [MappingType.SYMMETRIC, MappingType.ASYMMETRIC])
+@pytest.mark.parametrize("width", [64, 1024, 2560])
+def test_products_of_bytes_equal_eager_ones(width, mapping, lower):
+    """Wider than 1024 f32 cannot hold every sum. With whole numbers of one scale nothing is rounded."""
+    module = nn.Sequential(nn.Linear(width, 48)).eval()
+    module[0].weight.data = torch.randint(-127, 128, (48, width)).float()
+    module[0].weight.data[:, 0] = 127
+    quantize_(module, Int8DynamicActivationInt8WeightConfig(act_mapping_type=mapping))
+    program = lower(module, (torch.randn(5, width),))
+    assert (program.delegates, program.left) == (1, [])
+    program.check(tolerance=1e-6)
+    x = torch.full((5, width), 127.0)
+    x[1] = torch.randint(-127, 128, (width,)).float()
+    x[2] = -x[2]
+    program.check(x, tolerance=1e-6)
+
+
+def test_a_model_of_bytes_with_a_batch_of_any_size_is_one_delegate(lower):
+    module = mlp()
+    quantize_(module, Int8DynamicActivationInt8WeightConfig())
+    batch = torch.export.Dim("batch", min=1, max=8)
+    program = lower(module, (torch.randn(5, 64),), dynamic_shapes=({0: batch},))
+    assert (program.delegates, program.left) == (1, [])
+    for rows in (1, 2, 8):
+        program.check(torch.randn(rows, 64), tolerance=2e-3)
 
 
 @pytest.mark.parametrize("name", WEIGHT_ONLY)

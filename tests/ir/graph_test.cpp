@@ -58,6 +58,18 @@ TEST(Graph, SpecialiseReplacesSymbolsInTypesAndAttributes) {
     EXPECT_FALSE(graph.is_concrete()) << "the original stays";
 }
 
+TEST(Graph, SpecialiseComputesProductsOfSymbolsThatAttributesName) {
+    GraphBuilder b;
+    const Dim batch = Dim::symbolic("batch"), seq = Dim::symbolic("seq");
+    const ValueId x = b.input("x", {DType::f32, {batch, seq}}).value();
+    const NamedAttrs attrs{{"shape", Shape{product({seq, 8, batch})}}};
+    (void)b.mark_output("y", b.op(sample_op("everything"), {x}, attrs).value()[0]);
+    const auto concrete = specialise(b.finish().value(), {{"batch", 2}, {"seq", 7}});
+    ASSERT_TRUE(concrete.ok()) << concrete.error().message;
+    EXPECT_EQ(static_cast<const EverythingOp::Attrs*>(concrete.value().nodes[0].attrs.get())->shape,
+              Shape{112});
+}
+
 TEST(Graph, SpecialiseNamesASymbolWithoutAValue) {
     EXPECT_THAT(specialise(symbolic_graph(), {{"batch", 2}}).error().message, HasSubstr("[2, seq]"));
 }

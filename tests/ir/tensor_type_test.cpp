@@ -46,6 +46,28 @@ TEST(TensorType, CountsElementsWithSymbols) {
     EXPECT_FALSE(count_elements({2, a}) == count_elements({2, a, a}));
 }
 
+TEST(TensorType, CountsTheFactorsOfSymbolsThatAreProducts) {
+    const Dim a = Dim::symbolic("a"), b = Dim::symbolic("b"), sum = Dim::symbolic("(2*a+b)");
+    EXPECT_EQ(count_elements({Dim::symbolic("6*b*a")}), count_elements({2, a, 3, b}));
+    EXPECT_EQ(count_elements({Dim::symbolic("2*(2*a+b)")}), count_elements({sum, 2}));
+    EXPECT_EQ(count_elements({a, b}).symbols, (std::vector<std::string>{"a", "b"}));
+    for (const std::string name : {"a**2", "*a", "a*", "8", "99999999999999999999*a", "-2*a"})
+        EXPECT_EQ(count_elements({Dim::symbolic(name)}).symbols, std::vector{name});
+}
+
+TEST(Dim, ProductsAreEqualWhateverTheyWereMadeOf) {
+    const Dim a = Dim::symbolic("a", 2, 5), b = Dim::symbolic("b", 0, 7);
+    EXPECT_EQ(product({a, 4, b}).str(), "4*a*b");
+    EXPECT_EQ(product({product({b, 2}), product({2, a})}), product({a, 4, b}));
+    EXPECT_EQ(product({a, 1}), a);
+    EXPECT_EQ(product({a, 0}), Dim(0));
+    EXPECT_EQ(product({3, 4}), Dim(12));
+    EXPECT_EQ(product({}), Dim(1));
+    EXPECT_EQ(product({a, 4, b}).symbol().min, 0);
+    EXPECT_EQ(product({a, 4, b}).symbol().max, 140);
+    EXPECT_EQ(product({Dim::symbolic("n"), 4}).symbol().max, INT64_MAX);
+}
+
 TEST(DType, IsFoundByItsName) {
     for (int i = 0; i < kDTypeCount; ++i) {
         const auto type = static_cast<DType>(i);

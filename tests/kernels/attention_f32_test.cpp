@@ -122,6 +122,31 @@ TEST(AttentionF32, AddsMasksThatBroadcastAndGivesZeroWhereNothingIsLeft) {
     });
 }
 
+TEST(AttentionF32, DoesNotReadKeysAtTheEndThatAreHiddenFromAllQueries) {
+    for_each_target([] {
+        constexpr size_t m = 70, n = 200, width = 16;
+        for (const size_t shown : {1, 63, 130}) {
+            std::vector<float> q = random_floats(m * width, 1), k = random_floats(n * width, 2),
+                               v = random_floats(n * width, 3), mask(m * n, 0), short_o(m * width),
+                               o(m * width);
+            AttentionArgs g;
+            g.heads = g.kv_heads = 1, g.m = m, g.n = shown, g.width = g.width_v = width;
+            g.q = {q.data(), 0, 0, width}, g.k = {k.data(), 0, 0, width}, g.v = {v.data(), 0, 0, width};
+            g.o = short_o.data(), g.o_row = width;
+            attention_f32(g, 0, 1);
+            std::fill(k.begin() + ptrdiff_t(shown * width), k.end(), std::nanf(""));
+            std::fill(v.begin() + ptrdiff_t(shown * width), v.end(), std::nanf(""));
+            for (size_t i = 0; i < m; ++i)
+                std::fill(mask.begin() + ptrdiff_t(i * n + shown), mask.begin() + ptrdiff_t((i + 1) * n),
+                          -kInf);
+            g.n = n, g.o = o.data();
+            g.mask = mask.data(), g.mask_row = n, g.mask_column = 1;
+            attention_f32(g, 0, 1);
+            for (size_t i = 0; i < o.size(); ++i) ASSERT_NEAR(o[i], short_o[i], 1e-6) << shown;
+        }
+    });
+}
+
 TEST(AttentionF32, LetsSeveralQueryHeadsReadOneHeadOfKeys) {
     for_each_target([] {
         expect_attention({.heads = 6, .kv_heads = 2, .m = 5, .n = 9}, 2);

@@ -48,6 +48,14 @@ TEST(Concat, AddsSymbolicExtents) {
     EXPECT_EQ(out.value()[0].shape[0].symbol().max, 14);
 }
 
+TEST(Concat, MultipliesAnExtentThatItRepeats) {
+    const TensorType x{DType::f32, {Dim::symbolic("n", 2, 5), 3}};
+    const auto out = infer("concat", {x, x, x}, along(0));
+    EXPECT_EQ(out.value()[0].str(), "f32[3*n, 3]");
+    EXPECT_EQ(out.value()[0].shape[0].symbol().min, 6);
+    EXPECT_EQ(out.value()[0].shape[0].symbol().max, 15);
+}
+
 TEST(Concat, SaysWhichInputDoesNotFit) {
     const TensorType a{DType::f32, {2, 3}};
     EXPECT_EQ(infer_error("concat", {a, a, TensorType{DType::f32, {2, 4}}}, along(0)),

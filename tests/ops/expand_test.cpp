@@ -71,7 +71,7 @@ TEST(Tile, NeedsOneRepetitionPerDimension) {
     EXPECT_EQ(infer_error("tile", {x}, times({1, -1})), "repetitions [1, -1] must not be negative");
     EXPECT_THAT(infer_error("tile", {x}, times({1, INT64_MAX})), HasSubstr("more than the largest integer"));
     const TensorType n{DType::f32, {Dim::symbolic("n", 1, 8)}};
-    EXPECT_EQ(infer("tile", {n}, times({3})).value()[0].str(), "f32[(n*3)]");
+    EXPECT_EQ(infer("tile", {n}, times({3})).value()[0].str(), "f32[3*n]");
     EXPECT_EQ(infer("tile", {n}, times({1})).value()[0].str(), "f32[n]");
 }
 

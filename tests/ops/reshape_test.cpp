@@ -41,7 +41,22 @@ TEST(Reshape, ComparesSymbolicExtentsByName) {
     EXPECT_EQ(infer("reshape", {x}, {{"new_shape", Shape{batch, length, 3, 4}}}).value()[0].str(),
               "f32[batch, length, 3, 4]");
     EXPECT_EQ(infer_error("reshape", {x}, {{"new_shape", Shape{batch, batch, 12}}}),
-              "Reshape requires same number of elements, got [batch, length, 12] and [batch, batch, 12]");
+              "Reshape requires same number of elements, and [batch, length, 12] and [batch, batch, 12] do "
+              "not have it for all values of their symbols");
+}
+
+TEST(Reshape, MergesAndSplitsSymbolicExtents) {
+    const Dim batch = Dim::symbolic("batch"), length = Dim::symbolic("length");
+    const Dim rows = product({batch, 8}), tokens = product({length, batch});
+    const auto reshaped = [](const Shape& from, const Shape& to) {
+        return infer("reshape", {TensorType{DType::f32, from}}, {{"new_shape", to}}).ok();
+    };
+    EXPECT_TRUE(reshaped({length, batch, 96}, {length, rows, 12}));
+    EXPECT_TRUE(reshaped({rows, length, 12}, {batch, 8, length, 12}));
+    EXPECT_TRUE(reshaped({batch, length, 96}, {tokens, 96}));
+    EXPECT_TRUE(reshaped({product({rows, length}), 12}, {tokens, 96}));
+    EXPECT_FALSE(reshaped({length, batch, 96}, {length, rows, 96}));
+    EXPECT_FALSE(reshaped({tokens}, {rows}));
 }
 
 TEST(Reshape, IsItsInputWhenTheShapeStays) {

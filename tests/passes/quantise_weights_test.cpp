@@ -34,9 +34,9 @@ TEST(QuantiseWeights, StoresLargeMatricesInBlocksAlongTheInnerExtent) {
     EXPECT_EQ(weights(graph, "w1").type.str(), "f32[512, 64] as q8_0");
     EXPECT_EQ(weights(graph, "w2").type.str(), "f32[48, 512] as q8_0");
     EXPECT_EQ(weights(graph, "w3").type.str(), "f32[48, 32]");
-    EXPECT_EQ(
-        formula(graph, "y"),
-        "matmul(relu(fused_matmul(fused_matmul(x, w1) {transpose_b=true}, w2, b2) {transpose_b=true}), w3)");
+    EXPECT_EQ(formula(graph, "y"),
+              "matmul(relu(fused_matmul(fused_matmul(x, w1) {transpose_b=true}, w2, b2) "
+              "{transpose_b=true}), w3)");
 }
 
 TEST(QuantiseWeights, ChangesResultsOnlyWithinTheRounding) {

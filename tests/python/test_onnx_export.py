@@ -12,7 +12,7 @@ import onnx
 import onnxruntime
 import pytest
 import webnn
-from headrace._core import signatures, view
+from headrace._core import GraphWriter, signatures, view
 from webnn import _onnx
 
 onnxruntime.set_default_logger_severity(3)
@@ -90,7 +90,8 @@ def _exported(graph, context, tmp_path) -> onnx.ModelProto:
 def test_every_operator_has_cases_and_a_function() -> None:
     names = {signature.name for signature in signatures()}
     assert {case.op for case in cases.CASES} == names
-    assert set(_onnx.LOWERINGS) == names | {"fused_conv2d", "fused_matmul"}
+    recognised = {name.split(",")[0] for name in COMPOSITIONS}
+    assert set(_onnx.LOWERINGS) == names | {"fused_conv2d", "fused_matmul"} | recognised
     assert min(Counter(case.op for case in cases.CASES).values()) >= 2
 
 
@@ -267,6 +268,88 @@ def test_the_convolutions_of_low_power_contexts_are_exported(activation: str, re
     assert "fused_conv2d" in str(graph)
     feeds = {"x": 5 * rng.standard_normal((1, 4, 6, 6)).astype(np.float32)}
     model = _exported(graph, context, tmp_path)
+    _assert_same(context.compute(graph, feeds)["y"], _run(model, feeds)[0], exact=False)
+
+
+def _attention(b, x, keys, values, mask=None):
+    scores = b.mul(b.matmul(x, b.transpose(keys, permutation=[0, 1, 3, 2])), b.constant(np.float32(0.25)))
+    return b.matmul(b.softmax(b.add(scores, mask) if mask else scores, -1), values)
+
+
+def _repeated(b, x):
+    """[2, 2, 5, 16] with every head twice."""
+    tall = b.expand(b.reshape(x, [2, 2, 1, 5, 16]), [2, 2, 2, 5, 16])
+    return b.reshape(tall, [2, 4, 5, 16])
+
+
+def _rms_norm(b, x, scale):
+    mean = b.reduce_mean(b.mul(x, x), axes=[3], keep_dimensions=True)
+    return b.mul(b.div(x, b.sqrt(b.add(mean, b.constant(np.float32(1e-6))))), scale)
+
+
+def _rotated(b, x, cos, sin):
+    left = b.slice(x, [0, 0, 0, 0], [2, 4, 3, 8])
+    right = b.slice(x, [0, 0, 0, 8], [2, 4, 3, 8])
+    return b.add(b.mul(x, cos), b.mul(b.concat([b.neg(right), left], 3), sin))
+
+
+# What is written, and the shapes of what it reads beside x: float32[2, 4, 3, 16].
+COMPOSITIONS = {
+    "rms_norm": (_rms_norm, [[16]]),
+    "glu": (lambda b, x, y: b.mul(b.mul(x, b.sigmoid(x)), y), [[2, 4, 3, 16]]),
+    "rotary_embedding": (_rotated, [[3, 16], [3, 16]]),
+    "scaled_dot_product_attention": (_attention, [[2, 4, 5, 16]] * 2),
+    "scaled_dot_product_attention, masked": (_attention, [[2, 4, 5, 16], [2, 4, 5, 16], [3, 5]]),
+    "scaled_dot_product_attention, grouped": (
+        lambda b, x, k, v: _attention(b, x, _repeated(b, k), _repeated(b, v)),
+        [[2, 2, 5, 16]] * 2,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COMPOSITIONS)
+def test_what_low_power_contexts_recognise_is_exported(name: str, tmp_path) -> None:
+    context = webnn.ML().create_context("low-power", False)
+    builder = context.create_graph_builder()
+    write, others = COMPOSITIONS[name]
+    shapes = dict(zip("xabc", [[2, 4, 3, 16], *others], strict=False))
+    inputs = {key: builder.input(key, shape, "float32") for key, shape in shapes.items()}
+    graph = builder.build({"y": write(builder, *inputs.values())})
+    assert [node.op for node in view(graph).nodes if node.op == name.split(",")[0]]
+    rng = np.random.default_rng(0)
+    feeds = {key: rng.standard_normal(shape).astype(np.float32) for key, shape in shapes.items()}
+    model = _exported(graph, context, tmp_path)
+    _assert_same(context.compute(graph, feeds)["y"], _run(model, feeds)[0], exact=False)
+
+
+# Attributes that a graph file may hold: shapes of the operands, dynamic extents by name.
+IN_FILES = {
+    "rms_norm": ([[2, 5, 4, 6]], {"dimensions": 2}),
+    "glu": ([[2, 5], [2, 5]], {"activation": "gelu"}),
+    "rotary_embedding": ([[2, 5, 8], [5, 8], [5, 8]], {"interleaved": True}),
+    "scaled_dot_product_attention": (
+        [[2, 4, "m", 8], [2, 2, "n", 8], [2, 2, "n", 6], ["m", "n"]],
+        {"causal": True, "scale": 0.5},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", IN_FILES)
+def test_the_same_operators_in_graph_files_are_exported(name: str, tmp_path) -> None:
+    shapes, attributes = IN_FILES[name]
+    writer, sizes = GraphWriter(), {"m": 5, "n": 7}
+    declared = [[(d, 1, 9) if isinstance(d, str) else d for d in shape] for shape in shapes]
+    inputs = [writer.input(f"x{i}", "f32", shape) for i, shape in enumerate(declared)]
+    writer.output("y", writer.op(name, inputs, attributes)[0])
+    (tmp_path / "graph.hr").write_bytes(writer.finish())
+    context = webnn.ML().create_context()
+    graph = context.load_graph(str(tmp_path / "graph.hr"))
+    model = _exported(graph, context, tmp_path)
+    rng = np.random.default_rng(0)
+    given = [[sizes.get(d, d) for d in shape] for shape in shapes]
+    feeds = {f"x{i}": rng.standard_normal(shape).astype(np.float32) for i, shape in enumerate(given)}
+    if name == "scaled_dot_product_attention":
+        feeds["x3"][1] = -np.inf  # a row without any key
     _assert_same(context.compute(graph, feeds)["y"], _run(model, feeds)[0], exact=False)
 
 

@@ -23,6 +23,7 @@ def full(t: Translator, node: torch.fx.Node) -> Value:
     "aten.zeros.default",
     "aten.zeros_like.default",
     "aten.empty.memory_format",
+    "aten.empty_permuted.default",
     "aten.empty_strided.default",
     "dim_order_ops._empty_dim_order.default",
 )

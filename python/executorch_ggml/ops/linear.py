@@ -25,9 +25,13 @@ def linear(t: Translator, node: torch.fx.Node) -> Value:
     x, weight, bias = t.value(a["input"]), t.value(a["weight"]), t.optional(a["bias"])
     if t.rank(weight) != 2:
         raise Unsupported("a weight that is no matrix")
+    # Where the user asked for blocks, rounding x adds little to what rounding the weights has cost.
+    options = {"transpose_b": True, "round_a": t.is_blocks(weight)}
+    if t.dtype(weight) != t.dtype(x):  # blocks, of a model in half precision
+        x, bias = (v if v is None else t.cast(v, t.dtype(weight)) for v in (x, bias))
     if t.rank(x) > 1:
-        return t.op("fused_matmul", x, weight, bias, transpose_b=True)
-    row = t.op("fused_matmul", t.reshape(x, [1, *t.shape(x)]), weight, bias, transpose_b=True)
+        return t.op("fused_matmul", x, weight, bias, **options)
+    row = t.op("fused_matmul", t.reshape(x, [1, *t.shape(x)]), weight, bias, **options)
     return t.reshape(row, t.shape(row)[1:])
 
 
@@ -46,6 +50,8 @@ def addmm(t: Translator, node: torch.fx.Node) -> Value:
     product = t.op("matmul", t.value(node.args[1]), t.value(node.args[2]))
     if alpha != 1:
         product = t.op("mul", product, t.scalar(alpha, t.dtype(product)))
+    if beta == 0:  # whatever the other is, also where that is no number
+        return product
     bias = t.value(node.args[0])
     if beta != 1:
         bias = t.op("mul", bias, t.scalar(beta, t.dtype(bias)))

@@ -7,7 +7,17 @@ from typing import Any
 
 import torch
 
-from ..translate import Translator, Unsupported, Value, arguments, dtype_name, extent, extents, lowers
+from ..translate import (
+    Translator,
+    Unsupported,
+    Value,
+    arguments,
+    dtype_name,
+    extent,
+    extents,
+    lowers,
+    merged,
+)
 
 
 def _output_shape(node: torch.fx.Node) -> list[Any]:
@@ -171,9 +181,10 @@ def unbind(t: Translator, node: torch.fx.Node) -> list[Value]:
 def pixel_shuffle(t: Translator, node: torch.fx.Node) -> Value:
     """[..., c r r, h, w] as [..., c, h r, w r]"""
     x, r = t.value(node.args[0]), int(node.args[1])
-    *batch, channels, height, width = known(t, x)
-    n = product(batch)
-    x = t.reshape(x, [n, channels // (r * r), r, r, height, width])
+    *batch, channels, height, width = t.shape(x)
+    if not isinstance(channels, int):
+        raise Unsupported("an unknown number of channels")
+    x = t.reshape(x, [merged(batch), channels // (r * r), r, r, height, width])
     return t.reshape(t.transpose(x, [0, 1, 4, 2, 5, 3]), _output_shape(node))
 
 

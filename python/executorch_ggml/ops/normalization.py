@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ..translate import Translator, Unsupported, Value, arguments, lowers
+from ..translate import Translator, Unsupported, Value, arguments, lowers, merged
 from .movement import product
 
 
@@ -39,7 +39,9 @@ def native_layer_norm(t: Translator, node: torch.fx.Node) -> list[Value | None]:
 @lowers("aten.rms_norm.default")
 def rms_norm(t: Translator, node: torch.fx.Node) -> Value:
     a = arguments(node)
-    eps = torch.finfo(node.meta["val"].dtype).eps if a["eps"] is None else float(t.number(a["eps"]))
+    # PyTorch computes smaller floats in f32, and takes that one's epsilon.
+    computed = torch.promote_types(node.meta["val"].dtype, torch.float32)
+    eps = torch.finfo(computed).eps if a["eps"] is None else float(t.number(a["eps"]))
     dimensions = len(a["normalized_shape"])
     return t.op("rms_norm", t.value(a["input"]), t.optional(a["weight"]), dimensions=dimensions, epsilon=eps)
 
@@ -49,7 +51,9 @@ def _group_norm(
 ) -> Value:
     shape = t.shape(x)
     batch, channels, *rest = shape
-    flat = t.reshape(x, [batch, groups, product([channels, *rest]) // groups])
+    if not isinstance(channels, int):
+        raise Unsupported("groups of an unknown number of channels")
+    flat = t.reshape(x, [batch, groups, merged([channels // groups, *rest])])
     y = t.reshape(t.op("layer_normalization", flat, axes=[2], epsilon=eps), shape)
     column = [channels, *[1] * len(rest)]
     if weight is not None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ..translate import LOWERINGS, Translator, Unsupported, Value, arguments
+from ..translate import LOWERINGS, Translator, Unsupported, Value, arguments, merged
 from .convolution import spread
 from .movement import product
 
@@ -76,14 +76,14 @@ def _pool(t: Translator, op: str, x: Value, axes: list[_Axis]) -> Value:
     """Over the last axes. Windows are boxes: of three axes the first is pooled alone."""
     dims = len(axes)
     leading = t.shape(x)[:-dims]
-    batch, channels = (leading[0], product(leading[1:])) if len(leading) > 1 else (1, product(leading))
+    batch, channels = (leading[0], merged(leading[1:])) if len(leading) > 1 else (1, merged(leading))
     if dims == 3:
         depth, plane = axes[0], product([_known(axes[1].size), _known(axes[2].size)])
         across = _Axis(plane, outputs=None if depth.outputs is None else plane)
         flat = t.reshape(x, [batch, channels, _known(depth.size), plane])
         x = _pool_2d(t, op, flat, depth, across)
         depth_out = t.shape(x)[2]
-        x = t.reshape(x, [batch, channels * depth_out, axes[1].size, axes[2].size])
+        x = t.reshape(x, [batch, merged([channels, depth_out]), axes[1].size, axes[2].size])
         y = _pool_2d(t, op, x, axes[1], axes[2])
         return t.reshape(y, [*leading, depth_out, *t.shape(y)[2:]])
     if dims == 1:

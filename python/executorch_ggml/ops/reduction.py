@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ..translate import LOWERINGS, Translator, Unsupported, Value, arguments, dtype_name, lowers
+from ..translate import LOWERINGS, Translator, Unsupported, Value, arguments, dtype_name, lowers, merged
 from .movement import product
 
 REDUCTIONS = {
@@ -58,7 +58,7 @@ def arg_reduce(t: Translator, node: torch.fx.Node) -> Value:
     op = "arg_max" if "argmax" in str(node.target) else "arg_min"
     axis, keep = a["dim"], bool(a["keepdim"])
     if axis is None or t.rank(x) == 0:
-        flat = t.reshape(x, [product(t.shape(x))])
+        flat = t.reshape(x, [merged(t.shape(x))])
         y = t.op(op, flat, axis=0, output_data_type="dtype:i64")
         return t.reshape(y, [1] * (t.rank(x) if keep else 0))
     return t.op(op, x, axis=t.axis(x, axis), keep_dimensions=keep, output_data_type="dtype:i64")

@@ -5,6 +5,7 @@ Every operator is written by one function, registered by its name in `registry.L
 
 from . import (
     activation,
+    compositions,
     elementwise,
     images,
     indexing,
@@ -22,6 +23,7 @@ from .registry import LOWERINGS
 __all__ = [
     "LOWERINGS",
     "activation",
+    "compositions",
     "elementwise",
     "export",
     "images",

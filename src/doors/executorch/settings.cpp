@@ -3,6 +3,7 @@
 #include <executorch/runtime/platform/log.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <string_view>
 
@@ -67,3 +68,16 @@ et::Error Settings::get(et::Span<et::BackendOption> options) const {
 CompileOptions Settings::compile_options() const { return {.device = device_, .threads = threads_}; }
 
 }  // namespace headrace::executorch_door
+
+int headrace_executorch_set_option(const char* name, int number, const char* text) {
+    namespace et = executorch::runtime;
+    et::BackendOption option;
+    std::strncpy(option.key, name, sizeof(option.key) - 1);
+    option.value = number;
+    if (text) {
+        std::array<char, et::kMaxOptionValueLength> value{};
+        std::strncpy(value.data(), text, value.size() - 1);
+        option.value = value;
+    }
+    return static_cast<int>(et::set_option("GgmlBackend", {&option, 1}));
+}

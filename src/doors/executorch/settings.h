@@ -1,6 +1,7 @@
 #pragma once
 #include <executorch/runtime/backend/interface.h>
 
+#include "headrace/export.h"
 #include "headrace/headrace.h"
 
 namespace headrace::executorch_door {
@@ -28,3 +29,7 @@ private:
 };
 
 }  // namespace headrace::executorch_door
+
+/// ExecuTorch's set_option for Python, whose module of ExecuTorch's has none: a number, or a text where it is
+/// not null. Returns the executorch::runtime::Error, 0 for none; the log says what is wrong.
+extern "C" HEADRACE_API int headrace_executorch_set_option(const char* name, int number, const char* text);

@@ -44,8 +44,9 @@ public:
 /// The delegate called as ExecuTorch's runtime does, without a program around its blob.
 class Delegate {
 public:
-    Delegate(const std::string& blob, const et::NamedDataMap* weights, const char* method = "forward") {
-        et::BackendInitContext context(&allocator_, nullptr, method, weights);
+    Delegate(const std::string& blob, const et::NamedDataMap* weights, const char* method = "forward",
+             et::Span<const et::BackendOption> options = {}) {
+        et::BackendInitContext context(&allocator_, nullptr, method, weights, options);
         et::FreeableBuffer buffer(blob.data(), blob.size(), nullptr);
         const auto handle = backend().init(context, &buffer, {});
         error_ = handle.error();

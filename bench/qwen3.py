@@ -1,0 +1,138 @@
+"""A causal model of Qwen3-0.6B's shape through the ExecuTorch door against llama-bench on ggml's CPU backend.
+
+    make bench-qwen3 [FORMATS="q8_0 q4_0"]
+
+Both have random weights of the same format; the exported one reads a prompt of 512 tokens and then one token
+at a time, 64 of them, as llama-bench's pp512 and tg64 do. The two take turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import re
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+OUT = ROOT / "build/bench"
+sys.path[:0] = [str(ROOT / "tools")]
+
+import setup  # noqa: E402  (tools/setup.py)
+
+PROMPT, GENERATE = 512, 64
+
+
+def export(path: Path, weights: str) -> None:
+    """A program with one method for any number of tokens, whose cache holds the prompt and the answer."""
+    import torch
+    from executorch.exir import to_edge_transform_and_lower
+    from executorch_ggml import GgmlPartitioner
+    from executorch_ggml.llm import ExportableDecoder
+    from transformers import Qwen3Config, Qwen3ForCausalLM
+
+    torch.manual_seed(0)
+    config = Qwen3Config(
+        vocab_size=151936,
+        hidden_size=1024,
+        intermediate_size=3072,
+        num_hidden_layers=28,
+        num_attention_heads=16,
+        num_key_value_heads=8,
+        head_dim=128,
+        attn_implementation="sdpa",
+        tie_word_embeddings=True,
+    )
+    decoder = ExportableDecoder(Qwen3ForCausalLM(config), max_length=PROMPT + GENERATE)
+    partitioner = GgmlPartitioner(quantize=weights)
+    program = to_edge_transform_and_lower(decoder.export(), partitioner=[partitioner]).to_executorch()
+    path.write_bytes(program.buffer)
+
+
+class Ours:
+    def __init__(self, path: Path, threads: int) -> None:
+        import executorch_ggml  # noqa: F401  (registers the backend)
+        import headrace
+        import torch
+        from executorch.extension.pybindings import portable_lib
+
+        headrace.set_num_threads(threads)
+        torch.set_num_threads(1)  # its threads would spin on our cores after they have copied the logits
+        module = portable_lib._load_for_executorch(str(path))
+        prompt = torch.randint(0, 151936, (1, PROMPT))
+        starts = [torch.tensor([i]) for i in range(PROMPT + GENERATE)]
+        self.read = lambda: module.run_method("forward", (prompt, starts[0]))
+        self.next = lambda i: module.run_method("forward", (prompt[:, :1], starts[PROMPT + i]))
+        self.read()
+        self.next(0)
+
+    def rates(self) -> tuple[float, float]:
+        """Tokens a second of the prompt, and of what follows."""
+        begin = time.perf_counter()
+        self.read()
+        middle = time.perf_counter()
+        for i in range(GENERATE):
+            self.next(i)
+        return PROMPT / (middle - begin), GENERATE / (time.perf_counter() - middle)
+
+
+def llama_bench(program: Path, model: Path, threads: int) -> tuple[float, float]:
+    command = [program, "-m", model, "-t", str(threads), "-p", str(PROMPT), "-n", str(GENERATE), "-r", "1"]
+    rows = json.loads(subprocess.run([*command, "-o", "json"], capture_output=True, check=True).stdout)
+    by_kind = {bool(row["n_gen"]): row["avg_ts"] for row in rows}
+    return by_kind[False], by_kind[True]
+
+
+def compare(weights: str, program: Path, threads: int, rounds: int) -> dict:
+    gguf, pte = OUT / f"0.6b-{weights}.gguf", OUT / f"0.6b-{weights}.pte"
+    if not gguf.exists():
+        command = [sys.executable, ROOT / "bench/make_llm.py", "--type", weights, "--output", gguf]
+        subprocess.run(command, check=True)
+    if not pte.exists():
+        subprocess.run([sys.executable, __file__, "--export", pte, weights], check=True)
+    ours = Ours(pte, threads)
+    mine, theirs = [], []
+    for _ in range(rounds):
+        mine.append(ours.rates())
+        theirs.append(llama_bench(program, gguf, threads))
+    row: dict = {"weights": weights, "threads": threads}
+    for part, name in enumerate(("prompt", "generate")):
+        a, b = (statistics.median(rate[part] for rate in rates) for rates in (mine, theirs))
+        row[name] = {"ours_per_second": a, "llama_bench_per_second": b, "ratio": a / b}
+        print(
+            f"{weights} {threads}T {name:9} {a:8.1f} tokens/s   llama-bench {b:8.1f}   {a / b:5.2f}",
+            flush=True,
+        )
+    return row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--formats", nargs="+", default=["q8_0", "q4_0"], choices=["q8_0", "q4_0"])
+    parser.add_argument("--threads", type=int, nargs="+", default=[2])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", type=Path, default=OUT / "qwen3.json")
+    parser.add_argument("--export", nargs=2, metavar=("FILE", "FORMAT"), help="only write the program")
+    arguments = parser.parse_args()
+    OUT.mkdir(parents=True, exist_ok=True)
+    if arguments.export:
+        return export(Path(arguments.export[0]), arguments.export[1])
+    ggml = re.search(r'HEADRACE_GGML_DIR "([^"]+)"', (setup.BUILD / "setup.cmake").read_text())[1]
+    program = setup.build_llama(Path(ggml), peers=True) / "bin/llama-bench"
+    rows = [
+        compare(weights, program, threads, arguments.rounds)
+        for weights in arguments.formats
+        for threads in arguments.threads
+    ]
+    arguments.json.write_text(json.dumps(rows, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    warnings.filterwarnings("ignore")
+    logging.disable(logging.WARNING)
+    setup.run_main(main)

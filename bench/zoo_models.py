@@ -1,0 +1,109 @@
+"""Writes one model of the zoo in every form that the benchmark's programs read.
+
+    python bench/zoo_models.py CASE FOLDER
+
+The folder gets headrace.pte, xnnpack.pte, model.onnx, inputs.npz and facts.json (operations, bytes of
+weights); a form that cannot be made is a line in facts.json that says why.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests/executorch"))
+import zoo
+
+
+def _minilm(batch: int, length: int) -> zoo.Model:
+    model = zoo.minilm()
+    ids = zoo.tokens(batch, length, below=1000)
+    return zoo.Model(model.module, (ids, torch.ones_like(ids)))
+
+
+CASES: dict[str, Callable[[], zoo.Model]] = {
+    "mlp": zoo.mlp,
+    "minilm_16": lambda: _minilm(1, 16),
+    "minilm_128": lambda: _minilm(1, 128),
+    "minilm_512": lambda: _minilm(1, 512),
+    "minilm_8x128": lambda: _minilm(8, 128),
+    "vit_tiny": zoo.vit_tiny,
+    "resnet18": zoo.resnet18,
+    "mobilenet_v2": zoo.mobilenet_v2,
+    "whisper_encoder": zoo.whisper_encoder,
+    "unet_block": zoo.unet_block,
+    "lstm": zoo.lstm,
+    "qwen3": zoo.qwen3,
+}
+ONE_IMAGE = ("vit_tiny", "resnet18", "mobilenet_v2", "mlp")
+
+
+def model(case: str) -> zoo.Model:
+    """The same weights and inputs in every process."""
+    torch.manual_seed(0)
+    made = CASES[case]()
+    made.module.eval().requires_grad_(False)
+    if case in ONE_IMAGE:
+        made.inputs = tuple(x[:1].contiguous() for x in made.inputs)
+    return made
+
+
+def _program(made: zoo.Model, partitioner: object) -> bytes:
+    from executorch.exir import to_edge_transform_and_lower
+
+    exported = torch.export.export(made.module, made.inputs, strict=False)
+    return to_edge_transform_and_lower(exported, partitioner=[partitioner]).to_executorch().buffer
+
+
+def _headrace(made: zoo.Model, path: Path) -> None:
+    from executorch_ggml import GgmlPartitioner
+
+    path.write_bytes(_program(made, GgmlPartitioner()))
+
+
+def _xnnpack(made: zoo.Model, path: Path) -> None:
+    from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+
+    path.write_bytes(_program(made, XnnpackPartitioner()))
+
+
+def _onnx(made: zoo.Model, path: Path) -> None:
+    torch.onnx.export(made.module, made.inputs, str(path), dynamo=False, opset_version=17)
+
+
+FORMS = {"headrace.pte": _headrace, "xnnpack.pte": _xnnpack, "model.onnx": _onnx}
+
+
+def write(case: str, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    made = model(case)
+    np.savez(folder / "inputs.npz", *[x.numpy() for x in made.inputs])
+    with FlopCounterMode(display=False) as counter:
+        made.module(*made.inputs)
+    tensors = [*made.module.parameters(), *made.module.buffers()]
+    facts = {
+        "flops": counter.get_total_flops(),
+        "weight_bytes": sum(t.numel() * t.element_size() for t in tensors),
+        "cannot": {},
+    }
+    for name, make in FORMS.items():
+        (folder / name).unlink(missing_ok=True)
+        try:
+            make(made, folder / name)
+        except Exception as error:  # a peer's exporter may raise anything
+            facts["cannot"][name] = (str(error).splitlines() or [repr(error)])[0][:160]
+    (folder / "facts.json").write_text(json.dumps(facts))
+
+
+if __name__ == "__main__":
+    warnings.filterwarnings("ignore")
+    logging.disable(logging.WARNING)
+    write(sys.argv[1], Path(sys.argv[2]))

@@ -1,0 +1,153 @@
+"""One program's side of the zoo benchmark, in a process of its own.
+
+    python bench/zoo_worker.py SIDE CASE FOLDER THREADS
+
+Reads a line for each thing to do, and answers with a line of JSON: "output FILE" runs the model once and
+saves what it gives, "time N" gives the microseconds a call of N calls, "memory" the bytes that loading and
+running took at their peak, beyond what the interpreter and libraries had taken before.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+Call = Callable[[], np.ndarray]
+
+
+def _inputs(folder: Path) -> list[np.ndarray]:
+    with np.load(folder / "inputs.npz") as stored:
+        return [stored[name] for name in stored.files]
+
+
+def _executorch(path: Path, folder: Path, threads: int) -> Callable[[], Call]:
+    import torch
+    from executorch.extension.pybindings import portable_lib
+
+    portable_lib._unsafe_reset_threadpool(threads)
+    inputs = tuple(torch.from_numpy(x) for x in _inputs(folder))
+
+    def load() -> Call:
+        module = portable_lib._load_for_executorch(str(path))
+        return lambda: module.run_method("forward", inputs)[0].numpy()
+
+    return load
+
+
+def headrace(case: str, folder: Path, threads: int) -> Callable[[], Call]:
+    import executorch_ggml  # noqa: F401  (registers the backend)
+    import headrace
+
+    headrace.set_num_threads(threads)
+    return _executorch(folder / "headrace.pte", folder, threads)
+
+
+def xnnpack(case: str, folder: Path, threads: int) -> Callable[[], Call]:
+    return _executorch(folder / "xnnpack.pte", folder, threads)
+
+
+def onnx_runtime(case: str, folder: Path, threads: int) -> Callable[[], Call]:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+
+    def load() -> Call:
+        session = onnxruntime.InferenceSession(folder / "model.onnx", options)
+        feeds = dict(zip([x.name for x in session.get_inputs()], _inputs(folder), strict=True))
+        return lambda: session.run(None, feeds)[0]
+
+    return load
+
+
+def openvino(case: str, folder: Path, threads: int) -> Callable[[], Call]:
+    import openvino
+
+    settings = {
+        "INFERENCE_NUM_THREADS": threads,
+        "NUM_STREAMS": 1,
+        "INFERENCE_PRECISION_HINT": "f32",  # bf16 else, where the CPU has it
+    }
+
+    def load() -> Call:
+        request = openvino.Core().compile_model(folder / "model.onnx", "CPU", settings).create_infer_request()
+        inputs = _inputs(folder)
+        return lambda: request.infer(inputs, share_inputs=True, share_outputs=True)[0]
+
+    return load
+
+
+def torch_compile(case: str, folder: Path, threads: int) -> Callable[[], Call]:
+    import torch
+    import zoo_models
+
+    torch.set_num_threads(threads)
+
+    def load() -> Call:
+        made = zoo_models.model(case)
+        compiled = torch.compile(made.module)
+
+        def call() -> np.ndarray:
+            with torch.inference_mode():
+                result = compiled(*made.inputs)
+            return (result[0] if isinstance(result, (tuple, list)) else result).numpy()
+
+        return call
+
+    return load
+
+
+SIDES = {
+    "Headrace": headrace,
+    "ONNX Runtime": onnx_runtime,
+    "OpenVINO": openvino,
+    "XNNPACK": xnnpack,
+    "torch.compile": torch_compile,
+}
+
+
+def _status(field: str) -> int:
+    text = Path("/proc/self/status").read_text()
+    return int(re.search(rf"{field}:\s+(\d+) kB", text)[1]) * 1024
+
+
+def _timed(call: Call, repeats: int) -> float:
+    call()  # wakes threads, and brings weights back into the caches
+    begin = time.perf_counter()
+    for _ in range(repeats):
+        call()
+    return (time.perf_counter() - begin) / repeats * 1e6
+
+
+def main() -> None:
+    side, case, folder, threads = sys.argv[1], sys.argv[2], Path(sys.argv[3]), int(sys.argv[4])
+    load = SIDES[side](case, folder, threads)
+    before = _status("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
+    call = load()
+    call()
+    print(json.dumps("ready"), flush=True)
+    for line in sys.stdin:
+        what, _, argument = line.strip().partition(" ")
+        answer: object = None
+        if what == "output":
+            np.save(argument, call())
+        elif what == "time":
+            answer = _timed(call, int(argument))
+        elif what == "memory":
+            answer = _status("VmHWM") - before
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    warnings.filterwarnings("ignore")
+    logging.disable(logging.WARNING)
+    main()

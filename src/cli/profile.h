@@ -1,0 +1,25 @@
+#pragma once
+#include <vector>
+
+#include "headrace/headrace.h"
+#include "kernels/machine_limits.h"
+
+namespace headrace::cli {
+
+/// A node's share of a run and of what the machine can do.
+struct NodeProfile {
+    std::string title, implementation;
+    double us = 0;     ///< median of the runs
+    double share = 0;  ///< of all nodes' time
+    double gflops = 0, gb_per_s = 0;
+    double limit = 0;  ///< the larger fraction: of the FMA limit, or of the read limit
+};
+
+/// One row a node, those that take longest first. `runs` are the statistics of profiled runs of one session.
+std::vector<NodeProfile> profile_nodes(const std::vector<RunStats>& runs,
+                                       const kernels::MachineLimits& limits);
+
+/// A table of at most `rows` nodes, and of the time by implementation.
+void print_profile(const std::vector<NodeProfile>& nodes, std::size_t rows);
+
+}  // namespace headrace::cli

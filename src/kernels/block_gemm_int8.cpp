@@ -1,0 +1,387 @@
+#include "kernels/block_gemm_int8.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "ir/block_group.h"
+#include "kernels/gemm_share.h"
+#include "kernels/simd_targets.h"
+
+// How the packed panels look, for packing and computing.
+#ifndef HEADRACE_KERNELS_BLOCK_GEMM_INT8_LAYOUT
+#define HEADRACE_KERNELS_BLOCK_GEMM_INT8_LAYOUT
+namespace headrace::kernels {
+
+struct Int8Layout {
+    bool nibbles, minima, wide_scales;
+    int zero;  // what codes are shifted by to have no sign
+    size_t groups;
+
+    size_t code_bytes(size_t width) const { return width * (nibbles ? 16 : 32); }
+    size_t scale_bytes(size_t width) const { return width * (wide_scales ? 4 : 2); }
+    size_t group_bytes(size_t width) const {
+        return code_bytes(width) + scale_bytes(width) * (minima ? 2 : 1);
+    }
+    size_t panel_bytes(size_t width) const { return groups * group_bytes(width); }
+};
+
+inline size_t padded(size_t columns) { return (columns + 15) / 16 * 16; }
+
+}  // namespace headrace::kernels
+#endif
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/block_gemm_int8.cpp"
+#include "hwy/cache_control.h"
+#include "hwy/foreach_target.h"
+#include "kernels/gemm_epilogue-inl.h"
+#include "kernels/rounded_rows-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headrace::kernels::HWY_NAMESPACE {
+namespace {
+
+#if HWY_TARGET == HWY_AVX3
+
+// Highway 1.0.3 has no name for the products of bytes, and its AVX3 leaves VNNI out.
+#define HEADRACE_VNNI __attribute__((target(HWY_TARGET_STR ",avx512vnni")))
+
+using Int32Tag = hn::RebindToSigned<TileTag>;
+using Int32Vec = hn::Vec<Int32Tag>;
+
+// A slice of depth of some rows of A times some columns of a panel.
+struct Int8Job {
+    size_t groups;  // of 32 elements
+    const int8_t* a;
+    size_t lda;
+    const RoundedRows::Group* a_groups;
+    size_t a_group_stride;
+    const std::byte* b;  // codes of the first column, of the first group
+    size_t quad_bytes, group_bytes;
+    const std::byte* scales;  // of the same
+    size_t scale_bytes;
+    const float* init;  // null: sums go on from c; else a row that each starts from
+    float* c;
+    ptrdiff_t ldc;
+};
+
+// Two vectors of columns beside six rows keep the sums, the products and both halves of the codes in
+// registers. Few rows wait for memory, and so take a panel's lines as they lie.
+inline constexpr size_t kInt8Rows = 6, kInt8Vecs = 2, kFewRows = 2, kWholePanel = kPanelWidth / kLanes;
+inline constexpr size_t kAhead = 8;  // groups
+
+template <bool kWide>
+HWY_INLINE TileVec load_scales(const std::byte* from) {
+    const TileTag d;
+    if constexpr (kWide) {
+        return hn::LoadU(d, reinterpret_cast<const float*>(from));
+    } else {
+        const hn::Rebind<hwy::float16_t, TileTag> d16;
+        return hn::PromoteTo(d, hn::LoadU(d16, reinterpret_cast<const hwy::float16_t*>(from)));
+    }
+}
+
+template <class L, size_t kRows, size_t kVecs>
+HEADRACE_VNNI HWY_NOINLINE void int8_tile(const Int8Job& job) {
+    const TileTag d;
+    const Int32Tag d32;
+    TileVec sum[kRows][kVecs];
+    HWY_UNROLL(16)
+    for (size_t r = 0; r < kRows; ++r) {
+        HWY_UNROLL(16)
+        for (size_t v = 0; v < kVecs; ++v)
+            sum[r][v] = hn::LoadU(
+                d, (job.init ? job.init : job.c + static_cast<ptrdiff_t>(r) * job.ldc) + v * kLanes);
+    }
+    const std::byte* b = job.b;
+    const std::byte* scales = job.scales;
+    for (size_t g = 0; g < job.groups; ++g, b += job.group_bytes, scales += job.group_bytes) {
+        const int8_t* a = job.a + g * kBlockElements;
+        Int32Vec dot[kRows][kVecs];
+        HWY_UNROLL(16)
+        for (size_t r = 0; r < kRows; ++r) {
+            const Int32Vec start = hn::Set(d32, job.a_groups[r * job.a_group_stride + g].correction);
+            HWY_UNROLL(16)
+            for (size_t v = 0; v < kVecs; ++v) dot[r][v] = start;
+        }
+        const auto multiply = [&](size_t quad, const Int32Vec(&codes)[kVecs]) HEADRACE_VNNI {
+            HWY_UNROLL(16)
+            for (size_t r = 0; r < kRows; ++r) {
+                int32_t four;
+                std::memcpy(&four, a + r * job.lda + 4 * quad, 4);
+                const Int32Vec x = hn::Set(d32, four);
+                HWY_UNROLL(16)
+                for (size_t v = 0; v < kVecs; ++v)
+                    dot[r][v].raw = _mm512_dpbusd_epi32(dot[r][v].raw, codes[v].raw, x.raw);
+            }
+        };
+        HWY_UNROLL(8)
+        for (size_t q = 0; q < (L::nibbles ? 4 : 8); ++q) {
+            Int32Vec codes[kVecs];
+            HWY_UNROLL(16)
+            for (size_t v = 0; v < kVecs; ++v)
+                codes[v] =
+                    hn::LoadU(d32, reinterpret_cast<const int32_t*>(b + q * job.quad_bytes + v * kLanes * 4));
+            if constexpr (L::nibbles) {
+                const Int32Vec mask = hn::Set(d32, 0x0F0F0F0F);
+                Int32Vec low[kVecs], high[kVecs];
+                HWY_UNROLL(16)
+                for (size_t v = 0; v < kVecs; ++v) {
+                    low[v] = hn::And(codes[v], mask);
+                    high[v] = hn::And(hn::ShiftRight<4>(codes[v]), mask);
+                }
+                multiply(q, low);
+                multiply(q + 4, high);
+            } else {
+                multiply(q, codes);
+            }
+        }
+        HWY_UNROLL(16)
+        for (size_t v = 0; v < kVecs; ++v) {
+            const TileVec scale = load_scales<L::wide>(scales + v * kLanes * (L::wide ? 4 : 2));
+            HWY_UNROLL(16)
+            for (size_t r = 0; r < kRows; ++r) {
+                const RoundedRows::Group& of_a = job.a_groups[r * job.a_group_stride + g];
+                sum[r][v] = hn::MulAdd(hn::ConvertTo(d, dot[r][v]), hn::Mul(scale, hn::Set(d, of_a.scale)),
+                                       sum[r][v]);
+                if constexpr (L::minima) {
+                    const TileVec least =
+                        load_scales<L::wide>(scales + job.scale_bytes + v * kLanes * (L::wide ? 4 : 2));
+                    sum[r][v] = hn::MulAdd(least, hn::Set(d, of_a.sum), sum[r][v]);
+                }
+            }
+        }
+    }
+    HWY_UNROLL(16)
+    for (size_t r = 0; r < kRows; ++r) {
+        HWY_UNROLL(16)
+        for (size_t v = 0; v < kVecs; ++v)
+            hn::StoreU(sum[r][v], d, job.c + static_cast<ptrdiff_t>(r) * job.ldc + v * kLanes);
+    }
+}
+
+struct ByteCodes {
+    static constexpr bool nibbles = false, minima = false, wide = false;
+};
+struct NibbleCodes {
+    static constexpr bool nibbles = true, minima = false, wide = false;
+};
+struct NibblesAndMinima {
+    static constexpr bool nibbles = true, minima = true, wide = false;
+};
+struct NibblesOfK {
+    static constexpr bool nibbles = true, minima = true, wide = true;
+};
+
+// For a slice of depth a panel's codes stay in the L1 cache.
+inline constexpr size_t kSliceGroups = 16;
+
+template <class L, size_t... kRows>
+HWY_INLINE void run_tile(size_t rows, size_t vecs, const Int8Job& job, std::index_sequence<kRows...>) {
+    using Fn = void (*)(const Int8Job&);
+    static constexpr Fn one[] = {&int8_tile<L, kRows + 1, 1>...}, two[] = {&int8_tile<L, kRows + 1, 2>...};
+    if (vecs == kWholePanel)
+        return (rows == 1 ? &int8_tile<L, 1, kWholePanel> : &int8_tile<L, 2, kWholePanel>)(job);
+    (vecs == 1 ? one : two)[rows - 1](job);
+}
+
+// A panel of B.
+struct Int8Panel {
+    const std::byte* packed;
+    size_t width;
+    const float* init;  // of `width` floats
+};
+
+// c = init + the panel times `rows` rounded rows of A.
+template <class L>
+void run_panel(const Int8Layout& layout, const RoundedRows& a, size_t k, size_t rows, const Int8Panel& panel,
+               float* c, ptrdiff_t ldc) {
+    const size_t width = panel.width, tiles = divide_up(rows, kInt8Rows);
+    const size_t step = rows <= kFewRows && width == kPanelWidth ? kWholePanel : kInt8Vecs;
+    for (size_t g = 0; g < layout.groups; g += kSliceGroups) {
+        Int8Job job{};
+        job.groups = std::min(kSliceGroups, layout.groups - g);
+        job.lda = k, job.a_group_stride = layout.groups;
+        job.quad_bytes = width * 4, job.group_bytes = layout.group_bytes(width);
+        job.scale_bytes = layout.scale_bytes(width);
+        job.ldc = ldc;
+        const std::byte* slice = panel.packed + g * job.group_bytes;
+        for (size_t col = 0; col < width; col += step * kLanes) {
+            const size_t vecs = std::min(step, (width - col) / kLanes);
+            job.b = slice + col * 4;
+            job.scales = slice + layout.code_bytes(width) + col * (layout.wide_scales ? 4 : 2);
+            job.init = g == 0 ? panel.init + col : nullptr;
+            for (size_t i = 0; i < tiles; ++i) {
+                const size_t row = i * rows / tiles, end = (i + 1) * rows / tiles;
+                job.a = a.codes(row) + g * kBlockElements;
+                job.a_groups = a.groups(row) + g;
+                job.c = c + static_cast<ptrdiff_t>(row) * ldc + col;
+                run_tile<L>(end - row, vecs, job, std::make_index_sequence<kInt8Rows>());
+            }
+        }
+    }
+}
+
+// Rows that are rounded at a time: their codes stay in the L2 cache.
+inline constexpr size_t kInt8BlockRows = 192, kInt8BlockBytes = 768 << 10;
+
+// A panel that is wider than C is computed beside it and copied.
+template <class L>
+void run_rows(const GemmArgs& g, const Int8Layout& layout, const std::byte* packed, size_t panel, size_t row,
+              size_t rows, const RoundedRows& rounded) {
+    const size_t col = panel * kPanelWidth, cols = std::min(kPanelWidth, g.n - col), width = padded(cols);
+    alignas(64) float init[kPanelWidth] = {};
+    if (g.bias) std::memcpy(init, g.bias + col, cols * sizeof(float));
+    const Int8Panel of_b{packed + panel * layout.panel_bytes(kPanelWidth), width, init};
+    float* c = g.c + static_cast<ptrdiff_t>(row) * g.ldc + col;
+    if (cols == width) {
+        run_panel<L>(layout, rounded, g.k, rows, of_b, c, g.ldc);
+    } else {
+        alignas(64) float sums[kInt8BlockRows * kPanelWidth];
+        run_panel<L>(layout, rounded, g.k, rows, of_b, sums, kPanelWidth);
+        for (size_t r = 0; r < rows; ++r)
+            std::memcpy(c + static_cast<ptrdiff_t>(r) * g.ldc, sums + r * kPanelWidth, cols * sizeof(float));
+    }
+    const Finish finish{.activation = g.activation,
+                        .clamp_min = g.clamp_min,
+                        .clamp_max = g.clamp_max,
+                        .residual = g.residual,
+                        .ldr = g.ldr};
+    if (finish.needed()) HWY_NAMESPACE::finish(finish.at(row, col), rows, cols, c, g.ldc);
+}
+
+template <class L>
+void run_rect(const GemmArgs& g, const Int8Layout& layout, const std::byte* packed, const Rect& rect,
+              RoundedRows& rounded) {
+    const size_t most =
+        std::clamp<size_t>(kInt8BlockBytes / g.k / kInt8Rows * kInt8Rows, kInt8Rows, kInt8BlockRows);
+    for (size_t row = rect.row; row < rect.row_end; row += most) {
+        const size_t rows = std::min(most, rect.row_end - row);
+        rounded.fill(g.a + static_cast<ptrdiff_t>(row) * g.lda, g.lda, rows, g.k, layout.zero);
+        for (size_t p = rect.panel; p < rect.panel_end; ++p)
+            run_rows<L>(g, layout, packed, p, row, rows, rounded);
+    }
+}
+
+// Each thread rounds the rows of its share. Where these are many it gets rows, so that none is rounded twice;
+// else panels, so that each panel is read once.
+template <class Fn>
+void for_each_int8_rect(const GemmArgs& g, int ith, int nth, Fn fn) {
+    const size_t tiles = divide_up(g.m, kInt8Rows), threads = static_cast<size_t>(nth);
+    if (g.m < kInt8BlockRows / 2 * threads) return for_each_rect(1, g.m, g.n, kInt8Rows, ith, nth, fn);
+    const size_t row = tiles * static_cast<size_t>(ith) / threads * kInt8Rows,
+                 end = std::min(g.m, tiles * static_cast<size_t>(ith + 1) / threads * kInt8Rows);
+    if (row < end && g.n > 0) fn(Rect{0, row, end, 0, divide_up(g.n, kPanelWidth)});
+}
+
+void run_int8(const GemmArgs& g, const Int8Layout& layout, const std::byte* packed, int ith, int nth) {
+    static thread_local RoundedRows rounded;
+    for_each_int8_rect(g, ith, nth, [&](const Rect& rect) {
+        if (!layout.nibbles)
+            run_rect<ByteCodes>(g, layout, packed, rect, rounded);
+        else if (!layout.minima)
+            run_rect<NibbleCodes>(g, layout, packed, rect, rounded);
+        else if (!layout.wide_scales)
+            run_rect<NibblesAndMinima>(g, layout, packed, rect, rounded);
+        else
+            run_rect<NibblesOfK>(g, layout, packed, rect, rounded);
+    });
+}
+
+bool multiplies_bytes() { return __builtin_cpu_supports("avx512vnni"); }
+
+#else
+
+void run_int8(const GemmArgs&, const Int8Layout&, const std::byte*, int, int) {
+    HWY_ABORT("block_gemm_int8 needs AVX-512 VNNI");
+}
+bool multiplies_bytes() { return false; }
+
+#endif
+
+}  // namespace
+
+bool has_int8() { return multiplies_bytes(); }
+
+void gemm_int8(const GemmArgs& g, const Int8Layout& layout, const std::byte* packed, int ith, int nth) {
+    run_int8(g, layout, packed, ith, nth);
+}
+
+}  // namespace headrace::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace headrace::kernels {
+
+HWY_EXPORT(has_int8);
+HWY_EXPORT(gemm_int8);
+
+namespace {
+
+Int8Layout layout_of(BlockFormat format, size_t k) {
+    const bool minima = format == BlockFormat::q4_1 || format == BlockFormat::q4_k;
+    return {.nibbles = format != BlockFormat::q8_0,
+            .minima = minima,
+            .wide_scales = format == BlockFormat::q4_k,
+            .zero = format == BlockFormat::q8_0 ? 128
+                    : minima                    ? 0
+                                                : 8,
+            .groups = k / kBlockElements};
+}
+
+void store_scale(const Int8Layout& layout, float value, size_t column, std::byte* to) {
+    if (layout.wide_scales)
+        std::memcpy(to + column * sizeof(float), &value, sizeof(value));
+    else
+        store_half(value, to + column * 2);
+}
+
+// Column `column` of a group of a panel that is `width` wide.
+void pack_group(const Int8Layout& layout, const BlockGroup& group, size_t column, size_t width,
+                std::byte* to) {
+    for (size_t i = 0; i < kBlockElements; ++i) {
+        const auto code = static_cast<std::byte>(group.codes[i] + layout.zero);
+        const size_t quad = i / 4 % (layout.nibbles ? 4 : 8);
+        std::byte& place = to[quad * width * 4 + column * 4 + i % 4];
+        place = layout.nibbles && i >= 16 ? place | code << 4 : code;
+    }
+    std::byte* scales = to + layout.code_bytes(width);
+    store_scale(layout, group.scale[0], column, scales);
+    if (layout.minima) store_scale(layout, group.low, column, scales + layout.scale_bytes(width));
+}
+
+}  // namespace
+
+bool has_block_gemm_int8(BlockFormat format) {
+    return (format == BlockFormat::q8_0 || format == BlockFormat::q4_0 || format == BlockFormat::q4_1 ||
+            format == BlockFormat::q4_k) &&
+           HWY_DYNAMIC_DISPATCH(has_int8)();
+}
+
+size_t packed_blocks_bytes(BlockFormat format, size_t k, size_t n) {
+    return layout_of(format, k).panel_bytes(padded(n));
+}
+
+void pack_blocks(BlockFormat format, const std::byte* b, size_t k, size_t n, std::byte* packed) {
+    const Int8Layout layout = layout_of(format, k);
+    const size_t row_bytes = blocks_bytes(format, static_cast<int64_t>(k));
+    for (size_t first = 0; first < n; first += kPanelWidth) {
+        const size_t width = std::min(kPanelWidth, padded(n - first));
+        std::byte* panel = packed + first / kPanelWidth * layout.panel_bytes(kPanelWidth);
+        if (first + width > n) std::memset(panel, 0, layout.panel_bytes(width));
+        for (size_t column = 0; column < std::min(width, n - first); ++column)
+            for (size_t g = 0; g < layout.groups; ++g) {
+                BlockGroup group;
+                unpack_group(format, b + (first + column) * row_bytes, static_cast<int64_t>(g), group);
+                pack_group(layout, group, column, width, panel + g * layout.group_bytes(width));
+            }
+    }
+}
+
+void block_gemm_int8(const GemmArgs& args, BlockFormat format, const std::byte* packed, int ith, int nth) {
+    HWY_DYNAMIC_DISPATCH(gemm_int8)(args, layout_of(format, args.k), packed, ith, nth);
+}
+
+}  // namespace headrace::kernels
+#endif

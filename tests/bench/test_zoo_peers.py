@@ -1,0 +1,62 @@
+"""The zoo benchmark's programs, plot and protocol, on a model of one product."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+import zoo_peers
+import zoo_plot
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A case as zoo_models.py writes it, as far as ONNX Runtime reads it."""
+    weight = np.arange(6, dtype=np.float32).reshape(2, 3)
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("MatMul", ["x", "w"], ["y"])],
+        "product",
+        [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 2])],
+        [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1, 3])],
+        [onnx.numpy_helper.from_array(weight, "w")],
+    )
+    opset = [onnx.helper.make_opsetid("", 17)]
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opset, ir_version=9), tmp_path / "model.onnx")
+    np.savez(tmp_path / "inputs.npz", np.array([[1, 2]], np.float32))
+    return tmp_path
+
+
+def test_a_program_gives_its_output_its_time_and_its_memory(folder):
+    side = zoo_peers.Side("ONNX Runtime", "product", folder, 1)
+    try:
+        np.testing.assert_array_equal(side.output(folder), [[6, 9, 12]])
+        assert 0 < side.ask("time 5") < 1e6
+        assert side.ask("memory") > 0
+    finally:
+        side.close()
+
+
+def test_a_program_that_cannot_load_the_model_says_why(folder):
+    (folder / "model.onnx").write_bytes(b"no model")
+    with pytest.raises(zoo_peers.UnavailableError, match="ONNXRuntimeError"):
+        zoo_peers.Side("ONNX Runtime", "product", folder, 1)
+
+
+def test_programs_take_turns_as_often_as_asked(folder):
+    side = zoo_peers.Side("ONNX Runtime", "product", folder, 1)
+    try:
+        assert len(zoo_peers.alternating([side], 3, 0.001)["ONNX Runtime"]) == 3
+    finally:
+        side.close()
+
+
+def test_the_plot_puts_faster_cases_to_the_right(tmp_path):
+    def row(ratio: float) -> zoo_peers.Row:
+        return zoo_peers.Row("mlp", 1, 1.0, "OpenVINO", ratio, ratio, 0.0, {"ours": 1, "peer": 1}, 1.0, 0.1, 0.1)
+
+    zoo_plot.write_plot([row(2.0), row(0.5)], tmp_path / "p.svg")
+    text = (tmp_path / "p.svg").read_text()
+    assert text.startswith("<svg")
+    assert text.count("mlp 1T, OpenVINO") == 2
+    assert zoo_plot._x(2.0) > zoo_plot._x(1.0) > zoo_plot._x(0.5)
+    assert zoo_plot._x(1.0) - zoo_plot._x(0.5) == pytest.approx(zoo_plot._x(2.0) - zoo_plot._x(1.0))

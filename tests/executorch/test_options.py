@@ -1,0 +1,49 @@
+"""The backend's options, set from Python."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("executorch", reason="ExecuTorch is not installed: make executorch installs it")
+
+import torch
+from executorch_ggml import _runtime, set_options
+from torch import nn
+
+if _runtime.runtime_path() is None:
+    pytest.skip("libexecutorch_ggml_runtime.so is not built: make build", allow_module_level=True)
+
+
+@pytest.fixture(autouse=True)
+def restored():
+    yield
+    set_options(num_threads=0, device="cpu")
+
+
+def test_a_program_is_loaded_for_the_device_that_was_chosen(lower, capfd):
+    program = lower(nn.Linear(4, 4), (torch.randn(2, 4),))
+    set_options(device="abacus")
+    with pytest.raises(RuntimeError):
+        program.load()
+    assert "there is no device 'abacus'; known: cpu" in capfd.readouterr().err
+    set_options(device="cpu", num_threads=1)
+    program.check()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_threads": -1}, "num_threads is -1; it must be 0"),
+        ({"device": ""}, "device is ''; a device's name"),
+        ({"device": "x" * 256}, "of less than 256 bytes"),
+    ],
+)
+def test_values_that_make_no_sense_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        set_options(**options)
+
+
+def test_without_the_library_there_is_nothing_to_set(monkeypatch):
+    monkeypatch.setattr(_runtime, "_library", None)
+    with pytest.raises(RuntimeError, match="is not loaded in this process"):
+        set_options(num_threads=1)
