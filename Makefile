@@ -5,7 +5,7 @@ VENV := .venv/bin/python
 BUILD := $(PYTHON) tools/build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-llm bench-executorch stress-llm coverage cross-check executorch test-executorch-suite asan tsan fuzz tiny-chat setup clean
+.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-llm bench-zoo bench-qwen3 stress-llm coverage cross-check executorch test-executorch-suite mlx test-mlx bench-mlx asan tsan fuzz tiny-chat setup clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -83,6 +83,27 @@ test-executorch-suite: ## run the operator tests of ExecuTorch's wheel on our ba
 	@$(BUILD) --target products
 	@PYTHONPATH=tests/executorch $(VENV) -m pytest -q -rs -p suite_plugin -p no:cacheprovider \
 	  --pyargs executorch.backends.test.suite.operators
+
+mlx: ## build libggml-mlx.so, the ggml backend on Apple's MLX (installs the wheels mlx and mlx-cpu)
+	@$(PYTHON) tools/setup.py
+	@$(PYTHON) tools/setup.py --mlx
+	@$(BUILD) --target mlx_backend
+
+test-mlx: ## test the MLX backend, with ggml's own test-backend-ops and llama.cpp's programs (FULL=1: its largest cases, too)
+	@$(PYTHON) tools/setup.py
+	@$(PYTHON) tools/setup.py --mlx
+	@$(BUILD) --target mlx_tests
+	@$(BUILD) --target products
+	@$(PYTHON) tools/setup.py --peers
+	@HEADRACE_MLX_OPS=$(if $(FULL),full,most) $(VENV) -m pytest -q -rs -p no:cacheprovider tests/backends/mlx
+
+bench-mlx: ## compare the MLX backend with ggml's CPU: products, models, the cost of a graph (MODEL=file.gguf)
+	@$(PYTHON) tools/setup.py
+	@$(PYTHON) tools/setup.py --mlx
+	@$(BUILD) --target mlx_backend
+	@$(BUILD) --target bench_mlx
+	@$(PYTHON) tools/setup.py --peers
+	@$(VENV) bench/mlx_backend.py $(if $(MODEL),--model $(MODEL))
 
 asan: ## run the C++ tests with the address and undefined-behaviour sanitizers
 	@$(BUILD) --preset asan

@@ -18,6 +18,7 @@ A wheel's build calls it with --wheel: the Python packages come from pip's build
 """
 
 import argparse
+import ctypes.util
 import fcntl
 import hashlib
 import os
@@ -57,6 +58,8 @@ SANITIZERS = {"thread": ["-DCMAKE_C_FLAGS=-fsanitize=thread -g1", "-DCMAKE_CXX_F
 MIN_CMAKE = (3, 25)
 # In this order: ExecuTorch alone would bring a PyTorch of another version.
 EXECUTORCH_PACKAGES = ["torch", "executorch", "transformers"]
+
+MLX_PACKAGES = ["mlx", "mlx-cpu"]
 
 PACKAGES = [
     "clang-format",
@@ -241,6 +244,16 @@ def install_executorch():
         print(f"the ExecuTorch door is left out: {error}", flush=True)
 
 
+def prepare_mlx():
+    """The MLX backend's packages, and OpenBLAS where it can be installed without asking: it is optional."""
+    for package in MLX_PACKAGES:
+        install_on_demand(package)
+    if shutil.which("dpkg-query") and os.geteuid() == 0 and not ctypes.util.find_library("openblas"):
+        say(1, "installing system packages: libopenblas-dev")
+        run_logged("apt", ["apt-get", "update"])
+        run_logged("apt", ["apt-get", "install", "-y", "--no-install-recommends", "libopenblas-dev"])
+
+
 def pinned_versions(text):
     """Every "name==version" of requirements.txt, those in its comments too."""
     return re.findall(r"^(?:# (?:on-demand|required): )?([\w.-]+==\S+)", text, re.MULTILINE)
@@ -423,6 +436,7 @@ def find_or_build_ggml(build_dir, llama=True, **options):
         text += f'set(HEADRACE_GGML_DIR "{ggml}")\n'
         if llama:
             text += f'set(HEADRACE_LLAMA_DIR "{build_llama(ggml, **options)}")\n'
+            text += f'set(HEADRACE_LLAMA_SOURCE "{fetch_llama_cpp(VENV_PYTHON)}")\n'
     path = build_dir / "setup.cmake"
     if not path.exists() or path.read_text() != text:
         build_dir.mkdir(parents=True, exist_ok=True)
@@ -461,12 +475,18 @@ def main():
     parser.add_argument("--lint", action="store_true", help="only what make lint needs: no ggml")
     parser.add_argument("--wheel", type=Path, metavar="BUILD_DIR", help="what a wheel's build there needs")
     parser.add_argument("--ggml", type=Path, metavar="BUILD_DIR", help="only the ggml of a build there")
+    parser.add_argument("--mlx", action="store_true", help="what the MLX backend needs besides")
+    parser.add_argument("--peers", action="store_true", help="llama.cpp's programs, and print their folder")
     parser.add_argument("--on-demand", metavar="PACKAGE", help="one that requirements.txt only pins")
     arguments = parser.parse_args()
     if arguments.wheel:
         prepare_wheel(arguments.wheel)
     elif arguments.ggml:
         prepare_ggml(arguments.ggml)
+    elif arguments.peers:
+        print(build_llama(installed_ggml() or build_ggml(), peers=True) / "bin")
+    elif arguments.mlx:
+        prepare_mlx()
     elif arguments.on_demand:
         install_on_demand(arguments.on_demand)
     else:

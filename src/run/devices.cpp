@@ -6,6 +6,7 @@
 
 #include "ggml-backend.h"
 #include "run/endpoint.h"
+#include "run/mlx_device.h"
 
 namespace headrace {
 namespace {
@@ -159,8 +160,12 @@ Result<Device> find_device(const std::string& name) {
             return describe(cpu);
         return failure(Code::backend_failure, "ggml has no CPU backend; check the libraries beside libggml");
     }
+    if (name == "mlx") {
+        HR_ASSIGN(ggml_backend_dev_t mlx, load_mlx_device());
+        return describe(mlx);
+    }
     if (ggml_backend_dev_t device = ggml_backend_dev_by_name(name.c_str())) return describe(device);
-    std::string known = "cpu, auto, rpc://host:port";
+    std::string known = "cpu, auto, mlx, rpc://host:port";
     for (const DeviceInfo& info : list_devices()) known += ", " + info.name;
     return invalid("there is no device '{}'; known: {}", name, known);
 }

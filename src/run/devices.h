@@ -26,7 +26,8 @@ Result<std::shared_ptr<const Connection>> connect(const Device& device);
 /// Every device that ggml found, remote ones that were named before included.
 std::vector<DeviceInfo> list_devices();
 
-/// "cpu"; "auto": the best local GPU, else the CPU; a name from list_devices(); or "rpc://host:port".
+/// "cpu"; "auto": the best local GPU, else the CPU; a name from list_devices(); "mlx": libggml-mlx.so, loaded
+/// when it is asked for; or "rpc://host:port".
 Result<Device> find_device(const std::string& name);
 
 /// True when find_device("auto") would give a GPU.

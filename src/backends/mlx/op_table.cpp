@@ -1,0 +1,53 @@
+#include "backends/mlx/op_table.h"
+
+#include <array>
+#include <cstdlib>
+#include <string_view>
+
+#include "backends/mlx/op_families.h"
+
+namespace headrace::mlx {
+namespace {
+
+using Table = std::array<const OpRow*, GGML_OP_COUNT>;
+
+Table make_table() {
+    Table table{};
+    for (const auto family :
+         {binary_ops, unary_ops, glu_ops, reduction_ops, normalisation_ops, softmax_ops, matmul_ops, copy_ops,
+          row_ops, shape_ops, rope_ops, attention_ops, convolution_ops, image_ops, recurrent_ops})
+        for (const OpRow& row : family()) table[row.op] = &row;
+    return table;
+}
+
+/// GGML_MLX_DENY=ROPE,SOFT_MAX leaves these ops to other devices: to look for a fault, and to test splits.
+bool is_denied(const ggml_tensor* t) {
+    const char* const listed = std::getenv("GGML_MLX_DENY");
+    if (!listed) return false;
+    std::string_view names = listed;
+    const std::string_view name = ggml_op_name(t->op);
+    while (!names.empty()) {
+        const std::size_t comma = std::min(names.find(','), names.size());
+        if (names.substr(0, comma) == name) return true;
+        names.remove_prefix(std::min(comma + 1, names.size()));
+    }
+    return false;
+}
+
+}  // namespace
+
+const OpRow* find_op(const ggml_tensor* t) {
+    static const Table table = make_table();
+    return table[t->op];
+}
+
+bool supports(const ggml_tensor* t) {
+    if (is_view_op(t->op)) return true;
+    const OpRow* row = find_op(t);
+    if (!row || !fits_mlx(t) || is_denied(t)) return false;
+    for (const ggml_tensor* source : t->src)
+        if (source && !fits_mlx(source)) return false;
+    return row->supports(t);
+}
+
+}  // namespace headrace::mlx

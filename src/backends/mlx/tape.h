@@ -1,0 +1,50 @@
+#pragma once
+#include <mlx/primitives.h>
+
+#include <utility>
+#include <vector>
+
+#include "backends/mlx/leaf.h"
+#include "backends/mlx/mlx_api.h"
+
+namespace headrace::mlx {
+
+/// An expression as a list of primitives, so that the same graph need not be translated again.
+///
+/// MLX's arrays are used up by their evaluation. Making them again from their primitives costs a tenth of
+/// what MLX's functions cost, which check and broadcast, and of what deciding which to call costs.
+class Tape {
+public:
+    /// Records how `outputs`, not evaluated yet, come from the leaves. Other arrays with data are constants.
+    Tape(const std::vector<array>& outputs, const std::vector<std::pair<Leaf, array>>& leaves);
+
+    /// The outputs again, over what the leaves' memory holds now.
+    std::vector<array> play() const;
+
+    std::size_t size() const { return steps_.size(); }
+    /// Most bytes that intermediate values and outputs take at a time; an upper bound, but for what a
+    /// primitive allocates for its own use.
+    std::size_t peak_bytes() const { return peak_bytes_; }
+
+private:
+    struct Step {
+        std::shared_ptr<mx::Primitive> primitive;
+        std::vector<int> inputs;  ///< slots
+        std::vector<Shape> shapes;
+        std::vector<mx::Dtype> dtypes;
+        std::vector<int> outputs;  ///< slots, one for each shape
+    };
+
+    class Recorder;
+
+    std::vector<std::pair<int, Leaf>> leaves_;
+    std::vector<std::pair<int, array>> constants_;
+    std::vector<Step> steps_;
+    std::vector<int> outputs_;
+    int slots_ = 0;
+    std::size_t peak_bytes_ = 0;
+
+    std::size_t measure_peak() const;
+};
+
+}  // namespace headrace::mlx

@@ -1,0 +1,71 @@
+#include "backends/mlx/tensors.h"
+
+#include <cstring>
+#include <limits>
+
+namespace headrace::mlx {
+
+std::optional<mx::Dtype> dtype_of(ggml_type type) {
+    switch (type) {
+        case GGML_TYPE_F32: return mx::float32;
+        case GGML_TYPE_F16: return mx::float16;
+        case GGML_TYPE_BF16: return mx::bfloat16;
+        case GGML_TYPE_I8: return mx::int8;
+        case GGML_TYPE_I16: return mx::int16;
+        case GGML_TYPE_I32: return mx::int32;
+        case GGML_TYPE_I64: return mx::int64;
+        default: return std::nullopt;
+    }
+}
+
+mx::Dtype require_dtype(ggml_type type) {
+    const auto dtype = dtype_of(type);
+    GGML_ASSERT(dtype);
+    return *dtype;
+}
+
+Shape shape_of(const ggml_tensor* t) {
+    return {static_cast<int>(t->ne[3]), static_cast<int>(t->ne[2]), static_cast<int>(t->ne[1]),
+            static_cast<int>(t->ne[0])};
+}
+
+Strides strides_of(const ggml_tensor* t) {
+    const auto size = static_cast<std::int64_t>(ggml_type_size(t->type));
+    Strides strides(4);
+    for (int d = 0; d < 4; ++d) strides[axis_of(d)] = static_cast<std::int64_t>(t->nb[d]) / size;
+    return strides;
+}
+
+const ggml_tensor* root_of(const ggml_tensor* t) {
+    while (t->view_src) t = t->view_src;
+    return t;
+}
+
+bool is_view_op(ggml_op op) {
+    return op == GGML_OP_NONE || op == GGML_OP_VIEW || op == GGML_OP_RESHAPE || op == GGML_OP_PERMUTE ||
+           op == GGML_OP_TRANSPOSE;
+}
+
+float float_param(const ggml_tensor* t, int index) {
+    float value;
+    std::memcpy(&value, &t->op_params[index], sizeof value);
+    return value;
+}
+
+int int_param(const ggml_tensor* t, int index) { return t->op_params[index]; }
+
+bool is_float(ggml_type type) {
+    return type == GGML_TYPE_F32 || type == GGML_TYPE_F16 || type == GGML_TYPE_BF16;
+}
+
+bool is_quantised(ggml_type type) {
+    return ggml_is_quantized(type) && ggml_get_type_traits(type)->to_float != nullptr;
+}
+
+bool fits_mlx(const ggml_tensor* t) {
+    for (int d = 0; d < 4; ++d)
+        if (t->ne[d] > std::numeric_limits<int>::max()) return false;
+    return true;
+}
+
+}  // namespace headrace::mlx
