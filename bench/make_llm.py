@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Writes language models of real size with random weights, the same bytes on every machine, for benchmarks.
 
-    python bench/make_llm.py [--size 0.6b|small] [--type q8_0|q4_0] [--layers N] [--output FILE]
+    python bench/make_llm.py [--size 0.6b|small] [--type q8_0|q4_0] [--layers N] [--period N] [--output FILE]
 
 "0.6b" has the shape of Qwen3-0.6B: 637 MB as q8_0, 339 MB as q4_0. "small" has 20 MB and is made in a second.
 A token is a word like " Bacado", and such words become one token each, so a prompt of N words has N tokens.
+With --period the likeliest text goes round in circles of N words, as lists, tables and quoted code do.
 """
 
 import argparse
@@ -31,7 +32,7 @@ CONSONANTS, VOWELS = "bcdfghjklmnpqrstvwxyz", "aeiou"
 
 @dataclass(frozen=True)
 class Shape:
-    """A decoder of the qwen3 architecture, with one matrix for embeddings and output."""
+    """A decoder of the qwen3 architecture, with one matrix for both ends unless it has a period."""
 
     vocabulary: int
     width: int
@@ -41,6 +42,7 @@ class Shape:
     head_size: int
     feed_forward: int
     context: int = 40960
+    period: int = 0  # words after which greedy text repeats; 0: it is slow to
 
 
 SIZES = {
@@ -127,17 +129,38 @@ def embeddings(shape: Shape, form: BlockFormat) -> np.ndarray:
     return matrix
 
 
+def successors(shape: Shape) -> np.ndarray:
+    """The word that follows each token: the next of its circle of `period` words, or some word."""
+    first = 256 + len(SPECIAL_TOKENS)
+    circles = (shape.vocabulary - first) // shape.period
+    tokens = np.arange(shape.vocabulary)
+    index = (tokens - first) % (circles * shape.period)  # what is no word, or in no whole circle, enters one
+    return first + index - index % shape.period + (index + 1) % shape.period
+
+
+def circling_output(shape: Shape, embedded: np.ndarray) -> np.ndarray:
+    """An output matrix to which each token looks like the word before it."""
+    matrix = np.zeros_like(embedded)  # scales of 0: never likely
+    words = np.arange(256 + len(SPECIAL_TOKENS), shape.vocabulary)
+    following = successors(shape)[words]
+    kept, place = np.unique(following, return_index=True)
+    matrix[kept] = embedded[words[place]]
+    return matrix
+
+
 def matrices(shape: Shape) -> dict[str, tuple[int, int, float]]:
-    """Rows, columns and gain of a layer's matrices; with these, greedy text is slow to run in circles."""
+    """Rows, columns and gain of a layer's matrices; with these, greedy text is slow to run in circles, or
+    follows its circle, since the layers hardly change what they get."""
     queries, keys = shape.heads * shape.head_size, shape.kv_heads * shape.head_size
+    written = 1e-3 if shape.period else 1.0
     return {
         "attn_q": (queries, shape.width, 1.0),
         "attn_k": (keys, shape.width, 1.0),
         "attn_v": (keys, shape.width, 1.0),
-        "attn_output": (shape.width, queries, 0.25),
+        "attn_output": (shape.width, queries, 0.25 * written),
         "ffn_gate": (shape.feed_forward, shape.width, 1.0),
         "ffn_up": (shape.feed_forward, shape.width, 1.0),
-        "ffn_down": (shape.width, shape.feed_forward, 1.0),
+        "ffn_down": (shape.width, shape.feed_forward, written),
     }
 
 
@@ -167,7 +190,10 @@ def write_model(output: Path, shape: Shape, form: BlockFormat) -> None:
     writer.add_file_type(form.file_type)
     add_shape(writer, shape)
     add_tokenizer(writer, shape.vocabulary)
-    writer.add_tensor("token_embd.weight", embeddings(shape, form), raw_dtype=form.kind)
+    embedded = embeddings(shape, form)
+    writer.add_tensor("token_embd.weight", embedded, raw_dtype=form.kind)
+    if shape.period:
+        writer.add_tensor("output.weight", circling_output(shape, embedded), raw_dtype=form.kind)
     writer.add_tensor("output_norm.weight", np.ones(shape.width, np.float32))
     for layer in range(shape.layers):
         for part, size in norms(shape).items():
@@ -187,6 +213,7 @@ def main() -> None:
     parser.add_argument("--size", choices=SIZES, default="0.6b", help="default: %(default)s")
     parser.add_argument("--type", choices=FORMATS, default="q8_0", help="default: %(default)s")
     parser.add_argument("--layers", type=int, help="another number of layers than the size's")
+    parser.add_argument("--period", type=int, default=0, help="words after which greedy text repeats")
     parser.add_argument("--output", type=Path, help="default: build/bench/SIZE-TYPE.gguf")
     arguments = parser.parse_args()
     shape = SIZES[arguments.size]
@@ -194,6 +221,9 @@ def main() -> None:
         if arguments.layers < 1:
             parser.error(f"--layers must be 1 or more, not {arguments.layers}")
         shape = replace(shape, layers=arguments.layers)
+    if not 0 <= arguments.period <= shape.vocabulary // 2:
+        parser.error(f"--period must be 0 to {shape.vocabulary // 2}, not {arguments.period}")
+    shape = replace(shape, period=arguments.period)
     output = arguments.output or ROOT / f"build/bench/{arguments.size}-{arguments.type}.gguf"
     write_model(output, shape, FORMATS[arguments.type])
     print(f"{output}: {output.stat().st_size:,} bytes")

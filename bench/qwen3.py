@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-import re
 import statistics
 import subprocess
 import sys
@@ -19,36 +18,23 @@ import time
 import warnings
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-OUT = ROOT / "build/bench"
-sys.path[:0] = [str(ROOT / "tools")]
+from llm import GENERATE, OUT, PROMPT, ROOT, llama_bench, model_file, peers, setup
 
-import setup  # noqa: E402  (tools/setup.py)
+sys.path.append(str(ROOT / "tests/executorch"))  # zoo.py
 
-PROMPT, GENERATE = 512, 64
+VOCABULARY = 151936
 
 
 def export(path: Path, weights: str) -> None:
     """A program with one method for any number of tokens, whose cache holds the prompt and the answer."""
     import torch
+    import zoo
     from executorch.exir import to_edge_transform_and_lower
     from executorch_ggml import GgmlPartitioner
     from executorch_ggml.llm import ExportableDecoder
-    from transformers import Qwen3Config, Qwen3ForCausalLM
 
     torch.manual_seed(0)
-    config = Qwen3Config(
-        vocab_size=151936,
-        hidden_size=1024,
-        intermediate_size=3072,
-        num_hidden_layers=28,
-        num_attention_heads=16,
-        num_key_value_heads=8,
-        head_dim=128,
-        attn_implementation="sdpa",
-        tie_word_embeddings=True,
-    )
-    decoder = ExportableDecoder(Qwen3ForCausalLM(config), max_length=PROMPT + GENERATE)
+    decoder = ExportableDecoder(zoo.qwen3_model(28, VOCABULARY), max_length=PROMPT + GENERATE)
     partitioner = GgmlPartitioner(quantize=weights)
     program = to_edge_transform_and_lower(decoder.export(), partitioner=[partitioner]).to_executorch()
     path.write_bytes(program.buffer)
@@ -64,7 +50,7 @@ class Ours:
         headrace.set_num_threads(threads)
         torch.set_num_threads(1)  # its threads would spin on our cores after they have copied the logits
         module = portable_lib._load_for_executorch(str(path))
-        prompt = torch.randint(0, 151936, (1, PROMPT))
+        prompt = torch.randint(0, VOCABULARY, (1, PROMPT))
         starts = [torch.tensor([i]) for i in range(PROMPT + GENERATE)]
         self.read = lambda: module.run_method("forward", (prompt, starts[0]))
         self.next = lambda i: module.run_method("forward", (prompt[:, :1], starts[PROMPT + i]))
@@ -81,25 +67,15 @@ class Ours:
         return PROMPT / (middle - begin), GENERATE / (time.perf_counter() - middle)
 
 
-def llama_bench(program: Path, model: Path, threads: int) -> tuple[float, float]:
-    command = [program, "-m", model, "-t", str(threads), "-p", str(PROMPT), "-n", str(GENERATE), "-r", "1"]
-    rows = json.loads(subprocess.run([*command, "-o", "json"], capture_output=True, check=True).stdout)
-    by_kind = {bool(row["n_gen"]): row["avg_ts"] for row in rows}
-    return by_kind[False], by_kind[True]
-
-
-def compare(weights: str, program: Path, threads: int, rounds: int) -> dict:
-    gguf, pte = OUT / f"0.6b-{weights}.gguf", OUT / f"0.6b-{weights}.pte"
-    if not gguf.exists():
-        command = [sys.executable, ROOT / "bench/make_llm.py", "--type", weights, "--output", gguf]
-        subprocess.run(command, check=True)
+def compare(weights: str, programs: Path, threads: int, rounds: int) -> dict:
+    gguf, pte = model_file(weights), OUT / f"0.6b-{weights}.pte"
     if not pte.exists():
         subprocess.run([sys.executable, __file__, "--export", pte, weights], check=True)
     ours = Ours(pte, threads)
     mine, theirs = [], []
     for _ in range(rounds):
         mine.append(ours.rates())
-        theirs.append(llama_bench(program, gguf, threads))
+        theirs.append(llama_bench(programs, gguf, threads))
     row: dict = {"weights": weights, "threads": threads}
     for part, name in enumerate(("prompt", "generate")):
         a, b = (statistics.median(rate[part] for rate in rates) for rates in (mine, theirs))
@@ -122,10 +98,9 @@ def main() -> None:
     OUT.mkdir(parents=True, exist_ok=True)
     if arguments.export:
         return export(Path(arguments.export[0]), arguments.export[1])
-    ggml = re.search(r'HEADRACE_GGML_DIR "([^"]+)"', (setup.BUILD / "setup.cmake").read_text())[1]
-    program = setup.build_llama(Path(ggml), peers=True) / "bin/llama-bench"
+    programs = peers()
     rows = [
-        compare(weights, program, threads, arguments.rounds)
+        compare(weights, programs, threads, arguments.rounds)
         for weights in arguments.formats
         for threads in arguments.threads
     ]

@@ -25,8 +25,9 @@ ALLOWED = {
     "doors/onnx": {"base", "ir", "ops", "engine"},
     "doors/wasi_nn": {"base", "llm"},
     "llm": {"base"},
-    "backends/mlx": {"base"},
-    "backends/packed": {"base", "ir", "kernels"},
+    "backends/common": set(),
+    "backends/mlx": {"base", "backends/common"},
+    "backends/packed": {"base", "ir", "kernels", "backends/common"},
     "cli": {"base", "ir", "kernels", "engine", "doors", "llm"},
 }
 
@@ -35,7 +36,17 @@ LIBRARIES = [
     (
         "ggml",
         re.compile(r"(ggml[\w-]*|gguf)\.h"),
-        {"emit", "plan", "lower", "run", "kernels", "llm", "backends/mlx", "backends/packed"},
+        {
+            "emit",
+            "plan",
+            "lower",
+            "run",
+            "kernels",
+            "llm",
+            "backends/common",
+            "backends/mlx",
+            "backends/packed",
+        },
     ),
     ("llama.cpp", re.compile(r"llama[\w-]*\.h"), {"llm"}),
     ("llama.cpp's common library", re.compile(r"common/.*"), {"llm"}),

@@ -42,7 +42,7 @@ def report(lines):
 
 
 def module_names(root=ROOT):
-    """Lines about modules of one name in two folders of pytest's path: the first would be imported for both."""
+    """Lines about modules of one name in folders of pytest's path: tests of both would import the first."""
     project = tomllib.loads((root / "pyproject.toml").read_text())
     folders = project["tool"]["pytest"]["ini_options"]["pythonpath"]
     found = Counter(path.name for folder in folders for path in (root / folder).glob("*.py"))

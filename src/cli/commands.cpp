@@ -9,6 +9,7 @@
 #include "cli/implementation_status.h"
 #include "cli/peer.h"
 #include "cli/profile.h"
+#include "cli/statistics.h"
 #include "cli/svg.h"
 
 namespace headrace::cli {
@@ -145,18 +146,17 @@ Status bench_graph(const BenchOptions& options) {
         ms.push_back(
             std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
     }
-    std::sort(ms.begin(), ms.end());
-    const double median = ms[ms.size() / 2];
+    const double typical = median(ms), least = *std::min_element(ms.begin(), ms.end());
     const RunStats stats = prepared->session.stats();
     const double flops = std::accumulate(stats.nodes.begin(), stats.nodes.end(), 0.0,
                                          [](double sum, const NodeStats& n) { return sum + n.flops; });
-    std::printf("median %.4f ms  min %.4f  max %.4f  (%d runs, %d threads)  %.2f GFLOP/s\n", median,
-                ms.front(), ms.back(), options.runs, stats.threads, flops / median / 1e6);
+    std::printf("median %.4f ms  min %.4f  max %.4f  (%d runs, %d threads)  %.2f GFLOP/s\n", typical, least,
+                *std::max_element(ms.begin(), ms.end()), options.runs, stats.threads, flops / typical / 1e6);
     if (options.json.empty()) return success();
     std::ofstream file(options.json);
     file << fmt::format(
         "{{\"graph\": \"{}\", \"median_ms\": {}, \"min_ms\": {}, \"runs\": {}, \"threads\": {}}}\n",
-        options.graph, median, ms.front(), options.runs, stats.threads);
+        options.graph, typical, least, options.runs, stats.threads);
     if (!file.flush()) return failure(Code::io, "cannot write '{}'", options.json);
     return success();
 }

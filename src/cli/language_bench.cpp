@@ -7,20 +7,13 @@
 #include <random>
 
 #include "cli/language_scenarios.h"
+#include "cli/statistics.h"
 #include "llm/registry.h"
 
 namespace headrace::cli {
 
 using llm::Engine;
 using llm::Generation;
-
-double percentile(std::vector<double> values, double share) {
-    std::sort(values.begin(), values.end());
-    return values[std::min(values.size() - 1,
-                           static_cast<size_t>(share * static_cast<double>(values.size())))];
-}
-
-double median(std::vector<double> values) { return percentile(std::move(values), 0.5); }
 
 double seconds_since(llm::Clock::time_point start) {
     return std::chrono::duration<double>(llm::Clock::now() - start).count();

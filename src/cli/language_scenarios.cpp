@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <thread>
 
+#include "cli/statistics.h"
+
 namespace headrace::cli {
 namespace {
 

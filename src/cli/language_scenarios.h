@@ -17,8 +17,6 @@ struct BenchRequest {
 };
 Result<std::shared_ptr<llm::Generation>> submit(llm::Engine& engine, const BenchRequest& request);
 
-double percentile(std::vector<double> values, double share);
-double median(std::vector<double> values);
 double seconds_since(llm::Clock::time_point start);
 llm::Tokens random_prompt(const llm::Engine& engine, int size, uint32_t seed);
 

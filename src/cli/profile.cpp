@@ -5,6 +5,8 @@
 #include <map>
 #include <string>
 
+#include "cli/statistics.h"
+
 namespace headrace::cli {
 
 std::vector<NodeProfile> profile_nodes(const std::vector<RunStats>& runs,
@@ -16,9 +18,8 @@ std::vector<NodeProfile> profile_nodes(const std::vector<RunStats>& runs,
         const NodeStats& node = runs.front().nodes[i];
         std::vector<double> times;
         for (const RunStats& run : runs) times.push_back(run.nodes[i].duration_us);
-        std::sort(times.begin(), times.end());
         NodeProfile profile{.title = node.title, .implementation = node.implementation};
-        profile.us = times[times.size() / 2];
+        profile.us = median(std::move(times));
         total += profile.us;
         if (profile.us > 0) {
             profile.gflops = node.flops / profile.us / 1e3;

@@ -81,8 +81,7 @@ void masked_softmax(const AttentionArgs& g, const Block& block, float* scores, f
     softmax_f32(s, 0, 1);
     for (size_t i = 0; g.zero_if_masked && i < block.rows; ++i) {
         const float* mask = s.mask + static_cast<ptrdiff_t>(i) * s.mask_stride;
-        if (std::all_of(mask, mask + keys, [](float m) { return m == kMasked; }))
-            std::fill_n(scores + static_cast<ptrdiff_t>(i) * keys, keys, 0.0f);
+        if (all_masked(mask, block.keys)) std::fill_n(scores + static_cast<ptrdiff_t>(i) * keys, keys, 0.0f);
     }
 }
 

@@ -59,20 +59,6 @@ struct AccumulateAttrs {
     }
 };
 
-/// Number of elements at a symbol's least and largest value; the largest integer where that is exceeded.
-struct CountRange {
-    std::int64_t least = 1, most = 1;
-    explicit CountRange(const Shape& shape) {
-        const auto multiply = [](std::int64_t& n, std::int64_t by) {
-            if (__builtin_mul_overflow(n, by, &n)) n = INT64_MAX;
-        };
-        for (const Dim& d : shape) {
-            multiply(least, d.min_size());
-            multiply(most, d.max_size());
-        }
-    }
-};
-
 /// Lowering to ggml would run on one thread only: its add and acc split by rows, and this is one row.
 struct Accumulate {
     static constexpr std::string_view
@@ -87,11 +73,11 @@ struct Accumulate {
     static Result<Types> infer(const Operands& in, const Attrs& a) {
         if (a.offset < 0) return invalid("offset {} must not be negative", a.offset);
         // Of symbols only what no value can satisfy is refused here: the rest shows when they are bound.
-        const CountRange destination(in[0].shape), source(in[1].shape);
-        if (a.offset > destination.most - source.least)
+        const Dim destination = product(in[0].shape), source = product(in[1].shape);
+        if (a.offset > destination.max_size() - source.min_size())
             return invalid(
                 "offset {} and the source's {} elements {} are out of bounds for the destination's {} {}",
-                a.offset, source.least, str(in[1].shape), destination.most, str(in[0].shape));
+                a.offset, source.min_size(), str(in[1].shape), destination.max_size(), str(in[0].shape));
         return same_type(in[0]);
     }
 

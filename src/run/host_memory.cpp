@@ -2,6 +2,7 @@
 
 #include "ggml-backend.h"
 #include "ggml.h"
+#include "lower/lower.h"
 
 namespace headrace {
 namespace {

@@ -1,8 +1,10 @@
 #pragma once
 
-#include "lower/lower.h"
+struct ggml_tensor;
 
 namespace headrace {
+
+struct LoweredGraph;
 
 /// Makes host memory that ggml did not allocate (a caller's array, a mapped file, a state) the tensor's own.
 /// Null stands for "bound before the first run".

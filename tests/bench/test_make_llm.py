@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import gguf
 import make_llm
 import numpy as np
 import pytest
-from make_llm import FORMATS, SIZES, write_model
+from make_llm import FORMATS, SIZES, successors, write_model
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 
@@ -70,3 +72,22 @@ def test_too_few_layers_are_refused_by_name(layers, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         make_llm.main()
     assert f"--layers must be 1 or more, not {layers}" in capsys.readouterr().err
+
+
+def test_with_a_period_each_words_likeliest_next_one_leads_back_to_it(tmp_path):
+    shape = replace(SIZES["small"], layers=1, period=7)
+    write_model(tmp_path / "m.gguf", shape, FORMATS["q8_0"])
+    embedded, output = (weights(tmp_path / "m.gguf", f"{name}.weight") for name in ("token_embd", "output"))
+    token, seen = 2000, []
+    for _ in range(14):
+        token = int(np.argmax(output @ embedded[token]))
+        seen.append(token)
+    assert seen[:7] == seen[7:]
+    assert len(set(seen)) == 7
+    assert seen[0] == successors(shape)[2000]
+
+
+def test_with_a_period_what_is_no_word_is_followed_by_one(tmp_path):
+    following = successors(replace(SIZES["small"], period=12))
+    assert following.min() >= 259
+    assert following.max() < 4096

@@ -52,7 +52,9 @@ def test_programs_take_turns_as_often_as_asked(folder):
 
 def test_the_plot_puts_faster_cases_to_the_right(tmp_path):
     def row(ratio: float) -> zoo_peers.Row:
-        return zoo_peers.Row("mlp", 1, 1.0, "OpenVINO", ratio, ratio, 0.0, {"ours": 1, "peer": 1}, 1.0, 0.1, 0.1)
+        return zoo_peers.Row(
+            "mlp", 1, 1.0, "OpenVINO", ratio, ratio, 0.0, {"ours": 1, "peer": 1}, 1.0, 0.1, 0.1
+        )
 
     zoo_plot.write_plot([row(2.0), row(0.5)], tmp_path / "p.svg")
     text = (tmp_path / "p.svg").read_text()

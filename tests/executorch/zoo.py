@@ -151,12 +151,12 @@ def minilm() -> Model:
     return Model(module, **_sizes("length", 128, make, (1, 1)))
 
 
-def qwen3_model(layers: int = 2) -> nn.Module:
+def qwen3_model(layers: int = 2, vocabulary: int = 4096) -> nn.Module:
     """The widths of Qwen3-0.6B."""
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
     config = Qwen3Config(
-        vocab_size=4096,
+        vocab_size=vocabulary,
         hidden_size=1024,
         intermediate_size=3072,
         num_hidden_layers=layers,

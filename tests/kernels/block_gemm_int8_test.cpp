@@ -6,8 +6,8 @@
 #include <cstring>
 #include <limits>
 
-#include "ggml.h"
 #include "kernels/block_gemm_f32.h"
+#include "kernels/block_product.h"
 #include "kernels/each_target.h"
 #include "kernels/guarded.h"
 #include "kernels/matrix.h"
@@ -15,18 +15,14 @@
 namespace headrace::kernels {
 namespace {
 
+using testing::BlockCase;
+using testing::BlockProduct;
+using testing::BlockWeights;
 using testing::Guarded;
 using testing::Matrix;
-using testing::random_floats;
 
-struct Format {
-    BlockFormat format;
-    ggml_type type;
-};
-constexpr Format kFormats[] = {{BlockFormat::q8_0, GGML_TYPE_Q8_0},
-                               {BlockFormat::q4_0, GGML_TYPE_Q4_0},
-                               {BlockFormat::q4_1, GGML_TYPE_Q4_1},
-                               {BlockFormat::q4_k, GGML_TYPE_Q4_K}};
+constexpr BlockFormat kFormats[] = {BlockFormat::q8_0, BlockFormat::q4_0, BlockFormat::q4_1,
+                                    BlockFormat::q4_k};
 
 class BlockGemmInt8 : public ::testing::Test {
 protected:
@@ -35,34 +31,16 @@ protected:
     }
 };
 
-// Weights, in blocks and as the values that these stand for.
-struct Weights {
-    size_t n, k;
-    BlockFormat format;
-    std::vector<std::byte> blocks;
-    std::vector<float> values;
-
-    Weights(const Format& f, size_t rows, size_t columns, unsigned seed)
-        : n(rows),
-          k(columns),
-          format(f.format),
-          blocks(blocks_bytes(f.format, static_cast<int64_t>(n * k))),
-          values(random_floats(n * k, seed, -2, 3)) {
-        ggml_quantize_chunk(f.type, values.data(), blocks.data(), 0, static_cast<int64_t>(n),
-                            static_cast<int64_t>(k), nullptr);
-        dequantise(format, blocks.data(), static_cast<int64_t>(n * k), values.data());
-    }
-    // Floats, so that pages can guard them.
-    std::vector<float> packed() const {
-        const size_t bytes = packed_blocks_bytes(format, k, n);
-        void* aligned = std::aligned_alloc(kPackedAlignment, (bytes + 63) / 64 * 64);
-        pack_blocks(format, blocks.data(), k, n, static_cast<std::byte*>(aligned));
-        std::vector<float> copy(bytes / sizeof(float));
-        std::memcpy(copy.data(), aligned, bytes);
-        std::free(aligned);
-        return copy;
-    }
-};
+// Floats, so that pages can guard them.
+std::vector<float> packed_floats(const BlockWeights& b, size_t n, size_t k) {
+    const size_t bytes = packed_blocks_bytes(b.format, k, n);
+    void* aligned = std::aligned_alloc(kPackedAlignment, (bytes + 63) / 64 * 64);
+    pack_blocks(b.format, b.blocks.data(), k, n, static_cast<std::byte*>(aligned));
+    std::vector<float> copy(bytes / sizeof(float));
+    std::memcpy(copy.data(), aligned, bytes);
+    std::free(aligned);
+    return copy;
+}
 
 // Each 32 elements to whole multiples of a 127th of the largest.
 std::vector<float> rounded(const Matrix& a) {
@@ -78,59 +56,40 @@ std::vector<float> rounded(const Matrix& a) {
     return values;
 }
 
-struct Case {
-    size_t m, n, k;
-    Activation activation = Activation::none;
-    bool bias = false, residual = false;
-};
-
-void expect_product(const Case& t, const Format& format, int nth, Guarded::Side side) {
+void expect_product(const BlockCase& t, BlockFormat format, int nth, Guarded::Side side) {
     SCOPED_TRACE(::testing::Message()
-                 << t.m << "x" << t.n << "x" << t.k << " " << name_of(format.format) << " threads " << nth);
-    const Matrix a(t.m, t.k, 3, 1), residual(t.m, t.n, 5, 3);
-    const Weights b(format, t.n, t.k, 2);
-    const std::vector<float> bias = random_floats(t.n, 4), a_rounded = rounded(a);
-    Guarded packed(b.packed(), side), guarded_bias(bias, side);
-    Matrix c(t.m, t.n, 7, 5);
-    GemmArgs g;
-    g.m = t.m, g.n = t.n, g.k = t.k;
-    g.a = a.data(), g.lda = a.stride;
-    g.c = c.data(), g.ldc = c.stride;
-    if (t.bias) g.bias = guarded_bias.data();
-    if (t.residual) g.residual = residual.data(), g.ldr = residual.stride;
-    g.activation = t.activation;
+                 << t.m << "x" << t.n << "x" << t.k << " " << name_of(format) << " threads " << nth);
+    BlockProduct product(t);
+    const BlockWeights b(format, t.n, t.k, 2, -2, 3);
+    const std::vector<float> a_rounded = rounded(product.a);
+    Guarded packed(packed_floats(b, t.n, t.k), side), guarded_bias(product.bias, side);
+    const GemmArgs g = product.args(guarded_bias.data());
     for (int ith = 0; ith < nth; ++ith)
-        block_gemm_int8(g, format.format, reinterpret_cast<const std::byte*>(packed.data()), ith, nth);
-    for (size_t i = 0; i < t.m; ++i)
-        for (size_t j = 0; j < t.n; ++j) {
-            double sum = t.bias ? bias[j] : 0, magnitude = 1;
-            for (size_t l = 0; l < t.k; ++l) {
-                const double product = double(a_rounded[i * t.k + l]) * b.values[j * t.k + l];
-                sum += product, magnitude += std::abs(product);
-            }
-            if (t.activation == Activation::relu) sum = std::max(sum, 0.0);
-            if (t.residual) sum += residual.at(i, j);
-            ASSERT_NEAR(c.at(i, j), sum, 1e-6 * magnitude) << "at " << i << ", " << j;
-        }
-    EXPECT_TRUE(c.gaps_untouched());
+        block_gemm_int8(g, format, reinterpret_cast<const std::byte*>(packed.data()), ith, nth);
+    product.expect_result([&](size_t i, size_t l) { return a_rounded[i * t.k + l]; }, b.values);
 }
 
 TEST_F(BlockGemmInt8, MultipliesByTheExactValuesOfTheBlocks) {
     size_t turn = 0;
-    for (const Format& format : kFormats)
-        for (Case t : {Case{1, 1, 32}, Case{1, 70, 64}, Case{5, 64, 256}, Case{7, 65, 288}, Case{13, 16, 512},
-                       Case{200, 130, 96}, Case{6, 3, 1056}, Case{400, 20, 544}, Case{800, 70, 64},
-                       Case{2, 63, 6144}}) {
-            const auto block = static_cast<size_t>(block_elements(format.format));
-            t.k = (t.k + block - 1) / block * block;
+    for (const BlockFormat format : kFormats)
+        for (const BlockCase& t : std::initializer_list<BlockCase>{{1, 1, 32},
+                                                                   {1, 70, 64},
+                                                                   {5, 64, 256},
+                                                                   {7, 65, 288},
+                                                                   {13, 16, 512},
+                                                                   {200, 130, 96},
+                                                                   {6, 3, 1056},
+                                                                   {400, 20, 544},
+                                                                   {800, 70, 64},
+                                                                   {2, 63, 6144}}) {
             for (Guarded::Side side : {Guarded::Side::front, Guarded::Side::back})
-                expect_product(t, format, testing::thread_count(turn), side);
+                expect_product(t.fitting(format), format, testing::thread_count(turn), side);
             ++turn;
         }
 }
 
 TEST_F(BlockGemmInt8, AddsBiasActivationAndResidual) {
-    for (const Format& format : kFormats)
+    for (const BlockFormat format : kFormats)
         for (int nth : testing::kThreadCounts)
             expect_product({17, 100, 512, Activation::relu, true, true}, format, nth, Guarded::Side::back);
 }
@@ -138,8 +97,8 @@ TEST_F(BlockGemmInt8, AddsBiasActivationAndResidual) {
 TEST_F(BlockGemmInt8, StaysCloseToTheProductOfUnroundedRows) {
     constexpr size_t m = 9, n = 40, k = 512;
     const Matrix a(m, k, 0, 1);
-    const Weights b(kFormats[0], n, k, 2);
-    const std::vector<float> packed = b.packed();
+    const BlockWeights b(kFormats[0], n, k, 2, -2, 3);
+    const std::vector<float> packed = packed_floats(b, n, k);
     Matrix c(m, n, 0, 3), exact(m, n, 0, 3);
     GemmArgs g;
     g.m = m, g.n = n, g.k = k;
@@ -158,9 +117,9 @@ TEST_F(BlockGemmInt8, StaysCloseToTheProductOfUnroundedRows) {
 
 TEST_F(BlockGemmInt8, GivesNaNForRowsWithNaNOrInfinityAndLeavesTheOthersAlone) {
     constexpr size_t m = 8, n = 20, k = 96;
-    for (const Format& format : {kFormats[0], kFormats[1], kFormats[2]}) {
-        const Weights b(format, n, k, 2);
-        const std::vector<float> packed = b.packed();
+    for (const BlockFormat format : {kFormats[0], kFormats[1], kFormats[2]}) {
+        const BlockWeights b(format, n, k, 2, -2, 3);
+        const std::vector<float> packed = packed_floats(b, n, k);
         Matrix a(m, k, 0, 1), clean = a;
         a.at(2, 40) = std::numeric_limits<float>::quiet_NaN();
         a.at(5, 95) = -std::numeric_limits<float>::infinity();
@@ -170,7 +129,7 @@ TEST_F(BlockGemmInt8, GivesNaNForRowsWithNaNOrInfinityAndLeavesTheOthersAlone) {
             g.m = m, g.n = n, g.k = k;
             g.a = from.data(), g.lda = from.stride;
             g.c = to.data(), g.ldc = to.stride;
-            block_gemm_int8(g, format.format, reinterpret_cast<const std::byte*>(packed.data()), 0, 1);
+            block_gemm_int8(g, format, reinterpret_cast<const std::byte*>(packed.data()), 0, 1);
         };
         run(a, c);
         run(clean, expected);
@@ -184,8 +143,8 @@ TEST_F(BlockGemmInt8, GivesNaNForRowsWithNaNOrInfinityAndLeavesTheOthersAlone) {
 }
 
 TEST_F(BlockGemmInt8, ComputesRowsOfZerosAndDenormals) {
-    const Weights b(kFormats[0], 16, 32, 2);
-    const std::vector<float> packed = b.packed();
+    const BlockWeights b(kFormats[0], 16, 32, 2, -2, 3);
+    const std::vector<float> packed = packed_floats(b, 16, 32);
     Matrix a(2, 32, 0, 1), c(2, 16, 0, 3);
     for (size_t i = 0; i < 32; ++i) a.at(0, i) = 0, a.at(1, i) = 1e-42f;
     GemmArgs g;

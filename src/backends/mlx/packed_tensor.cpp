@@ -8,6 +8,35 @@
 #include "backends/mlx/tensors.h"
 
 namespace headrace::mlx {
+namespace {
+
+constexpr std::size_t kLongestBlock = 256;
+
+/// Whole blocks of a range of bytes, or a part of one.
+struct Piece {
+    std::size_t at, bytes;  // in the range
+    std::int64_t block, blocks;
+    std::size_t within;  // the first block
+    bool is_partial;
+};
+
+/// At most three: a part, whole blocks, a part.
+std::vector<Piece> pieces(std::size_t offset, std::size_t size, std::size_t block_bytes) {
+    std::vector<Piece> all;
+    for (std::size_t at = 0; at < size; at += all.back().bytes) {
+        const std::size_t within = (offset + at) % block_bytes, left = size - at;
+        const auto block = static_cast<std::int64_t>((offset + at) / block_bytes);
+        if (within == 0 && left >= block_bytes) {
+            const std::size_t blocks = left / block_bytes;
+            all.push_back({at, blocks * block_bytes, block, static_cast<std::int64_t>(blocks), 0, false});
+        } else {
+            all.push_back({at, std::min(left, block_bytes - within), block, 1, within, true});
+        }
+    }
+    return all;
+}
+
+}  // namespace
 
 PackedTensor::PackedTensor(const ggml_tensor* root)
     : format_(*quant_format(root->type)),
@@ -17,46 +46,24 @@ PackedTensor::PackedTensor(const ggml_tensor* root)
 
 void PackedTensor::write(const void* data, std::size_t offset, std::size_t size) {
     const auto* in = static_cast<const std::uint8_t*>(data);
-    std::uint8_t patched[256];  // no block is longer
-    while (size > 0) {
-        const auto block = static_cast<std::int64_t>(offset / block_bytes_);
-        const std::size_t within = offset % block_bytes_;
-        std::size_t taken;
-        if (within == 0 && size >= block_bytes_) {
-            const std::size_t blocks = size / block_bytes_;
-            pack_blocks(format_, in, block, static_cast<std::int64_t>(blocks), memory_, values_);
-            taken = blocks * block_bytes_;
-        } else {
-            taken = std::min(size, block_bytes_ - within);
-            unpack_blocks(format_, memory_, values_, block, 1, patched);
-            std::memcpy(patched + within, in, taken);
-            pack_blocks(format_, patched, block, 1, memory_, values_);
+    for (const Piece& p : pieces(offset, size, block_bytes_)) {
+        const std::uint8_t* from = in + p.at;
+        std::uint8_t patched[kLongestBlock];
+        if (p.is_partial) {
+            unpack_blocks(format_, memory_, values_, p.block, 1, patched);
+            std::memcpy(patched + p.within, from, p.bytes);
+            from = patched;
         }
-        in += taken;
-        offset += taken;
-        size -= taken;
+        pack_blocks(format_, from, p.block, p.blocks, memory_, values_);
     }
 }
 
 void PackedTensor::read(void* data, std::size_t offset, std::size_t size) const {
     auto* out = static_cast<std::uint8_t*>(data);
-    std::uint8_t whole[256];
-    while (size > 0) {
-        const auto block = static_cast<std::int64_t>(offset / block_bytes_);
-        const std::size_t within = offset % block_bytes_;
-        std::size_t taken;
-        if (within == 0 && size >= block_bytes_) {
-            const std::size_t blocks = size / block_bytes_;
-            unpack_blocks(format_, memory_, values_, block, static_cast<std::int64_t>(blocks), out);
-            taken = blocks * block_bytes_;
-        } else {
-            taken = std::min(size, block_bytes_ - within);
-            unpack_blocks(format_, memory_, values_, block, 1, whole);
-            std::memcpy(out, whole + within, taken);
-        }
-        out += taken;
-        offset += taken;
-        size -= taken;
+    for (const Piece& p : pieces(offset, size, block_bytes_)) {
+        std::uint8_t whole[kLongestBlock];
+        unpack_blocks(format_, memory_, values_, p.block, p.blocks, p.is_partial ? whole : out + p.at);
+        if (p.is_partial) std::memcpy(out + p.at, whole + p.within, p.bytes);
     }
 }
 

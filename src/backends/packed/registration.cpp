@@ -1,27 +1,15 @@
 #include <dlfcn.h>
 
-#include <cstring>
-#include <string>
 #include <vector>
 
+#include "backends/common/host_version.h"
 #include "backends/packed/buffer_type.h"
-#include "ggml-impl.h"
 #include "kernels/block_gemm_int8.h"
 
 namespace headrace::packed {
 namespace {
 
 using BufferTypes = std::vector<ggml_backend_buffer_type_t>;
-
-/// ggml's structures and classes change from one version to the next, and this library relies on them.
-bool is_built_for_host() {
-    const std::string built = std::string(HEADRACE_GGML_VERSION) + " (" + HEADRACE_GGML_COMMIT + ")";
-    const std::string host = std::string(ggml_version()) + " (" + ggml_commit() + ")";
-    if (built == host) return true;
-    GGML_LOG_ERROR("ggml-headrace: built for ggml %s, and this program has ggml %s: not loaded\n",
-                   built.c_str(), host.c_str());
-    return false;
-}
 
 /// A function of the library that the pointer leads into, loaded under whatever name.
 void* sibling(const void* pointer, const char* name) {
@@ -63,7 +51,7 @@ ggml_backend_reg_t registration() {
 }
 
 ggml_backend_reg_t offer_packed_weights() {
-    if (!is_built_for_host()) return nullptr;
+    if (!is_built_for_host("ggml-headrace")) return nullptr;
     if (!kernels::has_block_gemm_int8(BlockFormat::q8_0)) {
         GGML_LOG_ERROR("ggml-headrace: this CPU has no AVX-512 VNNI: not loaded\n");
         return nullptr;

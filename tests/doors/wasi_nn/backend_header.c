@@ -4,18 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "check.h"
+
 _Static_assert(sizeof(tensor) == 24, "HyperBEAM's tensor");
 _Static_assert(offsetof(tensor, type) == 8 && offsetof(tensor, data) == 16, "HyperBEAM's tensor");
 _Static_assert(sizeof(tensor_data) == sizeof(void*), "outputs are plain buffers");
 _Static_assert(sizeof(wasi_nn_error) == 4, "errors are int");
-
-#define CHECK(condition)                                                     \
-    do {                                                                     \
-        if (!(condition)) {                                                  \
-            printf("%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
-            return 1;                                                        \
-        }                                                                    \
-    } while (0)
 
 static uint8_t output[8192];
 static uint32_t size;

@@ -15,8 +15,6 @@ using testing::StartsWith;
 class WasiNnCalls : public EachLibrary {};
 HR_EACH_LIBRARY(WasiNnCalls);
 
-constexpr std::string_view question = "What is 2+3?", answer = "2+3=5";
-
 TEST_P(WasiNnCalls, ComputeAnswersTheInput) {
     const Host host(*library);
     const uint32_t context = host.open(host.load());

@@ -17,6 +17,7 @@ inline std::string model_path() {
     return HEADRACE_SOURCE_DIR "/models/tiny-chat-q8_0.gguf";
 }
 inline constexpr std::string_view model_config = R"({"n_threads": 1, "n_ctx": 1024, "temperature": 0})";
+inline constexpr std::string_view question = "What is 2+3?", answer = "2+3=5";
 
 /// Sets an environment variable until the end of a block.
 class Environment {

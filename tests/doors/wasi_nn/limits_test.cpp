@@ -17,7 +17,6 @@ using testing::StartsWith;
 class WasiNnLimits : public EachLibrary {};
 HR_EACH_LIBRARY(WasiNnLimits);
 
-constexpr std::string_view question = "What is 2+3?", answer = "2+3=5";
 constexpr std::string_view endless = R"({"ignore_eos": true, "n_predict": -1})";
 
 std::string context_tokens(const Library& library, void* ctx) {

@@ -4,18 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "check.h"
+
 _Static_assert(sizeof(tensor) == 32, "WAMR's tensor");
 _Static_assert(offsetof(tensor, type) == 8 && offsetof(tensor, data) == 16, "WAMR's tensor");
 _Static_assert(sizeof(tensor_data) == 16 && offsetof(tensor_data, size) == 8, "outputs have their size");
 _Static_assert(sizeof(wasi_nn_error) == 4, "errors are int");
-
-#define CHECK(condition)                                                     \
-    do {                                                                     \
-        if (!(condition)) {                                                  \
-            printf("%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
-            return 1;                                                        \
-        }                                                                    \
-    } while (0)
 
 static uint8_t bytes[8192];
 static tensor_data output = {bytes, sizeof bytes};

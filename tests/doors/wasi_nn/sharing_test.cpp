@@ -15,8 +15,6 @@ using testing::StartsWith;
 class WasiNnSharing : public EachLibrary {};
 HR_EACH_LIBRARY(WasiNnSharing);
 
-constexpr std::string_view question = "What is 2+3?", answer = "2+3=5";
-
 TEST_P(WasiNnSharing, TwoBackendsShareOneModel) {
     const Host first(*library);
     const uint32_t graph = first.load();
