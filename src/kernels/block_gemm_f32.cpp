@@ -1,17 +1,15 @@
 #include "kernels/block_gemm_f32.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
 #include "ir/block_group.h"
-#include "kernels/gemm_share.h"
 #include "kernels/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/block_gemm_f32.cpp"
 #include "hwy/foreach_target.h"
-#include "kernels/gemm_tile-inl.h"
+#include "kernels/expanded_gemm-inl.h"
 #include "kernels/simd_transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -43,7 +41,7 @@ HWY_INLINE void expand_group(BlockFormat format, const std::byte* row, size_t gr
 // A slice of depth of one panel of B, as pack() lays it out: [depth][width].
 class Panel {
 public:
-    static constexpr size_t kDepth = 256;
+    static constexpr size_t kUnit = kBlock;
 
     Panel(BlockFormat format, const std::byte* b, size_t k)
         : format_(format), b_(b), row_bytes_(blocks_bytes(format, static_cast<int64_t>(k))) {}
@@ -65,55 +63,15 @@ private:
     BlockFormat format_;
     const std::byte* b_;
     size_t row_bytes_;
-    alignas(64) float values_[kPanelWidth * kDepth];
+    alignas(64) float values_[kPanelWidth * kExpandedDepth];
 };
-
-void run_panel_slice(const GemmArgs& g, const Rect& rect, const PanelJob& slice, size_t col) {
-    const size_t rows = rect.row_end - rect.row, blocks = divide_up(rows, kBlockRows);
-    for (size_t block = 0; block < blocks; ++block) {
-        const size_t first = block * rows / blocks, end = (block + 1) * rows / blocks;
-        PanelJob job = slice;
-        job.rows = end - first;
-        job.a = slice.a + static_cast<ptrdiff_t>(rect.row + first) * g.lda;
-        job.c = g.c + static_cast<ptrdiff_t>(rect.row + first) * g.ldc + col;
-        job.finish = slice.finish.at(rect.row + first, col);
-        run_panel(job);
-    }
-}
-
-void run_rect(const GemmArgs& g, Panel& panel, const Rect& rect) {
-    const Finish finish{.activation = g.activation,
-                        .clamp_min = g.clamp_min,
-                        .clamp_max = g.clamp_max,
-                        .residual = g.residual,
-                        .ldr = g.ldr};
-    const size_t slices = divide_up(g.k, Panel::kDepth), groups = g.k / kBlock;
-    for (size_t p = rect.panel; p < rect.panel_end; ++p) {
-        const size_t col = p * kPanelWidth, cols = std::min(kPanelWidth, g.n - col);
-        const size_t width = divide_up(cols, 16) * 16;
-        alignas(64) float first_sums[kPanelWidth] = {};
-        if (g.bias) std::memcpy(first_sums, g.bias + col, cols * sizeof(float));
-        for (size_t s = 0; s < slices; ++s) {
-            const size_t k0 = s * groups / slices * kBlock, k1 = (s + 1) * groups / slices * kBlock;
-            panel.fill(col, cols, width, k0, k1);
-            PanelJob job{};
-            job.cols = cols, job.depth = k1 - k0;
-            job.a = g.a + k0, job.lda = g.lda;
-            job.b = panel.values(), job.ldb = static_cast<ptrdiff_t>(width);
-            job.ldc = g.ldc;
-            job.init = s == 0 ? first_sums : nullptr;
-            job.finish = finish, job.last = s + 1 == slices;
-            run_panel_slice(g, rect, job, col);
-        }
-    }
-}
 
 }  // namespace
 
 void block_gemm(const GemmArgs& g, BlockFormat format, const std::byte* b, int ith, int nth) {
     Panel panel(format, b, g.k);
     for_each_rect(1, g.m, g.n, tile_rows(kTileVecs), ith, nth,
-                  [&](const Rect& rect) { run_rect(g, panel, rect); });
+                  [&](const Rect& rect) { run_expanded(g, panel, rect); });
 }
 
 }  // namespace headrace::kernels::HWY_NAMESPACE

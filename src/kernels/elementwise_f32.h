@@ -9,7 +9,7 @@ namespace headrace::kernels {
 enum class Unary { exp, log, tanh, sigmoid, erf, gelu_erf, gelu_tanh, silu, relu };
 
 // y[i] = op(x[i]) for thread ith's contiguous share of n floats; y may be x. NaN gives NaN, infinities give
-// the limits; exponentials too small for a normal number give 0.
+// the limits; exponentials that are too small for a normal number give 0 within other functions than exp.
 void unary_f32(Unary op, const float* x, float* y, size_t n, int ith, int nth);
 
 // y[i] = op(gate[i]) * x[i], the same; y may be gate or x.

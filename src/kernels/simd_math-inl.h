@@ -47,8 +47,8 @@ HWY_INLINE V polynomial(D d, V x, const float (&c)[kTerms]) {
 // the row.
 inline constexpr float kLeastExponent = -87.33654f;
 
-// exp(x) for x in [kLeastExponent, 0], or up to 90 if kPositive; exp(x + rest) with a small second part of
-// the argument.
+// exp(x) for x in [kLeastExponent, 0], or in [-105, 90] if kPositive; exp(x + rest) with a small second part
+// of the argument.
 template <bool kPositive, class D, class V = hn::Vec<D>, class... Rest>
 HWY_INLINE V exp_in_range(D d, V x, Rest... rest) {
     // Adding 1.5 · 2²³ leaves the rounded integer in the low bits of the sum.
@@ -83,10 +83,10 @@ HWY_INLINE V exp_in_range(D d, V x, Rest... rest) {
 #endif
 }
 
+// With subnormal results: those who ask for an exponential may want them.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V vec_exp(D d, V x) {
-    const V y = exp_in_range<true>(d, at_least(d, at_most(d, x, 90.0f), kLeastExponent));
-    return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, kLeastExponent)), y);
+    return exp_in_range<true>(d, at_least(d, at_most(d, x, 90.0f), -105.0f));
 }
 
 // The same for x ≤ 0.

@@ -75,9 +75,10 @@ struct Cast {
     /// ggml's f32 to i32 does not saturate, and it has no other integer conversions.
     static Status lowerable(const Operands& in, const Attrs& a) {
         const DType from = in[0].dtype, to = a.data_type;
-        const bool converts = (from == DType::f32 && to == DType::f16) ||
-                              (from == DType::f16 && to == DType::f32) ||
-                              (from == DType::i32 && to == DType::f32);
+        const bool converts =
+            (from == DType::f32 && to == DType::f16) || (from == DType::f16 && to == DType::f32) ||
+            (from == DType::f32 && to == DType::bf16) || (from == DType::bf16 && to == DType::f32) ||
+            (from == DType::i32 && to == DType::f32);
         if (!converts && !same_bytes(from, to)) return unsupported("{} to {}", name_of(from), name_of(to));
         return success();
     }

@@ -4,6 +4,7 @@
 
 #include "kernels/block_gemm_f32.h"
 #include "kernels/block_gemm_int8.h"
+#include "kernels/half_gemm_f32.h"
 #include "ops/fused_activation.h"
 #include "ops/infer.h"
 #include "ops/op.h"
@@ -18,8 +19,7 @@ struct FusedMatMul {
                                       summary = "activation(a · b + bias) + residual, where b is one matrix";
     static constexpr std::array operands{
         OperandRule{.name = "a", .dtypes = kFloats, .min_rank = 2},
-        OperandRule{
-            .name = "b", .dtypes = kFloats, .same_dtype_as = 0, .min_rank = 2, .max_rank = 2, .blocks = true},
+        OperandRule{.name = "b", .dtypes = kFloats, .min_rank = 2, .max_rank = 2, .blocks = true},
         OperandRule{.name = "bias",
                     .dtypes = kFloats,
                     .same_dtype_as = 0,
@@ -44,6 +44,9 @@ struct FusedMatMul {
     static Result<Types> infer(const Operands& in, const Attrs& attrs) {
         const Shape &a = in[0].shape, &b = in[1].shape;
         const Dim &k = b[attrs.transpose_b], &n = b[!attrs.transpose_b];
+        if (in[1].dtype != in[0].dtype && !is_widened(in))
+            return invalid("b is {}; with a in {} it must be {}", name_of(in[1].dtype), name_of(in[0].dtype),
+                           in[0].dtype == DType::f32 ? "f32, f16 or bf16" : name_of(in[0].dtype));
         if (in[1].format != BlockFormat::plain && !attrs.transpose_b)
             return invalid("b is {}; blocks lie along the inner extent, so b must be transposed",
                            in[1].str());
@@ -60,15 +63,26 @@ struct FusedMatMul {
         return Types{{in[0].dtype, std::move(out)}};
     }
 
+    /// f16 and bf16 matrices may be multiplied with f32, in f32.
+    static bool is_widened(const Operands& in) {
+        return in[0].dtype == DType::f32 && DTypeSet{DType::f16, DType::bf16}.has(in[1].dtype);
+    }
+
     static Product product(const Operands& in, const Attrs& attrs) {
         return dense_product(sizes_of(in, 0), sizes_of(in, 1), attrs.transpose_b);
     }
 
     static void reference(const TensorArgs& args, const Attrs& attrs) {
         const ConstView& b = args.in[1];
-        if (b.format == BlockFormat::plain) return plain_reference(args, attrs, b.data);
+        if (b.format == BlockFormat::plain && b.dtype == args.in[0].dtype)
+            return plain_reference(args, attrs, b.data);
         std::vector<float> values(static_cast<std::size_t>(b.elements()));
-        dequantise(b.format, b.data, b.elements(), values.data());
+        if (b.format == BlockFormat::plain)
+            visit_dtype(b.dtype, [&]<class T>() {
+                std::transform(b.as<T>(), b.as<T>() + values.size(), values.begin(), convert<float, T>);
+            });
+        else
+            dequantise(b.format, b.data, b.elements(), values.data());
         plain_reference(args, attrs, reinterpret_cast<const std::byte*>(values.data()));
     }
 
@@ -108,10 +122,14 @@ struct FusedMatMul {
 
     static const Attrs& cast(const void* attrs) { return headrace::detail::attrs_ref<Attrs>(attrs); }
     static bool packed_applies(const Operands& in, std::span<const bool> is_constant, const void*) {
-        return in[0].dtype == DType::f32 && is_constant[1] && in[1].format == BlockFormat::plain;
+        return in[0].dtype == DType::f32 && in[1].dtype == DType::f32 && is_constant[1] &&
+               in[1].format == BlockFormat::plain;
     }
     static bool blocks_apply(const Operands& in, std::span<const bool>, const void*) {
         return in[1].format != BlockFormat::plain;
+    }
+    static bool half_applies(const Operands& in, std::span<const bool> is_constant, const void*) {
+        return is_constant[1] && is_widened(in);
     }
     static bool int8_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
         return is_constant[1] && cast(attrs).round_a && in[1].elements() > 0 &&
@@ -137,15 +155,28 @@ struct FusedMatMul {
     static void run_packed(const TensorArgs& args, const void* attrs) {
         kernels::gemm_f32(gemm_args(args, attrs), args.share.ith, args.share.nth);
     }
+    template <auto Kernel>
     static void run_blocks(const TensorArgs& args, const void* attrs) {
         kernels::GemmArgs g = gemm_args(args, attrs);
         g.packed_b = nullptr;
-        kernels::block_gemm_f32(g, args.in[1].format, args.in[1].data, args.share.ith, args.share.nth);
+        Kernel(g, args.in[1].format, args.in[1].data, args.share.ith, args.share.nth);
     }
-    static void run_int8(const TensorArgs& args, const void* attrs) {
+    static std::size_t packed_half_bytes(const Operands& in, const void* attrs) {
+        return packed_bytes(in, attrs) / 2;
+    }
+    static void pack_half(const ConstView& b, const void* attrs, std::byte* packed) {
+        const std::int64_t columns = b.shape[1];
+        std::array<std::int64_t, 2> size{b.shape[0], columns}, stride{columns, 1};
+        if (cast(attrs).transpose_b) std::swap(size[0], size[1]), std::swap(stride[0], stride[1]);
+        kernels::pack_halves(reinterpret_cast<const std::uint16_t*>(b.data), stride[0], stride[1],
+                             static_cast<std::size_t>(size[0]), static_cast<std::size_t>(size[1]),
+                             reinterpret_cast<std::uint16_t*>(packed));
+    }
+    static void run_half(const TensorArgs& args, const void* attrs) {
         kernels::GemmArgs g = gemm_args(args, attrs);
         g.packed_b = nullptr;
-        kernels::block_gemm_int8(g, args.in[1].format, args.in[1].data, args.share.ith, args.share.nth);
+        kernels::half_gemm_f32(g, reinterpret_cast<const std::uint16_t*>(args.in[1].data),
+                               args.in[1].dtype == DType::bf16, args.share.ith, args.share.nth);
     }
     static kernels::GemmArgs gemm_args(const TensorArgs& args, const void* attrs) {
         auto g = packed_gemm_args(args, cast(attrs).transpose_b);
@@ -159,8 +190,12 @@ struct FusedMatMul {
     }
     static constexpr std::array kernels{
         KernelDef{"gemm_f32", &packed_applies, 1, &packed_bytes, &pack, &run_packed},
-        KernelDef{"block_gemm_int8", &int8_applies, 1, &packed_blocks_bytes, &pack_blocks, &run_int8},
-        KernelDef{.name = "block_gemm_f32", .applies = &blocks_apply, .run = &run_blocks}};
+        KernelDef{"block_gemm_int8", &int8_applies, 1, &packed_blocks_bytes, &pack_blocks,
+                  &run_blocks<&kernels::block_gemm_int8>},
+        KernelDef{"half_gemm_f32", &half_applies, 1, &packed_half_bytes, &pack_half, &run_half},
+        KernelDef{.name = "block_gemm_f32",
+                  .applies = &blocks_apply,
+                  .run = &run_blocks<&kernels::block_gemm_f32>}};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs& attrs) {
         Cost cost = product_cost(in, out, product(in, attrs));
@@ -191,6 +226,13 @@ struct FusedMatMul {
         add(DType::f32, {3, 1}, {1, 40}, true, true, {}, false);
         add(DType::f16, {3, 5}, {7, 5}, true, true,
             {{"transpose_b", true}, {"activation", std::string("tanh")}}, true);
+        for (const DType half : {DType::f16, DType::bf16})
+            for (const bool transposed : {false, true})
+                for (const std::int64_t rows : {1, 9}) {
+                    add(DType::f32, {rows, 70}, {transposed ? 45 : 70, transposed ? 70 : 45}, true, true,
+                        {{"transpose_b", transposed}, {"activation", std::string("silu")}}, transposed);
+                    list.back().operands[1].type.dtype = half;
+                }
         // ggml rounds the other operand to 8 bits as well.
         for (int i = 1; i < kBlockFormatCount; ++i) {
             const auto format = static_cast<BlockFormat>(i);

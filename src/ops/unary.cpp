@@ -5,15 +5,48 @@
 #include <type_traits>
 
 #include "emit/emit.h"
+#include "kernels/elementwise_f32.h"
 #include "ops/infer.h"
 #include "ops/op.h"
 
 namespace headrace::ops {
 namespace {
 
+/// A vector function of src/kernels for f32.
+template <kernels::Unary kFunction>
+struct VectorKernel {
+    static bool applies(const Operands& in, std::span<const bool>, const void*) {
+        return in[0].dtype == DType::f32;
+    }
+    static void run(const TensorArgs& args, const void*) {
+        headrace::kernels::unary_f32(kFunction, args.in[0].as<float>(), args.out[0].as<float>(),
+                                     static_cast<std::size_t>(args.in[0].elements()), args.share.ith,
+                                     args.share.nth);
+    }
+    static constexpr std::array kernels{KernelDef{.name = "unary_f32", .applies = &applies, .run = &run}};
+};
+
+/// By op; most have none.
+template <class Op>
+struct VectorKernelOf {};
+#define HR_VECTOR_KERNEL(Op, function) \
+    struct Op;                         \
+    template <>                        \
+    struct VectorKernelOf<Op> : VectorKernel<kernels::Unary::function> {};
+
+HR_VECTOR_KERNEL(Exp, exp)
+HR_VECTOR_KERNEL(Log, log)
+HR_VECTOR_KERNEL(Tanh, tanh)
+HR_VECTOR_KERNEL(Sigmoid, sigmoid)
+HR_VECTOR_KERNEL(Erf, erf)
+HR_VECTOR_KERNEL(Gelu, gelu_erf)
+HR_VECTOR_KERNEL(Silu, silu)
+HR_VECTOR_KERNEL(Relu, relu)
+#undef HR_VECTOR_KERNEL
+
 /// What every function here shares; Self gives name, summary, dtypes and `apply`, perhaps ggml's function.
 template <class Self, DTypeSet kTypes>
-struct UnaryOp {
+struct UnaryOp : VectorKernelOf<Self> {
     static constexpr std::array operands{OperandRule{.name = "input", .dtypes = kTypes}};
     static constexpr LayoutRule layout = LayoutRule::any;
 

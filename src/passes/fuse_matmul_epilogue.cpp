@@ -43,8 +43,7 @@ private:
         const auto product = fused_product(graph_, graph_.node(id));
         if (!product) return std::nullopt;
         const Value& b = graph_.value(product->b);
-        const bool is_narrow = b.type.dtype == DType::f32 || b.type.dtype == DType::f16;
-        if (b.kind != ValueKind::constant || !is_narrow) return std::nullopt;
+        if (b.kind != ValueKind::constant || b.type.dtype == DType::f64) return std::nullopt;
         return Epilogue{*product, {id}};
     }
 

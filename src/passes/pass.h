@@ -30,6 +30,8 @@ struct PassContext {
     FoldLimits fold;
     /// What quantise_weights makes of constant matrices; plain: it leaves them.
     BlockFormat weights = BlockFormat::plain;
+    /// Whether the CPU runs the graph, whose kernels are made for f32.
+    bool runs_on_cpu = true;
     /// Smaller matrices are not worth the loss.
     std::size_t least_quantised_bytes = std::size_t{64} << 10;
 };

@@ -15,6 +15,11 @@ Result<Counts> eliminate_no_ops(Graph& graph, const PassContext& context);
 /// mapped weights are not copied only to transpose them.
 Result<Counts> absorb_transposed_weights(Graph& graph, const PassContext& context);
 
+/// Computes what is in f16 or bf16 in f32, where the CPU runs it: results are rounded where the graph gives
+/// them out, keeps them in a state or moves stored elements, not after each node. Constant matrices of
+/// products keep their bytes.
+Result<Counts> compute_halves_in_f32(Graph& graph, const PassContext& context);
+
 /// Computes pure nodes whose operands are all constant, within FoldLimits.
 Result<Counts> fold_constants(Graph& graph, const PassContext& context);
 
@@ -44,7 +49,7 @@ Result<Counts> fuse_matmul_epilogue(Graph& graph, const PassContext& context);
 /// limits, residual, in either order.
 Result<Counts> fuse_convolution_epilogue(Graph& graph, const PassContext& context);
 
-/// Stores the constant f32 matrices of products in PassContext::weights, where their inner extent is a
+/// Stores the constant matrices of products with f32 in PassContext::weights, where their inner extent is a
 /// multiple of 32 and they are large enough. Results change within the format's rounding.
 Result<Counts> quantise_weights(Graph& graph, const PassContext& context);
 

@@ -11,7 +11,8 @@ namespace headrace {
 namespace {
 
 /// No-ops hide patterns, so they go early. Folding comes before common subexpressions because it makes
-/// constants equal, and after absorb_transposed_weights, which leaves it nothing large to transpose.
+/// constants equal, and after absorb_transposed_weights, which leaves it nothing large to transpose. Halves
+/// become f32 before folding converts their constants, and before all patterns.
 /// Compositions come after common subexpressions, which make x one value in x · f(x), and before epilogues
 /// take their parts. Every pass removes what it makes dead itself.
 constexpr std::array kPasses{
@@ -19,6 +20,8 @@ constexpr std::array kPasses{
     Pass{"eliminate_no_ops", "removes nodes that equal one of their operands", &eliminate_no_ops},
     Pass{"absorb_transposed_weights", "lets products read transposed constant matrices as they lie",
          &absorb_transposed_weights},
+    Pass{"compute_halves_in_f32", "leaves f16 and bf16 to what is stored, where the CPU runs the graph",
+         &compute_halves_in_f32},
     Pass{"fold_constants", "computes nodes whose operands are constant", &fold_constants},
     Pass{"keep_block_weights", "lets products read integer matrices and their scales as ggml's blocks",
          &keep_block_weights},

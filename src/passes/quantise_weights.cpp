@@ -15,18 +15,22 @@ Result<std::shared_ptr<const Constant>> to_blocks(const Value& matrix, bool tran
     const std::int64_t n = sizes[!transposed], k = sizes[transposed];
     const TensorType type{DType::f32, {n, k}, format};
     HR_ASSIGN(auto buffer, AlignedBuffer::allocate(type.bytes(), "quantised weights"));
-    const auto* from = reinterpret_cast<const float*>(matrix.constant->bytes.data());
     const std::size_t row_bytes = type.bytes() / static_cast<std::size_t>(n);
     std::vector<float> row(static_cast<std::size_t>(k));
-    for (std::int64_t i = 0; i < n; ++i) {
-        for (std::int64_t j = 0; j < k; ++j) row[j] = transposed ? from[i * k + j] : from[j * n + i];
-        quantise(format, row.data(), k, buffer.data() + static_cast<std::size_t>(i) * row_bytes);
-    }
+    visit_dtype(matrix.type.dtype, [&]<class T>() {
+        const auto* from = reinterpret_cast<const T*>(matrix.constant->bytes.data());
+        for (std::int64_t i = 0; i < n; ++i) {
+            for (std::int64_t j = 0; j < k; ++j)
+                row[j] = static_cast<float>(transposed ? from[i * k + j] : from[j * n + i]);
+            quantise(format, row.data(), k, buffer.data() + static_cast<std::size_t>(i) * row_bytes);
+        }
+    });
     return own_constant(std::move(buffer));
 }
 
 bool is_eligible(const Value& b, bool transposed, const PassContext& context) {
-    return b.kind == ValueKind::constant && b.type.dtype == DType::f32 &&
+    constexpr DTypeSet kStored{DType::f32, DType::f16, DType::bf16};
+    return b.kind == ValueKind::constant && kStored.has(b.type.dtype) &&
            b.type.format == BlockFormat::plain && b.type.shape[transposed].size() % kBlockElements == 0 &&
            b.type.elements() > 0 && b.type.bytes() >= context.least_quantised_bytes &&
            reinterpret_cast<std::uintptr_t>(b.constant->bytes.data()) % alignof(float) == 0;

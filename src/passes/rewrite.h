@@ -30,6 +30,7 @@ class Replacements {
 public:
     explicit Replacements(std::size_t values) : by_(values, kNoValue) {}
 
+    void grow(std::size_t values) { by_.resize(values, kNoValue); }
     void replace(ValueId old, ValueId by) { by_[old] = by; }
     ValueId operator()(ValueId id) const { return id == kNoValue || by_[id] == kNoValue ? id : by_[id]; }
 

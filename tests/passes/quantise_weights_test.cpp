@@ -61,6 +61,23 @@ TEST(QuantiseWeights, DoesNothingUnlessAsked) {
     EXPECT_EQ(print(graph), before);
 }
 
+TEST(QuantiseWeights, StoresMatricesOfHalvesOnceTheyAreMultipliedInF32) {
+    TinyGraph g;
+    const std::vector<Half> w(256 * 256, Half(0.5f));
+    g.output("y", g.op("matmul",
+                       {g.input("x", {4, 256}, DType::f16), g.constant("w", DType::f16, {256, 256}, w)}));
+    Graph graph = g.finish();
+    const auto expected = Interpreter(graph).run();
+    run_pass(&compute_halves_in_f32, graph);
+    EXPECT_EQ(run_pass(&quantise_weights, graph, wanting(BlockFormat::q8_0)).at("matrices"), 1);
+    EXPECT_EQ(weights(graph, "w").type.str(), "f32[256, 256] as q8_0");
+    const auto actual = Interpreter(graph).run();
+    const auto* a = reinterpret_cast<const Half*>(actual.at("y").second.data());
+    const auto* e = reinterpret_cast<const Half*>(expected.at("y").second.data());
+    for (int i = 0; i < 4 * 256; ++i)
+        ASSERT_NEAR(static_cast<float>(a[i]), static_cast<float>(e[i]), 0.02) << i;
+}
+
 TEST(QuantiseWeights, LeavesInnerExtentsThatAreNoMultipleOf32) {
     TinyGraph g;
     g.output("y", g.op("matmul", {g.input("x", {4, 100}), g.constant("w", {100, 512})}));

@@ -1,0 +1,193 @@
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "ops/catalog.h"
+#include "passes/fused_product.h"
+#include "passes/passes.h"
+#include "passes/rewrite.h"
+
+namespace headrace {
+namespace {
+
+bool is_half(DType t) { return t == DType::f16 || t == DType::bf16; }
+
+/// The graph's nodes in f32. A value keeps its id when its type becomes f32; readers that need the type it
+/// had get a conversion, made once.
+class Widening {
+public:
+    explicit Widening(Graph& graph) : graph_(graph), cast_(*find_op("cast")), instead_(graph.values.size()) {
+        for (const Value& v : graph.values) given_.push_back(v.type.dtype);
+    }
+
+    Result<Counts> run() {
+        std::vector<Node> nodes = std::exchange(graph_.nodes, {});
+        for (Node& node : nodes) HR_TRY(take(std::move(node)));
+        for (auto& [name, id] : graph_.outputs) {
+            HR_ASSIGN(id, as_given(id));
+        }
+        graph_.compact(std::vector<bool>(graph_.nodes.size(), true));
+        return counts_;
+    }
+
+private:
+    Status take(Node node) {
+        const auto touches = [&](ValueId id) { return id != kNoValue && is_half(given_[id]); };
+        if (!std::any_of(node.inputs.begin(), node.inputs.end(), touches) &&
+            !std::any_of(node.outputs.begin(), node.outputs.end(), touches)) {
+            instead_.rewrite_operands(node);
+            return keep(std::move(node));
+        }
+        if (!node.op->is_pure() || moves_what_is_stored(node)) return keep_as_given(std::move(node));
+        if (node.op == &cast_) return take_cast(std::move(node));
+        HR_ASSIGN(const bool is_product, take_product(node));
+        if (is_product) return success();
+        return take_any(std::move(node));
+    }
+
+    /// A conversion is none between a half and f32, the form in which it goes on; it stays at hand for those
+    /// who need its result as it was.
+    Status take_cast(Node node) {
+        const ValueId to = node.outputs[0];
+        const ValueId from = instead_(node.inputs[0]);
+        const DType wanted = is_half(given_[to]) ? DType::f32 : given_[to];
+        node.inputs[0] = from;
+        if (is_half(graph_.value(from).type.dtype) && wanted == DType::f32) {
+            if (given_[to] == DType::f32) dropped_.try_emplace({from, DType::f32}, std::move(node));
+            HR_ASSIGN(const ValueId wide, converted(from, DType::f32));
+            if (wide != to) instead_.replace(to, wide);
+            return success();
+        }
+        if (graph_.value(from).type.dtype == wanted) {
+            dropped_.try_emplace({from, given_[to]}, std::move(node));
+            instead_.replace(to, from);
+            return success();
+        }
+        HR_ASSIGN(node.inputs[0],
+                  converted(from, is_half(graph_.value(from).type.dtype) ? DType::f32
+                                                                         : graph_.value(from).type.dtype));
+        HR_ASSIGN(node.attrs, cast_.make_attrs({{"data_type", wanted}}));
+        graph_.value(to).type.dtype = wanted;
+        return keep(std::move(node));
+    }
+
+    /// A constant matrix stays as it is: half the bytes of f32, which the kernel widens as it reads.
+    Result<bool> take_product(const Node& node) {
+        auto product = fused_product(graph_, node);
+        if (!product) return false;
+        const Value& b = graph_.value(product->b);
+        if (b.kind != ValueKind::constant || !is_half(b.type.dtype)) return false;
+        for (ValueId* id : {&product->a, &product->bias, &product->residual})
+            if (*id != kNoValue) {
+                HR_ASSIGN(*id, widened(*id));
+            }
+        HR_ASSIGN(Node fused, make_fused(graph_, *product, node.outputs, node.label));
+        follow_values();
+        graph_.value(fused.outputs[0]).type.dtype = DType::f32;
+        ++counts_["products"];
+        HR_TRY(keep(std::move(fused)));
+        return true;
+    }
+
+    Status take_any(Node node) {
+        Node wide = node;
+        std::vector<TensorType> types(node.inputs.size());
+        std::vector<const TensorType*> operands(node.inputs.size(), nullptr);
+        for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+            if (node.inputs[i] == kNoValue) continue;
+            types[i] = graph_.value(instead_(node.inputs[i])).type;
+            if (is_half(given_[node.inputs[i]])) types[i].dtype = DType::f32;
+            operands[i] = &types[i];
+        }
+        const auto inferred = check_and_infer(*node.op, Operands(operands), node.attrs.get());
+        const auto stays_half = [](const TensorType& t) { return is_half(t.dtype); };
+        if (!inferred.ok() || std::any_of(inferred.value().begin(), inferred.value().end(), stays_half))
+            return keep_as_given(std::move(node));
+        for (ValueId& id : wide.inputs) {
+            if (id == kNoValue) continue;
+            HR_ASSIGN(id, is_half(given_[id]) ? widened(id) : Result<ValueId>(instead_(id)));
+        }
+        for (ValueId id : wide.outputs)
+            if (is_half(given_[id])) graph_.value(id).type.dtype = DType::f32;
+        ++counts_["nodes"];
+        return keep(std::move(wide));
+    }
+
+    /// Rows of an embedding and slices of a cache are cheaper to convert than what they are taken from.
+    bool moves_what_is_stored(const Node& node) const {
+        for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+            const ValueId id = node.inputs[i];
+            if (id == kNoValue || !is_half(given_[id])) continue;
+            return node.op != &cast_ && node.op->rule(static_cast<int>(i)).dtypes.has(DType::boolean) &&
+                   is_half(graph_.value(instead_(id)).type.dtype);
+        }
+        return false;
+    }
+
+    Status keep_as_given(Node node) {
+        for (ValueId& id : node.inputs)
+            if (id != kNoValue) {
+                HR_ASSIGN(id, as_given(id));
+            }
+        return keep(std::move(node));
+    }
+
+    Status keep(Node node) {
+        const auto at = static_cast<NodeId>(graph_.nodes.size());
+        for (ValueId id : node.outputs) graph_.value(id).producer = at;
+        graph_.nodes.push_back(std::move(node));
+        return success();
+    }
+
+    Result<ValueId> widened(ValueId id) { return converted(instead_(id), DType::f32); }
+    Result<ValueId> as_given(ValueId id) { return converted(instead_(id), given_[id]); }
+
+    Result<ValueId> converted(ValueId id, DType to) {
+        if (graph_.value(id).type.dtype == to) return id;
+        const auto [it, is_new] = converted_.try_emplace({id, to}, kNoValue);
+        if (!is_new) return it->second;
+        ++counts_["conversions"];
+        if (const auto dropped = dropped_.find({id, to}); dropped != dropped_.end()) {
+            it->second = dropped->second.outputs[0];
+            graph_.value(it->second).type.dtype = to;
+            HR_TRY(keep(dropped->second));
+            return it->second;
+        }
+        Node node{.op = &cast_, .inputs = {id}};
+        HR_ASSIGN(node.attrs, cast_.make_attrs({{"data_type", to}}));
+        it->second = static_cast<ValueId>(graph_.values.size());
+        graph_.values.push_back({.type = {to, graph_.value(id).type.shape}});
+        follow_values();
+        node.outputs = {it->second};
+        HR_TRY(keep(std::move(node)));
+        return it->second;
+    }
+
+    /// Values were added to the graph.
+    void follow_values() {
+        for (std::size_t i = given_.size(); i < graph_.values.size(); ++i)
+            given_.push_back(graph_.values[i].type.dtype);
+        instead_.grow(graph_.values.size());
+    }
+
+    Graph& graph_;
+    const OpDef& cast_;
+    Replacements instead_;
+    std::vector<DType> given_;  ///< by value: the dtype that it had
+    std::map<std::pair<ValueId, DType>, ValueId> converted_;
+    std::map<std::pair<ValueId, DType>, Node>
+        dropped_;  ///< conversions of the graph that nobody has needed yet
+    Counts counts_{{"nodes", 0}, {"products", 0}, {"conversions", 0}};
+};
+
+}  // namespace
+
+Result<Counts> compute_halves_in_f32(Graph& graph, const PassContext& context) {
+    const bool has_halves = std::any_of(graph.values.begin(), graph.values.end(),
+                                        [](const Value& v) { return is_half(v.type.dtype); });
+    if (!context.runs_on_cpu || !has_halves || !find_op("cast") || !find_op("fused_matmul")) return Counts{};
+    return Widening(graph).run();
+}
+
+}  // namespace headrace

@@ -1,0 +1,141 @@
+#include <algorithm>
+
+#include "base/half.h"
+#include "passes/interpret.h"
+#include "passes/tiny_graph.h"
+
+namespace headrace {
+namespace {
+
+using namespace testing;
+
+std::vector<Half> halves(std::int64_t count) {
+    std::vector<Half> values;
+    for (std::int64_t i = 0; i < count; ++i)
+        values.push_back(static_cast<Half>(static_cast<float>(i % 13) * 0.25f - 1.5f));
+    return values;
+}
+
+struct HalfGraph : TinyGraph {
+    ValueId half_input(const std::string& name, Shape shape) {
+        return input(name, std::move(shape), DType::f16);
+    }
+    ValueId half_constant(const std::string& name, Shape shape) {
+        const TensorType type{DType::f16, shape};
+        return constant(name, DType::f16, std::move(shape), halves(type.elements()));
+    }
+};
+
+TEST(ComputeHalvesInF32, RoundsAtTheGraphsEndInsteadOfAfterEachNode) {
+    HalfGraph g;
+    g.output("y", g.op("tanh", {g.op("exp", {g.half_input("x", {3, 4})})}));
+    Graph graph = g.finish();
+    run_pass(&compute_halves_in_f32, graph);
+    EXPECT_EQ(formula(graph, "y"), "cast(tanh(exp(cast(x) {data_type=f32}))) {data_type=f16}");
+    EXPECT_EQ(graph.value(graph.outputs[0].second).type.str(), "f16[3, 4]");
+}
+
+TEST(ComputeHalvesInF32, LeavesAMatrixInItsBytes) {
+    HalfGraph g;
+    g.output("y", g.op("matmul", {g.half_input("x", {3, 8}), g.half_constant("w", {8, 5})}));
+    Graph graph = g.finish();
+    EXPECT_EQ(run_pass(&compute_halves_in_f32, graph).at("products"), 1);
+    EXPECT_EQ(formula(graph, "y"), "cast(fused_matmul(cast(x) {data_type=f32}, w)) {data_type=f16}");
+}
+
+TEST(ComputeHalvesInF32, ConvertsAValueOnceForAllItsReaders) {
+    HalfGraph g;
+    const ValueId x = g.half_input("x", {4});
+    g.output("y", g.op("add", {g.op("exp", {x}), g.op("mul", {x, x})}));
+    Graph graph = g.finish();
+    EXPECT_EQ(run_pass(&compute_halves_in_f32, graph).at("conversions"), 2);  // of x, and of y
+}
+
+TEST(ComputeHalvesInF32, DropsConversionsToAndFromF32) {
+    HalfGraph g;
+    const ValueId wide = g.op("cast", {g.op("exp", {g.half_input("x", {4})})}, {{"data_type", DType::f32}});
+    const ValueId half = g.op("cast", {g.op("tanh", {wide})}, {{"data_type", DType::f16}});
+    g.output("y", g.op("relu", {half}));
+    Graph graph = g.finish();
+    EXPECT_EQ(run_pass(&compute_halves_in_f32, graph).at("conversions"), 2);
+    EXPECT_EQ(formula(graph, "y"), "cast(relu(tanh(exp(cast(x) {data_type=f32})))) {data_type=f16}");
+}
+
+TEST(ComputeHalvesInF32, GivesAConversionThatIsAResultItsType) {
+    HalfGraph g;
+    const ValueId x = g.input("x", {4});
+    g.output("half", g.op("cast", {x}, {{"data_type", DType::f16}}));
+    g.output("wide", g.op("cast", {g.half_input("h", {4})}, {{"data_type", DType::f32}}));
+    Graph graph = g.finish();
+    run_pass(&compute_halves_in_f32, graph);
+    EXPECT_EQ(formula(graph, "half"), "cast(x) {data_type=f16}");
+    EXPECT_EQ(formula(graph, "wide"), "cast(h) {data_type=f32}");
+}
+
+TEST(ComputeHalvesInF32, TakesRowsOfAnEmbeddingBeforeItConvertsThem) {
+    HalfGraph g;
+    const ValueId rows = g.op("gather", {g.half_constant("table", {10, 4}), g.input("ids", {2}, DType::i32)});
+    g.output("y", g.op("exp", {rows}));
+    Graph graph = g.finish();
+    run_pass(&compute_halves_in_f32, graph);
+    EXPECT_EQ(formula(graph, "y"), "cast(exp(cast(gather(table, ids)) {data_type=f32})) {data_type=f16}");
+}
+
+TEST(ComputeHalvesInF32, MovesWhatItComputedInF32) {
+    HalfGraph g;
+    g.output("y", g.op("transpose", {g.op("exp", {g.half_input("x", {3, 4})})}));
+    Graph graph = g.finish();
+    run_pass(&compute_halves_in_f32, graph);
+    EXPECT_EQ(formula(graph, "y"), "cast(transpose(exp(cast(x) {data_type=f32}))) {data_type=f16}");
+}
+
+TEST(ComputeHalvesInF32, KeepsStatesInTheirType) {
+    HalfGraph g;
+    const ValueId state = must(g.builder.state("cache", {DType::f16, {4}}));
+    g.output("old", g.op("relu", {state}));
+    g.op("assign", {state, g.op("exp", {g.half_input("x", {4})})});
+    Graph graph = g.finish();
+    run_pass(&compute_halves_in_f32, graph);
+    EXPECT_EQ(graph.value(graph.states[0]).type.str(), "f16[4]");
+    const auto assign = std::find_if(graph.nodes.begin(), graph.nodes.end(),
+                                     [](const Node& node) { return node.op->name == "assign"; });
+    ASSERT_NE(assign, graph.nodes.end());
+    EXPECT_EQ(formula(graph, assign->outputs[0]),
+              "assign(cache, cast(exp(cast(x) {data_type=f32})) {data_type=f16})");
+}
+
+TEST(ComputeHalvesInF32, StaysCloseToRoundingAfterEachNode) {
+    HalfGraph g;
+    ValueId v = g.op("matmul", {g.half_input("x", {5, 16}), g.half_constant("w", {16, 24})});
+    v = g.op("gelu", {g.op("add", {v, g.half_constant("b", {24})})});
+    v = g.op("layer_normalization", {v, g.half_constant("s", {24})},
+             {{"axes", std::vector<std::int64_t>{1}}});
+    g.output("y", g.op("softmax", {v}, {{"axis", std::int64_t{1}}}));
+    Graph graph = g.finish();
+    const auto expected = Interpreter(graph).run();
+    run_pass(&compute_halves_in_f32, graph);
+    const auto actual = Interpreter(graph).run();
+    ASSERT_EQ(actual.at("y").first.str(), "f16[5, 24]");
+    const auto* e = reinterpret_cast<const Half*>(expected.at("y").second.data());
+    const auto* a = reinterpret_cast<const Half*>(actual.at("y").second.data());
+    for (int i = 0; i < 5 * 24; ++i) EXPECT_NEAR(float(a[i]), float(e[i]), 2e-3) << i;
+}
+
+TEST(ComputeHalvesInF32, LeavesGraphsOfOtherDevicesAndOtherTypes) {
+    HalfGraph g;
+    g.output("y", g.op("exp", {g.half_input("x", {4})}));
+    Graph graph = g.finish();
+    PassContext elsewhere;
+    elsewhere.runs_on_cpu = false;
+    run_pass(&compute_halves_in_f32, graph, elsewhere);
+    EXPECT_EQ(formula(graph, "y"), "exp(x)");
+
+    TinyGraph other;
+    other.output("y", other.op("exp", {other.input("x", {4}, DType::f64)}));
+    Graph doubles = other.finish();
+    run_pass(&compute_halves_in_f32, doubles);
+    EXPECT_EQ(formula(doubles, "y"), "exp(x)");
+}
+
+}  // namespace
+}  // namespace headrace
