@@ -12,7 +12,7 @@ std::span<const Row> service_rows() {
          "named sessions; the least recently used idle one is closed for another", clamp(1, 10000)},
         {"session.max_concurrent", "max_concurrent", model, "2", HR_SETTING(session.max_concurrent),
          "anonymous contexts open at once", clamp(1, 10000)},
-        {"session.idle_timeout_ms", "idle_timeout_ms session_timeout_ms", session, "1000",
+        {"session.idle_timeout_ms", "idle_timeout_ms session_timeout_ms", model, "1000",
          HR_SETTING(session.idle_timeout_ms), "an idle session is closed after that; 0 never",
          clamp_or_zero(100, kLongestMs)},
         {"session.auto_cleanup", "auto_cleanup auto_cleanup_enabled", model, "false",

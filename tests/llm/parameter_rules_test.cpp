@@ -73,6 +73,8 @@ TEST(ParameterRules, NoteWhatHasNoEffect) {
     EXPECT_THAT(Read(R"({"mirostat": 2, "samplers": "k"})").noted(), HasSubstr("while 'mirostat' is 2"));
     EXPECT_THAT(Read(R"({"post_sampling_probs": true})").noted(), HasSubstr("without 'n_probs'"));
     EXPECT_THAT(Read(R"({"enable_prompt_cache": false, "retention_ms": 5})").noted(), HasSubstr("no effect"));
+    EXPECT_THAT(Read(R"({"n_keep": 5})").noted(), HasSubstr("no effect unless 'context_shift' is true"));
+    EXPECT_EQ(Read(R"({"n_keep": 5, "context_shift": true})").noted(), "");
 }
 
 TEST(ParameterRules, AreNotNotedAgainByLaterLevels) {

@@ -54,9 +54,9 @@ TEST(ParameterValues, NoteWhatIsClamped) {
 
 TEST(ParameterValues, ATimeoutOfZeroIsNotClamped) {
     Notes notes;
-    EXPECT_EQ(read(R"({"idle_timeout_ms": 0})", Level::session, &notes).session.idle_timeout_ms, 0);
+    EXPECT_EQ(read(R"({"idle_timeout_ms": 0})", Level::model, &notes).session.idle_timeout_ms, 0);
     EXPECT_THAT(notes, IsEmpty());
-    EXPECT_EQ(read(R"({"idle_timeout_ms": 99})", Level::session, &notes).session.idle_timeout_ms, 100);
+    EXPECT_EQ(read(R"({"idle_timeout_ms": 99})", Level::model, &notes).session.idle_timeout_ms, 100);
     EXPECT_EQ(notes.size(), 1u);
 }
 
