@@ -12,6 +12,7 @@
 
 #include "llm/log.h"
 #include "llm/model_file.h"
+#include "llm/model_metadata.h"
 
 namespace headrace::llm {
 namespace {
@@ -149,7 +150,9 @@ bool has_gpu() {
 
 Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const ModelSettings& settings) {
     start_llama();
-    HR_ASSIGN(const ModelFile file, inspect_model_file(path));
+    if (const Status status = check_template(settings.chat_template); !status.ok())
+        return status.error().within("chat_template");
+    HR_ASSIGN(const ModelFile file, inspect_model_file(path, settings.kv_overrides));
     HR_TRY(enough_memory(file));
     std::shared_ptr<Model> model(new Model);
     model->path_ = path;

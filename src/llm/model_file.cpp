@@ -1,5 +1,6 @@
 #include "llm/model_file.h"
 
+#include <common/common.h>
 #include <ggml-cpu.h>
 #include <ggml.h>
 #include <gguf.h>
@@ -85,6 +86,23 @@ Result<uint64_t> check_tensors(const gguf_context* gguf, const ggml_context* ten
     return bytes;
 }
 
+/// Sets what llama.cpp will find for a key; a text that is no override does nothing there, either.
+void replace_value(gguf_context* gguf, const std::string& text) {
+    std::vector<llama_model_kv_override> parsed;
+    if (!string_parse_kv_override(text.c_str(), parsed)) return;
+    const llama_model_kv_override& value = parsed.front();
+    if (std::string_view(value.key) == "general.alignment")
+        return;  // ggml asserts it, and has read it already
+    switch (value.tag) {
+        case LLAMA_KV_OVERRIDE_TYPE_INT:
+            return gguf_set_val_u32(gguf, value.key, static_cast<uint32_t>(value.val_i64));
+        case LLAMA_KV_OVERRIDE_TYPE_FLOAT:
+            return gguf_set_val_f32(gguf, value.key, static_cast<float>(value.val_f64));
+        case LLAMA_KV_OVERRIDE_TYPE_BOOL: return gguf_set_val_bool(gguf, value.key, value.val_bool);
+        case LLAMA_KV_OVERRIDE_TYPE_STR: return gguf_set_val_str(gguf, value.key, value.val_str);
+    }
+}
+
 Result<ModelFile> inspect(const gguf_context* gguf, const ggml_context* shapes, uint64_t file_bytes) {
     ModelFile file;
     HR_ASSIGN(file.architecture, architecture_of(gguf));
@@ -99,13 +117,14 @@ Result<ModelFile> inspect(const gguf_context* gguf, const ggml_context* shapes, 
 
 }  // namespace
 
-Result<ModelFile> inspect_model_file(const std::string& path) {
+Result<ModelFile> inspect_model_file(const std::string& path, const std::vector<std::string>& overrides) {
     HR_TRY(starts_with_magic(path));
     take_llama_errors();
     ggml_context* shapes = nullptr;
     const Gguf gguf(gguf_init_from_file(path.c_str(), {.no_alloc = true, .ctx = &shapes}));
     const Shapes owned(shapes);
     if (!gguf) return invalid("{}: the GGUF header is damaged: {}", path, take_llama_errors());
+    for (const std::string& text : overrides) replace_value(gguf.get(), text);
     Result<ModelFile> file = inspect(gguf.get(), shapes, std::filesystem::file_size(path));
     if (!file.ok()) return file.error().within(path);
     return file;

@@ -7,6 +7,8 @@
 #include <array>
 #include <cmath>
 
+#include "llm/grammar_check.h"
+
 namespace headrace::llm {
 namespace {
 
@@ -92,6 +94,7 @@ ptrdiff_t largest(const float* values, int size) {
 Result<common_params_sampling> sampling_params(const Model& model, const RequestSettings& settings) {
     common_params_sampling params = settings.sampling;
     HR_TRY(add_grammar(settings, params));
+    if (!params.grammar.grammar.empty()) HR_TRY(check_grammar(params.grammar.grammar));
     add_logit_biases(model, settings, params);
     add_triggers(model, settings, params);
     params.backend_sampling = false;
@@ -115,9 +118,9 @@ Result<Sampler> Sampler::create(const Model& model, const RequestSettings& setti
         if (!params.grammar.grammar.empty() &&
             std::string_view(e.what()).find("grammar") != std::string_view::npos)
             return invalid(
-                "grammar: {}; stderr says where. GBNF needs a rule 'root', a rule for each name that it "
-                "uses, and "
-                "none that begins with itself",
+                "grammar: {}; stderr says where. GBNF needs closed texts and brackets, something before each "
+                "repetition, and no "
+                "rule that begins with itself",
                 e.what());
         return invalid("sampling: {}", e.what());
     }

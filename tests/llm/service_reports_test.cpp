@@ -132,6 +132,24 @@ TEST_F(ServiceReports, NameWhatALoadCouldNotDo) {
     }
 }
 
+TEST_F(ServiceReports, RefuseAGuestsMetadataAndTemplatesAsThoseOfAFile) {
+    const std::pair<const char*, const char*> overrides[] = {
+        {"llama.expert_count=int:3", "expert_used_count is 0, and llama.expert_count 3"},
+        {"llama.expert_count=int:-1", "llama.expert_count is 4294967295"},
+        {"tokenizer.ggml.model=str:none", "the model has no vocabulary"},
+        {"llama.attention.layer_norm_rms_epsilon=float:nan", "epsilon is nan"},
+    };
+    for (const auto& [override, reason] : overrides) {
+        const auto loaded = load({{"kv_overrides", {override}}});
+        ASSERT_FALSE(loaded.ok()) << override;
+        EXPECT_THAT(loaded.error().message, HasSubstr(reason));
+    }
+    EXPECT_TRUE(load({{"kv_overrides", {"general.name=str:x"}}}).ok());
+    const std::string deep = "{{ " + std::string(200000, '(') + "1" + std::string(200000, ')') + " }}";
+    EXPECT_THAT(load_error({{"chat_template", deep}}, Code::invalid_argument),
+                HasSubstr("chat_template: brackets"));
+}
+
 TEST_F(ServiceReports, SayHowMuchMemoryAContextNeeds) {
     EXPECT_THAT(load_error({{"n_ctx", 2000000000}}, Code::out_of_memory),
                 AllOf(HasSubstr("a context of 2000000000 tokens needs 3814.70 GiB"),
@@ -141,7 +159,11 @@ TEST_F(ServiceReports, SayHowMuchMemoryAContextNeeds) {
 TEST_F(ServiceReports, SayWhatIsWrongWithAGrammar) {
     const auto context = open();
     EXPECT_THAT(answer(context, R"({"grammar": "roto ::= \"a\""})"),
-                AllOf(HasSubstr("grammar: "), HasSubstr("needs a rule 'root'")));
+                HasSubstr("grammar: there is no rule 'root'"));
+    EXPECT_THAT(answer(context, R"({"grammar": "root ::= \"a"})"),
+                AllOf(HasSubstr("grammar: failed to parse"), HasSubstr("closed texts")));
+    EXPECT_THAT(answer(context, R"({"json_schema": {"type": "string", "minLength": 2000000000}})"),
+                HasSubstr("2000000000 times"));
     EXPECT_THAT(answer(context, R"({"grammar": "root ::= \"{\" [a-z]+ \"}\"", "grammar_lazy": true,
                                     "grammar_triggers": [{"type": "word", "value": "="}]})"),
                 HasSubstr("must begin with the trigger's own text"));
