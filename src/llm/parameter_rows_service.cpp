@@ -22,7 +22,7 @@ std::span<const Row> service_rows() {
          clamp(0)},
         {"queue.max_waiting", "max_waiting queue_size max_queue_size queue_reject_threshold", model, "16",
          HR_SETTING(queue.max_waiting), "requests that may wait; more are told that the engine is busy",
-         clamp(0, 1 << 20)},
+         clamp(1, 1 << 20)},
         {"queue.aging_ms", "aging_ms", model, "1000", HR_SETTING(queue.aging_ms),
          "waiting that long raises a request by one priority", clamp(1, kLongestMs)},
         {"queue.step_target_ms", "step_target_ms", model, "50", HR_SETTING(queue.step_target_ms),

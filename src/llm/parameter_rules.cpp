@@ -84,6 +84,7 @@ void lower(const Change& change, std::string_view name, int& value, int limit, s
 
 void check_context(const Change& change) {
     ContextSettings& context = change.settings.context;
+    if (context.n_parallel < 1) context.n_parallel = ContextSettings().n_parallel;
     lower(change, "n_ubatch", context.n_ubatch, context.n_batch, "as 'n_batch'");
     if (context.embeddings)
         lower(change, "n_batch", context.n_batch, context.n_ubatch,

@@ -77,6 +77,13 @@ TEST(ParameterRules, NoteWhatHasNoEffect) {
     EXPECT_EQ(Read(R"({"n_keep": 5, "context_shift": true})").noted(), "");
 }
 
+TEST(ParameterRules, StreamsByThemselvesAreTheDefaultNumber) {
+    for (const char* number : {"-1", "0", "\"auto\""}) {
+        const Read read(fmt::format(R"({{"n_parallel": {}}})", number));
+        EXPECT_EQ(read.settings.context.n_parallel, ContextSettings().n_parallel) << number << read.error;
+    }
+}
+
 TEST(ParameterRules, AreNotNotedAgainByLaterLevels) {
     const Read model(R"({"temp": 0.2, "dynatemp_range": 0.3})");
     EXPECT_THAT(Read(R"({"top_k": 3})", model.settings).notes, IsEmpty());
