@@ -39,7 +39,8 @@ NN("unload") int32_t nn_unload(uint32_t graph);
 
 static uint8_t buffer[1 << 16];
 
-/* Output 1 of a context is JSON: the reason of a failure, or the counts of an answer. */
+/* Output 1 of a context is JSON: the reason of a failure, or the counts of an answer; of context 0, which is
+ * none, the reason why the last call failed. */
 static void print_metadata(FILE* file, uint32_t context) {
     uint32_t size = 0;
     if (nn_get_output(context, nn_metadata, buffer, sizeof buffer, &size) == 0)
@@ -49,7 +50,7 @@ static void print_metadata(FILE* file, uint32_t context) {
 static int failed(const char* call, int32_t error, uint32_t context) {
     fflush(stdout);
     fprintf(stderr, "guest_chat: %s failed with %d\n", call, (int)error);
-    if (context) print_metadata(stderr, context);
+    print_metadata(stderr, context);
     return 1;
 }
 

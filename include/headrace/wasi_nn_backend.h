@@ -81,9 +81,12 @@ HEADRACE_WASI_NN_API wasi_nn_error init_execution_context_with_session_id(void* 
                                                                           graph_execution_context* exec_ctx);
 HEADRACE_WASI_NN_API wasi_nn_error close_execution_context(void* ctx, graph_execution_context exec_ctx);
 
-/* Input 0 is the prompt, 1 parameters as JSON. Output 0 is the answer, 1 its metadata as JSON, or {"error":
- * ...} after a call that failed. *size: the buffer's capacity, then the bytes written. An answer that is
- * longer ends at a whole character; where not one fits, the result is too_large and *size what is needed. */
+/* Input 0 is the prompt, 1 the context's parameters as JSON. Output 0 is the answer, 1 its metadata as JSON,
+ * or
+ * {"error": ...} after a call that failed; output 1 of context 0, which is never a context, is the error of
+ * the backend's last call that failed, a load's for example. *size: the buffer's capacity, then the bytes
+ * written. An answer that is longer ends at a whole character; where not one fits, and where metadata is
+ * longer, the result is too_large and *size what is needed. */
 HEADRACE_WASI_NN_API wasi_nn_error set_input(void* ctx, graph_execution_context exec_ctx, uint32_t index,
                                              tensor* input);
 HEADRACE_WASI_NN_API wasi_nn_error compute(void* ctx, graph_execution_context exec_ctx);
@@ -101,8 +104,9 @@ HEADRACE_WASI_NN_API wasi_nn_error cancel_inference(void* ctx, graph_execution_c
 /* Graphs, sessions, queues, caches and memory as JSON. */
 HEADRACE_WASI_NN_API wasi_nn_error get_statistics(void* ctx, tensor_data output, uint32_t* size);
 
-/* Prompt in, answer out, in one call. Programs compiled against other headers pass 6 or 7 arguments: they
- * need HEADRACE_RUN_INFERENCE_ARGS=6 (no options) or =7 (options end with a NUL byte) in the environment. */
+/* Prompt in, answer out, in one call; options go over input 1's parameters. Programs compiled against other
+ * headers pass 6 or 7 arguments: they need HEADRACE_RUN_INFERENCE_ARGS=6 (no options) or =7 (options end with
+ * a NUL byte) in the environment. */
 HEADRACE_WASI_NN_API wasi_nn_error run_inference(void* ctx, graph_execution_context exec_ctx, uint32_t index,
                                                  tensor* input_tensor, tensor_data output_tensor,
                                                  uint32_t* output_tensor_size, const char* options,

@@ -7,6 +7,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "llm/parameters.h"
 #include "llm/service.h"
 
 namespace headrace::cli {
@@ -24,6 +25,7 @@ void on_interrupt(int) {
 
 constexpr const char* help =
     "/set NAME VALUE   a parameter of what follows, as /set temp 0.2 (docs/parameters.md)\n"
+    "/set NAME         the parameter as it was at first\n"
     "/parameters       those that were set\n"
     "/priority LEVEL   low, normal, high or urgent\n"
     "/session NAME     another conversation, or back to one\n"
@@ -42,7 +44,18 @@ public:
         HR_ASSIGN(context_, service_->open(graph_, name));
         return success();
     }
-    void set(const std::string& name, json value) { parameters_[name] = std::move(value); }
+    /// Checked here with those set before, so that a mistake spoils no later message.
+    Status set(const std::string& name, json value) {
+        json all = parameters_;
+        all[name] = std::move(value);
+        llm::Settings strict;
+        strict.strict = true;
+        llm::Notes shown_with_replies;
+        const auto text = all.dump(-1, ' ', false, json::error_handler_t::replace);
+        HR_ASSIGN(strict, llm::with_parameters(strict, text, llm::Level::session, shown_with_replies));
+        parameters_ = std::move(all);
+        return success();
+    }
 
     Status say(const std::string& text) {
         HR_TRY(service_->set_input(context_, 0, text));
@@ -66,9 +79,9 @@ public:
         } else if (name == "parameters") {
             std::printf("%s\n", parameters_.dump(2).c_str());
         } else if (name == "priority") {
-            set("priority", rest);
+            HR_TRY(set("priority", rest));
         } else if (name == "system") {
-            set("system_prompt", rest);
+            HR_TRY(set("system_prompt", rest));
             HR_TRY(use_session("chat " + std::to_string(++conversations_)));
         } else if (name == "session") {
             if (rest.empty()) return invalid("/session needs a name");
@@ -86,12 +99,16 @@ public:
 private:
     Status set_parameter(const std::string& text) {
         const size_t space = text.find_first_of(" =");
-        if (space == std::string::npos || space == 0)
-            return invalid("/set needs a name and a value, as /set temp 0.2");
-        const std::string name = text.substr(0, space), value = text.substr(space + 1);
+        if (text.empty() || space == 0) return invalid("/set needs a name and a value, as /set temp 0.2");
+        const std::string name = text.substr(0, space);
+        if (space == std::string::npos) {
+            if (!parameters_.erase(name))
+                return invalid("'{}' was not set; /parameters lists what was", name);
+            return success();
+        }
+        const std::string value = text.substr(space + 1);
         const json parsed = json::parse(value, nullptr, false);
-        set(name, parsed.is_discarded() ? json(value) : parsed);
-        return success();
+        return set(name, parsed.is_discarded() ? json(value) : parsed);
     }
 
     Status stream() {
@@ -106,6 +123,7 @@ private:
             }
         }
         std::printf("\n");
+        std::fflush(stdout);  // the line of the speed comes after it
         return success();
     }
 
@@ -133,10 +151,12 @@ private:
 }  // namespace
 
 Status chat(const ChatOptions& options) {
-    HR_ASSIGN(std::unique_ptr<llm::Service> service, llm::Service::create(""));
+    llm::Settings defaults;
+    defaults.session.idle_timeout_ms = 0;  // whoever comes back from lunch goes on where they were
+    HR_ASSIGN(std::unique_ptr<llm::Service> service, llm::Service::create("", defaults));
     HR_ASSIGN(const llm::Service::GraphId graph, service->load(options.model, options.parameters));
     Chat chat(std::move(service), graph);
-    if (!options.system.empty()) chat.set("system_prompt", options.system);
+    if (!options.system.empty()) HR_TRY(chat.set("system_prompt", options.system));
     HR_TRY(chat.use_session(options.session));
     for (const std::string& prompt : options.prompts) HR_TRY(chat.say(prompt));
     if (!options.prompts.empty()) return success();

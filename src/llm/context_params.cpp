@@ -73,6 +73,12 @@ int available_threads() {
     return std::max(1u, std::thread::hardware_concurrency());
 }
 
+int most_threads(const Model& model) {
+    // More threads than cores wait for each other at every barrier: a step takes a hundred times as long
+    // then. So they do in a model that small.
+    return llama_model_size(model.get()) < threads_from_bytes ? 1 : available_threads();
+}
+
 Result<llama_context_params> context_params(const Model& model, const ContextSettings& settings) {
     llama_context_params params = llama_context_default_params();
     const auto trained = static_cast<uint32_t>(std::max(1, llama_model_n_ctx_train(model.get())));
@@ -88,9 +94,7 @@ Result<llama_context_params> context_params(const Model& model, const ContextSet
     params.n_ctx = std::max(params.n_ctx, params.n_seq_max);
     params.n_batch = std::max(static_cast<uint32_t>(settings.n_batch), params.n_seq_max);
     params.kv_unified = true;
-    // More threads than cores wait for each other at every barrier: a step takes a hundred times as long
-    // then. So they do in a model that small.
-    const int most = llama_model_size(model.get()) < threads_from_bytes ? 1 : available_threads();
+    const int most = most_threads(model);
     params.n_threads = settings.n_threads > 0 ? std::min(settings.n_threads, most) : most;
     params.n_threads_batch =
         settings.n_threads_batch > 0 ? std::min(settings.n_threads_batch, most) : params.n_threads;

@@ -12,6 +12,8 @@ Result<llama_context_params> context_params(const Model& model, const ContextSet
 
 /// Threads that this process may use: its CPU affinity counts.
 int available_threads();
+/// Those that a step of a model may use at most.
+int most_threads(const Model& model);
 
 /// Held while a step computes on the CPU: engines that compute at the same time would wait for each other's
 /// threads.

@@ -32,7 +32,9 @@ Result<std::unique_ptr<DraftModel>> DraftModel::load(const Model& main, const Se
     std::unique_ptr<DraftModel> draft(new DraftModel);
     ModelSettings model;
     model.n_gpu_layers = settings.context.draft_gpu_layers;
-    HR_ASSIGN(draft->model_, Model::load(settings.context.draft_model, model));
+    Result<std::shared_ptr<const Model>> loaded = Model::load(settings.context.draft_model, model);
+    if (!loaded.ok()) return loaded.error().within("draft_model");
+    draft->model_ = std::move(loaded).value();
     HR_TRY(same_vocabulary(main, *draft->model_));
     if (!draft->model_->memory_is_divisible())
         return unsupported("draft_model {}: a recurrent model cannot take tokens back",

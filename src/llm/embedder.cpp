@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "llm/context_params.h"
+#include "llm/log.h"
 
 namespace headrace::llm {
 namespace {
@@ -36,15 +37,15 @@ Result<std::shared_ptr<Embedder>> Embedder::start(std::shared_ptr<const Model> m
     // A text must be in one micro-batch: attention that looks ahead cannot be cut.
     params.n_ctx = params.n_batch = params.n_ubatch = std::max(longest, 512u);
     embedder->longest_ = longest;  // the model has no positions beyond
+    take_llama_errors();
     try {
         embedder->context_.reset(llama_init_from_model(embedder->model_->get(), params));
     } catch (const std::exception& e) {
         return failure(Code::out_of_memory, "a context for embeddings: {}", e.what());
     }
     if (!embedder->context_)
-        return failure(Code::out_of_memory,
-                       "{}: llama.cpp cannot make a context for embeddings (its log says why)",
-                       embedder->model_->path());
+        return failure(Code::out_of_memory, "{}: llama.cpp cannot make a context for embeddings: {}",
+                       embedder->model_->path(), take_llama_errors());
     const auto pooling = ::llama_pooling_type(embedder->context_.get());
     embedder->pooled_ = pooling != LLAMA_POOLING_TYPE_NONE;
     // A ranking model gives a score for each of its classes.

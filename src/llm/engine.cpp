@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "llm/context_memory.h"
 #include "llm/context_params.h"
 #include "llm/log.h"
 
@@ -28,20 +29,22 @@ Result<std::shared_ptr<Engine>> Engine::start(std::shared_ptr<const Model> model
 
 Status Engine::make_context() {
     HR_ASSIGN(llama_context_params params, context_params(*model_, settings_.context));
+    if (const Status enough = enough_memory_for_context(*model_, params); !enough.ok())
+        return enough.error().within(model_->path());
     decode_threads_ = params.n_threads;
     params.abort_callback = &Engine::abort_step;
     params.abort_callback_data = this;
+    take_llama_errors();
     try {
         context_.reset(llama_init_from_model(model_->get(), params));
     } catch (const std::exception& e) {
         return failure(Code::out_of_memory, "a context of {} tokens: {}", params.n_ctx, e.what());
     }
     if (!context_)
-        return failure(
-            Code::out_of_memory,
-            "{}: llama.cpp cannot make a context of {} tokens with {} sequences (its log says why). Try a "
-            "smaller n_ctx or cache_type_k",
-            model_->path(), params.n_ctx, params.n_seq_max);
+        return failure(Code::out_of_memory,
+                       "{}: llama.cpp cannot make a context of {} tokens with {} sequences: {}. Try a "
+                       "smaller n_ctx or n_ubatch",
+                       model_->path(), params.n_ctx, params.n_seq_max, take_llama_errors());
     if (!llama_get_memory(context_.get()))
         return unsupported(
             "{}: the model has no memory of tokens, so it cannot generate; use it for embeddings",

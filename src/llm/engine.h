@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -132,10 +133,10 @@ private:
     int step_priority_ = 0;  // what its streams have been raised to, or were given
     bool step_only_reads_ = false;
     int guard_priority_ = 0;
-    Clock::time_point guarded_until_{};
+    Clock::time_point guarded_until_{}, house_kept_{};
     bool cells_move_ = false;  // in the next step, before its batch: breaking that off would spoil the memory
-    uint64_t variant_ = 0;
-    size_t most_active_ = 0;  // fewer than wanted while the context is short of room
+    std::optional<uint64_t> variant_;  // what the context's adapters are set for; none: not set yet
+    size_t most_active_ = 0;           // fewer than wanted while the context is short of room
 
     mutable std::mutex statistics_mutex_;
     EngineStatistics statistics_, counters_;

@@ -11,6 +11,7 @@ namespace headrace::llm {
 namespace {
 
 constexpr auto idle_wait = std::chrono::milliseconds(250);
+constexpr auto house_interval = std::chrono::milliseconds(100);
 constexpr auto guard_time = std::chrono::seconds(10);
 
 LogContext context_of(const Stream& stream) {
@@ -31,9 +32,8 @@ void Engine::loop() {
         receive();
         drop_ended();
         if (clear_cache_.exchange(false)) sequences_->evict_idle();
-        if (streams_.empty()) {
-            keep_house();
-        } else {
+        keep_house();
+        if (!streams_.empty()) {
             try {
                 step();
             } catch (const std::exception& e) {
@@ -125,9 +125,13 @@ void Engine::finish(Stream& stream) {
     stream.deliver(Clock::now());
 }
 
+/// Also while requests run, when memory is scarcest; but not in every step, as it asks the system.
 void Engine::keep_house() {
+    const Clock::time_point now = Clock::now();
+    if (now - house_kept_ < house_interval) return;
+    house_kept_ = now;
     if (settings_.cache.retention_ms > 0)
-        sequences_->evict_older_than(Clock::now() - std::chrono::milliseconds(settings_.cache.retention_ms));
+        sequences_->evict_older_than(now - std::chrono::milliseconds(settings_.cache.retention_ms));
     if (sequences_->ram_bytes() + sequences_->idle_count() == 0) return;
     if (memory_share_in_use() > settings_.cache.pressure_threshold) {
         sequences_->evict_idle();

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "llm/log.h"
 #include "llm/log_line.h"
@@ -13,6 +14,8 @@ namespace headrace::llm {
 namespace {
 
 thread_local bool errors_are_expected = false;
+thread_local std::string errors;  // since take_llama_errors
+constexpr std::size_t kMaxErrors = 1024;
 
 LogLevel level_of(ggml_log_level level) {
     switch (level) {
@@ -38,7 +41,7 @@ public:
             end_line();
             level_ = errors_are_expected ? LogLevel::debug : level_of(level);
         }
-        if (!is_wanted(level_)) return;
+        if (level_ != LogLevel::error && !is_wanted(level_)) return;
         while (!text.empty()) {
             const std::size_t end = text.find('\n');
             line_ += text.substr(0, end);
@@ -52,7 +55,9 @@ public:
 private:
     void end_line() {
         if (line_.empty()) return;
-        log(level_, line_);
+        if (level_ == LogLevel::error && errors.size() < kMaxErrors)
+            errors += (errors.empty() ? "" : "; ") + line_;
+        if (is_wanted(level_)) log(level_, line_);
         line_.clear();
     }
 
@@ -68,6 +73,8 @@ void take_piece(ggml_log_level level, const char* text, void*) {
 }  // namespace
 
 void expect_llama_errors(bool expected) { errors_are_expected = expected; }
+
+std::string take_llama_errors() { return std::exchange(errors, {}); }
 
 void capture_llama_log() {
     static std::once_flag once;

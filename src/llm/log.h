@@ -51,6 +51,9 @@ void capture_llama_log();
 /// is an error to it.
 void expect_llama_errors(bool expected);
 
+/// What llama.cpp called errors on this thread since the last call, for the message of what failed by them.
+std::string take_llama_errors();
+
 }  // namespace headrace::llm
 
 #ifndef HEADRACE_LOG_LEVEL

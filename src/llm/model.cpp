@@ -12,6 +12,7 @@
 
 #include "llm/log.h"
 #include "llm/model_file.h"
+#include "llm/model_metadata.h"
 
 namespace headrace::llm {
 namespace {
@@ -52,8 +53,7 @@ Result<std::vector<ggml_backend_dev_t>> devices_named(const std::vector<std::str
             std::string known;
             for (size_t i = 0; i < ggml_backend_dev_count(); ++i)
                 known += fmt::format("{}{}", i ? ", " : "", ggml_backend_dev_name(ggml_backend_dev_get(i)));
-            return failure(Code::not_found, "model.devices: no device is called '{}'; there are: {}", name,
-                           known);
+            return invalid("model.devices: no device is called '{}'; there are: {}", name, known);
         }
         devices.push_back(device);
     }
@@ -91,12 +91,6 @@ Result<LoadParams> load_params(const ModelSettings& settings) {
     return load;
 }
 
-bool has_gpu() {
-    for (size_t i = 0; i < ggml_backend_dev_count(); ++i)
-        if (ggml_backend_dev_type(ggml_backend_dev_get(i)) == GGML_BACKEND_DEVICE_TYPE_GPU) return true;
-    return false;
-}
-
 /// Chooses as many layers as the devices' memory holds, when the user left that open.
 void fit_to_devices(const std::string& path, const ModelSettings& settings, LoadParams& load) {
     if (settings.n_gpu_layers != -1 || !has_gpu()) return;
@@ -109,6 +103,17 @@ void fit_to_devices(const std::string& path, const ModelSettings& settings, Load
     if (status != COMMON_PARAMS_FIT_STATUS_SUCCESS)
         HR_LOG(warn, {}, "{}: the layers do not fit into the devices' memory: {} stay on them", path,
                load.params.n_gpu_layers);
+}
+
+/// What is wrong with a template. llama.cpp throws a copy of its error that has lost the text.
+std::string template_error(const Model& model, const std::string& given, const char* otherwise) {
+    try {
+        const char* own = llama_model_chat_template(model.get(), nullptr);
+        const common_chat_template parsed(given.empty() && own ? own : given, "", "");
+    } catch (const std::exception& e) {
+        return e.what();
+    }
+    return otherwise;
 }
 
 /// llama.cpp asserts these tokens where a text begins and ends.
@@ -137,15 +142,24 @@ void start_llama() {
     });
 }
 
+bool has_gpu() {
+    for (size_t i = 0; i < ggml_backend_dev_count(); ++i)
+        if (ggml_backend_dev_type(ggml_backend_dev_get(i)) == GGML_BACKEND_DEVICE_TYPE_GPU) return true;
+    return false;
+}
+
 Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const ModelSettings& settings) {
     start_llama();
-    HR_ASSIGN(const ModelFile file, inspect_model_file(path));
+    if (const Status status = check_template(settings.chat_template); !status.ok())
+        return status.error().within("chat_template");
+    HR_ASSIGN(const ModelFile file, inspect_model_file(path, settings.kv_overrides));
     HR_TRY(enough_memory(file));
     std::shared_ptr<Model> model(new Model);
     model->path_ = path;
     {
         const std::lock_guard lock(loading());
         HR_ASSIGN(LoadParams load, load_params(settings));
+        take_llama_errors();
         try {
             fit_to_devices(path, settings, load);
             model->model_ = llama_model_load_from_file(path.c_str(), load.params);
@@ -156,10 +170,10 @@ Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const 
     }
     if (!model->model_)
         return invalid(
-            "{}: llama.cpp could not load the model (architecture '{}'; its log says why). Is the file "
-            "complete, "
-            "and of a model that llama.cpp {} knows?",
-            path, file.architecture, llama_version());
+            "{}: llama.cpp {} could not load the model (architecture '{}'): {}. Is the file complete, and do "
+            "the "
+            "parameters suit it?",
+            path, llama_version(), file.architecture, take_llama_errors());
     model->vocab_ = llama_model_get_vocab(model->model_);
     if (const Status status = check_special_tokens(model->vocab_); !status.ok())
         return status.error().within(path);
@@ -173,7 +187,8 @@ Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const 
         model->templates_ = common_chat_templates_init(model->model_, settings.chat_template).release();
         model->jinja_ = settings.jinja;
     } catch (const std::exception& e) {
-        return invalid("{}: the chat template cannot be read: {}", path, e.what());
+        return invalid("{}: the chat template cannot be read: {}", path,
+                       template_error(*model, settings.chat_template, e.what()));
     }
     HR_TRY(model->read_adapters(settings));
     HR_LOG(info, {}, "{}: {} loaded, {:.1f} MiB", path, model->description_, file.bytes / mib);
@@ -182,10 +197,12 @@ Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const 
 
 Status Model::read_adapters(const ModelSettings& settings) {
     for (const auto& [path, scale] : settings.lora) {
+        if (std::error_code error; !std::filesystem::is_regular_file(path, error))
+            return failure(Code::not_found, "lora: {}: there is no such file", path);
+        take_llama_errors();
         llama_adapter_lora* adapter = llama_adapter_lora_init(model_, path.c_str());
         if (!adapter)
-            return invalid("model.lora: '{}' cannot be loaded for this model (llama.cpp's log says why)",
-                           path);
+            return invalid("lora: '{}' cannot be loaded for this model: {}", path, take_llama_errors());
         adapters_.push_back(adapter);
     }
     return success();

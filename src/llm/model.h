@@ -60,4 +60,7 @@ private:
 /// Loads ggml's devices and llama.cpp, once per process.
 void start_llama();
 
+/// Whether ggml has a GPU's device.
+bool has_gpu();
+
 }  // namespace headrace::llm

@@ -1,16 +1,17 @@
 #include "llm/model_file.h"
 
+#include <common/common.h>
 #include <ggml-cpu.h>
 #include <ggml.h>
 #include <gguf.h>
 
 #include <array>
-#include <cinttypes>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 
+#include "llm/log.h"
+#include "llm/machine_memory.h"
 #include "llm/model_metadata.h"
 
 namespace headrace::llm {
@@ -25,6 +26,8 @@ using Shapes = std::unique_ptr<ggml_context, Free>;
 
 Status starts_with_magic(const std::string& path) {
     std::error_code error;
+    if (std::filesystem::is_directory(path, error))
+        return failure(Code::not_found, "{}: this is a folder, and a model is a GGUF file", path);
     if (!std::filesystem::is_regular_file(path, error))
         return failure(Code::not_found, "{}: there is no such file", path);
     std::ifstream file(path, std::ios::binary);
@@ -83,6 +86,23 @@ Result<uint64_t> check_tensors(const gguf_context* gguf, const ggml_context* ten
     return bytes;
 }
 
+/// Sets what llama.cpp will find for a key; a text that is no override does nothing there, either.
+void replace_value(gguf_context* gguf, const std::string& text) {
+    std::vector<llama_model_kv_override> parsed;
+    if (!string_parse_kv_override(text.c_str(), parsed)) return;
+    const llama_model_kv_override& value = parsed.front();
+    if (std::string_view(value.key) == "general.alignment")
+        return;  // ggml asserts it, and has read it already
+    switch (value.tag) {
+        case LLAMA_KV_OVERRIDE_TYPE_INT:
+            return gguf_set_val_u32(gguf, value.key, static_cast<uint32_t>(value.val_i64));
+        case LLAMA_KV_OVERRIDE_TYPE_FLOAT:
+            return gguf_set_val_f32(gguf, value.key, static_cast<float>(value.val_f64));
+        case LLAMA_KV_OVERRIDE_TYPE_BOOL: return gguf_set_val_bool(gguf, value.key, value.val_bool);
+        case LLAMA_KV_OVERRIDE_TYPE_STR: return gguf_set_val_str(gguf, value.key, value.val_str);
+    }
+}
+
 Result<ModelFile> inspect(const gguf_context* gguf, const ggml_context* shapes, uint64_t file_bytes) {
     ModelFile file;
     HR_ASSIGN(file.architecture, architecture_of(gguf));
@@ -97,30 +117,28 @@ Result<ModelFile> inspect(const gguf_context* gguf, const ggml_context* shapes, 
 
 }  // namespace
 
-Result<ModelFile> inspect_model_file(const std::string& path) {
+Result<ModelFile> inspect_model_file(const std::string& path, const std::vector<std::string>& overrides) {
     HR_TRY(starts_with_magic(path));
+    take_llama_errors();
     ggml_context* shapes = nullptr;
     const Gguf gguf(gguf_init_from_file(path.c_str(), {.no_alloc = true, .ctx = &shapes}));
     const Shapes owned(shapes);
-    if (!gguf) return invalid("{}: the GGUF header is damaged (llama.cpp's log says where)", path);
+    if (!gguf) return invalid("{}: the GGUF header is damaged: {}", path, take_llama_errors());
+    for (const std::string& text : overrides) replace_value(gguf.get(), text);
     Result<ModelFile> file = inspect(gguf.get(), shapes, std::filesystem::file_size(path));
     if (!file.ok()) return file.error().within(path);
     return file;
 }
 
 Status enough_memory(const ModelFile& file) {
-    std::ifstream info("/proc/meminfo");
-    std::string line;
-    uint64_t available = 0;
-    while (std::getline(info, line))
-        if (std::sscanf(line.c_str(), "MemAvailable: %" SCNu64, &available) == 1) break;
-    if (!info || available * 1024 >= file.bytes) return success();
+    const uint64_t available = available_memory();
+    if (available >= file.bytes) return success();
     constexpr double gib = 1024.0 * 1024.0 * 1024.0;
     return failure(
         Code::out_of_memory,
         "the model's weights need {:.2f} GiB, and {:.2f} GiB are available. Use a smaller quantisation, or "
         "close other programs",
-        file.bytes / gib, available * 1024 / gib);
+        static_cast<double>(file.bytes) / gib, static_cast<double>(available) / gib);
 }
 
 }  // namespace headrace::llm

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 
@@ -15,7 +16,8 @@ struct ModelFile {
 
 /// Reads and checks a GGUF's header: that all tensors lie within the file, that the sizes llama.cpp divides
 /// by and allocates for are sensible. llama.cpp aborts the process on some files that these checks refuse.
-Result<ModelFile> inspect_model_file(const std::string& path);
+/// overrides: key=type:value, in place of the file's metadata, as llama.cpp will take them.
+Result<ModelFile> inspect_model_file(const std::string& path, const std::vector<std::string>& overrides = {});
 
 /// An error with the numbers when the machine's free memory cannot hold the file's weights.
 Status enough_memory(const ModelFile& file);

@@ -84,11 +84,15 @@ void lower(const Change& change, std::string_view name, int& value, int limit, s
 
 void check_context(const Change& change) {
     ContextSettings& context = change.settings.context;
+    if (context.n_parallel < 1) context.n_parallel = ContextSettings().n_parallel;
     lower(change, "n_ubatch", context.n_ubatch, context.n_batch, "as 'n_batch'");
     if (context.embeddings)
         lower(change, "n_batch", context.n_batch, context.n_ubatch,
               "as 'n_ubatch': embeddings need a text at once");
     lower(change, "n_parallel", context.n_parallel, context.max_sequences, "as 'max_sequences'");
+    for (std::string_view path : {"context_shift.n_keep", "context_shift.n_discard"})
+        if (change.has({path}) && !context.context_shift)
+            change.note(path, false, fmt::format("'{}' has no effect unless 'context_shift' is true", path));
     const bool idle_cache =
         change.has({"cache.retention_ms", "cache.ram_mib"}) && !change.settings.cache.enable_prompt_cache;
     if (idle_cache)

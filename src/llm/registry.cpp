@@ -103,7 +103,7 @@ Registry& registry() {
 
 Result<Runner> open_runner(const std::string& path, const Settings& settings) {
     HR_ASSIGN(const std::string identity, identity_of(path));
-    HR_ASSIGN(const ModelFile file, inspect_model_file(path));
+    HR_ASSIGN(const ModelFile file, inspect_model_file(path, settings.model.kv_overrides));
     const std::string key = identity + "|" + model_key(settings.model);
     HR_ASSIGN(std::shared_ptr<const Model> model,
               registry().models.get(key, [&] { return Model::load(path, settings.model); }));

@@ -7,6 +7,8 @@
 #include <array>
 #include <cmath>
 
+#include "llm/grammar_check.h"
+
 namespace headrace::llm {
 namespace {
 
@@ -92,6 +94,7 @@ ptrdiff_t largest(const float* values, int size) {
 Result<common_params_sampling> sampling_params(const Model& model, const RequestSettings& settings) {
     common_params_sampling params = settings.sampling;
     HR_TRY(add_grammar(settings, params));
+    if (!params.grammar.grammar.empty()) HR_TRY(check_grammar(params.grammar.grammar));
     add_logit_biases(model, settings, params);
     add_triggers(model, settings, params);
     params.backend_sampling = false;
@@ -107,10 +110,18 @@ Result<Sampler> Sampler::create(const Model& model, const RequestSettings& setti
         if (!greedy)
             for (llama_token token : prompt) common_sampler_accept(chain.get(), token, false);
         Sampler sampler(std::move(chain), greedy, model.vocabulary_size(), settings);
+        sampler.preserved_ = std::move(params.preserved_tokens);
         if (greedy)
             for (const llama_logit_bias& bias : params.logit_bias) sampler.banned_.insert(bias.token);
         return sampler;
     } catch (const std::exception& e) {
+        if (!params.grammar.grammar.empty() &&
+            std::string_view(e.what()).find("grammar") != std::string_view::npos)
+            return invalid(
+                "grammar: {}; stderr says where. GBNF needs closed texts and brackets, something before each "
+                "repetition, and no "
+                "rule that begins with itself",
+                e.what());
         return invalid("sampling: {}", e.what());
     }
 }
@@ -146,6 +157,12 @@ Result<std::vector<Sampler::Choice>> Sampler::sample(llama_context* context, con
         }
         return choices;
     } catch (const std::exception& e) {
+        if (lazy_)
+            return invalid(
+                "grammar: it refuses the text that triggered it ({}). A lazy grammar rules from its trigger "
+                "on, so "
+                "it must begin with the trigger's own text",
+                e.what());
         return failure(Code::backend_failure, "sampling: {}", e.what());
     }
 }

@@ -25,11 +25,15 @@ public:
     Result<std::vector<Choice>> sample(llama_context* context, const std::vector<int>& indices,
                                        const Tokens& draft);
 
+    /// Whether a special token shows in the text.
+    bool preserves(llama_token token) const { return preserved_.contains(token); }
+
 private:
     Sampler(common_sampler_ptr chain, bool greedy, int vocabulary, const RequestSettings& settings)
         : chain_(std::move(chain)),
           greedy_(greedy),
           shows_remaining_(settings.post_sampling_probs),
+          lazy_(settings.grammar_lazy),
           vocabulary_(vocabulary),
           shown_(static_cast<size_t>(std::max(settings.sampling.n_probs, 0))) {}
     Choice choose(llama_context* context, int index);
@@ -42,8 +46,10 @@ private:
     common_sampler_ptr chain_;
     bool greedy_;           // nothing but the largest logit counts
     bool shows_remaining_;  // the likeliest of what the samplers leave, not of the model's choice
+    bool lazy_;             // the grammar waits for a trigger
     int vocabulary_;
     size_t shown_;
+    std::set<llama_token> preserved_;
     std::set<llama_token> banned_;  // when greedy: the answer goes on without them
 };
 

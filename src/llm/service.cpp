@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/utf8.h"
+#include "llm/load_notes.h"
 #include "llm/log.h"
 #include "llm/parameters.h"
 #include "llm/reply.h"
@@ -82,7 +83,7 @@ Result<Service::GraphId> Service::load(std::string_view name, std::string_view c
     HR_ASSIGN(Settings settings, load_settings(config, notes));
     log_notes(notes);
     HR_ASSIGN(Runner runner, open_runner(path, settings));
-    return add_graph(std::move(runner), std::move(settings), std::string(name), replace);
+    return add_graph(std::move(runner), std::move(settings), std::string(name), replace, std::move(notes));
 }
 
 Result<Service::GraphId> Service::load_bytes(std::string_view bytes, std::string_view config, bool replace) {
@@ -90,16 +91,13 @@ Result<Service::GraphId> Service::load_bytes(std::string_view bytes, std::string
     HR_ASSIGN(Settings settings, load_settings(config, notes));
     log_notes(notes);
     HR_ASSIGN(Runner runner, open_runner(bytes, settings));
-    return add_graph(std::move(runner), std::move(settings), "(bytes)", replace);
+    return add_graph(std::move(runner), std::move(settings), "(bytes)", replace, std::move(notes));
 }
 
-Result<Service::GraphId> Service::add_graph(Runner runner, Settings settings, std::string name,
-                                            bool replace) {
-    if (runner.engine) {
-        Notes notes;
-        HR_TRY(adjust(settings, runner.engine->context_size(), runner.model().vocabulary_size(), notes));
-        for (const Note& note : notes) HR_LOG(info, {}, "{}: {}", note.key, note.message);
-    }
+Result<Service::GraphId> Service::add_graph(Runner runner, Settings settings, std::string name, bool replace,
+                                            Notes notes) {
+    note_placement(runner, settings, notes);
+    if (runner.engine) HR_TRY(adjust_to(*runner.engine, settings, notes));
     // The only configuration that a guest of some runtimes can give is that of its model.
     if (settings.session != settings_.session) sessions_.limit(settings.session);
     if (settings.log != settings_.log) {
@@ -108,7 +106,7 @@ Result<Service::GraphId> Service::add_graph(Runner runner, Settings settings, st
     }
     if (settings.model.replace == "true") replace = true;
     if (settings.model.replace == "false") replace = false;
-    Graph graph{std::move(runner), std::move(settings), std::move(name)};
+    Graph graph{std::move(runner), std::move(settings), std::move(name), std::move(notes)};
     Graph before;  // freed after the lock: the last request on it may still run
     const std::lock_guard lock(mutex_);
     if (replace && !graphs_.empty()) {
@@ -183,6 +181,7 @@ Status Service::set_input(ContextId id, uint32_t index, std::string_view bytes) 
     if (index == 0) {
         context->prompt = bytes;
         context->has_prompt = true;
+        ++context->prompt_number;
     } else if (index == 1) {
         context->parameters = bytes;
     } else {
@@ -193,7 +192,16 @@ Status Service::set_input(ContextId id, uint32_t index, std::string_view bytes) 
     return success();
 }
 
+void Service::remember_failure(const Error& error) {
+    const std::lock_guard lock(mutex_);
+    last_failure_ = error;
+}
+
 Result<std::string> Service::output(ContextId id, uint32_t index) {
+    if (id == 0 && index == 1) {
+        const std::lock_guard lock(mutex_);
+        if (last_failure_) return error_json(*last_failure_);
+    }
     HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
     const std::lock_guard lock(context->mutex);
     if (index == 1 && context->error) return error_json(*context->error);

@@ -30,6 +30,10 @@ class Service {
 public:
     using GraphId = uint32_t;
     using ContextId = uint32_t;
+    /// JSON texts: input 1 of a context, and what one request puts over it.
+    struct Parameters {
+        std::string_view session, request;
+    };
 
     /// config: JSON, or empty; above: one that goes over it. What parameters are unlike their text is logged
     /// and in the notes of replies.
@@ -47,14 +51,17 @@ public:
     Result<ContextId> open(GraphId graph, std::optional<std::string_view> session = std::nullopt);
     Status close(ContextId context);
 
-    /// Index 0 is the prompt, 1 parameters as JSON.
+    /// Index 0 is the prompt, 1 the context's parameters as JSON, until they are set again.
     Status set_input(ContextId context, uint32_t index, std::string_view bytes);
-    /// Runs the prompt with input 1's parameters, or with those given here; the reply can be had from output
-    /// until the next input.
+    /// Runs the prompt with input 1's parameters and, above them, those given here; the reply can be had from
+    /// output until the next input.
     Status compute(ContextId context, std::string_view parameters = {});
     /// Index 0 is the answer, 1 the metadata: {"error": {"code", "message"}} when the last call failed.
+    /// Of context 0, which is none, 1 is the error of the service's last call that failed.
     Result<std::string> output(ContextId context, uint32_t index);
+    void remember_failure(const Error& error);
 
+    /// The same with a prompt and parameters in place of the inputs.
     Result<Reply> infer(ContextId context, std::string_view prompt, std::string_view parameters);
 
     /// A piece of the answer, whole characters; the first call begins the request. Empty at the end.
@@ -80,20 +87,21 @@ private:
         Runner runner;
         Settings settings;
         std::string name;
+        Notes notes;  ///< of the load, for every reply
     };
     struct Context;
     struct Request;
     struct Running;
 
     Service(Settings settings, Notes notes);
-    Result<GraphId> add_graph(Runner runner, Settings settings, std::string name, bool replace);
+    Result<GraphId> add_graph(Runner runner, Settings settings, std::string name, bool replace, Notes notes);
     Result<Settings> load_settings(std::string_view config, Notes& notes) const;
     Result<std::string> confined_path(std::string_view name) const;
     Result<std::shared_ptr<Context>> find(ContextId context);
     Result<Graph> graph_of(GraphId graph);
     Result<Reply> infer_inputs(Context& context, std::string_view parameters);
-    Result<Settings> request_settings(const Settings& base, std::string_view parameters, Notes& notes) const;
-    Result<Running> begin(Context& context, std::string_view prompt, std::string_view parameters,
+    Result<Reply> infer(Context& context, std::string_view prompt, const Parameters& parameters);
+    Result<Running> begin(Context& context, std::string_view prompt, const Parameters& parameters,
                           bool by_pieces);
     void register_request(Context& context, Running& running);
     static void forget_request(Context& context, const Running& running);
@@ -112,6 +120,7 @@ private:
     std::map<GraphId, Graph> graphs_;
     std::map<ContextId, std::shared_ptr<Context>> contexts_;
     Sessions sessions_;
+    std::optional<Error> last_failure_;
     uint32_t next_graph_ = 0, next_context_ = 1;
     std::atomic<bool> closing_{false};
 };

@@ -5,13 +5,17 @@ namespace headrace::llm {
 
 Result<Service::Running> Service::begin_with_inputs(Context& context) {
     std::string prompt, parameters;
+    uint64_t number = 0;
     {
         const std::lock_guard lock(context.mutex);
         if (!context.has_prompt) return failure(Code::invalid_state, "input 0, the prompt, was not set");
         prompt = context.prompt;
         parameters = context.parameters;
+        number = context.prompt_number;
     }
-    return begin(context, prompt, parameters, true);
+    HR_ASSIGN(Running running, begin(context, prompt, {.session = parameters, .request = {}}, true));
+    running.prompt_number = number;
+    return running;
 }
 
 Result<std::optional<std::string>> Service::compute_piece(ContextId id) {
@@ -51,17 +55,17 @@ Status Service::end_pieces(ContextId id) {
     return success();
 }
 
-/// The prompt is used up then: the next call needs a new one.
+/// The prompt is used up then: the next call needs a new one, which may be there already.
 void Service::finish_pieces(Context& context) {
     Running running = std::move(*context.by_pieces);
     context.by_pieces.reset();
     running.generation->cancel();
     Reply reply = end(context, running);
     const std::lock_guard lock(context.mutex);
+    if (context.prompt_number == running.prompt_number) context.has_prompt = false;
     context.reply = std::move(reply);
     context.piece.clear();
     context.piece_metadata.clear();
-    context.has_prompt = false;
 }
 
 }  // namespace headrace::llm

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "llm/load_notes.h"
 #include "llm/parameters.h"
 #include "llm/reply.h"
 #include "llm/service_state.h"
@@ -17,25 +18,36 @@ Patience patience_of(const RequestSettings& request, Clock::time_point arrival,
     return patience;
 }
 
-}  // namespace
-
-Result<Settings> Service::request_settings(const Settings& base, std::string_view parameters,
-                                           Notes& notes) const {
-    if (parameters.empty()) return base;
-    Result<Settings> settings = with_parameters(base, parameters, Level::request, notes);
-    if (settings.ok() || nlohmann::json::accept(parameters)) return settings;
-    // Embedders of the first backends send options that are no JSON, and expect the defaults.
-    notes.push_back({"parameters", settings.error().message + "; the defaults are used"});
-    return base;
+Status add_parameters(Settings& settings, std::string_view json, Level level, Notes& notes) {
+    if (json.empty()) return success();
+    Result<Settings> changed = with_parameters(settings, json, level, notes);
+    if (changed.ok()) {
+        settings = std::move(changed).value();
+    } else if (nlohmann::json::accept(json)) {
+        return changed.error();
+    } else {
+        // Embedders of the first backends send options that are no JSON, and expect the defaults.
+        notes.push_back({"parameters", changed.error().message + "; the defaults are used"});
+    }
+    return success();
 }
+
+/// Puts the parameters of a context and, above them, those of one request over the model's.
+Status add_parameters(Settings& settings, const Service::Parameters& parameters, Notes& notes) {
+    HR_TRY(add_parameters(settings, parameters.session, Level::session, notes));
+    return add_parameters(settings, parameters.request, Level::request, notes);
+}
+
+}  // namespace
 
 /// Enters the session and submits the prompt. On an error the session is left.
 Result<Service::Running> Service::begin(Context& context, std::string_view prompt,
-                                        std::string_view parameters, bool by_pieces) {
+                                        const Parameters& parameters, bool by_pieces) {
     HR_ASSIGN(const Graph graph, graph_of(context.graph));
     if (!graph.runner.engine) return unsupported("{} gives embeddings, and no text", graph.name);
-    Running running{.session = context.session, .engine = graph.runner.engine};
-    HR_ASSIGN(running.settings, request_settings(graph.settings, parameters, running.notes));
+    Running running{.session = context.session, .engine = graph.runner.engine, .settings = graph.settings};
+    running.load_notes = graph.notes;
+    HR_TRY(add_parameters(running.settings, parameters, running.notes));
     if (const std::string& name = running.settings.request.session_id; !name.empty()) {
         HR_ASSIGN(running.session, sessions_.open(name));
     }
@@ -72,6 +84,7 @@ void Service::forget_request(Context& context, const Running& running) {
 Status Service::submit(Running& running, std::string_view prompt) {
     Engine& engine = *running.engine;
     HR_TRY(adjust(running.settings, engine.context_size(), engine.model().vocabulary_size(), running.notes));
+    note_unused_by_template(engine.model(), running.settings.request, running.notes);
     log_notes(running.notes);
     RequestSettings& request = running.settings.request;
     HR_ASSIGN(running.prompt,
@@ -99,21 +112,28 @@ Reply Service::end(Context& context, Running& running) {
     }
     running.session->leave();
     Notes notes = notes_;
+    notes.insert(notes.end(), running.load_notes.begin(), running.load_notes.end());
     notes.insert(notes.end(), running.notes.begin(), running.notes.end());
     return {outcome.text, metadata_of(outcome, running.prompt, running.engine->model(), request, notes)};
 }
 
 Result<Reply> Service::infer(ContextId id, std::string_view prompt, std::string_view parameters) {
     HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
+    return infer(*context, prompt, {.session = {}, .request = parameters});
+}
+
+Result<Reply> Service::infer(Context& context, std::string_view prompt, const Parameters& parameters) {
     sessions_.close_idle();
-    HR_ASSIGN(const Graph graph, graph_of(context->graph));
+    HR_ASSIGN(const Graph graph, graph_of(context.graph));
     if (graph.runner.embedder) {
-        Notes notes;
-        HR_ASSIGN(const Settings settings, request_settings(graph.settings, parameters, notes));
+        Notes notes = notes_;
+        notes.insert(notes.end(), graph.notes.begin(), graph.notes.end());
+        Settings settings = graph.settings;
+        HR_TRY(add_parameters(settings, parameters, notes));
         return embed(graph, prompt, settings, notes);
     }
-    HR_ASSIGN(Running running, begin(*context, prompt, parameters, false));
-    Reply reply = end(*context, running);
+    HR_ASSIGN(Running running, begin(context, prompt, parameters, false));
+    Reply reply = end(context, running);
     const Outcome& outcome = running.generation->wait();
     if (outcome.failed()) return Error{outcome.code, outcome.detail};
     return reply;
@@ -128,16 +148,15 @@ Result<Reply> Service::embed(const Graph& graph, std::string_view text, const Se
 }
 
 Result<Reply> Service::infer_inputs(Context& context, std::string_view parameters) {
-    std::string prompt;
-    std::string options(parameters);
+    std::string prompt, session;
     {
         const std::lock_guard lock(context.mutex);
         context.reply.reset();
         if (!context.has_prompt) return failure(Code::invalid_state, "input 0, the prompt, was not set");
         prompt = context.prompt;
-        if (options.empty()) options = context.parameters;
+        session = context.parameters;
     }
-    return infer(context.id, prompt, options);
+    return infer(context, prompt, {.session = session, .request = parameters});
 }
 
 Status Service::compute(ContextId id, std::string_view parameters) {

@@ -27,7 +27,8 @@ struct Service::Running {
     Clock::time_point arrival = Clock::now();
     Prompt prompt;
     Settings settings;
-    Notes notes;
+    Notes load_notes, notes;
+    uint64_t prompt_number = 0;
     std::optional<PieceTime> first_piece;
 };
 
@@ -38,6 +39,7 @@ struct Service::Context {
     std::mutex mutex;  // of the rest
     std::string prompt, parameters;
     bool has_prompt = false;
+    uint64_t prompt_number = 0;  // that it is, of those that were set
     std::optional<Reply> reply;
     std::string piece, piece_metadata;
     std::vector<std::shared_ptr<Request>> requests;

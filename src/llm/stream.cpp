@@ -43,7 +43,7 @@ bool Stream::take(const Sampler::Choice& choice, const Model& model, Clock::time
         end(StopReason::end_of_answer);
         return true;
     }
-    const bool special = generation->request().add_special_pieces;
+    const bool special = generation->request().add_special_pieces || sampler.preserves(token);
     StopWatch::Step step = watch.feed(token, model.piece(token, special), now);
     show(step.text);
     if (step.reason != StopReason::none) {

@@ -50,10 +50,19 @@ def test_chat_commands_change_sessions_and_parameters():
 
 
 def test_chat_says_what_is_wrong_and_goes_on():
-    result = chat("/nonsense", "/set temp cold", "Hello", "/set temp 0", "What is 2+3?")
+    result = chat(
+        "/nonsense", "/set temp cold", "/set tempp 1", "/priority soon", "What is 2+3?", "/parameters"
+    )
     assert "there is no /nonsense" in result.stderr
-    assert "temp" in result.stderr
-    assert result.stdout.splitlines() == ["2+3=5"]
+    assert "temp" in result.stderr and "did you mean 'temp'" in result.stderr
+    assert "one of low, normal, high, urgent" in result.stderr
+    assert result.stdout.splitlines() == ["2+3=5", "{}"], "what was refused is not kept"
+
+
+def test_chat_takes_a_parameter_back():
+    result = chat("/set n_predict 2", "What is 2+3?", "/set n_predict", "What is 2+3?", "/set n_predict")
+    assert result.stdout.splitlines() == ["2+", "2+3=5"]
+    assert "'n_predict' was not set" in result.stderr
 
 
 def test_a_missing_model_or_wrong_parameters_are_errors():

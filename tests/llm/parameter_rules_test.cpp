@@ -73,6 +73,15 @@ TEST(ParameterRules, NoteWhatHasNoEffect) {
     EXPECT_THAT(Read(R"({"mirostat": 2, "samplers": "k"})").noted(), HasSubstr("while 'mirostat' is 2"));
     EXPECT_THAT(Read(R"({"post_sampling_probs": true})").noted(), HasSubstr("without 'n_probs'"));
     EXPECT_THAT(Read(R"({"enable_prompt_cache": false, "retention_ms": 5})").noted(), HasSubstr("no effect"));
+    EXPECT_THAT(Read(R"({"n_keep": 5})").noted(), HasSubstr("no effect unless 'context_shift' is true"));
+    EXPECT_EQ(Read(R"({"n_keep": 5, "context_shift": true})").noted(), "");
+}
+
+TEST(ParameterRules, StreamsByThemselvesAreTheDefaultNumber) {
+    for (const char* number : {"-1", "0", "\"auto\""}) {
+        const Read read(fmt::format(R"({{"n_parallel": {}}})", number));
+        EXPECT_EQ(read.settings.context.n_parallel, ContextSettings().n_parallel) << number << read.error;
+    }
 }
 
 TEST(ParameterRules, AreNotNotedAgainByLaterLevels) {

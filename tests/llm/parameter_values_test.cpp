@@ -52,11 +52,15 @@ TEST(ParameterValues, NoteWhatIsClamped) {
     EXPECT_EQ(notes[0].message, "'top_k' is -1; 0 is used, as it must be an integer from 0 to 2147483647");
 }
 
+TEST(ParameterValues, AQueueHasRoomForTheRequestThatIsNext) {
+    EXPECT_EQ(read(R"({"max_waiting": 0})", Level::model).queue.max_waiting, 1);
+}
+
 TEST(ParameterValues, ATimeoutOfZeroIsNotClamped) {
     Notes notes;
-    EXPECT_EQ(read(R"({"idle_timeout_ms": 0})", Level::session, &notes).session.idle_timeout_ms, 0);
+    EXPECT_EQ(read(R"({"idle_timeout_ms": 0})", Level::model, &notes).session.idle_timeout_ms, 0);
     EXPECT_THAT(notes, IsEmpty());
-    EXPECT_EQ(read(R"({"idle_timeout_ms": 99})", Level::session, &notes).session.idle_timeout_ms, 100);
+    EXPECT_EQ(read(R"({"idle_timeout_ms": 99})", Level::model, &notes).session.idle_timeout_ms, 100);
     EXPECT_EQ(notes.size(), 1u);
 }
 

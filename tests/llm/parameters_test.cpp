@@ -138,14 +138,14 @@ TEST(Parameters, InheritFromBuiltInToModelToSessionToRequest) {
 }
 
 TEST(Parameters, OfAnOuterLevelAreIgnoredWithANote) {
-    const Read read(R"({"n_ctx": 9, "idle_timeout_ms": 700, "log_file": "/etc/passwd", "temp": 1})",
+    const Read read(R"({"n_ctx": 9, "max_history": 7, "log_file": "/etc/passwd", "temp": 1})",
                     Level::request);
     EXPECT_EQ(read.settings.context.n_ctx, 0);
     EXPECT_TRUE(read.settings.log.file.empty());
     EXPECT_FLOAT_EQ(read.settings.request.sampling.temp, 1);
     EXPECT_THAT(messages(read.notes),
                 ElementsAre("'n_ctx' belongs into the model's configuration and is ignored here",
-                            "'idle_timeout_ms' belongs into the session's configuration and is ignored here",
+                            "'max_history' belongs into the session's configuration and is ignored here",
                             "'log_file' belongs into the service's configuration and is ignored here"));
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 import subprocess
 import sys
@@ -214,7 +215,9 @@ def test_the_command_gives_guests_the_models_of_its_aliases_alone(library, model
 
 def test_the_command_says_what_a_guest_did_wrong(library, model, guest, tmp_path):
     config = ("--", "--config", '{"n_predict": "many"}', "Hello")
-    assert "n_predict" in headrace_wasm(guest, "--model", model, *THREADS, *config, code=1)
+    told = headrace_wasm(guest, "--model", model, *THREADS, *config, code=1).splitlines()[-1]
+    error = json.loads(told)["error"]  # the guest's own words, from output 1 of context 0
+    assert error["code"] == "invalid_argument" and "n_predict" in error["message"]
     trap = tmp_path / "trap.wasm"
     trap.write_bytes(wasmtime.wat2wasm('(module (func (export "_start") unreachable))'))
     assert "unreachable" in headrace_wasm(trap, code=1)

@@ -103,7 +103,9 @@ int Door::guarded(std::string_view function, void* ctx, Call call) {
             return refuse(function, ctx ? "ctx is no backend, or one that was closed"
                                         : "ctx is NULL; call init_backend first");
         Result<int> result = call(*service);
-        return result.ok() ? result.value() : report(function, result.error());
+        if (result.ok()) return result.value();
+        service->remember_failure(result.error());
+        return report(function, result.error());
     } catch (const std::bad_alloc&) {
         return report(function, failure(Code::out_of_memory, "no memory is left"));
     } catch (const std::exception& e) {
@@ -180,6 +182,7 @@ int Door::load_by_name(void* ctx, const char* name, uint32_t name_size, const ch
         Result<Service::GraphId> loaded = service.load(text, options, flavour_.replaces);
         if (!loaded.ok() && loaded.error().code == Code::not_found) {
             report(function, loaded.error());
+            service.remember_failure(loaded.error());
             return Numbers::model_not_found;
         }
         HR_ASSIGN(*graph, std::move(loaded));
@@ -237,7 +240,7 @@ int Door::compute(void* ctx, uint32_t context) {
 int Door::get_output(void* ctx, uint32_t context, uint32_t index, Output output) {
     return guarded("get_output", ctx, [&](Service& service) -> Result<int> {
         HR_ASSIGN(const std::string text, service.output(context, index));
-        return write(text, output);
+        return write(text, output, index == 0 && flavour_.truncates);
     });
 }
 
@@ -252,11 +255,11 @@ int Door::get_output_single(void* ctx, uint32_t context, uint32_t index, Output 
     return guarded("get_output_single", ctx, [&](Service& service) -> Result<int> {
         if (index == 1) {
             HR_ASSIGN(const std::string text, service.output(context, 1));
-            return write(text, output);
+            return write(text, output, false);
         }
         if (index > 1) return invalid("there is no output {}", index);
         HR_ASSIGN(const std::string text, service.last_piece(context));
-        return write(text, output);
+        return write(text, output, flavour_.truncates);
     });
 }
 
@@ -275,8 +278,9 @@ int Door::cancel(void* ctx, uint32_t context) {
 }
 
 int Door::statistics(void* ctx, Output output) {
-    return guarded("get_statistics", ctx,
-                   [&](Service& service) -> Result<int> { return write(service.statistics(), output); });
+    return guarded("get_statistics", ctx, [&](Service& service) -> Result<int> {
+        return write(service.statistics(), output, false);
+    });
 }
 
 int Door::run(void* ctx, uint32_t context, uint32_t index, std::string_view prompt, Output output,
@@ -288,15 +292,16 @@ int Door::run(void* ctx, uint32_t context, uint32_t index, std::string_view prom
         HR_TRY(service.set_input(context, 0, prompt));
         HR_TRY(service.compute(context, options));
         HR_ASSIGN(const std::string answer, service.output(context, 0));
-        return write(answer, output);
+        return write(answer, output, flavour_.truncates);
     });
 }
 
-int Door::write(std::string_view text, const Output& output) const {
+/// may_cut: as much of an answer as fits is worth having; a piece of JSON is not.
+int Door::write(std::string_view text, const Output& output, bool may_cut) const {
     if (!output.buffer || !output.size) return refuse("output", "the output or its size is NULL");
     const auto needed = static_cast<uint32_t>(std::min<size_t>(text.size(), UINT32_MAX));
     size_t size = text.size();
-    if (size > output.capacity) size = flavour_.truncates ? utf8_boundary(text, output.capacity) : 0;
+    if (size > output.capacity) size = may_cut ? utf8_boundary(text, output.capacity) : 0;
     if (size == 0 && !text.empty()) {
         *output.size = needed;
         HR_LOG(error, {}, "output: {} bytes do not fit into a buffer of {}", text.size(), output.capacity);

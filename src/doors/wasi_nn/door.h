@@ -24,7 +24,7 @@ struct Flavour {
     Numbers numbers;
     bool replaces;   ///< a second load takes the first one's place
     bool history;    ///< contexts remember their conversation unless the configuration says otherwise
-    bool truncates;  ///< an answer that is too long is cut, not refused
+    bool truncates;  ///< an answer that is too long is cut, not refused; metadata never is
 };
 
 /// The buffer of a caller. size: its capacity, then what was written or is needed.
@@ -68,7 +68,7 @@ private:
     template <class Call>
     int guarded(std::string_view function, void* ctx, Call call);
     int report(std::string_view function, const Error& error) const;
-    int write(std::string_view text, const Output& output) const;
+    int write(std::string_view text, const Output& output, bool may_cut) const;
 
     Flavour flavour_;
 };

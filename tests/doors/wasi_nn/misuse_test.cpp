@@ -8,6 +8,7 @@
 namespace headrace::wasi_nn_test {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -201,6 +202,24 @@ TEST_P(WasiNnMisuse, FailedRequestsSayWhyAtOutputOne) {
     EXPECT_EQ(host.ask(context, "Hello", R"({"top_p": 7})"), "error 1");
     EXPECT_THAT(library->get_output(host.ctx(), context, 1).text(), HasSubstr("top_p"));
     EXPECT_EQ(library->get_output(host.ctx(), context, 0).code, 1) << "a failed request has no answer";
+}
+
+TEST_P(WasiNnMisuse, FailedCallsWithoutAContextSayWhyAtContextZero) {
+    const Host host(*library, R"({"max_concurrent": 1})");
+    const auto reason = [&] { return library->get_output(host.ctx(), 0, 1).text(); };
+    EXPECT_EQ(library->get_output(host.ctx(), 0, 1).code, library->numbers.not_found) << "nothing has failed";
+    uint32_t graph = 0, context = 0;
+    EXPECT_EQ(host.try_load("/nowhere.gguf", "", &graph), 103);
+    EXPECT_THAT(reason(),
+                AllOf(StartsWith(R"({"error":{"code":"not_found","message":)"), HasSubstr("/nowhere.gguf")));
+    EXPECT_EQ(host.try_load(model_path(), "{", &graph), 1);
+    EXPECT_THAT(reason(), HasSubstr("not valid JSON: line 1, column 2"));
+    graph = host.load();
+    host.open(graph);
+    EXPECT_EQ(library->init_execution_context(host.ctx(), graph, &context), library->numbers.busy);
+    EXPECT_THAT(reason(), AllOf(HasSubstr(R"("busy")"), HasSubstr("max_concurrent")));
+    EXPECT_EQ(library->compute(host.ctx(), nowhere), library->numbers.not_found);
+    EXPECT_THAT(reason(), HasSubstr("there is no execution context 4711"));
 }
 
 TEST_P(WasiNnMisuse, LoadsThatFailSayWhichKind) {

@@ -71,6 +71,9 @@ TEST_P(WasiNnOutputs, MetadataNeedsTheSizeThatTheErrorNames) {
     host.ask(context, "Hello");
     const Output none = library->get_output(host.ctx(), context, 1, 0);
     EXPECT_EQ(none.code, library->numbers.too_large);
+    const Output less = library->get_output(host.ctx(), context, 1, none.size - 1);
+    EXPECT_EQ(less.code, library->numbers.too_large) << "a part of JSON is none";
+    EXPECT_EQ(less.size, none.size);
     const Output whole = library->get_output(host.ctx(), context, 1, none.size);
     EXPECT_EQ(whole.code, 0);
     EXPECT_EQ(whole.text().back(), '}');

@@ -1,0 +1,61 @@
+#include <ggml.h>
+#include <gguf.h>
+#include <gmock/gmock.h>
+
+#include <random>
+
+#include "tiny_model.h"
+
+namespace headrace::llm {
+namespace {
+
+/// A LoRA adapter of rank 4 for one weight of the tiny model, random and so strong that answers change.
+std::string write_adapter() {
+    constexpr int rank = 4, inputs = 512, outputs = 256;
+    const std::string path = testing::TempDir() + "/headrace_adapter.gguf";
+    ggml_context* tensors = ggml_init({.mem_size = 1 << 20, .mem_buffer = nullptr, .no_alloc = false});
+    gguf_context* file = gguf_init_empty();
+    gguf_set_val_str(file, "general.type", "adapter");
+    gguf_set_val_str(file, "general.architecture", "llama");
+    gguf_set_val_str(file, "adapter.type", "lora");
+    gguf_set_val_f32(file, "adapter.lora.alpha", rank);
+    std::minstd_rand random(1);
+    std::normal_distribution<float> normal;
+    const auto add = [&](const char* name, int64_t columns, int64_t rows) {
+        ggml_tensor* tensor = ggml_new_tensor_2d(tensors, GGML_TYPE_F32, columns, rows);
+        ggml_set_name(tensor, name);
+        auto* values = static_cast<float*>(tensor->data);
+        for (int64_t i = 0; i < columns * rows; ++i) values[i] = normal(random);
+        gguf_add_tensor(file, tensor);
+    };
+    add("blk.0.ffn_down.weight.lora_a", inputs, rank);
+    add("blk.0.ffn_down.weight.lora_b", rank, outputs);
+    const bool written = gguf_write_to_file(file, path.c_str(), false);
+    gguf_free(file);
+    ggml_free(tensors);
+    if (!written) throw std::runtime_error("no adapter was written");
+    return path;
+}
+
+Tokens answer(Engine& engine, const RequestSettings& settings) {
+    return ask(engine, question(engine, "What is 2+3?", settings))->wait().tokens;
+}
+
+TEST(Adapters, WorkFromTheFirstRequestOnWithTheScaleOfTheLoad) {
+    const Tokens plain = answer(*tiny_engine(), tiny_settings().request);
+    Settings settings = tiny_settings();
+    settings.model.lora = {{write_adapter(), 1.0f}};
+    const auto engine = tiny_engine(settings);
+    const Tokens adapted = answer(*engine, settings.request);
+    EXPECT_NE(adapted, plain);
+
+    RequestSettings request = settings.request;
+    request.lora = {{0, 0.0f}};
+    EXPECT_EQ(answer(*engine, request), plain) << "scaled by 0";
+    request.lora = {{0, 1.0f}};
+    EXPECT_EQ(answer(*engine, request), adapted) << "the load's scale, given by the request";
+    EXPECT_EQ(answer(*engine, settings.request), adapted) << "what other scales remember is not shared";
+}
+
+}  // namespace
+}  // namespace headrace::llm

@@ -1,0 +1,62 @@
+// What an engine gives back by itself, also while it never rests.
+#include <gmock/gmock.h>
+
+#include <thread>
+
+#include "tiny_model.h"
+
+namespace headrace::llm {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Remembered sequences while a stream generates on and on, once `enough` is true of them or time is over.
+template <class Enough>
+size_t remembered_beside_an_endless_stream(const Settings& settings, Enough enough) {
+    const auto engine = tiny_engine(settings);
+    RequestSettings endless = settings.request;
+    endless.sampling.ignore_eos = true;
+    endless.n_predict = -1;
+    endless.cache_prompt = false;
+    const auto running = ask(*engine, question(*engine, "Tell me a story.", endless));
+    ask(*engine, question(*engine, "What is 2+3?"))->wait();
+    const auto until = Clock::now() + 5s;
+    size_t remembered = engine->statistics().remembered_sequences;
+    while (!enough(remembered) && Clock::now() < until) {
+        std::this_thread::sleep_for(10ms);
+        remembered = engine->statistics().remembered_sequences;
+    }
+    EXPECT_FALSE(running->done()) << "the engine rested";
+    running->cancel();
+    running->wait();
+    return remembered;
+}
+
+Settings shifting_settings() {
+    Settings settings = tiny_settings();
+    settings.context.context_shift = true;
+    return settings;
+}
+
+TEST(EngineHousekeeping, ForgetsPromptsAfterTheirTimeWhileOthersRun) {
+    Settings settings = shifting_settings();
+    settings.cache.retention_ms = 50;
+    EXPECT_EQ(remembered_beside_an_endless_stream(settings, [](size_t n) { return n == 0; }), 0u);
+}
+
+TEST(EngineHousekeeping, GivesMemoryBackUnderPressureWhileOthersRun) {
+    Settings settings = shifting_settings();
+    settings.cache.retention_ms = 0;
+    settings.cache.pressure_threshold = 1e-6;  // every machine uses that much
+    EXPECT_EQ(remembered_beside_an_endless_stream(settings, [](size_t n) { return n == 0; }), 0u);
+}
+
+TEST(EngineHousekeeping, KeepsPromptsThatNothingAsksFor) {
+    Settings settings = shifting_settings();
+    settings.cache.retention_ms = 0;
+    settings.cache.pressure_threshold = 1;
+    EXPECT_EQ(remembered_beside_an_endless_stream(settings, [](size_t n) { return n > 0; }), 1u);
+}
+
+}  // namespace
+}  // namespace headrace::llm
