@@ -17,6 +17,7 @@
 #include "kernels/block_gemm_f32.h"
 #include "kernels/block_gemm_int8.h"
 #include "kernels/gemm_f32.h"
+#include "kernels/half_gemm_f32.h"
 #include "kernels/machine_limits.h"
 
 namespace headrace::bench {
@@ -157,6 +158,21 @@ void bench_blocks(BlockFormat format, size_t m, size_t n, size_t k, double budge
     for (float* p : {a, c, row}) std::free(p);
 }
 
+void bench_halves(bool is_bf16, size_t m, size_t n, size_t k, double budget) {
+    float *a = floats(m * k), *c = floats(m * n), *b = floats(k * (n + 15) / 2 + 1);
+    kernels::GemmArgs g;
+    g.m = m, g.n = n, g.k = k;
+    g.a = a, g.lda = static_cast<ptrdiff_t>(k);
+    g.c = c, g.ldc = static_cast<ptrdiff_t>(n);
+    const auto* packed = reinterpret_cast<const uint16_t*>(b);  // any numbers take the same time
+    const std::string name = std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k) +
+                             (is_bf16 ? " bf16" : " f16");
+    report(name.c_str(), 2.0 * static_cast<double>(m * n * k), budget, [&](int nth) -> Work {
+        return [&, nth](int ith) { kernels::half_gemm_f32(g, packed, is_bf16, ith, nth); };
+    });
+    for (float* p : {a, b, c}) std::free(p);
+}
+
 void print_limits() {
     for (int threads : {1, 2}) {
         const kernels::MachineLimits limits = kernels::measure_limits(threads);
@@ -185,6 +201,8 @@ int main(int argc, char** argv) {
     bench_gemm(16, 1024, 1024, budget);
     bench_gemm(3136, 64, 256, budget);
     bench_gemm(128, 1000, 512, budget);
+    for (const bool is_bf16 : {false, true})
+        for (const size_t m : {512, 32, 8, 1}) headrace::bench::bench_halves(is_bf16, m, 4096, 1024, budget);
     using headrace::BlockFormat;
     for (BlockFormat format : {BlockFormat::q8_0, BlockFormat::q4_0}) {
         headrace::bench::bench_blocks(format, 512, 3072, 1024, budget);

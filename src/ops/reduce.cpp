@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "emit/emit.h"
+#include "kernels/reduce_f32.h"
 #include "ops/arithmetic.h"
 #include "ops/elementwise.h"
 #include "ops/infer.h"
@@ -69,10 +70,23 @@ struct Groups {
 
 /// Op has start<A>() -> state, take(state, A) and result(state, count); A accumulates elements of type T.
 template <class Op, class T>
-void reduce(const T* x, T* y, Groups split, Share share) {
+struct OneByOne {
     using A = accumulator_t<T>;
     using State = decltype(Op::template start<A>());
-    const auto load = [](T v) { return static_cast<A>(static_cast<compute_t<T>>(v)); };
+    static State start() { return Op::template start<A>(); }
+    static A load(T v) { return static_cast<A>(static_cast<compute_t<T>>(v)); }
+    static void take_run(State& state, const T* run, std::int64_t n) {
+        for (std::int64_t i = 0; i < n; ++i) Op::take(state, load(run[i]));
+    }
+    static void take_row(State* states, const T* row, std::int64_t n) {
+        for (std::int64_t i = 0; i < n; ++i) Op::take(states[i], load(row[i]));
+    }
+};
+
+/// Taker says how runs of elements are accumulated.
+template <class Op, class Taker, class T>
+void reduce(const T* x, T* y, Groups split, Share share) {
+    using State = typename Taker::State;
     const std::int64_t count = split.count(true);
     const auto finish = [&](const State& state) { return convert<T>(Op::result(state, count)); };
     auto& groups = split.groups;
@@ -83,17 +97,16 @@ void reduce(const T* x, T* y, Groups split, Share share) {
         const std::int64_t rows = split.count(true);
         const auto part = share.of(split.count(false), 8);
         for (std::int64_t o = part.begin; o < part.end; ++o) {
-            State state = Op::template start<A>();
-            for (std::int64_t r = 0; r < rows; ++r) {
-                const T* row = x + split.offset(o, false) + split.offset(r, true);
-                for (std::int64_t i = 0; i < run; ++i) Op::take(state, load(row[i]));
-            }
+            State state = Taker::start();
+            for (std::int64_t r = 0; r < rows; ++r)
+                Taker::take_run(state, x + split.offset(o, false) + split.offset(r, true), run);
             y[o] = finish(state);
         }
         return;
     }
 
-    constexpr std::int64_t kTile = 64;  // neighbouring outputs at a time, so that the input is read in runs
+    // Neighbouring outputs at a time, so that the input is read in runs that the hardware prefetches.
+    constexpr std::int64_t kTile = 256;
     const std::int64_t inner = groups.back().size, tiles = (inner + kTile - 1) / kTile;
     groups.pop_back();
     const std::int64_t rows = split.count(true);
@@ -101,16 +114,48 @@ void reduce(const T* x, T* y, Groups split, Share share) {
     for (std::int64_t t = part.begin; t < part.end; ++t) {
         const std::int64_t begin = t % tiles * kTile, width = std::min(kTile, inner - begin);
         std::array<State, kTile> states;
-        states.fill(Op::template start<A>());
+        states.fill(Taker::start());
         const T* base = x + split.offset(t / tiles, false) + begin;
-        for (std::int64_t r = 0; r < rows; ++r) {
-            const T* row = base + split.offset(r, true);
-            for (std::int64_t i = 0; i < width; ++i) Op::take(states[i], load(row[i]));
-        }
+        for (std::int64_t r = 0; r < rows; ++r)
+            Taker::take_row(states.data(), base + split.offset(r, true), width);
         T* out = y + t / tiles * inner + begin;
         for (std::int64_t i = 0; i < width; ++i) out[i] = finish(states[i]);
     }
 }
+
+/// Takers of f32 whose state is one of the vector reductions.
+template <kernels::Reduction kKind>
+struct ByVectors {
+    using State = double;
+    static State start() { return headrace::kernels::first_total(kKind); }
+    static void take_run(State& state, const float* run, std::int64_t n) {
+        constexpr std::int64_t kShort = 16;  // not worth a call
+        if (n >= kShort) {
+            const double part = headrace::kernels::reduce_run_f32(kKind, run, static_cast<std::size_t>(n));
+            state = headrace::kernels::combined(kKind, state, part);
+        } else {
+            for (std::int64_t i = 0; i < n; ++i)
+                state = headrace::kernels::combined(kKind, state, headrace::kernels::term(kKind, run[i]));
+        }
+    }
+    static void take_row(State* states, const float* row, std::int64_t n) {
+        headrace::kernels::reduce_row_f32(kKind, row, static_cast<std::size_t>(n), states);
+    }
+};
+
+/// The kernel of an op that has such a state.
+template <class Op, kernels::Reduction kKind>
+struct VectorReduceOp {
+    static bool applies(const Operands& in, std::span<const bool>, const void*) {
+        return in[0].dtype == DType::f32;
+    }
+    static void run(const TensorArgs& args, const void* attrs) {
+        const auto& a = headrace::detail::attrs_ref<ReduceAttrs>(attrs);
+        const Groups groups(args.in[0].shape, reduced_axes(a, args.in[0].rank()).value());
+        reduce<Op, ByVectors<kKind>>(args.in[0].as<float>(), args.out[0].as<float>(), groups, args.share);
+    }
+    static constexpr std::array kernels{KernelDef{.name = "reduce_f32", .applies = &applies, .run = &run}};
+};
 
 template <class Self, DTypeSet kTypes>
 struct ReduceOp {
@@ -133,7 +178,7 @@ struct ReduceOp {
     static void reference(const TensorArgs& args, const Attrs& a) {
         const Groups groups(args.in[0].shape, reduced_axes(a, args.in[0].rank()).value());
         visit_allowed<kTypes>(args.in[0].dtype, [&]<class T>() {
-            reduce<Self, T>(args.in[0].as<T>(), args.out[0].as<T>(), groups, args.share);
+            reduce<Self, OneByOne<Self, T>>(args.in[0].as<T>(), args.out[0].as<T>(), groups, args.share);
         });
     }
 
@@ -223,7 +268,7 @@ private:
 
 constexpr DTypeSet kOrdered = kNumeric | DTypeSet{DType::boolean};
 
-struct ReduceSum : RowReduceOp<ReduceSum, kNumeric> {
+struct ReduceSum : RowReduceOp<ReduceSum, kNumeric>, VectorReduceOp<ReduceSum, kernels::Reduction::sum> {
     static constexpr std::string_view name = "reduce_sum", summary = "sum over axes; integers wrap";
     template <class A>
     static void take(A& sum, A x) {
@@ -232,7 +277,7 @@ struct ReduceSum : RowReduceOp<ReduceSum, kNumeric> {
     static Emit::Tensor emit_rows(Emit& e, Emit::Tensor x) { return e.sum_rows(x); }
 };
 
-struct ReduceMean : RowReduceOp<ReduceMean, kFloats> {
+struct ReduceMean : RowReduceOp<ReduceMean, kFloats>, VectorReduceOp<ReduceMean, kernels::Reduction::sum> {
     static constexpr std::string_view name = "reduce_mean", summary = "mean over axes";
     template <class A>
     static void take(A& sum, A x) {
@@ -254,7 +299,8 @@ constexpr A highest() {
     return std::floating_point<A> ? std::numeric_limits<A>::infinity() : std::numeric_limits<A>::max();
 }
 
-struct ReduceMax : SelectingReduceOp<ReduceMax, kOrdered> {
+struct ReduceMax : SelectingReduceOp<ReduceMax, kOrdered>,
+                   VectorReduceOp<ReduceMax, kernels::Reduction::largest> {
     static constexpr std::string_view name = "reduce_max",
                                       summary = "largest element over axes; NaN if any is";
     template <class A>
@@ -267,7 +313,8 @@ struct ReduceMax : SelectingReduceOp<ReduceMax, kOrdered> {
     }
 };
 
-struct ReduceMin : SelectingReduceOp<ReduceMin, kOrdered> {
+struct ReduceMin : SelectingReduceOp<ReduceMin, kOrdered>,
+                   VectorReduceOp<ReduceMin, kernels::Reduction::smallest> {
     static constexpr std::string_view name = "reduce_min",
                                       summary = "smallest element over axes; NaN if any is";
     template <class A>
@@ -292,7 +339,8 @@ struct ReduceProduct : SelectingReduceOp<ReduceProduct, kNumeric> {
     }
 };
 
-struct ReduceL1 : ReduceOp<ReduceL1, kNumeric> {
+struct ReduceL1 : ReduceOp<ReduceL1, kNumeric>,
+                  VectorReduceOp<ReduceL1, kernels::Reduction::sum_of_magnitudes> {
     static constexpr std::string_view name = "reduce_l1", summary = "sum of |x| over axes; integers wrap";
     static constexpr double kOperations = 2;
     template <class A>
@@ -301,7 +349,8 @@ struct ReduceL1 : ReduceOp<ReduceL1, kNumeric> {
     }
 };
 
-struct ReduceSumSquare : ReduceOp<ReduceSumSquare, kNumeric> {
+struct ReduceSumSquare : ReduceOp<ReduceSumSquare, kNumeric>,
+                         VectorReduceOp<ReduceSumSquare, kernels::Reduction::sum_of_squares> {
     static constexpr std::string_view name = "reduce_sum_square",
                                       summary = "sum of x^2 over axes; integers wrap";
     static constexpr double kOperations = 2;
@@ -311,7 +360,7 @@ struct ReduceSumSquare : ReduceOp<ReduceSumSquare, kNumeric> {
     }
 };
 
-struct ReduceL2 : ReduceOp<ReduceL2, kFloats> {
+struct ReduceL2 : ReduceOp<ReduceL2, kFloats>, VectorReduceOp<ReduceL2, kernels::Reduction::sum_of_squares> {
     static constexpr std::string_view name = "reduce_l2", summary = "square root of the sum of x^2 over axes";
     static constexpr double kOperations = 2;
     template <class A>
@@ -324,7 +373,7 @@ struct ReduceL2 : ReduceOp<ReduceL2, kFloats> {
     }
 };
 
-struct ReduceLogSum : ReduceOp<ReduceLogSum, kFloats> {
+struct ReduceLogSum : ReduceOp<ReduceLogSum, kFloats>, VectorReduceOp<ReduceLogSum, kernels::Reduction::sum> {
     static constexpr std::string_view name = "reduce_log_sum", summary = "logarithm of the sum over axes";
     static constexpr double kLow = 0.1;
     template <class A>
