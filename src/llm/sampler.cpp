@@ -66,6 +66,7 @@ Status check_grammar(const Model& model, const common_params_sampling& params) {
         llama_sampler_init_grammar(llama_model_get_vocab(model.get()), text.c_str(), "root"),
         &llama_sampler_free);
     if (!grammar) return invalid("grammar: llama.cpp cannot parse it; it should be GBNF with a rule 'root'");
+    if (!params.grammar_lazy) return success();  // triggers are not read
     for (const common_grammar_trigger& trigger : params.grammar_triggers)
         if (trigger.type == COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN ||
             trigger.type == COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN_FULL)

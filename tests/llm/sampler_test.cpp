@@ -39,6 +39,9 @@ TEST(Sampler, SaysWhatIsWrongWithAGrammar) {
     EXPECT_THAT(refusal(with_grammar("%llguidance {}")), HasSubstr("in GBNF"));
     EXPECT_EQ(refusal(with_trigger("a+")), "");
     EXPECT_THAT(refusal(with_trigger("(")), HasSubstr("sampling: "));
+    RequestSettings eager = with_trigger("(");
+    eager.grammar_lazy = false;
+    EXPECT_EQ(refusal(eager), "") << "its triggers are not read";
 }
 
 TEST(Sampler, KeepsNothingOfARefusedGrammar) {
