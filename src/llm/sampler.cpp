@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <memory>
+#include <regex>
 
 #include "llm/grammar_check.h"
 
@@ -53,6 +55,25 @@ void add_triggers(const Model& model, const RequestSettings& settings, common_pa
         trigger.type = COMMON_GRAMMAR_TRIGGER_TYPE_TOKEN;
         trigger.token = tokens.front();
     }
+}
+
+/// common_sampler_init leaves its chain behind when it throws, and a guest may send wrong grammars for ever:
+/// they are tried before. Throws std::regex_error for a trigger's pattern.
+Status check_grammar(const Model& model, const common_params_sampling& params) {
+    const std::string& text = params.grammar.grammar;
+    if (text.empty()) return success();
+    if (text.starts_with("%llguidance"))
+        return invalid("grammar: llguidance is not built in; give a grammar in GBNF");
+    const std::unique_ptr<llama_sampler, decltype(&llama_sampler_free)> grammar(
+        llama_sampler_init_grammar(llama_model_get_vocab(model.get()), text.c_str(), "root"),
+        &llama_sampler_free);
+    if (!grammar) return invalid("grammar: llama.cpp cannot parse it; it should be GBNF with a rule 'root'");
+    if (!params.grammar_lazy) return success();  // triggers are not read
+    for (const common_grammar_trigger& trigger : params.grammar_triggers)
+        if (trigger.type == COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN ||
+            trigger.type == COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN_FULL)
+            static_cast<void>(std::regex(trigger.value));
+    return success();
 }
 
 bool is_greedy(const common_params_sampling& params) {
@@ -105,6 +126,7 @@ Result<Sampler> Sampler::create(const Model& model, const RequestSettings& setti
     HR_ASSIGN(common_params_sampling params, sampling_params(model, settings));
     const bool greedy = is_greedy(params);
     try {
+        HR_TRY(check_grammar(model, params));
         common_sampler_ptr chain(common_sampler_init(model.get(), params));
         if (!chain) return invalid("the sampler cannot be set up; is the grammar right?");
         if (!greedy)

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
@@ -204,6 +205,7 @@ bool is_blocked(int signal) {
 }
 
 [[noreturn]] void fill_a_file_to_its_limit(const std::string& file) {
+    std::fflush(stdout);  // the thread sanitizer does at the end, when stdout may be a file beyond the limit
     const rlimit limit{.rlim_cur = 1000, .rlim_max = 1000};
     if (setrlimit(RLIMIT_FSIZE, &limit) != 0 || !set_log(LogLevel::info, "text", file)) _exit(2);
     for (int i = 0; i < 100; ++i) log(LogLevel::info, "a line");

@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "held_heap.h"
 #include "llm/service.h"
 #include "near_tie.h"
 #include "stress_conversation.h"
@@ -41,11 +42,12 @@ int below(Random& random, int count) { return static_cast<int>(random() % static
 
 StressReport::Memory memory_in_use() {
     malloc_trim(0);  // what threads have freed is not a leak
-    const struct mallinfo2 heap = mallinfo2();
+    const std::size_t held = held_heap();
+    if (heap_is_a_sanitizers()) return {0, held};
     std::ifstream file("/proc/self/statm");
     std::size_t total = 0, resident = 0;
     file >> total >> resident;
-    return {resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)), heap.uordblks + heap.hblkhd};
+    return {resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)), held};
 }
 
 /// One session's place in its conversation. A single thread at a time uses it.

@@ -22,7 +22,8 @@ struct StressReport {
     int near_ties = 0;  ///< answers that differ because rounding chose between two tokens; see near_tie.h
     double seconds = 0;
     struct Memory {
-        std::size_t resident = 0;   ///< bytes of the process
+        /// Bytes of the process; 0 under a sanitizer, which keeps what is freed and its own books there.
+        std::size_t resident = 0;
         std::size_t allocated = 0;  ///< bytes of the heap that somebody holds
     };
     /// After each quarter of the run. What one half has used is still there for the other, so that a heap has

@@ -25,12 +25,13 @@ int main(int argc, char** argv) {
     const auto mib = [](std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
     const auto growth_of = [&](std::size_t StressReport::Memory::*kind) {
         const double middle = mib(report.memory[1].*kind), end = mib(report.memory[3].*kind);
-        return 100 * (end - middle) / middle;
+        return middle > 0 ? 100 * (end - middle) / middle : 0;
     };
     const auto print_memory = [&](const char* name, std::size_t StressReport::Memory::*kind) {
+        if (report.memory[3].*kind == 0) return std::printf("%s: not measured under a sanitizer\n", name);
         std::printf("%s after each quarter:", name);
         for (const StressReport::Memory& memory : report.memory) std::printf(" %.2f", mib(memory.*kind));
-        std::printf(" MiB, %+.2f %% in the second half\n", growth_of(kind));
+        return std::printf(" MiB, %+.2f %% in the second half\n", growth_of(kind));
     };
     std::printf(
         "%d requests of %d sessions in %.1f s: %d answers, %d cancelled, %d timed out, %d refused, %d swaps\n"

@@ -14,6 +14,8 @@ TEST(ServiceThreads, GivesEverySessionItsOwnAnswersUnderCancelsSwapsAndBadInput)
     EXPECT_GT(report.cancelled, 0);
     EXPECT_GT(report.refused, 0);
     EXPECT_GT(report.swaps, 0);
+    for (const StressReport::Memory& memory : report.memory)
+        EXPECT_GT(memory.allocated, 0u) << "under a sanitizer, too";
 }
 
 }  // namespace
