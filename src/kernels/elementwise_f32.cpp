@@ -75,6 +75,7 @@ HWY_INLINE void rotate_half(const float* a, const float* b, const float* c, cons
         case Unary::gelu_tanh: return MAP(vec_gelu_tanh); \
         case Unary::silu: return MAP(vec_silu);           \
         case Unary::relu: return MAP(vec_relu);           \
+        case Unary::sqrt: return MAP(vec_sqrt);           \
     }
 #define HEADRACE_MAP(function) map(x, y, n, [](auto d, auto v) HWY_ATTR { return function(d, v); })
 #define HEADRACE_MAP_GATE(function) \

@@ -6,7 +6,7 @@
 namespace headrace::kernels {
 
 // Worst errors, in units in the last place of the exact result, are asserted in elementwise_f32_test.cpp.
-enum class Unary { exp, log, tanh, sigmoid, erf, gelu_erf, gelu_tanh, silu, relu };
+enum class Unary { exp, log, tanh, sigmoid, erf, gelu_erf, gelu_tanh, silu, relu, sqrt };
 
 // y[i] = op(x[i]) for thread ith's contiguous share of n floats; y may be x. NaN gives NaN, infinities give
 // the limits; exponentials that are too small for a normal number give 0 within other functions than exp.

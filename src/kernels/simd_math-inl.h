@@ -187,6 +187,11 @@ HWY_INLINE V vec_log(D d, V x) {
 }
 
 template <class D, class V = hn::Vec<D>>
+HWY_INLINE V vec_sqrt(D, V x) {
+    return hn::Sqrt(x);
+}
+
+template <class D, class V = hn::Vec<D>>
 HWY_INLINE V vec_relu(D d, V x) {
     return at_least(d, x, 0.0f);
 }

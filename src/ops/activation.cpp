@@ -122,6 +122,16 @@ struct HardSwish : ActivationOp<HardSwish, HardSwishAttrs> {
                                            const Attrs&) {
         return {e.unary(Unary::hard_swish, x[0])};
     }
+
+    /// ggml's function for the CPU computes one element at a time.
+    static bool vectors_apply(const Operands& in, std::span<const bool>, const void*) {
+        return in[0].dtype == DType::f32;
+    }
+    static void run_vectors(const TensorArgs& args, const void* attrs) {
+        reference(args, headrace::detail::attrs_ref<Attrs>(attrs));
+    }
+    static constexpr std::array kernels{
+        KernelDef{.name = "hard_swish_f32", .applies = &vectors_apply, .run = &run_vectors}};
 };
 
 struct LinearAttrs {

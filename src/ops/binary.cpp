@@ -61,6 +61,16 @@ struct NativeBinaryOp : BinaryOp<Self> {
         return {e.shaped(emit(e, e.reshape(x[0], m.a), e.reshape(x[1], m.b), m), out)};
     }
 
+    /// Where one operand repeats within rows, ggml on the CPU calls its vector function for each element.
+    static bool repeats_in_rows(const Operands& in, std::span<const bool>, const void*) {
+        if (in[0].dtype != DType::f32) return false;
+        const Merged m = merge(in[0].sizes(), in[1].sizes());
+        return !m.out.empty() && m.a.back() != m.b.back();
+    }
+    static void run_rows(const TensorArgs& args, const void*) { BinaryOp<Self>::reference(args, {}); }
+    static constexpr std::array kernels{
+        KernelDef{.name = "zip_f32", .applies = &repeats_in_rows, .run = &run_rows}};
+
 private:
     /// ggml repeats its second operand only, so a repeating first one is swapped or written out.
     static Emit::Tensor emit(Emit& e, Emit::Tensor a, Emit::Tensor b, const Merged& m) {

@@ -1,7 +1,9 @@
 /// Two-dimensional transposed convolution.
+#include <algorithm>
 #include <array>
 #include <optional>
 
+#include "kernels/gemm_f32.h"
 #include "ops/arithmetic.h"
 #include "ops/image.h"
 #include "ops/infer.h"
@@ -181,6 +183,82 @@ struct ConvTranspose2d {
                 sums[i * stride + shift] += weight * convert<double>(x[i * in.stride[3]]);
         }
     }
+
+    /// Planes of channels, and filters [i][o][h][w]: what the products below read as it lies.
+    static bool products_apply(const Operands& in, std::span<const bool>, const void* attrs) {
+        const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        return in[0].dtype == DType::f32 && a.input_layout == ImageLayout::nchw &&
+               a.filter_layout == FilterLayout::iohw && in[1].sizes()[0] >= a.groups;
+    }
+
+    /// Each thread takes output channels: the product of their filters with some rows of pixels gives what
+    /// every pixel adds, element by element of the filter, and the rows of that are added to the output.
+    static void run_products(const TensorArgs& args, const void* attrs) {
+        const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        const Axes in(args.in[0].shape, image_axes(a.input_layout)),
+            out(args.out[0].shape, image_axes(a.input_layout));
+        const Axes filter(args.in[1].shape, positions(a.filter_layout));
+        const auto part = args.share.of(out.size[0] * out.size[1]);
+        constexpr std::int64_t kPixels = 4096;  // of a product: the rows they make stay in the L2 cache
+        const std::int64_t taps = filter.size[2] * filter.size[3], width = in.size[3];
+        const std::int64_t rows = std::max<std::int64_t>(1, kPixels / std::max<std::int64_t>(1, width));
+        std::vector<float> weights, products(static_cast<std::size_t>(taps * rows * width));
+        for (std::int64_t task = part.begin; task < part.end; ++task) {
+            const std::int64_t n = task / out.size[1], o = task % out.size[1];
+            const std::int64_t inputs = in.size[1] / a.groups, first = o / filter.size[1] * inputs;
+            weights = filter_columns(args.in[1].as<float>(), filter, first, inputs, o % filter.size[1]);
+            float* plane = args.out[0].as<float>() + n * out.stride[0] + o * out.stride[1];
+            std::fill_n(plane, out.stride[1], args.has(2) ? args.in[2].as<float>()[o] : 0.0f);
+            for (std::int64_t row = 0; row < in.size[2]; row += rows) {
+                const std::int64_t count = std::min(rows, in.size[2] - row);
+                headrace::kernels::BatchedGemmArgs g{.m = static_cast<std::size_t>(taps),
+                                                     .n = static_cast<std::size_t>(count * width),
+                                                     .k = static_cast<std::size_t>(inputs),
+                                                     .a = weights.data(),
+                                                     .lda = inputs,
+                                                     .ldb = in.stride[1],
+                                                     .c = products.data(),
+                                                     .ldc = count * width};
+                g.b = args.in[0].as<float>() + n * in.stride[0] + first * in.stride[1] + row * width;
+                headrace::kernels::batched_gemm_f32(g, 0, 1);
+                add_products(products.data(), row, count, in, filter, out, a, plane);
+            }
+        }
+    }
+    /// The filters of one output channel as [h · w][i].
+    static std::vector<float> filter_columns(const float* weights, const Axes& filter, std::int64_t first,
+                                             std::int64_t inputs, std::int64_t o) {
+        const std::int64_t taps = filter.size[2] * filter.size[3];
+        std::vector<float> columns(static_cast<std::size_t>(taps * inputs));
+        for (std::int64_t c = 0; c < inputs; ++c) {
+            const float* from = weights + (first + c) * filter.stride[0] + o * filter.stride[1];
+            for (std::int64_t t = 0; t < taps; ++t) columns[t * inputs + c] = from[t];
+        }
+        return columns;
+    }
+    static void add_products(const float* products, std::int64_t row, std::int64_t rows, const Axes& in,
+                             const Axes& filter, const Axes& out, const Attrs& a, float* plane) {
+        const std::int64_t stride = a.strides[1], width = in.size[3];
+        for (std::int64_t t = 0; t < filter.size[2] * filter.size[3]; ++t) {
+            const std::int64_t shift = t % filter.size[3] * a.dilations[1] - a.padding[2];
+            const std::int64_t begin = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
+            const std::int64_t end =
+                shift >= out.size[3] ? 0 : std::min(width, (out.size[3] - shift + stride - 1) / stride);
+            for (std::int64_t r = 0; r < rows; ++r) {
+                const std::int64_t y =
+                    (row + r) * a.strides[0] + t / filter.size[3] * a.dilations[0] - a.padding[0];
+                if (y < 0 || y >= out.size[2]) continue;
+                const float* from = products + (t * rows + r) * width;
+                float* to = plane + y * out.stride[2] + shift;
+                if (stride == 1)
+                    for (std::int64_t i = begin; i < end; ++i) to[i] += from[i];
+                else
+                    for (std::int64_t i = begin; i < end; ++i) to[i * stride] += from[i];
+            }
+        }
+    }
+    static constexpr std::array kernels{
+        KernelDef{.name = "conv_transpose2d_f32", .applies = &products_apply, .run = &run_products}};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs& a) {
         Cost cost = elementwise_cost(in, out, 0);

@@ -42,6 +42,7 @@ HR_VECTOR_KERNEL(Erf, erf)
 HR_VECTOR_KERNEL(Gelu, gelu_erf)
 HR_VECTOR_KERNEL(Silu, silu)
 HR_VECTOR_KERNEL(Relu, relu)
+HR_VECTOR_KERNEL(Sqrt, sqrt)
 #undef HR_VECTOR_KERNEL
 
 /// What every function here shares; Self gives name, summary, dtypes and `apply`, perhaps ggml's function.

@@ -33,6 +33,7 @@ long double exact(Unary op, long double x) {
             return x * logistic(2 * sqrtl(2 / 3.14159265358979323846L) * (x + 0.044715L * x * x * x));
         case Unary::silu: return x * logistic(x);
         case Unary::relu: return x > 0 ? x : 0;
+        case Unary::sqrt: return sqrtl(x);
     }
     return 0;
 }
@@ -49,7 +50,8 @@ double worst_error(Unary op, float limit) {
     std::vector<float> x;
     for (uint64_t bits = 0; bits < (uint64_t{1} << 32); bits += 100'003) {
         const float value = std::bit_cast<float>(static_cast<uint32_t>(bits));
-        if (std::abs(value) <= limit && !(op == Unary::log && value <= 0)) x.push_back(value);
+        if (std::abs(value) <= limit && !((op == Unary::log || op == Unary::sqrt) && value <= 0))
+            x.push_back(value);
     }
     std::vector<float> y(x.size());
     unary_f32(op, x.data(), y.data(), x.size(), 0, 1);
@@ -74,6 +76,7 @@ TEST(ElementwiseF32, IsAccurateToAFewUlpOverAllExponents) {
         EXPECT_LE(worst_error(Unary::erf, std::numeric_limits<float>::max()), 6);
         EXPECT_LE(worst_error(Unary::gelu_erf, std::numeric_limits<float>::max()), 8);
         EXPECT_EQ(worst_error(Unary::relu, std::numeric_limits<float>::max()), 0);
+        EXPECT_LE(worst_error(Unary::sqrt, std::numeric_limits<float>::max()), 0.5);
     });
 }
 
@@ -96,6 +99,7 @@ TEST(ElementwiseF32, GivesLimitsAtInfinityAndKeepsNan) {
         {Unary::exp, 0, 1, kInf},       {Unary::log, kNan, -kInf, kInf}, {Unary::tanh, -1, 0, 1},
         {Unary::sigmoid, 0, 0.5f, 1},   {Unary::erf, -1, 0, 1},          {Unary::gelu_erf, 0, 0, kInf},
         {Unary::gelu_tanh, 0, 0, kInf}, {Unary::silu, 0, 0, kInf},       {Unary::relu, 0, 0, kInf},
+        {Unary::sqrt, kNan, 0, kInf},
     };
     for_each_target([&] {
         for (const Limits& row : table) {
