@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "kernels/simd_targets.h"
 
@@ -53,10 +54,10 @@ Span column_span(const Pool2dArgs& g, size_t x) {
 }
 
 // Sums of windows with `rows` rows each become means.
-void divide_row(const Pool2dArgs& g, size_t rows, float* y) {
-    for (size_t x = 0; x < g.out_w; ++x) {
-        const size_t count = rows * column_span(g, x).count;
-        y[x] = count ? y[x] / static_cast<float>(count) : 0.0f;
+void divide_row(size_t rows, const std::vector<float>& columns, float* y) {
+    for (size_t x = 0; x < columns.size(); ++x) {
+        const float count = static_cast<float>(rows) * columns[x];
+        y[x] = count > 0 ? y[x] / count : 0.0f;
     }
 }
 
@@ -80,6 +81,8 @@ HWY_INLINE void window_row(const Pool2dArgs& g, const ImageTaps<kTaps, kStride>&
 template <size_t kTaps, size_t kStride, class Join>
 HWY_NOINLINE void pool_windows(const Pool2dArgs& g, int ith, int nth) {
     const ImageTaps<kTaps, kStride> first(0, g.pad_left, g.in_w);
+    std::vector<float> columns(g.is_max ? 0 : g.out_w);  // of the image in each window
+    for (size_t x = 0; x < columns.size(); ++x) columns[x] = static_cast<float>(column_span(g, x).count);
     const size_t rows = g.batch * g.channels * g.out_h, end = rows * (ith + 1) / nth;
     size_t at = rows * ith / nth, plane = at / g.out_h, row = at % g.out_h;
     for (; at < end; ++at) {
@@ -89,7 +92,7 @@ HWY_NOINLINE void pool_windows(const Pool2dArgs& g, int ith, int nth) {
         window_row(g, first, x, span, 0, y, Join());
         for (size_t column = kLanes; column < g.out_w; column += kLanes)
             window_row(g, ImageTaps<kTaps, kStride>(column, g.pad_left, g.in_w), x, span, column, y, Join());
-        if (!g.is_max) divide_row(g, span.count, y);
+        if (!g.is_max) divide_row(span.count, columns, y);
         if (++row == g.out_h) row = 0, ++plane;
     }
 }

@@ -61,15 +61,17 @@ struct NativeBinaryOp : BinaryOp<Self> {
         return {e.shaped(emit(e, e.reshape(x[0], m.a), e.reshape(x[1], m.b), m), out)};
     }
 
-    /// Where one operand repeats within rows, ggml on the CPU calls its vector function for each element.
-    static bool repeats_in_rows(const Operands& in, std::span<const bool>, const void*) {
+    /// Where one operand repeats within rows, ggml on the CPU calls its vector function for each element;
+    /// large operands it walks row by row.
+    static bool zip_applies(const Operands& in, std::span<const bool>, const void*) {
         if (in[0].dtype != DType::f32) return false;
+        constexpr std::int64_t kLarge = 16384;
         const Merged m = merge(in[0].sizes(), in[1].sizes());
-        return !m.out.empty() && m.a.back() != m.b.back();
+        return !m.out.empty() && (m.a.back() != m.b.back() || in[0].elements() >= kLarge);
     }
-    static void run_rows(const TensorArgs& args, const void*) { BinaryOp<Self>::reference(args, {}); }
+    static void run_zip(const TensorArgs& args, const void*) { BinaryOp<Self>::reference(args, {}); }
     static constexpr std::array kernels{
-        KernelDef{.name = "zip_f32", .applies = &repeats_in_rows, .run = &run_rows}};
+        KernelDef{.name = "zip_f32", .applies = &zip_applies, .run = &run_zip}};
 
 private:
     /// ggml repeats its second operand only, so a repeating first one is swapped or written out.
