@@ -5,10 +5,10 @@ VENV := .venv/bin/python
 BUILD := $(PYTHON) tools/build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-llm bench-zoo bench-qwen3 stress-llm coverage cross-check executorch test-executorch-suite mlx test-mlx bench-mlx asan tsan fuzz tiny-chat setup clean
+.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-ops bench-llm bench-zoo bench-qwen3 stress-llm coverage cross-check executorch test-executorch-suite mlx test-mlx bench-mlx asan tsan fuzz tiny-chat setup clean
 
 help: ## show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 demo: ## search text by meaning with MiniLM (FILE=notes.txt for your own text), and let a WebAssembly guest chat
 	@$(BUILD) --target products
@@ -51,6 +51,10 @@ bench: ## compare with ONNX Runtime, and kernels with the machine's limits
 	@$(BUILD) --target products
 	@$(VENV) bench/allocations.py
 	@$(VENV) bench/run.py
+
+bench-ops: ## compare single operators with ONNX Runtime
+	@$(BUILD) --target products
+	@$(VENV) bench/micro_ops.py
 
 bench-llm: ## compare language models with llama.cpp's own programs (MODEL=q4_0 ROUNDS=5)
 	@$(BUILD) --target products
