@@ -114,15 +114,24 @@ private:
         return keep(std::move(wide));
     }
 
-    /// Rows of an embedding and slices of a cache are cheaper to convert than what they are taken from.
+    /// Rows of an embedding and slices of a cache are cheaper to convert than what they are taken from; a
+    /// constant beside results in f32 (what a mask puts in their places) is not.
     bool moves_what_is_stored(const Node& node) const {
-        for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        if (node.op == &cast_) return false;
+        bool begins_with_constant = false;
+        for (std::size_t i = 0, halves = 0; i < node.inputs.size(); ++i) {
             const ValueId id = node.inputs[i];
             if (id == kNoValue || !is_half(given_[id])) continue;
-            return node.op != &cast_ && node.op->rule(static_cast<int>(i)).dtypes.has(DType::boolean) &&
-                   is_half(graph_.value(instead_(id)).type.dtype);
+            const Value& v = graph_.value(instead_(id));
+            const bool is_moved = node.op->rule(static_cast<int>(i)).dtypes.has(DType::boolean);
+            if (++halves == 1) {
+                if (!is_moved || !is_half(v.type.dtype)) return false;
+                begins_with_constant = v.kind == ValueKind::constant;
+            } else if (begins_with_constant && !is_half(v.type.dtype)) {
+                return false;
+            }
         }
-        return false;
+        return true;  // of a node without half operands there is nothing to ask
     }
 
     Status keep_as_given(Node node) {

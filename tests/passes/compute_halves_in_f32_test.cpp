@@ -89,6 +89,33 @@ TEST(ComputeHalvesInF32, MovesWhatItComputedInF32) {
     EXPECT_EQ(formula(graph, "y"), "cast(transpose(exp(cast(x) {data_type=f32}))) {data_type=f16}");
 }
 
+TEST(ComputeHalvesInF32, WidensAConstantThatIsPutAmongResults) {
+    HalfGraph g;
+    const ValueId scores = g.op("exp", {g.half_input("x", {4})});
+    const ValueId chosen =
+        g.op("where", {g.input("mask", {4}, DType::u8), g.half_constant("least", {1}), scores});
+    g.output("y", g.op("tanh", {chosen}));
+    Graph graph = g.finish();
+    run_pass(&compute_halves_in_f32, graph);
+    EXPECT_EQ(formula(graph, "y"),
+              "cast(tanh(where(mask, cast(least) {data_type=f32}, exp(cast(x) {data_type=f32})))) "
+              "{data_type=f16}");
+}
+
+TEST(ComputeHalvesInF32, AddsToACacheInItsType) {
+    HalfGraph g;
+    const ValueId longer =
+        g.op("concat", {g.half_input("past", {3, 4}), g.op("exp", {g.half_input("x", {1, 4})})},
+             {{"axis", std::int64_t{0}}});
+    g.output("cache", longer);
+    g.output("y", g.op("tanh", {longer}));
+    Graph graph = g.finish();
+    run_pass(&compute_halves_in_f32, graph);
+    const std::string cache = "concat(past, cast(exp(cast(x) {data_type=f32})) {data_type=f16}) {axis=0}";
+    EXPECT_EQ(formula(graph, "cache"), cache);
+    EXPECT_EQ(formula(graph, "y"), "cast(tanh(cast(" + cache + ") {data_type=f32})) {data_type=f16}");
+}
+
 TEST(ComputeHalvesInF32, KeepsStatesInTheirType) {
     HalfGraph g;
     const ValueId state = must(g.builder.state("cache", {DType::f16, {4}}));
