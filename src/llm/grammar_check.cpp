@@ -102,6 +102,8 @@ private:
 Status check_grammar(std::string_view source) {
     if (source.size() > most_bytes)
         return invalid("grammar: it has {} bytes, and {} are allowed", source.size(), most_bytes);
+    if (source.starts_with("%llguidance"))
+        return invalid("grammar: llguidance is not built in; give a grammar in GBNF");
     return Scan(source).run();
 }
 

@@ -59,15 +59,16 @@ void add_triggers(const Model& model, const RequestSettings& settings, common_pa
 
 /// common_sampler_init leaves its chain behind when it throws, and a guest may send wrong grammars for ever:
 /// they are tried before. Throws std::regex_error for a trigger's pattern.
-Status check_grammar(const Model& model, const common_params_sampling& params) {
+Status try_grammar(const Model& model, const common_params_sampling& params) {
     const std::string& text = params.grammar.grammar;
     if (text.empty()) return success();
-    if (text.starts_with("%llguidance"))
-        return invalid("grammar: llguidance is not built in; give a grammar in GBNF");
     const std::unique_ptr<llama_sampler, decltype(&llama_sampler_free)> grammar(
         llama_sampler_init_grammar(llama_model_get_vocab(model.get()), text.c_str(), "root"),
         &llama_sampler_free);
-    if (!grammar) return invalid("grammar: llama.cpp cannot parse it; it should be GBNF with a rule 'root'");
+    if (!grammar)
+        return invalid(
+            "grammar: llama.cpp cannot parse it; stderr says where. GBNF needs closed texts and brackets, "
+            "something before each repetition, and no rule that begins with itself");
     if (!params.grammar_lazy) return success();  // triggers are not read
     for (const common_grammar_trigger& trigger : params.grammar_triggers)
         if (trigger.type == COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN ||
@@ -126,7 +127,7 @@ Result<Sampler> Sampler::create(const Model& model, const RequestSettings& setti
     HR_ASSIGN(common_params_sampling params, sampling_params(model, settings));
     const bool greedy = is_greedy(params);
     try {
-        HR_TRY(check_grammar(model, params));
+        HR_TRY(try_grammar(model, params));
         common_sampler_ptr chain(common_sampler_init(model.get(), params));
         if (!chain) return invalid("the sampler cannot be set up; is the grammar right?");
         if (!greedy)
@@ -137,13 +138,6 @@ Result<Sampler> Sampler::create(const Model& model, const RequestSettings& setti
             for (const llama_logit_bias& bias : params.logit_bias) sampler.banned_.insert(bias.token);
         return sampler;
     } catch (const std::exception& e) {
-        if (!params.grammar.grammar.empty() &&
-            std::string_view(e.what()).find("grammar") != std::string_view::npos)
-            return invalid(
-                "grammar: {}; stderr says where. GBNF needs closed texts and brackets, something before each "
-                "repetition, and no "
-                "rule that begins with itself",
-                e.what());
         return invalid("sampling: {}", e.what());
     }
 }

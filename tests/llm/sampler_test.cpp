@@ -35,7 +35,7 @@ RequestSettings with_trigger(const std::string& pattern) {
 TEST(Sampler, SaysWhatIsWrongWithAGrammar) {
     EXPECT_EQ(refusal(with_grammar("root ::= [a-z]+")), "");
     EXPECT_THAT(refusal(with_grammar("root ::= (")), HasSubstr("cannot parse it"));
-    EXPECT_THAT(refusal(with_grammar("start ::= \"a\"")), HasSubstr("a rule 'root'"));
+    EXPECT_THAT(refusal(with_grammar("start ::= \"a\"")), HasSubstr("no rule 'root'"));
     EXPECT_THAT(refusal(with_grammar("%llguidance {}")), HasSubstr("in GBNF"));
     EXPECT_EQ(refusal(with_trigger("a+")), "");
     EXPECT_THAT(refusal(with_trigger("(")), HasSubstr("sampling: "));
