@@ -26,8 +26,6 @@ struct Int8Layout {
     size_t panel_bytes(size_t width) const { return groups * group_bytes(width); }
 };
 
-inline size_t padded(size_t columns) { return (columns + 15) / 16 * 16; }
-
 }  // namespace headrace::kernels
 #endif
 
@@ -230,7 +228,8 @@ inline constexpr size_t kInt8BlockRows = 192, kInt8BlockBytes = 768 << 10;
 template <class L>
 void run_rows(const GemmArgs& g, const Int8Layout& layout, const std::byte* packed, size_t panel, size_t row,
               size_t rows, const RoundedRows& rounded) {
-    const size_t col = panel * kPanelWidth, cols = std::min(kPanelWidth, g.n - col), width = padded(cols);
+    const size_t col = panel * kPanelWidth, cols = std::min(kPanelWidth, g.n - col),
+                 width = packed_width(cols);
     alignas(64) float init[kPanelWidth] = {};
     if (g.bias) std::memcpy(init, g.bias + col, cols * sizeof(float));
     const Int8Panel of_b{packed + panel * layout.panel_bytes(kPanelWidth), width, init};
@@ -243,11 +242,7 @@ void run_rows(const GemmArgs& g, const Int8Layout& layout, const std::byte* pack
         for (size_t r = 0; r < rows; ++r)
             std::memcpy(c + static_cast<ptrdiff_t>(r) * g.ldc, sums + r * kPanelWidth, cols * sizeof(float));
     }
-    const Finish finish{.activation = g.activation,
-                        .clamp_min = g.clamp_min,
-                        .clamp_max = g.clamp_max,
-                        .residual = g.residual,
-                        .ldr = g.ldr};
+    const Finish finish = finish_of(g);
     if (finish.needed()) HWY_NAMESPACE::finish(finish.at(row, col), rows, cols, c, g.ldc);
 }
 
@@ -360,14 +355,14 @@ bool has_block_gemm_int8(BlockFormat format) {
 }
 
 size_t packed_blocks_bytes(BlockFormat format, size_t k, size_t n) {
-    return layout_of(format, k).panel_bytes(padded(n));
+    return layout_of(format, k).panel_bytes(packed_width(n));
 }
 
 void pack_blocks(BlockFormat format, const std::byte* b, size_t k, size_t n, std::byte* packed) {
     const Int8Layout layout = layout_of(format, k);
     const size_t row_bytes = blocks_bytes(format, static_cast<int64_t>(k));
     for (size_t first = 0; first < n; first += kPanelWidth) {
-        const size_t width = std::min(kPanelWidth, padded(n - first));
+        const size_t width = std::min(kPanelWidth, packed_width(n - first));
         std::byte* panel = packed + first / kPanelWidth * layout.panel_bytes(kPanelWidth);
         if (first + width > n) std::memset(panel, 0, layout.panel_bytes(width));
         for (size_t column = 0; column < std::min(width, n - first); ++column)

@@ -20,14 +20,6 @@ namespace {
 // Depth of a slice that a thread expands at a time.
 inline constexpr size_t kExpandedDepth = 256;
 
-HWY_INLINE Finish finish_of(const GemmArgs& g) {
-    return {.activation = g.activation,
-            .clamp_min = g.clamp_min,
-            .clamp_max = g.clamp_max,
-            .residual = g.residual,
-            .ldr = g.ldr};
-}
-
 HWY_INLINE void run_panel_slice(const GemmArgs& g, const Rect& rect, const PanelJob& slice, size_t col) {
     const size_t rows = rect.row_end - rect.row, blocks = divide_up(rows, kBlockRows);
     for (size_t block = 0; block < blocks; ++block) {
@@ -50,7 +42,7 @@ void run_expanded(const GemmArgs& g, Panel& panel, const Rect& rect) {
                  units = divide_up(g.k, Panel::kUnit);
     for (size_t p = rect.panel; p < rect.panel_end; ++p) {
         const size_t col = p * kPanelWidth, cols = std::min(kPanelWidth, g.n - col);
-        const size_t width = divide_up(cols, 16) * 16;
+        const size_t width = packed_width(cols);
         alignas(64) float first_sums[kPanelWidth] = {};
         if (g.bias) std::memcpy(first_sums, g.bias + col, cols * sizeof(float));
         for (size_t s = 0; s < slices; ++s) {

@@ -43,6 +43,15 @@ struct Finish {
     }
 };
 
+// For all of C.
+HWY_INLINE HWY_MAYBE_UNUSED Finish finish_of(const GemmArgs& g) {
+    return {.activation = g.activation,
+            .clamp_min = g.clamp_min,
+            .clamp_max = g.clamp_max,
+            .residual = g.residual,
+            .ldr = g.ldr};
+}
+
 template <class Fn>
 HWY_INLINE void finish_with(const Finish& f, size_t rows, size_t cols, float* c, ptrdiff_t ldc, Fn fn) {
     const TileTag d;

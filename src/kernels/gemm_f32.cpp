@@ -16,8 +16,6 @@ HWY_BEFORE_NAMESPACE();
 namespace headrace::kernels::HWY_NAMESPACE {
 namespace {
 
-constexpr size_t packed_width(size_t cols) { return divide_up(cols, 16) * 16; }
-
 // The row that the sums of a panel start from: its biases, padded to whole vectors in
 // `buffer` where they end early.
 const float* first_sums(const GemmArgs& g, size_t col, size_t cols, float (&buffer)[kPanelWidth]) {
@@ -30,11 +28,7 @@ const float* first_sums(const GemmArgs& g, size_t col, size_t cols, float (&buff
 
 // Blocks of A stay in the L2 cache while every panel passes by; a panel's slice serves all rows of the block.
 void run_rect(const GemmArgs& g, const Rect& rect) {
-    const Finish finish{.activation = g.activation,
-                        .clamp_min = g.clamp_min,
-                        .clamp_max = g.clamp_max,
-                        .residual = g.residual,
-                        .ldr = g.ldr};
+    const Finish finish = finish_of(g);
     const size_t slices = std::max<size_t>(1, divide_up(g.k, kBlockDepth));
     const size_t rows = rect.row_end - rect.row, blocks = divide_up(rows, kBlockRows);
     for (size_t block = 0; block < blocks; ++block) {
@@ -90,7 +84,7 @@ namespace headrace::kernels {
 HWY_EXPORT(gemm);
 HWY_EXPORT(pack_panels);
 
-size_t packed_bytes(size_t k, size_t n) { return k * ((n + 15) / 16 * 16) * sizeof(float); }
+size_t packed_bytes(size_t k, size_t n) { return k * packed_width(n) * sizeof(float); }
 
 void pack(const float* b, ptrdiff_t stride_k, ptrdiff_t stride_n, size_t k, size_t n, float* packed) {
     HWY_DYNAMIC_DISPATCH(pack_panels)(b, stride_k, stride_n, k, n, packed);

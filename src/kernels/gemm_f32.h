@@ -14,6 +14,9 @@ enum class Activation { none, relu, clamp, gelu_erf, gelu_tanh, silu, sigmoid, t
 // machine that packed them.
 inline constexpr size_t kPanelWidth = 64;
 
+// Columns that `cols` of a packed panel take: the last panel ends in zeros.
+constexpr size_t packed_width(size_t cols) { return (cols + 15) / 16 * 16; }
+
 // Alignment in bytes that pack() expects of its destination and gemm_f32() of packed weights.
 inline constexpr size_t kPackedAlignment = 64;
 

@@ -35,8 +35,6 @@ HWY_INLINE TileVec widen(const uint16_t* from) {
     }
 }
 
-constexpr size_t packed_width(size_t cols) { return divide_up(cols, 16) * 16; }
-
 // A slice of depth of one panel of B as f32.
 template <class Half>
 class HalfPanel {
@@ -139,7 +137,7 @@ void pack_halves(const std::uint16_t* b, std::ptrdiff_t stride_k, std::ptrdiff_t
     // Some rows of a panel at a time, so that what is read and what is written stay in the cache.
     constexpr std::size_t kRows = 64;
     for (std::size_t col = 0; col < n; col += kPanelWidth) {
-        const std::size_t cols = std::min(kPanelWidth, n - col), width = (cols + 15) / 16 * 16;
+        const std::size_t cols = std::min(kPanelWidth, n - col), width = packed_width(cols);
         const std::uint16_t* from = b + static_cast<std::ptrdiff_t>(col) * stride_n;
         std::uint16_t* panel = packed + col * k;
         if (cols < width) std::memset(panel, 0, k * width * sizeof(*panel));

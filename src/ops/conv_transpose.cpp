@@ -169,18 +169,24 @@ struct ConvTranspose2d {
             }
         });
     }
+    /// Columns [begin, end) of the input that a filter column adds to the output, each at its number times
+    /// the stride + shift.
+    struct Reach {
+        std::int64_t shift, begin, end;
+    };
+    static Reach reach_of(std::int64_t kx, std::int64_t in_width, std::int64_t out_width, const Attrs& a) {
+        const std::int64_t stride = a.strides[1], shift = kx * a.dilations[1] - a.padding[2];
+        return {shift, shift >= 0 ? 0 : (-shift + stride - 1) / stride,
+                shift >= out_width ? 0 : std::min(in_width, (out_width - shift + stride - 1) / stride)};
+    }
     template <class T>
     static void add_row(const T* x, const T* w, const Axes& in, const Axes& filter, const Attrs& a,
                         std::vector<double>& sums) {
-        const std::int64_t stride = a.strides[1], width = static_cast<std::int64_t>(sums.size());
         for (std::int64_t kx = 0; kx < filter.size[3]; ++kx) {
             const double weight = convert<double>(w[kx * filter.stride[3]]);
-            const std::int64_t shift = kx * a.dilations[1] - a.padding[2];
-            const std::int64_t begin = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
-            const std::int64_t end =
-                shift >= width ? 0 : std::min(in.size[3], (width - shift + stride - 1) / stride);
-            for (std::int64_t i = begin; i < end; ++i)
-                sums[i * stride + shift] += weight * convert<double>(x[i * in.stride[3]]);
+            const Reach r = reach_of(kx, in.size[3], static_cast<std::int64_t>(sums.size()), a);
+            for (std::int64_t i = r.begin; i < r.end; ++i)
+                sums[i * a.strides[1] + r.shift] += weight * convert<double>(x[i * in.stride[3]]);
         }
     }
 
@@ -240,10 +246,7 @@ struct ConvTranspose2d {
                              const Axes& filter, const Axes& out, const Attrs& a, float* plane) {
         const std::int64_t stride = a.strides[1], width = in.size[3];
         for (std::int64_t t = 0; t < filter.size[2] * filter.size[3]; ++t) {
-            const std::int64_t shift = t % filter.size[3] * a.dilations[1] - a.padding[2];
-            const std::int64_t begin = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
-            const std::int64_t end =
-                shift >= out.size[3] ? 0 : std::min(width, (out.size[3] - shift + stride - 1) / stride);
+            const auto [shift, begin, end] = reach_of(t % filter.size[3], width, out.size[3], a);
             for (std::int64_t r = 0; r < rows; ++r) {
                 const std::int64_t y =
                     (row + r) * a.strides[0] + t / filter.size[3] * a.dilations[0] - a.padding[0];
