@@ -2,13 +2,11 @@
 
 #include "backends/mlx/device.h"
 #include "backends/mlx/status.h"
+#include "backends/mlx/stream.h"
 #include "ggml-backend-impl.h"
 
 namespace headrace::mlx {
 namespace {
-
-// MLX's ordinary streams belong to the thread that made them; llama.cpp computes from whichever it likes.
-mx::Stream make_stream(mx::Device device) { return mx::new_thread_unsafe_stream(device); }
 
 Backend& backend(ggml_backend_t b) { return *static_cast<Backend*>(b->context); }
 

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "backends/mlx/buffer.h"
+#include "backends/mlx/layout.h"
 #include "backends/mlx/memory_primitives.h"
 #include "backends/mlx/packed_tensor.h"
 #include "backends/mlx/tensors.h"
@@ -43,7 +44,7 @@ std::vector<int> permuted_axes(const ggml_tensor* t) {
 
 array strided(const array& values, Shape shape, Strides strides, std::int64_t offset) {
     // MLX takes strides of row-contiguous arrays only, and flattening one may leave it as it is.
-    return mx::as_strided(mx::contiguous(values), std::move(shape), std::move(strides),
+    return mx::as_strided(in_row_order(values), std::move(shape), std::move(strides),
                           static_cast<std::size_t>(offset));
 }
 
@@ -111,7 +112,13 @@ array Builder::converted_rows(const ggml_tensor* t, int begin, int end) {
     return mx::slice(all, {begin, 0}, {end, all.shape(1)});
 }
 
-array Builder::f32(const ggml_tensor* t) { return mx::astype(get(t), mx::float32); }
+/// Memory that all layers read, such as the mask, is converted once.
+array Builder::f32(const ggml_tensor* t) {
+    const array value = get(t);
+    if (value.dtype() == mx::float32 || find(root_of(t)) || !is_constant(t))
+        return mx::astype(value, mx::float32);
+    return in_f32_.try_emplace(t, mx::astype(value, mx::float32)).first->second;
+}
 
 array Builder::weight(const ggml_tensor* t) {
     const bool convertible = t->type != GGML_TYPE_F32 && buffer_of(t) && is_weight(t) && !find(root_of(t)) &&
@@ -153,7 +160,7 @@ void Builder::define(const ggml_tensor* t, array value) {
         store_in_value(t, it->second, value);
         changed_.insert(root);
     } else {
-        write(t, {root_memory(root), mx::contiguous(value)}, false);
+        write(t, {root_memory(root), in_row_order(value)}, false);
     }
     note_readers(t, value);
 }
@@ -172,8 +179,8 @@ void Builder::write_rows(const ggml_tensor* t, array values, array numbers) {
     const ggml_tensor* root = root_of(t);
     GGML_ASSERT(!find(root));
     write(t,
-          {root_memory(root), mx::contiguous(mx::astype(values, value_dtype(t))),
-           mx::contiguous(mx::astype(numbers, mx::int64))},
+          {root_memory(root), in_row_order(mx::astype(values, value_dtype(t))),
+           in_row_order(mx::astype(numbers, mx::int64))},
           true);
     note_readers(t, values);
 }

@@ -27,6 +27,7 @@ class Builder {
 public:
     /// `host` is where what touches ggml's memory runs; the stream of the rest is MLX's default.
     explicit Builder(mx::Stream host) : host_(host) {}
+    mx::Stream host() const { return host_; }
 
     /// Roots that the graph writes in place: who reads them is remembered, to be finished before the write.
     void expect_write(const ggml_tensor* root) { written_.insert(root); }
@@ -67,7 +68,7 @@ private:
     void note_readers(const ggml_tensor* t, const array& value);
 
     mx::Stream host_;
-    std::unordered_map<const ggml_tensor*, array> values_, versions_;
+    std::unordered_map<const ggml_tensor*, array> values_, versions_, in_f32_;
     std::unordered_map<const ggml_tensor*, std::vector<array>> readers_;
     std::unordered_set<const ggml_tensor*> written_, changed_;
     std::vector<std::pair<Leaf, array>> leaves_;

@@ -1,5 +1,6 @@
 #include "backends/mlx/fusion.h"
 
+#include "backends/mlx/fused.h"
 #include "backends/mlx/op_matmul.h"
 #include "backends/mlx/tensors.h"
 
@@ -17,28 +18,24 @@ bool can_absorb(const Builder& b, const ggml_tensor* t, ggml_op op) {
     return b.is_constant(t->src[0]) && (!t->src[1] || b.is_constant(t->src[1]));
 }
 
-array vector(Builder& b, const ggml_tensor* t) { return mx::reshape(b.f32(t), {-1}); }
-
 std::optional<array> scaled_norm(Builder& b, const ggml_tensor* product) {
     const ggml_tensor *norm = product->src[0], *scale = product->src[1];
     if (!is_row(scale, product->ne[0])) return std::nullopt;
     if (can_absorb(b, norm, GGML_OP_RMS_NORM))
-        return mx::fast::rms_norm(b.f32(norm->src[0]), vector(b, scale), float_param(norm, 0));
+        return rms_norm(b.f32(norm->src[0]), b.f32(scale), float_param(norm, 0));
     if (can_absorb(b, norm, GGML_OP_NORM))
-        return mx::fast::layer_norm(b.f32(norm->src[0]), vector(b, scale), std::nullopt,
-                                    float_param(norm, 0));
+        return layer_norm(b.f32(norm->src[0]), b.f32(scale), std::nullopt, float_param(norm, 0));
     return std::nullopt;
 }
 
 std::optional<array> shifted(Builder& b, const ggml_tensor* sum) {
     const ggml_tensor *before = sum->src[0], *shift = sum->src[1];
     if (!is_row(shift, sum->ne[0])) return std::nullopt;
-    if (can_absorb(b, before, GGML_OP_MUL_MAT)) return biased_matmul(b, before, vector(b, shift));
+    if (can_absorb(b, before, GGML_OP_MUL_MAT)) return biased_matmul(b, before, b.f32(shift));
     if (!can_absorb(b, before, GGML_OP_MUL)) return std::nullopt;
     const ggml_tensor *norm = before->src[0], *scale = before->src[1];
     if (!is_row(scale, sum->ne[0]) || !can_absorb(b, norm, GGML_OP_NORM)) return std::nullopt;
-    return mx::fast::layer_norm(b.f32(norm->src[0]), vector(b, scale), vector(b, shift),
-                                float_param(norm, 0));
+    return layer_norm(b.f32(norm->src[0]), b.f32(scale), b.f32(shift), float_param(norm, 0));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "backends/mlx/builder.h"
+#include "backends/mlx/layout.h"
 #include "backends/mlx/op_table.h"
 #include "backends/mlx/tensors.h"
 #include "backends/mlx/visible_nodes.h"
@@ -102,7 +103,7 @@ std::vector<array> GraphRunner::translate(const ggml_cgraph* graph, Translation&
         const ggml_tensor* node = graph->nodes[i];
         const array* value = visible.contains(node) ? builder.find(node) : nullptr;
         if (!value) continue;
-        outputs.push_back(mx::contiguous(in_memory_order(*value, node)));
+        outputs.push_back(in_row_order(in_memory_order(*value, node)));
         translation.written_back.push_back(node);
     }
     for (const auto& [root, version] : builder.versions()) outputs.push_back(version);
@@ -114,23 +115,29 @@ void GraphRunner::run(const ggml_cgraph* graph) {
     const auto begin = Clock::now();
     ++counts_.graphs;
     std::vector<std::uint64_t> signature = signature_of(graph);
-    Translation* translation = find(signature);
+    Translation made, *translation = find(signature);
+    const bool is_new = !translation;
     std::vector<array> outputs;
-    if (translation) {
-        outputs = translation->tape->play();
-    } else {
-        Translation made{.signature = std::move(signature)};
+    if (is_new) {
+        made.signature = std::move(signature);
         outputs = translate(graph, made);
         ++counts_.translations;
-        cache_.push_front(std::move(made));
-        if (cache_.size() > kCachedTranslations) cache_.pop_back();
-        translation = &cache_.front();
+        translation = &made;
+    } else {
+        outputs = translation->tape->play();
     }
     counts_.build_ns += ns_since(begin);
     require_memory(translation->tape->peak_bytes());
     const auto evaluating = Clock::now();
     mx::eval(outputs);
     counts_.eval_ns += ns_since(evaluating);
+    counts_.primitives += static_cast<std::int64_t>(translation->tape->size());
+    if (is_new) {
+        made.tape->learn_views();
+        cache_.push_front(std::move(made));
+        if (cache_.size() > kCachedTranslations) cache_.pop_back();
+        translation = &cache_.front();
+    }
     // Not before everything is computed: ggml may have placed a later node where an earlier one still reads.
     for (std::size_t i = 0; i < translation->written_back.size(); ++i) {
         const ggml_tensor* node = translation->written_back[i];

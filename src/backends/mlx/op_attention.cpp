@@ -1,3 +1,4 @@
+#include "backends/mlx/attention_loop.h"
 #include "backends/mlx/attention_mask.h"
 #include "backends/mlx/op_families.h"
 
@@ -36,14 +37,32 @@ array capped_attention(const array& q, const array& k, const array& v, float sca
                       v);
 }
 
+/// Below as many queries, products of matrices are not what takes the time.
+constexpr std::int64_t kQueriesOfPrompt = 16;
+
+bool suits_loop(const ggml_tensor* t) {
+    return mx::default_device() == mx::Device::cpu && t->src[0]->ne[1] < kQueriesOfPrompt &&
+           t->src[1]->ne[2] == t->src[2]->ne[2];
+}
+
+/// Keys or values as the loop takes them: a cache of f16 as it lies in memory.
+array cached(Builder& b, const ggml_tensor* t) { return t->type == GGML_TYPE_F16 ? b.get(t) : b.f32(t); }
+
 void translate_flash_attention(Builder& b, const ggml_tensor* t) {
     const ggml_tensor *q = t->src[0], *mask = t->src[3], *sinks = t->src[4];
     const float scale = float_param(t, 0), max_bias = float_param(t, 1), cap = float_param(t, 2);
     std::optional<array> term, sink;
+    if (sinks) sink = mx::reshape(b.get(sinks), {-1});
+    if (suits_loop(t)) {
+        if (mask)
+            term =
+                max_bias > 0 ? b.f32(mask) * alibi_slopes(max_bias, static_cast<int>(q->ne[2])) : b.f32(mask);
+        return b.define(t, attention_loop(b.host(), b.f32(q), cached(b, t->src[1]), cached(b, t->src[2]),
+                                          term, sink, {.scale = scale, .cap = cap}));
+    }
     if (mask)
         term = attention_mask(b, mask, max_bias, static_cast<int>(q->ne[1]), static_cast<int>(q->ne[2]),
                               static_cast<int>(q->ne[3]));
-    if (sinks) sink = mx::reshape(b.get(sinks), {-1});
     array k = b.f32(t->src[1]), v = b.f32(t->src[2]);
     array result(0.0f);
     if (cap != 0) {
@@ -59,7 +78,27 @@ void translate_flash_attention(Builder& b, const ggml_tensor* t) {
     b.define(t, mx::transpose(result, {0, 2, 1, 3}));
 }
 
-constexpr OpRow kRows[] = {{GGML_OP_FLASH_ATTN_EXT, supports_flash_attention, translate_flash_attention}};
+/// How much each token wants each key: what its heads find in common, weighted, and the mask.
+bool supports_lightning_indexer(const ggml_tensor* t) {
+    return t->src[0]->type == GGML_TYPE_F32 && is_operand(t->src[1]) && t->src[2]->type == GGML_TYPE_F32 &&
+           is_float(t->src[3]->type);
+}
+void translate_lightning_indexer(Builder& b, const ggml_tensor* t) {
+    const ggml_tensor *q = t->src[0], *mask = t->src[3];
+    const int heads = static_cast<int>(q->ne[1]), tokens = static_cast<int>(q->ne[2]);
+    const int streams = static_cast<int>(q->ne[3]), keys = static_cast<int>(t->ne[0]);
+    const array queries = mx::reshape(b.f32(q), {streams, tokens * heads, -1});
+    const array k = mx::reshape(b.f32(t->src[1]), {streams, keys, -1});
+    const array found = mx::maximum(mx::matmul(queries, mx::swapaxes(k, 1, 2)), array(0.0f));
+    const array weights = mx::reshape(b.get(t->src[2]), {streams, tokens, 1, heads});
+    const array scores = mx::matmul(weights, mx::reshape(found, {streams, tokens, heads, keys}));
+    b.define(t, mx::reshape(scores, shape_of(t)) + repeat_to(b.f32(mask), mask, t));
+}
+
+constexpr OpRow kRows[] = {
+    {GGML_OP_FLASH_ATTN_EXT, supports_flash_attention, translate_flash_attention},
+    {GGML_OP_LIGHTNING_INDEXER, supports_lightning_indexer, translate_lightning_indexer},
+};
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 #include <span>
 
 #include "backends/mlx/builder.h"
+#include "backends/mlx/fused.h"
 #include "backends/mlx/op_table.h"
 #include "backends/mlx/tensors.h"
 
@@ -23,6 +24,7 @@ std::span<const OpRow> attention_ops();
 std::span<const OpRow> convolution_ops();
 std::span<const OpRow> image_ops();
 std::span<const OpRow> recurrent_ops();
+std::span<const OpRow> hyper_connection_ops();
 
 /// Repeats `value`, of `from`'s shape, up to `to`'s shape where MLX would not broadcast: extents other
 /// than 1.
@@ -31,9 +33,5 @@ array repeat_to(const array& value, const ggml_tensor* from, const ggml_tensor* 
 array constant(const std::vector<float>& values);
 
 array relu(const array& x);
-array silu(const array& x);
-array gelu(const array& x);
-array gelu_erf(const array& x);
-array gelu_quick(const array& x);
 
 }  // namespace headrace::mlx

@@ -30,8 +30,8 @@ array glu(const ggml_tensor* t, const array& gate, const array& up) {
     const array limit(float_param(t, 3));
     switch (ggml_get_glu_op(t)) {
         case GGML_GLU_OP_REGLU: return relu(gate) * up;
-        case GGML_GLU_OP_GEGLU: return gelu(gate) * up;
-        case GGML_GLU_OP_SWIGLU: return silu(gate) * up;
+        case GGML_GLU_OP_GEGLU: return geglu(gate, up);
+        case GGML_GLU_OP_SWIGLU: return swiglu(gate, up);
         case GGML_GLU_OP_GEGLU_ERF: return gelu_erf(gate) * up;
         case GGML_GLU_OP_GEGLU_QUICK: return gelu_quick(gate) * up;
         case GGML_GLU_OP_SWIGLU_OAI: {

@@ -136,10 +136,36 @@ bool supports_upscale(const ggml_tensor* t) {
                                    mode == GGML_SCALE_MODE_BICUBIC);
 }
 
+/// Entry (i, k) is the row that stands for the distance of a query at i from a key at k.
+bool supports_get_rel_pos(const ggml_tensor* t) {
+    return t->type == GGML_TYPE_F16 && t->src[0]->type == GGML_TYPE_F16;
+}
+void translate_get_rel_pos(Builder& b, const ggml_tensor* t) {
+    const int size = extent(t, 1);
+    const array query = mx::reshape(mx::arange(0, size, 1, mx::int32), {size, 1});
+    const array key = mx::reshape(mx::arange(0, size, 1, mx::int32), {1, size});
+    const array rows = mx::reshape(b.get(t->src[0]), {-1, extent(t, 0)});
+    b.define(t, mx::take(rows, query - key + array(size - 1), 0));
+}
+
+/// Scores of an image's patches, whose keys lie in rows and columns, get a term for either.
+bool supports_add_rel_pos(const ggml_tensor* t) {
+    return t->type == GGML_TYPE_F32 && t->src[0]->type == GGML_TYPE_F32;
+}
+void translate_add_rel_pos(Builder& b, const ggml_tensor* t) {
+    const int size = extent(t->src[1], 0);
+    const array scores = mx::reshape(b.get(t->src[0]), {-1, size, size});
+    const array of_columns = mx::reshape(b.get(t->src[1]), {-1, 1, size});
+    const array of_rows = mx::reshape(b.get(t->src[2]), {-1, size, 1});
+    b.define(t, scores + of_columns + of_rows);
+}
+
 constexpr OpRow kRows[] = {
     {GGML_OP_POOL_1D, supports_pool, translate_pool_1d},
     {GGML_OP_POOL_2D, supports_pool, translate_pool_2d},
     {GGML_OP_UPSCALE, supports_upscale, translate_upscale},
+    {GGML_OP_GET_REL_POS, supports_get_rel_pos, translate_get_rel_pos},
+    {GGML_OP_ADD_REL_POS, supports_add_rel_pos, translate_add_rel_pos},
 };
 
 }  // namespace

@@ -7,10 +7,10 @@ bool float_in_and_out(const ggml_tensor* t) { return is_float(t->type) && is_flo
 bool both_float(const ggml_tensor* t) { return float_in_and_out(t) && is_float(t->src[1]->type); }
 
 void translate_norm(Builder& b, const ggml_tensor* t) {
-    b.define(t, mx::fast::layer_norm(b.f32(t->src[0]), std::nullopt, std::nullopt, float_param(t, 0)));
+    b.define(t, layer_norm(b.f32(t->src[0]), std::nullopt, std::nullopt, float_param(t, 0)));
 }
 void translate_rms_norm(Builder& b, const ggml_tensor* t) {
-    b.define(t, mx::fast::rms_norm(b.f32(t->src[0]), std::nullopt, float_param(t, 0)));
+    b.define(t, rms_norm(b.f32(t->src[0]), std::nullopt, float_param(t, 0)));
 }
 
 array row_sum(const array& x) { return mx::sum(x, 3, true); }
@@ -31,7 +31,7 @@ void translate_l2_norm(Builder& b, const ggml_tensor* t) {
 /// The last group may have fewer channels than the others: it is normalised by itself then.
 array normalised(const array& x, float eps) {
     const array flat = mx::reshape(x, {x.shape(0), -1});
-    return mx::reshape(mx::fast::layer_norm(flat, std::nullopt, std::nullopt, eps), x.shape());
+    return mx::reshape(layer_norm(flat, std::nullopt, std::nullopt, eps), x.shape());
 }
 void translate_group_norm(Builder& b, const ggml_tensor* t) {
     const array x = b.f32(t->src[0]);

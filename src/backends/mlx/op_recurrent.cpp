@@ -1,4 +1,5 @@
 #include "backends/mlx/op_families.h"
+#include "backends/mlx/recurrences.h"
 #include "backends/mlx/windows.h"
 
 namespace headrace::mlx {
@@ -6,8 +7,12 @@ namespace {
 
 int extent(const ggml_tensor* t, int dimension) { return static_cast<int>(t->ne[dimension]); }
 
+/// The first `count` operands are f32.
+template <int count>
 bool takes_f32(const ggml_tensor* t) {
-    return t->src[0]->type == GGML_TYPE_F32 && t->src[1]->type == GGML_TYPE_F32;
+    for (int i = 0; i < count; ++i)
+        if (t->src[i]->type != GGML_TYPE_F32) return false;
+    return true;
 }
 
 /// Each channel's signal with its own short filter.
@@ -20,27 +25,37 @@ void translate_ssm_conv(Builder& b, const ggml_tensor* t) {
     b.define(t, mx::swapaxes(mx::sum(windows * taps, 4, false), 2, 3));
 }
 
-/// Solves A x = B for a lower triangular A by substitution, one row of all systems at a time.
-bool supports_solve_tri(const ggml_tensor* t) { return takes_f32(t) && t->src[0]->ne[0] <= 64; }
-void translate_solve_tri(Builder& b, const ggml_tensor* t) {
-    const array a = b.get(t->src[0]), right = b.get(t->src[1]);
-    const int n = extent(t->src[0], 0), columns = extent(t->src[1], 0);
-    const int batches = a.shape(0), heads = a.shape(1);
-    const auto row = [&](const array& m, int i, int width) {
-        return mx::slice(m, {0, 0, i, 0}, {batches, heads, i + 1, width});
-    };
-    std::vector<array> solved;
-    for (int i = 0; i < n; ++i) {
-        array value = row(right, i, columns);
-        if (i > 0) value = value - mx::matmul(row(a, i, i), mx::concatenate(solved, 2));
-        solved.push_back(value / mx::slice(a, {0, 0, i, i}, {batches, heads, i + 1, i + 1}));
-    }
-    b.define(t, mx::concatenate(solved, 2));
+/// An op that is the loop `function` over its first `count` operands.
+template <HostFunction function, int count>
+void translate_loop(Builder& b, const ggml_tensor* t) {
+    std::vector<array> inputs;
+    for (int i = 0; i < count; ++i) inputs.push_back(b.get(t->src[i]));
+    b.define(t, host_loop(b.host(), function, int_param(t, 0), shape_of(t), inputs));
+}
+
+void translate_gated_linear_attention(Builder& b, const ggml_tensor* t) {
+    std::vector<array> inputs;
+    for (int i = 0; i < 5; ++i) inputs.push_back(b.get(t->src[i]));
+    inputs[2] = inputs[2] * array(float_param(t, 0));
+    b.define(t, host_loop(b.host(), gated_linear_attention, 0, shape_of(t), inputs));
+}
+
+bool supports_ssm_scan(const ggml_tensor* t) { return takes_f32<6>(t) && t->src[6]->type == GGML_TYPE_I32; }
+void translate_ssm_scan(Builder& b, const ggml_tensor* t) {
+    // The sequences' states lie anywhere among those of all sequences.
+    std::vector<array> inputs{mx::take(b.get(t->src[0]), mx::reshape(b.get(t->src[6]), {-1}), 0)};
+    for (int i = 1; i < 6; ++i) inputs.push_back(b.get(t->src[i]));
+    b.define(t, host_loop(b.host(), ssm_scan, int_param(t, 0), shape_of(t), inputs));
 }
 
 constexpr OpRow kRows[] = {
-    {GGML_OP_SSM_CONV, takes_f32, translate_ssm_conv},
-    {GGML_OP_SOLVE_TRI, supports_solve_tri, translate_solve_tri},
+    {GGML_OP_SSM_CONV, takes_f32<2>, translate_ssm_conv},
+    {GGML_OP_SSM_SCAN, supports_ssm_scan, translate_ssm_scan},
+    {GGML_OP_RWKV_WKV6, takes_f32<6>, translate_loop<rwkv_wkv6, 6>},
+    {GGML_OP_RWKV_WKV7, takes_f32<7>, translate_loop<rwkv_wkv7, 7>},
+    {GGML_OP_GATED_LINEAR_ATTN, takes_f32<5>, translate_gated_linear_attention},
+    {GGML_OP_GATED_DELTA_NET, takes_f32<6>, translate_loop<gated_delta_net, 6>},
+    {GGML_OP_SOLVE_TRI, takes_f32<2>, translate_loop<solve_triangular, 2>},
 };
 
 }  // namespace

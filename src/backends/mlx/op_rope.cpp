@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "backends/mlx/op_families.h"
+#include "backends/mlx/row_loops.h"
 
 namespace headrace::mlx {
 namespace {
@@ -147,6 +148,20 @@ array composed_rope(Builder& b, const ggml_tensor* t, const Rope& r) {
     return parts.size() == 1 ? turned : mx::concatenate(parts, 3);
 }
 
+/// All of it as one loop, where MLX would compose it of many.
+array looped_rope(Builder& b, const ggml_tensor* t, const Rope& r) {
+    const std::vector<Pair> pairs = pairs_of(r);
+    std::vector<int> kinds(pairs.size());
+    std::transform(pairs.begin(), pairs.end(), kinds.begin(), [](const Pair& p) { return p.position; });
+    array speed = constant(speeds(r, pairs));
+    if (t->src[2]) speed = speed / mx::slice(mx::reshape(b.get(t->src[2]), {-1}), {0}, {r.pairs()});
+    const array settings = constant({r.magnitude, r.mode == GGML_ROPE_TYPE_NORMAL ? 1.0f : 0.0f,
+                                     static_cast<float>(r.first), t->op == GGML_OP_ROPE_BACK ? 1.0f : 0.0f});
+    return host_loop(
+        b.host(), loops::rope, 0, shape_of(t),
+        {b.f32(t->src[0]), b.get(t->src[1]), speed, array(kinds.begin(), {r.pairs()}, mx::int32), settings});
+}
+
 bool supports_rope(const ggml_tensor* t) {
     const Rope r(t);
     const bool known = r.mode == GGML_ROPE_TYPE_NORMAL || r.mode == GGML_ROPE_TYPE_NEOX || r.has_sections();
@@ -154,6 +169,7 @@ bool supports_rope(const ggml_tensor* t) {
 }
 void translate_rope(Builder& b, const ggml_tensor* t) {
     const Rope r(t);
+    if (mx::default_device() == mx::Device::cpu) return b.define(t, looped_rope(b, t, r));
     const bool plain = !r.has_sections() && r.first == 0 && t->op == GGML_OP_ROPE;
     b.define(t, plain ? fast_rope(b, t, r) : composed_rope(b, t, r));
 }

@@ -5,16 +5,6 @@
 namespace headrace::mlx {
 
 array relu(const array& x) { return mx::maximum(x, array(0.0f)); }
-array silu(const array& x) { return x * mx::sigmoid(x); }
-array gelu(const array& x) {
-    const array inner =
-        array(0.79788456080286535587989211986876f) * x * (array(1.0f) + array(0.044715f) * mx::square(x));
-    return array(0.5f) * x * (array(1.0f) + mx::tanh(inner));
-}
-array gelu_erf(const array& x) {
-    return array(0.5f) * x * (array(1.0f) + mx::erf(x * array(0.70710678118654752440f)));
-}
-array gelu_quick(const array& x) { return x * mx::sigmoid(array(1.702f) * x); }
 
 namespace {
 

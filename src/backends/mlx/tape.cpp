@@ -2,10 +2,35 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <string_view>
-#include <unordered_map>
+#include <unordered_set>
 
 namespace headrace::mlx {
+
+namespace {
+
+bool is_one_of(std::span<const std::string_view> names, const mx::Primitive& primitive) {
+    return std::find(names.begin(), names.end(), primitive.name()) != names.end();
+}
+
+/// Primitives whose output is their first input's memory.
+bool makes_view(const mx::Primitive& primitive) {
+    static constexpr std::string_view kNames[] = {"AsStrided",    "Broadcast", "ExpandDims", "Flatten",
+                                                  "InPlaceWrite", "Slice",     "Squeeze",    "Transpose",
+                                                  "Unflatten",    "View"};
+    return is_one_of(kNames, primitive);
+}
+
+/// Primitives whose output is their only input's memory, or may be.
+bool may_be_view(const mx::Primitive& primitive) {
+    static constexpr std::string_view kNames[] = {"AsStrided", "Broadcast", "Contiguous", "ExpandDims",
+                                                  "Flatten",   "Reshape",   "Slice",      "Squeeze",
+                                                  "Transpose", "Unflatten"};
+    return is_one_of(kNames, primitive);
+}
+
+}  // namespace
 
 /// Walks an expression from its outputs and writes each primitive after those it needs.
 class Tape::Recorder {
@@ -14,6 +39,8 @@ public:
         for (const auto& [leaf, value] : leaves) {
             const int slot = new_slot(value);
             tape_.leaves_.emplace_back(slot, leaf);
+            in_memory_.insert(slot);
+            tape_.recorded_leaves_.emplace(slot, value);
         }
     }
 
@@ -46,6 +73,7 @@ private:
     void record(array value) {
         if (!value.has_primitive()) {
             tape_.constants_.emplace_back(new_slot(value), value);
+            in_memory_.insert(tape_.constants_.back().first);
             return;
         }
         Step step{.primitive = value.primitive_ptr()};
@@ -55,10 +83,20 @@ private:
             step.dtypes.push_back(sibling.dtype());
             step.outputs.push_back(new_slot(sibling));
         }
+        note_candidate(step, value);
         tape_.steps_.push_back(std::move(step));
     }
 
+    void note_candidate(const Step& step, const array& value) {
+        const bool possible = step.inputs.size() == 1 && step.outputs.size() == 1 && value.size() > 0 &&
+                              in_memory_.contains(step.inputs[0]) && may_be_view(*step.primitive);
+        if (!possible) return;
+        in_memory_.insert(step.outputs[0]);
+        tape_.candidates_.push_back({tape_.steps_.size(), step.inputs[0], value});
+    }
+
     Tape& tape_;
+    std::unordered_set<int> in_memory_;  ///< slots of leaves, constants, and what may be a view of one
     std::unordered_map<std::uintptr_t, int> slots_;
     std::vector<array> kept_;  ///< an id is an address: none may be given to another array meanwhile
 };
@@ -70,14 +108,6 @@ Tape::Tape(const std::vector<array>& outputs, const std::vector<std::pair<Leaf, 
 }
 
 namespace {
-
-/// Primitives whose output is their first input's memory.
-bool makes_view(const mx::Primitive& primitive) {
-    static constexpr std::string_view kNames[] = {"AsStrided",    "Broadcast", "ExpandDims", "Flatten",
-                                                  "InPlaceWrite", "Slice",     "Squeeze",    "Transpose",
-                                                  "Unflatten",    "View"};
-    return std::find(std::begin(kNames), std::end(kNames), primitive.name()) != std::end(kNames);
-}
 
 std::size_t bytes_of(const Shape& shape, mx::Dtype dtype) {
     std::size_t bytes = mx::size_of(dtype);
@@ -119,10 +149,48 @@ std::size_t Tape::measure_peak() const {
     return peak;
 }
 
+void Tape::learn_views() {
+    std::unordered_set<std::size_t> replaced;
+    std::unordered_map<int, int> leaf_of;  // of slots that are views
+    for (const auto& [slot, leaf] : leaves_) leaf_of[slot] = slot;
+    std::unordered_set<int> fixed;
+    for (const auto& [slot, value] : constants_) fixed.insert(slot);
+    for (const Candidate& c : candidates_) {
+        const int slot = steps_[c.step].outputs[0];
+        if (fixed.contains(c.source)) {
+            constants_.emplace_back(slot, c.result);
+            fixed.insert(slot);
+            replaced.insert(c.step);
+            continue;
+        }
+        const auto source = leaf_of.find(c.source);
+        if (source == leaf_of.end()) continue;
+        const array& leaf = recorded_leaves_.at(source->second);
+        if (c.result.buffer().ptr() != leaf.buffer().ptr()) continue;  // it was copied
+        const auto bytes = c.result.data<char>() - leaf.data<char>();
+        leaf_of[slot] = source->second;
+        views_.push_back({slot, source->second, c.result.shape(), c.result.strides(), c.result.dtype(),
+                          c.result.flags(), c.result.data_size(),
+                          bytes / static_cast<std::int64_t>(c.result.itemsize())});
+        replaced.insert(c.step);
+    }
+    std::vector<Step> kept;
+    for (std::size_t i = 0; i < steps_.size(); ++i)
+        if (!replaced.contains(i)) kept.push_back(std::move(steps_[i]));
+    steps_ = std::move(kept);
+    candidates_.clear();
+    recorded_leaves_.clear();
+}
+
 std::vector<array> Tape::play() const {
     std::vector<std::optional<array>> slots(slots_);
     for (const auto& [slot, leaf] : leaves_) slots[slot] = load(leaf);
     for (const auto& [slot, value] : constants_) slots[slot] = value;
+    for (const View& v : views_) {
+        array& view = slots[v.slot].emplace(v.shape, v.dtype, nullptr, std::vector<array>{});
+        view.copy_shared_buffer(*slots[v.leaf], v.strides, v.flags, v.data_size, v.offset);
+        view.set_status(array::Status::available);
+    }
     for (const Step& step : steps_) {
         std::vector<array> inputs;
         inputs.reserve(step.inputs.size());

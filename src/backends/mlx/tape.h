@@ -1,6 +1,7 @@
 #pragma once
 #include <mlx/primitives.h>
 
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,10 @@ class Tape {
 public:
     /// Records how `outputs`, not evaluated yet, come from the leaves. Other arrays with data are constants.
     Tape(const std::vector<array>& outputs, const std::vector<std::pair<Leaf, array>>& leaves);
+
+    /// To be called when the recorded expression was evaluated: what turned out to be a view of a leaf, such
+    /// as a matrix transposed, is made without a primitive from then on.
+    void learn_views();
 
     /// The outputs again, over what the leaves' memory holds now.
     std::vector<array> play() const;
@@ -35,12 +40,32 @@ private:
         std::vector<int> outputs;  ///< slots, one for each shape
     };
 
+    /// A leaf's memory, seen otherwise.
+    struct View {
+        int slot, leaf;  ///< slots
+        Shape shape;
+        Strides strides;
+        mx::Dtype dtype;
+        array::Flags flags;
+        std::size_t data_size;
+        std::int64_t offset;  ///< of the dtype's elements, from the leaf's first
+    };
+    /// A step whose result may prove to be a view.
+    struct Candidate {
+        std::size_t step;
+        int source;  ///< slot
+        array result;
+    };
+
     class Recorder;
 
     std::vector<std::pair<int, Leaf>> leaves_;
     std::vector<std::pair<int, array>> constants_;
+    std::vector<View> views_;
     std::vector<Step> steps_;
     std::vector<int> outputs_;
+    std::vector<Candidate> candidates_;               ///< until views are learnt
+    std::unordered_map<int, array> recorded_leaves_;  ///< the same
     int slots_ = 0;
     std::size_t peak_bytes_ = 0;
 

@@ -46,6 +46,10 @@ bool is_view_op(ggml_op op) {
            op == GGML_OP_TRANSPOSE;
 }
 
+bool is_computed(const ggml_tensor* node) {
+    return !is_view_op(node->op) && !ggml_is_empty(node) && (node->flags & GGML_TENSOR_FLAG_COMPUTE);
+}
+
 float float_param(const ggml_tensor* t, int index) {
     float value;
     std::memcpy(&value, &t->op_params[index], sizeof value);

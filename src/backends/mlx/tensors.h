@@ -22,6 +22,8 @@ constexpr int axis_of(int dimension) { return 3 - dimension; }
 const ggml_tensor* root_of(const ggml_tensor* t);
 /// A node that only names a part of another tensor.
 bool is_view_op(ggml_op op);
+/// A node of a graph that something is computed for.
+bool is_computed(const ggml_tensor* node);
 
 float float_param(const ggml_tensor* t, int index);
 int int_param(const ggml_tensor* t, int index);

@@ -22,8 +22,4 @@ std::unordered_set<const ggml_tensor*> visible_roots(const ggml_cgraph* graph) {
     return roots;
 }
 
-bool is_computed(const ggml_tensor* node) {
-    return !is_view_op(node->op) && !ggml_is_empty(node) && (node->flags & GGML_TENSOR_FLAG_COMPUTE);
-}
-
 }  // namespace headrace::mlx

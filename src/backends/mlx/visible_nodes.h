@@ -11,7 +11,4 @@ namespace headrace::mlx {
 /// A part (ggml_graph_view) shares the whole graph's counts of uses.
 std::unordered_set<const ggml_tensor*> visible_roots(const ggml_cgraph* graph);
 
-/// Nodes of the graph that something is computed for.
-bool is_computed(const ggml_tensor* node);
-
 }  // namespace headrace::mlx

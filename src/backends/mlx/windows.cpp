@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "backends/mlx/layout.h"
+
 namespace headrace::mlx {
 
 array padded(const array& x, int first_axis, const std::vector<Window>& windows, float fill) {
@@ -22,7 +24,7 @@ array padded(const array& x, int first_axis, const std::vector<Window>& windows,
 }
 
 array sliding_windows(const array& x, int first_axis, const std::vector<Window>& windows, float fill) {
-    const array base = mx::contiguous(padded(x, first_axis, windows, fill));
+    const array base = in_row_order(padded(x, first_axis, windows, fill));
     Shape shape = base.shape();
     Strides strides(shape.size());
     std::int64_t step = 1;

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
+#include <algorithm>
+
 #include "backends/mlx/buffer_type.h"
 #include "backends/mlx/ggml_graph.h"
 
@@ -33,14 +35,21 @@ TEST(Device, LeavesToOthersWhatItCannotCompute) {
     EXPECT_TRUE(ggml_backend_supports_op(backend.get(), ggml_add(c, floats, floats)));
 }
 
-TEST(Device, FailsWithAStatusForANodeThatItWasNotToBeGiven) {
+std::string logged;
+
+TEST(Device, FailsWithAStatusAndOneLineForANodeThatItWasNotToBeGiven) {
     const BackendHandle backend = mlx_backend();
     Workbench bench(backend.get());
     const auto custom = [](ggml_tensor*, const ggml_tensor*, int, int, void*) {};
     ggml_tensor* x = ggml_new_tensor_1d(bench.c(), GGML_TYPE_F32, 4);
     bench.output(ggml_map_custom1(bench.c(), x, custom, 1, nullptr));
     bench.allocate();
+    logged.clear();
+    ggml_log_set([](ggml_log_level, const char* text, void*) { logged += text; }, nullptr);
     EXPECT_EQ(bench.compute(), GGML_STATUS_FAILED);
+    ggml_log_set(nullptr, nullptr);
+    EXPECT_THAT(logged, HasSubstr("MAP_CUSTOM1 is not supported"));
+    EXPECT_EQ(std::count(logged.begin(), logged.end(), '\n'), 1) << logged;
 }
 
 TEST(Device, SurvivesWhenThereIsNoMemoryForABuffer) {

@@ -13,12 +13,24 @@ file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/backends/mlx/*_t
 mlx_program(backends_mlx_test ${sources})
 target_link_libraries(backends_mlx_test PRIVATE headrace_backends_mlx ggml::ggml GTest::gmock_main)
 
+# The backend without one of its rules, which the tests of whole models have to notice: a definition of the test's is
+# linked ahead of the backend's own.
+foreach(control outputs_alone ordinary_stream)
+  add_library(mlx_${control} MODULE EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/backends/mlx/controls/${control}.cpp)
+  target_link_options(mlx_${control} PRIVATE -Wl,-u,ggml_backend_init)
+  target_link_libraries(mlx_${control} PRIVATE headrace_backends_mlx)
+endforeach()
+
 if(TARGET headrace_llama_cpp)
   set(models ${PROJECT_SOURCE_DIR}/tests/backends/mlx/models)
-  mlx_program(mlx_models_test ${models}/models_test.cpp ${models}/generated_model.cpp)
-  target_compile_definitions(mlx_models_test PRIVATE HEADRACE_MLX_LIBRARY="$<TARGET_FILE:ggml-mlx>")
+  mlx_program(mlx_models_test ${models}/models_test.cpp ${models}/controls_test.cpp ${models}/generated_model.cpp)
+  target_compile_definitions(mlx_models_test PRIVATE
+    HEADRACE_MLX_LIBRARY="$<TARGET_FILE:ggml-mlx>"
+    HEADRACE_MLX_OUTPUTS_ALONE="$<TARGET_FILE:mlx_outputs_alone>"
+    HEADRACE_MLX_ORDINARY_STREAM="$<TARGET_FILE:mlx_ordinary_stream>")
+  target_include_directories(mlx_models_test SYSTEM PRIVATE ${HEADRACE_LLAMA_SOURCE}/ggml/src)
   target_link_libraries(mlx_models_test PRIVATE headrace_llama_cpp GTest::gmock_main)
-  add_dependencies(mlx_models_test ggml-mlx)
+  add_dependencies(mlx_models_test ggml-mlx mlx_outputs_alone mlx_ordinary_stream)
   # llama.cpp's own program, for which tools/setup.py has no use elsewhere.
   mlx_program(llama-perplexity ${HEADRACE_LLAMA_SOURCE}/tools/perplexity/main.cpp
     ${HEADRACE_LLAMA_SOURCE}/tools/perplexity/perplexity.cpp)

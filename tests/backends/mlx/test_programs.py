@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -10,12 +11,13 @@ import socket
 import subprocess
 import time
 import urllib.request
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import gguf
 import numpy as np
 import pytest
+from mlx_models import png, write_f32_copy, write_image_encoder, write_q4_0_model
 from mlx_programs import ROOT, program, run
 
 CHAT_MODEL = ROOT / "models/tiny-chat-q8_0.gguf"
@@ -29,102 +31,124 @@ def test_llama_bench_computes_all_of_a_model_on_the_device(peers, library, small
     assert set(re.findall(r"splits = (\d+)", output)) == {"1"}
 
 
+def splits(log):
+    """Into how many pieces llama.cpp's schedulers cut their graphs, of whatever kind."""
+    return set(re.findall(r"splits = ([\d /]+\d)", log))
+
+
+@pytest.fixture(scope="module")
+def f32_model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("mlx") / "chat-f32.gguf"
+    write_f32_copy(CHAT_MODEL, path)
+    return path
+
+
 def perplexity(model, text, *arguments, library=None):
+    """What llama-perplexity finds, and all that it prints."""
     command = [program("llama-perplexity"), "-m", model, "-f", text, "-c", "128", "-t", "2", *arguments]
     output = run(command, library).stdout
     found = re.search(r"Final estimate: PPL = ([\d.]+)", output)
     assert found, output[-2000:]
-    return float(found[1])
+    return float(found[1]), output
 
 
-def test_llama_perplexity_finds_the_same_on_the_device_as_on_the_cpu(peers, library, tmp_path):
+def test_llama_perplexity_finds_the_same_on_the_device_as_on_the_cpu(peers, library, tmp_path, f32_model):
     text = tmp_path / "text.txt"
     text.write_text("What is the capital of France? The capital of France is Paris. " * 60)
-    on_cpu = perplexity(CHAT_MODEL, text, "--device", "none")
-    on_mlx = perplexity(CHAT_MODEL, text, "--device", "MLX0", *EVERYTHING, library=library)
-    assert on_mlx == pytest.approx(on_cpu, rel=0.01)  # ggml's CPU rounds activations to 8 bits
+    on_cpu, _ = perplexity(f32_model, text, "--device", "none")
+    on_mlx, log = perplexity(f32_model, text, "--device", "MLX0", *EVERYTHING, "-v", library=library)
+    assert on_mlx == pytest.approx(on_cpu, rel=1e-4)
+    assert splits(log) == {"1"}
 
 
-@contextmanager
-def server(peers, *arguments, library=None):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environment = {**os.environ, **({"GGML_BACKEND_PATH": str(library)} if library else {})}
-    command = [peers / "llama-server", "--port", port, "-m", CHAT_MODEL, "-c", "512", *arguments]
-    process = subprocess.Popen(
-        [str(part) for part in command], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        deadline = time.monotonic() + 120
+class Server:
+    """llama-server with a model, until the end of a with block."""
+
+    def __init__(self, peers, model, log, *arguments, library=None):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        environment = {**os.environ, **({"GGML_BACKEND_PATH": str(library)} if library else {})}
+        command = [peers / "llama-server", "--port", port, "-m", model, "-c", "512", "-v", *arguments]
+        self.url, self.log = f"http://127.0.0.1:{port}", log
+        with log.open("w") as output:
+            self.process = subprocess.Popen(
+                [str(part) for part in command], env=environment, stdout=output, stderr=output
+            )
+
+    def __enter__(self):
+        deadline = time.monotonic() + 240
         while True:
             try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5)
-                break
+                urllib.request.urlopen(f"{self.url}/health", timeout=5)
+                return self
             except OSError:
-                assert process.poll() is None and time.monotonic() < deadline, "llama-server did not start"
+                running = self.process.poll() is None and time.monotonic() < deadline
+                assert running, f"llama-server did not start: {self.log.read_text()[-2000:]}"
                 time.sleep(0.2)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.wait(30)
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(30)
+
+    def post(self, path, **request):
+        body = json.dumps({"temperature": 0, **request}).encode()
+        call = urllib.request.Request(self.url + path, body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(call, timeout=240) as response:
+            return json.load(response)
 
 
-def answer(url):
-    request = {"messages": [{"role": "user", "content": "What is the capital of France?"}], "temperature": 0}
-    body = json.dumps({**request, "max_tokens": 32}).encode()
-    headers = {"Content-Type": "application/json"}
-    call = urllib.request.Request(f"{url}/v1/chat/completions", body, headers)
-    with urllib.request.urlopen(call, timeout=120) as response:
-        return json.load(response)["choices"][0]["message"]["content"]
+ON_CPU = ["--device", "none", "--no-mmproj-offload"]
+ON_MLX = ["--device", "MLX0", *EVERYTHING]
 
 
-def test_llama_server_answers_on_the_device_as_on_the_cpu(peers, library):
-    with server(peers, "--device", "none") as url:
-        on_cpu = answer(url)
-    with server(peers, "--device", "MLX0", *EVERYTHING, library=library) as url:
-        assert answer(url) == on_cpu
-    assert on_cpu
+def test_llama_server_gives_the_same_64_tokens_on_the_device_as_on_the_cpu(
+    peers, library, tmp_path, f32_model
+):
+    request = {"prompt": "What is the capital of France?", "n_predict": 64, "ignore_eos": True}
+
+    def tokens(server):
+        return server.post("/completion", return_tokens=True, **request)["tokens"]
+
+    with Server(peers, f32_model, tmp_path / "cpu.log", *ON_CPU) as server:
+        on_cpu = tokens(server)
+    with Server(peers, f32_model, tmp_path / "mlx.log", *ON_MLX, library=library) as server:
+        assert tokens(server) == on_cpu
+    assert len(on_cpu) == 64
+    assert splits((tmp_path / "mlx.log").read_text()) == {"1"}
+
+
+@pytest.mark.parametrize("projector", ["gemma3", "mlp"])
+def test_llama_server_sees_an_image_on_the_device_as_on_the_cpu(
+    peers, library, tmp_path, f32_model, projector
+):
+    width = gguf.GGUFReader(f32_model).get_field("llama.embedding_length").contents()
+    encoder = tmp_path / "encoder.gguf"
+    write_image_encoder(encoder, projector, width)
+    pixels = np.random.default_rng(3).integers(0, 256, (64, 64, 3), dtype=np.uint8)
+    image = {"url": "data:image/png;base64," + base64.b64encode(png(pixels)).decode()}
+    content = [{"type": "image_url", "image_url": image}, {"type": "text", "text": "What is this?"}]
+    request = {"messages": [{"role": "user", "content": content}], "max_tokens": 8}
+
+    def first_choices(server):
+        answer = server.post("/v1/chat/completions", logprobs=True, top_logprobs=5, **request)
+        first = answer["choices"][0]["logprobs"]["content"][0]
+        return {choice["token"]: choice["logprob"] for choice in first["top_logprobs"]}
+
+    with Server(peers, f32_model, tmp_path / "cpu.log", "--mmproj", encoder, *ON_CPU) as server:
+        on_cpu = first_choices(server)
+    with Server(
+        peers, f32_model, tmp_path / "mlx.log", "--mmproj", encoder, *ON_MLX, library=library
+    ) as server:
+        assert first_choices(server) == pytest.approx(on_cpu, abs=0.01)
+    log = (tmp_path / "mlx.log").read_text()
+    assert re.search(r"clip.*using MLX0", log), log[-2000:]
+    assert splits(log) == {"1"}
 
 
 def anonymous_bytes(pid):
     rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
     return int(re.search(r"Anonymous:\s+(\d+)", rollup)[1]) * 1024
-
-
-def write_q4_0_model(path, layers=12, width=2048, hidden=8192, vocabulary=512):
-    """A llama of 455 MB, nearly all of it matrices of random codes, without a tokenizer."""
-    writer = gguf.GGUFWriter(path, "llama")
-    writer.add_tokenizer_model("no_vocab")
-    writer.add_vocab_size(vocabulary)
-    writer.add_context_length(512)
-    writer.add_embedding_length(width)
-    writer.add_block_count(layers)
-    writer.add_feed_forward_length(hidden)
-    writer.add_head_count(width // 128)
-    writer.add_head_count_kv(width // 512)
-    writer.add_layer_norm_rms_eps(1e-5)
-    random = np.random.default_rng(1)
-
-    def matrix(name, rows, columns):
-        blocks = random.integers(0, 256, (rows, columns // 32, 18), dtype=np.uint8)
-        blocks[..., :2] = np.array([0.002], np.float16).view(np.uint8)
-        writer.add_tensor(name, blocks.reshape(rows, -1), raw_dtype=gguf.GGMLQuantizationType.Q4_0)
-
-    matrix("token_embd.weight", vocabulary, width)
-    matrix("output.weight", vocabulary, width)
-    writer.add_tensor("output_norm.weight", np.ones(width, np.float32))
-    sizes = {"attn_q": width, "attn_k": width // 4, "attn_v": width // 4, "attn_output": width}
-    for layer in range(layers):
-        for norm in ("attn_norm", "ffn_norm"):
-            writer.add_tensor(f"blk.{layer}.{norm}.weight", np.ones(width, np.float32))
-        for name, rows in {**sizes, "ffn_gate": hidden, "ffn_up": hidden}.items():
-            matrix(f"blk.{layer}.{name}.weight", rows, width)
-        matrix(f"blk.{layer}.ffn_down.weight", width, hidden)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
 
 
 def test_quantised_weights_are_in_memory_once(peers, library, tmp_path):

@@ -12,10 +12,26 @@
 #include "gguf.h"
 
 namespace headrace::mlx {
+
+const char* name_of(Architecture a) {
+    switch (a) {
+        case Architecture::llama: return "llama";
+        case Architecture::qwen3moe: return "qwen3moe";
+        case Architecture::gemma2: return "gemma2";
+        case Architecture::gemma3: return "gemma3";
+        case Architecture::mamba2: return "mamba2";
+        case Architecture::bert: return "bert";
+    }
+    return "";
+}
+
 namespace {
 
 constexpr std::uint32_t kLayers = 3, kWidth = 256, kHidden = 512, kHeads = 8, kKvHeads = 4, kVocabulary = 512,
-                        kContext = 512, kExperts = 8, kExpertsUsed = 2, kExpertHidden = 256;
+                        kContext = 512, kExperts = 8, kExpertsUsed = 2, kExpertHidden = 256,
+                        kWindow = 24;  // of tokens that gemma's local layers see
+/// Of mamba2: a state of kState values for each of a head's kInner / kSsmHeads.
+constexpr std::uint32_t kInner = 512, kState = 32, kSsmHeads = 8, kGroups = 2, kFilter = 4;
 
 class Writer {
 public:
@@ -28,15 +44,18 @@ public:
 
     void write(const std::string& path) {
         settings();
-        architecture_ == Architecture::bert ? bert() : decoder();
+        if (architecture_ == Architecture::bert)
+            bert();
+        else if (architecture_ == Architecture::mamba2)
+            mamba();
+        else
+            decoder();
         if (!gguf_write_to_file(file_, path.c_str(), false)) throw std::runtime_error("cannot write " + path);
     }
 
 private:
     void settings() {
-        const std::string name = architecture_ == Architecture::llama      ? "llama"
-                                 : architecture_ == Architecture::qwen3moe ? "qwen3moe"
-                                                                           : "bert";
+        const std::string name = name_of(architecture_);
         gguf_set_val_str(file_, "general.architecture", name.c_str());
         gguf_set_val_str(file_, "tokenizer.ggml.model", "no_vocab");
         const auto number = [&](const char* key, std::uint32_t value) {
@@ -58,17 +77,37 @@ private:
         number("attention.head_count_kv", kKvHeads);
         number("rope.dimension_count", kWidth / kHeads);
         gguf_set_val_f32(file_, (name + ".attention.layer_norm_rms_epsilon").c_str(), 1e-5f);
-        if (architecture_ != Architecture::qwen3moe) return;
-        number("expert_count", kExperts);
-        number("expert_used_count", kExpertsUsed);
-        number("expert_feed_forward_length", kExpertHidden);
         number("attention.key_length", kWidth / kHeads);
         number("attention.value_length", kWidth / kHeads);
+        if (architecture_ == Architecture::qwen3moe) {
+            number("expert_count", kExperts);
+            number("expert_used_count", kExpertsUsed);
+            number("expert_feed_forward_length", kExpertHidden);
+        }
+        if (architecture_ == Architecture::mamba2) {
+            number("ssm.conv_kernel", kFilter);
+            number("ssm.inner_size", kInner);
+            number("ssm.state_size", kState);
+            number("ssm.time_step_rank", kSsmHeads);
+            number("ssm.group_count", kGroups);
+        }
+        if (!is_gemma()) return;
+        number("attention.sliding_window", kWindow);
+        number("attention.sliding_window_pattern", 2);
+        gguf_set_val_f32(file_, (name + ".rope.freq_base_swa").c_str(), 1e4f);
+        gguf_set_val_f32(file_, (name + ".rope.freq_base").c_str(), 1e6f);
+        if (architecture_ != Architecture::gemma2) return;
+        gguf_set_val_f32(file_, "gemma2.attn_logit_softcapping", 5.0f);
+        gguf_set_val_f32(file_, "gemma2.final_logit_softcapping", 3.0f);
+    }
+
+    bool is_gemma() const {
+        return architecture_ == Architecture::gemma2 || architecture_ == Architecture::gemma3;
     }
 
     void decoder() {
         matrix("token_embd.weight", kWidth, kVocabulary);
-        matrix("output.weight", kWidth, kVocabulary);
+        if (!is_gemma()) matrix("output.weight", kWidth, kVocabulary);
         vector("output_norm.weight", kWidth, 1);
         const std::uint32_t kv = kWidth / kHeads * kKvHeads;
         for (std::uint32_t i = 0; i < kLayers; ++i) {
@@ -79,18 +118,42 @@ private:
             matrix(layer + "attn_k.weight", kWidth, kv);
             matrix(layer + "attn_v.weight", kWidth, kv);
             matrix(layer + "attn_output.weight", kWidth, kWidth);
-            if (architecture_ == Architecture::llama) {
+            if (is_gemma()) {
+                vector(layer + "post_attention_norm.weight", kWidth, 1);
+                vector(layer + "post_ffw_norm.weight", kWidth, 1);
+            }
+            if (architecture_ == Architecture::qwen3moe || architecture_ == Architecture::gemma3) {
+                vector(layer + "attn_q_norm.weight", kWidth / kHeads, 1);
+                vector(layer + "attn_k_norm.weight", kWidth / kHeads, 1);
+            }
+            if (architecture_ != Architecture::qwen3moe) {
                 matrix(layer + "ffn_gate.weight", kWidth, kHidden);
                 matrix(layer + "ffn_up.weight", kWidth, kHidden);
                 matrix(layer + "ffn_down.weight", kHidden, kWidth);
                 continue;
             }
-            vector(layer + "attn_q_norm.weight", kWidth / kHeads, 1);
-            vector(layer + "attn_k_norm.weight", kWidth / kHeads, 1);
             add(layer + "ffn_gate_inp.weight", GGML_TYPE_F32, {kWidth, kExperts});
             matrix(layer + "ffn_gate_exps.weight", kWidth, kExpertHidden, kExperts);
             matrix(layer + "ffn_up_exps.weight", kWidth, kExpertHidden, kExperts);
             matrix(layer + "ffn_down_exps.weight", kExpertHidden, kWidth, kExperts);
+        }
+    }
+
+    void mamba() {
+        matrix("token_embd.weight", kWidth, kVocabulary);
+        vector("output_norm.weight", kWidth, 1);
+        const std::uint32_t filtered = kInner + 2 * kGroups * kState;
+        for (std::uint32_t i = 0; i < kLayers; ++i) {
+            const std::string layer = "blk." + std::to_string(i) + ".";
+            vector(layer + "attn_norm.weight", kWidth, 1);
+            matrix(layer + "ssm_in.weight", kWidth, kInner + filtered + kSsmHeads);
+            add(layer + "ssm_conv1d.weight", GGML_TYPE_F32, {kFilter, filtered});
+            vector(layer + "ssm_conv1d.bias", filtered, 0);
+            vector(layer + "ssm_dt.bias", kSsmHeads, 0);
+            vector(layer + "ssm_a", kSsmHeads, -1, {1, kSsmHeads});
+            vector(layer + "ssm_d", kSsmHeads, 1, {1, kSsmHeads});
+            vector(layer + "ssm_norm.weight", kInner, 1, {kInner / kGroups, kGroups});
+            matrix(layer + "ssm_out.weight", kInner, kWidth);
         }
     }
 
@@ -123,10 +186,12 @@ private:
         add(name, type_, {columns, rows, count});
     }
 
-    void vector(const std::string& name, std::int64_t size, float around) {
+    void vector(const std::string& name, std::int64_t size, float around,
+                std::vector<std::int64_t> extents = {}) {
         std::vector<float> values(static_cast<std::size_t>(size));
         for (float& v : values) v = around + 0.1f * normal_(engine_);
-        put(name, GGML_TYPE_F32, {size}, values.data());
+        if (extents.empty()) extents = {size};
+        put(name, GGML_TYPE_F32, extents, values.data());
     }
 
     void add(const std::string& name, ggml_type type, std::vector<std::int64_t> extents) {

@@ -5,7 +5,9 @@
 
 namespace headrace::mlx {
 
-enum class Architecture { llama, qwen3moe, bert };
+enum class Architecture { llama, qwen3moe, gemma2, gemma3, mamba2, bert };
+/// As llama.cpp calls it.
+const char* name_of(Architecture architecture);
 
 /// A small model with random weights, as a GGUF file of the process that goes with the object.
 class GeneratedModel {

@@ -1,0 +1,30 @@
+#include "backends/mlx/layout.h"
+
+#include <mlx/primitives.h>
+
+#include <algorithm>
+#include <string_view>
+
+namespace headrace::mlx {
+namespace {
+
+template <std::size_t count>
+bool is_one_of(const std::string_view (&names)[count], const mx::Primitive& primitive) {
+    return std::find(std::begin(names), std::end(names), primitive.name()) != std::end(names);
+}
+
+bool is_in_row_order(const array& x) {
+    static constexpr std::string_view kAlways[] = {"AddMM",        "Contiguous", "Dequantise",     "HostLoop",
+                                                   "InPlaceWrite", "Matmul",     "QuantizedMatmul"};
+    static constexpr std::string_view kAsTheirInput[] = {"AsType",    "ExpandDims", "Flatten", "Reshape",
+                                                         "Unflatten", "Softmax",    "Squeeze"};
+    if (!x.has_primitive()) return x.is_available() && x.flags().row_contiguous;
+    if (is_one_of(kAlways, x.primitive())) return true;
+    return is_one_of(kAsTheirInput, x.primitive()) && is_in_row_order(x.inputs()[0]);
+}
+
+}  // namespace
+
+array in_row_order(const array& x) { return is_in_row_order(x) ? x : mx::contiguous(x); }
+
+}  // namespace headrace::mlx
