@@ -31,158 +31,16 @@ struct Int8Layout {
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/block_gemm_int8.cpp"
-#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "kernels/gemm_epilogue-inl.h"
+#include "kernels/int8_tile-inl.h"
 #include "kernels/rounded_rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headrace::kernels::HWY_NAMESPACE {
 namespace {
 
-#if HWY_TARGET == HWY_AVX3
-
-// Highway 1.0.3 has no name for the products of bytes, and its AVX3 leaves VNNI out.
-#define HEADRACE_VNNI __attribute__((target(HWY_TARGET_STR ",avx512vnni")))
-
-using Int32Tag = hn::RebindToSigned<TileTag>;
-using Int32Vec = hn::Vec<Int32Tag>;
-
-// A slice of depth of some rows of A times some columns of a panel.
-struct Int8Job {
-    size_t groups;  // of 32 elements
-    const int8_t* a;
-    size_t lda;
-    const RoundedRows::Group* a_groups;
-    size_t a_group_stride;
-    const std::byte* b;  // codes of the first column, of the first group
-    size_t quad_bytes, group_bytes;
-    const std::byte* scales;  // of the same
-    size_t scale_bytes;
-    const float* init;  // null: sums go on from c; else a row that each starts from
-    float* c;
-    ptrdiff_t ldc;
-};
-
-// Two vectors of columns beside six rows keep the sums, the products and both halves of the codes in
-// registers. Few rows wait for memory, and so take a panel's lines as they lie.
-inline constexpr size_t kInt8Rows = 6, kInt8Vecs = 2, kFewRows = 2, kWholePanel = kPanelWidth / kLanes;
-inline constexpr size_t kAhead = 8;  // groups
-
-template <bool kWide>
-HWY_INLINE TileVec load_scales(const std::byte* from) {
-    const TileTag d;
-    if constexpr (kWide) {
-        return hn::LoadU(d, reinterpret_cast<const float*>(from));
-    } else {
-        const hn::Rebind<hwy::float16_t, TileTag> d16;
-        return hn::PromoteTo(d, hn::LoadU(d16, reinterpret_cast<const hwy::float16_t*>(from)));
-    }
-}
-
-template <class L, size_t kRows, size_t kVecs>
-HEADRACE_VNNI HWY_NOINLINE void int8_tile(const Int8Job& job) {
-    const TileTag d;
-    const Int32Tag d32;
-    TileVec sum[kRows][kVecs];
-    HWY_UNROLL(16)
-    for (size_t r = 0; r < kRows; ++r) {
-        HWY_UNROLL(16)
-        for (size_t v = 0; v < kVecs; ++v)
-            sum[r][v] = hn::LoadU(
-                d, (job.init ? job.init : job.c + static_cast<ptrdiff_t>(r) * job.ldc) + v * kLanes);
-    }
-    const std::byte* b = job.b;
-    const std::byte* scales = job.scales;
-    for (size_t g = 0; g < job.groups; ++g, b += job.group_bytes, scales += job.group_bytes) {
-        const int8_t* a = job.a + g * kBlockElements;
-        Int32Vec dot[kRows][kVecs];
-        HWY_UNROLL(16)
-        for (size_t r = 0; r < kRows; ++r) {
-            const Int32Vec start = hn::Set(d32, job.a_groups[r * job.a_group_stride + g].correction);
-            HWY_UNROLL(16)
-            for (size_t v = 0; v < kVecs; ++v) dot[r][v] = start;
-        }
-        const auto multiply = [&](size_t quad, const Int32Vec(&codes)[kVecs]) HEADRACE_VNNI {
-            HWY_UNROLL(16)
-            for (size_t r = 0; r < kRows; ++r) {
-                int32_t four;
-                std::memcpy(&four, a + r * job.lda + 4 * quad, 4);
-                const Int32Vec x = hn::Set(d32, four);
-                HWY_UNROLL(16)
-                for (size_t v = 0; v < kVecs; ++v)
-                    dot[r][v].raw = _mm512_dpbusd_epi32(dot[r][v].raw, codes[v].raw, x.raw);
-            }
-        };
-        HWY_UNROLL(8)
-        for (size_t q = 0; q < (L::nibbles ? 4 : 8); ++q) {
-            Int32Vec codes[kVecs];
-            HWY_UNROLL(16)
-            for (size_t v = 0; v < kVecs; ++v)
-                codes[v] =
-                    hn::LoadU(d32, reinterpret_cast<const int32_t*>(b + q * job.quad_bytes + v * kLanes * 4));
-            if constexpr (L::nibbles) {
-                const Int32Vec mask = hn::Set(d32, 0x0F0F0F0F);
-                Int32Vec low[kVecs], high[kVecs];
-                HWY_UNROLL(16)
-                for (size_t v = 0; v < kVecs; ++v) {
-                    low[v] = hn::And(codes[v], mask);
-                    high[v] = hn::And(hn::ShiftRight<4>(codes[v]), mask);
-                }
-                multiply(q, low);
-                multiply(q + 4, high);
-            } else {
-                multiply(q, codes);
-            }
-        }
-        HWY_UNROLL(16)
-        for (size_t v = 0; v < kVecs; ++v) {
-            const TileVec scale = load_scales<L::wide>(scales + v * kLanes * (L::wide ? 4 : 2));
-            HWY_UNROLL(16)
-            for (size_t r = 0; r < kRows; ++r) {
-                const RoundedRows::Group& of_a = job.a_groups[r * job.a_group_stride + g];
-                sum[r][v] = hn::MulAdd(hn::ConvertTo(d, dot[r][v]), hn::Mul(scale, hn::Set(d, of_a.scale)),
-                                       sum[r][v]);
-                if constexpr (L::minima) {
-                    const TileVec least =
-                        load_scales<L::wide>(scales + job.scale_bytes + v * kLanes * (L::wide ? 4 : 2));
-                    sum[r][v] = hn::MulAdd(least, hn::Set(d, of_a.sum), sum[r][v]);
-                }
-            }
-        }
-    }
-    HWY_UNROLL(16)
-    for (size_t r = 0; r < kRows; ++r) {
-        HWY_UNROLL(16)
-        for (size_t v = 0; v < kVecs; ++v)
-            hn::StoreU(sum[r][v], d, job.c + static_cast<ptrdiff_t>(r) * job.ldc + v * kLanes);
-    }
-}
-
-struct ByteCodes {
-    static constexpr bool nibbles = false, minima = false, wide = false;
-};
-struct NibbleCodes {
-    static constexpr bool nibbles = true, minima = false, wide = false;
-};
-struct NibblesAndMinima {
-    static constexpr bool nibbles = true, minima = true, wide = false;
-};
-struct NibblesOfK {
-    static constexpr bool nibbles = true, minima = true, wide = true;
-};
-
-// For a slice of depth a panel's codes stay in the L1 cache.
-inline constexpr size_t kSliceGroups = 16;
-
-template <class L, size_t... kRows>
-HWY_INLINE void run_tile(size_t rows, size_t vecs, const Int8Job& job, std::index_sequence<kRows...>) {
-    using Fn = void (*)(const Int8Job&);
-    static constexpr Fn one[] = {&int8_tile<L, kRows + 1, 1>...}, two[] = {&int8_tile<L, kRows + 1, 2>...};
-    if (vecs == kWholePanel)
-        return (rows == 1 ? &int8_tile<L, 1, kWholePanel> : &int8_tile<L, 2, kWholePanel>)(job);
-    (vecs == 1 ? one : two)[rows - 1](job);
-}
+#if HEADRACE_HAS_INT8_TILE
 
 // A panel of B.
 struct Int8Panel {
@@ -196,7 +54,7 @@ template <class L>
 void run_panel(const Int8Layout& layout, const RoundedRows& a, size_t k, size_t rows, const Int8Panel& panel,
                float* c, ptrdiff_t ldc) {
     const size_t width = panel.width, tiles = divide_up(rows, kInt8Rows);
-    const size_t step = rows <= kFewRows && width == kPanelWidth ? kWholePanel : kInt8Vecs;
+    const size_t step = rows <= kFewRows && width == kPanelWidth ? kFewRowsVecs : kInt8Vecs;
     for (size_t g = 0; g < layout.groups; g += kSliceGroups) {
         Int8Job job{};
         job.groups = std::min(kSliceGroups, layout.groups - g);
@@ -221,8 +79,8 @@ void run_panel(const Int8Layout& layout, const RoundedRows& a, size_t k, size_t 
     }
 }
 
-// Rows that are rounded at a time: their codes stay in the L2 cache.
-inline constexpr size_t kInt8BlockRows = 192, kInt8BlockBytes = 768 << 10;
+// Rows that are rounded at a time.
+inline constexpr size_t kInt8BlockRows = 192;
 
 // A panel that is wider than C is computed beside it and copied.
 template <class L>
@@ -284,20 +142,20 @@ void run_int8(const GemmArgs& g, const Int8Layout& layout, const std::byte* pack
     });
 }
 
-bool multiplies_bytes() { return __builtin_cpu_supports("avx512vnni"); }
+bool has_tile() { return multiplies_bytes(); }
 
 #else
 
 void run_int8(const GemmArgs&, const Int8Layout&, const std::byte*, int, int) {
-    HWY_ABORT("block_gemm_int8 needs AVX-512 VNNI");
+    HWY_ABORT("block_gemm_int8 needs AVX2 or AVX-512 VNNI");
 }
-bool multiplies_bytes() { return false; }
+bool has_tile() { return false; }
 
 #endif
 
 }  // namespace
 
-bool has_int8() { return multiplies_bytes(); }
+bool has_int8() { return has_tile(); }
 
 void gemm_int8(const GemmArgs& g, const Int8Layout& layout, const std::byte* packed, int ith, int nth) {
     run_int8(g, layout, packed, ith, nth);
@@ -313,6 +171,18 @@ HWY_EXPORT(has_int8);
 HWY_EXPORT(gemm_int8);
 
 namespace {
+
+using GemmInt8 = decltype(&HWY_NAMESPACE::gemm_int8);
+
+// Null where no instruction set of this CPU has a tile.
+GemmInt8 chosen_gemm() {
+    if (HWY_DYNAMIC_DISPATCH(has_int8)()) return &HWY_DYNAMIC_DISPATCH(gemm_int8);
+#if HWY_TARGETS & HWY_AVX2
+    // AVX-512 without VNNI leaves products of bytes to AVX2.
+    if (__builtin_cpu_supports("avx512f")) return &N_AVX2::gemm_int8;
+#endif
+    return nullptr;
+}
 
 Int8Layout layout_of(BlockFormat format, size_t k) {
     const bool minima = format == BlockFormat::q4_1 || format == BlockFormat::q4_k;
@@ -351,7 +221,7 @@ void pack_group(const Int8Layout& layout, const BlockGroup& group, size_t column
 bool has_block_gemm_int8(BlockFormat format) {
     return (format == BlockFormat::q8_0 || format == BlockFormat::q4_0 || format == BlockFormat::q4_1 ||
             format == BlockFormat::q4_k) &&
-           HWY_DYNAMIC_DISPATCH(has_int8)();
+           chosen_gemm();
 }
 
 size_t packed_blocks_bytes(BlockFormat format, size_t k, size_t n) {
@@ -375,7 +245,7 @@ void pack_blocks(BlockFormat format, const std::byte* b, size_t k, size_t n, std
 }
 
 void block_gemm_int8(const GemmArgs& args, BlockFormat format, const std::byte* packed, int ith, int nth) {
-    HWY_DYNAMIC_DISPATCH(gemm_int8)(args, layout_of(format, args.k), packed, ith, nth);
+    chosen_gemm()(args, layout_of(format, args.k), packed, ith, nth);
 }
 
 }  // namespace headrace::kernels

@@ -92,20 +92,6 @@ void build_panel(const Conv2dArgs& g, const float* x, size_t k0, size_t depth, s
     }
 }
 
-// True if the image, as it lies in memory, is the matrix of image columns.
-bool is_pointwise(const Conv2dArgs& g) {
-    return g.kernel_h == 1 && g.kernel_w == 1 && g.stride_h == 1 && g.stride_w == 1 && g.pad_top == 0 &&
-           g.pad_left == 0 && g.out_h == g.in_h && g.out_w == g.in_w;
-}
-
-// The same convolution with each image as one row.
-Conv2dArgs flattened(const Conv2dArgs& g) {
-    Conv2dArgs flat = g;
-    flat.in_w = flat.out_w = g.out_h * g.out_w;
-    flat.in_h = flat.out_h = 1;
-    return flat;
-}
-
 // Images of fewer pixels than a panel has columns share panels.
 size_t images_per_product(const Conv2dArgs& g) { return g.out_h * g.out_w < kPanelWidth ? g.batch : 1; }
 

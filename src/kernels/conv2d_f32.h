@@ -27,6 +27,20 @@ struct Conv2dArgs {
     float clamp_min = 0, clamp_max = 0;  // read by Activation::clamp only
 };
 
+// True if the image, as it lies in memory, is the matrix of image columns.
+inline bool is_pointwise(const Conv2dArgs& g) {
+    return g.kernel_h == 1 && g.kernel_w == 1 && g.stride_h == 1 && g.stride_w == 1 && g.pad_top == 0 &&
+           g.pad_left == 0 && g.out_h == g.in_h && g.out_w == g.in_w;
+}
+
+// The same convolution, a pointwise one, with each image as one row.
+inline Conv2dArgs flattened(const Conv2dArgs& g) {
+    Conv2dArgs flat = g;
+    flat.in_w = flat.out_w = g.out_h * g.out_w;
+    flat.in_h = flat.out_h = 1;
+    return flat;
+}
+
 // Runs thread ith's share of nth, split over images, groups, pixels and output channels.
 // Uses up to 100 KiB of stack.
 void conv2d_f32(const Conv2dArgs& args, int ith, int nth);

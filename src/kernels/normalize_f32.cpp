@@ -156,6 +156,18 @@ void layer_norm_rows(const LayerNormArgs& g, size_t begin, size_t end) {
 }
 void rms_norm_rows(const LayerNormArgs& g, size_t begin, size_t end) { normalise_rows<false>(g, begin, end); }
 
+void shift_and_scale_run(const float* x, size_t n, double mean, double factor, double bias, float* y) {
+    const Tag d;
+    const float rounded = static_cast<float>(mean);
+    const Vec first = hn::Set(d, rounded);
+    const Vec second = hn::Set(d, std::isfinite(rounded) ? static_cast<float>(mean - rounded) : 0.0f);
+    const Vec factors = hn::Set(d, static_cast<float>(factor)), biases = hn::Set(d, static_cast<float>(bias));
+    Vec unused[2] = {first, first};
+    for_row(n, unused, [&](Vec&, auto at) HWY_ATTR {
+        at.store(hn::MulAdd(hn::Sub(hn::Sub(at.load(x), first), second), factors, biases), y);
+    });
+}
+
 void softmax_rows(const SoftmaxArgs& g, size_t begin, size_t end) {
     const Tag d;
     for (size_t row = begin; row < end; ++row) {
@@ -182,6 +194,7 @@ namespace headrace::kernels {
 HWY_EXPORT(layer_norm_rows);
 HWY_EXPORT(rms_norm_rows);
 HWY_EXPORT(softmax_rows);
+HWY_EXPORT(shift_and_scale_run);
 
 void layer_norm_f32(const LayerNormArgs& args, int ith, int nth) {
     HWY_DYNAMIC_DISPATCH(layer_norm_rows)(args, args.rows * ith / nth, args.rows * (ith + 1) / nth);
@@ -189,6 +202,10 @@ void layer_norm_f32(const LayerNormArgs& args, int ith, int nth) {
 
 void rms_norm_f32(const LayerNormArgs& args, int ith, int nth) {
     HWY_DYNAMIC_DISPATCH(rms_norm_rows)(args, args.rows * ith / nth, args.rows * (ith + 1) / nth);
+}
+
+void shift_and_scale_f32(const float* x, size_t n, double mean, double factor, double bias, float* y) {
+    HWY_DYNAMIC_DISPATCH(shift_and_scale_run)(x, n, mean, factor, bias, y);
 }
 
 void softmax_f32(const SoftmaxArgs& args, int ith, int nth) {

@@ -28,6 +28,10 @@ void layer_norm_f32(const LayerNormArgs& args, int ith, int nth);
 // The same without the mean: y[r] = v / sqrt(mean(v²) + eps) * scale + bias (RMSNorm, arXiv:1910.07467).
 void rms_norm_f32(const LayerNormArgs& args, int ith, int nth);
 
+// y = (x − mean) factor + bias for n floats. The mean is taken away in two parts, so that values near a large
+// mean keep their accuracy. y may be x.
+void shift_and_scale_f32(const float* x, size_t n, double mean, double factor, double bias, float* y);
+
 // y[r] = softmax(x[r] * scale + mask[r]) over n floats. y may be x itself. A row whose maximum is −Inf gives
 // NaN, as exp(x − max) / sum says; NaN in a row makes the whole row NaN.
 struct SoftmaxArgs {

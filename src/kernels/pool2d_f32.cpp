@@ -9,7 +9,8 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/pool2d_f32.cpp"
 #include "hwy/foreach_target.h"
-#include "kernels/image_taps-inl.h"
+#include "kernels/simd_extremes-inl.h"
+#include "kernels/simd_memory-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headrace::kernels::HWY_NAMESPACE {
@@ -17,10 +18,9 @@ namespace {
 
 struct Largest {
     static constexpr float kStart = -std::numeric_limits<float>::infinity();
-    // hn::Max would lose a NaN in one of its operands.
     template <class V>
     HWY_INLINE V operator()(V so_far, V x) const {
-        return hn::IfThenElse(hn::Or(hn::Gt(x, so_far), hn::IsNaN(x)), x, so_far);
+        return better_of<true>(hn::DFromV<V>(), so_far, x);
     }
 };
 struct Sum {
@@ -53,46 +53,102 @@ Span column_span(const Pool2dArgs& g, size_t x) {
     return {x, g.stride_w, g.dilation_w, g.window_w, g.pad_left, g.in_w};
 }
 
-// Sums of windows with `rows` rows each become means.
-void divide_row(size_t rows, const std::vector<float>& columns, float* y) {
-    for (size_t x = 0; x < columns.size(); ++x) {
-        const float count = static_cast<float>(rows) * columns[x];
-        y[x] = count > 0 ? y[x] / count : 0.0f;
+// A row of the image with `pad` columns before it that do not count, and as many behind it as whole vectors
+// of windows reach: the columns of the rows in a window, joined.
+class JoinedRows {
+public:
+    JoinedRows(const Pool2dArgs& g, float start)
+        : in_w_(g.in_w), pad_(static_cast<size_t>(g.pad_left)), start_(start) {
+        const size_t reached = divide_up(g.out_w, kLanes) * kLanes * g.stride_w + 2 * kLanes + g.window_w;
+        columns_.assign(std::max(reached, pad_ + in_w_), start);
     }
-}
+    template <size_t kTaps, class Join>
+    HWY_INLINE void join(const float* rows, size_t count) {
+        if (count == kTaps)
+            join_columns<Join>(rows, [] { return kTaps; });
+        else if (count)
+            join_columns<Join>(rows, [count] { return count; });
+        else
+            std::fill_n(columns_.begin() + static_cast<ptrdiff_t>(pad_), in_w_, start_);
+    }
+    const float* window(size_t at) const { return columns_.data() + at; }
 
-// One row of output: kTaps × kTaps windows in steps of kStride.
-template <size_t kTaps, size_t kStride, class Join>
-HWY_INLINE void window_row(const Pool2dArgs& g, const ImageTaps<kTaps, kStride>& taps, const float* plane,
-                           const Span& rows, size_t x, float* y, Join join) {
-    const TileTag d;
-    const TileVec start = hn::Set(d, Join::kStart);
-    TileVec joined = start;
-    for (size_t i = 0; i < rows.count; ++i) {
-        TileVec tap[kTaps];
-        taps.load(plane + (static_cast<size_t>(rows.first) + i) * g.in_w, start, tap);
-        HWY_UNROLL(4)
-        for (size_t k = 0; k < kTaps; ++k) joined = join(joined, tap[k]);
+private:
+    template <class Join, class Count>
+    HWY_INLINE void join_columns(const float* rows, Count count) {
+        const TileTag d;
+        float* to = columns_.data() + pad_;
+        const auto joined = [&](auto load) HWY_ATTR {
+            TileVec v = load(rows);
+            for (size_t i = 1; i < count(); ++i) v = Join()(v, load(rows + i * in_w_));
+            return v;
+        };
+        size_t x = 0;
+        for (; x + kLanes <= in_w_; x += kLanes)
+            hn::StoreU(joined([=](const float* row) HWY_ATTR { return hn::LoadU(d, row + x); }), d, to + x);
+        const size_t rest = in_w_ - x;
+        if (rest)
+            store_first(joined([=](const float* row) HWY_ATTR { return load_first(d, row + x, rest); }), d,
+                        to + x, rest);
     }
-    store_first(joined, d, y + x, std::min(kLanes, g.out_w - x));
+
+    size_t in_w_, pad_;
+    float start_;
+    std::vector<float> columns_;
+};
+
+// Joins kTaps neighbours for each lane; the windows of neighbouring lanes are kStride apart.
+template <size_t kTaps, size_t kStride, class Join>
+HWY_INLINE TileVec join_windows(const float* x, Join join) {
+    const TileTag d;
+    if constexpr (kStride == 1) {
+        TileVec joined = hn::LoadU(d, x);
+        HWY_UNROLL(8)
+        for (size_t k = 1; k < kTaps; ++k) joined = join(joined, hn::LoadU(d, x + k));
+        return joined;
+    } else {
+#if HWY_TARGET != HWY_SCALAR
+        static_assert(kStride == 2 && (kTaps == 2 || kTaps == 3));
+        const TileVec low = hn::LoadU(d, x), high = hn::LoadU(d, x + kLanes);
+        const TileVec joined = join(hn::ConcatEven(d, high, low), hn::ConcatOdd(d, high, low));
+        if constexpr (kTaps == 2) return joined;
+        return join(joined, hn::ConcatEven(d, hn::LoadU(d, x + 2 + kLanes), hn::LoadU(d, x + 2)));
+#else
+        return hn::LoadU(d, x);
+#endif
+    }
 }
 
 // Channels first: a thread's rows of all planes, one after the other.
 template <size_t kTaps, size_t kStride, class Join>
 HWY_NOINLINE void pool_windows(const Pool2dArgs& g, int ith, int nth) {
-    const ImageTaps<kTaps, kStride> first(0, g.pad_left, g.in_w);
-    std::vector<float> columns(g.is_max ? 0 : g.out_w);  // of the image in each window
-    for (size_t x = 0; x < columns.size(); ++x) columns[x] = static_cast<float>(column_span(g, x).count);
+    const TileTag d;
+    JoinedRows joined(g, Join::kStart);
+    std::vector<float> shares(g.is_max ? 0
+                                       : divide_up(g.out_w, kLanes) * kLanes);  // of an element in the mean
+    size_t rows_of_shares = 0;
     const size_t rows = g.batch * g.channels * g.out_h, end = rows * (ith + 1) / nth;
     size_t at = rows * ith / nth, plane = at / g.out_h, row = at % g.out_h;
     for (; at < end; ++at) {
-        const float* x = g.x + plane * g.in_h * g.in_w;
-        float* y = g.y + at * g.out_w;
         const Span span = row_span(g, row);
-        window_row(g, first, x, span, 0, y, Join());
-        for (size_t column = kLanes; column < g.out_w; column += kLanes)
-            window_row(g, ImageTaps<kTaps, kStride>(column, g.pad_left, g.in_w), x, span, column, y, Join());
-        if (!g.is_max) divide_row(span.count, columns, y);
+        const size_t first = span.count ? static_cast<size_t>(span.first) : 0;
+        joined.join<kTaps, Join>(g.x + (plane * g.in_h + first) * g.in_w, span.count);
+        if (!g.is_max && span.count != rows_of_shares) {
+            rows_of_shares = span.count;
+            for (size_t x = 0; x < g.out_w; ++x) {
+                const size_t count = span.count * column_span(g, x).count;
+                shares[x] = count ? 1 / static_cast<float>(count) : 0.0f;
+            }
+        }
+        float* y = g.y + at * g.out_w;
+        for (size_t x = 0; x < g.out_w; x += kLanes) {
+            TileVec v = join_windows<kTaps, kStride>(joined.window(x * kStride), Join());
+            if (!g.is_max) v = hn::Mul(v, hn::LoadU(d, shares.data() + x));
+            if (g.out_w - x >= kLanes)
+                hn::StoreU(v, d, y + x);
+            else
+                store_first(v, d, y + x, g.out_w - x);
+        }
         if (++row == g.out_h) row = 0, ++plane;
     }
 }
@@ -171,7 +227,9 @@ PoolFn find_pool(const Pool2dArgs& g) {
     if (g.channels_last) return &pool_pixels<Join>;
     if (is_whole(g)) return &pool_planes<Join>;
     const bool is_square = g.window_h == g.window_w && g.stride_h == g.stride_w;
-    if (!kHasTaps || !is_square || g.dilation_h != 1 || g.dilation_w != 1) return nullptr;
+    // Steps of two are taken apart into even and odd columns, which a vector of one lane does not have.
+    constexpr bool kHasWindows = HWY_TARGET != HWY_SCALAR;
+    if (!kHasWindows || !is_square || g.dilation_h != 1 || g.dilation_w != 1) return nullptr;
     if (g.window_w == 2 && g.stride_w == 1) return &pool_windows<2, 1, Join>;
     if (g.window_w == 2 && g.stride_w == 2) return &pool_windows<2, 2, Join>;
     if (g.window_w == 3 && g.stride_w == 1) return &pool_windows<3, 1, Join>;

@@ -30,7 +30,10 @@ inline double term(Reduction op, double x) {
 // The total of n neighbours.
 double reduce_run_f32(Reduction op, const float* x, size_t n);
 
-// Takes row x of n floats into the totals of its columns.
-void reduce_row_f32(Reduction op, const float* x, size_t n, double* totals);
+// Takes rows of n floats, `stride` floats apart, into the totals of their columns.
+void reduce_rows_f32(Reduction op, const float* x, ptrdiff_t stride, size_t rows, size_t n, double* totals);
+
+// Σ (x − mean)² of n neighbours.
+double squared_deviations_f32(const float* x, size_t n, double mean);
 
 }  // namespace headrace::kernels

@@ -4,10 +4,12 @@
 #include <optional>
 
 #include "emit/emit.h"
+#include "kernels/elementwise_f32.h"
 #include "ops/arithmetic.h"
 #include "ops/elementwise.h"
 #include "ops/infer.h"
 #include "ops/op.h"
+#include "ops/vector_kernel.h"
 
 namespace headrace::ops {
 namespace {
@@ -60,6 +62,15 @@ struct LeakyRelu : ActivationOp<LeakyRelu, LeakyReluAttrs> {
         return x < T(0) ? static_cast<T>(a.alpha) * x : x;
     }
     static std::vector<NamedAttrs> sample_attrs() { return {{}, {{"alpha", 0.25}}, {{"alpha", -1.5}}}; }
+
+    static void run_vectors(const TensorArgs& args, const void* attrs) {
+        const double alpha = headrace::detail::attrs_ref<Attrs>(attrs).alpha;
+        headrace::kernels::leaky_relu_f32(
+            static_cast<float>(alpha), args.in[0].as<float>(), args.out[0].as<float>(),
+            static_cast<std::size_t>(args.in[0].elements()), args.share.ith, args.share.nth);
+    }
+    static constexpr std::array kernels{
+        KernelDef{.name = "leaky_relu_f32", .applies = &is_f32, .run = &run_vectors}};
 };
 
 struct EluAttrs {
@@ -124,14 +135,13 @@ struct HardSwish : ActivationOp<HardSwish, HardSwishAttrs> {
     }
 
     /// ggml's function for the CPU computes one element at a time.
-    static bool vectors_apply(const Operands& in, std::span<const bool>, const void*) {
-        return in[0].dtype == DType::f32;
-    }
     static void run_vectors(const TensorArgs& args, const void* attrs) {
-        reference(args, headrace::detail::attrs_ref<Attrs>(attrs));
+        const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        if (a.is_standard()) return VectorKernel<headrace::kernels::Unary::hard_swish>::run(args, attrs);
+        reference(args, a);
     }
     static constexpr std::array kernels{
-        KernelDef{.name = "hard_swish_f32", .applies = &vectors_apply, .run = &run_vectors}};
+        KernelDef{.name = "hard_swish_f32", .applies = &is_f32, .run = &run_vectors}};
 };
 
 struct LinearAttrs {
@@ -171,6 +181,8 @@ struct Softplus : ActivationOp<Softplus, NoAttrs> {
     static T apply(T x, const Attrs&) {
         return (x < T(0) ? T(0) : x) + std::log1p(std::exp(-std::abs(x)));
     }
+
+    static constexpr auto kernels = VectorKernel<headrace::kernels::Unary::softplus>::kernels;
 };
 
 struct Softsign : ActivationOp<Softsign, NoAttrs> {

@@ -1,6 +1,7 @@
 /// Positions of extreme elements.
 #include <array>
 
+#include "kernels/arg_reduce_f32.h"
 #include "ops/infer.h"
 #include "ops/op.h"
 #include "ops/strided.h"
@@ -57,20 +58,44 @@ struct ArgReduceOp {
     }
 
     static void reference(const TensorArgs& args, const Attrs& a) {
+        visit_dtype(args.in[0].dtype, [&]<class T>() {
+            find_each<T>(args, a, [](const T* x, std::int64_t count, std::int64_t stride) {
+                return search<Self>(x, count, stride);
+            });
+        });
+    }
+
+    static bool vectors_apply(const Operands& in, std::span<const bool>, const void* attrs) {
+        const std::int64_t axis = headrace::detail::attrs_ref<Attrs>(attrs).axis;
+        const std::vector<std::int64_t> shape = in[0].sizes();
+        return in[0].dtype == DType::f32 &&
+               dense_strides(shape)[normalise_axis(axis, in[0].rank()).value()] == 1;
+    }
+    static void run_vectors(const TensorArgs& args, const void* attrs) {
+        find_each<float>(args, headrace::detail::attrs_ref<Attrs>(attrs),
+                         [](const float* x, std::int64_t count, std::int64_t) {
+                             return static_cast<std::int64_t>(headrace::kernels::arg_extreme_f32(
+                                 Self::is_better(1, 0), x, static_cast<std::size_t>(count)));
+                         });
+    }
+    static constexpr std::array kernels{
+        KernelDef{.name = "arg_reduce_f32", .applies = &vectors_apply, .run = &run_vectors}};
+
+    /// find(x, count, stride) is the position among `count` elements of the input.
+    template <class T, class Find>
+    static void find_each(const TensorArgs& args, const Attrs& a, Find find) {
         const Sizes shape = args.in[0].shape;
         const int axis = normalise_axis(a.axis, args.in[0].rank()).value();
         const std::int64_t inner = dense_strides(shape)[axis];
         const auto part = args.share.of(args.out[0].elements(), 8);
-        visit_dtype(args.in[0].dtype, [&]<class T>() {
-            for (std::int64_t o = part.begin; o < part.end; ++o) {
-                const T* x = args.in[0].as<T>() + o / inner * shape[axis] * inner + o % inner;
-                const std::int64_t at = search<Self>(x, shape[axis], inner);
-                if (a.output_data_type == DType::i64)
-                    args.out[0].as<std::int64_t>()[o] = at;
-                else
-                    args.out[0].as<std::int32_t>()[o] = static_cast<std::int32_t>(at);
-            }
-        });
+        for (std::int64_t o = part.begin; o < part.end; ++o) {
+            const T* x = args.in[0].as<T>() + o / inner * shape[axis] * inner + o % inner;
+            const std::int64_t at = find(x, shape[axis], inner);
+            if (a.output_data_type == DType::i64)
+                args.out[0].as<std::int64_t>()[o] = at;
+            else
+                args.out[0].as<std::int32_t>()[o] = static_cast<std::int32_t>(at);
+        }
     }
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {

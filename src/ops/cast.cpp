@@ -4,6 +4,7 @@
 #include <concepts>
 
 #include "emit/emit.h"
+#include "kernels/convert_f32.h"
 #include "ops/arithmetic.h"
 #include "ops/infer.h"
 #include "ops/op.h"
@@ -87,6 +88,27 @@ struct Cast {
         if (same_bytes(in[0].dtype, a.data_type)) return {e.shaped(x[0], {a.data_type, in[0].shape})};
         return {e.cast(x[0], a.data_type)};
     }
+
+    /// ggml converts element by element.
+    static bool vectors_apply(const Operands& in, std::span<const bool>, const void* attrs) {
+        const DType from = in[0].dtype, to = headrace::detail::attrs_ref<Attrs>(attrs).data_type;
+        constexpr DTypeSet kShort{DType::f16, DType::bf16};
+        return (from == DType::f32 && kShort.has(to)) || (to == DType::f32 && kShort.has(from));
+    }
+    static void run_vectors(const TensorArgs& args, const void* attrs) {
+        const DType to = headrace::detail::attrs_ref<Attrs>(attrs).data_type;
+        const auto convert_to = [&]<class From, class To>() {
+            headrace::kernels::convert_f32(args.in[0].as<From>(), args.out[0].as<To>(),
+                                           static_cast<std::size_t>(args.out[0].elements()), args.share.ith,
+                                           args.share.nth);
+        };
+        if (to == DType::f16) return convert_to.operator()<float, Half>();
+        if (to == DType::bf16) return convert_to.operator()<float, BFloat16>();
+        if (args.in[0].dtype == DType::f16) return convert_to.operator()<Half, float>();
+        convert_to.operator()<BFloat16, float>();
+    }
+    static constexpr std::array kernels{
+        KernelDef{.name = "convert_f32", .applies = &vectors_apply, .run = &run_vectors}};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {
         return elementwise_cost(in, out, 1);

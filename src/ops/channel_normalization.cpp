@@ -3,6 +3,8 @@
 #include <cmath>
 #include <utility>
 
+#include "kernels/normalize_f32.h"
+#include "kernels/reduce_f32.h"
 #include "ops/image.h"
 #include "ops/infer.h"
 #include "ops/normalise.h"
@@ -108,8 +110,27 @@ struct BatchNormalization {
         return {from_f32(e, y, in[0])};
     }
 
+    static bool planes_apply(const Operands& in, std::span<const bool>, const void* attrs) {
+        const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        return in[0].dtype == DType::f32 && channels(in[0].sizes(), a).inner > 1;
+    }
+    static void run_planes(const TensorArgs& args, const void* attrs) {
+        const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        const Channels c = channels(args.in[0].shape, a);
+        const auto part = args.share.of(c.outer * c.count);
+        for (std::int64_t plane = part.begin; plane < part.end; ++plane) {
+            const std::int64_t i = plane % c.count;
+            const double variance = args.in[2].as<float>()[i];
+            headrace::kernels::shift_and_scale_f32(
+                args.in[0].as<float>() + plane * c.inner, static_cast<std::size_t>(c.inner),
+                args.in[1].as<float>()[i], read_or<float>(args, 3, i, 1) / std::sqrt(variance + a.epsilon),
+                read_or<float>(args, 4, i, 0), args.out[0].as<float>() + plane * c.inner);
+        }
+    }
+
     // One pass over memory; ggml's ops would take four.
     static constexpr std::array kernels{
+        KernelDef{.name = "batch_norm_f32", .applies = &planes_apply, .run = &run_planes},
         KernelDef{.name = "batch_norm_one_pass",
                   .applies = [](const Operands&, std::span<const bool>, const void*) { return true; },
                   .run = [](const TensorArgs& args,
@@ -209,7 +230,30 @@ struct InstanceNormalization {
         return {from_f32(e, y, in[0])};
     }
 
+    static bool planes_apply(const Operands& in, std::span<const bool>, const void* attrs) {
+        const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        return in[0].dtype == DType::f32 && a.layout == ImageLayout::nchw;
+    }
+    static void run_planes(const TensorArgs& args, const void* attrs) {
+        const double epsilon = headrace::detail::attrs_ref<Attrs>(attrs).epsilon;
+        const Sizes shape = args.in[0].shape;
+        const std::int64_t channels = shape[1], pixels = shape[2] * shape[3];
+        const auto count = static_cast<std::size_t>(pixels);
+        const auto part = args.share.of(shape[0] * channels);
+        for (std::int64_t plane = part.begin; plane < part.end; ++plane) {
+            const float* x = args.in[0].as<float>() + plane * pixels;
+            const double n = static_cast<double>(pixels);
+            const double mean =
+                headrace::kernels::reduce_run_f32(headrace::kernels::Reduction::sum, x, count) / n;
+            const double variance = headrace::kernels::squared_deviations_f32(x, count, mean) / n;
+            headrace::kernels::shift_and_scale_f32(
+                x, count, mean, read_or<float>(args, 1, plane % channels, 1) / std::sqrt(variance + epsilon),
+                read_or<float>(args, 2, plane % channels, 0), args.out[0].as<float>() + plane * pixels);
+        }
+    }
+
     static constexpr std::array kernels{
+        KernelDef{.name = "instance_norm_f32", .applies = &planes_apply, .run = &run_planes},
         KernelDef{.name = "instance_norm_one_pass",
                   .applies = [](const Operands&, std::span<const bool>, const void*) { return true; },
                   .run = [](const TensorArgs& args,

@@ -205,45 +205,104 @@ struct ConvTranspose2d {
             out(args.out[0].shape, image_axes(a.input_layout));
         const Axes filter(args.in[1].shape, positions(a.filter_layout));
         const auto part = args.share.of(out.size[0] * out.size[1]);
-        constexpr std::int64_t kPixels = 4096;  // of a product: the rows they make stay in the L2 cache
-        const std::int64_t taps = filter.size[2] * filter.size[3], width = in.size[3];
-        const std::int64_t rows = std::max<std::int64_t>(1, kPixels / std::max<std::int64_t>(1, width));
-        std::vector<float> weights, products(static_cast<std::size_t>(taps * rows * width));
-        for (std::int64_t task = part.begin; task < part.end; ++task) {
+        constexpr std::int64_t kChannels = 32;  // of a product, so that the pixels are read seldom
+        for (std::int64_t task = part.begin; task < part.end;) {
             const std::int64_t n = task / out.size[1], o = task % out.size[1];
-            const std::int64_t inputs = in.size[1] / a.groups, first = o / filter.size[1] * inputs;
-            weights = filter_columns(args.in[1].as<float>(), filter, first, inputs, o % filter.size[1]);
-            float* plane = args.out[0].as<float>() + n * out.stride[0] + o * out.stride[1];
-            std::fill_n(plane, out.stride[1], args.has(2) ? args.in[2].as<float>()[o] : 0.0f);
-            for (std::int64_t row = 0; row < in.size[2]; row += rows) {
-                const std::int64_t count = std::min(rows, in.size[2] - row);
-                headrace::kernels::BatchedGemmArgs g{.m = static_cast<std::size_t>(taps),
-                                                     .n = static_cast<std::size_t>(count * width),
-                                                     .k = static_cast<std::size_t>(inputs),
-                                                     .a = weights.data(),
-                                                     .lda = inputs,
-                                                     .ldb = in.stride[1],
-                                                     .c = products.data(),
-                                                     .ldc = count * width};
-                g.b = args.in[0].as<float>() + n * in.stride[0] + first * in.stride[1] + row * width;
-                headrace::kernels::batched_gemm_f32(g, 0, 1);
-                add_products(products.data(), row, count, in, filter, out, a, plane);
+            const std::int64_t left_in_group = filter.size[1] - o % filter.size[1];
+            const std::int64_t count = std::min({kChannels, left_in_group, part.end - task});
+            add_channels(args, Problem{in, filter, out, a}, n, o, count);
+            task += count;
+        }
+    }
+    struct Problem {
+        const Axes &in, &filter, &out;
+        const Attrs& attrs;
+
+        /// Whether the filters of neighbouring pixels lie side by side and leave nothing out.
+        bool tiles() const {
+            for (int i : {0, 1})
+                if (filter.size[2 + i] != attrs.strides[i] || attrs.dilations[i] != 1 ||
+                    attrs.padding[2 * i] != 0 || out.size[2 + i] != in.size[2 + i] * attrs.strides[i])
+                    return false;
+            return true;
+        }
+    };
+    /// Output channels [o, o + channels) of image n, all of one group.
+    static void add_channels(const TensorArgs& args, const Problem& p, std::int64_t n, std::int64_t o,
+                             std::int64_t channels) {
+        constexpr std::int64_t kProducts = 32768;  // floats that stay in the L2 cache
+        const auto& [in, filter, out, a] = p;
+        const std::int64_t taps = filter.size[2] * filter.size[3], width = in.size[3];
+        const std::int64_t rows =
+            std::max<std::int64_t>(1, kProducts / std::max<std::int64_t>(1, channels * taps * width));
+        const std::int64_t inputs = in.size[1] / a.groups, first = o / filter.size[1] * inputs;
+        std::vector<float> weights, products(static_cast<std::size_t>(channels * taps * rows * width));
+        for (std::int64_t c = 0; c < channels; ++c)
+            append_filter(args.in[1].as<float>(), filter, first, inputs, (o + c) % filter.size[1], weights);
+        const bool tiles = p.tiles();
+        const auto bias = [&](std::int64_t c) { return args.has(2) ? args.in[2].as<float>()[o + c] : 0.0f; };
+        float* planes = args.out[0].as<float>() + n * out.stride[0] + o * out.stride[1];
+        for (std::int64_t c = 0; c < channels && !tiles; ++c)
+            std::fill_n(planes + c * out.stride[1], out.stride[1], bias(c));
+        for (std::int64_t row = 0; row < in.size[2]; row += rows) {
+            const std::int64_t count = std::min(rows, in.size[2] - row);
+            headrace::kernels::BatchedGemmArgs g{.m = static_cast<std::size_t>(channels * taps),
+                                                 .n = static_cast<std::size_t>(count * width),
+                                                 .k = static_cast<std::size_t>(inputs),
+                                                 .a = weights.data(),
+                                                 .lda = inputs,
+                                                 .ldb = in.stride[1],
+                                                 .c = products.data(),
+                                                 .ldc = count * width};
+            g.b = args.in[0].as<float>() + n * in.stride[0] + first * in.stride[1] + row * width;
+            headrace::kernels::batched_gemm_f32(g, 0, 1);
+            for (std::int64_t c = 0; c < channels; ++c) {
+                const float* from = products.data() + c * taps * count * width;
+                float* plane = planes + c * out.stride[1];
+                if (tiles)
+                    place_products(from, row, count, p, bias(c), plane);
+                else
+                    add_products(from, row, count, p, plane);
             }
         }
     }
-    /// The filters of one output channel as [h · w][i].
-    static std::vector<float> filter_columns(const float* weights, const Axes& filter, std::int64_t first,
-                                             std::int64_t inputs, std::int64_t o) {
+    /// The filter of one output channel, [h · w][i], behind those of the channels before it.
+    static void append_filter(const float* weights, const Axes& filter, std::int64_t first,
+                              std::int64_t inputs, std::int64_t o, std::vector<float>& columns) {
         const std::int64_t taps = filter.size[2] * filter.size[3];
-        std::vector<float> columns(static_cast<std::size_t>(taps * inputs));
+        const std::size_t begin = columns.size();
+        columns.resize(begin + static_cast<std::size_t>(taps * inputs));
         for (std::int64_t c = 0; c < inputs; ++c) {
             const float* from = weights + (first + c) * filter.stride[0] + o * filter.stride[1];
-            for (std::int64_t t = 0; t < taps; ++t) columns[t * inputs + c] = from[t];
+            for (std::int64_t t = 0; t < taps; ++t)
+                columns[begin + static_cast<std::size_t>(t * inputs + c)] = from[t];
         }
-        return columns;
     }
-    static void add_products(const float* products, std::int64_t row, std::int64_t rows, const Axes& in,
-                             const Axes& filter, const Axes& out, const Attrs& a, float* plane) {
+    /// Products of `rows` rows from `row` on where every output has one.
+    static void place_products(const float* products, std::int64_t row, std::int64_t rows, const Problem& p,
+                               float bias, float* plane) {
+        const std::int64_t width = p.in.size[3], step = p.attrs.strides[1];
+        for (std::int64_t ky = 0; ky < p.filter.size[2]; ++ky)
+            for (std::int64_t r = 0; r < rows; ++r) {
+                float* to = plane + ((row + r) * p.attrs.strides[0] + ky) * p.out.stride[2];
+                const auto from = [&](std::int64_t kx) {
+                    return products + ((ky * step + kx) * rows + r) * width;
+                };
+                if (step == 2) {
+                    const float *even = from(0), *odd = from(1);
+                    for (std::int64_t i = 0; i < width; ++i) {
+                        to[2 * i] = even[i] + bias;
+                        to[2 * i + 1] = odd[i] + bias;
+                    }
+                    continue;
+                }
+                for (std::int64_t kx = 0; kx < step; ++kx)
+                    for (std::int64_t i = 0; i < width; ++i) to[i * step + kx] = from(kx)[i] + bias;
+            }
+    }
+    static void add_products(const float* products, std::int64_t row, std::int64_t rows, const Problem& p,
+                             float* plane) {
+        const auto& [in, filter, out, a] = p;
         const std::int64_t stride = a.strides[1], width = in.size[3];
         for (std::int64_t t = 0; t < filter.size[2] * filter.size[3]; ++t) {
             const auto [shift, begin, end] = reach_of(t % filter.size[3], width, out.size[3], a);
@@ -286,6 +345,9 @@ struct ConvTranspose2d {
                              {"output_padding", List{2, 1}},
                              {"groups", std::int64_t{2}}};
         add(DType::f32, {1, 1, 3, 3}, {1, 2, 2, 2}, 0, {});
+        add(DType::f32, {2, 3, 4, 5}, {3, 37, 2, 2}, 37, {{"strides", List{2, 2}}});
+        add(DType::f32, {1, 4, 3, 5}, {4, 3, 1, 3}, 6,
+            {{"strides", List{1, 3}}, {"groups", std::int64_t{2}}});
         add(DType::f32, {1, 3, 3, 1}, {1, 2, 3, 3}, 2,
             {{"strides", List{2, 2}}, {"output_sizes", List{8, 7}}, {"input_layout", std::string("nhwc")}});
         for (DType t : {DType::f32, DType::f16, DType::f64})

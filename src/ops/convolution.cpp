@@ -101,17 +101,53 @@ ggml_tensor* lower_conv2d(Emit& e, std::span<ggml_tensor* const> x, const Operan
 }
 
 bool conv2d_kernel_applies(const Operands& in, const Conv2dAttrs& a) {
-    return packed_conv2d_kernel_applies(in, true, a) && a.filter_layout == FilterLayout::oihw;
+    return ordered_conv2d_kernel_applies(in, true, a) && a.filter_layout == FilterLayout::oihw;
 }
 
-bool packed_conv2d_kernel_applies(const Operands& in, bool filter_is_constant, const Conv2dAttrs& a) {
+bool ordered_conv2d_kernel_applies(const Operands& in, bool filter_is_constant, const Conv2dAttrs& a) {
     return in[0].dtype == DType::f32 && a.input_layout == ImageLayout::nchw && filter_is_constant;
 }
 
-void pack_conv2d_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* packed) {
+void order_conv2d_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* ordered) {
     const Axes axes(filter.shape, filter_axes(a.filter_layout));
     const std::vector<std::int64_t> strides(axes.stride.begin(), axes.stride.end());
-    strided_copy(filter.data, 0, axes.size, strides, packed, sizeof(float), {});
+    strided_copy(filter.data, 0, axes.size, strides, ordered, sizeof(float), {});
+}
+
+namespace {
+
+/// A filter as the rows of a matrix: output channels, and what each of them sums up.
+struct FilterSizes {
+    std::size_t out_channels, groups, depth;
+
+    FilterSizes(const Sizes& shape, const Conv2dAttrs& a) : groups(static_cast<std::size_t>(a.groups)) {
+        const Axes axes(shape, filter_axes(a.filter_layout));
+        out_channels = static_cast<std::size_t>(axes.size[0]);
+        depth = static_cast<std::size_t>(axes.size[1] * axes.size[2] * axes.size[3]);
+    }
+};
+
+}  // namespace
+
+bool packed_conv2d_kernel_applies(const Operands& in, bool filter_is_constant, const Conv2dAttrs& a) {
+    if (!ordered_conv2d_kernel_applies(in, filter_is_constant, a)) return false;
+    // The kernel copies what lies between a filter's elements, too.
+    if (a.dilations[0] > 4 || a.dilations[1] > 4) return false;
+    const FilterSizes sizes(in[1].sizes(), a);
+    return sizes.depth > 0 && kernels::has_packed_conv2d(sizes.out_channels, sizes.groups);
+}
+
+std::size_t packed_conv2d_filter_bytes(const Operands& in, const Conv2dAttrs& a) {
+    const FilterSizes sizes(in[1].sizes(), a);
+    return kernels::packed_filters_size(sizes.out_channels, sizes.groups, sizes.depth) * sizeof(float);
+}
+
+void pack_conv2d_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* packed) {
+    const FilterSizes sizes(filter.shape, a);
+    std::vector<float> ordered(sizes.out_channels * sizes.depth);
+    order_conv2d_filter(filter, a, reinterpret_cast<std::byte*>(ordered.data()));
+    kernels::pack_filters(ordered.data(), sizes.out_channels, sizes.groups, sizes.depth,
+                          reinterpret_cast<float*>(packed));
 }
 
 kernels::Conv2dArgs conv2d_args(const TensorArgs& args, const Conv2dAttrs& a) {

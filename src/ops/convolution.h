@@ -8,7 +8,7 @@
 
 #include "emit/emit.h"
 #include "ir/op_def.h"
-#include "kernels/conv2d_f32.h"
+#include "kernels/packed_conv2d_f32.h"
 #include "ops/arithmetic.h"
 #include "ops/image.h"
 #include "ops/op.h"
@@ -70,11 +70,16 @@ Cost conv2d_cost(const Operands& in, std::span<const TensorType> out, const Conv
 Status conv2d_lowerable(const Operands& in, const Conv2dAttrs& a);
 ggml_tensor* lower_conv2d(Emit& e, std::span<ggml_tensor* const> x, const Operands& in, const Conv2dAttrs& a);
 
-/// The kernel reads images as nchw and filters as oihw: as they lie, or constant ones packed into that order.
+/// The kernels read images as nchw and filters as oihw: as they lie, or constant ones brought into that
+/// order.
 bool conv2d_kernel_applies(const Operands& in, const Conv2dAttrs& a);
+bool ordered_conv2d_kernel_applies(const Operands& in, bool filter_is_constant, const Conv2dAttrs& a);
+void order_conv2d_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* ordered);
+/// Or constant ones in panels of output channels.
 bool packed_conv2d_kernel_applies(const Operands& in, bool filter_is_constant, const Conv2dAttrs& a);
+std::size_t packed_conv2d_filter_bytes(const Operands& in, const Conv2dAttrs& a);
 void pack_conv2d_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* packed);
-/// The kernel's arguments, without epilogue.
+/// The kernels' arguments, without epilogue.
 kernels::Conv2dArgs conv2d_args(const TensorArgs& args, const Conv2dAttrs& a);
 
 /// The kernels of an op with these attributes; to_args gives them their arguments with the op's epilogue.
@@ -84,19 +89,33 @@ struct Conv2dKernels {
     static bool plain_applies(const Operands& in, std::span<const bool>, const void* attrs) {
         return conv2d_kernel_applies(in, cast(attrs));
     }
-    static bool packed_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
-        return packed_conv2d_kernel_applies(in, is_constant[1], cast(attrs));
+    static bool ordered_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
+        return ordered_conv2d_kernel_applies(in, is_constant[1], cast(attrs));
     }
-    static std::size_t packed_bytes(const Operands& in, const void*) { return in[1].bytes(); }
-    static void pack(const ConstView& filter, const void* attrs, std::byte* packed) {
-        pack_conv2d_filter(filter, cast(attrs), packed);
+    static std::size_t ordered_bytes(const Operands& in, const void*) { return in[1].bytes(); }
+    static void order(const ConstView& filter, const void* attrs, std::byte* ordered) {
+        order_conv2d_filter(filter, cast(attrs), ordered);
     }
     static void run(const TensorArgs& args, const void* attrs) {
         kernels::conv2d_f32(to_args(args, cast(attrs)), args.share.ith, args.share.nth);
     }
+    static bool packed_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
+        return packed_conv2d_kernel_applies(in, is_constant[1], cast(attrs));
+    }
+    static std::size_t packed_bytes(const Operands& in, const void* attrs) {
+        return packed_conv2d_filter_bytes(in, cast(attrs));
+    }
+    static void pack(const ConstView& filter, const void* attrs, std::byte* packed) {
+        pack_conv2d_filter(filter, cast(attrs), packed);
+    }
+    static void run_packed(const TensorArgs& args, const void* attrs) {
+        kernels::packed_conv2d_f32(to_args(args, cast(attrs)), args.in[1].as<float>(), args.share.ith,
+                                   args.share.nth);
+    }
     static constexpr std::array list{
+        KernelDef{"packed_conv2d_f32", &packed_applies, 1, &packed_bytes, &pack, &run_packed},
         KernelDef{.name = "conv2d_f32", .applies = &plain_applies, .run = &run},
-        KernelDef{"conv2d_f32_packed", &packed_applies, 1, &packed_bytes, &pack, &run}};
+        KernelDef{"conv2d_f32_ordered", &ordered_applies, 1, &ordered_bytes, &order, &run}};
 };
 
 /// Everything a loop needs to know, in canonical orders: images n c h w, filters o i h w.

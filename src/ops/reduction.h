@@ -58,8 +58,10 @@ struct OneByOne {
     static void take_run(State& state, const T* run, std::int64_t n) {
         for (std::int64_t i = 0; i < n; ++i) Op::take(state, load(run[i]));
     }
-    static void take_row(State* states, const T* row, std::int64_t n) {
-        for (std::int64_t i = 0; i < n; ++i) Op::take(states[i], load(row[i]));
+    static void take_rows(State* states, const T* row, std::int64_t stride, std::int64_t rows,
+                          std::int64_t n) {
+        for (std::int64_t r = 0; r < rows; ++r, row += stride)
+            for (std::int64_t i = 0; i < n; ++i) Op::take(states[i], load(row[i]));
     }
 };
 
@@ -86,18 +88,22 @@ void reduce(const T* x, T* y, Groups split, Share share) {
     }
 
     // Neighbouring outputs at a time, so that the input is read in runs that the hardware prefetches.
-    constexpr std::int64_t kTile = 256;
-    const std::int64_t inner = groups.back().size, tiles = (inner + kTile - 1) / kTile;
+    constexpr std::int64_t kWidest = 1024, kNarrowest = 64;
+    const std::int64_t inner = groups.back().size;
     groups.pop_back();
-    const std::int64_t rows = split.count(true);
-    const auto part = share.of(split.count(false) * tiles);
+    const Groups::Group last = groups.empty() ? Groups::Group{1, 0, true} : groups.back();
+    if (!groups.empty()) groups.pop_back();
+    const std::int64_t outer = split.count(false), rows = split.count(true);
+    const std::int64_t each = outer >= share.nth ? inner : (inner + share.nth - 1) / share.nth;
+    const std::int64_t tile = std::clamp(each, kNarrowest, kWidest), tiles = (inner + tile - 1) / tile;
+    const auto part = share.of(outer * tiles);
     for (std::int64_t t = part.begin; t < part.end; ++t) {
-        const std::int64_t begin = t % tiles * kTile, width = std::min(kTile, inner - begin);
-        std::array<State, kTile> states;
-        states.fill(Taker::start());
+        const std::int64_t begin = t % tiles * tile, width = std::min(tile, inner - begin);
+        std::array<State, kWidest> states;
+        std::fill_n(states.begin(), width, Taker::start());
         const T* base = x + split.offset(t / tiles, false) + begin;
         for (std::int64_t r = 0; r < rows; ++r)
-            Taker::take_row(states.data(), base + split.offset(r, true), width);
+            Taker::take_rows(states.data(), base + split.offset(r, true), last.stride, last.size, width);
         T* out = y + t / tiles * inner + begin;
         for (std::int64_t i = 0; i < width; ++i) out[i] = finish(states[i]);
     }
@@ -118,8 +124,10 @@ struct ByVectors {
                 state = headrace::kernels::combined(kKind, state, headrace::kernels::term(kKind, run[i]));
         }
     }
-    static void take_row(State* states, const float* row, std::int64_t n) {
-        headrace::kernels::reduce_row_f32(kKind, row, static_cast<std::size_t>(n), states);
+    static void take_rows(State* states, const float* row, std::int64_t stride, std::int64_t rows,
+                          std::int64_t n) {
+        headrace::kernels::reduce_rows_f32(kKind, row, stride, static_cast<std::size_t>(rows),
+                                           static_cast<std::size_t>(n), states);
     }
 };
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <type_traits>
+#include <utility>
 
 #include "emit/emit.h"
 #include "ops/indices.h"
@@ -112,6 +113,57 @@ void resample(const TensorArgs& args, ResampleMode mode, int axis) {
     }
 }
 
+/// One row of [columns][inner] floats made of two elements of `x` for each.
+void resize_row(const float* x, const std::vector<Tap>& columns, std::int64_t inner, float* to) {
+    for (const Tap& column : columns) {
+        const float high = static_cast<float>(column.weight), low = static_cast<float>(1 - column.weight);
+        const float *left = x + column.low * inner, *right = x + column.high * inner;
+        if (column.weight == 0)  // 0 * infinity would be NaN
+            std::copy_n(left, inner, to);
+        else if (inner == 1)
+            *to = *left * low + *right * high;
+        else
+            for (std::int64_t c = 0; c < inner; ++c) to[c] = left[c] * low + right[c] * high;
+        to += inner;
+    }
+}
+
+/// Each row of the input is resized once, and two of them are mixed for each row of the output.
+void resample_linear_f32(const TensorArgs& args, int axis) {
+    const Planes in(args.in[0].shape, axis), out(args.out[0].shape, axis);
+    const std::vector<Tap> rows = linear_taps(in.height, out.height),
+                           columns = linear_taps(in.width, out.width);
+    struct Row {
+        std::int64_t at = -1;  ///< which row of the input, counted over all planes
+        std::vector<float> values;
+    };
+    const std::int64_t width = out.width * out.inner;
+    std::array<Row, 2> kept;
+    for (Row& row : kept) row.values.resize(static_cast<std::size_t>(width));
+    const auto fetch = [&](Row& row, std::int64_t at) {
+        if (row.at == at) return;
+        resize_row(args.in[0].as<float>() + at * in.width * in.inner, columns, in.inner, row.values.data());
+        row.at = at;
+    };
+    const auto part = args.share.of(out.outer * out.height);
+    for (std::int64_t r = part.begin; r < part.end; ++r) {
+        const Tap& row = rows[r % out.height];
+        const std::int64_t first = r / out.height * in.height;
+        if (kept[1].at == first + row.low) std::swap(kept[0], kept[1]);
+        fetch(kept[0], first + row.low);
+        float* to = args.out[0].as<float>() + r * width;
+        const float* low = kept[0].values.data();
+        if (row.weight == 0) {
+            std::copy_n(low, width, to);
+            continue;
+        }
+        fetch(kept[1], first + row.high);
+        const float* high = kept[1].values.data();
+        const float below = static_cast<float>(row.weight), above = static_cast<float>(1 - row.weight);
+        for (std::int64_t i = 0; i < width; ++i) to[i] = low[i] * above + high[i] * below;
+    }
+}
+
 struct Resample2d {
     static constexpr std::string_view name = "resample2d",
                                       summary = "the input resized along two neighbouring axes";
@@ -176,8 +228,16 @@ struct Resample2d {
     static void run(const TensorArgs& args, const void* attrs) {
         reference(args, detail::attrs_ref<Attrs>(attrs));
     }
+    static bool is_resized_linearly(const Operands& in, std::span<const bool> constants, const void* attrs) {
+        return in[0].dtype == DType::f32 && detail::attrs_ref<Attrs>(attrs).mode == ResampleMode::linear &&
+               is_resized(in, constants, attrs);
+    }
+    static void run_linear(const TensorArgs& args, const void* attrs) {
+        resample_linear_f32(args, first_axis(detail::attrs_ref<Attrs>(attrs)));
+    }
     /// ggml computes every element's position anew.
     static constexpr std::array kernels{
+        KernelDef{.name = "resample_linear_f32", .applies = &is_resized_linearly, .run = &run_linear},
         KernelDef{.name = "resample_rows", .applies = &is_resized, .run = &run}};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs& a) {

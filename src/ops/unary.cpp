@@ -5,26 +5,12 @@
 #include <type_traits>
 
 #include "emit/emit.h"
-#include "kernels/elementwise_f32.h"
 #include "ops/infer.h"
 #include "ops/op.h"
+#include "ops/vector_kernel.h"
 
 namespace headrace::ops {
 namespace {
-
-/// A vector function of src/kernels for f32.
-template <kernels::Unary kFunction>
-struct VectorKernel {
-    static bool applies(const Operands& in, std::span<const bool>, const void*) {
-        return in[0].dtype == DType::f32;
-    }
-    static void run(const TensorArgs& args, const void*) {
-        headrace::kernels::unary_f32(kFunction, args.in[0].as<float>(), args.out[0].as<float>(),
-                                     static_cast<std::size_t>(args.in[0].elements()), args.share.ith,
-                                     args.share.nth);
-    }
-    static constexpr std::array kernels{KernelDef{.name = "unary_f32", .applies = &applies, .run = &run}};
-};
 
 /// By op; most have none.
 template <class Op>
@@ -43,6 +29,8 @@ HR_VECTOR_KERNEL(Gelu, gelu_erf)
 HR_VECTOR_KERNEL(Silu, silu)
 HR_VECTOR_KERNEL(Relu, relu)
 HR_VECTOR_KERNEL(Sqrt, sqrt)
+HR_VECTOR_KERNEL(Sin, sin)
+HR_VECTOR_KERNEL(Cos, cos)
 #undef HR_VECTOR_KERNEL
 
 /// What every function here shares; Self gives name, summary, dtypes and `apply`, perhaps ggml's function.

@@ -1,7 +1,7 @@
 /// Every op of the catalog, every sample: packed kernel and ggml lowering against the reference kernel.
 #include <set>
 
-#include "rpc_server.h"
+#include "remote/rpc_server.h"
 #include "sample_outcome.h"
 
 namespace headrace {

@@ -34,6 +34,10 @@ long double exact(Unary op, long double x) {
         case Unary::silu: return x * logistic(x);
         case Unary::relu: return x > 0 ? x : 0;
         case Unary::sqrt: return sqrtl(x);
+        case Unary::sin: return sinl(x);
+        case Unary::cos: return cosl(x);
+        case Unary::softplus: return (x > 0 ? x : 0) + log1pl(expl(-fabsl(x)));
+        case Unary::hard_swish: return x * std::min(std::max((x + 3) / 6, 0.0L), 1.0L);
     }
     return 0;
 }
@@ -77,6 +81,10 @@ TEST(ElementwiseF32, IsAccurateToAFewUlpOverAllExponents) {
         EXPECT_LE(worst_error(Unary::gelu_erf, std::numeric_limits<float>::max()), 8);
         EXPECT_EQ(worst_error(Unary::relu, std::numeric_limits<float>::max()), 0);
         EXPECT_LE(worst_error(Unary::sqrt, std::numeric_limits<float>::max()), 0.5);
+        EXPECT_LE(worst_error(Unary::sin, std::numeric_limits<float>::max()), 3);
+        EXPECT_LE(worst_error(Unary::cos, std::numeric_limits<float>::max()), 3);
+        EXPECT_LE(worst_error(Unary::softplus, std::numeric_limits<float>::max()), 4);
+        EXPECT_LE(worst_error(Unary::hard_swish, 1e37f), 2.5);
     });
 }
 
@@ -96,10 +104,17 @@ struct Limits {
 
 TEST(ElementwiseF32, GivesLimitsAtInfinityAndKeepsNan) {
     const Limits table[] = {
-        {Unary::exp, 0, 1, kInf},       {Unary::log, kNan, -kInf, kInf}, {Unary::tanh, -1, 0, 1},
-        {Unary::sigmoid, 0, 0.5f, 1},   {Unary::erf, -1, 0, 1},          {Unary::gelu_erf, 0, 0, kInf},
-        {Unary::gelu_tanh, 0, 0, kInf}, {Unary::silu, 0, 0, kInf},       {Unary::relu, 0, 0, kInf},
+        {Unary::exp, 0, 1, kInf},
+        {Unary::log, kNan, -kInf, kInf},
+        {Unary::tanh, -1, 0, 1},
+        {Unary::sigmoid, 0, 0.5f, 1},
+        {Unary::erf, -1, 0, 1},
+        {Unary::gelu_erf, 0, 0, kInf},
+        {Unary::gelu_tanh, 0, 0, kInf},
+        {Unary::silu, 0, 0, kInf},
+        {Unary::relu, 0, 0, kInf},
         {Unary::sqrt, kNan, 0, kInf},
+        {Unary::softplus, 0, 0.69314718f, kInf},
     };
     for_each_target([&] {
         for (const Limits& row : table) {
@@ -133,6 +148,34 @@ TEST(ElementwiseF32, OverflowsLikeTheExactExponentialAndUnderflowsGradually) {
         EXPECT_EQ(y[5], 0);
         EXPECT_EQ(y[6], std::exp(-100.0f));
         EXPECT_EQ(y[7], 0);
+    });
+}
+
+TEST(ElementwiseF32, TakesAnglesOfAnySizeAndKeepsTheSignOfZero) {
+    for_each_target([] {
+        const float x[] = {-0.0f, kInf, -kInf, kNan, 38999.5f, 39001.5f, -1e30f, 3.14159274f};
+        float y[8];
+        unary_f32(Unary::sin, x, y, 8, 0, 1);
+        EXPECT_TRUE(y[0] == 0 && std::signbit(y[0]));
+        for (int i : {1, 2, 3}) EXPECT_TRUE(std::isnan(y[i])) << x[i];
+        for (int i : {4, 5, 6, 7}) EXPECT_LE(ulps(y[i], sinl(x[i])), 3) << x[i];
+        unary_f32(Unary::cos, x, y, 8, 0, 1);
+        EXPECT_EQ(y[0], 1);
+        for (int i : {1, 2, 3}) EXPECT_TRUE(std::isnan(y[i])) << x[i];
+        for (int i : {4, 5, 6, 7}) EXPECT_LE(ulps(y[i], cosl(x[i])), 3) << x[i];
+    });
+}
+
+TEST(ElementwiseF32, ScalesNegativeElementsOnlyInLeakyRelu) {
+    for_each_target([] {
+        for (const float alpha : {0.01f, -1.5f}) {
+            const float x[] = {kNan, -kInf, kInf, -0.0f, 0, -2, 3, -1e-30f, 1e30f};
+            float y[10] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 77};
+            leaky_relu_f32(alpha, x, y, 9, 0, 1);
+            EXPECT_TRUE(std::isnan(y[0]));
+            for (int i = 1; i < 9; ++i) EXPECT_EQ(y[i], x[i] < 0 ? alpha * x[i] : x[i]) << x[i];
+            EXPECT_EQ(y[9], 77);
+        }
     });
 }
 

@@ -173,6 +173,26 @@ TEST(NormalizeF32, SoftmaxOfHugeValuesDoesNotOverflow) {
     });
 }
 
+TEST(NormalizeF32, ShiftsAndScalesRunsOfAnyLengthNearALargeMean) {
+    for_each_target([] {
+        for (const size_t n : {1, 3, 8, 17, 100}) {
+            std::vector<float> x = random_floats(n, static_cast<unsigned>(n), 99'999, 100'001);
+            const double mean = 100'000.0042, factor = 1.75, bias = -0.5;
+            for (const bool in_place : {false, true}) {
+                std::vector<float> from = x, aside(n + 1, 77);
+                float* y = in_place ? from.data() : aside.data();
+                shift_and_scale_f32(from.data(), n, mean, factor, bias, y);
+                for (size_t i = 0; i < n; ++i) ASSERT_NEAR(y[i], (x[i] - mean) * factor + bias, 5e-7) << i;
+                ASSERT_EQ(aside[n], 77);
+            }
+            x[n / 2] = NAN;
+            std::vector<float> y(n);
+            shift_and_scale_f32(x.data(), n, mean, factor, bias, y.data());
+            for (size_t i = 0; i < n; ++i) ASSERT_EQ(std::isnan(y[i]), i == n / 2);
+        }
+    });
+}
+
 TEST(NormalizeF32, SoftmaxWorksInPlace) {
     for_each_target([] {
         std::vector<float> x = random_floats(3 * 21, 4), expected(3 * 21);

@@ -53,16 +53,39 @@ TEST(ReduceF32, TotalsRunsOfAnyLength) {
 TEST(ReduceF32, TakesRowsIntoTheTotalsOfTheirColumns) {
     for_each_target([] {
         for (const Reduction op : kAll)
-            for (const size_t n : {1, 5, 8, 17, 64}) {
-                std::vector<double> totals(n, first_total(op));
-                std::vector<std::vector<float>> columns(n);
-                for (unsigned r = 0; r < 3; ++r) {
-                    const std::vector<float> x = random_floats(n, r, -3, 2);
-                    for (size_t j = 0; j < n; ++j) columns[j].push_back(x[j]);
-                    reduce_row_f32(op, x.data(), n, totals.data());
+            for (const size_t n : {1, 5, 8, 17, 64})
+                for (const size_t rows : {0, 1, 3, 8, 21}) {
+                    const size_t stride = n + 2;
+                    std::vector<float> x = random_floats(rows * stride, static_cast<unsigned>(n), -3, 2);
+                    if (rows) x.resize(x.size() - 2);
+                    std::vector<double> totals(n + 1, first_total(op));
+                    Guarded guarded(x, n % 2 ? Guarded::Side::front : Guarded::Side::back);
+                    reduce_rows_f32(op, guarded.data(), static_cast<ptrdiff_t>(stride), rows, n,
+                                    totals.data());
+                    for (size_t j = 0; j < n; ++j) {
+                        std::vector<float> column;
+                        for (size_t r = 0; r < rows; ++r) column.push_back(x[r * stride + j]);
+                        if (rows == 0)
+                            EXPECT_EQ(totals[j], first_total(op));
+                        else
+                            EXPECT_NEAR(totals[j], expected(op, column), 1e-12);
+                    }
+                    EXPECT_EQ(totals[n], first_total(op));
                 }
-                for (size_t j = 0; j < n; ++j) EXPECT_NEAR(totals[j], expected(op, columns[j]), 1e-12);
+    });
+}
+
+TEST(ReduceF32, SumsSquaredDeviationsOfRunsOfAnyLength) {
+    for_each_target([] {
+        for (const size_t n : {0, 1, 3, 8, 31, 33, 1027}) {
+            const std::vector<float> x = random_floats(n, static_cast<unsigned>(n), 999, 1001);
+            double sum = 0;
+            for (const float v : x) sum += (v - 1000.25) * (v - 1000.25);
+            for (const auto side : {Guarded::Side::front, Guarded::Side::back}) {
+                Guarded guarded(x, side);
+                EXPECT_NEAR(squared_deviations_f32(guarded.data(), n, 1000.25), sum, 1e-12 * (1 + sum)) << n;
             }
+        }
     });
 }
 
@@ -75,8 +98,10 @@ TEST(ReduceF32, IsNanIfAnyElementIsWhereverItStands) {
                     x[at] = kNan;
                     EXPECT_TRUE(std::isnan(reduce_run_f32(op, x.data(), n))) << at << " of " << n;
                     std::vector<double> totals(n, first_total(op));
-                    reduce_row_f32(op, x.data(), n, totals.data());
-                    reduce_row_f32(op, random_floats(n, 2).data(), n, totals.data());
+                    const std::vector<float> numbers = random_floats(9 * n, 2);
+                    reduce_rows_f32(op, numbers.data(), static_cast<ptrdiff_t>(n), 1, n, totals.data());
+                    reduce_rows_f32(op, x.data(), static_cast<ptrdiff_t>(n), 1, n, totals.data());
+                    reduce_rows_f32(op, numbers.data(), static_cast<ptrdiff_t>(n), 9, n, totals.data());
                     for (size_t j = 0; j < n; ++j) EXPECT_EQ(std::isnan(totals[j]), j == at);
                 }
     });

@@ -61,6 +61,17 @@ TEST(ComputeHalvesInF32, DropsConversionsToAndFromF32) {
     EXPECT_EQ(formula(graph, "y"), "cast(relu(tanh(exp(cast(x) {data_type=f32})))) {data_type=f16}");
 }
 
+TEST(ComputeHalvesInF32, RoundsWhatIsConvertedToAHalfAndBack) {
+    HalfGraph g;
+    const ValueId half = g.op("cast", {g.input("x", {4})}, {{"data_type", DType::f16}});
+    g.output("y", g.op("relu", {g.op("cast", {half}, {{"data_type", DType::f32}})}));
+    g.output("z", g.op("exp", {half}));
+    Graph graph = g.finish();
+    run_pass(&compute_halves_in_f32, graph);
+    EXPECT_EQ(formula(graph, "y"), "relu(cast(cast(x) {data_type=f16}) {data_type=f32})");
+    EXPECT_EQ(formula(graph, "z"), "cast(exp(x)) {data_type=f16}");
+}
+
 TEST(ComputeHalvesInF32, GivesAConversionThatIsAResultItsType) {
     HalfGraph g;
     const ValueId x = g.input("x", {4});

@@ -1,0 +1,67 @@
+// The largest and the smallest of f32 vectors and runs, which are NaN if any element is. Included once per
+// SIMD target.
+#if defined(HEADRACE_KERNELS_SIMD_EXTREMES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEADRACE_KERNELS_SIMD_EXTREMES_INL_H_
+#undef HEADRACE_KERNELS_SIMD_EXTREMES_INL_H_
+#else
+#define HEADRACE_KERNELS_SIMD_EXTREMES_INL_H_
+#endif
+
+#include <limits>
+
+#include "hwy/highway.h"
+#include "kernels/simd_memory-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headrace::kernels::HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <bool kLargest>
+inline constexpr float kWorst = kLargest ? -std::numeric_limits<float>::infinity()
+                                         : std::numeric_limits<float>::infinity();
+
+// The better one of a and b in each lane.
+template <bool kLargest, class D, class V = hn::Vec<D>>
+HWY_INLINE V better_of(D d, V a, V b) {
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
+    (void)d;
+    const auto keep = kLargest ? hn::Gt(a, b) : hn::Lt(a, b);
+    return hn::IfThenElse(hn::Or(keep, hn::IsNaN(a)), a, b);
+#else
+    // Of a number and NaN, x86 gives the second and Arm gives NaN; a lane whose bits are all set is NaN.
+    const V better = kLargest ? hn::Max(a, b) : hn::Min(a, b);
+    return hn::Or(better, hn::VecFromMask(d, hn::IsNaN(a)));
+#endif
+}
+
+// The best of n neighbours.
+template <bool kLargest>
+HWY_INLINE float best_of_run(const float* x, size_t n) {
+    const TileTag d;
+    TileVec best[4];
+    for (TileVec& b : best) b = hn::Set(d, kWorst<kLargest>);
+    size_t i = 0;
+    for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+        HWY_UNROLL(4)
+        for (size_t v = 0; v < 4; ++v)
+            best[v] = better_of<kLargest>(d, best[v], hn::LoadU(d, x + i + v * kLanes));
+    }
+    for (; i + kLanes <= n; i += kLanes) best[0] = better_of<kLargest>(d, best[0], hn::LoadU(d, x + i));
+    best[0] = better_of<kLargest>(d, best[0], best[1]);
+    best[2] = better_of<kLargest>(d, best[2], best[3]);
+    HWY_ALIGN float lanes[kLanes];
+    hn::Store(better_of<kLargest>(d, best[0], best[2]), d, lanes);
+    float all = kWorst<kLargest>;
+    const auto take = [&all](float v) { all = (kLargest ? v > all : v < all) || v != v ? v : all; };
+    for (const float lane : lanes) take(lane);
+    for (; i < n; ++i) take(x[i]);
+    return all;
+}
+
+}  // namespace
+}  // namespace headrace::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // HEADRACE_KERNELS_SIMD_EXTREMES_INL_H_

@@ -1,0 +1,89 @@
+#include "kernels/packed_conv2d_f32.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "kernels/conv_case.h"
+#include "kernels/each_target.h"
+
+namespace headrace::kernels {
+namespace {
+
+using testing::expect_conv;
+using testing::for_each_target;
+using testing::PackedFilters;
+using testing::Residual;
+
+// Cases of few channels are those of conv2d_f32_test, which run this kernel, too.
+
+TEST(PackedConv2dF32, SumsManyChannelsInSlices) {
+    for_each_target([] {
+        size_t turn = 0;
+        for (size_t out_channels : {16, 24, 64, 65, 80, 130})
+            expect_conv({.in_channels = 61,
+                         .in_h = 9,
+                         .in_w = 11,
+                         .out_channels = out_channels,
+                         .kernel_h = 3,
+                         .kernel_w = 3,
+                         .pad_top = 1,
+                         .pad_left = 1,
+                         .pad_bottom = 1,
+                         .pad_right = 1},
+                        testing::thread_count(turn), Activation::relu, true,
+                        static_cast<Residual>(turn++ % 3));
+    });
+}
+
+TEST(PackedConv2dF32, CutsWideImagesIntoParts) {
+    for_each_target([] {
+        for (size_t width : {96, 97, 193, 400})
+            for (size_t stride : {1, 2})
+                expect_conv({.batch = 2,
+                             .in_channels = 2,
+                             .in_h = 3,
+                             .in_w = width,
+                             .out_channels = 16,
+                             .kernel_h = 3,
+                             .kernel_w = 5,
+                             .stride_w = stride,
+                             .pad_top = 1,
+                             .pad_left = 2,
+                             .pad_bottom = 1,
+                             .pad_right = 2},
+                            3, Activation::clamp, true, Residual::first);
+        expect_conv({.batch = 2, .in_channels = 5, .in_h = 20, .in_w = 30, .out_channels = 20}, 7);
+    });
+}
+
+TEST(PackedConv2dF32, ReadsPlanesThatAreFourKilobytesApart) {
+    for_each_target([] {
+        expect_conv({.in_channels = 40, .in_h = 8, .in_w = 32, .out_channels = 16}, 2);
+        expect_conv(
+            {.in_channels = 4, .in_h = 32, .in_w = 32, .out_channels = 16, .kernel_h = 2, .kernel_w = 2}, 2);
+    });
+}
+
+TEST(PackedConv2dF32, KeepsNaNInTheWindowsThatMeetIt) {
+    for_each_target([] {
+        constexpr size_t kChannels = 20, kSide = 8;
+        Conv2dArgs g;
+        g.in_channels = 2, g.out_channels = kChannels, g.in_h = g.in_w = g.out_h = g.out_w = kSide;
+        g.kernel_h = g.kernel_w = 3, g.pad_top = g.pad_left = 1;
+        std::vector<float> x(2 * kSide * kSide, 1), w(kChannels * 18, 1), y(kChannels * kSide * kSide, -1);
+        x[kSide * kSide + 3 * kSide + 4] = NAN;
+        g.x = x.data(), g.w = w.data(), g.y = y.data();
+        const PackedFilters filters(g);
+        packed_conv2d_f32(g, filters.data(), 0, 1);
+        for (size_t at = 0; at < y.size(); ++at) {
+            const size_t row = at / kSide % kSide, column = at % kSide;
+            const bool meets = row >= 2 && row <= 4 && column >= 3 && column <= 5;
+            ASSERT_EQ(std::isnan(y[at]), meets) << at;
+        }
+    });
+}
+
+}  // namespace
+}  // namespace headrace::kernels
