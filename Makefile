@@ -5,7 +5,7 @@ VENV := .venv/bin/python
 BUILD := $(PYTHON) tools/build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-ops bench-llm bench-zoo bench-qwen3 stress-llm coverage cross-check executorch test-executorch-suite mlx test-mlx bench-mlx asan tsan fuzz tiny-chat setup clean
+.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-qwen3 stress-llm coverage cross-check executorch test-executorch-suite mlx test-mlx bench-mlx test-ray bench-ray asan tsan fuzz tiny-chat setup clean
 
 help: ## show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -60,6 +60,11 @@ bench-llm: ## compare language models with llama.cpp's own programs (MODEL=q4_0 
 	@$(BUILD) --target products
 	@$(VENV) bench/llm.py $(if $(MODEL),--model $(MODEL)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
+bench-rpc: ## a language model over one to three RPC hosts on links of 0, 0.1, 1 and 10 ms (MODEL=file.gguf)
+	@$(BUILD) --target products
+	@$(BUILD) --target bench_slow_link
+	@$(VENV) bench/rpc_links.py $(if $(MODEL),--model $(MODEL))
+
 bench-zoo: ## compare whole models with ONNX Runtime, OpenVINO, XNNPACK and torch.compile (MODELS="mlp resnet18")
 	@$(BUILD) --target benchmarks
 	@$(BUILD) --target products
@@ -109,6 +114,16 @@ bench-mlx: ## compare the MLX backend with ggml's CPU: products, models, the cos
 	@$(PYTHON) tools/setup.py --peers
 	@$(VENV) bench/mlx_backend.py $(if $(MODEL),--model $(MODEL))
 
+test-ray: ## test headrace.ray on a local Ray (installs it: 500 MB)
+	@$(BUILD) --target products
+	@$(PYTHON) tools/setup.py --on-demand ray
+	@$(VENV) -m pytest -q -rs -p no:cacheprovider tests/ray
+
+bench-ray: ## measure Ray Serve with 1 to 4 replicas, and what a request costs beside the library alone
+	@$(BUILD) --target products
+	@$(PYTHON) tools/setup.py --on-demand ray
+	@$(VENV) bench/ray_load.py
+
 asan: ## run the C++ tests with the address and undefined-behaviour sanitizers
 	@$(BUILD) --preset asan
 	@$(VENV) tools/run_tests.py --preset asan
@@ -117,7 +132,7 @@ tsan: ## run the threaded C++ tests (Thread or Concurrent in the name) with the 
 	@$(BUILD) --preset tsan
 	@$(VENV) tools/run_tests.py --preset tsan --filter 'Thread|Concurrent'
 
-fuzz: ## feed damaged graph files, delegates and language models to the loaders under the sanitizers (SECONDS=60 for each)
+fuzz: ## feed damaged graph files, delegates, language models and RPC replies to the loaders under the sanitizers (SECONDS=60 for each)
 	@$(BUILD) --preset asan --target fuzzers
 	@for fuzzer in build/asan/bin/tests/*_fuzz; do $$fuzzer --seconds $(or $(SECONDS),60) || exit 1; done
 

@@ -20,5 +20,6 @@ add_library(ggml-headrace SHARED $<TARGET_OBJECTS:headrace_backends_packed>)
 target_link_libraries(ggml-headrace PRIVATE headrace_backends_packed)
 target_link_options(ggml-headrace PRIVATE -Wl,--exclude-libs,ALL
   -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/ggml-headrace.map)
-# No path to our ggml: it takes the host's, which it compares with what it was built for.
-set_target_properties(ggml-headrace PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "")
+# No path to the ggml it was built with: it takes the host's, which it compares with that. Installed, it finds Highway
+# beside itself.
+set_target_properties(ggml-headrace PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN")

@@ -217,9 +217,10 @@ def install_python_packages():
 
 
 def install_on_demand(package):
-    """Brings a package that few need, in the version that requirements.txt names after "on-demand:"."""
+    """Brings a package that few need, with the extras and in the version that requirements.txt names after
+    "on-demand:"."""
     text = (ROOT / "requirements.txt").read_text()
-    pinned = re.search(rf"^# on-demand: ({re.escape(package)}==(\S+))", text, re.MULTILINE)
+    pinned = re.search(rf"^# on-demand: ({re.escape(package)}(?:\[[\w,]+\])?==(\S+))", text, re.MULTILINE)
     if not pinned:
         raise SetupError(f"requirements.txt pins no {package} on demand")
     name = package.replace("-", "_")
@@ -255,8 +256,9 @@ def prepare_mlx():
 
 
 def pinned_versions(text):
-    """Every "name==version" of requirements.txt, those in its comments too."""
-    return re.findall(r"^(?:# (?:on-demand|required): )?([\w.-]+==\S+)", text, re.MULTILINE)
+    """Every "name==version" of requirements.txt, those in its comments too; constraints name no extras."""
+    pins = re.findall(r"^(?:# (?:on-demand|required): )?([\w.-]+)(?:\[[\w,]+\])?(==\S+)", text, re.MULTILINE)
+    return [name + version for name, version in pins]
 
 
 def pinned_source():
@@ -423,7 +425,7 @@ def installed_ggml():
     return next((Path(prefix) for prefix in prefixes if any(Path(prefix).glob(config))), None)
 
 
-def find_or_build_ggml(build_dir, llama=True, **options):
+def find_or_build_ggml(build_dir, **options):
     """Tells CMake where ggml and llama.cpp's libraries are.
 
     An unchanged file keeps its time, so CMake does not configure again.
@@ -434,9 +436,9 @@ def find_or_build_ggml(build_dir, llama=True, **options):
     else:
         ggml = installed_ggml() or build_ggml(**options)
         text += f'set(HEADRACE_GGML_DIR "{ggml}")\n'
-        if llama:
-            text += f'set(HEADRACE_LLAMA_DIR "{build_llama(ggml, **options)}")\n'
-            text += f'set(HEADRACE_LLAMA_SOURCE "{fetch_llama_cpp(VENV_PYTHON)}")\n'
+        source = fetch_llama_cpp(options.get("python", VENV_PYTHON))
+        text += f'set(HEADRACE_LLAMA_DIR "{build_llama(ggml, **options)}")\n'
+        text += f'set(HEADRACE_LLAMA_SOURCE "{source}")\n'
     path = build_dir / "setup.cmake"
     if not path.exists() or path.read_text() != text:
         build_dir.mkdir(parents=True, exist_ok=True)
@@ -460,7 +462,7 @@ def prepare_wheel(build_dir):
     with locked(BUILD / ".setup.lock"):
         install_system_packages(development=False)
         check_tools("g++", "cmake", "ninja")
-        find_or_build_ggml(build_dir, llama=False, python=sys.executable)
+        find_or_build_ggml(build_dir, python=sys.executable)
 
 
 def prepare_ggml(build_dir):

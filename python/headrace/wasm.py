@@ -18,26 +18,14 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ._wasi_nn import Array, Bytes, Tensor, find_library
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     import wasmtime
 
 INVALID_ARGUMENT = 1
-
-
-class _Bytes(ctypes.Structure):
-    """A `tensor_data`, `tensor_dimensions` or `graph_builder` of headrace/wasi_nn_llamacpp.h."""
-
-    _fields_ = (("buf", ctypes.c_void_p), ("size", ctypes.c_uint32))
-
-
-class _Array(ctypes.Structure):
-    _fields_ = (("buf", ctypes.POINTER(_Bytes)), ("size", ctypes.c_uint32))
-
-
-class _Tensor(ctypes.Structure):
-    _fields_ = (("dimensions", ctypes.POINTER(_Bytes)), ("type", ctypes.c_uint8), ("data", _Bytes))
 
 
 class OutOfBoundsError(Exception):
@@ -133,8 +121,8 @@ class WasiNn:
         if count != 1:
             return INVALID_ARGUMENT  # a GGUF model is in one part
         pointer, size = memory.words(parts, 2)
-        part = _Bytes(memory.at(pointer, size), size)
-        array = _Array(ctypes.pointer(part), 1)
+        part = Bytes(memory.at(pointer, size), size)
+        array = Array(ctypes.pointer(part), 1)
         numbers = (ctypes.c_uint32(encoding), ctypes.c_uint32(target))
         return self._returning_word(memory, graph, "load", ctypes.byref(array), *numbers)
 
@@ -158,8 +146,8 @@ class WasiNn:
 
     def _set_input(self, memory: GuestMemory, context: int, index: int, tensor: int) -> int:
         dimensions, dimension_count, kind, data, size = memory.words(tensor, 5)
-        shape = _Bytes(memory.at(dimensions, 4 * dimension_count), dimension_count)
-        value = _Tensor(ctypes.pointer(shape), kind & 0xFF, _Bytes(memory.at(data, size), size))
+        shape = Bytes(memory.at(dimensions, 4 * dimension_count), dimension_count)
+        value = Tensor(ctypes.pointer(shape), kind & 0xFF, Bytes(memory.at(data, size), size))
         numbers = (ctypes.c_uint32(context), ctypes.c_uint32(index))
         return self._library.set_input(self._context, *numbers, ctypes.byref(value))
 
@@ -188,23 +176,12 @@ class WasiNn:
         capacity: int,
         written: int,
     ) -> int:
-        output, address = _Bytes(memory.at(buffer, capacity), capacity), memory.at(written, 4)
+        output, address = Bytes(memory.at(buffer, capacity), capacity), memory.at(written, 4)
         size = ctypes.c_uint32()  # stays 0 unless the call writes or says what it needs
         numbers = (ctypes.c_uint32(context), ctypes.c_uint32(index))
         code = function(self._context, *numbers, ctypes.byref(output), ctypes.byref(size))
         memory.put_word(address, size)
         return code
-
-
-def find_library() -> Path:
-    """libwasi_nn_llamacpp.so of the wheel, or of the checkout's build."""
-    package = Path(__file__).resolve().parent
-    name = "libwasi_nn_llamacpp.so"
-    places = [package / "lib" / name, package.parents[1] / "build/lib" / name]
-    for path in places:
-        if path.exists():
-            return path
-    raise FileNotFoundError(f"{places[-1]} does not exist; make build compiles it where llama.cpp is set up")
 
 
 def run_guest(

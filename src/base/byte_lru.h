@@ -36,6 +36,12 @@ public:
         return entries_.front().value;
     }
 
+    void clear() {
+        entries_.clear();
+        index_.clear();
+        bytes_ = 0;
+    }
+
     T* newest() { return entries_.empty() ? nullptr : &entries_.front().value; }
     std::size_t size() const { return entries_.size(); }
     std::size_t bytes() const { return bytes_; }

@@ -152,6 +152,7 @@ private:
 
 Status chat(const ChatOptions& options) {
     llm::Settings defaults;
+    defaults.model.devices = options.devices;
     defaults.session.idle_timeout_ms = 0;  // whoever comes back from lunch goes on where they were
     HR_ASSIGN(std::unique_ptr<llm::Service> service, llm::Service::create("", defaults));
     HR_ASSIGN(const llm::Service::GraphId graph, service->load(options.model, options.parameters));

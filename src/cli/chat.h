@@ -9,6 +9,7 @@ namespace headrace::cli {
 struct ChatOptions {
     std::string model, parameters, session = "chat", system;
     std::vector<std::string> prompts;
+    std::vector<std::string> devices;  ///< empty: all that are here
 };
 
 /// Answers are shown while they are generated. Lines that start with / change parameters, session and

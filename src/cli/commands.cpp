@@ -11,6 +11,8 @@
 #include "cli/profile.h"
 #include "cli/statistics.h"
 #include "cli/svg.h"
+#include "remote/link.h"
+#include "remote/probe.h"
 
 namespace headrace::cli {
 namespace {
@@ -74,14 +76,30 @@ void print_plan(const RunStats& run, const CompileStats& compile) {
     std::printf("ggml nodes %d, splits %d\n", run.ggml_nodes, run.splits);
 }
 
+Status show_host(const std::string& name) {
+    HR_ASSIGN(const remote::Address address, remote::Address::parse(name));
+    HR_ASSIGN(const remote::Probe probe, remote::probe(address, remote::Patience().connect));
+    for (const remote::Probe::Memory& memory : probe.devices)
+        std::printf("%-12s %-6s %12.0f %12.0f  RPC %s, round trip %.2f ms, %.0f MB/s\n",
+                    address.name().c_str(), "rpc", to_mib(memory.free), to_mib(memory.total),
+                    probe.version.c_str(), probe.round_trip_ms, probe.bytes_per_second / 1e6);
+    return success();
+}
+
 }  // namespace
 
-Status list_all_devices() {
+Status list_all_devices(const std::vector<std::string>& hosts) {
     std::printf("%-12s %-6s %12s %12s  %s\n", "name", "type", "free MiB", "total MiB", "description");
     for (const DeviceInfo& d : devices())
         std::printf("%-12s %-6s %12.0f %12.0f  %s\n", d.name.c_str(), d.type.c_str(), to_mib(d.memory_free),
                     to_mib(d.memory_total), d.description.c_str());
-    return success();
+    Status last = success();
+    for (const std::string& name : hosts) {
+        Status asked = show_host(name);
+        if (!last.ok()) std::fprintf(stderr, "headrace: %s\n", last.error().message.c_str());
+        if (!asked.ok()) last = std::move(asked);
+    }
+    return last;
 }
 
 Status list_ops(bool webnn) {

@@ -32,7 +32,8 @@ struct InspectOptions : GraphOptions {
 };
 
 /// Each prints to standard output and returns an error that main reports.
-Status list_all_devices();
+/// hosts: rpc://host:port of remote ones to ask, too.
+Status list_all_devices(const std::vector<std::string>& hosts);
 /// The op catalog; with `webnn`, which of WebNN's operators have which implementation.
 Status list_ops(bool webnn);
 Status run_graph(const RunArguments& options);

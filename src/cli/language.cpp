@@ -15,6 +15,7 @@ namespace {
 
 struct EmbedOptions {
     std::string model, parameters;
+    std::vector<std::string> devices;
     std::vector<std::string> texts;
 };
 
@@ -26,6 +27,7 @@ Status embed(const EmbedOptions& options) {
         while (std::getline(std::cin, line)) texts.push_back(line);
     llm::Notes notes;
     HR_ASSIGN(llm::Settings settings, llm::with_parameters({}, options.parameters, llm::Level::model, notes));
+    if (!options.devices.empty()) settings.model.devices = options.devices;
     settings.context.embeddings = true;
     HR_ASSIGN(const llm::Runner runner, llm::open_runner(options.model, settings));
     HR_ASSIGN(const auto vectors, runner.embedder->embed(texts, settings.request.embd_normalize));
@@ -37,9 +39,11 @@ Status embed(const EmbedOptions& options) {
 
 void add_language_commands(CLI::App& app, Status& status) {
     constexpr const char* parameters_help = "JSON, see docs/parameters.md";
+    constexpr const char* device_help = "of ggml, or rpc://host:port; repeated, they share the model";
     auto* chat_command = app.add_subcommand("chat", "talk to a GGUF language model");
     auto chat_options = std::make_shared<ChatOptions>();
     chat_command->add_option("model", chat_options->model, "GGUF file")->required();
+    chat_command->add_option("--device", chat_options->devices, device_help)->allow_extra_args(false);
     chat_command->add_option("--parameters", chat_options->parameters, parameters_help);
     chat_command->add_option("--session", chat_options->session, "the conversation's name");
     chat_command->add_option("--system", chat_options->system, "the conversation's first message");
@@ -49,6 +53,7 @@ void add_language_commands(CLI::App& app, Status& status) {
     auto* embed_command = app.add_subcommand("embed", "turn texts into vectors with a GGUF model");
     auto embed_options = std::make_shared<EmbedOptions>();
     embed_command->add_option("model", embed_options->model, "GGUF file")->required();
+    embed_command->add_option("--device", embed_options->devices, device_help)->allow_extra_args(false);
     embed_command->add_option("text", embed_options->texts, "without one: the lines of standard input");
     embed_command->add_option("--parameters", embed_options->parameters, parameters_help);
     embed_command->final_callback([=, &status] { status = embed(*embed_options); });
@@ -57,12 +62,14 @@ void add_language_commands(CLI::App& app, Status& status) {
         app.add_subcommand("bench-llm", "time a GGUF language model with one and several streams");
     auto bench_options = std::make_shared<LanguageBenchOptions>();
     bench_command->add_option("model", bench_options->model, "GGUF file")->required();
+    bench_command->add_option("--device", bench_options->devices, device_help)->allow_extra_args(false);
     bench_command
         ->add_option("--scenario", bench_options->scenario,
                      "streams; prefix: sessions that start alike; stall: a long prompt beside a stream; "
                      "priority: urgent "
                      "requests under load; speculation: repetitive text")
         ->check(CLI::IsMember({"streams", "prefix", "stall", "priority", "speculation"}));
+    bench_command->add_option("--parameters", bench_options->parameters, parameters_help);
     bench_command->add_option("--prompt", bench_options->prompt, "tokens of a prompt");
     bench_command->add_option("--generate", bench_options->generate, "tokens of an answer");
     bench_command->add_option("--streams", bench_options->streams, "at once; may be repeated");

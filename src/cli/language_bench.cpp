@@ -8,6 +8,7 @@
 
 #include "cli/language_scenarios.h"
 #include "cli/statistics.h"
+#include "llm/parameters.h"
 #include "llm/registry.h"
 
 namespace headrace::cli {
@@ -48,6 +49,36 @@ Result<double> run_streams(Engine& engine, int streams, int prompt, int generate
     return seconds_since(start);
 }
 
+/// Of all hosts that the model is on.
+remote::Traffic traffic_of(const Engine& engine) {
+    remote::Traffic sum;
+    for (const auto& host : engine.model().hosts()) {
+        const remote::Traffic one = host->traffic();
+        sum.sent += one.sent;
+        sum.received += one.received;
+        sum.round_trips += one.round_trips;
+    }
+    return sum;
+}
+
+nlohmann::json per_token(const remote::Traffic& before, const remote::Traffic& after, double tokens) {
+    const auto share = [&](uint64_t begin, uint64_t end) {
+        return static_cast<double>(end - begin) / tokens;
+    };
+    return {{"sent_bytes", share(before.sent, after.sent)},
+            {"received_bytes", share(before.received, after.received)},
+            {"round_trips", share(before.round_trips, after.round_trips)}};
+}
+
+nlohmann::json hosts_of(const Engine& engine) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const auto& host : engine.model().hosts())
+        list.push_back({{"name", host->name()},
+                        {"round_trip_ms", host->probe().round_trip_ms},
+                        {"bytes_per_second", host->probe().bytes_per_second}});
+    return list;
+}
+
 Result<nlohmann::json> bench_streams(Engine& engine, const LanguageBenchOptions& options) {
     uint32_t seed = 1;
     // Touches the weights and the memory of a step, as llama-bench's warm-up does.
@@ -56,17 +87,23 @@ Result<nlohmann::json> bench_streams(Engine& engine, const LanguageBenchOptions&
     std::printf("%8s %16s %16s\n", "streams", "prompt tokens/s", "generated/s");
     for (const int streams : options.streams) {
         std::vector<double> prompt_rate, generate_rate;
+        nlohmann::json traffic;
         for (int round = 0; round < options.rounds; ++round) {
             HR_ASSIGN(const double reading, run_streams(engine, streams, options.prompt, 0, seed));
             prompt_rate.push_back(streams * options.prompt / reading);
             HR_ASSIGN(const double one, run_streams(engine, streams, 1, 1, seed));
+            const remote::Traffic before = traffic_of(engine);
             HR_ASSIGN(const double all, run_streams(engine, streams, 1, options.generate + 1, seed));
+            traffic = per_token(before, traffic_of(engine), streams * (options.generate + 1));
             generate_rate.push_back(streams * options.generate / (all - one));
         }
         std::printf("%8d %16.1f %16.1f\n", streams, median(prompt_rate), median(generate_rate));
         results.push_back({{"streams", streams},
                            {"prompt_per_second", median(prompt_rate)},
                            {"generated_per_second", median(generate_rate)}});
+        if (engine.model().hosts().empty()) continue;
+        results.back()["per_token"] = std::move(traffic);
+        results.back()["hosts"] = hosts_of(engine);
     }
     return results;
 }
@@ -85,11 +122,13 @@ Result<std::shared_ptr<Generation>> submit(Engine& engine, const BenchRequest& r
 }
 
 Status bench_language_model(const LanguageBenchOptions& options) {
-    llm::Settings settings;
+    llm::Notes notes;
+    HR_ASSIGN(llm::Settings settings, llm::with_parameters({}, options.parameters, llm::Level::model, notes));
+    if (!options.devices.empty()) settings.model.devices = options.devices;
     const int most = *std::max_element(options.streams.begin(), options.streams.end());
     settings.context.n_parallel = std::max(most, 8);
     settings.context.n_ctx = std::max(4096, most * (options.prompt + options.generate + 16));
-    settings.context.n_threads = options.threads;
+    if (options.threads > 0) settings.context.n_threads = options.threads;
     HR_ASSIGN(const llm::Runner runner, llm::open_runner(options.model, settings));
     if (!runner.engine) return unsupported("{} gives embeddings, and no text", options.model);
     HR_ASSIGN(const nlohmann::json results, options.scenario == "streams"

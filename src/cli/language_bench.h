@@ -7,7 +7,8 @@
 namespace headrace::cli {
 
 struct LanguageBenchOptions {
-    std::string model, json, scenario = "streams";
+    std::string model, json, scenario = "streams", parameters;
+    std::vector<std::string> devices;
     int prompt = 512, generate = 64, rounds = 3, threads = 0;
     std::vector<int> streams = {1, 8};
 };

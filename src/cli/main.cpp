@@ -3,6 +3,7 @@
 #include <new>
 
 #include "cli/commands.h"
+#include "remote/server.h"
 #ifdef HEADRACE_LLM
 #include "cli/language.h"
 #endif
@@ -25,6 +26,23 @@ void add_graph_options(CLI::App& command, GraphOptions& options) {
     command.add_option("--seed", options.inputs.seed, "of generated inputs");
 }
 
+void add_server_options(CLI::App& command, remote::ServerOptions& options) {
+    command.add_option("--host", options.host, "address to listen at; 127.0.0.1 unless said otherwise");
+    command.add_option("--port", options.port, "50052 unless said otherwise; 0 chooses a free one")
+        ->check(CLI::Range(0, 65535));
+    command.add_flag("--allow-public", options.allow_public,
+                     "listen where other machines can connect; RPC knows no passwords");
+    command
+        .add_option("--device", options.devices,
+                    "a name from `headrace devices`; none: the GPUs, else the CPU")
+        ->allow_extra_args(false);
+    command.add_option("--threads", options.threads, "of the CPU; 0: one per core")
+        ->check(CLI::Range(0, 4096));
+    command.add_option("--cache", options.cache,
+                       "folder where large weights are kept, so that they are sent once");
+    command.add_option("--max-clients", options.max_clients, "served at once")->check(CLI::Range(1, 1024));
+}
+
 int report(const Status& status) {
     if (status.ok()) return 0;
     std::fprintf(stderr, "headrace: %s\n", status.error().message.c_str());
@@ -38,6 +56,12 @@ int dispatch(int argc, char** argv) {
     BenchOptions bench;
     InspectOptions inspect;
     auto* devices = app.add_subcommand("devices", "list what ggml can run on");
+    std::vector<std::string> hosts;
+    devices->add_option("host,--device", hosts,
+                        "rpc://host:port of a remote one to ask: memory, round trip, throughput");
+    remote::ServerOptions server;
+    auto* serve_command = app.add_subcommand("serve-rpc", "lend this machine's devices to other hosts");
+    add_server_options(*serve_command, server);
     auto* ops = app.add_subcommand("ops", "describe every op, as Markdown");
     bool webnn = false;
     ops->add_flag("--webnn", webnn, "list WebNN's operators by data type and implementation instead");
@@ -68,11 +92,12 @@ int dispatch(int argc, char** argv) {
     CLI11_PARSE(app, argc, argv);
 
 #ifdef HEADRACE_LLM
-    if (!language.ok() || !(devices->parsed() || ops->parsed() || run_command->parsed() ||
-                            bench_command->parsed() || inspect_command->parsed()))
+    if (!language.ok() || !(devices->parsed() || serve_command->parsed() || ops->parsed() ||
+                            run_command->parsed() || bench_command->parsed() || inspect_command->parsed()))
         return report(language);
 #endif
-    if (devices->parsed()) return report(list_all_devices());
+    if (devices->parsed()) return report(list_all_devices(hosts));
+    if (serve_command->parsed()) return report(remote::serve(server));
     if (ops->parsed()) return report(list_ops(webnn));
     if (run_command->parsed()) return report(run_graph(run));
     if (bench_command->parsed()) return report(bench_graph(bench));

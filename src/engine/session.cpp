@@ -27,6 +27,7 @@ struct Session::Impl {
     std::shared_ptr<Executable::Impl> exe;
     StateBuffers states;
     ByteLru<ShapeKey, std::unique_ptr<Instance>> instances;
+    bool states_are_lost = false;
     ShapeKey key;  ///< reused from run to run, so that a run allocates nothing
 
     Status allocate_states(std::span<const Session* const> sharing);
@@ -69,9 +70,12 @@ Status Session::Impl::allocate_states(std::span<const Session* const> sharing) {
 void Session::Impl::reset_states() {
     for (std::size_t i = 0; i < states.size(); ++i)
         reset_state(exe->graph.value(exe->graph.states[i]), *states[i]);
+    states_are_lost = false;
 }
 
 Result<Instance*> Session::Impl::instance_for(const ShapeKey& shapes) {
+    // All are on one device. A host that is back gets them anew.
+    if (const auto* instance = instances.newest(); instance && (*instance)->is_lost()) instances.clear();
     if (const auto* instance = instances.find(shapes)) return instance->get();
     HR_ASSIGN(auto plan, exe->plan_for(shapes));
     HR_ASSIGN(auto instance,
@@ -138,6 +142,11 @@ Status Session::Impl::check_overlap(std::span<const InputView> inputs,
 Status Session::Impl::run(std::span<const InputView> inputs, std::span<const OutputView> outputs,
                           const RunOptions& options) {
     HR_TRY(check_inputs(inputs));
+    if (states_are_lost)
+        return failure(
+            Code::invalid_state,
+            "the states were spoiled when device '{}' was lost in a run; reset_states() begins anew",
+            exe->options.device);
     key.resize(inputs.size());
     for (std::size_t i = 0; i < inputs.size(); ++i)
         key[i].assign(inputs[i].shape.begin(), inputs[i].shape.end());
@@ -145,7 +154,9 @@ Status Session::Impl::run(std::span<const InputView> inputs, std::span<const Out
     HR_TRY(check_outputs(instance->plan().graph, outputs));
     HR_TRY(check_overlap(inputs, outputs));
     const int threads = exe->options.threads > 0 ? usable_threads(exe->options.threads) : default_threads();
-    return instance->run(inputs, outputs, threads, options);
+    const Status status = instance->run(inputs, outputs, threads, options);
+    states_are_lost = !status.ok() && instance->is_lost() && !states.empty();
+    return status;
 }
 
 Result<std::size_t> Session::Impl::find_state(const std::string& name, std::size_t bytes) const {

@@ -118,13 +118,19 @@ Result<llama_context_params> context_params(const Model& model, const ContextSet
     return params;
 }
 
-ComputeTurn::ComputeTurn() {
+ComputeTurn::ComputeTurn(const Model& model) {
+    std::vector<std::shared_ptr<remote::Host>> hosts = model.hosts();
+    std::sort(hosts.begin(),
+              hosts.end());  // two models that share some never wait for each other in a circle
+    for (const auto& host : hosts) hosts_.emplace_back(host->turn());
+    if (!hosts_.empty()) return;
     std::unique_lock lock(turn().mutex);
     const uint64_t ticket = turn().next++;
     turn().changed.wait(lock, [&] { return turn().serving == ticket; });
 }
 
 ComputeTurn::~ComputeTurn() {
+    if (!hosts_.empty()) return;
     {
         const std::lock_guard lock(turn().mutex);
         ++turn().serving;

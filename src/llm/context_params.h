@@ -1,6 +1,9 @@
 #pragma once
 #include <llama.h>
 
+#include <mutex>
+#include <vector>
+
 #include "base/result.h"
 #include "llm/model.h"
 #include "llm/settings.h"
@@ -16,13 +19,16 @@ int available_threads();
 int most_threads(const Model& model);
 
 /// Held while a step computes on the CPU: engines that compute at the same time would wait for each other's
-/// threads.
+/// threads. A model on remote hosts takes a turn at each of them in place of that, as a host may be slow.
 class ComputeTurn {
 public:
-    ComputeTurn();
+    explicit ComputeTurn(const Model& model);
     ~ComputeTurn();
     ComputeTurn(const ComputeTurn&) = delete;
     ComputeTurn& operator=(const ComputeTurn&) = delete;
+
+private:
+    std::vector<std::unique_lock<std::mutex>> hosts_;
 };
 
 }  // namespace headrace::llm

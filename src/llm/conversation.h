@@ -13,12 +13,6 @@ struct common_chat_params;
 
 namespace headrace::llm {
 
-struct Message {
-    std::string role;  ///< system, user, assistant, tool
-    std::string content;
-};
-using Messages = std::vector<Message>;
-
 /// What a model is given for an input.
 struct Prompt {
     Tokens tokens;

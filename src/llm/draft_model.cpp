@@ -92,7 +92,7 @@ bool DraftModel::read(Place& place, const Tokens& history) {
 Tokens DraftModel::propose(uint64_t stream, const Tokens& history, int most) {
     Place* place = most > 0 ? place_of(stream) : nullptr;
     if (!place) return {};
-    const ComputeTurn turn;
+    const ComputeTurn turn(*model_);
     if (!read(*place, history)) {
         forget(stream);
         return {};

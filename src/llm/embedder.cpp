@@ -47,6 +47,7 @@ Result<std::shared_ptr<Embedder>> Embedder::start(std::shared_ptr<const Model> m
         return failure(Code::out_of_memory, "{}: llama.cpp cannot make a context for embeddings: {}",
                        embedder->model_->path(), take_llama_errors());
     const auto pooling = ::llama_pooling_type(embedder->context_.get());
+    HR_TRY(embedder->model_->check_hosts());
     embedder->pooled_ = pooling != LLAMA_POOLING_TYPE_NONE;
     // A ranking model gives a score for each of its classes.
     const auto* raw = embedder->model_->get();
@@ -100,13 +101,14 @@ Status Embedder::run(std::span<const Tokens> texts, int normalize, std::vector<s
     }
     int status = 0;
     {
-        const ComputeTurn turn;
+        const ComputeTurn turn(*model_);
         status = llama_model_has_encoder(model_->get()) && !llama_model_has_decoder(model_->get())
                      ? llama_encode(context_.get(), batch)
                      : llama_decode(context_.get(), batch);
         llama_synchronize(context_.get());
     }
     llama_batch_free(batch);
+    HR_TRY(model_->check_hosts());
     if (status != 0)
         return failure(Code::backend_failure, "llama.cpp failed with {} (its log says why)", status);
     for (size_t i = 0; i < texts.size(); ++i) {

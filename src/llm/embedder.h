@@ -25,6 +25,7 @@ public:
     Result<std::vector<std::vector<float>>> embed(std::span<const std::string> texts, int normalize);
     int size() const { return size_; }
     const Model& model() const { return *model_; }
+    bool is_lost() const { return model_->is_lost(); }
     int count_tokens(const std::string& text) const;
 
 private:

@@ -40,6 +40,7 @@ Status Engine::make_context() {
     } catch (const std::exception& e) {
         return failure(Code::out_of_memory, "a context of {} tokens: {}", params.n_ctx, e.what());
     }
+    HR_TRY(model_->check_hosts());
     if (!context_)
         return failure(Code::out_of_memory,
                        "{}: llama.cpp cannot make a context of {} tokens with {} sequences: {}. Try a "
@@ -122,6 +123,7 @@ Status Engine::take_place() {
 }
 
 Result<std::shared_ptr<Generation>> Engine::submit(GenerationRequest request) {
+    HR_TRY(model_->check_hosts());
     HR_TRY(check(request));
     auto generation = std::make_shared<Generation>(next_id_++, std::move(request));
     HR_ASSIGN(std::unique_ptr<Stream> stream, Stream::create(*model_, generation));

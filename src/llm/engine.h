@@ -22,6 +22,7 @@ namespace headrace::llm {
 /// What an engine has done and holds.
 struct EngineStatistics {
     uint64_t requests = 0, finished = 0, failed = 0, cancelled = 0, rejected = 0;
+    /// prompt_tokens were read; cached_tokens of the prompts that ended were not, being remembered.
     uint64_t prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0, drafted = 0, accepted = 0;
     uint64_t steps = 0, overtaken_steps = 0, pauses = 0, shifts = 0, evictions = 0;
     size_t waiting = 0, running = 0, remembered_sequences = 0, remembered_tokens = 0, ram_cache_bytes = 0;
@@ -44,6 +45,8 @@ public:
     Result<std::shared_ptr<Generation>> submit(GenerationRequest request);
 
     const Model& model() const { return *model_; }
+    /// Every request fails, as a remote host was lost.
+    bool is_lost() const { return model_->is_lost(); }
     const std::shared_ptr<const Model>& shared_model() const { return model_; }
     const Settings& settings() const { return settings_; }
     int context_size() const { return context_size_; }
@@ -83,6 +86,7 @@ private:
     void loop();
     void receive();
     void drop_ended();
+    bool fail_if_lost();
     void keep_house();
     void step();
     std::vector<Stream*> choose_active();

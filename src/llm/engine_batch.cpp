@@ -158,7 +158,7 @@ int Engine::run_batch(const std::vector<Work>& work) {
     step_priority_ = queue_.top();
     step_only_reads_ =
         std::none_of(work.begin(), work.end(), [](const Work& part) { return part.stream->is_decoding(); });
-    const ComputeTurn turn;
+    const ComputeTurn turn(*model_);
     const int threads = thread_pacing_->threads();
     llama_set_n_threads(context_.get(), std::min(threads, decode_threads_), threads);
     const Clock::time_point start = Clock::now();

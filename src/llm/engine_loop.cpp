@@ -30,6 +30,7 @@ void Engine::loop() {
             inbox_->woken = false;
         }
         receive();
+        fail_if_lost();
         drop_ended();
         if (clear_cache_.exchange(false)) sequences_->evict_idle();
         keep_house();
@@ -72,6 +73,16 @@ void Engine::receive() {
     }
 }
 
+/// After a remote host was lost no request has a result: whoever asks again gets a model that is loaded anew.
+bool Engine::fail_if_lost() {
+    const Status present = model_->check_hosts();
+    if (present.ok()) return false;
+    for (auto& [id, stream] : streams_)
+        if (stream->outcome.reason == StopReason::none)
+            stream->fail(present.error().code, present.error().message);
+    return true;
+}
+
 /// Delivers what ended, was cancelled, or ran out of time.
 void Engine::drop_ended() {
     const Clock::time_point now = Clock::now();
@@ -107,6 +118,7 @@ void Engine::finish(Stream& stream) {
     ++(outcome.reason == StopReason::cancelled ? counters_.cancelled
        : outcome.failed()                      ? counters_.failed
                                                : counters_.finished);
+    counters_.cached_tokens += static_cast<uint64_t>(outcome.cached_tokens);
     counters_.drafted += static_cast<uint64_t>(outcome.drafted);
     counters_.accepted += static_cast<uint64_t>(outcome.accepted);
     counters_.pauses += static_cast<uint64_t>(outcome.pauses);
@@ -161,6 +173,7 @@ void Engine::step() {
     build_batch(active, work);
     if (work.empty()) return;
     const int status = run_batch(work);
+    if (fail_if_lost()) return drop_ended();
     const double ms = step_time_.wall_ms;
     std::vector<uint64_t> ran;
     for (const Work& part : work) {

@@ -67,7 +67,8 @@ public:
     };
     /// Blocks until there is more text or the end. Code::timed_out when nothing came in that time.
     Result<Piece> next(std::chrono::milliseconds patience = std::chrono::hours(24));
-    /// Blocks until the end.
+    /// Blocks until the end, or until timeout_ms is over: a step that waits for a remote host may take
+    /// longer, and its request does not.
     const Outcome& wait();
     bool done() const;
     /// From any thread; takes effect within a step of the engine.
@@ -85,13 +86,16 @@ public:
     void finish(Outcome outcome);
 
 private:
+    Clock::time_point deadline() const;
+    void give_up();
+
     const uint64_t id_;
     const GenerationRequest request_;
     std::atomic<bool> cancelled_ = false;
     std::function<void()> wake_ = [] {};
     mutable std::mutex mutex_;
     std::condition_variable changed_;
-    std::string unread_;
+    std::string unread_, text_;
     int tokens_ = 0;
     bool done_ = false;
     Outcome outcome_;

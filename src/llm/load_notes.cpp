@@ -65,7 +65,7 @@ void note_context_size(const Engine& engine, const ContextSettings& context, Not
 }  // namespace
 
 void note_placement(const Runner& runner, const Settings& settings, Notes& notes) {
-    if (!has_gpu()) note_gpu_settings(settings, notes);
+    if (!has_gpu() && runner.model().hosts().empty()) note_gpu_settings(settings, notes);
     note_threads(runner.model(), settings.context, notes);
     if (!runner.engine) return;
     note_context_size(*runner.engine, settings.context, notes);

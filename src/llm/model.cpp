@@ -4,7 +4,7 @@
 #include <common/common.h>
 #include <common/fit.h>
 
-#include <cmath>
+#include <algorithm>
 #include <filesystem>
 #include <mutex>
 #include <thread>
@@ -13,6 +13,8 @@
 #include "llm/log.h"
 #include "llm/model_file.h"
 #include "llm/model_metadata.h"
+#include "llm/packed_products.h"
+#include "llm/placement.h"
 
 namespace headrace::llm {
 namespace {
@@ -39,40 +41,31 @@ llama_load_mode load_mode_of(const std::string& name) {
 /// What llama_model_params points to, kept while a load runs.
 struct LoadParams {
     llama_model_params params = llama_model_default_params();
-    std::vector<ggml_backend_dev_t> devices;
     std::vector<float> split;
     std::vector<llama_model_kv_override> overrides;
     std::vector<llama_model_tensor_buft_override> buffer_types;
 };
 
-Result<std::vector<ggml_backend_dev_t>> devices_named(const std::vector<std::string>& names) {
-    std::vector<ggml_backend_dev_t> devices;
-    for (const std::string& name : names) {
-        ggml_backend_dev_t device = ggml_backend_dev_by_name(name.c_str());
-        if (!device) {
-            std::string known;
-            for (size_t i = 0; i < ggml_backend_dev_count(); ++i)
-                known += fmt::format("{}{}", i ? ", " : "", ggml_backend_dev_name(ggml_backend_dev_get(i)));
-            return invalid("model.devices: no device is called '{}'; there are: {}", name, known);
-        }
-        devices.push_back(device);
-    }
-    if (!devices.empty()) devices.push_back(nullptr);
-    return devices;
+/// A load that lost a host is broken off.
+bool go_on_loading(float, void* placement) {
+    const auto& hosts = static_cast<const Placement*>(placement)->hosts;
+    return std::none_of(hosts.begin(), hosts.end(), [](const auto& host) { return host->is_lost(); });
 }
 
-Result<LoadParams> load_params(const ModelSettings& settings) {
+/// The placement must live as long as the load.
+Result<LoadParams> load_params(const ModelSettings& settings, Placement& placement) {
     LoadParams load;
-    HR_ASSIGN(load.devices, devices_named(settings.devices));
-    if (!load.devices.empty()) load.params.devices = load.devices.data();
-    load.params.n_gpu_layers = settings.n_gpu_layers;
+    if (!placement.devices.empty()) load.params.devices = placement.devices.data();
+    load.params.n_gpu_layers = placement.n_gpu_layers;
+    load.params.progress_callback = &go_on_loading;
+    load.params.progress_callback_user_data = &placement;
     load.params.split_mode = split_mode_of(settings.split_mode);
     load.params.main_gpu = settings.main_gpu;
     load.split.assign(llama_max_devices(), 0.0f);
-    if (settings.tensor_split.size() > load.split.size())
-        return invalid("model.tensor_split: {} shares for at most {} devices", settings.tensor_split.size(),
+    if (placement.split.size() > load.split.size())
+        return invalid("model.tensor_split: {} shares for at most {} devices", placement.split.size(),
                        load.split.size());
-    std::copy(settings.tensor_split.begin(), settings.tensor_split.end(), load.split.begin());
+    std::copy(placement.split.begin(), placement.split.end(), load.split.begin());
     load.params.tensor_split = load.split.data();
     load.params.load_mode = load_mode_of(settings.load_mode);
     load.params.check_tensors = settings.check_tensors;
@@ -139,6 +132,7 @@ void start_llama() {
         capture_llama_log();
         llama_backend_init();
         ggml_backend_load_all();
+        offer_packed_products();
     });
 }
 
@@ -153,21 +147,13 @@ Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const 
     if (const Status status = check_template(settings.chat_template); !status.ok())
         return status.error().within("chat_template");
     HR_ASSIGN(const ModelFile file, inspect_model_file(path, settings.kv_overrides));
-    HR_TRY(enough_memory(file));
     std::shared_ptr<Model> model(new Model);
     model->path_ = path;
-    {
-        const std::lock_guard lock(loading());
-        HR_ASSIGN(LoadParams load, load_params(settings));
-        take_llama_errors();
-        try {
-            fit_to_devices(path, settings, load);
-            model->model_ = llama_model_load_from_file(path.c_str(), load.params);
-        } catch (const std::exception& e) {
-            return invalid("{}: {}", path, e.what());
-        }
-        model->layers_on_gpu_ = has_gpu() ? load.params.n_gpu_layers : 0;
-    }
+    HR_ASSIGN(Placement placement, place_model(file, settings));
+    HR_TRY(enough_memory(placement.local_bytes));
+    model->hosts_ = placement.hosts;
+    HR_TRY(model->read_weights(settings, placement));
+    if (const Status present = model->check_hosts(); !present.ok()) return present.error().within(path);
     if (!model->model_)
         return invalid(
             "{}: llama.cpp {} could not load the model (architecture '{}'): {}. Is the file complete, and do "
@@ -193,6 +179,25 @@ Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const 
     HR_TRY(model->read_adapters(settings));
     HR_LOG(info, {}, "{}: {} loaded, {:.1f} MiB", path, model->description_, file.bytes / mib);
     return std::shared_ptr<const Model>(std::move(model));
+}
+
+Status Model::read_weights(const ModelSettings& settings, Placement& placement) {
+    const std::lock_guard lock(loading());
+    HR_ASSIGN(LoadParams load, load_params(settings, placement));
+    take_llama_errors();
+    try {
+        if (!placement.is_remote()) fit_to_devices(path_, settings, load);
+        model_ = llama_model_load_from_file(path_.c_str(), load.params);
+    } catch (const std::exception& e) {
+        return invalid("{}: {}", path_, e.what());
+    }
+    layers_on_gpu_ = has_gpu() || placement.is_remote() ? load.params.n_gpu_layers : 0;
+    return success();
+}
+
+Status Model::check_hosts() const {
+    for (const auto& host : hosts_) HR_TRY(host->check());
+    return success();
 }
 
 Status Model::read_adapters(const ModelSettings& settings) {

@@ -8,12 +8,14 @@
 
 #include "base/result.h"
 #include "llm/settings.h"
+#include "remote/host.h"
 
 struct common_chat_templates;
 
 namespace headrace::llm {
 
 using Tokens = std::vector<llama_token>;
+struct Placement;
 
 /// A loaded GGUF: weights, vocabulary, chat template, adapters. Immutable, and shared by all that use it.
 class Model {
@@ -33,7 +35,12 @@ public:
     const std::string& description() const { return description_; }
     /// Whether chats are rendered by the template, and not by what llama.cpp knows of its kind.
     bool uses_jinja() const { return jinja_; }
+    /// Remote hosts' count, too.
     int layers_on_gpu() const { return layers_on_gpu_; }
+    const std::vector<std::shared_ptr<remote::Host>>& hosts() const { return hosts_; }
+    /// The error of every request after a remote host was lost: what is computed then is worthless.
+    Status check_hosts() const;
+    bool is_lost() const { return !check_hosts().ok(); }
 
     /// special: the vocabulary's control tokens in the text are read as such.
     Tokens tokenize(std::string_view text, bool add_bos, bool special) const;
@@ -46,8 +53,10 @@ public:
 
 private:
     Model() = default;
+    Status read_weights(const ModelSettings& settings, Placement& placement);
     Status read_adapters(const ModelSettings& settings);
 
+    std::vector<std::shared_ptr<remote::Host>> hosts_;
     llama_model* model_ = nullptr;
     const llama_vocab* vocab_ = nullptr;
     common_chat_templates* templates_ = nullptr;

@@ -6,6 +6,7 @@
 #include <gguf.h>
 
 #include <array>
+#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -103,12 +104,39 @@ void replace_value(gguf_context* gguf, const std::string& text) {
     }
 }
 
+/// llama.cpp counts the output as one more layer; a tied one is the embedding's table again.
+std::vector<uint64_t> layer_bytes(const gguf_context* gguf) {
+    if (gguf_find_key(gguf, "split.count") >= 0) return {};
+    std::vector<uint64_t> layers;
+    uint64_t output = 0, table = 0;
+    bool has_output = false;
+    for (int64_t i = 0; i < gguf_get_n_tensors(gguf); ++i) {
+        const std::string_view name = gguf_get_tensor_name(gguf, i);
+        const uint64_t bytes = gguf_get_tensor_size(gguf, i);
+        unsigned layer = 0;
+        if (name.starts_with("blk.") &&
+            std::from_chars(name.data() + 4, name.data() + name.size(), layer).ec == std::errc()) {
+            if (layer > 4096) return {};
+            if (layer >= layers.size()) layers.resize(layer + 1);
+            layers[layer] += bytes;
+        } else if (name.starts_with("output")) {
+            output += bytes;
+            has_output |= name == "output.weight";
+        } else if (name == "token_embd.weight") {
+            table = bytes;
+        }
+    }
+    layers.push_back(output + (has_output ? 0 : table));
+    return layers;
+}
+
 Result<ModelFile> inspect(const gguf_context* gguf, const ggml_context* shapes, uint64_t file_bytes) {
     ModelFile file;
     HR_ASSIGN(file.architecture, architecture_of(gguf));
     HR_TRY(check_metadata(gguf, file.architecture));
     HR_ASSIGN(file.bytes, check_tensors(gguf, shapes, file_bytes));
     HR_TRY(check_projections(gguf, shapes, file.architecture));
+    file.layers = layer_bytes(gguf);
     const int64_t causal = gguf_find_key(gguf, (file.architecture + ".attention.causal").c_str());
     file.embeddings =
         causal >= 0 && gguf_get_kv_type(gguf, causal) == GGUF_TYPE_BOOL && !gguf_get_val_bool(gguf, causal);
@@ -130,15 +158,15 @@ Result<ModelFile> inspect_model_file(const std::string& path, const std::vector<
     return file;
 }
 
-Status enough_memory(const ModelFile& file) {
+Status enough_memory(uint64_t bytes) {
     const uint64_t available = available_memory();
-    if (available >= file.bytes) return success();
+    if (available >= bytes) return success();
     constexpr double gib = 1024.0 * 1024.0 * 1024.0;
     return failure(
         Code::out_of_memory,
         "the model's weights need {:.2f} GiB, and {:.2f} GiB are available. Use a smaller quantisation, or "
         "close other programs",
-        static_cast<double>(file.bytes) / gib, static_cast<double>(available) / gib);
+        static_cast<double>(bytes) / gib, static_cast<double>(available) / gib);
 }
 
 }  // namespace headrace::llm

@@ -10,7 +10,9 @@ namespace headrace::llm {
 /// What can be said of a GGUF before llama.cpp sees it.
 struct ModelFile {
     std::string architecture;
-    uint64_t bytes = 0;       ///< of all tensors
+    uint64_t bytes = 0;  ///< of all tensors
+    std::vector<uint64_t>
+        layers;               ///< bytes of each, and of the output's; empty where they are in several files
     bool embeddings = false;  ///< of an encoder, such as BERT
 };
 
@@ -19,7 +21,7 @@ struct ModelFile {
 /// overrides: key=type:value, in place of the file's metadata, as llama.cpp will take them.
 Result<ModelFile> inspect_model_file(const std::string& path, const std::vector<std::string>& overrides = {});
 
-/// An error with the numbers when the machine's free memory cannot hold the file's weights.
-Status enough_memory(const ModelFile& file);
+/// An error with the numbers when the machine's free memory cannot hold that many bytes of weights.
+Status enough_memory(uint64_t bytes);
 
 }  // namespace headrace::llm

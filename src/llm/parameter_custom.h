@@ -8,7 +8,7 @@ namespace headrace::llm {
 extern const Custom kSamplers, kLogitBias, kLogprobs;
 extern const Custom kJsonSchema, kResponseFormat, kGrammarTriggers;
 extern const Custom kSemanticStopping, kPriority, kChat;
-extern const Custom kTemplateKwargs, kReasoningEffort, kTools;
+extern const Custom kTemplateKwargs, kReasoningEffort, kTools, kPreviousMessages;
 extern const Custom kLora, kKvOverrides, kUseMmap, kUseMlock, kRopeScale;
 extern const Custom kModelAliases, kEnableLog, kEnableDebugLog;
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -80,6 +81,32 @@ Status read_tools(Reading& reading, Settings& settings, const Json& value) {
 
 Json write_tools(const Settings& settings) {
     return settings.request.tools.empty() ? Json::array() : Json::parse(settings.request.tools);
+}
+
+constexpr std::array<std::string_view, 4> kRoles = {"system", "user", "assistant", "tool"};
+
+bool is_message(const Json& value) {
+    return value.is_object() && value.size() == 2 && value.contains("role") && value.contains("content") &&
+           std::find(kRoles.begin(), kRoles.end(), value["role"]) != kRoles.end() &&
+           value["content"].is_string();
+}
+
+Status read_previous_messages(Reading& reading, Settings& settings, const Json& value) {
+    if (!value.is_array()) return reading.wrong(value, kPreviousMessages.type);
+    Messages messages;
+    for (const Json& message : value) {
+        if (!is_message(message)) return reading.wrong(message, kPreviousMessages.type);
+        messages.push_back({message["role"].get<std::string>(), message["content"].get<std::string>()});
+    }
+    settings.request.previous_messages = std::move(messages);
+    return success();
+}
+
+Json write_previous_messages(const Settings& settings) {
+    Json list = Json::array();
+    for (const Message& message : settings.request.previous_messages)
+        list.push_back({{"role", message.role}, {"content", message.content}});
+    return list;
 }
 
 constexpr std::string_view kLoraMustBe =
@@ -230,6 +257,10 @@ const Custom kTemplateKwargs{read_template_kwargs, write_template_kwargs, "an ob
 const Custom kReasoningEffort{read_reasoning_effort, write_reasoning_effort,
                               "a text such as none, low or high", false};
 const Custom kTools{read_tools, write_tools, "a list of OpenAI's tool definitions", false};
+const Custom kPreviousMessages{read_previous_messages, write_previous_messages,
+                               "a list of {\"role\": \"system\", \"user\", \"assistant\" or \"tool\", "
+                               "\"content\": text}",
+                               false};
 const Custom kLora{read_lora, write_lora, kLoraMustBe, false};
 const Custom kKvOverrides{read_kv_overrides, [](const Settings& s) { return Json(s.model.kv_overrides); },
                           "texts such as \"general.name=str:x\" (int, float, bool, str)", false};

@@ -67,6 +67,8 @@ std::span<const Row> request_rows() {
          "later messages of the session see this one and its answer"},
         {"chat.system_prompt", "system_prompt system_message", request, R"("Be brief.")",
          HR_SETTING(request.system_prompt), "the conversation's first message"},
+        {"chat.previous_messages", "previous_messages", request, R"([{"role": "user", "content": "Hi."}])",
+         kPreviousMessages, "the conversation up to the input, in place of what the session remembers"},
         {"chat.template_kwargs", "chat_template_kwargs template_kwargs", request, R"({"tone": "dry"})",
          kTemplateKwargs, "values for the chat template"},
         {"chat.tools", "tools", request, R"([{"type": "function", "function": {"name": "f"}}])", kTools,

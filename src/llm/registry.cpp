@@ -32,9 +32,10 @@ Result<std::string> identity_of(const std::string& path) {
 std::string model_key(const ModelSettings& m) {
     std::string lora;
     for (const auto& [path, scale] : m.lora) lora += fmt::format("{}*{};", path, scale);
-    return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", m.n_gpu_layers, text_of(m.devices),
-                       m.split_mode, m.main_gpu, text_of(m.tensor_split), m.load_mode, m.check_tensors,
-                       m.repack, m.fit_margin_mib, lora, text_of(m.kv_overrides), m.chat_template, m.jinja);
+    return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", m.n_gpu_layers, text_of(m.devices),
+                       m.host_timeout_ms, m.split_mode, m.main_gpu, text_of(m.tensor_split), m.load_mode,
+                       m.check_tensors, m.repack, m.fit_margin_mib, lora, text_of(m.kv_overrides),
+                       m.chat_template, m.jinja);
 }
 
 std::string engine_key(const Settings& s) {
@@ -50,7 +51,8 @@ std::string engine_key(const Settings& s) {
         s.cache.enable_prompt_cache, s.cache.retention_ms, s.cache.ram_mib, s.cache.pressure_threshold);
 }
 
-/// One entry a key; its own lock lets loads of different models go on at once.
+/// One entry a key, made anew when that was lost with a remote host; its own lock lets loads of different
+/// models go on at once.
 template <class T>
 class Shared {
 public:
@@ -66,7 +68,7 @@ public:
             slot = found;
         }
         const std::lock_guard lock(slot->mutex);
-        if (std::shared_ptr<T> value = slot->value.lock()) return value;
+        if (std::shared_ptr<T> value = slot->value.lock(); value && !value->is_lost()) return value;
         HR_ASSIGN(std::shared_ptr<T> value, make());
         const std::lock_guard counting(mutex_);  // others look at all slots
         slot->value = value;

@@ -138,6 +138,7 @@ json graph_statistics(uint32_t id, const std::string& name, const Runner& runner
                          {"cancelled", s.cancelled}, {"rejected", s.rejected}, {"waiting", s.waiting},
                          {"running", s.running}};
     graph["tokens"] = {{"prompt", s.prompt_tokens},
+                       {"cached", s.cached_tokens},
                        {"generated", s.generated_tokens},
                        {"drafted", s.drafted},
                        {"accepted", s.accepted}};

@@ -54,6 +54,12 @@ Result<Settings> Service::load_settings(std::string_view config, Notes& notes) c
         for (auto& [path, scale] : settings.model.lora) {
             HR_ASSIGN(path, confined_path(path));
         }
+    if (settings_.model_root.empty()) return settings;
+    for (const std::string& device : settings.model.devices) {  // weights and prompts go there
+        const auto& own = settings_.model.devices;
+        if (remote::is_remote(device) && std::find(own.begin(), own.end(), device) == own.end())
+            return failure(Code::denied, "device '{}' is none of the service's own devices", device);
+    }
     return settings;
 }
 
@@ -83,7 +89,8 @@ Result<Service::GraphId> Service::load(std::string_view name, std::string_view c
     HR_ASSIGN(Settings settings, load_settings(config, notes));
     log_notes(notes);
     HR_ASSIGN(Runner runner, open_runner(path, settings));
-    return add_graph(std::move(runner), std::move(settings), std::string(name), replace, std::move(notes));
+    return add_graph({std::move(runner), std::move(settings), std::string(name), path, std::move(notes)},
+                     replace);
 }
 
 Result<Service::GraphId> Service::load_bytes(std::string_view bytes, std::string_view config, bool replace) {
@@ -91,13 +98,13 @@ Result<Service::GraphId> Service::load_bytes(std::string_view bytes, std::string
     HR_ASSIGN(Settings settings, load_settings(config, notes));
     log_notes(notes);
     HR_ASSIGN(Runner runner, open_runner(bytes, settings));
-    return add_graph(std::move(runner), std::move(settings), "(bytes)", replace, std::move(notes));
+    return add_graph({std::move(runner), std::move(settings), "(bytes)", "", std::move(notes)}, replace);
 }
 
-Result<Service::GraphId> Service::add_graph(Runner runner, Settings settings, std::string name, bool replace,
-                                            Notes notes) {
-    note_placement(runner, settings, notes);
-    if (runner.engine) HR_TRY(adjust_to(*runner.engine, settings, notes));
+Result<Service::GraphId> Service::add_graph(Graph graph, bool replace) {
+    Settings& settings = graph.settings;
+    note_placement(graph.runner, settings, graph.notes);
+    if (graph.runner.engine) HR_TRY(adjust_to(*graph.runner.engine, settings, graph.notes));
     // The only configuration that a guest of some runtimes can give is that of its model.
     if (settings.session != settings_.session) sessions_.limit(settings.session);
     if (settings.log != settings_.log) {
@@ -106,7 +113,6 @@ Result<Service::GraphId> Service::add_graph(Runner runner, Settings settings, st
     }
     if (settings.model.replace == "true") replace = true;
     if (settings.model.replace == "false") replace = false;
-    Graph graph{std::move(runner), std::move(settings), std::move(name), std::move(notes)};
     Graph before;  // freed after the lock: the last request on it may still run
     const std::lock_guard lock(mutex_);
     if (replace && !graphs_.empty()) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <atomic>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -87,18 +88,21 @@ private:
         Runner runner;
         Settings settings;
         std::string name;
-        Notes notes;  ///< of the load, for every reply
+        std::string path;  ///< empty: the weights were given as bytes
+        Notes notes;       ///< of the load, for every reply
     };
     struct Context;
     struct Request;
     struct Running;
 
     Service(Settings settings, Notes notes);
-    Result<GraphId> add_graph(Runner runner, Settings settings, std::string name, bool replace, Notes notes);
+    Result<GraphId> add_graph(Graph graph, bool replace);
     Result<Settings> load_settings(std::string_view config, Notes& notes) const;
     Result<std::string> confined_path(std::string_view name) const;
     Result<std::shared_ptr<Context>> find(ContextId context);
     Result<Graph> graph_of(GraphId graph);
+    Result<Graph> usable_graph(GraphId graph, Clock::time_point until);
+    Status load_again(GraphId id, const Graph& lost);
     Result<Reply> infer_inputs(Context& context, std::string_view parameters);
     Result<Reply> infer(Context& context, std::string_view prompt, const Parameters& parameters);
     Result<Running> begin(Context& context, std::string_view prompt, const Parameters& parameters,
@@ -123,6 +127,7 @@ private:
     std::optional<Error> last_failure_;
     uint32_t next_graph_ = 0, next_context_ = 1;
     std::atomic<bool> closing_{false};
+    std::map<GraphId, std::shared_future<Status>> reloads_;  // ended before the rest goes
 };
 
 }  // namespace headrace::llm

@@ -10,12 +10,12 @@
 namespace headrace::llm {
 namespace {
 
-Patience patience_of(const RequestSettings& request, Clock::time_point arrival,
-                     const std::atomic<bool>& cancelled) {
-    Patience patience{.cancelled = &cancelled};
+/// When a request that has not begun by then is given up.
+Clock::time_point deadline_of(const RequestSettings& request, Clock::time_point arrival) {
+    Clock::time_point until = Clock::time_point::max();
     for (const int64_t limit : {request.timeout_ms, request.queue_timeout_ms})
-        if (limit >= 0) patience.until = std::min(patience.until, arrival + std::chrono::milliseconds(limit));
-    return patience;
+        if (limit >= 0) until = std::min(until, arrival + std::chrono::milliseconds(limit));
+    return until;
 }
 
 Status add_parameters(Settings& settings, std::string_view json, Level level, Notes& notes) {
@@ -48,6 +48,9 @@ Result<Service::Running> Service::begin(Context& context, std::string_view promp
     Running running{.session = context.session, .engine = graph.runner.engine, .settings = graph.settings};
     running.load_notes = graph.notes;
     HR_TRY(add_parameters(running.settings, parameters, running.notes));
+    HR_ASSIGN(const Graph usable,
+              usable_graph(context.graph, deadline_of(running.settings.request, running.arrival)));
+    running.engine = usable.runner.engine;
     if (const std::string& name = running.settings.request.session_id; !name.empty()) {
         HR_ASSIGN(running.session, sessions_.open(name));
     }
@@ -55,7 +58,7 @@ Result<Service::Running> Service::begin(Context& context, std::string_view promp
     const auto forget = [&](Running* failed) { forget_request(context, *failed); };
     std::unique_ptr<Running, decltype(forget)> registered(&running, forget);
     HR_TRY(running.session->enter(
-        by_pieces, patience_of(running.settings.request, running.arrival, running.request->cancelled)));
+        by_pieces, {&running.request->cancelled, deadline_of(running.settings.request, running.arrival)}));
     // Not only errors come from there: llama.cpp throws on a text that a vocabulary cannot express.
     const auto leave = [](Session* session) { session->leave(); };
     std::unique_ptr<Session, decltype(leave)> entered(running.session.get(), leave);
@@ -87,9 +90,9 @@ Status Service::submit(Running& running, std::string_view prompt) {
     note_unused_by_template(engine.model(), running.settings.request, running.notes);
     log_notes(running.notes);
     RequestSettings& request = running.settings.request;
-    HR_ASSIGN(running.prompt,
-              make_prompt(engine.model(), request.history ? running.session->messages : Messages{}, prompt,
-                          engine.context_size(), request));
+    Messages history = request.previous_messages;
+    if (history.empty() && request.history) history = running.session->messages;
+    HR_ASSIGN(running.prompt, make_prompt(engine.model(), history, prompt, engine.context_size(), request));
     HR_ASSIGN(running.generation, engine.submit({.prompt = running.prompt.tokens,
                                                  .settings = request,
                                                  .owner = running.session->owner,
@@ -130,7 +133,10 @@ Result<Reply> Service::infer(Context& context, std::string_view prompt, const Pa
         notes.insert(notes.end(), graph.notes.begin(), graph.notes.end());
         Settings settings = graph.settings;
         HR_TRY(add_parameters(settings, parameters, notes));
-        return embed(graph, prompt, settings, notes);
+        HR_ASSIGN(const Graph usable,
+                  usable_graph(context.graph, deadline_of(settings.request, Clock::now())));
+        if (!usable.runner.embedder) return unsupported("{} gives text, and no embeddings", usable.name);
+        return embed(usable, prompt, settings, notes);
     }
     HR_ASSIGN(Running running, begin(context, prompt, parameters, false));
     Reply reply = end(context, running);

@@ -10,6 +10,12 @@ namespace headrace::llm {
 
 enum class Priority { low, normal, high, urgent };
 
+struct Message {
+    std::string role;  ///< system, user, assistant, tool
+    std::string content;
+};
+using Messages = std::vector<Message>;
+
 /// When a generation ends besides the end of the answer and its token limit. All are off by default.
 struct StoppingSettings {
     std::vector<std::string> strings;   ///< ends before the first of these; never shown
@@ -56,6 +62,7 @@ struct RequestSettings {
     bool post_sampling_probs = false;  ///< n_probs of what the samplers leave, not of the model's choice
     std::string session_id;            ///< the named session to continue; empty: the context's own
     std::string system_prompt;
+    Messages previous_messages;  ///< the conversation up to the input; empty: what the session remembers
     std::string reasoning_format = "deepseek";
     bool enable_thinking = true;
     std::map<std::string, std::string> template_kwargs;  ///< values are JSON texts
@@ -94,8 +101,9 @@ struct CacheSettings {
 };
 
 struct ModelSettings {
-    int n_gpu_layers = -1;  ///< -1: as many as fit
-    std::vector<std::string> devices;
+    int n_gpu_layers = -1;             ///< -1: as many as fit
+    std::vector<std::string> devices;  ///< names of ggml's, or rpc://host:port
+    int host_timeout_ms = 60000;       ///< a remote host that is silent for that long is lost
     std::string split_mode = "layer";
     int main_gpu = 0;
     std::vector<float> tensor_split;

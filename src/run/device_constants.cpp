@@ -1,19 +1,27 @@
 #include "run/device_constants.h"
 
 #include "ggml-backend.h"
+#include "remote/host.h"
 
 namespace headrace {
 
 void BackendBufferFree::operator()(ggml_backend_buffer* buffer) const { ggml_backend_buffer_free(buffer); }
 
-void DeviceConstants::keep(std::shared_ptr<const Connection> connection) {
+Result<std::shared_ptr<DeviceConstants::Placed>> DeviceConstants::connect(const Device& device) {
     const std::lock_guard lock(mutex_);
-    connection_ = std::move(connection);
+    if (newest_ && !(newest_->device.host && newest_->device.host->is_lost())) return newest_;
+    Device usable = device;
+    if (device.host && device.host->is_lost()) {
+        HR_ASSIGN(usable, find_device(device.name));
+    }
+    newest_ = std::make_shared<Placed>(Placed{std::move(usable), {}});
+    return newest_;
 }
 
-Status DeviceConstants::place(ggml_tensor* tensor, const Constant& constant, ggml_backend_buffer_type* type) {
+Status DeviceConstants::place(Placed& placed, ggml_tensor* tensor, const Constant& constant,
+                              ggml_backend_buffer_type* type) {
     const std::lock_guard lock(mutex_);
-    BackendBuffer& buffer = buffers_[&constant];
+    BackendBuffer& buffer = placed.buffers[&constant];
     const bool fresh = !buffer;
     if (fresh) {
         const std::size_t bytes = ggml_backend_buft_get_alloc_size(type, tensor);

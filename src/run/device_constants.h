@@ -21,15 +21,20 @@ using BackendBuffer = std::unique_ptr<ggml_backend_buffer, BackendBufferFree>;
 /// Weights uploaded to a device: once per executable, whatever number of sessions and shape keys use them.
 class DeviceConstants {
 public:
+    /// What is on one device, or on one connection to it. Instances hold what they use.
+    struct Placed {
+        Device device;  // outlives its memory
+        std::map<const Constant*, BackendBuffer> buffers;
+    };
+    /// The device; a remote one whose host was lost is looked for again, and gets its weights anew.
+    Result<std::shared_ptr<Placed>> connect(const Device& device);
     /// Gives the (unallocated) tensor the constant's memory on the device.
-    Status place(ggml_tensor* tensor, const Constant& constant, ggml_backend_buffer_type* type);
-    /// The connection through which the memory was had.
-    void keep(std::shared_ptr<const Connection> connection);
+    Status place(Placed& placed, ggml_tensor* tensor, const Constant& constant,
+                 ggml_backend_buffer_type* type);
 
 private:
     std::mutex mutex_;
-    std::shared_ptr<const Connection> connection_;
-    std::map<const Constant*, BackendBuffer> buffers_;
+    std::shared_ptr<Placed> newest_;
 };
 
 }  // namespace headrace

@@ -9,21 +9,19 @@
 struct ggml_backend_device;
 
 namespace headrace {
+namespace remote {
+class Host;
+}
 
 /// A device that a graph can be compiled for.
 struct Device {
     ggml_backend_device* handle = nullptr;
     std::string name;
     bool is_cpu = true;
-    std::string endpoint = {};  ///< "host:port" of a remote device
+    std::shared_ptr<remote::Host> host = nullptr;  ///< of a remote device
 };
 
-/// Somebody is connected to a remote device: kept while anything of ours lives there.
-struct Connection {};
-/// For a remote device, after a look whether its server still answers; null for a local one.
-Result<std::shared_ptr<const Connection>> connect(const Device& device);
-
-/// Every device that ggml found, remote ones that were named before included.
+/// Every device that ggml found, and the remote ones that are in use.
 std::vector<DeviceInfo> list_devices();
 
 /// "cpu"; "auto": the best local GPU, else the CPU; a name from list_devices(); "mlx": libggml-mlx.so, loaded

@@ -24,6 +24,8 @@ public:
                        const RunOptions& options) = 0;
     /// Memory that the instance keeps between runs, apart from the plan, states and shared constants.
     virtual std::size_t own_bytes() const;
+    /// Its device is gone: every further run fails.
+    virtual bool is_lost() const { return false; }
 
     const Plan& plan() const { return *plan_; }
     const RunStats& stats() const { return stats_; }

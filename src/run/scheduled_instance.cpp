@@ -7,6 +7,7 @@
 #include "ggml-backend.h"
 #include "ggml-cpu.h"
 #include "ggml.h"
+#include "remote/host.h"
 #include "run/host_memory.h"
 #include "run/instance.h"
 #include "run/thread_pool.h"
@@ -38,14 +39,17 @@ public:
                const RunOptions& options) override;
     /// The scheduler keeps the activations' memory.
     std::size_t own_bytes() const override { return Instance::own_bytes() + stats_.arena_bytes; }
+    bool is_lost() const override { return host_ && host_->is_lost(); }
 
 private:
     Status open(const Device& device);
     void assign_backends();
     ggml_status compute(bool profile);
+    Status compute_on_device(int threads, bool profile);
     void read_output(std::size_t i, std::span<const InputView> inputs, const OutputView& output);
 
-    std::shared_ptr<const Connection> connection_;
+    std::shared_ptr<DeviceConstants::Placed> on_device_;  // outlives what is in the device's memory
+    std::shared_ptr<remote::Host> host_;
     Backend device_, cpu_;
     std::unique_ptr<ggml_backend_sched, SchedFree> sched_;
     std::string device_name_;
@@ -53,7 +57,7 @@ private:
 
 Status ScheduledInstance::open(const Device& device) {
     device_name_ = device.name;
-    HR_ASSIGN(connection_, connect(device));
+    host_ = device.host;
     device_.reset(ggml_backend_dev_init(device.handle, nullptr));
     cpu_.reset(ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, nullptr));
     if (!device_ || !cpu_)
@@ -81,14 +85,15 @@ void ScheduledInstance::assign_backends() {
     }
 }
 
-Status ScheduledInstance::prepare(const StateBuffers& states, const Device& device,
+Status ScheduledInstance::prepare(const StateBuffers& states, const Device& named,
                                   DeviceConstants& constants) {
+    HR_ASSIGN(on_device_, constants.connect(named));
+    const Device& device = on_device_->device;
     HR_TRY(open(device));
-    constants.keep(connection_);
     place_leaves(states);
     ggml_backend_buffer_type_t type = ggml_backend_get_default_buffer_type(device_.get());
     for (const ConstantTensor& c : lowered_.constants)
-        if (c.on_device) HR_TRY(constants.place(c.tensor, *c.constant, type));
+        if (c.on_device) HR_TRY(constants.place(*on_device_, c.tensor, *c.constant, type));
     for (ggml_tensor* t : lowered_.outputs) {
         ggml_set_output(t);
         if (t->view_src && !t->view_src->data) ggml_set_output(t->view_src);
@@ -114,6 +119,7 @@ Status ScheduledInstance::prepare(const StateBuffers& states, const Device& devi
     stats_.splits = ggml_backend_sched_get_n_splits(sched_.get());
     for (ggml_backend_t b : backends)
         stats_.arena_bytes += ggml_backend_sched_get_buffer_size(sched_.get(), b);
+    if (host_) return host_->check();
     return success();
 }
 
@@ -154,28 +160,33 @@ ggml_status ScheduledInstance::compute(bool profile) {
     return status;
 }
 
+Status ScheduledInstance::compute_on_device(int threads, bool profile) {
+    const ThreadPoolLease lease(threads);
+    ggml_backend_cpu_set_n_threads(cpu_.get(), threads);
+    ggml_backend_cpu_set_threadpool(cpu_.get(), lease.pool());
+    const ggml_status status = compute(profile);
+    ggml_backend_cpu_set_threadpool(cpu_.get(), nullptr);  // the lease ends: another run may replace the pool
+    if (status != GGML_STATUS_SUCCESS)
+        return failure(Code::backend_failure, "device '{}' failed: {}", device_name_,
+                       ggml_status_to_string(status));
+    return success();
+}
+
 Status ScheduledInstance::run(std::span<const InputView> inputs, std::span<const OutputView> outputs,
                               int threads, const RunOptions& options) {
+    std::unique_lock<std::mutex> turn;
+    if (host_) turn = std::unique_lock(host_->turn());
     // An input that no node reads has no memory on any device.
     for (std::size_t i = 0; i < inputs.size(); ++i)
         if (lowered_.inputs[i]->buffer)
             ggml_backend_tensor_set(lowered_.inputs[i], inputs[i].data, 0, ggml_nbytes(lowered_.inputs[i]));
     stats_.inputs_copied = static_cast<std::int64_t>(inputs.size());
     stats_.threads = threads;
-    {
-        const ThreadPoolLease lease(threads);
-        ggml_backend_cpu_set_n_threads(cpu_.get(), threads);
-        ggml_backend_cpu_set_threadpool(cpu_.get(), lease.pool());
-        const ggml_status status = compute(options.profile);
-        ggml_backend_cpu_set_threadpool(cpu_.get(),
-                                        nullptr);  // the lease ends: another run may replace the pool
-        if (status != GGML_STATUS_SUCCESS)
-            return failure(Code::backend_failure, "device '{}' failed: {}", device_name_,
-                           ggml_status_to_string(status));
-    }
+    HR_TRY(compute_on_device(threads, options.profile));
     HR_TRY(take_failures());
     for (std::size_t i = 0; i < outputs.size(); ++i) read_output(i, inputs, outputs[i]);
     stats_.outputs_copied = static_cast<std::int64_t>(outputs.size());
+    if (host_) return host_->check();
     return success();
 }
 

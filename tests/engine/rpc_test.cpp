@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 
-#include "rpc_server.h"
+#include <chrono>
+#include <thread>
+
+#include "remote/rpc_server.h"
 #include "test_graph.h"
 
 namespace headrace {
@@ -87,9 +90,10 @@ TEST(Rpc, AServerThatWentAwayIsAnErrorForNewSessionsAndNoneForTheListOfDevices) 
     {
         Session session(compile(two_layers(false), {.device = device}));
         run(session, kShapes, {random_floats(8 * 32, 9)});
+        server.reset();
+        EXPECT_THAT(devices(), ::testing::Contains(::testing::Field(&DeviceInfo::name, device)));
     }
-    server.reset();
-    EXPECT_THAT(devices(), ::testing::Contains(::testing::Field(&DeviceInfo::type, "rpc")));
+    EXPECT_THAT(devices(), ::testing::Not(::testing::Contains(::testing::Field(&DeviceInfo::name, device))));
     const auto message = message_of(
         [&] {
             Session session(compile(two_layers(false), {.device = device}));
@@ -97,6 +101,55 @@ TEST(Rpc, AServerThatWentAwayIsAnErrorForNewSessionsAndNoneForTheListOfDevices) 
         },
         Code::backend_failure);
     EXPECT_NE(message.find(device), std::string::npos) << message;
+}
+
+TEST(Rpc, ASessionGoesOnWhenItsHostIsBack) {
+    RpcServer server;
+    const auto x = random_floats(8 * 32, 9);
+    Session session(compile(two_layers(true), {.device = server.device()}));
+    run(session, kShapes, {x});
+    server.stop();
+    for (int i = 0; i < 2; ++i) {
+        const auto message = message_of([&] { run(session, kShapes, {x}); }, Code::backend_failure);
+        EXPECT_NE(message.find(server.device()), std::string::npos) << message;
+    }
+    server.start();
+    expect_close(run(session, kShapes, {x})[0], on_cpu(true, x), 1e-5f);
+}
+
+TEST(Rpc, StatesThatAHostLostInARunMaySpoilAreNotGoneOnWith) {
+    RpcServer server;
+    TestGraph g;
+    const ValueId x = g.input("x", {4});
+    const ValueId total = g.state("total", {4});
+    g.output("sum", g.op("accumulate", {total, g.op("neg", {x})}));
+    Session session(compile(g.finish(), {.device = server.device()}));
+    run(session, {{4}}, {{1, 2, 3, 4}});
+    server.freeze();  // so that the run has begun when the host is lost
+    std::thread failing([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        server.stop();
+    });
+    message_of([&] { run(session, {{4}}, {{1, 2, 3, 4}}); }, Code::backend_failure);
+    failing.join();
+    server.start();
+    const auto message = message_of([&] { run(session, {{4}}, {{1, 2, 3, 4}}); }, Code::invalid_state);
+    EXPECT_NE(message.find("reset_states()"), std::string::npos) << message;
+    session.reset_states();
+    EXPECT_EQ(run(session, {{4}}, {{1, 2, 3, 4}})[0], (std::vector<float>{-1, -2, -3, -4}));
+}
+
+TEST(Rpc, SessionsOfOneExecutableShareAHostThatComesBack) {
+    RpcServer server;
+    const auto x = random_floats(8 * 32, 9);
+    const Executable executable = compile(two_layers(false), {.device = server.device()});
+    Session first(executable), second(executable);
+    for (Session* session : {&first, &second}) run(*session, kShapes, {x});
+    server.stop();
+    message_of([&] { run(first, kShapes, {x}); }, Code::backend_failure);
+    server.start();
+    for (Session* session : {&first, &second})
+        expect_close(run(*session, kShapes, {x})[0], on_cpu(false, x), 1e-5f);
 }
 
 TEST(Rpc, AnUnreachableServerIsAnErrorThatNamesIt) {

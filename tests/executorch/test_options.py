@@ -6,9 +6,17 @@ import pytest
 
 pytest.importorskip("executorch", reason="ExecuTorch is not installed: make executorch installs it")
 
+import re
+import sys
+from pathlib import Path
+
 import torch
 from executorch_ggml import _runtime, set_options
 from torch import nn
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+
+import rpc_hosts
 
 if _runtime.runtime_path() is None:
     pytest.skip("libexecutorch_ggml_runtime.so is not built: make build", allow_module_level=True)
@@ -28,6 +36,25 @@ def test_a_program_is_loaded_for_the_device_that_was_chosen(lower, capfd):
     assert "there is no device 'abacus'; known: cpu" in capfd.readouterr().err
     set_options(device="cpu", num_threads=1)
     program.check()
+
+
+def test_a_program_runs_on_a_remote_host_and_fails_alone_when_that_is_lost(lower, capfd):
+    program = lower(nn.Linear(4, 4), (torch.randn(2, 4),))
+    with rpc_hosts.hosts(1, in_namespaces=False) as hosts:
+        hosts[0].serve()
+        set_options(device=hosts[0].device)
+        program.check()
+        run = program.load()
+        run(*program.inputs)
+        hosts[0].fail()
+        with pytest.raises(RuntimeError):
+            run(*program.inputs)
+        # A loss that was noticed between the runs is an attempt at a new connection.
+        assert re.search(
+            rf"device '{re.escape(hosts[0].device)}'(: no RPC server| was lost)", capfd.readouterr().err
+        )
+        hosts[0].serve()
+        run(*program.inputs)
 
 
 @pytest.mark.parametrize(

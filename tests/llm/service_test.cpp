@@ -52,6 +52,29 @@ TEST_F(ServiceTest, RemembersAConversationAndKeepsItFromOthers) {
     EXPECT_EQ(say(again, "What is my name?"), "Your name is Ada.");
 }
 
+TEST_F(ServiceTest, TakesTheConversationFromTheRequestInPlaceOfTheSessions) {
+    make();
+    constexpr const char* ada = R"({"previous_messages": [{"role": "user", "content": "My name is Ada."},
+                                                          {"role": "assistant", "content": "Nice to meet you, Ada!"}]})";
+    const auto nobody = open(), leo = open("leo");
+    EXPECT_EQ(say(nobody, "What is my name?", ada), "Your name is Ada.");
+    say(leo, "My name is Leo.");
+    EXPECT_EQ(say(leo, "What is my name?", ada), "Your name is Ada.");
+    EXPECT_EQ(say(leo, "What is my name?"), "Your name is Ada.") << "what was given is remembered";
+}
+
+TEST_F(ServiceTest, CountsTokensThatWereRememberedInTheStatistics) {
+    make();
+    const auto cached = [this] {
+        return nlohmann::json::parse(service->statistics())["graphs"][0]["tokens"].value("cached", -1);
+    };
+    EXPECT_EQ(cached(), 0);
+    const auto context = open();
+    say(context, "What is 2+3?", R"({"history": false})");
+    say(context, "What is 2+3?", R"({"history": false})");
+    EXPECT_GT(cached(), 4);
+}
+
 TEST_F(ServiceTest, TakesAPromptInTheTemplatesFormAsItIs) {
     make();
     const auto context = open();

@@ -125,6 +125,21 @@ def test_the_program_is_a_console_script(environment: Path, tmp_path: Path):
         assert "CPU" in printed
 
 
+def test_a_language_model_answers_with_the_wheels_own_libraries(environment: Path, tmp_path: Path):
+    model = ROOT / "models/tiny-chat-q8_0.gguf"
+    program = f"""
+from headrace.language_model import LanguageModel
+with LanguageModel({os.fspath(model)!r}, config={{"log_level": "none"}}) as model:
+    print(model.generate("What is 2+3?", {{"temperature": 0}}).text)
+print(*{{line.split(maxsplit=5)[5].strip() for line in open("/proc/self/maps") if "/" in line}}, sep="\\n")
+"""
+    answer, *mapped = run(environment / "python", "-c", program, cwd=tmp_path).splitlines()
+    assert answer == "2+3=5"
+    installed = {Path(path).name for path in mapped if path.startswith(f"{environment.parent}/")}
+    assert {"libwasi_nn_llamacpp.so", "libheadrace_llm.so", "libggml.so.0"} <= installed, installed
+    assert not [path for path in mapped if path.startswith(tuple(private_to_this_machine()))]
+
+
 def test_the_wheel_holds_both_packages_and_says_what_it_is(wheel: Path):
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()

@@ -89,7 +89,7 @@ private:
 class PackedWeights : public ::testing::Test {
 protected:
     void SetUp() override {
-        if (!kernels::has_block_gemm_int8(BlockFormat::q8_0)) GTEST_SKIP() << "this CPU has no AVX-512 VNNI";
+        if (!kernels::has_block_gemm_int8(BlockFormat::q8_0)) GTEST_SKIP() << "this CPU has no AVX2";
         packed_ = packed_buffer_type();
         ASSERT_NE(packed_, nullptr) << "the library was not loaded";
         cpu_ = ggml_backend_cpu_init();

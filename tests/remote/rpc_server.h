@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,20 +20,30 @@ namespace headrace::testing {
 /// ggml's RPC server over the CPU, on a free loopback port, in a process of its own.
 class RpcServer {
 public:
-    RpcServer() : port_(free_port()) {
+    RpcServer() : port_(free_port()) { start(); }
+    ~RpcServer() { stop(); }
+    RpcServer(const RpcServer&) = delete;
+    RpcServer& operator=(const RpcServer&) = delete;
+
+    std::string device() const { return "rpc://" + endpoint(); }
+    int port() const { return port_; }
+
+    /// The host fails, and comes back at the same port.
+    void stop() {
+        if (process_ <= 0) return;
+        kill(process_, SIGKILL);
+        waitpid(process_, nullptr, 0);
+        process_ = -1;
+    }
+    void start() {
         process_ = fork();
         if (process_ < 0) throw std::runtime_error("fork failed");
         if (process_ == 0) serve();
         wait_until_it_answers();
     }
-    ~RpcServer() {
-        kill(process_, SIGKILL);
-        waitpid(process_, nullptr, 0);
-    }
-    RpcServer(const RpcServer&) = delete;
-    RpcServer& operator=(const RpcServer&) = delete;
-
-    std::string device() const { return "rpc://" + endpoint(); }
+    /// It hangs, and goes on.
+    void freeze() const { kill(process_, SIGSTOP); }
+    void thaw() const { kill(process_, SIGCONT); }
 
 private:
     std::string endpoint() const { return "127.0.0.1:" + std::to_string(port_); }
@@ -54,6 +65,7 @@ private:
         return ntohs(a.sin_port);
     }
     [[noreturn]] void serve() {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that crashes leaves no server behind
         freopen("/dev/null", "w", stdout);
         ggml_backend_dev_t cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
         ggml_backend_rpc_start_server(endpoint().c_str(), nullptr, 1, 1, &cpu);

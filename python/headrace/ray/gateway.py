@@ -1,0 +1,181 @@
+"""The deployment that callers talk to: checks requests and asks another replica when one is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from ray.exceptions import RayActorError
+from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from headrace.language_model import LanguageModelError
+
+from .replica import error_event
+from .request import Request, RequestError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from ray.serve.handle import DeploymentHandle
+    from starlette.requests import Request as HttpRequest
+
+    from .replica import Event
+
+LONGEST_BODY = 8 << 20  # bytes
+STATUS = {
+    "invalid_argument": 400,
+    "unsupported": 400,
+    "prompt_too_long": 400,
+    "context_full": 400,
+    "busy": 503,
+    "replica_lost": 503,
+    "timed_out": 504,
+}
+
+
+class Gateway:
+    """POST / takes a request as JSON and streams the answer as server-sent events; GET /statistics.
+
+    attempts: replicas that a request is sent to, one after the other is lost. silence_s: a request of which
+    nothing is heard for so long is given up.
+    """
+
+    def __init__(self, model: DeploymentHandle, attempts: int = 4, silence_s: float = 600) -> None:
+        self._model = model
+        self._attempts = attempts
+        self._silence_s = silence_s
+
+    async def __call__(self, http: HttpRequest) -> Response:
+        path = http.url.path.removeprefix(http.scope.get("root_path", "")).rstrip("/")
+        if http.method == "GET" and path == "/statistics":
+            return JSONResponse(await self.statistics())
+        if http.method != "POST" or path:
+            message = (
+                f"{http.method} {path or '/'} is not served; POST / takes a request, GET /statistics tells"
+            )
+            return _error("not_found", message, 404)
+        body = await http.body()
+        if len(body) > LONGEST_BODY:
+            return _error(
+                "invalid_argument", f"the body has {len(body)} bytes; {LONGEST_BODY} are taken", 413
+            )
+        try:
+            request = Request.read(json.loads(body))
+        except RequestError as error:
+            return _error("invalid_argument", str(error), 400)
+        except (ValueError, RecursionError) as error:
+            return _error("invalid_argument", f"the body is no JSON: {error}", 400)
+        events = self._events(request)
+        if not request.stream:
+            return await _whole(events)
+        # The first event decides on the status.
+        first = await anext(events)
+        if "error" in first:
+            return _error(**first["error"])
+        return StreamingResponse(_sse(first, events), media_type="text/event-stream")
+
+    async def generate(self, request: dict[str, object]) -> dict[str, object]:
+        """For Python handles: {"text", "metadata"}. Errors: RequestError, LanguageModelError."""
+        text = ""
+        async for event in self._events(Request.read(request)):
+            if "error" in event:
+                raise LanguageModelError(**event["error"])
+            text += event.get("text", "")
+        return {"text": text, "metadata": event["metadata"]}
+
+    async def stream(self, request: dict[str, object]) -> AsyncIterator[Event]:
+        """For Python handles with stream=True: {"text"} ..., {"metadata"}. Errors as generate's."""
+        async for event in self._events(Request.read(request)):
+            if "error" in event:
+                raise LanguageModelError(**event["error"])
+            yield event
+
+    async def statistics(self) -> list[dict[str, object]]:
+        """Of every replica."""
+        return await self._model.broadcast("statistics").results_async()
+
+    async def _events(self, request: Request) -> AsyncIterator[Event]:
+        """The answer, from as many replicas as it takes; ends with "metadata" or "error".
+
+        What another replica writes must begin with what the caller has been given already. It does when the
+        request is reproducible (temperature 0, or a seed) and near ties fall alike; where it does not, the
+        request fails.
+        """
+        given = ""
+        for _ in range(self._attempts):
+            repeated = 0  # characters of `given` that this replica has written, too
+            try:
+                async with aclosing(self._ask(request)) as events:
+                    async for event in events:
+                        text = event.get("text", "")
+                        same = min(len(text), len(given) - repeated)
+                        ends_early = "metadata" in event and repeated < len(given)
+                        if ends_early or given[repeated : repeated + same] != text[:same]:
+                            yield _lost(f"another one answers differently from character {repeated} on")
+                            return
+                        repeated += len(text)
+                        given += text[same:]
+                        if "text" not in event:
+                            yield event
+                            return
+                        if text[same:]:
+                            yield {"text": text[same:]}
+            except RayActorError:
+                continue
+        yield _lost(f"so were all {self._attempts} that it was sent to")
+
+    async def _ask(self, request: Request) -> AsyncIterator[Event]:
+        """One replica's events. Errors: RayActorError when it is lost."""
+        handle = self._model.options(stream=True, session_id=request.affinity())
+        response = handle.stream.remote(request)
+        try:
+            while True:
+                async with asyncio.timeout(self._silence_s):
+                    event = await anext(response)
+                yield event
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            yield error_event("timed_out", f"no replica was heard of for {self._silence_s} s")
+        except BackPressureError as error:
+            yield error_event("busy", str(error.message))
+        except DeploymentUnavailableError as error:
+            yield error_event("backend_failure", str(error.message))
+        finally:
+            response.cancel()
+
+
+def _lost(detail: str) -> Event:
+    return error_event("replica_lost", f"the replica that answered was lost, and {detail}; ask again")
+
+
+def _error(code: str, message: str, status: int | None = None) -> Response:
+    status = status or STATUS.get(code, 500)
+    headers = {"Retry-After": "1"} if status == 503 else None
+    return JSONResponse(error_event(code, message), status, headers)
+
+
+async def _whole(events: AsyncIterator[Event]) -> Response:
+    text = ""
+    async for event in events:
+        if "error" in event:
+            return _error(**event["error"])
+        text += event.get("text", "")
+    return JSONResponse({"text": text, "metadata": event["metadata"]})
+
+
+async def _sse(event: Event, events: AsyncIterator[Event]) -> AsyncIterator[str]:
+    try:
+        while True:
+            if "text" in event:
+                yield f"data: {json.dumps(event)}\n\n"
+            else:
+                name = "end" if "metadata" in event else "error"
+                yield f"event: {name}\ndata: {json.dumps(event)}\n\n"
+                return
+            event = await anext(events)
+    finally:
+        await events.aclose()

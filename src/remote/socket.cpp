@@ -1,0 +1,208 @@
+#include "remote/socket.h"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <memory>
+
+namespace headrace::remote {
+namespace {
+
+struct FreeAddresses {
+    void operator()(addrinfo* list) const { freeaddrinfo(list); }
+};
+using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
+
+Error broken(std::string_view what) { return {Code::backend_failure, std::string(what)}; }
+Error system_error() { return broken(std::strerror(errno)); }
+
+Result<Addresses> resolve(const Address& address, int flags) {
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = flags | AI_NUMERICSERV;
+    addrinfo* list = nullptr;
+    const std::string port = std::to_string(address.port);
+    if (const int status = getaddrinfo(address.host.c_str(), port.c_str(), &hints, &list); status != 0)
+        return broken(gai_strerror(status));
+    return Addresses(list);
+}
+
+template <class T>
+void set_option(int fd, int level, int name, T value) {
+    setsockopt(fd, level, name, &value, sizeof(value));
+}
+
+/// No delay for small messages; a host that vanished without a word shows within about ten seconds.
+void set_options(int fd) {
+    set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+#ifdef __linux__
+    set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 3);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 2);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 4);
+    set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 10000u);
+#endif
+#ifdef SO_NOSIGPIPE
+    set_option(fd, SOL_SOCKET, SO_NOSIGPIPE, 1);
+#endif
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+}
+
+#ifdef MSG_NOSIGNAL
+constexpr int kSendFlags = MSG_NOSIGNAL;
+#else
+constexpr int kSendFlags = 0;
+#endif
+
+/// Whether one of these events came in time.
+bool wait_for(int fd, short events, Milliseconds patience) {
+    const auto end = Clock::now() + patience;
+    for (;;) {
+        const auto left = std::chrono::duration_cast<Milliseconds>(end - Clock::now()).count();
+        pollfd waiting{fd, events, 0};
+        const int ready = poll(&waiting, 1, static_cast<int>(std::max<std::int64_t>(left, 0)));
+        if (ready > 0) return true;
+        if (ready == 0 || errno != EINTR) return false;
+    }
+}
+
+std::string silence_text(Milliseconds silence) {
+    return fmt::format("no answer for {} s", static_cast<double>(silence.count()) / 1000);
+}
+
+Status try_connect(int fd, const addrinfo& address, Milliseconds patience) {
+    if (::connect(fd, address.ai_addr, address.ai_addrlen) == 0) return success();
+    if (errno != EINPROGRESS && errno != EINTR) return system_error();
+    if (!wait_for(fd, POLLOUT, patience)) return broken(silence_text(patience));
+    int error = 0;
+    socklen_t size = sizeof(error);
+    getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
+    if (error != 0) return broken(std::strerror(error));
+    return success();
+}
+
+}  // namespace
+
+Socket::~Socket() { close(); }
+Socket::Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+Socket& Socket::operator=(Socket&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+}
+
+void Socket::close() {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
+}
+
+void Socket::shut_down() const {
+    if (fd_ >= 0) ::shutdown(fd_, SHUT_RDWR);
+}
+
+Result<Socket> Socket::connect(const Address& address, Milliseconds patience) {
+    HR_ASSIGN(const Addresses list, resolve(address, 0));
+    Error last = broken("the name has no address");
+    for (const addrinfo* a = list.get(); a; a = a->ai_next) {
+        Socket socket(::socket(a->ai_family, a->ai_socktype, a->ai_protocol));
+        if (!socket.is_open()) return system_error();
+        set_options(socket.fd_);
+        const Status connected = try_connect(socket.fd_, *a, patience);
+        if (connected.ok()) return socket;
+        last = connected.error();
+    }
+    return last;
+}
+
+Result<Socket> Socket::listen(const Address& address) {
+    HR_ASSIGN(const Addresses list, resolve(address, AI_PASSIVE));
+    Socket socket(::socket(list->ai_family, list->ai_socktype, list->ai_protocol));
+    if (!socket.is_open()) return system_error();
+    set_option(socket.fd_, SOL_SOCKET, SO_REUSEADDR, 1);
+    set_options(socket.fd_);
+    if (::bind(socket.fd_, list->ai_addr, list->ai_addrlen) != 0 || ::listen(socket.fd_, 16) != 0)
+        return system_error();
+    return socket;
+}
+
+Result<Socket> Socket::accept(int stop) {
+    for (;;) {
+        std::array<pollfd, 2> waiting{{{fd_, POLLIN, 0}, {stop, POLLIN, 0}}};
+        if (poll(waiting.data(), waiting.size(), -1) < 0) {
+            if (errno == EINTR) continue;
+            return system_error();
+        }
+        if (waiting[1].revents) return Socket();
+        Socket socket(::accept(fd_, nullptr, nullptr));
+        if (socket.is_open()) {
+            set_options(socket.fd_);
+            return socket;
+        }
+        // Whoever knocked may be gone; of descriptors there may be some again later.
+        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
+            wait_for(stop, POLLIN, Milliseconds(100));
+        else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+            return system_error();
+    }
+}
+
+Status Socket::send(std::span<const std::uint8_t> bytes, Milliseconds silence) const {
+    while (!bytes.empty()) {
+        const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), kSendFlags);
+        if (sent >= 0) {
+            bytes = bytes.subspan(static_cast<std::size_t>(sent));
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            if (!wait_for(fd_, POLLOUT, silence)) return broken(silence_text(silence));
+        } else if (errno != EINTR) {
+            return system_error();
+        }
+    }
+    return success();
+}
+
+Status Socket::receive(std::span<std::uint8_t> bytes, Milliseconds silence) const {
+    while (!bytes.empty()) {
+        const ssize_t got = ::recv(fd_, bytes.data(), bytes.size(), 0);
+        if (got > 0) {
+            bytes = bytes.subspan(static_cast<std::size_t>(got));
+        } else if (got == 0) {
+            return broken("it closed the connection");
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            if (!wait_for(fd_, POLLIN, silence)) return broken(silence_text(silence));
+        } else if (errno != EINTR) {
+            return system_error();
+        }
+    }
+    return success();
+}
+
+int Socket::port() const {
+    sockaddr_storage address{};
+    socklen_t size = sizeof(address);
+    if (getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
+    if (address.ss_family == AF_INET6) return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
+    return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+}
+
+SignalsBlocked::SignalsBlocked() {
+    static_assert(sizeof(sigset_t) <= sizeof(before_));
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, reinterpret_cast<sigset_t*>(before_));
+}
+
+SignalsBlocked::~SignalsBlocked() {
+    pthread_sigmask(SIG_SETMASK, reinterpret_cast<const sigset_t*>(before_), nullptr);
+}
+
+}  // namespace headrace::remote

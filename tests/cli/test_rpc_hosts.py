@@ -1,0 +1,166 @@
+"""Models over several hosts, as a user starts them: serve-rpc there, chat and devices here."""
+
+import json
+import re
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import rpc_hosts  # noqa: E402
+
+HEADRACE = ROOT / "build/bin/headrace"
+MODEL = ROOT / "models/tiny-chat-q8_0.gguf"
+STORY = "Tell me a story about a fox."
+REASON = rpc_hosts.why_no_namespaces()
+SLOW_LINKS = not rpc_hosts.why_no_netem() or rpc_hosts.SLOW_LINK.exists()
+
+
+def headrace(*arguments, timeout=60):
+    return subprocess.run(
+        [HEADRACE, *map(str, arguments)], capture_output=True, text=True, timeout=timeout, check=False
+    )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def language_models_are_built():
+    if headrace("parameters").returncode:
+        pytest.skip("the program was built without language models (HEADRACE_GGML=system)")
+
+
+def chat(hosts, prompt=STORY, **parameters):
+    """The answer over those hosts, each with an equal share of the layers; nothing after a failure."""
+    # Hosts compute with ggml's own kernels; ours round otherwise.
+    config = {"temp": 0, "log_level": "none", "fit_margin_mib": 0, "repack": False, **parameters}
+    if hosts:
+        config["tensor_split"] = [1] * len(hosts)
+    devices = [argument for host in hosts for argument in ("--device", host.device)]
+    return headrace("chat", MODEL, *devices, "--parameters", json.dumps(config), "--prompt", prompt)
+
+
+@pytest.fixture(scope="module")
+def local_answer():
+    return chat([]).stdout
+
+
+@pytest.fixture(
+    params=[
+        "loopback",
+        pytest.param(
+            "namespaces", marks=pytest.mark.skipif(bool(REASON), reason=f"no network namespaces: {REASON}")
+        ),
+    ]
+)
+def three_hosts(request):
+    with rpc_hosts.hosts(3, in_namespaces=request.param == "namespaces") as hosts:
+        yield hosts
+
+
+def test_a_model_over_one_to_three_hosts_answers_as_the_local_one(three_hosts, local_answer):
+    for host in three_hosts:
+        host.serve()
+    for count in (1, 2, 3):
+        result = chat(three_hosts[:count])
+        assert result.stdout == local_answer, result.stderr
+
+
+def test_links_that_are_slow_and_lose_packets_change_no_answer(three_hosts, local_answer):
+    if not SLOW_LINKS:
+        pytest.skip(f"netem: {rpc_hosts.why_no_netem()}; and `make bench` has not built slow_link")
+    three_hosts[0].serve(delay_ms=5)
+    three_hosts[1].serve(delay_ms=1, mbit=100)
+    three_hosts[2].serve(delay_ms=1, loss=0.02)
+    result = chat(three_hosts)
+    assert result.stdout == local_answer, result.stderr
+
+
+def test_a_host_that_dies_in_an_answer_is_a_clear_error_and_the_next_answer_comes_when_it_is_back(
+    three_hosts, local_answer
+):
+    for host in three_hosts:
+        host.serve()
+    devices = [argument for host in three_hosts for argument in ("--device", host.device)]
+    config = {"temp": 0, "log_level": "none", "tensor_split": [1, 1, 1], "timeout_ms": 30000}
+    endless = {"n_ctx": 4096, "ignore_eos": True}
+    # The one that serves an answer of many tokens, which takes a while, dies in its middle.
+    long_one = subprocess.Popen(
+        [HEADRACE, "chat", MODEL, *devices, "--parameters", json.dumps(config | endless),
+         "--prompt", STORY, "--prompt", "unreached"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    long_one.stdout.read(20)
+    three_hosts[1].fail()
+    start = time.monotonic()
+    _, errors = long_one.communicate(timeout=60)
+    assert long_one.returncode == 1, "an error, not a signal"
+    assert re.search(rf"{re.escape(three_hosts[1].device)}' was lost", errors), errors
+    assert time.monotonic() - start < 30
+    assert three_hosts[1].device in chat(three_hosts).stderr
+    three_hosts[1].serve()
+    assert chat(three_hosts).stdout == local_answer
+
+
+def test_devices_measures_hosts_and_names_those_that_do_not_answer(three_hosts):
+    three_hosts[0].serve()
+    device = three_hosts[0].device
+    result = headrace("devices", device)
+    assert result.returncode == 0, result.stderr
+    line = next(line for line in result.stdout.splitlines() if line.startswith(device))
+    measured = re.search(r"rpc +(\d+) +(\d+) +RPC \d+\.\d+\.\d+, round trip (\S+) ms, (\d+) MB/s", line)
+    assert measured and all(float(number) > 0 for number in measured.groups()), line
+    three_hosts[0].fail()
+    result = headrace("devices", "--device", device)
+    assert result.returncode == 1
+    assert device in result.stderr and "serve-rpc" in result.stderr
+
+
+def test_a_delay_of_the_link_shows_in_the_measured_round_trip(three_hosts):
+    if not SLOW_LINKS:
+        pytest.skip(f"netem: {rpc_hosts.why_no_netem()}; and `make bench` has not built slow_link")
+    three_hosts[0].serve(delay_ms=20)
+    shown = headrace("devices", three_hosts[0].device).stdout
+    assert float(re.search(r"round trip (\S+) ms", shown)[1]) >= 40
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_serving_where_others_can_connect_takes_a_flag(host):
+    result = headrace("serve-rpc", "--host", host, "--port", 0)
+    assert result.returncode == 1
+    for word in ("neither passwords nor encryption", "ssh -L", "--allow-public"):
+        assert word in result.stderr
+
+
+def test_serving_an_unknown_device_or_a_port_in_use_is_an_error():
+    result = headrace("serve-rpc", "--port", 0, "--device", "TPU7")
+    assert result.returncode == 1 and "TPU7" in result.stderr and "CPU" in result.stderr
+    with rpc_hosts.hosts(1, in_namespaces=False) as hosts:
+        hosts[0].serve()
+        result = headrace("serve-rpc", "--port", hosts[0].port)
+        assert result.returncode == 1 and "in use" in result.stderr
+
+
+def test_the_server_outlives_clients_that_send_garbage_and_serves_several_at_once(local_answer):
+    with rpc_hosts.hosts(1, in_namespaces=False) as hosts:
+        hosts[0].serve()
+        hello = bytes([14]) + (24).to_bytes(8, "little") + bytes(24)
+        garbage = [b"GET / HTTP/1.1\r\n\r\n", bytes(1000), b"\xff" * 64, hello + b"\xff" * 500]
+        # GRAPH_COMPUTE and SET_TENSOR of sizes and contents that fit nothing, and a tensor of no known type
+        garbage += [hello + bytes([c]) + (400).to_bytes(8, "little") + b"\x7f" * 400 for c in range(18)]
+        held = []
+        for message in garbage[:10]:
+            held.append(socket.create_connection(("127.0.0.1", hosts[0].port)))
+            held[-1].sendall(message)
+        for message in garbage[10:]:
+            with socket.create_connection(("127.0.0.1", hosts[0].port)) as client:
+                client.sendall(message)
+        result = chat(hosts)
+        assert result.stdout == local_answer, result.stderr
+        assert hosts[0].processes[0].poll() is None
+        for client in held:
+            client.close()

@@ -1,0 +1,32 @@
+#include "fuzz/rpc_host_target.h"
+
+#include "remote/replay_host.h"
+#include "remote/tripled.h"
+
+namespace headrace::fuzz {
+namespace {
+
+constexpr remote::Patience kPatience{remote::Milliseconds(20), remote::Milliseconds(20)};
+
+bool use(const std::string& device) {
+    const auto host = remote::Host::open(device, kPatience);
+    if (!host.ok()) return false;
+    testing::tripled(*host.value(), {1, 2, 3});
+    return !host.value()->is_lost();
+}
+
+Parts sound_replies() {
+    testing::ReplayHost host({});
+    use(host.device());
+    return host.said();
+}
+
+}  // namespace
+
+Target rpc_host_target() {
+    return {.name = "rpc_host", .corpus = {sound_replies()}, .words = {}, .load = [](const Parts& replies) {
+                return use(testing::ReplayHost(replies).device());
+            }};
+}
+
+}  // namespace headrace::fuzz
