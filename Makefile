@@ -62,7 +62,7 @@ bench-llm: ## compare language models with llama.cpp's own programs (MODEL=q4_0 
 
 bench-rpc: ## a language model over one to three RPC hosts on links of 0, 0.1, 1 and 10 ms (MODEL=file.gguf)
 	@$(BUILD) --target products
-	@$(BUILD) --target bench_slow_link
+	@$(BUILD) --target slow_link
 	@$(VENV) bench/rpc_links.py $(if $(MODEL),--model $(MODEL))
 
 bench-zoo: ## compare whole models with ONNX Runtime, OpenVINO, XNNPACK and torch.compile (MODELS="mlp resnet18")

@@ -4,7 +4,7 @@
     python bench/rpc_links.py [--model FILE] [--hosts N] [--round-trips MS ...] [--rounds N] [--json FILE]
 
 The hosts are network namespaces of this machine where the privilege exists, otherwise its loopback; links are
-slowed down by tc netem where the kernel has it, otherwise by build/bin/bench/slow_link. All hosts compute on
+slowed down by tc netem where the kernel has it, otherwise by build/bin/tests/slow_link. All hosts compute on
 this machine's cores, one after the other, as a model's layers do.
 
 A token takes  compute + hosts · (overhead + r · round trip).  Compute and overhead are fitted to the runs

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 HEADRACE = ROOT / "build/bin/headrace"
-SLOW_LINK = ROOT / "build/bin/bench/slow_link"
+SLOW_LINK = ROOT / "build/bin/tests/slow_link"
 PORT = 50052
 
 

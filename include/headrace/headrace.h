@@ -47,7 +47,7 @@ enum class WeightFormat : std::uint8_t {
 };
 
 struct CompileOptions {
-    /// "cpu", a name from devices(), or "rpc://host:port". What the device lacks runs on the CPU.
+    /// "cpu", a name from devices(), or "rpc://host:port,rpc://..."; what it lacks runs on the CPU.
     std::string device = "cpu";
     int threads = 0;                           ///< 0: num_threads() at each run
     std::vector<std::string> disabled_passes;  ///< names as in Stats::passes

@@ -23,7 +23,7 @@ Result<std::shared_ptr<Engine>> Engine::start(std::shared_ptr<const Model> model
     if (!settings.context.draft_model.empty()) {
         HR_ASSIGN(engine->draft_model_, DraftModel::load(*engine->model_, settings));
     }
-    engine->thread_ = std::thread([self = engine.get()] { self->loop(); });
+    HR_TRY(engine->thread_.start([self = engine.get()] { self->loop(); }));
     return engine;
 }
 
@@ -81,7 +81,7 @@ Engine::~Engine() {
         inbox_->woken = true;
     }
     inbox_->changed.notify_all();
-    if (thread_.joinable()) thread_.join();
+    thread_.join();
     if (threadpool_) {
         llama_detach_threadpool(context_.get());
         ggml_threadpool_free(static_cast<ggml_threadpool*>(threadpool_));

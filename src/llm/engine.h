@@ -5,9 +5,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <vector>
 
+#include "llm/deep_thread.h"
 #include "llm/draft_model.h"
 #include "llm/generation.h"
 #include "llm/model.h"
@@ -144,7 +144,7 @@ private:
 
     mutable std::mutex statistics_mutex_;
     EngineStatistics statistics_, counters_;
-    std::thread thread_;
+    DeepThread thread_;
 };
 
 }  // namespace headrace::llm

@@ -55,6 +55,8 @@ std::span<const Row> service_rows() {
          "the folder that model names are confined to"},
         {"service.model_aliases", "model_aliases", service, R"({"tiny": "/srv/tiny.gguf"})", kModelAliases,
          "names of models outside it"},
+        {"service.guest_templates", "guest_templates", service, "true", HR_SETTING(guest_templates),
+         "with a model_root: run chat templates that guests give, which may loop for ever, too"},
     };
     return rows;
 }

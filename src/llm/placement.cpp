@@ -27,11 +27,9 @@ Error unknown_device(const std::string& name) {
 
 void add_host(const std::shared_ptr<remote::Host>& host, std::vector<Chosen>& chosen) {
     const remote::Probe& probe = host->probe();
-    const double transfer_ms =
-        probe.bytes_per_second > 0 ? 1e3 * kActivationBytes / probe.bytes_per_second : 0;
     for (size_t i = 0; i < host->devices().size() && i < probe.devices.size(); ++i)
         chosen.push_back({host->devices()[i],
-                          {host->name(), probe.devices[i].free, probe.round_trip_ms + transfer_ms},
+                          {host->name(), probe.devices[i].free, probe.hop_ms(kActivationBytes)},
                           true});
 }
 

@@ -10,6 +10,7 @@
 #include <regex>
 
 #include "llm/grammar_check.h"
+#include "llm/trigger_pattern.h"
 
 namespace headrace::llm {
 namespace {
@@ -71,9 +72,7 @@ Status try_grammar(const Model& model, const common_params_sampling& params) {
             "something before each repetition, and no rule that begins with itself");
     if (!params.grammar_lazy) return success();  // triggers are not read
     for (const common_grammar_trigger& trigger : params.grammar_triggers)
-        if (trigger.type == COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN ||
-            trigger.type == COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN_FULL)
-            static_cast<void>(std::regex(trigger.value));
+        if (is_pattern(trigger)) static_cast<void>(std::regex(trigger.value));
     return success();
 }
 
@@ -142,6 +141,22 @@ Result<Sampler> Sampler::create(const Model& model, const RequestSettings& setti
     }
 }
 
+bool Sampler::has_patterns(const common_params_sampling& params) {
+    return std::any_of(params.grammar_triggers.begin(), params.grammar_triggers.end(), is_pattern);
+}
+
+/// llama.cpp searches all of an answer's text in each step.
+Status Sampler::count_searched(const llama_vocab* vocab, llama_token token) {
+    if (!searches_) return success();
+    searched_ += static_cast<size_t>(-llama_token_to_piece(vocab, token, nullptr, 0, 0, true));
+    if (searched_ <= kMostSearchedForTriggers) return success();
+    return invalid(
+        "grammar_triggers: the answer has more than {} bytes, which is as far as patterns are looked for; "
+        "use "
+        "triggers of type word, or a smaller n_predict",
+        kMostSearchedForTriggers);
+}
+
 llama_token Sampler::likeliest(llama_context* context, int index) const {
     const float* logits = llama_get_logits_ith(context, index);
     const auto best = static_cast<llama_token>(largest(logits, vocabulary_));
@@ -169,6 +184,7 @@ Result<std::vector<Sampler::Choice>> Sampler::sample(llama_context* context, con
         for (size_t i = 0; i < indices.size(); ++i) {
             choices.push_back(choose(context, indices[i]));
             const llama_token token = choices.back().token;
+            HR_TRY(count_searched(vocab, token));
             if (i < draft.size() && (draft[i] != token || llama_vocab_is_eog(vocab, token))) break;
         }
         return choices;

@@ -34,9 +34,12 @@ private:
           greedy_(greedy),
           shows_remaining_(settings.post_sampling_probs),
           lazy_(settings.grammar_lazy),
+          searches_(lazy_ && has_patterns(settings.sampling)),
           vocabulary_(vocabulary),
           shown_(static_cast<size_t>(std::max(settings.sampling.n_probs, 0))) {}
+    static bool has_patterns(const common_params_sampling& params);
     Choice choose(llama_context* context, int index);
+    Status count_searched(const llama_vocab* vocab, llama_token token);
     llama_token likeliest(llama_context* context, int index) const;
     /// The model's likeliest tokens at a position of the last batch.
     std::vector<llama_token_data> probabilities(llama_context* context, int index) const;
@@ -47,6 +50,8 @@ private:
     bool greedy_;           // nothing but the largest logit counts
     bool shows_remaining_;  // the likeliest of what the samplers leave, not of the model's choice
     bool lazy_;             // the grammar waits for a trigger
+    bool searches_;         // for triggers that are patterns
+    size_t searched_ = 0;   // bytes of the answer
     int vocabulary_;
     size_t shown_;
     std::set<llama_token> preserved_;

@@ -12,6 +12,13 @@
 #include "llm/service_state.h"
 
 namespace headrace::llm {
+namespace {
+
+/// For models that guests bring along: their own templates are programs.
+constexpr auto kPlainTemplate =
+    "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}assistant:";
+
+}  // namespace
 
 Service::Service(Settings settings, Notes notes)
     : settings_(std::move(settings)), notes_(std::move(notes)), sessions_(settings_.session) {}
@@ -55,6 +62,11 @@ Result<Settings> Service::load_settings(std::string_view config, Notes& notes) c
             HR_ASSIGN(path, confined_path(path));
         }
     if (settings_.model_root.empty()) return settings;
+    if (settings.model.chat_template != settings_.model.chat_template && !settings_.guest_templates)
+        return failure(
+            Code::denied,
+            "chat_template: a template is a program, and the service runs those of its own models only; "
+            "its configuration may allow others with guest_templates");
     for (const std::string& device : settings.model.devices) {  // weights and prompts go there
         const auto& own = settings_.model.devices;
         if (remote::is_remote(device) && std::find(own.begin(), own.end(), device) == own.end())
@@ -96,6 +108,11 @@ Result<Service::GraphId> Service::load(std::string_view name, std::string_view c
 Result<Service::GraphId> Service::load_bytes(std::string_view bytes, std::string_view config, bool replace) {
     Notes notes;
     HR_ASSIGN(Settings settings, load_settings(config, notes));
+    if (!settings_.model_root.empty() && !settings_.guest_templates && settings.model.chat_template.empty()) {
+        settings.model.chat_template = kPlainTemplate;
+        notes.push_back(
+            {"chat_template", "the template in a guest's model is not run: messages are written plainly"});
+    }
     log_notes(notes);
     HR_ASSIGN(Runner runner, open_runner(bytes, settings));
     return add_graph({std::move(runner), std::move(settings), "(bytes)", "", std::move(notes)}, replace);

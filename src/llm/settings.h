@@ -162,7 +162,8 @@ struct Settings {
     LogSettings log;
     std::string model_root;  ///< the folder that model names are confined to; empty: none
     std::map<std::string, std::string> model_aliases;  ///< name to path
-    bool strict = false;  ///< unknown, misplaced and clamped parameters are errors
+    bool guest_templates = false;  ///< chat templates of guests are run though a model root confines them
+    bool strict = false;           ///< unknown, misplaced and clamped parameters are errors
 };
 
 }  // namespace headrace::llm

@@ -17,6 +17,11 @@ struct Probe {
     std::vector<Memory> devices;  ///< of each that it serves
     double round_trip_ms = 0;     ///< the shortest of a few
     double bytes_per_second = 0;  ///< towards the host
+
+    /// Milliseconds for sending that many bytes and waiting for the answer.
+    double hop_ms(double bytes) const {
+        return round_trip_ms + (bytes_per_second > 0 ? 1e3 * bytes / bytes_per_second : 0);
+    }
 };
 
 /// Asks over a connection of its own. Errors name the host, what is wrong and the remedy.

@@ -9,13 +9,14 @@ void BackendBufferFree::operator()(ggml_backend_buffer* buffer) const { ggml_bac
 
 Result<std::shared_ptr<DeviceConstants::Placed>> DeviceConstants::connect(const Device& device) {
     const std::lock_guard lock(mutex_);
-    if (newest_ && !(newest_->device.host && newest_->device.host->is_lost())) return newest_;
+    std::shared_ptr<Placed>& newest = newest_[device.name];
+    if (newest && !(newest->device.host && newest->device.host->is_lost())) return newest;
     Device usable = device;
     if (device.host && device.host->is_lost()) {
         HR_ASSIGN(usable, find_device(device.name));
     }
-    newest_ = std::make_shared<Placed>(Placed{std::move(usable), {}});
-    return newest_;
+    newest = std::make_shared<Placed>(Placed{std::move(usable), {}});
+    return newest;
 }
 
 Status DeviceConstants::place(Placed& placed, ggml_tensor* tensor, const Constant& constant,

@@ -2,6 +2,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include "base/result.h"
 #include "ir/graph.h"
@@ -34,7 +35,7 @@ public:
 
 private:
     std::mutex mutex_;
-    std::shared_ptr<Placed> newest_;
+    std::map<std::string, std::shared_ptr<Placed>> newest_;  // by device
 };
 
 }  // namespace headrace

@@ -1,5 +1,7 @@
 #include "run/devices.h"
 
+#include <algorithm>
+#include <iterator>
 #include <mutex>
 #include <string_view>
 
@@ -53,10 +55,30 @@ ggml_backend_dev_t find_gpu() {
     return nullptr;
 }
 
-Result<Device> find_remote(const std::string& name) {
-    HR_ASSIGN(std::shared_ptr<remote::Host> host, remote::Host::open(name));
-    ggml_backend_dev_t first = host->devices().front();
-    return Device{first, name, false, std::move(host)};
+constexpr double kActivationBytes = 256 << 10;  // what a graph may send from one host to the next
+constexpr std::size_t kMostHosts = 15;          // ggml's scheduler takes 16 backends, and the CPU is one
+
+/// One host, or those of a list, nearest first.
+Result<Device> find_remote(std::string_view names) {
+    std::vector<Device> found;
+    for (std::size_t begin = 0; begin <= names.size();) {
+        const std::size_t end = std::min(names.find(',', begin), names.size());
+        HR_ASSIGN(std::shared_ptr<remote::Host> host, remote::Host::open(names.substr(begin, end - begin)));
+        for (const Device& other : found)
+            if (other.host == host) return invalid("device '{}' is named twice", host->name());
+        ggml_backend_dev_t first = host->devices().front();
+        std::string name = host->name();
+        found.push_back({first, std::move(name), false, std::move(host)});
+        begin = end + 1;
+    }
+    if (found.size() > kMostHosts)
+        return unsupported("{} hosts are named for a graph, and {} are the most", found.size(), kMostHosts);
+    std::stable_sort(found.begin(), found.end(), [](const Device& a, const Device& b) {
+        return a.host->probe().hop_ms(kActivationBytes) < b.host->probe().hop_ms(kActivationBytes);
+    });
+    Device nearest = std::move(found.front());
+    nearest.others.assign(std::make_move_iterator(found.begin() + 1), std::make_move_iterator(found.end()));
+    return nearest;
 }
 
 }  // namespace

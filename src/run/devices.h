@@ -19,13 +19,15 @@ struct Device {
     std::string name;
     bool is_cpu = true;
     std::shared_ptr<remote::Host> host = nullptr;  ///< of a remote device
+    std::vector<Device> others = {};               ///< remote ones that share a graph with it, nearest first
 };
 
 /// Every device that ggml found, and the remote ones that are in use.
 std::vector<DeviceInfo> list_devices();
 
 /// "cpu"; "auto": the best local GPU, else the CPU; a name from list_devices(); "mlx": libggml-mlx.so, loaded
-/// when it is asked for; or "rpc://host:port".
+/// when it is asked for; "rpc://host:port"; or several of those with commas between them, which share a
+/// graph.
 Result<Device> find_device(const std::string& name);
 
 /// True when find_device("auto") would give a GPU.

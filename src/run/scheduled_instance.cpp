@@ -1,4 +1,4 @@
-#include <array>
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <map>
@@ -10,6 +10,7 @@
 #include "remote/host.h"
 #include "run/host_memory.h"
 #include "run/instance.h"
+#include "run/node_shares.h"
 #include "run/thread_pool.h"
 
 namespace headrace {
@@ -39,31 +40,85 @@ public:
                const RunOptions& options) override;
     /// The scheduler keeps the activations' memory.
     std::size_t own_bytes() const override { return Instance::own_bytes() + stats_.arena_bytes; }
-    bool is_lost() const override { return host_ && host_->is_lost(); }
+    bool is_lost() const override {
+        return std::any_of(hosts_.begin(), hosts_.end(), [](const auto& host) { return host->is_lost(); });
+    }
 
 private:
-    Status open(const Device& device);
+    Status open(const Device& device, DeviceConstants& constants);
+    Status place_constants(DeviceConstants& constants);
+    Status check_hosts() const;
+    std::string device_names() const;
+    void count_activations();
     void assign_backends();
     ggml_status compute(bool profile);
     Status compute_on_device(int threads, bool profile);
     void read_output(std::size_t i, std::span<const InputView> inputs, const OutputView& output);
 
-    std::shared_ptr<DeviceConstants::Placed> on_device_;  // outlives what is in the device's memory
-    std::shared_ptr<remote::Host> host_;
-    Backend device_, cpu_;
+    std::vector<std::shared_ptr<DeviceConstants::Placed>> placed_;  // outlives what is in the devices' memory
+    std::vector<std::shared_ptr<remote::Host>> hosts_;
+    std::vector<Backend> devices_;
+    Backend cpu_;
+    std::vector<std::size_t> device_of_node_;  // where the plan wants a device
     std::unique_ptr<ggml_backend_sched, SchedFree> sched_;
-    std::string device_name_;
 };
 
-Status ScheduledInstance::open(const Device& device) {
-    device_name_ = device.name;
-    host_ = device.host;
-    device_.reset(ggml_backend_dev_init(device.handle, nullptr));
+Status ScheduledInstance::open(const Device& device, DeviceConstants& constants) {
+    std::vector<const Device*> wanted{&device};
+    for (const Device& other : device.others) wanted.push_back(&other);
+    for (const Device* one : wanted) {
+        HR_ASSIGN(auto placed, constants.connect(*one));
+        devices_.emplace_back(ggml_backend_dev_init(placed->device.handle, nullptr));
+        if (!devices_.back())
+            return failure(Code::backend_failure, "device '{}' could not be opened", one->name);
+        if (placed->device.host) hosts_.push_back(placed->device.host);
+        placed_.push_back(std::move(placed));
+    }
     cpu_.reset(ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, nullptr));
-    if (!device_ || !cpu_)
-        return failure(Code::backend_failure, "device '{}' could not be opened",
-                       device_ ? "cpu" : device.name);
+    if (!cpu_) return failure(Code::backend_failure, "device 'cpu' could not be opened");
     return success();
+}
+
+Status ScheduledInstance::check_hosts() const {
+    for (const auto& host : hosts_) HR_TRY(host->check());
+    return success();
+}
+
+/// Weights go where they are first read; several hosts share the nodes so that their memory suffices.
+Status ScheduledInstance::place_constants(DeviceConstants& constants) {
+    const std::vector<std::size_t> readers = first_readers(lowered_);
+    device_of_node_.assign(lowered_.node_ranges.size() + 1, 0);
+    if (devices_.size() > 1) {
+        std::vector<std::uint64_t> rooms;
+        for (const auto& host : hosts_)  // a tenth is left to activations
+            rooms.push_back(host->probe().devices.front().free / 10 * 9);
+        HR_ASSIGN(device_of_node_, share_nodes(first_read_bytes(lowered_, readers), rooms));
+        device_of_node_.push_back(0);  // of constants that no node reads
+    }
+    for (std::size_t i = 0; i < lowered_.constants.size(); ++i) {
+        const ConstantTensor& c = lowered_.constants[i];
+        if (!c.on_device) continue;
+        const std::size_t device = device_of_node_[readers[i]];
+        HR_TRY(constants.place(*placed_[device], c.tensor, *c.constant,
+                               ggml_backend_get_default_buffer_type(devices_[device].get())));
+    }
+    return success();
+}
+
+std::string ScheduledInstance::device_names() const {
+    std::string names;
+    for (const auto& placed : placed_) names += (names.empty() ? "" : ",") + placed->device.name;
+    return names;
+}
+
+void ScheduledInstance::count_activations() {
+    stats_.ggml_nodes = ggml_graph_n_nodes(lowered_.graph);
+    for (int i = 0; i < stats_.ggml_nodes; ++i) {
+        const ggml_tensor* t = ggml_graph_node(lowered_.graph, i);
+        if (t->view_src) continue;
+        stats_.naive_bytes += ggml_nbytes(t);
+        ++stats_.naive_buffers;
+    }
 }
 
 /// Our plan places every node; the scheduler only cuts the graph and moves data. A node that the device
@@ -72,41 +127,34 @@ void ScheduledInstance::assign_backends() {
     stats_.nodes.clear();
     for (std::size_t i = 0; i < plan_->nodes.size(); ++i) {
         const auto [first, last] = lowered_.node_ranges[i];
+        const std::size_t device = device_of_node_[i];
         bool on_device = plan_->nodes[i].on_device;
         for (int n = first; on_device && n < last; ++n)
-            on_device = ggml_backend_supports_op(device_.get(), ggml_graph_node(lowered_.graph, n));
+            on_device = ggml_backend_supports_op(devices_[device].get(), ggml_graph_node(lowered_.graph, n));
         for (int n = first; n < last; ++n) {
             ggml_tensor* t = ggml_graph_node(lowered_.graph, n);
             if (!is_view(t))
                 ggml_backend_sched_set_tensor_backend(sched_.get(), t,
-                                                      on_device ? device_.get() : cpu_.get());
+                                                      on_device ? devices_[device].get() : cpu_.get());
         }
-        stats_.nodes.push_back({.device = on_device ? device_name_ : "CPU"});
+        stats_.nodes.push_back({.device = on_device ? placed_[device]->device.name : "CPU"});
     }
 }
 
 Status ScheduledInstance::prepare(const StateBuffers& states, const Device& named,
                                   DeviceConstants& constants) {
-    HR_ASSIGN(on_device_, constants.connect(named));
-    const Device& device = on_device_->device;
-    HR_TRY(open(device));
+    HR_TRY(open(named, constants));
     place_leaves(states);
-    ggml_backend_buffer_type_t type = ggml_backend_get_default_buffer_type(device_.get());
-    for (const ConstantTensor& c : lowered_.constants)
-        if (c.on_device) HR_TRY(constants.place(*on_device_, c.tensor, *c.constant, type));
+    HR_TRY(place_constants(constants));
     for (ggml_tensor* t : lowered_.outputs) {
         ggml_set_output(t);
         if (t->view_src && !t->view_src->data) ggml_set_output(t->view_src);
     }
-    const int n = ggml_graph_n_nodes(lowered_.graph);
-    stats_.ggml_nodes = n;
-    for (int i = 0; i < n; ++i) {
-        const ggml_tensor* t = ggml_graph_node(lowered_.graph, i);
-        if (t->view_src) continue;
-        stats_.naive_bytes += ggml_nbytes(t);
-        ++stats_.naive_buffers;
-    }
-    std::array backends{device_.get(), cpu_.get()};
+    count_activations();
+    const int n = stats_.ggml_nodes;
+    std::vector<ggml_backend_t> backends;
+    for (const Backend& device : devices_) backends.push_back(device.get());
+    backends.push_back(cpu_.get());
     sched_.reset(ggml_backend_sched_new(
         backends.data(), nullptr, static_cast<int>(backends.size()),
         static_cast<std::size_t>(n) + lowered_.inputs.size() + lowered_.constants.size() + 64, false, false));
@@ -115,12 +163,11 @@ Status ScheduledInstance::prepare(const StateBuffers& states, const Device& name
     if (n > 0 && !ggml_backend_sched_alloc_graph(sched_.get(), lowered_.graph))
         return failure(Code::out_of_memory,
                        "cannot allocate the activations on '{}'; without reuse they take {} bytes",
-                       device.name, stats_.naive_bytes);
+                       device_names(), stats_.naive_bytes);
     stats_.splits = ggml_backend_sched_get_n_splits(sched_.get());
     for (ggml_backend_t b : backends)
         stats_.arena_bytes += ggml_backend_sched_get_buffer_size(sched_.get(), b);
-    if (host_) return host_->check();
-    return success();
+    return check_hosts();
 }
 
 /// What ggml's scheduler tells of every node when it is asked to stop after each.
@@ -167,15 +214,18 @@ Status ScheduledInstance::compute_on_device(int threads, bool profile) {
     const ggml_status status = compute(profile);
     ggml_backend_cpu_set_threadpool(cpu_.get(), nullptr);  // the lease ends: another run may replace the pool
     if (status != GGML_STATUS_SUCCESS)
-        return failure(Code::backend_failure, "device '{}' failed: {}", device_name_,
+        return failure(Code::backend_failure, "device '{}' failed: {}", device_names(),
                        ggml_status_to_string(status));
     return success();
 }
 
 Status ScheduledInstance::run(std::span<const InputView> inputs, std::span<const OutputView> outputs,
                               int threads, const RunOptions& options) {
-    std::unique_lock<std::mutex> turn;
-    if (host_) turn = std::unique_lock(host_->turn());
+    std::vector<std::unique_lock<std::mutex>> turns;
+    std::vector<remote::Host*> order;  // one for all, so that two runs never wait for each other
+    for (const auto& host : hosts_) order.push_back(host.get());
+    std::sort(order.begin(), order.end());
+    for (remote::Host* host : order) turns.emplace_back(host->turn());
     // An input that no node reads has no memory on any device.
     for (std::size_t i = 0; i < inputs.size(); ++i)
         if (lowered_.inputs[i]->buffer)
@@ -186,8 +236,7 @@ Status ScheduledInstance::run(std::span<const InputView> inputs, std::span<const
     HR_TRY(take_failures());
     for (std::size_t i = 0; i < outputs.size(); ++i) read_output(i, inputs, outputs[i]);
     stats_.outputs_copied = static_cast<std::int64_t>(outputs.size());
-    if (host_) return host_->check();
-    return success();
+    return check_hosts();
 }
 
 void ScheduledInstance::read_output(std::size_t i, std::span<const InputView> inputs,

@@ -1,8 +1,13 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstring>
+#include <map>
 #include <thread>
 
+#include "ggml-backend.h"
+#include "remote/relay.h"
 #include "remote/rpc_server.h"
 #include "test_graph.h"
 
@@ -150,6 +155,91 @@ TEST(Rpc, SessionsOfOneExecutableShareAHostThatComesBack) {
     server.start();
     for (Session* session : {&first, &second})
         expect_close(run(*session, kShapes, {x})[0], on_cpu(false, x), 1e-5f);
+}
+
+/// A server that says it has that much free memory.
+class SmallHost {
+public:
+    explicit SmallHost(std::uint64_t free)
+        : relay_(server.port(), [free](Relay::Bytes& bytes) {
+              std::size_t unused = 0, total = 0;
+              ggml_backend_dev_memory(ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU), &unused,
+                                      &total);
+              const auto* wanted = reinterpret_cast<const std::uint8_t*>(&total);
+              const auto at = std::find_end(bytes.begin(), bytes.end(), wanted, wanted + 8);
+              if (at != bytes.end() && at - bytes.begin() >= 8)
+                  std::memcpy(&*(at - 8), &free, 8);  // it comes before the total, and may be the same
+              return true;
+          }) {}
+    std::string device() const { return relay_.device(); }
+    RpcServer server;
+
+private:
+    Relay relay_;
+};
+
+/// Dense layers of 4,224 bytes each.
+Graph six_layers() {
+    TestGraph g;
+    ValueId v = g.input("x", {8, 32});
+    for (unsigned layer = 0; layer < 6; ++layer) {
+        const ValueId w = g.constant<float>({32, 32}, random_floats(32 * 32, 2 * layer));
+        const ValueId b = g.constant<float>({32}, random_floats(32, 2 * layer + 1));
+        v = g.op("gelu", {g.op("add", {g.op("matmul", {v, w}), b})});
+    }
+    g.output("y", v);
+    return g.finish();
+}
+
+TEST(Rpc, HostsShareTheNodesOfAGraphByTheirMemory) {
+    SmallHost first(10000), second(10000), third(10000);
+    const std::string devices = first.device() + "," + second.device() + "," + third.device();
+    const auto x = random_floats(8 * 32, 9);
+    Session local(compile(six_layers()));
+    const auto expected = run(local, kShapes, {x})[0];
+    Session session(compile(six_layers(), {.device = devices}));
+    for (int i = 0; i < 2; ++i) expect_close(run(session, kShapes, {x})[0], expected, 1e-4f);
+    const RunStats stats = session.stats();
+    EXPECT_EQ(stats.splits, 3);
+    ASSERT_EQ(stats.nodes.size(), 6u);
+    std::map<std::string, int> nodes;
+    for (const NodeStats& node : stats.nodes) ++nodes[node.device];
+    EXPECT_EQ(nodes,
+              (std::map<std::string, int>{{first.device(), 2}, {second.device(), 2}, {third.device(), 2}}));
+    second.server.stop();
+    const auto message = message_of([&] { run(session, kShapes, {x}); }, Code::backend_failure);
+    EXPECT_NE(message.find(second.device()), std::string::npos) << message;
+    second.server.start();
+    expect_close(run(session, kShapes, {x})[0], expected, 1e-4f);
+}
+
+TEST(Rpc, AGraphThatFitsOneHostTakesNoOther) {
+    const RpcServer first, second;
+    Session session(compile(six_layers(), {.device = first.device() + "," + second.device()}));
+    run(session, kShapes, {random_floats(8 * 32, 9)});
+    EXPECT_EQ(session.stats().splits, 1);
+}
+
+TEST(Rpc, HostsWithTooLittleMemoryTogetherAreAnErrorWithTheNumbers) {
+    const SmallHost first(10000), second(10000);
+    const auto message = message_of(
+        [&] {
+            Session session(compile(six_layers(), {.device = first.device() + "," + second.device()}));
+            run(session, kShapes, {random_floats(8 * 32, 9)});
+        },
+        Code::out_of_memory);
+    for (const char* part : {"25344 bytes", "2 hosts", "18000"})
+        EXPECT_NE(message.find(part), std::string::npos) << message;
+}
+
+TEST(Rpc, ListsOfHostsAreChecked) {
+    const RpcServer server;
+    const auto refused = [](const std::string& device) {
+        return message_of([&] { compile(two_layers(false), {.device = device}); }, Code::invalid_argument);
+    };
+    EXPECT_NE(refused(server.device() + "," + server.device()).find("named twice"), std::string::npos);
+    EXPECT_NE(refused(server.device() + ",").find("rpc://host:port"), std::string::npos);
+    EXPECT_NE(refused(server.device() + ",cpu").find("cpu"), std::string::npos);
 }
 
 TEST(Rpc, AnUnreachableServerIsAnErrorThatNamesIt) {

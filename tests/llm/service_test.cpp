@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -11,6 +13,7 @@
 namespace headrace::llm {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr const char* greedy = R"({"temp": 0, "n_predict": 64, "threads": 1})";
@@ -229,6 +232,32 @@ TEST_F(ServiceTest, ConfinesNamesToTheModelRootAndAliases) {
     for (const char* name : {"../README.md", "/etc/passwd", "../models/../README.md", "a/../../README.md"})
         EXPECT_EQ(confined.load(name, greedy).error().code, Code::denied) << name;
     EXPECT_EQ(confined.load("missing.gguf", greedy).error().code, Code::not_found);
+}
+
+TEST_F(ServiceTest, RunsNoTemplatesOfGuestsWhenItIsConfined) {
+    const std::string endless =
+        R"({"chat_template": "{% for i in range(9999999999) %}{% endfor %}", "temp": 0})";
+    const nlohmann::json root = {{"model_root", HEADRACE_SOURCE_DIR "/models"}};
+    std::ifstream file(tiny_model(), std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    {
+        auto confined = Service::create(root.dump()).value();
+        const auto refused = confined->load(tiny_model(), endless);
+        ASSERT_FALSE(refused.ok());
+        EXPECT_EQ(refused.error().code, Code::denied);
+        EXPECT_THAT(refused.error().message, AllOf(HasSubstr("chat_template"), HasSubstr("guest_templates")));
+        EXPECT_TRUE(confined->load(tiny_model(), greedy).ok()) << "the template of its own model";
+        const auto brought = confined->load_bytes(bytes, greedy);
+        ASSERT_TRUE(brought.ok()) << brought.error().message;
+        const auto reply =
+            confined->infer(confined->open(brought.value(), std::nullopt).value(), "Hello.", "");
+        ASSERT_TRUE(reply.ok()) << reply.error().message;
+        EXPECT_THAT(reply.value().metadata, HasSubstr("written plainly"));
+    }
+    nlohmann::json trusting = root;
+    trusting["guest_templates"] = true;
+    auto confined = Service::create(trusting.dump()).value();
+    EXPECT_TRUE(confined->load(tiny_model(), R"({"chat_template": "{{ messages[0].content }}"})").ok());
 }
 
 TEST_F(ServiceTest, ReplacesAModelWhileRequestsRun) {

@@ -1,0 +1,30 @@
+#pragma once
+#include <pthread.h>
+
+#include <functional>
+
+#include "base/result.h"
+
+namespace headrace::llm {
+
+/// A thread with a stack of 128 MB, of which only what is used takes memory: llama.cpp matches the triggers
+/// of lazy grammars with std::regex, which calls itself for each character of the answer.
+class DeepThread {
+public:
+    DeepThread() = default;
+    ~DeepThread() { join(); }
+    DeepThread(const DeepThread&) = delete;
+    DeepThread& operator=(const DeepThread&) = delete;
+
+    /// Errors: the system has no thread or no address space for it. `work` does not throw.
+    Status start(std::function<void()> work);
+    /// Waits for its end; nothing, if it never began.
+    void join();
+
+private:
+    std::function<void()> work_;
+    pthread_t thread_{};
+    bool runs_ = false;
+};
+
+}  // namespace headrace::llm

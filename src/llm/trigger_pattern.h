@@ -1,0 +1,24 @@
+#pragma once
+#include <common/common.h>
+
+#include <cstddef>
+
+#include "base/result.h"
+
+namespace headrace::llm {
+
+/// Characters of an answer that may pass while a pattern still waits to match: std::regex, with which
+/// llama.cpp looks for triggers, calls itself for each, and DeepThread has the stack for so many.
+inline constexpr std::size_t kMostSearchedForTriggers = std::size_t{64} << 10;
+
+inline bool is_pattern(const common_grammar_trigger& trigger) {
+    return trigger.type == COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN ||
+           trigger.type == COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN_FULL;
+}
+
+/// Whether a lazy grammar may be triggered by this regular expression of a guest. std::regex tries one way to
+/// match after the other, from each place of the text on: refused is what has too many, and what stopping
+/// patterns refuse, too.
+Status check_trigger_pattern(const common_grammar_trigger& trigger);
+
+}  // namespace headrace::llm
