@@ -1,4 +1,4 @@
-"""Whole models: Headrace's ExecuTorch delegate against ONNX Runtime, OpenVINO, XNNPACK and torch.compile.
+"""Whole models: our delegate against plain ggml, ONNX Runtime, OpenVINO, XNNPACK and torch.compile.
 
     make bench-zoo [MODELS="mlp resnet18"]
 
@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "build/bench"
 OURS = "Headrace"
 PEERS = {
+    "plain ggml": "headrace.pte",
     "ONNX Runtime": "model.onnx",
     "OpenVINO": "model.onnx",
     "XNNPACK": "xnnpack.pte",

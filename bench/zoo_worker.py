@@ -50,6 +50,15 @@ def headrace(case: str, folder: Path, threads: int) -> Callable[[], Call]:
     return _executorch(folder / "headrace.pte", folder, threads)
 
 
+def plain_ggml(case: str, folder: Path, threads: int) -> Callable[[], Call]:
+    import executorch_ggml
+    import headrace
+
+    headrace.set_num_threads(threads)
+    executorch_ggml.set_options(packed_kernels=False)
+    return _executorch(folder / "headrace.pte", folder, threads)
+
+
 def xnnpack(case: str, folder: Path, threads: int) -> Callable[[], Call]:
     return _executorch(folder / "xnnpack.pte", folder, threads)
 
@@ -107,6 +116,7 @@ def torch_compile(case: str, folder: Path, threads: int) -> Callable[[], Call]:
 
 SIDES = {
     "Headrace": headrace,
+    "plain ggml": plain_ggml,
     "ONNX Runtime": onnx_runtime,
     "OpenVINO": openvino,
     "XNNPACK": xnnpack,

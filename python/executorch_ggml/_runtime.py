@@ -43,11 +43,14 @@ def load_runtime() -> bool:
     return True
 
 
-def set_options(num_threads: int | None = None, device: str | None = None) -> None:
+def set_options(
+    num_threads: int | None = None, device: str | None = None, packed_kernels: bool | None = None
+) -> None:
     """Of the programs that are loaded afterwards in this process; what is None stays.
 
     num_threads: of a run; 0: as many as CPUs. device: "cpu", a name from `headrace devices` or
-    "rpc://host:port"; whether it exists shows when a program is loaded.
+    "rpc://host:port", or several of those with commas between them; whether it exists shows when a program is
+    loaded. packed_kernels: False leaves the CPU's work to ggml's kernels.
     """
     if _library is None:
         raise RuntimeError(f"{NAME} is not loaded in this process, so there is nothing to set options of")
@@ -56,11 +59,14 @@ def set_options(num_threads: int | None = None, device: str | None = None) -> No
     if device is not None and not 0 < len(device.encode()) < MOST_BYTES:
         raise ValueError(f"device is {device!r}; a device's name of less than {MOST_BYTES} bytes is wanted")
     set_option = _library.headrace_executorch_set_option
-    for name, value in (("num_threads", num_threads), ("device", device)):
+    if packed_kernels not in (None, True, False):
+        raise ValueError(f"packed_kernels is {packed_kernels!r}; it must be True or False")
+    options = (("num_threads", b"i", num_threads), ("device", b"s", device), ("packed_kernels", b"b", packed_kernels))
+    for name, kind, value in options:
         if value is None:
             continue
-        number, text = (0, value.encode()) if isinstance(value, str) else (value, None)
-        error = set_option(name.encode(), ctypes.c_int(number), text)
+        number, text = (0, value.encode()) if isinstance(value, str) else (int(value), None)
+        error = set_option(name.encode(), ctypes.c_char(kind), ctypes.c_int(number), text)
         if error:
             raise RuntimeError(
                 f"ExecuTorch refuses the option {name} with error {error:#x}; its log says why"

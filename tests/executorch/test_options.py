@@ -25,7 +25,7 @@ if _runtime.runtime_path() is None:
 @pytest.fixture(autouse=True)
 def restored():
     yield
-    set_options(num_threads=0, device="cpu")
+    set_options(num_threads=0, device="cpu", packed_kernels=True)
 
 
 def test_a_program_is_loaded_for_the_device_that_was_chosen(lower, capfd):
@@ -35,6 +35,12 @@ def test_a_program_is_loaded_for_the_device_that_was_chosen(lower, capfd):
         program.load()
     assert "there is no device 'abacus'; known: cpu" in capfd.readouterr().err
     set_options(device="cpu", num_threads=1)
+    program.check()
+
+
+def test_a_program_computes_the_same_with_ggmls_kernels(lower):
+    program = lower(nn.Linear(64, 64), (torch.randn(8, 64),))
+    set_options(packed_kernels=False)
     program.check()
 
 
@@ -63,6 +69,7 @@ def test_a_program_runs_on_a_remote_host_and_fails_alone_when_that_is_lost(lower
         ({"num_threads": -1}, "num_threads is -1; it must be 0"),
         ({"device": ""}, "device is ''; a device's name"),
         ({"device": "x" * 256}, "of less than 256 bytes"),
+        ({"packed_kernels": "no"}, "packed_kernels is 'no'; it must be True or False"),
     ],
 )
 def test_values_that_make_no_sense_are_refused(options, message):

@@ -25,7 +25,7 @@ et::Error refuse(const et::BackendOption& option, const char* wanted) {
 
 et::Error unknown(const et::BackendOption& option) {
     const std::string name(name_of(option));
-    ET_LOG(Error, "GgmlBackend: there is no option '%s'; there are num_threads and device", name.c_str());
+    ET_LOG(Error, "GgmlBackend: there is no option '%s'; there are num_threads, device and packed_kernels", name.c_str());
     return et::Error::InvalidArgument;
 }
 
@@ -42,6 +42,10 @@ et::Error Settings::set(et::Span<const et::BackendOption> options) {
             const Text* text = std::get_if<Text>(&option.value);
             if (!text || text->front() == 0) return refuse(option, "the name of a device, such as \"cpu\"");
             changed.device_.assign(text->data(), strnlen(text->data(), text->size()));
+        } else if (name_of(option) == "packed_kernels") {
+            const bool* packed = std::get_if<bool>(&option.value);
+            if (!packed) return refuse(option, "a bool");
+            changed.packed_kernels_ = *packed;
         } else {
             return unknown(option);
         }
@@ -58,6 +62,8 @@ et::Error Settings::get(et::Span<et::BackendOption> options) const {
             Text text{};
             std::copy_n(device_.begin(), std::min(device_.size(), text.size() - 1), text.begin());
             option.value = text;
+        } else if (name_of(option) == "packed_kernels") {
+            option.value = packed_kernels_;
         } else {
             return unknown(option);
         }
@@ -65,16 +71,19 @@ et::Error Settings::get(et::Span<et::BackendOption> options) const {
     return et::Error::Ok;
 }
 
-CompileOptions Settings::compile_options() const { return {.device = device_, .threads = threads_}; }
+CompileOptions Settings::compile_options() const {
+    return {.device = device_, .threads = threads_, .packed_kernels = packed_kernels_};
+}
 
 }  // namespace headrace::executorch_door
 
-int headrace_executorch_set_option(const char* name, int number, const char* text) {
+int headrace_executorch_set_option(const char* name, char type, int number, const char* text) {
     namespace et = executorch::runtime;
     et::BackendOption option;
     std::strncpy(option.key, name, sizeof(option.key) - 1);
     option.value = number;
-    if (text) {
+    if (type == 'b') option.value = number != 0;
+    if (type == 's') {
         std::array<char, et::kMaxOptionValueLength> value{};
         std::strncpy(value.data(), text, value.size() - 1);
         option.value = value;

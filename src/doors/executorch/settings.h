@@ -9,8 +9,9 @@ namespace headrace::executorch_door {
 /// The backend options: what they are called and what they set in CompileOptions. A program that is loaded
 /// takes the process's settings, then those given with the load.
 ///
-///     num_threads  int     threads of a run; 0: as many as the process's default
-///     device       string  "cpu", a device's name or "rpc://host:port"
+///     num_threads     int     threads of a run; 0: as many as the process's default
+///     device          string  "cpu", a device's name, "rpc://host:port", or several of those with commas between
+///     packed_kernels  bool    Headrace's own CPU kernels where they apply (the default), else ggml's
 class Settings {
 public:
     /// Unknown names and values of the wrong type or range are logged and InvalidArgument; nothing changes
@@ -26,10 +27,13 @@ public:
 private:
     int threads_ = 0;
     std::string device_ = "cpu";
+    bool packed_kernels_ = true;
 };
 
 }  // namespace headrace::executorch_door
 
-/// ExecuTorch's set_option for Python, whose module of ExecuTorch's has none: a number, or a text where it is
-/// not null. Returns the executorch::runtime::Error, 0 for none; the log says what is wrong.
-extern "C" HEADRACE_API int headrace_executorch_set_option(const char* name, int number, const char* text);
+/// ExecuTorch's set_option for Python, whose module of ExecuTorch's has none. type: 'b' or 'i', a bool or an int,
+/// which is the number, or 's', the text. Returns the executorch::runtime::Error, 0 for none; the log says what is
+/// wrong.
+extern "C" HEADRACE_API int headrace_executorch_set_option(const char* name, char type, int number,
+                                                           const char* text);

@@ -14,8 +14,8 @@ using Options = et::BackendOptions<2>;
 
 et::Error set_for_process(Options options) { return et::set_option("GgmlBackend", options.view()); }
 
-template <class T>
-Options option(const char (&name)[12], T value) {
+template <std::size_t size, class T>
+Options option(const char (&name)[size], T value) {
     Options options;
     EXPECT_EQ(options.set_option(name, value), et::Error::Ok);
     return options;
@@ -76,7 +76,7 @@ TEST_F(DelegateOptions, AreRefusedByNameAndValue) {
     });
     EXPECT_THAT(lines, ElementsAre(HasSubstr("'num_threads' must be an int of at least 0"),
                                    HasSubstr("'num_threads' must be an int"), HasSubstr("'device' must be"),
-                                   HasSubstr("no option 'thread_pool'; there are num_threads and device")));
+                                   HasSubstr("no option 'thread_pool'; there are num_threads, device and packed_kernels")));
 }
 
 TEST_F(DelegateOptions, OfTheProcessHoldForProgramsThatAreLoadedLater) {
@@ -91,6 +91,24 @@ TEST_F(DelegateOptions, OfALoadHoldForItAlone) {
     EXPECT_EQ(error_of_load(), et::Error::Ok);
     EXPECT_EQ(set_for_process(device("abacus")), et::Error::Ok);
     EXPECT_EQ(error_of_load(device("cpu")), et::Error::Ok);
+}
+
+TEST_F(DelegateOptions, OfKernelsChooseBetweenOursAndGgmls) {
+    EXPECT_THAT(logged([&] {
+                    EXPECT_EQ(set_for_process(option("packed_kernels", 1)), et::Error::InvalidArgument);
+                }),
+                ElementsAre(HasSubstr("'packed_kernels' must be a bool")));
+    std::vector<float> x(16 * 192, 0.25f), total(192);
+    const std::vector<float> expected = layer_.expected(x, total);
+    for (const bool packed : {true, false}) {
+        Options options = option("packed_kernels", packed);
+        const auto view = options.view();
+        const Delegate delegate(layer_.blob, &layer_.weights, "forward", {view.data(), view.size()});
+        const TensorPtr y = room({16, 192});
+        ASSERT_EQ(delegate.run({tensor({16, 192}, x), y, room({192})}), et::Error::Ok);
+        for (std::size_t i = 0; i < expected.size(); ++i)
+            ASSERT_NEAR(y->const_data_ptr<float>()[i], expected[i], 1e-4f) << packed;
+    }
 }
 
 TEST_F(DelegateOptions, OfThreadsDoNotChangeAnswers) {
