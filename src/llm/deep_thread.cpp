@@ -6,7 +6,7 @@
 namespace headrace::llm {
 
 Status DeepThread::start(std::function<void()> work) {
-    constexpr std::size_t stack = std::size_t{128} << 20;
+    constexpr std::size_t stack = std::size_t{512} << 20;
     work_ = std::move(work);
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);

@@ -7,7 +7,7 @@
 
 namespace headrace::llm {
 
-/// A thread with a stack of 128 MB, of which only what is used takes memory: llama.cpp matches the triggers
+/// A thread with a stack of 512 MB, of which only what is used takes memory: llama.cpp matches the triggers
 /// of lazy grammars with std::regex, which calls itself for each character of the answer.
 class DeepThread {
 public:
