@@ -61,7 +61,11 @@ def set_options(
     set_option = _library.headrace_executorch_set_option
     if packed_kernels not in (None, True, False):
         raise ValueError(f"packed_kernels is {packed_kernels!r}; it must be True or False")
-    options = (("num_threads", b"i", num_threads), ("device", b"s", device), ("packed_kernels", b"b", packed_kernels))
+    options = (
+        ("num_threads", b"i", num_threads),
+        ("device", b"s", device),
+        ("packed_kernels", b"b", packed_kernels),
+    )
     for name, kind, value in options:
         if value is None:
             continue

@@ -1,6 +1,7 @@
 """`headrace` and `python -m headrace`: the native program, from the wheel or from the checkout's build.
 
-`headrace wasm` is Python: it runs guests under wasmtime's Python package.
+`headrace wasm` is Python: it runs guests under wasmtime's Python package. So is what reads ONNX models:
+`headrace convert`, and a `.onnx` file as the graph of run, bench or inspect becomes a graph file first.
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ def main() -> None:
         from headrace.wasm import main as run_wasm
 
         sys.exit(run_wasm(sys.argv[2:]))
+    if sys.argv[1:2] == ["convert"]:
+        from headrace.onnx_program import convert
+
+        sys.exit(convert(sys.argv[2:]))
     package = Path(__file__).resolve().parent
     program = package / "bin/headrace"
     if not program.exists():
@@ -22,6 +27,10 @@ def main() -> None:
     if not program.exists():
         sys.exit(f"headrace: {program} does not exist; make build compiles it")
     os.environ.setdefault("HEADRACE_PYTHON", sys.executable)  # bench asks it for ONNX Runtime
+    if sys.argv[1:2] and sys.argv[1] in ("run", "bench", "inspect"):
+        from headrace.onnx_program import run_converted
+
+        run_converted(program, sys.argv[1:])
     os.execv(program, ["headrace", *sys.argv[1:]])
 
 

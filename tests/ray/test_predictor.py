@@ -71,6 +71,19 @@ def test_graphs_run_on_as_many_rows_as_they_take(graph):
     assert list(result["name"]) == list("abcde")
 
 
+def test_onnx_models_run_on_batches_of_any_size_or_a_fixed_one(graph, tmp_path):
+    context = webnn.ML().create_context(accelerated=False)
+    builder = context.create_graph_builder()
+    x = builder.input("x", [{"name": "batch", "maxSize": 16}, 3], "float32")
+    path = str(tmp_path / "model.onnx")
+    context.convert_to_onnx(builder.build({"y": builder.matmul(x, builder.constant(W))}), path)
+    for options in ({}, {"dimensions": {"batch": 2}, "rows": 2}):
+        result = Predictor(path, inputs={"x": "feature"}, accelerated=False, **options)({"feature": X})
+        np.testing.assert_allclose(result["y"], X @ W, rtol=1e-5)
+    with pytest.raises(ValueError, match="dimensions are for ONNX models"):
+        Predictor(graph, dimensions={"batch": 2})
+
+
 def test_executorch_programs_run_on_batches(tmp_path):
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     pytest.importorskip("executorch", reason="ExecuTorch is not installed")
@@ -92,8 +105,9 @@ def test_executorch_programs_run_on_batches(tmp_path):
 
 
 def test_what_is_no_model_here_is_refused_with_the_remedy(tmp_path, graph):
-    with pytest.raises(ValueError, match=r"ONNX models cannot be loaded yet. Export the model from PyTorch"):
-        Predictor(tmp_path / "model.onnx")
+    (tmp_path / "broken.onnx").write_bytes(b"no model")
+    with pytest.raises(ValueError, match=r"broken\.onnx: this is no ONNX model"):
+        Predictor(tmp_path / "broken.onnx")
     with pytest.raises(ValueError, match=r"'\.bin' is no extension of a model; there are \.gguf"):
         Predictor(tmp_path / "model.bin")
     with pytest.raises(FileNotFoundError, match=r"absent\.gguf does not exist on this host"):

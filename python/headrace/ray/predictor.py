@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headrace.language_model import LanguageModel, LanguageModelError
+from headrace.model import load
 
 from .request import Request, RequestError
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 FORMATS = {
     ".gguf": "language models and embedding models",
     ".pte": "ExecuTorch programs",
+    ".onnx": "ONNX models",
     ".webnn": "WebNN graphs as text",
     ".json": "WebNN graphs as JSON",
     ".hrg": "saved graphs",
@@ -37,12 +39,6 @@ class Predictor:
     def __init__(self, path: str | Path, **options: object) -> None:
         path = Path(path)
         extension = path.suffix.lower()
-        if extension == ".onnx":
-            raise ValueError(
-                f"{path}: ONNX models cannot be loaded yet. Export the model from PyTorch as .pte "
-                "(executorch_ggml, docs/executorch.md), or build it with webnn and save it as .webnn "
-                "(docs/graph-files.md)"
-            )
         if extension not in FORMATS:
             raise ValueError(
                 f"{path}: '{extension}' is no extension of a model; there are "
@@ -166,11 +162,11 @@ class TextEmbedder(_Texts):
 
 
 class GraphPredictor:
-    """Runs a graph file (docs/graph-files.md) on batches of arrays.
+    """Runs a graph file (docs/graph-files.md) or an ONNX model (docs/onnx.md) on batches of arrays.
 
     inputs: columns by the graph's inputs' names, where they differ; outputs: columns by its outputs' names.
-    rows: the first extent of a graph that has it fixed; None gives it the whole batch. options: of
-    webnn.ML().create_context.
+    rows: the first extent of a graph that has it fixed; None gives it the whole batch. dimensions: numbers
+    for an ONNX model's named dimensions. options: of webnn.ML().create_context.
     """
 
     def __init__(
@@ -180,12 +176,11 @@ class GraphPredictor:
         inputs: Mapping[str, str] | None = None,
         outputs: Mapping[str, str] | None = None,
         rows: int | None = None,
+        dimensions: Mapping[str, int | list[int]] | None = None,
         **options: object,
     ) -> None:
-        import webnn
-
-        self._context = webnn.ML().create_context(**options)
-        self._graph = self._context.load_graph(str(path))
+        model = load(path, dimensions=dimensions, **options)
+        self._context, self._graph = model.context, model.graph
         self._inputs = _names(self._graph.get_input_names(), inputs, "input", path)
         self._outputs = _names(self._graph.get_output_names(), outputs, "output", path)
         self._rows = rows

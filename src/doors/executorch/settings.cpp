@@ -25,7 +25,8 @@ et::Error refuse(const et::BackendOption& option, const char* wanted) {
 
 et::Error unknown(const et::BackendOption& option) {
     const std::string name(name_of(option));
-    ET_LOG(Error, "GgmlBackend: there is no option '%s'; there are num_threads, device and packed_kernels", name.c_str());
+    ET_LOG(Error, "GgmlBackend: there is no option '%s'; there are num_threads, device and packed_kernels",
+           name.c_str());
     return et::Error::InvalidArgument;
 }
 

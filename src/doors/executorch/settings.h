@@ -10,8 +10,8 @@ namespace headrace::executorch_door {
 /// takes the process's settings, then those given with the load.
 ///
 ///     num_threads     int     threads of a run; 0: as many as the process's default
-///     device          string  "cpu", a device's name, "rpc://host:port", or several of those with commas between
-///     packed_kernels  bool    Headrace's own CPU kernels where they apply (the default), else ggml's
+///     device          string  "cpu", a device's name, "rpc://host:port", or several of those with commas
+///     between packed_kernels  bool    Headrace's own CPU kernels where they apply (the default), else ggml's
 class Settings {
 public:
     /// Unknown names and values of the wrong type or range are logged and InvalidArgument; nothing changes
@@ -32,8 +32,8 @@ private:
 
 }  // namespace headrace::executorch_door
 
-/// ExecuTorch's set_option for Python, whose module of ExecuTorch's has none. type: 'b' or 'i', a bool or an int,
-/// which is the number, or 's', the text. Returns the executorch::runtime::Error, 0 for none; the log says what is
-/// wrong.
+/// ExecuTorch's set_option for Python, whose module of ExecuTorch's has none. type: 'b' or 'i', a bool or an
+/// int, which is the number, or 's', the text. Returns the executorch::runtime::Error, 0 for none; the log
+/// says what is wrong.
 extern "C" HEADRACE_API int headrace_executorch_set_option(const char* name, char type, int number,
                                                            const char* text);

@@ -80,6 +80,11 @@ Result<Graph> read_graph_file(const std::string& path, const WeightPaths& paths)
     HR_ASSIGN(const auto file, MappedFile::open(path));
     const std::string_view content(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
     const Kind kind = kind_of(path, content);
+    if (kind == Kind::own && std::filesystem::path(path).extension() == ".onnx")
+        return invalid(
+            "'{}': this is an ONNX model, which the Python package reads: pip install headrace, then "
+            "`headrace convert model.onnx model.hrg` writes a graph file (docs/onnx.md)",
+            path);
     if (kind == Kind::own) return read_graph(path, find_op);
     auto graph = read_source(path, content, kind, paths);
     if (!graph.ok()) return graph.error().within(fmt::format("'{}'", path));

@@ -74,9 +74,11 @@ TEST_F(DelegateOptions, AreRefusedByNameAndValue) {
         EXPECT_EQ(set_for_process(device("")), et::Error::InvalidArgument);
         EXPECT_EQ(set_for_process(option("thread_pool", 2)), et::Error::InvalidArgument);
     });
-    EXPECT_THAT(lines, ElementsAre(HasSubstr("'num_threads' must be an int of at least 0"),
-                                   HasSubstr("'num_threads' must be an int"), HasSubstr("'device' must be"),
-                                   HasSubstr("no option 'thread_pool'; there are num_threads, device and packed_kernels")));
+    EXPECT_THAT(
+        lines,
+        ElementsAre(HasSubstr("'num_threads' must be an int of at least 0"),
+                    HasSubstr("'num_threads' must be an int"), HasSubstr("'device' must be"),
+                    HasSubstr("no option 'thread_pool'; there are num_threads, device and packed_kernels")));
 }
 
 TEST_F(DelegateOptions, OfTheProcessHoldForProgramsThatAreLoadedLater) {
@@ -94,10 +96,9 @@ TEST_F(DelegateOptions, OfALoadHoldForItAlone) {
 }
 
 TEST_F(DelegateOptions, OfKernelsChooseBetweenOursAndGgmls) {
-    EXPECT_THAT(logged([&] {
-                    EXPECT_EQ(set_for_process(option("packed_kernels", 1)), et::Error::InvalidArgument);
-                }),
-                ElementsAre(HasSubstr("'packed_kernels' must be a bool")));
+    EXPECT_THAT(
+        logged([&] { EXPECT_EQ(set_for_process(option("packed_kernels", 1)), et::Error::InvalidArgument); }),
+        ElementsAre(HasSubstr("'packed_kernels' must be a bool")));
     std::vector<float> x(16 * 192, 0.25f), total(192);
     const std::vector<float> expected = layer_.expected(x, total);
     for (const bool packed : {true, false}) {

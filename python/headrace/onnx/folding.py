@@ -1,0 +1,301 @@
+"""Nodes whose inputs are known, computed while the model is read: above all the arithmetic of shapes.
+
+Extents that are known only at run time take part: arrays of objects hold them as polynomials.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .extents import Extent, Undecided
+from .graph import Graph, Operand, known
+from .registry import Node
+from .source import DTYPES
+
+LARGEST = 4096  # elements; more stay with the compiler, which folds constants, too
+FOLDS: dict[str, Callable[[Node, list[Any]], Any]] = {}
+_NUMPY_ERRORS = (ValueError, IndexError, TypeError, ZeroDivisionError, KeyError, OverflowError)
+_INTEGERS = ("i8", "u8", "i16", "i32", "u32", "i64", "u64", "bool")
+# Without a form in the graph, or cheap here; none of them makes much of little.
+_BY_REFERENCE = {
+    "NonZero",
+    "Unique",
+    "Compress",
+    "ReduceSum",
+    "ReduceMax",
+    "ReduceMin",
+    "ReduceMean",
+    "CumSum",
+    "CumProd",
+    "ArgMax",
+    "ArgMin",
+    "TopK",
+    "Sqrt",
+    "Exp",
+    "Log",
+    "Floor",
+    "Ceil",
+    "Round",
+    "Pow",
+    "Mod",
+    "Cast",
+    "CastLike",
+    "Div",
+    "Add",
+    "Sub",
+    "Mul",
+    "Reciprocal",
+    "Trilu",
+    "GatherND",
+    "GatherElements",
+    "ScatterND",
+    "ScatterElements",
+    "Sign",
+    "Greater",
+    "Less",
+    "GreaterOrEqual",
+    "LessOrEqual",
+    "Equal",
+    "And",
+    "Or",
+    "Xor",
+    "Not",
+    "IsNaN",
+    "IsInf",
+    "Det",
+}
+
+
+def folded(g: Graph, node: Node) -> list[Operand] | None:
+    """The node's results where its inputs are known and few; None where an op has to compute them."""
+    given = [x for x in node.inputs if x is not None]
+    if not given or node.domain or any(x.array is None for x in given):
+        return None
+    if sum(x.array.size for x in given) > LARGEST:
+        return None
+    symbolic = any(x.array.dtype == object for x in given)
+    if node.op in FOLDS and all(x.dtype in _INTEGERS for x in given):
+        try:
+            result = FOLDS[node.op](node, [None if x is None else x.array for x in node.inputs])
+            results = result if isinstance(result, list) else [result]
+            if result is not None:
+                return [known(r, _dtype_of_fold(node, given)) for r in results]
+        except (Undecided, *_NUMPY_ERRORS):
+            pass  # an op, or its error, says the rest
+    if symbolic or node.op not in _BY_REFERENCE:
+        return None
+    return _by_reference(node)
+
+
+def _dtype_of_fold(node: Node, given: list[Operand]) -> str:
+    """Of a fold's result. Extents can only be what shapes are made of: a TypeError for other casts."""
+    if node.op in _TRUTHS:
+        return "bool"
+    if node.op != "Cast":
+        return given[1 if node.op == "Where" else 0].dtype
+    if DTYPES.get(node.get("to")) not in ("i64", "i32"):
+        raise TypeError
+    return DTYPES[node.get("to")]
+
+
+def _by_reference(node: Node) -> list[Operand] | None:
+    """By the onnx package's own implementation of the operator."""
+    import onnx
+    from onnx.reference import ReferenceEvaluator
+
+    names = [f"x{i}" if x is not None else "" for i, x in enumerate(node.inputs)]
+    outputs = [f"y{i}" for i, _ in enumerate(node.outputs)]
+    attributes = {k: v for k, v in node.attributes.items() if v is not None}
+    made = onnx.helper.make_node(node.op, names, outputs, **attributes)
+    graph = onnx.helper.make_graph(
+        [made],
+        "node",
+        [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.UNDEFINED, None) for n in names if n],
+        [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.UNDEFINED, None) for n in outputs],
+    )
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", node.opset)])
+    feeds = {n: x.array for n, x in zip(names, node.inputs, strict=True) if x is not None}
+    try:
+        with np.errstate(all="ignore"):
+            results = ReferenceEvaluator(model).run(None, feeds)
+        return [known(r, _dtype_of(r)) for r in results]
+    except Exception:  # whatever NumPy raises; the op in the graph says what is wrong
+        return None
+
+
+def _dtype_of(array: Any) -> str:
+    import onnx
+
+    return DTYPES[onnx.helper.np_dtype_to_tensor_dtype(np.asarray(array).dtype)]
+
+
+# --- the arithmetic of shapes -----------------------------------------------------------------------------
+
+_TRUTHS = {"Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual", "Not", "And", "Or"}
+
+
+def _folds(*names: str) -> Any:
+    def register(function: Any) -> Any:
+        for name in names:
+            FOLDS[name] = function
+        return function
+
+    return register
+
+
+def _divide(a: Any, b: Any) -> Any:
+    """Of numbers towards zero."""
+    if isinstance(a, Extent) or isinstance(b, Extent):
+        return a // b
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+_BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "Add": lambda a, b: a + b,
+    "Sub": lambda a, b: a - b,
+    "Mul": lambda a, b: a * b,
+    "Div": _divide,
+    "Equal": lambda a, b: a == b,
+    "Greater": lambda a, b: a > b,
+    "Less": lambda a, b: a < b,
+    "GreaterOrEqual": lambda a, b: a >= b,
+    "LessOrEqual": lambda a, b: a <= b,
+    "Min": lambda a, b: a if a <= b else b,
+    "Max": lambda a, b: a if a >= b else b,
+    "And": lambda a, b: bool(a) and bool(b),
+    "Or": lambda a, b: bool(a) or bool(b),
+}
+
+
+def _elementwise(function: Callable[[Any, Any], Any]) -> Any:
+    def fold(node: Node, x: list[Any]) -> Any:
+        total = x[0]
+        for other in x[1:]:
+            a, b = np.broadcast_arrays(total.astype(object), other.astype(object))
+            result = np.empty(a.shape, object)
+            result.reshape(-1)[:] = [function(*pair) for pair in zip(a.flat, b.flat, strict=True)]
+            total = result
+        return total
+
+    return fold
+
+
+for _name, _function in _BINARY.items():
+    FOLDS[_name] = _elementwise(_function)
+
+
+@_folds("Identity", "Cast")
+def _same(node: Node, x: list[Any]) -> Any:
+    return x[0]
+
+
+@_folds("Neg", "Abs", "Not")
+def _unary(node: Node, x: list[Any]) -> Any:
+    one = {"Neg": lambda a: -a, "Abs": lambda a: a if a >= 0 else -a, "Not": lambda a: not a}[node.op]
+    result = np.empty(x[0].shape, object)
+    result.reshape(-1)[:] = [one(a) for a in x[0].astype(object).flat]
+    return result
+
+
+@_folds("Where")
+def _where(node: Node, x: list[Any]) -> Any:
+    condition = x[0].astype(bool)
+    return np.where(condition, x[1].astype(object), x[2].astype(object))
+
+
+@_folds("Gather")
+def _gather(node: Node, x: list[Any]) -> Any:
+    axis, extent = node.get("axis", 0), x[0].shape[node.get("axis", 0)]
+    places = x[1].astype(np.int64)
+    if ((places < -extent) | (places >= extent)).any():
+        return None
+    return np.take(x[0], places, axis=axis)
+
+
+@_folds("Concat")
+def _concat(node: Node, x: list[Any]) -> Any:
+    return np.concatenate(x, axis=node.get("axis", 0))
+
+
+@_folds("Slice")
+def _slice(node: Node, x: list[Any]) -> Any:
+    rank = x[0].ndim
+    if "starts" in node.attributes:
+        starts, ends = node.get("starts"), node.get("ends")
+        axes, steps = node.get("axes") or range(len(starts)), [1] * len(starts)
+    else:
+        starts, ends = (list(map(int, part)) for part in x[1:3])
+        axes = range(len(starts)) if len(x) < 4 or x[3] is None else [int(a) for a in x[3]]
+        steps = [1] * len(starts) if len(x) < 5 or x[4] is None else [int(s) for s in x[4]]
+    whole = [slice(None)] * rank
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        last = None if step < 0 and end < -x[0].shape[axis] else end
+        whole[axis] = slice(start, last, step)
+    return x[0][tuple(whole)]
+
+
+@_folds("Squeeze", "Unsqueeze")
+def _change_rank(node: Node, x: list[Any]) -> Any:
+    axes = node.get("axes")
+    if axes is None and len(x) > 1 and x[1] is not None:
+        axes = [int(a) for a in x[1]]
+    if node.op == "Unsqueeze":
+        return np.expand_dims(x[0], tuple(axes))
+    return np.squeeze(x[0], None if axes is None else tuple(axes))
+
+
+@_folds("Reshape")
+def _reshape(node: Node, x: list[Any]) -> Any:
+    shape = [int(d) for d in x[1]]
+    if not node.get("allowzero", 0):
+        shape = [x[0].shape[i] if d == 0 else d for i, d in enumerate(shape)]
+    return x[0].reshape(shape)
+
+
+@_folds("Transpose")
+def _transpose(node: Node, x: list[Any]) -> Any:
+    return np.transpose(x[0], node.get("perm"))
+
+
+@_folds("Expand")
+def _expand(node: Node, x: list[Any]) -> Any:
+    shape = np.broadcast_shapes(x[0].shape, tuple(int(d) for d in x[1]))
+    return np.broadcast_to(x[0], shape) if math.prod(shape) <= LARGEST else None
+
+
+@_folds("ReduceProd", "ReduceSum")
+def _reduce(node: Node, x: list[Any]) -> Any:
+    axes = node.get("axes")
+    if axes is None and len(x) > 1 and x[1] is not None:
+        axes = [int(a) for a in x[1]]
+    if axes == [] or (axes is None and node.get("noop_with_empty_axes", 0)):
+        return None
+    total = np.multiply if node.op == "ReduceProd" else np.add
+    axis = None if axes is None else tuple(axes)
+    result = x[0].astype(object)
+    return np.asarray(
+        total.reduce(
+            result,
+            axis=axis if axis is not None else tuple(range(result.ndim)),
+            keepdims=bool(node.get("keepdims", 1)),
+        ),
+        dtype=object,
+    )
+
+
+@_folds("Split")
+def _split(node: Node, x: list[Any]) -> Any:
+    axis = node.get("axis", 0)
+    sizes = node.get("split")
+    if sizes is None and len(x) > 1 and x[1] is not None:
+        sizes = [int(s) for s in x[1]]
+    if sizes is None:
+        each = -(-x[0].shape[axis] // len(node.outputs))
+        sizes = [min(each, x[0].shape[axis] - i * each) for i in range(len(node.outputs))]
+    if sum(sizes) != x[0].shape[axis]:
+        return None
+    return np.split(x[0], np.cumsum(sizes)[:-1], axis=axis)

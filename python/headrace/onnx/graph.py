@@ -1,0 +1,299 @@
+"""The graph in the making: the catalog's ops on operands that are values at run time or known already."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from webnn._arrays import dtype_of, pack_nibbles
+
+from headrace._core import GraphWriter, factors_of
+from headrace._core import product as merged  # of extents that become one
+
+from .extents import Dim, Extent, is_same, product
+from .registry import Refused
+
+FLOATS = ("f32", "f16", "bf16", "f64")
+MOST_DIMENSIONS = 8
+UNBOUNDED = 2**63 - 1
+LARGEST_EXTENT = 2**24  # of what is laid out while a model is read: places, weights of interpolation
+_TRUTHS = {
+    "equal",
+    "not_equal",
+    "greater",
+    "greater_or_equal",
+    "lesser",
+    "lesser_or_equal",
+    "is_nan",
+    "is_infinite",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "logical_not",
+}
+
+
+@dataclass(eq=False)
+class Operand:
+    """A value of the graph. dtype: the catalog's short name, "bool" for truth values, which are u8 there.
+
+    array: its elements where they are known; they are extents in an array of objects.
+    """
+
+    dtype: str
+    value: int | None = None
+    array: np.ndarray | None = None
+
+    @property
+    def is_float(self) -> bool:
+        return self.dtype in FLOATS
+
+
+def known(array: Any, dtype: str) -> Operand:
+    """An operand of known elements; extents among them stay what they are."""
+    array = np.asarray(array)
+    if array.dtype != object:
+        array = array.astype(dtype_of(dtype), copy=False)
+    elif not any(isinstance(item, Extent) for item in array.flat):
+        array = array.astype(dtype_of(dtype))
+    return Operand(dtype, array=array)
+
+
+class Graph:
+    """Wraps a GraphWriter. Operands whose elements are known become constants when an op needs them."""
+
+    def __init__(self) -> None:
+        self.writer = GraphWriter()
+        self.label = ""  # of the ops that are added: the node's name
+        self.dimensions: list[str] = []  # named ones of the inputs
+        self._extents: dict[str, Extent] = {}  # by the catalog's name for them
+        self._spelled: dict[Any, Any] = {}  # the catalog's extents, by polynomial
+
+    # --- shapes -------------------------------------------------------------------------------------
+
+    def input(self, name: str, dtype: str, shape: list[Dim]) -> Operand:
+        """A run-time operand. Its dimensions are known by their names, and sums of them as such."""
+        if len(shape) > MOST_DIMENSIONS:
+            raise Refused(f"it has {len(shape)} dimensions; {MOST_DIMENSIONS} are the most")
+        stored = {"bool": "u8", "bf16": "f32"}.get(dtype, dtype)
+        declared = [self._declared(d) if isinstance(d, Extent) else d for d in shape]
+        value = self.writer.input(name, stored, declared)
+        return self.cast(Operand(stored, value), dtype)
+
+    def _declared(self, d: Extent) -> Any:
+        """What a concatenation of the parts would have is named as the catalog names that."""
+        parts = [str(Extent({monomial: factor})) for monomial, factor in d.terms.items()]
+        name = parts[0] if len(parts) == 1 else f"({'+'.join(parts)})"
+        self._extents[name] = d
+        self._spelled[d.key] = (name, 1, UNBOUNDED)
+        self.dimensions = list(dict.fromkeys([*self.dimensions, *sorted(d.names)]))
+        return self._spelled[d.key]
+
+    def shape(self, x: Operand) -> list[Dim]:
+        if x.array is not None:
+            return list(x.array.shape)
+        return [self._extent(e) for e in self.writer.shape(x.value)]
+
+    def rank(self, x: Operand) -> int:
+        return len(self.shape(x))
+
+    def size(self, x: Operand) -> Dim:
+        return product(self.shape(x))
+
+    def axis(self, x: Operand, axis: int) -> int:
+        """Counted from the front."""
+        rank = self.rank(x)
+        if not -max(rank, 1) <= axis < max(rank, 1):
+            raise Refused(f"axis {axis} is outside the {rank} dimensions of the input")
+        return axis % max(rank, 1)
+
+    def _extent(self, e: Any) -> Dim:
+        if isinstance(e, int):
+            return e
+        if e[0] in self._extents:
+            return self._extents[e[0]]
+        factors = factors_of(e)
+        if len(factors) == 1:
+            self._extents[e[0]] = Extent.named(e[0])
+            self._spelled[self._extents[e[0]].key] = e
+            return self._extents[e[0]]
+        return product(self._extent(f) for f in factors)
+
+    def spelled(self, d: Dim) -> Any:
+        """An extent as the catalog's ops take it."""
+        if not isinstance(d, Extent):
+            return int(d)
+        if d.key in self._spelled:
+            return self._spelled[d.key]
+        factors = d.factors()
+        if factors is None or factors[0] < 1:
+            raise self.unknown(d, "an extent")
+        return merged([factors[0], *(self._spelled[Extent.named(n).key] for n in factors[1])])
+
+    def learn(self, x: Operand, axis: int, extent: Dim) -> None:
+        """Says which polynomial an extent is that the catalog named by itself."""
+        ours = self.writer.shape(x.value)[axis] if x.value is not None else None
+        if isinstance(ours, tuple) and isinstance(extent, Extent) and ours[0] not in self._extents:
+            self._extents[ours[0]] = extent
+            self._spelled.setdefault(extent.key, ours)
+
+    def is_open(self, x: Operand) -> bool:
+        """Whether its shape has extents that are known only at run time."""
+        return any(isinstance(d, Extent) for d in self.shape(x))
+
+    def unknown(self, d: Dim, what: str) -> Refused:
+        """The error for an extent that must be a number here."""
+        words = set(re.findall(r"[^-+*/^() ]+", str(d)))
+        names = [n for n in self.dimensions if n in words or n == str(d)] or self.dimensions
+        fixed = ", ".join(f"'{name}': 1" for name in names) or "..."
+        option = " ".join(f"--dimension {name}=1" for name in names)
+        which = f"dimension '{d}'" if str(d) in self.dimensions else f"'{d}'"
+        return Refused(
+            f"{what} is {which}, known only at run time, and this operator cannot keep it. Fix it when the "
+            f"model is read: dimensions={{{fixed}}} ({option}), with the number that you need"
+        )
+
+    def fixed(self, d: Dim, what: str) -> int:
+        if isinstance(d, Extent):
+            raise self.unknown(d, what)
+        return int(d)
+
+    def fixed_shape(self, x: Operand, what: str = "an extent of the input") -> list[int]:
+        return [self.fixed(d, what) for d in self.shape(x)]
+
+    # --- constants ----------------------------------------------------------------------------------
+
+    def value(self, x: Operand) -> int:
+        """The writer's value; known elements become a constant."""
+        if x.value is None:
+            if x.array.dtype == object:
+                return self._computed(x)
+            stored = "u8" if x.dtype == "bool" else x.dtype
+            dense = np.ascontiguousarray(x.array)
+            data = pack_nibbles(dense) if stored in ("i4", "u4") else dense.reshape(-1).view(np.uint8)
+            x.value = self.writer.constant(stored, list(x.array.shape), data)
+        return x.value
+
+    def _computed(self, x: Operand) -> int:
+        """Extents as numbers at run time."""
+        parts = [self.reshape(self.at_run_time(d, x.dtype), [1]) for d in x.array.reshape(-1)]
+        joined = parts[0] if len(parts) == 1 else self.ops("concat", parts, axis=0)[0]
+        return self.value(self.reshape(joined, list(x.array.shape)))
+
+    def at_run_time(self, d: Dim, dtype: str) -> Operand:
+        """An extent as a scalar: as many ones are added up."""
+        if not isinstance(d, Extent):
+            return known(int(d), dtype)
+        total: Operand | None = None
+        for monomial, factor in d.terms.items():
+            part = known(factor, "i64")
+            for name in monomial:
+                ones = self.expand(known(1, "i64"), [Extent.named(name)])
+                part = self.op("mul", part, self.op("reduce_sum", ones, axes=[0]))
+            total = part if total is None else self.op("add", total, part)
+        return self.cast(total, dtype)
+
+    def scalar(self, number: Any, dtype: str) -> Operand:
+        return known(number, dtype)
+
+    def filled(self, number: Any, dtype: str, shape: list[Dim]) -> Operand:
+        return self.expand(known(number, dtype), shape)
+
+    def positions(self, count: Dim, dtype: str = "i64") -> Operand:
+        """0, 1, 2, ... up to an extent that may be known only at run time."""
+        if not isinstance(count, Extent):
+            return known(np.arange(count), dtype)
+        return self.op("cumulative_sum", self.filled(1, dtype, [count]), axis=0, exclusive=True)
+
+    # --- ops ----------------------------------------------------------------------------------------
+
+    def ops(self, name: str, operands: list[Operand | None], **attributes: Any) -> list[Operand]:
+        while operands and operands[-1] is None:
+            operands = operands[:-1]
+        values = [None if x is None else self.value(x) for x in operands]
+        for key, item in attributes.items():
+            if isinstance(item, list) and any(isinstance(d, Extent) for d in item):
+                attributes[key] = [self.spelled(d) for d in item]
+        try:
+            results = self.writer.op(name, values, attributes, self.label)
+        except ValueError as error:
+            raise Refused(str(error)) from None
+        dtypes = [self.writer.dtype(value) for value in results]
+        source = operands[1 if name == "where" else 0]
+        truth = name in _TRUTHS or (name != "cast" and source is not None and source.dtype == "bool")
+        return [
+            Operand("bool" if truth and t == "u8" else t, v) for t, v in zip(dtypes, results, strict=True)
+        ]
+
+    def op(self, name: str, *operands: Operand | None, **attributes: Any) -> Operand:
+        return self.ops(name, list(operands), **attributes)[0]
+
+    def cast(self, x: Operand, dtype: str) -> Operand:
+        if x.dtype == dtype:
+            return x
+        if x.array is not None and x.array.dtype != object and x.array.size <= 64:
+            with np.errstate(all="ignore"):
+                if not (x.is_float and not np.isfinite(x.array.astype(np.float64)).all()):
+                    return known(x.array.astype(dtype_of(dtype)), dtype)
+        if dtype == "bool":
+            return self.op("not_equal", x, known(0, x.dtype))
+        if x.dtype == "bool":
+            x = Operand("u8", self.value(x))
+        return x if x.dtype == dtype else self.op("cast", x, data_type=f"dtype:{dtype}")
+
+    def reshape(self, x: Operand, shape: list[Dim]) -> Operand:
+        if self.has_shape(x, shape):
+            return x
+        is_known = x.array is not None and not any(isinstance(d, Extent) for d in shape)
+        if is_known and product(shape) == x.array.size:
+            return Operand(x.dtype, array=x.array.reshape(shape))
+        return self.op("reshape", x, new_shape=shape)
+
+    def has_shape(self, x: Operand, shape: list[Dim]) -> bool:
+        own = self.shape(x)
+        return len(own) == len(shape) and all(is_same(a, b) for a, b in zip(own, shape, strict=True))
+
+    def transpose(self, x: Operand, permutation: list[int]) -> Operand:
+        if permutation == list(range(len(permutation))):
+            return x
+        return self.op("transpose", x, permutation=permutation)
+
+    def swap_to_last(self, x: Operand, axis: int) -> tuple[Operand, list[int]]:
+        """The axis as the last one, and the permutation, which is its own inverse."""
+        order = list(range(self.rank(x)))
+        order[axis], order[-1] = order[-1], order[axis]
+        return self.transpose(x, order), order
+
+    def expand(self, x: Operand, shape: list[Dim]) -> Operand:
+        return x if self.has_shape(x, shape) else self.op("expand", x, new_shape=shape)
+
+    def concat(self, parts: list[Operand], axis: int) -> Operand:
+        if len(parts) == 1:
+            return parts[0]
+        result = self.ops("concat", parts, axis=axis)[0]
+        total: Dim = 0
+        for part in parts:
+            total = total + self.shape(part)[axis]
+        self.learn(result, axis, total)
+        return result
+
+    def cut(self, x: Operand, axis: int, start: int, size: Dim, step: int = 1) -> Operand:
+        """`size` elements along an axis, every step-th of them."""
+        sizes = self.shape(x)
+        if start == 0 and step == 1 and is_same(size, sizes[axis]):
+            return x
+        starts, steps = [0] * len(sizes), [1] * len(sizes)
+        starts[axis], sizes[axis], steps[axis] = start, size, step
+        return self.op("slice", x, starts=starts, sizes=sizes, **({"strides": steps} if step != 1 else {}))
+
+    def times(self, x: Operand, factor: float) -> Operand:
+        return x if factor == 1 else self.op("mul", x, known(factor, x.dtype))
+
+    def plus(self, x: Operand, number: float) -> Operand:
+        return x if number == 0 else self.op("add", x, known(number, x.dtype))
+
+    def add_axes(self, x: Operand, after: int) -> Operand:
+        """With extents of 1 behind the others."""
+        return self.reshape(x, [*self.shape(x), *[1] * after]) if after else x

@@ -1,0 +1,95 @@
+"""Arithmetic of two operands and more, and the bits of integers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..graph import Graph, Operand, known
+from ..registry import OPERATORS, Node, Refused, reads, refuse_if
+
+BITS = {"u8": 8, "u32": 32, "u64": 64, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
+
+
+def _binary(op: str) -> Any:
+    return lambda g, node: g.op(op, node.x, node.operand(1))
+
+
+for _name, _op in {"Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div"}.items():
+    OPERATORS["", _name] = _binary(_op)
+for _name, _op in {
+    "BitwiseAnd": "bitwise_and",
+    "BitwiseOr": "bitwise_or",
+    "BitwiseXor": "bitwise_xor",
+}.items():
+    OPERATORS["", _name] = _binary(_op)
+
+
+def _variadic(op: str) -> Any:
+    def read(g: Graph, node: Node) -> Operand:
+        total = node.x
+        for i in range(1, len(node.inputs)):
+            total = g.op(op, total, node.operand(i))
+        return g.op("identity", total) if len(node.inputs) == 1 else total
+
+    return read
+
+
+for _name, _op in {"Max": "max", "Min": "min", "Sum": "add"}.items():
+    OPERATORS["", _name] = _variadic(_op)
+
+
+@reads("Mean")
+def mean(g: Graph, node: Node) -> Operand:
+    total = _variadic("add")(g, node)
+    return g.op("div", total, known(len(node.inputs), total.dtype))
+
+
+@reads("Pow")
+def power(g: Graph, node: Node) -> Operand:
+    """The result has the base's dtype, whatever the exponent's is."""
+    x, exponent = node.x, node.operand(1)
+    is_square = exponent.array is not None and exponent.array.size == 1 and exponent.array.dtype != object
+    if is_square and exponent.array.reshape(-1)[0] == 2 and exponent.array.ndim <= g.rank(x):
+        return g.op("mul", x, x)
+    if exponent.dtype == x.dtype or x.is_float:
+        return g.op("pow", x, g.cast(exponent, x.dtype))
+    if not exponent.is_float:
+        wide = g.op("pow", g.cast(x, "i64"), g.cast(exponent, "i64"))
+        return g.cast(wide, x.dtype)
+    return g.cast(g.op("pow", g.cast(x, "f64"), g.cast(exponent, "f64")), x.dtype)
+
+
+@reads("Mod")
+def modulo(g: Graph, node: Node) -> Operand:
+    fmod = node.get("fmod", 0)
+    refuse_if(not fmod and node.x.is_float, "fmod=0 is for integers")
+    return g.op("fmod" if fmod else "remainder", node.x, node.operand(1))
+
+
+@reads("BitwiseNot")
+def bitwise_not(g: Graph, node: Node) -> Operand:
+    dtype = node.x.dtype
+    refuse_if(dtype not in BITS, f"the bits of {dtype}")
+    ones = 2 ** BITS[dtype] - 1 if dtype.startswith("u") else -1
+    return g.op("bitwise_xor", node.x, known(np.array(ones, np.uint64 if ones > 0 else np.int64), dtype))
+
+
+@reads("BitShift")
+def bit_shift(g: Graph, node: Node) -> Operand:
+    direction = node.get("direction")
+    refuse_if(direction not in ("LEFT", "RIGHT"), f"direction is '{direction}'; LEFT or RIGHT")
+    return g.op(f"shift_{direction.lower()}", node.x, node.operand(1))
+
+
+@reads("Cast", "CastLike")
+def cast(g: Graph, node: Node) -> Operand:
+    from ..source import dtype_named
+
+    if node.op == "CastLike":
+        return g.cast(node.x, node.operand(1).dtype)
+    try:
+        return g.cast(node.x, dtype_named(node.get("to", 0), "the target type"))
+    except ValueError as error:
+        raise Refused(str(error)) from None

@@ -1,0 +1,88 @@
+"""Attention and rotary positions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..graph import Graph, Operand, known
+from ..registry import Node, reads, refuse_if
+
+
+@reads("Attention")
+def attention(g: Graph, node: Node) -> list[Operand | None]:
+    """softmax(scale Q K^T + mask) V, with grouped heads and keys and values of earlier steps."""
+    refuse_if(node.wants(3), "the products of queries and keys are not given out")
+    refuse_if(node.optional(6) is not None, "nonpad_kv_seqlen")
+    refuse_if(node.get("softcap", 0.0), "softcap")
+    refuse_if(
+        node.get("left_window_size", -1) >= 0 or node.get("right_window_size", -1) >= 0, "a window of keys"
+    )
+    query, key, value = node.x, node.operand(1), node.operand(2)
+    is_flat = g.rank(query) == 3
+    if is_flat:
+        refuse_if("q_num_heads" not in node.attributes, "q_num_heads is missing")
+        heads, groups = int(node.get("q_num_heads")), int(node.get("kv_num_heads"))
+        query, key, value = (_heads(g, x, n) for x, n in ((query, heads), (key, groups), (value, groups)))
+    if node.optional(4) is not None:
+        key, value = g.concat([node.operand(4), key], 2), g.concat([node.operand(5), value], 2)
+    mask = node.optional(3)
+    if mask is not None and mask.dtype == "bool":
+        mask = g.op("where", mask, known(0.0, query.dtype), known(-math.inf, query.dtype))
+    causal = bool(node.get("is_causal", 0))
+    refuse_if(causal and node.optional(4) is not None, "is_causal with keys of earlier steps")
+    options = {"causal": causal}
+    if node.get("scale"):
+        options["scale"] = float(node.get("scale"))
+    if mask is not None and g.rank(mask) < 2:
+        mask = g.reshape(mask, [1, *g.shape(mask)])
+    y = g.op("scaled_dot_product_attention", query, key, value, mask, **options)
+    if is_flat:
+        batch, heads, steps, width = g.shape(y)
+        y = g.reshape(g.transpose(y, [0, 2, 1, 3]), [batch, steps, heads * width])
+    return [y, key if node.wants(1) else None, value if node.wants(2) else None]
+
+
+def _heads(g: Graph, x: Operand, heads: int) -> Operand:
+    """[batch, steps, heads width] as [batch, heads, steps, width]"""
+    batch, steps, width = g.shape(x)
+    refuse_if(heads < 1 or g.fixed(width, "the width") % heads, f"{width} values in {heads} heads")
+    return g.transpose(g.reshape(x, [batch, steps, heads, width // heads]), [0, 2, 1, 3])
+
+
+@reads("RotaryEmbedding")
+def rotary_embedding(g: Graph, node: Node) -> Operand:
+    """Rotates pairs of values by angles of their positions."""
+    x, cos, sin, positions = node.x, node.operand(1), node.operand(2), node.optional(3)
+    is_flat = g.rank(x) == 3
+    if is_flat:
+        refuse_if(not node.get("num_heads", 0), "num_heads is missing")
+        x = _heads(g, x, int(node.get("num_heads")))
+    if positions is not None:
+        cos, sin = (g.op("gather", table, positions, axis=0) for table in (cos, sin))
+    y = rotated(g, x, cos, sin, bool(node.get("interleaved", 0)), int(node.get("rotary_embedding_dim", 0)))
+    if not is_flat:
+        return y
+    batch, heads, steps, width = g.shape(y)
+    return g.reshape(g.transpose(y, [0, 2, 1, 3]), [batch, steps, heads * width])
+
+
+def rotated(g: Graph, x: Operand, cos: Operand, sin: Operand, interleaved: bool, width: int) -> Operand:
+    """x [batch, heads, steps, width]; cos and sin [batch, steps, half the rotated width]."""
+    whole = g.fixed(g.shape(x)[-1], "the width of a head")
+    width = width or whole
+    tables = []
+    for table in (cos, sin):
+        batch, steps, half = g.shape(table)
+        half = g.fixed(half, "the number of angles")
+        order = np.arange(half).repeat(2) if interleaved else np.tile(np.arange(half), 2)
+        wide = g.op("gather", table, known(order, "i64"), axis=2)
+        tables.append(g.reshape(wide, [batch, 1, steps, 2 * half]))
+    part = g.cut(x, 3, 0, width)
+    y = g.op("rotary_embedding", part, *(_like(g, t, part) for t in tables), interleaved=interleaved)
+    return y if width == whole else g.concat([y, g.cut(x, 3, width, whole - width)], 3)
+
+
+def _like(g: Graph, table: Operand, x: Operand) -> Operand:
+    return g.cast(table, x.dtype)

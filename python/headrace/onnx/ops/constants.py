@@ -1,0 +1,114 @@
+"""Values that come from attributes and shapes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..extents import Extent, product
+from ..folding import LARGEST
+from ..graph import LARGEST_EXTENT, Graph, Operand, known
+from ..registry import Node, Refused, reads, refuse_if
+from ..source import dtype_named
+
+_ATTRIBUTES = {
+    "value_float": "f32",
+    "value_floats": "f32",
+    "value_int": "i64",
+    "value_ints": "i64",
+}
+
+
+@reads("Constant")
+def constant(g: Graph, node: Node) -> Operand:
+    if "value" in node.attributes:
+        return node.attributes["value"]
+    for name, dtype in _ATTRIBUTES.items():
+        if name in node.attributes:
+            return known(node.attributes[name], dtype)
+    raise Refused(f"a constant of {sorted(node.attributes)}; tensors of numbers are read")
+
+
+@reads("Shape")
+def shape(g: Graph, node: Node) -> Operand:
+    part = g.shape(node.x)[slice(node.get("start", 0), node.get("end"))]
+    return known(np.array(part, object if any(isinstance(d, Extent) for d in part) else np.int64), "i64")
+
+
+@reads("Size")
+def size(g: Graph, node: Node) -> Operand:
+    total = g.size(node.x)
+    return known(np.array(total, object if isinstance(total, Extent) else np.int64), "i64")
+
+
+@reads("ConstantOfShape")
+def constant_of_shape(g: Graph, node: Node) -> Operand:
+    value = node.get("value") or known(np.zeros(1, np.float32), "f32")
+    refuse_if(value.array.size != 1, f"the value has {value.array.size} elements, not one")
+    wanted = node.dims(0, "the shape")
+    number = Operand(value.dtype, array=value.array.reshape(()))
+    if not any(isinstance(d, Extent) for d in wanted) and 0 <= product(wanted) <= LARGEST:
+        return Operand(value.dtype, array=np.broadcast_to(number.array, [int(d) for d in wanted]))
+    return g.expand(number, wanted)
+
+
+@reads("Range")
+def range_(g: Graph, node: Node) -> Operand:
+    """From start up to limit in steps of delta; integers may end at a run-time extent."""
+    start, limit, delta = (node.operand(i) for i in range(3))
+    dtype = start.dtype
+    if all(x.array is not None and x.array.dtype != object for x in (start, limit, delta)):
+        first, last, step = (x.array.reshape(-1)[0].item() for x in (start, limit, delta))
+        refuse_if(step == 0, "the step is 0")
+        count = max(math.ceil((last - first) / step), 0)
+        refuse_if(count > LARGEST_EXTENT, f"it would have {count} elements")
+        return known(first + np.arange(count) * step, dtype)
+    first, last, step = (node.dims(i, ("the start", "the limit", "the step")[i])[0] for i in range(3))
+    refuse_if(isinstance(step, Extent) or step == 0, f"the step is {step}")
+    places = g.positions((last - first) // step, "i64")
+    scaled = places if step == 1 else g.op("mul", places, known(step, "i64"))
+    shifted = (
+        scaled if isinstance(first, int) and first == 0 else g.op("add", scaled, g.at_run_time(first, "i64"))
+    )
+    return g.cast(shifted, dtype)
+
+
+@reads("EyeLike")
+def eye_like(g: Graph, node: Node) -> Operand:
+    rows, columns = g.fixed_shape(node.x)
+    dtype = dtype_named(node.attributes["dtype"], "dtype") if "dtype" in node.attributes else node.x.dtype
+    refuse_if(rows * columns > LARGEST_EXTENT, f"it would have {rows * columns} elements")
+    return known(np.eye(rows, columns, node.get("k", 0)), dtype)
+
+
+@reads("Compress")
+def compress(g: Graph, node: Node) -> Operand:
+    """Elements where a condition that is known holds, of the flattened input without an axis."""
+    kept = np.flatnonzero(node.known(1, "the condition"))
+    x, axis = node.x, node.get("axis")
+    if axis is None:
+        x, axis = g.reshape(x, [g.size(x)]), 0
+    return g.op("gather", x, known(kept, "i64"), axis=g.axis(x, axis))
+
+
+@reads("OneHot")
+def one_hot(g: Graph, node: Node) -> Operand:
+    """on where the index (negative ones count from the end) is the place along the new axis, else off."""
+    depth, values = int(node.number(1, "the depth")), node.operand(2)
+    refuse_if(not 1 <= depth <= LARGEST_EXTENT, f"the depth is {depth}")
+    rank = g.rank(node.x)
+    axis = node.get("axis", -1)
+    refuse_if(
+        not -rank - 1 <= axis <= rank, f"axis {axis} is outside the {rank + 1} dimensions of the result"
+    )
+    axis %= rank + 1
+    indices = node.x if not node.x.is_float else g.cast(node.x, "i64")
+    negative = g.op("lesser", indices, known(0, indices.dtype)) if not indices.dtype.startswith("u") else None
+    if negative is not None:
+        indices = g.op("where", negative, g.op("add", indices, known(depth, indices.dtype)), indices)
+    sizes = g.shape(indices)
+    indices = g.reshape(indices, [*sizes[:axis], 1, *sizes[axis:]])
+    places = g.reshape(known(np.arange(depth), indices.dtype), [depth, *[1] * (rank - axis)])
+    off, on = (g.reshape(g.cut(values, 0, i, 1), []) for i in (0, 1))
+    return g.op("where", g.op("equal", indices, places), on, off)

@@ -1,0 +1,90 @@
+"""Reading at indices."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..extents import Extent, product
+from ..graph import Graph, Operand, known
+from ..registry import Node, reads, refuse_if
+
+
+def as_indices(g: Graph, x: Operand) -> Operand:
+    return x if x.dtype in ("i32", "i64", "u32") else g.cast(x, "i64")
+
+
+@reads("Gather")
+def gather(g: Graph, node: Node) -> Operand:
+    x, indices = node.x, as_indices(g, node.operand(1))
+    refuse_if(g.rank(x) == 0, "the input is a scalar")
+    axis = g.axis(x, node.get("axis", 0))
+    one = indices.array
+    extent = g.shape(x)[axis]
+    if one is not None and one.dtype != object and one.size == 1 and isinstance(extent, int):
+        index = int(one.reshape(-1)[0])
+        refuse_if(
+            not -extent <= index < extent, f"index {index} is outside the extent {extent} of axis {axis}"
+        )
+        sizes = g.shape(x)
+        taken = g.cut(x, axis, index % extent, 1)
+        return g.reshape(taken, [*sizes[:axis], *one.shape, *sizes[axis + 1 :]])
+    return g.op("gather", x, indices, axis=axis)
+
+
+@reads("GatherElements")
+def gather_elements(g: Graph, node: Node) -> Operand:
+    return elements_at(g, node.x, as_indices(g, node.operand(1)), g.axis(node.x, node.get("axis", 0)))
+
+
+def elements_at(g: Graph, x: Operand, indices: Operand, axis: int) -> Operand:
+    """ONNX lets the indices have less of the other dimensions than the input."""
+    for i, size in enumerate(g.shape(indices)):
+        if i != axis and isinstance(size, int):
+            x = g.cut(x, i, 0, size)
+    return g.op("gather_elements", x, indices, axis=axis)
+
+
+@reads("GatherND")
+def gather_nd(g: Graph, node: Node) -> Operand:
+    x, indices = node.x, as_indices(g, node.operand(1))
+    batch = int(node.get("batch_dims", 0))
+    if batch == 0:
+        return g.op("gather_nd", x, indices)
+    shape, own = g.fixed_shape(x), g.fixed_shape(indices)
+    refuse_if(batch >= min(len(shape), len(own)), f"batch_dims is {batch}")
+    count = product(shape[:batch])
+    flat = g.reshape(x, [count, *shape[batch:]])
+    rows = g.reshape(indices, [count, *own[batch:]])
+    number = np.arange(count).reshape([count, *[1] * (len(own) - batch)])
+    number = np.broadcast_to(number, [count, *own[batch:-1], 1])
+    whole = g.concat([known(number, indices.dtype), rows], g.rank(rows) - 1)
+    y = g.op("gather_nd", flat, whole)
+    return g.reshape(y, [*shape[:batch], *g.shape(y)[1:]])
+
+
+@reads("ReverseSequence")
+def reverse_sequence(g: Graph, node: Node) -> Operand:
+    """The first `lengths` elements of each sequence backwards."""
+    x, lengths = node.x, g.cast(node.operand(1), "i64")
+    time, batch = int(node.get("time_axis", 0)), int(node.get("batch_axis", 1))
+    refuse_if({time, batch} != {0, 1}, f"time_axis is {time} and batch_axis {batch}")
+    sizes = g.shape(x)
+    place = g.positions(sizes[time])
+    grid = [1, 1]
+    grid[time] = sizes[time]
+    place = g.reshape(place, grid)
+    column = [1, 1]
+    column[batch] = sizes[batch]
+    lengths = g.reshape(lengths, column)
+    mirrored = g.plus(g.op("sub", lengths, place), -1)
+    source = g.op("where", g.op("lesser", place, lengths), mirrored, place)
+    source = g.add_axes(source, len(sizes) - 2)
+    return g.op("gather_elements", x, g.expand(source, sizes), axis=time)
+
+
+def row_major(shape: list[int | Extent]) -> list[int]:
+    """How many elements a step of each dimension is."""
+    steps = [1] * len(shape)
+    for i in range(len(shape) - 2, -1, -1):
+        steps[i] = steps[i + 1] * int(shape[i + 1])
+    return steps

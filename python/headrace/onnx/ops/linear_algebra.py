@@ -1,0 +1,55 @@
+"""Products of matrices."""
+
+from __future__ import annotations
+
+from ..graph import Graph, Operand
+from ..registry import Node, reads, refuse_if
+
+
+@reads("MatMul")
+def matmul(g: Graph, node: Node) -> Operand:
+    return product_of(g, node.x, node.operand(1))
+
+
+def product_of(g: Graph, a: Operand, b: Operand) -> Operand:
+    """As numpy.matmul; vectors become rows and columns, and integers are exact."""
+    refuse_if(0 in (g.rank(a), g.rank(b)), "an operand is a scalar")
+    is_row, is_column = g.rank(a) == 1, g.rank(b) == 1
+    if is_row:
+        a = g.reshape(a, [1, *g.shape(a)])
+    if is_column:
+        b = g.reshape(b, [*g.shape(b), 1])
+    y = g.op("matmul", a, b) if a.is_float else _whole_product(g, a, b)
+    shape = g.shape(y)
+    if is_column:
+        shape = shape[:-1]
+    if is_row:
+        shape = [*shape[: -1 if is_column else -2], *([] if is_column else shape[-1:])]
+    return g.reshape(y, shape)
+
+
+def _whole_product(g: Graph, a: Operand, b: Operand) -> Operand:
+    """Every product by itself, since integers wrap: [..., m, k, 1] times [..., 1, k, n], summed over k."""
+    rows = g.reshape(a, [*g.shape(a), 1])
+    columns = g.reshape(b, [*g.shape(b)[:-2], 1, *g.shape(b)[-2:]])
+    products = g.op("mul", rows, columns)
+    return g.op("reduce_sum", products, axes=[g.rank(products) - 2])
+
+
+@reads("Gemm")
+def gemm(g: Graph, node: Node) -> Operand:
+    """alpha A B + beta C, A and B perhaps transposed"""
+    a, b, c = node.x, node.operand(1), node.optional(2)
+    alpha, beta = float(node.get("alpha", 1.0)), float(node.get("beta", 1.0))
+    refuse_if(g.rank(a) != 2 or g.rank(b) != 2, "A and B must be matrices")
+    if node.get("transA", 0):
+        a = g.transpose(a, [1, 0])
+    if node.get("transB", 0):
+        b = g.transpose(b, [1, 0])
+    y = product_of(g, a, b)
+    whole = alpha.is_integer() and beta.is_integer()
+    refuse_if(not a.is_float and not whole, f"alpha {alpha} and beta {beta} of integers")
+    y = g.times(y, alpha if a.is_float else int(alpha))
+    if c is None or beta == 0:
+        return y
+    return g.op("add", y, g.times(c, beta if a.is_float else int(beta)))

@@ -1,0 +1,227 @@
+"""Operators that only move elements."""
+
+from __future__ import annotations
+
+from ..extents import Dim, Extent, Undecided, is_same, product
+from ..graph import LARGEST_EXTENT, Graph, Operand, known
+from ..registry import Node, Refused, axes_of, reads, refuse_if
+
+
+@reads("Reshape")
+def reshape(g: Graph, node: Node) -> Operand:
+    """0 keeps an extent, -1 stands for what is left."""
+    own, wanted = g.shape(node.x), node.dims(1, "the shape")
+    if not node.get("allowzero", 0):
+        for i, d in enumerate(wanted):
+            if isinstance(d, int) and d == 0:
+                refuse_if(i >= len(own), f"the shape {wanted} keeps extent {i} of {own}")
+                wanted[i] = own[i]
+    open_ = [i for i, d in enumerate(wanted) if isinstance(d, int) and d == -1]
+    refuse_if(len(open_) > 1, f"the shape {wanted} has -1 more than once")
+    refuse_if(any(isinstance(d, int) and d < -1 for d in wanted), f"the shape is {wanted}")
+    if open_:
+        rest = product(d for i, d in enumerate(wanted) if i != open_[0])
+        wanted[open_[0]] = _quotient(g, product(own), rest)
+    return g.reshape(node.x, wanted)
+
+
+def _quotient(g: Graph, total: Dim, rest: Dim) -> Dim:
+    if isinstance(rest, int) and rest == 0:
+        return 0
+    try:
+        whole = total // rest
+        if not isinstance(total, Extent):
+            refuse_if(total % rest, f"{total} elements do not divide by {rest}")
+        return whole
+    except Undecided:
+        raise g.unknown(total if isinstance(total, Extent) else rest, "the number of elements") from None
+
+
+@reads("Flatten")
+def flatten(g: Graph, node: Node) -> Operand:
+    sizes = g.shape(node.x)
+    axis = node.get("axis", 1)
+    refuse_if(not -len(sizes) <= axis <= len(sizes), f"axis {axis} is outside the dimensions of {sizes}")
+    axis = axis + len(sizes) if axis < 0 else axis
+    return g.reshape(node.x, [product(sizes[:axis]), product(sizes[axis:])])
+
+
+@reads("Squeeze")
+def squeeze(g: Graph, node: Node) -> Operand:
+    sizes = g.shape(node.x)
+    axes = node.list_at("axes", 1, "the axes")
+    if axes is None:
+        axes = [i for i, d in enumerate(sizes) if is_same(d, 1)]
+    axes = axes_of(axes, len(sizes))
+    for axis in axes:
+        if isinstance(sizes[axis], Extent):
+            raise g.unknown(sizes[axis], f"extent {axis}, which is to be dropped,")
+        refuse_if(sizes[axis] != 1, f"extent {axis} of {sizes} is not 1")
+    return g.reshape(node.x, [d for i, d in enumerate(sizes) if i not in axes])
+
+
+@reads("Unsqueeze")
+def unsqueeze(g: Graph, node: Node) -> Operand:
+    sizes = g.shape(node.x)
+    axes = node.list_at("axes", 1, "the axes")
+    refuse_if(axes is None, "the axes are missing")
+    rank = len(sizes) + len(axes)
+    axes = axes_of(axes, rank)
+    refuse_if(len(set(axes)) != len(axes), f"the axes {axes} repeat")
+    rest = iter(sizes)
+    return g.reshape(node.x, [1 if i in axes else next(rest) for i in range(rank)])
+
+
+@reads("Transpose")
+def transpose(g: Graph, node: Node) -> Operand:
+    return g.transpose(node.x, [int(i) for i in node.get("perm") or range(g.rank(node.x))[::-1]])
+
+
+@reads("Concat")
+def concat(g: Graph, node: Node) -> Operand:
+    parts = [x for x in (node.operand(i) for i in range(len(node.inputs)))]
+    axis = g.axis(parts[0], node.get("axis", 0))
+    ranks = {g.rank(part) for part in parts}
+    refuse_if(len(ranks) != 1 or ranks == {0}, f"the inputs have {sorted(ranks)} dimensions")
+    filled = [x for x in parts if not is_same(g.shape(x)[axis], 0)]
+    return g.concat(filled or parts[:1], axis)
+
+
+@reads("Split")
+def split(g: Graph, node: Node) -> list[Operand]:
+    """Into parts of given sizes, or as many equal ones as there are outputs; the last may be smaller."""
+    x, count = node.x, len(node.outputs)
+    given = node.get("num_outputs", count)
+    refuse_if(given != count, f"num_outputs is {given} and there are {count} outputs")
+    axis = g.axis(x, node.get("axis", 0))
+    extent = g.shape(x)[axis]
+    sizes = node.list_at("split", 1, "the parts' sizes")
+    if sizes is None:
+        extent = g.fixed(extent, "the extent that is split")
+        each = -(-extent // count)
+        sizes = [each] * (count - 1) + [extent - each * (count - 1)]
+    if isinstance(extent, Extent):
+        raise g.unknown(extent, "the extent that is split")
+    refuse_if(sum(sizes) != extent or min(sizes) < 0, f"parts of {sizes} do not add up to {extent}")
+    return g.ops("split", [x], splits=sizes, axis=axis)
+
+
+@reads("Expand")
+def expand(g: Graph, node: Node) -> Operand:
+    """To the shape that both broadcast to."""
+    return g.expand(node.x, broadcast(g, g.shape(node.x), node.dims(1, "the shape")))
+
+
+def broadcast(g: Graph, a: list[Dim], b: list[Dim]) -> list[Dim]:
+    rank = max(len(a), len(b))
+    a, b = [1] * (rank - len(a)) + a, [1] * (rank - len(b)) + b
+    joint = []
+    for one, other in zip(a, b, strict=True):
+        if is_same(one, 1) or is_same(one, other):
+            joint.append(other)
+        elif is_same(other, 1):
+            joint.append(one)
+        elif isinstance(one, Extent) or isinstance(other, Extent):
+            raise g.unknown(one if isinstance(one, Extent) else other, f"an extent beside {other}")
+        else:
+            raise Refused(f"the shapes {a} and {b} do not broadcast")
+    return joint
+
+
+@reads("Tile")
+def tile(g: Graph, node: Node) -> Operand:
+    counts = node.integers(1, "the repetitions")
+    for d, count in zip(g.shape(node.x), counts, strict=True):
+        if count != 1 and isinstance(d, Extent):
+            return _tiled(g, node.x, counts)
+    return g.op("tile", node.x, repetitions=counts)
+
+
+def _tiled(g: Graph, x: Operand, counts: list[int]) -> Operand:
+    """Extents of 1 before those that repeat become the repetitions."""
+    sizes = g.shape(x)
+    pairs = [[1, d] for d in sizes]
+    tall = g.reshape(x, [d for pair in pairs for d in pair])
+    wide = [d for count, size in zip(counts, sizes, strict=True) for d in (count, size)]
+    return g.reshape(g.expand(tall, wide), [count * size for count, size in zip(counts, sizes, strict=True)])
+
+
+_PAD_MODES = {"constant": "constant", "edge": "edge", "reflect": "reflection"}
+
+
+@reads("Pad")
+def pad(g: Graph, node: Node) -> Operand:
+    """Negative amounts take elements away; mode wrap repeats the input."""
+    x = node.x
+    amounts = node.list_at("pads", 1, "the amounts")
+    refuse_if(amounts is None, "the amounts are missing")
+    rank = g.rank(x)
+    axes = axes_of(node.integers(3, "the axes") if node.optional(3) else range(rank), rank)
+    refuse_if(len(amounts) != 2 * len(axes), f"{len(amounts)} amounts for {len(axes)} axes")
+    begin, end = [0] * rank, [0] * rank
+    for i, axis in enumerate(axes):
+        begin[axis], end[axis] = amounts[i], amounts[i + len(axes)]
+    x = _cropped(g, x, begin, end)
+    begin, end = [max(n, 0) for n in begin], [max(n, 0) for n in end]
+    if not any(begin + end):
+        return g.op("identity", x)
+    mode = node.get("mode", "constant")
+    if mode == "wrap":
+        return _wrapped(g, x, begin, end)
+    refuse_if(mode not in _PAD_MODES, f"mode is '{mode}'")
+    options = {"beginning_padding": begin, "ending_padding": end, "mode": _PAD_MODES[mode]}
+    if mode == "constant":
+        has_input = node.optional(2) is not None
+        value = node.number(2, "the value") if has_input else node.get("value", 0)
+        options["value"] = int(value) if isinstance(value, bool) else value
+    return g.op("pad", x, **options)
+
+
+def _cropped(g: Graph, x: Operand, begin: list[int], end: list[int]) -> Operand:
+    from .slicing import part
+
+    for axis in range(len(begin)):
+        if begin[axis] < 0 or end[axis] < 0:
+            x = part(g, x, axis, max(-begin[axis], 0), -max(-end[axis], 0) or None, 1)
+    return x
+
+
+def _wrapped(g: Graph, x: Operand, begin: list[int], end: list[int]) -> Operand:
+    for axis, (before, after) in enumerate(zip(begin, end, strict=True)):
+        if before or after:
+            extent = g.fixed(g.shape(x)[axis], "the extent that is continued")
+            refuse_if(extent == 0, "nothing to continue")
+            refuse_if(before + after > LARGEST_EXTENT, f"{before} and {after} elements are too many")
+            places = [i % extent for i in range(-before, extent + after)]
+            x = g.op("gather", x, known(places, "i64"), axis=axis)
+    return x
+
+
+@reads("DepthToSpace")
+def depth_to_space(g: Graph, node: Node) -> Operand:
+    """[n, c b b, h, w] as [n, c, h b, w b]; the blocks are before the channels, or after them in mode CRD."""
+    b = int(node.get("blocksize"))
+    n, c, h, w = g.shape(node.x)
+    refuse_if(isinstance(c, Extent) or b < 1 or c % (b * b), f"{c} channels for blocks of {b} x {b}")
+    if node.get("mode", "DCR") == "DCR":
+        x = g.transpose(g.reshape(node.x, [n, b, b, c // (b * b), h, w]), [0, 3, 4, 1, 5, 2])
+    else:
+        x = g.transpose(g.reshape(node.x, [n, c // (b * b), b, b, h, w]), [0, 1, 4, 2, 5, 3])
+    return g.reshape(x, [n, c // (b * b), h * b, w * b])
+
+
+@reads("SpaceToDepth")
+def space_to_depth(g: Graph, node: Node) -> Operand:
+    b = int(node.get("blocksize"))
+    n, c, h, w = g.shape(node.x)
+    h, w = g.fixed(h, "the height"), g.fixed(w, "the width")
+    refuse_if(b < 1 or h % b or w % b, f"an image of {h} x {w} for blocks of {b} x {b}")
+    x = g.transpose(g.reshape(node.x, [n, c, h // b, b, w // b, b]), [0, 3, 5, 1, 2, 4])
+    return g.reshape(x, [n, c * b * b, h // b, w // b])
+
+
+@reads("Trilu")
+def trilu(g: Graph, node: Node) -> Operand:
+    diagonal = int(node.number(1, "the diagonal")) if node.optional(1) else 0
+    diagonal = max(min(diagonal, 2**31 - 1), -(2**31))
+    return g.op("triangular", node.x, upper=bool(node.get("upper", 1)), diagonal=diagonal)

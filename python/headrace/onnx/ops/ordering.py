@@ -1,0 +1,17 @@
+"""Elements in order."""
+
+from __future__ import annotations
+
+from ..graph import Graph, Operand
+from ..registry import Node, reads, refuse_if
+
+
+@reads("TopK")
+def top_k(g: Graph, node: Node) -> list[Operand]:
+    """The k largest or smallest along an axis, in order, and their places; of equal ones the first."""
+    x = node.x
+    k = int(node.get("k")) if "k" in node.attributes else int(node.number(1, "k"))
+    axis = g.axis(x, node.get("axis", -1))
+    extent = g.shape(x)[axis]
+    refuse_if(isinstance(extent, int) and not 0 <= k <= extent, f"k is {k}; the axis has {extent} elements")
+    return g.ops("sort", [x], axis=axis, descending=bool(node.get("largest", 1)), count=k)

@@ -1,0 +1,196 @@
+"""Whole numbers that stand for real ones, and products of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..extents import Dim
+from ..graph import Graph, Operand, known
+from ..registry import MICROSOFT, Node, reads, refuse_if
+from ..source import dtype_named
+from .convolution import convolution
+from .linear_algebra import product_of
+
+EXACT = 256  # terms: so many products of bytes add up exactly in single precision
+
+
+def _along(g: Graph, node: Node, x: Operand, v: Operand, axis: int) -> Operand:
+    """A scale or zero point so that it broadcasts: per tensor, per axis, or in blocks along the axis."""
+    rank = g.rank(x)
+    if g.rank(v) == 0 or g.has_shape(v, [1]):
+        return g.reshape(v, [])
+    if node.get("block_size", 0) or g.rank(v) == rank > 1:
+        return v
+    return g.reshape(v, [*g.shape(v), *[1] * (rank - 1 - axis)])
+
+
+def quantised(g: Graph, node: Node, x: Operand, scale: Operand, zero: Operand | None, axis: int) -> Operand:
+    dtype = "u8" if zero is None else zero.dtype
+    if zero is None and node.get("output_dtype", 0):
+        dtype = dtype_named(node.get("output_dtype"), "output_dtype")
+    scale = _along(g, node, x, g.cast(scale, x.dtype), axis)
+    if zero is None:
+        zero = g.filled(0, dtype, g.shape(scale))
+    return g.op("quantize_linear", x, scale, _along(g, node, x, zero, axis))
+
+
+@reads("QuantizeLinear")
+def quantize_linear(g: Graph, node: Node) -> Operand:
+    x = node.x
+    axis = g.axis(x, node.get("axis", 1)) if g.rank(x) > 1 else 0
+    values = x if x.is_float else g.cast(x, "f32")
+    return quantised(g, node, values, node.operand(1), node.optional(2), axis)
+
+
+def dequantised(g: Graph, node: Node, x: Operand, scale: Operand, zero: Operand | None, axis: int) -> Operand:
+    scale = _along(g, node, x, scale, axis)
+    return g.op("dequantize_linear", x, scale, None if zero is None else _along(g, node, x, zero, axis))
+
+
+@reads("DequantizeLinear")
+def dequantize_linear(g: Graph, node: Node) -> Operand:
+    x = node.x
+    axis = g.axis(x, node.get("axis", 1)) if g.rank(x) > 1 else 0
+    y = dequantised(g, node, x, node.operand(1), node.optional(2), axis)
+    wanted = node.get("output_dtype", 0)
+    return g.cast(y, dtype_named(wanted, "output_dtype")) if wanted else y
+
+
+@reads("DynamicQuantizeLinear")
+def dynamic_quantize_linear(g: Graph, node: Node) -> list[Operand]:
+    """uint8 with the scale and zero point by the input's own range, which is widened to hold 0."""
+    x = node.x
+    axes = list(range(g.rank(x)))
+    high = g.op("max", g.op("reduce_max", x, axes=axes), known(0, "f32"))
+    low = g.op("min", g.op("reduce_min", x, axes=axes), known(0, "f32"))
+    scale = g.op("div", g.op("sub", high, low), known(255, "f32"))
+    is_flat = g.op("equal", scale, known(0, "f32"))
+    safe = g.op("where", is_flat, known(1, "f32"), scale)
+    zero = g.op("round_even", g.op("clamp", g.op("div", g.op("neg", low), safe), min_value=0, max_value=255))
+    zero = g.cast(zero, "u8")
+    return [g.op("quantize_linear", x, safe, zero), g.op("where", is_flat, known(0, "f32"), scale), zero]
+
+
+# --- products ---------------------------------------------------------------------------------------------
+
+
+def _shifted(g: Graph, x: Operand, zero: Operand | None, is_column: bool) -> Operand:
+    """Less its zero point, in single precision. A row of zero points belongs to the first operand's rows."""
+    x = g.cast(x, "f32")
+    if zero is None or (zero.array is not None and not np.any(zero.array)):
+        return x
+    zero = g.cast(zero, "f32")
+    if g.has_shape(zero, [1]):
+        zero = g.reshape(zero, [])
+    if g.rank(zero) == 1 and is_column:
+        zero = g.reshape(zero, [*g.shape(zero), 1])
+    return g.op("sub", x, zero)
+
+
+def whole_product(
+    g: Graph, a: Operand, b: Operand, a_zero: Operand | None, b_zero: Operand | None
+) -> Operand:
+    """int32, exact: the inner dimension in parts that single precision holds."""
+    a, b = _shifted(g, a, a_zero, True), _shifted(g, b, b_zero, False)
+    inner: Dim = g.shape(a)[-1]
+    size = g.fixed(inner, "the extent that is summed over")
+    total: Operand | None = None
+    for start in range(0, size, EXACT):
+        count = min(EXACT, size - start)
+        left = g.cut(a, g.rank(a) - 1, start, count)
+        right = g.cut(b, max(g.rank(b) - 2, 0), start, count)
+        part = g.cast(product_of(g, left, right), "i32")
+        total = part if total is None else g.op("add", total, part)
+    refuse_if(total is None, "the operands are empty")
+    return total
+
+
+@reads("MatMulInteger")
+def matmul_integer(g: Graph, node: Node) -> Operand:
+    return whole_product(g, node.x, node.operand(1), node.optional(2), node.optional(3))
+
+
+@reads("QLinearMatMul")
+def qlinear_matmul(g: Graph, node: Node) -> Operand:
+    a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = (node.operand(i) for i in range(8))
+    total = whole_product(g, a, b, a_zero, b_zero)
+    a_scale = g.reshape(a_scale, []) if g.has_shape(a_scale, [1]) else a_scale
+    if g.rank(a_scale) == 1:
+        a_scale = g.reshape(a_scale, [*g.shape(a_scale), 1])
+    return _requantised(g, node, total, g.op("mul", a_scale, b_scale), y_scale, y_zero)
+
+
+def _requantised(
+    g: Graph, node: Node, total: Operand, scale: Operand, y_scale: Operand, y_zero: Operand
+) -> Operand:
+    """round(total * scale / y_scale) + y_zero, in the zero point's type"""
+    scale = g.cast(scale, "f32")
+    factor = g.op("div", scale, g.cast(y_scale, "f32"))
+    values = g.op("mul", g.cast(total, "f32"), factor)
+    return quantised(g, node, values, known(1.0, "f32"), y_zero, 0)
+
+
+def whole_convolution(
+    g: Graph, node: Node, x: Operand, w: Operand, x_zero: Operand | None, w_zero: Operand | None
+) -> Operand:
+    """int32, exact: the channels in parts that single precision holds."""
+    x, w = _shifted(g, x, x_zero, False), _cleared_filter(g, w, w_zero)
+    _, inner, *kernel = g.fixed_shape(w)
+    taps = int(np.prod(kernel))
+    each, groups = max(EXACT // taps, 1), int(node.get("group", 1))
+    refuse_if(taps > EXACT, f"a filter of {taps} elements; {EXACT} are exact")
+    if inner <= each:
+        return g.cast(convolution(g, node, x, w, None), "i32")
+    n, _, *sizes = g.shape(x)
+    split = g.reshape(x, [n, groups, inner, *sizes])
+    total: Operand | None = None
+    for start in range(0, inner, each):
+        count = min(each, inner - start)
+        image = g.reshape(g.cut(split, 2, start, count), [n, groups * count, *sizes])
+        part = g.cast(convolution(g, node, image, g.cut(w, 1, start, count), None), "i32")
+        total = part if total is None else g.op("add", total, part)
+    return total
+
+
+def _cleared_filter(g: Graph, w: Operand, zero: Operand | None) -> Operand:
+    if zero is not None and g.rank(zero) == 1 and not g.has_shape(zero, [1]):
+        zero = g.reshape(zero, [*g.shape(zero), *[1] * (g.rank(w) - 1)])
+    return _shifted(g, w, zero, False)
+
+
+@reads("ConvInteger")
+def conv_integer(g: Graph, node: Node) -> Operand:
+    return whole_convolution(g, node, node.x, node.operand(1), node.optional(2), node.optional(3))
+
+
+@reads("QLinearConv")
+def qlinear_conv(g: Graph, node: Node) -> Operand:
+    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = (node.operand(i) for i in range(8))
+    total, bias = whole_convolution(g, node, x, w, x_zero, w_zero), node.optional(8)
+    column = [1] * (g.rank(x) - 2)
+    if bias is not None:
+        total = g.op("add", total, g.reshape(bias, [*g.shape(bias), *column]))
+    if g.rank(w_scale) == 1 and not g.has_shape(w_scale, [1]):
+        w_scale = g.reshape(w_scale, [*g.shape(w_scale), *column])
+    else:
+        w_scale = g.reshape(w_scale, [])
+    return _requantised(g, node, total, g.op("mul", g.reshape(x_scale, []), w_scale), y_scale, y_zero)
+
+
+def _per_tensor(g: Graph, node: Node, first: int) -> Operand:
+    return dequantised(g, node, node.operand(first), node.operand(first + 1), node.optional(first + 2), 0)
+
+
+@reads("QLinearAdd", "QLinearMul", domain=MICROSOFT)
+def qlinear_binary(g: Graph, node: Node) -> Operand:
+    op = "add" if node.op == "QLinearAdd" else "mul"
+    y = g.op(op, _per_tensor(g, node, 0), _per_tensor(g, node, 3))
+    return quantised(g, node, y, node.operand(6), node.optional(7), 0)
+
+
+@reads("QuantizeLinear", "DequantizeLinear", domain=MICROSOFT)
+def contrib_linear(g: Graph, node: Node) -> Operand:
+    function = quantize_linear if node.op == "QuantizeLinear" else dequantize_linear
+    return function(g, replace(node, domain="", opset=21))

@@ -1,0 +1,142 @@
+"""Recurrent networks over whole sequences."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..extents import Extent
+from ..graph import Graph, Operand, known
+from ..registry import Node, reads, refuse_if
+from .reduction import is_zero
+
+_DIRECTIONS = {"forward": "forward", "reverse": "backward", "bidirectional": "both"}
+_OPEN = 1e4  # far enough for sigmoid to be exactly 0 or 1
+
+
+def _functions(node: Node, default: list[str]) -> str:
+    """The activations of one direction, which must be those of the other, too."""
+    names = [str(name).lower() for name in node.get("activations") or default]
+    count = len(default)
+    refuse_if(len(names) % count, f"activations are {names}")
+    parts = [names[i : i + count] for i in range(0, len(names), count)]
+    refuse_if(any(part != parts[0] for part in parts), f"the directions have different activations: {names}")
+    unknown = sorted(set(names) - {"relu", "sigmoid", "tanh"})
+    refuse_if(unknown, f"activations {unknown}; relu, sigmoid and tanh are read")
+    refuse_if(node.get("clip"), "clip is set; export without it")
+    return ",".join(parts[0])
+
+
+def _direction(node: Node) -> str:
+    direction = node.get("direction", "forward")
+    refuse_if(direction not in _DIRECTIONS, f"direction is '{direction}'")
+    return _DIRECTIONS[direction]
+
+
+def _sequence(g: Graph, node: Node) -> Operand:
+    """[steps, batch, features], of sequences that are all as long as the input."""
+    x, lengths = node.x, node.optional(4)
+    if node.get("layout", 0):
+        x = g.transpose(x, [1, 0, 2])
+    if lengths is not None:
+        steps = g.shape(x)[0]
+        whole = lengths.array is not None and not isinstance(steps, Extent) and np.all(lengths.array == steps)
+        refuse_if(not whole, "sequence_lens differ from the number of steps; leave them out and pad instead")
+    return x
+
+
+def _biases(g: Graph, node: Node, gates: int, hidden: int) -> tuple[Operand | None, Operand | None]:
+    """Those of the input and of the state, which lie behind one another."""
+    both = node.optional(3)
+    if both is None:
+        return None, None
+    return tuple(g.cut(both, 1, i * gates * hidden, gates * hidden) for i in (0, 1))
+
+
+def _state(g: Graph, node: Node, index: int) -> Operand | None:
+    state = node.optional(index)
+    if state is None:
+        return None
+    return g.transpose(state, [1, 0, 2]) if node.get("layout", 0) else state
+
+
+def _hidden_size(g: Graph, node: Node) -> int:
+    return g.fixed(g.shape(node.operand(2))[2], "the hidden size")
+
+
+def _outputs(g: Graph, node: Node, every: Operand, states: list[Operand]) -> list[Operand]:
+    if node.get("layout", 0):  # [batch, steps, directions, hidden] and [batch, directions, hidden]
+        return [g.transpose(every, [2, 0, 1, 3]), *(g.transpose(s, [1, 0, 2]) for s in states)]
+    return [every, *states]
+
+
+@reads("LSTM")
+def lstm(g: Graph, node: Node) -> list[Operand]:
+    refuse_if(node.get("input_forget", 0), "input_forget couples two gates")
+    refuse_if(
+        not is_zero(node.optional(7)),
+        "peepholes: the output gate sees the new cell, and the catalog's the old",
+    )
+    x, hidden = _sequence(g, node), _hidden_size(g, node)
+    last, cell, every = g.ops(
+        "lstm",
+        [
+            x,
+            node.operand(1),
+            node.operand(2),
+            *_biases(g, node, 4, hidden),
+            None,
+            _state(g, node, 5),
+            _state(g, node, 6),
+        ],
+        hidden_size=hidden,
+        layout="iofg",
+        activations=_functions(node, ["Sigmoid", "Tanh", "Tanh"]),
+        return_sequence=True,
+        direction=_direction(node),
+    )
+    return _outputs(g, node, every, [last, cell])
+
+
+def _gru(g: Graph, node: Node, weights: list[Operand | None], functions: str, after: bool) -> list[Operand]:
+    last, every = g.ops(
+        "gru",
+        [_sequence(g, node), *weights, _state(g, node, 5)],
+        hidden_size=_hidden_size(g, node),
+        layout="zrn",
+        reset_after=after,
+        activations=functions,
+        return_sequence=True,
+        direction=_direction(node),
+    )
+    return _outputs(g, node, every, [last])
+
+
+@reads("GRU")
+def gru(g: Graph, node: Node) -> list[Operand]:
+    weights = [node.operand(1), node.operand(2), *_biases(g, node, 3, _hidden_size(g, node))]
+    functions = _functions(node, ["Sigmoid", "Tanh"])
+    return _gru(g, node, weights, functions, bool(node.get("linear_before_reset", 0)))
+
+
+@reads("RNN")
+def rnn(g: Graph, node: Node) -> list[Operand]:
+    """A GRU whose gates stand still: nothing of the old state is kept, and nothing of it is reset."""
+    hidden, function = _hidden_size(g, node), _functions(node, ["Tanh"])
+    w, r = node.operand(1), node.operand(2)
+    ways = g.fixed(g.shape(w)[0], "the number of directions")
+
+    def behind_gates(x: Operand) -> Operand:
+        gates = g.filled(0, x.dtype, [ways, 2 * hidden, g.shape(x)[2]])
+        return g.concat([gates, x], 1)
+
+    closed = np.concatenate([np.full(hidden, -_OPEN), np.full(hidden, _OPEN)])
+    gates = known(np.broadcast_to(closed, [ways, 2 * hidden]), w.dtype)
+    input_bias, state_bias = _biases(g, node, 1, hidden)
+    zeros = known(np.zeros([ways, hidden]), w.dtype)
+    bias = g.concat([gates, zeros if input_bias is None else input_bias], 1)
+    weights = [behind_gates(w), behind_gates(r), bias]
+    if state_bias is not None:
+        weights.append(g.concat([known(np.zeros([ways, 2 * hidden]), w.dtype), state_bias], 1))
+    else:
+        weights.append(None)
+    return _gru(g, node, weights, f"sigmoid,{function}", True)

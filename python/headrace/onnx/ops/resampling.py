@@ -1,0 +1,278 @@
+"""Images in other sizes: an axis after the other, as weighted sums of elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..extents import Dim, Extent
+from ..graph import LARGEST_EXTENT, Graph, Operand, known
+from ..registry import Node, Refused, axes_of, reads, refuse_if
+
+Taps = list[tuple[np.ndarray, np.ndarray]]  # places and weights for each element of the result
+_ROUNDINGS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "round_prefer_floor": lambda x: np.ceil(x - 0.5),
+    "round_prefer_ceil": lambda x: np.floor(x + 0.5),
+    "floor": np.floor,
+    "ceil": np.ceil,
+}
+_TRANSFORMATIONS = (
+    "half_pixel",
+    "half_pixel_symmetric",
+    "pytorch_half_pixel",
+    "align_corners",
+    "asymmetric",
+    "tf_half_pixel_for_nn",
+    "tf_crop_and_resize",
+)
+
+
+@dataclass
+class _Axis:
+    """One that is resized: the input's and the output's extent, and the part of the input that is shown."""
+
+    size: int
+    out: int
+    scale: float
+    start: float = 0.0
+    end: float = 1.0
+
+    def points(self, transformation: str) -> np.ndarray:
+        """Where each output element lies in the input, in single precision as runtimes compute it."""
+        x, scale, half = np.arange(self.out, dtype=np.float32), np.float32(self.scale), np.float32(0.5)
+        size, out = np.float32(self.size), np.float32(self.out)
+        if transformation == "asymmetric":
+            return x / scale
+        if transformation == "align_corners":
+            return x * (size - 1) / (out - 1) if self.out > 1 else x * 0
+        if transformation == "pytorch_half_pixel":
+            return (x + half) / scale - half if self.out > 1 else x * 0
+        if transformation == "tf_half_pixel_for_nn":
+            return (x + half) / scale
+        if transformation == "half_pixel_symmetric":
+            adjusted = out / (scale * size)
+            return size / 2 * (1 - adjusted) + (x + half) / scale - half
+        if transformation == "tf_crop_and_resize":
+            start, end = np.float32(self.start), np.float32(self.end)
+            if self.out == 1:
+                return x + half * (start + end) * (size - 1)
+            return start * (size - 1) + x * (end - start) * (size - 1) / (out - 1)
+        return (x + half) / scale - half
+
+
+def _cubic(distance: np.ndarray, a: float) -> np.ndarray:
+    """Keys' kernel (doi:10.1109/TASSP.1981.1163711), of distances up to 2."""
+    d = np.abs(distance)
+    near = ((a + 2) * d - (a + 3)) * d * d + 1
+    far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+    return np.where(d <= 1, near, np.where(d < 2, far, 0))
+
+
+def _kernel_taps(points: np.ndarray, axis: _Axis, node: Node) -> Taps:
+    """Of linear and cubic interpolation; antialiasing widens the kernel where the image shrinks."""
+    cubic, a = node.get("mode") == "cubic", float(node.get("cubic_coeff_a", -0.75))
+    widened = max(1 / axis.scale, 1.0) if node.get("antialias", 0) else 1.0
+    radius = (2 if cubic else 1) * widened
+    points = points.astype(np.float64)
+    if not cubic and widened == 1:
+        points = np.clip(points, 0, axis.size - 1)
+    first = np.floor(points - radius).astype(np.int64) + 1
+    taps: Taps = []
+    for k in range(int(np.ceil(2 * radius)) + (1 if widened > 1 else 0)):
+        places = first + k
+        distance = (places - points) / widened
+        weights = _cubic(distance, a) if cubic else np.maximum(1 - np.abs(distance), 0)
+        if node.get("exclude_outside", 0):
+            weights = np.where((places < 0) | (places >= axis.size), 0, weights)
+        taps.append((np.clip(places, 0, axis.size - 1), weights))
+    if node.get("exclude_outside", 0) or widened > 1:
+        total = sum(weights for _, weights in taps)
+        taps = [(places, weights / np.where(total == 0, 1, total)) for places, weights in taps]
+    return [(places, weights) for places, weights in taps if np.any(weights)]
+
+
+def _blended(g: Graph, x: Operand, dim: int, taps: Taps) -> Operand:
+    column = [-1, *[1] * (g.rank(x) - 1 - dim)]
+    total: Operand | None = None
+    for places, weights in taps:
+        part = g.op("gather", x, known(places, "i64"), axis=dim)
+        if not np.all(weights == 1):
+            part = g.op("mul", part, known(weights.reshape(column).astype(np.float32), x.dtype))
+        total = part if total is None else g.op("add", total, part)
+    return x if total is None else total
+
+
+def _resized_axis(g: Graph, x: Operand, dim: int, axis: _Axis, node: Node) -> Operand:
+    transformation = node.get("coordinate_transformation_mode", "half_pixel")
+    points = axis.points(transformation)
+    if node.get("mode", "nearest") == "nearest":
+        rounding = _ROUNDINGS[node.get("nearest_mode", "round_prefer_floor")]
+        places = np.clip(rounding(points), 0, axis.size - 1).astype(np.int64)
+        y = (
+            x
+            if places.tolist() == list(range(axis.size))
+            else g.op("gather", x, known(places, "i64"), axis=dim)
+        )
+    else:
+        y = _blended(g, x, dim, _kernel_taps(points, axis, node))
+    if transformation != "tf_crop_and_resize":
+        return y
+    outside = (points < 0) | (points > axis.size - 1)
+    if not outside.any():
+        return y
+    column = [-1, *[1] * (g.rank(x) - 1 - dim)]
+    value = known(float(node.get("extrapolation_value", 0.0)), x.dtype)
+    return g.op("where", known(outside.reshape(column), "bool"), value, y)
+
+
+def _is_plain(node: Node, pairs: list[tuple[int, _Axis]], rank: int) -> bool:
+    """What resample2d says: linear, by half pixels, of the last two axes."""
+    return (
+        rank == 4
+        and [dim for dim, _ in pairs] == [2, 3]
+        and node.get("mode") == "linear"
+        and node.get("coordinate_transformation_mode", "half_pixel") == "half_pixel"
+        and not node.get("antialias", 0)
+        and not node.get("exclude_outside", 0)
+        and all(axis.scale == axis.out / axis.size for _, axis in pairs)
+    )
+
+
+def resized(g: Graph, node: Node, x: Operand, axes: dict[int, _Axis]) -> Operand:
+    pairs = [(dim, axis) for dim, axis in sorted(axes.items()) if not _is_unchanged(axis, node)]
+    if not pairs:
+        return g.op("identity", x)
+    largest = max(axis.out for _, axis in pairs)
+    refuse_if(any(axis.size < 1 or axis.out < 1 for _, axis in pairs), "an extent is 0")
+    refuse_if(largest > LARGEST_EXTENT, f"an extent of {largest} is too large")
+    dtype = x.dtype
+    if node.get("mode", "nearest") != "nearest" and not x.is_float:
+        refuse_if(True, f"interpolation of {dtype}; cast the image to float first")
+    if _is_plain(node, pairs, g.rank(x)):
+        return g.op("resample2d", x, mode="linear", sizes=[axis.out for _, axis in pairs], axes=[2, 3])
+    for dim, axis in pairs:
+        x = _resized_axis(g, x, dim, axis, node)
+    return x
+
+
+def _is_unchanged(axis: _Axis, node: Node) -> bool:
+    cropped = node.get("coordinate_transformation_mode") == "tf_crop_and_resize"
+    return axis.size == axis.out and axis.scale == 1 and not cropped
+
+
+def _targets(g: Graph, node: Node, sizes: list[Dim], axes: list[int], given: tuple) -> dict[int, _Axis]:
+    """By scales or by sizes, which may keep the aspect ratio."""
+    scales, wanted = given
+    result = {}
+    if wanted is not None:
+        policy = node.get("keep_aspect_ratio_policy", "stretch")
+        own = [g.fixed(sizes[a], "an extent of the image") for a in axes]
+        factors = [w / s if s else 1.0 for w, s in zip(wanted, own, strict=True)]
+        if policy != "stretch":
+            refuse_if(policy not in ("not_larger", "not_smaller"), f"keep_aspect_ratio_policy is '{policy}'")
+            factor = min(factors) if policy == "not_larger" else max(factors)
+            factors = [factor] * len(own)
+            wanted = [int(np.floor(factor * s + 0.5)) for s in own]
+        for a, size, out, factor in zip(axes, own, wanted, factors, strict=True):
+            result[a] = _Axis(size, int(out), factor)
+        return result
+    for a, factor in zip(axes, scales, strict=True):
+        if factor == 1:
+            continue
+        refuse_if(not factor > 0, f"the scale {factor}")
+        size = g.fixed(sizes[a], "an extent of the image")
+        result[a] = _Axis(size, int(np.floor(np.float32(size) * np.float32(factor))), float(factor))
+    return result
+
+
+def _numbers(node: Node, index: int, what: str) -> list[float] | None:
+    """An input that is a list of numbers; left out, or empty, it is None."""
+    operand = node.optional(index)
+    if operand is None or (operand.array is not None and operand.array.size == 0):
+        return None
+    values = node.known(index, what)
+    if values.dtype == object:
+        node.integers(index, what)
+    return [float(v) for v in values.reshape(-1)]
+
+
+def _repeated(g: Graph, node: Node, scales: list[float] | None, axes: list[int]) -> Operand | None:
+    """Nearest neighbours at whole factors repeat every element, of however many there are."""
+    sizes = g.shape(node.x)
+    how, nearest = node.get("coordinate_transformation_mode", "half_pixel"), node.get("nearest_mode", "")
+    plain = (how, nearest) == ("asymmetric", "floor") or (
+        how == "half_pixel" and nearest not in ("floor", "ceil")
+    )
+    if scales is None or node.get("mode", "nearest") != "nearest" or not plain or len(scales) != len(axes):
+        return None
+    factors = dict(zip(axes, scales, strict=True))
+    if not any(isinstance(sizes[a], Extent) and factors[a] != 1 for a in axes):
+        return None
+    if any(not f.is_integer() or not 1 <= f <= LARGEST_EXTENT for f in scales):
+        return None
+    x = node.x
+    for a, factor in factors.items():
+        if factor != 1:
+            shape = g.shape(x)
+            tall = g.reshape(x, [*shape[: a + 1], 1, *shape[a + 1 :]])
+            wide = g.expand(tall, [*shape[: a + 1], int(factor), *shape[a + 1 :]])
+            x = g.reshape(wide, [*shape[:a], shape[a] * int(factor), *shape[a + 1 :]])
+    return x
+
+
+@reads("Resize")
+def resize(g: Graph, node: Node) -> Operand:
+    x, sizes = node.x, g.shape(node.x)
+    mode, how = node.get("mode", "nearest"), node.get("coordinate_transformation_mode", "half_pixel")
+    refuse_if(mode not in ("nearest", "linear", "cubic"), f"mode is '{mode}'; nearest, linear or cubic")
+    if node.opset < 11:
+        scales = _numbers(node, 1, "the scales")
+        return _by_old_rules(g, node, scales)
+    refuse_if(how not in _TRANSFORMATIONS, f"coordinate_transformation_mode is '{how}'")
+    refuse_if(
+        node.get("nearest_mode", "round_prefer_floor") not in _ROUNDINGS,
+        f"nearest_mode is '{node.get('nearest_mode')}'",
+    )
+    axes = axes_of(node.get("axes") or range(len(sizes)), len(sizes))
+    wanted, scales = _numbers(node, 3, "the sizes"), _numbers(node, 2, "the scales")
+    if wanted is None and scales is None:
+        raise Refused("it has neither scales nor sizes")
+    repeated = _repeated(g, node, scales if wanted is None else None, axes)
+    if repeated is not None:
+        return repeated
+    targets = _targets(g, node, sizes, axes, (scales, None if wanted is None else [int(w) for w in wanted]))
+    if how == "tf_crop_and_resize":
+        roi = _numbers(node, 1, "the region")
+        refuse_if(roi is None or len(roi) != 2 * len(axes), "tf_crop_and_resize needs roi")
+        for i, a in enumerate(axes):
+            if (roi[i], roi[i + len(axes)]) == (0, 1) and a not in targets:
+                continue
+            size = g.fixed(sizes[a], "an extent of the image")
+            target = targets.setdefault(a, _Axis(size, size, 1.0))
+            target.start, target.end = roi[i], roi[i + len(axes)]
+    return resized(g, node, x, targets)
+
+
+def _by_old_rules(g: Graph, node: Node, scales: list[float] | None) -> Operand:
+    """Upsample, and Resize before operator set 11: positions are x / scale, rounded down."""
+    refuse_if(scales is None, "the scales are missing")
+    sizes = g.shape(node.x)
+    refuse_if(len(scales) != len(sizes), f"{len(scales)} scales for {len(sizes)} dimensions")
+    rules = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    node.attributes = {**node.attributes, **rules}
+    if node.get("mode") == "bilinear":
+        node.attributes["mode"] = "linear"
+    repeated = _repeated(g, node, scales, list(range(len(sizes))))
+    if repeated is not None:
+        return repeated
+    return resized(g, node, node.x, _targets(g, node, sizes, list(range(len(sizes))), (scales, None)))
+
+
+@reads("Upsample")
+def upsample(g: Graph, node: Node) -> Operand:
+    mode = node.get("mode", "nearest")
+    refuse_if(mode not in ("nearest", "linear", "bilinear"), f"mode is '{mode}'")
+    scales = node.get("scales") or _numbers(node, 1, "the scales")
+    return _by_old_rules(g, node, scales)

@@ -1,0 +1,45 @@
+"""Writing at indices."""
+
+from __future__ import annotations
+
+from ..extents import product
+from ..graph import Graph, Operand, known
+from ..registry import Node, reads, refuse_if
+from .indexing import as_indices, row_major
+
+_COMBINE = {"add": "sum", "mul": "product", "max": "max", "min": "min"}
+
+
+@reads("ScatterElements", "Scatter")
+def scatter_elements(g: Graph, node: Node) -> Operand:
+    x, indices, updates = node.x, as_indices(g, node.operand(1)), node.operand(2)
+    axis, reduction = g.axis(x, node.get("axis", 0)), node.get("reduction", "none")
+    if reduction == "none":
+        return g.op("scatter_elements", x, indices, updates, axis=axis)
+    refuse_if(reduction not in _COMBINE, f"reduction is '{reduction}'")
+    return g.op("scatter_reduce", x, indices, updates, axis=axis, reduction=_COMBINE[reduction])
+
+
+@reads("ScatterND")
+def scatter_nd(g: Graph, node: Node) -> Operand:
+    x, indices, updates = node.x, as_indices(g, node.operand(1)), node.operand(2)
+    reduction = node.get("reduction", "none")
+    if reduction == "none":
+        return g.op("scatter_nd", x, indices, updates)
+    refuse_if(reduction not in _COMBINE, f"reduction is '{reduction}'")
+    return _combined(g, x, g.cast(indices, "i64"), updates, _COMBINE[reduction])
+
+
+def _combined(g: Graph, x: Operand, indices: Operand, updates: Operand, reduction: str) -> Operand:
+    """All indexed dimensions as one, so that an index is one number, and each slice a row."""
+    shape, own = g.fixed_shape(x), g.fixed_shape(indices)
+    depth = own[-1]
+    row, count = product(shape[depth:]), product(own[:-1])
+    sizes = known(shape[:depth], "i64")
+    negative = g.op("lesser", indices, known(0, "i64"))
+    indices = g.op("where", negative, g.op("add", indices, sizes), indices)
+    steps = known(row_major(shape[:depth]), "i64")
+    place = g.op("reduce_sum", g.op("mul", indices, steps), axes=[len(own) - 1])
+    rows = g.expand(g.reshape(place, [count, 1]), [count, row])
+    flat, updates = g.reshape(x, [product(shape[:depth]), row]), g.reshape(updates, [count, row])
+    return g.reshape(g.op("scatter_reduce", flat, rows, updates, axis=0, reduction=reduction), shape)

@@ -1,0 +1,127 @@
+"""Which function reads which operator, and a node as those functions see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .extents import Dim
+
+if TYPE_CHECKING:
+    from .graph import Graph, Operand
+
+MICROSOFT = "com.microsoft"
+
+
+class Refused(Exception):
+    """Why a node cannot be expressed, and what to do about it."""
+
+
+@dataclass
+class Node:
+    """One node: its attributes as Python values, and its inputs, None where one is left out."""
+
+    op: str
+    domain: str
+    opset: int
+    name: str
+    inputs: list[Operand | None]
+    outputs: list[str]  # names, "" for one that is not wanted
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        domain = self.domain or "ai.onnx"
+        named = f"node '{self.name}' " if self.name else f"node of output '{next(iter(self.outputs), '')}' "
+        return f"{named}({self.op}, {domain} opset {self.opset})"
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self.attributes.get(name, default)
+
+    def wants(self, index: int) -> bool:
+        """Whether somebody reads an optional output."""
+        return index < len(self.outputs) and bool(self.outputs[index])
+
+    def optional(self, index: int) -> Operand | None:
+        return self.inputs[index] if index < len(self.inputs) else None
+
+    def operand(self, index: int) -> Operand:
+        operand = self.optional(index)
+        if operand is None:
+            raise Refused(f"input {index} is missing")
+        return operand
+
+    @property
+    def x(self) -> Operand:
+        return self.operand(0)
+
+    def known(self, index: int, what: str) -> np.ndarray:
+        """An input's value; it may hold extents where the model computes it from shapes."""
+        array = self.operand(index).array
+        if array is None:
+            raise Refused(
+                f"{what} (input {index}) is known only at run time; it must be a constant or follow from the "
+                "shapes of tensors. Where the model computes it from dimensions, fix those with "
+                "dimensions={...} (--dimension NAME=N)"
+            )
+        return array
+
+    def dims(self, index: int, what: str) -> list[Dim]:
+        """A list of extents that is an input."""
+        return [d if not isinstance(d, np.generic) else int(d) for d in self.known(index, what).reshape(-1)]
+
+    def integers(self, index: int, what: str) -> list[int]:
+        """A list of numbers that is an input."""
+        values = self.dims(index, what)
+        for value in values:
+            if not isinstance(value, (int, np.integer)):
+                raise Refused(
+                    f"{what} (input {index}) is {value}, which is known only at run time; fix the dimensions "
+                    "with dimensions={...} (--dimension NAME=N)"
+                )
+        return [int(value) for value in values]
+
+    def number(self, index: int, what: str) -> Any:
+        """A scalar that is an input."""
+        array = self.known(index, what)
+        if array.size != 1 or array.dtype == object:
+            raise Refused(f"{what} (input {index}) must be one number, not {array.tolist()}")
+        return array.reshape(-1)[0].item()
+
+    def list_at(self, attribute: str, index: int, what: str) -> list[int] | None:
+        """What older operator sets have as an attribute and newer ones as an input; None without both."""
+        if attribute in self.attributes:
+            return [int(value) for value in self.attributes[attribute]]
+        return None if self.optional(index) is None else self.integers(index, what)
+
+
+Result = "Operand | Sequence[Operand | None]"
+Function = Callable[["Graph", Node], Any]
+OPERATORS: dict[tuple[str, str], Function] = {}
+
+
+def reads(*names: str, domain: str = "") -> Callable[[Function], Function]:
+    """Registers a function for operators of a domain."""
+
+    def register(function: Function) -> Function:
+        for name in names:
+            assert (domain, name) not in OPERATORS, f"{name} is read twice"
+            OPERATORS[domain, name] = function
+        return function
+
+    return register
+
+
+def refuse_if(condition: Any, why: str) -> None:
+    if condition:
+        raise Refused(why)
+
+
+def axes_of(axes: Sequence[int], rank: int) -> list[int]:
+    """Counted from the front."""
+    for axis in axes:
+        refuse_if(not -rank <= axis < rank, f"axis {axis} is outside the {rank} dimensions of the input")
+    return [int(axis) % rank for axis in axes]

@@ -1,0 +1,9 @@
+"""Every operator that is read, with variants of its attributes, dtypes and operator sets."""
+
+import operator_cases_elements  # noqa: F401
+import operator_cases_networks  # noqa: F401
+import operator_cases_quantised  # noqa: F401
+import operator_cases_tensors  # noqa: F401
+from operator_cases_base import CASES, MICROSOFT, Case, Constant, typed, values
+
+__all__ = ["CASES", "MICROSOFT", "Case", "Constant", "typed", "values"]

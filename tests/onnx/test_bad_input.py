@@ -1,0 +1,207 @@
+"""What is no model, is damaged, or cannot be expressed: a clear error, whatever the bytes are."""
+
+from __future__ import annotations
+
+import math
+
+import headrace
+import numpy as np
+import onnx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper, parser
+
+
+def model(source: str, opset: int = 21, others: str = "") -> onnx.ModelProto:
+    return parser.parse_model(f'<ir_version: 10, opset_import: ["" : {opset}{others}]>' + source)
+
+
+def small() -> onnx.ModelProto:
+    """Of most kinds of fields: attributes, initializers, shapes, a branch."""
+    made = model("""g (float[n, 3] x, int64[2] i) => (float[n, 4] y, float[a, b] z) {
+        w = Constant<value = float[3, 4] {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}>()
+        p = MatMul(x, w)
+        s = Shape(p)
+        r = Reshape(p, s)
+        y = LeakyRelu<alpha = 0.2>(r)
+        t = Transpose<perm = [1, 0]>(y)
+        z = Gather<axis = 0>(t, i)
+    }""")
+    made.graph.initializer.append(numpy_helper.from_array(np.ones((40, 40), np.float32), "unused"))
+    return made
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\x00" * 64, b"GGUF" + bytes(99), b"not a model", bytes(range(256)) * 9]
+)
+def test_what_is_no_model_is_named(content: bytes, tmp_path) -> None:
+    path = tmp_path / "broken.onnx"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"broken\.onnx: this is no ONNX model"):
+        headrace.load(path)
+
+
+def test_truncated_files_are_refused_or_complete(tmp_path) -> None:
+    content = small().SerializeToString()
+    for length in range(0, len(content) - 1, 7):
+        with pytest.raises(ValueError, match="the ONNX model: "):
+            headrace.load(content[:length])
+
+
+@settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_damaged_bytes_give_a_model_or_a_value_error(data: st.DataObject) -> None:
+    content = bytearray(small().SerializeToString())
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, min(len(content) - 1, 700)))
+        kind = data.draw(st.integers(0, 2))
+        if kind == 0:
+            content[at] = data.draw(st.integers(0, 255))
+        elif kind == 1:
+            del content[at : at + data.draw(st.integers(1, 4))]
+        else:
+            content[at:at] = data.draw(st.binary(min_size=1, max_size=4))
+    try:
+        loaded = headrace.load(bytes(content), device="cpu")
+        shapes = {t.name: [2 if isinstance(d, str) else d for d in t.shape] for t in loaded.inputs}
+        types = {t.name: t.dtype for t in loaded.inputs}
+        if all(math.prod(shape) < 2**20 for shape in shapes.values()):
+            loaded({name: np.ones(shape, types[name]) for name, shape in shapes.items()})
+    except ValueError as error:
+        assert str(error)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_models_with_other_attributes_and_shapes_give_a_value_error_at_most(data: st.DataObject) -> None:
+    """Well-formed as bytes, and nonsense: numbers of any size where extents, axes and pads belong."""
+    import operator_cases
+
+    case = data.draw(st.sampled_from(operator_cases.CASES))
+    made = case.model()
+    number = st.sampled_from([-(2**63), -(2**31), -7, -1, 0, 1, 2, 3, 5, 1000, 2**31, 2**40, 2**63 - 1])
+    node = made.graph.node[0]
+    for attribute in node.attribute:
+        if data.draw(st.booleans()):
+            continue
+        if attribute.type == onnx.AttributeProto.INT:
+            attribute.i = data.draw(number)
+        elif attribute.type == onnx.AttributeProto.INTS:
+            attribute.ints[:] = [data.draw(number) for _ in range(data.draw(st.integers(0, 5)))]
+        elif attribute.type == onnx.AttributeProto.FLOAT:
+            attribute.f = data.draw(st.sampled_from([0.0, -1.0, float("nan"), float("inf"), 1e30]))
+    for tensor in made.graph.initializer:
+        if tensor.data_type == TensorProto.INT64 and data.draw(st.booleans()):
+            values = np.array([data.draw(number) for _ in range(int(np.prod(tensor.dims)))], np.int64)
+            tensor.CopyFrom(numpy_helper.from_array(values.reshape(list(tensor.dims)), tensor.name))
+    try:
+        loaded = headrace.load(made, device="cpu")
+        if all(math.prod(t.shape) < 2**20 for t in loaded.outputs):
+            loaded(case.feeds)
+    except (ValueError, MemoryError) as error:
+        assert str(error)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("y = NonMaxSuppression(x, x)", r"NonMaxSuppression, ai\.onnx opset 21\).*invalid|not read"),
+        ("y = RandomNormalLike(x)", r"\(RandomNormalLike, ai\.onnx opset 21\): this operator is not read"),
+        ("y = NonZero(x)", r"\(NonZero, .*its result is known only at run time; of constants"),
+        ("y = Relu(y)", r"invalid: .*y"),
+        ("y = Relu(missing)", r"invalid: .*missing"),
+        ("y = Nonsense(x)", r"invalid: No Op registered for Nonsense"),
+        ("y = Cast<to = 8>(x)", r"\(Cast, ai\.onnx opset 21\): the target type is STRING; there are FLOAT"),
+        ("y = Cast<to = 17>(x)", r"the target type is FLOAT8E4M3FN"),
+        ("y = Transpose<perm = [0, 5]>(x)", r"\(Transpose, ai\.onnx opset 21\)"),
+        ("y = Softmax<axis = 7>(x)", r"axis 7 is outside the 2 dimensions of the input"),
+        ("y = Reshape(x, i)", r"the shape \(input 1\) is known only at run time"),
+    ],
+)
+def test_what_cannot_be_read_is_named_with_its_node(source: str, message: str) -> None:
+    made = model(f"g (float[2, 3] x, int64[2] i) => (float[a, b] y) {{ {source} }}")
+    with pytest.raises(ValueError, match=message):
+        headrace.load(made)
+
+
+def test_cycles_are_refused() -> None:
+    nodes = [helper.make_node("Relu", ["b"], ["a"]), helper.make_node("Relu", ["a"], ["b"])]
+    info = helper.make_tensor_value_info("b", TensorProto.FLOAT, [2])
+    made = helper.make_model(helper.make_graph(nodes, "g", [], [info]))
+    with pytest.raises(
+        ValueError, match=r"the model is invalid: .*topolog|the model is invalid: .*not output of any"
+    ):
+        headrace.load(made)
+
+
+@pytest.mark.parametrize("opset", [1, 6, 999])
+def test_operator_sets_that_are_not_read_are_named(opset: int) -> None:
+    made = small()
+    made.opset_import[0].version = opset
+    with pytest.raises(ValueError, match=rf"it imports operator set {opset} of ai.onnx; 7 to \d+ are read"):
+        headrace.load(made)
+
+
+def test_operators_of_foreign_domains_are_named() -> None:
+    made = model("g (float[2] x) => (float[2] y) { y = acme.Magic(x) }", others=', "acme" : 3')
+    with pytest.raises(
+        ValueError, match=r"\(Magic, acme opset 3\): operators of the domain 'acme' are not read"
+    ):
+        headrace.load(made)
+
+
+def test_the_node_is_named_with_what_to_fix() -> None:
+    made = model(
+        "g (float[batch, 4] x) => (float[a, b] y, float[c, d] z) { y, z = Split<num_outputs = 2>(x) }"
+    )
+    made.graph.node[0].name = "halves"
+    with pytest.raises(
+        ValueError, match=r"node 'halves' \(Split, ai.onnx opset 21\): .*dimension 'batch'.*"
+    ) as error:
+        headrace.load(made)
+    assert "dimensions={'batch': 1} (--dimension batch=1)" in str(error.value)
+    assert headrace.load(made, dimensions={"batch": 6}).outputs[0].shape == [3, 4]
+
+
+def test_inputs_that_are_no_tensors_or_of_unread_types_are_named() -> None:
+    made = small()
+    made.graph.input[0].type.tensor_type.elem_type = TensorProto.STRING
+    with pytest.raises(ValueError, match="input 'x' is STRING; there are FLOAT, "):
+        headrace.load(made)
+    made = small()
+    made.graph.input[0].type.tensor_type.ClearField("shape")
+    with pytest.raises(
+        ValueError, match=r"input 'x': its shape is not in the model; give it with dimensions=\{'x': "
+    ):
+        headrace.load(made)
+    loaded = headrace.load(made, dimensions={"x": [2, 3]}, device="cpu")
+    assert loaded(np.ones((2, 3), np.float32), np.array([0, 3]))["z"].shape == (2, 2)
+
+
+def test_tensors_of_wrong_sizes_and_sparse_ones_are_named() -> None:
+    made = small()
+    made.graph.initializer[0].raw_data = b"1234"
+    with pytest.raises(ValueError, match="initializer 'unused' cannot be read"):
+        headrace.load(made)
+    made = small()
+    sparse = made.graph.sparse_initializer.add()
+    sparse.values.CopyFrom(numpy_helper.from_array(np.ones(1, np.float32), "thin"))
+    sparse.indices.CopyFrom(numpy_helper.from_array(np.zeros(1, np.int64), "places"))
+    sparse.dims[:] = [4]
+    with pytest.raises(ValueError, match="initializer 'thin' is sparse; store it as a dense tensor"):
+        headrace.load(made)
+
+
+@pytest.mark.parametrize("location", ["../outside.bin", "/etc/hostname", ""])
+def test_external_data_stays_in_the_models_folder(location: str, tmp_path) -> None:
+    made = small()
+    tensor = made.graph.initializer[0]
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value=location)
+    path = tmp_path / "model.onnx"
+    path.write_bytes(made.SerializeToString())
+    (tmp_path.parent / "outside.bin").write_bytes(bytes(6400))
+    with pytest.raises(ValueError, match="initializer 'unused' cannot be read: its data is in"):
+        headrace.load(path)

@@ -1,0 +1,206 @@
+"""headrace.load, and ONNX models on the command line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import headrace
+import numpy as np
+import onnx
+import pytest
+import webnn
+from onnx import parser
+
+ROOT = Path(__file__).parents[2]
+W = np.arange(12, dtype=np.float32).reshape(3, 4) - 5
+X = np.random.default_rng(0).standard_normal((5, 3)).astype(np.float32)
+NUMBERS = ", ".join(str(v) for v in W.reshape(-1))
+
+
+@pytest.fixture
+def path(tmp_path):
+    """y = relu(x · w), flags = y > 0, x [seq, 3]."""
+    model = parser.parse_model(f"""<ir_version: 10, opset_import: ["" : 21]>
+        g (float[seq, 3] x) => (float[seq, 4] y, bool[seq, 4] flags) {{
+            w = Constant<value = float[3, 4] {{{NUMBERS}}}>()
+            zero = Constant<value = float {{0}}>()
+            p = MatMul(x, w)
+            y = Relu(p)
+            flags = Greater(y, zero)
+        }}""")
+    onnx.save(model, tmp_path / "model.onnx")
+    return tmp_path / "model.onnx"
+
+
+def test_a_model_is_called_with_arrays_by_place_and_by_name(path) -> None:
+    model = headrace.load(path, device="cpu")
+    expected = np.maximum(X @ W, 0)
+    for result in (model(X), model(x=X), model({"x": X}), model(X.tolist())):
+        assert list(result) == ["y", "flags"]
+        np.testing.assert_allclose(result["y"], expected, rtol=1e-5, atol=1e-5)
+        np.testing.assert_array_equal(result["flags"], result["y"] > 0)
+        assert result["flags"].dtype == bool
+
+
+def test_a_model_says_what_it_takes_and_gives(path) -> None:
+    model = headrace.load(str(path), device="cpu")
+    (x,) = model.inputs
+    assert (x.name, x.shape, x.dtype) == ("x", ["seq", 3], np.float32)
+    assert [(t.name, t.shape, t.dtype) for t in model.outputs] == [
+        ("y", ["seq", 4], np.float32),
+        ("flags", ["seq", 4], np.bool_),
+    ]
+    assert repr(model) == "Model(model.onnx: x: float32[seq, 3] -> y: float32[seq, 4], flags: bool[seq, 4])"
+    assert headrace.load(path, dimensions={"seq": 5}).inputs[0].shape == [5, 3]
+
+
+@pytest.mark.parametrize("extension", [".hrg", ".webnn", ".json"])
+def test_graph_files_are_loaded_the_same_way(tmp_path, extension: str) -> None:
+    builder = webnn.ML().create_context(accelerated=False).create_graph_builder()
+    x = builder.input("x", [{"name": "seq", "maxSize": 8}, 3], "float32")
+    saved = tmp_path / f"graph{extension}"
+    builder.build({"y": builder.matmul(x, builder.constant(W))}).save(str(saved))
+    model = headrace.load(saved, device="cpu")
+    np.testing.assert_allclose(model(X)["y"], X @ W, rtol=1e-5, atol=1e-5)
+    again = tmp_path / "again.hrg"
+    model.save(again)
+    np.testing.assert_array_equal(headrace.load(again, device="cpu")(X)["y"], model(X)["y"])
+    with pytest.raises(ValueError, match="dimensions are for ONNX models"):
+        headrace.load(saved, dimensions={"seq": 5})
+
+
+def test_loading_copies_what_it_needs_and_leaves_no_files(path, tmp_path, monkeypatch) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    model = headrace.load(path, device="cpu")
+    path.unlink()
+    assert not list(folder.iterdir())
+    np.testing.assert_allclose(model(X)["y"], np.maximum(X @ W, 0), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m: m(), r"model\.onnx: input 'x' is missing; there are \['x'\]"),
+        (lambda m: m(X, X), r"model\.onnx has 1 inputs, \['x'\]; 2 are given"),
+        (lambda m: m(X, x=X), r"input 'x' is given twice"),
+        (lambda m: m(z=X, x=X), r"input 'z' is no input; there are \['x'\]"),
+        (lambda m: m(X[:, :2]), r"x"),
+        (lambda m: m(np.array([["a"]])), r"input 'x' is str32; it must be float32"),
+        (lambda m: m(None), r"input 'x' is object; it must be float32"),
+    ],
+)
+def test_wrong_calls_are_explained(path, call, message: str) -> None:
+    model = headrace.load(path, device="cpu")
+    with pytest.raises(ValueError, match=message):
+        call(model)
+
+
+def test_numbers_that_the_input_does_not_hold_are_refused(tmp_path) -> None:
+    model = parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 21]> g (uint8[2] x) => (uint8[2] y) { y = Add(x, x) }'
+    )
+    loaded = headrace.load(model, device="cpu")
+    assert loaded([3, 4])["y"].tolist() == [6, 8]
+    for bad in ([-1, 2], [1, 300], [1.5, 2.0]):
+        with pytest.raises(
+            ValueError, match=r"input 'x' is (int64|float64), with values that uint8 does not hold"
+        ):
+            loaded(bad)
+
+
+@pytest.mark.parametrize(
+    ("dimensions", "message"),
+    [
+        ({"batch": 1}, r"no input has a dimension \['batch'\]; run-time dimensions: seq"),
+        ({"seq": "5"}, r"dimensions\['seq'\] is '5'; it must be a number"),
+        ({"seq": -1}, r"dimensions\['seq'\] is -1"),
+    ],
+)
+def test_dimensions_that_do_not_fit_are_named(path, dimensions, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        headrace.load(path, dimensions=dimensions)
+
+
+def test_absent_files_and_devices_are_named(path, tmp_path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"absent\.onnx"):
+        headrace.load(tmp_path / "absent.onnx")
+    with pytest.raises(FileNotFoundError, match=r"absent\.hrg does not exist"):
+        headrace.load(tmp_path / "absent.hrg")
+    with pytest.raises(ValueError, match="TPU9"):
+        headrace.load(path, device="TPU9")
+
+
+def test_without_the_package_onnx_the_remedy_is_named(path, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    for name in [name for name in sys.modules if name.startswith("headrace.onnx")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr(headrace, "onnx", raising=False)
+    with pytest.raises(ImportError, match="pip install onnx"):
+        headrace.load(path)
+
+
+# --- the command line -------------------------------------------------------------------------------------
+
+
+def program(*arguments: object, fails: bool = False) -> str:
+    command = [sys.executable, "-m", "headrace", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=dict(os.environ))
+    assert (done.returncode != 0) == fails, done.stdout + done.stderr
+    return done.stderr if fails else done.stdout
+
+
+@pytest.mark.parametrize("extension", [".hrg", ".webnn", ".json"])
+def test_convert_writes_what_the_native_program_runs(path, tmp_path, extension: str) -> None:
+    if extension != ".hrg":  # WebNN has no bool
+        model = onnx.load(path)
+        del model.graph.output[1]
+        onnx.save(model, path)
+    graph = tmp_path / f"converted{extension}"
+    assert program("convert", path, graph).startswith(f"{graph}: ")
+    np.save(tmp_path / "x.npy", X)
+    native = [ROOT / "build/bin/headrace", "run", graph, "--input", f"x={tmp_path}/x.npy", "--output"]
+    subprocess.run([*native, f"y={tmp_path}/y.npy"], check=True, capture_output=True)
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), np.maximum(X @ W, 0), rtol=1e-5, atol=1e-5)
+
+
+def test_convert_fixes_dimensions(path, tmp_path) -> None:
+    program("convert", path, tmp_path / "fixed.hrg", "--dimension", "seq=2")
+    assert headrace.load(tmp_path / "fixed.hrg").inputs[0].shape == [2, 3]
+
+
+def test_run_inspect_and_bench_take_the_model_itself(path) -> None:
+    assert program("run", path, "--shape", "x=2,3").startswith("y: f32[2, 4]")
+    assert program("run", path, "--dimension", "seq=2") == program("run", path, "--shape", "x=2,3")
+    assert "gemm_f32" in program("inspect", path, "--dimension", "seq=2")
+    assert program("bench", path, "--dimension", "seq=2", "--peer", "none", "--runs", 1).startswith("median")
+
+
+def test_the_native_program_says_how_to_convert(path) -> None:
+    done = subprocess.run(
+        [ROOT / "build/bin/headrace", "run", path], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1 and "`headrace convert model.onnx model.hrg`" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["convert", "{absent}", "{out}"], "absent.onnx"),
+        (["convert", "{path}", "{out}", "--dimension", "seq"], "'seq' is not NAME=NUMBER"),
+        (["convert", "{path}", "{out}", "--dimension", "q=1"], "no input has a dimension ['q']"),
+        (["convert", "{path}"], "required: graph"),
+        (["convert", "{path}", "/absent/folder/x.hrg"], "/absent/folder"),
+        (["run", "{absent}"], "absent.onnx"),
+        (["run", "{path}"], "give its extents with --shape x="),
+    ],
+)
+def test_bad_arguments_are_explained(path, tmp_path, arguments, message: str) -> None:
+    names = {"path": path, "absent": tmp_path / "absent.onnx", "out": tmp_path / "out.hrg"}
+    printed = program(*[a.format(**names) for a in arguments], fails=True)
+    assert message in printed and "Traceback" not in printed
+    assert not (tmp_path / "out.hrg").exists()

@@ -1,0 +1,94 @@
+"""Single operators: Headrace computes what ONNX Runtime computes."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+import numpy as np
+import operator_cases as cases
+import pytest
+from headrace.onnx import OPERATORS
+from headrace.onnx.folding import FOLDS
+from peers import assert_same, on_headrace, on_onnx_runtime
+
+BY_OPERATOR = defaultdict(list)
+for _case in cases.CASES:
+    BY_OPERATOR[_case.domain, _case.op].append(_case)
+# Read, but not as a node of their own here: test_models.py, and below.
+ELSEWHERE = {
+    ("", "Constant"),
+    ("", "CumProd"),
+    ("", "SimplifiedLayerNormalization"),
+    (cases.MICROSOFT, "SimplifiedLayerNormalization"),
+    (cases.MICROSOFT, "QuantizeLinear"),
+    (cases.MICROSOFT, "DequantizeLinear"),
+}
+# Made of other operators by ONNX itself.
+COMPOSED = {("", "CenterCropPad")}
+
+
+def _title(key: tuple[str, str]) -> str:
+    return f"{key[0]}.{key[1]}" if key[0] else key[1]
+
+
+def test_every_operator_that_is_read_has_cases() -> None:
+    known_only = {("", "NonZero")}  # of constants
+    assert set(BY_OPERATOR) == (set(OPERATORS) - ELSEWHERE) | COMPOSED | known_only
+    assert len(cases.CASES) >= 632
+    assert {("", name) for name in FOLDS} <= set(OPERATORS)
+
+
+@pytest.mark.parametrize("key", sorted(BY_OPERATOR), ids=_title)
+def test_headrace_computes_what_onnx_runtime_computes(key: tuple[str, str]) -> None:
+    failures = []
+    for case in BY_OPERATOR[key]:
+        try:
+            model = case.model()
+            actual, expected = on_headrace(model, case.feeds), on_onnx_runtime(model, case.feeds)
+            assert list(actual) == list(expected)
+            for name in expected:
+                assert_same(actual[name], expected[name], case.tolerance, case.ulps)
+        except Exception as error:
+            failures.append(f"{case.label}: {type(error).__name__}: {' '.join(str(error).split())[:600]}")
+    assert not failures, f"{len(failures)} variants:\n" + "\n".join(failures[:8])
+
+
+def test_with_open_dimensions_operators_compute_the_same_or_say_what_to_fix() -> None:
+    outcomes, failures = Counter(), []
+    for case in cases.CASES:
+        if not any(extent > 1 for value in case.feeds.values() for extent in value.shape):
+            continue
+        try:
+            model = case.model(dims=True)
+            try:
+                actual = on_headrace(model, case.feeds)
+            except ValueError as error:
+                outcomes["refused"] += 1
+                if "dimensions={" not in str(error) and "are out of bounds" not in str(error):
+                    failures.append(f"{case.label}: no remedy in: {error}"[:700])
+                continue
+            outcomes["computed"] += 1
+            for name, value in on_onnx_runtime(case.model(), case.feeds).items():
+                assert_same(actual[name], value, case.tolerance, case.ulps)
+        except Exception as error:
+            failures.append(f"{case.label}: {type(error).__name__}: {' '.join(str(error).split())[:600]}")
+    assert not failures, f"{len(failures)} of {outcomes}:\n" + "\n".join(failures[:12])
+    assert outcomes["computed"] >= 435, outcomes
+
+
+def test_what_is_known_when_the_model_is_read_is_computed_then() -> None:
+    """Every case again with all its inputs constant."""
+    failures = []
+    for case in cases.CASES:
+        fixed = cases.Case(**(vars(case) | {"inputs": [_constant(v) for v in case.inputs]}))
+        try:
+            actual = on_headrace(fixed.model(), {})
+            for name, value in on_onnx_runtime(case.model(), case.feeds).items():
+                assert_same(actual[name], value, case.tolerance, case.ulps)
+        except Exception as error:
+            failures.append(f"{case.label}: {type(error).__name__}: {' '.join(str(error).split())[:600]}")
+    assert not failures, f"{len(failures)} variants:\n" + "\n".join(failures[:12])
+
+
+def _constant(value: object) -> object:
+    return cases.Constant(value) if isinstance(value, np.ndarray) else value
