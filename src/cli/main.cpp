@@ -6,6 +6,7 @@
 #include "remote/server.h"
 #ifdef HEADRACE_LLM
 #include "cli/language.h"
+#include "llm/packed_products.h"
 #endif
 
 namespace {
@@ -97,6 +98,9 @@ int dispatch(int argc, char** argv) {
         return report(language);
 #endif
     if (devices->parsed()) return report(list_all_devices(hosts));
+#ifdef HEADRACE_LLM
+    server.prepare = &llm::offer_packed_products;  // for its attention: clients choose where weights lie
+#endif
     if (serve_command->parsed()) return report(remote::serve(server));
     if (ops->parsed()) return report(list_ops(webnn));
     if (run_command->parsed()) return report(run_graph(run));

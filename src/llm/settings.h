@@ -88,7 +88,7 @@ struct SessionSettings {
 struct QueueSettings {
     int max_waiting = 256;         ///< requests that may wait; more are told that the engine is busy
     int64_t aging_ms = 5000;       ///< waiting (or paused) that long raises a request by one priority
-    int64_t step_target_ms = 200;  ///< a step that others wait for should take no longer
+    int64_t step_target_ms = 150;  ///< a step that others wait for should take no longer
 };
 
 /// Memory of prompts that were read before.

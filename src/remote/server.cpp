@@ -159,6 +159,7 @@ void relay(const Socket& client, const Socket& server) {
     const auto start = server_function();
     Result<Socket> place = Socket::listen({"127.0.0.1", 0});
     if (!devices.ok() || !start.ok() || !place.ok()) _exit(1);
+    if (options.prepare) options.prepare();
     const Address own{"127.0.0.1", place.value().port()};
     place.value().close();
     const std::string endpoint = fmt::format("{}:{}", own.host, own.port);

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct ServerOptions {
     int threads = 0;                   ///< of the CPU; 0: one per core
     std::string cache;                 ///< folder for weights, so that they are sent once; empty: none
     int max_clients = 16;
+    std::function<void()> prepare;  ///< run in each client's process, when the devices are known
 };
 
 /// Serves devices of this machine to other hosts by ggml's RPC protocol, each client in a process of its own:

@@ -1,5 +1,6 @@
 #include "backends/packed/product.h"
 
+#include "backends/packed/attention.h"
 #include "backends/packed/format.h"
 #include "kernels/block_gemm_int8.h"
 
@@ -41,7 +42,7 @@ public:
     }
     ggml::cpu::tensor_traits* get_tensor_traits(const ggml_tensor* node) override {
         static Product product;
-        return is_product(node) ? &product : nullptr;
+        return is_product(node) ? &product : attention_of(node);
     }
 
 private:

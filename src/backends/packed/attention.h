@@ -1,0 +1,10 @@
+#pragma once
+#include "ggml-cpu/traits.h"
+
+namespace headrace::packed {
+
+/// What computes a node of ggml's flash attention in place of ggml's CPU kernel; null where that suits it
+/// better: other caches than f16, ALiBi, or fewer pieces of work than threads.
+ggml::cpu::tensor_traits* attention_of(const ggml_tensor* node);
+
+}  // namespace headrace::packed
