@@ -7,9 +7,9 @@ The hosts are network namespaces of this machine where the privilege exists, oth
 slowed down by tc netem where the kernel has it, otherwise by build/bin/tests/slow_link. All hosts compute on
 this machine's cores, one after the other, as a model's layers do.
 
-A token takes  compute + hosts · (overhead + r · round trip).  Compute and overhead are fitted to the runs
-without delay, r is the number of replies that were waited for; everything else is predicted and compared with
-what was measured.
+A token takes  compute + hosts · (overhead + r · delay).  Compute and overhead are fitted to the runs without
+delay, r is the number of replies that a host is waited for, and the delay is by how much the links' measured
+round trips are longer than there; everything else is predicted and compared with what was measured.
 """
 
 import argparse
@@ -77,6 +77,10 @@ def fit(rows):
     return np.linalg.lstsq(matrix, np.array([row["token_ms"] for row in still]), rcond=None)[0]
 
 
+def round_trip_ms(row):
+    return np.mean([host["round_trip_ms"] for host in row["hosts"]])
+
+
 def predicted_ms(compute, overhead, hosts, round_trips, delay):
     return compute + hosts * (overhead + round_trips * delay)
 
@@ -91,11 +95,13 @@ def table(rows):
         "| bytes a token | waits a token |"
     )
     print("|---|---|---|---|---|---|---|---|")
+    still = np.mean([round_trip_ms(row) for row in rows[1:] if not row["delay_ms"]])
     for row in rows[1:]:
         traffic = row["per_token"]
         waits = traffic["round_trips"] / row["count"]
-        expected = 1e3 / predicted_ms(compute, overhead, row["count"], waits, row["delay_ms"])
-        link = np.mean([host["round_trip_ms"] for host in row["hosts"]])
+        link = round_trip_ms(row)
+        delay = link - still if row["delay_ms"] else 0
+        expected = 1e3 / predicted_ms(compute, overhead, row["count"], waits, delay)
         size = traffic["sent_bytes"] + traffic["received_bytes"]
         print(
             f"| {row['count']} | {row['delay_ms']:g} ms | {link:.2f} ms | {row['generated_per_second']:.1f} "
