@@ -20,6 +20,13 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 
+/// Hosts are copies of this process and compute attention as it does, as those of `headrace serve-rpc` do.
+class AttentionOfHosts : public ::testing::Environment {
+    void SetUp() override { start_llama(); }
+};
+[[maybe_unused]] const auto* const kAttentionOfHosts =
+    ::testing::AddGlobalTestEnvironment(new AttentionOfHosts);
+
 constexpr const char* story = "Tell me a story about a fox.";
 
 Settings on_hosts(const std::vector<std::string>& hosts, const std::vector<float>& split = {}) {
