@@ -1,6 +1,21 @@
 """Headrace: models from anywhere on ggml."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from ._core import DeviceInfo, devices, num_threads, set_num_threads
-from .model import Model, load
+
+if TYPE_CHECKING:
+    from .model import Model, load
 
 __all__ = ["DeviceInfo", "Model", "devices", "load", "num_threads", "set_num_threads"]
+
+
+def __getattr__(name: str) -> Any:
+    """Model and load bring NumPy along, which the native program and language models do without."""
+    if name in ("Model", "load"):
+        from . import model
+
+        return getattr(model, name)
+    raise AttributeError(f"module 'headrace' has no attribute {name!r}")

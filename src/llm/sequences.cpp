@@ -201,7 +201,11 @@ void Sequences::save(Id id) {
     if (bytes == 0 || bytes > ram_limit_) return;
     Saved saved{entry.tokens, std::vector<uint8_t>(bytes), entry.variant, entry.last_used};
     if (llama_state_seq_get_data(context_, saved.state.data(), bytes, id) != bytes) return;
-    ram_used_ += bytes;
+    keep(std::move(saved));
+}
+
+void Sequences::keep(Saved saved) {
+    ram_used_ += saved.state.size();
     saved_.push_front(std::move(saved));
     while (ram_used_ > ram_limit_) {
         ram_used_ -= saved_.back().state.size();
@@ -220,24 +224,24 @@ bool Sequences::restore(Id id, const Tokens& prompt, size_t better_than) {
     if (best == saved_.end()) return false;
     Entry& entry = entries_[id];
     clear(id);
-    entry.variant = best->variant;
-    while (llama_state_seq_set_data(context_, best->state.data(), best->state.size(), id) == 0) {
-        // The context may have no room for it: others give way, as long as there are any.
-        llama_memory_seq_rm(memory_, id, -1, -1);
-        Id oldest = -1;
-        for (Id other = 0; other < static_cast<Id>(entries_.size()); ++other)
-            if (other != id && entries_[other].used && !entries_[other].busy &&
-                (oldest < 0 || entries_[other].last_used < entries_[oldest].last_used))
-                oldest = other;
-        if (oldest < 0) return false;
-        clear(oldest);
+    // Apart from the others while those that give way are saved, too.
+    Saved saved = std::move(*best);
+    saved_.erase(best);
+    ram_used_ -= saved.state.size();
+    bool fits = false;
+    do {
+        fits = llama_state_seq_set_data(context_, saved.state.data(), saved.state.size(), id) != 0;
+        if (!fits) llama_memory_seq_rm(memory_, id, -1, -1);
+    } while (!fits && evict_one());
+    if (fits) {
+        entry.variant = saved.variant;
+        entry.used = true;
+        entry.tokens = saved.tokens;
+        take_cells(entry, entry.tokens.size());
+        saved.last_used = Clock::now();
     }
-    entry.used = true;
-    entry.tokens = best->tokens;
-    take_cells(entry, entry.tokens.size());
-    best->last_used = Clock::now();
-    saved_.splice(saved_.begin(), saved_, best);
-    return truncate(id, best_size);
+    keep(std::move(saved));
+    return fits && truncate(id, best_size);
 }
 
 size_t Sequences::idle_count() const {

@@ -73,6 +73,7 @@ private:
     std::optional<Id> free_id(std::optional<Id> spare);
     void clear(Id id);
     void save(Id id);
+    void keep(Saved saved);
     bool restore(Id id, const Tokens& prompt, size_t better_than);
     void share(Id from, Id to, size_t begin, size_t end);
     void take_cells(Entry& entry, size_t count);
