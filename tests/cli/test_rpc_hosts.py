@@ -45,7 +45,10 @@ def chat(hosts, prompt=STORY, **parameters):
 
 @pytest.fixture(scope="module")
 def local_answer():
-    return chat([]).stdout
+    result = chat([])
+    assert result.returncode == 0, result.stderr
+    assert len(result.stdout) > 40
+    return result.stdout
 
 
 @pytest.fixture(

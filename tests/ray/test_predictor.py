@@ -100,6 +100,7 @@ def test_executorch_programs_run_on_batches(tmp_path):
     predict = Predictor(path, rows=2, inputs=["feature"], outputs=["product"])
     expected = linear(torch.from_numpy(X)).detach().numpy()
     np.testing.assert_allclose(predict({"feature": X})["product"], expected, rtol=1e-4, atol=1e-5)
+    assert predict({"feature": X[:0]})["product"].shape == (0, 2)
     with pytest.raises(ValueError, match=r"has no method 'backward'; there are \['forward'\]"):
         Predictor(path, method="backward")
 
@@ -112,6 +113,12 @@ def test_what_is_no_model_here_is_refused_with_the_remedy(tmp_path, graph):
         Predictor(tmp_path / "model.bin")
     with pytest.raises(FileNotFoundError, match=r"absent\.gguf does not exist on this host"):
         Predictor(tmp_path / "absent.gguf")
+    (tmp_path / "broken.pte").write_bytes(b"no program at all")
+    with pytest.raises(ValueError, match=r"broken\.pte: ExecuTorch cannot load the program"):
+        Predictor(tmp_path / "broken.pte")
+    for rows in (0, -1, 2.5):
+        with pytest.raises(ValueError, match=f"rows is {rows}; it must be 1 or more"):
+            Predictor(graph, rows=rows)
     (tmp_path / "broken.gguf").write_bytes(b"GGUF")
     with pytest.raises(LanguageModelError, match=r"broken\.gguf"):
         Predictor(tmp_path / "broken.gguf")

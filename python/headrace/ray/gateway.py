@@ -32,6 +32,7 @@ STATUS = {
     "context_full": 400,
     "busy": 503,
     "replica_lost": 503,
+    "unavailable": 503,
     "timed_out": 504,
 }
 
@@ -143,7 +144,7 @@ class Gateway:
         except BackPressureError as error:
             yield error_event("busy", str(error.message))
         except DeploymentUnavailableError as error:
-            yield error_event("backend_failure", str(error.message))
+            yield error_event("unavailable", str(error.message))
         finally:
             response.cancel()
 

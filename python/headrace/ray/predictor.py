@@ -129,6 +129,8 @@ class TextGenerator(_Texts):
 
     def _answer(self, value: object) -> str:
         is_text = isinstance(value, str)
+        if value is None:
+            raise RequestError(f"column '{self._column}' has no value")
         content = {"prompt": value} if is_text else {"messages": _as_list(value)}
         request = Request.read({**content, "parameters": self._parameters})
         return self._model.generate(request.prompt, request.model_parameters()).text
@@ -183,7 +185,7 @@ class GraphPredictor:
         self._context, self._graph = model.context, model.graph
         self._inputs = _names(self._graph.get_input_names(), inputs, "input", path)
         self._outputs = _names(self._graph.get_output_names(), outputs, "output", path)
-        self._rows = rows
+        self._rows = _checked(rows)
 
     def __call__(self, batch: Batch) -> Batch:
         _require(batch, self._inputs.values())
@@ -211,12 +213,15 @@ class ProgramPredictor:
         import executorch_ggml  # noqa: F401  registers the delegate
         from executorch.runtime import Runtime
 
-        program = Runtime.get().load_program(path)
+        try:
+            program = Runtime.get().load_program(path)
+        except RuntimeError as error:
+            raise ValueError(f"{path}: ExecuTorch cannot load the program: {error}") from None
         if method not in program.method_names:
             raise ValueError(f"{path} has no method '{method}'; there are {sorted(program.method_names)}")
         self._program = program  # must outlive its method
         self._method = program.load_method(method)
-        self._inputs, self._outputs, self._rows = list(inputs), list(outputs), rows
+        self._inputs, self._outputs, self._rows = list(inputs), list(outputs), _checked(rows)
 
     def __call__(self, batch: Batch) -> Batch:
         _require(batch, self._inputs)
@@ -237,8 +242,11 @@ class ProgramPredictor:
 def _in_pieces(feeds: Batch, rows: int | None, run: Callable[[Batch], Batch]) -> Batch:
     """Runs `rows` rows at a time, the last ones filled up with copies of the last row."""
     total = min(len(values) for values in feeds.values())
-    if rows is None or total == 0:
+    if rows is None:
         return run(feeds)
+    if total == 0:  # zeros in place of the last row show what the results look like
+        blank = {name: np.zeros((rows, *values.shape[1:]), values.dtype) for name, values in feeds.items()}
+        return {name: value[:0] for name, value in run(blank).items()}
     results = []
     for start in range(0, total, rows):
         piece = {name: values[start : start + rows] for name, values in feeds.items()}
@@ -250,6 +258,12 @@ def _in_pieces(feeds: Batch, rows: int | None, run: Callable[[Batch], Batch]) ->
             }
         results.append({name: value[:count] for name, value in run(piece).items()})
     return {name: np.concatenate([result[name] for result in results]) for name in results[0]}
+
+
+def _checked(rows: int | None) -> int | None:
+    if rows is not None and (not isinstance(rows, int) or rows < 1):
+        raise ValueError(f"rows is {rows!r}; it must be 1 or more, or None for whole batches")
+    return rows
 
 
 def _names(names: Sequence[str], columns: Mapping[str, str] | None, kind: str, path: Path) -> dict[str, str]:
