@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "llm/machine_memory.h"
+#include "base/machine_memory.h"
 
 namespace headrace::llm {
 namespace {

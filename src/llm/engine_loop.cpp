@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <exception>
 
+#include "base/machine_memory.h"
 #include "llm/context_params.h"
 #include "llm/engine.h"
 #include "llm/log.h"
-#include "llm/machine_memory.h"
 
 namespace headrace::llm {
 namespace {

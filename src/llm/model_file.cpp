@@ -11,8 +11,8 @@
 #include <fstream>
 #include <memory>
 
+#include "base/machine_memory.h"
 #include "llm/log.h"
-#include "llm/machine_memory.h"
 #include "llm/model_metadata.h"
 
 namespace headrace::llm {

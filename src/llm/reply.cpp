@@ -5,7 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "llm/machine_memory.h"
+#include "base/machine_memory.h"
 
 namespace headrace::llm {
 namespace {

@@ -22,7 +22,9 @@
 #include <sys/prctl.h>
 #endif
 
+#include "base/machine_memory.h"
 #include "ggml-backend.h"
+#include "remote/protocol.h"
 #include "remote/socket.h"
 
 namespace headrace::remote {
@@ -104,6 +106,7 @@ Status announce(const ServerOptions& options) {
     for (ggml_backend_dev_t device : devices) {
         std::size_t free = 0, total = 0;
         ggml_backend_dev_memory(device, &free, &total);
+        if (ggml_backend_dev_type(device) == GGML_BACKEND_DEVICE_TYPE_CPU) free = available_memory();
         std::printf("serving %s: %s, %.0f of %.0f MiB free\n", ggml_backend_dev_name(device),
                     ggml_backend_dev_description(device), static_cast<double>(free) / kMib,
                     static_cast<double>(total) / kMib);
@@ -134,8 +137,52 @@ Status announce_in_child(const ServerOptions& options) {
     return success();
 }
 
+/// ggml calls all memory of a CPU free. Follows what a client asks, which is one thing after the other where
+/// it waits for an answer, and tells it what is available.
+class FreeMemory {
+public:
+    explicit FreeMemory(const std::vector<ggml_backend_dev_t>& devices) : devices_(devices) {}
+
+    void see_requests(ByteView bytes) {
+        for (const std::uint8_t byte : bytes) {
+            if (at_ < kHeaderBytes)
+                header_[at_] = byte;
+            else if (at_ < kHeaderBytes + sizeof(device_))
+                device_[at_ - kHeaderBytes] = byte;
+            if (++at_ < kHeaderBytes || at_ < kHeaderBytes + read_at<std::uint64_t>(header_, 1)) continue;
+            at_ = 0;
+            if (header_[0] == static_cast<std::uint8_t>(Command::get_device_memory) && is_cpu())
+                reply_at_ = 0;
+        }
+    }
+    void change_replies(std::span<std::uint8_t> bytes) {
+        for (std::uint8_t& byte : bytes) {
+            if (reply_at_ == kReplyBytes) return;
+            if (reply_at_ == kSizeBytes) free_ = available_memory();
+            if (reply_at_ >= kSizeBytes && reply_at_ < kSizeBytes + sizeof(free_))
+                byte = static_cast<std::uint8_t>(free_ >> 8 * (reply_at_ - kSizeBytes));
+            ++reply_at_;
+        }
+    }
+
+private:
+    static constexpr std::size_t kReplyBytes = kSizeBytes + 16;  // free and total
+
+    bool is_cpu() const {
+        const auto device = read_at<std::uint32_t>(device_, 0);
+        return device < devices_.size() &&
+               ggml_backend_dev_type(devices_[device]) == GGML_BACKEND_DEVICE_TYPE_CPU;
+    }
+
+    const std::vector<ggml_backend_dev_t>& devices_;
+    std::array<std::uint8_t, kHeaderBytes> header_{};
+    std::array<std::uint8_t, sizeof(std::uint32_t)> device_{};
+    std::uint64_t at_ = 0, free_ = 0;     // bytes of the request
+    std::size_t reply_at_ = kReplyBytes;  // bytes of the reply to it
+};
+
 /// The two ends of a client and of ggml's server in this process, until one of them closes.
-void relay(const Socket& client, const Socket& server) {
+void relay(const Socket& client, const Socket& server, FreeMemory memory) {
     std::vector<std::uint8_t> bytes(std::size_t{256} << 10);
     const std::array<const Socket*, 2> ends{&client, &server};
     for (;;) {
@@ -146,6 +193,10 @@ void relay(const Socket& client, const Socket& server) {
             const ssize_t got = recv(ends[i]->fd(), bytes.data(), bytes.size(), 0);
             if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
             if (got <= 0) return;
+            if (i == 0)
+                memory.see_requests({bytes.data(), static_cast<std::size_t>(got)});
+            else
+                memory.change_replies({bytes.data(), static_cast<std::size_t>(got)});
             if (!ends[1 - i]->send({bytes.data(), static_cast<std::size_t>(got)}, kSilence).ok()) return;
         }
     }
@@ -178,7 +229,7 @@ void relay(const Socket& client, const Socket& server) {
         else
             std::this_thread::sleep_for(Milliseconds(5));
     }
-    if (server.value().is_open()) relay(client, server.value());
+    if (server.value().is_open()) relay(client, server.value(), FreeMemory(devices.value()));
     _exit(0);
 }
 

@@ -114,6 +114,10 @@ def test_devices_measures_hosts_and_names_those_that_do_not_answer(three_hosts):
     line = next(line for line in result.stdout.splitlines() if line.startswith(device))
     measured = re.search(r"rpc +(\d+) +(\d+) +RPC \d+\.\d+\.\d+, round trip (\S+) ms, (\d+) MB/s", line)
     assert measured and all(float(number) > 0 for number in measured.groups()), line
+    available = int(re.search(r"MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text())[1]) // 1024
+    free, total = int(measured[1]), int(measured[2])
+    assert free < total, "what is in use is not free"
+    assert free < available + 0.2 * total  # a control group's limit may leave less
     three_hosts[0].fail()
     result = headrace("devices", "--device", device)
     assert result.returncode == 1

@@ -196,9 +196,10 @@ def test_urgent_requests_go_before_those_that_wait(chat):
 
 def test_a_full_queue_is_busy_and_says_when_to_come_back(chat):
     sizes = []
+    long = {"n_predict": 800, "ignore_eos": True}
 
     def flood():
-        response = chat.send({"prompt": "Tell me a story.", "stream": False, "parameters": {"n_predict": 64}})
+        response = chat.send({"prompt": "Tell me a story.", "stream": False, "parameters": long})
         sizes.append((response.status, response.headers.get("Retry-After"), response.read()))
 
     threads = [threading.Thread(target=flood) for _ in range(320)]

@@ -1,8 +1,8 @@
-#include "llm/machine_memory.h"
+#include "base/machine_memory.h"
 
 #include <gtest/gtest.h>
 
-namespace headrace::llm {
+namespace headrace {
 namespace {
 
 TEST(MachineMemory, IsAShareOfTheWhole) {
@@ -12,4 +12,4 @@ TEST(MachineMemory, IsAShareOfTheWhole) {
 }
 
 }  // namespace
-}  // namespace headrace::llm
+}  // namespace headrace

@@ -1,4 +1,4 @@
-#include "llm/machine_memory.h"
+#include "base/machine_memory.h"
 
 #include <algorithm>
 #include <cinttypes>
@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string>
 
-namespace headrace::llm {
+namespace headrace {
 namespace {
 
 /// A file with one number; 0 when there is none ("max").
@@ -67,4 +67,4 @@ uint64_t available_memory() {
     return std::min(free, static_cast<uint64_t>(std::max(0.0, group.limit - group.used)));
 }
 
-}  // namespace headrace::llm
+}  // namespace headrace

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-namespace headrace::llm {
+namespace headrace {
 
 /// The share of the machine's memory that is in use, 0 to 1; the control group's limit counts when there is
 /// one.
@@ -10,4 +10,4 @@ double memory_share_in_use();
 /// Bytes that can still be used, by the machine and by the control group's limit.
 uint64_t available_memory();
 
-}  // namespace headrace::llm
+}  // namespace headrace
