@@ -110,7 +110,7 @@ def test_llama_server_gives_the_same_64_tokens_on_the_device_as_on_the_cpu(
     def tokens(server):
         return server.post("/completion", return_tokens=True, **request)["tokens"]
 
-    # Flash attention on the CPU is 2e-3 off in log probability, which decides near ties; the plain one is not.
+    # Flash attention on the CPU is 2e-3 off in log probability, which decides near ties; the other is not.
     cache = ["-ctk", "f32", "-ctv", "f32"]
     with Server(peers, f32_model, tmp_path / "cpu.log", *ON_CPU, *cache, "-fa", "off") as server:
         on_cpu = tokens(server)
