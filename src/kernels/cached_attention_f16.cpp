@@ -12,6 +12,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cached_attention_f16.cpp"
 #include "hwy/foreach_target.h"
+#include "kernels/simd_halves-inl.h"
 #include "kernels/simd_math-inl.h"
 #include "kernels/simd_memory-inl.h"
 
@@ -24,15 +25,6 @@ constexpr size_t kMostWidth = 512;  // of a row of values
 constexpr size_t kAhead = 16;       // keys between what is read and what is fetched
 constexpr uint16_t kMaskedHalf = 0xFC00;
 constexpr float kMasked = -std::numeric_limits<float>::infinity();
-
-// Highway's stand-in for instructions that convert f16 knows neither infinity nor NaN.
-constexpr bool kHasHalves = HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_SSE4;
-
-HWY_INLINE TileVec widen(const uint16_t* from) {
-    const TileTag d;
-    const hn::Rebind<hwy::float16_t, TileTag> d16;
-    return hn::PromoteTo(d, hn::LoadU(d16, reinterpret_cast<const hwy::float16_t*>(from)));
-}
 
 // The queries of kRows heads and tokens that read the same keys, and what is known of their softmax.
 template <size_t kRows>
@@ -59,7 +51,8 @@ HWY_INLINE void score(const CachedAttentionArgs& g, const uint16_t* k, Tile<kRow
         for (size_t j = 0; j < kKeys; ++j) sums[r][j] = hn::Zero(d);
     for (size_t i = 0; i < g.width; i += kLanes) {
         TileVec keys[kKeys];
-        for (size_t j = 0; j < kKeys; ++j) keys[j] = widen(k + static_cast<ptrdiff_t>(j) * g.k_row + i);
+        for (size_t j = 0; j < kKeys; ++j)
+            keys[j] = widen<hwy::float16_t>(k + static_cast<ptrdiff_t>(j) * g.k_row + i);
         for (size_t r = 0; r < kRows; ++r) {
             const TileVec query = hn::LoadU(d, tile.q[r] + i);
             for (size_t j = 0; j < kKeys; ++j) sums[r][j] = hn::MulAdd(query, keys[j], sums[r][j]);
@@ -103,7 +96,7 @@ bool weigh(const CachedAttentionArgs& g, Tile<kRows>& tile, size_t r, size_t fir
         const TileVec hidden =
             hn::Set(d, kMasked);  // whatever the score is: caches hold other sequences' keys
         for (; j + kLanes <= count; j += kLanes) {
-            const TileVec m = widen(mask + j), s = hn::Add(hn::Load(d, scores + j), m);
+            const TileVec m = widen<hwy::float16_t>(mask + j), s = hn::Add(hn::Load(d, scores + j), m);
             hn::Store(hn::IfThenElse(hn::Eq(m, hidden), hidden, s), d, scores + j);
         }
         for (; j < count; ++j)
@@ -166,7 +159,7 @@ HWY_INLINE void add_values(const CachedAttentionArgs& g, const uint16_t* v, Tile
     for (size_t j = 0; j < count; ++j) {
         const uint16_t* row = v + static_cast<ptrdiff_t>(tile.live[j]) * g.v_row + at;
         TileVec values[kVecs];
-        for (size_t c = 0; c < kVecs; ++c) values[c] = widen(row + c * kLanes);
+        for (size_t c = 0; c < kVecs; ++c) values[c] = widen<hwy::float16_t>(row + c * kLanes);
         for (size_t r = 0; r < kRows; ++r) {
             const TileVec weight = hn::Set(d, tile.scores[r][j]);
             for (size_t c = 0; c < kVecs; ++c) sums[r][c] = hn::MulAdd(weight, values[c], sums[r][c]);

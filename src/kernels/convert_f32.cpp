@@ -9,6 +9,7 @@
 #define HWY_TARGET_INCLUDE "kernels/convert_f32.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/simd_halves-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headrace::kernels::HWY_NAMESPACE {
@@ -20,13 +21,6 @@ using Floats = hn::ScalableTag<float>;
 using Words = hn::ScalableTag<uint32_t>;
 using Shorts = hn::Rebind<uint16_t, Floats>;
 
-// What Highway emulates elsewhere flushes subnormals and turns NaN into a number.
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
-inline constexpr bool kHasHalf = true;
-#else
-inline constexpr bool kHasHalf = false;
-#endif
-
 template <class To, class From>
 void convert_rest(const From* x, To* y, size_t begin, size_t n) {
     for (size_t i = begin; i < n; ++i) y[i] = static_cast<To>(static_cast<float>(x[i]));
@@ -36,7 +30,7 @@ void convert_rest(const From* x, To* y, size_t begin, size_t n) {
 
 void halves_of(const float* x, Half* y, size_t n) {
     size_t i = 0;
-    if constexpr (kHasHalf) {
+    if constexpr (kHasHalves) {
         const Floats d;
         const hn::Rebind<hwy::float16_t, Floats> half;
         auto* to = reinterpret_cast<hwy::float16_t*>(y);
@@ -48,7 +42,7 @@ void halves_of(const float* x, Half* y, size_t n) {
 
 void floats_of_halves(const Half* x, float* y, size_t n) {
     size_t i = 0;
-    if constexpr (kHasHalf) {
+    if constexpr (kHasHalves) {
         const Floats d;
         const hn::Rebind<hwy::float16_t, Floats> half;
         const auto* from = reinterpret_cast<const hwy::float16_t*>(x);

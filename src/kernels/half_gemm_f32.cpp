@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/half.h"
 #include "kernels/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/half_gemm_f32.cpp"
 #include "hwy/foreach_target.h"
 #include "kernels/expanded_gemm-inl.h"
+#include "kernels/simd_halves-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headrace::kernels::HWY_NAMESPACE {
@@ -17,23 +17,6 @@ namespace {
 
 // At most this many rows of A are multiplied without a panel in f32: filling it would cost more.
 constexpr size_t kFewRows = 2;
-
-// Highway's stand-in for instructions that convert f16 knows neither infinity nor NaN.
-inline constexpr bool kHasHalves = HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_SSE4;
-
-// Widens one vector of Half, which is hwy::float16_t or hwy::bfloat16_t.
-template <class Half>
-HWY_INLINE TileVec widen(const uint16_t* from) {
-    const TileTag d;
-    if constexpr (kHasHalves || !hwy::IsSame<Half, hwy::float16_t>()) {
-        const hn::Rebind<Half, TileTag> d16;
-        return hn::PromoteTo(d, hn::LoadU(d16, reinterpret_cast<const Half*>(from)));
-    } else {
-        alignas(64) float lanes[kLanes];
-        for (size_t i = 0; i < kLanes; ++i) lanes[i] = half_to_float(from[i]);
-        return hn::Load(d, lanes);
-    }
-}
 
 // A slice of depth of one panel of B as f32.
 template <class Half>
