@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -144,12 +145,17 @@ public:
     explicit FreeMemory(const std::vector<ggml_backend_dev_t>& devices) : devices_(devices) {}
 
     void see_requests(ByteView bytes) {
-        for (const std::uint8_t byte : bytes) {
+        while (!bytes.empty()) {
+            std::size_t taken = 1;
             if (at_ < kHeaderBytes)
-                header_[at_] = byte;
+                header_[at_] = bytes[0];
             else if (at_ < kHeaderBytes + sizeof(device_))
-                device_[at_ - kHeaderBytes] = byte;
-            if (++at_ < kHeaderBytes || at_ < kHeaderBytes + read_at<std::uint64_t>(header_, 1)) continue;
+                device_[at_ - kHeaderBytes] = bytes[0];
+            else  // weights come this way, too
+                taken = std::min<std::uint64_t>(bytes.size(), request_bytes() - at_);
+            bytes = bytes.subspan(taken);
+            at_ += taken;
+            if (at_ < kHeaderBytes || at_ < request_bytes()) continue;
             at_ = 0;
             if (header_[0] == static_cast<std::uint8_t>(Command::get_device_memory) && is_cpu())
                 reply_at_ = 0;
@@ -168,6 +174,7 @@ public:
 private:
     static constexpr std::size_t kReplyBytes = kSizeBytes + 16;  // free and total
 
+    std::uint64_t request_bytes() const { return kHeaderBytes + read_at<std::uint64_t>(header_, 1); }
     bool is_cpu() const {
         const auto device = read_at<std::uint32_t>(device_, 0);
         return device < devices_.size() &&
