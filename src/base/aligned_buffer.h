@@ -3,6 +3,10 @@
 #include <memory>
 #include <new>
 
+#if __has_include(<sys/mman.h>)
+#include <sys/mman.h>
+#endif
+
 #include "base/result.h"
 
 namespace headrace {
@@ -16,9 +20,11 @@ public:
     /// `purpose` completes the message "cannot allocate N bytes for ...".
     static Result<AlignedBuffer> allocate(std::size_t bytes, std::string_view purpose) {
         AlignedBuffer buffer;
-        auto* data = ::operator new (bytes ? bytes : 1, std::align_val_t{kAlignment}, std::nothrow);
+        const std::align_val_t alignment{bytes < kHugePage ? kAlignment : kHugePage};
+        auto* data = ::operator new(bytes ? bytes : 1, alignment, std::nothrow);
         if (!data) return failure(Code::out_of_memory, "cannot allocate {} bytes for {}", bytes, purpose);
-        buffer.data_.reset(static_cast<std::byte*>(data));
+        buffer.data_ = std::unique_ptr<std::byte, Free>(static_cast<std::byte*>(data), Free{alignment});
+        if (bytes >= kHugePage) prefer_huge_pages(data, bytes / kHugePage * kHugePage);
         buffer.bytes_ = bytes;
         return buffer;
     }
@@ -29,9 +35,21 @@ public:
     explicit operator bool() const { return data_ != nullptr; }
 
 private:
+    static constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
     struct Free {
-        void operator()(std::byte* p) const { ::operator delete (p, std::align_val_t{kAlignment}); }
+        std::align_val_t alignment;
+        Free() : Free(std::align_val_t{kAlignment}) {}
+        explicit Free(std::align_val_t chosen) : alignment(chosen) {}
+        void operator()(std::byte* p) const { ::operator delete(p, alignment); }
     };
+    /// Weights are read from end to end in each run, in which small pages miss the TLB thousands of times.
+    static void prefer_huge_pages([[maybe_unused]] void* data, [[maybe_unused]] std::size_t bytes) {
+#ifdef MADV_HUGEPAGE
+        ::madvise(data, bytes, MADV_HUGEPAGE);  // a hint: without it the pages are small
+#endif
+    }
+
     std::unique_ptr<std::byte, Free> data_;
     std::size_t bytes_ = 0;
 };

@@ -66,6 +66,7 @@ Result<std::shared_ptr<Executable::Impl>> compile_graph(Graph graph, const Compi
     PassOptions passes;
     passes.disabled.insert(options.disabled_passes.begin(), options.disabled_passes.end());
     passes.context.runs_on_cpu = impl->device.is_cpu;
+    passes.context.uses_packed_kernels = impl->device.is_cpu && options.packed_kernels;
     passes.context.weights = block_format(options.weights);
     passes.verify = passes.verify || options.verify_passes;
     HR_ASSIGN(const auto reports, run_passes(graph, passes));

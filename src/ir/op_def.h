@@ -60,7 +60,8 @@ struct Cost {
 enum class LayoutRule : std::uint8_t {
     row_major,  ///< needs its declared dimension order
     any,        ///< element-wise: whatever the producer chose
-    channels,   ///< takes nchw or nhwc by attribute, and blocked layouts once kernels have them
+    channels,   ///< takes images as nchw or nhwc, by its attribute `input_layout` or `layout`
+    axes,       ///< any, when its attributes follow: `axis` and `axes`, or lists with a value per dimension
 };
 
 /// A packed CPU kernel that may stand in for the op: named in plans, statistics and cache keys.

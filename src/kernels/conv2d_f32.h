@@ -23,6 +23,8 @@ struct Conv2dArgs {
     const float* residual = nullptr;  // laid out like y, added after the activation unless first; or null
     bool residual_first = false;      // the residual is added before the activation
     float* y = nullptr;               // must not overlap x, w or residual
+    bool channels_last_y =
+        false;  // y and residual are [batch][out_h][out_w][out_channels]; some kernels only
     Activation activation = Activation::none;
     float clamp_min = 0, clamp_max = 0;  // read by Activation::clamp only
 };

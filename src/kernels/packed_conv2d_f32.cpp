@@ -7,20 +7,12 @@
 #include "kernels/gemm_share.h"
 #include "kernels/simd_targets.h"
 
-#ifndef HEADRACE_KERNELS_PACKED_CONV2D_LAYOUT
-#define HEADRACE_KERNELS_PACKED_CONV2D_LAYOUT
-namespace headrace::kernels {
-
-inline constexpr size_t kFilterPanel = 16;  // output channels
-
-}  // namespace headrace::kernels
-#endif
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/packed_conv2d_f32.cpp"
 #include "hwy/foreach_target.h"
 #include "kernels/gemm_epilogue-inl.h"
 #include "kernels/gemm_tile-inl.h"
+#include "kernels/nhwc_epilogue-inl.h"
 #include "kernels/simd_transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -287,6 +279,7 @@ private:
 
     // Strips are whole rows or lie in one, so their pixels are neighbours in the output.
     void store(const Strip& strip, size_t out, size_t channels, const float* sums, size_t width) const {
+        if (g_.channels_last_y) return store_pixels(strip, out, channels, sums, width);
         const size_t channel = first_channel_ + out, pixels = g_.out_h * g_.out_w;
         const size_t at = (image_ * g_.out_channels + channel) * pixels + strip.y * g_.out_w + strip.x;
         const auto stride = static_cast<ptrdiff_t>(pixels);
@@ -299,6 +292,31 @@ private:
                             .residual_first = g_.residual_first,
                             .ldr = stride};
         if (finish.needed()) HWY_NAMESPACE::finish(finish, channels, strip.pixels(), g_.y + at, stride);
+    }
+
+    void store_pixels(const Strip& strip, size_t out, size_t channels, const float* sums,
+                      size_t width) const {
+        const TileTag d;
+        const size_t channel = first_channel_ + out;
+        const size_t first = ((image_ * g_.out_h + strip.y) * g_.out_w + strip.x) * g_.out_channels + channel;
+        for (size_t pixel = 0; pixel < strip.pixels(); ++pixel) {
+            const size_t at = first + pixel * g_.out_channels;
+            const NhwcEpilogue epilogue(g_, at);
+            for (size_t c = 0; c < channels; c += kLanes) {
+                const size_t count = std::min(kLanes, channels - c);
+                const auto load = [&](const float* p) HWY_ATTR {
+                    return count == kLanes ? hn::LoadU(d, p + c) : load_first(d, p + c, count);
+                };
+                TileVec sum = hn::LoadU(d, sums + pixel * width + c);
+                if (g_.bias) sum = hn::Add(sum, load(g_.bias + channel));
+                sum = epilogue.apply(sum, load);
+                if (count == kLanes)
+                    hn::StoreU(sum, d, g_.y + at + c);
+                else
+                    store_first(sum, d, g_.y + at + c, count);
+            }
+        }
+        NhwcEpilogue::finish_rest(g_, strip.pixels(), channels, first);
     }
 
     const Conv2dArgs& g_;

@@ -7,6 +7,9 @@
 
 namespace headrace::kernels {
 
+// Output channels of a group in one panel of packed filters.
+inline constexpr size_t kFilterPanel = 16;
+
 // Whether packed filters are worth their padding: a group has no few output channels. Where not, conv2d_f32()
 // is faster.
 bool has_packed_conv2d(size_t out_channels, size_t groups);
@@ -18,9 +21,9 @@ size_t packed_filters_size(size_t out_channels, size_t groups, size_t k);
 // kPackedAlignment.
 void pack_filters(const float* w, size_t out_channels, size_t groups, size_t k, float* packed);
 
-// What conv2d_f32() computes, where args.w is not read but `packed` is. Runs thread ith's share of nth, split
-// over images, groups, pixels and output channels. Uses 32 KiB of stack, and keeps for each thread a piece of
-// the input: the rows that at most 96 pixels of the output meet.
+// What conv2d_f32() computes, where args.w is not read but `packed` is; args.channels_last_y is followed.
+// Runs thread ith's share of nth, split over images, groups, pixels and output channels. Uses 32 KiB of
+// stack, and keeps for each thread a piece of the input: the rows that at most 96 pixels of the output meet.
 void packed_conv2d_f32(const Conv2dArgs& args, const float* packed, int ith, int nth);
 
 }  // namespace headrace::kernels

@@ -22,6 +22,7 @@ struct Concat {
     static constexpr std::string_view name = "concat", summary = "the inputs one after another along an axis";
     static constexpr std::array operands{OperandRule{.name = "inputs", .dtypes = kAny, .min_rank = 1}};
     static constexpr bool variadic = true;
+    static constexpr LayoutRule layout = LayoutRule::axes;
 
     using Attrs = ConcatAttrs;
 

@@ -66,6 +66,9 @@ std::vector<Sample> Conv2d::samples() {
         {{"input_layout", std::string("nhwc")},
          {"filter_layout", std::string("hwio")},
          {"padding", List{1, 1, 1, 1}}});
+    const NamedAttrs nhwc{{"input_layout", std::string("nhwc")}};
+    add(DType::f32, {2, 6, 5, 8}, {24, 8, 3, 3}, 24, with(windows, "input_layout", std::string("nhwc")));
+    add(DType::f32, {1, 10, 11, 32}, {36, 32, 3, 3}, 36, with(nhwc, "padding", List{1, 1, 1, 1}));
     add(DType::f32, {1, 6, 6, 7}, {6, 1, 3, 3}, 6, with(windows, "groups", std::int64_t{6}));
     add(DType::f32, {1, 4, 6, 7}, {6, 2, 3, 3}, 6, with(windows, "groups", std::int64_t{2}));
     for (DType t : {DType::f32, DType::f16, DType::f64}) {

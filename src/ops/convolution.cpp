@@ -45,10 +45,14 @@ Result<TensorType> infer_conv2d(const Operands& in, const Conv2dAttrs& a) {
         return invalid("bias has shape {} but the filter has {} output channels", str(in[2].shape),
                        outputs.str());
 
+    if (a.input_layout == ImageLayout::nhwc && a.layout_of_output() == ImageLayout::nchw)
+        return invalid("output_layout nchw needs input_layout nchw");
+    const auto output = image_axes(a.layout_of_output());
     TensorType out = in[0];
-    out.shape[image[1]] = outputs;
+    for (std::size_t i : {0, 2, 3}) out.shape[output[i]] = in[0].shape[image[i]];
+    out.shape[output[1]] = outputs;
     for (int i : {0, 1}) {
-        Dim& extent = out.shape[image[2 + i]];
+        Dim& extent = out.shape[output[2 + i]];
         const Window window{f[filter[2 + i]].size(), a.strides[i], a.dilations[i], a.padding[2 * i],
                             a.padding[2 * i + 1]};
         HR_ASSIGN(extent, window_output(i ? "Conv2d width" : "Conv2d height", extent, window));
@@ -66,6 +70,7 @@ Cost conv2d_cost(const Operands& in, std::span<const TensorType> out, const Conv
 Status conv2d_lowerable(const Operands& in, const Conv2dAttrs& a) {
     // ggml's CPU convolution gathers at least one patch and its results in a fixed work area.
     constexpr std::int64_t kWorkArea = 16 * 1024 * 1024 / sizeof(float);
+    if (a.layout_of_output() != a.input_layout) return unsupported("an output in another layout");
     const Axes filter = filter_of(in, a);
     const auto [outputs, inputs, height, width] = filter.size;
     if (!is_depthwise(filter, a)) {
@@ -104,17 +109,29 @@ bool conv2d_kernel_applies(const Operands& in, const Conv2dAttrs& a) {
     return ordered_conv2d_kernel_applies(in, true, a) && a.filter_layout == FilterLayout::oihw;
 }
 
-bool ordered_conv2d_kernel_applies(const Operands& in, bool filter_is_constant, const Conv2dAttrs& a) {
+namespace {
+
+bool reads_channels_first(const Operands& in, bool filter_is_constant, const Conv2dAttrs& a) {
     return in[0].dtype == DType::f32 && a.input_layout == ImageLayout::nchw && filter_is_constant;
 }
 
-void order_conv2d_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* ordered) {
-    const Axes axes(filter.shape, filter_axes(a.filter_layout));
-    const std::vector<std::int64_t> strides(axes.stride.begin(), axes.stride.end());
-    strided_copy(filter.data, 0, axes.size, strides, ordered, sizeof(float), {});
+}  // namespace
+
+bool ordered_conv2d_kernel_applies(const Operands& in, bool filter_is_constant, const Conv2dAttrs& a) {
+    return reads_channels_first(in, filter_is_constant, a) && a.layout_of_output() == ImageLayout::nchw;
 }
 
 namespace {
+
+/// Copies a filter so that its dimensions come in an order, given as positions in o i h w.
+void copy_filter(const ConstView& filter, const Conv2dAttrs& a, const std::array<std::size_t, 4>& order,
+                 std::byte* to) {
+    const Axes axes(filter.shape, filter_axes(a.filter_layout));
+    std::array<std::int64_t, 4> size{};
+    std::vector<std::int64_t> strides(4);
+    for (std::size_t i = 0; i < 4; ++i) size[i] = axes.size[order[i]], strides[i] = axes.stride[order[i]];
+    strided_copy(filter.data, 0, size, strides, to, sizeof(float), {});
+}
 
 /// A filter as the rows of a matrix: output channels, and what each of them sums up.
 struct FilterSizes {
@@ -127,10 +144,23 @@ struct FilterSizes {
     }
 };
 
+void pack_panels(const ConstView& filter, const Conv2dAttrs& a, const std::array<std::size_t, 4>& order,
+                 std::byte* packed) {
+    const FilterSizes sizes(filter.shape, a);
+    std::vector<float> ordered(sizes.out_channels * sizes.depth);
+    copy_filter(filter, a, order, reinterpret_cast<std::byte*>(ordered.data()));
+    kernels::pack_filters(ordered.data(), sizes.out_channels, sizes.groups, sizes.depth,
+                          reinterpret_cast<float*>(packed));
+}
+
 }  // namespace
 
+void order_conv2d_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* ordered) {
+    copy_filter(filter, a, {0, 1, 2, 3}, ordered);
+}
+
 bool packed_conv2d_kernel_applies(const Operands& in, bool filter_is_constant, const Conv2dAttrs& a) {
-    if (!ordered_conv2d_kernel_applies(in, filter_is_constant, a)) return false;
+    if (!reads_channels_first(in, filter_is_constant, a)) return false;
     // The kernel copies what lies between a filter's elements, too.
     if (a.dilations[0] > 4 || a.dilations[1] > 4) return false;
     const FilterSizes sizes(in[1].sizes(), a);
@@ -143,36 +173,84 @@ std::size_t packed_conv2d_filter_bytes(const Operands& in, const Conv2dAttrs& a)
 }
 
 void pack_conv2d_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* packed) {
-    const FilterSizes sizes(filter.shape, a);
-    std::vector<float> ordered(sizes.out_channels * sizes.depth);
-    order_conv2d_filter(filter, a, reinterpret_cast<std::byte*>(ordered.data()));
-    kernels::pack_filters(ordered.data(), sizes.out_channels, sizes.groups, sizes.depth,
-                          reinterpret_cast<float*>(packed));
+    pack_panels(filter, a, {0, 1, 2, 3}, packed);
 }
 
-kernels::Conv2dArgs conv2d_args(const TensorArgs& args, const Conv2dAttrs& a) {
-    const ConvGeometry g(args, a);
+bool nhwc_conv2d_kernel_applies(const Operands& in, bool filter_is_constant, const Conv2dAttrs& a) {
+    if (in[0].dtype != DType::f32 || a.input_layout != ImageLayout::nhwc || !filter_is_constant) return false;
+    const FilterSizes sizes(in[1].sizes(), a);
+    return sizes.depth > 0 && kernels::has_packed_conv2d(sizes.out_channels, sizes.groups);
+}
+
+bool nhwc_depthwise_kernel_applies(const Operands& in, bool filter_is_constant, const Conv2dAttrs& a) {
+    if (in[0].dtype != DType::f32 || a.input_layout != ImageLayout::nhwc || !filter_is_constant) return false;
+    const Axes filter = filter_of(in, a);
+    return is_depthwise(filter, a) && filter.size[2] * filter.size[3] > 0;
+}
+
+void pack_nhwc_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* packed) {
+    pack_panels(filter, a, {0, 2, 3, 1}, packed);
+}
+
+void order_nhwc_depthwise_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* ordered) {
+    copy_filter(filter, a, {2, 3, 1, 0}, ordered);
+}
+
+namespace {
+
+kernels::Conv2dArgs shape_args(const Axes& in, const Axes& filter, const Axes& out, const Conv2dAttrs& a) {
     const auto n = [](std::int64_t v) { return static_cast<std::size_t>(v); };
-    return {.batch = n(g.in.size[0]),
-            .in_channels = n(g.in.size[1]),
-            .in_h = n(g.in.size[2]),
-            .in_w = n(g.in.size[3]),
-            .out_channels = n(g.out.size[1]),
-            .out_h = n(g.out.size[2]),
-            .out_w = n(g.out.size[3]),
+    return {.batch = n(in.size[0]),
+            .in_channels = n(in.size[1]),
+            .in_h = n(in.size[2]),
+            .in_w = n(in.size[3]),
+            .out_channels = n(out.size[1]),
+            .out_h = n(out.size[2]),
+            .out_w = n(out.size[3]),
             .groups = n(a.groups),
-            .kernel_h = n(g.filter.size[2]),
-            .kernel_w = n(g.filter.size[3]),
+            .kernel_h = n(filter.size[2]),
+            .kernel_w = n(filter.size[3]),
             .stride_h = n(a.strides[0]),
             .stride_w = n(a.strides[1]),
             .dilation_h = n(a.dilations[0]),
             .dilation_w = n(a.dilations[1]),
             .pad_top = a.padding[0],
-            .pad_left = a.padding[2],
-            .x = args.in[0].as<float>(),
-            .w = args.in[1].as<float>(),
-            .bias = args.has(2) ? args.in[2].as<float>() : nullptr,
-            .y = args.out[0].as<float>()};
+            .pad_left = a.padding[2]};
+}
+
+}  // namespace
+
+bool nhwc_winograd_kernel_applies(const Operands& in, bool filter_is_constant, const Conv2dAttrs& a) {
+    if (!nhwc_conv2d_kernel_applies(in, filter_is_constant, a)) return false;
+    const auto image = image_axes(a.input_layout);
+    return kernels::has_nhwc_winograd_conv2d(shape_args(Axes(in[0].sizes(), image), filter_of(in, a),
+                                                        Axes(infer_conv2d(in, a).value().sizes(), image), a));
+}
+
+std::size_t nhwc_winograd_filter_bytes(const Operands& in, const Conv2dAttrs& a) {
+    const Axes filter = filter_of(in, a);
+    return kernels::packed_winograd_filters_size(static_cast<std::size_t>(filter.size[1]),
+                                                 static_cast<std::size_t>(filter.size[0])) *
+           sizeof(float);
+}
+
+void pack_nhwc_winograd_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* packed) {
+    const Axes axes(filter.shape, filter_axes(a.filter_layout));
+    std::vector<float> ordered(static_cast<std::size_t>(filter.elements()));
+    copy_filter(filter, a, {2, 3, 1, 0}, reinterpret_cast<std::byte*>(ordered.data()));
+    kernels::pack_winograd_filters(ordered.data(), static_cast<std::size_t>(axes.size[1]),
+                                   static_cast<std::size_t>(axes.size[0]), reinterpret_cast<float*>(packed));
+}
+
+kernels::Conv2dArgs conv2d_args(const TensorArgs& args, const Conv2dAttrs& a) {
+    const ConvGeometry g(args, a);
+    kernels::Conv2dArgs made = shape_args(g.in, g.filter, g.out, a);
+    made.x = args.in[0].as<float>();
+    made.w = args.in[1].as<float>();
+    made.bias = args.has(2) ? args.in[2].as<float>() : nullptr;
+    made.y = args.out[0].as<float>();
+    made.channels_last_y = a.layout_of_output() == ImageLayout::nhwc;
+    return made;
 }
 
 }  // namespace headrace::ops

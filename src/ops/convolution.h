@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "emit/emit.h"
 #include "ir/op_def.h"
+#include "kernels/nhwc_conv2d_f32.h"
+#include "kernels/nhwc_winograd_conv2d_f32.h"
 #include "kernels/packed_conv2d_f32.h"
 #include "ops/arithmetic.h"
 #include "ops/image.h"
@@ -37,6 +40,8 @@ struct Conv2dAttrs {
     std::int64_t groups = 1;
     ImageLayout input_layout = ImageLayout::nchw;
     FilterLayout filter_layout = FilterLayout::oihw;
+    std::optional<ImageLayout> output_layout;  ///< fused_conv2d's
+    ImageLayout layout_of_output() const { return output_layout.value_or(input_layout); }
     static void fields(auto&& f) {
         using A = Conv2dAttrs;
         f("padding", &A::padding, "zeros above, below, left and right of the image");
@@ -79,6 +84,15 @@ void order_conv2d_filter(const ConstView& filter, const Conv2dAttrs& a, std::byt
 bool packed_conv2d_kernel_applies(const Operands& in, bool filter_is_constant, const Conv2dAttrs& a);
 std::size_t packed_conv2d_filter_bytes(const Operands& in, const Conv2dAttrs& a);
 void pack_conv2d_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* packed);
+/// With channels last the kernels read constant filters only: the same panels, transformed filters, or of
+/// depthwise convolutions the filter's elements as rows of channels.
+bool nhwc_conv2d_kernel_applies(const Operands& in, bool filter_is_constant, const Conv2dAttrs& a);
+bool nhwc_depthwise_kernel_applies(const Operands& in, bool filter_is_constant, const Conv2dAttrs& a);
+bool nhwc_winograd_kernel_applies(const Operands& in, bool filter_is_constant, const Conv2dAttrs& a);
+std::size_t nhwc_winograd_filter_bytes(const Operands& in, const Conv2dAttrs& a);
+void pack_nhwc_winograd_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* packed);
+void pack_nhwc_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* packed);
+void order_nhwc_depthwise_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* ordered);
 /// The kernels' arguments, without epilogue.
 kernels::Conv2dArgs conv2d_args(const TensorArgs& args, const Conv2dAttrs& a);
 
@@ -112,8 +126,47 @@ struct Conv2dKernels {
         kernels::packed_conv2d_f32(to_args(args, cast(attrs)), args.in[1].as<float>(), args.share.ith,
                                    args.share.nth);
     }
+    static bool nhwc_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
+        return nhwc_conv2d_kernel_applies(in, is_constant[1], cast(attrs));
+    }
+    static void pack_nhwc(const ConstView& filter, const void* attrs, std::byte* packed) {
+        pack_nhwc_filter(filter, cast(attrs), packed);
+    }
+    static void run_nhwc(const TensorArgs& args, const void* attrs) {
+        kernels::nhwc_conv2d_f32(to_args(args, cast(attrs)), args.in[1].as<float>(), args.share.ith,
+                                 args.share.nth);
+    }
+    static bool nhwc_winograd_applies(const Operands& in, std::span<const bool> is_constant,
+                                      const void* attrs) {
+        return nhwc_winograd_kernel_applies(in, is_constant[1], cast(attrs));
+    }
+    static std::size_t nhwc_winograd_bytes(const Operands& in, const void* attrs) {
+        return nhwc_winograd_filter_bytes(in, cast(attrs));
+    }
+    static void pack_nhwc_winograd(const ConstView& filter, const void* attrs, std::byte* packed) {
+        pack_nhwc_winograd_filter(filter, cast(attrs), packed);
+    }
+    static void run_nhwc_winograd(const TensorArgs& args, const void* attrs) {
+        kernels::nhwc_winograd_conv2d_f32(to_args(args, cast(attrs)), args.in[1].as<float>(), args.share.ith,
+                                          args.share.nth);
+    }
+    static bool nhwc_depthwise_applies(const Operands& in, std::span<const bool> is_constant,
+                                       const void* attrs) {
+        return nhwc_depthwise_kernel_applies(in, is_constant[1], cast(attrs));
+    }
+    static void order_depthwise(const ConstView& filter, const void* attrs, std::byte* ordered) {
+        order_nhwc_depthwise_filter(filter, cast(attrs), ordered);
+    }
+    static void run_nhwc_depthwise(const TensorArgs& args, const void* attrs) {
+        kernels::nhwc_depthwise_conv2d_f32(to_args(args, cast(attrs)), args.share.ith, args.share.nth);
+    }
     static constexpr std::array list{
         KernelDef{"packed_conv2d_f32", &packed_applies, 1, &packed_bytes, &pack, &run_packed},
+        KernelDef{"nhwc_depthwise_conv2d_f32", &nhwc_depthwise_applies, 1, &ordered_bytes, &order_depthwise,
+                  &run_nhwc_depthwise},
+        KernelDef{"nhwc_winograd_conv2d_f32", &nhwc_winograd_applies, 1, &nhwc_winograd_bytes,
+                  &pack_nhwc_winograd, &run_nhwc_winograd},
+        KernelDef{"nhwc_conv2d_f32", &nhwc_applies, 1, &packed_bytes, &pack_nhwc, &run_nhwc},
         KernelDef{.name = "conv2d_f32", .applies = &plain_applies, .run = &run},
         KernelDef{"conv2d_f32_ordered", &ordered_applies, 1, &ordered_bytes, &order, &run}};
 };
@@ -127,7 +180,7 @@ struct ConvGeometry {
         : attrs(a),
           in(args.in[0].shape, image_axes(a.input_layout)),
           filter(args.in[1].shape, filter_axes(a.filter_layout)),
-          out(args.out[0].shape, image_axes(a.input_layout)) {}
+          out(args.out[0].shape, image_axes(a.layout_of_output())) {}
     std::int64_t outputs_per_group() const { return out.size[1] / attrs.groups; }
     /// Input row or column (axis 0 or 1) under filter element k when the window is at `at`.
     std::int64_t source(int axis, std::int64_t at, std::int64_t k) const {
@@ -210,10 +263,14 @@ void convolve_pixels(const ConvGeometry& g, const TensorArgs& args, Store store)
 template <class T, class Store>
 void reference_conv2d(const TensorArgs& args, const Conv2dAttrs& a, Store store) {
     const ConvGeometry g(args, a);
-    if (a.input_layout == ImageLayout::nchw)
-        convolve_rows<T>(g, args, store);
-    else
-        convolve_pixels<T>(g, args, store);
+    if (a.input_layout == ImageLayout::nhwc) return convolve_pixels<T>(g, args, store);
+    if (a.layout_of_output() == ImageLayout::nchw) return convolve_rows<T>(g, args, store);
+    const auto [batch, channels, height, width] = g.out.size;
+    const std::int64_t pixels = height * width;
+    convolve_rows<T>(g, args, [&](std::int64_t i, double sum) {
+        const std::int64_t n = i / pixels / channels, c = i / pixels % channels;
+        store((n * pixels + i % pixels) * channels + c, sum);
+    });
 }
 
 }  // namespace headrace::ops

@@ -20,6 +20,7 @@ struct FusedConv2dAttrs : Conv2dAttrs {
     static void fields(auto&& f) {
         using A = FusedConv2dAttrs;
         Conv2dAttrs::fields(f);
+        f("output_layout", &A::output_layout, "order of output's and residual's dimensions; absent: input's");
         f("activation", &A::activation, "applied to the sums; gelu is the erf form");
         f("min_value", &A::min_value, "smallest value that the activation gives; absent: no limit");
         f("max_value", &A::max_value, "largest value that the activation gives; absent: no limit");
@@ -141,11 +142,26 @@ std::vector<Sample> FusedConv2d::samples() {
         add(DType::f32, {1, 8, 6, 6}, {24, 8, 1, 1}, 0, residual({1, 24, 6, 6}), relu_and_limit);
         add(DType::f32, {1, 6, 6, 7}, {6, 1, 3, 3}, 6, residual({1, 6, 4, 3}), depthwise);
     }
+    const NamedAttrs nhwc{{"input_layout", std::string("nhwc")},
+                          {"padding", List{1, 1, 1, 1}},
+                          {"min_value", -1.5},
+                          {"max_value", 2.0}};
+    NamedAttrs depthwise_nhwc = nhwc;
+    depthwise_nhwc.emplace_back("groups", std::int64_t{20});
+    add(DType::f32, {2, 6, 5, 8}, {24, 8, 3, 3}, 24, {2, 6, 5, 24}, nhwc);
+    add(DType::f32, {1, 10, 11, 32}, {36, 32, 3, 3}, 36, {1, 10, 11, 36}, nhwc);
+    add(DType::f32, {1, 10, 11, 20}, {20, 1, 3, 3}, 20, {1, 10, 11, 20}, depthwise_nhwc);
     for (DType t : {DType::f32, DType::f16, DType::f64}) {
         add(t, {1, 4, 6, 7}, {6, 3, 3, 2}, 6, {1, 6, 4, 5},
             {{"groups", std::int64_t{2}},
              {"filter_layout", std::string("ohwi")},
              {"activation", std::string("relu")}});
+        add(t, {2, 3, 6, 7}, {9, 3, 3, 2}, 9, {2, 4, 6, 9},
+            {{"output_layout", std::string("nhwc")},
+             {"activation", std::string("silu")},
+             {"residual_first", true}});
+        add(t, {2, 3, 6, 7}, {9, 3, 3, 2}, 9, {2, 4, 6, 9},
+            {{"output_layout", std::string("nhwc")}, {"max_value", 0.5}});
         add(t, {2, 6, 7, 3}, {4, 3, 3, 3}, 4, {2, 4, 5, 4},
             {{"input_layout", std::string("nhwc")},
              {"filter_layout", std::string("ohwi")},

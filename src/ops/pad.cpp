@@ -132,6 +132,7 @@ void pad_rows(const TensorArgs& args, const PadAttrs& a) {
 struct Pad {
     static constexpr std::string_view name = "pad", summary = "the input with a margin around it";
     static constexpr std::array operands{OperandRule{.name = "input", .dtypes = kAny}};
+    static constexpr LayoutRule layout = LayoutRule::axes;
     using Attrs = PadAttrs;
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {

@@ -47,6 +47,7 @@ struct VectorReduceOp {
 template <class Self, DTypeSet kTypes>
 struct ReduceOp {
     static constexpr std::array operands{OperandRule{.name = "input", .dtypes = kTypes}};
+    static constexpr LayoutRule layout = LayoutRule::axes;
     using Attrs = ReduceAttrs;
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {

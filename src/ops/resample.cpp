@@ -172,6 +172,7 @@ struct Resample2d {
                     .dtypes = kFloats | DTypeSet{DType::i8, DType::u8, DType::i16, DType::i32},
                     .min_rank = 4,
                     .max_rank = 4}};
+    static constexpr LayoutRule layout = LayoutRule::axes;
     using Attrs = ResampleAttrs;
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {

@@ -71,6 +71,7 @@ struct Slice {
     static constexpr std::string_view name = "slice",
                                       summary = "every stride-th element of a box in the input";
     static constexpr std::array operands{OperandRule{.name = "input", .dtypes = kAny}};
+    static constexpr LayoutRule layout = LayoutRule::axes;
 
     struct Attrs {
         std::vector<std::int64_t> starts;
@@ -192,6 +193,7 @@ struct Split {
                                       summary = "consecutive parts of the input along an axis";
     static constexpr std::array operands{OperandRule{.name = "input", .dtypes = kAny, .min_rank = 1}};
     static constexpr int outputs = -1;
+    static constexpr LayoutRule layout = LayoutRule::axes;
 
     struct Attrs {
         std::vector<std::int64_t> splits;

@@ -38,10 +38,10 @@ public:
     }
 
 private:
-    /// One that our kernel computes; ggml would need a pass over memory for each part all the same.
+    /// One that our kernels compute, in the order that choose_layouts may have to bring it into; ggml would
+    /// need a pass over memory for each part all the same.
     bool is_convolution(const Node& node) const {
-        return node.op->name == "conv2d" && attr<std::string>(node, "input_layout") == "nchw" &&
-               graph_.value(node.outputs[0]).type.dtype == DType::f32 &&
+        return node.op->name == "conv2d" && graph_.value(node.outputs[0]).type.dtype == DType::f32 &&
                graph_.value(node.inputs[1]).kind == ValueKind::constant;
     }
 

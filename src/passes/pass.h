@@ -32,6 +32,8 @@ struct PassContext {
     BlockFormat weights = BlockFormat::plain;
     /// Whether the CPU runs the graph, whose kernels are made for f32.
     bool runs_on_cpu = true;
+    /// Whether those kernels may be used; choose_layouts asks which apply.
+    bool uses_packed_kernels = true;
     /// Smaller matrices are not worth the loss.
     std::size_t least_quantised_bytes = std::size_t{64} << 10;
 };

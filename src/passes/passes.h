@@ -41,6 +41,10 @@ Result<Counts> recognise_compositions(Graph& graph, const PassContext& context);
 /// replaced (scatter_elements) and nothing reads its old content afterwards.
 Result<Counts> update_states_in_place(Graph& graph, const PassContext& context);
 
+/// Lets nodes work on images with their channels first or last, so that what their kernels gain and what
+/// transpositions between them cost is the best in sum: OpDef::layout says who can.
+Result<Counts> choose_layouts(Graph& graph, const PassContext& context);
+
 /// Makes one fused_matmul of a product with a constant matrix and what follows it: bias, activation,
 /// residual.
 Result<Counts> fuse_matmul_epilogue(Graph& graph, const PassContext& context);

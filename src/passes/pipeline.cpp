@@ -35,6 +35,8 @@ constexpr std::array kPasses{
     Pass{"fuse_matmul_epilogue", "joins product, bias, activation and residual", &fuse_matmul_epilogue},
     Pass{"fuse_convolution_epilogue", "joins convolution, activation or limits, and residual",
          &fuse_convolution_epilogue},
+    Pass{"choose_layouts", "puts the channels of images first or last, as kernels are fastest",
+         &choose_layouts},
     Pass{"quantise_weights", "stores constant matrices of products in blocks, when asked to",
          &quantise_weights},
 };

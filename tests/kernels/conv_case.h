@@ -11,6 +11,8 @@
 #include "kernels/conv2d_f32.h"
 #include "kernels/guarded.h"
 #include "kernels/matrix.h"
+#include "kernels/nhwc_conv2d_f32.h"
+#include "kernels/nhwc_winograd_conv2d_f32.h"
 #include "kernels/packed_conv2d_f32.h"
 
 namespace headrace::kernels::testing {
@@ -49,23 +51,86 @@ inline double exact_convolution(const Conv2dArgs& g, size_t image, size_t out, s
 
 enum class Residual { none, last, first };
 
+// [batch][channels][pixels] as [batch][pixels][channels].
+inline std::vector<float> channels_last(const float* x, size_t batch, size_t channels, size_t pixels) {
+    std::vector<float> last(batch * channels * pixels);
+    for (size_t b = 0; b < batch; ++b)
+        for (size_t c = 0; c < channels; ++c)
+            for (size_t p = 0; p < pixels; ++p)
+                last[(b * pixels + p) * channels + c] = x[(b * channels + c) * pixels + p];
+    return last;
+}
+
 class PackedFilters {
 public:
-    explicit PackedFilters(const Conv2dArgs& g) {
-        const size_t k = g.in_channels / g.groups * g.kernel_h * g.kernel_w;
-        const size_t bytes = packed_filters_size(g.out_channels, g.groups, k) * sizeof(float);
-        data_.reset(static_cast<float*>(
-            std::aligned_alloc(kPackedAlignment, (bytes / kPackedAlignment + 1) * kPackedAlignment)));
-        pack_filters(g.w, g.out_channels, g.groups, k, data_.get());
+    explicit PackedFilters(size_t size)
+        : data_(static_cast<float*>(std::aligned_alloc(
+              kPackedAlignment, (size * sizeof(float) / kPackedAlignment + 1) * kPackedAlignment))) {}
+    explicit PackedFilters(const Conv2dArgs& g)
+        : PackedFilters(packed_filters_size(g.out_channels, g.groups, depth(g))) {
+        pack_filters(g.w, g.out_channels, g.groups, depth(g), data());
     }
-    const float* data() const { return data_.get(); }
+    float* data() const { return data_.get(); }
 
 private:
+    static size_t depth(const Conv2dArgs& g) { return g.in_channels / g.groups * g.kernel_h * g.kernel_w; }
     struct Free {
         void operator()(float* p) const { std::free(p); }
     };
     std::unique_ptr<float, Free> data_;
 };
+
+// Filters of 3 × 3, [out][in][9] as [9][in][out].
+inline std::vector<float> taps_first(const float* w, size_t out_channels, size_t in_channels) {
+    const std::vector<float> by_element = channels_last(w, 1, out_channels, in_channels * 9);
+    std::vector<float> first(by_element.size());
+    for (size_t in = 0; in < in_channels; ++in)
+        for (size_t tap = 0; tap < 9; ++tap)
+            std::copy_n(&by_element[(in * 9 + tap) * out_channels], out_channels,
+                        &first[(tap * in_channels + in) * out_channels]);
+    return first;
+}
+
+enum class NhwcKernel { windows, winograd };
+
+inline bool can_winograd(const Conv2dArgs& g) {
+    return g.kernel_h == 3 && g.kernel_w == 3 && g.stride_h == 1 && g.stride_w == 1 && g.dilation_h == 1 &&
+           g.dilation_w == 1 && g.groups == 1;
+}
+
+// What a kernel for channels last makes of g, with its channels brought last and the result's first again.
+inline std::vector<float> nhwc_result(const Conv2dArgs& first, NhwcKernel kernel, int nth,
+                                      Guarded::Side side) {
+    Conv2dArgs g = first;
+    const size_t in_pixels = g.in_h * g.in_w, pixels = g.out_h * g.out_w, depth = g.in_channels / g.groups;
+    Guarded x(channels_last(first.x, g.batch, g.in_channels, in_pixels), side);
+    // [out][depth][taps] as [out][taps][depth], or where each channel is a group as [taps][out].
+    const bool is_depthwise = g.groups == g.in_channels && g.groups == g.out_channels;
+    const std::vector<float> w = is_depthwise
+                                     ? channels_last(first.w, 1, g.out_channels, g.kernel_h * g.kernel_w)
+                                     : channels_last(first.w, g.out_channels, depth, g.kernel_h * g.kernel_w);
+    std::vector<float> residual;
+    if (first.residual) residual = channels_last(first.residual, g.batch, g.out_channels, pixels);
+    Guarded y(std::vector<float>(g.batch * g.out_channels * pixels, NAN), side);
+    g.x = x.data(), g.w = w.data(), g.y = y.data(), g.residual = first.residual ? residual.data() : nullptr;
+    const PackedFilters filters(g),
+        products(kernel == NhwcKernel::winograd ? packed_winograd_filters_size(g.in_channels, g.out_channels)
+                                                : 0);
+    if (kernel == NhwcKernel::winograd)
+        pack_winograd_filters(taps_first(first.w, g.out_channels, depth).data(), depth, g.out_channels,
+                              products.data());
+    if (!is_depthwise) g.w = nullptr;
+    for (int ith = 0; ith < nth; ++ith) {
+        if (kernel == NhwcKernel::winograd)
+            nhwc_winograd_conv2d_f32(g, products.data(), ith, nth);
+        else if (is_depthwise)
+            nhwc_depthwise_conv2d_f32(g, ith, nth);
+        else
+            nhwc_conv2d_f32(g, filters.data(), ith, nth);
+    }
+    // Channels and pixels change places once more.
+    return channels_last(y.data(), g.batch, pixels, g.out_channels);
+}
 
 inline void expect_conv(const ConvShape& s, int nth, Activation activation = Activation::none,
                         bool bias = false, Residual residual = Residual::none) {
@@ -100,6 +165,9 @@ inline void expect_conv(const ConvShape& s, int nth, Activation activation = Act
     g.w = nullptr, g.y = packed_y.data();
     for (int ith = 0; ith < nth; ++ith) packed_conv2d_f32(g, filters.data(), ith, nth);
     g.w = w.data();
+    const std::vector<float> nhwc_y = nhwc_result(g, NhwcKernel::windows, nth, side);
+    std::vector<float> winograd_y;
+    if (can_winograd(g)) winograd_y = nhwc_result(g, NhwcKernel::winograd, nth, side);
 
     size_t at = 0;
     for (size_t image = 0; image < s.batch; ++image) {
@@ -116,6 +184,11 @@ inline void expect_conv(const ConvShape& s, int nth, Activation activation = Act
                         << image << ", " << out << ", " << oy << ", " << ox;
                     ASSERT_NEAR(packed_y.data()[at], expected, tolerance)
                         << "packed: " << image << ", " << out << ", " << oy << ", " << ox;
+                    ASSERT_NEAR(nhwc_y[at], expected, tolerance)
+                        << "channels last: " << image << ", " << out << ", " << oy << ", " << ox;
+                    if (winograd_y.empty()) continue;
+                    ASSERT_NEAR(winograd_y[at], expected, 2 * tolerance)
+                        << "winograd: " << image << ", " << out << ", " << oy << ", " << ox;
                 }
             }
         }

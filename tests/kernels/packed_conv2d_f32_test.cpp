@@ -21,7 +21,8 @@ using testing::Residual;
 TEST(PackedConv2dF32, SumsManyChannelsInSlices) {
     for_each_target([] {
         size_t turn = 0;
-        for (size_t out_channels : {16, 24, 64, 65, 80, 130})
+        for (size_t out_channels : {16, 24, 64, 65, 80, 130}) {
+            const int nth = testing::thread_count(turn);
             expect_conv({.in_channels = 61,
                          .in_h = 9,
                          .in_w = 11,
@@ -32,8 +33,9 @@ TEST(PackedConv2dF32, SumsManyChannelsInSlices) {
                          .pad_left = 1,
                          .pad_bottom = 1,
                          .pad_right = 1},
-                        testing::thread_count(turn), Activation::relu, true,
-                        static_cast<Residual>(turn++ % 3));
+                        nth, Activation::relu, true, static_cast<Residual>(turn % 3));
+            ++turn;
+        }
     });
 }
 

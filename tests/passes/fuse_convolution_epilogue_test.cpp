@@ -166,19 +166,31 @@ TEST(FuseConvolutionEpilogue, KeepsTheConvolutionsOwnAttributes) {
     expect_same_results(before, graph, kTolerance);
 }
 
+TEST(FuseConvolutionEpilogue, JoinsWithChannelsLastToo) {
+    TinyGraph t;
+    const ValueId conv = t.op("conv2d", {t.input("x", {1, 4, 4, 3}), t.constant("w", {2, 3, 1, 1})},
+                              {{"input_layout", std::string("nhwc")}});
+    t.output("y", t.op("relu", {t.op("add", {conv, t.input("r", {1, 4, 4, 2})})}));
+    Graph graph = t.finish();
+    const Graph before = graph;
+    run_pass(fuse_convolution_epilogue, graph);
+    EXPECT_EQ(formula(graph, "y"),
+              "fused_conv2d(x, w, _, r) {input_layout=\"nhwc\", activation=\"relu\", residual_first=true}");
+    expect_same_results(before, graph, kTolerance);
+}
+
 TEST(FuseConvolutionEpilogue, NeedsAConvolutionThatOurKernelComputes) {
     TinyGraph t;
-    const ValueId x = t.input("x", {1, 3, 4, 4}), w = t.constant("w", {2, 3, 1, 1});
+    const ValueId x = t.input("x", {1, 3, 4, 4});
     const auto relu_of = [&](const std::string& name, ValueId image, ValueId filter, NamedAttrs attrs = {}) {
         t.output(name, t.op("relu", {t.op("conv2d", {image, filter}, attrs)}));
     };
     relu_of("variable", x, t.input("filter", {2, 3, 1, 1}));
-    relu_of("nhwc", t.input("pixels", {1, 4, 4, 3}), w, {{"input_layout", std::string("nhwc")}});
     relu_of("half", t.input("h", {1, 1, 2, 2}, DType::f16),
             t.constant("one", DType::f16, {1, 1, 1, 1}, std::vector<std::uint16_t>{0x3c00}));
     Graph graph = t.finish();
     EXPECT_EQ(run_pass(fuse_convolution_epilogue, graph).at("convolutions"), 0);
-    EXPECT_EQ(graph.nodes.size(), 6U);
+    EXPECT_EQ(graph.nodes.size(), 4U);
 }
 
 TEST(FuseConvolutionEpilogue, DoesNotReadAStateAfterItsWrite) {

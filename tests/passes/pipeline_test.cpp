@@ -29,10 +29,12 @@ Graph untidy_graph() {
     const ValueId wide = t.op("matmul", {t.input("u", {2, 64}), t.op("dequantize_linear", {q, s})});
     const ValueId v = t.constant("v", DType::f32, {128, 256}, std::vector<float>(128 * 256, 127.0f / 128));
     t.output("wide", wide);
-    const ValueId image = t.input("image", {1, 3, 4, 4}), ones = t.constant("ones", {2});
-    const ValueId conv = t.op("conv2d", {image, t.constant("filter", {2, 3, 1, 1})});
+    const ValueId image = t.input("image", {1, 4, 4, 3}), ones = t.constant("ones", {2});
+    const ValueId conv =
+        t.op("conv2d", {image, t.constant("filter", {2, 3, 1, 1})}, {{"input_layout", std::string("nhwc")}});
     const ValueId normal = t.op("batch_normalization",
-                                {conv, ones, t.constant("var", DType::f32, {2}, std::vector<float>{1, 2})});
+                                {conv, ones, t.constant("var", DType::f32, {2}, std::vector<float>{1, 2})},
+                                {{"axis", std::int64_t{3}}});
     t.output("limited", t.op("relu", {normal}));
     const ValueId gate = t.input("gate", {2, 3});
     t.output("gated", t.op("mul", {t.op("mul", {gate, t.op("sigmoid", {gate})}), x}));
@@ -62,7 +64,7 @@ TEST(Pipeline, RunsEveryPassAndReportsWhatItDid) {
     EXPECT_EQ(formula(graph, "large"), "fused_matmul(r, v) {transpose_b=true}");
     EXPECT_EQ(formula(graph, "y"), "fused_matmul(x, w, constant) {transpose_b=true, activation=\"relu\"}");
     EXPECT_EQ(formula(graph, "gated"), "glu(gate, x)");
-    EXPECT_EQ(graph.nodes.size(), 9U);
+    EXPECT_EQ(graph.nodes.size(), 11U);
     ASSERT_EQ(reports.value().size(), all_passes().size());
     for (const PassReport& report : reports.value()) {
         EXPECT_TRUE(report.ran) << report.name;
