@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,6 +56,10 @@ def why_no_netem() -> str:
     done = tc("qdisc", "add", "dev", name[:14], "root", "netem", "delay", "1ms")
     ip("link", "del", name[:14])
     return done.stderr.strip() if done.returncode else ""
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 class Host:
@@ -130,6 +135,24 @@ class Host:
             done = tc(*inside, "qdisc", "replace", *command, *change)
             if done.returncode:
                 raise RuntimeError(done.stderr.strip())
+
+    def freeze(self) -> None:
+        """The host hangs: its connections stay, and nothing comes from it."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> None:
+        for process in self.processes:
+            for pid in (process.pid, *_children(process.pid)):
+                os.kill(pid, number)
+
+    def plug(self, state: str) -> None:
+        """Its end of the link is "up" or "down", as when somebody pulls the cable."""
+        done = ip("-n", self.namespace, "link", "set", "up0", state)
+        if done.returncode:
+            raise RuntimeError(done.stderr.strip())
 
     def fail(self) -> None:
         """The host is gone at once, without a word."""

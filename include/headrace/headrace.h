@@ -49,7 +49,8 @@ enum class WeightFormat : std::uint8_t {
 struct CompileOptions {
     /// "cpu", a name from devices(), or "rpc://host:port,rpc://..."; what it lacks runs on the CPU.
     std::string device = "cpu";
-    int threads = 0;                           ///< 0: num_threads() at each run
+    int host_timeout_ms = 60000;  ///< a remote host that is silent for that long is lost; at least 100
+    int threads = 0;              ///< 0: num_threads() at each run
     std::vector<std::string> disabled_passes;  ///< names as in Stats::passes
     bool packed_kernels = true;                ///< use Headrace's own CPU kernels where they apply
     bool native_ops = true;  ///< use ggml's own ops where they apply; else reference kernels

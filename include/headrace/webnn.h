@@ -154,8 +154,9 @@ private:
 struct MLContextOptions {
     std::string powerPreference = "default";  ///< "default", "high-performance" or "low-power"
     bool accelerated = true;                  ///< true: the best local GPU if there is one
-    std::string device;  ///< a device by name, e.g. "rpc://host:port"; overrides accelerated
-    int threads = 0;     ///< 0: headrace::num_threads(); more than there are CPUs counts as those
+    std::string device;         ///< a device by name, e.g. "rpc://host:port"; overrides accelerated
+    int hostTimeoutMs = 60000;  ///< a remote host that is silent for that long is lost; at least 100
+    int threads = 0;            ///< 0: headrace::num_threads(); more than there are CPUs counts as those
     /// "as-given", "q8_0" or "q4_0": how graphs store the constant matrices of products (WeightFormat).
     /// Empty: q8_0 for the power preference "low-power", else as given. MLGraph::save then writes the
     /// optimised graph.

@@ -44,13 +44,18 @@ def load_runtime() -> bool:
 
 
 def set_options(
-    num_threads: int | None = None, device: str | None = None, packed_kernels: bool | None = None
+    num_threads: int | None = None,
+    device: str | None = None,
+    packed_kernels: bool | None = None,
+    *,
+    host_timeout_ms: int | None = None,
 ) -> None:
     """Of the programs that are loaded afterwards in this process; what is None stays.
 
     num_threads: of a run; 0: as many as CPUs. device: "cpu", a name from `headrace devices` or
     "rpc://host:port", or several of those with commas between them; whether it exists shows when a program is
-    loaded. packed_kernels: False leaves the CPU's work to ggml's kernels.
+    loaded. packed_kernels: False leaves the CPU's work to ggml's kernels. host_timeout_ms: a remote host that
+    is silent for so long is lost; 60000 at first.
     """
     if _library is None:
         raise RuntimeError(f"{NAME} is not loaded in this process, so there is nothing to set options of")
@@ -58,6 +63,8 @@ def set_options(
         raise ValueError(f"num_threads is {num_threads}; it must be 0 (as many as CPUs) or more")
     if device is not None and not 0 < len(device.encode()) < MOST_BYTES:
         raise ValueError(f"device is {device!r}; a device's name of less than {MOST_BYTES} bytes is wanted")
+    if host_timeout_ms is not None and not 100 <= host_timeout_ms <= 2**30:
+        raise ValueError(f"host_timeout_ms is {host_timeout_ms}; it must be 100 to {2**30}")
     set_option = _library.headrace_executorch_set_option
     if packed_kernels not in (None, True, False):
         raise ValueError(f"packed_kernels is {packed_kernels!r}; it must be True or False")
@@ -65,6 +72,7 @@ def set_options(
         ("num_threads", b"i", num_threads),
         ("device", b"s", device),
         ("packed_kernels", b"b", packed_kernels),
+        ("host_timeout_ms", b"i", host_timeout_ms),
     )
     for name, kind, value in options:
         if value is None:

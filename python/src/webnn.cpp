@@ -338,11 +338,11 @@ void bind_context(nb::module_& m) {
         .def(
             "__init__",
             [](MLContext* self, const std::string& power, bool accelerated, const std::string& device,
-               int threads, const std::string& weights) {
-                new (self) MLContext({power, accelerated, device, threads, weights});
+               int host_timeout_ms, int threads, const std::string& weights) {
+                new (self) MLContext({power, accelerated, device, host_timeout_ms, threads, weights});
             },
             nb::arg("power_preference") = "default", nb::arg("accelerated") = true, nb::arg("device") = "",
-            nb::arg("threads") = 0, nb::arg("weights") = "")
+            nb::arg("host_timeout_ms") = 60000, nb::arg("threads") = 0, nb::arg("weights") = "")
         .def_prop_ro("accelerated", &MLContext::accelerated)
         .def_prop_ro("power_preference", &MLContext::powerPreference)
         .def_prop_ro("device", &MLContext::device)

@@ -21,16 +21,19 @@ class ML:
         device_type: str = "auto",
         *,
         device: str = "",
+        host_timeout_ms: int = 60000,
         threads: int = 0,
         weights: str = "",
     ) -> MLContext:
         """A context for ggml's CPU (`accelerated=False`, or no GPU found) or the best local GPU.
 
         `device_type` may be "cpu", "gpu", "npu" or "auto"; hints other than "cpu" fall back to the CPU.
-        `device` names a device exactly, e.g. "CUDA0" or "rpc://127.0.0.1:50052"; `threads` 0 means
+        `device` names a device exactly, e.g. "CUDA0" or "rpc://127.0.0.1:50052", or several remote ones with
+        commas between them; one that is silent for `host_timeout_ms` is lost. `threads` 0 means
         headrace.num_threads(). `weights` is how graphs store the constant matrices of products: "as-given",
         "q8_0" or "q4_0" (blocks of 32); by default "q8_0" for the power preference "low-power".
         """
-        return MLContext(power_preference, accelerated and device_type != "cpu", device, threads, weights)
+        accelerated = accelerated and device_type != "cpu"
+        return MLContext(power_preference, accelerated, device, host_timeout_ms, threads, weights)
 
     createContext = create_context

@@ -61,7 +61,7 @@ Result<std::shared_ptr<Executable::Impl>> compile_graph(Graph graph, const Compi
         return invalid("threads is {}; it must be 0 (the default) or more", options.threads);
     HR_TRY(verify(graph));
     auto impl = std::make_shared<Executable::Impl>(options);
-    HR_ASSIGN(impl->device, find_device(options.device));
+    HR_ASSIGN(impl->device, find_device(options.device, std::chrono::milliseconds(options.host_timeout_ms)));
     impl->stats.nodes_before = static_cast<std::int64_t>(graph.nodes.size());
     PassOptions passes;
     passes.disabled.insert(options.disabled_passes.begin(), options.disabled_passes.end());

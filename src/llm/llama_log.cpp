@@ -9,6 +9,7 @@
 
 #include "llm/log.h"
 #include "llm/log_line.h"
+#include "remote/host.h"
 
 namespace headrace::llm {
 namespace {
@@ -55,6 +56,7 @@ public:
 private:
     void end_line() {
         if (line_.empty()) return;
+        line_ = remote::with_host_names(std::move(line_));
         if (level_ == LogLevel::error && errors.size() < kMaxErrors)
             errors += (errors.empty() ? "" : "; ") + line_;
         if (is_wanted(level_)) log(level_, line_);

@@ -1,8 +1,23 @@
 #include "remote/address.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace headrace::remote {
+
+std::vector<std::string> split_names(std::string_view list) {
+    constexpr std::string_view blanks = " \t";
+    std::vector<std::string> names;
+    for (;;) {
+        const std::size_t comma = list.find(',');
+        std::string_view name = list.substr(0, comma);
+        name.remove_prefix(std::min(name.find_first_not_of(blanks), name.size()));
+        name = name.substr(0, name.find_last_not_of(blanks) + 1);
+        names.emplace_back(name);
+        if (comma == std::string_view::npos) return names;
+        list.remove_prefix(comma + 1);
+    }
+}
 
 Result<Address> Address::parse(std::string_view name) {
     const std::string_view text = is_remote(name) ? name.substr(kScheme.size()) : name;

@@ -1,6 +1,7 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -10,6 +11,9 @@ namespace headrace::remote {
 inline constexpr std::string_view kScheme = "rpc://";
 
 inline bool is_remote(std::string_view device) { return device.starts_with(kScheme); }
+
+/// The names of a list with commas, without the blanks around them.
+std::vector<std::string> split_names(std::string_view list);
 
 /// Where a host's RPC server listens.
 struct Address {

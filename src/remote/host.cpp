@@ -1,6 +1,8 @@
 #include "remote/host.h"
 
+#include <cctype>
 #include <map>
+#include <utility>
 
 #include "ggml-backend.h"
 
@@ -14,7 +16,7 @@ struct Hosts {
         std::weak_ptr<Host> host;
     };
     std::mutex mutex;
-    std::map<std::string, std::shared_ptr<Place>> places;
+    std::map<std::pair<std::string, Milliseconds>, std::shared_ptr<Place>> places;
 };
 Hosts& hosts() {
     static auto* hosts = new Hosts;
@@ -28,7 +30,7 @@ Result<std::shared_ptr<Host>> Host::open(std::string_view name, const Patience& 
     std::shared_ptr<Hosts::Place> place;
     {
         const std::lock_guard lock(hosts().mutex);
-        auto& found = hosts().places[address.name()];
+        auto& found = hosts().places[{address.name(), patience.silence}];
         if (!found) found = std::make_shared<Hosts::Place>();
         place = found;
     }
@@ -71,12 +73,32 @@ Status Host::check() const {
     return failure(Code::backend_failure, "device '{}' was lost: {}", name_, link_->reason());
 }
 
+Probe::Memory Host::memory(std::size_t device) const {
+    Probe::Memory memory;
+    ggml_backend_dev_memory(devices_[device], &memory.free, &memory.total);
+    return memory;
+}
+
 std::vector<std::shared_ptr<Host>> open_hosts() {
     const std::lock_guard lock(hosts().mutex);
     std::vector<std::shared_ptr<Host>> list;
-    for (const auto& [name, place] : hosts().places)
+    for (const auto& [key, place] : hosts().places)
         if (std::shared_ptr<Host> host = place->host.lock()) list.push_back(std::move(host));
     return list;
+}
+
+std::string with_host_names(std::string text) {
+    if (text.find(kLinkAddress) == std::string::npos) return text;
+    for (const auto& host : open_hosts()) {
+        const std::string port = host->endpoint();
+        for (std::size_t at = 0; (at = text.find(port, at)) != std::string::npos;) {
+            const std::size_t end = at + port.size();
+            const bool is_whole = end == text.size() || !std::isdigit(static_cast<unsigned char>(text[end]));
+            if (is_whole) text.replace(at, port.size(), host->name());
+            at += is_whole ? host->name().size() : port.size();
+        }
+    }
+    return text;
 }
 
 }  // namespace headrace::remote

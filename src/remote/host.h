@@ -18,7 +18,8 @@ namespace headrace::remote {
 /// that use the host; whoever has anything in its memory holds it.
 class Host {
 public:
-    /// The host that is in use already, or a new connection to it after a probe.
+    /// The host as it is in use already with that patience, or a new connection to it after a probe. Others'
+    /// patience is theirs: who would wait for an hour does not lose a host to who waits for a second.
     static Result<std::shared_ptr<Host>> open(std::string_view name, const Patience& patience = {});
     ~Host();
     Host(const Host&) = delete;
@@ -28,6 +29,11 @@ public:
     const std::string& name() const { return name_; }
     const std::vector<ggml_backend_device*>& devices() const { return devices_; }
     const Probe& probe() const { return probe_; }
+    const Patience& patience() const { return link_->patience(); }
+    /// Of a device now; the probe knows what was free before anything was placed there.
+    Probe::Memory memory(std::size_t device) const;
+    /// What ggml calls it: a port of this process.
+    std::string endpoint() const { return link_->endpoint(); }
     bool is_lost() const { return link_->is_lost(); }
     /// The error of everything that needs a host which is lost.
     Status check() const;
@@ -50,5 +56,8 @@ private:
 
 /// The hosts that are in use.
 std::vector<std::shared_ptr<Host>> open_hosts();
+
+/// What ggml says of a host's device, which it knows by a port of this process, with the host's name.
+std::string with_host_names(std::string text);
 
 }  // namespace headrace::remote

@@ -211,7 +211,7 @@ Link::Link(Address host, const Patience& patience, Socket listener)
     : host_(std::move(host)), patience_(patience), listener_(std::move(listener)) {}
 
 Result<std::unique_ptr<Link>> Link::open(const Address& host, const Patience& patience) {
-    HR_ASSIGN(Socket listener, Socket::listen({"127.0.0.1", 0}));
+    HR_ASSIGN(Socket listener, Socket::listen({std::string(kLinkAddress), 0}));
     std::unique_ptr<Link> link(new Link(host, patience, std::move(listener)));
     if (pipe(link->stop_) != 0) return failure(Code::io, "no pipe: {}", std::strerror(errno));
     for (const int end : link->stop_) fcntl(end, F_SETFD, FD_CLOEXEC);

@@ -16,6 +16,8 @@ namespace headrace::remote {
 struct Patience {
     Milliseconds connect{5000};
     Milliseconds silence{60000};  ///< without a byte of a reply or of progress in sending
+
+    bool operator==(const Patience&) const = default;
 };
 
 /// What went over a link.
@@ -24,6 +26,8 @@ struct Traffic {
     std::uint64_t requests = 0;
     std::uint64_t round_trips = 0;  ///< requests that waited for a reply
 };
+
+inline constexpr std::string_view kLinkAddress = "127.0.0.1";
 
 /// Stands between ggml's RPC client, which ends the process when a server is lost or answers nonsense, and a
 /// host's server. ggml connects to a port of this process, open to this process only; what it sends goes to
@@ -37,11 +41,12 @@ public:
     Link& operator=(const Link&) = delete;
 
     /// What ggml connects to.
-    std::string endpoint() const { return fmt::format("127.0.0.1:{}", listener_.port()); }
+    std::string endpoint() const { return fmt::format("{}:{}", kLinkAddress, listener_.port()); }
     bool is_lost() const { return is_lost_; }
     /// Why; empty while it is not.
     std::string reason() const;
     Traffic traffic() const;
+    const Patience& patience() const { return patience_; }
 
 private:
     class Connection;

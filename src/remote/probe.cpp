@@ -8,19 +8,22 @@
 namespace headrace::remote {
 namespace {
 
+constexpr int kWholeProbe = 4;  // times the patience with one answer
+
 /// A client of the protocol that asks for little.
 class Client {
 public:
-    Client(Socket socket, Milliseconds patience) : socket_(std::move(socket)), patience_(patience) {}
+    Client(Socket socket, Milliseconds patience)
+        : socket_(std::move(socket)), patience_(patience), until_(Clock::now() + kWholeProbe * patience) {}
 
     Status tell(Command command, ByteView request) const {
-        return socket_.send(message(command, request), patience_);
+        return socket_.send(message(command, request), patience_, until_);
     }
     Result<Bytes> ask(Command command, const Bytes& bytes) {
         const Request request{command, bytes.size(), bytes};
         HR_TRY(tell(command, bytes));
         std::array<std::uint8_t, kSizeBytes> size{};
-        HR_TRY(socket_.receive(size, patience_));
+        HR_TRY(socket_.receive(size, patience_, until_));
         const auto expected = *reply_bytes(request), given = read_at<std::uint64_t>(size, 0);
         if (given != expected)
             return failure(
@@ -28,14 +31,15 @@ public:
                 "what answers there is no ggml RPC server of this version ({}: {} bytes in place of {})",
                 name_of(command), given, expected);
         Bytes reply(expected);
-        HR_TRY(socket_.receive(reply, patience_));
+        HR_TRY(socket_.receive(reply, patience_, until_));
         HR_TRY(record_.check(request, reply));
         return reply;
     }
 
 private:
     Socket socket_;
-    Milliseconds patience_;
+    const Milliseconds patience_;
+    const Clock::time_point until_;
     PeerRecord record_;
 };
 
@@ -124,12 +128,12 @@ Result<Probe> probe(const Address& address, Milliseconds patience) {
                        address.name(), socket.error().message);
     Client client(std::move(socket).value(), patience);
     Result<Probe> answer = question(client);
-    if (!answer.ok())
-        return failure(Code::backend_failure,
-                       "device '{}': no RPC server to use ({}); one that serves a single client, as ggml's "
-                       "does, answers when that has left",
-                       address.name(), answer.error().message);
-    return answer;
+    if (answer.ok()) return answer;
+    const Error& error = answer.error();
+    const bool may_be_taken = error.code == Code::timed_out || error.code == Code::io;
+    return failure(
+        Code::backend_failure, "device '{}': no RPC server to use ({}){}", address.name(), error.message,
+        may_be_taken ? "; one that serves a single client, as ggml's does, answers when that has left" : "");
 }
 
 }  // namespace headrace::remote

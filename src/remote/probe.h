@@ -24,7 +24,8 @@ struct Probe {
     }
 };
 
-/// Asks over a connection of its own. Errors name the host, what is wrong and the remedy.
+/// Asks over a connection of its own. patience: with one answer; all of them may take four times as long.
+/// Errors name the host, what is wrong and the remedy.
 Result<Probe> probe(const Address& address, Milliseconds patience);
 
 }  // namespace headrace::remote

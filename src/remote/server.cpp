@@ -91,6 +91,14 @@ Result<StartServer> server_function() {
     return reinterpret_cast<StartServer>(start);
 }
 
+/// ggml tells of each library that it loads.
+void show_warnings(ggml_log_level level, const char* text, void*) {
+    static bool is_shown =
+        false;  // of a message, which comes in pieces: those of the level CONT go on with it
+    if (level != GGML_LOG_LEVEL_CONT) is_shown = level >= GGML_LOG_LEVEL_WARN;
+    if (is_shown) std::fputs(text, stderr);
+}
+
 /// What a child does first: it ends with its parent, and ggml's server shows nothing of its own.
 void settle_child() {
 #ifdef __linux__
@@ -98,6 +106,7 @@ void settle_child() {
 #endif
     std::signal(SIGCHLD, SIG_DFL);
     setenv("GGML_NO_BACKTRACE", "1", 1);  // an assert would start a debugger
+    ggml_log_set(show_warnings, nullptr);
 }
 
 /// Prints what is served. In a process of its own: the parent loads no GPU's driver, which no fork survives.

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -24,7 +25,7 @@ struct FreeAddresses {
 using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
 
 Error broken(std::string_view what) { return {Code::backend_failure, std::string(what)}; }
-Error system_error() { return broken(std::strerror(errno)); }
+Error system_error() { return {Code::io, std::strerror(errno)}; }
 
 Result<Addresses> resolve(const Address& address, int flags) {
     addrinfo hints{};
@@ -77,14 +78,40 @@ bool wait_for(int fd, short events, Milliseconds patience) {
     }
 }
 
-std::string silence_text(Milliseconds silence) {
-    return fmt::format("no answer for {} s", static_cast<double>(silence.count()) / 1000);
+double in_seconds(Clock::duration time) {
+    return static_cast<double>(std::chrono::duration_cast<Milliseconds>(time).count()) / 1000;
 }
+
+Error silent(Milliseconds silence) {
+    return {Code::timed_out, fmt::format("no answer for {} s", in_seconds(silence))};
+}
+
+/// Waits while bytes go one way. A peer that lets through a few now and then is never silent.
+class Transfer {
+public:
+    Transfer(std::size_t bytes, Milliseconds silence, Clock::time_point until)
+        : all_(bytes),
+          silence_(silence),
+          end_(std::min(until, begin_ + silence + Milliseconds(1000 * bytes / Socket::kSlowest))) {}
+
+    Status wait(int fd, short events, std::size_t left) const {
+        const auto time = std::chrono::ceil<Milliseconds>(end_ - Clock::now());
+        if (wait_for(fd, events, std::min(silence_, time))) return success();
+        if (silence_ <= time) return silent(silence_);
+        return broken(fmt::format("too slow: {} of {} bytes within {} s", all_ - left, all_,
+                                  in_seconds(end_ - begin_)));
+    }
+
+private:
+    const std::size_t all_;
+    const Milliseconds silence_;
+    const Clock::time_point begin_ = Clock::now(), end_;
+};
 
 Status try_connect(int fd, const addrinfo& address, Milliseconds patience) {
     if (::connect(fd, address.ai_addr, address.ai_addrlen) == 0) return success();
     if (errno != EINPROGRESS && errno != EINTR) return system_error();
-    if (!wait_for(fd, POLLOUT, patience)) return broken(silence_text(patience));
+    if (!wait_for(fd, POLLOUT, patience)) return silent(patience);
     int error = 0;
     socklen_t size = sizeof(error);
     getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
@@ -156,13 +183,15 @@ Result<Socket> Socket::accept(int stop) {
     }
 }
 
-Status Socket::send(std::span<const std::uint8_t> bytes, Milliseconds silence) const {
+Status Socket::send(std::span<const std::uint8_t> bytes, Milliseconds silence,
+                    Clock::time_point until) const {
+    const Transfer transfer(bytes.size(), silence, until);
     while (!bytes.empty()) {
         const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), kSendFlags);
         if (sent >= 0) {
             bytes = bytes.subspan(static_cast<std::size_t>(sent));
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-            if (!wait_for(fd_, POLLOUT, silence)) return broken(silence_text(silence));
+            HR_TRY(transfer.wait(fd_, POLLOUT, bytes.size()));
         } else if (errno != EINTR) {
             return system_error();
         }
@@ -170,15 +199,16 @@ Status Socket::send(std::span<const std::uint8_t> bytes, Milliseconds silence) c
     return success();
 }
 
-Status Socket::receive(std::span<std::uint8_t> bytes, Milliseconds silence) const {
+Status Socket::receive(std::span<std::uint8_t> bytes, Milliseconds silence, Clock::time_point until) const {
+    const Transfer transfer(bytes.size(), silence, until);
     while (!bytes.empty()) {
         const ssize_t got = ::recv(fd_, bytes.data(), bytes.size(), 0);
         if (got > 0) {
             bytes = bytes.subspan(static_cast<std::size_t>(got));
         } else if (got == 0) {
-            return broken("it closed the connection");
+            return Error{Code::io, "it closed the connection"};
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-            if (!wait_for(fd_, POLLIN, silence)) return broken(silence_text(silence));
+            HR_TRY(transfer.wait(fd_, POLLIN, bytes.size()));
         } else if (errno != EINTR) {
             return system_error();
         }

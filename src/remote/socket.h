@@ -28,9 +28,14 @@ public:
     /// The next connection of a listening socket; one that is not open when `stop` became readable.
     Result<Socket> accept(int stop);
 
-    /// All of the bytes. Errors when the peer closes, or takes or gives none for that long.
-    Status send(std::span<const std::uint8_t> bytes, Milliseconds silence) const;
-    Status receive(std::span<std::uint8_t> bytes, Milliseconds silence) const;
+    /// All of the bytes. Errors: timed_out when the peer takes or gives none for that long; io when it
+    /// closes; backend_failure when it drips, so that they are not through at `until`, or so long and a
+    /// second for each kSlowest of them after the beginning.
+    Status send(std::span<const std::uint8_t> bytes, Milliseconds silence,
+                Clock::time_point until = Clock::time_point::max()) const;
+    Status receive(std::span<std::uint8_t> bytes, Milliseconds silence,
+                   Clock::time_point until = Clock::time_point::max()) const;
+    static constexpr std::size_t kSlowest = 8192;  ///< bytes a second
 
     bool is_open() const { return fd_ >= 0; }
     int fd() const { return fd_; }

@@ -13,9 +13,10 @@ Result<std::shared_ptr<DeviceConstants::Placed>> DeviceConstants::connect(const 
     if (newest && !(newest->device.host && newest->device.host->is_lost())) return newest;
     Device usable = device;
     if (device.host && device.host->is_lost()) {
-        HR_ASSIGN(usable, find_device(device.name));
+        HR_ASSIGN(usable, find_device(device.name, device.host->patience().silence));
     }
-    newest = std::make_shared<Placed>(Placed{std::move(usable), {}});
+    const std::uint64_t free = usable.host ? usable.host->memory(0).free : 0;
+    newest = std::make_shared<Placed>(Placed{std::move(usable), free, {}});
     return newest;
 }
 
@@ -28,13 +29,13 @@ Status DeviceConstants::place(Placed& placed, ggml_tensor* tensor, const Constan
         const std::size_t bytes = ggml_backend_buft_get_alloc_size(type, tensor);
         buffer.reset(ggml_backend_buft_alloc_buffer(type, bytes));
         if (!buffer)
-            return failure(Code::out_of_memory, "cannot allocate {} bytes for weights on {}", bytes,
-                           ggml_backend_buft_name(type));
+            return failure(Code::out_of_memory, "cannot allocate {} bytes for weights on '{}'", bytes,
+                           placed.device.name);
         ggml_backend_buffer_set_usage(buffer.get(), GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
     }
     if (ggml_backend_tensor_alloc(buffer.get(), tensor, ggml_backend_buffer_get_base(buffer.get())) !=
         GGML_STATUS_SUCCESS)
-        return failure(Code::backend_failure, "{} refused a tensor of {} bytes", ggml_backend_buft_name(type),
+        return failure(Code::backend_failure, "device '{}' refused a tensor of {} bytes", placed.device.name,
                        constant.bytes.size());
     if (fresh) ggml_backend_tensor_set(tensor, constant.bytes.data(), 0, constant.bytes.size());
     return success();

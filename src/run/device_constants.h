@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -24,7 +25,8 @@ class DeviceConstants {
 public:
     /// What is on one device, or on one connection to it. Instances hold what they use.
     struct Placed {
-        Device device;  // outlives its memory
+        Device device;           // outlives its memory
+        std::uint64_t free = 0;  // bytes on a remote one before anything was placed there
         std::map<const Constant*, BackendBuffer> buffers;
     };
     /// The device; a remote one whose host was lost is looked for again, and gets its weights anew.

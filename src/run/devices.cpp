@@ -56,20 +56,22 @@ ggml_backend_dev_t find_gpu() {
 }
 
 constexpr double kActivationBytes = 256 << 10;  // what a graph may send from one host to the next
-constexpr std::size_t kMostHosts = 15;          // ggml's scheduler takes 16 backends, and the CPU is one
+constexpr std::chrono::milliseconds kLeastTimeout{100}, kMostTimeout{1 << 30};
+constexpr std::size_t kMostHosts = 15;  // ggml's scheduler takes 16 backends, and the CPU is one
 
 /// One host, or those of a list, nearest first.
-Result<Device> find_remote(std::string_view names) {
+Result<Device> find_remote(std::string_view names, std::chrono::milliseconds host_timeout) {
+    if (host_timeout < kLeastTimeout || host_timeout > kMostTimeout)
+        return invalid("host_timeout_ms is {}; it must be {} to {}", host_timeout.count(),
+                       kLeastTimeout.count(), kMostTimeout.count());
     std::vector<Device> found;
-    for (std::size_t begin = 0; begin <= names.size();) {
-        const std::size_t end = std::min(names.find(',', begin), names.size());
-        HR_ASSIGN(std::shared_ptr<remote::Host> host, remote::Host::open(names.substr(begin, end - begin)));
+    for (const std::string& listed : remote::split_names(names)) {
+        HR_ASSIGN(std::shared_ptr<remote::Host> host, remote::Host::open(listed, {.silence = host_timeout}));
         for (const Device& other : found)
             if (other.host == host) return invalid("device '{}' is named twice", host->name());
         ggml_backend_dev_t first = host->devices().front();
         std::string name = host->name();
         found.push_back({first, std::move(name), false, std::move(host)});
-        begin = end + 1;
     }
     if (found.size() > kMostHosts)
         return unsupported("{} hosts are named for a graph, and {} are the most", found.size(), kMostHosts);
@@ -94,21 +96,24 @@ std::vector<DeviceInfo> list_devices() {
         ggml_backend_dev_memory(device, &info.memory_free, &info.memory_total);
         list.push_back(std::move(info));
     }
-    for (const auto& host : remote::open_hosts())
+    for (const auto& host : remote::open_hosts()) {
+        const auto is_same = [&](const DeviceInfo& info) { return info.name == host->name(); };
+        if (std::any_of(list.begin(), list.end(), is_same)) continue;  // with another patience
         for (const remote::Probe::Memory& memory : host->probe().devices)
             list.push_back({.name = host->name(),
                             .description = describe(host->probe()),
                             .type = "rpc",
                             .memory_free = memory.free,
                             .memory_total = memory.total});
+    }
     return list;
 }
 
 bool has_gpu() { return find_gpu() != nullptr; }
 
-Result<Device> find_device(const std::string& name) {
+Result<Device> find_device(const std::string& name, std::chrono::milliseconds host_timeout) {
     load_backends();
-    if (remote::is_remote(name)) return find_remote(name);
+    if (remote::is_remote(name)) return find_remote(name, host_timeout);
     if (name == "auto")
         if (ggml_backend_dev_t gpu = find_gpu()) return describe(gpu);
     if (name == "auto" || name == "cpu") {

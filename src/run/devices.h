@@ -1,4 +1,5 @@
 #pragma once
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,8 +28,9 @@ std::vector<DeviceInfo> list_devices();
 
 /// "cpu"; "auto": the best local GPU, else the CPU; a name from list_devices(); "mlx": libggml-mlx.so, loaded
 /// when it is asked for; "rpc://host:port"; or several of those with commas between them, which share a
-/// graph.
-Result<Device> find_device(const std::string& name);
+/// graph. host_timeout: remote ones that are silent for so long are lost.
+Result<Device> find_device(const std::string& name,
+                           std::chrono::milliseconds host_timeout = std::chrono::seconds(60));
 
 /// True when find_device("auto") would give a GPU.
 bool has_gpu();

@@ -90,8 +90,8 @@ Status ScheduledInstance::place_constants(DeviceConstants& constants) {
     device_of_node_.assign(lowered_.node_ranges.size() + 1, 0);
     if (devices_.size() > 1) {
         std::vector<std::uint64_t> rooms;
-        for (const auto& host : hosts_)  // a tenth is left to activations
-            rooms.push_back(host->probe().devices.front().free / 10 * 9);
+        // A tenth is left to activations. Every instance takes the same rooms, and so the same places.
+        for (const auto& placed : placed_) rooms.push_back(placed->free / 10 * 9);
         HR_ASSIGN(device_of_node_, share_nodes(first_read_bytes(lowered_, readers), rooms));
         device_of_node_.push_back(0);  // of constants that no node reads
     }

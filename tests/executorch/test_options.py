@@ -8,6 +8,7 @@ pytest.importorskip("executorch", reason="ExecuTorch is not installed: make exec
 
 import re
 import sys
+import time
 from pathlib import Path
 
 import torch
@@ -25,7 +26,7 @@ if _runtime.runtime_path() is None:
 @pytest.fixture(autouse=True)
 def restored():
     yield
-    set_options(num_threads=0, device="cpu", packed_kernels=True)
+    set_options(num_threads=0, device="cpu", packed_kernels=True, host_timeout_ms=60000)
 
 
 def test_a_program_is_loaded_for_the_device_that_was_chosen(lower, capfd):
@@ -63,12 +64,31 @@ def test_a_program_runs_on_a_remote_host_and_fails_alone_when_that_is_lost(lower
         run(*program.inputs)
 
 
+def test_a_program_over_several_hosts_waits_for_each_as_long_as_it_was_told(lower, capfd):
+    program = lower(nn.Linear(4, 4), (torch.randn(2, 4),))
+    with rpc_hosts.hosts(2, in_namespaces=False) as hosts:
+        for host in hosts:
+            host.serve()
+        set_options(device=", ".join(host.device for host in hosts), host_timeout_ms=300)
+        program.check()
+        run = program.load()
+        run(*program.inputs)
+        for host in hosts:
+            host.freeze()
+        start = time.monotonic()
+        with pytest.raises(RuntimeError):
+            run(*program.inputs)
+        assert time.monotonic() - start < 30
+        assert "was lost: no answer for 0.3 s" in capfd.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"num_threads": -1}, "num_threads is -1; it must be 0"),
         ({"device": ""}, "device is ''; a device's name"),
         ({"device": "x" * 256}, "of less than 256 bytes"),
+        ({"host_timeout_ms": 10}, "host_timeout_ms is 10; it must be 100 to"),
         ({"packed_kernels": "no"}, "packed_kernels is 'no'; it must be True or False"),
     ],
 )

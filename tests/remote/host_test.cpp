@@ -6,6 +6,8 @@
 #include <atomic>
 #include <random>
 
+#include "dripping_host.h"
+#include "ggml-backend.h"
 #include "relay.h"
 #include "rpc_server.h"
 #include "tripled.h"
@@ -13,8 +15,11 @@
 namespace headrace::remote {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::AnyOf;
+using testing::DrippingHost;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::Relay;
 using testing::RpcServer;
 using testing::tripled;
@@ -43,6 +48,17 @@ TEST(Host, IsSharedWhileItIsInUse) {
     const auto host = opened(server.device());
     EXPECT_EQ(opened(server.device()), host);
     EXPECT_THAT(open_hosts(), ::testing::Contains(host));
+}
+
+TEST(Host, IsNamedAsTheUserNamedItWhereGgmlNamesAPort) {
+    const RpcServer server;
+    const auto host = opened(server.device());
+    const std::string said = ggml_backend_buft_name(ggml_backend_dev_buffer_type(host->devices().front()));
+    ASSERT_THAT(said, HasSubstr(host->endpoint()));
+    EXPECT_THAT(with_host_names("unable to allocate " + said + " buffer"),
+                AllOf(HasSubstr(server.device() + "]"), Not(HasSubstr(host->endpoint()))));
+    const std::string another = host->endpoint() + "0";
+    EXPECT_EQ(with_host_names(another), another);
 }
 
 TEST(Host, ThatIsKilledIsLostAndTheProcessGoesOn) {
@@ -89,7 +105,18 @@ TEST(Host, ThatHangsFromTheStartIsAnError) {
     const auto host = Host::open(server.device(), {.connect = Milliseconds(300)});
     ASSERT_FALSE(host.ok());
     EXPECT_THAT(host.error().message, HasSubstr("no answer for 0.3 s"));
+    EXPECT_THAT(host.error().message, HasSubstr("a single client"));
     server.thaw();
+}
+
+TEST(Host, ThatAnswersDripByDripIsAnErrorBeforeLong) {
+    // A greeting of 36 bytes, whose size comes first.
+    const DrippingHost host(Milliseconds(30), 0);
+    const auto start = Clock::now();
+    const auto opened = Host::open(host.address().name(), {.connect = Milliseconds(200)});
+    ASSERT_FALSE(opened.ok());
+    EXPECT_THAT(opened.error().message, HasSubstr("too slow"));
+    EXPECT_LT(Clock::now() - start, std::chrono::seconds(10));
 }
 
 TEST(Host, WhereNobodyListensIsAnErrorWithTheRemedy) {
@@ -112,6 +139,7 @@ TEST(Host, OfAnotherProtocolVersionIsAnErrorWithBothVersions) {
     const auto host = Host::open(relay.device());
     ASSERT_FALSE(host.ok());
     EXPECT_THAT(host.error().message, HasSubstr("speaks RPC protocol 99.0.0"));
+    EXPECT_THAT(host.error().message, Not(HasSubstr("single client"))) << "waiting for it would not help";
 }
 
 TEST(Host, ThatIsAnotherServerIsAnError) {

@@ -3,11 +3,13 @@
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -20,7 +22,8 @@ namespace headrace::testing {
 /// ggml's RPC server over the CPU, on a free loopback port, in a process of its own.
 class RpcServer {
 public:
-    RpcServer() : port_(free_port()) { start(); }
+    /// room: bytes that it can allocate, whatever it says is free; 0: all there are.
+    explicit RpcServer(std::size_t room = 0) : port_(free_port()), room_(room) { start(); }
     ~RpcServer() { stop(); }
     RpcServer(const RpcServer&) = delete;
     RpcServer& operator=(const RpcServer&) = delete;
@@ -67,9 +70,17 @@ private:
     [[noreturn]] void serve() {
         prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that crashes leaves no server behind
         freopen("/dev/null", "w", stdout);
+        if (room_ > 0) limit_memory();
         ggml_backend_dev_t cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
         ggml_backend_rpc_start_server(endpoint().c_str(), nullptr, 1, 1, &cpu);
         _exit(1);
+    }
+    void limit_memory() const {
+        std::size_t pages = 0;
+        std::ifstream("/proc/self/statm") >> pages;
+        const rlim_t bytes = pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) + room_;
+        const rlimit limit{bytes, bytes};
+        setrlimit(RLIMIT_AS, &limit);
     }
     void wait_until_it_answers() {
         for (int i = 0; i < 200; ++i) {
@@ -84,6 +95,7 @@ private:
     }
 
     int port_;
+    std::size_t room_;
     pid_t process_ = -1;
 };
 

@@ -25,7 +25,9 @@ et::Error refuse(const et::BackendOption& option, const char* wanted) {
 
 et::Error unknown(const et::BackendOption& option) {
     const std::string name(name_of(option));
-    ET_LOG(Error, "GgmlBackend: there is no option '%s'; there are num_threads, device and packed_kernels",
+    ET_LOG(Error,
+           "GgmlBackend: there is no option '%s'; there are num_threads, device, host_timeout_ms and "
+           "packed_kernels",
            name.c_str());
     return et::Error::InvalidArgument;
 }
@@ -43,6 +45,10 @@ et::Error Settings::set(et::Span<const et::BackendOption> options) {
             const Text* text = std::get_if<Text>(&option.value);
             if (!text || text->front() == 0) return refuse(option, "the name of a device, such as \"cpu\"");
             changed.device_.assign(text->data(), strnlen(text->data(), text->size()));
+        } else if (name_of(option) == "host_timeout_ms") {
+            const int* time = std::get_if<int>(&option.value);
+            if (!time || *time < 100) return refuse(option, "an int of at least 100");
+            changed.host_timeout_ms_ = *time;
         } else if (name_of(option) == "packed_kernels") {
             const bool* packed = std::get_if<bool>(&option.value);
             if (!packed) return refuse(option, "a bool");
@@ -63,6 +69,8 @@ et::Error Settings::get(et::Span<et::BackendOption> options) const {
             Text text{};
             std::copy_n(device_.begin(), std::min(device_.size(), text.size() - 1), text.begin());
             option.value = text;
+        } else if (name_of(option) == "host_timeout_ms") {
+            option.value = host_timeout_ms_;
         } else if (name_of(option) == "packed_kernels") {
             option.value = packed_kernels_;
         } else {
@@ -73,7 +81,10 @@ et::Error Settings::get(et::Span<et::BackendOption> options) const {
 }
 
 CompileOptions Settings::compile_options() const {
-    return {.device = device_, .threads = threads_, .packed_kernels = packed_kernels_};
+    return {.device = device_,
+            .host_timeout_ms = host_timeout_ms_,
+            .threads = threads_,
+            .packed_kernels = packed_kernels_};
 }
 
 }  // namespace headrace::executorch_door

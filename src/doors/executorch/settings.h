@@ -9,9 +9,10 @@ namespace headrace::executorch_door {
 /// The backend options: what they are called and what they set in CompileOptions. A program that is loaded
 /// takes the process's settings, then those given with the load.
 ///
-///     num_threads     int     threads of a run; 0: as many as the process's default
-///     device          string  "cpu", a device's name, "rpc://host:port", or several of those with commas
-///     between packed_kernels  bool    Headrace's own CPU kernels where they apply (the default), else ggml's
+///     num_threads      int     threads of a run; 0: as many as the process's default
+///     device           string  "cpu", a device's name, "rpc://host:port", or several of those with commas
+///     host_timeout_ms  int     a remote host that is silent for that long is lost; at least 100
+///     packed_kernels   bool    Headrace's own CPU kernels where they apply (the default), else ggml's
 class Settings {
 public:
     /// Unknown names and values of the wrong type or range are logged and InvalidArgument; nothing changes
@@ -27,6 +28,7 @@ public:
 private:
     int threads_ = 0;
     std::string device_ = "cpu";
+    int host_timeout_ms_ = 60000;
     bool packed_kernels_ = true;
 };
 

@@ -44,10 +44,12 @@ MLContext::MLContext(const MLContextOptions& options) {
     auto state = std::make_shared<State>();
     state->options = options;
     state->compile.threads = options.threads;
+    state->compile.host_timeout_ms = options.hostTimeoutMs;
     state->compile.weights = weight_format(options);
     state->compile.buffers = std::make_shared<BufferPool>();
     state->compile.device = !options.device.empty() ? options.device : options.accelerated ? "auto" : "cpu";
-    const Device device = value_or_throw(find_device(state->compile.device));
+    const Device device =
+        value_or_throw(find_device(state->compile.device, std::chrono::milliseconds(options.hostTimeoutMs)));
     state->accelerated = !device.is_cpu;
     state->compile.device = device.is_cpu ? "cpu" : state->compile.device;
     state_ = std::move(state);

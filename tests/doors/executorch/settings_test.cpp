@@ -73,12 +73,16 @@ TEST_F(DelegateOptions, AreRefusedByNameAndValue) {
         EXPECT_EQ(set_for_process(option("num_threads", true)), et::Error::InvalidArgument);
         EXPECT_EQ(set_for_process(device("")), et::Error::InvalidArgument);
         EXPECT_EQ(set_for_process(option("thread_pool", 2)), et::Error::InvalidArgument);
+        EXPECT_EQ(set_for_process(option("host_timeout_ms", 99)), et::Error::InvalidArgument);
     });
     EXPECT_THAT(
         lines,
-        ElementsAre(HasSubstr("'num_threads' must be an int of at least 0"),
-                    HasSubstr("'num_threads' must be an int"), HasSubstr("'device' must be"),
-                    HasSubstr("no option 'thread_pool'; there are num_threads, device and packed_kernels")));
+        ElementsAre(
+            HasSubstr("'num_threads' must be an int of at least 0"),
+            HasSubstr("'num_threads' must be an int"), HasSubstr("'device' must be"),
+            HasSubstr(
+                "no option 'thread_pool'; there are num_threads, device, host_timeout_ms and packed_kernels"),
+            HasSubstr("'host_timeout_ms' must be an int of at least 100")));
 }
 
 TEST_F(DelegateOptions, OfTheProcessHoldForProgramsThatAreLoadedLater) {
