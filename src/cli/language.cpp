@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "cli/chat.h"
+#include "cli/device_option.h"
 #include "cli/language_bench.h"
 #include "llm/parameters.h"
 #include "llm/registry.h"
@@ -39,11 +40,11 @@ Status embed(const EmbedOptions& options) {
 
 void add_language_commands(CLI::App& app, Status& status) {
     constexpr const char* parameters_help = "JSON, see docs/parameters.md";
-    constexpr const char* device_help = "of ggml, or rpc://host:port; repeated, they share the model";
+    constexpr const char* device_help = "of ggml, or rpc://host:port; several of those share the model";
     auto* chat_command = app.add_subcommand("chat", "talk to a GGUF language model");
     auto chat_options = std::make_shared<ChatOptions>();
     chat_command->add_option("model", chat_options->model, "GGUF file")->required();
-    chat_command->add_option("--device", chat_options->devices, device_help)->allow_extra_args(false);
+    add_device_option(*chat_command, device_help, [=](const auto& names) { chat_options->devices = names; });
     chat_command->add_option("--parameters", chat_options->parameters, parameters_help);
     chat_command->add_option("--session", chat_options->session, "the conversation's name");
     chat_command->add_option("--system", chat_options->system, "the conversation's first message");
@@ -53,7 +54,8 @@ void add_language_commands(CLI::App& app, Status& status) {
     auto* embed_command = app.add_subcommand("embed", "turn texts into vectors with a GGUF model");
     auto embed_options = std::make_shared<EmbedOptions>();
     embed_command->add_option("model", embed_options->model, "GGUF file")->required();
-    embed_command->add_option("--device", embed_options->devices, device_help)->allow_extra_args(false);
+    add_device_option(*embed_command, device_help,
+                      [=](const auto& names) { embed_options->devices = names; });
     embed_command->add_option("text", embed_options->texts, "without one: the lines of standard input");
     embed_command->add_option("--parameters", embed_options->parameters, parameters_help);
     embed_command->final_callback([=, &status] { status = embed(*embed_options); });
@@ -62,7 +64,8 @@ void add_language_commands(CLI::App& app, Status& status) {
         app.add_subcommand("bench-llm", "time a GGUF language model with one and several streams");
     auto bench_options = std::make_shared<LanguageBenchOptions>();
     bench_command->add_option("model", bench_options->model, "GGUF file")->required();
-    bench_command->add_option("--device", bench_options->devices, device_help)->allow_extra_args(false);
+    add_device_option(*bench_command, device_help,
+                      [=](const auto& names) { bench_options->devices = names; });
     bench_command
         ->add_option("--scenario", bench_options->scenario,
                      "streams; prefix: sessions that start alike; stall: a long prompt beside a stream; "

@@ -1,8 +1,11 @@
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <new>
 
 #include "cli/commands.h"
+#include "cli/device_option.h"
 #include "remote/server.h"
 #ifdef HEADRACE_LLM
 #include "cli/language.h"
@@ -18,8 +21,12 @@ void add_graph_options(CLI::App& command, GraphOptions& options) {
     command.add_option("graph", options.graph, "graph file: of MLGraph.save, .webnn or .json")->required();
     command.add_option("--manifest", options.weights.manifest, "of a .webnn or .json graph's weights");
     command.add_option("--weights", options.weights.weights, "of a .webnn or .json graph");
-    command.add_option("--device", options.compile.device,
-                       "cpu, auto, a name from `headrace devices`, or rpc://host:port");
+    add_device_option(
+        command,
+        "cpu, auto, a name from `headrace devices`, or rpc://host:port; several of those share the graph",
+        [&](const auto& names) { options.compile.device = fmt::format("{}", fmt::join(names, ",")); });
+    command.add_option("--host-timeout-ms", options.compile.host_timeout_ms,
+                       "a remote host that is silent for that long is lost; 60000 unless said otherwise");
     command.add_option("--threads", options.compile.threads, "0: one per CPU");
     command.add_option("--without-pass", options.compile.disabled_passes, "turn an optimiser pass off");
     command.add_option("--input", options.inputs.files, "NAME=FILE.npy; inputs without a file are generated");
@@ -33,10 +40,8 @@ void add_server_options(CLI::App& command, remote::ServerOptions& options) {
         ->check(CLI::Range(0, 65535));
     command.add_flag("--allow-public", options.allow_public,
                      "listen where other machines can connect; RPC knows no passwords");
-    command
-        .add_option("--device", options.devices,
-                    "a name from `headrace devices`; none: the GPUs, else the CPU")
-        ->allow_extra_args(false);
+    add_device_option(command, "a name from `headrace devices`; none: the GPUs, else the CPU",
+                      [&](const auto& names) { options.devices = names; });
     command.add_option("--threads", options.threads, "of the CPU; 0: one per core")
         ->check(CLI::Range(0, 4096));
     command.add_option("--cache", options.cache,
@@ -58,8 +63,9 @@ int dispatch(int argc, char** argv) {
     InspectOptions inspect;
     auto* devices = app.add_subcommand("devices", "list what ggml can run on");
     std::vector<std::string> hosts;
-    devices->add_option("host,--device", hosts,
-                        "rpc://host:port of a remote one to ask: memory, round trip, throughput");
+    add_device_option(
+        *devices, "rpc://host:port of a remote one to ask: memory, round trip, throughput",
+        [&](const auto& names) { hosts = names; }, "host,--device");
     remote::ServerOptions server;
     auto* serve_command = app.add_subcommand("serve-rpc", "lend this machine's devices to other hosts");
     add_server_options(*serve_command, server);
