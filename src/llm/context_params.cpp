@@ -79,29 +79,23 @@ int most_threads(const Model& model) {
     return llama_model_size(model.get()) < threads_from_bytes ? 1 : available_threads();
 }
 
-Result<llama_context_params> context_params(const Model& model, const ContextSettings& settings) {
+Result<llama_context_params> sized_context_params(const ContextSettings& settings, uint32_t trained,
+                                                  bool is_divisible) {
     llama_context_params params = llama_context_default_params();
-    const auto trained = static_cast<uint32_t>(std::max(1, llama_model_n_ctx_train(model.get())));
     params.n_ctx =
         settings.n_ctx > 0 ? static_cast<uint32_t>(settings.n_ctx) : std::min(trained, most_by_default);
     params.n_ubatch = static_cast<uint32_t>(std::min(settings.n_ubatch, settings.n_batch));
     params.n_seq_max = static_cast<uint32_t>(std::clamp<size_t>(static_cast<size_t>(settings.max_sequences),
                                                                 static_cast<size_t>(settings.n_parallel),
                                                                 llama_max_parallel_sequences()));
-    if (!model.memory_is_divisible()) params.n_seq_max = static_cast<uint32_t>(settings.n_parallel);
+    if (!is_divisible) params.n_seq_max = static_cast<uint32_t>(settings.n_parallel);
     // llama.cpp aborts where a batch, or a context, cannot hold a token of every sequence. It rounds contexts
     // up to 256 tokens.
     params.n_ctx = std::max(params.n_ctx, params.n_seq_max);
     params.n_batch = std::max(static_cast<uint32_t>(settings.n_batch), params.n_seq_max);
     params.kv_unified = true;
-    const int most = most_threads(model);
-    params.n_threads = settings.n_threads > 0 ? std::min(settings.n_threads, most) : most;
-    params.n_threads_batch =
-        settings.n_threads_batch > 0 ? std::min(settings.n_threads_batch, most) : params.n_threads;
     HR_ASSIGN(params.type_k, cache_type("context.type_k", settings.type_k));
     HR_ASSIGN(params.type_v, cache_type("context.type_v", settings.type_v));
-    HR_TRY(check_heads(model, "context.type_k", params.type_k));
-    HR_TRY(check_heads(model, "context.type_v", params.type_v));
     params.flash_attn_type = settings.flash_attn == "on"    ? LLAMA_FLASH_ATTN_TYPE_ENABLED
                              : settings.flash_attn == "off" ? LLAMA_FLASH_ATTN_TYPE_DISABLED
                                                             : LLAMA_FLASH_ATTN_TYPE_AUTO;
@@ -111,9 +105,22 @@ Result<llama_context_params> context_params(const Model& model, const ContextSet
                            settings.type_v);
         params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_ENABLED;
     }
-    set_rope(settings, params);
     params.swa_full = settings.swa_full;
     params.offload_kqv = settings.offload_kqv;
+    return params;
+}
+
+Result<llama_context_params> context_params(const Model& model, const ContextSettings& settings) {
+    const auto trained = static_cast<uint32_t>(std::max(1, llama_model_n_ctx_train(model.get())));
+    HR_ASSIGN(llama_context_params params,
+              sized_context_params(settings, trained, model.memory_is_divisible()));
+    HR_TRY(check_heads(model, "context.type_k", params.type_k));
+    HR_TRY(check_heads(model, "context.type_v", params.type_v));
+    const int most = most_threads(model);
+    params.n_threads = settings.n_threads > 0 ? std::min(settings.n_threads, most) : most;
+    params.n_threads_batch =
+        settings.n_threads_batch > 0 ? std::min(settings.n_threads_batch, most) : params.n_threads;
+    set_rope(settings, params);
     params.no_perf = true;
     return params;
 }

@@ -13,6 +13,10 @@ namespace headrace::llm {
 /// llama.cpp's parameters of a generating context. Errors name the parameter that the model cannot do.
 Result<llama_context_params> context_params(const Model& model, const ContextSettings& settings);
 
+/// Of those, what decides on its memory; known before the model is loaded.
+Result<llama_context_params> sized_context_params(const ContextSettings& settings, uint32_t trained,
+                                                  bool is_divisible);
+
 /// Threads that this process may use: its CPU affinity counts.
 int available_threads();
 /// Those that a step of a model may use at most.

@@ -23,20 +23,26 @@ constexpr uint32_t most_texts = 64;  // in a batch
 
 }  // namespace
 
+uint32_t size_for_embeddings(const ContextSettings& settings, uint32_t trained,
+                             llama_context_params& params) {
+    const uint32_t longest = settings.n_ctx > 0 ? std::min(trained, params.n_ctx) : trained;
+    params.embeddings = true;
+    params.pooling_type = pooling_of(settings.pooling);
+    if (settings.attention == "causal") params.attention_type = LLAMA_ATTENTION_TYPE_CAUSAL;
+    if (settings.attention == "non-causal") params.attention_type = LLAMA_ATTENTION_TYPE_NON_CAUSAL;
+    params.n_seq_max = most_texts;
+    // A text must be in one micro-batch: attention that looks ahead cannot be cut.
+    params.n_ctx = params.n_batch = params.n_ubatch = std::max(longest, 512u);
+    return longest;
+}
+
 Result<std::shared_ptr<Embedder>> Embedder::start(std::shared_ptr<const Model> model,
                                                   const Settings& settings) {
     std::shared_ptr<Embedder> embedder(new Embedder(std::move(model)));
     HR_ASSIGN(llama_context_params params, context_params(*embedder->model_, settings.context));
     const auto trained = static_cast<uint32_t>(std::max(1, llama_model_n_ctx_train(embedder->model_->get())));
-    const uint32_t longest = settings.context.n_ctx > 0 ? std::min(trained, params.n_ctx) : trained;
-    params.embeddings = true;
-    params.pooling_type = pooling_of(settings.context.pooling);
-    if (settings.context.attention == "causal") params.attention_type = LLAMA_ATTENTION_TYPE_CAUSAL;
-    if (settings.context.attention == "non-causal") params.attention_type = LLAMA_ATTENTION_TYPE_NON_CAUSAL;
-    params.n_seq_max = most_texts;
-    // A text must be in one micro-batch: attention that looks ahead cannot be cut.
-    params.n_ctx = params.n_batch = params.n_ubatch = std::max(longest, 512u);
-    embedder->longest_ = longest;  // the model has no positions beyond
+    // The model has no positions beyond.
+    embedder->longest_ = size_for_embeddings(settings.context, trained, params);
     take_llama_errors();
     try {
         embedder->context_.reset(llama_init_from_model(embedder->model_->get(), params));

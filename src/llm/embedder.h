@@ -13,6 +13,9 @@
 
 namespace headrace::llm {
 
+/// Sets what a context for embeddings has beside others; returns the tokens of the longest text.
+uint32_t size_for_embeddings(const ContextSettings& settings, uint32_t trained, llama_context_params& params);
+
 /// Turns texts into vectors with a model that was made for it. Thread-safe; calls take turns.
 class Embedder {
 public:

@@ -10,6 +10,7 @@
 #include <thread>
 #include <tuple>
 
+#include "llm/context_needs.h"
 #include "llm/log.h"
 #include "llm/model_file.h"
 #include "llm/model_metadata.h"
@@ -142,14 +143,20 @@ bool has_gpu() {
     return false;
 }
 
-Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const ModelSettings& settings) {
+Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const ModelSettings& settings,
+                                                 const ContextSettings& context) {
     start_llama();
     if (const Status status = check_template(settings.chat_template); !status.ok())
         return status.error().within("chat_template");
     HR_ASSIGN(const ModelFile file, inspect_model_file(path, settings.kv_overrides));
     std::shared_ptr<Model> model(new Model);
     model->path_ = path;
-    HR_ASSIGN(Placement placement, place_model(file, settings));
+    ContextNeeds needs;
+    if (names_remote_hosts(settings)) {
+        const std::lock_guard lock(loading());
+        needs = measure_context(path, file, context);
+    }
+    HR_ASSIGN(Placement placement, place_model(file, settings, needs));
     HR_TRY(enough_memory(placement.local_bytes));
     model->hosts_ = placement.hosts;
     HR_TRY(model->read_weights(settings, placement));

@@ -22,7 +22,9 @@ class Model {
 public:
     /// path may be the first of a split model's files. Errors: what is wrong with the file, or how much
     /// memory is missing.
-    static Result<std::shared_ptr<const Model>> load(const std::string& path, const ModelSettings& settings);
+    /// context: what layers on remote hosts need memory for, too.
+    static Result<std::shared_ptr<const Model>> load(const std::string& path, const ModelSettings& settings,
+                                                     const ContextSettings& context = {});
     ~Model();
     Model(const Model&) = delete;
     Model& operator=(const Model&) = delete;

@@ -137,6 +137,11 @@ Result<ModelFile> inspect(const gguf_context* gguf, const ggml_context* shapes, 
     HR_ASSIGN(file.bytes, check_tensors(gguf, shapes, file_bytes));
     HR_TRY(check_projections(gguf, shapes, file.architecture));
     file.layers = layer_bytes(gguf);
+    const int64_t trained = gguf_find_key(gguf, (file.architecture + ".context_length").c_str());
+    if (trained >= 0 && gguf_get_kv_type(gguf, trained) == GGUF_TYPE_UINT32)
+        file.trained_context = gguf_get_val_u32(gguf, trained);
+    for (const char* key : {".ssm.state_size", ".ssm.conv_kernel", ".wkv.head_size", ".shortconv.l_cache"})
+        file.is_recurrent |= gguf_find_key(gguf, (file.architecture + key).c_str()) >= 0;
     const int64_t causal = gguf_find_key(gguf, (file.architecture + ".attention.causal").c_str());
     file.embeddings =
         causal >= 0 && gguf_get_kv_type(gguf, causal) == GGUF_TYPE_BOOL && !gguf_get_val_bool(gguf, causal);

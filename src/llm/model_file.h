@@ -14,6 +14,8 @@ struct ModelFile {
     std::vector<uint64_t>
         layers;               ///< bytes of each, and of the output's; empty where they are in several files
     bool embeddings = false;  ///< of an encoder, such as BERT
+    uint32_t trained_context = 0;  ///< tokens; 0 where the file does not say
+    bool is_recurrent = false;     ///< some layers keep a state in place of keys and values
 };
 
 /// Reads and checks a GGUF's header: that all tensors lie within the file, that the sizes llama.cpp divides

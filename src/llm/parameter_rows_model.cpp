@@ -53,7 +53,7 @@ std::span<const Row> model_rows() {
         {"model.repack", "repack", model, "false", HR_SETTING(model.repack),
          "reorder weights for the CPU; faster, and a copy of the file in memory"},
         {"model.fit_margin_mib", "fit_margin_mib fit_target", model, "512", HR_SETTING(model.fit_margin_mib),
-         "memory that -1 GPU layers leave free", clamp(0, 1 << 24)},
+         "memory that stays free on each device when layers are placed", clamp(0, 1 << 24)},
         {"model.kv_overrides", "kv_overrides override_kv", model, R"(["general.name=str:x"])", kKvOverrides,
          "the file's metadata, replaced"},
         {"model.replace",

@@ -26,10 +26,10 @@ Error unknown_device(const std::string& name) {
 }
 
 void add_host(const std::shared_ptr<remote::Host>& host, std::vector<Chosen>& chosen) {
-    const remote::Probe& probe = host->probe();
-    for (size_t i = 0; i < host->devices().size() && i < probe.devices.size(); ++i)
+    // What is free now: others may have been placed there since it was asked.
+    for (size_t i = 0; i < host->devices().size(); ++i)
         chosen.push_back({host->devices()[i],
-                          {host->name(), probe.devices[i].free, probe.hop_ms(kActivationBytes)},
+                          {host->name(), host->memory(i).free, host->probe().hop_ms(kActivationBytes)},
                           true});
 }
 
@@ -71,20 +71,70 @@ std::vector<int> counts_of(std::vector<float> shares, size_t places, int layers)
     return counts;
 }
 
+double in_gib(uint64_t bytes) { return static_cast<double>(bytes) / kGib; }
+
+/// What devices need beside their layers.
+struct Margin {
+    uint64_t compute;
+    int fit_margin_mib;
+
+    uint64_t bytes() const { return compute + (static_cast<uint64_t>(fit_margin_mib) << 20); }
+    std::string text() const {
+        return fmt::format("{:.2f} GiB to compute and {} MiB to stay free (fit_margin_mib)", in_gib(compute),
+                           fit_margin_mib);
+    }
+};
+
 Status check_memory(std::span<const uint64_t> layers, std::span<const int> counts,
-                    std::span<const Chosen> chosen) {
+                    std::span<const Chosen> chosen, const Margin& margin) {
     auto first = layers.end() - std::accumulate(counts.begin(), counts.end(), 0);
     for (size_t i = 0; i < chosen.size(); first += counts[i++]) {
         const uint64_t needed = std::accumulate(first, first + counts[i], uint64_t{0});
-        if (!chosen[i].is_remote || needed <= chosen[i].place.free) continue;
+        if (!chosen[i].is_remote || counts[i] == 0 || needed + margin.bytes() <= chosen[i].place.free)
+            continue;
         return failure(
             Code::out_of_memory,
-            "device '{}' has {:.2f} GiB free, and its {} layers need {:.2f} GiB. Give it less with "
-            "tensor_split or n_gpu_layers, or leave both out",
-            chosen[i].place.name, static_cast<double>(chosen[i].place.free) / kGib, counts[i],
-            static_cast<double>(needed) / kGib);
+            "device '{}' has {:.2f} GiB free, and its {} layers with their part of the context need {:.2f} "
+            "GiB, besides {}. Give it less with tensor_split or n_gpu_layers, leave both out, or use a "
+            "smaller n_ctx",
+            chosen[i].place.name, in_gib(chosen[i].place.free), counts[i], in_gib(needed), margin.text());
     }
     return success();
+}
+
+/// With their caches, which all but the output have.
+std::vector<uint64_t> with_caches(std::vector<uint64_t> layers, uint64_t cache) {
+    const uint64_t count = layers.size() - 1;
+    for (size_t i = 0; i < count; ++i) layers[i] += (cache + count - 1) / count;
+    return layers;
+}
+
+/// Fills the nearest devices first.
+Result<std::vector<int>> fill(std::span<const uint64_t> layers, const ModelSettings& settings,
+                              const Margin& margin, std::vector<Chosen>& chosen) {
+    std::stable_sort(chosen.begin(), chosen.end(),
+                     [](const Chosen& a, const Chosen& b) { return a.place.hop_ms < b.place.hop_ms; });
+    std::vector<Place> places;
+    for (const Chosen& c : chosen) places.push_back(c.place);
+    std::vector<int> counts = share_layers(layers, places, margin.bytes());
+    std::reverse(chosen.begin(), chosen.end());  // the first to be filled has the last layers
+    std::reverse(counts.begin(), counts.end());
+    const int placed = std::accumulate(counts.begin(), counts.end(), 0);
+    if (placed == 0 && !layers.empty())
+        return failure(
+            Code::out_of_memory,
+            "device '{}' has {:.2f} GiB free, and not one layer fits: it needs {:.2f} GiB with its part of "
+            "the context, besides {}. Use a smaller n_ctx, n_ubatch or fit_margin_mib, or another host",
+            places.front().name, in_gib(places.front().free), in_gib(layers.back()), margin.text());
+    if (settings.n_gpu_layers > 0 && std::cmp_less(placed, layers.size()))
+        return failure(
+            Code::out_of_memory,
+            "the devices hold {} of the {} layers that n_gpu_layers asks for, which need {:.2f} GiB with "
+            "their part of the context; each needs {} besides. Use a smaller n_ctx or n_gpu_layers, or more "
+            "hosts",
+            placed, layers.size(), in_gib(std::accumulate(layers.begin(), layers.end(), uint64_t{0})),
+            margin.text());
+    return counts;
 }
 
 void log_shares(std::span<const int> counts, std::span<const Chosen> chosen, size_t layers) {
@@ -114,41 +164,23 @@ void use_shares(std::span<const int> counts, std::span<const Chosen> chosen, Pla
     });
 }
 
-Status share(const ModelFile& file, const ModelSettings& settings, std::vector<Chosen> chosen,
-             Placement& placement) {
-    std::vector<uint64_t> layers = file.layers;
+Status share(const ModelFile& file, const ModelSettings& settings, const ContextNeeds& needs,
+             std::vector<Chosen> chosen, Placement& placement) {
+    std::vector<uint64_t> layers = with_caches(file.layers, needs.cache);
     if (settings.n_gpu_layers >= 0 && std::cmp_less(settings.n_gpu_layers, layers.size()))
         layers.erase(layers.begin(), layers.end() - settings.n_gpu_layers);
+    const Margin margin{needs.compute, settings.fit_margin_mib};
     std::vector<int> counts;
     if (settings.tensor_split.empty()) {
-        std::stable_sort(chosen.begin(), chosen.end(),
-                         [](const Chosen& a, const Chosen& b) { return a.place.hop_ms < b.place.hop_ms; });
-        std::vector<Place> places;
-        for (const Chosen& c : chosen) places.push_back(c.place);
-        const uint64_t margin = static_cast<uint64_t>(settings.fit_margin_mib) << 20;
-        counts = share_layers(layers, places, margin);
-        std::reverse(chosen.begin(), chosen.end());  // the first to be filled has the last layers
-        std::reverse(counts.begin(), counts.end());
-        const int placed = std::accumulate(counts.begin(), counts.end(), 0);
-        if (placed == 0 && !layers.empty())
-            return failure(Code::out_of_memory,
-                           "device '{}' has {:.2f} GiB free, and not one layer fits with {} MiB left free "
-                           "(fit_margin_mib)",
-                           places.front().name, static_cast<double>(places.front().free) / kGib,
-                           settings.fit_margin_mib);
-        if (settings.n_gpu_layers > 0 && std::cmp_less(placed, layers.size()))
-            return failure(
-                Code::out_of_memory,
-                "the devices hold {} of the {} layers that n_gpu_layers asks for, with {} MiB left free "
-                "on each (fit_margin_mib)",
-                placed, layers.size(), settings.fit_margin_mib);
+        HR_ASSIGN(counts, fill(layers, settings, margin, chosen));
     } else {
         counts = counts_of(settings.tensor_split, chosen.size(), static_cast<int>(layers.size()));
-        HR_TRY(check_memory(layers, counts, chosen));
+        HR_TRY(check_memory(layers, counts, chosen, margin));
     }
     log_shares(counts, chosen, file.layers.size());
     use_shares(counts, chosen, placement);
-    const auto remote = std::accumulate(layers.end() - placement.n_gpu_layers, layers.end(), uint64_t{0});
+    const auto remote =
+        std::accumulate(file.layers.end() - placement.n_gpu_layers, file.layers.end(), uint64_t{0});
     placement.local_bytes = file.bytes - std::min(file.bytes, remote);
     return success();
 }
@@ -174,11 +206,17 @@ std::vector<int> share_layers(std::span<const uint64_t> layers, std::span<const 
     return counts;
 }
 
-Result<Placement> place_model(const ModelFile& file, const ModelSettings& settings) {
+bool names_remote_hosts(const ModelSettings& settings) {
+    return std::any_of(settings.devices.begin(), settings.devices.end(),
+                       [](const std::string& name) { return remote::is_remote(name); });
+}
+
+Result<Placement> place_model(const ModelFile& file, const ModelSettings& settings,
+                              const ContextNeeds& needs) {
     Placement placement{.n_gpu_layers = settings.n_gpu_layers, .local_bytes = file.bytes};
     HR_ASSIGN(std::vector<Chosen> chosen, open_devices(settings, placement));
     if (placement.is_remote() && settings.split_mode == "layer" && !file.layers.empty()) {
-        HR_TRY(share(file, settings, std::move(chosen), placement));
+        HR_TRY(share(file, settings, needs, std::move(chosen), placement));
     } else {
         for (const Chosen& c : chosen) placement.devices.push_back(c.device);
         placement.split = settings.tensor_split;

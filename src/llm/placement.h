@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "llm/context_needs.h"
 #include "llm/model_file.h"
 #include "llm/settings.h"
 #include "remote/host.h"
@@ -23,7 +24,8 @@ struct Place {
 };
 
 /// How many layers each place gets: that with the shortest hop is filled first and has the last ones, the
-/// next those before, so that what fits on few hosts takes few hops. margin: bytes that stay free on each.
+/// next those before, so that what fits on few hosts takes few hops. layers: bytes, caches included; margin:
+/// bytes that are none of theirs on each place that is used.
 std::vector<int> share_layers(std::span<const uint64_t> layers, std::span<const Place> places,
                               uint64_t margin);
 
@@ -38,7 +40,11 @@ struct Placement {
     bool is_remote() const { return !hosts.empty(); }
 };
 
+/// Whether other machines' memory is asked for.
+bool names_remote_hosts(const ModelSettings& settings);
+
 /// Errors: an unknown device, a host that does not answer or has too little memory for what it was given.
-Result<Placement> place_model(const ModelFile& file, const ModelSettings& settings);
+Result<Placement> place_model(const ModelFile& file, const ModelSettings& settings,
+                              const ContextNeeds& needs);
 
 }  // namespace headrace::llm

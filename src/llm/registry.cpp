@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "llm/model_file.h"
+#include "llm/placement.h"
 
 namespace headrace::llm {
 namespace {
@@ -36,6 +37,15 @@ std::string model_key(const ModelSettings& m) {
                        m.host_timeout_ms, m.split_mode, m.main_gpu, text_of(m.tensor_split), m.load_mode,
                        m.check_tensors, m.repack, m.fit_margin_mib, lora, text_of(m.kv_overrides),
                        m.chat_template, m.jinja);
+}
+
+/// Where layers are placed depends on what else the hosts are to hold.
+std::string context_key(const Settings& s) {
+    const ContextSettings& c = s.context;
+    if (!names_remote_hosts(s.model)) return "";
+    return fmt::format("|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", c.n_ctx, c.n_batch, c.n_ubatch, c.n_parallel,
+                       c.max_sequences, c.type_k, c.type_v, c.flash_attn, c.swa_full, c.offload_kqv,
+                       c.embeddings);
 }
 
 std::string engine_key(const Settings& s) {
@@ -106,9 +116,10 @@ Registry& registry() {
 Result<Runner> open_runner(const std::string& path, const Settings& settings) {
     HR_ASSIGN(const std::string identity, identity_of(path));
     HR_ASSIGN(const ModelFile file, inspect_model_file(path, settings.model.kv_overrides));
-    const std::string key = identity + "|" + model_key(settings.model);
-    HR_ASSIGN(std::shared_ptr<const Model> model,
-              registry().models.get(key, [&] { return Model::load(path, settings.model); }));
+    const std::string key = identity + "|" + model_key(settings.model) + context_key(settings);
+    HR_ASSIGN(std::shared_ptr<const Model> model, registry().models.get(key, [&] {
+        return Model::load(path, settings.model, settings.context);
+    }));
     Runner runner;
     const std::string runner_key = key + "|" + engine_key(settings);
     if (settings.context.embeddings || file.embeddings) {

@@ -5,6 +5,8 @@
 #include <random>
 #include <thread>
 
+#include "llm/context_memory.h"
+#include "llm/context_params.h"
 #include "llm/placement.h"
 #include "llm/service.h"
 #include "remote/relay.h"
@@ -18,6 +20,7 @@ using headrace::testing::Relay;
 using headrace::testing::RpcServer;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using namespace std::chrono_literals;
 
 /// Hosts are copies of this process and compute attention as it does, as those of `headrace serve-rpc` do.
@@ -104,6 +107,101 @@ TEST(RemoteModel, OfAHostWithTooLittleMemoryIsAnErrorWithTheNumbers) {
     EXPECT_EQ(runner.error().code, Code::out_of_memory);
     EXPECT_THAT(runner.error().message, HasSubstr(server.device()));
     EXPECT_THAT(runner.error().message, HasSubstr("GiB free"));
+}
+
+/// What the tiny model's layers would get on these hosts if its context took so much.
+Result<Placement> placed_with(const ContextNeeds& needs, const std::vector<std::string>& hosts,
+                              const std::vector<float>& split = {}) {
+    return place_model(inspect_model_file(tiny_model()).value(), on_hosts(hosts, split).model, needs);
+}
+
+uint64_t free_on(const RpcServer& server) {
+    return remote::Host::open(server.device()).value()->memory(0).free;
+}
+
+TEST(RemoteModel, HasRoomForItsCacheWhereItsLayersAre) {
+    const RpcServer servers[2];
+    const std::vector<std::string> hosts{servers[0].device(), servers[1].device()};
+    const auto alone = placed_with({}, hosts);
+    ASSERT_TRUE(alone.ok()) << alone.error().message;
+    ASSERT_EQ(alone.value().split.size(), 1u) << "the weights have room on one";
+    const auto shared = placed_with({.cache = free_on(servers[0]) / 4 * 5}, hosts);
+    ASSERT_TRUE(shared.ok()) << shared.error().message;
+    EXPECT_EQ(shared.value().split.size(), 2u) << "the caches have not";
+    EXPECT_EQ(shared.value().n_gpu_layers, alone.value().n_gpu_layers);
+    const auto partly = placed_with({.cache = free_on(servers[0]) * 4}, hosts);
+    ASSERT_TRUE(partly.ok()) << partly.error().message;
+    EXPECT_LT(partly.value().n_gpu_layers, alone.value().n_gpu_layers);
+    EXPECT_GT(partly.value().local_bytes, 0u);
+}
+
+TEST(RemoteModel, LeavesRoomToComputeOnEachHost) {
+    const RpcServer server;
+    const uint64_t room = free_on(server);
+    EXPECT_TRUE(placed_with({.compute = room / 2}, {server.device()}).ok());
+    for (const std::vector<float>& split : {std::vector<float>{}, std::vector<float>{1}}) {
+        const auto placement = placed_with({.compute = room}, {server.device()}, split);
+        ASSERT_FALSE(placement.ok());
+        EXPECT_EQ(placement.error().code, Code::out_of_memory);
+        for (const std::string& part :
+             {server.device(), std::string("GiB free"), std::string("GiB to compute"),
+              std::string("fit_margin_mib"), std::string("n_ctx")})
+            EXPECT_THAT(placement.error().message, HasSubstr(part));
+    }
+}
+
+TEST(RemoteModel, WithSharesThatAHostsMemoryDoesNotHoldIsAnErrorWithTheNumbers) {
+    const RpcServer servers[2];
+    const auto placement =
+        placed_with({.cache = free_on(servers[0]) * 3}, {servers[0].device(), servers[1].device()}, {1, 1});
+    ASSERT_FALSE(placement.ok());
+    EXPECT_EQ(placement.error().code, Code::out_of_memory);
+    EXPECT_THAT(placement.error().message, HasSubstr(servers[0].device()));
+    EXPECT_THAT(placement.error().message, HasSubstr("with their part of the context need"));
+    EXPECT_THAT(placement.error().message, HasSubstr("tensor_split"));
+}
+
+TEST(RemoteModel, KnowsWhatItsContextTakesBeforeItIsLoaded) {
+    start_llama();
+    const ModelFile file = inspect_model_file(tiny_model()).value();
+    ContextSettings settings = tiny_settings().context;
+    const ContextNeeds small = measure_context(tiny_model(), file, settings);
+    EXPECT_GT(small.compute, 0u);
+    const auto engine = tiny_engine();
+    llama_context_params params = context_params(engine->model(), settings).value();
+    EXPECT_EQ(small.cache, context_bytes(engine->model(), params));
+    settings.n_ctx *= 64;
+    const ContextNeeds large = measure_context(tiny_model(), file, settings);
+    EXPECT_EQ(large.cache, 64 * small.cache);
+    EXPECT_GT(large.compute, small.compute);
+    settings.n_ctx *= 1024;  // beyond what is laid out for it
+    const ContextNeeds huge = measure_context(tiny_model(), file, settings);
+    EXPECT_EQ(huge.cache, 1024 * large.cache);
+    EXPECT_GT(huge.compute, 500 * (large.compute - small.compute));
+    settings.offload_kqv = false;
+    EXPECT_EQ(measure_context(tiny_model(), file, settings).cache, 0u) << "it stays here";
+}
+
+TEST(RemoteModel, OfAContextThatItsHostCannotHoldIsRefusedBeforeItIsSentThere) {
+    const RpcServer server;
+    Settings settings = on_hosts({server.device()});
+    settings.context.n_ctx = 1 << 28;
+    const auto runner = open_runner(tiny_model(), settings);
+    ASSERT_FALSE(runner.ok());
+    EXPECT_EQ(runner.error().code, Code::out_of_memory);
+    EXPECT_THAT(runner.error().message, HasSubstr(server.device()));
+    EXPECT_THAT(runner.error().message, HasSubstr("smaller n_ctx"));
+}
+
+TEST(RemoteModel, WhoseHostCannotAllocateNamesItAsTheUserDid) {
+    const RpcServer server(std::size_t{2} << 20);
+    Settings settings = on_hosts({server.device()});
+    settings.context.n_ctx = 1 << 17;
+    const auto runner = open_runner(tiny_model(), settings);
+    ASSERT_FALSE(runner.ok());
+    EXPECT_THAT(runner.error().message, HasSubstr("allocate"));
+    EXPECT_THAT(runner.error().message, HasSubstr(server.device()));
+    EXPECT_THAT(runner.error().message, Not(HasSubstr("[127.0.0.1:"))) << "the link's own port";
 }
 
 TEST(RemoteModel, OfAnUnreachableHostIsAnErrorThatNamesIt) {
