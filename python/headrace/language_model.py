@@ -51,6 +51,11 @@ class Reply(NamedTuple):
     metadata: dict[str, object]
 
 
+class Embedding(NamedTuple):
+    vector: list[float]
+    input_tokens: int
+
+
 class LanguageModel:
     """One model and its engine.
 
@@ -101,16 +106,22 @@ class LanguageModel:
 
     def embed(self, text: str, parameters: Parameters | None = None) -> list[float]:
         """The vector of a text, by a model that is made for it."""
+        return self.embedding(text, parameters).vector
+
+    def embedding(self, text: str, parameters: Parameters | None = None) -> Embedding:
+        """The vector, and how many tokens were read for it."""
         context = self._open(self._graph)
         try:
             # A model that writes texts is to write none.
             self._set_inputs(context, text, {"n_predict": 0, **(parameters or {})})
             self._check(self._library.compute(self._backend, context), context)
-            if "stop_reason" in json.loads(self._output(context, 1)):
+            metadata = json.loads(self._output(context, 1))
+            if "stop_reason" in metadata:
                 raise LanguageModelError(
                     "unsupported", "the model writes texts; load it with {'embeddings': true} for vectors"
                 )
-            return json.loads(self._output(context, 0))["embedding"]
+            vector = json.loads(self._output(context, 0))["embedding"]
+            return Embedding(vector, metadata["input_tokens"])
         finally:
             self._library.close_execution_context(self._backend, context)
 

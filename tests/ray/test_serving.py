@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import threading
 import time
@@ -159,6 +160,17 @@ def test_a_caller_who_goes_away_ends_its_generation(chat):
     assert chat.requests("running") == 1
     response.connection.close()
     wait_until(lambda: chat.requests("running") == 0, 20, "the end of the generation")
+    assert chat.requests("cancelled") == cancelled + 1
+
+
+def test_a_caller_who_waits_for_the_whole_answer_and_goes_away_ends_its_generation_too(chat):
+    cancelled = chat.requests("cancelled")
+    connection = http.client.HTTPConnection("127.0.0.1", chat.port, timeout=60)
+    body = {"prompt": "Tell me a story.", "stream": False, "parameters": ENDLESS}
+    connection.request("POST", chat.route, json.dumps(body))
+    wait_until(lambda: chat.requests("running") == 1, 20, "the generation")
+    connection.close()
+    wait_until(lambda: chat.requests("running") == 0, 20, "its end")
     assert chat.requests("cancelled") == cancelled + 1
 
 

@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from headrace.language_model import LanguageModelError
 
+from .embeddings import EmbeddingRequest
 from .replica import error_event
 from .request import Request, RequestError
 
@@ -37,8 +38,13 @@ STATUS = {
 }
 
 
+#: What Serve raises where no replica answers, and none was lost.
+_REFUSALS = (TimeoutError, BackPressureError, DeploymentUnavailableError)
+
+
 class Gateway:
-    """POST / takes a request as JSON and streams the answer as server-sent events; GET /statistics.
+    """POST / takes a request as JSON and streams the answer as server-sent events; POST /v1/embeddings gives
+    vectors as OpenAI's servers do; GET /statistics.
 
     attempts: replicas that a request is sent to, one after the other is lost. silence_s: a request of which
     nothing is heard for so long is given up.
@@ -53,9 +59,11 @@ class Gateway:
         path = http.url.path.removeprefix(http.scope.get("root_path", "")).rstrip("/")
         if http.method == "GET" and path == "/statistics":
             return JSONResponse(await self.statistics())
-        if http.method != "POST" or path:
+        answers = {"": self._answer, "/v1/embeddings": self._embeddings}
+        if http.method != "POST" or path not in answers:
             message = (
-                f"{http.method} {path or '/'} is not served; POST / takes a request, GET /statistics tells"
+                f"{http.method} {path or '/'} is not served; POST / and POST /v1/embeddings take requests, "
+                "GET /statistics tells"
             )
             return _error("not_found", message, 404)
         body = await http.body()
@@ -64,11 +72,18 @@ class Gateway:
                 "invalid_argument", f"the body has {len(body)} bytes; {LONGEST_BODY} are taken", 413
             )
         try:
-            request = Request.read(json.loads(body))
-        except RequestError as error:
-            return _error("invalid_argument", str(error), 400)
+            value = json.loads(body)
         except (ValueError, RecursionError) as error:
             return _error("invalid_argument", f"the body is no JSON: {error}", 400)
+        try:
+            return await answers[path](value)
+        except RequestError as error:
+            return _error("invalid_argument", str(error), 400)
+        except LanguageModelError as error:
+            return _error(error.code, error.message)
+
+    async def _answer(self, value: object) -> Response:
+        request = Request.read(value)
         events = self._events(request)
         if not request.stream:
             return await _whole(events)
@@ -77,6 +92,26 @@ class Gateway:
         if "error" in first:
             return _error(**first["error"])
         return StreamingResponse(_sse(first, events), media_type="text/event-stream")
+
+    async def _embeddings(self, value: object) -> Response:
+        return JSONResponse(await self.embed(value))
+
+    async def embed(self, request: dict[str, object]) -> dict[str, object]:
+        """For Python handles: the JSON that POST /v1/embeddings takes and gives. Errors as generate's."""
+        wanted = EmbeddingRequest.read(request)
+        for _ in range(self._attempts):
+            try:
+                async with asyncio.timeout(self._silence_s):
+                    reply = await self._model.embed.remote(list(wanted.texts))
+            except RayActorError:
+                continue
+            except _REFUSALS as error:
+                reply = self._refusal(error)
+            if "error" in reply:
+                raise LanguageModelError(**reply["error"])
+            name = request.get("model") or reply["model"]
+            return wanted.answer(name, reply["vectors"], reply["tokens"])
+        raise LanguageModelError(**self._all_lost()["error"])
 
     async def generate(self, request: dict[str, object]) -> dict[str, object]:
         """For Python handles: {"text", "metadata"}. Errors: RequestError, LanguageModelError."""
@@ -126,7 +161,7 @@ class Gateway:
                             yield {"text": text[same:]}
             except RayActorError:
                 continue
-        yield _lost(f"so were all {self._attempts} that it was sent to")
+        yield self._all_lost()
 
     async def _ask(self, request: Request) -> AsyncIterator[Event]:
         """One replica's events. Errors: RayActorError when it is lost."""
@@ -139,14 +174,19 @@ class Gateway:
                 yield event
         except StopAsyncIteration:
             return
-        except TimeoutError:
-            yield error_event("timed_out", f"no replica was heard of for {self._silence_s} s")
-        except BackPressureError as error:
-            yield error_event("busy", str(error.message))
-        except DeploymentUnavailableError as error:
-            yield error_event("unavailable", str(error.message))
+        except _REFUSALS as error:
+            yield self._refusal(error)
         finally:
             response.cancel()
+
+    def _refusal(self, error: Exception) -> Event:
+        if isinstance(error, TimeoutError):
+            return error_event("timed_out", f"no replica was heard of for {self._silence_s} s")
+        code = "busy" if isinstance(error, BackPressureError) else "unavailable"
+        return error_event(code, str(error.message))
+
+    def _all_lost(self) -> Event:
+        return _lost(f"so were all {self._attempts} that it was sent to")
 
 
 def _lost(detail: str) -> Event:

@@ -41,6 +41,7 @@ class ModelReplica:
         self._name = ""
         self._threads = ThreadPoolExecutor(most, thread_name_prefix="headrace-stream")
         self._last_step = (-1, time.monotonic())
+        self._embedding = 0  # requests for vectors, which no engine counts
 
     async def reconfigure(self, user_config: dict[str, object]) -> None:
         """Loads the model, or puts another one in its place while requests run."""
@@ -76,11 +77,20 @@ class ModelReplica:
         finally:
             generation.cancel()
 
-    async def embed(self, texts: list[str]) -> list[list[float]] | Event:
+    async def embed(self, texts: list[str]) -> Event:
+        """{"model", "vectors", "tokens"}, the tokens of all texts together, or {"error"}."""
+        self._embedding += 1
         try:
-            return await asyncio.to_thread(lambda: [self._model.embed(text) for text in texts])
+            loop = asyncio.get_running_loop()
+            read = await loop.run_in_executor(
+                self._threads, lambda: [self._model.embedding(text) for text in texts]
+            )
         except LanguageModelError as error:
             return error_event(error.code, error.message)
+        finally:
+            self._embedding -= 1
+        tokens = sum(embedding.input_tokens for embedding in read)
+        return {"model": self._name, "vectors": [embedding.vector for embedding in read], "tokens": tokens}
 
     async def statistics(self) -> dict[str, object]:
         return {"model": self._name, "pid": os.getpid(), **self._model.statistics()}
@@ -102,7 +112,7 @@ class ModelReplica:
 
     def record_autoscaling_stats(self) -> dict[str, float]:
         """What the queues hold, for QueueDepth."""
-        totals = {"running": 0.0, "waiting": 0.0}
+        totals = {"running": float(self._embedding), "waiting": 0.0}
         for graph in self._model.statistics().get("graphs", []) if self._model else []:
             for name in totals:
                 totals[name] += graph.get("requests", {}).get(name, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import math
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from ray.serve.config import AutoscalingConfig, AutoscalingPolicy, RequestRouter
 
 from .autoscaling import QueueDepth
 from .gateway import Gateway
+from .gguf_file import check_gguf
 from .replica import ModelReplica
 from .router import AffinityRouter
 
@@ -32,6 +34,7 @@ def application(
     cpus: float = 1,
     gateways: int = 1,
     attempts: int = 4,
+    check_model: bool = True,
 ) -> Application:
     """A language model for serve.run().
 
@@ -40,10 +43,16 @@ def application(
     replica writes at once. max_waiting: requests that wait in a replica besides, by priority; as many again
     wait in each gateway. cpus: of a replica, and its threads. gateways: stateless processes that callers'
     requests go through. attempts: replicas that a request is sent to, one after the other is lost.
+    check_model: whether the file is looked at here first, so that one that is missing or cut off takes the
+    place of none that is served.
+
+    Errors: FileNotFoundError, ValueError.
     """
     for name, value in (("replicas", replicas), ("streams", streams), ("max_waiting", max_waiting)):
         if value < 1:
             raise ValueError(f"{name} is {value}; it must be 1 or more")
+    if check_model:
+        check_gguf(model)
     most = streams + max_waiting
     scale: dict[str, object] = {"num_replicas": replicas}
     if max_replicas is not None:
@@ -83,6 +92,21 @@ def application(
     return gateway.bind(deployed, attempts)
 
 
+def _flag(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError("it must be true or false")
+    return text.lower() == "true"
+
+
+#: A command line has texts only.
+FROM_TEXT = {
+    **dict.fromkeys(("replicas", "max_replicas", "streams", "max_waiting", "gateways", "attempts"), int),
+    "cpus": float,
+    "config": json.loads,
+    "check_model": _flag,
+}
+
+
 def app(args: Mapping[str, object]) -> Application:
     """The same for `serve run headrace.ray:app model=/srv/model.gguf` and for Serve's configuration files."""
     known = inspect.signature(application).parameters
@@ -90,8 +114,11 @@ def app(args: Mapping[str, object]) -> Application:
     for name, value in args.items():
         if name not in known:
             raise ValueError(f"'{name}' is not known; there are {', '.join(known)}")
-        if isinstance(value, str) and name not in ("model", "config"):
-            values[name] = float(value) if name == "cpus" else int(value)  # a command line has texts only
+        if isinstance(value, str) and name in FROM_TEXT:
+            try:
+                values[name] = FROM_TEXT[name](value)
+            except ValueError as error:
+                raise ValueError(f"{name} is '{value}': {error}") from None
     if "model" not in values:
         raise ValueError("'model' is missing: the path of a GGUF file")
     return application(**values)
