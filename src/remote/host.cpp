@@ -30,6 +30,9 @@ Result<std::shared_ptr<Host>> Host::open(std::string_view name, const Patience& 
     std::shared_ptr<Hosts::Place> place;
     {
         const std::lock_guard lock(hosts().mutex);
+        std::erase_if(hosts().places, [](const auto& entry) {
+            return entry.second.use_count() == 1 && entry.second->host.expired();
+        });
         auto& found = hosts().places[{address.name(), patience.silence}];
         if (!found) found = std::make_shared<Hosts::Place>();
         place = found;

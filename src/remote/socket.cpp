@@ -70,7 +70,7 @@ constexpr int kSendFlags = 0;
 bool wait_for(int fd, short events, Milliseconds patience) {
     const auto end = Clock::now() + patience;
     for (;;) {
-        const auto left = std::chrono::duration_cast<Milliseconds>(end - Clock::now()).count();
+        const auto left = std::chrono::ceil<Milliseconds>(end - Clock::now()).count();
         pollfd waiting{fd, events, 0};
         const int ready = poll(&waiting, 1, static_cast<int>(std::max<std::int64_t>(left, 0)));
         if (ready > 0) return true;

@@ -6,7 +6,8 @@
 namespace headrace::fuzz {
 namespace {
 
-constexpr remote::Patience kPatience{remote::Milliseconds(20), remote::Milliseconds(20)};
+/// All answers of the probe, uploads among them, take four times the first at most.
+constexpr remote::Patience kPatience{remote::Milliseconds(50), remote::Milliseconds(20)};
 
 bool use(const std::string& device) {
     const auto host = remote::Host::open(device, kPatience);
