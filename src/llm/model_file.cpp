@@ -4,7 +4,9 @@
 #include <ggml-cpu.h>
 #include <ggml.h>
 #include <gguf.h>
+#include <llama.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <filesystem>
@@ -105,29 +107,90 @@ void replace_value(gguf_context* gguf, const std::string& text) {
 }
 
 /// llama.cpp counts the output as one more layer; a tied one is the embedding's table again.
-std::vector<uint64_t> layer_bytes(const gguf_context* gguf) {
-    if (gguf_find_key(gguf, "split.count") >= 0) return {};
-    std::vector<uint64_t> layers;
-    uint64_t output = 0, table = 0;
-    bool has_output = false;
-    for (int64_t i = 0; i < gguf_get_n_tensors(gguf); ++i) {
-        const std::string_view name = gguf_get_tensor_name(gguf, i);
-        const uint64_t bytes = gguf_get_tensor_size(gguf, i);
+class Layers {
+public:
+    void add(const gguf_context* gguf) {
+        for (int64_t i = 0; i < gguf_get_n_tensors(gguf); ++i)
+            add(gguf_get_tensor_name(gguf, i), gguf_get_tensor_size(gguf, i));
+    }
+    /// Bytes of each; none of a file whose layers' numbers make no sense.
+    std::vector<uint64_t> bytes() const {
+        if (blocks_.size() > kMost) return {};
+        std::vector<uint64_t> layers = blocks_;
+        layers.push_back(output_ + (has_output_ ? 0 : table_));
+        return layers;
+    }
+
+private:
+    static constexpr size_t kMost = 4096;
+
+    void add(std::string_view name, uint64_t bytes) {
         unsigned layer = 0;
         if (name.starts_with("blk.") &&
             std::from_chars(name.data() + 4, name.data() + name.size(), layer).ec == std::errc()) {
-            if (layer > 4096) return {};
-            if (layer >= layers.size()) layers.resize(layer + 1);
-            layers[layer] += bytes;
+            if (layer >= blocks_.size()) blocks_.resize(std::min<size_t>(layer, kMost) + 1);
+            blocks_[std::min<size_t>(layer, kMost)] += bytes;
         } else if (name.starts_with("output")) {
-            output += bytes;
-            has_output |= name == "output.weight";
+            output_ += bytes;
+            has_output_ |= name == "output.weight";
         } else if (name == "token_embd.weight") {
-            table = bytes;
+            table_ = bytes;
         }
     }
-    layers.push_back(output + (has_output ? 0 : table));
-    return layers;
+
+    std::vector<uint64_t> blocks_;
+    uint64_t output_ = 0, table_ = 0;
+    bool has_output_ = false;
+};
+
+/// A file's header; the tensors have no data.
+struct Header {
+    Gguf gguf;
+    Shapes shapes;
+    uint64_t file_bytes = 0;
+};
+
+Result<Header> read_header(const std::string& path) {
+    HR_TRY(starts_with_magic(path));
+    take_llama_errors();
+    ggml_context* shapes = nullptr;
+    Header header;
+    header.gguf.reset(gguf_init_from_file(path.c_str(), {.no_alloc = true, .ctx = &shapes}));
+    header.shapes.reset(shapes);
+    if (!header.gguf) return invalid("{}: the GGUF header is damaged: {}", path, take_llama_errors());
+    header.file_bytes = std::filesystem::file_size(path);
+    return header;
+}
+
+/// The other files of a model that is split, beside the first; none of one that is not.
+std::vector<std::string> other_parts(const std::string& path, const gguf_context* gguf) {
+    const int64_t id = gguf_find_key(gguf, "split.count");
+    if (id < 0 || gguf_get_kv_type(gguf, id) != GGUF_TYPE_UINT16) return {};
+    const int count = gguf_get_val_u16(gguf, id);
+    std::string prefix(path.size() + 1, 0);
+    if (llama_split_prefix(prefix.data(), prefix.size(), path.c_str(), 0, count) <= 0) return {};
+    std::vector<std::string> parts;
+    for (int part = 1; part < count; ++part) {
+        std::string name(path.size() + 1, 0);
+        name.resize(
+            static_cast<size_t>(llama_split_path(name.data(), name.size(), prefix.c_str(), part, count)));
+        parts.push_back(std::move(name));
+    }
+    return parts;
+}
+
+Status add_parts(const std::string& path, const gguf_context* gguf, ModelFile& file) {
+    Layers layers;
+    layers.add(gguf);
+    for (const std::string& part : other_parts(path, gguf)) {
+        HR_ASSIGN(const Header header, read_header(part));
+        Result<uint64_t> bytes = check_tensors(header.gguf.get(), header.shapes.get(), header.file_bytes);
+        if (!bytes.ok()) return bytes.error().within(part);
+        file.bytes += bytes.value();
+        layers.add(header.gguf.get());
+    }
+    file.layers = layers.bytes();
+    return success();
 }
 
 Result<ModelFile> inspect(const gguf_context* gguf, const ggml_context* shapes, uint64_t file_bytes) {
@@ -136,7 +199,6 @@ Result<ModelFile> inspect(const gguf_context* gguf, const ggml_context* shapes, 
     HR_TRY(check_metadata(gguf, file.architecture));
     HR_ASSIGN(file.bytes, check_tensors(gguf, shapes, file_bytes));
     HR_TRY(check_projections(gguf, shapes, file.architecture));
-    file.layers = layer_bytes(gguf);
     const int64_t trained = gguf_find_key(gguf, (file.architecture + ".context_length").c_str());
     if (trained >= 0 && gguf_get_kv_type(gguf, trained) == GGUF_TYPE_UINT32)
         file.trained_context = gguf_get_val_u32(gguf, trained);
@@ -151,15 +213,11 @@ Result<ModelFile> inspect(const gguf_context* gguf, const ggml_context* shapes, 
 }  // namespace
 
 Result<ModelFile> inspect_model_file(const std::string& path, const std::vector<std::string>& overrides) {
-    HR_TRY(starts_with_magic(path));
-    take_llama_errors();
-    ggml_context* shapes = nullptr;
-    const Gguf gguf(gguf_init_from_file(path.c_str(), {.no_alloc = true, .ctx = &shapes}));
-    const Shapes owned(shapes);
-    if (!gguf) return invalid("{}: the GGUF header is damaged: {}", path, take_llama_errors());
-    for (const std::string& text : overrides) replace_value(gguf.get(), text);
-    Result<ModelFile> file = inspect(gguf.get(), shapes, std::filesystem::file_size(path));
+    HR_ASSIGN(const Header header, read_header(path));
+    for (const std::string& text : overrides) replace_value(header.gguf.get(), text);
+    Result<ModelFile> file = inspect(header.gguf.get(), header.shapes.get(), header.file_bytes);
     if (!file.ok()) return file.error().within(path);
+    HR_TRY(add_parts(path, header.gguf.get(), file.value()));
     return file;
 }
 

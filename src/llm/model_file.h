@@ -10,10 +10,9 @@ namespace headrace::llm {
 /// What can be said of a GGUF before llama.cpp sees it.
 struct ModelFile {
     std::string architecture;
-    uint64_t bytes = 0;  ///< of all tensors
-    std::vector<uint64_t>
-        layers;               ///< bytes of each, and of the output's; empty where they are in several files
-    bool embeddings = false;  ///< of an encoder, such as BERT
+    uint64_t bytes = 0;            ///< of all tensors, in all files
+    std::vector<uint64_t> layers;  ///< bytes of each, and of the output's
+    bool embeddings = false;       ///< of an encoder, such as BERT
     uint32_t trained_context = 0;  ///< tokens; 0 where the file does not say
     bool is_recurrent = false;     ///< some layers keep a state in place of keys and values
 };

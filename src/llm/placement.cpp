@@ -43,6 +43,7 @@ Result<std::vector<Chosen>> open_devices(const ModelSettings& settings, Placemen
                 return invalid("model.devices: '{}' is named twice", name);
             placement.hosts.push_back(host);
             add_host(host, chosen);
+            HR_TRY(host->check());  // what a lost one says of its memory is nothing
             continue;
         }
         ggml_backend_dev_t device = ggml_backend_dev_by_name(name.c_str());

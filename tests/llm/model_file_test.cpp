@@ -15,12 +15,14 @@
 #include "fuzz/gguf_image.h"
 #include "fuzz/model_file_target.h"
 #include "llm/model_metadata.h"
+#include "split_model.h"
 #include "tiny_model.h"
 
 namespace headrace::llm {
 namespace {
 
 using fuzz::GgufImage;
+using testing::AllOf;
 using testing::HasSubstr;
 
 /// A file in memory: a header, and zeros for the tensors.
@@ -161,6 +163,21 @@ TEST(ModelFile, RefusesTensorsOfTypesThatGgmlCannotMultiply) {
     for (GgufImage::Tensor& tensor : image.tensors)
         if (tensor.name == "blk.0.attn_q.weight") tensor.shape[1] *= 2;
     EXPECT_THAT(message_of(image), HasSubstr("blk.0.attn_q.weight has"));
+}
+
+TEST(ModelFile, OfAModelInSeveralFilesKnowsTheLayersOfAll) {
+    const SplitModel split(tiny_model());
+    const ModelFile whole = inspect_model_file(tiny_model()).value();
+    const auto file = inspect_model_file(split.part(0));
+    ASSERT_TRUE(file.ok()) << file.error().message;
+    EXPECT_EQ(file.value().bytes, whole.bytes);
+    EXPECT_EQ(file.value().layers, whole.layers);
+    std::filesystem::resize_file(split.part(1), std::filesystem::file_size(split.part(1)) / 2);
+    EXPECT_THAT(inspect_model_file(split.part(0)).error().message,
+                AllOf(HasSubstr("m-00002-of-00002.gguf"), HasSubstr("it is not complete")));
+    std::filesystem::remove(split.part(1));
+    EXPECT_THAT(inspect_model_file(split.part(0)).error().message,
+                AllOf(HasSubstr("m-00002-of-00002.gguf"), HasSubstr("there is no such file")));
 }
 
 TEST(ModelFile, RefusesAModelWhoseTextsWouldGetTokensThatItLacks) {

@@ -11,6 +11,7 @@
 #include "llm/service.h"
 #include "remote/relay.h"
 #include "remote/rpc_server.h"
+#include "split_model.h"
 #include "tiny_model.h"
 
 namespace headrace::llm {
@@ -89,6 +90,16 @@ TEST(RemoteModel, OnOneToThreeHostsGeneratesTheLocalModelsTokens) {
         EXPECT_EQ(engine->model().hosts().size(), hosts.size());
         for (const auto& host : engine->model().hosts()) EXPECT_GT(host->traffic().round_trips, local.size());
     }
+}
+
+TEST(RemoteModel, InSeveralFilesIsPlacedAsOneInASingleFile) {
+    const RpcServer servers[2];
+    const SplitModel split(tiny_model());
+    const Settings settings = on_hosts({servers[0].device(), servers[1].device()});
+    const auto runner = open_runner(split.part(0), settings);
+    ASSERT_TRUE(runner.ok()) << runner.error().message;
+    EXPECT_EQ(runner.value().engine->model().hosts().size(), 1u) << "one has room for all";
+    EXPECT_EQ(tokens_of(*runner.value().engine, story), tokens_of(*local_engine(), story));
 }
 
 TEST(RemoteModel, KeepsToOneHostWhenThatHasRoomForAll) {
