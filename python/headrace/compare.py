@@ -90,6 +90,7 @@ def main() -> None:
     parser.add_argument("--manifest", default=None)
     parser.add_argument("--weights", default=None)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--host-timeout-ms", type=int, default=60000)
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--input", action="append", default=[])
     parser.add_argument("--shape", action="append", default=[])
@@ -105,10 +106,12 @@ def main() -> None:
 
     threads = arguments.threads or len(os.sched_getaffinity(0))
     set_num_threads(threads)
-    context = webnn.ML().create_context(device=arguments.device, threads=threads)
     try:
+        context = webnn.ML().create_context(
+            device=arguments.device, host_timeout_ms=arguments.host_timeout_ms, threads=threads
+        )
         graph = context.load_graph(arguments.graph, arguments.manifest, arguments.weights)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         sys.exit(f"headrace: {error}")
     described = view(graph)
     feeds = make_inputs([described.values[i] for i in described.inputs], arguments)

@@ -38,6 +38,7 @@ std::vector<std::string> command_line(const BenchOptions& options) {
         if (!value.empty()) words.insert(words.end(), {name, value});
     };
     add("--device", options.compile.device);
+    add("--host-timeout-ms", std::to_string(options.compile.host_timeout_ms));
     add("--threads", std::to_string(options.compile.threads));
     add("--manifest", options.weights.manifest);
     add("--weights", options.weights.weights);

@@ -1,5 +1,7 @@
 #include "run/device_constants.h"
 
+#include <limits>
+
 #include "ggml-backend.h"
 #include "remote/host.h"
 
@@ -15,7 +17,11 @@ Result<std::shared_ptr<DeviceConstants::Placed>> DeviceConstants::connect(const 
     if (device.host && device.host->is_lost()) {
         HR_ASSIGN(usable, find_device(device.name, device.host->patience().silence));
     }
-    const std::uint64_t free = usable.host ? usable.host->memory(0).free : 0;
+    std::uint64_t free = std::numeric_limits<std::uint64_t>::max();
+    if (usable.host) {
+        const remote::Probe::Memory memory = usable.host->memory(0);
+        if (memory.total > 0) free = memory.free;  // some devices do not tell
+    }
     newest = std::make_shared<Placed>(Placed{std::move(usable), free, {}});
     return newest;
 }

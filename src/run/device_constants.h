@@ -26,7 +26,7 @@ public:
     /// What is on one device, or on one connection to it. Instances hold what they use.
     struct Placed {
         Device device;           // outlives its memory
-        std::uint64_t free = 0;  // bytes on a remote one before anything was placed there
+        std::uint64_t free = 0;  // bytes before anything was placed there, as far as it tells
         std::map<const Constant*, BackendBuffer> buffers;
     };
     /// The device; a remote one whose host was lost is looked for again, and gets its weights anew.

@@ -40,9 +40,10 @@ Result<std::vector<std::size_t>> share_nodes(std::span<const std::uint64_t> byte
         if (at == left.size())
             return failure(
                 Code::out_of_memory,
-                "the graph's weights take {} bytes, and the {} hosts have room for {}, in one piece none of "
-                "{} any more; name more hosts",
-                std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0}), rooms.size(),
+                "the graph's weights take {} bytes, and {} room for {}, in one piece none of {} any more; "
+                "name more hosts, or use smaller weights (q8_0, q4_0)",
+                std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0}),
+                rooms.size() == 1 ? "the host has" : fmt::format("the {} hosts have", rooms.size()),
                 std::accumulate(rooms.begin(), rooms.end(), std::uint64_t{0}), needed);
         left[at] -= needed;
         devices.push_back(at);

@@ -88,11 +88,13 @@ Status ScheduledInstance::check_hosts() const {
 Status ScheduledInstance::place_constants(DeviceConstants& constants) {
     const std::vector<std::size_t> readers = first_readers(lowered_);
     device_of_node_.assign(lowered_.node_ranges.size() + 1, 0);
-    if (devices_.size() > 1) {
+    if (!hosts_.empty()) {
         std::vector<std::uint64_t> rooms;
         // A tenth is left to activations. Every instance takes the same rooms, and so the same places.
         for (const auto& placed : placed_) rooms.push_back(placed->free / 10 * 9);
-        HR_ASSIGN(device_of_node_, share_nodes(first_read_bytes(lowered_, readers), rooms));
+        auto shares = share_nodes(first_read_bytes(lowered_, readers), rooms);
+        if (!shares.ok()) return shares.error().within(device_names());
+        device_of_node_ = std::move(shares).value();
         device_of_node_.push_back(0);  // of constants that no node reads
     }
     for (std::size_t i = 0; i < lowered_.constants.size(); ++i) {

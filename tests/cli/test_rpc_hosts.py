@@ -153,8 +153,11 @@ def test_a_graphs_lost_host_is_an_error_after_the_time_that_the_command_line_giv
         _, errors = running.communicate(timeout=30)
         assert running.returncode == 1, "an error, not a signal"
         assert re.search(r"device 'rpc://127\.0\.0\.1:\d+' was lost: no answer for 0\.4 s", errors), errors
-    refused = headrace("run", graph, "--device", "rpc://127.0.0.1:1", "--host-timeout-ms", 5)
-    assert refused.returncode == 1 and "host_timeout_ms is 5; it must be 100" in refused.stderr
+    for command in ("run", "bench", "inspect"):
+        refused = headrace(command, graph, "--device", "rpc://127.0.0.1:1", "--host-timeout-ms", 5)
+        assert refused.returncode == 1 and "host_timeout_ms is 5; it must be 100" in refused.stderr
+        absent = headrace(command, graph, "--device", "rpc://127.0.0.1:1")
+        assert absent.returncode == 1 and "serve-rpc" in absent.stderr and "Traceback" not in absent.stderr
 
 
 NO_NETEM = rpc_hosts.why_no_netem()

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <map>
@@ -160,19 +161,21 @@ TEST(Rpc, SessionsOfOneExecutableShareAHostThatComesBack) {
 /// A server that says it has that much free memory.
 class SmallHost {
 public:
-    explicit SmallHost(std::uint64_t free)
-        : relay_(server.port(), [free](Relay::Bytes& bytes) {
+    explicit SmallHost(std::uint64_t bytes_free)
+        : free(bytes_free), relay_(server.port(), [this](Relay::Bytes& bytes) {
               std::size_t unused = 0, total = 0;
               ggml_backend_dev_memory(ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU), &unused,
                                       &total);
               const auto* wanted = reinterpret_cast<const std::uint8_t*>(&total);
               const auto at = std::find_end(bytes.begin(), bytes.end(), wanted, wanted + 8);
+              const std::uint64_t said = free;
               if (at != bytes.end() && at - bytes.begin() >= 8)
-                  std::memcpy(&*(at - 8), &free, 8);  // it comes before the total, and may be the same
+                  std::memcpy(&*(at - 8), &said, 8);  // it comes before the total, and may be the same
               return true;
           }) {}
     std::string device() const { return relay_.device(); }
     RpcServer server;
+    std::atomic<std::uint64_t> free;
 
 private:
     Relay relay_;
@@ -230,6 +233,34 @@ TEST(Rpc, HostsWithTooLittleMemoryTogetherAreAnErrorWithTheNumbers) {
         Code::out_of_memory);
     for (const char* part : {"25344 bytes", "2 hosts", "18000"})
         EXPECT_NE(message.find(part), std::string::npos) << message;
+}
+
+TEST(Rpc, OneHostWithTooLittleMemoryIsAnErrorWithTheNumbers) {
+    const SmallHost host(10000);
+    const auto message = message_of(
+        [&] {
+            Session session(compile(six_layers(), {.device = host.device()}));
+            run(session, kShapes, {random_floats(8 * 32, 9)});
+        },
+        Code::out_of_memory);
+    for (const std::string& part : {host.device(), std::string("25344 bytes"), std::string("room for 9000")})
+        EXPECT_NE(message.find(part), std::string::npos) << message;
+}
+
+TEST(Rpc, SessionsOfOneExecutableUseTheWeightsWhereTheyAre) {
+    SmallHost first(10000), second(20000);
+    const Executable executable = compile(six_layers(), {.device = first.device() + ", " + second.device()});
+    std::map<std::string, int> expected;
+    for (int i = 0; i < 3; ++i) {
+        Session session(executable);
+        run(session, kShapes, {random_floats(8 * 32, 9)});
+        std::map<std::string, int> nodes;
+        for (const NodeStats& node : session.stats().nodes) ++nodes[node.device];
+        EXPECT_EQ(nodes.size(), 2u);
+        if (i == 0) expected = nodes;
+        EXPECT_EQ(nodes, expected);
+        first.free = 100;  // what was taken by the weights, which are there
+    }
 }
 
 TEST(Rpc, ListsOfHostsAreChecked) {
