@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import signal
 import threading
 import time
+from pathlib import Path
 
 import pytest
-from callers import ENDLESS, wait_until
+from callers import ENDLESS, MODEL, Caller, wait_until
 
 pytest.importorskip("ray", reason="Ray is not installed: make test-ray installs it")
 
@@ -102,3 +105,57 @@ def test_a_stream_that_another_replica_would_answer_differently_fails_with_the_r
     *_, (name, last) = events
     assert (name, last["error"]["code"]) == ("error", "replica_lost")
     assert "answers differently from character" in last["error"]["message"]
+
+
+def gateways_of(name: str) -> set[int]:
+    """Processes, which Ray calls by the application and the deployment."""
+    title = f"ray::ServeReplica:{name}:gateway".encode()
+    found = set()
+    for folder in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if folder.name.isdigit() and (folder / "cmdline").read_bytes().startswith(title):
+                found.add(int(folder.name))
+    return found
+
+
+def test_callers_who_repeat_what_a_dead_gateway_took_along_get_their_answers_from_the_other(cluster):
+    import headrace.ray
+    from ray import serve
+
+    application = headrace.ray.application(MODEL, cpus=0.25, streams=2, gateways=2)
+    serve.run(application, name="doors", route_prefix="/doors")
+    caller = Caller(cluster, "/doors", None)
+    answers, refused, killed = [], [], threading.Event()
+
+    def ask(number):
+        while not killed.is_set() or len(answers) < 60:
+            for _ in range(100):
+                response = caller.send(
+                    {"prompt": f"What is 2+{number}?", "stream": False, "parameters": {"temperature": 0}}
+                )
+                body = response.read()
+                if response.status == 200:
+                    answers.append((number, json.loads(body)["text"]))
+                    break
+                refused.append(response.status)
+                time.sleep(0.1)
+            else:
+                return
+
+    try:
+        first = wait_until(lambda: len(found := gateways_of("doors")) == 2 and found, 60, "two gateways")
+        threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        wait_until(lambda: len(answers) > 20, what="load")
+        os.kill(min(first), signal.SIGKILL)
+        killed.set()
+        for thread in threads:
+            thread.join()
+        assert len(answers) >= 60
+        assert all(text == f"2+{number}={2 + number}" for number, text in answers)
+        assert set(refused) <= {500, 503}
+        wait_until(lambda: len(gateways_of("doors") - {min(first)}) == 2, 120, "a gateway in its place")
+    finally:
+        killed.set()
+        serve.delete("doors")
