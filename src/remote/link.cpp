@@ -12,6 +12,8 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <set>
+#include <vector>
 
 #include "remote/protocol.h"
 
@@ -40,12 +42,26 @@ bool is_own(const Socket& accepted) {
     return false;
 }
 
+/// A port that no link had before: ggml remembers for good what it has been told there.
+Result<Socket> listen_at_new_port() {
+    static std::mutex mutex;
+    static auto* used = new std::set<int>;
+    const std::lock_guard lock(mutex);
+    std::vector<Socket> taken;  // until a new one is found, so that they are not given again
+    for (;;) {
+        HR_ASSIGN(Socket listener, Socket::listen({std::string(kLinkAddress), 0}));
+        if (used->insert(listener.port()).second) return listener;
+        taken.push_back(std::move(listener));
+    }
+}
+
 }  // namespace
 
 /// One connection of ggml's client, and the one to the host that it stands for.
 class Link::Connection {
 public:
-    Connection(Link& link, Socket client) : link_(link), client_(std::move(client)) {
+    Connection(Link& link, Socket client)
+        : link_(link), client_(std::move(client)), record_(link.alignments_) {
         thread_ = std::thread([this] { serve(); });
     }
     ~Connection() {
@@ -211,7 +227,7 @@ Link::Link(Address host, const Patience& patience, Socket listener)
     : host_(std::move(host)), patience_(patience), listener_(std::move(listener)) {}
 
 Result<std::unique_ptr<Link>> Link::open(const Address& host, const Patience& patience) {
-    HR_ASSIGN(Socket listener, Socket::listen({std::string(kLinkAddress), 0}));
+    HR_ASSIGN(Socket listener, listen_at_new_port());
     std::unique_ptr<Link> link(new Link(host, patience, std::move(listener)));
     if (pipe(link->stop_) != 0) return failure(Code::io, "no pipe: {}", std::strerror(errno));
     for (const int end : link->stop_) fcntl(end, F_SETFD, FD_CLOEXEC);

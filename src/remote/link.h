@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "remote/address.h"
+#include "remote/protocol.h"
 #include "remote/socket.h"
 
 namespace headrace::remote {
@@ -56,6 +57,7 @@ private:
 
     const Address host_;
     const Patience patience_;
+    const std::shared_ptr<Alignments> alignments_ = std::make_shared<Alignments>();
     Socket listener_;
     int stop_[2] = {-1, -1};  // a pipe
     std::atomic<bool> is_lost_ = false;

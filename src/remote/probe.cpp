@@ -66,14 +66,15 @@ Result<double> round_trip(Client& client) {
 
 /// Seconds for that many bytes into the buffer and one back.
 Result<double> upload(Client& client, std::uint64_t buffer, std::uint64_t base, std::uint32_t size) {
-    Bytes request, read;
-    append(request, WireTensor::row(buffer, base, size).bytes);
-    append(request, std::uint8_t{0});
-    append(request, std::uint64_t{0});
+    Bytes head, read;
+    append(head, WireTensor::row(buffer, base, size).bytes);
+    append(head, std::uint8_t{0});
+    append(head, std::uint64_t{0});
+    Bytes request(head.size() + size);
+    std::copy(head.begin(), head.end(), request.begin());
     append(read, WireTensor::row(buffer, base, size).bytes);
     append(read, std::uint64_t{0});
     append(read, std::uint64_t{1});
-    request.resize(request.size() + size);
     const auto start = Clock::now();
     HR_TRY(client.tell(Command::set_tensor, request));
     HR_TRY(client.ask(Command::get_tensor, read));

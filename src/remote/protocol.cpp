@@ -97,20 +97,32 @@ Status check_version(ByteView reply) {
                    version[0], version[1], version[2], own_version());
 }
 
+void Alignments::learn(std::uint32_t device, std::uint64_t alignment) {
+    const std::lock_guard lock(mutex_);
+    std::uint64_t& known = alignments_[device];
+    known = std::max(known, alignment);
+}
+
+std::uint64_t Alignments::of(std::uint32_t device) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = alignments_.find(device);
+    return found == alignments_.end() ? 1 : found->second;
+}
+
 Status PeerRecord::check_buffer(const Request& request, ByteView reply) {
     const auto handle = read_at<std::uint64_t>(reply, 0), bytes = read_at<std::uint64_t>(reply, 8);
     if (handle == 0) return success();  // it has no memory for that, which ggml reports
     const auto wanted = read_at<std::uint64_t>(request.head, 4);
     if (bytes < wanted || bytes > kLargest) return nonsense(request, "a buffer of bytes:", bytes);
-    buffers_[handle] = bytes;
+    buffers_[handle] = {bytes, alignments_->of(read_at<std::uint32_t>(request.head, 0))};
     return success();
 }
 
 Status PeerRecord::check_base(const Request& request, ByteView reply) const {
     const auto base = read_at<std::uint64_t>(reply, 0);
-    const auto buffer = buffers_.find(read_at<std::uint64_t>(request.head, 0));
-    const std::uint64_t bytes = buffer == buffers_.end() ? 0 : buffer->second;
-    if (base == 0 || base % alignment_ != 0 || base > UINT64_MAX - kLargest - bytes)
+    const auto found = buffers_.find(read_at<std::uint64_t>(request.head, 0));
+    const Buffer buffer = found == buffers_.end() ? Buffer() : found->second;
+    if (base == 0 || base % buffer.alignment != 0 || base > UINT64_MAX - kLargest - buffer.bytes)
         return nonsense(request, "the address", base);
     return success();
 }
@@ -129,7 +141,7 @@ Status PeerRecord::check(const Request& request, ByteView reply) {
         case Command::get_alignment:
             if (!std::has_single_bit(first) || first > 65536)
                 return nonsense(request, "the alignment", first);
-            alignment_ = std::max(alignment_, first);
+            alignments_->learn(read_at<std::uint32_t>(request.head, 0), first);
             return success();
         case Command::get_max_size:  // ggml cuts what is larger into a small, fixed number of chunks
             if (first < (64u << 20)) return nonsense(request, "a largest buffer of bytes:", first);

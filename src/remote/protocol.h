@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -81,10 +83,23 @@ void append(Bytes& bytes, const T& value) {
 /// Header and request in one message.
 Bytes message(Command command, ByteView request);
 
-/// What a peer has promised so far. Its replies are checked against that before ggml sees them: ggml computes
-/// addresses with them, and asserts.
+/// What a peer's devices want buffers to be aligned to. ggml asks once, and keeps to it on all connections.
+class Alignments {
+public:
+    void learn(std::uint32_t device, std::uint64_t alignment);
+    std::uint64_t of(std::uint32_t device) const;  ///< 1 where it is not known
+
+private:
+    mutable std::mutex mutex_;
+    std::map<std::uint32_t, std::uint64_t> alignments_;
+};
+
+/// What a peer has promised so far on a connection. Its replies are checked against that before ggml sees
+/// them: ggml computes addresses with them, and asserts.
 class PeerRecord {
 public:
+    explicit PeerRecord(std::shared_ptr<Alignments> alignments = std::make_shared<Alignments>())
+        : alignments_(std::move(alignments)) {}
     /// What is wrong with a reply of the right size.
     Status check(const Request& request, ByteView reply);
 
@@ -92,8 +107,11 @@ private:
     Status check_buffer(const Request& request, ByteView reply);
     Status check_base(const Request& request, ByteView reply) const;
 
-    std::map<std::uint64_t, std::uint64_t> buffers_;  ///< bytes of each
-    std::uint64_t alignment_ = 1;
+    struct Buffer {
+        std::uint64_t bytes = 0, alignment = 1;
+    };
+    std::shared_ptr<Alignments> alignments_;
+    std::map<std::uint64_t, Buffer> buffers_;
 };
 
 /// The version in a greeting's reply must be that of this build: ggml numbers its ops anew in patch versions.

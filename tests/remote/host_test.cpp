@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <bit>
+#include <cstring>
 #include <random>
 
 #include "dripping_host.h"
@@ -166,6 +168,26 @@ TEST(Host, ThatSaysWhatNobodyAskedForIsLost) {
     tripled(*host, {1, 2, 3});
     tripled(*host, {1, 2, 3});
     EXPECT_TRUE(host->is_lost());
+}
+
+TEST(Host, WhoseBuffersAreNotAlignedAsItSaidIsLost) {
+    const RpcServer server;
+    int said = 0;
+    const Relay relay(server.port(), [&](Relay::Bytes& bytes) {
+        std::uint64_t value = 0;  // of a reply of 8 bytes, which its size may come with
+        if (bytes.size() == 8 || bytes.size() == 16)
+            std::memcpy(&value, bytes.data() + bytes.size() - 8, sizeof(value));
+        const bool is_alignment = std::has_single_bit(value) && value >= 16 && value <= 4096;
+        const std::uint64_t lie = 65536;
+        // The probe's is the first; ggml's, the second, it keeps to in connections that are made later.
+        if (is_alignment && ++said == 2) std::memcpy(bytes.data() + bytes.size() - 8, &lie, sizeof(lie));
+        return true;
+    });
+    const auto host = opened(relay.device());
+    tripled(*host, {1, 2, 3});
+    ASSERT_GE(said, 2);
+    ASSERT_TRUE(host->is_lost());
+    EXPECT_THAT(host->check().error().message, HasSubstr("BUFFER_GET_BASE with the address"));
 }
 
 /// Every reply of the server may be cut, lengthened, changed or withheld: for half of them from the first

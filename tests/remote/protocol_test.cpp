@@ -58,6 +58,22 @@ TEST(Protocol, ABufferBeginsAtAnAlignedAddressAndDoesNotWrapAround) {
     EXPECT_FALSE(base(UINT64_MAX - 4095));
 }
 
+TEST(Protocol, WhatADeviceSaidOfItsAlignmentHoldsOnEveryConnection) {
+    const auto alignments = std::make_shared<Alignments>();
+    const Request second_device = request(Command::get_alignment, packed(std::uint32_t{1}));
+    ASSERT_TRUE(PeerRecord(alignments).check(second_device, packed(std::uint64_t{8192})).ok());
+    PeerRecord later(alignments);
+    ASSERT_TRUE(later.check(allocation(4096), buffer(7, 4096)).ok());
+    const Request there = request(Command::alloc_buffer, packed(std::uint32_t{1}, std::uint64_t{4096}));
+    ASSERT_TRUE(later.check(there, buffer(8, 4096)).ok());
+    const auto base = [&](std::uint64_t handle, std::uint64_t address) {
+        return later.check(request(Command::buffer_get_base, packed(handle)), packed(address)).ok();
+    };
+    EXPECT_TRUE(base(7, 0x1040)) << "the first device said nothing like it";
+    EXPECT_FALSE(base(8, 0x1040));
+    EXPECT_TRUE(base(8, 0x4000));
+}
+
 TEST(Protocol, NumbersThatGgmlWouldDivideByOrAddUpAreSane) {
     const auto is_sane = [](Command command, Bytes reply) {
         return PeerRecord().check(request(command), reply).ok();
