@@ -133,7 +133,7 @@ tsan: ## run the threaded C++ tests (Thread or Concurrent in the name) with the 
 	@$(BUILD) --preset tsan
 	@$(VENV) tools/run_tests.py --preset tsan --filter 'Thread|Concurrent'
 
-fuzz: ## feed damaged graph files, delegates, language models and RPC replies to the loaders under the sanitizers (SECONDS=60 for each)
+fuzz: ## feed damaged graph files, delegates, packed weights, language models and RPC replies to the loaders under the sanitizers (SECONDS=60 for each)
 	@$(BUILD) --preset asan --target fuzzers
 	@for fuzzer in build/asan/bin/tests/*_fuzz; do $$fuzzer --seconds $(or $(SECONDS),60) || exit 1; done
 

@@ -24,6 +24,7 @@ FOLDERS = ("base", "ir", "emit", "kernels", "ops", "passes", "plan", "lower")
 HEADER_ONLY = ("fmt", "hwy", "flatbuffers")
 # -O0: twice as quick, and the code is thrown away.
 FLAGS = ["-std=c++20", "-O0", "-c", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"]
+FLAGS += ['-DHEADRACE_VERSION="any"']
 
 
 def system_include():

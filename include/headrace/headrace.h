@@ -53,6 +53,12 @@ struct CompileOptions {
     int threads = 0;              ///< 0: num_threads() at each run
     std::vector<std::string> disabled_passes;  ///< names as in Stats::passes
     bool packed_kernels = true;                ///< use Headrace's own CPU kernels where they apply
+    /// Where packed weights are kept, so that later starts map them in place of packing: "on"
+    /// (~/.cache/headrace/packed), a folder, or "off". Empty: what HEADRACE_PACKED_CACHE says, else off.
+    std::string packed_cache;
+    /// Where the choices are that `headrace bench --tune` measured, per machine: "on"
+    /// (~/.cache/headrace/tuned), a folder, or "off". Empty: what HEADRACE_TUNING says, else on.
+    std::string tuning;
     bool native_ops = true;  ///< use ggml's own ops where they apply; else reference kernels
     /// Of matrices whose inner extent is a multiple of 32 and that take 64 KiB or more; results change within
     /// the format's rounding.
@@ -94,6 +100,7 @@ struct NodeStats {
     std::string label;           ///< what the graph's maker called it; may be empty
     std::string implementation;  ///< "ggml", "reference" or the kernel's name
     std::string device;
+    bool is_tuned = false;  ///< measured by `headrace bench --tune`; else by rule
     double flops = 0, bytes = 0;
     double start_us = 0, duration_us = 0;  ///< in the last run that was profiled, from that run's start
 };
@@ -101,11 +108,12 @@ struct NodeStats {
 struct CompileStats {
     std::vector<PassStats> passes;
     std::int64_t nodes_before = 0, nodes_after = 0;
-    std::size_t constant_bytes = 0;  ///< plain weights of the optimised graph
-    std::size_t mapped_bytes = 0;    ///< of those, pages of a file that were not copied
-    std::size_t packed_bytes = 0;    ///< weights packed for kernels so far
-    std::int64_t plans = 0;          ///< shape keys planned so far
-    std::int64_t cached_plans = 0;   ///< of those, kept now
+    std::size_t constant_bytes = 0;       ///< plain weights of the optimised graph
+    std::size_t mapped_bytes = 0;         ///< of those, pages of a file that were not copied
+    std::size_t packed_bytes = 0;         ///< weights packed for kernels so far
+    std::size_t packed_mapped_bytes = 0;  ///< of those, pages of the cache's file, shared by processes
+    std::int64_t plans = 0;               ///< shape keys planned so far
+    std::int64_t cached_plans = 0;        ///< of those, kept now
 };
 
 /// Of the plan a session ran last.

@@ -161,6 +161,9 @@ struct MLContextOptions {
     /// Empty: q8_0 for the power preference "low-power", else as given. MLGraph::save then writes the
     /// optimised graph.
     std::string weights;
+    /// "on", "off" or a folder: where packed weights are kept for later starts
+    /// (CompileOptions::packed_cache).
+    std::string packedCache;
 };
 
 class HEADRACE_API MLContext {

@@ -49,13 +49,16 @@ def set_options(
     packed_kernels: bool | None = None,
     *,
     host_timeout_ms: int | None = None,
+    packed_cache: str | None = None,
 ) -> None:
     """Of the programs that are loaded afterwards in this process; what is None stays.
 
     num_threads: of a run; 0: as many as CPUs. device: "cpu", a name from `headrace devices` or
     "rpc://host:port", or several of those with commas between them; whether it exists shows when a program is
     loaded. packed_kernels: False leaves the CPU's work to ggml's kernels. host_timeout_ms: a remote host that
-    is silent for so long is lost; 60000 at first.
+    is silent for so long is lost; 60000 at first. packed_cache: where packed weights are kept, so that later
+    starts map them: "on" (~/.cache/headrace/packed), a folder, "off", or "" for what the environment variable
+    HEADRACE_PACKED_CACHE says.
     """
     if _library is None:
         raise RuntimeError(f"{NAME} is not loaded in this process, so there is nothing to set options of")
@@ -68,11 +71,16 @@ def set_options(
     set_option = _library.headrace_executorch_set_option
     if packed_kernels not in (None, True, False):
         raise ValueError(f"packed_kernels is {packed_kernels!r}; it must be True or False")
+    if packed_cache is not None and len(packed_cache.encode()) >= MOST_BYTES:
+        raise ValueError(
+            f"packed_cache is {packed_cache!r}; a path of less than {MOST_BYTES} bytes is wanted"
+        )
     options = (
         ("num_threads", b"i", num_threads),
         ("device", b"s", device),
         ("packed_kernels", b"b", packed_kernels),
         ("host_timeout_ms", b"i", host_timeout_ms),
+        ("packed_cache", b"s", packed_cache),
     )
     for name, kind, value in options:
         if value is None:

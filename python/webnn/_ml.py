@@ -24,6 +24,7 @@ class ML:
         host_timeout_ms: int = 60000,
         threads: int = 0,
         weights: str = "",
+        packed_cache: str = "",
     ) -> MLContext:
         """A context for ggml's CPU (`accelerated=False`, or no GPU found) or the best local GPU.
 
@@ -32,8 +33,12 @@ class ML:
         commas between them; one that is silent for `host_timeout_ms` is lost. `threads` 0 means
         headrace.num_threads(). `weights` is how graphs store the constant matrices of products: "as-given",
         "q8_0" or "q4_0" (blocks of 32); by default "q8_0" for the power preference "low-power".
+        `packed_cache` is where weights packed for the CPU are kept, so that later starts map them: "on"
+        (~/.cache/headrace/packed), a folder or "off"; by default what HEADRACE_PACKED_CACHE says, else off.
         """
         accelerated = accelerated and device_type != "cpu"
-        return MLContext(power_preference, accelerated, device, host_timeout_ms, threads, weights)
+        return MLContext(
+            power_preference, accelerated, device, host_timeout_ms, threads, weights, packed_cache
+        )
 
     createContext = create_context

@@ -69,10 +69,11 @@ void print_plan(const RunStats& run, const CompileStats& compile) {
         std::printf("  %-40s %-20s %-10s %10.3f MFLOP %10.3f MB\n", node.title.c_str(),
                     node.implementation.c_str(), node.device.c_str(), node.flops / 1e6, node.bytes / 1e6);
     std::printf(
-        "memory: weights %.2f MiB (%.2f mapped), packed %.2f MiB, activations %.2f MiB (%.2f without "
+        "memory: weights %.2f MiB (%.2f mapped), packed %.2f MiB (%.2f mapped), activations %.2f MiB (%.2f "
+        "without "
         "reuse)\n",
         to_mib(compile.constant_bytes), to_mib(compile.mapped_bytes), to_mib(compile.packed_bytes),
-        to_mib(run.arena_bytes), to_mib(run.naive_bytes));
+        to_mib(compile.packed_mapped_bytes), to_mib(run.arena_bytes), to_mib(run.naive_bytes));
     std::printf("ggml nodes %d, splits %d\n", run.ggml_nodes, run.splits);
 }
 

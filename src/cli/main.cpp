@@ -28,6 +28,8 @@ void add_graph_options(CLI::App& command, GraphOptions& options) {
     command.add_option("--host-timeout-ms", options.compile.host_timeout_ms,
                        "a remote host that is silent for that long is lost; 60000 unless said otherwise");
     command.add_option("--threads", options.compile.threads, "0: one per CPU");
+    command.add_option("--packed-cache", options.compile.packed_cache,
+                       "where packed weights are kept for later starts: on, off or a folder");
     command.add_option("--without-pass", options.compile.disabled_passes, "turn an optimiser pass off");
     command.add_option("--input", options.inputs.files, "NAME=FILE.npy; inputs without a file are generated");
     command.add_option("--shape", options.inputs.shapes, "NAME=1,16 for an input with unknown extents");

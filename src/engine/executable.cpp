@@ -1,5 +1,7 @@
 #include "engine/executable.h"
 
+#include "base/cache_folder.h"
+#include "base/warning.h"
 #include "ir/graph_file.h"
 #include "ir/print.h"
 #include "ir/verify.h"
@@ -31,6 +33,13 @@ std::size_t mapped_bytes(const Graph& graph) {
     return total;
 }
 
+void use_packed_cache(Executable::Impl& impl) {
+    if (!impl.options.packed_kernels || !impl.device.is_cpu) return;
+    const auto folder = chosen_cache_folder(impl.options.packed_cache, "HEADRACE_PACKED_CACHE", "packed");
+    if (!folder.ok()) return warn(fmt::format("packed weights are not kept: {}", folder.error().message));
+    if (!folder.value().empty()) impl.packed.use_cache(impl.graph, folder.value());
+}
+
 }  // namespace
 
 TensorInfo describe(const std::string& name, const TensorType& type) {
@@ -51,6 +60,7 @@ Result<std::shared_ptr<const Plan>> Executable::Impl::plan_for(const ShapeKey& s
                                    .packed_kernels = options.packed_kernels,
                                    .native_ops = options.native_ops};
     HR_ASSIGN(Plan plan, make_plan(std::move(concrete), plan_options, packed));
+    packed.keep();
     const std::size_t bytes = plan.own_bytes();
     ++stats.plans;
     return plans_.insert(shapes, std::make_shared<const Plan>(std::move(plan)), bytes);
@@ -76,6 +86,7 @@ Result<std::shared_ptr<Executable::Impl>> compile_graph(Graph graph, const Compi
     impl->stats.mapped_bytes = mapped_bytes(graph);
     impl->graph = std::move(graph);
     impl->buffers->reset();
+    use_packed_cache(*impl);
     if (impl->graph.is_concrete()) {  // plan now, so that packing and its errors belong to compile
         ShapeKey shapes;
         for (ValueId id : impl->graph.inputs) shapes.push_back(impl->graph.value(id).type.sizes());
@@ -109,6 +120,7 @@ CompileStats Executable::stats() const {
     const std::lock_guard lock(impl_->mutex_);
     CompileStats stats = impl_->stats;
     stats.packed_bytes = impl_->packed.bytes();
+    stats.packed_mapped_bytes = impl_->packed.mapped_bytes();
     stats.cached_plans = static_cast<std::int64_t>(impl_->plans_.size());
     return stats;
 }

@@ -10,7 +10,7 @@ void CustomNode::add_input(const TensorType& type, int source) {
     inputs_.push_back({.dtype = type.dtype, .format = type.format, .shape = type.sizes(), .source = source});
 }
 
-void CustomNode::add_packed(const TensorType& type, std::shared_ptr<const AlignedBuffer> packed) {
+void CustomNode::add_packed(const TensorType& type, std::shared_ptr<const std::byte> packed) {
     inputs_.push_back(
         {.dtype = type.dtype, .format = type.format, .shape = type.sizes(), .packed = std::move(packed)});
 }
@@ -40,7 +40,7 @@ void CustomNode::execute(ggml_tensor* dst, Share share) const {
         const Slot& slot = inputs_[i];
         const std::byte* data = nullptr;
         if (slot.packed) {
-            data = slot.packed->data();
+            data = slot.packed.get();
         } else if (slot.source >= 0) {
             data = static_cast<const std::byte*>(dst->src[slot.source]->data);
             if (!data) data = &kEmpty;

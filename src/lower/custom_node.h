@@ -22,7 +22,7 @@ public:
     /// Operand that comes from ggml source `source`; -1 leaves an optional operand out.
     void add_input(const TensorType& type, int source);
     /// Operand that the kernel reads in packed form.
-    void add_packed(const TensorType& type, std::shared_ptr<const AlignedBuffer> packed);
+    void add_packed(const TensorType& type, std::shared_ptr<const std::byte> packed);
     /// Output at a byte offset of the node's own data.
     void add_output(const TensorType& type, std::size_t offset);
 
@@ -38,7 +38,7 @@ private:
         std::vector<std::int64_t> shape;
         int source = -1;
         std::size_t offset = 0;
-        std::shared_ptr<const AlignedBuffer> packed;
+        std::shared_ptr<const std::byte> packed;
     };
     void execute(ggml_tensor* dst, Share share) const;
 

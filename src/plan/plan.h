@@ -18,8 +18,8 @@ enum class Implementation : std::uint8_t {
 struct NodePlan {
     Implementation implementation = Implementation::reference;
     const KernelDef* kernel = nullptr;
-    std::shared_ptr<const AlignedBuffer> packed;  ///< for kernel->packed_operand
-    bool on_device = false;                       ///< on the chosen device; else on the CPU
+    std::shared_ptr<const std::byte> packed;  ///< for kernel->packed_operand
+    bool on_device = false;                   ///< on the chosen device; else on the CPU
     Cost cost;
 };
 

@@ -26,7 +26,7 @@ if _runtime.runtime_path() is None:
 @pytest.fixture(autouse=True)
 def restored():
     yield
-    set_options(num_threads=0, device="cpu", packed_kernels=True, host_timeout_ms=60000)
+    set_options(num_threads=0, device="cpu", packed_kernels=True, host_timeout_ms=60000, packed_cache="")
 
 
 def test_a_program_is_loaded_for_the_device_that_was_chosen(lower, capfd):
@@ -43,6 +43,16 @@ def test_a_program_computes_the_same_with_ggmls_kernels(lower):
     program = lower(nn.Linear(64, 64), (torch.randn(8, 64),))
     set_options(packed_kernels=False)
     program.check()
+
+
+def test_packed_weights_are_kept_where_one_wants_them(lower, tmp_path):
+    program = lower(nn.Linear(1024, 512), (torch.randn(8, 1024),))
+    set_options(packed_cache=str(tmp_path))
+    program.check()
+    (kept,) = tmp_path.iterdir()
+    assert kept.stat().st_size > 4 * 1024 * 512
+    program.check()
+    assert list(tmp_path.iterdir()) == [kept]
 
 
 def test_a_program_runs_on_a_remote_host_and_fails_alone_when_that_is_lost(lower, capfd):
@@ -89,6 +99,7 @@ def test_a_program_over_several_hosts_waits_for_each_as_long_as_it_was_told(lowe
         ({"device": ""}, "device is ''; a device's name"),
         ({"device": "x" * 256}, "of less than 256 bytes"),
         ({"host_timeout_ms": 10}, "host_timeout_ms is 10; it must be 100 to"),
+        ({"packed_cache": "x" * 256}, "a path of less than 256 bytes is wanted"),
         ({"packed_kernels": "no"}, "packed_kernels is 'no'; it must be True or False"),
     ],
 )

@@ -17,6 +17,12 @@ std::string_view name_of(const et::BackendOption& option) {
     return {option.key, strnlen(option.key, sizeof(option.key))};
 }
 
+Text text_of(const std::string& value) {
+    Text text{};
+    std::copy_n(value.begin(), std::min(value.size(), text.size() - 1), text.begin());
+    return text;
+}
+
 et::Error refuse(const et::BackendOption& option, const char* wanted) {
     const std::string name(name_of(option));
     ET_LOG(Error, "GgmlBackend: option '%s' must be %s", name.c_str(), wanted);
@@ -26,8 +32,8 @@ et::Error refuse(const et::BackendOption& option, const char* wanted) {
 et::Error unknown(const et::BackendOption& option) {
     const std::string name(name_of(option));
     ET_LOG(Error,
-           "GgmlBackend: there is no option '%s'; there are num_threads, device, host_timeout_ms and "
-           "packed_kernels",
+           "GgmlBackend: there is no option '%s'; there are num_threads, device, host_timeout_ms, "
+           "packed_kernels and packed_cache",
            name.c_str());
     return et::Error::InvalidArgument;
 }
@@ -53,6 +59,10 @@ et::Error Settings::set(et::Span<const et::BackendOption> options) {
             const bool* packed = std::get_if<bool>(&option.value);
             if (!packed) return refuse(option, "a bool");
             changed.packed_kernels_ = *packed;
+        } else if (name_of(option) == "packed_cache") {
+            const Text* text = std::get_if<Text>(&option.value);
+            if (!text) return refuse(option, "a text: \"on\", \"off\" or a folder");
+            changed.packed_cache_.assign(text->data(), strnlen(text->data(), text->size()));
         } else {
             return unknown(option);
         }
@@ -66,13 +76,13 @@ et::Error Settings::get(et::Span<et::BackendOption> options) const {
         if (name_of(option) == "num_threads") {
             option.value = threads_;
         } else if (name_of(option) == "device") {
-            Text text{};
-            std::copy_n(device_.begin(), std::min(device_.size(), text.size() - 1), text.begin());
-            option.value = text;
+            option.value = text_of(device_);
         } else if (name_of(option) == "host_timeout_ms") {
             option.value = host_timeout_ms_;
         } else if (name_of(option) == "packed_kernels") {
             option.value = packed_kernels_;
+        } else if (name_of(option) == "packed_cache") {
+            option.value = text_of(packed_cache_);
         } else {
             return unknown(option);
         }
@@ -84,7 +94,8 @@ CompileOptions Settings::compile_options() const {
     return {.device = device_,
             .host_timeout_ms = host_timeout_ms_,
             .threads = threads_,
-            .packed_kernels = packed_kernels_};
+            .packed_kernels = packed_kernels_,
+            .packed_cache = packed_cache_};
 }
 
 }  // namespace headrace::executorch_door

@@ -13,6 +13,8 @@ namespace headrace::executorch_door {
 ///     device           string  "cpu", a device's name, "rpc://host:port", or several of those with commas
 ///     host_timeout_ms  int     a remote host that is silent for that long is lost; at least 100
 ///     packed_kernels   bool    Headrace's own CPU kernels where they apply (the default), else ggml's
+///     packed_cache     string  where packed weights are kept for later starts: "on", "off" or a folder; "",
+///                              the default, leaves it to the environment (CompileOptions::packed_cache)
 class Settings {
 public:
     /// Unknown names and values of the wrong type or range are logged and InvalidArgument; nothing changes
@@ -30,6 +32,7 @@ private:
     std::string device_ = "cpu";
     int host_timeout_ms_ = 60000;
     bool packed_kernels_ = true;
+    std::string packed_cache_;
 };
 
 }  // namespace headrace::executorch_door

@@ -46,6 +46,7 @@ MLContext::MLContext(const MLContextOptions& options) {
     state->compile.threads = options.threads;
     state->compile.host_timeout_ms = options.hostTimeoutMs;
     state->compile.weights = weight_format(options);
+    state->compile.packed_cache = options.packedCache;
     state->compile.buffers = std::make_shared<BufferPool>();
     state->compile.device = !options.device.empty() ? options.device : options.accelerated ? "auto" : "cpu";
     const Device device =

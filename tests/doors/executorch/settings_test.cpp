@@ -77,12 +77,11 @@ TEST_F(DelegateOptions, AreRefusedByNameAndValue) {
     });
     EXPECT_THAT(
         lines,
-        ElementsAre(
-            HasSubstr("'num_threads' must be an int of at least 0"),
-            HasSubstr("'num_threads' must be an int"), HasSubstr("'device' must be"),
-            HasSubstr(
-                "no option 'thread_pool'; there are num_threads, device, host_timeout_ms and packed_kernels"),
-            HasSubstr("'host_timeout_ms' must be an int of at least 100")));
+        ElementsAre(HasSubstr("'num_threads' must be an int of at least 0"),
+                    HasSubstr("'num_threads' must be an int"), HasSubstr("'device' must be"),
+                    HasSubstr("no option 'thread_pool'; there are num_threads, device, host_timeout_ms, "
+                              "packed_kernels and packed_cache"),
+                    HasSubstr("'host_timeout_ms' must be an int of at least 100")));
 }
 
 TEST_F(DelegateOptions, OfTheProcessHoldForProgramsThatAreLoadedLater) {
