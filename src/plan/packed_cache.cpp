@@ -1,6 +1,7 @@
 #include "plan/packed_cache.h"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 
 #include "base/warning.h"
@@ -23,6 +24,21 @@ bool may_be_packed(const OpDef& op, std::size_t operand) {
     return std::any_of(op.kernels.begin(), op.kernels.end(), [&](const KernelDef& kernel) {
         return kernel.packed_operand == static_cast<int>(operand);
     });
+}
+
+/// Removes what writers left that were ended in the middle; none writes for an hour.
+void remove_leftovers(const std::filesystem::path& folder) {
+    namespace fs = std::filesystem;
+    const auto long_ago = fs::file_time_type::clock::now() - std::chrono::hours(1);
+    std::error_code error, ignored;
+    for (fs::directory_iterator it(folder, error); !error && it != fs::directory_iterator();
+         it.increment(error)) {
+        const fs::path& path = it->path();
+        const bool is_leftover =
+            path.extension() == ".tmp" && path.stem().string().find(".packed") != std::string::npos;
+        const auto written = it->last_write_time(ignored);
+        if (is_leftover && !ignored && written < long_ago) fs::remove(path, ignored);
+    }
 }
 
 }  // namespace
@@ -85,7 +101,9 @@ void PackedCache::keep(const std::map<ContentHash, std::span<const std::byte>>& 
     for (const auto& [use, form] : forms) total += form.size();
     if (total < kLeastBytes || !can_write_) return;
     std::error_code error;
-    std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), error);
+    const auto folder = std::filesystem::path(path_).parent_path();
+    std::filesystem::create_directories(folder, error);
+    remove_leftovers(folder);
     // Writing says what is wrong with the folder.
     if (const Status status = write_packed_file(path_, key_, forms); !status.ok()) {
         warn(fmt::format("packed weights are not kept for the next start: {}", status.error().message));

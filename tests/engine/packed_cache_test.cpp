@@ -157,6 +157,19 @@ TEST_F(PackedCacheTest, StartsAtTheSameTimeAgree) {
     EXPECT_EQ(start(graph).stats().packed_mapped_bytes, kPacked);
 }
 
+TEST_F(PackedCacheTest, WhatAWriterLeftUnfinishedIsRemovedAfterAnHour) {
+    start(product(1));
+    const fs::path fresh = files().at(0).string() + ".00000001.tmp", old = folder / "a.packed.00000002.tmp",
+                   other = folder / "notes.tmp";
+    for (const fs::path& path : {fresh, old, other}) std::ofstream(path) << "part";
+    for (const fs::path& path : {old, other})
+        fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(2));
+    start(product(2));
+    EXPECT_TRUE(fs::exists(fresh));
+    EXPECT_FALSE(fs::exists(old));
+    EXPECT_TRUE(fs::exists(other));
+}
+
 TEST_F(PackedCacheTest, SmallWeightsHaveNoFile) {
     TestGraph g;
     const ValueId w = g.constant<float>({64, 64}, random_floats(64 * 64, 1));
