@@ -25,9 +25,10 @@ Result<std::string> cache_folder(std::string_view name) {
 }
 
 Result<std::string> chosen_cache_folder(std::string_view option, const char* variable,
-                                        std::string_view name) {
-    const std::string choice = option.empty() ? environment(variable) : std::string(option);
-    if (choice.empty() || choice == "off") return std::string();
+                                        std::string_view otherwise, std::string_view name) {
+    std::string choice = option.empty() ? environment(variable) : std::string(option);
+    if (choice.empty()) choice = otherwise;
+    if (choice == "off") return std::string();
     return choice == "on" ? cache_folder(name) : choice;
 }
 

@@ -10,9 +10,9 @@ namespace headrace {
 /// ~/.cache/headrace/<name>. It may not exist. Errors: neither variable names a folder.
 Result<std::string> cache_folder(std::string_view name);
 
-/// Where an option wants a cache. "" asks the environment variable, which is "" when it is not set; "off",
-/// and
-/// "" in both, is none (an empty text); "on" is cache_folder(name); anything else is a folder.
-Result<std::string> chosen_cache_folder(std::string_view option, const char* variable, std::string_view name);
+/// Where an option wants a cache: nowhere, an empty text, for "off"; cache_folder(name) for "on"; else the
+/// folder that it names. An empty option is what the environment variable says, or else `otherwise`.
+Result<std::string> chosen_cache_folder(std::string_view option, const char* variable,
+                                        std::string_view otherwise, std::string_view name);
 
 }  // namespace headrace

@@ -11,6 +11,7 @@
 #include "cli/profile.h"
 #include "cli/statistics.h"
 #include "cli/svg.h"
+#include "engine/tune.h"
 #include "remote/link.h"
 #include "remote/probe.h"
 
@@ -66,8 +67,9 @@ void print_passes(const CompileStats& stats) {
 void print_plan(const RunStats& run, const CompileStats& compile) {
     std::printf("nodes:\n");
     for (const NodeStats& node : run.nodes)
-        std::printf("  %-40s %-20s %-10s %10.3f MFLOP %10.3f MB\n", node.title.c_str(),
-                    node.implementation.c_str(), node.device.c_str(), node.flops / 1e6, node.bytes / 1e6);
+        std::printf("  %-40s %-20s %-10s %10.3f MFLOP %10.3f MB%s\n", node.title.c_str(),
+                    node.implementation.c_str(), node.device.c_str(), node.flops / 1e6, node.bytes / 1e6,
+                    node.is_tuned ? "  tuned" : "");
     std::printf(
         "memory: weights %.2f MiB (%.2f mapped), packed %.2f MiB (%.2f mapped), activations %.2f MiB (%.2f "
         "without "
@@ -146,10 +148,36 @@ Status profile_graph(const BenchOptions& options) {
     return success();
 }
 
+Status tune_graph(const BenchOptions& options) {
+    HR_ASSIGN(auto prepared, prepare(options));
+    HR_ASSIGN(const Graph graph, webnn::read_graph_file(options.graph, options.weights));
+    const TuneReport report = tune(graph, options.compile, prepared->in, prepared->out);
+    std::printf("%10s %10s %6s  %-28s %-28s %s\n", "us before", "after", "nodes", "by rule", "by time",
+                "node");
+    for (const TunedKind& kind : report.changed)
+        std::printf("%10.1f %10.1f %6ld  %-28s %-28s %s\n", kind.before_us, kind.after_us,
+                    static_cast<long>(kind.nodes), kind.before.c_str(), kind.after.c_str(),
+                    kind.title.c_str());
+    std::printf("kinds of nodes measured: %ld, faster otherwise: %zu\n", static_cast<long>(report.measured),
+                report.changed.size());
+    if (!report.changed.empty())
+        std::printf("whole runs: %.4f ms by rule, %.4f by time, which was faster in %ld of %ld rounds\n",
+                    report.before_us / 1e3, report.after_us / 1e3, static_cast<long>(report.faster_rounds),
+                    static_cast<long>(report.rounds));
+    if (report.file.empty())
+        std::printf("not kept: whole runs are not faster\n");
+    else
+        std::printf("kept in %s\n", report.file.c_str());
+    return success();
+}
+
 }  // namespace
 
 Status bench_graph(const BenchOptions& options) {
     if (options.runs < 1) return invalid("--runs is {}; at least 1", options.runs);
+    if (options.tune && options.profile)
+        return invalid("--tune and --profile measure in two ways; choose one");
+    if (options.tune) return tune_graph(options);
     if (options.profile) return profile_graph(options);
     if (options.peer != "none") {
         HR_ASSIGN(const bool is_compared, compare_with_peer(options));

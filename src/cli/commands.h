@@ -24,6 +24,7 @@ struct BenchOptions : GraphOptions {
     double seconds = 0.2;       ///< of a round of each
     std::string json;
     bool profile = false;       ///< time per node instead
+    bool tune = false;          ///< measure the ways to run each node, and keep the fastest
     std::string peer = "auto";  ///< "auto": ONNX Runtime if there is one; "none"; "onnxruntime": or fail
 };
 struct InspectOptions : GraphOptions {
@@ -38,7 +39,8 @@ Status list_all_devices(const std::vector<std::string>& hosts);
 Status list_ops(bool webnn);
 Status run_graph(const RunArguments& options);
 /// Beside ONNX Runtime, in alternation, where Python has it and the graph can be exported; else alone. With
-/// `profile` each node's time, and how much of the machine's limits it reaches.
+/// `profile` each node's time, and how much of the machine's limits it reaches; with `tune` what other ways
+/// to run nodes gain.
 Status bench_graph(const BenchOptions& options);
 Status inspect_graph(const InspectOptions& options);
 

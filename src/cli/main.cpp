@@ -30,6 +30,8 @@ void add_graph_options(CLI::App& command, GraphOptions& options) {
     command.add_option("--threads", options.compile.threads, "0: one per CPU");
     command.add_option("--packed-cache", options.compile.packed_cache,
                        "where packed weights are kept for later starts: on, off or a folder");
+    command.add_option("--tuning", options.compile.tuning,
+                       "where bench --tune keeps its choices: on, off or a folder");
     command.add_option("--without-pass", options.compile.disabled_passes, "turn an optimiser pass off");
     command.add_option("--input", options.inputs.files, "NAME=FILE.npy; inputs without a file are generated");
     command.add_option("--shape", options.inputs.shapes, "NAME=1,16 for an input with unknown extents");
@@ -81,6 +83,8 @@ int dispatch(int argc, char** argv) {
     add_graph_options(*bench_command, bench);
     bench_command->add_flag("--profile", bench.profile,
                             "time each node, beside the machine's limits of computing and reading");
+    bench_command->add_flag("--tune", bench.tune,
+                            "time every way to run each node, and keep what is faster here for later starts");
     bench_command->add_option("--runs", bench.runs, "timed runs without a peer");
     bench_command->add_option("--rounds", bench.rounds, "rounds in alternation with the peer");
     bench_command->add_option("--seconds", bench.seconds, "length of a round of each");

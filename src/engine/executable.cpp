@@ -35,9 +35,24 @@ std::size_t mapped_bytes(const Graph& graph) {
 
 void use_packed_cache(Executable::Impl& impl) {
     if (!impl.options.packed_kernels || !impl.device.is_cpu) return;
-    const auto folder = chosen_cache_folder(impl.options.packed_cache, "HEADRACE_PACKED_CACHE", "packed");
+    const auto folder =
+        chosen_cache_folder(impl.options.packed_cache, "HEADRACE_PACKED_CACHE", "off", "packed");
     if (!folder.ok()) return warn(fmt::format("packed weights are not kept: {}", folder.error().message));
     if (!folder.value().empty()) impl.packed.use_cache(impl.graph, folder.value());
+}
+
+/// Null where there is none; without a home folder nobody has stored any.
+std::shared_ptr<const Tuning> stored_tuning(const CompileOptions& options) {
+    const auto folder = tuning_folder(options);
+    if (!folder.ok() || folder.value().empty()) return nullptr;
+    const std::string path = tuning_file(folder.value());
+    auto tuning = read_tuning(path);
+    if (!tuning.ok()) {
+        warn(fmt::format("'{}' is not used: {}; headrace bench --tune writes it anew", path,
+                         tuning.error().message));
+        return nullptr;
+    }
+    return std::make_shared<const Tuning>(std::move(tuning).value());
 }
 
 }  // namespace
@@ -58,7 +73,9 @@ Result<std::shared_ptr<const Plan>> Executable::Impl::plan_for(const ShapeKey& s
     HR_ASSIGN(Graph concrete, specialise(graph, bindings));
     const PlanOptions plan_options{.device_is_cpu = device.is_cpu,
                                    .packed_kernels = options.packed_kernels,
-                                   .native_ops = options.native_ops};
+                                   .native_ops = options.native_ops,
+                                   .tuning = tuning.get(),
+                                   .threads = threads()};
     HR_ASSIGN(Plan plan, make_plan(std::move(concrete), plan_options, packed));
     packed.keep();
     const std::size_t bytes = plan.own_bytes();
@@ -66,7 +83,16 @@ Result<std::shared_ptr<const Plan>> Executable::Impl::plan_for(const ShapeKey& s
     return plans_.insert(shapes, std::make_shared<const Plan>(std::move(plan)), bytes);
 }
 
-Result<std::shared_ptr<Executable::Impl>> compile_graph(Graph graph, const CompileOptions& options) {
+int Executable::Impl::threads() const {
+    return options.threads > 0 ? usable_threads(options.threads) : default_threads();
+}
+
+Result<std::string> tuning_folder(const CompileOptions& options) {
+    return chosen_cache_folder(options.tuning, "HEADRACE_TUNING", "on", "tuned");
+}
+
+Result<std::shared_ptr<Executable::Impl>> compile_graph(Graph graph, const CompileOptions& options,
+                                                        std::shared_ptr<const Tuning> tuning) {
     if (options.threads < 0)
         return invalid("threads is {}; it must be 0 (the default) or more", options.threads);
     HR_TRY(verify(graph));
@@ -87,6 +113,7 @@ Result<std::shared_ptr<Executable::Impl>> compile_graph(Graph graph, const Compi
     impl->graph = std::move(graph);
     impl->buffers->reset();
     use_packed_cache(*impl);
+    if (impl->device.is_cpu) impl->tuning = tuning ? std::move(tuning) : stored_tuning(options);
     if (impl->graph.is_concrete()) {  // plan now, so that packing and its errors belong to compile
         ShapeKey shapes;
         for (ValueId id : impl->graph.inputs) shapes.push_back(impl->graph.value(id).type.sizes());

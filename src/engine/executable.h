@@ -30,7 +30,10 @@ struct Executable::Impl {
     PackedConstants packed;
     DeviceConstants device_constants;
     std::shared_ptr<BufferPool> buffers;
+    std::shared_ptr<const Tuning> tuning;  ///< measured choices for the CPU; null: none
 
+    /// Threads that a run asks for, at this moment.
+    int threads() const;
     /// The plan for these shapes, made on first use. Plans that sessions still run are never lost: they hold
     /// them.
     Result<std::shared_ptr<const Plan>> plan_for(const ShapeKey& shapes);
@@ -48,7 +51,12 @@ T value_or_throw(Result<T> result) {
     return std::move(result).value();
 }
 
-Result<std::shared_ptr<Executable::Impl>> compile_graph(Graph graph, const CompileOptions& options);
+/// tuning: null for what is stored where options.tuning says.
+Result<std::shared_ptr<Executable::Impl>> compile_graph(Graph graph, const CompileOptions& options,
+                                                        std::shared_ptr<const Tuning> tuning = nullptr);
+
+/// Where options.tuning says that measured choices are; empty: nowhere.
+Result<std::string> tuning_folder(const CompileOptions& options);
 
 TensorInfo describe(const std::string& name, const TensorType& type);
 

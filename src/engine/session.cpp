@@ -153,8 +153,7 @@ Status Session::Impl::run(std::span<const InputView> inputs, std::span<const Out
     HR_ASSIGN(Instance* const instance, instance_for(key));
     HR_TRY(check_outputs(instance->plan().graph, outputs));
     HR_TRY(check_overlap(inputs, outputs));
-    const int threads = exe->options.threads > 0 ? usable_threads(exe->options.threads) : default_threads();
-    const Status status = instance->run(inputs, outputs, threads, options);
+    const Status status = instance->run(inputs, outputs, exe->threads(), options);
     states_are_lost = !status.ok() && instance->is_lost() && !states.empty();
     return status;
 }
@@ -223,6 +222,7 @@ RunStats Session::stats() const {
         stats.nodes[i].title = plan.graph.nodes[i].title();
         stats.nodes[i].label = plan.graph.nodes[i].label;
         stats.nodes[i].implementation = name_of(plan.nodes[i]);
+        stats.nodes[i].is_tuned = plan.nodes[i].is_tuned;
         stats.nodes[i].flops = plan.nodes[i].cost.flops;
         stats.nodes[i].bytes = plan.nodes[i].cost.bytes;
     }

@@ -21,6 +21,10 @@ void CustomNode::add_output(const TensorType& type, std::size_t offset) {
 
 void CustomNode::compute(ggml_tensor* dst, int ith, int nth, void* self) noexcept {
     auto* node = static_cast<CustomNode*>(self);
+    if (node->one_thread_) {
+        if (ith > 0) return;
+        nth = 1;
+    }
     try {
         node->execute(dst, {ith, nth});
     } catch (...) {  // an exception may not cross ggml's C frames; the session reports it after the run

@@ -17,7 +17,9 @@ class CustomNode {
 public:
     using Run = void (*)(const TensorArgs&, const void* attrs);
 
-    CustomNode(Run run, AttrBox attrs) : run_(run), attrs_(std::move(attrs)) {}
+    /// one_thread: the first does all of it.
+    CustomNode(Run run, AttrBox attrs, bool one_thread = false)
+        : run_(run), attrs_(std::move(attrs)), one_thread_(one_thread) {}
 
     /// Operand that comes from ggml source `source`; -1 leaves an optional operand out.
     void add_input(const TensorType& type, int source);
@@ -44,6 +46,7 @@ private:
 
     Run run_;
     AttrBox attrs_;
+    bool one_thread_;
     std::vector<Slot> inputs_, outputs_;
     std::atomic<bool> failed_ = false;
 };

@@ -115,7 +115,7 @@ bool Lowering::is_written_state(const ggml_tensor* tensor) const {
 
 CustomNode& Lowering::new_custom(const Node& node, const NodePlan& plan) {
     const auto run = plan.kernel ? plan.kernel->run : node.op->reference;
-    result_.custom_nodes.push_back(std::make_unique<CustomNode>(run, node.attrs));
+    result_.custom_nodes.push_back(std::make_unique<CustomNode>(run, node.attrs, plan.one_thread));
     return *result_.custom_nodes.back();
 }
 

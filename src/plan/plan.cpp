@@ -23,10 +23,20 @@ bool has_empty_tensor(const Graph& graph, const Node& node) {
     return false;
 }
 
-const KernelDef* find_kernel(const Node& node, const Operands& in, std::span<const bool> constants) {
-    for (const KernelDef& kernel : node.op->kernels)
-        if (kernel.applies(in, constants, node.attrs.get())) return &kernel;
-    return nullptr;
+/// Lets a measured choice decide, where it names one of the candidates.
+Candidate choose(const Graph& graph, const Node& node, const PlanOptions& options, NodePlan& plan) {
+    const auto ways = candidates(graph, node, options);
+    const NodeChoice* choice = options.tuning && !options.tuning->empty()
+                                   ? options.tuning->find(kind_of(graph, node, options.threads))
+                                   : nullptr;
+    if (!choice) return ways.front();
+    for (const Candidate& way : ways) {
+        if (name_of(way) != choice->implementation) continue;
+        plan.is_tuned = true;
+        plan.one_thread = choice->one_thread && way.implementation != Implementation::native;
+        return way;
+    }
+    return ways.front();
 }
 
 Result<NodePlan> plan_node(const Graph& graph, const Node& node, const PlanOptions& options,
@@ -46,24 +56,34 @@ Result<NodePlan> plan_node(const Graph& graph, const Node& node, const PlanOptio
         plan.on_device = true;
         return plan;
     }
-    if (options.packed_kernels) {
-        const auto mask = graph.constant_mask(node);
-        const std::unique_ptr<bool[]> constants(new bool[mask.size()]);
-        std::copy(mask.begin(), mask.end(), constants.get());
-        plan.kernel = find_kernel(node, in, {constants.get(), mask.size()});
-    }
-    if (plan.kernel) {
-        plan.implementation = Implementation::kernel;
-        if (plan.kernel->packed_operand >= 0) {
-            HR_ASSIGN(plan.packed, packed.get(graph, node, *plan.kernel));
-        }
-    } else if (lowerable) {
-        plan.implementation = Implementation::native;
+    const Candidate chosen = choose(graph, node, options, plan);
+    plan.implementation = chosen.implementation;
+    plan.kernel = chosen.kernel;
+    if (plan.kernel && plan.kernel->packed_operand >= 0) {
+        HR_ASSIGN(plan.packed, packed.get(graph, node, *plan.kernel));
     }
     return plan;
 }
 
 }  // namespace
+
+std::vector<Candidate> candidates(const Graph& graph, const Node& node, const PlanOptions& options) {
+    std::vector<Candidate> ways;
+    const auto types = graph.operand_types(node);
+    const Operands in(types);
+    if (options.packed_kernels) {
+        const auto mask = graph.constant_mask(node);
+        const std::unique_ptr<bool[]> constants(new bool[mask.size()]);
+        std::copy(mask.begin(), mask.end(), constants.get());
+        for (const KernelDef& kernel : node.op->kernels)
+            if (kernel.applies(in, {constants.get(), mask.size()}, node.attrs.get()))
+                ways.push_back({Implementation::kernel, &kernel});
+    }
+    if (options.native_ops && node.op->lower && node.op->lowerable(in, node.attrs.get()).ok())
+        ways.push_back({Implementation::native});
+    ways.push_back({Implementation::reference});
+    return ways;
+}
 
 double Plan::estimated_us() const {
     constexpr double kFlopsPerUs = 2e4, kBytesPerUs = 1e4, kNodeUs = 0.05;
@@ -94,12 +114,16 @@ Result<Plan> make_plan(Graph graph, const PlanOptions& options, PackedConstants&
     return plan;
 }
 
-std::string_view name_of(const NodePlan& node) {
-    switch (node.implementation) {
+std::string_view name_of(const Candidate& candidate) {
+    switch (candidate.implementation) {
         case Implementation::native: return "ggml";
-        case Implementation::kernel: return node.kernel->name;
+        case Implementation::kernel: return candidate.kernel->name;
         default: return "reference";
     }
+}
+
+std::string_view name_of(const NodePlan& node) {
+    return name_of(Candidate{node.implementation, node.kernel});
 }
 
 }  // namespace headrace

@@ -5,6 +5,7 @@
 
 #include "ir/graph.h"
 #include "plan/packed_constants.h"
+#include "plan/tuning.h"
 
 namespace headrace {
 
@@ -19,6 +20,8 @@ struct NodePlan {
     Implementation implementation = Implementation::reference;
     const KernelDef* kernel = nullptr;
     std::shared_ptr<const std::byte> packed;  ///< for kernel->packed_operand
+    bool one_thread = false;                  ///< the others leave it alone
+    bool is_tuned = false;                    ///< by PlanOptions::tuning; else by rule
     bool on_device = false;                   ///< on the chosen device; else on the CPU
     Cost cost;
 };
@@ -27,7 +30,18 @@ struct PlanOptions {
     bool device_is_cpu = true;
     bool packed_kernels = true;
     bool native_ops = true;
+    const Tuning* tuning = nullptr;  ///< measured choices; null: rules alone
+    int threads = 0;                 ///< of the runs, which choices depend on
 };
+
+/// One way to run a node on the CPU.
+struct Candidate {
+    Implementation implementation = Implementation::reference;
+    const KernelDef* kernel = nullptr;
+};
+
+/// All ways that the options allow, the rules' choice first.
+std::vector<Candidate> candidates(const Graph& graph, const Node& node, const PlanOptions& options);
 
 /// A graph of known shapes with a decision per node. Immutable; shared by sessions.
 struct Plan {
@@ -44,6 +58,7 @@ struct Plan {
 Result<Plan> make_plan(Graph graph, const PlanOptions& options, PackedConstants& packed);
 
 /// "ggml", "reference" or the kernel's name.
+std::string_view name_of(const Candidate& candidate);
 std::string_view name_of(const NodePlan& node);
 
 }  // namespace headrace

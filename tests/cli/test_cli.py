@@ -104,6 +104,31 @@ def test_bench_profiles_each_node_beside_the_machines_limits(graph):
     assert sum(shares) == pytest.approx(100, abs=0.5)
 
 
+def test_bench_tunes_for_later_starts(graph, tmp_path):
+    shape, tuning = ("--shape", "x=4,3"), ("--tuning", tmp_path / "tuned")
+    printed = headrace("bench", graph, *shape, "--tune", "--threads", 1, *tuning)
+    assert re.search(r"^kinds of nodes measured: 1, faster otherwise: [01]$", printed, re.MULTILINE)
+    (kept,) = (tmp_path / "tuned").glob("*.tuning") if "kept in" in printed else [None]
+    tuned = "  tuned" in headrace("inspect", graph, *shape, "--threads", 1, *tuning)
+    assert tuned == (kept is not None and len(kept.read_text().splitlines()) > 3)
+    assert headrace("run", graph, *shape, *tuning) == headrace("run", graph, *shape, "--tuning", "off")
+
+
+def test_packed_weights_are_kept_where_one_wants_them(tmp_path):
+    builder = webnn.ML().create_context(accelerated=False).create_graph_builder()
+    w = np.random.default_rng(0).standard_normal((1024, 512)).astype(np.float32)
+    y = builder.matmul(builder.input("x", [2, 1024], "float32"), builder.constant(w))
+    builder.build({"y": y}).save(str(tmp_path / "model.hrg"))
+    cache = ("--packed-cache", tmp_path / "cache")
+    first = headrace("run", tmp_path / "model.hrg", *cache)
+    (kept,) = (tmp_path / "cache").iterdir()
+    assert "packed 2.00 MiB (2.00 mapped)" in headrace("inspect", tmp_path / "model.hrg", *cache)
+    assert headrace("run", tmp_path / "model.hrg", *cache) == first
+    kept.write_bytes(kept.read_bytes()[:-1])
+    assert "packed 2.00 MiB (0.00 mapped)" in headrace("inspect", tmp_path / "model.hrg", *cache)
+    assert "packed 2.00 MiB (2.00 mapped)" in headrace("inspect", tmp_path / "model.hrg", *cache)
+
+
 def test_bench_alternates_with_onnx_runtime(graph, tmp_path):
     report = tmp_path / "bench.json"
     fast = ("--rounds", 2, "--seconds", 0.01)
@@ -132,6 +157,8 @@ def test_bench_without_python_says_so_and_runs_alone(graph, monkeypatch):
         (["run", "absent.hrg"], "absent.hrg"),
         (["run", "{graph}", "--shape", "x=1,3", "--output", "q=q.npy"], "with the name of an output"),
         (["bench", "{graph}", "--shape", "x=1,3", "--runs", "0"], "--runs is 0"),
+        (["bench", "{graph}", "--shape", "x=1,3", "--tune", "--profile"], "choose one"),
+        (["bench", "{graph}", "--shape", "x=1,3", "--tune", "--tuning", "off"], "tuning is off"),
         (["inspect", "{graph}", "--without-pass", "magic"], "magic"),
         (["run", "{graph}", "--device", "TPU9"], "there is no device 'TPU9'"),
     ],
