@@ -146,9 +146,14 @@ Result<Runner> open_runner(std::string_view bytes, const Settings& settings) {
         }
         done += static_cast<size_t>(written);
     }
-    Result<Runner> runner = open_runner(fmt::format("/proc/self/fd/{}", file), settings);
+    const std::string path = fmt::format("/proc/self/fd/{}", file);
+    Result<Runner> runner = open_runner(path, settings);
     close(file);  // what llama.cpp has mapped stays
-    return runner;
+    if (runner.ok()) return runner;
+    Error error = runner.error();  // whoever gave bytes knows of no file
+    for (size_t at = error.message.find(path); at != std::string::npos; at = error.message.find(path))
+        error.message.replace(at, path.size(), "the model in memory");
+    return error;
 }
 
 RegistryStatistics registry_statistics() {

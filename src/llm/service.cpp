@@ -43,8 +43,7 @@ Result<std::unique_ptr<Service>> Service::create(std::string_view config, const 
     for (const std::string_view json : {config, above}) {
         HR_ASSIGN(settings, with_parameters(settings, json, Level::service, notes));
     }
-    HR_ASSIGN(const LogLevel level, parse_log_level(settings.log.level));
-    if (!config.empty() || !above.empty()) HR_TRY(set_log(level, settings.log.format, settings.log.file));
+    if (!config.empty() || !above.empty()) HR_TRY(set_log(settings.log));
     log_notes(notes);
     return std::unique_ptr<Service>(new Service(std::move(settings), std::move(notes)));
 }
@@ -124,10 +123,7 @@ Result<Service::GraphId> Service::add_graph(Graph graph, bool replace) {
     if (graph.runner.engine) HR_TRY(adjust_to(*graph.runner.engine, settings, graph.notes));
     // The only configuration that a guest of some runtimes can give is that of its model.
     if (settings.session != settings_.session) sessions_.limit(settings.session);
-    if (settings.log != settings_.log) {
-        HR_ASSIGN(const LogLevel level, parse_log_level(settings.log.level));
-        HR_TRY(set_log(level, settings.log.format, settings.log.file));
-    }
+    if (settings.log != settings_.log) HR_TRY(set_log(settings.log));
     if (settings.model.replace == "true") replace = true;
     if (settings.model.replace == "false") replace = false;
     Graph before;  // freed after the lock: the last request on it may still run
@@ -212,12 +208,20 @@ Status Service::set_input(ContextId id, uint32_t index, std::string_view bytes) 
     }
     context->reply.reset();
     context->error.reset();
+    context->request_id = 0;
     return success();
 }
 
 void Service::remember_failure(const Error& error) {
     const std::lock_guard lock(mutex_);
     last_failure_ = error;
+}
+
+Service::Origin Service::origin_of(ContextId id) {
+    const auto context = find(id);
+    if (!context.ok()) return {};
+    const std::lock_guard lock(context.value()->mutex);
+    return {context.value()->session->label(), context.value()->request_id};
 }
 
 Result<std::string> Service::output(ContextId id, uint32_t index) {

@@ -61,6 +61,13 @@ public:
     /// Of context 0, which is none, 1 is the error of the service's last call that failed.
     Result<std::string> output(ContextId context, uint32_t index);
     void remember_failure(const Error& error);
+    /// The session of a context and its request that ran last since an input, for the log; empty and 0 for
+    /// none.
+    struct Origin {
+        std::string session;
+        uint64_t request = 0;
+    };
+    Origin origin_of(ContextId context);
 
     /// The same with a prompt and parameters in place of the inputs.
     Result<Reply> infer(ContextId context, std::string_view prompt, std::string_view parameters);
@@ -110,6 +117,7 @@ private:
     void register_request(Context& context, Running& running);
     static void forget_request(Context& context, const Running& running);
     Status submit(Running& running, std::string_view prompt);
+    Status submit_prompt(Running& running, std::string_view prompt);
     Result<Running> begin_with_inputs(Context& context);
     void finish_pieces(Context& context);
     Reply end(Context& context, Running& running);

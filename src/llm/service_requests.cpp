@@ -65,6 +65,7 @@ Result<Service::Running> Service::begin(Context& context, std::string_view promp
     HR_TRY(submit(running, prompt));
     const std::lock_guard lock(context.mutex);
     running.request->generation = running.generation;
+    context.request_id = running.generation->id();
     if (running.request->cancelled) running.generation->cancel();
     entered.release();
     registered.release();
@@ -75,6 +76,7 @@ void Service::register_request(Context& context, Running& running) {
     running.request = std::make_shared<Request>();
     running.request->session = running.session;
     const std::lock_guard lock(context.mutex);
+    context.request_id = 0;
     running.request->cancelled = closing_.load();
     context.requests.push_back(running.request);
 }
@@ -85,10 +87,16 @@ void Service::forget_request(Context& context, const Running& running) {
 }
 
 Status Service::submit(Running& running, std::string_view prompt) {
+    const Status status = submit_prompt(running, prompt);
+    log_notes(running.notes,
+              {running.session->label(), running.generation ? running.generation->id() : uint64_t{0}});
+    return status;
+}
+
+Status Service::submit_prompt(Running& running, std::string_view prompt) {
     Engine& engine = *running.engine;
     HR_TRY(adjust(running.settings, engine.context_size(), engine.model().vocabulary_size(), running.notes));
     note_unused_by_template(engine.model(), running.settings.request, running.notes);
-    log_notes(running.notes);
     RequestSettings& request = running.settings.request;
     Messages history = request.previous_messages;
     if (history.empty() && request.history) history = running.session->messages;
@@ -96,7 +104,7 @@ Status Service::submit(Running& running, std::string_view prompt) {
     HR_ASSIGN(running.generation, engine.submit({.prompt = running.prompt.tokens,
                                                  .settings = request,
                                                  .owner = running.session->owner,
-                                                 .session = running.session->name,
+                                                 .session = running.session->label(),
                                                  .add_special_pieces = request.echo_special,
                                                  .arrival = running.arrival}));
     return success();

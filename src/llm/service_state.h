@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "llm/log.h"
+#include "llm/log_settings.h"
 #include "llm/reply.h"
 #include "llm/service.h"
 
@@ -40,6 +40,7 @@ struct Service::Context {
     std::string prompt, parameters;
     bool has_prompt = false;
     uint64_t prompt_number = 0;  // that it is, of those that were set
+    uint64_t request_id = 0;     // of the engine; 0 since an input
     std::optional<Reply> reply;
     std::string piece, piece_metadata;
     std::vector<std::shared_ptr<Request>> requests;
@@ -47,11 +48,6 @@ struct Service::Context {
     std::mutex pieces;           // of by_pieces; taken before mutex
     std::optional<Running> by_pieces;
 };
-
-/// Notes are shown in the log once and in the metadata of replies.
-inline void log_notes(const Notes& notes) {
-    for (const Note& note : notes) HR_LOG(warn, {}, "{}: {}", note.key, note.message);
-}
 
 /// Keeps an error for output 1.
 template <class T>

@@ -37,6 +37,9 @@ public:
     std::chrono::steady_clock::time_point last_used() const;
     void touch();
 
+    /// For the log.
+    const std::string& label() const { return name.empty() ? owner : name; }
+
     const std::string name;   ///< empty: anonymous
     const std::string owner;  ///< for taking turns
     Messages messages;        ///< for whoever is between enter and leave

@@ -11,10 +11,12 @@
 
 #include "base/utf8.h"
 #include "llm/log.h"
+#include "llm/log_settings.h"
 
 namespace headrace::wasi_nn {
 namespace {
 
+constexpr uint32_t none = 0;                   // of the contexts
 constexpr uint32_t longest_text = 64u << 20;   // of a prompt or configuration: more is a wrong length
 constexpr uint32_t ggml_encodings[] = {5, 6};  // WAMR's and the WIT's; WasmEdge's
 
@@ -85,27 +87,31 @@ int number_of(Code code, const Numbers& numbers) {
     return numbers.unknown;
 }
 
-int Door::report(std::string_view function, const Error& error) const {
-    HR_LOG(error, {}, "{}: {}", function, error.message);
+int Door::report(std::string_view function, const Error& error, const Service::Origin& origin) const {
+    HR_LOG(error, (llm::LogContext{origin.session, origin.request}), "{}: {}", function, error.message);
     return number_of(error.code, flavour_.numbers);
 }
 
-int Door::refuse(std::string_view function, std::string_view why) const {
-    return report(function, invalid("{}", why));
+/// With another number than that of the error's code.
+int Door::refuse_as(int number, Service& service, std::string_view function, const Error& error) const {
+    report(function, error);
+    service.remember_failure(error);
+    return number;
 }
 
 /// Finds the backend and runs the call, which returns a Status or the number of an outcome that is no error.
+/// context: the call's, for the log, or 0.
 template <class Call>
-int Door::guarded(std::string_view function, void* ctx, Call call) {
+int Door::guarded(std::string_view function, void* ctx, uint32_t context, Call call) {
     try {
         const std::shared_ptr<Service> service = instances().find(ctx);
         if (!service)
-            return refuse(function, ctx ? "ctx is no backend, or one that was closed"
-                                        : "ctx is NULL; call init_backend first");
+            return report(function, invalid("{}", ctx ? "ctx is no backend, or one that was closed"
+                                                      : "ctx is NULL; call init_backend first"));
         Result<int> result = call(*service);
         if (result.ok()) return result.value();
         service->remember_failure(result.error());
-        return report(function, result.error());
+        return report(function, result.error(), service->origin_of(context));
     } catch (const std::bad_alloc&) {
         return report(function, failure(Code::out_of_memory, "no memory is left"));
     } catch (const std::exception& e) {
@@ -113,19 +119,21 @@ int Door::guarded(std::string_view function, void* ctx, Call call) {
     }
 }
 
+int Door::refuse(void* ctx, std::string_view function, std::string_view why) {
+    return guarded(function, ctx, none, [&](Service&) -> Result<int> { return invalid("{}", why); });
+}
+
 int Door::init(void** ctx, const char* config, uint32_t config_size) {
     constexpr std::string_view function = "init_backend";
-    if (!ctx) return refuse(function, "the pointer for the backend is NULL");
-    if (!config && config_size) return refuse(function, "config is NULL, and its length is not 0");
-    if (config_size > longest_text) return refuse(function, "config is too long");
+    if (!ctx) return report(function, invalid("the pointer for the backend is NULL"));
+    if (!config && config_size) return report(function, invalid("config is NULL, and its length is not 0"));
+    if (config_size > longest_text) return report(function, invalid("config is too long"));
     *ctx = nullptr;
     try {
         llm::Settings defaults;
         defaults.request.history = flavour_.history;
         if (const char* root = std::getenv("HEADRACE_MODEL_ROOT")) defaults.model_root = root;
-        // A configuration that says nothing of the log leaves it as the environment has it.
-        if (const char* level = std::getenv("HEADRACE_LOG"); level && llm::parse_log_level(level).ok())
-            defaults.log.level = level;
+        defaults.log = llm::environment_log();
         Result<std::string> environment = environment_config();
         if (!environment.ok()) return report(function, environment.error());
         Result<std::unique_ptr<Service>> service =
@@ -141,7 +149,7 @@ int Door::init(void** ctx, const char* config, uint32_t config_size) {
 }
 
 int Door::deinit(void* ctx) {
-    return guarded("deinit_backend", ctx, [&](Service& service) -> Result<int> {
+    return guarded("deinit_backend", ctx, none, [&](Service& service) -> Result<int> {
         if (!instances().remove(ctx)) return invalid("another thread closed ctx at the same time");
         service.cancel_all();  // other threads may still be inside
         return 0;
@@ -151,15 +159,14 @@ int Door::deinit(void* ctx) {
 int Door::load(void* ctx, const uint8_t* bytes, uint32_t size, uint32_t parts, uint32_t encoding,
                uint32_t target, uint32_t* graph) {
     constexpr std::string_view function = "load";
-    if (!graph) return refuse(function, "the pointer for the graph is NULL");
-    if (std::find(std::begin(ggml_encodings), std::end(ggml_encodings), encoding) ==
-        std::end(ggml_encodings)) {
-        HR_LOG(error, {}, "{}: encoding {} is not GGML (5, or 6 in WasmEdge)", function, encoding);
-        return flavour_.numbers.invalid_encoding;
-    }
-    if (!bytes || !size) return refuse(function, "the model's bytes are missing");
-    if (parts != 1) return refuse(function, "a GGUF model is one builder");
-    return guarded(function, ctx, [&](Service& service) -> Result<int> {
+    if (!graph) return refuse(ctx, function, "the pointer for the graph is NULL");
+    if (!bytes || !size) return refuse(ctx, function, "the model's bytes are missing");
+    if (parts != 1) return refuse(ctx, function, "a GGUF model is one builder");
+    return guarded(function, ctx, none, [&](Service& service) -> Result<int> {
+        if (std::find(std::begin(ggml_encodings), std::end(ggml_encodings), encoding) ==
+            std::end(ggml_encodings))
+            return refuse_as(flavour_.numbers.invalid_encoding, service, function,
+                             invalid("encoding {} is not GGML (5, or 6 in WasmEdge)", encoding));
         const std::string_view model(reinterpret_cast<const char*>(bytes), size);
         const char* config = target == 0 ? R"({"n_gpu_layers": 0})" : "";
         HR_ASSIGN(*graph, service.load_bytes(model, config, flavour_.replaces));
@@ -170,36 +177,33 @@ int Door::load(void* ctx, const uint8_t* bytes, uint32_t size, uint32_t parts, u
 int Door::load_by_name(void* ctx, const char* name, uint32_t name_size, const char* config,
                        uint32_t config_size, uint32_t* graph) {
     constexpr std::string_view function = "load_by_name";
-    if (!name || !name_size) return refuse(function, "the model's name is NULL or empty");
-    if (!graph) return refuse(function, "the pointer for the graph is NULL");
-    if (!config && config_size) return refuse(function, "config is NULL, and its length is not 0");
+    if (!name || !name_size) return refuse(ctx, function, "the model's name is NULL or empty");
+    if (!graph) return refuse(ctx, function, "the pointer for the graph is NULL");
+    if (!config && config_size) return refuse(ctx, function, "config is NULL, and its length is not 0");
     if (name_size > longest_text || config_size > longest_text)
-        return refuse(function, "a length is beyond 64 MiB");
-    return guarded(function, ctx, [&](Service& service) -> Result<int> {
+        return refuse(ctx, function, "a length is beyond 64 MiB");
+    return guarded(function, ctx, none, [&](Service& service) -> Result<int> {
         // Callers count the NUL at the end, or not.
         const std::string_view text(name, strnlen(name, name_size));
         const std::string_view options = config ? std::string_view(config, strnlen(config, config_size)) : "";
         Result<Service::GraphId> loaded = service.load(text, options, flavour_.replaces);
-        if (!loaded.ok() && loaded.error().code == Code::not_found) {
-            report(function, loaded.error());
-            service.remember_failure(loaded.error());
-            return Numbers::model_not_found;
-        }
+        if (!loaded.ok() && loaded.error().code == Code::not_found)
+            return refuse_as(Numbers::model_not_found, service, function, loaded.error());
         HR_ASSIGN(*graph, std::move(loaded));
         return 0;
     });
 }
 
 int Door::unload(void* ctx, uint32_t graph) {
-    return guarded("unload", ctx, [&](Service& service) -> Result<int> {
+    return guarded("unload", ctx, none, [&](Service& service) -> Result<int> {
         HR_TRY(service.unload(graph));
         return 0;
     });
 }
 
 int Door::open(void* ctx, uint32_t graph, uint32_t* context) {
-    if (!context) return refuse("init_execution_context", "the pointer for the context is NULL");
-    return guarded("init_execution_context", ctx, [&](Service& service) -> Result<int> {
+    if (!context) return refuse(ctx, "init_execution_context", "the pointer for the context is NULL");
+    return guarded("init_execution_context", ctx, none, [&](Service& service) -> Result<int> {
         HR_ASSIGN(*context, service.open(graph));
         return 0;
     });
@@ -207,9 +211,9 @@ int Door::open(void* ctx, uint32_t graph, uint32_t* context) {
 
 int Door::open_session(void* ctx, const char* session, uint32_t* context) {
     constexpr std::string_view function = "init_execution_context_with_session_id";
-    if (!context) return refuse(function, "the pointer for the context is NULL");
-    if (!session || !*session) return refuse(function, "the session's name is NULL or empty");
-    return guarded(function, ctx, [&](Service& service) -> Result<int> {
+    if (!context) return refuse(ctx, function, "the pointer for the context is NULL");
+    if (!session || !*session) return refuse(ctx, function, "the session's name is NULL or empty");
+    return guarded(function, ctx, none, [&](Service& service) -> Result<int> {
         HR_ASSIGN(const Service::GraphId graph, service.first_graph());
         HR_ASSIGN(*context, service.open(graph, std::string_view(session, strnlen(session, 4096))));
         return 0;
@@ -217,42 +221,42 @@ int Door::open_session(void* ctx, const char* session, uint32_t* context) {
 }
 
 int Door::close(void* ctx, uint32_t context) {
-    return guarded("close_execution_context", ctx, [&](Service& service) -> Result<int> {
+    return guarded("close_execution_context", ctx, context, [&](Service& service) -> Result<int> {
         HR_TRY(service.close(context));
         return 0;
     });
 }
 
 int Door::set_input(void* ctx, uint32_t context, uint32_t index, std::string_view bytes) {
-    return guarded("set_input", ctx, [&](Service& service) -> Result<int> {
+    return guarded("set_input", ctx, context, [&](Service& service) -> Result<int> {
         HR_TRY(service.set_input(context, index, bytes));
         return 0;
     });
 }
 
 int Door::compute(void* ctx, uint32_t context) {
-    return guarded("compute", ctx, [&](Service& service) -> Result<int> {
+    return guarded("compute", ctx, context, [&](Service& service) -> Result<int> {
         HR_TRY(service.compute(context));
         return 0;
     });
 }
 
 int Door::get_output(void* ctx, uint32_t context, uint32_t index, Output output) {
-    return guarded("get_output", ctx, [&](Service& service) -> Result<int> {
+    return guarded("get_output", ctx, context, [&](Service& service) -> Result<int> {
         HR_ASSIGN(const std::string text, service.output(context, index));
         return write(text, output, index == 0 && flavour_.truncates);
     });
 }
 
 int Door::compute_single(void* ctx, uint32_t context) {
-    return guarded("compute_single", ctx, [&](Service& service) -> Result<int> {
+    return guarded("compute_single", ctx, context, [&](Service& service) -> Result<int> {
         HR_ASSIGN(const auto piece, service.compute_piece(context));
         return piece ? 0 : Numbers::end_of_sequence;
     });
 }
 
 int Door::get_output_single(void* ctx, uint32_t context, uint32_t index, Output output) {
-    return guarded("get_output_single", ctx, [&](Service& service) -> Result<int> {
+    return guarded("get_output_single", ctx, context, [&](Service& service) -> Result<int> {
         if (index == 1) {
             HR_ASSIGN(const std::string text, service.output(context, 1));
             return write(text, output, false);
@@ -264,21 +268,21 @@ int Door::get_output_single(void* ctx, uint32_t context, uint32_t index, Output 
 }
 
 int Door::fini_single(void* ctx, uint32_t context) {
-    return guarded("fini_single", ctx, [&](Service& service) -> Result<int> {
+    return guarded("fini_single", ctx, context, [&](Service& service) -> Result<int> {
         HR_TRY(service.end_pieces(context));
         return 0;
     });
 }
 
 int Door::cancel(void* ctx, uint32_t context) {
-    return guarded("cancel_inference", ctx, [&](Service& service) -> Result<int> {
+    return guarded("cancel_inference", ctx, context, [&](Service& service) -> Result<int> {
         HR_TRY(service.cancel(context));
         return 0;
     });
 }
 
 int Door::statistics(void* ctx, Output output) {
-    return guarded("get_statistics", ctx, [&](Service& service) -> Result<int> {
+    return guarded("get_statistics", ctx, none, [&](Service& service) -> Result<int> {
         return write(service.statistics(), output, false);
     });
 }
@@ -286,9 +290,9 @@ int Door::statistics(void* ctx, Output output) {
 int Door::run(void* ctx, uint32_t context, uint32_t index, std::string_view prompt, Output output,
               std::string_view options) {
     constexpr std::string_view function = "run_inference";
-    if (index != 0) return refuse(function, "the prompt is input 0");
-    if (!output.buffer || !output.size) return refuse(function, "the output or its size is NULL");
-    return guarded(function, ctx, [&](Service& service) -> Result<int> {
+    if (index != 0) return refuse(ctx, function, "the prompt is input 0");
+    if (!output.buffer || !output.size) return refuse(ctx, function, "the output or its size is NULL");
+    return guarded(function, ctx, context, [&](Service& service) -> Result<int> {
         HR_TRY(service.set_input(context, 0, prompt));
         HR_TRY(service.compute(context, options));
         HR_ASSIGN(const std::string answer, service.output(context, 0));
@@ -297,8 +301,8 @@ int Door::run(void* ctx, uint32_t context, uint32_t index, std::string_view prom
 }
 
 /// may_cut: as much of an answer as fits is worth having; a piece of JSON is not.
-int Door::write(std::string_view text, const Output& output, bool may_cut) const {
-    if (!output.buffer || !output.size) return refuse("output", "the output or its size is NULL");
+Result<int> Door::write(std::string_view text, const Output& output, bool may_cut) const {
+    if (!output.buffer || !output.size) return invalid("the output or its size is NULL");
     const auto needed = static_cast<uint32_t>(std::min<size_t>(text.size(), UINT32_MAX));
     size_t size = text.size();
     if (size > output.capacity) size = may_cut ? utf8_boundary(text, output.capacity) : 0;

@@ -61,14 +61,15 @@ public:
     int run(void* ctx, uint32_t context, uint32_t index, std::string_view prompt, Output output,
             std::string_view options);
 
-    /// For an argument that is wrong before anything can be called.
-    int refuse(std::string_view function, std::string_view why) const;
+    /// For an argument that is wrong before anything can be called: the backend's last failure.
+    int refuse(void* ctx, std::string_view function, std::string_view why);
 
 private:
     template <class Call>
-    int guarded(std::string_view function, void* ctx, Call call);
-    int report(std::string_view function, const Error& error) const;
-    int write(std::string_view text, const Output& output, bool may_cut) const;
+    int guarded(std::string_view function, void* ctx, uint32_t context, Call call);
+    int report(std::string_view function, const Error& error, const Service::Origin& origin = {}) const;
+    int refuse_as(int number, Service& service, std::string_view function, const Error& error) const;
+    Result<int> write(std::string_view text, const Output& output, bool may_cut) const;
 
     Flavour flavour_;
 };

@@ -50,7 +50,7 @@ wasi_nn_error deinit_backend(void* ctx) { return result(door().deinit(ctx)); }
 
 wasi_nn_error load(void* ctx, graph_builder_array* builder, uint32_t encoding, uint32_t target, graph* g) {
     if (!builder || !builder->buf || !builder->size)
-        return result(door().refuse("load", "the builder is NULL or empty"));
+        return result(door().refuse(ctx, "load", "the builder is NULL or empty"));
     return result(
         door().load(ctx, builder->buf->buf, builder->buf->size, builder->size, encoding, target, g));
 }
@@ -81,7 +81,7 @@ wasi_nn_error close_execution_context(void* ctx, graph_execution_context exec_ct
 
 wasi_nn_error set_input(void* ctx, graph_execution_context exec_ctx, uint32_t index, tensor* input) {
     if (!input || (!input->data.buf && input->data.size))
-        return result(door().refuse("set_input", "the tensor or its data is NULL"));
+        return result(door().refuse(ctx, "set_input", "the tensor or its data is NULL"));
     return result(door().set_input(ctx, exec_ctx, index, bytes_of(*input)));
 }
 
@@ -119,7 +119,7 @@ wasi_nn_error run_inference(void* ctx, graph_execution_context exec_ctx, uint32_
                             tensor_data* output_tensor, uint32_t* output_tensor_size, const char* options,
                             uint32_t options_len) {
     if (!input_tensor || (!input_tensor->data.buf && input_tensor->data.size))
-        return result(door().refuse("run_inference", "the tensor or its data is NULL"));
+        return result(door().refuse(ctx, "run_inference", "the tensor or its data is NULL"));
     return result(door().run(ctx, exec_ctx, index, bytes_of(*input_tensor),
                              output_of(output_tensor, output_tensor_size),
                              headrace::wasi_nn::options_text(options, options_len)));

@@ -1,6 +1,8 @@
 // Calls with wrong arguments, in wrong orders and after the end: each gets an error, and none a crash.
 #include <gmock/gmock.h>
 
+#include <filesystem>
+#include <fstream>
 #include <functional>
 
 #include "doors/wasi_nn/chat_host.h"
@@ -10,6 +12,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 class WasiNnMisuse : public EachLibrary {};
@@ -214,12 +217,56 @@ TEST_P(WasiNnMisuse, FailedCallsWithoutAContextSayWhyAtContextZero) {
                 AllOf(StartsWith(R"({"error":{"code":"not_found","message":)"), HasSubstr("/nowhere.gguf")));
     EXPECT_EQ(host.try_load(model_path(), "{", &graph), 1);
     EXPECT_THAT(reason(), HasSubstr("not valid JSON: line 1, column 2"));
+    EXPECT_EQ(library->load_by_name(host.ctx(), "", 0, &graph), 1);
+    EXPECT_THAT(reason(), HasSubstr("name is NULL or empty"));
+    std::string bytes = "GGUF and nothing else";
+    SizedBytes part{reinterpret_cast<uint8_t*>(bytes.data()), static_cast<uint32_t>(bytes.size())};
+    struct {
+        SizedBytes* buf;
+        uint32_t size;
+    } model{&part, 1}, parts{&part, 2};
+    EXPECT_EQ(library->load(host.ctx(), &model, 1, 0, &graph), 2);
+    EXPECT_THAT(reason(), HasSubstr("encoding 1 is not GGML"));
+    EXPECT_EQ(library->load(host.ctx(), &parts, 5, 0, &graph), 1);
+    EXPECT_THAT(reason(), HasSubstr("one builder"));
+    EXPECT_EQ(library->load(host.ctx(), &model, 5, 0, &graph), 1);
+    EXPECT_THAT(reason(), AllOf(HasSubstr(R"("the model in memory: )"), Not(HasSubstr("/proc"))));
+    EXPECT_EQ(library->load(host.ctx(), nullptr, 5, 0, &graph), 1);
+    EXPECT_THAT(reason(), HasSubstr("the builder is NULL or empty"));
     graph = host.load();
     host.open(graph);
+    EXPECT_EQ(library->raw_set_input(host.ctx(), 1, 0, nullptr), 1);
+    EXPECT_THAT(reason(), HasSubstr("the tensor or its data is NULL"));
     EXPECT_EQ(library->init_execution_context(host.ctx(), graph, &context), library->numbers.busy);
     EXPECT_THAT(reason(), AllOf(HasSubstr(R"("busy")"), HasSubstr("max_concurrent")));
     EXPECT_EQ(library->compute(host.ctx(), nowhere), library->numbers.not_found);
     EXPECT_THAT(reason(), HasSubstr("there is no execution context 4711"));
+}
+
+TEST_P(WasiNnMisuse, WhatIsWrongWithARequestIsLoggedWithItsSessionAndNumber) {
+    const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "wasi_nn_misuse.log";
+    std::filesystem::remove(file);
+    {
+        const Host host(*library, R"({"log_format": "json", "log_level": "warn", "log_file": ")" +
+                                      file.string() + R"("})");
+        host.load();
+        const uint32_t context = host.open_session("ada");
+        host.ask(context, "Hello", R"({"min_p": 4})");
+        host.ask(context, "Hello", R"({"top_p": 7})");
+        EXPECT_EQ(library->set_input(host.ctx(), context, 2, "?"), 1);
+    }
+    const Host other(*library, R"({"log_level": "info"})");  // the log goes to stderr again
+    std::ifstream stream(file);
+    std::string line, warned, refused, called;
+    while (std::getline(stream, line)) {
+        if (line.find("min_p") != line.npos) warned = line;
+        if (line.find("top_p") != line.npos) refused = line;
+        if (line.find("there is no input 2") != line.npos) called = line;
+    }
+    EXPECT_THAT(warned, AllOf(HasSubstr(R"("level":"warn")"), HasSubstr(R"("session":"ada","request":)")));
+    EXPECT_THAT(refused, AllOf(HasSubstr(R"("level":"error")"), HasSubstr(R"("session":"ada")")));
+    EXPECT_THAT(called, AllOf(HasSubstr(R"("level":"error")"), HasSubstr(R"("session":"ada")")));
+    std::filesystem::remove(file);
 }
 
 TEST_P(WasiNnMisuse, LoadsThatFailSayWhichKind) {
