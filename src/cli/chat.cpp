@@ -7,6 +7,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "cli/language.h"
 #include "llm/parameters.h"
 #include "llm/service.h"
 
@@ -53,7 +54,7 @@ public:
         llm::Notes shown_with_replies;
         const auto text = all.dump(-1, ' ', false, json::error_handler_t::replace);
         HR_ASSIGN(strict, llm::with_parameters(strict, text, llm::Level::session, shown_with_replies));
-        parameters_ = std::move(all);
+        parameters_ = json::parse(text);  // what is no UTF-8 cannot be written as JSON again
         return success();
     }
 
@@ -152,10 +153,10 @@ private:
 
 Status chat(const ChatOptions& options) {
     llm::Settings defaults;
-    defaults.model.devices = options.devices;
     defaults.session.idle_timeout_ms = 0;  // whoever comes back from lunch goes on where they were
-    HR_ASSIGN(std::unique_ptr<llm::Service> service, llm::Service::create("", defaults));
-    HR_ASSIGN(const llm::Service::GraphId graph, service->load(options.model, options.parameters));
+    HR_ASSIGN(const llm::Settings settings, command_settings(options.parameters, options.devices, defaults));
+    HR_ASSIGN(std::unique_ptr<llm::Service> service, llm::Service::create("", settings));
+    HR_ASSIGN(const llm::Service::GraphId graph, service->load(options.model, ""));
     Chat chat(std::move(service), graph);
     if (!options.system.empty()) HR_TRY(chat.set("system_prompt", options.system));
     HR_TRY(chat.use_session(options.session));
@@ -165,6 +166,7 @@ Status chat(const ChatOptions& options) {
     if (interactive) std::printf("%s. /help lists the commands.\n", options.model.c_str());
     std::string line;
     while (interactive && std::printf("> "), std::fflush(stdout), std::getline(std::cin, line)) {
+        if (line.ends_with('\r')) line.pop_back();  // of a file from Windows
         if (line.empty()) continue;
         Result<bool> go_on = true;
         if (line[0] == '/') {

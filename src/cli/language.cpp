@@ -7,6 +7,7 @@
 #include "cli/chat.h"
 #include "cli/device_option.h"
 #include "cli/language_bench.h"
+#include "llm/log_settings.h"
 #include "llm/parameters.h"
 #include "llm/registry.h"
 #include "llm/reply.h"
@@ -26,9 +27,7 @@ Status embed(const EmbedOptions& options) {
     std::string line;
     if (texts.empty())
         while (std::getline(std::cin, line)) texts.push_back(line);
-    llm::Notes notes;
-    HR_ASSIGN(llm::Settings settings, llm::with_parameters({}, options.parameters, llm::Level::model, notes));
-    if (!options.devices.empty()) settings.model.devices = options.devices;
+    HR_ASSIGN(llm::Settings settings, command_settings(options.parameters, options.devices));
     settings.context.embeddings = true;
     HR_ASSIGN(const llm::Runner runner, llm::open_runner(options.model, settings));
     HR_ASSIGN(const auto vectors, runner.embedder->embed(texts, settings.request.embd_normalize));
@@ -37,6 +36,17 @@ Status embed(const EmbedOptions& options) {
 }
 
 }  // namespace
+
+Result<llm::Settings> command_settings(const std::string& parameters, const std::vector<std::string>& devices,
+                                       llm::Settings defaults) {
+    defaults.log = llm::environment_log();
+    llm::Notes notes;
+    HR_ASSIGN(llm::Settings settings, llm::with_parameters(defaults, parameters, llm::Level::service, notes));
+    if (!devices.empty()) settings.model.devices = devices;
+    HR_TRY(llm::set_log(settings.log));
+    llm::log_notes(notes);
+    return settings;
+}
 
 void add_language_commands(CLI::App& app, Status& status) {
     constexpr const char* parameters_help = "JSON, see docs/parameters.md";
@@ -60,6 +70,7 @@ void add_language_commands(CLI::App& app, Status& status) {
     embed_command->add_option("--parameters", embed_options->parameters, parameters_help);
     embed_command->final_callback([=, &status] { status = embed(*embed_options); });
 
+    constexpr int most = 1 << 20;
     auto* bench_command =
         app.add_subcommand("bench-llm", "time a GGUF language model with one and several streams");
     auto bench_options = std::make_shared<LanguageBenchOptions>();
@@ -73,11 +84,16 @@ void add_language_commands(CLI::App& app, Status& status) {
                      "requests under load; speculation: repetitive text")
         ->check(CLI::IsMember({"streams", "prefix", "stall", "priority", "speculation"}));
     bench_command->add_option("--parameters", bench_options->parameters, parameters_help);
-    bench_command->add_option("--prompt", bench_options->prompt, "tokens of a prompt");
-    bench_command->add_option("--generate", bench_options->generate, "tokens of an answer");
-    bench_command->add_option("--streams", bench_options->streams, "at once; may be repeated");
-    bench_command->add_option("--rounds", bench_options->rounds, "the median is shown");
-    bench_command->add_option("--threads", bench_options->threads, "0: one per CPU");
+    bench_command->add_option("--prompt", bench_options->prompt, "tokens of a prompt")
+        ->check(CLI::Range(1, most));
+    bench_command->add_option("--generate", bench_options->generate, "tokens of an answer")
+        ->check(CLI::Range(1, most));
+    bench_command->add_option("--streams", bench_options->streams, "at once; may be repeated")
+        ->check(CLI::Range(1, 256));
+    bench_command->add_option("--rounds", bench_options->rounds, "the median is shown")
+        ->check(CLI::Range(1, most));
+    bench_command->add_option("--threads", bench_options->threads, "0: one per CPU")
+        ->check(CLI::Range(0, 512));
     bench_command->add_option("--json", bench_options->json, "write the result there, too");
     bench_command->final_callback([=, &status] { status = bench_language_model(*bench_options); });
 

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "cli/language.h"
 #include "cli/language_scenarios.h"
 #include "cli/statistics.h"
-#include "llm/parameters.h"
 #include "llm/registry.h"
 
 namespace headrace::cli {
@@ -122,9 +122,7 @@ Result<std::shared_ptr<Generation>> submit(Engine& engine, const BenchRequest& r
 }
 
 Status bench_language_model(const LanguageBenchOptions& options) {
-    llm::Notes notes;
-    HR_ASSIGN(llm::Settings settings, llm::with_parameters({}, options.parameters, llm::Level::model, notes));
-    if (!options.devices.empty()) settings.model.devices = options.devices;
+    HR_ASSIGN(llm::Settings settings, command_settings(options.parameters, options.devices));
     const int most = *std::max_element(options.streams.begin(), options.streams.end());
     settings.context.n_parallel = std::max(most, 8);
     settings.context.n_ctx = std::max(4096, most * (options.prompt + options.generate + 16));

@@ -65,6 +65,26 @@ def test_chat_takes_a_parameter_back():
     assert "'n_predict' was not set" in result.stderr
 
 
+def test_chat_takes_bytes_that_are_no_text_and_lines_of_windows():
+    command = [HEADRACE, "chat", MODEL, "--parameters", '{"temp": 0}']
+    lines = b"/system \xff\xfe\r\nWhat is 2+3?\r\n/parameters\r\n/quit\r\nWhat is 1+1?\r\n"
+    result = subprocess.run(command, input=lines, capture_output=True, timeout=60)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.decode().startswith("2+3=5\n") and "\ufffd" in result.stdout.decode()
+    assert b"1+1" not in result.stdout
+
+
+@pytest.mark.parametrize("name", ["chat", "embed", "bench-llm"])
+def test_the_commands_log_as_their_parameters_say(name):
+    more = {"chat": ["--prompt", "Hi"], "embed": ["Hi"], "bench-llm": ["--rounds", 1, "--streams", 1]}[name]
+    command = [name, MODEL, "--parameters", '{"tempp": 1, "log_level": "%s"}', *more]
+    wrong = headrace(*[str(part).replace("%s", "warn") for part in command])
+    assert "did you mean 'temp'" in wrong.stderr
+    silent = headrace(*[str(part).replace("%s", "none") for part in command])
+    assert silent.returncode == 0
+    assert [line for line in silent.stderr.splitlines() if not line.startswith("[")] == []
+
+
 def test_a_missing_model_or_wrong_parameters_are_errors():
     result = headrace("chat", "missing.gguf")
     assert result.returncode == 1 and "missing.gguf: there is no such file" in result.stderr
@@ -89,6 +109,12 @@ def test_bench_llm_measures_streams_and_scenarios(tmp_path):
         result = headrace("bench-llm", MODEL, "--scenario", scenario, "--rounds", 1, "--json", out)
         assert result.returncode == 0, result.stderr
         assert json.loads(out.read_text())[key] >= 0
+
+
+@pytest.mark.parametrize("option", ["--rounds", "--prompt", "--generate", "--streams"])
+def test_bench_llm_measures_no_nothing(option):
+    result = headrace("bench-llm", MODEL, option, 0)
+    assert result.returncode > 0 and option in result.stderr
 
 
 def test_parameters_lists_every_section():
