@@ -57,6 +57,7 @@ std::optional<Sequences::Place> Sequences::acquire(const Tokens& prompt, bool re
         if (reuse) restore(*id, prompt, entry.tokens.size());
     }
     entry.used = entry.busy = true;
+    entry.variant = variant;  // a restore that found no room has cleared it
     return Place{*id, static_cast<int>(entry.tokens.size())};
 }
 
@@ -141,6 +142,8 @@ bool Sequences::truncate(Id id, size_t size) {
 
 bool Sequences::shift(Id id, size_t from, size_t count) {
     Entry& entry = entries_[id];
+    if (from + count > entry.cells.size())
+        return false;  // it gave its place away, and was not read again yet
     // Moving a cell moves it for every sequence that shares it.
     const bool shared = std::any_of(entry.cells.begin() + static_cast<std::ptrdiff_t>(from + count),
                                     entry.cells.end(), [&](uint32_t cell) { return cell_users_[cell] > 1; });

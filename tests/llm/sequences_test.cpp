@@ -31,6 +31,12 @@ protected:
         for (int i = 0; i < words; ++i) text += " a" + std::to_string(i % 10);
         return model->tokenize(text, false, false);
     }
+    Tokens most_of_the_context(llama_token begin) const {
+        Tokens tokens = story(200);
+        tokens.resize(150);
+        tokens.front() = begin;
+        return tokens;
+    }
     /// Decodes what of the tokens is not in memory; returns the likeliest token behind them.
     llama_token read(Sequences::Id id, const Tokens& tokens) {
         const size_t begin = sequences->size(id);
@@ -107,6 +113,18 @@ TEST_F(SequencesTest, RefusesToShiftCellsThatOthersShare) {
     EXPECT_EQ(sequences->room(), cells - prompt.size() + 10);
 }
 
+TEST_F(SequencesTest, RefusesToShiftWhatItDoesNotHold) {
+    make(0);
+    const Tokens prompt = story(30);
+    const auto place = acquire(prompt);
+    EXPECT_FALSE(sequences->shift(place.id, 4, 10)) << "nothing was read yet";
+    read(place.id, prompt);
+    EXPECT_FALSE(sequences->shift(place.id, 4, prompt.size()));
+    EXPECT_EQ(sequences->size(place.id), prompt.size());
+    EXPECT_EQ(sequences->room(), cells - prompt.size());
+    EXPECT_TRUE(sequences->shift(place.id, 4, prompt.size() - 4)) << "all that is behind";
+}
+
 TEST_F(SequencesTest, RestoresAnEvictedPromptFromRam) {
     make(megabyte);
     const Tokens prompt = story(40);
@@ -120,6 +138,42 @@ TEST_F(SequencesTest, RestoresAnEvictedPromptFromRam) {
     const auto again = acquire(prompt);
     EXPECT_EQ(again.tokens, static_cast<int>(prompt.size()) - 1);
     EXPECT_EQ(read(again.id, prompt), expected);
+}
+
+TEST_F(SequencesTest, SavesWhatGivesWayToARestoredPrompt) {
+    make(megabyte);
+    const Tokens first = most_of_the_context(5), second = most_of_the_context(6);
+    const auto one = acquire(first);
+    read(one.id, first);
+    sequences->release(one.id, true);
+    ASSERT_TRUE(sequences->evict_one());
+    const auto other = acquire(second);
+    read(other.id, second);
+    sequences->release(other.id, true);
+    const auto again = acquire(first);
+    EXPECT_EQ(again.tokens, static_cast<int>(first.size()) - 1);
+    EXPECT_EQ(sequences->idle_count(), 0u) << "there is no room for both";
+    sequences->release(again.id, true);
+    ASSERT_TRUE(sequences->evict_one());
+    EXPECT_EQ(acquire(second).tokens, static_cast<int>(second.size()) - 1);
+}
+
+TEST_F(SequencesTest, KeepsItsVariantWhereASavedPromptFindsNoRoom) {
+    make(megabyte);
+    constexpr uint64_t variant = 7;
+    const Tokens prompt = most_of_the_context(5), busy = most_of_the_context(6);
+    const auto first = acquire(prompt, variant);
+    read(first.id, prompt);
+    sequences->release(first.id, true);
+    ASSERT_TRUE(sequences->evict_one());
+    read(acquire(busy).id, busy);
+    const auto again = acquire(prompt, variant);
+    EXPECT_EQ(again.tokens, 0);
+    const Tokens start(prompt.begin(), prompt.begin() + 50);
+    read(again.id, start);
+    sequences->release(again.id, true);
+    EXPECT_EQ(acquire(start, 0).tokens, 0) << "it was computed with other adapters";
+    EXPECT_EQ(acquire(start, variant).tokens, static_cast<int>(start.size()) - 1);
 }
 
 TEST_F(SequencesTest, ForgetsAnEvictedPromptWithoutRam) {
