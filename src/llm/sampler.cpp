@@ -88,8 +88,9 @@ bool is_greedy(const common_params_sampling& params) {
            params.xtc_probability <= 0.0f && params.adaptive_target < 0.0f;
 }
 
-/// The first place of the largest value. std::max_element compares one value at a time, which is a fiftieth
-/// of a step with eight streams and a large vocabulary; lanes of maxima are vector instructions.
+/// The first place of the largest value; `size` when none is a number. std::max_element compares one value at
+/// a time, which is a fiftieth of a step with eight streams and a large vocabulary; lanes of maxima are
+/// vector instructions.
 ptrdiff_t largest(const float* values, int size) {
     constexpr int lanes = 16, block = 4096;
     float most = -INFINITY;
@@ -168,8 +169,14 @@ llama_token Sampler::likeliest(llama_context* context, int index) const {
 }
 
 /// What is likely is taken down before the next position is sampled: the chain holds one at a time.
-Sampler::Choice Sampler::choose(llama_context* context, int index) {
-    if (greedy_) return {likeliest(context, index), {}};
+Result<Sampler::Choice> Sampler::choose(llama_context* context, int index) {
+    const float* logits = llama_get_logits_ith(context, index);
+    if (std::isnan(logits[0]) && largest(logits, vocabulary_) == vocabulary_)
+        return failure(
+            Code::backend_failure,
+            "the model computes no numbers (NaN): its weights are damaged, which check_tensors finds "
+            "when it is loaded, or too large for their type");
+    if (greedy_) return Choice{likeliest(context, index), {}};
     Choice choice{common_sampler_sample(chain_.get(), context, index), {}};
     if (shown_ > 0) choice.likeliest = shows_remaining_ ? remaining() : probabilities(context, index);
     common_sampler_accept(chain_.get(), choice.token, true);
@@ -182,7 +189,8 @@ Result<std::vector<Sampler::Choice>> Sampler::sample(llama_context* context, con
     try {
         std::vector<Choice> choices;
         for (size_t i = 0; i < indices.size(); ++i) {
-            choices.push_back(choose(context, indices[i]));
+            HR_ASSIGN(Choice choice, choose(context, indices[i]));
+            choices.push_back(std::move(choice));
             const llama_token token = choices.back().token;
             HR_TRY(count_searched(vocab, token));
             if (i < draft.size() && (draft[i] != token || llama_vocab_is_eog(vocab, token))) break;

@@ -38,7 +38,7 @@ private:
           vocabulary_(vocabulary),
           shown_(static_cast<size_t>(std::max(settings.sampling.n_probs, 0))) {}
     static bool has_patterns(const common_params_sampling& params);
-    Choice choose(llama_context* context, int index);
+    Result<Choice> choose(llama_context* context, int index);
     Status count_searched(const llama_vocab* vocab, llama_token token);
     llama_token likeliest(llama_context* context, int index) const;
     /// The model's likeliest tokens at a position of the last batch.
