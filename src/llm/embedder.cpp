@@ -56,9 +56,10 @@ Result<std::shared_ptr<Embedder>> Embedder::start(std::shared_ptr<const Model> m
     HR_TRY(embedder->model_->check_hosts());
     embedder->pooled_ = pooling != LLAMA_POOLING_TYPE_NONE;
     // A ranking model gives a score for each of its classes.
+    embedder->scores_ = pooling == LLAMA_POOLING_TYPE_RANK;
     const auto* raw = embedder->model_->get();
-    embedder->size_ = pooling == LLAMA_POOLING_TYPE_RANK ? static_cast<int>(llama_model_n_cls_out(raw))
-                                                         : llama_model_n_embd_out(raw);
+    embedder->size_ =
+        embedder->scores_ ? static_cast<int>(llama_model_n_cls_out(raw)) : llama_model_n_embd_out(raw);
     return embedder;
 }
 
@@ -122,7 +123,7 @@ Status Embedder::run(std::span<const Tokens> texts, int normalize, std::vector<s
                                       : llama_get_embeddings_ith(context_.get(), last[i]);
         if (!vector) return failure(Code::backend_failure, "the model gave no embedding for text {}", i);
         std::vector<float>& result = vectors.emplace_back(static_cast<size_t>(size()));
-        common_embd_normalize(vector, result.data(), size(), normalize);
+        common_embd_normalize(vector, result.data(), size(), scores_ ? -1 : normalize);
     }
     return success();
 }

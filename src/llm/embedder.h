@@ -23,8 +23,8 @@ public:
                                                    const Settings& settings);
 
     /// A vector of size() for each text, several texts in a batch. normalize: see
-    /// RequestSettings::embd_normalize. Errors: Code::prompt_too_long with the text's position and number of
-    /// tokens.
+    /// RequestSettings::embd_normalize; scores of a ranking model are left as they are. Errors:
+    /// Code::prompt_too_long with the text's position and number of tokens.
     Result<std::vector<std::vector<float>>> embed(std::span<const std::string> texts, int normalize);
     int size() const { return size_; }
     const Model& model() const { return *model_; }
@@ -42,6 +42,7 @@ private:
     std::unique_ptr<llama_context, Free> context_;
     std::mutex mutex_;
     bool pooled_ = true;
+    bool scores_ = false;  // no vectors: of length 1, a score would be 1 or -1
     int size_ = 0;
     size_t longest_ = 0;  // tokens of a text
 };
