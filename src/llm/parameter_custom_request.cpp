@@ -8,6 +8,7 @@
 #include "llm/parameter_json.h"
 #include "llm/parameter_names.h"
 #include "llm/parameter_value.h"
+#include "llm/schema_cost.h"
 #include "llm/trigger_pattern.h"
 
 namespace headrace::llm {
@@ -148,6 +149,7 @@ Status read_logprobs(Reading& reading, Settings& settings, const Json& value) {
 
 Status store_schema(const Reading& reading, Settings& settings, const Json& value) {
     if (!value.is_object() && !value.is_boolean()) return reading.wrong(value, kJsonSchema.type);
+    if (const Status cost = check_schema_cost(value); !cost.ok()) return cost.error().within(reading.key);
     const bool anything = value.is_object() && value.empty();
     settings.request.json_schema = anything ? R"({"type":"object"})" : value.dump();
     return success();

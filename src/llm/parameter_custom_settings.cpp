@@ -5,6 +5,7 @@
 #include "llm/parameter_custom.h"
 #include "llm/parameter_names.h"
 #include "llm/parameter_value.h"
+#include "llm/schema_cost.h"
 
 namespace headrace::llm {
 namespace {
@@ -75,6 +76,7 @@ Status read_tools(Reading& reading, Settings& settings, const Json& value) {
     if (!value.is_array()) return reading.wrong(value, kTools.type);
     for (const Json& tool : value)
         if (!tool.is_object()) return reading.wrong(tool, "an object, as every tool");
+    if (const Status cost = check_schema_cost(value); !cost.ok()) return cost.error().within(reading.key);
     settings.request.tools = value.empty() ? "" : value.dump();
     return success();
 }
