@@ -46,12 +46,24 @@ std::string fallback_chat(const Messages& messages) {
     return text + "assistant:";
 }
 
+bool begins_with_system(const Messages& messages) {
+    return !messages.empty() && messages.front().role == "system";
+}
+
 Messages with_system(const Messages& history, const RequestSettings& settings) {
-    const bool has_system = !history.empty() && history.front().role == "system";
     Messages messages = history;
-    if (!has_system && !settings.system_prompt.empty())
+    if (!begins_with_system(history) && !settings.system_prompt.empty())
         messages.insert(messages.begin(), {"system", settings.system_prompt});
     return messages;
+}
+
+/// A question goes with its answer.
+Prompt without_oldest(const Prompt& prompt, size_t pairs) {
+    Prompt shorter = prompt;
+    const auto first = shorter.messages.begin() + begins_with_system(prompt.messages);
+    shorter.messages.erase(first, first + static_cast<std::ptrdiff_t>(2 * pairs));
+    shorter.dropped = 2 * pairs;
+    return shorter;
 }
 
 /// Gives the sampler the tags between which the template lets the model think, and what ends thoughts that
@@ -134,18 +146,24 @@ Result<Prompt> make_prompt(const Model& model, const Messages& history, std::str
     prompt.messages.push_back({"user", std::string(text)});
     const int room = context_size - std::min(least_answer, context_size / 4);
     const RequestSettings asked = settings;
-    for (;;) {
+    const auto written = [&](size_t pairs) -> Result<Prompt> {
         settings = asked;
-        HR_ASSIGN(const std::string rendered, render_chat(model, prompt, settings));
-        prompt.tokens = model.tokenize(rendered, true, true);
-        if (std::cmp_less_equal(prompt.tokens.size(), room)) return prompt;
-        const size_t first = prompt.messages.front().role == "system" ? 1 : 0;
-        if (prompt.messages.size() - first < 3) return prompt;  // the engine says that it is too long
-        // A question goes with its answer.
-        prompt.messages.erase(prompt.messages.begin() + static_cast<std::ptrdiff_t>(first),
-                              prompt.messages.begin() + static_cast<std::ptrdiff_t>(first) + 2);
-        prompt.dropped += 2;
+        Prompt shorter = without_oldest(prompt, pairs);
+        HR_ASSIGN(const std::string rendered, render_chat(model, shorter, settings));
+        shorter.tokens = model.tokenize(rendered, true, true);
+        return shorter;
+    };
+    const auto fits = [&](const Prompt& tried) { return std::cmp_less_equal(tried.tokens.size(), room); };
+    HR_ASSIGN(Prompt whole, written(0));
+    size_t too_few = 0, enough = (prompt.messages.size() - begins_with_system(prompt.messages) - 1) / 2;
+    if (fits(whole) || enough == 0) return whole;
+    // The fewest that have to go, found in few tries: a guest may send thousands of messages.
+    while (enough - too_few > 1) {
+        const size_t middle = too_few + (enough - too_few) / 2;
+        HR_ASSIGN(const Prompt tried, written(middle));
+        (fits(tried) ? enough : too_few) = middle;
     }
+    return written(enough);  // where that is not enough, the engine says that it is too long
 }
 
 }  // namespace headrace::llm

@@ -49,6 +49,30 @@ Reply ask(const nlohmann::json& model, const nlohmann::json& request = nlohmann:
     return reply.ok() ? reply.value() : Reply{};
 }
 
+TEST(Conversation, LeavesOutTheFewestOfManyMessages) {
+    const auto engine = tiny_engine();
+    const int context = engine->context_size(), room = context - 32;
+    Messages history = {{"system", "Be brief."}};
+    for (int i = 0; i < 2000; ++i) {
+        history.push_back({"user", "What is " + std::to_string(i) + "+1?"});
+        history.push_back({"assistant", std::to_string(i + 1)});
+    }
+    const auto written = [&](const Messages& messages) {
+        RequestSettings settings;
+        settings.chat = "on";
+        return make_prompt(engine->model(), messages, "What is 2+3?", context, settings).value();
+    };
+    const Prompt prompt = written(history);
+    EXPECT_LE(prompt.tokens.size(), static_cast<size_t>(room));
+    EXPECT_EQ(prompt.messages.size() + prompt.dropped, history.size() + 1);
+    EXPECT_EQ(prompt.messages.front().content, "Be brief.");
+    EXPECT_EQ(prompt.messages[1].role, "user");
+    history.erase(history.begin() + 1, history.begin() + 1 + static_cast<std::ptrdiff_t>(prompt.dropped));
+    EXPECT_EQ(written(history).dropped, 0u);
+    history.insert(history.begin() + 1, {{"user", "What is 7+7?"}, {"assistant", "14"}});
+    EXPECT_EQ(written(history).dropped, 2u) << "one more does not fit";
+}
+
 TEST(Conversation, EndsThoughtsThatReachTheirBudget) {
     nlohmann::json request = {{"ignore_eos", true}};
     EXPECT_THAT(ask({{"chat_template", thinking}}, request).text, Not(HasSubstr("</think>")));
