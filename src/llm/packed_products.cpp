@@ -1,24 +1,21 @@
 #include "llm/packed_products.h"
 
-#include <dlfcn.h>
 #include <ggml-backend.h>
 #include <ggml-cpu.h>
 
 #include <filesystem>
 #include <optional>
 
-#include "llm/log.h"
+#include "base/library_folder.h"
 
 namespace headrace::llm {
 namespace {
 
 /// As a build and an installation lay it out beside our libraries and programs.
 std::optional<std::filesystem::path> find_library() {
-    Dl_info info{};
-    if (!dladdr(reinterpret_cast<const void*>(&offer_packed_products), &info) || !info.dli_fname) return {};
+    const auto own = library_folder(reinterpret_cast<const void*>(&offer_packed_products));
+    if (own.empty()) return {};
     std::error_code error;
-    const std::filesystem::path own = std::filesystem::canonical(info.dli_fname, error).parent_path();
-    if (error) return {};
     for (const char* folder : {".", "headrace", "../lib", "../lib/headrace", "../../lib"}) {
         const std::filesystem::path file = own / folder / "libggml-headrace.so";
         if (std::filesystem::is_regular_file(file, error)) return file;

@@ -1,12 +1,11 @@
 #include "run/mlx_device.h"
 
-#include <dlfcn.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
 #include <string>
 
+#include "base/library_folder.h"
 #include "ggml-backend.h"
 
 namespace headrace {
@@ -21,13 +20,11 @@ ggml_backend_dev_t registered() {
 
 std::string library_path() {
     if (const char* given = std::getenv("GGML_MLX_LIBRARY")) return given;
-    Dl_info self{};
-    if (dladdr(reinterpret_cast<void*>(&load_mlx_device), &self) && self.dli_fname) {
-        std::error_code error;
-        const auto here = std::filesystem::canonical(self.dli_fname, error).parent_path();
+    const auto here = library_folder(reinterpret_cast<const void*>(&load_mlx_device));
+    std::error_code error;
+    if (!here.empty())
         for (const auto& folder : {here, here / "lib", here.parent_path() / "lib"})
             if (std::filesystem::exists(folder / kLibrary, error)) return folder / kLibrary;
-    }
     return kLibrary;
 }
 
