@@ -118,11 +118,9 @@ class WasiNn:
     def _load(
         self, memory: GuestMemory, parts: int, count: int, encoding: int, target: int, graph: int
     ) -> int:
-        if count != 1:
-            return INVALID_ARGUMENT  # a GGUF model is in one part
         pointer, size = memory.words(parts, 2)
         part = Bytes(memory.at(pointer, size), size)
-        array = Array(ctypes.pointer(part), 1)
+        array = Array(ctypes.pointer(part), count)  # the library reads one, and refuses several
         numbers = (ctypes.c_uint32(encoding), ctypes.c_uint32(target))
         return self._returning_word(memory, graph, "load", ctypes.byref(array), *numbers)
 
@@ -190,12 +188,16 @@ def run_guest(
     aliases: Mapping[str, str],
     config: Mapping[str, object] | None = None,
     library: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    folders: Mapping[str, str] | None = None,
 ) -> int:
     """Runs a WASI program and returns its exit status.
 
     aliases: names that the guest may load, and the models' paths. Others are looked for in
     HEADRACE_MODEL_ROOT or the root that HEADRACE_CONFIG names; without either there are none.
     config: as init_backend_with_config takes it, see docs/parameters.md.
+    environment: the guest's variables, all of them.
+    folders: the guest's names of folders, and the folders; it may read and write in them.
     """
     import wasmtime
 
@@ -207,6 +209,9 @@ def run_guest(
     wasi.inherit_stdin()
     wasi.inherit_stdout()
     wasi.inherit_stderr()
+    wasi.env = list((environment or {}).items())
+    for name, folder in (folders or {}).items():
+        wasi.preopen_dir(folder, name)
     store.set_wasi(wasi)
     linker = wasmtime.Linker(engine)
     linker.define_wasi()
@@ -238,6 +243,21 @@ def _alias(text: str) -> tuple[str, str]:
     return name, path
 
 
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, not {text!r}")
+    return name, value
+
+
+def _folder(text: str) -> tuple[str, str]:
+    """The guest's name and the folder, as wasmtime's own --dir has them the other way round."""
+    path, _, name = text.partition("::")
+    if not Path(path).is_dir():
+        raise argparse.ArgumentTypeError(f"{path!r} is no folder")
+    return name or path, path
+
+
 def _json_object(text: str) -> dict[str, object]:
     try:
         value = json.loads(text)
@@ -252,7 +272,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="headrace wasm",
         description="Run a WebAssembly guest that uses language models through WASI-NN.",
-        usage="%(prog)s GUEST.wasm --model M.gguf [--alias NAME=PATH] [--config JSON] [-- ARGUMENT ...]",
+        usage="%(prog)s GUEST.wasm --model M.gguf [--alias NAME=PATH] [--config JSON] [--env NAME=VALUE] "
+        "[--dir FOLDER[::NAME]] [-- ARGUMENT ...]",
         epilog="What follows -- is the guest's.",
     )
     parser.add_argument("guest", type=Path, metavar="GUEST.wasm")
@@ -267,6 +288,22 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--config", type=_json_object, default={}, metavar="JSON", help="parameters, see docs/parameters.md"
+    )
+    parser.add_argument(
+        "--env",
+        type=_variable,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a variable of the guest's environment, which is empty otherwise",
+    )
+    parser.add_argument(
+        "--dir",
+        type=_folder,
+        action="append",
+        default=[],
+        metavar="FOLDER[::NAME]",
+        help="a folder in which the guest may read and write, and its name for it",
     )
     parser.add_argument("--library", type=Path, metavar="FILE", help="another libwasi_nn_llamacpp.so")
     return parser
@@ -288,7 +325,15 @@ def main(arguments: list[str]) -> int:
         print("headrace wasm needs the package wasmtime: pip install wasmtime", file=sys.stderr)
         return 2
     try:
-        return run_guest(options.guest, arguments[end + 1 :], aliases, options.config, options.library)
+        return run_guest(
+            options.guest,
+            arguments[end + 1 :],
+            aliases,
+            options.config,
+            options.library,
+            dict(options.env),
+            dict(options.dir),
+        )
     except (OSError, ValueError, wasmtime.WasmtimeError, wasmtime.Trap) as error:
         print(f"headrace wasm: {options.guest}: {error}", file=sys.stderr)
         return 1

@@ -213,6 +213,36 @@ def test_the_command_gives_guests_the_models_of_its_aliases_alone(library, model
         assert "load_by_name_with_config failed with" in headrace_wasm(*options, name, "Hello", code=1)
 
 
+def test_the_command_gives_guests_the_variables_and_folders_that_it_is_told(library, model, tmp_path):
+    # Its exit status: 10 for a folder, and 1 for each variable.
+    guest = tmp_path / "looks_around.wasm"
+    guest.write_bytes(
+        wasmtime.wat2wasm("""(module
+          (import "wasi_snapshot_preview1" "fd_prestat_get" (func $folder (param i32 i32) (result i32)))
+          (import "wasi_snapshot_preview1" "environ_sizes_get" (func $variables (param i32 i32) (result i32)))
+          (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+          (memory (export "memory") 1)
+          (func (export "_start")
+            (drop (call $variables (i32.const 0) (i32.const 4)))
+            (call $exit (i32.add
+              (i32.load (i32.const 0))
+              (i32.mul (i32.const 10) (i32.eqz (call $folder (i32.const 3) (i32.const 8))))))))""")
+    )
+    headrace_wasm(guest, "--model", model, code=0)
+    headrace_wasm(guest, "--model", model, "--env", "A=1", "--env", "B=", code=2)
+    headrace_wasm(guest, "--model", model, "--dir", tmp_path, code=10)
+    headrace_wasm(guest, "--model", model, "--dir", f"{tmp_path}::data", "--env", "A=x=y", code=11)
+    assert "is no folder" in headrace_wasm(guest, "--dir", tmp_path / "nothing", code=2)
+    assert "NAME=VALUE" in headrace_wasm(guest, "--env", "A", code=2)
+
+
+def test_several_parts_of_a_model_are_refused_with_a_reason(guest_of_one_page):
+    guest = guest_of_one_page
+    assert guest.call("load", PART, 2, 5, 0, WORD) == INVALID_ARGUMENT
+    assert guest.call("get_output", 0, 1, OUTPUT, 1024, WORD) == 0
+    assert b"one builder" in guest.get(OUTPUT, guest.word())
+
+
 def test_the_command_says_what_a_guest_did_wrong(library, model, guest, tmp_path):
     config = ("--", "--config", '{"n_predict": "many"}', "Hello")
     told = headrace_wasm(guest, "--model", model, *THREADS, *config, code=1).splitlines()[-1]
