@@ -40,7 +40,10 @@ Json write_semantic_stopping(const Settings& settings) {
 }
 
 Status read_template_kwargs(Reading& reading, Settings& settings, const Json& value) {
+    constexpr std::size_t most = 256;  // llama.cpp's time for them grows with their square
     if (!value.is_object()) return reading.wrong(value, kTemplateKwargs.type);
+    if (value.size() > most)
+        return invalid("'{}' has {} values; at most {} are allowed", reading.key, value.size(), most);
     std::map<std::string, std::string> kwargs;
     for (const auto& [name, argument] : value.items()) {
         if (name == "enable_thinking") {
@@ -94,7 +97,10 @@ bool is_message(const Json& value) {
 }
 
 Status read_previous_messages(Reading& reading, Settings& settings, const Json& value) {
+    constexpr std::size_t most = 10'000;  // seconds in the template of a model
     if (!value.is_array()) return reading.wrong(value, kPreviousMessages.type);
+    if (value.size() > most)
+        return invalid("'{}' has {} messages; at most {} are allowed", reading.key, value.size(), most);
     Messages messages;
     for (const Json& message : value) {
         if (!is_message(message)) return reading.wrong(message, kPreviousMessages.type);

@@ -205,6 +205,21 @@ TEST(ParameterValues, TemplateArgumentsAreJson) {
                 HasSubstr("true or false"));
 }
 
+TEST(ParameterValues, OfTemplatesAreLimitedInNumber) {
+    Json kwargs = Json::object(), messages = Json::array();
+    for (int i = 0; i < 256; ++i) kwargs[std::to_string(i)] = i;
+    for (int i = 0; i < 10'000; ++i) messages.push_back({{"role", "user"}, {"content", ""}});
+    const auto text = [&] {
+        return Json{{"chat_template_kwargs", kwargs}, {"previous_messages", messages}}.dump();
+    };
+    EXPECT_EQ(read(text()).request.template_kwargs.size(), 256u);
+    messages.push_back({{"role", "user"}, {"content", ""}});
+    EXPECT_THAT(error_of(text()), HasSubstr("has 10001 messages; at most 10000"));
+    messages.clear();
+    kwargs["more"] = true;
+    EXPECT_THAT(error_of(text()), HasSubstr("has 257 values; at most 256"));
+}
+
 TEST(ParameterValues, KvOverridesHaveATypeAndAValue) {
     for (const char* text : {"x", "x=1", "=int:1", "x=byte:1", "x=int:"})
         EXPECT_THAT(error_of(fmt::format(R"({{"kv_overrides": ["{}"]}})", text), Level::model),
