@@ -92,8 +92,7 @@ struct Cast {
     /// ggml converts element by element.
     static bool vectors_apply(const Operands& in, std::span<const bool>, const void* attrs) {
         const DType from = in[0].dtype, to = headrace::detail::attrs_ref<Attrs>(attrs).data_type;
-        constexpr DTypeSet kShort{DType::f16, DType::bf16};
-        return (from == DType::f32 && kShort.has(to)) || (to == DType::f32 && kShort.has(from));
+        return (from == DType::f32 && kHalves.has(to)) || (to == DType::f32 && kHalves.has(from));
     }
     static void run_vectors(const TensorArgs& args, const void* attrs) {
         const DType to = headrace::detail::attrs_ref<Attrs>(attrs).data_type;

@@ -65,7 +65,7 @@ struct FusedMatMul {
 
     /// f16 and bf16 matrices may be multiplied with f32, in f32.
     static bool is_widened(const Operands& in) {
-        return in[0].dtype == DType::f32 && DTypeSet{DType::f16, DType::bf16}.has(in[1].dtype);
+        return in[0].dtype == DType::f32 && kHalves.has(in[1].dtype);
     }
 
     static Product product(const Operands& in, const Attrs& attrs) {
