@@ -43,6 +43,10 @@ void run_rect(const GemmArgs& g, const Rect& rect) {
                 job.rows = row_end - row, job.cols = cols, job.depth = k1 - k0;
                 job.a = g.a + row * g.lda + k0, job.lda = g.lda;
                 job.b = g.packed_b + col * g.k + k0 * width, job.ldb = static_cast<ptrdiff_t>(width);
+                const size_t after = col + kPanelWidth;
+                // The last panel may be narrower: its rows are not laid out alike.
+                if (p + 1 < rect.panel_end && after + kPanelWidth <= g.n)
+                    job.next_b = g.packed_b + after * g.k + k0 * kPanelWidth;
                 job.c = g.c + row * g.ldc + col, job.ldc = g.ldc;
                 job.init = s == 0 ? first_sums(g, col, cols, buffer) : nullptr;
                 job.finish = finish.at(row, col), job.last = s + 1 == slices;
