@@ -338,8 +338,10 @@ void bind_context(nb::module_& m) {
         .def(
             "__init__",
             [](MLContext* self, const std::string& power, bool accelerated, const std::string& device,
-               int host_timeout_ms, int threads, const std::string& weights, const std::string& packed_cache) {
-                new (self) MLContext({power, accelerated, device, host_timeout_ms, threads, weights, packed_cache});
+               int host_timeout_ms, int threads, const std::string& weights,
+               const std::string& packed_cache) {
+                new (self)
+                    MLContext({power, accelerated, device, host_timeout_ms, threads, weights, packed_cache});
             },
             nb::arg("power_preference") = "default", nb::arg("accelerated") = true, nb::arg("device") = "",
             nb::arg("host_timeout_ms") = 60000, nb::arg("threads") = 0, nb::arg("weights") = "",

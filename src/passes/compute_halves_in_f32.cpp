@@ -11,7 +11,7 @@
 namespace headrace {
 namespace {
 
-bool is_half(DType t) { return t == DType::f16 || t == DType::bf16; }
+bool is_half(DType t) { return kHalves.has(t); }
 
 /// The graph's nodes in f32. A value keeps its id when its type becomes f32; readers that need the type it
 /// had get a conversion, made once.

@@ -51,6 +51,12 @@ TEST(PackedForms, ChangeOnlyWithTheirVersion) {
         {"gemm_f32 of gemm", "878552e168ba038f"},
         {"gemm_f32 of matmul", "c29e154db25912ba"},
         {"half_gemm_f32 of fused_matmul", "cd74a16150ce0297"},
+        {"nhwc_conv2d_f32 of conv2d", "8816f231d1d5410c"},
+        {"nhwc_conv2d_f32 of fused_conv2d", "8816f231d1d5410c"},
+        {"nhwc_depthwise_conv2d_f32 of conv2d", "9907c13d8cd1dc8a"},
+        {"nhwc_depthwise_conv2d_f32 of fused_conv2d", "ab55102e95ef3964"},
+        {"nhwc_winograd_conv2d_f32 of conv2d", "5d010b03349e48da"},
+        {"nhwc_winograd_conv2d_f32 of fused_conv2d", "5d010b03349e48da"},
         {"packed_conv2d_f32 of conv2d", "c3b70eb6f5282ecf"},
         {"packed_conv2d_f32 of fused_conv2d", "39e4b81a9d08dc1d"}};
     kernels::testing::for_each_target([&] {

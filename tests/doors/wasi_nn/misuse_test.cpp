@@ -1,6 +1,9 @@
 // Calls with wrong arguments, in wrong orders and after the end: each gets an error, and none a crash.
 #include <gmock/gmock.h>
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -244,7 +247,8 @@ TEST_P(WasiNnMisuse, FailedCallsWithoutAContextSayWhyAtContextZero) {
 }
 
 TEST_P(WasiNnMisuse, WhatIsWrongWithARequestIsLoggedWithItsSessionAndNumber) {
-    const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "wasi_nn_misuse.log";
+    const std::filesystem::path file =
+        std::filesystem::path(testing::TempDir()) / fmt::format("wasi_nn_misuse_{}.log", ::getpid());
     std::filesystem::remove(file);
     {
         const Host host(*library, R"({"log_format": "json", "log_level": "warn", "log_file": ")" +
