@@ -58,6 +58,9 @@ ThreadPoolLease::ThreadPoolLease(int threads) : lock_(*shared().mutex) {
     }
     if (!s.pool) {
         ggml_threadpool_params params = ggml_threadpool_params_default(threads);
+        // Workers look for the next run for about 3 ms, then sleep. By ggml's default of 50 they would keep
+        // their cores busy for 160 ms after the last one.
+        params.poll = 1;
         s.pool = ggml_threadpool_new(&params);
         s.threads = threads;
     }

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <ctime>
 #include <thread>
 #include <vector>
 
@@ -30,6 +32,14 @@ TEST(ThreadPoolLease, GivesThePoolToOneRunAtATime) {
 TEST(ThreadPoolLease, KeepsThePoolBetweenRuns) {
     const ggml_threadpool* first = ThreadPoolLease(2).pool();
     EXPECT_EQ(ThreadPoolLease(2).pool(), first);
+}
+
+// Processor time, so that it does not matter what else the machine does.
+TEST(ThreadPoolLease, LetsIdleWorkersSleepSoon) {
+    const ThreadPoolLease lease(2);
+    const std::clock_t begin = std::clock();
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    EXPECT_LT(std::clock() - begin, CLOCKS_PER_SEC / 20);
 }
 
 TEST(ThreadPoolLease, AForkedChildGetsWorkersOfItsOwn) {

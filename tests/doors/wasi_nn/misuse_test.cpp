@@ -1,7 +1,6 @@
 // Calls with wrong arguments, in wrong orders and after the end: each gets an error, and none a crash.
 #include <gmock/gmock.h>
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -248,7 +247,7 @@ TEST_P(WasiNnMisuse, FailedCallsWithoutAContextSayWhyAtContextZero) {
 
 TEST_P(WasiNnMisuse, WhatIsWrongWithARequestIsLoggedWithItsSessionAndNumber) {
     const std::filesystem::path file =
-        std::filesystem::path(testing::TempDir()) / fmt::format("wasi_nn_misuse_{}.log", ::getpid());
+        std::filesystem::path(testing::TempDir()) / ("wasi_nn_misuse_" + std::to_string(getpid()) + ".log");
     std::filesystem::remove(file);
     {
         const Host host(*library, R"({"log_format": "json", "log_level": "warn", "log_file": ")" +
