@@ -33,6 +33,9 @@ def _executorch(path: Path, folder: Path, threads: int) -> Callable[[], Call]:
     from executorch.extension.pybindings import portable_lib
 
     portable_lib._unsafe_reset_threadpool(threads)
+    # PyTorch only copies outputs here, but after large ones its threads would look for work for milliseconds,
+    # on the cores of the next run.
+    torch.set_num_threads(1)
     inputs = tuple(torch.from_numpy(x) for x in _inputs(folder))
 
     def load() -> Call:
