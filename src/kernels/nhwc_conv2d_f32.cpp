@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/gemm_share.h"
+#include "kernels/conv_share.h"
 #include "kernels/packed_conv2d_f32.h"
 #include "kernels/simd_targets.h"
 
@@ -18,9 +18,11 @@ HWY_BEFORE_NAMESPACE();
 namespace headrace::kernels::HWY_NAMESPACE {
 namespace {
 
-// Pixels of the output that share a slice of filters while it is in the L1 cache.
-inline constexpr size_t kStripPixels = 96;
+// Pixels of the output that share a slice of filters while it is in the L1 cache. Few of them read it too
+// seldom for that to be worth more sums on their way to memory and back: then the L2 cache has to do.
+inline constexpr size_t kStripPixels = 96, kFewPixels = 24;
 inline constexpr size_t kSliceBytes = (kRegisters == 32 ? 24 : 16) << 10;
+constexpr size_t slice_bytes(size_t pixels) { return pixels <= kFewPixels ? 5 * kSliceBytes : kSliceBytes; }
 
 // Sums for some pixels and kVecs vectors of output channels. With 16 registers 6 × 2 sums are as many as fit.
 constexpr size_t tile_pixels(size_t vecs) { return vecs == kTileVecs ? 6 : 8; }
@@ -41,6 +43,8 @@ struct PixelTile {
     size_t run_count;
     const float* filters;  // of the first panel
     size_t panel_stride;
+    const float*
+        ahead[2];       // panels that are read next, to be fetched meanwhile; null: leave it to the processor
     const float* bias;  // sums start from it; null: they go on from y
     bool is_last;       // the epilogue is due
     NhwcEpilogue epilogue;
@@ -60,7 +64,7 @@ HWY_INLINE void add_run(const PixelTile& t, const Run& run, TileVec (&sum)[kPixe
     for (size_t v = 0; v < kVecs; ++v)
         filters[v] = t.filters + v * kLanes / kFilterPanel * t.panel_stride + run.k * kFilterPanel +
                      v * kLanes % kFilterPanel;
-    for (size_t i = 0; i < run.depth; ++i) {
+    const auto add = [&](size_t i) HWY_ATTR {
         TileVec row[kVecs];
         HWY_UNROLL(16)
         for (size_t v = 0; v < kVecs; ++v) row[v] = hn::LoadU(d, filters[v] + i * kFilterPanel);
@@ -70,6 +74,14 @@ HWY_INLINE void add_run(const PixelTile& t, const Run& run, TileVec (&sum)[kPixe
             HWY_UNROLL(16)
             for (size_t v = 0; v < kVecs; ++v) sum[r][v] = hn::MulAdd(pixel, row[v], sum[r][v]);
         }
+    };
+    if (t.ahead[0]) {
+        for (size_t i = 0; i < run.depth; ++i) {
+            for (const float* panel : t.ahead) __builtin_prefetch(panel + (run.k + i) * kFilterPanel, 0, 2);
+            add(i);
+        }
+    } else {
+        for (size_t i = 0; i < run.depth; ++i) add(i);
     }
 }
 
@@ -159,16 +171,19 @@ public:
         constexpr size_t kColumns = kTileVecs * kLanes;
         for (; out < out_end; out += kColumns) {
             const size_t channels = std::min(kColumns, out_end - out);
-            sum_pixels(first, last, out, channels);
+            sum_pixels(first, last, out, channels, out + kColumns < out_end);
         }
     }
 
 private:
     void find_taps(size_t first, size_t last) {
         const auto in_h = static_cast<ptrdiff_t>(g_.in_h), in_w = static_cast<ptrdiff_t>(g_.in_w);
-        for (size_t p = first; p < last; ++p) {
-            const ptrdiff_t y = static_cast<ptrdiff_t>(p / g_.out_w * g_.stride_h) - g_.pad_top;
-            const ptrdiff_t x = static_cast<ptrdiff_t>(p % g_.out_w * g_.stride_w) - g_.pad_left;
+        size_t out_y = first / g_.out_w,
+               out_x = first % g_.out_w;  // counted on: a division takes longer than a tap
+        for (size_t p = first; p < last; ++p, ++out_x) {
+            if (out_x == g_.out_w) out_x = 0, ++out_y;
+            const ptrdiff_t y = static_cast<ptrdiff_t>(out_y * g_.stride_h) - g_.pad_top;
+            const ptrdiff_t x = static_cast<ptrdiff_t>(out_x * g_.stride_w) - g_.pad_left;
             const ptrdiff_t reach = static_cast<ptrdiff_t>((g_.kernel_w - 1) * g_.dilation_w);
             scratch_.meets_edge[p - first] = x < 0 || x + reach >= in_w;
             const float** to = scratch_.taps.data() + (p - first);
@@ -195,10 +210,16 @@ private:
         }
     }
 
-    void sum_pixels(size_t first, size_t last, size_t out, size_t channels) {
+    // Filters of the panel of an output channel, from the k-th on.
+    const float* filters_at(size_t out, size_t k) const {
+        return filters_ + (out / kFilterPanel * k_ + k) * kFilterPanel + out % kFilterPanel;
+    }
+
+    void sum_pixels(size_t first, size_t last, size_t out, size_t channels, bool more_follow) {
         const size_t vecs = divide_up(channels, kLanes), width = vecs * kLanes;
         const size_t tiles = divide_up(last - first, tile_pixels(vecs));
-        const size_t slices = divide_up(k_, std::max<size_t>(1, kSliceBytes / sizeof(float) / width));
+        const size_t slices =
+            divide_up(k_, std::max<size_t>(1, slice_bytes(last - first) / sizeof(float) / width));
         const size_t channel = group_ * (g_.out_channels / g_.groups) + out;
         alignas(64) float bias[kTileVecs * kLanes] = {};
         if (g_.bias) std::copy_n(g_.bias + channel, channels, bias);
@@ -212,8 +233,11 @@ private:
             const size_t k0 = s * k_ / slices, depth = (s + 1) * k_ / slices - k0;
             find_runs(k0, depth, channels_, 1, scratch_.by_tap);
             find_runs(k0, depth, channels_ * g_.kernel_w, g_.kernel_w, scratch_.by_row);
-            tile.filters = filters_ + (out / kFilterPanel * k_ + k0) * kFilterPanel + out % kFilterPanel;
+            tile.filters = filters_at(out, k0);
             tile.bias = s == 0 ? bias : nullptr, tile.is_last = s + 1 == slices;
+            const float* next_filters = !tile.is_last ? filters_at(out, k0 + depth)
+                                        : more_follow ? filters_at(out + channels, 0)
+                                                      : nullptr;
             for (size_t i = 0, pixel = 0; i < tiles; ++i) {
                 const size_t next = (i + 1) * (last - first) / tiles, count = next - pixel;
                 const bool* edges = scratch_.meets_edge + pixel;
@@ -222,6 +246,7 @@ private:
                 const std::vector<Run>& runs = by_row ? scratch_.by_row : scratch_.by_tap;
                 tile.runs = runs.data(), tile.run_count = runs.size();
                 tile.taps = scratch_.taps.data() + pixel;
+                fetch_share(next_filters, i, tiles, divide_up(channels, kFilterPanel), tile);
                 const size_t at = (image_ * g_.out_h * g_.out_w + first + pixel) * g_.out_channels + channel;
                 tile.y = g_.y + at;
                 tile.epilogue = NhwcEpilogue(g_, at);
@@ -229,6 +254,18 @@ private:
                 if (tile.is_last) tile.epilogue.finish_rest(g_, count, channels, at);
                 pixel = next;
             }
+        }
+    }
+
+    // What comes next is fetched by several tiles, evenly, or memory would be idle in some of them.
+    static void fetch_share(const float* next_filters, size_t index, size_t tiles, size_t panels,
+                            PixelTile& tile) {
+        const size_t panel = 2 * index;
+        if (!next_filters || tiles == 1 || panel >= panels) {
+            tile.ahead[0] = tile.ahead[1] = nullptr;
+        } else {
+            tile.ahead[0] = next_filters + panel * tile.panel_stride;
+            tile.ahead[1] = next_filters + std::min(panel + 1, panels - 1) * tile.panel_stride;
         }
     }
 
@@ -243,15 +280,20 @@ private:
 
 void nhwc_conv2d(const Conv2dArgs& g, const float* packed, int ith, int nth) {
     static thread_local NhwcScratch scratch;
-    const size_t out_channels = g.out_channels / g.groups, pixels = g.out_h * g.out_w;
-    const size_t strips = divide_up(pixels, kStripPixels);
-    // Strips are the rows of a product, panels of output channels its columns.
-    for_each_rect(g.batch * g.groups, strips, out_channels, 1, ith, nth, [&](const Rect& rect) {
-        NhwcConvolution convolution(g, packed, rect.batch, scratch);
-        for (size_t i = rect.row; i < rect.row_end; ++i)
-            convolution.run(i * pixels / strips, (i + 1) * pixels / strips, rect.panel * kPanelWidth,
-                            std::min(out_channels, rect.panel_end * kPanelWidth));
-    });
+    const size_t pixels = g.out_h * g.out_w;
+    const ConvExtent extent{g.batch * g.groups * pixels, g.out_channels / g.groups,
+                            g.in_channels / g.groups * g.kernel_h * g.kernel_w};
+    const ConvShare share = conv_share(extent, ith, nth);
+    if (share.out == share.out_end) return;
+    for (size_t at = share.pixel; at < share.pixel_end;) {
+        const size_t first = at % pixels, count = std::min(pixels - first, share.pixel_end - at);
+        const size_t strips = divide_up(count, kStripPixels);
+        NhwcConvolution convolution(g, packed, at / pixels, scratch);
+        for (size_t i = 0; i < strips; ++i)
+            convolution.run(first + i * count / strips, first + (i + 1) * count / strips, share.out,
+                            share.out_end);
+        at += count;
+    }
 }
 
 }  // namespace headrace::kernels::HWY_NAMESPACE
