@@ -47,7 +47,17 @@ struct Int8Panel {
     const std::byte* packed;
     size_t width;
     const float* init;  // of `width` floats
+    bool is_last;       // of those of the thread
 };
+
+// What comes next is fetched in all passes over a slice, evenly, or memory would be idle in some of them. A
+// single pass leaves that to the processor.
+void fetch_share(const Int8Panel& panel, const std::byte* next, size_t pass, size_t passes,
+                 bool is_last_slice, Int8Job& job) {
+    job.ahead_lines =
+        passes == 1 || (panel.is_last && is_last_slice) ? 0 : divide_up(job.group_bytes, passes * kLineBytes);
+    job.ahead = next + pass * job.group_bytes / passes;
+}
 
 // c = init + the panel times `rows` rounded rows of A.
 template <class L>
@@ -63,6 +73,8 @@ void run_panel(const Int8Layout& layout, const RoundedRows& a, size_t k, size_t 
         job.scale_bytes = layout.scale_bytes(width);
         job.ldc = ldc;
         const std::byte* slice = panel.packed + g * job.group_bytes;
+        const std::byte* next = slice + job.groups * job.group_bytes;
+        const size_t passes = divide_up(width, step * kLanes) * tiles;
         for (size_t col = 0; col < width; col += step * kLanes) {
             const size_t vecs = std::min(step, (width - col) / kLanes);
             job.b = slice + col * 4;
@@ -73,6 +85,8 @@ void run_panel(const Int8Layout& layout, const RoundedRows& a, size_t k, size_t 
                 job.a = a.codes(row) + g * kBlockElements;
                 job.a_groups = a.groups(row) + g;
                 job.c = c + static_cast<ptrdiff_t>(row) * ldc + col;
+                const size_t pass = col / (step * kLanes) * tiles + i;
+                fetch_share(panel, next, pass, passes, g + job.groups == layout.groups, job);
                 run_tile<L>(end - row, vecs, job, std::make_index_sequence<kInt8Rows>());
             }
         }
@@ -85,12 +99,12 @@ inline constexpr size_t kInt8BlockRows = 192;
 // A panel that is wider than C is computed beside it and copied.
 template <class L>
 void run_rows(const GemmArgs& g, const Int8Layout& layout, const std::byte* packed, size_t panel, size_t row,
-              size_t rows, const RoundedRows& rounded) {
+              size_t rows, const RoundedRows& rounded, bool is_last) {
     const size_t col = panel * kPanelWidth, cols = std::min(kPanelWidth, g.n - col),
                  width = packed_width(cols);
     alignas(64) float init[kPanelWidth] = {};
     if (g.bias) std::memcpy(init, g.bias + col, cols * sizeof(float));
-    const Int8Panel of_b{packed + panel * layout.panel_bytes(kPanelWidth), width, init};
+    const Int8Panel of_b{packed + panel * layout.panel_bytes(kPanelWidth), width, init, is_last};
     float* c = g.c + static_cast<ptrdiff_t>(row) * g.ldc + col;
     if (cols == width) {
         run_panel<L>(layout, rounded, g.k, rows, of_b, c, g.ldc);
@@ -113,7 +127,7 @@ void run_rect(const GemmArgs& g, const Int8Layout& layout, const std::byte* pack
         const size_t rows = std::min(most, rect.row_end - row);
         rounded.fill(g.a + static_cast<ptrdiff_t>(row) * g.lda, g.lda, rows, g.k, layout.zero);
         for (size_t p = rect.panel; p < rect.panel_end; ++p)
-            run_rows<L>(g, layout, packed, p, row, rows, rounded);
+            run_rows<L>(g, layout, packed, p, row, rows, rounded, p + 1 == rect.panel_end);
     }
 }
 

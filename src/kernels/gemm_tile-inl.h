@@ -44,17 +44,27 @@ inline constexpr size_t kMaxTileRows = 12;
 inline constexpr size_t kBlockDepth = 512;
 inline constexpr size_t kBlockRows = 192;
 
-// Floats of a cache line, and lines of what is read next that a tile fetches with each row of B: few enough
-// not to delay its own.
-inline constexpr size_t kLineFloats = 16, kLinesAhead = 2;
+// How elements of B are read.
+struct PlainColumns {
+    using Element = float;
+    static HWY_INLINE TileVec load(const float* from) { return hn::LoadU(TileTag(), from); }
+};
+
+// Elements of B in a cache line, and lines of what is read next that a tile fetches with each row of B: two
+// tiles bring a whole panel.
+template <class B>
+inline constexpr size_t kLineElements = 64 / sizeof(typename B::Element);
+template <class B>
+inline constexpr size_t kLinesAhead = kPanelWidth / kLineElements<B> / 2;
 
 // c[r][…] = init[r][…] + A[r][0..k) · B[0..k)[…] for kRows rows of kVecs vectors. If `ahead` is not null,
 // brings kLinesAhead lines there and at the k - 1 rows after it up to the L2 cache. Without, it leaves all
 // fetching to the processor: that reads a panel which is used once a quarter faster than with hints of ours.
-template <size_t kVecs, size_t kRows>
-HWY_NOINLINE void tile(size_t k, const float* HWY_RESTRICT a, ptrdiff_t lda, const float* HWY_RESTRICT b,
-                       ptrdiff_t ldb, const float* init, ptrdiff_t init_stride, float* c, ptrdiff_t ldc,
-                       const float* ahead, ptrdiff_t ahead_stride) {
+template <class B, size_t kVecs, size_t kRows>
+HWY_NOINLINE void tile(size_t k, const float* HWY_RESTRICT a, ptrdiff_t lda,
+                       const typename B::Element* HWY_RESTRICT b, ptrdiff_t ldb, const float* init,
+                       ptrdiff_t init_stride, float* c, ptrdiff_t ldc, const typename B::Element* ahead,
+                       ptrdiff_t ahead_stride) {
     const TileTag d;
     TileVec sum[kRows][kVecs];
     HWY_UNROLL(16)
@@ -65,7 +75,7 @@ HWY_NOINLINE void tile(size_t k, const float* HWY_RESTRICT a, ptrdiff_t lda, con
     const auto add_row = [&](size_t i) HWY_ATTR {
         TileVec row[kVecs];
         HWY_UNROLL(16)
-        for (size_t v = 0; v < kVecs; ++v) row[v] = hn::LoadU(d, b + v * kLanes);
+        for (size_t v = 0; v < kVecs; ++v) row[v] = B::load(b + v * kLanes);
         HWY_UNROLL(16)
         for (size_t r = 0; r < kRows; ++r) {
             const TileVec x = hn::Set(d, a[r * lda + i]);
@@ -76,8 +86,8 @@ HWY_NOINLINE void tile(size_t k, const float* HWY_RESTRICT a, ptrdiff_t lda, con
     if (ahead) {
         HWY_UNROLL(4)
         for (size_t i = 0; i < k; ++i, b += ldb, ahead += ahead_stride) {
-            for (size_t line = 0; line < kLinesAhead; ++line)
-                __builtin_prefetch(ahead + line * kLineFloats, 0, 2);
+            for (size_t line = 0; line < kLinesAhead<B>; ++line)
+                __builtin_prefetch(ahead + line * kLineElements<B>, 0, 2);
             add_row(i);
         }
     } else {
@@ -91,17 +101,17 @@ HWY_NOINLINE void tile(size_t k, const float* HWY_RESTRICT a, ptrdiff_t lda, con
     }
 }
 
-using TileFn = void (*)(size_t, const float*, ptrdiff_t, const float*, ptrdiff_t, const float*, ptrdiff_t,
-                        float*, ptrdiff_t, const float*, ptrdiff_t);
+template <class B>
+using TileFn = decltype(&tile<B, 1, 1>);
 
-template <size_t kVecs, size_t... kRows>
-constexpr std::array<TileFn, sizeof...(kRows)> make_tiles(std::index_sequence<kRows...>) {
-    return {&tile<kVecs, kRows + 1>...};
+template <class B, size_t kVecs, size_t... kRows>
+constexpr std::array<TileFn<B>, sizeof...(kRows)> make_tiles(std::index_sequence<kRows...>) {
+    return {&tile<B, kVecs, kRows + 1>...};
 }
 
-// kTiles<vecs>[rows − 1] computes `rows` rows of `vecs` vectors.
-template <size_t kVecs>
-constexpr auto kTiles = make_tiles<kVecs>(std::make_index_sequence<tile_rows(kVecs)>());
+// kTiles<B, vecs>[rows − 1] computes `rows` rows of `vecs` vectors.
+template <class B, size_t kVecs>
+constexpr auto kTiles = make_tiles<B, kVecs>(std::make_index_sequence<tile_rows(kVecs)>());
 
 alignas(64) inline constexpr float kZeros[kPanelWidth] = {};
 
@@ -112,13 +122,15 @@ struct Segment {
 };
 
 // One panel of B times the rows of A, over a slice of depth: c (+)= A · B.
-struct PanelJob {
+template <class B>
+struct BasicPanelJob {
+    using Element = typename B::Element;
     size_t rows, cols, depth;  // cols: those that exist, at most kPanelWidth
     const float* a;
     ptrdiff_t lda;
-    const float* b;  // padded to whole vectors of columns
+    const Element* b;  // padded to whole vectors of columns
     ptrdiff_t ldb;
-    const float* next_b;  // what comes after it, to be fetched meanwhile; null: unknown
+    const Element* next_b;  // what comes after it, to be fetched meanwhile; null: unknown
     ptrdiff_t next_ldb;
     float* c;
     ptrdiff_t ldc;
@@ -128,10 +140,11 @@ struct PanelJob {
     const Segment* segments;  // null: the columns lie in C one after the other
     size_t segment_count;
 };
+using PanelJob = BasicPanelJob<PlainColumns>;
 
 // Calls fn(first, count, offset) for the runs of [col, col + cols) that are neighbours in a row of C.
-template <class Fn>
-HWY_INLINE void for_each_segment(const PanelJob& job, size_t col, size_t cols, Fn fn) {
+template <class B, class Fn>
+HWY_INLINE void for_each_segment(const BasicPanelJob<B>& job, size_t col, size_t cols, Fn fn) {
     if (!job.segments) return fn(col, cols, col);
     for (size_t i = 0; i < job.segment_count; ++i) {
         const Segment& s = job.segments[i];
@@ -141,8 +154,10 @@ HWY_INLINE void for_each_segment(const PanelJob& job, size_t col, size_t cols, F
 }
 
 // A tile that reaches beyond the last column or is scattered over C is computed beside it and copied.
-HWY_NOINLINE void edge_tile(const PanelJob& job, TileFn fn, size_t rows, size_t col, size_t cols,
-                            const float* a, const float* b, const float* init, float* c, const float* ahead) {
+template <class B, class Element = typename B::Element>
+HWY_NOINLINE void edge_tile(const BasicPanelJob<B>& job, TileFn<B> fn, size_t rows, size_t col, size_t cols,
+                            const float* a, const Element* b, const float* init, float* c,
+                            const Element* ahead) {
     alignas(64) float sums[kMaxTileRows * kPanelWidth];
     if (!init) {
         std::fill_n(sums, rows * kPanelWidth, 0.0f);
@@ -161,22 +176,22 @@ HWY_NOINLINE void edge_tile(const PanelJob& job, TileFn fn, size_t rows, size_t 
 
 // All rows of a job for kVecs vectors of columns from `col`; rows are dealt out evenly, so no
 // tile is a thin remainder.
-template <size_t kVecs>
-HWY_INLINE void run_columns(const PanelJob& job, size_t col) {
+template <size_t kVecs, class B>
+HWY_INLINE void run_columns(const BasicPanelJob<B>& job, size_t col) {
     const size_t blocks = divide_up(job.rows, tile_rows(kVecs));
     const size_t cols = std::min(kVecs * kLanes, job.cols - col);
     const bool finishing = job.last && job.finish.needed();
-    const float* b = job.b + col;
+    const auto* b = job.b + col;
     const float* init = job.init ? job.init + col : nullptr;
     for (size_t i = 0, row = 0; i < blocks; ++i) {
         const size_t next = (i + 1) * job.rows / blocks, rows = next - row;
-        const TileFn fn = kTiles<kVecs>[rows - 1];
+        const TileFn<B> fn = kTiles<B, kVecs>[rows - 1];
         const float* a = job.a + static_cast<ptrdiff_t>(row) * job.lda;
         float* c = job.c + static_cast<ptrdiff_t>(row) * job.ldc;
         // What comes next is fetched by several tiles, evenly, or memory would be idle in some of them.
-        const size_t fetched = i * kLinesAhead * kLineFloats;
+        const size_t fetched = i * kLinesAhead<B> * kLineElements<B>;
         const bool fetches = job.next_b && blocks > 1 && fetched < kVecs * kLanes;
-        const float* ahead = fetches ? job.next_b + col + fetched : nullptr;
+        const auto* ahead = fetches ? job.next_b + col + fetched : nullptr;
         if (job.segments || cols < kVecs * kLanes) {
             edge_tile(job, fn, rows, col, cols, a, b, init, c, ahead);
         } else {
@@ -191,15 +206,16 @@ HWY_INLINE void run_columns(const PanelJob& job, size_t col) {
     }
 }
 
-template <size_t kVecs>
-HWY_INLINE void run_columns_of(const PanelJob& job, size_t col, size_t vecs) {
+template <size_t kVecs, class B>
+HWY_INLINE void run_columns_of(const BasicPanelJob<B>& job, size_t col, size_t vecs) {
     if constexpr (kVecs > 1) {
         if (vecs < kVecs) return run_columns_of<kVecs - 1>(job, col, vecs);
     }
     run_columns<kVecs>(job, col);
 }
 
-HWY_INLINE void run_panel(const PanelJob& job) {
+template <class B>
+HWY_INLINE void run_panel(const BasicPanelJob<B>& job) {
     const size_t step = job.rows == 1 ? kRowVecs : kTileVecs;
     for (size_t col = 0; col < job.cols; col += step * kLanes) {
         const size_t vecs = std::min(step, divide_up(job.cols - col, kLanes));

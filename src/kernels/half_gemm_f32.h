@@ -16,9 +16,8 @@ std::size_t packed_halves_bytes(std::size_t k, std::size_t n);
 void pack_halves(const std::uint16_t* b, std::ptrdiff_t stride_k, std::ptrdiff_t stride_n, std::size_t k,
                  std::size_t n, std::uint16_t* packed);
 
-// What gemm_f32() computes, where args.packed_b is not read but `packed` is, and widened to exact f32 on the
-// way: in registers for up to two rows of A, else a slice of a panel at a time in a buffer of each thread,
-// once for all rows that the thread computes of it. Uses 64 KiB of stack.
+// What gemm_f32() computes, where args.packed_b is not read but `packed` is, and widened to exact f32 in
+// registers.
 void half_gemm_f32(const GemmArgs& args, const std::uint16_t* packed, bool is_bf16, int ith, int nth);
 
 }  // namespace headrace::kernels

@@ -107,6 +107,8 @@ struct NibblesOfK {
     static constexpr bool nibbles = true, minima = true, wide = true;
 };
 
+inline constexpr size_t kLineBytes = 64;
+
 // A slice of depth of some rows of A times some columns of a panel.
 struct Int8Job {
     size_t groups;  // of 32 elements
@@ -118,6 +120,8 @@ struct Int8Job {
     size_t quad_bytes, group_bytes;
     const std::byte* scales;  // of the same
     size_t scale_bytes;
+    const std::byte* ahead;  // what is read next: for each group so many lines are fetched, group_bytes apart
+    size_t ahead_lines;
     const float* init;  // null: sums go on from c; else a row that each starts from
     float* c;
     ptrdiff_t ldc;
@@ -203,6 +207,8 @@ HEADRACE_BYTES HWY_NOINLINE void int8_tile(const Int8Job& job) {
     const std::byte* b = job.b;
     const std::byte* scales = job.scales;
     for (size_t g = 0; g < job.groups; ++g, b += job.group_bytes, scales += job.group_bytes) {
+        for (size_t line = 0; line < job.ahead_lines; ++line)
+            __builtin_prefetch(job.ahead + g * job.group_bytes + line * kLineBytes, 0, 2);
         GroupSums<L, kRows, kVecs> dot;
         dot.add(job, job.a + g * kBlockElements, g, b);
         HWY_UNROLL(16)
