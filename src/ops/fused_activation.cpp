@@ -3,6 +3,21 @@
 #include <cmath>
 
 namespace headrace::ops {
+namespace {
+
+constexpr double kGeluScale = 0.79788456080286535588, kGeluCube = 0.044715;  // sqrt(2 / pi)
+
+}  // namespace
+
+double gelu_tanh(double x) { return 0.5 * x * (1 + std::tanh(kGeluScale * (x + kGeluCube * x * x * x))); }
+
+/// From ggml's other functions: its own takes values from a table in f16.
+ggml_tensor* lower_gelu_tanh(Emit& e, ggml_tensor* x) {
+    const auto factor = static_cast<float>(kGeluScale * kGeluCube);
+    ggml_tensor* slope = e.scale(e.binary(Binary::mul, x, x), factor, static_cast<float>(kGeluScale));
+    ggml_tensor* curve = e.unary(Unary::tanh, e.binary(Binary::mul, x, slope));
+    return e.binary(Binary::mul, x, e.scale(curve, 0.5f, 0.5f));
+}
 
 double activate(Activation f, double x) {
     switch (f) {
@@ -12,6 +27,7 @@ double activate(Activation f, double x) {
         case Activation::tanh: return std::tanh(x);
         case Activation::sigmoid: return 1 / (1 + std::exp(-x));
         case Activation::silu: return x / (1 + std::exp(-x));
+        case Activation::gelu_tanh: return gelu_tanh(x);
     }
     return x;
 }
@@ -24,6 +40,7 @@ kernels::Activation kernel_activation(Activation f) {
         case Activation::tanh: return kernels::Activation::tanh;
         case Activation::sigmoid: return kernels::Activation::sigmoid;
         case Activation::silu: return kernels::Activation::silu;
+        case Activation::gelu_tanh: return kernels::Activation::gelu_tanh;
     }
     return kernels::Activation::none;
 }
@@ -38,6 +55,7 @@ ggml_tensor* lower_activation(Emit& e, Activation f, ggml_tensor* x) {
         case Activation::tanh: return e.unary(Unary::tanh, x);
         case Activation::sigmoid: return e.unary(Unary::sigmoid, x);
         case Activation::silu: return e.unary(Unary::silu, x);
+        case Activation::gelu_tanh: return lower_gelu_tanh(e, x);
     }
     return x;
 }

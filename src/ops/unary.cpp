@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "emit/emit.h"
+#include "ops/fused_activation.h"
 #include "ops/infer.h"
 #include "ops/op.h"
 #include "ops/vector_kernel.h"
@@ -26,6 +27,7 @@ HR_VECTOR_KERNEL(Tanh, tanh)
 HR_VECTOR_KERNEL(Sigmoid, sigmoid)
 HR_VECTOR_KERNEL(Erf, erf)
 HR_VECTOR_KERNEL(Gelu, gelu_erf)
+HR_VECTOR_KERNEL(GeluTanh, gelu_tanh)
 HR_VECTOR_KERNEL(Silu, silu)
 HR_VECTOR_KERNEL(Relu, relu)
 HR_VECTOR_KERNEL(Sqrt, sqrt)
@@ -146,6 +148,22 @@ struct Sqrt : NativeUnaryOp<Sqrt, Unary::sqrt, kFloats> {
     }
 };
 
+struct GeluTanh : UnaryOp<GeluTanh, kFloats> {
+    static constexpr std::string_view name = "gelu_tanh",
+                                      summary = "x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2";
+    template <class T>
+    static T apply(T x) {
+        return static_cast<T>(gelu_tanh(x));
+    }
+    static Status lowerable(const Operands& in, const NoAttrs&) {
+        return in[0].dtype == DType::f32 ? success() : unsupported("{}", name_of(in[0].dtype));
+    }
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands&,
+                                           const NoAttrs&) {
+        return {lower_gelu_tanh(e, x[0])};
+    }
+};
+
 /// Functions of a part of the real numbers, from which their samples are drawn.
 #define HR_UNARY_WITHIN(Type, text, low, high, description, expression)       \
     struct Type : UnaryOp<Type, kFloats> {                                    \
@@ -198,9 +216,9 @@ struct Identity {
 }  // namespace
 
 std::span<const OpDef> unary_ops() {
-    return OpList<Abs, Neg, Exp, Sin, Cos, Tanh, Sigmoid, Gelu, Silu, Floor, Ceil, Erf, Tan, Reciprocal, Relu,
-                  Log, Sqrt, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Expm1, Log1p, Log2, Log10,
-                  Identity>::defs();
+    return OpList<Abs, Neg, Exp, Sin, Cos, Tanh, Sigmoid, Gelu, GeluTanh, Silu, Floor, Ceil, Erf, Tan,
+                  Reciprocal, Relu, Log, Sqrt, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Expm1,
+                  Log1p, Log2, Log10, Identity>::defs();
 }
 
 }  // namespace headrace::ops

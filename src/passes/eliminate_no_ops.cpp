@@ -6,11 +6,22 @@
 namespace headrace {
 namespace {
 
+/// Which operand a product with one, or a quotient by one, is. A sum with zero is not the same: of -0 it is
+/// +0.
+std::optional<int> times_one(const Graph& graph, const Node& node) {
+    const bool is_mul = node.op->name == "mul";
+    if (!is_mul && node.op->name != "div") return std::nullopt;
+    if (scalar_constant(graph, node.inputs[1]) == 1.0) return 0;
+    if (is_mul && scalar_constant(graph, node.inputs[0]) == 1.0) return 1;
+    return std::nullopt;
+}
+
 /// The operand that the node's only output equals.
 std::optional<ValueId> equal_operand(const Graph& graph, const Node& node) {
-    if (!node.op->same_as || !node.op->is_pure() || node.outputs.size() != 1) return std::nullopt;
-    const auto types = graph.operand_types(node);
-    const std::optional<int> i = node.op->same_as(Operands(types), node.attrs.get());
+    if (!node.op->is_pure() || node.outputs.size() != 1) return std::nullopt;
+    const std::optional<int> i = node.op->same_as
+                                     ? node.op->same_as(Operands(graph.operand_types(node)), node.attrs.get())
+                                     : times_one(graph, node);
     if (!i || node.inputs[*i] == kNoValue) return std::nullopt;
     const ValueId operand = node.inputs[*i];
     // Equal elements are not enough: readers infer their types from the operand's.

@@ -2,23 +2,9 @@
 
 #include <algorithm>
 
-#include "ops/arithmetic.h"
-
 namespace headrace {
 
-std::optional<double> Patterns::scalar(ValueId id) const {
-    const Value& v = graph_.value(id);
-    if (v.kind != ValueKind::constant || v.type.elements() != 1 || v.type.format != BlockFormat::plain)
-        return std::nullopt;
-    const auto of = [&]<class T>() {
-        return ops::convert<double>(*reinterpret_cast<const T*>(v.constant->bytes.data()));
-    };
-    switch (v.type.dtype) {
-        case DType::f32: return of.template operator()<float>();
-        case DType::f64: return of.template operator()<double>();
-        default: return std::nullopt;
-    }
-}
+std::optional<double> Patterns::scalar(ValueId id) const { return scalar_constant(graph_, id); }
 
 bool Patterns::may_transpose(ValueId id) const {
     const Node* node = producer(id, "transpose");

@@ -50,6 +50,7 @@ private:
 /// Each looks whether node `at` ends a composition, and replaces it: true when it did.
 Result<bool> recognise_rms_norm(Patterns& p, NodeId at);
 Result<bool> recognise_silu(Patterns& p, NodeId at);
+Result<bool> recognise_gelu(Patterns& p, NodeId at);
 Result<bool> recognise_glu(Patterns& p, NodeId at);
 Result<bool> recognise_rotary_embedding(Patterns& p, NodeId at);
 Result<bool> recognise_attention(Patterns& p, NodeId at);

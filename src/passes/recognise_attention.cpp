@@ -11,21 +11,28 @@ struct Scores {
     double scale = 1;
 };
 
-/// What `id` is when it is a product, perhaps times a number or divided by one.
-std::optional<Scores> scaled_product(const Patterns& p, ValueId id) {
-    double scale = 1;
-    ValueId unscaled = id;
+/// What `id` is times a number or divided by one, and that number; else itself and 1.
+std::pair<ValueId, double> unscaled(const Patterns& p, ValueId id) {
+    if (!p.is_used_once(id)) return {id, 1};
     if (const Node* mul = p.producer(id, "mul")) {
         for (const auto& [x, factor] : Patterns::both_ways(*mul))
-            if (const auto number = p.scalar(factor)) unscaled = x, scale = *number;
+            if (const auto number = p.scalar(factor); number && p.type(x) == p.type(id)) return {x, *number};
     } else if (const Node* div = p.producer(id, "div")) {
         const auto number = p.scalar(div->inputs[1]);
-        if (number && *number != 0) unscaled = div->inputs[0], scale = 1 / *number;
+        if (number && *number != 0 && p.type(div->inputs[0]) == p.type(id))
+            return {div->inputs[0], 1 / *number};
     }
-    const Node* product = p.producer(unscaled, "matmul");
-    if (!product || !p.is_used_once(id) || !p.is_used_once(unscaled) || p.type(unscaled) != p.type(id))
-        return std::nullopt;
-    return Scores{product->inputs[0], product->inputs[1], kNoValue, scale};
+    return {id, 1};
+}
+
+/// What `id` is when it is a product; it or its operands may be scaled.
+std::optional<Scores> scaled_product(const Patterns& p, ValueId id) {
+    const auto [scores, scale] = unscaled(p, id);
+    const Node* product = p.producer(scores, "matmul");
+    if (!product || !p.is_used_once(id) || !p.is_used_once(scores)) return std::nullopt;
+    const auto [query, of_query] = unscaled(p, product->inputs[0]);
+    const auto [key, of_key] = unscaled(p, product->inputs[1]);
+    return Scores{query, key, kNoValue, scale * of_query * of_key};
 }
 
 std::optional<Scores> masked_product(const Patterns& p, ValueId id) {
@@ -67,14 +74,30 @@ std::optional<ValueId> repeated_heads(const Patterns& p, ValueId id) {
     return whole == product ? std::optional(split->inputs[0]) : std::nullopt;
 }
 
+/// The softmax that weights are; it may have zeros for NaN, which is how exporters write that a row with
+/// every key masked is 0. What PyTorch's attention computes of NaN in other rows it does not say then, and
+/// neither do we.
+struct Weights {
+    const Node* softmax = nullptr;
+    bool zero_if_masked = false;
+};
+Weights softmax_of(const Patterns& p, ValueId id) {
+    const Node* plain = p.producer(id, "softmax");
+    if (plain) return {p.is_used_once(id) ? plain : nullptr, false};
+    const Node* choice = p.is_used_once(id) ? p.producer(id, "where") : nullptr;
+    const Node* is_nan = choice ? p.producer(choice->inputs[0], "is_nan") : nullptr;
+    if (!is_nan || is_nan->inputs[0] != choice->inputs[2] || p.scalar(choice->inputs[1]) != 0.0) return {};
+    return {p.producer(choice->inputs[2], "softmax"), true};
+}
+
 }  // namespace
 
 /// softmax(scale · query · keyᵀ + mask) · value, where the keys were transposed for it.
 Result<bool> recognise_attention(Patterns& p, NodeId at) {
     const Node& node = p.graph().node(at);
     if (node.op->name != "matmul") return false;
-    const Node* softmax = p.producer(node.inputs[0], "softmax");
-    if (!softmax || !p.is_used_once(node.inputs[0])) return false;
+    const auto [softmax, zero_if_masked] = softmax_of(p, node.inputs[0]);
+    if (!softmax) return false;
     const std::int64_t rank = p.type(node.inputs[0]).rank(), axis = attr<std::int64_t>(*softmax, "axis");
     const auto scores = masked_product(p, softmax->inputs[0]);
     if (!scores || (axis < 0 ? axis + rank : axis) != rank - 1) return false;
@@ -84,7 +107,7 @@ Result<bool> recognise_attention(Patterns& p, NodeId at) {
         return false;
     HR_ASSIGN(const bool is_replaced,
               p.replace(at, "scaled_dot_product_attention", {query, key, value, scores->mask},
-                        {{"scale", scores->scale}, {"zero_if_masked", false}}));
+                        {{"scale", scores->scale}, {"zero_if_masked", zero_if_masked}}));
     if (is_replaced) HR_TRY(p.transpose(key));
     return is_replaced;
 }

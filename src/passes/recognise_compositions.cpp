@@ -11,9 +11,13 @@ struct Composition {
 
 /// In this order at each node: silu(x) is what a gate may begin with, and no gate by itself.
 constexpr Composition kCompositions[] = {
-    {"rms_norms", &recognise_rms_norm},   {"silus", &recognise_silu},
-    {"gated_units", &recognise_glu},      {"rotary_embeddings", &recognise_rotary_embedding},
-    {"attentions", &recognise_attention}, {"grouped_attentions", &recognise_grouped_attention},
+    {"rms_norms", &recognise_rms_norm},
+    {"silus", &recognise_silu},
+    {"gelus", &recognise_gelu},
+    {"gated_units", &recognise_glu},
+    {"rotary_embeddings", &recognise_rotary_embedding},
+    {"attentions", &recognise_attention},
+    {"grouped_attentions", &recognise_grouped_attention},
 };
 
 }  // namespace

@@ -18,7 +18,7 @@ Result<bool> recognise_glu(Patterns& p, NodeId at) {
     const Node& node = p.graph().node(at);
     if (node.op->name != "mul" || p.type(node.inputs[0]) != p.type(node.inputs[1])) return false;
     for (const auto& [activated, x] : Patterns::both_ways(node))
-        for (const std::string_view activation : {"silu", "gelu", "sigmoid"}) {
+        for (const std::string_view activation : {"silu", "gelu", "gelu_tanh", "sigmoid"}) {
             const Node* gate = p.producer(activated, activation);
             if (gate && p.is_used_once(activated))
                 return p.replace(at, "glu", {gate->inputs[0], x}, {{"activation", std::string(activation)}});

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "ops/arithmetic.h"
+
 namespace headrace {
 
 std::vector<std::int32_t> count_uses(const Graph& graph) {
@@ -45,6 +47,20 @@ NamedAttrs named_attrs(const Node& node) {
     for (std::size_t i = 0; i < values.size(); ++i)
         named.emplace_back(node.op->fields[i].name, std::move(values[i]));
     return named;
+}
+
+std::optional<double> scalar_constant(const Graph& graph, ValueId id) {
+    const Value& v = graph.value(id);
+    if (v.kind != ValueKind::constant || v.type.elements() != 1 || v.type.format != BlockFormat::plain)
+        return std::nullopt;
+    const auto of = [&]<class T>() {
+        return ops::convert<double>(*reinterpret_cast<const T*>(v.constant->bytes.data()));
+    };
+    switch (v.type.dtype) {
+        case DType::f32: return of.template operator()<float>();
+        case DType::f64: return of.template operator()<double>();
+        default: return std::nullopt;
+    }
 }
 
 }  // namespace headrace

@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -15,6 +16,9 @@ std::vector<NodeId> state_writers(const Graph& graph);
 
 /// The node that computes a value by this op, as its first result; else null.
 const Node* producer(const Graph& graph, ValueId id, std::string_view op);
+
+/// The number that a constant of one element holds; of floats only.
+std::optional<double> scalar_constant(const Graph& graph, ValueId id);
 
 /// A node's attribute, which its op must have.
 AttrValue attr_value(const Node& node, std::string_view name);

@@ -31,6 +31,22 @@ TEST(EliminateNoOps, KeepsWhatChangesShape) {
     EXPECT_EQ(run_pass(eliminate_no_ops, graph).at("nodes_removed"), 0);
 }
 
+TEST(EliminateNoOps, RemovesProductsWithOneAndQuotientsByIt) {
+    TinyGraph t;
+    const ValueId x = t.input("x", {2, 3}), one = t.constant<float>("one", DType::f32, {}, {1});
+    const ValueId row = t.constant<float>("row", DType::f32, {1, 1, 1}, {1});
+    t.output("product", t.op("relu", {t.op("mul", {one, t.op("mul", {x, one})})}));
+    t.output("quotient", t.op("tanh", {t.op("div", {x, one})}));
+    t.output("inverse", t.op("div", {one, x}));
+    t.output("wider", t.op("mul", {x, row}));
+    Graph graph = t.finish();
+    const Graph before = graph;
+    EXPECT_EQ(run_pass(eliminate_no_ops, graph).at("nodes_removed"), 3);
+    EXPECT_EQ(formula(graph, "product"), "relu(x)");
+    EXPECT_EQ(formula(graph, "quotient"), "tanh(x)");
+    expect_same_results(before, graph);
+}
+
 /// Claims to equal its operand, whatever its type becomes.
 struct RetypeOp {
     struct Attrs {

@@ -99,6 +99,96 @@ TEST(RecogniseCompositions, LeavesGatesThatAreReadTwiceOrBroadcast) {
     }
 }
 
+struct Gelu : TinyGraph {
+    ValueId x = input("x", {2, 3});
+
+    ValueId number(float value) { return constant<float>("", DType::f32, {}, {value}); }
+    ValueId times(ValueId a, float b) { return op("mul", {a, number(b)}); }
+    ValueId plus(ValueId a, float b) { return op("add", {number(b), a}); }
+    ValueId product(ValueId a, ValueId b) { return op("mul", {a, b}); }
+
+    ValueId erf() { return op("erf", {op("div", {x, number(std::sqrt(2.0f))})}); }
+    /// sqrt(2 / pi) (x + 0.044715 x^3).
+    ValueId curve(ValueId cube, float cubic = 0.044715f) {
+        return times(op("add", {x, times(cube, cubic)}), 0.7978845608f);
+    }
+    ValueId cube() { return product(product(x, x), x); }
+};
+
+/// Each in an order that some exporter writes.
+TEST(RecogniseCompositions, MakesGeluOfItsErf) {
+    {
+        Gelu t;
+        EXPECT_EQ(recognised(t, t.times(t.product(t.x, t.plus(t.erf(), 1)), 0.5f)), "gelu(x)");
+    }
+    {
+        Gelu t;
+        const ValueId erf = t.op("erf", {t.times(t.x, std::sqrt(0.5f))});
+        EXPECT_EQ(recognised(t, t.product(t.times(t.x, 0.5f), t.plus(erf, 1))), "gelu(x)");
+    }
+    {
+        Gelu t;
+        const ValueId half = t.op("div", {t.plus(t.erf(), 1), t.number(2)});
+        EXPECT_EQ(recognised(t, t.product(half, t.x)), "gelu(x)");
+    }
+    {
+        Gelu t;  // x is a product itself, which it must not be taken apart for
+        t.x = t.product(t.x, t.input("s", {2, 3}));
+        EXPECT_EQ(recognised(t, t.product(t.x, t.times(t.plus(t.erf(), 1), 0.5f))), "gelu(mul(x, s))");
+    }
+}
+
+TEST(RecogniseCompositions, MakesGeluOfItsTanh) {
+    {
+        Gelu t;
+        const ValueId tanh = t.op("tanh", {t.curve(t.cube())});
+        EXPECT_EQ(recognised(t, t.product(t.times(t.x, 0.5f), t.plus(tanh, 1))), "gelu_tanh(x)");
+    }
+    {
+        Gelu t;
+        const ValueId tanh = t.op("tanh", {t.curve(t.op("pow", {t.x, t.number(3)}))});
+        EXPECT_EQ(recognised(t, t.times(t.product(t.plus(tanh, 1), t.x), 0.5f)), "gelu_tanh(x)");
+    }
+    Gelu t;
+    const ValueId gelu = t.product(t.times(t.x, 0.5f), t.plus(t.op("tanh", {t.curve(t.cube())}), 1));
+    EXPECT_EQ(recognised(t, t.product(gelu, t.input("y", {2, 3}))), "glu(x, y) {activation=\"gelu_tanh\"}");
+}
+
+TEST(RecogniseCompositions, LeavesWhatOnlyResemblesGelu) {
+    const auto expect_left = [](Gelu& t, ValueId y) { EXPECT_EQ(recognised(t, y).substr(0, 4), "mul("); };
+    {
+        Gelu t;
+        expect_left(t, t.times(t.product(t.x, t.plus(t.erf(), 1)), 0.25f));
+    }
+    {
+        Gelu t;
+        expect_left(t, t.times(t.product(t.x, t.plus(t.erf(), 2)), 0.5f));
+    }
+    {
+        Gelu t;
+        expect_left(t, t.times(t.product(t.x, t.plus(t.op("erf", {t.x}), 1)), 0.5f));
+    }
+    {
+        Gelu t;  // of something else
+        expect_left(t, t.times(t.product(t.input("y", {2, 3}), t.plus(t.erf(), 1)), 0.5f));
+    }
+    {
+        Gelu t;  // with more elements than it is of
+        const ValueId wide = t.product(t.plus(t.erf(), 1), t.input("y", {5, 2, 3}));
+        expect_left(t, t.times(t.product(t.x, wide), 0.5f));
+    }
+    {
+        Gelu t;  // another cube's factor, and a square
+        const ValueId tanh = t.op("tanh", {t.curve(t.cube(), 0.05f)});
+        expect_left(t, t.product(t.times(t.x, 0.5f), t.plus(tanh, 1)));
+    }
+    {
+        Gelu t;
+        const ValueId tanh = t.op("tanh", {t.curve(t.product(t.x, t.x))});
+        expect_left(t, t.product(t.times(t.x, 0.5f), t.plus(tanh, 1)));
+    }
+}
+
 struct Rotary : TinyGraph {
     ValueId x = input("x", {2, 3, 4}), cos = input("cos", {3, 4}), sin = input("sin", {3, 4});
 
@@ -159,6 +249,31 @@ TEST(RecogniseCompositions, MakesAttentionOfSoftmaxBetweenProducts) {
         EXPECT_EQ(recognised(t, t.mixed(t.op("add", {t.mask, t.product}))),
                   "scaled_dot_product_attention(q, " + keys + ", v, mask) {scale=1, zero_if_masked=false}");
     }
+}
+
+TEST(RecogniseCompositions, TakesZerosForNaNAsRowsWithoutKeys) {
+    const auto weights = [](Attention& t, float instead) {
+        const ValueId softmax = t.op("softmax", {t.product}, {{"axis", std::int64_t{3}}});
+        const ValueId number = t.constant<float>("", DType::f32, {}, {instead});
+        return t.op("where", {t.op("is_nan", {softmax}), number, softmax});
+    };
+    {
+        Attention t;
+        EXPECT_EQ(recognised(t, t.op("matmul", {weights(t, 0), t.v})),
+                  "scaled_dot_product_attention(q, transpose(k) {permutation=[0, 2, 1, 3]}, v) {scale=1}");
+    }
+    Attention t;
+    EXPECT_EQ(recognised(t, t.op("matmul", {weights(t, 1), t.v})).substr(0, 13), "matmul(where(");
+}
+
+TEST(RecogniseCompositions, TakesScalesOfQueriesAndKeysForAttentionsOwn) {
+    Attention t;
+    const ValueId half = t.constant<float>("half", DType::f32, {}, {0.5f});
+    const ValueId keys = t.op("transpose", {t.k}, {{"permutation", Extents{0, 2, 3, 1}}});
+    const ValueId product = t.op("matmul", {t.op("mul", {half, t.q}), t.op("div", {keys, t.scale})});
+    EXPECT_EQ(recognised(t, t.mixed(t.op("mul", {product, t.scale}))),
+              "scaled_dot_product_attention(q, transpose(k) {permutation=[0, 2, 1, 3]}, v) {scale=0.5, "
+              "zero_if_masked=false}");
 }
 
 TEST(RecogniseCompositions, LeavesAttentionWhoseScoresAreReadElsewhereOrWhoseKeysAreNotTransposed) {
