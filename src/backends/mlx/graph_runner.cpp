@@ -118,18 +118,22 @@ void GraphRunner::run(const ggml_cgraph* graph) {
     Translation made, *translation = find(signature);
     const bool is_new = !translation;
     std::vector<array> outputs;
+    const bool is_on_cpu = !is_new && translation->tape->runs_on_cpu();
     if (is_new) {
         made.signature = std::move(signature);
         outputs = translate(graph, made);
         ++counts_.translations;
         translation = &made;
-    } else {
+    } else if (!is_on_cpu) {
         outputs = translation->tape->play();
     }
     counts_.build_ns += ns_since(begin);
     require_memory(translation->tape->peak_bytes());
     const auto evaluating = Clock::now();
-    mx::eval(outputs);
+    if (is_on_cpu)
+        outputs = translation->tape->run(stream_);
+    else
+        mx::eval(outputs);
     counts_.eval_ns += ns_since(evaluating);
     counts_.primitives += static_cast<std::int64_t>(translation->tape->size());
     if (is_new) {

@@ -18,8 +18,8 @@ struct RunCounts {
     std::int64_t translations = 0;  ///< graphs that were not in the cache
     std::int64_t write_backs = 0;
     std::int64_t primitives = 0;  ///< of MLX's and ours that were evaluated
-    std::int64_t build_ns = 0;    ///< from the graph to the expression, cached or not
-    std::int64_t eval_ns = 0;     ///< MLX
+    std::int64_t build_ns = 0;    ///< until the expression, or the tape that replaces it, is there
+    std::int64_t eval_ns = 0;     ///< from there to the results
 };
 
 /// Runs ggml graphs: each as one expression, evaluated once, of which only visible results reach ggml's

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
+#include <string>
 
 #include "backends/mlx/packed_tensor.h"
 #include "backends/mlx/tensors.h"
@@ -117,7 +118,9 @@ void write_rows(Placed placed, const char* values, const Shape& shape, const std
     each_row(shape, [&](std::int64_t i1, std::int64_t i2, std::int64_t i3) {
         const std::int64_t at =
             ((i3 % numbers_shape[1]) * numbers_shape[2] + i2 % numbers_shape[2]) * numbers_shape[3] + i1;
-        GGML_ASSERT(numbers[at] >= 0 && numbers[at] < t->ne[1]);
+        if (numbers[at] < 0 || numbers[at] >= t->ne[1])
+            throw std::out_of_range("SET_ROWS: row " + std::to_string(numbers[at]) + " of a tensor with " +
+                                    std::to_string(t->ne[1]) + " rows");
         writer.write(static_cast<char*>(t->data) + numbers[at] * t->nb[1] + i2 * t->nb[2] + i3 * t->nb[3],
                      values);
         values += writer.value_bytes();

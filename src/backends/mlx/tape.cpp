@@ -180,9 +180,21 @@ void Tape::learn_views() {
     steps_ = std::move(kept);
     candidates_.clear();
     recorded_leaves_.clear();
+    note_last_uses();
 }
 
-std::vector<array> Tape::play() const {
+void Tape::note_last_uses() {
+    std::unordered_set<int> used_later(outputs_.begin(), outputs_.end());
+    for (const auto& [slot, value] : constants_) used_later.insert(slot);  // the tape keeps them anyway
+    for (std::size_t i = steps_.size(); i-- > 0;) {
+        Step& step = steps_[i];
+        step.is_last_use.resize(step.inputs.size());
+        for (std::size_t k = step.inputs.size(); k-- > 0;)
+            step.is_last_use[k] = used_later.insert(step.inputs[k]).second;
+    }
+}
+
+std::vector<std::optional<array>> Tape::given() const {
     std::vector<std::optional<array>> slots(slots_);
     for (const auto& [slot, leaf] : leaves_) slots[slot] = load(leaf);
     for (const auto& [slot, value] : constants_) slots[slot] = value;
@@ -191,6 +203,11 @@ std::vector<array> Tape::play() const {
         view.copy_shared_buffer(*slots[v.leaf], v.strides, v.flags, v.data_size, v.offset);
         view.set_status(array::Status::available);
     }
+    return slots;
+}
+
+std::vector<array> Tape::play() const {
+    std::vector<std::optional<array>> slots = given();
     for (const Step& step : steps_) {
         std::vector<array> inputs;
         inputs.reserve(step.inputs.size());

@@ -1,6 +1,7 @@
 #pragma once
 #include <mlx/primitives.h>
 
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -23,8 +24,12 @@ public:
     /// as a matrix transposed, is made without a primitive from then on.
     void learn_views();
 
-    /// The outputs again, over what the leaves' memory holds now.
+    /// The outputs again, over what the leaves' memory holds now: an expression, not evaluated.
     std::vector<array> play() const;
+    /// The outputs again, computed. Only where runs_on_cpu(), and after views were learnt.
+    std::vector<array> run(mx::Stream stream) const;
+    /// Whether every primitive is on the CPU's stream, so that run() can take the place of MLX's evaluation.
+    bool runs_on_cpu() const;
 
     std::size_t size() const { return steps_.size(); }
     /// Most bytes that intermediate values and outputs take at a time; an upper bound, but for what a
@@ -34,7 +39,8 @@ public:
 private:
     struct Step {
         std::shared_ptr<mx::Primitive> primitive;
-        std::vector<int> inputs;  ///< slots
+        std::vector<int> inputs;        ///< slots
+        std::vector<bool> is_last_use;  ///< of each input, once views are learnt
         std::vector<Shape> shapes;
         std::vector<mx::Dtype> dtypes;
         std::vector<int> outputs;  ///< slots, one for each shape
@@ -58,6 +64,10 @@ private:
     };
 
     class Recorder;
+    class Run;
+
+    /// Values by slot: those that are there before any step.
+    std::vector<std::optional<array>> given() const;
 
     std::vector<std::pair<int, Leaf>> leaves_;
     std::vector<std::pair<int, array>> constants_;
@@ -70,6 +80,7 @@ private:
     std::size_t peak_bytes_ = 0;
 
     std::size_t measure_peak() const;
+    void note_last_uses();
 };
 
 }  // namespace headrace::mlx

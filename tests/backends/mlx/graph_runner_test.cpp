@@ -156,6 +156,40 @@ TEST_F(LazyGraph, HasFewerPrimitivesWhereItsFirstRunShowedViewsOfMemory) {
     EXPECT_EQ(primitives[2], 1);
 }
 
+TEST_F(LazyGraph, ReportsARowThatACacheDoesNotHaveAndComputesAgain) {
+    ggml_tensor* cache = ggml_new_tensor_2d(bench_.c(), GGML_TYPE_F32, 2, 4);
+    ggml_tensor* row = ggml_new_tensor_2d(bench_.c(), GGML_TYPE_F32, 2, 1);
+    ggml_tensor* number = ggml_new_tensor_1d(bench_.c(), GGML_TYPE_I64, 1);
+    bench_.output(ggml_set_rows(bench_.c(), cache, row, number));
+    bench_.allocate();
+    ggml_backend_buffer_clear(bench_.memory.get(), 0);
+    set(row, {1, 2});
+    const auto compute_at = [&](std::int64_t at) {
+        ggml_backend_tensor_set(number, &at, 0, sizeof at);
+        return bench_.compute();
+    };
+    EXPECT_EQ(compute_at(4), GGML_STATUS_FAILED);  // MLX evaluates a first run, the tape later ones
+    EXPECT_EQ(compute_at(1), GGML_STATUS_SUCCESS);
+    EXPECT_EQ(compute_at(-1), GGML_STATUS_FAILED);
+    EXPECT_EQ(compute_at(3), GGML_STATUS_SUCCESS);
+    EXPECT_THAT(get(cache), ElementsAre(0, 0, 1, 2, 0, 0, 1, 2));
+}
+
+TEST_F(LazyGraph, KeepsNoMoreOfALongGraphInMemoryThanItNeedsAtATime) {
+    constexpr int kSize = 256, kProducts = 32;
+    ggml_tensor* w = ggml_new_tensor_2d(bench_.c(), GGML_TYPE_F32, kSize, kSize);
+    ggml_tensor* x = ggml_new_tensor_2d(bench_.c(), GGML_TYPE_F32, kSize, kSize);
+    for (int i = 0; i < kProducts; ++i) x = ggml_mul_mat(bench_.c(), w, x);
+    bench_.output(x);
+    bench_.allocate();
+    ggml_backend_buffer_clear(bench_.memory.get(), 0);
+    compute();
+    const std::size_t before = mx::get_active_memory();
+    mx::reset_peak_memory();
+    compute();
+    EXPECT_LE(mx::get_peak_memory() - before, 4 * kSize * kSize * sizeof(float));
+}
+
 TEST_F(LazyGraph, IsTranslatedAgainWhenAParameterChanges) {
     ggml_tensor* x = vector();
     ggml_tensor* y = ggml_scale(bench_.c(), x, 2);
