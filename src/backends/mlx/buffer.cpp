@@ -47,7 +47,7 @@ Buffer::Buffer(std::size_t size) : owner_(Shape{1}, mx::uint8, nullptr, {}), siz
 
 array Buffer::alias(const void* data, Shape shape, Strides strides, mx::Dtype dtype) const {
     array view(shape, dtype, nullptr, {});
-    if (view.size() == 0) return mx::zeros(std::move(shape), dtype);
+    if (view.size() == 0) return allocate(std::move(shape), dtype);
     const Layout layout = layout_of(shape, strides);
     const std::int64_t offset = static_cast<const char*>(data) - owner_.data<char>();
     view.copy_shared_buffer(
