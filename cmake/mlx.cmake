@@ -39,6 +39,8 @@ set(MLX_DIR ${mlx_prefix})
 message(STATUS "MLX from ${package}")
 
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/mlx/*.cpp)
+# The one kernel it has from there: the folder's library needs all of ggml, which the host brings.
+list(APPEND sources ${PROJECT_SOURCE_DIR}/src/kernels/few_rows_f32.cpp)
 # The tests link the static library, and so reach what the shared one hides.
 add_library(headrace_backends_mlx STATIC EXCLUDE_FROM_ALL ${sources})
 target_include_directories(headrace_backends_mlx PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
@@ -56,7 +58,7 @@ if(HEADRACE_OPENBLAS AND NOT APPLE)
 else()
   message(STATUS "OpenBLAS is not installed: the MLX backend multiplies with MLX's own BLAS")
 endif()
-target_link_libraries(headrace_backends_mlx PUBLIC mlx ggml::ggml-base Threads::Threads)
+target_link_libraries(headrace_backends_mlx PUBLIC mlx ggml::ggml-base Threads::Threads PRIVATE hwy::hwy)
 
 add_library(ggml-mlx SHARED $<TARGET_OBJECTS:headrace_backends_mlx>)
 if(NOT HEADRACE_MLX STREQUAL "ON")

@@ -27,7 +27,7 @@ ALLOWED = {
     "doors/wasi_nn": {"base", "llm"},
     "llm": {"base", "remote"},
     "backends/common": set(),
-    "backends/mlx": {"base", "backends/common"},
+    "backends/mlx": {"base", "kernels", "backends/common"},
     "backends/packed": {"base", "ir", "kernels", "backends/common"},
     "cli": {"base", "ir", "kernels", "engine", "doors", "llm", "remote"},
 }

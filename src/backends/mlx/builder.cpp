@@ -145,7 +145,7 @@ PackedArrays Builder::packed(const ggml_tensor* t) {
     const auto part = [&](LeafKind kind) { return written ? part_of_version(t, kind) : leaf(t, kind); };
     const QuantFormat* format = quant_format(t->type);
     PackedArrays arrays{format, part(LeafKind::codes), part(LeafKind::scales), std::nullopt};
-    if (format->is_affine()) arrays.biases = part(LeafKind::biases);
+    if (format->has_biases()) arrays.biases = part(LeafKind::biases);
     return arrays;
 }
 

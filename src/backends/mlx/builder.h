@@ -12,7 +12,7 @@
 
 namespace headrace::mlx {
 
-/// A quantised matrix in the three arrays of MLX's quantised products.
+/// A quantised matrix in the arrays of MLX's quantised products; biases where the format has_biases().
 struct PackedArrays {
     const QuantFormat* format;
     array codes, scales;

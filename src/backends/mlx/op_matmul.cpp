@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "backends/mlx/few_rows.h"
+#include "backends/mlx/layout.h"
 #include "backends/mlx/op_families.h"
 #include "backends/mlx/packed_tensor.h"
 
@@ -10,6 +12,10 @@ namespace {
 
 /// Rows of activations from which on it is faster to convert a quantised matrix once and multiply in f32.
 constexpr std::int64_t kRowsOfPrompt = 16;
+
+/// On the CPU, rows that share a matrix below which it is read as it is, once for each few of them. From here
+/// on a product in f32 is faster.
+constexpr std::int64_t kFewRows = 8;
 
 bool is_operand(const ggml_tensor* t) { return is_float(t->type) || is_quantised(t->type); }
 
@@ -39,6 +45,31 @@ array grouped_matmul(const array& weights, const array& x, const ggml_tensor* t)
     const array left = mx::reshape(x, {a3, r3, a2, r2 * rows, inner});
     const array right = mx::reshape(weights, {a3, 1, a2, static_cast<int>(a->ne[1]), inner});
     return mx::matmul(left, transposed(right));
+}
+
+bool on_cpu() { return mx::default_device() == mx::Device::cpu; }
+
+/// Whether the CPU's loop takes the matrices: floats, f32 copies, or codes with an affine format.
+bool is_readable(const ggml_tensor* matrices) {
+    return !is_packed(matrices) || quant_format(matrices->type)->is_affine();
+}
+
+bool has_few_rows(const ggml_tensor* t) {
+    const ggml_tensor *weights = t->src[0], *x = t->src[1];
+    const bool in_codes = is_packed(weights);
+    if (!on_cpu() || !is_readable(weights)) return false;
+    return x->ne[1] * (x->ne[2] / weights->ne[2]) < (in_codes ? kRowsOfPrompt : kFewRows);
+}
+
+StoredMatrices stored(Builder& b, const ggml_tensor* matrices) {
+    if (!is_packed(matrices)) {
+        const array values = is_float(matrices->type) ? b.get(matrices) : b.weight(matrices);
+        return {nullptr, {b.find(root_of(matrices)) ? in_row_order(values) : values}};
+    }
+    const PackedArrays w = b.packed(matrices);
+    StoredMatrices parts{w.format, {w.codes, w.scales}};
+    if (w.biases) parts.parts.push_back(*w.biases);
+    return parts;
 }
 
 bool uses_codes(const ggml_tensor* t) {
@@ -73,6 +104,8 @@ array multiply_converted(Builder& b, const ggml_tensor* weights, const array& x)
 
 void translate_mul_mat(Builder& b, const ggml_tensor* t) {
     const ggml_tensor *weights = t->src[0], *x = t->src[1];
+    if (has_few_rows(t))
+        return b.define(t, few_rows_product(b.host(), b.f32(x), stored(b, weights), shape_of(t)));
     if (can_multiply_packed(weights))
         return b.define(t, uses_codes(t) ? multiply_codes(b.packed(weights), b.f32(x))
                                          : multiply_converted(b, weights, b.f32(x)));
@@ -91,9 +124,14 @@ void translate_mul_mat_id(Builder& b, const ggml_tensor* t) {
     const int count = static_cast<int>(experts->ne[2]), rows = static_cast<int>(experts->ne[1]);
     const int used = static_cast<int>(ids->ne[0]), tokens = static_cast<int>(ids->ne[1]);
     const int inner = static_cast<int>(x->ne[0]);
+    const array numbers = mx::reshape(b.get(ids), {tokens, used});
+    if (on_cpu() && is_readable(experts)) {
+        const array rows_of_x = mx::reshape(b.f32(x), {tokens, static_cast<int>(x->ne[1]), inner});
+        return b.define(t, chosen_product(b.host(), rows_of_x, numbers, stored(b, experts)));
+    }
+    const array chosen = mx::astype(numbers, mx::uint32);
     array left = mx::reshape(b.f32(x), {tokens, static_cast<int>(x->ne[1]), 1, inner});
     if (x->ne[1] != used) left = mx::broadcast_to(left, {tokens, used, 1, inner});
-    const array chosen = mx::astype(mx::reshape(b.get(ids), {tokens, used}), mx::uint32);
     if (is_packed(experts)) {
         const PackedArrays w = b.packed(experts);
         const auto stacked = [&](const array& part) { return mx::reshape(part, {count, rows, -1}); };
@@ -131,7 +169,7 @@ constexpr OpRow kRows[] = {
 std::span<const OpRow> matmul_ops() { return kRows; }
 
 std::optional<array> biased_matmul(Builder& b, const ggml_tensor* t, const array& bias) {
-    if (can_multiply_packed(t->src[0]) || !same_batch(t)) return std::nullopt;
+    if (has_few_rows(t) || can_multiply_packed(t->src[0]) || !same_batch(t)) return std::nullopt;
     return mx::addmm(bias, b.f32(t->src[1]), transposed(b.weight(t->src[0])));
 }
 

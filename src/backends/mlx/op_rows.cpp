@@ -36,10 +36,14 @@ void translate_get_rows(Builder& b, const ggml_tensor* t) {
     }
     const PackedArrays w = b.packed(from);
     const auto take = [&](const array& part) { return mx::take(as_rows(part), picked, 0); };
+    const array scales = take(w.scales);
     std::optional<array> biases;
-    if (w.biases) biases = take(*w.biases);
-    b.define(t, mx::dequantize(take(w.codes), take(w.scales), biases, w.format->group, w.format->bits,
-                               w.format->mode, std::nullopt, mx::float32));
+    if (w.biases)
+        biases = take(*w.biases);
+    else if (w.format->is_affine())
+        biases = scales * array(static_cast<float>(-w.format->offset));
+    b.define(t, mx::dequantize(take(w.codes), scales, biases, w.format->group, w.format->bits, w.format->mode,
+                               std::nullopt, mx::float32));
 }
 
 bool supports_get_rows_back(const ggml_tensor* t) {

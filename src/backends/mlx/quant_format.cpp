@@ -3,19 +3,21 @@
 #include <array>
 #include <cstring>
 
+#include "backends/mlx/device.h"
+
 namespace headrace::mlx {
 namespace {
 
 constexpr std::array kFormats{
-    QuantFormat{GGML_TYPE_Q4_0, 4, 32, "affine", 32, 0},
-    QuantFormat{GGML_TYPE_Q4_1, 4, 32, "affine", 32, 0},
-    QuantFormat{GGML_TYPE_Q5_0, 5, 32, "affine", 32, 0},
-    QuantFormat{GGML_TYPE_Q5_1, 5, 32, "affine", 32, 0},
-    QuantFormat{GGML_TYPE_Q8_0, 8, 32, "affine", 32, 0},
-    QuantFormat{GGML_TYPE_Q4_K, 4, 32, "affine", 256, 16},
-    QuantFormat{GGML_TYPE_Q5_K, 5, 32, "affine", 256, 16},
-    QuantFormat{GGML_TYPE_MXFP4, 4, 32, "mxfp4", 32, 0},
-    QuantFormat{GGML_TYPE_NVFP4, 4, 16, "nvfp4", 64, 0},
+    QuantFormat{GGML_TYPE_Q4_0, 4, 32, "affine", 32, 0, 8},
+    QuantFormat{GGML_TYPE_Q4_1, 4, 32, "affine", 32, 0, 0},
+    QuantFormat{GGML_TYPE_Q5_0, 5, 32, "affine", 32, 0, 16},
+    QuantFormat{GGML_TYPE_Q5_1, 5, 32, "affine", 32, 0, 0},
+    QuantFormat{GGML_TYPE_Q8_0, 8, 32, "affine", 32, 0, 128},
+    QuantFormat{GGML_TYPE_Q4_K, 4, 32, "affine", 256, 16, 0},
+    QuantFormat{GGML_TYPE_Q5_K, 5, 32, "affine", 256, 16, 0},
+    QuantFormat{GGML_TYPE_MXFP4, 4, 32, "mxfp4", 32, 0, 0},
+    QuantFormat{GGML_TYPE_NVFP4, 4, 16, "nvfp4", 64, 0, 0},
 };
 
 using Codes = std::uint8_t[256];
@@ -194,6 +196,10 @@ struct BlockParts {
 
 }  // namespace
 
+bool QuantFormat::has_biases() const {
+    return is_affine() && (offset == 0 || mlx_device() != mx::Device::cpu);
+}
+
 const QuantFormat* quant_format(ggml_type type) {
     for (const QuantFormat& format : kFormats)
         if (format.type == type) return &format;
@@ -206,7 +212,7 @@ PackedLayout packed_layout(const QuantFormat& format, std::int64_t values) {
     PackedLayout layout{};
     layout.scales = align(format.code_bytes(values));
     layout.biases = layout.scales + align(scales);
-    layout.headers = layout.biases + (format.is_affine() ? align(scales) : 0);
+    layout.headers = layout.biases + (format.has_biases() ? align(scales) : 0);
     layout.end = layout.headers + align(static_cast<std::size_t>(values / format.block) * format.header);
     return layout;
 }
@@ -225,8 +231,9 @@ void pack_blocks(const QuantFormat& format, const void* blocks, std::int64_t fir
                          reinterpret_cast<float*>(parts.biases));
             std::memcpy(parts.header, in, format.header);
         } else {
+            float derived;
             read_simple_block(format.type, in, codes, reinterpret_cast<float*>(parts.scales),
-                              reinterpret_cast<float*>(parts.biases));
+                              format.has_biases() ? reinterpret_cast<float*>(parts.biases) : &derived);
         }
         write_codes(codes, format.block, format.bits, parts.codes);
     }
@@ -246,8 +253,8 @@ void unpack_blocks(const QuantFormat& format, const void* tensor, std::int64_t v
             std::memcpy(out, parts.header, format.header);
             write_k_block(format.type, codes, out);
         } else {
-            write_simple_block(format.type, codes, *reinterpret_cast<const float*>(parts.scales),
-                               *reinterpret_cast<const float*>(parts.biases), out);
+            const float bias = format.has_biases() ? *reinterpret_cast<const float*>(parts.biases) : 0;
+            write_simple_block(format.type, codes, *reinterpret_cast<const float*>(parts.scales), bias, out);
         }
     }
 }
@@ -266,13 +273,14 @@ void dequantise_blocks(const QuantFormat& format, const void* tensor, std::int64
     }
     const BlockParts parts(format, static_cast<const std::uint8_t*>(tensor), values, first);
     const auto* scales = reinterpret_cast<const float*>(parts.scales);
-    const auto* biases = reinterpret_cast<const float*>(parts.biases);
+    const auto* biases = format.has_biases() ? reinterpret_cast<const float*>(parts.biases) : nullptr;
     const std::uint8_t* packed = parts.codes;
     const std::int64_t groups = count * format.block / format.group;
     for (std::int64_t g = 0; g < groups; ++g, out += 32, packed += 4 * format.bits) {
         std::uint8_t codes[32];
         read_codes(packed, 32, format.bits, codes);
-        for (int i = 0; i < 32; ++i) out[i] = static_cast<float>(codes[i]) * scales[g] + biases[g];
+        const float bias = biases ? biases[g] : static_cast<float>(-format.offset) * scales[g];
+        for (int i = 0; i < 32; ++i) out[i] = static_cast<float>(codes[i]) * scales[g] + bias;
     }
 }
 

@@ -18,8 +18,12 @@ struct QuantFormat {
     const char* mode;  ///< MLX's name: affine, mxfp4 or nvfp4
     int block;         ///< values in a ggml block
     int header;  ///< bytes of a block kept to give it back: K-quants' scales are products of two numbers
+    int offset;  ///< a bias is -offset * scale; 0 where it is a number of its own
 
     bool is_affine() const { return mode[0] == 'a'; }
+    /// MLX's own kernels take a bias for each scale; the CPU's loop, which it has instead, only where it
+    /// must.
+    bool has_biases() const;
     std::size_t scale_bytes() const { return is_affine() ? 4 : 1; }
     std::size_t code_bytes(std::int64_t values) const { return static_cast<std::size_t>(values) * bits / 8; }
     std::size_t scales(std::int64_t values) const { return static_cast<std::size_t>(values) / group; }

@@ -138,11 +138,11 @@ TEST_F(LazyGraph, IsTranslatedOnceAndReadsTheMemoryAnew) {
 
 TEST_F(LazyGraph, HasFewerPrimitivesWhereItsFirstRunShowedViewsOfMemory) {
     ggml_tensor* w = ggml_new_tensor_2d(bench_.c(), GGML_TYPE_F32, 4, 3);
-    ggml_tensor* x = vector();
+    ggml_tensor* x = ggml_new_tensor_2d(bench_.c(), GGML_TYPE_F32, 4, 16);
     ggml_tensor* y = ggml_mul_mat(bench_.c(), w, x);  // MLX's product takes the matrix transposed
     bench_.output(y);
     bench_.allocate();
-    set(x, {1, 2, 3, 4});
+    set(x, std::vector<float>(4 * 16, 2.5f));
     std::vector<std::int64_t> primitives;
     for (const float value : {1.0f, 2.0f, 3.0f}) {
         set(w, std::vector<float>(12, value));
@@ -173,6 +173,30 @@ TEST_F(LazyGraph, ReportsARowThatACacheDoesNotHaveAndComputesAgain) {
     EXPECT_EQ(compute_at(-1), GGML_STATUS_FAILED);
     EXPECT_EQ(compute_at(3), GGML_STATUS_SUCCESS);
     EXPECT_THAT(get(cache), ElementsAre(0, 0, 1, 2, 0, 0, 1, 2));
+}
+
+TEST_F(LazyGraph, ReportsAnExpertThatDoesNotExist) {
+    ggml_tensor* experts = ggml_new_tensor_3d(bench_.c(), GGML_TYPE_F32, 4, 2, 3);
+    ggml_tensor* x = ggml_new_tensor_3d(bench_.c(), GGML_TYPE_F32, 4, 1, 1);
+    ggml_tensor* chosen = ggml_new_tensor_2d(bench_.c(), GGML_TYPE_I32, 2, 1);
+    ggml_tensor* y = ggml_mul_mat_id(bench_.c(), experts, x, chosen);
+    bench_.output(y);
+    bench_.allocate();
+    std::vector<float> values(24);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i / 4);
+    set(experts, values);
+    set(x, {1, 1, 1, 1});
+    const auto compute_with = [&](std::int32_t expert) {
+        const std::int32_t numbers[2] = {expert, 0};
+        ggml_backend_tensor_set(chosen, numbers, 0, sizeof numbers);
+        return bench_.compute();
+    };
+    EXPECT_EQ(compute_with(2), GGML_STATUS_SUCCESS);
+    EXPECT_THAT(get(y), ElementsAre(16, 20, 0, 4));
+    EXPECT_EQ(compute_with(3), GGML_STATUS_FAILED);
+    EXPECT_EQ(compute_with(-1), GGML_STATUS_FAILED);
+    EXPECT_EQ(compute_with(1), GGML_STATUS_SUCCESS);
+    EXPECT_THAT(get(y), ElementsAre(8, 12, 0, 4));
 }
 
 TEST_F(LazyGraph, KeepsNoMoreOfALongGraphInMemoryThanItNeedsAtATime) {
