@@ -39,8 +39,10 @@ set(MLX_DIR ${mlx_prefix})
 message(STATUS "MLX from ${package}")
 
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/mlx/*.cpp)
-# The one kernel it has from there: the folder's library needs all of ggml, which the host brings.
-list(APPEND sources ${PROJECT_SOURCE_DIR}/src/kernels/few_rows_f32.cpp)
+# These kernels alone: the folder's library needs all of ggml, which the host brings.
+foreach(kernel convert_f32 few_rows_f32)
+  list(APPEND sources ${PROJECT_SOURCE_DIR}/src/kernels/${kernel}.cpp)
+endforeach()
 # The tests link the static library, and so reach what the shared one hides.
 add_library(headrace_backends_mlx STATIC EXCLUDE_FROM_ALL ${sources})
 target_include_directories(headrace_backends_mlx PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)

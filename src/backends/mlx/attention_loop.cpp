@@ -10,7 +10,8 @@
 
 #include "backends/mlx/dot.h"
 #include "backends/mlx/layout.h"
-#include "ggml.h"
+#include "base/half.h"
+#include "kernels/convert_f32.h"
 
 namespace headrace::mlx {
 namespace {
@@ -34,12 +35,12 @@ struct Memory {
         const auto width = static_cast<std::size_t>(shape[3]);
         if (!is_half && stride == 1) return reinterpret_cast<const float*>(data) + at;
         scratch.resize(width);
-        const auto* halves = reinterpret_cast<const ggml_fp16_t*>(data) + at;
+        const auto* halves = reinterpret_cast<const Half*>(data) + at;
         if (is_half && stride == 1)
-            ggml_fp16_to_fp32_row(halves, scratch.data(), static_cast<std::int64_t>(width));
+            kernels::convert_f32(halves, scratch.data(), width, 0, 1);
         else
             for (std::size_t n = 0; n < width; ++n)
-                scratch[n] = is_half ? ggml_fp16_to_fp32(halves[n * stride])
+                scratch[n] = is_half ? half_to_float(halves[n * stride].bits)
                                      : reinterpret_cast<const float*>(data)[at + n * stride];
         return scratch.data();
     }
@@ -63,7 +64,12 @@ public:
 
     void run(int batch, int key_head) {
         const int shared_batch = batch / (q_.shape[0] / k_.shape[0]);
+        note_visible_keys(batch, key_head);
         for (int key = 0; key < keys_; ++key) {
+            if (!visible_[key]) {
+                each([&](int, int, float* weights) { weights[key] = 0; });  // the mask hides it
+                continue;
+            }
             const float* row = k_.row(shared_batch, key_head, key, scratch_);
             each([&](int h, int n, float* weights) {
                 const float* query = q_.row(batch, key_head * heads_ + h, n, query_scratch_);
@@ -75,6 +81,7 @@ public:
         each(
             [&](int h, int n, float*) { std::fill_n(result(batch, key_head * heads_ + h, n), width, 0.0f); });
         for (int key = 0; key < keys_; ++key) {
+            if (!visible_[key]) continue;
             const float* row = v_.row(shared_batch, key_head, key, scratch_);
             each([&](int h, int n, float* weights) {
                 const float weight = weights[key];
@@ -91,6 +98,17 @@ private:
         for (int h = 0; h < heads_; ++h)
             for (int n = 0; n < queries_; ++n)
                 body(h, n, weights_.data() + (static_cast<std::size_t>(h) * queries_ + n) * keys_);
+    }
+
+    /// Most places of a cache are empty at first, and a mask hides them from every query.
+    void note_visible_keys(int batch, int key_head) {
+        visible_.assign(keys_, !mask_);
+        if (!mask_) return;
+        for (int h = 0; h < (mask_->shape[1] == 1 ? 1 : heads_); ++h)
+            for (int n = 0; n < queries_; ++n) {
+                const float* mask = mask_->row(batch, key_head * heads_ + h, n, mask_scratch_);
+                for (int key = 0; key < keys_; ++key) visible_[key] |= mask[key] != -INFINITY;
+            }
     }
 
     float* result(int batch, int head, int query) const {
@@ -123,6 +141,7 @@ private:
     float* out_;
     int heads_, queries_, keys_;
     std::vector<float> weights_, scratch_, query_scratch_, mask_scratch_;
+    std::vector<char> visible_;  ///< keys, to any query
 };
 
 class Attention : public mx::Primitive {

@@ -46,10 +46,10 @@ def f32_model(tmp_path_factory):
 def perplexity(model, text, *arguments, library=None):
     """What llama-perplexity finds, and all that it prints."""
     command = [program("llama-perplexity"), "-m", model, "-f", text, "-c", "128", "-t", "2", *arguments]
-    output = run(command, library).stdout
-    found = re.search(r"Final estimate: PPL = ([\d.]+)", output)
-    assert found, output[-2000:]
-    return float(found[1]), output
+    result = run(command, library)
+    found = re.search(r"Final estimate: PPL = ([\d.]+)", result.stdout)
+    assert found, f"exit {result.returncode}: {result.stdout[-2000:]}"
+    return float(found[1]), result.stdout
 
 
 def test_llama_perplexity_finds_the_same_on_the_device_as_on_the_cpu(peers, library, tmp_path, f32_model):
@@ -169,7 +169,7 @@ def test_quantised_weights_are_in_memory_once(peers, library, tmp_path):
             most = max(most, anonymous_bytes(process.pid))
         time.sleep(0.02)
     assert process.returncode == 0
-    assert most < 1.4 * model.stat().st_size  # 6 bits a weight for 4.5 are 1.33
+    assert most < 1.25 * model.stat().st_size  # 5 bits a weight for 4.5 are 1.11
 
 
 def test_a_host_with_another_ggml_is_refused_with_both_versions(peers, library, tmp_path):
