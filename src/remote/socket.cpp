@@ -1,7 +1,6 @@
 #include "remote/socket.h"
 
 #include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -14,29 +13,14 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <memory>
+
+#include "remote/resolve.h"
 
 namespace headrace::remote {
 namespace {
 
-struct FreeAddresses {
-    void operator()(addrinfo* list) const { freeaddrinfo(list); }
-};
-using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
-
 Error broken(std::string_view what) { return {Code::backend_failure, std::string(what)}; }
 Error system_error() { return {Code::io, std::strerror(errno)}; }
-
-Result<Addresses> resolve(const Address& address, int flags) {
-    addrinfo hints{};
-    hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = flags | AI_NUMERICSERV;
-    addrinfo* list = nullptr;
-    const std::string port = std::to_string(address.port);
-    if (const int status = getaddrinfo(address.host.c_str(), port.c_str(), &hints, &list); status != 0)
-        return broken(gai_strerror(status));
-    return Addresses(list);
-}
 
 template <class T>
 void set_option(int fd, int level, int name, T value) {
@@ -108,8 +92,8 @@ private:
     const Clock::time_point begin_ = Clock::now(), end_;
 };
 
-Status try_connect(int fd, const addrinfo& address, Milliseconds patience) {
-    if (::connect(fd, address.ai_addr, address.ai_addrlen) == 0) return success();
+Status try_connect(int fd, const SocketAddress& address, Milliseconds patience) {
+    if (::connect(fd, address.get(), address.size) == 0) return success();
     if (errno != EINPROGRESS && errno != EINTR) return system_error();
     if (!wait_for(fd, POLLOUT, patience)) return silent(patience);
     int error = 0;
@@ -138,13 +122,21 @@ void Socket::shut_down() const {
 }
 
 Result<Socket> Socket::connect(const Address& address, Milliseconds patience) {
-    HR_ASSIGN(const Addresses list, resolve(address, 0));
+    const auto end = Clock::now() + patience;
+    HR_ASSIGN(const std::vector<SocketAddress> list, resolve(address, patience));
     Error last = broken("the name has no address");
-    for (const addrinfo* a = list.get(); a; a = a->ai_next) {
-        Socket socket(::socket(a->ai_family, a->ai_socktype, a->ai_protocol));
-        if (!socket.is_open()) return system_error();
+    for (std::size_t i = 0; i < list.size(); ++i) {
+        const SocketAddress& a = list[i];
+        Socket socket(::socket(a.family(), SOCK_STREAM, 0));
+        if (!socket.is_open()) {  // a machine without IPv6
+            last = system_error();
+            continue;
+        }
         set_options(socket.fd_);
-        const Status connected = try_connect(socket.fd_, *a, patience);
+        // One that is silent leaves their part of the time to the others.
+        const auto left = std::chrono::ceil<Milliseconds>(end - Clock::now());
+        const auto part = std::max(left, Milliseconds(0)) / static_cast<int>(list.size() - i);
+        const Status connected = try_connect(socket.fd_, a, part);
         if (connected.ok()) return socket;
         last = connected.error();
     }
@@ -152,13 +144,13 @@ Result<Socket> Socket::connect(const Address& address, Milliseconds patience) {
 }
 
 Result<Socket> Socket::listen(const Address& address) {
-    HR_ASSIGN(const Addresses list, resolve(address, AI_PASSIVE));
-    Socket socket(::socket(list->ai_family, list->ai_socktype, list->ai_protocol));
+    HR_ASSIGN(const std::vector<SocketAddress> list, resolve(address, Milliseconds(10000)));
+    const SocketAddress& a = list.front();
+    Socket socket(::socket(a.family(), SOCK_STREAM, 0));
     if (!socket.is_open()) return system_error();
     set_option(socket.fd_, SOL_SOCKET, SO_REUSEADDR, 1);
     set_options(socket.fd_);
-    if (::bind(socket.fd_, list->ai_addr, list->ai_addrlen) != 0 || ::listen(socket.fd_, 16) != 0)
-        return system_error();
+    if (::bind(socket.fd_, a.get(), a.size) != 0 || ::listen(socket.fd_, 16) != 0) return system_error();
     return socket;
 }
 

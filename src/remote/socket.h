@@ -22,6 +22,7 @@ public:
     Socket(Socket&& other) noexcept;
     Socket& operator=(Socket&& other) noexcept;
 
+    /// patience: with the look-up of the name and all of its addresses together.
     static Result<Socket> connect(const Address& address, Milliseconds patience);
     /// Listens at an address of this machine; port 0 chooses a free one.
     static Result<Socket> listen(const Address& address);
