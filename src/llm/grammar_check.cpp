@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -11,18 +12,22 @@ namespace {
 constexpr size_t most_bytes = 256u << 10;
 constexpr size_t most_rules = 5000;
 constexpr int most_levels = 100;
-constexpr uint64_t most_repetitions = 2000;  // llama.cpp's own limit, which it checks too late
+constexpr uint64_t most_repetitions = 2000;   // llama.cpp's own limit
+constexpr uint64_t most_elements = 1u << 20;  // characters and names, repetitions written out
 
-bool in_name(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
-}
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
+bool in_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '-'; }
+bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
-class Scan {
+/// Reads GBNF as llama.cpp does, which tells only stderr what is wrong.
+class Reader {
 public:
-    explicit Scan(std::string_view source) : rest_(source) {}
+    Reader(std::string_view source, const IsToken& is_token) : source_(source), is_token_(is_token) {}
 
     Status run() {
-        while (!rest_.empty()) HR_TRY(take(rest_.front()));
+        skip_space(true);
+        while (!at_end()) HR_TRY(read_rule());
         if (!defined_.contains("root"))
             return invalid("grammar: there is no rule 'root', with which it begins");
         for (const std::string_view name : used_)
@@ -32,79 +37,285 @@ public:
     }
 
 private:
-    Status take(char c) {
-        if (in_name(c)) return take_name();
-        if (c == '{') return take_repetition();
-        if (c == '#')
-            skip_to('\n');
-        else if (c == '"')
-            skip_text('"');
-        else if (c == '[')
-            skip_text(']');
-        else if (c == '<')
-            skip_to('>');  // a token
-        else
-            rest_.remove_prefix(1);
-        level_ += (c == '(') - (c == ')' && level_ > 0);
-        if (level_ > most_levels)
+    /// What a repetition after it repeats.
+    struct Item {
+        uint64_t elements = 0;
+        uint64_t rules = 1;  // as llama.cpp counts them for its limit
+    };
+
+    bool at_end() const { return at_ == source_.size(); }
+    char here() const { return at_end() ? '\0' : source_[at_]; }
+    bool take(std::string_view text) {
+        if (!source_.substr(at_).starts_with(text)) return false;
+        at_ += text.size();
+        return true;
+    }
+
+    Error wrong(std::string_view what) const {
+        const std::string_view before = source_.substr(0, at_);
+        const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+        const std::string_view row = before.substr(before.rfind('\n') + 1);  // npos + 1 is 0
+        const auto column =
+            1 + row.size() - static_cast<size_t>(std::count_if(row.begin(), row.end(), continues_character));
+        return invalid("grammar: line {}, column {}: {}", line, column, what);
+    }
+    /// With what is there in place of what was expected.
+    Error expected(std::string_view what) const {
+        constexpr size_t shown = 20;
+        std::string_view rest = source_.substr(at_);
+        rest = rest.substr(0, rest.find_first_of("\r\n"));
+        size_t end = std::min(rest.size(), shown);
+        while (end < rest.size() && continues_character(rest[end])) ++end;
+        if (rest.empty())
+            return wrong(
+                fmt::format("{} is expected at the end of the {}", what, at_end() ? "text" : "line"));
+        return wrong(fmt::format("{} is expected before '{}{}'", what, rest.substr(0, end),
+                                 end < rest.size() ? "..." : ""));
+    }
+
+    void skip_space(bool newlines) {
+        for (;;) {
+            const char c = here();
+            if (c == '#')
+                at_ = std::min(source_.size(), source_.find_first_of("\r\n", at_));
+            else if (c == ' ' || c == '\t' || (newlines && (c == '\r' || c == '\n')))
+                ++at_;
+            else
+                return;
+        }
+    }
+
+    Result<std::string_view> read_name() {
+        const size_t start = at_;
+        while (in_name(here())) ++at_;
+        if (at_ == start) return expected("a rule's name");
+        names_.insert(source_.substr(start, at_ - start));
+        return source_.substr(start, at_ - start);
+    }
+
+    Status read_rule() {
+        HR_ASSIGN(const std::string_view name, read_name());
+        defined_.insert(name);
+        if (defined_.size() > most_rules) return invalid("grammar: it has more than {} rules", most_rules);
+        skip_space(false);
+        if (!take("::=")) return expected("'::='");
+        skip_space(true);
+        HR_TRY(read_alternates(0));
+        if (!at_end() && here() != '\r' && here() != '\n')
+            return here() == ')' ? wrong("no '(' belongs to this ')'")
+                                 : expected("a text, a name, a bracket, '|' or the end of the line");
+        skip_space(true);
+        return success();
+    }
+
+    Status read_alternates(int level) {
+        HR_TRY(read_sequence(level));
+        while (take("|")) {
+            skip_space(true);
+            HR_TRY(read_sequence(level));
+        }
+        return success();
+    }
+
+    Status read_sequence(int level) {
+        std::optional<Item> item;
+        for (;;) {
+            const char c = here();
+            if (c == '*' || c == '+' || c == '?' || c == '{') {
+                HR_TRY(read_repetition(level > 0, item));
+                continue;
+            }
+            if (!in_name(c) && std::string_view("\"[<!(.").find(c) == std::string_view::npos)
+                return success();
+            if (at_end()) return success();
+            HR_ASSIGN(item, read_item(level));
+            HR_TRY(count(item->elements));
+            skip_space(level > 0);
+        }
+    }
+
+    Result<Item> read_item(int level) {
+        const char c = here();
+        if (in_name(c)) {
+            HR_ASSIGN(const std::string_view name, read_name());
+            used_.insert(name);
+            return Item{1};
+        }
+        if (c == '(') return read_group(level + 1);
+        if (c == '<' || c == '!') return read_token();
+        ++at_;
+        if (c == '"') return read_text();
+        if (c == '[') return read_characters();
+        return Item{1};  // any character
+    }
+
+    Result<Item> read_text() {
+        Item item;
+        for (; here() != '"'; ++item.elements) HR_TRY(read_character("'\"'"));
+        ++at_;
+        return item;
+    }
+
+    Result<Item> read_characters() {
+        Item item;
+        take("^");
+        for (; here() != ']'; ++item.elements) {
+            HR_TRY(read_character("']'"));
+            if (here() != '-' || source_.substr(at_).starts_with("-]")) continue;
+            ++at_;
+            HR_TRY(read_character("']'"));
+            ++item.elements;
+        }
+        ++at_;
+        return item;
+    }
+
+    /// closing: what is missing when the grammar ends here.
+    Status read_character(std::string_view closing) {
+        if (at_end()) return expected(closing);
+        if (here() != '\\') {
+            do ++at_;
+            while (!at_end() && continues_character(here()));
+            return success();
+        }
+        const char kind = at_ + 1 < source_.size() ? source_[at_ + 1] : '\0';
+        const size_t digits = kind == 'x' ? 2 : kind == 'u' ? 4 : kind == 'U' ? 8 : 0;
+        if (digits == 0 &&
+            (kind == '\0' || std::string_view("trn\\\"[]-").find(kind) == std::string_view::npos))
+            return wrong("after '\\' there may be x, u, U, t, r, n, \\, \", [, ] or -");
+        at_ += 2;
+        for (size_t i = 0; i < digits; ++i, ++at_)
+            if (!is_hex(here()))
+                return expected(fmt::format("a hexadecimal digit (\\{} has {})", kind, digits));
+        return success();
+    }
+
+    /// <[number]> or <text>, behind a "!" that excludes it.
+    Result<Item> read_token() {
+        take("!");
+        if (here() != '<') return expected("'<' of a token");
+        const size_t start = at_++;
+        if (take("[")) {
+            uint32_t id = 0;
+            const char* first = source_.data() + at_;
+            const auto [end, error] = std::from_chars(first, source_.data() + source_.size(), id);
+            if (error != std::errc()) return expected("a token's number");
+            at_ += static_cast<size_t>(end - first);
+            if (!take("]>")) return expected("']>'");
+            return Item{1};
+        }
+        const size_t end = source_.find('>', at_);
+        at_ = std::min(source_.size(), end);
+        if (at_end()) return expected("'>'");
+        const std::string_view text = source_.substr(start, ++at_ - start);
+        if (is_token_ && !is_token_(text)) {
+            at_ = start;
+            return wrong(fmt::format("'{}' is not one token of the model", text.substr(0, 100)));
+        }
+        return Item{1};
+    }
+
+    Result<Item> read_group(int level) {
+        if (level > most_levels)
             return invalid(
                 "grammar: brackets are nested deeper than {}; give the inner ones rules of their own",
                 most_levels);
-        return success();
+        ++at_;
+        skip_space(true);
+        const uint64_t before = rules();
+        ++generated_;
+        HR_TRY(read_alternates(level));
+        if (!take(")")) return expected("')'");
+        return Item{1, std::max<uint64_t>(1, rules() - before)};
     }
 
-    void skip_to(char end) { rest_.remove_prefix(std::min(rest_.size(), rest_.find(end, 1))); }
-
-    void skip_text(char end) {
-        size_t at = 1;
-        while (at < rest_.size() && rest_[at] != end) at += rest_[at] == '\\' ? 2 : 1;
-        rest_.remove_prefix(std::min(rest_.size(), at + 1));
-    }
-
-    Status take_name() {
-        const auto end = std::find_if_not(rest_.begin(), rest_.end(), in_name);
-        const std::string_view name = rest_.substr(0, static_cast<size_t>(end - rest_.begin()));
-        rest_.remove_prefix(name.size());
-        const size_t next = rest_.find_first_not_of(" \t\r\n");
-        const bool is_defined = next != std::string_view::npos && rest_.substr(next).starts_with("::=");
-        (is_defined ? defined_ : used_).insert(name);
-        if (defined_.size() > most_rules) return invalid("grammar: it has more than {} rules", most_rules);
-        return success();
-    }
-
-    /// {m}, {m,} and {m,n}.
-    Status take_repetition() {
-        skip_blanks_and(1);
-        while (!rest_.empty() && rest_.front() != '}') {
-            uint64_t count = 0;
-            const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), count);
-            if (error == std::errc::result_out_of_range || count > most_repetitions)
-                return invalid("grammar: something is repeated {} times, and {} are possible",
-                               rest_.substr(0, static_cast<size_t>(end - rest_.data())), most_repetitions);
-            skip_blanks_and(std::max<size_t>(1, static_cast<size_t>(end - rest_.data())));
+    /// *, +, ?, {m}, {m,} and {m,n}.
+    Status read_repetition(bool newlines, std::optional<Item>& item) {
+        if (!item || item->elements == 0)
+            return wrong(fmt::format("'{}' has nothing before it to repeat", here()));
+        const size_t start = at_;
+        const char kind = source_[at_++];
+        uint64_t least = kind == '+' ? 1 : 0;
+        std::optional<uint64_t> most;
+        if (kind == '?') most = 1;
+        skip_space(newlines);
+        if (kind == '{') HR_TRY(read_range(newlines, least, most));
+        skip_space(newlines);
+        if (most && *most < least) {
+            at_ = start;
+            return wrong(fmt::format("a repetition from {} to {} times", least, *most));
         }
-        rest_.remove_prefix(std::min<size_t>(rest_.size(), 1));
+        const uint64_t times = most && *most > 0 ? *most : std::max<uint64_t>(1, least);
+        if (item->rules * times > most_repetitions) {
+            at_ = start;
+            return wrong(
+                fmt::format("repetitions inside of each other: {} times what makes {} rules, and {} "
+                            "rules are possible",
+                            times, item->rules, most_repetitions));
+        }
+        const uint64_t optional = most ? *most - least : 1;  // a rule each
+        HR_TRY(count(item->elements * least + optional * (item->elements + 3)));
+        item->rules *= times;
+        item->elements = item->elements * least + (optional > 0);
+        generated_ += optional;
         return success();
     }
 
-    void skip_blanks_and(size_t count) {
-        rest_.remove_prefix(std::min(rest_.size(), count));
-        rest_.remove_prefix(std::min(rest_.size(), rest_.find_first_not_of(" \t\r\n,")));
+    Status read_range(bool newlines, uint64_t& least, std::optional<uint64_t>& most) {
+        HR_ASSIGN(least, read_count());
+        skip_space(newlines);
+        most = least;
+        if (take(",")) {
+            most.reset();
+            skip_space(newlines);
+            if (is_digit(here())) {
+                HR_ASSIGN(most, read_count());
+                skip_space(newlines);
+            }
+        }
+        if (!take("}")) return expected("'}'");
+        return success();
     }
 
-    std::string_view rest_;
-    std::set<std::string_view> defined_, used_;
-    int level_ = 0;
+    Result<uint64_t> read_count() {
+        const size_t start = at_;
+        while (is_digit(here())) ++at_;
+        const std::string_view digits = source_.substr(start, at_ - start);
+        if (digits.empty()) return expected("a number");
+        uint64_t value = 0;
+        const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+        if (error != std::errc() || value > most_repetitions)
+            return invalid("grammar: something is repeated {} times, and {} are possible",
+                           digits.substr(0, 40), most_repetitions);
+        return value;
+    }
+
+    Status count(uint64_t elements) {
+        elements_ += elements;
+        if (elements_ <= most_elements) return success();
+        return wrong(fmt::format("with its repetitions written out the grammar has more than {} characters",
+                                 most_elements));
+    }
+
+    uint64_t rules() const { return names_.size() + generated_; }
+
+    const std::string_view source_;
+    const IsToken& is_token_;
+    size_t at_ = 0;
+    std::set<std::string_view> names_, defined_, used_;
+    uint64_t generated_ = 0;  // rules without a name
+    uint64_t elements_ = 0;
 };
 
 }  // namespace
 
-Status check_grammar(std::string_view source) {
+Status check_grammar(std::string_view source, const IsToken& is_token) {
     if (source.size() > most_bytes)
         return invalid("grammar: it has {} bytes, and {} are allowed", source.size(), most_bytes);
     if (source.starts_with("%llguidance"))
         return invalid("grammar: llguidance is not built in; give a grammar in GBNF");
-    return Scan(source).run();
+    if (source.find('\0') != std::string_view::npos) return invalid("grammar: it has a NUL byte inside");
+    return Reader(source, is_token).run();
 }
 
 }  // namespace headrace::llm

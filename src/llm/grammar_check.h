@@ -1,12 +1,17 @@
 #pragma once
+#include <functional>
 #include <string_view>
 
 #include "base/result.h"
 
 namespace headrace::llm {
 
-/// Refuses grammars in GBNF that llama.cpp's recursive parser would end the process or not end on, and names
-/// rules that are missing. What else is wrong llama.cpp finds.
-Status check_grammar(std::string_view source);
+/// Whether a text such as "<think>" is one token of the model.
+using IsToken = std::function<bool(std::string_view)>;
+
+/// Refuses grammars in GBNF that llama.cpp's parser refuses, with the line and the column, which llama.cpp
+/// tells only stderr; and those on which it would end the process, take all memory or not end. Left out is
+/// whether a rule begins with itself. Without is_token any text between < and > passes.
+Status check_grammar(std::string_view source, const IsToken& is_token = {});
 
 }  // namespace headrace::llm

@@ -9,6 +9,7 @@
 #include "llm/parameter_names.h"
 #include "llm/parameter_value.h"
 #include "llm/schema_cost.h"
+#include "llm/schema_patterns.h"
 #include "llm/trigger_pattern.h"
 
 namespace headrace::llm {
@@ -52,8 +53,8 @@ Status read_samplers(Reading& reading, Settings& settings, const Json& value) {
         if (found)
             samplers.push_back(*found);
         else
-            reading.note(true, fmt::format("'{}' names {}, which is no sampler; it is left out", reading.key,
-                                           shown(name)));
+            reading.note(false, fmt::format("'{}' names {}, which is no sampler; it is left out", reading.key,
+                                            shown(name)));
     };
     if (value.is_string()) {
         const std::string& text = value.get_ref<const std::string&>();
@@ -150,6 +151,11 @@ Status read_logprobs(Reading& reading, Settings& settings, const Json& value) {
 Status store_schema(const Reading& reading, Settings& settings, const Json& value) {
     if (!value.is_object() && !value.is_boolean()) return reading.wrong(value, kJsonSchema.type);
     if (const Status cost = check_schema_cost(value); !cost.ok()) return cost.error().within(reading.key);
+    for (const std::string& pattern : ignored_patterns(value))
+        reading.note(
+            false, fmt::format("'{}': the pattern {} is not kept to, any text is taken there. It must begin "
+                               "with ^, end with $ and have nothing that a grammar cannot express",
+                               reading.key, shown(pattern)));
     const bool anything = value.is_object() && value.empty();
     settings.request.json_schema = anything ? R"({"type":"object"})" : value.dump();
     return success();

@@ -10,6 +10,7 @@
 #include <regex>
 
 #include "llm/grammar_check.h"
+#include "llm/log.h"
 #include "llm/trigger_pattern.h"
 
 namespace headrace::llm {
@@ -63,13 +64,13 @@ void add_triggers(const Model& model, const RequestSettings& settings, common_pa
 Status try_grammar(const Model& model, const common_params_sampling& params) {
     const std::string& text = params.grammar.grammar;
     if (text.empty()) return success();
+    take_llama_errors();
     const std::unique_ptr<llama_sampler, decltype(&llama_sampler_free)> grammar(
         llama_sampler_init_grammar(llama_model_get_vocab(model.get()), text.c_str(), "root"),
         &llama_sampler_free);
     if (!grammar)
-        return invalid(
-            "grammar: llama.cpp cannot parse it; stderr says where. GBNF needs closed texts and brackets, "
-            "something before each repetition, and no rule that begins with itself");
+        return invalid("grammar: llama.cpp refuses it: {}. No rule may begin with itself",
+                       take_llama_errors());
     if (!params.grammar_lazy) return success();  // triggers are not read
     for (const common_grammar_trigger& trigger : params.grammar_triggers)
         if (is_pattern(trigger)) static_cast<void>(std::regex(trigger.value));
@@ -116,7 +117,10 @@ ptrdiff_t largest(const float* values, int size) {
 Result<common_params_sampling> sampling_params(const Model& model, const RequestSettings& settings) {
     common_params_sampling params = settings.sampling;
     HR_TRY(add_grammar(settings, params));
-    if (!params.grammar.grammar.empty()) HR_TRY(check_grammar(params.grammar.grammar));
+    const auto is_token = [&](std::string_view text) {
+        return model.tokenize(text, false, true).size() == 1;
+    };
+    if (!params.grammar.grammar.empty()) HR_TRY(check_grammar(params.grammar.grammar, is_token));
     add_logit_biases(model, settings, params);
     add_triggers(model, settings, params);
     params.backend_sampling = false;

@@ -23,7 +23,7 @@ TEST(GrammarCheck, TakesWhatGbnfCan) {
     for (const char* grammar : {
              R"(root ::= "a")",
              "root ::= item{2,5} # a (comment\nitem ::= [(\\]\"]+ | \"(\\\"\" | \"{3000}\"\n",
-             "root\n  ::= x-1? (x-1 | . )* <[5]> !<[6]> <think>\nx-1 ::= \"x\"{3} \"y\"{ 1 , }",
+             "root ::=\n  x-1? (x-1 | . )* <[5]> !<[6]> <think>\nx-1 ::= \"x\"{3} \"y\"{ 1 , }",
          })
         EXPECT_EQ(error_of(grammar), "") << grammar;
 }
@@ -44,6 +44,34 @@ TEST(GrammarCheck, RefusesWhatTheParserWouldNotSurvive) {
     EXPECT_THAT(error_of("root ::= \"a\"{2000000000}"),
                 HasSubstr("repeated 2000000000 times, and 2000 are possible"));
     EXPECT_THAT(error_of("root ::= \"a\"{1,99999999999999999999999}"), HasSubstr("possible"));
+}
+
+TEST(GrammarCheck, SaysWhereAGrammarIsWrong) {
+    const std::pair<const char*, const char*> wrong[] = {
+        {"root ::= (\"a\"", "line 1, column 14: ')' is expected at the end of the text"},
+        {"root ::= \"a\")", "line 1, column 13: no '(' belongs to this ')'"},
+        {"root ::= \"a\nb\" x\nx = 5", "line 3, column 3: '::=' is expected before '= 5'"},
+        {"root ::= * \"a\"", "line 1, column 10: '*' has nothing before it"},
+        {"root ::= \"\"?", "'?' has nothing before it"},
+        {"root ::= \"a\"{5,2}", "line 1, column 13: a repetition from 5 to 2 times"},
+        {"root ::= \"a\"{,2}", "column 14: a number is expected before ',2}'"},
+        {"root ::= \"\\xg0\"", "column 13: a hexadecimal digit (\\x has 2) is expected before 'g0\"'"},
+        {"root ::= \"\\q\"", "column 11: after '\\' there may be"},
+        {"root ::= [a-z", "']' is expected at the end of the text"},
+        {"root ::= <think", "'>' is expected at the end of the text"},
+        {"root ::= <[x]>", "column 12: a token's number is expected"},
+        {"root ::= \"\xC3\xA9\xC3\xA9\" foo_bar", "column 18: a text, a name"},
+        {"root ::= ((\"a\"{50} \"b\"{0,50})){41}", "repetitions inside of each other: 41 times"},
+    };
+    for (const auto& [grammar, where] : wrong) EXPECT_THAT(error_of(grammar), HasSubstr(where)) << grammar;
+    EXPECT_THAT(error_of(std::string("root ::= \"a\0b\"", 15)), HasSubstr("NUL"));
+}
+
+TEST(GrammarCheck, RefusesSmallGrammarsThatAreLargeWrittenOut) {
+    const std::string text = "\"" + std::string(100000, 'a') + "\"";
+    EXPECT_EQ(error_of("root ::= " + text + "{5}"), "");
+    EXPECT_THAT(error_of("root ::= " + text + "{2000}"), HasSubstr("more than 1048576 characters"));
+    EXPECT_THAT(error_of("root ::= " + text + "{0,2000}"), HasSubstr("more than 1048576 characters"));
 }
 
 TEST(GrammarCheck, ReadsHalfAGrammarToItsEnd) {
