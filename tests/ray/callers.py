@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import http.client
 import json
 import time
@@ -16,15 +17,26 @@ ENDLESS = {"ignore_eos": True, "n_predict": 1_000_000, "temperature": 0}
 STREAMS = 2  # of each replica
 
 
+class Connection(http.client.HTTPConnection):
+    def fileno(self) -> int:
+        """For select: whether there is something to read."""
+        return self.sock.fileno()
+
+
 class Caller:
     def __init__(self, port: int, route: str, handle) -> None:
         self.port, self.route, self.handle = port, route, handle
 
-    def send(self, body: object, method: str = "POST", path: str = "") -> http.client.HTTPResponse:
-        """The response, its body unread."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+    def ask(self, body: object, method: str = "POST", path: str = "") -> Connection:
+        """Sends a request and does not wait for the response."""
+        connection = Connection("127.0.0.1", self.port, timeout=60)
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         connection.request(method, self.route + path, data)
+        return connection
+
+    def send(self, body: object, method: str = "POST", path: str = "") -> http.client.HTTPResponse:
+        """The response, its body unread."""
+        connection = self.ask(body, method, path)
         response = connection.getresponse()
         response.connection = connection
         return response
@@ -51,9 +63,30 @@ class Caller:
         assert response.status == 200, body
         return json.loads(body)
 
+    def is_idle(self) -> bool:
+        response = self.send(None, "GET", "/statistics")
+        body = json.loads(response.read())
+        if response.status != 200:
+            return False
+        requests = [replica["graphs"][0]["requests"] for replica in body]
+        return not any(r["running"] or r["waiting"] for r in requests)
+
     def requests(self, name: str) -> int:
         """A count over all replicas: running, waiting, finished, cancelled ..."""
         return sum(replica["graphs"][0]["requests"][name] for replica in self.statistics())
+
+
+class Callers:
+    """Threads that call at once; what one of them raises is raised where they are waited for."""
+
+    def __init__(self, call, *arguments: object) -> None:
+        self._pool = concurrent.futures.ThreadPoolExecutor(len(arguments))
+        self._calls = [self._pool.submit(call, argument) for argument in arguments]
+
+    def wait(self) -> None:
+        for call in self._calls:
+            call.result()
+        self._pool.shutdown()
 
 
 def events_of(response: http.client.HTTPResponse):

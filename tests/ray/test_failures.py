@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from callers import ENDLESS, MODEL, Caller, wait_until
+from callers import ENDLESS, MODEL, Caller, Callers, wait_until
 
 pytest.importorskip("ray", reason="Ray is not installed: make test-ray installs it")
 
@@ -53,14 +53,11 @@ def test_no_request_is_lost_and_sessions_move_when_a_replica_is_killed(two_repli
                     break
                 messages.append({"role": "assistant", "content": reply["text"]})
 
-    threads = [threading.Thread(target=converse, args=(name,)) for name in names]
-    for thread in threads:
-        thread.start()
+    callers = Callers(converse, *names)
     wait_until(lambda: len(outcomes) > 20, what="load")
     dead = kill_replica_that(chat, lambda requests: requests["submitted"] > 0)
     killed_at = time.monotonic()
-    for thread in threads:
-        thread.join()
+    callers.wait()
     after = [outcome for outcome in outcomes if outcome[0] > killed_at]
     assert len(after) > 30, "the load went on after the kill"
     assert len(outcomes) == len(names) * 5 * len(TURNS), "each request has its answer"
@@ -144,14 +141,11 @@ def test_callers_who_repeat_what_a_dead_gateway_took_along_get_their_answers_fro
 
     try:
         first = wait_until(lambda: len(found := gateways_of("doors")) == 2 and found, 60, "two gateways")
-        threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
-        for thread in threads:
-            thread.start()
+        callers = Callers(ask, *range(4))
         wait_until(lambda: len(answers) > 20, what="load")
         os.kill(min(first), signal.SIGKILL)
         killed.set()
-        for thread in threads:
-            thread.join()
+        callers.wait()
         assert len(answers) >= 60
         assert all(text == f"2+{number}={2 + number}" for number, text in answers)
         assert set(refused) <= {500, 503}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import http.client
 import json
-import threading
+import select
 import time
 from pathlib import Path
 
 import pytest
-from callers import ENDLESS, MODEL, STREAMS, events_of, wait_until
+from callers import ENDLESS, MODEL, STREAMS, Callers, events_of, wait_until
 
 pytest.importorskip("ray", reason="Ray is not installed: make test-ray installs it")
 
@@ -165,9 +164,7 @@ def test_a_caller_who_goes_away_ends_its_generation(chat):
 
 def test_a_caller_who_waits_for_the_whole_answer_and_goes_away_ends_its_generation_too(chat):
     cancelled = chat.requests("cancelled")
-    connection = http.client.HTTPConnection("127.0.0.1", chat.port, timeout=60)
-    body = {"prompt": "Tell me a story.", "stream": False, "parameters": ENDLESS}
-    connection.request("POST", chat.route, json.dumps(body))
+    connection = chat.ask({"prompt": "Tell me a story.", "stream": False, "parameters": ENDLESS})
     wait_until(lambda: chat.requests("running") == 1, 20, "the generation")
     connection.close()
     wait_until(lambda: chat.requests("running") == 0, 20, "its end")
@@ -192,39 +189,39 @@ def test_urgent_requests_go_before_those_that_wait(chat):
         status, _ = chat.whole(prompt="Tell me a story.", priority=priority, parameters=parameters)
         ended.append((priority, status))
 
-    low = [threading.Thread(target=ask, args=("low",)) for _ in range(10 * STREAMS)]
-    for thread in low:
-        thread.start()
+    low = Callers(ask, *["low"] * 10 * STREAMS)
     wait_until(lambda: chat.requests("waiting") > 3 * STREAMS, what="a queue")
     before = len(ended)
-    urgent = threading.Thread(target=ask, args=("urgent",))
-    urgent.start()
-    for thread in (urgent, *low):
-        thread.join()
+    ask("urgent")
+    low.wait()
     assert {status for _, status in ended} == {200}
     place = ended.index(("urgent", 200)) - before
     assert place < len(ended) / 2, "it did not wait for the queue"
 
 
 def test_a_full_queue_is_busy_and_says_when_to_come_back(chat):
-    sizes = []
-    long = {"n_predict": 800, "ignore_eos": True}
-
-    def flood():
-        response = chat.send({"prompt": "Tell me a story.", "stream": False, "parameters": long})
-        sizes.append((response.status, response.headers.get("Retry-After"), response.read()))
-
-    threads = [threading.Thread(target=flood) for _ in range(320)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    refused = [row for row in sizes if row[0] != 200]
-    assert len(sizes) == 320
-    assert refused
-    assert {status for status, _, _ in refused} == {503}
-    assert all(after == "1" for _, after, _ in refused)
-    assert all(b'"busy"' in body for _, _, body in refused)
+    # None of those that are taken ends or is answered before: what can be read is a refusal.
+    endless = {"prompt": "Tell me a story.", "stream": False, "parameters": ENDLESS}
+    connections = [chat.ask(endless) for _ in range(200)]
+    try:
+        refused = wait_until(
+            lambda: len(found := select.select(connections, [], [], 0)[0]) >= 20 and found, what="refusals"
+        )
+        for connection in refused:
+            response = connection.getresponse()
+            assert response.status == 503
+            assert response.headers["Retry-After"] == "1"
+            assert json.loads(response.read())["error"]["code"] == "busy"
+        statistics = chat.send(None, "GET", "/statistics")
+        assert statistics.status == 503, (
+            "replicas that are full answer nothing else, and that is said in time"
+        )
+        assert "within 5 s" in json.loads(statistics.read())["error"]["message"]
+    finally:
+        for connection in connections:
+            connection.close()
+    wait_until(chat.is_idle, what="the end of all")
+    assert chat.say(prompt="What is 2+3?") == "2+3=5", "there is room again"
 
 
 def test_replicas_of_a_host_share_the_pages_of_the_weights(chat):

@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from callers import MODEL, Caller, wait_until
+from callers import MODEL, Caller, Callers, wait_until
 
 pytest.importorskip("ray", reason="Ray is not installed: make test-ray installs it")
 
@@ -76,17 +76,14 @@ def test_a_model_is_replaced_while_requests_run(deploy, tmp_path):
         while not done.is_set():
             outcomes.append(caller.whole(prompt=f"What is 2+{number}?"))
 
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
+    callers = Callers(ask, *range(4))
     try:
         deploy(MODEL, other)
         served = lambda: {replica["model"] for replica in caller.statistics()}  # noqa: E731
         wait_until(lambda: served() == {str(other)}, 120, "the new model on both replicas")
     finally:
         done.set()
-        for thread in threads:
-            thread.join()
+        callers.wait()
     assert len(outcomes) > 20
     assert {status for status, _ in outcomes} == {200}
     assert {reply["text"] for _, reply in outcomes} == {"2+0=2", "2+1=3", "2+2=4", "2+3=5"}

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .replica import Event
 
 LONGEST_BODY = 8 << 20  # bytes
+STATISTICS_S = 5  # a replica answers that at once, or else when one of its requests has ended
 STATUS = {
     "invalid_argument": 400,
     "unsupported": 400,
@@ -58,7 +59,10 @@ class Gateway:
     async def __call__(self, http: HttpRequest) -> Response:
         path = http.url.path.removeprefix(http.scope.get("root_path", "")).rstrip("/")
         if http.method == "GET" and path == "/statistics":
-            return JSONResponse(await self.statistics())
+            try:
+                return JSONResponse(await self.statistics())
+            except LanguageModelError as error:
+                return _error(error.code, error.message)
         answers = {"": self._answer, "/v1/embeddings": self._embeddings}
         if http.method != "POST" or path not in answers:
             message = (
@@ -130,8 +134,20 @@ class Gateway:
             yield event
 
     async def statistics(self) -> list[dict[str, object]]:
-        """Of every replica."""
-        return await self._model.broadcast("statistics").results_async()
+        """Of every replica. Errors: LanguageModelError where they have no time for it, or are all lost."""
+        for _ in range(self._attempts):
+            try:
+                async with asyncio.timeout(STATISTICS_S):
+                    return await self._model.broadcast("statistics").results_async()
+            except RayActorError:  # until Serve knows that it is gone
+                await asyncio.sleep(0.5)
+            except TimeoutError:
+                raise LanguageModelError(
+                    "busy", f"not all replicas answered within {STATISTICS_S} s: their queues are full"
+                ) from None
+            except _REFUSALS as error:
+                raise LanguageModelError(**self._refusal(error)["error"]) from None
+        raise LanguageModelError(**self._all_lost()["error"])
 
     async def _events(self, request: Request) -> AsyncIterator[Event]:
         """The answer, from as many replicas as it takes; ends with "metadata" or "error".
