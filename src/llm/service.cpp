@@ -49,17 +49,22 @@ Result<std::unique_ptr<Service>> Service::create(std::string_view config, const 
 }
 
 /// A guest may write a load's configuration: the files it names are confined as the model's own.
-Result<Settings> Service::load_settings(std::string_view config, Notes& notes) const {
+Result<Settings> Service::load_settings(std::string_view config, Notes& notes, GuestNames& names) const {
+    names.add_own(settings_.context.draft_model);
+    for (const auto& [path, scale] : settings_.model.lora) names.add_own(path);
     if (config.empty()) return settings_;
     HR_ASSIGN(Settings settings, with_parameters(settings_, config, Level::model, notes));
     // The files that the host chose for all models are its own affair.
-    if (settings.context.draft_model != settings_.context.draft_model) {
-        HR_ASSIGN(settings.context.draft_model, confined_path(settings.context.draft_model));
-    }
+    const auto confine = [&](std::string& file) -> Status {
+        const std::string name = file;
+        HR_ASSIGN(file, confined_path(name));
+        names.add(file, name);
+        return success();
+    };
+    if (settings.context.draft_model != settings_.context.draft_model)
+        HR_TRY(confine(settings.context.draft_model));
     if (settings.model.lora != settings_.model.lora)
-        for (auto& [path, scale] : settings.model.lora) {
-            HR_ASSIGN(path, confined_path(path));
-        }
+        for (auto& [path, scale] : settings.model.lora) HR_TRY(confine(path));
     if (settings_.model_root.empty()) return settings;
     if (settings.model.chat_template != settings_.model.chat_template && !settings_.guest_templates)
         return failure(
@@ -86,35 +91,46 @@ Result<std::string> Service::confined_path(std::string_view name) const {
     if (settings_.model_root.empty()) return given.string();
     std::error_code error;
     const fs::path root = fs::canonical(settings_.model_root, error);
-    if (error) return failure(Code::not_found, "model_root {}: {}", settings_.model_root, error.message());
+    if (error) {
+        HR_LOG(error, {}, "model_root is {}: {}", settings_.model_root, error.message());
+        return failure(Code::not_found, "the host's model_root cannot be used: {}", error.message());
+    }
     const fs::path path = fs::weakly_canonical(given.is_absolute() ? given : root / given, error);
     const auto [end, unused] = std::mismatch(root.begin(), root.end(), path.begin(), path.end());
     if (error || end != root.end())
-        return failure(Code::denied, "'{}' is outside the model root {}, and no alias", name, root.string());
+        return failure(Code::denied, "'{}' is outside the model root, and no alias", name);
     return path.string();
 }
 
 Result<Service::GraphId> Service::load(std::string_view name, std::string_view config, bool replace) {
     HR_ASSIGN(const std::string path, confined_path(name));
     Notes notes;
-    HR_ASSIGN(Settings settings, load_settings(config, notes));
+    GuestNames names;
+    names.add(path, std::string(name));
+    HR_ASSIGN(Settings settings, load_settings(config, notes, names));
     log_notes(notes);
-    HR_ASSIGN(Runner runner, open_runner(path, settings));
-    return add_graph({std::move(runner), std::move(settings), std::string(name), path, std::move(notes)},
+    Result<Runner> runner = open_runner(path, settings);
+    if (!runner.ok()) return names.within(runner.error());
+    return add_graph({std::move(runner).value(), std::move(settings), std::string(name), path,
+                      std::move(notes), std::move(names)},
                      replace);
 }
 
 Result<Service::GraphId> Service::load_bytes(std::string_view bytes, std::string_view config, bool replace) {
     Notes notes;
-    HR_ASSIGN(Settings settings, load_settings(config, notes));
+    GuestNames names;
+    HR_ASSIGN(Settings settings, load_settings(config, notes, names));
     if (!settings_.model_root.empty() && !settings_.guest_templates && settings.model.chat_template.empty()) {
         settings.model.chat_template = kPlainTemplate;
         notes.push_back(
             {"chat_template", "the template in a guest's model is not run: messages are written plainly"});
     }
     log_notes(notes);
-    HR_ASSIGN(Runner runner, open_runner(bytes, settings));
-    return add_graph({std::move(runner), std::move(settings), "(bytes)", "", std::move(notes)}, replace);
+    Result<Runner> runner = open_runner(bytes, settings);
+    if (!runner.ok()) return names.within(runner.error());
+    return add_graph(
+        {std::move(runner).value(), std::move(settings), "(bytes)", "", std::move(notes), std::move(names)},
+        replace);
 }
 
 Result<Service::GraphId> Service::add_graph(Graph graph, bool replace) {

@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "llm/conversation.h"
+#include "llm/guest_names.h"
 #include "llm/notes.h"
 #include "llm/registry.h"
 #include "llm/sessions.h"
@@ -97,6 +98,7 @@ private:
         std::string name;
         std::string path;  ///< empty: the weights were given as bytes
         Notes notes;       ///< of the load, for every reply
+        GuestNames names;
     };
     struct Context;
     struct Request;
@@ -104,7 +106,7 @@ private:
 
     Service(Settings settings, Notes notes);
     Result<GraphId> add_graph(Graph graph, bool replace);
-    Result<Settings> load_settings(std::string_view config, Notes& notes) const;
+    Result<Settings> load_settings(std::string_view config, Notes& notes, GuestNames& names) const;
     Result<std::string> confined_path(std::string_view name) const;
     Result<std::shared_ptr<Context>> find(ContextId context);
     Result<Graph> graph_of(GraphId graph);

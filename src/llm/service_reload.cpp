@@ -39,7 +39,9 @@ Result<Service::Graph> Service::usable_graph(GraphId id, Clock::time_point until
 
 Status Service::load_again(GraphId id, const Graph& lost) {
     HR_LOG(warn, {}, "{} is loaded again: {}", lost.name, lost.runner.model().check_hosts().error().message);
-    HR_ASSIGN(Runner runner, open_runner(lost.path, lost.settings));
+    Result<Runner> opened = open_runner(lost.path, lost.settings);
+    if (!opened.ok()) return lost.names.within(opened.error());
+    Runner runner = std::move(opened).value();
     const std::lock_guard lock(mutex_);
     const auto found = graphs_.find(id);
     if (found == graphs_.end()) return failure(Code::not_found, "graph {} was unloaded", id);

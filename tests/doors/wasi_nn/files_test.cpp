@@ -10,7 +10,8 @@ namespace headrace::wasi_nn_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::StartsWith;
+using testing::HasSubstr;
+using testing::Not;
 
 /// A model root with the model inside, and a second copy outside.
 class WasiNnFiles : public EachLibrary {
@@ -73,6 +74,38 @@ TEST_P(WasiNnFiles, AnAliasNamesAFileOutside) {
     EXPECT_EQ(load(host, outside().string()), library->numbers.outside_root);
 }
 
+TEST_P(WasiNnFiles, ErrorsNameFilesAsTheGuestDidAndNoFolderOfTheHost) {
+    std::ofstream(root() / "sub" / "cut.gguf") << "GGUF\3";
+    std::ofstream(root() / "text.gguf") << "hello";
+    std::ofstream(outside().parent_path() / "cut.gguf") << "GGUF\3";
+    const std::string cut = (outside().parent_path() / "cut.gguf").string();
+    const Host host(*library, R"({"model_aliases": {"mine": ")" + cut + R"("}, "model_root": ")" +
+                                  root().string() + R"("})");
+    struct Wrong {
+        const char *name, *config, *said;
+    };
+    const Wrong wrong[] = {
+        {"missing.gguf", "", "missing.gguf"},
+        {"sub/missing.gguf", "", "sub/missing.gguf"},
+        {"sub", "", "sub"},
+        {"sub/cut.gguf", "", "sub/cut.gguf"},
+        {"text.gguf", "", "text.gguf"},
+        {"mine", "", "mine"},
+        {"../x.gguf", "", "../x.gguf"},
+        {"chat.gguf", R"({"n_threads": 1, "draft_model": "sub/cut.gguf"})", "sub/cut.gguf"},
+        {"chat.gguf", R"({"n_threads": 1, "lora": [{"path": "text.gguf", "scale": 1}]})", "text.gguf"},
+        {"chat.gguf", R"({"n_ctx": 2000000000})", "chat.gguf"},
+    };
+    for (const auto& [name, config, said] : wrong) {
+        SCOPED_TRACE(std::string(name) + config);
+        ASSERT_NE(load(host, name, config), 0);
+        const std::string error = library->get_output(host.ctx(), 0, 1).text();
+        EXPECT_THAT(error, HasSubstr(R"({"error":)"));
+        EXPECT_THAT(error, Not(HasSubstr("wasi_nn_files_")));
+        EXPECT_THAT(error, HasSubstr(said));
+    }
+}
+
 TEST_P(WasiNnFiles, TheConfigurationMayBeAFile) {
     const fs::path file = root() / "headrace.json";
     std::ofstream(file) << R"({"model_root": ")" << root().string() << R"("})";
@@ -91,10 +124,10 @@ TEST_P(WasiNnFiles, RepliesTellWhatBothConfigurationsGotWrong) {
     const Host host(*library, R"({"max_concurent": 3})");
     const uint32_t context = host.open(host.load());
     host.ask(context, "What is 2+3?");
-    EXPECT_THAT(library->get_output(host.ctx(), context, 1).text(),
-                testing::AllOf(testing::HasSubstr("did you mean 'max_sessions'"),
-                               testing::HasSubstr("'pressure_threshold' is 7"),
-                               testing::HasSubstr("did you mean 'max_concurrent'")));
+    EXPECT_THAT(
+        library->get_output(host.ctx(), context, 1).text(),
+        testing::AllOf(HasSubstr("did you mean 'max_sessions'"), HasSubstr("'pressure_threshold' is 7"),
+                       HasSubstr("did you mean 'max_concurrent'")));
 }
 
 TEST_P(WasiNnFiles, AGuestsConfigurationReachesNoOtherFiles) {
