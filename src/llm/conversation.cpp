@@ -112,6 +112,14 @@ Result<std::string> render_chat(const Model& model, Prompt& prompt, RequestSetti
     }
 }
 
+Error too_many_bytes(std::string_view text, int context_size) {
+    return failure(
+        Code::prompt_too_long,
+        "the prompt has {} bytes, which are more than {} tokens, and the context holds {} of prompt and "
+        "answer together. Shorten it, or load the model with a larger n_ctx",
+        text.size(), context_size, context_size);
+}
+
 }  // namespace
 
 Answer parse_answer(const Prompt& prompt, const std::string& text, const RequestSettings& settings) {
@@ -134,6 +142,8 @@ Answer parse_answer(const Prompt& prompt, const std::string& text, const Request
 
 Result<Prompt> make_prompt(const Model& model, const Messages& history, std::string_view text,
                            int context_size, RequestSettings& settings) {
+    const size_t most = model.most_bytes(static_cast<size_t>(context_size));
+    if (text.size() > most) return too_many_bytes(text, context_size);
     Prompt prompt;
     if (settings.chat != "on") {
         prompt.tokens = model.tokenize(text, true, true);
@@ -150,18 +160,21 @@ Result<Prompt> make_prompt(const Model& model, const Messages& history, std::str
         settings = asked;
         Prompt shorter = without_oldest(prompt, pairs);
         HR_ASSIGN(const std::string rendered, render_chat(model, shorter, settings));
+        if (rendered.size() > most) return too_many_bytes(rendered, context_size);
         shorter.tokens = model.tokenize(rendered, true, true);
         return shorter;
     };
-    const auto fits = [&](const Prompt& tried) { return std::cmp_less_equal(tried.tokens.size(), room); };
-    HR_ASSIGN(Prompt whole, written(0));
+    const auto fits = [&](const Result<Prompt>& tried) {
+        return tried.ok() && std::cmp_less_equal(tried.value().tokens.size(), room);
+    };
+    Result<Prompt> whole = written(0);
     size_t too_few = 0, enough = (prompt.messages.size() - begins_with_system(prompt.messages) - 1) / 2;
-    if (fits(whole) || enough == 0) return whole;
+    const bool is_wrong = !whole.ok() && whole.error().code != Code::prompt_too_long;
+    if (fits(whole) || is_wrong || enough == 0) return whole;
     // The fewest that have to go, found in few tries: a guest may send thousands of messages.
     while (enough - too_few > 1) {
         const size_t middle = too_few + (enough - too_few) / 2;
-        HR_ASSIGN(const Prompt tried, written(middle));
-        (fits(tried) ? enough : too_few) = middle;
+        (fits(written(middle)) ? enough : too_few) = middle;
     }
     return written(enough);  // where that is not enough, the engine says that it is too long
 }

@@ -5,6 +5,7 @@
 #include <common/fit.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <mutex>
 #include <thread>
@@ -125,6 +126,23 @@ Status check_special_tokens(const llama_vocab* vocab) {
     return success();
 }
 
+/// Bytes of a text that one token can stand for.
+size_t longest_piece(const llama_vocab* vocab) {
+    // Other kinds leave out blanks, or make one token of a word that they do not know. So do these before and
+    // after some tokens.
+    const auto kind = llama_vocab_type(vocab);
+    bool keeps_all = kind == LLAMA_VOCAB_TYPE_SPM || kind == LLAMA_VOCAB_TYPE_BPE;
+    size_t longest = 1;
+    for (llama_token token = 0; token < llama_vocab_n_tokens(vocab); ++token) {
+        // As it is in the vocabulary: that is never shorter.
+        longest = std::max(longest, std::strlen(llama_vocab_get_text(vocab, token)));
+        keeps_all &=
+            !(llama_vocab_get_attr(vocab, token) & (LLAMA_TOKEN_ATTR_LSTRIP | LLAMA_TOKEN_ATTR_RSTRIP));
+    }
+    constexpr size_t generous = 1024;
+    return keeps_all ? longest : std::max(longest, generous);
+}
+
 }  // namespace
 
 void start_llama() {
@@ -175,6 +193,7 @@ Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const 
     char description[256];
     llama_model_desc(model->model_, description, sizeof(description));
     model->description_ = description;
+    model->bytes_per_token_ = longest_piece(model->vocab_);
     model->divisible_ = !llama_model_is_recurrent(model->model_) && !llama_model_is_hybrid(model->model_);
     try {
         model->templates_ = common_chat_templates_init(model->model_, settings.chat_template).release();

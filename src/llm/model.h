@@ -47,6 +47,8 @@ public:
     /// special: the vocabulary's control tokens in the text are read as such.
     Tokens tokenize(std::string_view text, bool add_bos, bool special) const;
     std::string piece(llama_token token, bool special = false) const;
+    /// Bytes beyond which no text has so few tokens: worth knowing before it is read for minutes.
+    size_t most_bytes(size_t tokens) const { return tokens * bytes_per_token_; }
     bool ends_answer(llama_token token) const { return llama_vocab_is_eog(vocab_, token); }
     int vocabulary_size() const { return llama_vocab_n_tokens(vocab_); }
     /// Whether a sequence's memory may be cut at any token and shared from its start: not in recurrent
@@ -65,6 +67,7 @@ private:
     std::vector<llama_adapter_lora*> adapters_;
     std::string path_, description_;
     int layers_on_gpu_ = 0;
+    size_t bytes_per_token_ = 0;
     bool divisible_ = true, jinja_ = true;
 };
 

@@ -49,6 +49,48 @@ Reply ask(const nlohmann::json& model, const nlohmann::json& request = nlohmann:
     return reply.ok() ? reply.value() : Reply{};
 }
 
+TEST(Conversation, RefusesATextThatCannotFitBeforeItIsReadAsTokens) {
+    const auto engine = tiny_engine();
+    const int size = engine->context_size();
+    RequestSettings settings = tiny_settings().request;
+    for (const char* chat : {"on", "off", "auto"}) {
+        settings.chat = chat;
+        const auto prompt = make_prompt(engine->model(), {}, std::string(64 << 20, 'x'), size, settings);
+        ASSERT_FALSE(prompt.ok()) << chat;
+        EXPECT_EQ(prompt.error().code, Code::prompt_too_long);
+        EXPECT_THAT(prompt.error().message, HasSubstr("67108864 bytes, which are more than 512 tokens"));
+    }
+    // Earlier messages are left out, however long they are.
+    const Messages history = {{"user", std::string(4 << 20, 'x')}, {"assistant", "Yes."}};
+    const auto prompt = make_prompt(engine->model(), history, "What is 2+3?", size, settings);
+    ASSERT_TRUE(prompt.ok()) << prompt.error().message;
+    EXPECT_EQ(prompt.value().dropped, 2u);
+    settings.system_prompt = std::string(4 << 20, 'x');
+    EXPECT_EQ(make_prompt(engine->model(), history, "Hi", size, settings).error().code,
+              Code::prompt_too_long);
+}
+
+TEST(Conversation, NoTextHasMoreBytesThanItsTokensCanHave) {
+    const auto engine = tiny_engine();
+    const Model& model = engine->model();
+    std::vector<std::string> texts = {std::string(5000, ' '), std::string(5000, 'x'), "<|im_end|>", ""};
+    for (llama_token token = 0; token < model.vocabulary_size(); ++token) {
+        std::string text;
+        for (int i = 0; i < 20; ++i) text += model.piece(token, true);
+        texts.push_back(text);
+    }
+    for (unsigned character = 0x80; character < 0x800; character += 7)
+        texts.push_back(
+            {static_cast<char>(0xC0 | character >> 6), static_cast<char>(0x80 | (character & 0x3F))});
+    size_t longest = 0;
+    for (const std::string& text : texts) {
+        const size_t tokens = model.tokenize(text, false, true).size();
+        EXPECT_GE(model.most_bytes(tokens), text.size()) << text;
+        if (tokens > 0) longest = std::max(longest, text.size() / tokens);
+    }
+    EXPECT_LE(model.most_bytes(1), 2 * longest) << "the limit is near what there is";
+}
+
 TEST(Conversation, LeavesOutTheFewestOfManyMessages) {
     const auto engine = tiny_engine();
     const int context = engine->context_size(), room = context - 32;
