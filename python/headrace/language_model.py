@@ -110,6 +110,25 @@ class LanguageModel:
 
     def embedding(self, text: str, parameters: Parameters | None = None) -> Embedding:
         """The vector, and how many tokens were read for it."""
+        vector, metadata = self._embedding(text, parameters)
+        if vector and isinstance(vector[0], list):
+            raise LanguageModelError(
+                "unsupported",
+                "with pooling none a text has a vector for each token: see token_embeddings, or load the "
+                "model with another pooling",
+            )
+        return Embedding(vector, metadata["input_tokens"])
+
+    def token_embeddings(self, text: str, parameters: Parameters | None = None) -> list[list[float]]:
+        """A vector for each token, as the model left it, of a model that was loaded with pooling none."""
+        vectors, _ = self._embedding(text, parameters)
+        if vectors and not isinstance(vectors[0], list):
+            raise LanguageModelError(
+                "unsupported", "the tokens' vectors are pooled; load the model with pooling none"
+            )
+        return vectors
+
+    def _embedding(self, text: str, parameters: Parameters | None) -> tuple[list, dict[str, object]]:
         context = self._open(self._graph)
         try:
             # A model that writes texts is to write none.
@@ -120,8 +139,7 @@ class LanguageModel:
                 raise LanguageModelError(
                     "unsupported", "the model writes texts; load it with {'embeddings': true} for vectors"
                 )
-            vector = json.loads(self._output(context, 0))["embedding"]
-            return Embedding(vector, metadata["input_tokens"])
+            return json.loads(self._output(context, 0))["embedding"], metadata
         finally:
             self._library.close_execution_context(self._backend, context)
 

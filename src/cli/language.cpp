@@ -31,7 +31,8 @@ Status embed(const EmbedOptions& options) {
     settings.context.embeddings = true;
     HR_ASSIGN(const llm::Runner runner, llm::open_runner(options.model, settings));
     HR_ASSIGN(const auto vectors, runner.embedder->embed(texts, settings.request.embd_normalize));
-    for (const auto& vector : vectors) std::printf("%s\n", llm::embedding_json(vector).c_str());
+    for (const llm::TextVectors& text : vectors)
+        std::printf("%s\n", llm::embedding_json(text, runner.embedder->pools()).c_str());
     return success();
 }
 

@@ -67,18 +67,23 @@ int Embedder::count_tokens(const std::string& text) const {
     return static_cast<int>(model_->tokenize(text, true, false).size());
 }
 
-Result<std::vector<std::vector<float>>> Embedder::embed(std::span<const std::string> texts, int normalize) {
+Result<std::vector<TextVectors>> Embedder::embed(std::span<const std::string> texts, int normalize) {
     const std::lock_guard lock(mutex_);
     const size_t most = llama_n_ubatch(context_.get());
     std::vector<Tokens> tokens;
     for (const std::string& text : texts) {
+        if (text.size() > model_->most_bytes(longest_))
+            return failure(
+                Code::prompt_too_long,
+                "text {} has {} bytes, which are more than the {} tokens that the model reads at most",
+                tokens.size(), text.size(), longest_);
         tokens.push_back(model_->tokenize(text, true, false));
         if (tokens.back().empty()) return invalid("text {} is empty", tokens.size() - 1);
         if (tokens.back().size() > longest_)
             return failure(Code::prompt_too_long, "text {} has {} tokens, and the model reads at most {}",
                            tokens.size() - 1, tokens.back().size(), longest_);
     }
-    std::vector<std::vector<float>> vectors;
+    std::vector<TextVectors> vectors;
     for (size_t begin = 0; begin < tokens.size();) {
         size_t end = begin, total = 0;
         while (end < tokens.size() && end - begin < most_texts && total + tokens[end].size() <= most)
@@ -89,12 +94,11 @@ Result<std::vector<std::vector<float>>> Embedder::embed(std::span<const std::str
     return vectors;
 }
 
-Status Embedder::run(std::span<const Tokens> texts, int normalize, std::vector<std::vector<float>>& vectors) {
+Status Embedder::run(std::span<const Tokens> texts, int normalize, std::vector<TextVectors>& vectors) {
     if (llama_memory_t memory = llama_get_memory(context_.get())) llama_memory_clear(memory, true);
     size_t total = 0;
     for (const Tokens& text : texts) total += text.size();
     llama_batch batch = llama_batch_init(static_cast<int>(total), 0, 1);
-    std::vector<int> last;
     for (size_t i = 0; i < texts.size(); ++i) {
         for (size_t k = 0; k < texts[i].size(); ++k) {
             const int entry = batch.n_tokens++;
@@ -104,7 +108,6 @@ Status Embedder::run(std::span<const Tokens> texts, int normalize, std::vector<s
             batch.seq_id[entry][0] = static_cast<llama_seq_id>(i);
             batch.logits[entry] = 1;
         }
-        last.push_back(batch.n_tokens - 1);
     }
     int status = 0;
     {
@@ -118,12 +121,17 @@ Status Embedder::run(std::span<const Tokens> texts, int normalize, std::vector<s
     HR_TRY(model_->check_hosts());
     if (status != 0)
         return failure(Code::backend_failure, "llama.cpp failed with {} (its log says why)", status);
+    int entry = 0;
     for (size_t i = 0; i < texts.size(); ++i) {
-        const float* vector = pooled_ ? llama_get_embeddings_seq(context_.get(), static_cast<llama_seq_id>(i))
-                                      : llama_get_embeddings_ith(context_.get(), last[i]);
-        if (!vector) return failure(Code::backend_failure, "the model gave no embedding for text {}", i);
-        std::vector<float>& result = vectors.emplace_back(static_cast<size_t>(size()));
-        common_embd_normalize(vector, result.data(), size(), scores_ ? -1 : normalize);
+        TextVectors& rows = vectors.emplace_back(pooled_ ? 1 : texts[i].size());
+        for (std::vector<float>& row : rows) {
+            const float* vector = pooled_
+                                      ? llama_get_embeddings_seq(context_.get(), static_cast<llama_seq_id>(i))
+                                      : llama_get_embeddings_ith(context_.get(), entry++);
+            if (!vector) return failure(Code::backend_failure, "the model gave no embedding for text {}", i);
+            row.resize(static_cast<size_t>(size()));
+            common_embd_normalize(vector, row.data(), size(), scores_ || !pooled_ ? -1 : normalize);
+        }
     }
     return success();
 }

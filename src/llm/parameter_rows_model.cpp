@@ -170,7 +170,7 @@ std::span<const Row> model_rows() {
          model,
          R"("mean")",
          HR_SETTING(context.pooling),
-         "tokens' vectors as one; unset: the model's",
+         "tokens' vectors as one, or none: one of each, not normalised; unset: the model's",
          {},
          "none mean cls last rank"},
         {"embedding.attention",

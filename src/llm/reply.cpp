@@ -112,9 +112,9 @@ std::string piece_metadata(const PieceTime& first, const PieceTime& now) {
                  {"timings", {{"generate_ms", ms}, {"generated_per_second", per_second(tokens, ms)}}}});
 }
 
-std::string embedding_json(std::span<const float> vector) {
-    return dump(
-        {{"n_embedding", vector.size()}, {"embedding", std::vector<float>(vector.begin(), vector.end())}});
+std::string embedding_json(const TextVectors& vectors, bool pools) {
+    json embedding = pools ? json(vectors.front()) : json(vectors);
+    return dump({{"n_embedding", vectors.front().size()}, {"embedding", std::move(embedding)}});
 }
 
 std::string embedding_metadata(int tokens, const Notes& notes) {

@@ -23,8 +23,9 @@ struct PieceTime {
 /// The speed from the first piece to one: what timings_per_token asks for.
 std::string piece_metadata(const PieceTime& first, const PieceTime& now);
 
-/// {"n_embedding": 384, "embedding": [...]}, as guests of WasmEdge expect it.
-std::string embedding_json(std::span<const float> vector);
+/// {"n_embedding": 384, "embedding": [...]}, as guests of WasmEdge expect it; not pooled, the vectors of the
+/// tokens are a list of lists, as in llama-server.
+std::string embedding_json(const TextVectors& vectors, bool pools);
 std::string embedding_metadata(int tokens, const Notes& notes);
 
 /// {"error": {"code": "prompt_too_long", "message": "..."}}

@@ -157,7 +157,7 @@ Result<Reply> Service::embed(const Graph& graph, std::string_view text, const Se
                              const Notes& notes) {
     const std::string input(text);
     HR_ASSIGN(const auto vectors, graph.runner.embedder->embed({&input, 1}, settings.request.embd_normalize));
-    return Reply{embedding_json(vectors.front()),
+    return Reply{embedding_json(vectors.front(), graph.runner.embedder->pools()),
                  embedding_metadata(graph.runner.embedder->count_tokens(input), notes)};
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 const std::string texts[] = {"What is 2+3?", "Tell me a story."};
 
-std::vector<std::vector<float>> embed(const std::string& pooling, int normalize) {
+std::vector<TextVectors> embed_all(const std::string& pooling, int normalize) {
     Settings settings = tiny_settings();
     settings.context.embeddings = true;
     settings.context.pooling = pooling;
@@ -20,6 +20,16 @@ std::vector<std::vector<float>> embed(const std::string& pooling, int normalize)
     const auto vectors = runner.value().embedder->embed(texts, normalize);
     if (!vectors.ok()) throw std::runtime_error(vectors.error().message);
     return vectors.value();
+}
+
+/// The one vector of each text.
+TextVectors embed(const std::string& pooling, int normalize) {
+    TextVectors vectors;
+    for (const TextVectors& text : embed_all(pooling, normalize)) {
+        EXPECT_EQ(text.size(), 1u);
+        vectors.push_back(text.front());
+    }
+    return vectors;
 }
 
 TEST(Embedder, NormalizesVectors) {

@@ -103,6 +103,20 @@ def test_a_model_that_writes_texts_gives_no_vectors(model):
     assert error.value.code == "unsupported"
 
 
+def test_tokens_have_vectors_of_their_own_where_they_are_not_pooled():
+    with LanguageModel(MODEL, {"embeddings": True, "pooling": "none", "n_threads": 1}) as model:
+        vectors = model.token_embeddings("What is 2+3?")
+        assert len(vectors) > 5
+        assert len({len(vector) for vector in vectors}) == 1
+        with pytest.raises(LanguageModelError, match="a vector for each token"):
+            model.embed("What is 2+3?")
+    with LanguageModel(MODEL, {"embeddings": True, "pooling": "last", "n_threads": 1}) as model:
+        last = model.embed("What is 2+3?", {"embd_normalize": -1})
+        assert last == pytest.approx(vectors[-1], abs=1e-5)
+        with pytest.raises(LanguageModelError, match="are pooled"):
+            model.token_embeddings("What is 2+3?")
+
+
 def test_another_model_takes_the_place_while_requests_run(model, tmp_path):
     other = tmp_path / "other.gguf"
     shutil.copy(MODEL, other)
