@@ -223,6 +223,17 @@ TEST(Rpc, AGraphThatFitsOneHostTakesNoOther) {
     EXPECT_EQ(session.stats().splits, 1);
 }
 
+TEST(Rpc, AGraphBeginsOnTheHostWithTheFasterLinkWhicheverIsNamedFirst) {
+    const RpcServer near, server;
+    const Relay far(server.port(), delayed_by(std::chrono::milliseconds(10)));
+    for (const std::string& devices :
+         {near.device() + "," + far.device(), far.device() + "," + near.device()}) {
+        Session session(compile(six_layers(), {.device = devices}));
+        run(session, kShapes, {random_floats(8 * 32, 9)});
+        for (const NodeStats& node : session.stats().nodes) EXPECT_EQ(node.device, near.device());
+    }
+}
+
 TEST(Rpc, HostsWithTooLittleMemoryTogetherAreAnErrorWithTheNumbers) {
     const SmallHost first(10000), second(10000);
     const auto message = message_of(

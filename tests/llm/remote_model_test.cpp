@@ -17,6 +17,7 @@
 namespace headrace::llm {
 namespace {
 
+using headrace::testing::delayed_by;
 using headrace::testing::Relay;
 using headrace::testing::RpcServer;
 using ::testing::ElementsAre;
@@ -107,6 +108,17 @@ TEST(RemoteModel, KeepsToOneHostWhenThatHasRoomForAll) {
     const auto engine = tiny_engine(on_hosts({servers[0].device(), servers[1].device()}));
     EXPECT_EQ(engine->model().hosts().size(), 1u);
     EXPECT_EQ(tokens_of(*engine, "What is 2+3?"), tokens_of(*local_engine(), "What is 2+3?"));
+}
+
+TEST(RemoteModel, IsPlacedOnTheHostWithTheFasterLinkWhicheverIsNamedFirst) {
+    const RpcServer near, server;
+    const Relay far(server.port(), delayed_by(10ms));
+    for (const auto& hosts : {std::vector{near.device(), far.device()}, {far.device(), near.device()}}) {
+        const auto engine = tiny_engine(on_hosts(hosts));
+        ASSERT_EQ(engine->model().hosts().size(), 1u);
+        EXPECT_EQ(engine->model().hosts().front()->name(), near.device());
+        EXPECT_EQ(tokens_of(*engine, "What is 2+3?"), tokens_of(*local_engine(), "What is 2+3?"));
+    }
 }
 
 TEST(RemoteModel, OfAHostWithTooLittleMemoryIsAnErrorWithTheNumbers) {

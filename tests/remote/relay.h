@@ -76,4 +76,12 @@ private:
     std::thread thread_;
 };
 
+/// A way to a server that takes longer by that much for each answer.
+inline Relay::Change delayed_by(remote::Milliseconds time) {
+    return [time](Relay::Bytes&) {
+        std::this_thread::sleep_for(time);
+        return true;
+    };
+}
+
 }  // namespace headrace::testing
