@@ -50,15 +50,17 @@ struct PlainColumns {
     static HWY_INLINE TileVec load(const float* from) { return hn::LoadU(TileTag(), from); }
 };
 
-// Elements of B in a cache line, and lines of what is read next that a tile fetches with each row of B: two
-// tiles bring a whole panel.
+// Elements of B in a cache line, and lines of what is read next that a tile of `vecs` vectors fetches with
+// each row of B: two tiles bring all that they read of a panel.
 template <class B>
 inline constexpr size_t kLineElements = 64 / sizeof(typename B::Element);
 template <class B>
-inline constexpr size_t kLinesAhead = kPanelWidth / kLineElements<B> / 2;
+constexpr size_t lines_ahead(size_t vecs) {
+    return std::clamp<size_t>(vecs * kLanes / kLineElements<B> / 2, 1, 2);
+}
 
 // c[r][…] = init[r][…] + A[r][0..k) · B[0..k)[…] for kRows rows of kVecs vectors. If `ahead` is not null,
-// brings kLinesAhead lines there and at the k - 1 rows after it up to the L2 cache. Without, it leaves all
+// brings lines_ahead() lines there and at the k - 1 rows after it up to the L2 cache. Without, it leaves all
 // fetching to the processor: that reads a panel which is used once a quarter faster than with hints of ours.
 template <class B, size_t kVecs, size_t kRows>
 HWY_NOINLINE void tile(size_t k, const float* HWY_RESTRICT a, ptrdiff_t lda,
@@ -86,7 +88,7 @@ HWY_NOINLINE void tile(size_t k, const float* HWY_RESTRICT a, ptrdiff_t lda,
     if (ahead) {
         HWY_UNROLL(4)
         for (size_t i = 0; i < k; ++i, b += ldb, ahead += ahead_stride) {
-            for (size_t line = 0; line < kLinesAhead<B>; ++line)
+            for (size_t line = 0; line < lines_ahead<B>(kVecs); ++line)
                 __builtin_prefetch(ahead + line * kLineElements<B>, 0, 2);
             add_row(i);
         }
@@ -189,7 +191,7 @@ HWY_INLINE void run_columns(const BasicPanelJob<B>& job, size_t col) {
         const float* a = job.a + static_cast<ptrdiff_t>(row) * job.lda;
         float* c = job.c + static_cast<ptrdiff_t>(row) * job.ldc;
         // What comes next is fetched by several tiles, evenly, or memory would be idle in some of them.
-        const size_t fetched = i * kLinesAhead<B> * kLineElements<B>;
+        const size_t fetched = i * lines_ahead<B>(kVecs) * kLineElements<B>;
         const bool fetches = job.next_b && blocks > 1 && fetched < kVecs * kLanes;
         const auto* ahead = fetches ? job.next_b + col + fetched : nullptr;
         if (job.segments || cols < kVecs * kLanes) {
