@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
+
+#include "llm/grammar_shape.h"
 
 namespace headrace::llm {
 namespace {
@@ -13,6 +16,7 @@ constexpr size_t most_bytes = 256u << 10;
 constexpr size_t most_rules = 5000;
 constexpr int most_levels = 100;
 constexpr uint64_t most_repetitions = 2000;   // llama.cpp's own limit
+constexpr uint64_t most_optional = 32;        // parts in a row
 constexpr uint64_t most_elements = 1u << 20;  // characters and names, repetitions written out
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -33,6 +37,11 @@ public:
         for (const std::string_view name : used_)
             if (!defined_.contains(name))
                 return invalid("grammar: the rule '{}' is used, and none of that name is defined", name);
+        if (shape_.optional_in_a_row(most_optional + 1) > most_optional)
+            return invalid(
+                "grammar: more than {} parts in a row may be left out, and choosing a token takes time "
+                "with the third power of that; put what belongs together into rules that are not empty",
+                most_optional);
         return success();
     }
 
@@ -41,6 +50,7 @@ private:
     struct Item {
         uint64_t elements = 0;
         uint64_t rules = 1;  // as llama.cpp counts them for its limit
+        GrammarShape::Part part = {};
     };
 
     bool at_end() const { return at_ == source_.size(); }
@@ -89,8 +99,14 @@ private:
         const size_t start = at_;
         while (in_name(here())) ++at_;
         if (at_ == start) return expected("a rule's name");
-        names_.insert(source_.substr(start, at_ - start));
         return source_.substr(start, at_ - start);
+    }
+
+    /// Where a rule of that name is, or will be.
+    size_t rule_of(std::string_view name) {
+        const auto [found, is_new] = names_.emplace(name, shape_.rules.size());
+        if (is_new) shape_.rules.emplace_back();
+        return found->second;
     }
 
     Status read_rule() {
@@ -100,7 +116,9 @@ private:
         skip_space(false);
         if (!take("::=")) return expected("'::='");
         skip_space(true);
-        HR_TRY(read_alternates(0));
+        const size_t rule = rule_of(name);
+        shape_.rules[rule].alternatives.clear();  // of two definitions the last one counts
+        HR_TRY(read_alternates(0, rule));
         if (!at_end() && here() != '\r' && here() != '\n')
             return here() == ')' ? wrong("no '(' belongs to this ')'")
                                  : expected("a text, a name, a bracket, '|' or the end of the line");
@@ -108,21 +126,28 @@ private:
         return success();
     }
 
-    Status read_alternates(int level) {
-        HR_TRY(read_sequence(level));
-        while (take("|")) {
-            skip_space(true);
-            HR_TRY(read_sequence(level));
-        }
+    Status read_alternates(int level, size_t rule) {
+        do {
+            GrammarShape::Sequence sequence;
+            HR_TRY(read_sequence(level, sequence));
+            shape_.rules[rule].alternatives.push_back(std::move(sequence));
+        } while (take_bar());
         return success();
     }
 
-    Status read_sequence(int level) {
+    bool take_bar() {
+        if (!take("|")) return false;
+        skip_space(true);
+        return true;
+    }
+
+    Status read_sequence(int level, GrammarShape::Sequence& sequence) {
         std::optional<Item> item;
         for (;;) {
             const char c = here();
             if (c == '*' || c == '+' || c == '?' || c == '{') {
                 HR_TRY(read_repetition(level > 0, item));
+                sequence.back() = item->part;
                 continue;
             }
             if (!in_name(c) && std::string_view("\"[<!(.").find(c) == std::string_view::npos)
@@ -130,6 +155,8 @@ private:
             if (at_end()) return success();
             HR_ASSIGN(item, read_item(level));
             HR_TRY(count(item->elements));
+            if (item->elements == 0) item->part.is_optional = true;  // ""
+            sequence.push_back(item->part);
             skip_space(level > 0);
         }
     }
@@ -139,7 +166,7 @@ private:
         if (in_name(c)) {
             HR_ASSIGN(const std::string_view name, read_name());
             used_.insert(name);
-            return Item{1};
+            return Item{.elements = 1, .part = {.rule = rule_of(name)}};
         }
         if (c == '(') return read_group(level + 1);
         if (c == '<' || c == '!') return read_token();
@@ -224,9 +251,11 @@ private:
         skip_space(true);
         const uint64_t before = rules();
         ++generated_;
-        HR_TRY(read_alternates(level));
+        const size_t rule = shape_.rules.size();
+        shape_.rules.emplace_back();
+        HR_TRY(read_alternates(level, rule));
         if (!take(")")) return expected("')'");
-        return Item{1, std::max<uint64_t>(1, rules() - before)};
+        return Item{1, std::max<uint64_t>(1, rules() - before), {.rule = rule}};
     }
 
     /// *, +, ?, {m}, {m,} and {m,n}.
@@ -258,6 +287,8 @@ private:
         item->rules *= times;
         item->elements = item->elements * least + (optional > 0);
         generated_ += optional;
+        item->part.is_optional |= least == 0;
+        item->part.times *= times;
         return success();
     }
 
@@ -302,7 +333,9 @@ private:
     const std::string_view source_;
     const IsToken& is_token_;
     size_t at_ = 0;
-    std::set<std::string_view> names_, defined_, used_;
+    std::map<std::string_view, size_t> names_;  // with the places of their rules
+    std::set<std::string_view> defined_, used_;
+    GrammarShape shape_;
     uint64_t generated_ = 0;  // rules without a name
     uint64_t elements_ = 0;
 };

@@ -74,6 +74,19 @@ TEST(GrammarCheck, RefusesSmallGrammarsThatAreLargeWrittenOut) {
     EXPECT_THAT(error_of("root ::= " + text + "{0,2000}"), HasSubstr("more than 1048576 characters"));
 }
 
+TEST(GrammarCheck, RefusesWhatTakesTheThirdPowerOfItsOptionalPartsInTime) {
+    EXPECT_EQ(error_of("root ::= " + times(32, "\"a\"? ")), "");
+    EXPECT_EQ(error_of("root ::= " + times(200, "\"a\"? \"b\" ")), "");
+    EXPECT_EQ(error_of("root ::= [a-z]{0,1000} (\"x\" | \"y\"?){20}"), "");
+    EXPECT_EQ(error_of("root ::= (" + times(500, "\"a\" | ") + "\"b\")*"), "");
+    for (const std::string& grammar :
+         {"root ::= " + times(33, "\"a\"? "), "root ::= " + times(33, "\"a\"* "),
+          std::string("root ::= (\"a\" |){33}"), std::string("root ::= (\"a\"? \"b\"{0,2}){17}"),
+          "root ::= " + times(33, "x ") + "\nx ::= \"a\"?",
+          "y ::= x x x\nroot ::= " + times(11, "y ") + "\nx ::= z | \"b\"\nz ::= \"a\" |"})
+        EXPECT_THAT(error_of(grammar), HasSubstr("more than 32 parts in a row may be left out")) << grammar;
+}
+
 TEST(GrammarCheck, ReadsHalfAGrammarToItsEnd) {
     for (const char* grammar : {"", "root ::= \"abc", "root ::= [x\\", "root ::= \"a\"{", "root ::= \"a\"{1",
                                 "root ::= <x", "root ::= #", "root ::= )))"})
