@@ -1,6 +1,7 @@
 /// Every op of the catalog, every sample: packed kernel and ggml lowering against the reference kernel.
 #include <set>
 
+#include "remote/host.h"
 #include "remote/rpc_server.h"
 #include "sample_outcome.h"
 
@@ -34,6 +35,9 @@ INSTANTIATE_TEST_SUITE_P(Catalog, OpSample, ::testing::ValuesIn(all_cases()), ca
 
 TEST(Catalog, EverySampleAgreesOnARemoteDevice) {
     const RpcServer server;
+    const auto host =
+        remote::Host::open(server.device());  // kept, or each sample would measure the link anew
+    ASSERT_TRUE(host.ok()) << host.error().message;
     int on_device = 0;
     for (const Case& c : all_cases()) {
         SCOPED_TRACE(std::string(c.op->name) + " " + std::to_string(c.index));
