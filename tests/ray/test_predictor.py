@@ -46,7 +46,7 @@ def test_prompts_and_conversations_are_answered_row_by_row():
 def test_a_row_that_fails_ends_the_batch_or_is_recorded():
     long, empty = "word " * 2000, ""
     batch = {"prompt": texts("What is 2+3?", long, empty)}
-    with pytest.raises(LanguageModelError, match=r"row 1 of the batch: the prompt has \d+ tokens"):
+    with pytest.raises(LanguageModelError, match=r"row 1 of the batch: the prompt has \d+ bytes"):
         Predictor(MODEL, **GREEDY)({"prompt": texts("What is 2+3?", long)})
     with pytest.raises(RequestError, match="row 0 of the batch: 'prompt' is empty"):
         Predictor(MODEL, **GREEDY)({"prompt": texts(empty)})
