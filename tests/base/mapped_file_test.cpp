@@ -4,18 +4,15 @@
 #include <sys/stat.h>
 
 #include <filesystem>
-#include <fstream>
+
+#include "temporary_folder.h"
 
 namespace headrace {
 namespace {
 
-std::string temporary_path(const std::string& name) {
-    return ::testing::TempDir() + "headrace_mapped_" + name;
-}
-
 TEST(MappedFile, ShowsTheBytesOfAFile) {
-    const std::string path = temporary_path("text");
-    std::ofstream(path) << "forty-two";
+    const TemporaryFolder folder;
+    const std::string path = folder.write("text", "forty-two");
     const auto file = MappedFile::open(path).value();
     std::filesystem::remove(path);
     const auto bytes = file->bytes();
@@ -24,8 +21,8 @@ TEST(MappedFile, ShowsTheBytesOfAFile) {
 }
 
 TEST(MappedFile, OpensAnEmptyFile) {
-    const std::string path = temporary_path("empty");
-    std::ofstream(path).flush();
+    const TemporaryFolder folder;
+    const std::string path = folder.write("empty", "");
     const auto file = MappedFile::open(path).value();
     std::filesystem::remove(path);
     EXPECT_TRUE(file->bytes().empty());
@@ -33,8 +30,8 @@ TEST(MappedFile, OpensAnEmptyFile) {
 }
 
 TEST(MappedFile, RefusesWhatIsNoRegularFile) {
-    const std::string pipe = temporary_path("pipe");
-    std::filesystem::remove(pipe);
+    const TemporaryFolder folder;
+    const std::string pipe = folder / "pipe";
     ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
     for (const std::string& path :
          {std::string("/no/such/file"), ::testing::TempDir(), pipe, std::string()}) {
@@ -42,7 +39,6 @@ TEST(MappedFile, RefusesWhatIsNoRegularFile) {
         ASSERT_FALSE(file.ok()) << path;
         EXPECT_EQ(file.error().code, Code::io);
     }
-    std::filesystem::remove(pipe);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "temporary_folder.h"
 #include "test_graph.h"
 
 namespace headrace {
@@ -73,7 +74,8 @@ TEST(GraphWriter, ReportsWeightsThatAreMissingOrOfAnotherSize) {
 TEST(GraphWriter, SavesKeyedWeightsLikeAnyOthersInAFile) {
     const auto bytes = std::make_shared<std::vector<std::byte>>(written());
     const auto graph = graph_from_memory(*bytes, bytes, find);
-    const std::string path = ::testing::TempDir() + "keyed.hrg";
+    const TemporaryFolder folder;
+    const std::string path = folder / "keyed.hrg";
     save_graph(*graph, path);
     EXPECT_EQ(print_graph(*load_graph(path)), print_graph(*graph));
 }

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <thread>
 
+#include "temporary_folder.h"
 #include "test_graph.h"
 
 namespace headrace {
@@ -38,16 +39,11 @@ std::vector<float> result(const Executable& executable) {
 }
 
 struct PackedCacheTest : ::testing::Test {
-    fs::path folder = fs::path(::testing::TempDir()) /
-                      ("headrace_packed_cache_" +
-                       std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
+    TemporaryFolder temporary;
+    fs::path folder = temporary.path() / "packed";
     std::string messages;
 
-    void SetUp() override {
-        fs::remove_all(folder);
-        ::unsetenv("HEADRACE_PACKED_CACHE");
-    }
-    void TearDown() override { fs::remove_all(folder); }
+    void SetUp() override { ::unsetenv("HEADRACE_PACKED_CACHE"); }
 
     Executable start(const Graph& graph) {
         ::testing::internal::CaptureStderr();

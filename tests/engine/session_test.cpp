@@ -1,7 +1,7 @@
-#include <filesystem>
 #include <optional>
 #include <thread>
 
+#include "temporary_folder.h"
 #include "test_graph.h"
 
 namespace headrace {
@@ -230,18 +230,16 @@ TEST(Session, UnsignedIntegersPassThroughExactly) {
 }
 
 TEST(Session, WeightsOfALoadedGraphAreTheFilesPages) {
-    const auto path = (std::filesystem::temp_directory_path() / "headrace_mapped_weights.hrg").string();
+    const TemporaryFolder folder;
+    const std::string path = folder / "weights.hrg";
     save_graph(dense_layer(5), path);
     const auto x = random_floats(5 * 64, 6);
-    {
-        const auto graph = load_graph(path);
-        const Executable executable = compile(*graph, {.packed_kernels = false});
-        EXPECT_EQ(executable.stats().mapped_bytes, executable.stats().constant_bytes);
-        EXPECT_EQ(executable.stats().mapped_bytes, 4u * (64 * 96 + 96));
-        Session session(executable);
-        expect_close(run(session, {{5, 64}}, {x})[0], dense_layer_by_hand(x, 5), 1e-5f);
-    }
-    std::filesystem::remove(path);
+    const auto graph = load_graph(path);
+    const Executable executable = compile(*graph, {.packed_kernels = false});
+    EXPECT_EQ(executable.stats().mapped_bytes, executable.stats().constant_bytes);
+    EXPECT_EQ(executable.stats().mapped_bytes, 4u * (64 * 96 + 96));
+    Session session(executable);
+    expect_close(run(session, {{5, 64}}, {x})[0], dense_layer_by_hand(x, 5), 1e-5f);
 }
 
 TEST(Session, BindsAlignedCallerMemoryAndCopiesTheRest) {

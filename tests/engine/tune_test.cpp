@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "engine/executable.h"
+#include "temporary_folder.h"
 #include "test_graph.h"
 
 namespace headrace {
@@ -29,15 +30,11 @@ Graph network() {
 }
 
 struct TuneTest : ::testing::Test {
-    fs::path folder =
-        fs::path(::testing::TempDir()) /
-        ("headrace_tune_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
+    TemporaryFolder temporary;
+    fs::path folder = temporary.path() / "tuning";
     CompileOptions options{
         .threads = 2, .disabled_passes = {"fuse_matmul_epilogue"}, .tuning = folder.string()};
     std::vector<float> x = random_floats(kRows * kSize, 2);
-
-    void SetUp() override { fs::remove_all(folder); }
-    void TearDown() override { fs::remove_all(folder); }
 
     std::vector<NodeStats> nodes(const Executable& executable) const {
         Session session(executable);

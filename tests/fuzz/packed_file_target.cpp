@@ -1,16 +1,12 @@
 #include "fuzz/packed_file_target.h"
 
-#include <unistd.h>
-
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <stdexcept>
 
 #include "base/aligned_buffer.h"
 #include "fuzz/mutate.h"
 #include "plan/packed_file.h"
+#include "temporary_folder.h"
 
 namespace headrace::fuzz {
 namespace {
@@ -28,15 +24,11 @@ std::string file_with(std::initializer_list<std::size_t> sizes) {
         auto& content = contents[use_of(size)] = std::string(size, static_cast<char>(size));
         forms[use_of(size)] = std::as_bytes(std::span(content));
     }
-    const std::string path =
-        (std::filesystem::temp_directory_path() / ("headrace_packed_fuzz_" + std::to_string(::getpid())))
-            .string();
+    const TemporaryFolder folder;
+    const std::string path = folder / "weights.packed";
     if (const Status written = write_packed_file(path, kKey, forms); !written.ok())
         throw std::runtime_error(written.error().message);
-    std::ifstream stream(path, std::ios::binary);
-    std::string file((std::istreambuf_iterator<char>(stream)), {});
-    std::filesystem::remove(path);
-    return file;
+    return folder.read("weights.packed");
 }
 
 /// A header that was damaged and has a right checksum all the same: what is beyond it is looked at then.

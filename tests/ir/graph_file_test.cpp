@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <random>
 
 #include "base/mapped_file.h"
@@ -15,23 +14,12 @@
 #include "ir/print.h"
 #include "ir/sample_ops.h"
 #include "ir/verify.h"
+#include "temporary_folder.h"
 
 namespace headrace::testing {
 namespace {
 
 using ::testing::HasSubstr;
-
-/// A path that nobody else uses, removed at the end.
-class TemporaryFile {
-public:
-    TemporaryFile()
-        : path_(::testing::TempDir() + "headrace_" + std::to_string(std::random_device()()) + ".hdr") {}
-    ~TemporaryFile() { std::filesystem::remove(path_); }
-    const std::string& path() const { return path_; }
-
-private:
-    std::string path_;
-};
 
 void expect_equal(const Graph& a, const Graph& b) {
     EXPECT_EQ(print(a), print(b));
@@ -98,9 +86,10 @@ TEST(GraphFile, StoresSharedConstantsOnceAndSharesThemAgain) {
 }
 
 TEST(GraphFile, IsMappedNotCopied) {
-    TemporaryFile file;
-    ASSERT_TRUE(write_graph(rich_graph(), file.path()).ok());
-    const auto loaded = read_graph(file.path(), find_sample_op);
+    const TemporaryFolder folder;
+    const std::string path = folder / "graph.hdr";
+    ASSERT_TRUE(write_graph(rich_graph(), path).ok());
+    const auto loaded = read_graph(path, find_sample_op);
     ASSERT_TRUE(loaded.ok()) << loaded.error().message;
     expect_equal(rich_graph(), loaded.value());
     for (const Value& v : loaded.value().values) {
@@ -117,19 +106,21 @@ TEST(GraphFile, IsMappedNotCopied) {
 TEST(GraphFile, OutlivesTheFilesName) {
     Graph loaded;
     {
-        TemporaryFile file;
-        ASSERT_TRUE(write_graph(rich_graph(), file.path()).ok());
-        loaded = read_graph(file.path(), find_sample_op).value();
+        const TemporaryFolder folder;
+        const std::string path = folder / "graph.hdr";
+        ASSERT_TRUE(write_graph(rich_graph(), path).ok());
+        loaded = read_graph(path, find_sample_op).value();
     }
     expect_equal(rich_graph(), loaded);
 }
 
 TEST(GraphFile, CanBeSavedOverTheFileItIsMappedFrom) {
-    TemporaryFile file;
-    ASSERT_TRUE(write_graph(rich_graph(), file.path()).ok());
-    const Graph loaded = read_graph(file.path(), find_sample_op).value();
-    ASSERT_TRUE(write_graph(loaded, file.path()).ok());
-    expect_equal(rich_graph(), read_graph(file.path(), find_sample_op).value());
+    const TemporaryFolder folder;
+    const std::string path = folder / "graph.hdr";
+    ASSERT_TRUE(write_graph(rich_graph(), path).ok());
+    const Graph loaded = read_graph(path, find_sample_op).value();
+    ASSERT_TRUE(write_graph(loaded, path).ok());
+    expect_equal(rich_graph(), read_graph(path, find_sample_op).value());
 }
 
 TEST(GraphFile, PointsIntoAlignedMemoryAndCopiesOther) {
@@ -150,9 +141,10 @@ TEST(GraphFile, PointsIntoAlignedMemoryAndCopiesOther) {
 TEST(GraphFile, RefusesToSaveABrokenGraph) {
     Graph graph = small_graph();
     graph.nodes[0].inputs[0] = 50;
-    TemporaryFile file;
-    EXPECT_THAT(write_graph(graph, file.path()).error().message, HasSubstr("operand 0 is 50"));
-    EXPECT_FALSE(std::filesystem::exists(file.path()));
+    const TemporaryFolder folder;
+    const std::string path = folder / "graph.hdr";
+    EXPECT_THAT(write_graph(graph, path).error().message, HasSubstr("operand 0 is 50"));
+    EXPECT_FALSE(std::filesystem::exists(path));
 }
 
 TEST(GraphFile, ReportsFilesThatCannotBeReadOrWritten) {

@@ -4,15 +4,15 @@
 
 #include <random>
 
+#include "temporary_folder.h"
 #include "tiny_model.h"
 
 namespace headrace::llm {
 namespace {
 
 /// A LoRA adapter of rank 4 for one weight of the tiny model, random and so strong that answers change.
-std::string write_adapter() {
+void write_adapter(const std::string& path) {
     constexpr int rank = 4, inputs = 512, outputs = 256;
-    const std::string path = testing::TempDir() + "/headrace_adapter.gguf";
     ggml_context* tensors = ggml_init({.mem_size = 1 << 20, .mem_buffer = nullptr, .no_alloc = false});
     gguf_context* file = gguf_init_empty();
     gguf_set_val_str(file, "general.type", "adapter");
@@ -34,7 +34,6 @@ std::string write_adapter() {
     gguf_free(file);
     ggml_free(tensors);
     if (!written) throw std::runtime_error("no adapter was written");
-    return path;
 }
 
 Tokens answer(Engine& engine, const RequestSettings& settings) {
@@ -44,7 +43,9 @@ Tokens answer(Engine& engine, const RequestSettings& settings) {
 TEST(Adapters, WorkFromTheFirstRequestOnWithTheScaleOfTheLoad) {
     const Tokens plain = answer(*tiny_engine(), tiny_settings().request);
     Settings settings = tiny_settings();
-    settings.model.lora = {{write_adapter(), 1.0f}};
+    const TemporaryFolder folder;
+    settings.model.lora = {{folder / "adapter.gguf", 1.0f}};
+    write_adapter(settings.model.lora[0].first);
     const auto engine = tiny_engine(settings);
     const Tokens adapted = answer(*engine, settings.request);
     EXPECT_NE(adapted, plain);

@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "llm/tiny_model.h"
+#include "temporary_folder.h"
 
 namespace headrace::llm {
 namespace {
 
-/// A copy of the tiny model in which each weight of the last norm is NaN.
-std::filesystem::path model_of_nans() {
-    const auto path = std::filesystem::path(testing::TempDir()) / "nans.gguf";
-    std::filesystem::copy_file(tiny_model(), path, std::filesystem::copy_options::overwrite_existing);
+/// Makes a copy of the tiny model in which each weight of the last norm is NaN.
+void write_model_of_nans(const std::string& path) {
+    std::filesystem::copy_file(tiny_model(), path);
     const std::unique_ptr<gguf_context, decltype(&gguf_free)> gguf(
         gguf_init_from_file(path.c_str(), {.no_alloc = true, .ctx = nullptr}), &gguf_free);
     const int64_t norm = gguf_find_tensor(gguf.get(), "output_norm.weight");
@@ -27,11 +27,12 @@ std::filesystem::path model_of_nans() {
                                            gguf_get_tensor_offset(gguf.get(), norm)));
     file.write(reinterpret_cast<const char*>(nans.data()),
                static_cast<std::streamsize>(nans.size() * sizeof(float)));
-    return path;
 }
 
 TEST(DamagedModel, IsSaidToComputeNoNumbersHoweverTokensAreChosen) {
-    const auto path = model_of_nans();
+    const TemporaryFolder folder;
+    const std::string path = folder / "nans.gguf";
+    write_model_of_nans(path);
     auto runner = open_runner(path, tiny_settings());
     ASSERT_TRUE(runner.ok()) << runner.error().message;
     Engine& engine = *runner.value().engine;
@@ -45,17 +46,17 @@ TEST(DamagedModel, IsSaidToComputeNoNumbersHoweverTokensAreChosen) {
         EXPECT_THAT(outcome.detail, testing::HasSubstr("check_tensors"));
         EXPECT_EQ(outcome.text, "");
     }
-    std::filesystem::remove(path);
 }
 
 TEST(DamagedModel, IsFoundByCheckTensors) {
-    const auto path = model_of_nans();
+    const TemporaryFolder folder;
+    const std::string path = folder / "nans.gguf";
+    write_model_of_nans(path);
     Settings settings = tiny_settings();
     settings.model.check_tensors = true;
     const auto runner = open_runner(path, settings);
     ASSERT_FALSE(runner.ok());
     EXPECT_THAT(runner.error().message, testing::HasSubstr("output_norm.weight"));
-    std::filesystem::remove(path);
 }
 
 }  // namespace

@@ -3,17 +3,16 @@
 #include <gguf.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <string>
+
+#include "temporary_folder.h"
 
 namespace headrace::llm {
 
 /// A copy of a model in two files, as llama.cpp's gguf-split writes them; removed in the end.
 class SplitModel {
 public:
-    explicit SplitModel(const std::string& whole)
-        : folder_(std::filesystem::temp_directory_path() / fmt::format("headrace-split-{}", getpid())) {
-        std::filesystem::create_directories(folder_);
+    explicit SplitModel(const std::string& whole) {
         ggml_context* tensors = nullptr;
         gguf_context* model = gguf_init_from_file(whole.c_str(), {.no_alloc = false, .ctx = &tensors});
         const int64_t count = gguf_get_n_tensors(model);
@@ -31,14 +30,11 @@ public:
         gguf_free(model);
         ggml_free(tensors);
     }
-    ~SplitModel() { std::filesystem::remove_all(folder_); }
-    SplitModel(const SplitModel&) = delete;
-    SplitModel& operator=(const SplitModel&) = delete;
 
     std::string part(int number) const { return folder_ / fmt::format("m-{:05}-of-00002.gguf", number + 1); }
 
 private:
-    const std::filesystem::path folder_;
+    const TemporaryFolder folder_;
 };
 
 }  // namespace headrace::llm

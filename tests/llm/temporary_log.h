@@ -1,30 +1,22 @@
 #pragma once
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "llm/log.h"
+#include "temporary_folder.h"
 
 namespace headrace::llm {
 
 /// The log goes to a file of the test's own, and back to stderr afterwards.
 class TemporaryLog : public testing::Test {
 protected:
-    TemporaryLog() {
-        const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
-        folder_ = testing::TempDir() + "/headrace_" + test->test_suite_name() + "_" + test->name();
-        std::filesystem::remove_all(folder_);
-        std::filesystem::create_directories(folder_);
-        file_ = folder_ + "/log";
-    }
     ~TemporaryLog() override {
         set_log_callback(nullptr);
         EXPECT_TRUE(set_log(LogLevel::info, "text", ""));
-        std::filesystem::remove_all(folder_);
     }
 
     void configure(LogLevel level, std::string_view format = "text") {
@@ -42,7 +34,8 @@ protected:
         return result;
     }
 
-    std::string folder_, file_;
+    const TemporaryFolder temporary_;
+    const std::string folder_ = temporary_.path().string(), file_ = temporary_ / "log";
 };
 
 }  // namespace headrace::llm

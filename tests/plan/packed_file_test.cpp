@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "temporary_folder.h"
+
 namespace headrace {
 namespace {
 
@@ -16,19 +18,12 @@ using ::testing::HasSubstr;
 const PackedFileKey kKey{{1, 2}, "0.1 1 AVX2"};
 
 struct PackedFileTest : ::testing::Test {
-    std::filesystem::path folder =
-        std::filesystem::path(::testing::TempDir()) /
-        ("headrace_packed_file_" +
-         std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
-    std::string path = (folder / "weights.packed").string();
+    TemporaryFolder folder;
+    std::string path = folder / "weights.packed";
     std::vector<std::byte> first{100, std::byte{1}}, second{3, std::byte{2}};
     std::map<ContentHash, std::span<const std::byte>> forms{{{1, 0}, first}, {{2, 0}, second}};
 
-    void SetUp() override {
-        std::filesystem::create_directories(folder);
-        ASSERT_TRUE(write_packed_file(path, kKey, forms).ok());
-    }
-    void TearDown() override { std::filesystem::remove_all(folder); }
+    void SetUp() override { ASSERT_TRUE(write_packed_file(path, kKey, forms).ok()); }
 
     std::string content() const {
         std::ifstream stream(path, std::ios::binary);
@@ -112,7 +107,7 @@ TEST_F(PackedFileTest, WritersAtTheSameTimeLeaveAWholeFile) {
             }
         });
     for (std::thread& writer : writers) writer.join();
-    const auto left = std::filesystem::directory_iterator(folder);
+    const auto left = std::filesystem::directory_iterator(folder.path());
     EXPECT_EQ(std::distance(begin(left), end(left)), 1);
 }
 

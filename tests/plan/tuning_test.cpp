@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "temporary_folder.h"
+
 namespace headrace {
 namespace {
 
@@ -55,8 +57,8 @@ TEST(Tuning, SaysWhatIsWrong) {
 }
 
 TEST(Tuning, IsAFileForEachMachineInAFolderThatIsMadeForIt) {
-    const auto folder = std::filesystem::path(::testing::TempDir()) / "headrace_tuning_test";
-    std::filesystem::remove_all(folder);
+    const TemporaryFolder temporary;
+    const auto folder = temporary.path() / "tuning";
     const std::string path = tuning_file((folder / "deep").string());
     EXPECT_TRUE(read_tuning(path).value().empty());
     ASSERT_TRUE(write_tuning(path, two_choices()).ok());
@@ -64,7 +66,6 @@ TEST(Tuning, IsAFileForEachMachineInAFolderThatIsMadeForIt) {
     std::filesystem::remove_all(folder);
     std::ofstream(folder) << "a file";
     EXPECT_EQ(write_tuning(path, two_choices()).error().code, Code::io);
-    std::filesystem::remove_all(folder);
 }
 
 }  // namespace

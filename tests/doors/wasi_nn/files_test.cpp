@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "doors/wasi_nn/chat_host.h"
+#include "temporary_folder.h"
 
 namespace headrace::wasi_nn_test {
 namespace {
@@ -19,21 +20,15 @@ protected:
     void SetUp() override {
         EachLibrary::SetUp();
         if (IsSkipped()) return;
-        folder_ = fs::path(testing::TempDir()) /
-                  ("wasi_nn_files_" + std::to_string(getpid()) + std::to_string(int(GetParam())));
         fs::create_directories(root() / "sub");
-        fs::create_directories(folder_ / "root-2");
+        fs::create_directories(folder_.path() / "root-2");
         fs::copy_file(model_path(), root() / "chat.gguf");
-        fs::copy_file(model_path(), folder_ / "root-2" / "outside.gguf");
+        fs::copy_file(model_path(), folder_.path() / "root-2" / "outside.gguf");
         fs::create_symlink(outside(), root() / "link.gguf");
-        fs::create_symlink(folder_ / "root-2", root() / "linked");
+        fs::create_symlink(folder_.path() / "root-2", root() / "linked");
     }
-    void TearDown() override {
-        std::error_code ignored;
-        fs::remove_all(folder_, ignored);
-    }
-    fs::path root() const { return folder_ / "root"; }
-    fs::path outside() const { return folder_ / "root-2" / "outside.gguf"; }
+    fs::path root() const { return folder_.path() / "root"; }
+    fs::path outside() const { return folder_.path() / "root-2" / "outside.gguf"; }
     int load(const Host& host, const std::string& name, std::string_view config = model_config) const {
         uint32_t graph = 77;
         return host.try_load(name, config, &graph);
@@ -52,7 +47,7 @@ protected:
     }
 
 private:
-    fs::path folder_;
+    const TemporaryFolder folder_;
 };
 HR_EACH_LIBRARY(WasiNnFiles);
 

@@ -1,13 +1,11 @@
 // Calls with wrong arguments, in wrong orders and after the end: each gets an error, and none a crash.
 #include <gmock/gmock.h>
 
-#include <unistd.h>
-
-#include <filesystem>
 #include <fstream>
 #include <functional>
 
 #include "doors/wasi_nn/chat_host.h"
+#include "temporary_folder.h"
 
 namespace headrace::wasi_nn_test {
 namespace {
@@ -246,12 +244,11 @@ TEST_P(WasiNnMisuse, FailedCallsWithoutAContextSayWhyAtContextZero) {
 }
 
 TEST_P(WasiNnMisuse, WhatIsWrongWithARequestIsLoggedWithItsSessionAndNumber) {
-    const std::filesystem::path file =
-        std::filesystem::path(testing::TempDir()) / ("wasi_nn_misuse_" + std::to_string(getpid()) + ".log");
-    std::filesystem::remove(file);
+    const TemporaryFolder folder;
+    const std::string file = folder / "log";
     {
-        const Host host(*library, R"({"log_format": "json", "log_level": "warn", "log_file": ")" +
-                                      file.string() + R"("})");
+        const Host host(*library,
+                        R"({"log_format": "json", "log_level": "warn", "log_file": ")" + file + R"("})");
         host.load();
         const uint32_t context = host.open_session("ada");
         host.ask(context, "Hello", R"({"min_p": 4})");
@@ -269,7 +266,6 @@ TEST_P(WasiNnMisuse, WhatIsWrongWithARequestIsLoggedWithItsSessionAndNumber) {
     EXPECT_THAT(warned, AllOf(HasSubstr(R"("level":"warn")"), HasSubstr(R"("session":"ada","request":)")));
     EXPECT_THAT(refused, AllOf(HasSubstr(R"("level":"error")"), HasSubstr(R"("session":"ada")")));
     EXPECT_THAT(called, AllOf(HasSubstr(R"("level":"error")"), HasSubstr(R"("session":"ada")")));
-    std::filesystem::remove(file);
 }
 
 TEST_P(WasiNnMisuse, LoadsThatFailSayWhichKind) {
