@@ -118,8 +118,14 @@ HWY_INLINE void normalise_rows(const LayerNormArgs& g, size_t begin, size_t end)
     }
 }
 
-// Writes x * scale + mask to y if that is not x itself; returns the largest value, and where the values are.
-HWY_INLINE float masked_maximum(const SoftmaxArgs& g, size_t row, const float*& values) {
+// A row of scores on its way to their softmax: exp(values * factor − most) is what is summed.
+struct Scores {
+    const float* values;
+    float factor, most;
+};
+
+// Finds the largest value of x * scale + mask. Those are written to y unless exp can take them from x.
+HWY_INLINE Scores prepare_row(const SoftmaxArgs& g, size_t row) {
     const Tag d;
     const float* x = g.x + row * g.x_stride;
     float* y = g.y + row * g.y_stride;
@@ -128,7 +134,10 @@ HWY_INLINE float masked_maximum(const SoftmaxArgs& g, size_t row, const float*& 
     const auto take = [](Vec& most, Vec v, auto at) HWY_ATTR {
         most = hn::Max(most, at.or_else(v, -std::numeric_limits<float>::infinity()));
     };
-    values = y;
+    const auto result = [&](const float* values, float factor) HWY_ATTR {
+        const float most = hn::GetLane(hn::MaxOfLanes(d, hn::Max(largest[0], largest[1])));
+        return Scores{values, factor, most * factor};
+    };
     if (g.mask) {
         const float* mask = g.mask + (g.mask_rows ? row % g.mask_rows : row) * g.mask_stride;
         for_row(g.n, largest, [&](Vec& most, auto at) HWY_ATTR {
@@ -136,17 +145,60 @@ HWY_INLINE float masked_maximum(const SoftmaxArgs& g, size_t row, const float*& 
             at.store(v, y);
             take(most, v, at);
         });
-    } else if (g.scale != 1) {
-        for_row(g.n, largest, [&](Vec& most, auto at) HWY_ATTR {
-            const Vec v = hn::Mul(at.load(x), hn::Set(d, g.scale));
-            at.store(v, y);
-            take(most, v, at);
-        });
-    } else {
-        values = x;
-        for_row(g.n, largest, [&](Vec& most, auto at) HWY_ATTR { take(most, at.load(x), at); });
+        return result(y, 1);
     }
-    return hn::GetLane(hn::MaxOfLanes(d, hn::Max(largest[0], largest[1])));
+    if (g.scale > 0 && g.scale <= 1) {  // the order stays, and the largest cannot overflow
+        for_row(g.n, largest, [&](Vec& most, auto at) HWY_ATTR { take(most, at.load(x), at); });
+        return result(x, g.scale);
+    }
+    for_row(g.n, largest, [&](Vec& most, auto at) HWY_ATTR {
+        const Vec v = hn::Mul(at.load(x), hn::Set(d, g.scale));
+        at.store(v, y);
+        take(most, v, at);
+    });
+    return result(y, 1);
+}
+
+// y = exp(values * factor − most); returns the sum.
+HWY_INLINE float exp_row(const Scores& scores, size_t n, float* y) {
+    const Tag d;
+    const Vec factor = hn::Set(d, scores.factor), most = hn::Set(d, scores.most);
+    return sum_row(n, [&](Vec& sum, auto at) HWY_ATTR {
+        const Vec e = exp_of_nonpositive(d, hn::MulSub(at.load(scores.values), factor, most));
+        at.store(e, y);
+        sum = hn::Add(sum, at.or_else(e, 0.0f));
+    });
+}
+
+bool has_nan(const float* values, size_t n) {
+    return std::any_of(values, values + n, [](float x) { return std::isnan(x); });
+}
+
+// Rows that go through each step together, so that none waits for the largest value or the sum of its
+// predecessor; few enough to stay in the L1 cache.
+constexpr size_t kRowsTogether = 8, kFloatsTogether = 4096;
+
+HWY_INLINE void softmax_together(const SoftmaxArgs& g, size_t begin, size_t count) {
+    Scores scores[kRowsTogether];
+    float sums[kRowsTogether];
+    for (size_t i = 0; i < count; ++i) scores[i] = prepare_row(g, begin + i);
+    for (size_t i = 0; i < count; ++i) {
+        float* y = g.y + (begin + i) * g.y_stride;
+        const bool is_nothing = g.sums && scores[i].most == -std::numeric_limits<float>::infinity() &&
+                                !has_nan(scores[i].values, g.n);
+        if (is_nothing) std::fill_n(y, g.n, 0.0f);
+        sums[i] = is_nothing ? 0 : exp_row(scores[i], g.n, y);
+    }
+    for (size_t i = 0; i < count; ++i) {
+        if (g.sums) {
+            g.sums[begin + i] = sums[i];
+            continue;
+        }
+        float* y = g.y + (begin + i) * g.y_stride;
+        const Vec factor = hn::Set(Tag(), 1.0f / sums[i]);
+        Vec unused[2] = {factor, factor};
+        for_row(g.n, unused, [&](Vec&, auto at) HWY_ATTR { at.store(hn::Mul(at.load(y), factor), y); });
+    }
 }
 
 }  // namespace
@@ -169,20 +221,9 @@ void shift_and_scale_run(const float* x, size_t n, double mean, double factor, d
 }
 
 void softmax_rows(const SoftmaxArgs& g, size_t begin, size_t end) {
-    const Tag d;
-    for (size_t row = begin; row < end; ++row) {
-        const float* values;
-        const Vec largest = hn::Set(d, masked_maximum(g, row, values));
-        float* y = g.y + row * g.y_stride;
-        const float total = sum_row(g.n, [&](Vec& sum, auto at) HWY_ATTR {
-            const Vec e = exp_of_nonpositive(d, hn::Sub(at.load(values), largest));
-            at.store(e, y);
-            sum = hn::Add(sum, at.or_else(e, 0.0f));
-        });
-        const Vec factor = hn::Set(d, 1.0f / total);
-        Vec unused[2] = {factor, factor};
-        for_row(g.n, unused, [&](Vec&, auto at) HWY_ATTR { at.store(hn::Mul(at.load(y), factor), y); });
-    }
+    const size_t together = std::clamp<size_t>(kFloatsTogether / std::max<size_t>(g.n, 1), 1, kRowsTogether);
+    for (size_t row = begin; row < end; row += together)
+        softmax_together(g, row, std::min(together, end - row));
 }
 
 }  // namespace headrace::kernels::HWY_NAMESPACE

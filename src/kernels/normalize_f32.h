@@ -44,6 +44,9 @@ struct SoftmaxArgs {
     float* y = nullptr;
     ptrdiff_t y_stride = 0;
     float scale = 1;
+    // Or null: receives the sum of each row, which y is not divided by then. A row whose maximum is −Inf is 0
+    // and has the sum 0.
+    float* sums = nullptr;
 };
 void softmax_f32(const SoftmaxArgs& args, int ith, int nth);
 

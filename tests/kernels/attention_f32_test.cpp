@@ -101,6 +101,8 @@ TEST(AttentionF32, MatchesDoublePrecisionForAnyShape) {
                 for (const size_t width : {1, 8, 33})
                     for (const int nth : {1, 3})
                         expect_attention({.m = m, .n = n, .width = width, .width_v = width / 2 + 1}, nth);
+        for (const size_t width_v : {64, 65, 130})
+            expect_attention({.m = 50, .n = 70, .width_v = width_v}, 2);
     });
 }
 
@@ -151,6 +153,30 @@ TEST(AttentionF32, LetsSeveralQueryHeadsReadOneHeadOfKeys) {
     for_each_target([] {
         expect_attention({.heads = 6, .kv_heads = 2, .m = 5, .n = 9}, 2);
         expect_attention({.heads = 3, .kv_heads = 1, .m = 1, .n = 90, .width = 64, .width_v = 64}, 2);
+    });
+}
+
+// Blocks of queries see less or more of a head's keys than those before.
+TEST(AttentionF32, ReadsAsManyKeysAsAnyQueryNearbySees) {
+    for_each_target([] {
+        const Case c{.heads = 2, .kv_heads = 1, .m = 250, .n = 200, .width = 8, .width_v = 72};
+        std::vector<float> q = random_floats(c.heads * c.m * c.width, 1), k = random_floats(c.n * c.width, 2),
+                           v = random_floats(c.n * c.width_v, 3), mask(c.m * c.n, 0),
+                           o(c.heads * c.m * c.width_v);
+        constexpr size_t kSeen[] = {130, 40, 199, 70, 1};
+        for (size_t i = 0; i < c.m; ++i)
+            std::fill(mask.begin() + ptrdiff_t(i * c.n + kSeen[i / 50]),
+                      mask.begin() + ptrdiff_t((i + 1) * c.n), -kInf);
+        AttentionArgs g;
+        g.heads = c.heads, g.kv_heads = c.kv_heads, g.m = c.m, g.n = c.n;
+        g.width = c.width, g.width_v = c.width_v, g.scale = 2;
+        g.q = {q.data(), 0, ptrdiff_t(c.m * c.width), ptrdiff_t(c.width)};
+        g.k = {k.data(), 0, 0, ptrdiff_t(c.width)}, g.v = {v.data(), 0, 0, ptrdiff_t(c.width_v)};
+        g.o = o.data(), g.o_head = ptrdiff_t(c.m * c.width_v), g.o_row = ptrdiff_t(c.width_v);
+        g.mask = mask.data(), g.mask_row = ptrdiff_t(c.n), g.mask_column = 1;
+        for (const int ith : {0, 1, 2}) attention_f32(g, ith, 3);
+        const auto expected = by_hand(c, g);
+        for (size_t i = 0; i < o.size(); ++i) ASSERT_NEAR(o[i], expected[i], 5e-6) << i;
     });
 }
 

@@ -157,7 +157,7 @@ TEST(NormalizeF32, SoftmaxMatchesDoubleReference) {
     for_each_target([] {
         size_t turn = 0;
         for (size_t n : {1, 3, 4, 8, 15, 16, 17, 31, 33, 64, 65, 130, 1000})
-            for (float scale : {1.0f, 30.0f, -2.0f})
+            for (float scale : {1.0f, 0.3f, 30.0f, -2.0f})
                 for (bool mask : {false, true})
                     expect_softmax(5, n, scale, mask, testing::thread_count(turn++));
     });
@@ -217,6 +217,32 @@ TEST(NormalizeF32, SoftmaxOfAFullyMaskedRowIsNan) {
     for_each_target([&] {
         softmax_f32(g, 0, 1);
         for (float v : y) ASSERT_TRUE(std::isnan(v));
+    });
+}
+
+TEST(NormalizeF32, SoftmaxLeavesTheDivisionToThoseWhoAskForTheSums) {
+    for_each_target([] {
+        for (const size_t n : {1, 20, 700}) {
+            std::vector<float> x = random_floats(9 * n, 5), y(9 * n), weights(9 * n), sums(9, 77);
+            std::fill_n(x.begin() + 2 * ptrdiff_t(n), n, -kInf);
+            x[5 * n] = NAN;
+            const ptrdiff_t stride = ptrdiff_t(n);
+            SoftmaxArgs g{.rows = 9, .n = n, .x = x.data(), .x_stride = stride, .y = y.data()};
+            g.y_stride = stride;
+            softmax_f32(g, 0, 1);
+            g.y = weights.data(), g.sums = sums.data();
+            for (const int ith : {0, 1}) softmax_f32(g, ith, 2);
+            for (size_t i = 0; i < y.size(); ++i) {
+                const size_t row = i / n;
+                if (row == 2)
+                    ASSERT_EQ(weights[i], 0);
+                else if (row == 5)
+                    ASSERT_TRUE(std::isnan(weights[i] / sums[row]));
+                else
+                    ASSERT_NEAR(weights[i] / sums[row], y[i], 1e-7f);
+            }
+            EXPECT_EQ(sums[2], 0);
+        }
     });
 }
 
