@@ -29,11 +29,15 @@ struct Attention {
         std::optional<double> scale;
         bool causal = false;
         bool zero_if_masked = true;
+        bool heads_after_rows = false;
         static void fields(auto&& f) {
             f("scale", &Attrs::scale, "factor of the products; absent: 1 / sqrt of the query's last extent");
             f("causal", &Attrs::causal, "query i sees keys 0 to i");
             f("zero_if_masked", &Attrs::zero_if_masked,
               "a row without any key is 0; else NaN, as softmax says");
+            f("heads_after_rows", &Attrs::heads_after_rows,
+              "query, key, value and result are […, rows, heads, width], as products of one matrix for all "
+              "heads give them; else […, heads, rows, width]");
         }
     };
 
@@ -41,19 +45,40 @@ struct Attention {
     struct Extents {
         std::int64_t batch = 1, heads = 1, kv_heads = 1, m, n, width, width_v;
 
-        explicit Extents(Sizes q, Sizes k, Sizes v) {
-            const std::size_t rank = q.size();
-            m = q[rank - 2], width = q[rank - 1], n = k[rank - 2], width_v = v[rank - 1];
-            if (rank > 2) heads = q[rank - 3], kv_heads = k[rank - 3];
+        Extents(Sizes q, Sizes k, Sizes v, const Attrs& a) : heads_after_rows(a.heads_after_rows) {
+            const std::size_t rank = q.size(), row = rank - (a.heads_after_rows ? 3 : 2);
+            m = q[row], width = q[rank - 1], n = k[row], width_v = v[rank - 1];
+            if (rank > 2) heads = q[head_axis(rank, a)], kv_heads = k[head_axis(rank, a)];
             for (std::size_t i = 0; i + 3 < rank; ++i) batch *= q[i];
         }
+
+        /// Elements from one batch, head or row of an operand to the next.
+        struct Strides {
+            std::int64_t batch, head, row;
+        };
+        Strides strides(std::int64_t of_heads, std::int64_t rows, std::int64_t columns) const {
+            const std::int64_t batch_step = of_heads * rows * columns;
+            if (heads_after_rows) return {batch_step, columns, of_heads * columns};
+            return {batch_step, rows * columns, columns};
+        }
+        Strides of_query() const { return strides(heads, m, width); }
+        Strides of_key() const { return strides(kv_heads, n, width); }
+        Strides of_value() const { return strides(kv_heads, n, width_v); }
+        Strides of_result() const { return strides(heads, m, width_v); }
+
+    private:
+        bool heads_after_rows;
     };
+
+    static std::size_t head_axis(std::size_t rank, const Attrs& a) {
+        return rank - (a.heads_after_rows ? 2 : 3);
+    }
 
     static double scale_of(const Attrs& a, std::int64_t width) {
         return a.scale.value_or(1 / std::sqrt(static_cast<double>(width)));
     }
 
-    static Result<Types> infer(const Operands& in, const Attrs&) {
+    static Result<Types> infer(const Operands& in, const Attrs& a) {
         const Shape &q = in[0].shape, &k = in[1].shape, &v = in[2].shape;
         const std::size_t rank = q.size();
         const auto shapes = [&] {
@@ -62,11 +87,14 @@ struct Attention {
         if (k.size() != rank || v.size() != rank) return invalid("{} must have the same rank", shapes());
         for (std::size_t i = 0; i + 3 < rank; ++i)
             if (q[i] != k[i] || q[i] != v[i]) return invalid("{} must have the same batch extents", shapes());
-        if (rank > 2) HR_TRY(check_heads(q[rank - 3], k[rank - 3], v[rank - 3]));
+        if (rank < 3 && a.heads_after_rows) return invalid("heads_after_rows: {} have no heads", shapes());
+        const std::size_t row = rank - (a.heads_after_rows ? 3 : 2), head = head_axis(rank, a);
+        if (rank > 2) HR_TRY(check_heads(q[head], k[head], v[head]));
         if (q.back() != k.back()) return invalid("{}: the last extents of query and key differ", shapes());
-        if (k[rank - 2] != v[rank - 2]) return invalid("{}: there are as many values as keys", shapes());
+        if (k[row] != v[row]) return invalid("{}: there are as many values as keys", shapes());
         Shape scores = q, out = q;
-        scores.back() = k[rank - 2];
+        if (a.heads_after_rows) std::swap(scores[row], scores[head]);
+        scores.back() = k[row];
         out.back() = v.back();
         if (in.has(3) && !broadcasts_to(in[3].shape, scores))
             return invalid("mask has shape {}, which does not broadcast to the scores' {}", str(in[3].shape),
@@ -83,8 +111,9 @@ struct Attention {
     }
 
     static void reference(const TensorArgs& args, const Attrs& a) {
-        const Extents e(args.in[0].shape, args.in[1].shape, args.in[2].shape);
+        const Extents e(args.in[0].shape, args.in[1].shape, args.in[2].shape, a);
         std::vector<std::int64_t> scores(args.in[0].shape.begin(), args.in[0].shape.end());
+        if (a.heads_after_rows) std::swap(scores[scores.size() - 3], scores[scores.size() - 2]);
         scores.back() = e.n;
         std::vector<std::int64_t> mask_strides(scores.size(), 0);
         if (args.has(3)) mask_strides = broadcast_strides(args.in[3].shape, scores);
@@ -93,15 +122,19 @@ struct Attention {
             std::vector<double> row(static_cast<std::size_t>(e.n));
             for (std::int64_t r = part.begin; r < part.end; ++r) {
                 const std::int64_t query = r % e.m, head = r / e.m % e.heads, batch = r / e.m / e.heads;
-                const std::int64_t kv = batch * e.kv_heads + head / (e.heads / e.kv_heads);
-                const T* q = args.in[0].as<T>() + r * e.width;
-                const T* k = args.in[1].as<T>() + kv * e.n * e.width;
+                const std::int64_t kv_head = head / (e.heads / e.kv_heads);
+                const auto at = [&](auto* data, typename Extents::Strides step, std::int64_t h,
+                                    std::int64_t i) {
+                    return data + batch * step.batch + h * step.head + i * step.row;
+                };
+                const T* q = at(args.in[0].as<T>(), e.of_query(), head, query);
                 const std::int64_t seen = a.causal ? std::min(e.n, query + 1) : e.n;
                 std::fill(row.begin(), row.end(), -std::numeric_limits<double>::infinity());
                 for (std::int64_t j = 0; j < seen; ++j) {
+                    const T* k = at(args.in[1].as<T>(), e.of_key(), kv_head, j);
                     double sum = 0;
                     for (std::int64_t i = 0; i < e.width; ++i)
-                        sum += convert<double>(q[i]) * convert<double>(k[j * e.width + i]);
+                        sum += convert<double>(q[i]) * convert<double>(k[i]);
                     row[static_cast<std::size_t>(j)] = sum * scale_of(a, e.width);
                 }
                 if (args.has(3)) {
@@ -109,8 +142,8 @@ struct Attention {
                     for (std::int64_t j = 0; j < e.n; ++j)
                         row[static_cast<std::size_t>(j)] += convert<double>(mask[j * mask_strides.back()]);
                 }
-                mix(row, a.zero_if_masked, args.in[2].as<T>() + kv * e.n * e.width_v,
-                    args.out[0].as<T>() + r * e.width_v, e.width_v);
+                mix(row, a.zero_if_masked, at(args.in[2].as<T>(), e.of_value(), kv_head, 0), e.of_value().row,
+                    at(args.out[0].as<T>(), e.of_result(), head, query), e.width_v);
             }
         });
     }
@@ -127,7 +160,7 @@ struct Attention {
 
     /// out = softmax(scores) · v.
     template <class T>
-    static void mix(std::vector<double>& scores, bool zero_if_masked, const T* v, T* out,
+    static void mix(std::vector<double>& scores, bool zero_if_masked, const T* v, std::int64_t v_row, T* out,
                     std::int64_t width) {
         double largest = -std::numeric_limits<double>::infinity(), sum = 0;
         for (double s : scores) largest = std::max(largest, s);
@@ -138,7 +171,7 @@ struct Attention {
         for (std::int64_t i = 0; i < width; ++i) {
             double y = 0;
             for (std::size_t j = 0; j < scores.size(); ++j)
-                y += scores[j] * convert<double>(v[static_cast<std::int64_t>(j) * width + i]);
+                y += scores[j] * convert<double>(v[static_cast<std::int64_t>(j) * v_row + i]);
             out[i] = convert<T>(is_zero ? 0 : y / sum);
         }
     }
@@ -152,9 +185,13 @@ struct Attention {
     static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
                                            const Attrs& a) {
         const DType t = in[0].dtype;
-        const Extents s(in[0].sizes(), in[1].sizes(), in[2].sizes());
+        const Extents s(in[0].sizes(), in[1].sizes(), in[2].sizes(), a);
+        constexpr std::array exchange{0, 2, 1, 3};
         const auto view = [&](int i, std::int64_t heads, std::int64_t rows, std::int64_t width) {
-            return to_f32(e, e.reshape(x[i], std::array{s.batch, heads, rows, width}), t);
+            if (!a.heads_after_rows)
+                return to_f32(e, e.reshape(x[i], std::array{s.batch, heads, rows, width}), t);
+            ggml_tensor* as_given = to_f32(e, e.reshape(x[i], std::array{s.batch, rows, heads, width}), t);
+            return e.contiguous(e.permute(as_given, exchange));
         };
         ggml_tensor* scores =
             e.mat_mul_transposed(view(0, s.heads, s.m, s.width), view(1, s.kv_heads, s.n, s.width));
@@ -178,6 +215,7 @@ struct Attention {
         ggml_tensor* values = e.contiguous(e.permute(view(2, s.kv_heads, s.n, s.width_v), swap));
         ggml_tensor* y = e.mat_mul_transposed(e.soft_max(scores), values);
         if (seen) y = e.binary(Binary::mul, y, seen);
+        if (a.heads_after_rows) y = e.contiguous(e.permute(y, exchange));
         Shape shape = in[0].shape;
         shape.back() = in[2].shape.back();
         return {from_f32(e, y, {t, std::move(shape)})};
@@ -188,21 +226,21 @@ struct Attention {
     }
     static void run_kernel(const TensorArgs& args, const void* attrs) {
         const Attrs& a = headrace::detail::attrs_ref<Attrs>(attrs);
-        const Extents e(args.in[0].shape, args.in[1].shape, args.in[2].shape);
+        const Extents e(args.in[0].shape, args.in[1].shape, args.in[2].shape, a);
         kernels::AttentionArgs g;
         g.batch = static_cast<std::size_t>(e.batch), g.heads = static_cast<std::size_t>(e.heads);
         g.kv_heads = static_cast<std::size_t>(e.kv_heads);
         g.m = static_cast<std::size_t>(e.m), g.n = static_cast<std::size_t>(e.n);
         g.width = static_cast<std::size_t>(e.width), g.width_v = static_cast<std::size_t>(e.width_v);
-        const auto matrix = [&](int i, std::int64_t heads, std::int64_t rows, std::int64_t width) {
-            return kernels::AttentionArgs::Matrix{args.in[i].as<float>(), heads * rows * width, rows * width,
-                                                  width};
+        const auto matrix = [&](int i, typename Extents::Strides step) {
+            return kernels::AttentionArgs::Matrix{args.in[i].as<float>(), step.batch, step.head, step.row};
         };
-        g.q = matrix(0, e.heads, e.m, e.width);
-        g.k = matrix(1, e.kv_heads, e.n, e.width);
-        g.v = matrix(2, e.kv_heads, e.n, e.width_v);
+        g.q = matrix(0, e.of_query());
+        g.k = matrix(1, e.of_key());
+        g.v = matrix(2, e.of_value());
+        const auto out = e.of_result();
         g.o = args.out[0].as<float>();
-        g.o_batch = e.heads * e.m * e.width_v, g.o_head = e.m * e.width_v, g.o_row = e.width_v;
+        g.o_batch = out.batch, g.o_head = out.head, g.o_row = out.row;
         if (args.has(3)) {
             g.mask = args.in[3].as<float>();
             const std::array scores{e.batch, e.heads, e.m, e.n};
@@ -218,8 +256,8 @@ struct Attention {
     static constexpr std::array kernels{
         KernelDef{.name = "attention_f32", .applies = &kernel_applies, .run = &run_kernel}};
 
-    static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {
-        const Extents e(in[0].sizes(), in[1].sizes(), in[2].sizes());
+    static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs& a) {
+        const Extents e(in[0].sizes(), in[1].sizes(), in[2].sizes(), a);
         double bytes = static_cast<double>(out[0].bytes());
         for (int i = 0; i < in.size(); ++i)
             if (in.has(i)) bytes += static_cast<double>(in[i].bytes());
@@ -249,6 +287,13 @@ struct Attention {
         add(DType::f32, {3, 6, 8}, {3, 6, 8}, {3, 6, 8}, std::nullopt, causal);
         add(DType::f32, {6, 8}, {4, 8}, {4, 3}, Shape{6, 4}, {});
         add(DType::f32, {2, 2, 2, 6, 8}, {2, 2, 1, 6, 8}, {2, 2, 1, 6, 8}, Shape{2, 1, 2, 1, 6}, {});
+        const NamedAttrs after{{"heads_after_rows", true}};
+        add(DType::f32, {2, 70, 3, 32}, {2, 45, 3, 32}, {2, 45, 3, 24}, std::nullopt, after);
+        add(DType::f32, {1, 7, 8, 16}, {1, 19, 2, 16}, {1, 19, 2, 16}, Shape{8, 7, 19}, after);
+        add(DType::f32, {5, 2, 8}, {5, 2, 8}, {5, 2, 8}, std::nullopt,
+            {{"heads_after_rows", true}, {"causal", true}});
+        add(DType::f32, {2, 2, 6, 2, 8}, {2, 2, 6, 1, 8}, {2, 2, 6, 1, 8}, Shape{2, 1, 2, 1, 6}, after);
+        add(DType::f16, {2, 5, 4, 16}, {2, 9, 2, 16}, {2, 9, 2, 16}, Shape{5, 9}, after);
         for (DType t : {DType::f16, DType::bf16, DType::f64})
             add(t, {2, 4, 5, 16}, {2, 2, 9, 16}, {2, 2, 9, 16}, Shape{5, 9}, {});
         return list;

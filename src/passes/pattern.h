@@ -55,5 +55,6 @@ Result<bool> recognise_glu(Patterns& p, NodeId at);
 Result<bool> recognise_rotary_embedding(Patterns& p, NodeId at);
 Result<bool> recognise_attention(Patterns& p, NodeId at);
 Result<bool> recognise_grouped_attention(Patterns& p, NodeId at);
+Result<bool> recognise_attention_of_rows(Patterns& p, NodeId at);
 
 }  // namespace headrace

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "passes/pattern.h"
 
@@ -90,6 +91,19 @@ Weights softmax_of(const Patterns& p, ValueId id) {
     return {p.producer(choice->inputs[2], "softmax"), true};
 }
 
+/// Whether a transposition exchanges the third and the second dimension from the end and nothing else.
+bool exchanges_heads_and_rows(const Node& transpose, std::int64_t rank) {
+    const auto value = attr_value(transpose, "permutation");
+    const auto* permutation = std::get_if<std::vector<std::int64_t>>(&value);
+    if (rank < 3 || !permutation) return false;
+    std::vector<std::int64_t> expected(static_cast<std::size_t>(rank));
+    std::iota(expected.begin(), expected.end(), 0);
+    std::swap(expected[expected.size() - 3], expected[expected.size() - 2]);
+    return std::equal(
+        expected.begin(), expected.end(), permutation->begin(), permutation->end(),
+        [&](std::int64_t axis, std::int64_t given) { return axis == (given < 0 ? given + rank : given); });
+}
+
 }  // namespace
 
 /// softmax(scale · query · keyᵀ + mask) · value, where the keys were transposed for it.
@@ -123,6 +137,31 @@ Result<bool> recognise_grouped_attention(Patterns& p, NodeId at) {
     std::vector<ValueId> operands = node.inputs;
     operands[1] = *keys, operands[2] = *values;
     return p.replace(at, node.op->name, std::move(operands), named_attrs(node));
+}
+
+/// Attention between transpositions that exchange heads and rows reads and writes them as they lie.
+Result<bool> recognise_attention_of_rows(Patterns& p, NodeId at) {
+    const auto exchanged = [&](ValueId id) -> std::optional<ValueId> {
+        const Node* node = p.producer(id, "transpose");
+        return node && exchanges_heads_and_rows(*node, p.type(id).rank()) ? std::optional(node->inputs[0])
+                                                                          : std::nullopt;
+    };
+    const Node& node = p.graph().node(at);
+    if (node.op->name != "transpose" || !p.is_used_once(node.inputs[0])) return false;
+    const Node* attention = p.producer(node.inputs[0], "scaled_dot_product_attention");
+    if (!attention || attr<bool>(*attention, "heads_after_rows") ||
+        !exchanges_heads_and_rows(node, p.type(node.inputs[0]).rank()))
+        return false;
+    std::vector<ValueId> operands = attention->inputs;
+    for (std::size_t i = 0; i < 3; ++i) {
+        const auto source = exchanged(operands[i]);
+        if (!source) return false;
+        operands[i] = *source;
+    }
+    NamedAttrs attrs = named_attrs(*attention);
+    for (auto& [name, value] : attrs)
+        if (name == "heads_after_rows") value = true;
+    return p.replace(at, attention->op->name, std::move(operands), attrs);
 }
 
 }  // namespace headrace

@@ -18,6 +18,7 @@ constexpr Composition kCompositions[] = {
     {"rotary_embeddings", &recognise_rotary_embedding},
     {"attentions", &recognise_attention},
     {"grouped_attentions", &recognise_grouped_attention},
+    {"attentions_of_rows", &recognise_attention_of_rows},
 };
 
 }  // namespace

@@ -308,6 +308,44 @@ TEST(RecogniseCompositions, LetsAttentionReadHeadsThatWereRepeatedForIt) {
     EXPECT_EQ(recognised(t, y), "scaled_dot_product_attention(q, k, v) {scale=0.5}");
 }
 
+/// Attention over [batch, rows, heads, width], exchanged for it and back by `order`.
+struct AttentionOfRows : TinyGraph {
+    ValueId q = input("q", {2, 4, 3, 8}), k = input("k", {2, 5, 3, 8}), v = input("v", {2, 5, 3, 6});
+
+    ValueId exchanged(ValueId x, Extents order = {0, 2, 1, 3}) {
+        return op("transpose", {x}, {{"permutation", std::move(order)}});
+    }
+    ValueId by_head(ValueId value, NamedAttrs attrs = {}) {
+        return op("scaled_dot_product_attention", {exchanged(q), exchanged(k), value}, std::move(attrs));
+    }
+};
+
+TEST(RecogniseCompositions, LetsAttentionReadAndWriteHeadsAfterRows) {
+    AttentionOfRows t;
+    const ValueId mask = t.input("mask", {4, 5});
+    const ValueId y = t.op("scaled_dot_product_attention",
+                           {t.exchanged(t.q), t.exchanged(t.k), t.exchanged(t.v), mask}, {{"causal", true}});
+    EXPECT_EQ(recognised(t, t.exchanged(y, {0, -2, 1, 3})),
+              "scaled_dot_product_attention(q, k, v, mask) {causal=true, heads_after_rows=true}");
+}
+
+TEST(RecogniseCompositions, KeepsHeadsBeforeRowsWhereAnyOperandOrReaderWantsThem) {
+    {
+        AttentionOfRows t;
+        const ValueId cache = t.input("cache", {2, 3, 5, 6});
+        EXPECT_EQ(recognised(t, t.exchanged(t.by_head(cache))).substr(0, 10), "transpose(");
+    }
+    {
+        AttentionOfRows t;
+        const ValueId y = t.by_head(t.exchanged(t.v));
+        t.output("by_head", y);
+        EXPECT_EQ(recognised(t, t.exchanged(y)).substr(0, 10), "transpose(");
+    }
+    AttentionOfRows t;
+    const ValueId y = t.by_head(t.exchanged(t.v));
+    EXPECT_EQ(recognised(t, t.exchanged(y, {2, 0, 1, 3})).substr(0, 10), "transpose(");
+}
+
 TEST(RecogniseCompositions, KeepsHeadsThatAlternate) {
     TinyGraph t;  // tiled, not repeated in place: head 0 of the query reads head 0, head 1 head 1
     const ValueId q = t.input("q", {1, 4, 2, 4}), k = t.input("k", {1, 2, 5, 4});

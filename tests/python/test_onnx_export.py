@@ -276,6 +276,11 @@ def _attention(b, x, keys, values, mask=None):
     return b.matmul(b.softmax(b.add(scores, mask) if mask else scores, -1), values)
 
 
+def _attention_of_rows(b, x, keys, values):
+    queries, keys, values = (b.transpose(v, permutation=[0, 2, 1, 3]) for v in (x, keys, values))
+    return b.transpose(_attention(b, queries, keys, values), permutation=[0, 2, 1, 3])
+
+
 def _repeated(b, x):
     """[2, 2, 5, 16] with every head twice."""
     tall = b.expand(b.reshape(x, [2, 2, 1, 5, 16]), [2, 2, 2, 5, 16])
@@ -304,6 +309,7 @@ COMPOSITIONS = {
         lambda b, x, k, v: _attention(b, x, _repeated(b, k), _repeated(b, v)),
         [[2, 2, 5, 16]] * 2,
     ),
+    "scaled_dot_product_attention, of rows": (_attention_of_rows, [[2, 5, 3, 16]] * 2),
 }
 
 
@@ -331,6 +337,11 @@ IN_FILES = {
         [[2, 4, "m", 8], [2, 2, "n", 8], [2, 2, "n", 6], ["m", "n"]],
         {"causal": True, "scale": 0.5},
     ),
+    "scaled_dot_product_attention, of equal weights": ([[2, 4, 5, 8]] * 3, {"scale": 0.0}),
+    "scaled_dot_product_attention, heads after rows": (
+        [[2, "m", 4, 8], [2, "n", 2, 8], [2, "n", 2, 6], [4, "m", "n"]],
+        {"causal": True, "heads_after_rows": True},
+    ),
 }
 
 
@@ -340,7 +351,7 @@ def test_the_same_operators_in_graph_files_are_exported(name: str, tmp_path) -> 
     writer, sizes = GraphWriter(), {"m": 5, "n": 7}
     declared = [[(d, 1, 9) if isinstance(d, str) else d for d in shape] for shape in shapes]
     inputs = [writer.input(f"x{i}", "f32", shape) for i, shape in enumerate(declared)]
-    writer.output("y", writer.op(name, inputs, attributes)[0])
+    writer.output("y", writer.op(name.split(",")[0], inputs, attributes)[0])
     (tmp_path / "graph.hr").write_bytes(writer.finish())
     context = webnn.ML().create_context()
     graph = context.load_graph(str(tmp_path / "graph.hr"))

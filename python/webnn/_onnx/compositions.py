@@ -40,15 +40,17 @@ def rotary_embedding(w: Writer, n: Node) -> str:
 @lowers("scaled_dot_product_attention", through=REAL, operands=4)
 def attention(w: Writer, n: Node) -> str:
     rank, width = len(n.shape), n.fixed(n.shape[-1], "the width of a head")
-    scale = n.attributes.get("scale") or 1 / math.sqrt(width)
-    key, value = (_of_every_head(w, n, i) for i in (1, 2))
+    scale = n.attributes.get("scale")
+    query, key, value = (_by_head(w, n, i) for i in range(3))
+    key, value = (_of_every_head(w, n, x, i) for i, x in ((1, key), (2, value)))
     turned = w.transpose(key, [*range(rank - 2), rank - 1, rank - 2])
-    scores = w.node("Mul", [w.node("MatMul", [n.x, turned]), w.constant(scale, n.dtype)])
+    factor = w.constant(1 / math.sqrt(width) if scale is None else scale, n.dtype)
+    scores = w.node("Mul", [w.node("MatMul", [query, turned]), factor])
     lowest = w.constant(-math.inf, n.dtype)
     if n.inputs[3]:
         scores = w.node("Add", [scores, n.inputs[3]])
     if n.attributes["causal"]:
-        extents = w.extents([n.shape[-2], n.shapes[1][-2]])
+        extents = w.extents([_head_shape(n, i)[-2] for i in range(2)])
         ones = w.node("Expand", [w.constant(1, "int32"), extents])
         seen = w.cast(w.node("Trilu", [ones], upper=0), "bool")
         scores = w.where(seen, scores, lowest)
@@ -56,14 +58,36 @@ def attention(w: Writer, n: Node) -> str:
     if n.attributes["zero_if_masked"]:
         largest = w.node("ReduceMax", [scores, w.ints([-1])], keepdims=1)
         chances = w.where(w.node("Equal", [largest, lowest]), w.constant(0, n.dtype), chances)
-    return w.node("MatMul", [chances, value])
+    return _exchanged(w, n, w.node("MatMul", [chances, value]))
 
 
-def _of_every_head(w: Writer, n: Node, i: int) -> str:
+def _exchanged(w: Writer, n: Node, x: str) -> str:
+    """Heads and rows exchanged, where they lie the other way round."""
+    if not n.attributes["heads_after_rows"]:
+        return x
+    rank = len(n.shape)
+    return w.transpose(x, [*range(rank - 3), rank - 2, rank - 3, rank - 1])
+
+
+def _by_head(w: Writer, n: Node, i: int) -> str:
+    x = n.inputs[i]
+    assert x is not None
+    return _exchanged(w, n, x)
+
+
+def _head_shape(n: Node, i: int) -> list[Dim]:
+    """The shape of operand i as [..., heads, rows, width], or without heads."""
+    shape = n.shapes[i]
+    assert shape is not None
+    if not n.attributes["heads_after_rows"]:
+        return list(shape)
+    return [*shape[:-3], shape[-2], shape[-3], shape[-1]]
+
+
+def _of_every_head(w: Writer, n: Node, x: str, i: int) -> str:
     """Keys or values, each repeated for the query's heads that share it."""
-    x, shape = n.inputs[i], n.shapes[i]
-    assert x is not None and shape is not None
-    heads: list[Dim] = [s[-3] for s in (n.shape, shape) if len(s) > 2]
+    shape = _head_shape(n, i)
+    heads: list[Dim] = [s[-3] for s in (_head_shape(n, 0), shape) if len(s) > 2]
     if len(set(heads)) < 2:
         return x
     query_heads, own = (n.fixed(count, "the number of heads") for count in heads)
