@@ -45,6 +45,10 @@ Result<Counts> update_states_in_place(Graph& graph, const PassContext& context);
 /// transpositions between them cost is the best in sum: OpDef::layout says who can.
 Result<Counts> choose_layouts(Graph& graph, const PassContext& context);
 
+/// Moves reshapes of images past element-wise nodes and transpositions, so that convolutions of one
+/// dimension, which are images of one row, meet what follows them.
+Result<Counts> delay_reshapes(Graph& graph, const PassContext& context);
+
 /// Makes one fused_matmul of a product with a constant matrix and what follows it: bias, activation,
 /// residual.
 Result<Counts> fuse_matmul_epilogue(Graph& graph, const PassContext& context);

@@ -32,6 +32,7 @@ constexpr std::array kPasses{
     Pass{"recognise_compositions", "makes one node of rms_norm, glu, rotary_embedding … spelt out",
          &recognise_compositions},
     Pass{"update_states_in_place", "writes only the slices of a state that change", &update_states_in_place},
+    Pass{"delay_reshapes", "moves reshapes of images past what follows them", &delay_reshapes},
     Pass{"fuse_matmul_epilogue", "joins product, bias, activation and residual", &fuse_matmul_epilogue},
     Pass{"fuse_convolution_epilogue", "joins convolution, activation or limits, and residual",
          &fuse_convolution_epilogue},
