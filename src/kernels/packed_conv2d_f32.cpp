@@ -35,9 +35,11 @@ struct PixelTile {
     size_t depth;
     const float* filters;  // of the slice, of the first panel
     size_t panel_stride;
-    bool first;   // sums start from zero
-    float* sums;  // a row for each pixel
+    const float* init;  // what the sums of each pixel start from; null: from where they are
+    float* sums;        // a row for each pixel
     size_t sums_stride;
+    bool has_limits;  // in which the sums end
+    float low, high;
 };
 
 template <size_t kVecs, size_t kPixels>
@@ -53,7 +55,7 @@ HWY_NOINLINE void pixel_tile(const PixelTile& t) {
     for (size_t r = 0; r < kPixels; ++r) {
         HWY_UNROLL(16)
         for (size_t v = 0; v < kVecs; ++v)
-            sum[r][v] = t.first ? hn::Zero(d) : hn::LoadU(d, t.sums + r * t.sums_stride + v * kLanes);
+            sum[r][v] = hn::LoadU(d, (t.init ? t.init : t.sums + r * t.sums_stride) + v * kLanes);
     }
     for (size_t k = 0; k < t.depth; ++k) {
         const ptrdiff_t offset = t.offsets[k];
@@ -67,6 +69,13 @@ HWY_NOINLINE void pixel_tile(const PixelTile& t) {
             const TileVec pixel = hn::Set(d, x[r][offset]);
             HWY_UNROLL(16)
             for (size_t v = 0; v < kVecs; ++v) sum[r][v] = hn::MulAdd(pixel, row[v], sum[r][v]);
+        }
+    }
+    if (t.has_limits) {
+        HWY_UNROLL(16)
+        for (size_t r = 0; r < kPixels; ++r) {
+            HWY_UNROLL(16)
+            for (size_t v = 0; v < kVecs; ++v) sum[r][v] = at_most(d, at_least(d, sum[r][v], t.low), t.high);
         }
     }
     HWY_UNROLL(16)
@@ -208,22 +217,32 @@ struct StripJob {
     size_t tiles(size_t vecs) const { return divide_up(strip.pixels(), tile_pixels(vecs)); }
 };
 
-// Some vectors of output channels for all pixels of a strip, beside the output: sums[pixel][channel].
-void sum_pixels(const StripJob& job, const float* filters, size_t vecs, Ahead& ahead, float* sums) {
+// Where sums go, what they start from, and the limits of those that are finished there.
+struct Sums {
+    float* at;  // [pixel][channel]
+    size_t stride;
+    const float* init;
+    NhwcEpilogue epilogue;
+};
+
+// Some vectors of output channels for all pixels of a strip.
+void sum_pixels(const StripJob& job, const float* filters, size_t vecs, Ahead& ahead, const Sums& sums) {
     const size_t pixels = job.strip.pixels(), width = vecs * kLanes, tiles = job.tiles(vecs);
     PixelTile tile{};
-    tile.panel_stride = job.k * kFilterPanel, tile.sums_stride = width;
+    tile.panel_stride = job.k * kFilterPanel, tile.sums_stride = sums.stride;
+    tile.low = sums.epilogue.low, tile.high = sums.epilogue.high;
     for (size_t k0 = 0; k0 < job.k; k0 += tile.depth) {
         tile.offsets = job.scratch.offsets.data() + k0;
         tile.depth = std::min(job.slice(width), job.k - k0);
-        tile.filters = filters + k0 * kFilterPanel, tile.first = k0 == 0;
+        tile.filters = filters + k0 * kFilterPanel, tile.init = k0 == 0 ? sums.init : nullptr;
+        tile.has_limits = k0 + tile.depth == job.k && sums.epilogue.has_limits;
         for (size_t i = 0, pixel = 0, row = 0, column = 0; i < tiles; ++i) {
             const size_t next = (i + 1) * pixels / tiles, count = next - pixel;
             for (size_t r = 0; r < count; ++r) {
                 tile.x[r] = job.scratch.window.data() + job.window.at(row, column);
                 if (++column == job.strip.width()) column = 0, ++row;
             }
-            tile.sums = sums + pixel * width;
+            tile.sums = sums.at + pixel * sums.stride;
             find_pixel_tile<kTileVecs>(vecs, count)(tile);
             ahead.step();
             pixel = next;
@@ -254,12 +273,21 @@ public:
         const size_t steps =
             divide_up(last - first, kColumns) * divide_up(k_, job.slice(kColumns)) * job.tiles(kTileVecs);
         Ahead ahead(next_window, in_, divide_up(in_.channels * next_window.height(), steps));
-        alignas(64) float sums[kStripPixels * kColumns];
+        alignas(64) float sums[kStripPixels * kColumns], bias[kColumns];
         for (size_t out = first; out < last; out += kColumns) {
             const size_t channels = std::min(kColumns, last - out), vecs = divide_up(channels, kLanes);
-            sum_pixels(job, filters_ + out / kFilterPanel * k_ * kFilterPanel + out % kFilterPanel, vecs,
-                       ahead, sums);
-            store(strip, out, channels, sums, vecs * kLanes);
+            const float* filters = filters_ + out / kFilterPanel * k_ * kFilterPanel + out % kFilterPanel;
+            if (g_.channels_last_y && !g_.residual && channels == vecs * kLanes) {
+                const size_t at = pixel_at(strip) + first_channel_ + out;
+                if (g_.bias) std::copy_n(g_.bias + first_channel_ + out, channels, bias);
+                const float* init = g_.bias ? bias : kZeros;
+                sum_pixels(job, filters, vecs, ahead,
+                           {g_.y + at, g_.out_channels, init, NhwcEpilogue(g_, at)});
+                NhwcEpilogue::finish_rest(g_, strip.pixels(), channels, at);
+            } else {
+                sum_pixels(job, filters, vecs, ahead, {sums, vecs * kLanes, kZeros, NhwcEpilogue()});
+                store(strip, out, channels, sums, vecs * kLanes);
+            }
         }
     }
 
@@ -275,6 +303,11 @@ private:
             for (size_t y = 0; y < g_.kernel_h; ++y)
                 for (size_t x = 0; x < g_.kernel_w; ++x, ++i)
                     scratch_.offsets[i] = window.offset(c, y * g_.dilation_h, x * g_.dilation_w);
+    }
+
+    // Of the strip's first pixel with channels last.
+    size_t pixel_at(const Strip& strip) const {
+        return ((image_ * g_.out_h + strip.y) * g_.out_w + strip.x) * g_.out_channels;
     }
 
     // Strips are whole rows or lie in one, so their pixels are neighbours in the output.
@@ -298,7 +331,7 @@ private:
                       size_t width) const {
         const TileTag d;
         const size_t channel = first_channel_ + out;
-        const size_t first = ((image_ * g_.out_h + strip.y) * g_.out_w + strip.x) * g_.out_channels + channel;
+        const size_t first = pixel_at(strip) + channel;
         for (size_t pixel = 0; pixel < strip.pixels(); ++pixel) {
             const size_t at = first + pixel * g_.out_channels;
             const NhwcEpilogue epilogue(g_, at);

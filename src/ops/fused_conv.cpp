@@ -151,6 +151,10 @@ std::vector<Sample> FusedConv2d::samples() {
     add(DType::f32, {2, 6, 5, 8}, {24, 8, 3, 3}, 24, {2, 6, 5, 24}, nhwc);
     add(DType::f32, {1, 10, 11, 32}, {36, 32, 3, 3}, 36, {1, 10, 11, 36}, nhwc);
     add(DType::f32, {1, 10, 11, 20}, {20, 1, 3, 3}, 20, {1, 10, 11, 20}, depthwise_nhwc);
+    for (const bool has_residual : {false, true})  // whole vectors of channels
+        for (const char* activation : {"relu", "silu"})
+            add(DType::f32, {2, 3, 6, 7}, {32, 3, 3, 2}, 32, has_residual ? Shape{2, 4, 6, 32} : Shape{},
+                {{"output_layout", std::string("nhwc")}, {"activation", std::string(activation)}});
     for (DType t : {DType::f32, DType::f16, DType::f64}) {
         add(t, {1, 4, 6, 7}, {6, 3, 3, 2}, 6, {1, 6, 4, 5},
             {{"groups", std::int64_t{2}},

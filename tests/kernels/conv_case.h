@@ -132,6 +132,19 @@ inline std::vector<float> nhwc_result(const Conv2dArgs& first, NhwcKernel kernel
     return channels_last(y.data(), g.batch, pixels, g.out_channels);
 }
 
+// What packed_conv2d_f32 makes of g with its result's channels last, and those first again.
+inline std::vector<float> packed_last_result(const Conv2dArgs& first, const PackedFilters& filters, int nth,
+                                             Guarded::Side side) {
+    Conv2dArgs g = first;
+    const size_t pixels = g.out_h * g.out_w;
+    std::vector<float> residual;
+    if (first.residual) residual = channels_last(first.residual, g.batch, g.out_channels, pixels);
+    Guarded y(std::vector<float>(g.batch * g.out_channels * pixels, NAN), side);
+    g.y = y.data(), g.channels_last_y = true, g.residual = first.residual ? residual.data() : nullptr;
+    for (int ith = 0; ith < nth; ++ith) packed_conv2d_f32(g, filters.data(), ith, nth);
+    return channels_last(y.data(), g.batch, pixels, g.out_channels);
+}
+
 inline void expect_conv(const ConvShape& s, int nth, Activation activation = Activation::none,
                         bool bias = false, Residual residual = Residual::none) {
     SCOPED_TRACE(::testing::Message()
@@ -164,6 +177,7 @@ inline void expect_conv(const ConvShape& s, int nth, Activation activation = Act
     const PackedFilters filters(g);
     g.w = nullptr, g.y = packed_y.data();
     for (int ith = 0; ith < nth; ++ith) packed_conv2d_f32(g, filters.data(), ith, nth);
+    const std::vector<float> packed_last_y = packed_last_result(g, filters, nth, side);
     g.w = w.data();
     const std::vector<float> nhwc_y = nhwc_result(g, NhwcKernel::windows, nth, side);
     std::vector<float> winograd_y;
@@ -184,6 +198,9 @@ inline void expect_conv(const ConvShape& s, int nth, Activation activation = Act
                         << image << ", " << out << ", " << oy << ", " << ox;
                     ASSERT_NEAR(packed_y.data()[at], expected, tolerance)
                         << "packed: " << image << ", " << out << ", " << oy << ", " << ox;
+                    ASSERT_NEAR(packed_last_y[at], expected, tolerance)
+                        << "packed, result with channels last: " << image << ", " << out << ", " << oy << ", "
+                        << ox;
                     ASSERT_NEAR(nhwc_y[at], expected, tolerance)
                         << "channels last: " << image << ", " << out << ", " << oy << ", " << ox;
                     if (winograd_y.empty()) continue;
