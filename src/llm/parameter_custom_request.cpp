@@ -226,10 +226,9 @@ Result<common_grammar_trigger> read_trigger(const Reading& reading, const Json& 
     const bool is_token = trigger.type == COMMON_GRAMMAR_TRIGGER_TYPE_TOKEN;
     if (is_token ? trigger.token == LLAMA_TOKEN_NULL : trigger.value.empty())
         return reading.wrong(value, kTriggerMustBe);
-    if (is_pattern(trigger))
-        if (const Status fit = check_trigger_pattern(trigger); !fit.ok())
-            return fit.error().within(
-                fmt::format("'{}' is the pattern \"{:.60}\"", reading.key, trigger.value));
+    if (const Status fit = check_trigger(trigger); !fit.ok())
+        return fit.error().within(fmt::format("'{}' is the {} \"{:.60}\"", reading.key,
+                                              is_pattern(trigger) ? "pattern" : "word", trigger.value));
     return trigger;
 }
 

@@ -64,12 +64,13 @@ bool begins_at_start(const PatternSyntax& syntax) {
 
 }  // namespace
 
-Status check_trigger_pattern(const common_grammar_trigger& trigger) {
+Status check_trigger(const common_grammar_trigger& trigger) {
     constexpr std::uint64_t most_ways = 256;
     const std::string& pattern = trigger.value;
     if (pattern.size() > PatternProgram::kMaxPatternBytes)
         return invalid("it has {} bytes, and {} are allowed", pattern.size(),
                        PatternProgram::kMaxPatternBytes);
+    if (!is_pattern(trigger)) return success();
     if (const auto at = find_invalid_utf8(pattern))
         return invalid("it is not valid UTF-8 from byte {} on", *at);
     HR_ASSIGN(const PatternSyntax syntax, parse_pattern(pattern));

@@ -16,9 +16,10 @@ inline bool is_pattern(const common_grammar_trigger& trigger) {
            trigger.type == COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN_FULL;
 }
 
-/// Whether a lazy grammar may be triggered by this regular expression of a guest. std::regex tries one way to
-/// match after the other, from each place of the text on: refused is what has too many, and what stopping
-/// patterns refuse, too.
-Status check_trigger_pattern(const common_grammar_trigger& trigger);
+/// Whether a lazy grammar may be triggered by this word or regular expression of a guest. llama.cpp makes a
+/// std::regex of words, too, which calls itself for each character when it is made. With an expression it
+/// tries one way to match after the other, from each place of the text on: refused is what has too many, and
+/// what stopping patterns refuse, too.
+Status check_trigger(const common_grammar_trigger& trigger);
 
 }  // namespace headrace::llm

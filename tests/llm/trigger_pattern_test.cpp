@@ -19,7 +19,7 @@ common_grammar_trigger whole(const std::string& pattern) {
 }
 
 std::string refusal(const common_grammar_trigger& trigger) {
-    const Status status = check_trigger_pattern(trigger);
+    const Status status = check_trigger(trigger);
     return status.ok() ? "" : status.error().message;
 }
 
@@ -45,6 +45,14 @@ TEST(TriggerPattern, SaysWhatIsNoPattern) {
     EXPECT_THAT(refusal(searched("a\xff")), HasSubstr("not valid UTF-8 from byte 1 on"));
     EXPECT_THAT(refusal(searched(std::string(3000, 'a'))), HasSubstr("3000 bytes"));
     EXPECT_NE(refusal(searched("(a)\\1")), "");
+}
+
+TEST(TriggerPattern, LimitsWordsOfWhichRegularExpressionsAreMade) {
+    const auto word = [](std::size_t size) {
+        return common_grammar_trigger{COMMON_GRAMMAR_TRIGGER_TYPE_WORD, std::string(size, '(')};
+    };
+    EXPECT_EQ(refusal(word(2000)), "") << "it is no pattern";
+    EXPECT_THAT(refusal(word(100000)), HasSubstr("it has 100000 bytes, and 2000 are allowed"));
 }
 
 #if defined(__SANITIZE_THREAD__)
