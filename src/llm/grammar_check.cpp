@@ -187,23 +187,30 @@ private:
         Item item;
         take("^");
         for (; here() != ']'; ++item.elements) {
-            HR_TRY(read_character("']'"));
+            const size_t start = at_;
+            HR_ASSIGN(const uint32_t first, read_character("']'"));
             if (here() != '-' || source_.substr(at_).starts_with("-]")) continue;
             ++at_;
-            HR_TRY(read_character("']'"));
+            HR_ASSIGN(const uint32_t last, read_character("']'"));
             ++item.elements;
+            if (first <= last) continue;
+            const std::string range(source_.substr(start, at_ - start));
+            at_ = start;
+            return wrong(fmt::format("the range '{}' ends before it begins", range));
         }
         ++at_;
         return item;
     }
 
-    /// closing: what is missing when the grammar ends here.
-    Status read_character(std::string_view closing) {
+    /// Its code point. closing: what is missing when the grammar ends here.
+    Result<uint32_t> read_character(std::string_view closing) {
         if (at_end()) return expected(closing);
         if (here() != '\\') {
-            do ++at_;
-            while (!at_end() && continues_character(here()));
-            return success();
+            const auto lead = static_cast<uint8_t>(here());
+            uint32_t code = lead < 0x80 ? lead : lead & (lead < 0xE0 ? 0x1Fu : lead < 0xF0 ? 0x0Fu : 0x07u);
+            while (++at_, !at_end() && continues_character(here()))
+                code = (code << 6) + (static_cast<uint8_t>(here()) & 0x3Fu);
+            return code;
         }
         const char kind = at_ + 1 < source_.size() ? source_[at_ + 1] : '\0';
         const size_t digits = kind == 'x' ? 2 : kind == 'u' ? 4 : kind == 'U' ? 8 : 0;
@@ -214,7 +221,11 @@ private:
         for (size_t i = 0; i < digits; ++i, ++at_)
             if (!is_hex(here()))
                 return expected(fmt::format("a hexadecimal digit (\\{} has {})", kind, digits));
-        return success();
+        if (digits == 0) return kind == 't' ? '\t' : kind == 'r' ? '\r' : kind == 'n' ? '\n' : kind;
+        uint32_t code = 0;
+        const char* end = source_.data() + at_;
+        std::from_chars(end - digits, end, code, 16);
+        return code;
     }
 
     /// <[number]> or <text>, behind a "!" that excludes it.
@@ -229,12 +240,12 @@ private:
             if (error != std::errc()) return expected("a token's number");
             at_ += static_cast<size_t>(end - first);
             if (!take("]>")) return expected("']>'");
-            return Item{1};
+        } else {
+            at_ = std::min(source_.size(), source_.find('>', at_));
+            if (at_end()) return expected("'>'");
+            ++at_;
         }
-        const size_t end = source_.find('>', at_);
-        at_ = std::min(source_.size(), end);
-        if (at_end()) return expected("'>'");
-        const std::string_view text = source_.substr(start, ++at_ - start);
+        const std::string_view text = source_.substr(start, at_ - start);
         if (is_token_ && !is_token_(text)) {
             at_ = start;
             return wrong(fmt::format("'{}' is not one token of the model", text.substr(0, 100)));

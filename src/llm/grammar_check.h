@@ -6,7 +6,7 @@
 
 namespace headrace::llm {
 
-/// Whether a text such as "<think>" is one token of the model.
+/// Whether a text such as "<think>" is one token of the model, and "<[5]>" the number of one.
 using IsToken = std::function<bool(std::string_view)>;
 
 /// Refuses grammars in GBNF that llama.cpp's parser refuses, with the line and the column, which llama.cpp

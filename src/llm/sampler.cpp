@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <memory>
 #include <regex>
@@ -118,7 +119,10 @@ Result<common_params_sampling> sampling_params(const Model& model, const Request
     common_params_sampling params = settings.sampling;
     HR_TRY(add_grammar(settings, params));
     const auto is_token = [&](std::string_view text) {
-        return model.tokenize(text, false, true).size() == 1;
+        int number = 0;
+        if (!text.starts_with("<[")) return model.tokenize(text, false, true).size() == 1;
+        const auto read = std::from_chars(text.data() + 2, text.data() + text.size(), number);
+        return read.ec == std::errc() && number < model.vocabulary_size();
     };
     if (!params.grammar.grammar.empty()) HR_TRY(check_grammar(params.grammar.grammar, is_token));
     add_logit_biases(model, settings, params);

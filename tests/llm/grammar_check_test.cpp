@@ -22,6 +22,7 @@ std::string times(int count, const std::string& text) {
 TEST(GrammarCheck, TakesWhatGbnfCan) {
     for (const char* grammar : {
              R"(root ::= "a")",
+             R"(root ::= [a-a\t-\n\x00-\U0010FFFFé-ÿz-])",
              "root ::= item{2,5} # a (comment\nitem ::= [(\\]\"]+ | \"(\\\"\" | \"{3000}\"\n",
              "root ::=\n  x-1? (x-1 | . )* <[5]> !<[6]> <think>\nx-1 ::= \"x\"{3} \"y\"{ 1 , }",
          })
@@ -57,6 +58,9 @@ TEST(GrammarCheck, SaysWhereAGrammarIsWrong) {
         {"root ::= \"a\"{,2}", "column 14: a number is expected before ',2}'"},
         {"root ::= \"\\xg0\"", "column 13: a hexadecimal digit (\\x has 2) is expected before 'g0\"'"},
         {"root ::= \"\\q\"", "column 11: after '\\' there may be"},
+        {"root ::= [z-a]", "column 11: the range 'z-a' ends before it begins"},
+        {"root ::= [a\xC3\xA9-\\x7f]", "column 12: the range '\xC3\xA9-\\x7f' ends before"},
+        {"root ::= [\\n-\\t]", "the range '\\n-\\t' ends before"},
         {"root ::= [a-z", "']' is expected at the end of the text"},
         {"root ::= <think", "'>' is expected at the end of the text"},
         {"root ::= <[x]>", "column 12: a token's number is expected"},
