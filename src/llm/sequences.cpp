@@ -233,7 +233,8 @@ bool Sequences::restore(Id id, const Tokens& prompt, size_t better_than) {
     ram_used_ -= saved.state.size();
     bool fits = false;
     do {
-        fits = llama_state_seq_set_data(context_, saved.state.data(), saved.state.size(), id) != 0;
+        fits = room() >= saved.tokens.size() &&  // or else llama.cpp calls it an error in the log
+               llama_state_seq_set_data(context_, saved.state.data(), saved.state.size(), id) != 0;
         if (!fits) llama_memory_seq_rm(memory_, id, -1, -1);
     } while (!fits && evict_one());
     if (fits) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "llm/log.h"
 #include "tiny_model.h"
 
 namespace headrace::llm {
@@ -150,7 +151,9 @@ TEST_F(SequencesTest, SavesWhatGivesWayToARestoredPrompt) {
     const auto other = acquire(second);
     read(other.id, second);
     sequences->release(other.id, true);
+    take_llama_errors();
     const auto again = acquire(first);
+    EXPECT_EQ(take_llama_errors(), "") << "giving way is no error of the log";
     EXPECT_EQ(again.tokens, static_cast<int>(first.size()) - 1);
     EXPECT_EQ(sequences->idle_count(), 0u) << "there is no room for both";
     sequences->release(again.id, true);
