@@ -83,7 +83,7 @@ private:
         setrlimit(RLIMIT_AS, &limit);
     }
     void wait_until_it_answers() {
-        for (int i = 0; i < 200; ++i) {
+        for (int i = 0; i < 1500; ++i) {  // half a minute, for a machine with other work
             const int s = socket(AF_INET, SOCK_STREAM, 0);
             sockaddr_in a = address(port_);
             const bool connected = connect(s, reinterpret_cast<sockaddr*>(&a), sizeof(a)) == 0;
