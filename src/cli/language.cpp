@@ -30,7 +30,7 @@ Status embed(const EmbedOptions& options) {
     HR_ASSIGN(llm::Settings settings, command_settings(options.parameters, options.devices));
     settings.context.embeddings = true;
     HR_ASSIGN(const llm::Runner runner, llm::open_runner(options.model, settings));
-    HR_ASSIGN(const auto vectors, runner.embedder->embed(texts, settings.request.embd_normalize));
+    HR_ASSIGN(const auto vectors, runner.embedder->embed(std::move(texts), settings.request));
     for (const llm::TextVectors& text : vectors)
         std::printf("%s\n", llm::embedding_json(text, runner.embedder->pools()).c_str());
     return success();

@@ -132,7 +132,14 @@ json graph_statistics(uint32_t id, const std::string& name, const Runner& runner
                   {"name", name},
                   {"model", runner.model().description()},
                   {"weight_bytes", llama_model_size(runner.model().get())}};
-    if (!runner.engine) return graph;
+    if (!runner.engine) {
+        const EmbedderStatistics s = runner.embedder->statistics();
+        graph["requests"] = {{"submitted", s.requests}, {"finished", s.finished}, {"failed", s.failed},
+                             {"rejected", s.rejected},  {"waiting", s.waiting},   {"running", s.running}};
+        graph["tokens"] = {{"prompt", s.tokens}};
+        graph["steps"] = {{"count", s.steps}, {"broken_off", s.broken_off}};
+        return graph;
+    }
     const EngineStatistics s = runner.engine->statistics();
     graph["requests"] = {{"submitted", s.requests},  {"finished", s.finished}, {"failed", s.failed},
                          {"cancelled", s.cancelled}, {"rejected", s.rejected}, {"waiting", s.waiting},

@@ -125,8 +125,8 @@ private:
     Reply end(Context& context, Running& running);
     template <class T>
     Result<T> noting_error(Context& context, Result<T> result);
-    Result<Reply> embed(const Graph& graph, std::string_view text, const Settings& settings,
-                        const Notes& notes);
+    Result<Reply> embed(Context& context, const Graph& graph, std::string_view text,
+                        const Parameters& parameters);
 
     Settings settings_;
     Notes notes_;

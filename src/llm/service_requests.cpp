@@ -136,16 +136,7 @@ Result<Reply> Service::infer(ContextId id, std::string_view prompt, std::string_
 Result<Reply> Service::infer(Context& context, std::string_view prompt, const Parameters& parameters) {
     sessions_.close_idle();
     HR_ASSIGN(const Graph graph, graph_of(context.graph));
-    if (graph.runner.embedder) {
-        Notes notes = notes_;
-        notes.insert(notes.end(), graph.notes.begin(), graph.notes.end());
-        Settings settings = graph.settings;
-        HR_TRY(add_parameters(settings, parameters, notes));
-        HR_ASSIGN(const Graph usable,
-                  usable_graph(context.graph, deadline_of(settings.request, Clock::now())));
-        if (!usable.runner.embedder) return unsupported("{} gives text, and no embeddings", usable.name);
-        return embed(usable, prompt, settings, notes);
-    }
+    if (graph.runner.embedder) return embed(context, graph, prompt, parameters);
     HR_ASSIGN(Running running, begin(context, prompt, parameters, false));
     Reply reply = end(context, running);
     const Outcome& outcome = running.generation->wait();
@@ -153,12 +144,34 @@ Result<Reply> Service::infer(Context& context, std::string_view prompt, const Pa
     return reply;
 }
 
-Result<Reply> Service::embed(const Graph& graph, std::string_view text, const Settings& settings,
-                             const Notes& notes) {
-    const std::string input(text);
-    HR_ASSIGN(const auto vectors, graph.runner.embedder->embed({&input, 1}, settings.request.embd_normalize));
-    return Reply{embedding_json(vectors.front(), graph.runner.embedder->pools()),
-                 embedding_metadata(graph.runner.embedder->count_tokens(input), notes)};
+Result<Reply> Service::embed(Context& context, const Graph& graph, std::string_view text,
+                             const Parameters& parameters) {
+    Running running{.session = context.session, .settings = graph.settings};
+    HR_TRY(add_parameters(running.settings, parameters, running.notes));
+    const RequestSettings& request = running.settings.request;
+    HR_ASSIGN(const Graph usable, usable_graph(context.graph, deadline_of(request, running.arrival)));
+    Embedder* embedder = usable.runner.embedder.get();
+    if (!embedder) return unsupported("{} gives text, and no embeddings", usable.name);
+    register_request(context, running);
+    const auto forget = [&](Running* ended) { forget_request(context, *ended); };
+    const std::unique_ptr<Running, decltype(forget)> registered(&running, forget);
+    HR_ASSIGN(const std::shared_ptr<Embedding> embedding, embedder->submit({.texts = {std::string(text)},
+                                                                            .settings = request,
+                                                                            .owner = running.session->owner,
+                                                                            .arrival = running.arrival}));
+    {
+        const std::lock_guard lock(context.mutex);
+        running.request->embedding = embedding;
+        context.request_id = embedding->id();
+        if (running.request->cancelled) embedding->cancel();
+    }
+    log_notes(running.notes, {running.session->label(), embedding->id()});
+    HR_ASSIGN(const auto vectors, embedding->wait());
+    Notes notes = notes_;
+    notes.insert(notes.end(), usable.notes.begin(), usable.notes.end());
+    notes.insert(notes.end(), running.notes.begin(), running.notes.end());
+    return Reply{embedding_json(vectors.front(), embedder->pools()),
+                 embedding_metadata(static_cast<int>(embedding->token_count()), notes)};
 }
 
 Result<Reply> Service::infer_inputs(Context& context, std::string_view parameters) {
@@ -186,16 +199,19 @@ Status Service::cancel(ContextId id) {
     HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
     std::vector<std::shared_ptr<Request>> requests;
     std::vector<std::shared_ptr<Generation>> generations;
+    std::vector<std::shared_ptr<Embedding>> embeddings;
     {
         const std::lock_guard lock(context->mutex);
         requests = context->requests;
         for (const auto& request : requests) {
             request->cancelled = true;
             if (request->generation) generations.push_back(request->generation);
+            if (request->embedding) embeddings.push_back(request->embedding);
         }
     }
     for (const auto& request : requests) request->session->wake();
     for (const auto& generation : generations) generation->cancel();
+    for (const auto& embedding : embeddings) embedding->cancel();
     return success();
 }
 

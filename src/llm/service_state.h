@@ -15,7 +15,8 @@ namespace headrace::llm {
 struct Service::Request {
     std::shared_ptr<Session> session;
     std::atomic<bool> cancelled = false;
-    std::shared_ptr<Generation> generation;  // of the context's mutex
+    std::shared_ptr<Generation> generation;  // this and the next are of the context's mutex
+    std::shared_ptr<Embedding> embedding;
 };
 
 /// A request that runs: the engine is held, so that a load that replaces it does not end it.

@@ -246,8 +246,7 @@ bool answers(const std::string& path) {
     const auto runner = llm::open_runner(path, settings);
     if (!runner.ok()) return false;
     if (runner.value().embedder) {
-        const std::string text = "a b c";
-        return runner.value().embedder->embed({&text, 1}, 2).ok();
+        return runner.value().embedder->embed({"a b c"}, settings.request).ok();
     }
     llm::Engine& engine = *runner.value().engine;
     llm::RequestSettings request = settings.request;

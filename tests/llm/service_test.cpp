@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -328,6 +329,29 @@ TEST_F(ServiceTest, ShowsItsStateAsJson) {
     EXPECT_EQ(statistics["sessions"]["named"], 1);
     EXPECT_GE(statistics["graphs"][0]["requests"]["finished"], 1);
     EXPECT_GT(statistics["process"]["resident_bytes"], 1 << 20);
+}
+
+TEST_F(ServiceTest, GivesVectorsWithinTheRequestsTimeAndUntilItIsCancelled) {
+    const auto created = Service::create("");
+    ASSERT_TRUE(created.ok());
+    Service& vectors = *created.value();
+    const auto loaded = vectors.load(
+        tiny_model(), R"({"embeddings": true, "pooling": "mean", "n_ctx": 512, "threads": 1})", false);
+    ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+    const auto context = vectors.open(loaded.value()).value();
+    EXPECT_TRUE(vectors.infer(context, "a dog", R"({"timeout_ms": 60000})").ok());
+    const auto late = vectors.infer(context, "a dog", R"({"timeout_ms": 0})");
+    ASSERT_FALSE(late.ok());
+    EXPECT_EQ(late.error().code, Code::timed_out);
+    std::atomic<bool> ended = false;
+    std::thread other([&] {
+        while (!ended) static_cast<void>(vectors.cancel(context));
+    });
+    auto cancelled = vectors.infer(context, "a dog", "");
+    while (cancelled.ok()) cancelled = vectors.infer(context, "a dog", "");
+    ended = true;
+    other.join();
+    EXPECT_EQ(cancelled.error().code, Code::cancelled);
 }
 
 }  // namespace

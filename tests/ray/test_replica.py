@@ -106,8 +106,23 @@ def test_the_autoscaler_is_told_what_runs_and_what_waits():
     wait_until(lambda: replica.record_autoscaling_stats() == empty, what="the end of all")
 
 
+VECTORS = {**CONFIG, "embeddings": True, "pooling": "mean"}
+
+
+def test_an_engine_of_vectors_that_hangs_is_unhealthy():
+    replica = started(VECTORS, stalled_after_s=1)
+    statistics = replica._model.statistics()
+    check(replica)
+    statistics["graphs"][0]["requests"]["running"] = 1
+    replica._model = Frozen(statistics)
+    check(replica)
+    time.sleep(1.2)
+    with pytest.raises(RuntimeError, match=r"the engine of .*tiny-chat.* has made no step for 1 s"):
+        check(replica)
+
+
 def test_requests_for_vectors_count_as_running():
-    replica = started({**CONFIG, "embeddings": True, "pooling": "mean"})
+    replica = started(VECTORS)
     most = 0.0
 
     async def embed():

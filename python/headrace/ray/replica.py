@@ -41,7 +41,6 @@ class ModelReplica:
         self._name = ""
         self._threads = ThreadPoolExecutor(most, thread_name_prefix="headrace-stream")
         self._last_step = (-1, time.monotonic())
-        self._embedding = 0  # requests for vectors, which no engine counts
 
     async def reconfigure(self, user_config: dict[str, object]) -> None:
         """Loads the model, or puts another one in its place while requests run."""
@@ -79,7 +78,6 @@ class ModelReplica:
 
     async def embed(self, texts: list[str]) -> Event:
         """{"model", "vectors", "tokens"}, the tokens of all texts together, or {"error"}."""
-        self._embedding += 1
         try:
             loop = asyncio.get_running_loop()
             read = await loop.run_in_executor(
@@ -87,8 +85,6 @@ class ModelReplica:
             )
         except LanguageModelError as error:
             return error_event(error.code, error.message)
-        finally:
-            self._embedding -= 1
         tokens = sum(embedding.input_tokens for embedding in read)
         return {"model": self._name, "vectors": [embedding.vector for embedding in read], "tokens": tokens}
 
@@ -100,8 +96,6 @@ class ModelReplica:
         if self._model is None:
             return
         for graph in self._model.statistics().get("graphs", []):
-            if "requests" not in graph:
-                return
             steps, since = graph["steps"]["count"], self._last_step[1]
             if not graph["requests"]["running"] or steps != self._last_step[0]:
                 self._last_step = (steps, time.monotonic())
@@ -112,10 +106,10 @@ class ModelReplica:
 
     def record_autoscaling_stats(self) -> dict[str, float]:
         """What the queues hold, for QueueDepth."""
-        totals = {"running": float(self._embedding), "waiting": 0.0}
+        totals = {"running": 0.0, "waiting": 0.0}
         for graph in self._model.statistics().get("graphs", []) if self._model else []:
             for name in totals:
-                totals[name] += graph.get("requests", {}).get(name, 0)
+                totals[name] += graph["requests"][name]
         return totals
 
     def _limits(self) -> dict[str, object]:
