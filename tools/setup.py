@@ -10,6 +10,7 @@ all clones share. Environment:
   CMAKE_PREFIX_PATH   prefixes that are searched for an installed ggml first
   HEADRACE_GGML       "system": use the ggml that CMake finds by itself (no language models then)
   HEADRACE_CUDA       "ON": build ggml's CUDA backend, too, for the GPUs of this machine
+  CUDAARCHS           the GPUs to build it for in place of those, as CMake names them: "80;90"
   EXECUTORCH          "0": do without PyTorch and ExecuTorch (1.5 GB), and so without that door
   XDG_CACHE_HOME      where the cache goes (default ~/.cache)
 
@@ -336,11 +337,17 @@ def recipe(name):
     return b"".join(path.read_bytes() for path in sorted((ROOT / "cmake" / name).iterdir()))
 
 
+def cuda_flags():
+    if os.environ.get("HEADRACE_CUDA") not in ("ON", "1"):
+        return []
+    architectures = os.environ.get("CUDAARCHS")
+    return ["-DGGML_CUDA=ON", *([f"-DCMAKE_CUDA_ARCHITECTURES={architectures}"] if architectures else [])]
+
+
 def build_ggml(sanitize=None, python=VENV_PYTHON):
     """Returns the folder of ggml's installation, building it when the cache has none for this key."""
     flags = [*GGML_FLAGS, *({"thread": ["-DGGML_SANITIZE_THREAD=ON"]}.get(sanitize, []))]
-    if os.environ.get("HEADRACE_CUDA") in ("ON", "1"):
-        flags.append("-DGGML_CUDA=ON")
+    flags += cuda_flags()
     key = hashlib.sha256(repr(flags).encode() + native_target() + recipe("ggml"))
     source = fetch_llama_cpp(python)
     version = ggml_version(source)
@@ -364,7 +371,16 @@ def build_ggml(sanitize=None, python=VENV_PYTHON):
         with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
             out, staged = Path(scratch, "build"), Path(scratch, "install")
             configure = ["cmake", "-S", ROOT / "cmake/ggml", "-B", out, "-G", "Ninja", *flags]
-            run_logged("ggml", [*configure, f"-DLLAMA_CPP_DIR={source}", f"-DCMAKE_INSTALL_PREFIX={staged}"])
+            configure += [f"-DLLAMA_CPP_DIR={source}", f"-DCMAKE_INSTALL_PREFIX={staged}"]
+            try:
+                run_logged("ggml", configure)
+            except SetupError as error:
+                if "-DGGML_CUDA=ON" not in flags or os.environ.get("CUDAARCHS"):
+                    raise
+                raise SetupError(
+                    f"{error}\nHEADRACE_CUDA=ON needs the CUDA toolkit, and builds for this machine's GPUs: "
+                    "where it has none, CUDAARCHS names others, as in CUDAARCHS=80."
+                ) from None
             run_logged("ggml", ["cmake", "--build", out, "--parallel", str(os.cpu_count())])
             run_logged("ggml", ["cmake", "--install", out])
             staged.rename(installed)

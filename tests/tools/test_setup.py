@@ -1,0 +1,33 @@
+"""tools/setup.py: what the environment asks ggml's build for."""
+
+import pytest
+import setup
+from setup import SetupError, build_ggml, cuda_flags
+
+
+def test_cuda_is_built_for_the_gpus_that_are_named_or_else_for_those_of_the_machine(monkeypatch):
+    monkeypatch.delenv("CUDAARCHS", raising=False)
+    monkeypatch.setenv("HEADRACE_CUDA", "OFF")
+    assert cuda_flags() == []
+    monkeypatch.setenv("HEADRACE_CUDA", "ON")
+    assert cuda_flags() == ["-DGGML_CUDA=ON"]
+    monkeypatch.setenv("CUDAARCHS", "80;90")
+    assert cuda_flags() == ["-DGGML_CUDA=ON", "-DCMAKE_CUDA_ARCHITECTURES=80;90"]
+
+
+def test_a_machine_without_gpus_is_told_how_to_build_for_others(monkeypatch, tmp_path):
+    def no_gpu(name, command):
+        raise SetupError("no GPU was detected")
+
+    monkeypatch.delenv("CUDAARCHS", raising=False)
+    monkeypatch.setattr(setup, "CACHE", tmp_path)
+    monkeypatch.setattr(setup, "run_logged", no_gpu)
+    monkeypatch.setattr(setup, "fetch_llama_cpp", lambda python: setup.pinned_source())
+    monkeypatch.setattr(setup, "ggml_version", lambda source: setup.GGML_VERSION)
+    monkeypatch.setenv("HEADRACE_CUDA", "ON")
+    with pytest.raises(SetupError, match=r"(?s)no GPU was detected.*CUDAARCHS=80"):
+        build_ggml()
+    monkeypatch.setenv("HEADRACE_CUDA", "OFF")
+    with pytest.raises(SetupError) as plain:
+        build_ggml()
+    assert str(plain.value) == "no GPU was detected"
