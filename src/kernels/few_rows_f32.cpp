@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "hwy/cache_control.h"
 #include "kernels/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -18,7 +19,7 @@ namespace {
 constexpr size_t kMaxRows = 4, kColumns = 4;
 
 // The matrices have in common: a cursor over one of their rows, which gives kVecs vectors of values at a
-// time, and a last part of a row that fills no vector.
+// time, where they lie in memory, and a last part of a row that fills no vector.
 
 struct F32Matrix {
     static constexpr size_t kStep = kLanes;
@@ -28,6 +29,7 @@ struct F32Matrix {
     struct Cursor {
         const float* at;
         HWY_INLINE void values(size_t l, TileVec* out) const { out[0] = hn::LoadU(TileTag(), at + l); }
+        HWY_INLINE const void* memory(size_t l) const { return at + l; }
         float value(size_t l) const { return at[l]; }
     };
     Cursor row(size_t j) const { return {w + static_cast<ptrdiff_t>(j) * stride}; }
@@ -42,6 +44,7 @@ struct HalfMatrix {
     struct Cursor {
         const uint16_t* at;
         HWY_INLINE void values(size_t l, TileVec* out) const { out[0] = widen<Half>(at + l); }
+        HWY_INLINE const void* memory(size_t l) const { return at + l; }
         float value(size_t l) const {
             return hwy::IsSame<Half, hwy::bfloat16_t>() ? bfloat_to_float(at[l]) : half_to_float(at[l]);
         }
@@ -68,17 +71,38 @@ HWY_INLINE const uint8_t* spread_codes(std::integral_constant<int, 4>, const uin
     return spread;
 }
 
-// Eight codes are five bytes.
+// Eight codes are five bytes. Each is brought into 16 bits with the byte that follows it, moved to the top of
+// them and back down.
 HWY_INLINE const uint8_t* spread_codes(std::integral_constant<int, 5>, const uint8_t* codes,
                                        uint8_t* spread) {
-    for (size_t i = 0; i < 4; ++i) {
-        uint64_t word = 0;
-        std::memcpy(&word, codes + 5 * i, 5);
-        uint64_t bytes = 0;
-        HWY_UNROLL(8)
-        for (int c = 0; c < 8; ++c) bytes |= (word >> (5 * c) & 31) << (8 * c);
-        std::memcpy(spread + 8 * i, &bytes, 8);
+#if HWY_TARGET == HWY_SCALAR
+    for (size_t i = 0; i < kAffineGroup; ++i) {
+        const size_t bit = 5 * i;
+        const unsigned next = bit % 8 > 3 ? codes[bit / 8 + 1] : 0u;
+        spread[i] = (codes[bit / 8] | next << 8) >> bit % 8 & 31;
     }
+#else
+    const hn::FixedTag<uint8_t, 16> d;
+    const hn::FixedTag<uint16_t, 8> d16;
+    const hn::FixedTag<int16_t, 8> signed16;
+    alignas(16) static constexpr uint8_t kFirst[16] = {0, 1, 0, 1, 1, 2, 1, 2, 2, 3, 3, 4, 3, 4, 4, 5};
+    alignas(16) static constexpr uint16_t kToTop[8] = {1 << 11, 1 << 6,  1 << 9, 1 << 4,
+                                                       1 << 7,  1 << 10, 1 << 5, 1 << 8};
+    const auto eight = [&](auto bytes, uint8_t at, uint8_t* to) HWY_ATTR {
+        // The last code has no bits in the byte behind it, so that may be any.
+        const auto index = hn::And(hn::Add(hn::Load(d, kFirst), hn::Set(d, at)), hn::Set(d, 15));
+        const auto pairs = hn::BitCast(d16, hn::TableLookupBytes(bytes, index));
+        const auto values = hn::ShiftRight<11>(hn::Mul(pairs, hn::Load(d16, kToTop)));
+        const hn::Rebind<uint8_t, decltype(signed16)> d8;
+        hn::StoreU(hn::DemoteTo(d8, hn::BitCast(signed16, values)), d8, to);
+    };
+    // 20 bytes as two vectors, of which the second begins 4 later.
+    const auto begin = hn::LoadU(d, codes), end = hn::LoadU(d, codes + 4);
+    eight(begin, 0, spread);
+    eight(begin, 5, spread + 8);
+    eight(end, 6, spread + 16);
+    eight(end, 11, spread + 24);
+#endif
     return spread;
 }
 
@@ -108,6 +132,7 @@ struct AffineRows {
                 out[v] = hn::MulAdd(hn::ConvertTo(d, code), scale, bias);
             }
         }
+        HWY_INLINE const void* memory(size_t l) const { return codes + l / 8 * kBits; }
         float value(size_t) const { return 0; }  // a row is whole groups
     };
     Cursor row(size_t row) const {
@@ -124,7 +149,11 @@ HWY_NOINLINE void few_rows_tile(const FewRows& g, const Matrix& w, size_t j) {
     const TileTag d;
     TileVec sum[kRows][kCols];
     typename Matrix::Cursor row[kCols];
-    for (size_t c = 0; c < kCols; ++c) row[c] = w.row(j + c);
+    typename Matrix::Cursor next[kCols];  // of the next tile, which the processor does not foresee
+    for (size_t c = 0; c < kCols; ++c) {
+        row[c] = w.row(j + c);
+        next[c] = w.row(std::min(j + kCols + c, g.n - 1));
+    }
     HWY_UNROLL(16)
     for (size_t r = 0; r < kRows; ++r) {
         HWY_UNROLL(16)
@@ -136,6 +165,7 @@ HWY_NOINLINE void few_rows_tile(const FewRows& g, const Matrix& w, size_t j) {
         for (size_t c = 0; c < kCols; ++c) {
             TileVec values[kVecs];
             row[c].values(l, values);
+            hwy::Prefetch(next[c].memory(l));
             HWY_UNROLL(16)
             for (size_t r = 0; r < kRows; ++r) {
                 HWY_UNROLL(16)
