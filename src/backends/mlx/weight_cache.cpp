@@ -29,27 +29,31 @@ std::size_t f32_bytes(const ggml_tensor* t) { return static_cast<std::size_t>(gg
 }  // namespace
 
 WeightCache::~WeightCache() {
-    for (const auto& [address, entry] : entries_) bytes_cached -= entry.nbytes();
+    for (const auto& [key, entry] : entries_) bytes_cached -= entry.nbytes();
+}
+
+WeightCache::Key WeightCache::key_of(const ggml_tensor* t) {
+    return {t->data, std::to_array(t->ne), std::to_array(t->nb)};
 }
 
 bool WeightCache::admits(const ggml_tensor* t) {
     const std::lock_guard lock(mutex_);
-    return entries_.contains(t->data) || bytes_cached + f32_bytes(t) <= limit();
+    return entries_.contains(key_of(t)) || bytes_cached + f32_bytes(t) <= limit();
 }
 
 array WeightCache::get(const ggml_tensor* t) {
     const std::lock_guard lock(mutex_);
-    const auto it = entries_.find(t->data);
+    const auto it = entries_.find(key_of(t));
     if (it != entries_.end()) return it->second;
     array converted = convert_to_f32(t);
     bytes_cached += converted.nbytes();
-    return entries_.emplace(t->data, std::move(converted)).first->second;
+    return entries_.emplace(key_of(t), std::move(converted)).first->second;
 }
 
 void WeightCache::drop(const void* begin, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
-    auto it = entries_.lower_bound(begin);
-    while (it != entries_.end() && it->first < static_cast<const char*>(begin) + bytes) {
+    auto it = entries_.lower_bound({.data = begin});
+    while (it != entries_.end() && it->first.data < static_cast<const char*>(begin) + bytes) {
         bytes_cached -= it->second.nbytes();
         it = entries_.erase(it);
     }

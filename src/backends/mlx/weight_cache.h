@@ -1,5 +1,8 @@
 #pragma once
+#include <array>
+#include <compare>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <mutex>
 
@@ -30,8 +33,17 @@ public:
     static std::size_t bytes_in_use();
 
 private:
+    /// A matrix, and views that begin where it does, are different weights.
+    struct Key {
+        const void* data = nullptr;
+        std::array<std::int64_t, 4> extents{};
+        std::array<std::size_t, 4> strides{};
+        auto operator<=>(const Key&) const = default;
+    };
+    static Key key_of(const ggml_tensor* t);
+
     std::mutex mutex_;
-    std::map<const void*, array> entries_;
+    std::map<Key, array> entries_;
 };
 
 /// The tensor's values as f32, row-contiguous: from repacked, quantised or 16-bit memory.

@@ -105,6 +105,30 @@ TEST_F(WeightCacheLimit, KeepsF32CopiesUntilTheirBufferIsFreed) {
     EXPECT_EQ(WeightCache::bytes_in_use(), used);
 }
 
+TEST_F(WeightCacheLimit, KeepsCopiesOfAMatrixAndOfItsFirstRowsApart) {
+    const BackendHandle backend = mlx_backend();
+    const Product p = make_product(GGML_TYPE_F16, 40);
+    Workbench bench(backend.get());
+    ggml_tensor* w = ggml_new_tensor_2d(bench.c(), GGML_TYPE_F16, kInner, kOutputs);
+    ggml_tensor* x = ggml_new_tensor_2d(bench.c(), GGML_TYPE_F32, kInner, p.rows);
+    ggml_tensor* some = ggml_mul_mat(bench.c(), ggml_view_2d(bench.c(), w, kInner, 5, w->nb[1], 0), x);
+    ggml_tensor* all = ggml_mul_mat(bench.c(), w, x);
+    bench.output(some);
+    bench.output(all);
+    bench.allocate();
+    ggml_backend_buffer_set_usage(bench.memory.get(), GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
+    ggml_backend_tensor_set(w, p.blocks.data(), 0, p.blocks.size());
+    set(x, p.x);
+    ASSERT_EQ(bench.compute(), GGML_STATUS_SUCCESS);
+    const std::vector<float> expected = exact(p);
+    EXPECT_LT(largest_difference(get(all), expected), 1e-5);
+    std::vector<float> first_columns;
+    for (std::int64_t n = 0; n < p.rows; ++n)
+        first_columns.insert(first_columns.end(), expected.begin() + n * kOutputs,
+                             expected.begin() + n * kOutputs + 5);
+    EXPECT_LT(largest_difference(get(some), first_columns), 1e-5);
+}
+
 TEST_F(WeightCacheLimit, ConvertsInEachRunWhatDoesNotFit) {
     WeightCache::set_limit(WeightCache::bytes_in_use() + 100);
     const std::size_t used = WeightCache::bytes_in_use();
