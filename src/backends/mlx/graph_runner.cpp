@@ -48,8 +48,11 @@ std::vector<std::uint64_t> signature_of(const ggml_cgraph* graph) {
         const std::size_t at = words.size();
         words.resize(at + GGML_MAX_OP_PARAMS / 8);
         std::memcpy(&words[at], node->op_params, sizeof node->op_params);
-        for (const ggml_tensor* source : node->src)
-            if (source) append(words, source);
+        for (const ggml_tensor* source : node->src) {
+            if (!source) continue;
+            append(words, source);
+            if (source->view_src) append(words, root_of(source));
+        }
         if (node->view_src) append(words, root_of(node));
     }
     return words;

@@ -1,3 +1,4 @@
+#include "backends/mlx/checked_numbers.h"
 #include "backends/mlx/fusion.h"
 #include "backends/mlx/op_families.h"
 
@@ -32,7 +33,7 @@ void translate_add_id(Builder& b, const ggml_tensor* t) {
     const ggml_tensor *rows = t->src[1], *numbers = t->src[2];
     const array picked =
         mx::take(mx::reshape(b.f32(rows), {static_cast<int>(rows->ne[1]), static_cast<int>(rows->ne[0])}),
-                 mx::reshape(b.get(numbers), {-1}), 0);
+                 mx::reshape(checked_numbers(b.host(), b.get(numbers), rows->ne[1], t->op), {-1}), 0);
     b.define(
         t, b.f32(t->src[0]) + mx::reshape(picked, {1, static_cast<int>(t->ne[2]), static_cast<int>(t->ne[1]),
                                                    static_cast<int>(t->ne[0])}));

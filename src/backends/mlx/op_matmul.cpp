@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/mlx/checked_numbers.h"
 #include "backends/mlx/few_rows.h"
 #include "backends/mlx/layout.h"
 #include "backends/mlx/op_families.h"
@@ -129,7 +130,7 @@ void translate_mul_mat_id(Builder& b, const ggml_tensor* t) {
         const array rows_of_x = mx::reshape(b.f32(x), {tokens, static_cast<int>(x->ne[1]), inner});
         return b.define(t, chosen_product(b.host(), rows_of_x, numbers, stored(b, experts)));
     }
-    const array chosen = mx::astype(numbers, mx::uint32);
+    const array chosen = mx::astype(checked_numbers(b.host(), numbers, count, t->op), mx::uint32);
     array left = mx::reshape(b.f32(x), {tokens, static_cast<int>(x->ne[1]), 1, inner});
     if (x->ne[1] != used) left = mx::broadcast_to(left, {tokens, used, 1, inner});
     if (is_packed(experts)) {

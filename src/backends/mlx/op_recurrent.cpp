@@ -1,3 +1,4 @@
+#include "backends/mlx/checked_numbers.h"
 #include "backends/mlx/op_families.h"
 #include "backends/mlx/recurrences.h"
 #include "backends/mlx/windows.h"
@@ -43,7 +44,8 @@ void translate_gated_linear_attention(Builder& b, const ggml_tensor* t) {
 bool supports_ssm_scan(const ggml_tensor* t) { return takes_f32<6>(t) && t->src[6]->type == GGML_TYPE_I32; }
 void translate_ssm_scan(Builder& b, const ggml_tensor* t) {
     // The sequences' states lie anywhere among those of all sequences.
-    std::vector<array> inputs{mx::take(b.get(t->src[0]), mx::reshape(b.get(t->src[6]), {-1}), 0)};
+    const array numbers = checked_numbers(b.host(), b.get(t->src[6]), t->src[0]->ne[3], t->op);
+    std::vector<array> inputs{mx::take(b.get(t->src[0]), mx::reshape(numbers, {-1}), 0)};
     for (int i = 1; i < 6; ++i) inputs.push_back(b.get(t->src[i]));
     b.define(t, host_loop(b.host(), ssm_scan, int_param(t, 0), shape_of(t), inputs));
 }

@@ -1,3 +1,4 @@
+#include "backends/mlx/checked_numbers.h"
 #include "backends/mlx/op_families.h"
 #include "backends/mlx/packed_tensor.h"
 
@@ -28,7 +29,8 @@ bool supports_get_rows(const ggml_tensor* t) {
 }
 void translate_get_rows(Builder& b, const ggml_tensor* t) {
     const ggml_tensor *from = t->src[0], *numbers = t->src[1];
-    const array picked = flat_row_numbers(b.get(numbers), from);
+    const array picked =
+        flat_row_numbers(checked_numbers(b.host(), b.get(numbers), from->ne[1], t->op), from);
     if (!is_packed(from)) {
         b.define(t,
                  mx::take(as_rows(ggml_is_quantized(from->type) ? b.weight(from) : b.get(from)), picked, 0));
@@ -54,9 +56,9 @@ void translate_get_rows_back(Builder& b, const ggml_tensor* t) {
     // There may be more gradients than numbers: ggml leaves those at the end out.
     const int rows = static_cast<int>(ggml_nelements(t->src[1])), columns = extent(t, 0);
     const array updates = mx::slice(as_rows(b.f32(t->src[0])), {0, 0}, {rows, columns});
-    b.define(
-        t, mx::scatter_add(mx::zeros({extent(t, 1), columns}, mx::float32),
-                           mx::reshape(b.get(t->src[1]), {-1}), mx::reshape(updates, {rows, 1, columns}), 0));
+    const array numbers = checked_numbers(b.host(), b.get(t->src[1]), t->ne[1], t->op);
+    b.define(t, mx::scatter_add(mx::zeros({extent(t, 1), columns}, mx::float32), mx::reshape(numbers, {-1}),
+                                mx::reshape(updates, {rows, 1, columns}), 0));
 }
 
 bool supports_set_rows(const ggml_tensor* t) {

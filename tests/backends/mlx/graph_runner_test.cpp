@@ -11,6 +11,7 @@ namespace {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::FloatNear;
 
 class LazyGraph : public ::testing::Test {
 protected:
@@ -175,6 +176,51 @@ TEST_F(LazyGraph, ReportsARowThatACacheDoesNotHaveAndComputesAgain) {
     EXPECT_THAT(get(cache), ElementsAre(0, 0, 1, 2, 0, 0, 1, 2));
 }
 
+class RowsToRead : public ::testing::TestWithParam<ggml_type> {};
+
+TEST_P(RowsToRead, ThatDoNotExistAreReported) {
+    const BackendHandle backend = mlx_backend();
+    Workbench bench(backend.get());
+    ggml_tensor* table = ggml_new_tensor_2d(bench.c(), GetParam(), 32, 4);
+    ggml_tensor* number = ggml_new_tensor_1d(bench.c(), GGML_TYPE_I32, 1);
+    ggml_tensor* picked = ggml_get_rows(bench.c(), table, number);
+    bench.output(picked);
+    bench.allocate();
+    std::vector<float> values(4 * 32);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i / 32);
+    const auto blocks = quantised(GetParam(), values, 32);
+    ggml_backend_tensor_set(table, blocks.data(), 0, blocks.size());
+    const auto compute_at = [&](std::int32_t at) {
+        ggml_backend_tensor_set(number, &at, 0, sizeof at);
+        return bench.compute();
+    };
+    EXPECT_EQ(compute_at(4), GGML_STATUS_FAILED);
+    EXPECT_EQ(compute_at(1 << 30), GGML_STATUS_FAILED);
+    EXPECT_EQ(compute_at(-1), GGML_STATUS_FAILED);
+    ASSERT_EQ(compute_at(3), GGML_STATUS_SUCCESS);
+    EXPECT_THAT(get(picked), Each(FloatNear(3, 0.001f)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, RowsToRead,
+                         ::testing::Values(GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_Q8_0, GGML_TYPE_IQ4_NL),
+                         [](const auto& info) { return std::string(ggml_type_name(info.param)); });
+
+TEST_F(LazyGraph, ReportsARowToAddThatDoesNotExist) {
+    ggml_tensor* x = ggml_new_tensor_3d(bench_.c(), GGML_TYPE_F32, 4, 1, 1);
+    ggml_tensor* rows = ggml_new_tensor_2d(bench_.c(), GGML_TYPE_F32, 4, 2);
+    ggml_tensor* number = ggml_new_tensor_2d(bench_.c(), GGML_TYPE_I32, 1, 1);
+    ggml_tensor* y = ggml_add_id(bench_.c(), x, rows, number);
+    bench_.output(y);
+    bench_.allocate();
+    set(x, {1, 1, 1, 1});
+    set(rows, {1, 1, 1, 1, 2, 2, 2, 2});
+    for (const std::int32_t at : {2, -1, 1}) {
+        ggml_backend_tensor_set(number, &at, 0, sizeof at);
+        EXPECT_EQ(bench_.compute(), at == 1 ? GGML_STATUS_SUCCESS : GGML_STATUS_FAILED);
+    }
+    EXPECT_THAT(get(y), Each(3));
+}
+
 TEST_F(LazyGraph, ReportsAnExpertThatDoesNotExist) {
     ggml_tensor* experts = ggml_new_tensor_3d(bench_.c(), GGML_TYPE_F32, 4, 2, 3);
     ggml_tensor* x = ggml_new_tensor_3d(bench_.c(), GGML_TYPE_F32, 4, 1, 1);
@@ -225,6 +271,27 @@ TEST_F(LazyGraph, IsTranslatedAgainWhenAParameterChanges) {
     std::memcpy(y->op_params, &factor, sizeof factor);
     compute();
     EXPECT_THAT(get(y), ElementsAre(5, 10, 15, 20));
+    EXPECT_EQ(counts().translations, 2);
+}
+
+TEST_F(LazyGraph, IsTranslatedAgainWhenAViewIsOfATensorOfAnotherSize) {
+    ggml_tensor* table = ggml_new_tensor_2d(bench_.c(), GGML_TYPE_Q8_0, 32, 64);
+    ggml_tensor* row = ggml_view_2d(bench_.c(), table, 32, 1, table->nb[1], 0);
+    ggml_tensor* x = vector(32);
+    ggml_tensor* y = ggml_mul_mat(bench_.c(), row, x);
+    bench_.output(y);
+    bench_.allocate();
+    set(x, std::vector<float>(32, 1));
+    for (const std::int64_t rows : {64, 2}) {  // where a matrix's scales lie depends on its size
+        table->ne[1] = rows;
+        table->nb[2] = table->nb[3] = table->nb[1] * static_cast<std::size_t>(rows);
+        const auto blocks = quantised(GGML_TYPE_Q8_0, std::vector<float>(32 * rows, 1), 32);
+        ggml_backend_tensor_set(table, blocks.data(), 0, blocks.size());
+        ggml_cgraph product =
+            ggml_graph_view(bench_.graph, 1, 2);  // the view is of another part of the graph
+        ASSERT_EQ(ggml_backend_graph_compute(backend_.get(), &product), GGML_STATUS_SUCCESS);
+        EXPECT_NEAR(get(y)[0], 32, 0.01);
+    }
     EXPECT_EQ(counts().translations, 2);
 }
 
