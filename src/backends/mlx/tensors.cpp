@@ -67,8 +67,13 @@ bool is_quantised(ggml_type type) {
 }
 
 bool fits_mlx(const ggml_tensor* t) {
-    for (int d = 0; d < 4; ++d)
-        if (t->ne[d] > std::numeric_limits<int>::max()) return false;
+    constexpr std::int64_t kMost = std::numeric_limits<int>::max();
+    for (const ggml_tensor* part : {t, root_of(t)}) {
+        // Quantised memory is an array of bytes: of less than 12 bits for each value, with scales and biases
+        // in f32.
+        const std::int64_t elements = ggml_nelements(part);
+        if ((ggml_is_quantized(part->type) ? elements / 2 * 3 : elements) > kMost) return false;
+    }
     return true;
 }
 

@@ -35,6 +35,18 @@ TEST(Device, LeavesToOthersWhatItCannotCompute) {
     EXPECT_TRUE(ggml_backend_supports_op(backend.get(), ggml_add(c, floats, floats)));
 }
 
+TEST(Device, LeavesToOthersWhatHasMoreElementsThanMlxCounts) {
+    const BackendHandle backend = mlx_backend();
+    Workbench bench(backend.get());
+    ggml_tensor* cache = ggml_new_tensor_2d(bench.c(), GGML_TYPE_F16, 65536, 65536);
+    ggml_tensor* rows = ggml_new_tensor_2d(bench.c(), GGML_TYPE_F32, 65536, 1);
+    ggml_tensor* number = ggml_new_tensor_1d(bench.c(), GGML_TYPE_I64, 1);
+    ggml_tensor* part = ggml_view_2d(bench.c(), cache, 65536, 4, cache->nb[1], 0);
+    EXPECT_FALSE(ggml_backend_supports_op(backend.get(), ggml_set_rows(bench.c(), cache, rows, number)));
+    EXPECT_FALSE(ggml_backend_supports_op(backend.get(), ggml_mul_mat(bench.c(), part, rows)));
+    EXPECT_FALSE(ggml_backend_supports_op(backend.get(), ggml_scale(bench.c(), cache, 2)));
+}
+
 std::string logged;
 
 TEST(Device, FailsWithAStatusAndOneLineForANodeThatItWasNotToBeGiven) {
