@@ -1,5 +1,7 @@
 #include <atomic>
+#include <initializer_list>
 #include <stdexcept>
+#include <string>
 
 #include "backends/mlx/backend.h"
 #include "backends/mlx/builder.h"
@@ -20,10 +22,20 @@ mx::Device chosen_device() {
     return use_gpu ? mx::Device::gpu : mx::Device::cpu;
 }
 
-/// Makes an op, computes it and stores it, on the calling thread's own stream.
+using Operands = std::initializer_list<const ggml_tensor*>;
+
+void require_all(Operands operands, const ggml_tensor* dst) {
+    int number = 0;
+    for (const ggml_tensor* operand : operands)
+        require_memory(operand, "operand " + std::to_string(++number));
+    require_memory(dst, "dst");
+}
+
+/// Makes an op of operands, computes it and stores it, on the calling thread's own stream.
 template <class Make>
-ggml_status compute(const char* name, ggml_tensor* dst, Make&& make) {
+ggml_status compute(const char* name, Operands operands, ggml_tensor* dst, Make&& make) {
     return guarded(name, [&] {
+        require_all(operands, dst);
         const StreamScope scope(mx::default_stream(chosen_device()));
         const SingleOp op = make();
         if (!ggml_are_same_shape(op.node(), dst))
@@ -80,6 +92,7 @@ bool ggml_mlx_set_device(int device) {
 void ggml_mlx_set_n_threads(int n_threads) { set_threads(n_threads); }
 
 bool ggml_mlx_can_mul_mat(const ggml_tensor* src0, const ggml_tensor* src1, ggml_tensor* dst) {
+    if (!src0 || !src1 || !dst) return false;
     try {
         const SingleOp op = SingleOp::mul_mat(src0, src1);
         return ggml_are_same_shape(op.node(), dst) && op.is_supported();
@@ -89,54 +102,59 @@ bool ggml_mlx_can_mul_mat(const ggml_tensor* src0, const ggml_tensor* src1, ggml
 }
 
 ggml_status ggml_mlx_mul_mat(const ggml_tensor* src0, const ggml_tensor* src1, ggml_tensor* dst) {
-    return compute("mul_mat", dst, [&] { return SingleOp::mul_mat(src0, src1); });
+    return compute("mul_mat", {src0, src1}, dst, [&] { return SingleOp::mul_mat(src0, src1); });
 }
 ggml_status ggml_mlx_add(const ggml_tensor* src0, const ggml_tensor* src1, ggml_tensor* dst) {
-    return compute("add", dst, [&] { return SingleOp::binary(GGML_OP_ADD, src0, src1); });
+    return compute("add", {src0, src1}, dst, [&] { return SingleOp::binary(GGML_OP_ADD, src0, src1); });
 }
 ggml_status ggml_mlx_sub(const ggml_tensor* src0, const ggml_tensor* src1, ggml_tensor* dst) {
-    return compute("sub", dst, [&] { return SingleOp::binary(GGML_OP_SUB, src0, src1); });
+    return compute("sub", {src0, src1}, dst, [&] { return SingleOp::binary(GGML_OP_SUB, src0, src1); });
 }
 ggml_status ggml_mlx_mul(const ggml_tensor* src0, const ggml_tensor* src1, ggml_tensor* dst) {
-    return compute("mul", dst, [&] { return SingleOp::binary(GGML_OP_MUL, src0, src1); });
+    return compute("mul", {src0, src1}, dst, [&] { return SingleOp::binary(GGML_OP_MUL, src0, src1); });
 }
 ggml_status ggml_mlx_div(const ggml_tensor* src0, const ggml_tensor* src1, ggml_tensor* dst) {
-    return compute("div", dst, [&] { return SingleOp::binary(GGML_OP_DIV, src0, src1); });
+    return compute("div", {src0, src1}, dst, [&] { return SingleOp::binary(GGML_OP_DIV, src0, src1); });
 }
 ggml_status ggml_mlx_relu(const ggml_tensor* src, ggml_tensor* dst) {
-    return compute("relu", dst, [&] { return SingleOp::unary(GGML_UNARY_OP_RELU, src); });
+    return compute("relu", {src}, dst, [&] { return SingleOp::unary(GGML_UNARY_OP_RELU, src); });
 }
 ggml_status ggml_mlx_gelu(const ggml_tensor* src, ggml_tensor* dst) {
-    return compute("gelu", dst, [&] { return SingleOp::unary(GGML_UNARY_OP_GELU, src); });
+    return compute("gelu", {src}, dst, [&] { return SingleOp::unary(GGML_UNARY_OP_GELU, src); });
 }
 ggml_status ggml_mlx_silu(const ggml_tensor* src, ggml_tensor* dst) {
-    return compute("silu", dst, [&] { return SingleOp::unary(GGML_UNARY_OP_SILU, src); });
+    return compute("silu", {src}, dst, [&] { return SingleOp::unary(GGML_UNARY_OP_SILU, src); });
 }
 ggml_status ggml_mlx_soft_max(const ggml_tensor* src, ggml_tensor* dst) {
-    return compute("soft_max", dst, [&] { return SingleOp::soft_max(src); });
+    return compute("soft_max", {src}, dst, [&] { return SingleOp::soft_max(src); });
 }
 ggml_status ggml_mlx_norm(const ggml_tensor* src, ggml_tensor* dst, float eps) {
-    return compute("norm", dst, [&] { return SingleOp::norm(GGML_OP_NORM, src, eps); });
+    return compute("norm", {src}, dst, [&] { return SingleOp::norm(GGML_OP_NORM, src, eps); });
 }
 ggml_status ggml_mlx_rms_norm(const ggml_tensor* src, ggml_tensor* dst, float eps) {
-    return compute("rms_norm", dst, [&] { return SingleOp::norm(GGML_OP_RMS_NORM, src, eps); });
+    return compute("rms_norm", {src}, dst, [&] { return SingleOp::norm(GGML_OP_RMS_NORM, src, eps); });
 }
 ggml_status ggml_mlx_flash_attn(const ggml_tensor* q, const ggml_tensor* k, const ggml_tensor* v,
                                 const ggml_tensor* mask, ggml_tensor* dst, float scale) {
-    return compute("flash_attn", dst, [&] { return SingleOp::flash_attention(q, k, v, mask, scale); });
+    return compute("flash_attn", {q, k, v}, dst, [&] {
+        if (mask) require_memory(mask, "the mask");
+        return SingleOp::flash_attention(q, k, v, mask, scale);
+    });
 }
 ggml_status ggml_mlx_conv_1d(const ggml_tensor* kernel, const ggml_tensor* signal, ggml_tensor* dst,
                              int stride, int padding, int dilation) {
+    const ggml_status given = guarded("conv_1d", [&] { require_all({kernel, signal}, dst); });
+    if (given != GGML_STATUS_SUCCESS) return given;
     const ggml_tensor wide_kernel = as_image(kernel), wide_signal = as_image(signal);
     ggml_tensor wide = as_image(dst);
-    return compute("conv_1d", &wide, [&] {
+    return compute("conv_1d", {&wide_kernel, &wide_signal}, &wide, [&] {
         return SingleOp::conv_2d(&wide_kernel, &wide_signal, {{stride, 1}, {padding, 0}, {dilation, 1}});
     });
 }
 ggml_status ggml_mlx_conv_2d(const ggml_tensor* kernel, const ggml_tensor* image, ggml_tensor* dst,
                              int stride0, int stride1, int padding0, int padding1, int dilation0,
                              int dilation1) {
-    return compute("conv_2d", dst, [&] {
+    return compute("conv_2d", {kernel, image}, dst, [&] {
         return SingleOp::conv_2d(kernel, image,
                                  {{stride0, stride1}, {padding0, padding1}, {dilation0, dilation1}});
     });

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <deque>
 #include <stdexcept>
+#include <string>
 
 #include "backends/mlx/builder.h"
 #include "backends/mlx/single_op.h"
@@ -25,7 +26,9 @@ ggml_type type_of(const array& value) {
 class Expression {
 public:
     const ggml_tensor* operand(const Operand& given) {
+        ++operands_;
         if (const auto* tensor = std::get_if<const ggml_tensor*>(&given.value())) {
+            headrace::mlx::require_memory(*tensor, "operand " + std::to_string(operands_));
             axes_ = std::max(axes_, ggml_n_dims(*tensor));
             return *tensor;
         }
@@ -65,7 +68,7 @@ private:
 
     Builder builder_{mx::default_stream(mx::Device::cpu)};
     std::deque<ggml_tensor> described_;  ///< keeps its elements where they are
-    int axes_ = 1;
+    int axes_ = 1, operands_ = 0;
 };
 
 array binary(ggml_op op, const Operand& a, const Operand& b) {

@@ -46,6 +46,13 @@ std::string to_string(const ggml_tensor* t) {
     return text + "]";
 }
 
+void require_memory(const ggml_tensor* t, const std::string& name) {
+    if (!t) throw std::invalid_argument(name + " is NULL; it must be a tensor");
+    if (!t->data && !ggml_is_empty(t))
+        throw std::invalid_argument(name + ", " + to_string(t) +
+                                    ", has no memory; allocate its context or graph first");
+}
+
 SingleOp::SingleOp(ggml_op op, std::initializer_list<const ggml_tensor*> sources, Extents extents)
     : node_(describe(GGML_TYPE_F32, extents)) {
     node_.op = op;
@@ -134,6 +141,7 @@ SingleOp SingleOp::conv_2d(const ggml_tensor* kernel, const ggml_tensor* image, 
 }
 
 void store_in_tensor(const array& value, const ggml_tensor* t) {
+    require_memory(t, "dst");
     if (static_cast<std::int64_t>(value.size()) != ggml_nelements(t))
         throw std::invalid_argument("store: the value has " + std::to_string(value.size()) +
                                     " elements, and dst is " + to_string(t));

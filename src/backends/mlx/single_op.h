@@ -49,6 +49,10 @@ ggml_tensor describe(ggml_type type, std::array<std::int64_t, 4> extents);
 /// "f32 [4 x 3 x 1 x 1]"
 std::string to_string(const ggml_tensor* t);
 
+/// Throws std::invalid_argument where there is no tensor or none with memory; `name` is what the caller calls
+/// it.
+void require_memory(const ggml_tensor* t, const std::string& name);
+
 /// Computes the value and puts it into the tensor's memory, in its type and layout, wherever that is. Throws
 /// std::invalid_argument when the number of elements differs.
 void store_in_tensor(const array& value, const ggml_tensor* t);

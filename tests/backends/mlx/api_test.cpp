@@ -154,6 +154,30 @@ TEST_F(Api, RefusesOperandsThatDoNotGoTogetherAndNamesThem) {
     EXPECT_EQ(ggml_mlx_relu(a_, out_), GGML_STATUS_SUCCESS);
 }
 
+TEST_F(Api, RefusesTensorsThatAreMissingOrHaveNoMemoryAndNamesTheOperand) {
+    ggml_log_set(keep_log, nullptr);
+    logged.clear();
+    const ContextHandle without_memory(ggml_init({1 << 16, nullptr, true}));
+    ggml_tensor* empty = ggml_new_tensor_2d(without_memory.get(), GGML_TYPE_F32, 3, 2);
+    EXPECT_EQ(ggml_mlx_add(a_, nullptr, out_), GGML_STATUS_FAILED);
+    EXPECT_THAT(logged, HasSubstr("operand 2 is NULL"));
+    EXPECT_EQ(ggml_mlx_relu(empty, out_), GGML_STATUS_FAILED);
+    EXPECT_THAT(logged, HasSubstr("operand 1, f32 [3 x 2 x 1 x 1], has no memory"));
+    EXPECT_EQ(ggml_mlx_relu(a_, empty), GGML_STATUS_FAILED);
+    EXPECT_EQ(ggml_mlx_relu(a_, nullptr), GGML_STATUS_FAILED);
+    EXPECT_EQ(ggml_mlx_mul_mat(nullptr, a_, out_), GGML_STATUS_FAILED);
+    EXPECT_EQ(ggml_mlx_flash_attn(a_, a_, nullptr, nullptr, out_, 1), GGML_STATUS_FAILED);
+    EXPECT_EQ(ggml_mlx_conv_1d(a_, nullptr, out_, 1, 0, 1), GGML_STATUS_FAILED);
+    EXPECT_EQ(ggml_mlx_conv_2d(a_, a_, nullptr, 1, 1, 0, 0, 1, 1), GGML_STATUS_FAILED);
+    EXPECT_FALSE(ggml_mlx_can_mul_mat(nullptr, a_, out_));
+    EXPECT_FALSE(ggml_mlx_can_mul_mat(a_, a_, nullptr));
+    ggml_log_set(nullptr, nullptr);
+    EXPECT_THROW(ggml_mlx::add(a_, static_cast<ggml_tensor*>(nullptr)), std::invalid_argument);
+    EXPECT_THROW(ggml_mlx::relu(empty), std::invalid_argument);
+    EXPECT_THROW(ggml_mlx::store(ggml_mlx::relu(a_), nullptr), std::invalid_argument);
+    EXPECT_THROW(ggml_mlx::store(ggml_mlx::relu(a_), empty), std::invalid_argument);
+}
+
 TEST_F(Api, ChainsExpressionsOfTensorsAndArraysAndComputesThemOnce) {
     ggml_tensor* x = tensor({3, 2}, {1, 0, 0, 0, 1, 1});
     const array bias({100.0f, 200.0f}, {2});
