@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "backends/mlx/attention_loop.h"
 #include "backends/mlx/attention_mask.h"
 #include "backends/mlx/op_families.h"
@@ -35,6 +37,12 @@ array capped_attention(const array& q, const array& k, const array& v, float sca
     const array all = mx::softmax(mx::concatenate({first, scores}, 3), 3, true);
     return mx::matmul(mx::slice(all, {0, 0, 0, 1}, {column[0], column[1], column[2], scores.shape(3) + 1}),
                       v);
+}
+
+/// A query that the mask hides every key from gets zeros, as on ggml's CPU; a softmax makes NaN of it.
+array without_blind_queries(const array& result, const array& mask) {
+    const array sees = mx::greater(mx::max(mask, 3, true), array(-INFINITY));
+    return mx::where(sees, result, array(0.0f));
 }
 
 /// Below as many queries, products of matrices are not what takes the time.
@@ -75,6 +83,7 @@ void translate_flash_attention(Builder& b, const ggml_tensor* t) {
         result =
             mx::fast::scaled_dot_product_attention(b.f32(q), k, v, scale, term ? "array" : "", term, sink);
     }
+    if (term && !sink) result = without_blind_queries(result, *term);
     b.define(t, mx::transpose(result, {0, 2, 1, 3}));
 }
 
