@@ -4,7 +4,8 @@
 //
 //     ggml_mlx::store(ggml_mlx::add(ggml_mlx::mul_mat(a, b), d), e);
 //
-// computes, and writes, once. Link libmlx and libggml-mlx.
+// computes, and writes, once. Link libmlx and libggml-mlx. As all of MLX's, an expression is computed in the thread that
+// built it: in another one MLX throws std::runtime_error.
 #include <mlx/array.h>
 
 #include <utility>
@@ -17,7 +18,8 @@ namespace ggml_mlx {
 
 using mlx::core::array;
 
-/// A tensor, read when the expression is built, or an array. An array's axes are in MLX's order: its last one is
+/// A tensor or an array. A tensor in memory of the MLX device is read when the expression is computed, any other when
+/// it is built. An array's axes are in MLX's order: its last one is
 /// ggml's first dimension. At most four axes.
 class Operand {
 public:

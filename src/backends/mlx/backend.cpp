@@ -3,6 +3,7 @@
 #include "backends/mlx/device.h"
 #include "backends/mlx/status.h"
 #include "backends/mlx/stream.h"
+#include "backends/mlx/weight_cache.h"
 #include "ggml-backend-impl.h"
 
 namespace headrace::mlx {
@@ -60,6 +61,7 @@ StreamScope::~StreamScope() {
 RunCounts run_counts(ggml_backend* b) { return backend(b).runner.counts(); }
 
 ggml_backend_t make_backend() {
+    WeightCache::limit();  // says now rather than in the first long prompt what is wrong with its setting
     Backend* made = nullptr;
     if (guarded("opening the device", [&] { made = new Backend; }) != GGML_STATUS_SUCCESS) return nullptr;
     return new ggml_backend{.guid = guid(), .iface = kBackendInterface, .device = device(), .context = made};

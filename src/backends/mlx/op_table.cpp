@@ -2,9 +2,11 @@
 
 #include <array>
 #include <cstdlib>
+#include <mutex>
 #include <string_view>
 
 #include "backends/mlx/op_families.h"
+#include "ggml-impl.h"
 
 namespace headrace::mlx {
 namespace {
@@ -20,18 +22,39 @@ Table make_table() {
     return table;
 }
 
+/// Calls visit(name) for each name of a list with commas, until it returns true.
+template <class Visit>
+bool any_name(std::string_view names, Visit&& visit) {
+    while (!names.empty()) {
+        const std::size_t comma = std::min(names.find(','), names.size());
+        if (visit(names.substr(0, comma))) return true;
+        names.remove_prefix(std::min(comma + 1, names.size()));
+    }
+    return false;
+}
+
+bool is_an_op(std::string_view name) {
+    for (int op = 0; op < GGML_OP_COUNT; ++op)
+        if (name == ggml_op_name(static_cast<ggml_op>(op))) return true;
+    return false;
+}
+
+void warn_of_names_without_op(const char* listed) {
+    any_name(listed, [](std::string_view name) {
+        if (!is_an_op(name))
+            GGML_LOG_WARN("ggml-mlx: GGML_MLX_DENY names '%.*s', which is no op of ggml, as MUL_MAT is one\n",
+                          static_cast<int>(name.size()), name.data());
+        return false;
+    });
+}
+
 /// GGML_MLX_DENY=ROPE,SOFT_MAX leaves these ops to other devices: to look for a fault, and to test splits.
 bool is_denied(const ggml_tensor* t) {
     const char* const listed = std::getenv("GGML_MLX_DENY");
     if (!listed) return false;
-    std::string_view names = listed;
-    const std::string_view name = ggml_op_name(t->op);
-    while (!names.empty()) {
-        const std::size_t comma = std::min(names.find(','), names.size());
-        if (names.substr(0, comma) == name) return true;
-        names.remove_prefix(std::min(comma + 1, names.size()));
-    }
-    return false;
+    static std::once_flag looked_at;
+    std::call_once(looked_at, warn_of_names_without_op, listed);
+    return any_name(listed, [&](std::string_view name) { return name == ggml_op_name(t->op); });
 }
 
 }  // namespace

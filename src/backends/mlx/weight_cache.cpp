@@ -1,12 +1,16 @@
 #include "backends/mlx/weight_cache.h"
 
 #include <atomic>
+#include <charconv>
+#include <cstdint>
 #include <cstdlib>
+#include <string_view>
 
 #include "backends/mlx/buffer.h"
 #include "backends/mlx/machine_memory.h"
 #include "backends/mlx/packed_tensor.h"
 #include "backends/mlx/tensors.h"
+#include "ggml-impl.h"
 
 namespace headrace::mlx {
 namespace {
@@ -14,9 +18,17 @@ namespace {
 std::atomic<std::size_t> bytes_cached{0};
 
 std::size_t default_limit() {
-    if (const char* megabytes = std::getenv("GGML_MLX_WEIGHT_CACHE_MB"))
-        return std::strtoull(megabytes, nullptr, 10) << 20;
-    return device_memory().total / 8;
+    const std::size_t usual = device_memory().total / 8;
+    const char* const given = std::getenv("GGML_MLX_WEIGHT_CACHE_MB");
+    if (!given) return usual;
+    const std::string_view text = given;
+    std::size_t megabytes = 0;
+    const auto [end, error] = std::from_chars(text.begin(), text.end(), megabytes);
+    if (error == std::errc() && end == text.end() && megabytes <= SIZE_MAX >> 20) return megabytes << 20;
+    GGML_LOG_WARN(
+        "ggml-mlx: GGML_MLX_WEIGHT_CACHE_MB is '%s', which is no number of megabytes; it stays at %zu\n",
+        given, usual >> 20);
+    return usual;
 }
 
 std::atomic<std::size_t>& limit_in_force() {

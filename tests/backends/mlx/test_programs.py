@@ -172,6 +172,15 @@ def test_quantised_weights_are_in_memory_once(peers, library, tmp_path):
     assert most < 1.25 * model.stat().st_size  # 5 bits a weight for 4.5 are 1.11
 
 
+def test_settings_that_mean_nothing_are_named_in_the_log(peers, library, small_model):
+    command = [peers / "llama-bench", "-m", small_model, "-p", "4", "-n", "0", "-r", "1", "-v", *EVERYTHING]
+    log = run(command, library, GGML_MLX_DENY="ROPE,MULMAT", GGML_MLX_WEIGHT_CACHE_MB="1 GB").stdout
+    assert log.count("GGML_MLX_DENY names 'MULMAT', which is no op of ggml") == 1
+    assert "names 'ROPE'" not in log
+    assert log.count("GGML_MLX_WEIGHT_CACHE_MB is '1 GB', which is no number of megabytes") == 1
+    assert "pp4" in log
+
+
 def test_a_host_with_another_ggml_is_refused_with_both_versions(peers, library, tmp_path):
     source = tmp_path / "other.c"
     source.write_text('const char* ggml_version(void) { return "0.1.2"; }\n')
