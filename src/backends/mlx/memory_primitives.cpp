@@ -51,7 +51,9 @@ public:
           root_(root),
           packed_(is_packed(root)),
           as_blocks_(as_blocks) {
-        if (is_quantised(type_)) scratch_.resize(ggml_row_size(type_, columns_));
+        if (!is_quantised(type_)) return;
+        scratch_.resize(ggml_row_size(type_, columns_));
+        ggml_quantize_init(type_);  // some types' reference functions abort without their tables
     }
 
     /// Of one row as it is given.

@@ -145,6 +145,10 @@ void store_in_tensor(const array& value, const ggml_tensor* t) {
     if (static_cast<std::int64_t>(value.size()) != ggml_nelements(t))
         throw std::invalid_argument("store: the value has " + std::to_string(value.size()) +
                                     " elements, and dst is " + to_string(t));
+    const ggml_type_traits& traits = *ggml_get_type_traits(t->type);
+    if (!dtype_of(t->type) && !traits.from_float_ref)
+        throw std::invalid_argument("store: dst is " + to_string(t) +
+                                    ", a type that nothing is converted to; f32 always works");
     const mx::Dtype dtype = ggml_is_quantized(t->type) ? mx::float32 : require_dtype(t->type);
     array contiguous = mx::contiguous(mx::astype(value, dtype));
     contiguous.eval();

@@ -147,6 +147,9 @@ TEST_F(Api, RefusesOperandsThatDoNotGoTogetherAndNamesThem) {
     EXPECT_EQ(ggml_mlx_add(a_, longer, out_), GGML_STATUS_FAILED);
     EXPECT_EQ(ggml_mlx_relu(a_, longer), GGML_STATUS_FAILED);
     EXPECT_EQ(ggml_mlx_conv_2d(a_, longer, out_, 0, 1, 0, 0, 1, 1), GGML_STATUS_FAILED);
+    ggml_tensor* unwritable = ggml_new_tensor_2d(context_.get(), GGML_TYPE_IQ2_XXS, 256, 1);
+    EXPECT_EQ(ggml_mlx_relu(tensor({256}), unwritable), GGML_STATUS_FAILED);
+    EXPECT_THAT(logged, HasSubstr("iq2_xxs [256 x 1 x 1 x 1], a type that nothing is converted to"));
     EXPECT_FALSE(ggml_mlx_set_device(7));
     EXPECT_EQ(ggml_mlx_relu(ggml_new_tensor_2d(context_.get(), GGML_TYPE_I32, 3, 2), out_),
               GGML_STATUS_FAILED);
