@@ -17,7 +17,7 @@ namespace headrace::kernels::HWY_NAMESPACE {
 
 void gemm(const GemmArgs& g, int ith, int nth) {
     for_each_rect(1, g.m, g.n, tile_rows(kTileVecs), ith, nth,
-                  [&](const Rect& rect) { run_packed<PlainColumns>(g, g.packed_b, rect); });
+                  [&](const Rect& rect) { run_packed<PlainColumns>(g, g.packed_b, rect, plain_rows(g)); });
 }
 
 void pack_panels(const float* b, ptrdiff_t stride_k, ptrdiff_t stride_n, size_t k, size_t n, float* packed) {

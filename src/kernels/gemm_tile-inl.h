@@ -44,8 +44,16 @@ inline constexpr size_t kMaxTileRows = 12;
 inline constexpr size_t kBlockDepth = 512;
 inline constexpr size_t kBlockRows = 192;
 
-// How elements of B are read.
-struct PlainColumns {
+// How elements of A are multiplied with vectors of B.
+struct FloatRows {
+    using Left = float;
+    static HWY_INLINE TileVec broadcast(const float* from) { return hn::Set(TileTag(), *from); }
+    static HWY_INLINE TileVec multiply_add(TileVec a, TileVec b, TileVec sum) {
+        return hn::MulAdd(a, b, sum);
+    }
+};
+// And how elements of B are read.
+struct PlainColumns : FloatRows {
     using Element = float;
     static HWY_INLINE TileVec load(const float* from) { return hn::LoadU(TileTag(), from); }
 };
@@ -63,7 +71,7 @@ constexpr size_t lines_ahead(size_t vecs) {
 // brings lines_ahead() lines there and at the k - 1 rows after it up to the L2 cache. Without, it leaves all
 // fetching to the processor: that reads a panel which is used once a quarter faster than with hints of ours.
 template <class B, size_t kVecs, size_t kRows>
-HWY_NOINLINE void tile(size_t k, const float* HWY_RESTRICT a, ptrdiff_t lda,
+HWY_NOINLINE void tile(size_t k, const typename B::Left* HWY_RESTRICT a, ptrdiff_t lda,
                        const typename B::Element* HWY_RESTRICT b, ptrdiff_t ldb, const float* init,
                        ptrdiff_t init_stride, float* c, ptrdiff_t ldc, const typename B::Element* ahead,
                        ptrdiff_t ahead_stride) {
@@ -75,14 +83,14 @@ HWY_NOINLINE void tile(size_t k, const float* HWY_RESTRICT a, ptrdiff_t lda,
         for (size_t v = 0; v < kVecs; ++v) sum[r][v] = hn::LoadU(d, init + r * init_stride + v * kLanes);
     }
     const auto add_row = [&](size_t i) HWY_ATTR {
-        TileVec row[kVecs];
+        decltype(B::load(b)) row[kVecs];
         HWY_UNROLL(16)
         for (size_t v = 0; v < kVecs; ++v) row[v] = B::load(b + v * kLanes);
         HWY_UNROLL(16)
         for (size_t r = 0; r < kRows; ++r) {
-            const TileVec x = hn::Set(d, a[r * lda + i]);
+            const auto x = B::broadcast(a + r * lda + i);
             HWY_UNROLL(16)
-            for (size_t v = 0; v < kVecs; ++v) sum[r][v] = hn::MulAdd(x, row[v], sum[r][v]);
+            for (size_t v = 0; v < kVecs; ++v) sum[r][v] = B::multiply_add(x, row[v], sum[r][v]);
         }
     };
     if (ahead) {
@@ -128,7 +136,7 @@ template <class B>
 struct BasicPanelJob {
     using Element = typename B::Element;
     size_t rows, cols, depth;  // cols: those that exist, at most kPanelWidth
-    const float* a;
+    const typename B::Left* a;
     ptrdiff_t lda;
     const Element* b;  // padded to whole vectors of columns
     ptrdiff_t ldb;
@@ -158,7 +166,7 @@ HWY_INLINE void for_each_segment(const BasicPanelJob<B>& job, size_t col, size_t
 // A tile that reaches beyond the last column or is scattered over C is computed beside it and copied.
 template <class B, class Element = typename B::Element>
 HWY_NOINLINE void edge_tile(const BasicPanelJob<B>& job, TileFn<B> fn, size_t rows, size_t col, size_t cols,
-                            const float* a, const Element* b, const float* init, float* c,
+                            const typename B::Left* a, const Element* b, const float* init, float* c,
                             const Element* ahead) {
     alignas(64) float sums[kMaxTileRows * kPanelWidth];
     if (!init) {
@@ -188,7 +196,7 @@ HWY_INLINE void run_columns(const BasicPanelJob<B>& job, size_t col) {
     for (size_t i = 0, row = 0; i < blocks; ++i) {
         const size_t next = (i + 1) * job.rows / blocks, rows = next - row;
         const TileFn<B> fn = kTiles<B, kVecs>[rows - 1];
-        const float* a = job.a + static_cast<ptrdiff_t>(row) * job.lda;
+        const auto* a = job.a + static_cast<ptrdiff_t>(row) * job.lda;
         float* c = job.c + static_cast<ptrdiff_t>(row) * job.ldc;
         // What comes next is fetched by several tiles, evenly, or memory would be idle in some of them.
         const size_t fetched = i * lines_ahead<B>(kVecs) * kLineElements<B>;

@@ -18,7 +18,7 @@ namespace {
 // Widened anew for each tile of rows: that takes less time than a panel in f32 on its way to the cache and
 // back.
 template <class Half>
-struct HalfColumns {
+struct HalfColumns : FloatRows {
     using Element = uint16_t;
     static HWY_INLINE TileVec load(const uint16_t* from) { return widen<Half>(from); }
 };
@@ -26,7 +26,7 @@ struct HalfColumns {
 template <class Half>
 void run_halves(const GemmArgs& g, const uint16_t* packed, int ith, int nth) {
     for_each_rect(1, g.m, g.n, tile_rows(kTileVecs), ith, nth,
-                  [&](const Rect& rect) { run_packed<HalfColumns<Half>>(g, packed, rect); });
+                  [&](const Rect& rect) { run_packed<HalfColumns<Half>>(g, packed, rect, plain_rows(g)); });
 }
 
 }  // namespace

@@ -37,11 +37,19 @@ std::pair<const Element*, ptrdiff_t> packed_rows(const GemmArgs& g, const Elemen
     return {packed + col * g.k + k * width, static_cast<ptrdiff_t>(width)};
 }
 
-// What args.packed_b says is not read but `packed` is. Blocks of A stay in the L2 cache while every panel
-// passes by; a panel's slice serves all rows of the block. Where those are a single tile, each panel is read
-// once, from one end to the other.
-template <class B>
-void run_packed(const GemmArgs& g, const typename B::Element* packed, const Rect& rect) {
+// Rows of A as they lie.
+inline auto plain_rows(const GemmArgs& g) {
+    return [&g](size_t row, size_t, size_t k0, size_t) {
+        return std::pair(g.a + static_cast<ptrdiff_t>(row) * g.lda + k0, g.lda);
+    };
+}
+
+// What args.packed_b says is not read but `packed` is; rows(row, row_end, k0, k1) gives where a part of A
+// lies and how far a row is from the next. Blocks of A stay in the L2 cache while every panel passes by; a
+// panel's slice serves all rows of the block. Where those are a single tile, each panel is read once, from
+// one end to the other.
+template <class B, class Rows>
+void run_packed(const GemmArgs& g, const typename B::Element* packed, const Rect& rect, Rows rows_of_a) {
     const Finish finish = finish_of(g);
     const size_t rows = rect.row_end - rect.row, blocks = divide_up(rows, kBlockRows);
     const size_t slices = rows <= tile_rows(kTileVecs) ? 1 : std::max<size_t>(1, divide_up(g.k, kBlockDepth));
@@ -49,12 +57,13 @@ void run_packed(const GemmArgs& g, const typename B::Element* packed, const Rect
         const size_t row = rect.row + block * rows / blocks, row_end = rect.row + (block + 1) * rows / blocks;
         for (size_t s = 0; s < slices; ++s) {
             const size_t k0 = s * g.k / slices, k1 = (s + 1) * g.k / slices;
+            const auto [a, lda] = rows_of_a(row, row_end, k0, k1);
             for (size_t p = rect.panel; p < rect.panel_end; ++p) {
                 const size_t col = p * kPanelWidth, cols = std::min(kPanelWidth, g.n - col);
                 alignas(64) float buffer[kPanelWidth];
                 BasicPanelJob<B> job{};
                 job.rows = row_end - row, job.cols = cols, job.depth = k1 - k0;
-                job.a = g.a + row * g.lda + k0, job.lda = g.lda;
+                job.a = a, job.lda = lda;
                 std::tie(job.b, job.ldb) = packed_rows(g, packed, p, k0);
                 if (p + 1 < rect.panel_end)
                     std::tie(job.next_b, job.next_ldb) = packed_rows(g, packed, p + 1, k0);

@@ -2,6 +2,7 @@
 /// memory.
 #include <array>
 
+#include "kernels/bf16_gemm_f32.h"
 #include "kernels/block_gemm_f32.h"
 #include "kernels/block_gemm_int8.h"
 #include "kernels/half_gemm_f32.h"
@@ -37,7 +38,9 @@ struct FusedMatMul {
             f("transpose_b", &Attrs::transpose_b, "b is [n, k]");
             f("activation", &Attrs::activation, "applied before the residual is added; gelu is the erf form");
             f("round_a", &Attrs::round_a,
-              "where b is in blocks, a may be rounded: each 32 elements of a row to 8 bits and a scale");
+              "where b is in blocks, a may be rounded: each 32 elements of a row to 8 bits and a scale; "
+              "where "
+              "b is bf16, to that");
         }
     };
 
@@ -131,6 +134,10 @@ struct FusedMatMul {
     static bool half_applies(const Operands& in, std::span<const bool> is_constant, const void*) {
         return is_constant[1] && is_widened(in);
     }
+    static bool bf16_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
+        return half_applies(in, is_constant, attrs) && in[1].dtype == DType::bf16 && cast(attrs).round_a &&
+               kernels::has_bf16_gemm();
+    }
     static bool int8_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
         return is_constant[1] && cast(attrs).round_a && in[1].elements() > 0 &&
                kernels::has_block_gemm_int8(in[1].format);
@@ -164,19 +171,33 @@ struct FusedMatMul {
     static std::size_t packed_half_bytes(const Operands& in, const void* attrs) {
         return packed_bytes(in, attrs) / 2;
     }
+    static std::size_t packed_bf16_bytes(const Operands& in, const void* attrs) {
+        const auto b = sizes_of(in, 1);
+        const bool transposed = cast(attrs).transpose_b;
+        return kernels::packed_bf16_bytes(static_cast<std::size_t>(b[transposed]),
+                                          static_cast<std::size_t>(b[!transposed]));
+    }
+    /// By kernels::pack_halves or kernels::pack_bf16.
+    template <auto Pack>
     static void pack_half(const ConstView& b, const void* attrs, std::byte* packed) {
         const std::int64_t columns = b.shape[1];
         std::array<std::int64_t, 2> size{b.shape[0], columns}, stride{columns, 1};
         if (cast(attrs).transpose_b) std::swap(size[0], size[1]), std::swap(stride[0], stride[1]);
-        kernels::pack_halves(reinterpret_cast<const std::uint16_t*>(b.data), stride[0], stride[1],
-                             static_cast<std::size_t>(size[0]), static_cast<std::size_t>(size[1]),
-                             reinterpret_cast<std::uint16_t*>(packed));
+        Pack(reinterpret_cast<const std::uint16_t*>(b.data), stride[0], stride[1],
+             static_cast<std::size_t>(size[0]), static_cast<std::size_t>(size[1]),
+             reinterpret_cast<std::uint16_t*>(packed));
     }
     static void run_half(const TensorArgs& args, const void* attrs) {
         kernels::GemmArgs g = gemm_args(args, attrs);
         g.packed_b = nullptr;
         kernels::half_gemm_f32(g, reinterpret_cast<const std::uint16_t*>(args.in[1].data),
                                args.in[1].dtype == DType::bf16, args.share.ith, args.share.nth);
+    }
+    static void run_bf16(const TensorArgs& args, const void* attrs) {
+        kernels::GemmArgs g = gemm_args(args, attrs);
+        g.packed_b = nullptr;
+        kernels::bf16_gemm_f32(g, reinterpret_cast<const std::uint16_t*>(args.in[1].data), args.share.ith,
+                               args.share.nth);
     }
     static kernels::GemmArgs gemm_args(const TensorArgs& args, const void* attrs) {
         auto g = packed_gemm_args(args, cast(attrs).transpose_b);
@@ -192,7 +213,10 @@ struct FusedMatMul {
         KernelDef{"gemm_f32", &packed_applies, 1, &packed_bytes, &pack, &run_packed},
         KernelDef{"block_gemm_int8", &int8_applies, 1, &packed_blocks_bytes, &pack_blocks,
                   &run_blocks<&kernels::block_gemm_int8>},
-        KernelDef{"half_gemm_f32", &half_applies, 1, &packed_half_bytes, &pack_half, &run_half},
+        KernelDef{"bf16_gemm_f32", &bf16_applies, 1, &packed_bf16_bytes, &pack_half<&kernels::pack_bf16>,
+                  &run_bf16},
+        KernelDef{"half_gemm_f32", &half_applies, 1, &packed_half_bytes, &pack_half<&kernels::pack_halves>,
+                  &run_half},
         KernelDef{.name = "block_gemm_f32",
                   .applies = &blocks_apply,
                   .run = &run_blocks<&kernels::block_gemm_f32>}};
@@ -233,6 +257,12 @@ struct FusedMatMul {
                         {{"transpose_b", transposed}, {"activation", std::string("silu")}}, transposed);
                     list.back().operands[1].type.dtype = half;
                 }
+        for (const std::int64_t rows : {1, 9, 50}) {
+            add(DType::f32, {rows, 71}, {45, 71}, true, true,
+                {{"transpose_b", true}, {"activation", std::string("silu")}, {"round_a", true}}, true);
+            list.back().operands[1].type.dtype = DType::bf16;
+            list.back().tolerance = 0.06;
+        }
         // ggml rounds the other operand to 8 bits as well.
         for (int i = 1; i < kBlockFormatCount; ++i) {
             const auto format = static_cast<BlockFormat>(i);

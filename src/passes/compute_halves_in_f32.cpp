@@ -83,6 +83,8 @@ private:
         if (!product) return false;
         const Value& b = graph_.value(product->b);
         if (b.kind != ValueKind::constant || !is_half(b.type.dtype)) return false;
+        // bf16 was what the other operand was rounded to: processors that multiply bf16 may do so again.
+        product->round_a |= b.type.dtype == DType::bf16 && given_[product->a] == DType::bf16;
         for (ValueId* id : {&product->a, &product->bias, &product->residual})
             if (*id != kNoValue) {
                 HR_ASSIGN(*id, widened(*id));

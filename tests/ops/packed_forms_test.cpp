@@ -44,6 +44,7 @@ std::map<std::string, std::string> digests() {
 
 TEST(PackedForms, ChangeOnlyWithTheirVersion) {
     const std::map<std::string, std::string> expected{
+        {"bf16_gemm_f32 of fused_matmul", "cc52f7ea1260c6a2"},
         {"block_gemm_int8 of fused_matmul", "0e698aee34b2bb78"},
         {"conv2d_f32_ordered of conv2d", "1dbec83bab9e5dda"},
         {"conv2d_f32_ordered of fused_conv2d", "ca00a8d3d1d78254"},

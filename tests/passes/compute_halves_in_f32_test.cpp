@@ -43,6 +43,19 @@ TEST(ComputeHalvesInF32, LeavesAMatrixInItsBytes) {
     EXPECT_EQ(formula(graph, "y"), "cast(fused_matmul(cast(x) {data_type=f32}, w)) {data_type=f16}");
 }
 
+TEST(ComputeHalvesInF32, LetsOperandsThatWereBf16BeRoundedToItAgain) {
+    TinyGraph g;
+    const std::vector<std::uint16_t> ones(8 * 5, 0x3f80);
+    const ValueId w = g.constant("w", DType::bf16, {8, 5}, ones);
+    g.output("y", g.op("matmul", {g.input("x", {3, 8}, DType::bf16), w}));
+    g.output("z", g.op("fused_matmul", {g.input("wide", {3, 8}), w}));
+    Graph graph = g.finish();
+    run_pass(&compute_halves_in_f32, graph);
+    EXPECT_EQ(formula(graph, "y"),
+              "cast(fused_matmul(cast(x) {data_type=f32}, w) {round_a=true}) {data_type=bf16}");
+    EXPECT_EQ(formula(graph, "z"), "fused_matmul(wide, w)");
+}
+
 TEST(ComputeHalvesInF32, ConvertsAValueOnceForAllItsReaders) {
     HalfGraph g;
     const ValueId x = g.half_input("x", {4});
