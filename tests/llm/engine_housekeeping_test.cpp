@@ -32,27 +32,28 @@ size_t remembered_beside_an_endless_stream(const Settings& settings, Enough enou
     return remembered;
 }
 
-Settings shifting_settings() {
+/// A context that the stream does not fill meanwhile: what it needs pushes out remembered prompts, too.
+Settings roomy_settings() {
     Settings settings = tiny_settings();
-    settings.context.context_shift = true;
+    settings.context.n_ctx = 1 << 15;
     return settings;
 }
 
 TEST(EngineHousekeeping, ForgetsPromptsAfterTheirTimeWhileOthersRun) {
-    Settings settings = shifting_settings();
+    Settings settings = roomy_settings();
     settings.cache.retention_ms = 50;
     EXPECT_EQ(remembered_beside_an_endless_stream(settings, [](size_t n) { return n == 0; }), 0u);
 }
 
 TEST(EngineHousekeeping, GivesMemoryBackUnderPressureWhileOthersRun) {
-    Settings settings = shifting_settings();
+    Settings settings = roomy_settings();
     settings.cache.retention_ms = 0;
     settings.cache.pressure_threshold = 1e-6;  // every machine uses that much
     EXPECT_EQ(remembered_beside_an_endless_stream(settings, [](size_t n) { return n == 0; }), 0u);
 }
 
 TEST(EngineHousekeeping, KeepsPromptsThatNothingAsksFor) {
-    Settings settings = shifting_settings();
+    Settings settings = roomy_settings();
     settings.cache.retention_ms = 0;
     settings.cache.pressure_threshold = 1;
     EXPECT_EQ(remembered_beside_an_endless_stream(settings, [](size_t n) { return n > 0; }), 1u);
