@@ -53,6 +53,8 @@ public:
         llama_log_set(&Session::keep_log, this);
         llama_model_params model = llama_model_default_params();
         const ggml_backend_dev_t device = options.on_mlx ? device_of(options.library) : nullptr;
+        if (options.on_mlx && !device)
+            ADD_FAILURE() << "no device in " << options.library << ": this is the CPU";
         ggml_backend_dev_t devices[2] = {device, nullptr};
         model.devices = devices;
         model.n_gpu_layers = device ? options.layers : 0;
