@@ -11,6 +11,8 @@
 #include "dripping_host.h"
 #include "ggml-backend.h"
 #include "relay.h"
+#include "remote/protocol.h"
+#include "remote/socket.h"
 #include "rpc_server.h"
 #include "tripled.h"
 
@@ -43,6 +45,32 @@ TEST(Host, ComputesAndSaysWhatItIs) {
     const Traffic traffic = host->traffic();
     EXPECT_GT(traffic.round_trips, 0u);
     EXPECT_GT(traffic.requests, traffic.round_trips);
+}
+
+/// In a process of its own: 0 when the port hangs up without a word.
+int greet_from_another_process(int port) {
+    const pid_t child = fork();
+    if (child == 0) {
+        const auto socket = Socket::connect({"127.0.0.1", port}, std::chrono::seconds(2));
+        if (!socket.ok()) _exit(2);
+        const auto until = Clock::now() + std::chrono::seconds(2);
+        static_cast<void>(socket.value().send(message(Command::hello, Bytes(kCapabilityBytes)),
+                                              std::chrono::seconds(2), until));
+        std::uint8_t byte = 0;
+        const Status got = socket.value().receive({&byte, 1}, std::chrono::seconds(2), until);
+        _exit(!got.ok() && Clock::now() < until ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return status;
+}
+
+TEST(Host, LetsNoOtherProcessUseItsLink) {
+    const RpcServer server;
+    const auto host = opened(server.device());
+    const std::string endpoint = host->endpoint();
+    EXPECT_EQ(greet_from_another_process(std::stoi(endpoint.substr(endpoint.rfind(':') + 1))), 0);
+    EXPECT_EQ(tripled(*host, {1, 2, 3}), (std::vector<float>{3, 6, 9}));
 }
 
 TEST(Host, IsSharedWhileItIsInUse) {
