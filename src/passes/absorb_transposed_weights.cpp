@@ -15,9 +15,7 @@ std::optional<ValueId> transposed_constant(const Graph& graph, ValueId id) {
     if (!transpose || graph.value(id).type.rank() != 2) return std::nullopt;
     const ValueId source = transpose->inputs[0];
     if (graph.value(source).kind != ValueKind::constant) return std::nullopt;
-    using Axes = std::vector<std::int64_t>;
-    const AttrValue axes = attr_value(*transpose, "permutation");  // absent: reversed
-    const bool is_swap = std::holds_alternative<std::monostate>(axes) || axes == AttrValue(Axes{1, 0});
+    const bool is_swap = permutation_of(graph, *transpose) == std::vector<std::int64_t>{1, 0};
     return is_swap ? std::optional(source) : std::nullopt;
 }
 

@@ -82,30 +82,20 @@ private:
     Result<bool> pass_transpose(Node& node) {
         const auto source = reshaped_image(node.inputs[0]);
         if (!source) return false;
-        const auto axes = with_dropped_axis(graph_.value(*source).type.shape,
-                                            graph_.value(node.inputs[0]).type.shape, permutation_of(node));
+        const auto axes =
+            with_dropped_axis(graph_.value(*source).type.shape, graph_.value(node.inputs[0]).type.shape,
+                              permutation_of(graph_, node));
         if (axes.empty()) return false;
         HR_ASSIGN(node.attrs, node.op->make_attrs({{"permutation", axes}}));
         return keep_before_reshape(node, {*source});
-    }
-
-    Axes permutation_of(const Node& node) const {
-        const AttrValue given = attr_value(node, "permutation");
-        const std::int64_t rank = graph_.value(node.inputs[0]).type.rank();
-        Axes axes;
-        if (const auto* list = std::get_if<Axes>(&given))
-            for (std::int64_t axis : *list) axes.push_back(axis < 0 ? axis + rank : axis);
-        else
-            for (std::int64_t axis = rank; axis-- > 0;) axes.push_back(axis);
-        return axes;
     }
 
     /// The permutation of `whole` that gives what `axes` gives of `part`, which lacks one dimension of one
     /// element; that stays in front of the one that follows it. Empty where this is not so.
     static Axes with_dropped_axis(const Shape& whole, const Shape& part, const Axes& axes) {
         if (whole.size() != part.size() + 1) return {};
-        const auto differs = std::mismatch(part.begin(), part.end(), whole.begin()).second - whole.begin();
-        const std::int64_t dropped = differs;
+        const std::int64_t dropped =
+            std::mismatch(part.begin(), part.end(), whole.begin()).second - whole.begin();
         if (!whole[static_cast<std::size_t>(dropped)].is(1) || dropped + 1 == std::ssize(whole) ||
             !std::equal(whole.begin() + dropped + 1, whole.end(), part.begin() + dropped))
             return {};
@@ -142,10 +132,11 @@ private:
         const bool has_image = std::ranges::any_of(node.inputs, [&](ValueId id) {
             return id != kNoValue && is_image_[static_cast<std::size_t>(id)];
         });
-        const bool is_image = node.op->layout == LayoutRule::channels || (is_elementwise(node) && has_image);
+        const bool follows = is_elementwise(node) || node.op->name == "transpose";
+        const bool is_image = node.op->layout == LayoutRule::channels || (follows && has_image);
         for (ValueId id : node.outputs) {
             maker_[static_cast<std::size_t>(id)] = static_cast<std::int64_t>(graph_.nodes.size());
-            is_image_[static_cast<std::size_t>(id)] = is_image || (node.op->name == "transpose" && has_image);
+            is_image_[static_cast<std::size_t>(id)] = is_image;
         }
         graph_.nodes.push_back(std::move(node));
     }

@@ -29,14 +29,6 @@ std::optional<ValueId> equal_operand(const Graph& graph, const Node& node) {
     return operand;
 }
 
-std::vector<std::int64_t> permutation_of(const Graph& graph, const Node& node) {
-    const AttrValue given = attr_value(node, "permutation");
-    if (const auto* axes = std::get_if<std::vector<std::int64_t>>(&given)) return *axes;
-    std::vector<std::int64_t> reversed;  // the default
-    for (int i = graph.value(node.inputs[0]).type.rank(); i-- > 0;) reversed.push_back(i);
-    return reversed;
-}
-
 /// A view of a state that is written later shows its old content: it must be taken where it stands.
 bool reads_no_state(const Graph& graph, const std::vector<NodeId>& writers, ValueId id) {
     const Value& v = graph.value(id);

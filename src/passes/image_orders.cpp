@@ -39,12 +39,11 @@ ImageOrder order_of_result(const Node& node) {
 }
 
 /// The order of the result of a transposition that swaps the two orders.
-ImageOrder reordered(const Node& node) {
+ImageOrder reordered(const Graph& graph, const Node& node) {
     if (node.op->name != "transpose") return ImageOrder::unknown;
-    const AttrValue given = attr_value(node, "permutation");
-    const auto* axes = std::get_if<List>(&given);
+    const List axes = permutation_of(graph, node);
     for (const ImageOrder to : {ImageOrder::first, ImageOrder::last})
-        if (axes && std::ranges::equal(*axes, permutation_to(to))) return to;
+        if (std::ranges::equal(axes, permutation_to(to))) return to;
     return ImageOrder::unknown;
 }
 
@@ -90,7 +89,7 @@ bool ImageOrders::assign_all(const Node& node, ImageOrder order) {
 }
 
 bool ImageOrders::visit(const Node& node) {
-    if (const ImageOrder to = reordered(node); to != ImageOrder::unknown) {
+    if (const ImageOrder to = reordered(graph_, node); to != ImageOrder::unknown) {
         bool changes = of(node.outputs[0]) == to && assign(node.inputs[0], other(to));
         return (of(node.inputs[0]) == other(to) && assign(node.outputs[0], to)) || changes;
     }
@@ -116,7 +115,7 @@ bool ImageOrders::is_stem(const Node& node) const {
 }
 
 bool ImageOrders::is_reordering(const Node& node) const {
-    const ImageOrder to = reordered(node);
+    const ImageOrder to = reordered(graph_, node);
     return to != ImageOrder::unknown && of(node.outputs[0]) == to && of(node.inputs[0]) == other(to);
 }
 

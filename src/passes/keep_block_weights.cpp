@@ -28,8 +28,7 @@ bool is_constant(const Graph& graph, ValueId id) { return graph.value(id).kind =
 std::optional<LinearMatrix> linear_matrix(const Graph& graph, ValueId b) {
     LinearMatrix m;
     if (const Node* transpose = producer(graph, b, "transpose")) {
-        if (attr_value(*transpose, "permutation") == AttrValue(std::vector<std::int64_t>{0, 1}))
-            return std::nullopt;
+        if (permutation_of(graph, *transpose) != std::vector<std::int64_t>{1, 0}) return std::nullopt;
         b = transpose->inputs[0];
         m.transposed = true;
     }

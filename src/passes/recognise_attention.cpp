@@ -92,16 +92,13 @@ Weights softmax_of(const Patterns& p, ValueId id) {
 }
 
 /// Whether a transposition exchanges the third and the second dimension from the end and nothing else.
-bool exchanges_heads_and_rows(const Node& transpose, std::int64_t rank) {
-    const auto value = attr_value(transpose, "permutation");
-    const auto* permutation = std::get_if<std::vector<std::int64_t>>(&value);
-    if (rank < 3 || !permutation) return false;
-    std::vector<std::int64_t> expected(static_cast<std::size_t>(rank));
+bool exchanges_heads_and_rows(const Graph& graph, const Node& transpose) {
+    const auto permutation = permutation_of(graph, transpose);
+    std::vector<std::int64_t> expected(permutation.size());
+    if (expected.size() < 3) return false;
     std::iota(expected.begin(), expected.end(), 0);
     std::swap(expected[expected.size() - 3], expected[expected.size() - 2]);
-    return std::equal(
-        expected.begin(), expected.end(), permutation->begin(), permutation->end(),
-        [&](std::int64_t axis, std::int64_t given) { return axis == (given < 0 ? given + rank : given); });
+    return permutation == expected;
 }
 
 }  // namespace
@@ -143,14 +140,14 @@ Result<bool> recognise_grouped_attention(Patterns& p, NodeId at) {
 Result<bool> recognise_attention_of_rows(Patterns& p, NodeId at) {
     const auto exchanged = [&](ValueId id) -> std::optional<ValueId> {
         const Node* node = p.producer(id, "transpose");
-        return node && exchanges_heads_and_rows(*node, p.type(id).rank()) ? std::optional(node->inputs[0])
-                                                                          : std::nullopt;
+        return node && exchanges_heads_and_rows(p.graph(), *node) ? std::optional(node->inputs[0])
+                                                                  : std::nullopt;
     };
     const Node& node = p.graph().node(at);
     if (node.op->name != "transpose" || !p.is_used_once(node.inputs[0])) return false;
     const Node* attention = p.producer(node.inputs[0], "scaled_dot_product_attention");
     if (!attention || attr<bool>(*attention, "heads_after_rows") ||
-        !exchanges_heads_and_rows(node, p.type(node.inputs[0]).rank()))
+        !exchanges_heads_and_rows(p.graph(), node))
         return false;
     std::vector<ValueId> operands = attention->inputs;
     for (std::size_t i = 0; i < 3; ++i) {

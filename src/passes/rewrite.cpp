@@ -49,6 +49,17 @@ NamedAttrs named_attrs(const Node& node) {
     return named;
 }
 
+std::vector<std::int64_t> permutation_of(const Graph& graph, const Node& transpose) {
+    const std::int64_t rank = graph.value(transpose.inputs[0]).type.rank();
+    const AttrValue given = attr_value(transpose, "permutation");
+    std::vector<std::int64_t> axes;
+    if (const auto* list = std::get_if<std::vector<std::int64_t>>(&given))
+        for (std::int64_t axis : *list) axes.push_back(axis < 0 ? axis + rank : axis);
+    else
+        for (std::int64_t axis = rank; axis-- > 0;) axes.push_back(axis);
+    return axes;
+}
+
 std::optional<double> scalar_constant(const Graph& graph, ValueId id) {
     const Value& v = graph.value(id);
     if (v.kind != ValueKind::constant || v.type.elements() != 1 || v.type.format != BlockFormat::plain)

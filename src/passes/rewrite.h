@@ -28,6 +28,8 @@ T attr(const Node& node, std::string_view name) {
 }
 /// All attributes of a node by name.
 NamedAttrs named_attrs(const Node& node);
+/// Which dimension of a transposition's operand each of its result is, counted from the first.
+std::vector<std::int64_t> permutation_of(const Graph& graph, const Node& transpose);
 
 /// Values that give way to others. Nodes are rewritten in order, so that a replacement sees earlier ones.
 class Replacements {

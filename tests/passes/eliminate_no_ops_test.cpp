@@ -135,6 +135,19 @@ TEST(EliminateNoOps, MergesChainsOfReshapesAndOfTransposes) {
     expect_same_results(before, graph);
 }
 
+TEST(EliminateNoOps, MergesTransposesWhoseDimensionsAreCountedFromTheEnd) {
+    TinyGraph t;
+    using Axes = std::vector<std::int64_t>;
+    const ValueId y = t.input("y", {2, 3, 4});
+    const ValueId turned = t.op("transpose", {y}, {{"permutation", Axes{-2, -1, -3}}});
+    t.output("turned", t.op("transpose", {turned}, {{"permutation", Axes{0, -1, -2}}}));
+    Graph graph = t.finish();
+    const Graph before = graph;
+    EXPECT_EQ(run_pass(&eliminate_no_ops, graph).at("chains_merged"), 1);
+    EXPECT_EQ(formula(graph, "turned"), "transpose(y) {permutation=[1, 0, 2]}");
+    expect_same_results(before, graph);
+}
+
 TEST(EliminateNoOps, KeepsTheFirstOfAChainForItsOtherReaders) {
     TinyGraph t;
     const ValueId first = t.op("reshape", {t.input("x", {2, 3})}, {{"new_shape", Shape{3, 2}}});
