@@ -166,20 +166,21 @@ void multiply_queries(const AttentionArgs& g, const Block& block, Workspace& wor
 }
 
 void multiply_values(const AttentionArgs& g, const Block& block, const Workspace& work, float* o) {
-    for (size_t col = 0; is_packed(g) && col < g.width_v; col += kPanelWidth) {
+    if (!is_packed(g)) {
+        BatchedGemmArgs a;
+        a.m = block.rows, a.n = g.width_v, a.k = block.keys;
+        a.a = work.scores, a.lda = static_cast<ptrdiff_t>(work.stride);
+        a.b = matrix_of(g.v, block.batch, block.kv_head), a.ldb = g.v.row;
+        a.c = o, a.ldc = g.o_row;
+        return batched_gemm_f32(a, 0, 1);
+    }
+    for (size_t col = 0; col < g.width_v; col += kPanelWidth) {
         GemmArgs a;
         a.m = block.rows, a.n = std::min(kPanelWidth, g.width_v - col), a.k = block.keys;
         a.a = work.scores, a.lda = static_cast<ptrdiff_t>(work.stride), a.packed_b = work.head.values(col);
         a.c = o + col, a.ldc = g.o_row;
         gemm_f32(a, 0, 1);
     }
-    if (is_packed(g)) return;
-    BatchedGemmArgs a;
-    a.m = block.rows, a.n = g.width_v, a.k = block.keys;
-    a.a = work.scores, a.lda = static_cast<ptrdiff_t>(work.stride);
-    a.b = matrix_of(g.v, block.batch, block.kv_head), a.ldb = g.v.row;
-    a.c = o, a.ldc = g.o_row;
-    batched_gemm_f32(a, 0, 1);
 }
 
 void run_block(const AttentionArgs& g, const Block& block, Workspace& work) {

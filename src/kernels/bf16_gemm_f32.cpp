@@ -113,20 +113,7 @@ size_t packed_bf16_bytes(size_t k, size_t n) { return (k + 1) / 2 * packed_width
 
 void pack_bf16(const uint16_t* b, ptrdiff_t stride_k, ptrdiff_t stride_n, size_t k, size_t n,
                uint16_t* packed) {
-    // Some rows of a panel at a time, so that what is read and what is written stay in the cache.
-    constexpr size_t kRows = 64;
-    const size_t even = (k + 1) / 2 * 2;
-    for (size_t col = 0; col < n; col += kPanelWidth) {
-        const size_t cols = std::min(kPanelWidth, n - col), width = packed_width(cols);
-        const uint16_t* from = b + static_cast<ptrdiff_t>(col) * stride_n;
-        uint16_t* panel = packed + col * even;
-        if (cols < width || k < even) std::memset(panel, 0, even * width * sizeof(*panel));
-        for (size_t first = 0; first < k; first += kRows)
-            for (size_t j = 0; j < cols; ++j)
-                for (size_t i = first; i < std::min(k, first + kRows); ++i)
-                    panel[(i / 2 * width + j) * 2 + i % 2] =
-                        from[static_cast<ptrdiff_t>(i) * stride_k + static_cast<ptrdiff_t>(j) * stride_n];
-    }
+    pack_16_bits<2>(b, stride_k, stride_n, k, n, packed);
 }
 
 void bf16_gemm_f32(const GemmArgs& args, const uint16_t* packed, int ith, int nth) {

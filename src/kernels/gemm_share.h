@@ -1,8 +1,10 @@
-// How a matrix product is dealt out to threads.
+// What dense products have in common: how they are dealt out to threads, and panels of 16-bit weights.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 
 #include "kernels/gemm_f32.h"
 
@@ -50,6 +52,27 @@ void for_each_rect(size_t batches, size_t m, size_t n, size_t rows_per_tile, int
         }
         if (begin.panel < end.panel) fn(Rect{batch, 0, m, begin.panel, end.panel});
         if (end.row > 0) fn(Rect{batch, 0, end.row, end.panel, end.panel + 1});
+    }
+}
+
+// Packs B[k][n] of 16-bit elements, any strides apart, into panels of kPanelWidth columns. A row of a panel
+// holds kDepth rows of B, in which a column's elements are neighbours; what B does not fill is 0.
+template <size_t kDepth>
+void pack_16_bits(const uint16_t* b, ptrdiff_t stride_k, ptrdiff_t stride_n, size_t k, size_t n,
+                  uint16_t* packed) {
+    // Some rows of a panel at a time, so that what is read and what is written stay in the cache.
+    constexpr size_t kRows = 64;
+    const size_t depth = (k + kDepth - 1) / kDepth * kDepth;
+    for (size_t col = 0; col < n; col += kPanelWidth) {
+        const size_t cols = std::min(kPanelWidth, n - col), width = packed_width(cols);
+        const uint16_t* from = b + static_cast<ptrdiff_t>(col) * stride_n;
+        uint16_t* panel = packed + col * depth;
+        if (cols < width || k < depth) std::memset(panel, 0, depth * width * sizeof(*panel));
+        for (size_t first = 0; first < k; first += kRows)
+            for (size_t j = 0; j < cols; ++j)
+                for (size_t i = first; i < std::min(k, first + kRows); ++i)
+                    panel[(i / kDepth * width + j) * kDepth + i % kDepth] =
+                        from[static_cast<ptrdiff_t>(i) * stride_k + static_cast<ptrdiff_t>(j) * stride_n];
     }
 }
 

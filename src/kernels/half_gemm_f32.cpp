@@ -1,8 +1,5 @@
 #include "kernels/half_gemm_f32.h"
 
-#include <algorithm>
-#include <cstring>
-
 #include "kernels/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -50,19 +47,7 @@ std::size_t packed_halves_bytes(std::size_t k, std::size_t n) { return packed_by
 
 void pack_halves(const std::uint16_t* b, std::ptrdiff_t stride_k, std::ptrdiff_t stride_n, std::size_t k,
                  std::size_t n, std::uint16_t* packed) {
-    // Some rows of a panel at a time, so that what is read and what is written stay in the cache.
-    constexpr std::size_t kRows = 64;
-    for (std::size_t col = 0; col < n; col += kPanelWidth) {
-        const std::size_t cols = std::min(kPanelWidth, n - col), width = packed_width(cols);
-        const std::uint16_t* from = b + static_cast<std::ptrdiff_t>(col) * stride_n;
-        std::uint16_t* panel = packed + col * k;
-        if (cols < width) std::memset(panel, 0, k * width * sizeof(*panel));
-        for (std::size_t first = 0; first < k; first += kRows)
-            for (std::size_t j = 0; j < cols; ++j)
-                for (std::size_t i = first; i < std::min(k, first + kRows); ++i)
-                    panel[i * width + j] = from[static_cast<std::ptrdiff_t>(i) * stride_k +
-                                                static_cast<std::ptrdiff_t>(j) * stride_n];
-    }
+    pack_16_bits<1>(b, stride_k, stride_n, k, n, packed);
 }
 
 void half_gemm_f32(const GemmArgs& args, const std::uint16_t* packed, bool is_bf16, int ith, int nth) {

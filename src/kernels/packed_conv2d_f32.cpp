@@ -273,14 +273,13 @@ public:
         const size_t steps =
             divide_up(last - first, kColumns) * divide_up(k_, job.slice(kColumns)) * job.tiles(kTileVecs);
         Ahead ahead(next_window, in_, divide_up(in_.channels * next_window.height(), steps));
-        alignas(64) float sums[kStripPixels * kColumns], bias[kColumns];
+        alignas(64) float sums[kStripPixels * kColumns];
         for (size_t out = first; out < last; out += kColumns) {
             const size_t channels = std::min(kColumns, last - out), vecs = divide_up(channels, kLanes);
             const float* filters = filters_ + out / kFilterPanel * k_ * kFilterPanel + out % kFilterPanel;
             if (g_.channels_last_y && !g_.residual && channels == vecs * kLanes) {
                 const size_t at = pixel_at(strip) + first_channel_ + out;
-                if (g_.bias) std::copy_n(g_.bias + first_channel_ + out, channels, bias);
-                const float* init = g_.bias ? bias : kZeros;
+                const float* init = g_.bias ? g_.bias + first_channel_ + out : kZeros;
                 sum_pixels(job, filters, vecs, ahead,
                            {g_.y + at, g_.out_channels, init, NhwcEpilogue(g_, at)});
                 NhwcEpilogue::finish_rest(g_, strip.pixels(), channels, at);

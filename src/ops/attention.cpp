@@ -46,7 +46,7 @@ struct Attention {
         std::int64_t batch = 1, heads = 1, kv_heads = 1, m, n, width, width_v;
 
         Extents(Sizes q, Sizes k, Sizes v, const Attrs& a) : heads_after_rows(a.heads_after_rows) {
-            const std::size_t rank = q.size(), row = rank - (a.heads_after_rows ? 3 : 2);
+            const std::size_t rank = q.size(), row = row_axis(rank, a);
             m = q[row], width = q[rank - 1], n = k[row], width_v = v[rank - 1];
             if (rank > 2) heads = q[head_axis(rank, a)], kv_heads = k[head_axis(rank, a)];
             for (std::size_t i = 0; i + 3 < rank; ++i) batch *= q[i];
@@ -70,6 +70,9 @@ struct Attention {
         bool heads_after_rows;
     };
 
+    static std::size_t row_axis(std::size_t rank, const Attrs& a) {
+        return rank - (a.heads_after_rows ? 3 : 2);
+    }
     static std::size_t head_axis(std::size_t rank, const Attrs& a) {
         return rank - (a.heads_after_rows ? 2 : 3);
     }
@@ -88,7 +91,7 @@ struct Attention {
         for (std::size_t i = 0; i + 3 < rank; ++i)
             if (q[i] != k[i] || q[i] != v[i]) return invalid("{} must have the same batch extents", shapes());
         if (rank < 3 && a.heads_after_rows) return invalid("heads_after_rows: {} have no heads", shapes());
-        const std::size_t row = rank - (a.heads_after_rows ? 3 : 2), head = head_axis(rank, a);
+        const std::size_t row = row_axis(rank, a), head = head_axis(rank, a);
         if (rank > 2) HR_TRY(check_heads(q[head], k[head], v[head]));
         if (q.back() != k.back()) return invalid("{}: the last extents of query and key differ", shapes());
         if (k[row] != v[row]) return invalid("{}: there are as many values as keys", shapes());

@@ -38,9 +38,8 @@ struct FusedMatMul {
             f("transpose_b", &Attrs::transpose_b, "b is [n, k]");
             f("activation", &Attrs::activation, "applied before the residual is added; gelu is the erf form");
             f("round_a", &Attrs::round_a,
-              "where b is in blocks, a may be rounded: each 32 elements of a row to 8 bits and a scale; "
-              "where "
-              "b is bf16, to that");
+              "a may be rounded: where b is in blocks, each 32 elements of a row to 8 bits and a scale; "
+              "where b is bf16, to bf16");
         }
     };
 
@@ -164,9 +163,8 @@ struct FusedMatMul {
     }
     template <auto Kernel>
     static void run_blocks(const TensorArgs& args, const void* attrs) {
-        kernels::GemmArgs g = gemm_args(args, attrs);
-        g.packed_b = nullptr;
-        Kernel(g, args.in[1].format, args.in[1].data, args.share.ith, args.share.nth);
+        Kernel(unpacked_args(args, attrs), args.in[1].format, args.in[1].data, args.share.ith,
+               args.share.nth);
     }
     static std::size_t packed_half_bytes(const Operands& in, const void* attrs) {
         return packed_bytes(in, attrs) / 2;
@@ -188,15 +186,11 @@ struct FusedMatMul {
              reinterpret_cast<std::uint16_t*>(packed));
     }
     static void run_half(const TensorArgs& args, const void* attrs) {
-        kernels::GemmArgs g = gemm_args(args, attrs);
-        g.packed_b = nullptr;
-        kernels::half_gemm_f32(g, reinterpret_cast<const std::uint16_t*>(args.in[1].data),
+        kernels::half_gemm_f32(unpacked_args(args, attrs), args.in[1].as<std::uint16_t>(),
                                args.in[1].dtype == DType::bf16, args.share.ith, args.share.nth);
     }
     static void run_bf16(const TensorArgs& args, const void* attrs) {
-        kernels::GemmArgs g = gemm_args(args, attrs);
-        g.packed_b = nullptr;
-        kernels::bf16_gemm_f32(g, reinterpret_cast<const std::uint16_t*>(args.in[1].data), args.share.ith,
+        kernels::bf16_gemm_f32(unpacked_args(args, attrs), args.in[1].as<std::uint16_t>(), args.share.ith,
                                args.share.nth);
     }
     static kernels::GemmArgs gemm_args(const TensorArgs& args, const void* attrs) {
@@ -207,6 +201,12 @@ struct FusedMatMul {
             g.ldr = g.ldc;
         }
         g.activation = kernel_activation(cast(attrs).activation);
+        return g;
+    }
+    /// For kernels that take b, which is not f32, beside the arguments.
+    static kernels::GemmArgs unpacked_args(const TensorArgs& args, const void* attrs) {
+        kernels::GemmArgs g = gemm_args(args, attrs);
+        g.packed_b = nullptr;
         return g;
     }
     static constexpr std::array kernels{

@@ -9,6 +9,7 @@
 #include "kernels/block_product.h"
 #include "kernels/each_target.h"
 #include "kernels/guarded.h"
+#include "kernels/halves.h"
 
 namespace headrace::kernels {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 using testing::BlockCase;
 using testing::BlockProduct;
 using testing::Guarded;
-using testing::random_floats;
+using testing::Halves;
 
 float rounded(float x) { return bfloat_to_float(float_to_bfloat(x)); }
 
@@ -30,22 +31,12 @@ void expect_product(const BlockCase& t, bool transposed, int nth, Guarded::Side 
     SCOPED_TRACE(::testing::Message() << t.m << "x" << t.n << "x" << t.k << (transposed ? " transposed" : "")
                                       << " threads " << nth);
     BlockProduct product(t);
-    std::vector<float> values = random_floats(t.n * t.k, 2);
-    std::vector<std::uint16_t> bits(t.n * t.k);
-    for (size_t j = 0; j < t.n; ++j)
-        for (size_t l = 0; l < t.k; ++l) {
-            bits[transposed ? j * t.k + l : l * t.n + j] = float_to_bfloat(values[j * t.k + l]);
-            values[j * t.k + l] = rounded(values[j * t.k + l]);
-        }
-    const auto rows = static_cast<ptrdiff_t>(t.n), inner = static_cast<ptrdiff_t>(t.k);
-    std::vector<float> plain(packed_bf16_bytes(t.k, t.n) / sizeof(float));
-    pack_bf16(bits.data(), transposed ? 1 : rows, transposed ? inner : 1, t.k, t.n,
-              reinterpret_cast<std::uint16_t*>(plain.data()));
-    Guarded packed(plain, side), bias(product.bias, side);
+    const Halves b(t.n, t.k, true, transposed, packed_bf16_bytes(t.k, t.n), pack_bf16);
+    Guarded packed(b.packed, side), bias(product.bias, side);
     const GemmArgs g = product.args(bias.data());
     for (int ith = 0; ith < nth; ++ith)
         bf16_gemm_f32(g, reinterpret_cast<const std::uint16_t*>(packed.data()), ith, nth);
-    product.expect_result([&](size_t i, size_t l) { return rounded(product.a.at(i, l)); }, values);
+    product.expect_result([&](size_t i, size_t l) { return rounded(product.a.at(i, l)); }, b.values);
 }
 
 TEST_F(Bf16GemmF32, MultipliesRoundedRowsByTheExactValues) {

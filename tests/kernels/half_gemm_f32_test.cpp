@@ -5,10 +5,10 @@
 #include <cmath>
 #include <limits>
 
-#include "base/half.h"
 #include "kernels/block_product.h"
 #include "kernels/each_target.h"
 #include "kernels/guarded.h"
+#include "kernels/halves.h"
 
 namespace headrace::kernels {
 namespace {
@@ -17,34 +17,13 @@ using testing::BlockCase;
 using testing::BlockProduct;
 using testing::for_each_target;
 using testing::Guarded;
-using testing::random_floats;
-
-// A packed matrix of halves, from [k][n] or [n][k], and the values [n][k] that they stand for.
-struct Halves {
-    std::vector<float> packed;  // floats, so that pages can guard them
-    std::vector<float> values;
-
-    Halves(size_t n, size_t k, bool is_bf16, bool transposed)
-        : packed(packed_halves_bytes(k, n) / sizeof(float)), values(random_floats(n * k, 2)) {
-        std::vector<std::uint16_t> bits(n * k);
-        for (size_t j = 0; j < n; ++j)
-            for (size_t l = 0; l < k; ++l) {
-                float& value = values[j * k + l];
-                std::uint16_t& bit = bits[transposed ? j * k + l : l * n + j];
-                bit = is_bf16 ? float_to_bfloat(value) : float_to_half(value);
-                value = is_bf16 ? bfloat_to_float(bit) : half_to_float(bit);
-            }
-        const auto rows = static_cast<ptrdiff_t>(n), inner = static_cast<ptrdiff_t>(k);
-        pack_halves(bits.data(), transposed ? 1 : rows, transposed ? inner : 1, k, n,
-                    reinterpret_cast<std::uint16_t*>(packed.data()));
-    }
-};
+using testing::Halves;
 
 void expect_product(const BlockCase& t, bool is_bf16, bool transposed, int nth, Guarded::Side side) {
     SCOPED_TRACE(::testing::Message() << t.m << "x" << t.n << "x" << t.k << (is_bf16 ? " bf16" : " f16")
                                       << (transposed ? " transposed" : "") << " threads " << nth);
     BlockProduct product(t);
-    const Halves b(t.n, t.k, is_bf16, transposed);
+    const Halves b(t.n, t.k, is_bf16, transposed, packed_halves_bytes(t.k, t.n), pack_halves);
     Guarded packed(b.packed, side), bias(product.bias, side);
     const GemmArgs g = product.args(bias.data());
     for (int ith = 0; ith < nth; ++ith)

@@ -15,9 +15,7 @@ TEST(Engine, AShiftKeepsTheStartThatIsToBeKept) {
     std::vector<Tokens> answers;
     for (const int n_keep : {0, -1}) {
         const auto engine = tiny_engine(settings);  // anew: cells in another order round otherwise
-        RequestSettings endless = settings.request;
-        endless.sampling.ignore_eos = true;
-        endless.n_predict = 600;
+        RequestSettings endless = endless_request(settings.request, 600);
         endless.n_keep = n_keep;
         const Outcome& outcome = ask(*engine, question(*engine, "Tell me a story.", endless))->wait();
         EXPECT_GT(outcome.shifts, 1);
@@ -31,9 +29,7 @@ TEST(Engine, ReadsALongPromptInPiecesBesideAStreamThatDecodes) {
     settings.context.n_ctx = 4096;
     settings.queue.step_target_ms = 1;
     const auto engine = tiny_engine(settings);
-    RequestSettings endless = settings.request;
-    endless.sampling.ignore_eos = true;
-    endless.n_predict = -1;
+    RequestSettings endless = endless_request(settings.request);
     const auto running = ask(*engine, question(*engine, "Tell me a story.", endless));
     ASSERT_TRUE(running->next().ok());
     GenerationRequest reading = question(*engine, "What is 2+3?");

@@ -14,9 +14,7 @@ using namespace std::chrono_literals;
 template <class Enough>
 size_t remembered_beside_an_endless_stream(const Settings& settings, Enough enough) {
     const auto engine = tiny_engine(settings);
-    RequestSettings endless = settings.request;
-    endless.sampling.ignore_eos = true;
-    endless.n_predict = -1;
+    RequestSettings endless = endless_request(settings.request);
     endless.cache_prompt = false;
     const auto running = ask(*engine, question(*engine, "Tell me a story.", endless));
     ask(*engine, question(*engine, "What is 2+3?"))->wait();

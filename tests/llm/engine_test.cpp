@@ -190,9 +190,7 @@ TEST(Engine, APauseChangesNoAnswer) {
 
 TEST(Engine, CancelsWithinAStepAndGoesOn) {
     const auto engine = tiny_engine();
-    RequestSettings endless = engine->settings().request;
-    endless.sampling.ignore_eos = true;
-    endless.n_predict = 400;
+    RequestSettings endless = endless_request(engine->settings().request, 400);
     const auto generation = ask(*engine, question(*engine, "Tell me a story.", endless));
     ASSERT_TRUE(generation->next().ok());
     generation->cancel();
@@ -206,9 +204,7 @@ TEST(Engine, EndsRequestsWhoseTimeIsOver) {
     Settings settings = tiny_settings();
     settings.context.n_parallel = 1;
     const auto engine = tiny_engine(settings);
-    RequestSettings endless = settings.request;
-    endless.sampling.ignore_eos = true;
-    endless.n_predict = 440;
+    RequestSettings endless = endless_request(settings.request, 440);
     RequestSettings hasty = settings.request;
     hasty.timeout_ms = 0;
     RequestSettings impatient = settings.request;
@@ -227,9 +223,7 @@ TEST(Engine, SaysThatItIsBusyWhenTooManyWait) {
     settings.context.n_parallel = 1;
     settings.queue.max_waiting = 2;
     const auto engine = tiny_engine(settings);
-    RequestSettings endless = settings.request;
-    endless.sampling.ignore_eos = true;
-    endless.n_predict = 400;
+    RequestSettings endless = endless_request(settings.request, 400);
     const auto first = ask(*engine, question(*engine, "Tell me a story.", endless));
     ASSERT_TRUE(first->next().ok());
     const auto second = ask(*engine, question(*engine, "What is 1+1?")),
@@ -265,9 +259,7 @@ TEST(Engine, RefusesPromptsItCannotRead) {
 TEST(Engine, StopsWhenTheContextIsFullOrShiftsIt) {
     Settings settings = tiny_settings();
     settings.context.n_ctx = 256;
-    RequestSettings endless = settings.request;
-    endless.sampling.ignore_eos = true;
-    endless.n_predict = 600;
+    RequestSettings endless = endless_request(settings.request, 600);
     auto engine = tiny_engine(settings);
     Outcome outcome = ask(*engine, question(*engine, "Tell me a story.", endless))->wait();
     EXPECT_EQ(outcome.reason, StopReason::context_full);
@@ -410,9 +402,7 @@ TEST(EngineThreads, EndsWhatRunsWhenItIsDestroyed) {
     Settings settings = tiny_settings();
     settings.context.n_ctx = 448;
     auto engine = tiny_engine(settings);
-    RequestSettings endless = settings.request;
-    endless.sampling.ignore_eos = true;
-    endless.n_predict = 400;
+    RequestSettings endless = endless_request(settings.request, 400);
     const auto generation = ask(*engine, question(*engine, "Tell me a story.", endless));
     ASSERT_TRUE(generation->next().ok());
     engine.reset();

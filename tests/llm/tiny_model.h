@@ -24,6 +24,13 @@ inline Settings tiny_settings() {
     return settings;
 }
 
+/// A request's settings that go on until `n_predict` tokens, -1 for ever, whatever the model says.
+inline RequestSettings endless_request(RequestSettings settings, int n_predict = -1) {
+    settings.sampling.ignore_eos = true;
+    settings.n_predict = n_predict;
+    return settings;
+}
+
 inline std::shared_ptr<Engine> tiny_engine(const Settings& settings = tiny_settings()) {
     Result<Runner> runner = open_runner(tiny_model(), settings);
     if (!runner.ok()) throw std::runtime_error(runner.error().message);
