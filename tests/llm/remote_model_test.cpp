@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <condition_variable>
+#include <mutex>
 #include <random>
 #include <thread>
 
@@ -53,10 +55,10 @@ Tokens tokens_of(Engine& engine, const char* text) {
     return ask(engine, question(engine, text))->wait().tokens;
 }
 
-std::string config_of(const RpcServer& server, const std::string& more = "") {
+std::string config_of(const std::string& device) {
     return fmt::format(
-        R"({{"devices": ["{}"], "temp": 0, "n_ctx": 512, "fit_margin_mib": 0, "log_level": "none"{}}})",
-        server.device(), more);
+        R"({{"devices": ["{}"], "temp": 0, "n_ctx": 512, "fit_margin_mib": 0, "log_level": "none"}})",
+        device);
 }
 
 TEST(Placement, FillsTheFastestPlaceFirstAndUsesNoOtherThatIsNotNeeded) {
@@ -239,7 +241,7 @@ TEST(RemoteModel, OfAnUnreachableHostIsAnErrorThatNamesIt) {
 TEST(RemoteModel, LosesItsHostInTheMiddleOfAnAnswerAndIsLoadedAgainWhenItIsBack) {
     RpcServer server;
     const auto service = Service::create(R"({"log_level": "none"})");
-    const auto graph = service.value()->load(tiny_model(), config_of(server));
+    const auto graph = service.value()->load(tiny_model(), config_of(server.device()));
     ASSERT_TRUE(graph.ok()) << graph.error().message;
     const auto context = service.value()->open(graph.value()).value();
     ASSERT_TRUE(service.value()->set_input(context, 0, story).ok());
@@ -260,6 +262,49 @@ TEST(RemoteModel, LosesItsHostInTheMiddleOfAnAnswerAndIsLoadedAgainWhenItIsBack)
     const auto back = service.value()->infer(context, "What is 2+3?", "");
     ASSERT_TRUE(back.ok()) << back.error().message;
     EXPECT_EQ(back.value().text, "2+3=5");
+}
+
+TEST(RemoteModel, ThatIsLoadedAgainDoesNotUndoASwapMadeMeanwhile) {
+    RpcServer server;
+    enum { passes, breaks, holds } link = passes;
+    bool held = false;
+    std::mutex mutex;
+    std::condition_variable changed;
+    const auto set = [&](auto state) {
+        const std::lock_guard lock(mutex);
+        link = state;
+        changed.notify_all();
+    };
+    const Relay relay(server.port(), [&](Relay::Bytes&) {
+        std::unique_lock lock(mutex);
+        if (link == holds) held = true, changed.notify_all();
+        changed.wait(lock, [&] { return link != holds; });
+        return link == passes;
+    });
+    const auto service = std::move(Service::create(R"({"log_level": "none"})")).value();
+    const auto graph = service->load(tiny_model(), config_of(relay.device()));
+    ASSERT_TRUE(graph.ok()) << graph.error().message;
+    const auto context = service->open(graph.value()).value();
+    set(breaks);
+    EXPECT_FALSE(service->infer(context, story, "").ok()) << "the host is lost";
+    set(holds);
+    std::thread waiting([&] {
+        const auto answer = service->infer(service->open(graph.value()).value(), story, "");
+        EXPECT_TRUE(answer.ok()) << answer.error().message;
+    });
+    {
+        std::unique_lock lock(mutex);
+        EXPECT_TRUE(changed.wait_for(lock, 20s, [&] { return held; })) << "the model is being loaded again";
+    }
+    const auto here = service->load(tiny_model(), R"({"temp": 0, "n_ctx": 512, "log_level": "none"})", true);
+    set(passes);
+    waiting.join();
+    ASSERT_TRUE(here.ok()) << here.error().message;
+    EXPECT_EQ(here.value(), graph.value());
+    server.stop();
+    const auto answer = service->infer(context, "What is 2+3?", "");
+    ASSERT_TRUE(answer.ok()) << "the model that replaced the other needs no host: " << answer.error().message;
+    EXPECT_EQ(answer.value().text, "2+3=5");
 }
 
 TEST(RemoteModel, GivesEachOfManyRequestsTheErrorWhenTheHostIsLost) {
