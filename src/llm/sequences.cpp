@@ -54,8 +54,8 @@ std::optional<Sequences::Place> Sequences::acquire(const Tokens& prompt, bool re
         clear(*id);
         entry.variant = variant;
         if (best >= 0 && best_size > 0) share(best, *id, 0, best_size);
-        if (reuse) restore(*id, prompt, entry.tokens.size());
     }
+    if (reuse) restore(*id, prompt, entry.tokens.size());
     entry.used = entry.busy = true;
     entry.variant = variant;  // a restore that found no room has cleared it
     return Place{*id, static_cast<int>(entry.tokens.size())};

@@ -173,19 +173,29 @@ TEST(Engine, BreaksOffTheReadingOfALongPromptForAMoreUrgentRequest) {
     EXPECT_GT(engine->statistics().overtaken_steps, 0u);
 }
 
-TEST(Engine, APauseChangesNoAnswer) {
-    Settings settings = tiny_settings();
-    settings.context.n_parallel = 1;
-    const auto engine = tiny_engine(settings);
-    RequestSettings low = settings.request, high = settings.request;
-    low.priority = Priority::low;
-    high.priority = Priority::high;
-    const Outcome alone = ask(*engine, question(*engine, "Tell me a story about a fox.", low))->wait();
-    const auto paused = ask(*engine, question(*engine, "Tell me a story about a fox.", low));
-    ASSERT_TRUE(paused->next().ok());
-    ask(*engine, question(*engine, "What is 2+3?", high))->wait();
-    EXPECT_EQ(paused->wait().tokens, alone.tokens);
-    EXPECT_EQ(paused->wait().pauses, 1);
+TEST(Engine, APauseChangesNoAnswerAndForgetsNothing) {
+    for (const int places : {1, 64}) {  // 1: what the paused one has read goes to the memory beside
+        Settings settings = tiny_settings();
+        settings.context.n_parallel = 1;
+        settings.context.max_sequences = places;
+        RequestSettings low = endless_request(settings.request, 100), high = settings.request;
+        low.priority = Priority::low;
+        high.priority = Priority::high;
+        const std::string text =
+            "Tell me a story about a fox, a hen, a dog, a cat, a cow and a very old bear.";
+        low.cache_prompt = false;
+        const auto engine = tiny_engine(settings);
+        const Outcome alone = ask(*engine, question(*engine, text, low))->wait();
+        const uint64_t before = engine->statistics().prompt_tokens;
+        const auto paused = ask(*engine, question(*engine, text, low));
+        ASSERT_TRUE(paused->next().ok());
+        const auto quick = ask(*engine, question(*engine, "What is 2+3?", high));
+        EXPECT_EQ(paused->wait().tokens, alone.tokens);
+        EXPECT_EQ(paused->wait().pauses, 1);
+        EXPECT_LE(engine->statistics().prompt_tokens - before,
+                  static_cast<uint64_t>(paused->wait().prompt_tokens + quick->wait().prompt_tokens))
+            << places;
+    }
 }
 
 TEST(Engine, CancelsWithinAStepAndGoesOn) {
