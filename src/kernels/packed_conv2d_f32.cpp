@@ -118,7 +118,10 @@ struct Strip {
     Strip(const Conv2dArgs& g, const Strips& all, size_t i) {
         const size_t bands = all.count / all.per_row, band = i / all.per_row, part = i % all.per_row;
         y = band * g.out_h / bands, y_end = (band + 1) * g.out_h / bands;
-        x = part * g.out_w / all.per_row, x_end = (part + 1) * g.out_w / all.per_row;
+        // In whole vectors, as which channels are stored.
+        const size_t vecs = divide_up(g.out_w, kLanes);
+        x = part * vecs / all.per_row * kLanes;
+        x_end = std::min(g.out_w, (part + 1) * vecs / all.per_row * kLanes);
     }
     size_t width() const { return x_end - x; }
     size_t pixels() const { return (y_end - y) * width(); }
