@@ -3,7 +3,8 @@
 #include <array>
 #include <optional>
 
-#include "kernels/gemm_f32.h"
+#include "kernels/conv_transpose2d_f32.h"
+#include "kernels/nhwc_conv_transpose2d_f32.h"
 #include "ops/arithmetic.h"
 #include "ops/image.h"
 #include "ops/infer.h"
@@ -197,130 +198,62 @@ struct ConvTranspose2d {
                a.filter_layout == FilterLayout::iohw && in[1].sizes()[0] >= a.groups;
     }
 
-    /// Each thread takes output channels: the product of their filters with some rows of pixels gives what
-    /// every pixel adds, element by element of the filter, and the rows of that are added to the output.
     static void run_products(const TensorArgs& args, const void* attrs) {
-        const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
-        const Axes in(args.in[0].shape, image_axes(a.input_layout)),
-            out(args.out[0].shape, image_axes(a.input_layout));
-        const Axes filter(args.in[1].shape, positions(a.filter_layout));
-        const auto part = args.share.of(out.size[0] * out.size[1]);
-        constexpr std::int64_t kChannels = 32;  // of a product, so that the pixels are read seldom
-        for (std::int64_t task = part.begin; task < part.end;) {
-            const std::int64_t n = task / out.size[1], o = task % out.size[1];
-            const std::int64_t left_in_group = filter.size[1] - o % filter.size[1];
-            const std::int64_t count = std::min({kChannels, left_in_group, part.end - task});
-            add_channels(args, Problem{in, filter, out, a}, n, o, count);
-            task += count;
-        }
+        headrace::kernels::conv_transpose2d_f32(kernel_args(args, headrace::detail::attrs_ref<Attrs>(attrs)),
+                                                args.share.ith, args.share.nth);
     }
-    struct Problem {
-        const Axes &in, &filter, &out;
-        const Attrs& attrs;
 
-        /// Whether the filters of neighbouring pixels lie side by side and leave nothing out.
-        bool tiles() const {
-            for (int i : {0, 1})
-                if (filter.size[2 + i] != attrs.strides[i] || attrs.dilations[i] != 1 ||
-                    attrs.padding[2 * i] != 0 || out.size[2 + i] != in.size[2 + i] * attrs.strides[i])
-                    return false;
-            return true;
-        }
-    };
-    /// Output channels [o, o + channels) of image n, all of one group.
-    static void add_channels(const TensorArgs& args, const Problem& p, std::int64_t n, std::int64_t o,
-                             std::int64_t channels) {
-        constexpr std::int64_t kProducts = 32768;  // floats that stay in the L2 cache
-        const auto& [in, filter, out, a] = p;
-        const std::int64_t taps = filter.size[2] * filter.size[3], width = in.size[3];
-        const std::int64_t rows =
-            std::max<std::int64_t>(1, kProducts / std::max<std::int64_t>(1, channels * taps * width));
-        const std::int64_t inputs = in.size[1] / a.groups, first = o / filter.size[1] * inputs;
-        std::vector<float> weights, products(static_cast<std::size_t>(channels * taps * rows * width));
-        for (std::int64_t c = 0; c < channels; ++c)
-            append_filter(args.in[1].as<float>(), filter, first, inputs, (o + c) % filter.size[1], weights);
-        const bool tiles = p.tiles();
-        const auto bias = [&](std::int64_t c) { return args.has(2) ? args.in[2].as<float>()[o + c] : 0.0f; };
-        float* planes = args.out[0].as<float>() + n * out.stride[0] + o * out.stride[1];
-        for (std::int64_t c = 0; c < channels && !tiles; ++c)
-            std::fill_n(planes + c * out.stride[1], out.stride[1], bias(c));
-        for (std::int64_t row = 0; row < in.size[2]; row += rows) {
-            const std::int64_t count = std::min(rows, in.size[2] - row);
-            headrace::kernels::BatchedGemmArgs g{.m = static_cast<std::size_t>(channels * taps),
-                                                 .n = static_cast<std::size_t>(count * width),
-                                                 .k = static_cast<std::size_t>(inputs),
-                                                 .a = weights.data(),
-                                                 .lda = inputs,
-                                                 .ldb = in.stride[1],
-                                                 .c = products.data(),
-                                                 .ldc = count * width};
-            g.b = args.in[0].as<float>() + n * in.stride[0] + first * in.stride[1] + row * width;
-            headrace::kernels::batched_gemm_f32(g, 0, 1);
-            for (std::int64_t c = 0; c < channels; ++c) {
-                const float* from = products.data() + c * taps * count * width;
-                float* plane = planes + c * out.stride[1];
-                if (tiles)
-                    place_products(from, row, count, p, bias(c), plane);
-                else
-                    add_products(from, row, count, p, plane);
-            }
-        }
+    /// With channels last the kernel reads constant filters only, in any order.
+    static bool nhwc_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
+        const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        return in[0].dtype == DType::f32 && a.input_layout == ImageLayout::nhwc && is_constant[1] &&
+               in[1].sizes()[positions(a.filter_layout)[0]] >= a.groups;
     }
-    /// The filter of one output channel, [h · w][i], behind those of the channels before it.
-    static void append_filter(const float* weights, const Axes& filter, std::int64_t first,
-                              std::int64_t inputs, std::int64_t o, std::vector<float>& columns) {
-        const std::int64_t taps = filter.size[2] * filter.size[3];
-        const std::size_t begin = columns.size();
-        columns.resize(begin + static_cast<std::size_t>(taps * inputs));
-        for (std::int64_t c = 0; c < inputs; ++c) {
-            const float* from = weights + (first + c) * filter.stride[0] + o * filter.stride[1];
-            for (std::int64_t t = 0; t < taps; ++t)
-                columns[begin + static_cast<std::size_t>(t * inputs + c)] = from[t];
-        }
+    static headrace::kernels::ConvTranspose2dArgs filter_args(Sizes filter, const Attrs& a) {
+        const auto size = [&](int i) {
+            return static_cast<std::size_t>(filter[positions(a.filter_layout)[i]]);
+        };
+        const auto groups = static_cast<std::size_t>(a.groups);
+        return {.in_channels = size(0),
+                .out_channels = size(1) * groups,
+                .groups = groups,
+                .kernel_h = size(2),
+                .kernel_w = size(3)};
     }
-    /// Products of `rows` rows from `row` on where every output has one.
-    static void place_products(const float* products, std::int64_t row, std::int64_t rows, const Problem& p,
-                               float bias, float* plane) {
-        const std::int64_t width = p.in.size[3], step = p.attrs.strides[1];
-        for (std::int64_t ky = 0; ky < p.filter.size[2]; ++ky)
-            for (std::int64_t r = 0; r < rows; ++r) {
-                float* to = plane + ((row + r) * p.attrs.strides[0] + ky) * p.out.stride[2];
-                const auto from = [&](std::int64_t kx) {
-                    return products + ((ky * step + kx) * rows + r) * width;
-                };
-                if (step == 2) {
-                    const float *even = from(0), *odd = from(1);
-                    for (std::int64_t i = 0; i < width; ++i) {
-                        to[2 * i] = even[i] + bias;
-                        to[2 * i + 1] = odd[i] + bias;
-                    }
-                    continue;
-                }
-                for (std::int64_t kx = 0; kx < step; ++kx)
-                    for (std::int64_t i = 0; i < width; ++i) to[i * step + kx] = from(kx)[i] + bias;
-            }
+    static std::size_t packed_filter_bytes(const Operands& in, const void* attrs) {
+        return headrace::kernels::packed_transposed_filters_bytes(
+            filter_args(in[1].sizes(), headrace::detail::attrs_ref<Attrs>(attrs)));
     }
-    static void add_products(const float* products, std::int64_t row, std::int64_t rows, const Problem& p,
-                             float* plane) {
-        const auto& [in, filter, out, a] = p;
-        const std::int64_t stride = a.strides[1], width = in.size[3];
-        for (std::int64_t t = 0; t < filter.size[2] * filter.size[3]; ++t) {
-            const auto [shift, begin, end] = reach_of(t % filter.size[3], width, out.size[3], a);
-            for (std::int64_t r = 0; r < rows; ++r) {
-                const std::int64_t y =
-                    (row + r) * a.strides[0] + t / filter.size[3] * a.dilations[0] - a.padding[0];
-                if (y < 0 || y >= out.size[2]) continue;
-                const float* from = products + (t * rows + r) * width;
-                float* to = plane + y * out.stride[2] + shift;
-                if (stride == 1)
-                    for (std::int64_t i = begin; i < end; ++i) to[i] += from[i];
-                else
-                    for (std::int64_t i = begin; i < end; ++i) to[i * stride] += from[i];
-            }
-        }
+    static void pack_filter(const ConstView& filter, const void* attrs, std::byte* packed) {
+        const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        const auto strides = Axes(filter.shape, positions(a.filter_layout)).stride;
+        headrace::kernels::pack_transposed_filters(filter_args(filter.shape, a), filter.as<float>(),
+                                                   {strides[0], strides[1], strides[2], strides[3]},
+                                                   reinterpret_cast<float*>(packed));
+    }
+    static headrace::kernels::ConvTranspose2dArgs kernel_args(const TensorArgs& args, const Attrs& a) {
+        const auto in = Axes(args.in[0].shape, image_axes(a.input_layout)).size;
+        const auto out = Axes(args.out[0].shape, image_axes(a.input_layout)).size;
+        const auto unsigned_of = [](std::int64_t i) { return static_cast<std::size_t>(i); };
+        headrace::kernels::ConvTranspose2dArgs g = filter_args(args.in[1].shape, a);
+        g.batch = unsigned_of(in[0]), g.in_h = unsigned_of(in[2]), g.in_w = unsigned_of(in[3]);
+        g.out_h = unsigned_of(out[2]), g.out_w = unsigned_of(out[3]);
+        g.stride_h = unsigned_of(a.strides[0]), g.stride_w = unsigned_of(a.strides[1]);
+        g.dilation_h = unsigned_of(a.dilations[0]), g.dilation_w = unsigned_of(a.dilations[1]);
+        g.pad_top = a.padding[0], g.pad_left = a.padding[2];
+        g.x = args.in[0].as<float>(), g.w = args.in[1].as<float>(), g.y = args.out[0].as<float>();
+        if (args.has(2)) g.bias = args.in[2].as<float>();
+        return g;
+    }
+    static void run_nhwc(const TensorArgs& args, const void* attrs) {
+        headrace::kernels::nhwc_conv_transpose2d_f32(
+            kernel_args(args, headrace::detail::attrs_ref<Attrs>(attrs)), args.in[1].as<float>(),
+            args.share.ith, args.share.nth);
     }
     static constexpr std::array kernels{
-        KernelDef{.name = "conv_transpose2d_f32", .applies = &products_apply, .run = &run_products}};
+        KernelDef{.name = "conv_transpose2d_f32", .applies = &products_apply, .run = &run_products},
+        KernelDef{"nhwc_conv_transpose2d_f32", &nhwc_applies, 1, &packed_filter_bytes, &pack_filter,
+                  &run_nhwc}};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs& a) {
         Cost cost = elementwise_cost(in, out, 0);
@@ -350,6 +283,12 @@ struct ConvTranspose2d {
             {{"strides", List{1, 3}}, {"groups", std::int64_t{2}}});
         add(DType::f32, {1, 3, 3, 1}, {1, 2, 3, 3}, 2,
             {{"strides", List{2, 2}}, {"output_sizes", List{8, 7}}, {"input_layout", std::string("nhwc")}});
+        const NamedAttrs nhwc{{"strides", List{2, 2}}, {"input_layout", std::string("nhwc")}};
+        add(DType::f32, {2, 4, 5, 3}, {3, 37, 2, 2}, 37, nhwc);
+        NamedAttrs overlapping = all;
+        overlapping.emplace_back("input_layout", std::string("nhwc"));
+        overlapping.emplace_back("filter_layout", std::string("hwoi"));
+        add(DType::f32, {2, 6, 7, 4}, {3, 2, 19, 4}, 38, overlapping);
         for (DType t : {DType::f32, DType::f16, DType::f64})
             for (const auto& [layout, shape] :
                  {std::pair{"iohw", Shape{4, 3, 2, 3}}, {"hwoi", {2, 3, 3, 4}}, {"ohwi", {3, 2, 3, 4}}}) {

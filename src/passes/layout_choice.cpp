@@ -16,6 +16,12 @@ using Side = MinCut::Node;
 constexpr double kPointwise = 0.5, kWindows = 1, kStridedDepthwise = 0.25;
 /// In those 150 µs a core does 15 million operations, of which transformed filters save half.
 constexpr double kTransformedFilters = 0.03;
+/// A transposed convolution with channels first gathers its filters in each run, and adds products that
+/// overlap one by one.
+constexpr double kTransposed = 0.2, kGatheredFilters = 4, kAddedProducts = 1;
+/// With channels last, products with few columns leave most of a vector empty.
+constexpr std::int64_t kFewColumns = 16;
+constexpr double kEmptyLanes = -2;
 
 double bytes_of(const TensorType& t) { return static_cast<double>(t.bytes()); }
 
@@ -110,12 +116,17 @@ private:
         const Candidate first = candidate(ImageOrder::first), last = candidate(ImageOrder::last);
         if (first.speed() > last.speed()) cut_.pay(kFirst, sides_[i], MinCut::kNever);
         if (last.speed() > first.speed()) cut_.pay(sides_[i], kLast, MinCut::kNever);
-        cut_.pay(sides_[i], kLast, static_cast<std::int64_t>(gain_of_last(node, given, last.kernel())));
+        const auto gain = static_cast<std::int64_t>(gain_of_last(node, given, last.kernel()));
+        if (gain >= 0)
+            cut_.pay(sides_[i], kLast, gain);
+        else
+            cut_.pay(kFirst, sides_[i], -gain);
         return success();
     }
 
     /// What a node gains by working with channels last, by a kernel.
     double gain_of_last(const Node& node, ImageOrder given, const KernelDef* kernel) const {
+        if (node.op->name == "conv_transpose2d") return gain_of_transposed(node, given);
         if (node.op->name != "conv2d" && node.op->name != "fused_conv2d") return 0;
         const TensorType &in = graph_.value(node.inputs[0]).type, &out = graph_.value(node.outputs[0]).type;
         const std::int64_t channels = in.sizes()[given == ImageOrder::first ? 1 : 3];
@@ -131,6 +142,21 @@ private:
         const double operations = 2.0 * static_cast<double>(out.elements()) *
                                   static_cast<double>(filter.elements()) / static_cast<double>(out_channels);
         return kWindows * moved + (is_transformed ? kTransformedFilters * operations : 0);
+    }
+
+    double gain_of_transposed(const Node& node, ImageOrder given) const {
+        const TensorType &in = graph_.value(node.inputs[0]).type, &out = graph_.value(node.outputs[0]).type;
+        const TensorType& filter = graph_.value(node.inputs[1]).type;
+        const std::int64_t channels = in.sizes()[given == ImageOrder::first ? 1 : 3];
+        if (channels == 0) return 0;
+        const double products = static_cast<double>(in.elements()) * bytes_of(filter) /
+                                (static_cast<double>(channels) * static_cast<double>(channels));
+        const auto order = attr<std::string>(node, "filter_layout");
+        const auto sizes = filter.sizes();
+        if (sizes[order.find('o')] * sizes[order.find('w')] < kFewColumns) return kEmptyLanes * products;
+        const bool overlaps = products > bytes_of(out);
+        return kTransposed * (bytes_of(in) + bytes_of(out)) + kGatheredFilters * bytes_of(filter) +
+               (overlaps ? kAddedProducts * products : 0);
     }
 
     /// What a transposition costs between each value's producer and its readers. Where several readers want

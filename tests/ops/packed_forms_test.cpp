@@ -52,6 +52,7 @@ TEST(PackedForms, ChangeOnlyWithTheirVersion) {
         {"gemm_f32 of gemm", "878552e168ba038f"},
         {"gemm_f32 of matmul", "c29e154db25912ba"},
         {"half_gemm_f32 of fused_matmul", "cd74a16150ce0297"},
+        {"nhwc_conv_transpose2d_f32 of conv_transpose2d", "8fb1946abeac2758"},
         {"nhwc_conv2d_f32 of conv2d", "8816f231d1d5410c"},
         {"nhwc_conv2d_f32 of fused_conv2d", "8816f231d1d5410c"},
         {"nhwc_depthwise_conv2d_f32 of conv2d", "9907c13d8cd1dc8a"},

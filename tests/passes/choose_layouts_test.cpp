@@ -87,6 +87,33 @@ TEST(ChooseLayouts, TurnsALayerAloneWhereTransformedFiltersSaveMore) {
     expect_same_results(before, graph, kTolerance);
 }
 
+TEST(ChooseLayouts, TurnsTransposedConvolutionsWithTheLayersAroundThem) {
+    for (const auto& [layout, filter] :
+         {std::pair{"iohw", Shape{16, 24, 4, 4}}, {"hwoi", {4, 4, 24, 16}}, {"ohwi", {24, 4, 4, 16}}}) {
+        Images t;
+        const ValueId up = t.op(
+            "conv_transpose2d", {t.conv(t.x), t.constant("up", filter)},
+            {{"strides", List{2, 2}}, {"padding", List{1, 1, 1, 1}}, {"filter_layout", std::string(layout)}});
+        t.output("y", t.op("conv2d", {t.op("relu", {up}), t.constant("after", {8, 24, 1, 1})}));
+        const Graph graph = t.choose();
+        EXPECT_EQ(count_nodes(graph, "transpose"), 2U) << layout;
+        EXPECT_EQ(t.counts.at("nodes_turned"), 4) << layout;
+    }
+}
+
+TEST(ChooseLayouts, TurnsATransposedConvolutionAloneUnlessItsProductsHaveFewColumns) {
+    for (const bool few : {false, true}) {
+        TinyGraph t;
+        const ValueId x = t.input("x", {1, 128, 7, 7});
+        t.output("y", t.op("conv_transpose2d", {x, t.constant("w", {128, few ? 3 : 64, 4, 4})},
+                           {{"strides", List{2, 2}}}));
+        Graph graph = t.finish();
+        const Graph before = graph;
+        EXPECT_EQ(run_pass(choose_layouts, graph).at("nodes_turned"), few ? 0 : 1);
+        expect_same_results(before, graph, kTolerance);
+    }
+}
+
 TEST(ChooseLayouts, LetsOneTranspositionServeAllReaders) {
     Images t;
     const ValueId stem = t.conv(t.conv(t.x, "a"), "b");
