@@ -61,7 +61,7 @@ enum class LayoutRule : std::uint8_t {
     row_major,  ///< needs its declared dimension order
     any,        ///< element-wise: whatever the producer chose
     channels,   ///< takes images as nchw or nhwc, by its attribute `input_layout` or `layout`
-    axes,       ///< any, when its attributes follow: `axis` and `axes`, or lists with a value per dimension
+    axes,       ///< any of operand 0 (all, if variadic), when `axis`, `axes` or lists with 4 values follow
 };
 
 /// A packed CPU kernel that may stand in for the op: named in plans, statistics and cache keys.

@@ -220,6 +220,30 @@ void shift_and_scale_run(const float* x, size_t n, double mean, double factor, d
     });
 }
 
+void shift_and_scale_columns(const float* x, ptrdiff_t stride, size_t rows, size_t n,
+                             const ShiftAndScale* columns, float* y) {
+    constexpr size_t kTogether = 64;
+    alignas(64) float first[kTogether], second[kTogether], factor[kTogether], bias[kTogether];
+    for (size_t begin = 0; begin < n; begin += kTogether) {
+        const size_t count = std::min(kTogether, n - begin);
+        for (size_t i = 0; i < count; ++i) {
+            const ShiftAndScale& column = columns[begin + i];
+            first[i] = static_cast<float>(column.mean);
+            second[i] = static_cast<float>(column.mean - first[i]);
+            factor[i] = static_cast<float>(column.factor), bias[i] = static_cast<float>(column.bias);
+        }
+        Vec unused[2] = {hn::Zero(Tag()), hn::Zero(Tag())};
+        for (size_t row = 0; row < rows; ++row) {
+            const ptrdiff_t at = static_cast<ptrdiff_t>(row) * stride + static_cast<ptrdiff_t>(begin);
+            for_row(count, unused, [&](Vec&, auto place) HWY_ATTR {
+                const Vec centred =
+                    hn::Sub(hn::Sub(place.load(x + at), place.load(first)), place.load(second));
+                place.store(hn::MulAdd(centred, place.load(factor), place.load(bias)), y + at);
+            });
+        }
+    }
+}
+
 void softmax_rows(const SoftmaxArgs& g, size_t begin, size_t end) {
     const size_t together = std::clamp<size_t>(kFloatsTogether / std::max<size_t>(g.n, 1), 1, kRowsTogether);
     for (size_t row = begin; row < end; row += together)
@@ -236,6 +260,7 @@ HWY_EXPORT(layer_norm_rows);
 HWY_EXPORT(rms_norm_rows);
 HWY_EXPORT(softmax_rows);
 HWY_EXPORT(shift_and_scale_run);
+HWY_EXPORT(shift_and_scale_columns);
 
 void layer_norm_f32(const LayerNormArgs& args, int ith, int nth) {
     HWY_DYNAMIC_DISPATCH(layer_norm_rows)(args, args.rows * ith / nth, args.rows * (ith + 1) / nth);
@@ -247,6 +272,11 @@ void rms_norm_f32(const LayerNormArgs& args, int ith, int nth) {
 
 void shift_and_scale_f32(const float* x, size_t n, double mean, double factor, double bias, float* y) {
     HWY_DYNAMIC_DISPATCH(shift_and_scale_run)(x, n, mean, factor, bias, y);
+}
+
+void shift_and_scale_rows_f32(const float* x, ptrdiff_t stride, size_t rows, size_t n,
+                              const ShiftAndScale* columns, float* y) {
+    HWY_DYNAMIC_DISPATCH(shift_and_scale_columns)(x, stride, rows, n, columns, y);
 }
 
 void softmax_f32(const SoftmaxArgs& args, int ith, int nth) {

@@ -32,6 +32,13 @@ void rms_norm_f32(const LayerNormArgs& args, int ith, int nth);
 // mean keep their accuracy. y may be x.
 void shift_and_scale_f32(const float* x, size_t n, double mean, double factor, double bias, float* y);
 
+// The same for each column of `rows` rows of n floats, `stride` floats apart in x and in y.
+struct ShiftAndScale {
+    double mean, factor, bias;
+};
+void shift_and_scale_rows_f32(const float* x, ptrdiff_t stride, size_t rows, size_t n,
+                              const ShiftAndScale* columns, float* y);
+
 // y[r] = softmax(x[r] * scale + mask[r]) over n floats. y may be x itself. A row whose maximum is −Inf gives
 // NaN, as exp(x − max) / sum says; NaN in a row makes the whole row NaN.
 struct SoftmaxArgs {

@@ -115,6 +115,19 @@ double squared_deviations_target(const float* x, size_t n, double mean) {
         [mean](double total, double v) { return total + (v - mean) * (v - mean); });
 }
 
+void squared_deviations_of_rows_target(const float* x, ptrdiff_t stride, size_t rows, size_t n,
+                                       const double* means, double* totals) {
+    const DoubleTag d;
+    for (size_t r = 0; r < rows; ++r, x += stride) {
+        size_t i = 0;
+        for (; i + kStep <= n; i += kStep) {
+            const DoubleVec deviation = hn::Sub(load_wide(x + i), hn::LoadU(d, means + i));
+            hn::StoreU(hn::MulAdd(deviation, deviation, hn::LoadU(d, totals + i)), d, totals + i);
+        }
+        for (; i < n; ++i) totals[i] += (x[i] - means[i]) * (x[i] - means[i]);
+    }
+}
+
 }  // namespace headrace::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -124,6 +137,7 @@ namespace headrace::kernels {
 HWY_EXPORT(reduce_run_target);
 HWY_EXPORT(reduce_rows_target);
 HWY_EXPORT(squared_deviations_target);
+HWY_EXPORT(squared_deviations_of_rows_target);
 
 double reduce_run_f32(Reduction op, const float* x, size_t n) {
     return HWY_DYNAMIC_DISPATCH(reduce_run_target)(op, x, n);
@@ -135,6 +149,11 @@ void reduce_rows_f32(Reduction op, const float* x, ptrdiff_t stride, size_t rows
 
 double squared_deviations_f32(const float* x, size_t n, double mean) {
     return HWY_DYNAMIC_DISPATCH(squared_deviations_target)(x, n, mean);
+}
+
+void squared_deviations_of_rows_f32(const float* x, ptrdiff_t stride, size_t rows, size_t n,
+                                    const double* means, double* totals) {
+    HWY_DYNAMIC_DISPATCH(squared_deviations_of_rows_target)(x, stride, rows, n, means, totals);
 }
 
 }  // namespace headrace::kernels

@@ -36,4 +36,9 @@ void reduce_rows_f32(Reduction op, const float* x, ptrdiff_t stride, size_t rows
 // Σ (x − mean)² of n neighbours.
 double squared_deviations_f32(const float* x, size_t n, double mean);
 
+// Adds those of rows of n floats, `stride` floats apart, to the totals of their columns, which have a mean
+// each.
+void squared_deviations_of_rows_f32(const float* x, ptrdiff_t stride, size_t rows, size_t n,
+                                    const double* means, double* totals);
+
 }  // namespace headrace::kernels

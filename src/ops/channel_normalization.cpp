@@ -1,4 +1,5 @@
 /// Normalisation by channel: with given statistics, or with those of each image.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <utility>
@@ -43,6 +44,7 @@ struct BatchNormalization {
         OperandRule{.name = "variance", .dtypes = kFloats, .same_dtype_as = 0},
         OperandRule{.name = "scale", .dtypes = kFloats, .same_dtype_as = 0, .optional = true},
         OperandRule{.name = "bias", .dtypes = kFloats, .same_dtype_as = 0, .optional = true}};
+    static constexpr LayoutRule layout = LayoutRule::axes;
 
     struct Attrs {
         std::int64_t axis = 1;
@@ -128,9 +130,30 @@ struct BatchNormalization {
         }
     }
 
+    static bool rows_apply(const Operands& in, std::span<const bool>, const void* attrs) {
+        const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        return in[0].dtype == DType::f32 && channels(in[0].sizes(), a).inner == 1;
+    }
+    static void run_rows(const TensorArgs& args, const void* attrs) {
+        const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        const Channels c = channels(args.in[0].shape, a);
+        const auto part = args.share.of(c.outer);
+        std::vector<headrace::kernels::ShiftAndScale> columns;
+        for (std::int64_t i = 0; i < c.count; ++i)
+            columns.push_back(
+                {args.in[1].as<float>()[i],
+                 read_or<float>(args, 3, i, 1) / std::sqrt(args.in[2].as<float>()[i] + a.epsilon),
+                 read_or<float>(args, 4, i, 0)});
+        headrace::kernels::shift_and_scale_rows_f32(args.in[0].as<float>() + part.begin * c.count, c.count,
+                                                    static_cast<std::size_t>(part.end - part.begin),
+                                                    columns.size(), columns.data(),
+                                                    args.out[0].as<float>() + part.begin * c.count);
+    }
+
     // One pass over memory; ggml's ops would take four.
     static constexpr std::array kernels{
         KernelDef{.name = "batch_norm_f32", .applies = &planes_apply, .run = &run_planes},
+        KernelDef{.name = "batch_norm_rows_f32", .applies = &rows_apply, .run = &run_rows},
         KernelDef{.name = "batch_norm_one_pass",
                   .applies = [](const Operands&, std::span<const bool>, const void*) { return true; },
                   .run = [](const TensorArgs& args,
@@ -156,6 +179,7 @@ struct BatchNormalization {
         for (const bool affine : {false, true}) {
             add(DType::f32, {2, 3, 4, 5}, 1, affine);
             add(DType::f32, {2, 4, 5, 3}, 3, affine);
+            add(DType::f32, {3, 1, 2, 101}, -1, affine);
         }
         add(DType::f32, {6}, 0, true);
         add(DType::f32, {2, 3, 2, 2, 2, 2}, -5, true);
@@ -171,6 +195,7 @@ struct InstanceNormalization {
         OperandRule{.name = "input", .dtypes = kFloats, .min_rank = 4, .max_rank = 4},
         OperandRule{.name = "scale", .dtypes = kFloats, .same_dtype_as = 0, .optional = true},
         OperandRule{.name = "bias", .dtypes = kFloats, .same_dtype_as = 0, .optional = true}};
+    static constexpr LayoutRule layout = LayoutRule::channels;
 
     struct Attrs {
         double epsilon = 1e-5;
@@ -252,8 +277,51 @@ struct InstanceNormalization {
         }
     }
 
+    static bool pixels_apply(const Operands& in, std::span<const bool>, const void* attrs) {
+        const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        return in[0].dtype == DType::f32 && a.layout == ImageLayout::nhwc;
+    }
+    /// Each thread takes some vectors of channels of an image, since a mean needs all pixels.
+    static void run_pixels(const TensorArgs& args, const void* attrs) {
+        constexpr std::int64_t kVector = 16;
+        const double epsilon = headrace::detail::attrs_ref<Attrs>(attrs).epsilon;
+        const Sizes shape = args.in[0].shape;
+        const std::int64_t pixels = shape[1] * shape[2], channels = shape[3];
+        const std::int64_t vectors = (channels + kVector - 1) / kVector;
+        const auto part = args.share.of(pixels == 0 ? 0 : shape[0] * vectors);
+        for (std::int64_t at = part.begin; at < part.end;) {
+            const std::int64_t image = at / vectors, vector = at % vectors;
+            const std::int64_t count = std::min(part.end - at, vectors - vector), first = vector * kVector;
+            run_channels(args, image * pixels * channels, first, std::min(channels, first + count * kVector),
+                         epsilon);
+            at += count;
+        }
+    }
+    static void run_channels(const TensorArgs& args, std::int64_t image, std::int64_t first,
+                             std::int64_t last, double epsilon) {
+        namespace k = headrace::kernels;
+        const Sizes shape = args.in[0].shape;
+        const auto pixels = static_cast<std::size_t>(shape[1] * shape[2]),
+                   count = static_cast<std::size_t>(last - first);
+        const double n = static_cast<double>(pixels);
+        const float* x = args.in[0].as<float>() + image + first;
+        std::vector<double> means(count), squares(count);
+        k::reduce_rows_f32(k::Reduction::sum, x, shape[3], pixels, count, means.data());
+        for (double& mean : means) mean /= n;
+        k::squared_deviations_of_rows_f32(x, shape[3], pixels, count, means.data(), squares.data());
+        std::vector<k::ShiftAndScale> columns(count);
+        for (std::size_t i = 0; i < count; ++i) {
+            const auto channel = first + static_cast<std::int64_t>(i);
+            columns[i] = {means[i], read_or<float>(args, 1, channel, 1) / std::sqrt(squares[i] / n + epsilon),
+                          read_or<float>(args, 2, channel, 0)};
+        }
+        k::shift_and_scale_rows_f32(x, shape[3], pixels, count, columns.data(),
+                                    args.out[0].as<float>() + image + first);
+    }
+
     static constexpr std::array kernels{
         KernelDef{.name = "instance_norm_f32", .applies = &planes_apply, .run = &run_planes},
+        KernelDef{.name = "instance_norm_pixels_f32", .applies = &pixels_apply, .run = &run_pixels},
         KernelDef{.name = "instance_norm_one_pass",
                   .applies = [](const Operands&, std::span<const bool>, const void*) { return true; },
                   .run = [](const TensorArgs& args,
@@ -274,6 +342,9 @@ struct InstanceNormalization {
                          {{"layout", std::string(nhwc ? "nhwc" : "nchw")}, {"epsilon", 1e-3}},
                          sample_tolerance(t)});
                 }
+        const SampleOperand wide{.type = {DType::f32, {37}}, .constant = true};
+        list.push_back(
+            {{{.type = {DType::f32, {2, 3, 7, 37}}}, wide, wide}, {{"layout", std::string("nhwc")}}, 2e-5});
         list.push_back({{{.type = {DType::f32, {2, 1, 6, 1}}}}, {{"layout", std::string("nhwc")}}, 2e-5});
         return list;
     }

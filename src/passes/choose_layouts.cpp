@@ -75,9 +75,9 @@ private:
         for (std::size_t i = 0; i < node.inputs.size(); ++i) {
             ValueId& id = node.inputs[i];
             if (id == kNoValue) continue;
-            HR_ASSIGN(id, images_.turns(node, i)                             ? image(id, order)
-                          : turns && node.op->layout != LayoutRule::channels ? broadcast(id, order)
-                                                                             : as_given(id));
+            HR_ASSIGN(id, images_.turns(node, i)         ? image(id, order)
+                          : turns && may_broadcast(node) ? broadcast(id, order)
+                                                         : as_given(id));
         }
         if (!turns) return keep(std::move(node));
         ++counts_["nodes_turned"];
@@ -114,6 +114,11 @@ private:
         return image(id, images_.of(id));
     }
 
+    /// Whether operands that are no images are in the place of some: constants, and what is broadcast.
+    static bool may_broadcast(const Node& node) {
+        return node.op->layout == LayoutRule::any ||
+               (node.op->layout == LayoutRule::axes && node.op->variadic);
+    }
     /// An operand that is broadcast to images, or a constant one, for images in another order than it was
     /// made for.
     Result<ValueId> broadcast(ValueId id, ImageOrder order) {

@@ -7,12 +7,14 @@
 #include <vector>
 
 #include "kernels/each_target.h"
+#include "kernels/guarded.h"
 #include "kernels/matrix.h"
 
 namespace headrace::kernels {
 namespace {
 
 using testing::for_each_target;
+using testing::Guarded;
 using testing::Matrix;
 using testing::random_floats;
 
@@ -190,6 +192,28 @@ TEST(NormalizeF32, ShiftsAndScalesRunsOfAnyLengthNearALargeMean) {
             shift_and_scale_f32(x.data(), n, mean, factor, bias, y.data());
             for (size_t i = 0; i < n; ++i) ASSERT_EQ(std::isnan(y[i]), i == n / 2);
         }
+    });
+}
+
+TEST(NormalizeF32, ShiftsAndScalesEachColumnOfRows) {
+    for_each_target([] {
+        for (const size_t n : {1, 15, 16, 64, 101})
+            for (const auto side : {Guarded::Side::front, Guarded::Side::back}) {
+                constexpr size_t kRows = 5;
+                const std::vector<float> x = random_floats(kRows * n, 8, 999, 1001);
+                std::vector<ShiftAndScale> columns;
+                for (size_t j = 0; j < n; ++j) {
+                    const double at = static_cast<double>(j);
+                    columns.push_back({1000 + at / 300, 0.25 + at / 100, at});
+                }
+                Guarded from(x, side), to(std::vector<float>(kRows * n), side);
+                shift_and_scale_rows_f32(from.data(), static_cast<ptrdiff_t>(n), kRows, n, columns.data(),
+                                         to.data());
+                for (size_t i = 0; i < kRows * n; ++i) {
+                    const ShiftAndScale& c = columns[i % n];
+                    ASSERT_NEAR(to.data()[i], (x[i] - c.mean) * c.factor + c.bias, 1e-5) << i;
+                }
+            }
     });
 }
 

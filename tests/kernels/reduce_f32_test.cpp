@@ -89,6 +89,25 @@ TEST(ReduceF32, SumsSquaredDeviationsOfRunsOfAnyLength) {
     });
 }
 
+TEST(ReduceF32, SumsSquaredDeviationsOfColumns) {
+    for_each_target([] {
+        for (const size_t n : {1, 7, 8, 37})
+            for (const size_t rows : {0, 1, 9}) {
+                const size_t stride = n + 3;
+                const std::vector<float> x = random_floats(rows * stride, 3, 999, 1001);
+                std::vector<double> means(n), totals(n, 0.5), sums(n, 0.5);
+                for (size_t j = 0; j < n; ++j) means[j] = 1000 + 0.01 * static_cast<double>(j);
+                for (size_t i = 0; i < rows * n; ++i) {
+                    const double deviation = x[i / n * stride + i % n] - means[i % n];
+                    sums[i % n] += deviation * deviation;
+                }
+                squared_deviations_of_rows_f32(x.data(), static_cast<ptrdiff_t>(stride), rows, n,
+                                               means.data(), totals.data());
+                for (size_t j = 0; j < n; ++j) EXPECT_NEAR(totals[j], sums[j], 1e-12 * sums[j]) << j;
+            }
+    });
+}
+
 TEST(ReduceF32, IsNanIfAnyElementIsWhereverItStands) {
     for_each_target([] {
         for (const Reduction op : kAll)

@@ -114,6 +114,24 @@ TEST(ChooseLayouts, TurnsATransposedConvolutionAloneUnlessItsProductsHaveFewColu
     }
 }
 
+TEST(ChooseLayouts, TurnsNormalisationsByChannelBetweenConvolutions) {
+    for (const bool instance : {false, true}) {
+        Images t;
+        const auto vector = [&](const char* name) { return t.constant(name, {16}); };
+        const ValueId before = t.conv(t.x, "before");
+        const ValueId normal = instance
+                                   ? t.op("instance_normalization", {before, vector("scale"), vector("bias")})
+                                   : t.op("batch_normalization",
+                                          {t.op("relu", {before}), vector("mean"), vector("variance"),
+                                           vector("scale"), vector("bias")},
+                                          {{"epsilon", 10.0}});
+        t.output("y", t.op("conv2d", {t.op("tanh", {normal}), t.constant("after", {8, 16, 1, 1})}));
+        const Graph graph = t.choose();
+        EXPECT_EQ(count_nodes(graph, "transpose"), 2U);
+        EXPECT_EQ(t.counts.at("nodes_turned"), instance ? 4 : 5);
+    }
+}
+
 TEST(ChooseLayouts, LetsOneTranspositionServeAllReaders) {
     Images t;
     const ValueId stem = t.conv(t.conv(t.x, "a"), "b");

@@ -220,7 +220,7 @@ def test_a_full_queue_is_busy_and_says_when_to_come_back(chat):
     finally:
         for connection in connections:
             connection.close()
-    wait_until(chat.is_idle, what="the end of all")
+    wait_until(chat.is_idle, 180, what="the end of all")
     assert chat.say(prompt="What is 2+3?") == "2+3=5", "there is room again"
 
 
