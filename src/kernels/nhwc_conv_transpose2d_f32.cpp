@@ -169,6 +169,7 @@ void pack_transposed_filters(const ConvTranspose2dArgs& g, const float* filter,
 }
 
 void nhwc_conv_transpose2d_f32(const ConvTranspose2dArgs& g, const float* packed, int ith, int nth) {
+    if (g.out_channels == 0) return;
     const size_t rows = g.batch * g.out_h;
     const size_t begin = rows * static_cast<size_t>(ith) / static_cast<size_t>(nth);
     const size_t end = rows * static_cast<size_t>(ith + 1) / static_cast<size_t>(nth);

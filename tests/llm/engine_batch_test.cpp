@@ -17,7 +17,7 @@ TEST(Engine, AShiftKeepsTheStartThatIsToBeKept) {
         const auto engine = tiny_engine(settings);  // anew: cells in another order round otherwise
         RequestSettings endless = endless_request(settings.request, 600);
         endless.n_keep = n_keep;
-        const Outcome& outcome = ask(*engine, question(*engine, "Tell me a story.", endless))->wait();
+        const Outcome outcome = ask(*engine, question(*engine, "Tell me a story.", endless))->wait();
         EXPECT_GT(outcome.shifts, 1);
         answers.push_back(outcome.tokens);
     }

@@ -333,7 +333,7 @@ TEST(RemoteModel, ARequestsDeadlineHoldsWhileItsHostHangs) {
     RequestSettings settings = engine->settings().request;
     settings.timeout_ms = 400;
     const auto start = Clock::now();
-    const Outcome& outcome = ask(*engine, question(*engine, story, settings))->wait();
+    const Outcome outcome = ask(*engine, question(*engine, story, settings))->wait();
     EXPECT_EQ(outcome.reason, StopReason::timed_out);
     EXPECT_THAT(outcome.detail, HasSubstr("timeout_ms 400"));
     EXPECT_LT(Clock::now() - start, 20s);
