@@ -107,7 +107,7 @@ def run_ctest(build_dir, preset, pattern):
         "ASAN_OPTIONS": "strict_string_checks=1:detect_stack_use_after_return=1",
         "LSAN_OPTIONS": f"suppressions={ROOT}/tools/lsan.supp:print_suppressions=0",
         "UBSAN_OPTIONS": "print_stacktrace=1",
-        "TSAN_OPTIONS": "halt_on_error=1",
+        "TSAN_OPTIONS": "halt_on_error=1:die_after_fork=0",
         **os.environ,
     }
     if preset == "tsan" and shutil.which("setarch"):

@@ -56,6 +56,7 @@ struct Gather {
             const auto source = format == BlockFormat::plain ? run : blocks_bytes(format, elements);
             const Indices indices(view.in[1]);
             const auto part = view.share.of(extent_product(shape, 0, axis) * count);
+            if (elements == 1) return pick(view, indices, part, extent);
             for (std::int64_t i = part.begin; i < part.end; ++i) {
                 const std::int64_t row = i / count * extent + indices.at(i % count, extent);
                 std::byte* to = view.out[0].data + static_cast<std::size_t>(i) * run;
@@ -66,6 +67,33 @@ struct Gather {
                     dequantise(format, from, elements, reinterpret_cast<float*>(to));
             }
         });
+    }
+
+    /// Elements of rows of `extent`.
+    static void pick(const TensorArgs& args, const Indices& indices, Share::Range part, std::int64_t extent) {
+        switch (element_bytes(args.in[0].dtype)) {
+            case 1: return pick_as<std::uint8_t>(args, indices, part, extent);
+            case 2: return pick_as<std::uint16_t>(args, indices, part, extent);
+            case 4: return pick_as<std::uint32_t>(args, indices, part, extent);
+            default: return pick_as<std::uint64_t>(args, indices, part, extent);
+        }
+    }
+    template <class T>
+    static void pick_as(const TensorArgs& args, const Indices& indices, Share::Range part,
+                        std::int64_t extent) {
+        const std::int64_t count = args.in[1].elements();
+        std::vector<std::int64_t> places;  // worth keeping where they are read for several rows
+        for (std::int64_t i = 0; i < count && part.end - part.begin > count; ++i)
+            places.push_back(indices.at(i, extent));
+        for (std::int64_t i = part.begin; i < part.end;) {
+            const std::int64_t row = i / count, end = std::min(part.end, (row + 1) * count);
+            const T* from = args.in[0].as<T>() + row * extent;
+            T* to = args.out[0].as<T>() + i;
+            if (places.empty())
+                for (std::int64_t at = i % count; i < end; ++i) *to++ = from[indices.at(at++, extent)];
+            else
+                for (const std::int64_t* at = places.data() + i % count; i < end; ++i) *to++ = from[*at++];
+        }
     }
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {
@@ -94,6 +122,8 @@ struct Gather {
                 sample(DType::f16, {2, 3, 4}, DType::i32, {4}, -1),
                 sample(DType::u8, {4, 3}, DType::i32, {1, 5}, 0),
                 sample(DType::i64, {2, 2, 2, 2, 3}, DType::i32, {2}, 4),
+                sample(DType::f32, {7, 5}, DType::i64, {2, 3}, 1),
+                sample(DType::u8, {7, 5}, DType::i32, {9}, 1),
                 sample(DType::i4, {3, 3}, DType::i32, {2}, 0)};
     }
 };
