@@ -84,11 +84,35 @@ T rounded(double value) {
         return static_cast<T>(static_cast<compute_t<T>>(value));
 }
 
+/// Neighbouring rows that have the same source are copies.
 template <class T>
-void resample(const TensorArgs& args, ResampleMode mode, int axis) {
+void resample_nearest(const TensorArgs& args, int axis) {
     const Planes in(args.in[0].shape, axis), out(args.out[0].shape, axis);
-    const auto taps = mode == ResampleMode::linear ? linear_taps : nearest_taps;
-    const std::vector<Tap> rows = taps(in.height, out.height), columns = taps(in.width, out.width);
+    const std::vector<Tap> rows = nearest_taps(in.height, out.height),
+                           columns = nearest_taps(in.width, out.width);
+    const std::int64_t width = out.width * out.inner;
+    const auto part = args.share.of(out.outer * out.height);
+    std::int64_t before = -1;
+    for (std::int64_t r = part.begin; r < part.end; ++r) {
+        const std::int64_t source = r / out.height * in.height + rows[r % out.height].low;
+        T* to = args.out[0].as<T>() + r * width;
+        if (std::exchange(before, source) == source) {
+            std::copy_n(to - width, width, to);
+            continue;
+        }
+        const T* from = args.in[0].as<T>() + source * in.width * in.inner;
+        if (in.inner == 1)
+            for (const Tap& column : columns) *to++ = from[column.low];
+        else
+            for (const Tap& column : columns) to = std::copy_n(from + column.low * in.inner, in.inner, to);
+    }
+}
+
+template <class T>
+void resample_linear(const TensorArgs& args, int axis) {
+    const Planes in(args.in[0].shape, axis), out(args.out[0].shape, axis);
+    const std::vector<Tap> rows = linear_taps(in.height, out.height),
+                           columns = linear_taps(in.width, out.width);
     const auto at = [](const T* p, std::int64_t i) {
         return static_cast<double>(static_cast<compute_t<T>>(p[i]));
     };
@@ -101,10 +125,6 @@ void resample(const TensorArgs& args, ResampleMode mode, int axis) {
         T* to = args.out[0].as<T>() + r * out.width * out.inner;
         for (const Tap& column : columns) {
             const std::int64_t left = column.low * in.inner, right = column.high * in.inner;
-            if (mode == ResampleMode::nearest_neighbor) {
-                to = std::copy_n(low + left, in.inner, to);
-                continue;
-            }
             for (std::int64_t c = 0; c < in.inner; ++c)
                 *to++ =
                     rounded<T>(mix(mix(at(low, left + c), at(low, right + c), column.weight),
@@ -203,7 +223,12 @@ struct Resample2d {
     }
 
     static void reference(const TensorArgs& args, const Attrs& a) {
-        visit_dtype(args.in[0].dtype, [&]<class T>() { resample<T>(args, a.mode, first_axis(a)); });
+        visit_dtype(args.in[0].dtype, [&]<class T>() {
+            if (a.mode == ResampleMode::linear)
+                resample_linear<T>(args, first_axis(a));
+            else
+                resample_nearest<T>(args, first_axis(a));
+        });
     }
 
     static Status lowerable(const Operands& in, const Attrs& a) {
@@ -258,6 +283,8 @@ struct Resample2d {
                 sample(DType::f32, {2, 3, 3, 2},
                        {{"sizes", Integers{5, 4}}, {"axes", Integers{1, 2}}, {"mode", "linear"}}),
                 sample(DType::f32, {1, 1, 4, 6}, {{"scales", Reals{0.5, 0.4}}}),
+                sample(DType::f32, {2, 3, 5, 4}, {{"scales", Reals{2, 3}}}),
+                sample(DType::f32, {2, 3, 5, 4}, {{"scales", Reals{3, 2}}, {"axes", Integers{1, 2}}}),
                 sample(DType::f16, {1, 2, 3, 2}, {{"sizes", Integers{3, 4}}, {"axes", Integers{3, 2}}}),
                 sample(DType::f16, {1, 2, 3, 2}, {{"sizes", Integers{2, 4}}, {"mode", "linear"}}),
                 sample(DType::u8, {1, 2, 3, 2}, {{"sizes", Integers{6, 4}}, {"mode", "linear"}}),
