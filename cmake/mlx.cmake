@@ -34,6 +34,7 @@ endif()
 # The name MLX_DIR is find_package's own for the folder of the file.
 set(mlx_prefix ${MLX_DIR})
 set(MLX_DIR ${mlx_config_dir})
+unset(CUDAToolkit_FOUND)  # what an MLX for CUDA, and no other, looks for
 find_package(MLX 0.32.4 CONFIG REQUIRED)
 set(MLX_DIR ${mlx_prefix})
 message(STATUS "MLX from ${package}")
@@ -43,10 +44,42 @@ file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/mlx/*.cpp
 foreach(kernel convert_f32 few_rows_f32)
   list(APPEND sources ${PROJECT_SOURCE_DIR}/src/kernels/${kernel}.cpp)
 endforeach()
+# What needs a GPU's toolkit: MLX's package tells which GPU it is for.
+set(mlx_gpu ${PROJECT_SOURCE_DIR}/src/backends/mlx/gpu)
+if(MLX_BUILD_METAL)
+  # Metal's language is compiled when a program runs, from the text that the host's tests compile as C++.
+  file(READ ${mlx_gpu}/write_unit.h write_unit)
+  file(READ ${mlx_gpu}/write_kernels.metal write_kernels)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/mlx/backends/mlx/gpu/write_kernels_text.h @ONLY CONTENT
+    "#pragma once\nconstexpr char kWriteKernels[] = R\"metal(@write_unit@@write_kernels@)metal\";\n")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${mlx_gpu}/write_unit.h ${mlx_gpu}/write_kernels.metal)
+  list(APPEND sources ${mlx_gpu}/metal.cpp)
+elseif(CUDAToolkit_FOUND AND CUDAToolkit_NVCC_EXECUTABLE)
+  # By hand: CMake older than the toolkit does not know which standards its nvcc has.
+  set(kernels ${CMAKE_CURRENT_BINARY_DIR}/mlx_cuda_kernels.o)
+  add_custom_command(OUTPUT ${kernels}
+    COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} -std=c++20 -O3 -arch=all-major -Xcompiler -fPIC -I${PROJECT_SOURCE_DIR}/src
+      -c ${mlx_gpu}/cuda_kernels.cu -o ${kernels}
+    DEPENDS ${mlx_gpu}/cuda_kernels.cu ${mlx_gpu}/cuda_kernels.h ${mlx_gpu}/write_unit.h VERBATIM)
+  list(APPEND sources ${mlx_gpu}/cuda.cpp ${kernels})
+  set(mlx_cuda ON)
+else()
+  if(CUDAToolkit_FOUND)
+    message(STATUS "nvcc is not installed: writes in place run on the CPU's stream of MLX, not on the GPU")
+  endif()
+  list(APPEND sources ${mlx_gpu}/none.cpp)
+endif()
 # The tests link the static library, and so reach what the shared one hides.
 add_library(headrace_backends_mlx STATIC EXCLUDE_FROM_ALL ${sources})
 target_include_directories(headrace_backends_mlx PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 target_include_directories(headrace_backends_mlx SYSTEM PUBLIC ${HEADRACE_LLAMA_SOURCE}/ggml/src)
+if(mlx_cuda)
+  target_link_libraries(headrace_backends_mlx PUBLIC CUDA::cudart_static)
+  target_include_directories(headrace_backends_mlx SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+elseif(MLX_BUILD_METAL)
+  target_include_directories(headrace_backends_mlx PRIVATE ${PROJECT_BINARY_DIR}/generated/mlx)
+  target_include_directories(headrace_backends_mlx SYSTEM PRIVATE ${MLX_INCLUDE_DIRS})
+endif()
 target_compile_definitions(headrace_backends_mlx
   PUBLIC GGML_SHARED
   PRIVATE GGML_BACKEND_DL GGML_BACKEND_SHARED GGML_BACKEND_BUILD
@@ -68,8 +101,10 @@ if(NOT HEADRACE_MLX STREQUAL "ON")
 endif()
 target_link_libraries(ggml-mlx PRIVATE headrace_backends_mlx)
 # What templates of MLX's leave in it is nobody else's business.
-target_link_options(ggml-mlx PRIVATE -Wl,--exclude-libs,ALL
-  -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/ggml-mlx.map)
+if(NOT APPLE)  # whose linker has no version scripts
+  target_link_options(ggml-mlx PRIVATE -Wl,--exclude-libs,ALL
+    -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/ggml-mlx.map)
+endif()
 # No path to our ggml: it takes the host's, which it compares with what it was built for.
 get_target_property(mlx_location mlx IMPORTED_LOCATION_RELEASE)
 if(NOT mlx_location)

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "backends/mlx/buffer.h"
+#include "backends/mlx/gpu/gpu.h"
 #include "backends/mlx/layout.h"
 #include "backends/mlx/memory_primitives.h"
 #include "backends/mlx/packed_tensor.h"
@@ -198,12 +199,17 @@ void Builder::copy_blocks(const ggml_tensor* t) {
 void Builder::write(const ggml_tensor* t, std::vector<array> inputs, bool by_rows) {
     const ggml_tensor* root = root_of(t);
     const array before = inputs[0];
+    std::optional<PlannedWrite> planned;
+    if (mx::default_device() == mx::Device::gpu && gpu::has_write_kernels())
+        planned = plan_write(t, inputs[1], by_rows ? &inputs[2] : nullptr);
+    const mx::Stream stream = planned ? mx::default_stream(mx::default_device()) : host_;
     std::vector<array>& readers = readers_[root];
     inputs.insert(inputs.end(), readers.begin(), readers.end());
     readers.clear();
     versions_.insert_or_assign(
-        root, array(before.shape(), before.dtype(), std::make_shared<InPlaceWrite>(host_, t, by_rows),
-                    std::move(inputs)));
+        root,
+        array(before.shape(), before.dtype(),
+              std::make_shared<InPlaceWrite>(stream, t, by_rows, std::move(planned)), std::move(inputs)));
 }
 
 void Builder::note_readers(const ggml_tensor* t, const array& value) {

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <string>
 
+#include "backends/mlx/gpu/gpu.h"
 #include "backends/mlx/mlx_api.h"
 
 namespace headrace::mlx {
@@ -29,6 +30,7 @@ std::size_t available_bytes() {
 
 MemorySize device_memory() {
     if (mx::is_available(mx::Device::gpu)) {
+        if (const auto size = gpu::memory()) return *size;
         const std::size_t total = mx::get_memory_limit();
         return {total - std::min(total, mx::get_active_memory()), total};
     }

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "backends/mlx/gpu/gpu.h"
 #include "backends/mlx/packed_tensor.h"
 #include "backends/mlx/tensors.h"
 
@@ -129,18 +130,26 @@ void write_rows(Placed placed, const char* values, const Shape& shape, const std
     });
 }
 
+void share_memory(const array& before, array& after) {
+    after.copy_shared_buffer(before, before.strides(), before.flags(), before.data_size());
+}
+
 [[noreturn]] void not_on_gpu(const char* name) {
     throw std::runtime_error(std::string(name) + " was put on a GPU stream; it belongs to the CPU's");
 }
 
 }  // namespace
 
-InPlaceWrite::InPlaceWrite(mx::Stream stream, const ggml_tensor* destination, bool by_rows)
-    : Primitive(stream), destination_(*destination), root_(*root_of(destination)), by_rows_(by_rows) {}
+InPlaceWrite::InPlaceWrite(mx::Stream stream, const ggml_tensor* destination, bool by_rows,
+                           std::optional<PlannedWrite> planned)
+    : Primitive(stream),
+      destination_(*destination),
+      root_(*root_of(destination)),
+      by_rows_(by_rows),
+      planned_(std::move(planned)) {}
 
 void InPlaceWrite::eval_cpu(const std::vector<array>& inputs, std::vector<array>& outputs) {
-    const array& before = inputs[0];
-    outputs[0].copy_shared_buffer(before, before.strides(), before.flags(), before.data_size());
+    share_memory(inputs[0], outputs[0]);
     auto& encoder = mx::cpu::get_command_encoder(stream());
     const Placed placed{destination_, root_};
     const char* values = inputs[1].data<char>();
@@ -154,7 +163,11 @@ void InPlaceWrite::eval_cpu(const std::vector<array>& inputs, std::vector<array>
          numbers_shape = inputs[2].shape()] { write_rows(placed, values, shape, numbers, numbers_shape); });
 }
 
-void InPlaceWrite::eval_gpu(const std::vector<array>&, std::vector<array>&) { not_on_gpu(name()); }
+void InPlaceWrite::eval_gpu(const std::vector<array>& inputs, std::vector<array>& outputs) {
+    if (!planned_) not_on_gpu(name());
+    share_memory(inputs[0], outputs[0]);
+    gpu::launch_write(stream(), *planned_, outputs[0], {inputs.begin() + 1, inputs.end()});
+}
 
 void write_tensor(const ggml_tensor* t, const char* values) { write_all({*t, *root_of(t)}, values, false); }
 

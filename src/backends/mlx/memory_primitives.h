@@ -1,9 +1,11 @@
 #pragma once
 #include <mlx/primitives.h>
 
+#include <optional>
 #include <vector>
 
 #include "backends/mlx/mlx_api.h"
+#include "backends/mlx/write_job.h"
 #include "ggml.h"
 
 namespace headrace::mlx {
@@ -12,10 +14,12 @@ namespace headrace::mlx {
 ///
 /// Inputs: the root's memory before the write (flat), the values, row numbers when rows are scattered, and
 /// whatever has to be computed before the memory changes. Output: the root's memory after it, the same bytes.
-/// It runs on the CPU's stream; where MLX computes on a GPU, MLX itself orders the two.
+/// On a GPU's stream it is a kernel (gpu/gpu.h), for which `planned` is there; else it runs on the CPU's
+/// stream, and where MLX computes on a GPU, MLX itself orders the two.
 class InPlaceWrite : public mx::Primitive {
 public:
-    InPlaceWrite(mx::Stream stream, const ggml_tensor* destination, bool by_rows);
+    InPlaceWrite(mx::Stream stream, const ggml_tensor* destination, bool by_rows,
+                 std::optional<PlannedWrite> planned = std::nullopt);
 
     void eval_cpu(const std::vector<array>& inputs, std::vector<array>& outputs) override;
     void eval_gpu(const std::vector<array>& inputs, std::vector<array>& outputs) override;
@@ -24,6 +28,7 @@ public:
 private:
     ggml_tensor destination_, root_;
     bool by_rows_;
+    std::optional<PlannedWrite> planned_;
 };
 
 /// Puts contiguous values (of the tensor's type, or f32 where that is quantised) into its memory, at once.

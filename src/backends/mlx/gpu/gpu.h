@@ -1,0 +1,26 @@
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "backends/mlx/machine_memory.h"
+#include "backends/mlx/mlx_api.h"
+#include "backends/mlx/write_job.h"
+
+namespace headrace::mlx::gpu {
+
+// What needs a GPU's own toolkit to be built: one file of cuda.cu, metal.cpp and none.cpp is part of a
+// library.
+
+/// Whether this library has the kernels that write in place. Without them such writes run on the CPU's
+/// stream.
+bool has_write_kernels();
+
+/// Puts a write on the GPU's stream, after what computes `inputs`: the values, row numbers where the job has
+/// such, and whatever has to be finished before the memory changes. `memory` begins where its root does.
+void launch_write(const mx::Stream& stream, const PlannedWrite& write, array& memory,
+                  const std::vector<array>& inputs);
+
+/// As the GPU's driver says; nothing where it cannot be asked.
+std::optional<MemorySize> memory();
+
+}  // namespace headrace::mlx::gpu
