@@ -20,7 +20,10 @@ ggml_status compute(ggml_backend_t b, ggml_cgraph* graph) {
     });
     // What was started before a failure still uses ggml's memory.
     if (status != GGML_STATUS_SUCCESS)
-        guarded("waiting after a failure", [&] { mx::synchronize(self.stream); });
+        guarded("waiting after a failure", [&] {
+            mx::synchronize(self.stream);
+            mx::synchronize(self.host);
+        });
     return status;
 }
 

@@ -8,7 +8,9 @@ struct ggml_tensor;
 
 namespace headrace::mlx {
 
-/// One allocation of ggml's, had from MLX: arrays share it, so that neither side copies.
+/// One allocation of ggml's, had from MLX: arrays share it, so that neither side copies. On a GPU it is
+/// memory that the host can address, too (Metal's shared, CUDA's managed), which it does between graphs
+/// alone.
 ///
 /// Tensors of a QuantFormat lie in it repacked (quant_format.h); all others as ggml lays them out.
 class Buffer {

@@ -16,7 +16,8 @@ namespace {
 
 Buffer& buffer(ggml_backend_buffer_t b) { return *static_cast<Buffer*>(b->context); }
 
-// Computing is finished when graph_compute returns, so the accesses below have nothing to wait for.
+// Computing is finished when graph_compute returns, on a GPU's stream and on the host's, whether it failed or
+// not. So the accesses below have nothing to wait for, and may go to a GPU's memory by its address.
 
 void free_buffer(ggml_backend_buffer_t b) { delete &buffer(b); }
 void* get_base(ggml_backend_buffer_t b) { return buffer(b).base(); }

@@ -9,12 +9,19 @@
 #include <string>
 
 #include "backends/mlx/layout.h"
+#include "backends/mlx/threads.h"
 #include "kernels/few_rows_f32.h"
 
 namespace headrace::mlx {
 namespace {
 
 using kernels::FewRows;
+
+/// Weights from which on calling another thread takes less time than it saves.
+constexpr std::size_t kWorthSharing = 1 << 18;
+
+/// The kernels' tiles have so many rows of the matrix.
+constexpr std::size_t kRowsOfTile = 4;
 
 /// The matrices' memory, of which parts outlive the loop.
 class Matrices {
@@ -31,15 +38,13 @@ public:
     int rows() const { return shape_[2]; }
 
     void multiply(const FewRows& g, int outer, int inner) const {
-        const char* values = values_.matrix(outer, inner);
-        const std::ptrdiff_t stride = values_.strides[2];
-        if (format_)
-            multiply_codes(g, outer, inner);
-        else if (dtype_ == mx::float32)
-            kernels::few_rows_f32(g, reinterpret_cast<const float*>(values), stride);
-        else
-            kernels::few_rows_halves(g, reinterpret_cast<const std::uint16_t*>(values), stride,
-                                     dtype_ == mx::bfloat16);
+        if (g.n * g.k < kWorthSharing) return multiply_rows(g, outer, inner, 0);
+        in_parts(g.n, kRowsOfTile, [&](std::size_t begin, std::size_t end) {
+            FewRows part = g;
+            part.y += begin;
+            part.n = end - begin;
+            multiply_rows(part, outer, inner, static_cast<std::ptrdiff_t>(begin));
+        });
     }
 
 private:
@@ -50,17 +55,31 @@ private:
 
         Memory() = default;
         explicit Memory(const array& x) : data(x.data<char>()), strides(x.strides()), size(x.itemsize()) {}
-        const char* matrix(int outer, int inner) const {
-            return data + (outer * strides[0] + inner * strides[1]) * static_cast<std::int64_t>(size);
+        const char* matrix(int outer, int inner, std::ptrdiff_t row) const {
+            const std::int64_t at = outer * strides[0] + inner * strides[1] + row * strides[2];
+            return data + at * static_cast<std::int64_t>(size);
         }
     };
 
-    void multiply_codes(const FewRows& g, int outer, int inner) const {
+    /// The matrix's rows from `first` on.
+    void multiply_rows(const FewRows& g, int outer, int inner, std::ptrdiff_t first) const {
+        const char* values = values_.matrix(outer, inner, first);
+        const std::ptrdiff_t stride = values_.strides[2];
+        if (format_)
+            multiply_codes(g, outer, inner, first);
+        else if (dtype_ == mx::float32)
+            kernels::few_rows_f32(g, reinterpret_cast<const float*>(values), stride);
+        else
+            kernels::few_rows_halves(g, reinterpret_cast<const std::uint16_t*>(values), stride,
+                                     dtype_ == mx::bfloat16);
+    }
+
+    void multiply_codes(const FewRows& g, int outer, int inner, std::ptrdiff_t first) const {
         const auto floats = [&](const Memory& part) {
-            return reinterpret_cast<const float*>(part.data ? part.matrix(outer, inner) : nullptr);
+            return reinterpret_cast<const float*>(part.data ? part.matrix(outer, inner, first) : nullptr);
         };
         kernels::few_rows_affine(
-            g, {.codes = reinterpret_cast<const std::uint8_t*>(values_.matrix(outer, inner)),
+            g, {.codes = reinterpret_cast<const std::uint8_t*>(values_.matrix(outer, inner, first)),
                 .scales = floats(scales_),
                 .biases = floats(biases_),
                 .offset = static_cast<float>(format_->offset),

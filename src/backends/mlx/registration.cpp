@@ -1,7 +1,9 @@
 #include <cstring>
 
 #include "backends/common/host_version.h"
+#include "backends/mlx/buffer.h"
 #include "backends/mlx/device.h"
+#include "backends/mlx/status.h"
 #include "backends/mlx/threads.h"
 #include "ggml-backend-impl.h"
 
@@ -12,6 +14,11 @@ void* proc_address(ggml_backend_reg_t, const char* name) {
     if (std::strcmp(name, "ggml_backend_set_n_threads") == 0)
         return reinterpret_cast<void*>(+[](ggml_backend_t, int threads) { set_threads(threads); });
     return nullptr;
+}
+
+/// An MLX for CUDA has none, for the CPU either, where CUDA has no GPU or no driver for it.
+bool has_memory() {
+    return guarded("MLX has no memory on this machine", [] { const Buffer probe(1); }) == GGML_STATUS_SUCCESS;
 }
 
 }  // namespace
@@ -28,7 +35,7 @@ ggml_backend_reg_t registration() {
 }
 
 ggml_backend_reg_t registration_for_host() {
-    return is_built_for_host("ggml-mlx") ? registration() : nullptr;
+    return is_built_for_host("ggml-mlx") && has_memory() ? registration() : nullptr;
 }
 
 }  // namespace headrace::mlx
