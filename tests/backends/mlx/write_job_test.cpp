@@ -123,6 +123,20 @@ INSTANTIATE_TEST_SUITE_P(Types, WriteJobOf,
                                            GGML_TYPE_Q4_1, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q8_0),
                          [](const auto& test) { return std::string(ggml_type_name(test.param)); });
 
+// As MLX's kernels on a GPU need it; the CPU's formats have none there, so the tests above do not reach it.
+TEST(WriteJob, KeepsABiasForEveryScaleWhereItIsGivenAPlaceForIt) {
+    const auto values = random_values(32);
+    std::vector<std::uint8_t> block(ggml_type_size(GGML_TYPE_Q4_0));
+    ggml_get_type_traits(GGML_TYPE_Q4_0)->from_float_ref(values.data(), block.data(), 32);
+    const auto expected = dequantised(GGML_TYPE_Q4_0, block, 32);
+    float memory[6] = {};  // 16 bytes of codes, the scale, the bias
+    const WriteJob job{.extent = {1, 1, 1, 1}, .rows = 1, .scales = 4, .biases = 5, .bits = 4, .offset = 8};
+    const auto* codes = reinterpret_cast<std::uint8_t*>(memory);
+    write_group(reinterpret_cast<std::uint8_t*>(memory), values.data(), nullptr, job, 0);
+    for (int i = 0; i < 32; ++i)
+        EXPECT_EQ(static_cast<float>(codes[i / 2] >> (i % 2 * 4) & 15) * memory[4] + memory[5], expected[i]);
+}
+
 TEST(WriteJob, IsNothingForBlocksThatTheKernelsDoNotWrite) {
     const BackendHandle backend = mlx_backend();
     Workbench bench(backend.get());
