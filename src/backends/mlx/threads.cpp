@@ -1,5 +1,7 @@
 #include "backends/mlx/threads.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -27,6 +29,10 @@ constexpr std::size_t kPartsEach = 4;
 class Crew {
 public:
     ~Crew() {
+        if (getpid() != owner_) {  // a forked child has none of them
+            for (std::thread& helper : helpers_) helper.detach();
+            return;
+        }
         dismissed_ = true;
         call();
         for (std::thread& helper : helpers_) helper.join();
@@ -86,6 +92,7 @@ private:
         calls_.notify_all();
     }
 
+    const pid_t owner_ = getpid();
     std::mutex in_use_;  ///< by one caller at a time
     std::vector<std::thread> helpers_;
     std::atomic<std::size_t> wanted_{std::max(1u, std::thread::hardware_concurrency()) - 1};

@@ -1,6 +1,8 @@
 #include "backends/mlx/threads.h"
 
 #include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <mutex>
@@ -59,6 +61,22 @@ TEST_F(Threads, AreSeveralWhereTheyAreAskedFor) {
         while (waiting < 2) std::this_thread::yield();
     });
     EXPECT_EQ(waiting, 2);
+}
+
+TEST_F(Threads, AreNotWaitedForByAForkedChildThatHasNone) {
+    set_threads(3);
+    in_parts(100, 1, [](std::size_t, std::size_t) {});
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        std::atomic<std::size_t> done = 0;
+        in_parts(100, 1, [&](std::size_t begin, std::size_t end) { done += end - begin; });
+        std::exit(done == 100 ? 0 : 1);  // with the destructors of what lives as long as the program
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+    EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST_F(Threads, ServeCallersInSeveralThreads) {
