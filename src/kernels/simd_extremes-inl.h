@@ -22,17 +22,36 @@ template <bool kLargest>
 inline constexpr float kWorst = kLargest ? -std::numeric_limits<float>::infinity()
                                          : std::numeric_limits<float>::infinity();
 
+// The better one of a and b in each lane, and NaN where b is: that is what x86 gives. Highway's Max and Min
+// give the number on Arm and on its fallbacks.
+template <bool kLargest, class V>
+HWY_INLINE V better_or_second(V a, V b) {
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
+    return hn::IfThenElse(kLargest ? hn::Gt(a, b) : hn::Lt(a, b), a, b);
+#elif HWY_TARGET == HWY_NEON
+    if constexpr (hwy::IsSame<hn::TFromV<V>, double>())
+        return V{kLargest ? vmaxq_f64(a.raw, b.raw) : vminq_f64(a.raw, b.raw)};
+    else if constexpr (sizeof(V) == 8)  // up to two lanes
+        return V{kLargest ? vmax_f32(a.raw, b.raw) : vmin_f32(a.raw, b.raw)};
+    else
+        return V{kLargest ? vmaxq_f32(a.raw, b.raw) : vminq_f32(a.raw, b.raw)};
+#else
+    return kLargest ? hn::Max(a, b) : hn::Min(a, b);
+#endif
+}
+
 // The better one of a and b in each lane.
 template <bool kLargest, class D, class V = hn::Vec<D>>
 HWY_INLINE V better_of(D d, V a, V b) {
+    const V better = better_or_second<kLargest>(a, b);
 #if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
     (void)d;
-    const auto keep = kLargest ? hn::Gt(a, b) : hn::Lt(a, b);
-    return hn::IfThenElse(hn::Or(keep, hn::IsNaN(a)), a, b);
+    return hn::IfThenElse(hn::IsNaN(a), a, better);
+#elif HWY_TARGET == HWY_NEON
+    (void)d;
+    return better;  // Arm's own instructions give NaN where either is
 #else
-    // Of a number and NaN, x86 gives the second and Arm gives NaN; a lane whose bits are all set is NaN.
-    const V better = kLargest ? hn::Max(a, b) : hn::Min(a, b);
-    return hn::Or(better, hn::VecFromMask(d, hn::IsNaN(a)));
+    return hn::Or(better, hn::VecFromMask(d, hn::IsNaN(a)));  // a lane whose bits are all set is NaN
 #endif
 }
 

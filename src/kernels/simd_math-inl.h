@@ -12,6 +12,7 @@
 
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
+#include "kernels/simd_extremes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headrace::kernels::HWY_NAMESPACE {
@@ -19,19 +20,14 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// min(x, bound) and max(x, bound) that keep a NaN in x: x86 returns the second operand, Arm any NaN,
-// Highway's scalar fallback neither.
+// min(x, bound) and max(x, bound) that keep a NaN in x.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V at_most(D d, V x, float bound) {
-    if constexpr (HWY_TARGET == HWY_SCALAR)
-        return hn::IfThenElse(hn::Gt(x, hn::Set(d, bound)), hn::Set(d, bound), x);
-    return hn::Min(hn::Set(d, bound), x);
+    return better_or_second<false>(hn::Set(d, bound), x);
 }
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V at_least(D d, V x, float bound) {
-    if constexpr (HWY_TARGET == HWY_SCALAR)
-        return hn::IfThenElse(hn::Lt(x, hn::Set(d, bound)), hn::Set(d, bound), x);
-    return hn::Max(hn::Set(d, bound), x);
+    return better_or_second<true>(hn::Set(d, bound), x);
 }
 
 // c[0] + c[1] x + … by Horner's rule.

@@ -176,7 +176,7 @@ TEST(CachedAttentionF16, LetsNothingOfHiddenKeysThrough) {
 
 TEST(CachedAttentionF16, IsOfferedForWholeVectorsOnly) {
     for_each_target([] {
-        EXPECT_FALSE(has_cached_attention_f16(12, 64));
+        EXPECT_FALSE(has_cached_attention_f16(30, 64));
         EXPECT_FALSE(has_cached_attention_f16(64, 0));
         EXPECT_FALSE(has_cached_attention_f16(64, 1024));
     });

@@ -22,7 +22,9 @@ public:
         memory_ = mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (memory_ == MAP_FAILED) throw std::runtime_error("no memory for a guarded buffer");
         char* begin = static_cast<char*>(memory_) + page;
-        if (mprotect(begin, inner, PROT_READ | PROT_WRITE) != 0) throw std::runtime_error("mprotect failed");
+        // Emulators refuse to protect nothing.
+        if (inner > 0 && mprotect(begin, inner, PROT_READ | PROT_WRITE) != 0)
+            throw std::runtime_error("mprotect failed");
         data_ = reinterpret_cast<float*>(side == Side::front ? begin : begin + inner - bytes);
         std::copy(values.begin(), values.end(), data_);
     }
