@@ -32,6 +32,7 @@ struct Int8Layout {
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/block_gemm_int8.cpp"
 #include "hwy/foreach_target.h"
+#include "kernels/byte_sums-inl.h"
 #include "kernels/gemm_epilogue-inl.h"
 #include "kernels/int8_tile-inl.h"
 #include "kernels/rounded_rows-inl.h"
@@ -40,7 +41,7 @@ HWY_BEFORE_NAMESPACE();
 namespace headrace::kernels::HWY_NAMESPACE {
 namespace {
 
-#if HEADRACE_HAS_INT8_TILE
+#if HEADRACE_HAS_BYTE_SUMS
 
 // A panel of B.
 struct Int8Panel {
@@ -60,11 +61,11 @@ void fetch_share(const Int8Panel& panel, const std::byte* next, size_t pass, siz
 }
 
 // c = init + the panel times `rows` rounded rows of A.
-template <class L>
+template <class S, class L>
 void run_panel(const Int8Layout& layout, const RoundedRows& a, size_t k, size_t rows, const Int8Panel& panel,
                float* c, ptrdiff_t ldc) {
-    const size_t width = panel.width, tiles = divide_up(rows, kInt8Rows);
-    const size_t step = rows <= kFewRows && width == kPanelWidth ? kFewRowsVecs : kInt8Vecs;
+    const size_t width = panel.width, tiles = divide_up(rows, S::kRows);
+    const size_t step = rows <= S::kFewRows && width == kPanelWidth ? S::kFewRowsVecs : S::kVecs;
     for (size_t g = 0; g < layout.groups; g += kSliceGroups) {
         Int8Job job{};
         job.groups = std::min(kSliceGroups, layout.groups - g);
@@ -87,7 +88,7 @@ void run_panel(const Int8Layout& layout, const RoundedRows& a, size_t k, size_t 
                 job.c = c + static_cast<ptrdiff_t>(row) * ldc + col;
                 const size_t pass = col / (step * kLanes) * tiles + i;
                 fetch_share(panel, next, pass, passes, g + job.groups == layout.groups, job);
-                run_tile<L>(end - row, vecs, job, std::make_index_sequence<kInt8Rows>());
+                run_tile<S, L>(end - row, vecs, job, std::make_index_sequence<S::kRows>());
             }
         }
     }
@@ -97,7 +98,7 @@ void run_panel(const Int8Layout& layout, const RoundedRows& a, size_t k, size_t 
 inline constexpr size_t kInt8BlockRows = 192;
 
 // A panel that is wider than C is computed beside it and copied.
-template <class L>
+template <class S, class L>
 void run_rows(const GemmArgs& g, const Int8Layout& layout, const std::byte* packed, size_t panel, size_t row,
               size_t rows, const RoundedRows& rounded, bool is_last) {
     const size_t col = panel * kPanelWidth, cols = std::min(kPanelWidth, g.n - col),
@@ -107,10 +108,10 @@ void run_rows(const GemmArgs& g, const Int8Layout& layout, const std::byte* pack
     const Int8Panel of_b{packed + panel * layout.panel_bytes(kPanelWidth), width, init, is_last};
     float* c = g.c + static_cast<ptrdiff_t>(row) * g.ldc + col;
     if (cols == width) {
-        run_panel<L>(layout, rounded, g.k, rows, of_b, c, g.ldc);
+        run_panel<S, L>(layout, rounded, g.k, rows, of_b, c, g.ldc);
     } else {
         alignas(64) float sums[kInt8BlockRows * kPanelWidth];
-        run_panel<L>(layout, rounded, g.k, rows, of_b, sums, kPanelWidth);
+        run_panel<S, L>(layout, rounded, g.k, rows, of_b, sums, kPanelWidth);
         for (size_t r = 0; r < rows; ++r)
             std::memcpy(c + static_cast<ptrdiff_t>(r) * g.ldc, sums + r * kPanelWidth, cols * sizeof(float));
     }
@@ -118,41 +119,45 @@ void run_rows(const GemmArgs& g, const Int8Layout& layout, const std::byte* pack
     if (finish.needed()) HWY_NAMESPACE::finish(finish.at(row, col), rows, cols, c, g.ldc);
 }
 
-template <class L>
+template <class S, class L>
 void run_rect(const GemmArgs& g, const Int8Layout& layout, const std::byte* packed, const Rect& rect,
               RoundedRows& rounded) {
     const size_t most =
-        std::clamp<size_t>(kInt8BlockBytes / g.k / kInt8Rows * kInt8Rows, kInt8Rows, kInt8BlockRows);
+        std::clamp<size_t>(S::kBlockBytes / g.k / S::kRows * S::kRows, S::kRows, kInt8BlockRows);
+    // The tiles take the zero of such codes away themselves.
+    const int zero = S::kTakesSigned && !layout.nibbles ? 0 : layout.zero;
     for (size_t row = rect.row; row < rect.row_end; row += most) {
         const size_t rows = std::min(most, rect.row_end - row);
-        rounded.fill(g.a + static_cast<ptrdiff_t>(row) * g.lda, g.lda, rows, g.k, layout.zero);
+        rounded.fill(g.a + static_cast<ptrdiff_t>(row) * g.lda, g.lda, rows, g.k, zero);
         for (size_t p = rect.panel; p < rect.panel_end; ++p)
-            run_rows<L>(g, layout, packed, p, row, rows, rounded, p + 1 == rect.panel_end);
+            run_rows<S, L>(g, layout, packed, p, row, rows, rounded, p + 1 == rect.panel_end);
     }
 }
 
 // Each thread rounds the rows of its share. Where these are many it gets rows, so that none is rounded twice;
 // else panels, so that each panel is read once.
-template <class Fn>
+template <class S, class Fn>
 void for_each_int8_rect(const GemmArgs& g, int ith, int nth, Fn fn) {
-    const size_t tiles = divide_up(g.m, kInt8Rows), threads = static_cast<size_t>(nth);
-    if (g.m < kInt8BlockRows / 2 * threads) return for_each_rect(1, g.m, g.n, kInt8Rows, ith, nth, fn);
-    const size_t row = tiles * static_cast<size_t>(ith) / threads * kInt8Rows,
-                 end = std::min(g.m, tiles * static_cast<size_t>(ith + 1) / threads * kInt8Rows);
+    const size_t tiles = divide_up(g.m, S::kRows), threads = static_cast<size_t>(nth);
+    if (g.m < kInt8BlockRows / 2 * threads) return for_each_rect(1, g.m, g.n, S::kRows, ith, nth, fn);
+    const size_t row = tiles * static_cast<size_t>(ith) / threads * S::kRows,
+                 end = std::min(g.m, tiles * static_cast<size_t>(ith + 1) / threads * S::kRows);
     if (row < end && g.n > 0) fn(Rect{0, row, end, 0, divide_up(g.n, kPanelWidth)});
 }
 
 void run_int8(const GemmArgs& g, const Int8Layout& layout, const std::byte* packed, int ith, int nth) {
     static thread_local RoundedRows rounded;
-    for_each_int8_rect(g, ith, nth, [&](const Rect& rect) {
-        if (!layout.nibbles)
-            run_rect<ByteCodes>(g, layout, packed, rect, rounded);
-        else if (!layout.minima)
-            run_rect<NibbleCodes>(g, layout, packed, rect, rounded);
-        else if (!layout.wide_scales)
-            run_rect<NibblesAndMinima>(g, layout, packed, rect, rounded);
-        else
-            run_rect<NibblesOfK>(g, layout, packed, rect, rounded);
+    with_byte_sums([&]<class S>() {
+        for_each_int8_rect<S>(g, ith, nth, [&](const Rect& rect) {
+            if (!layout.nibbles)
+                run_rect<S, ByteCodes>(g, layout, packed, rect, rounded);
+            else if (!layout.minima)
+                run_rect<S, NibbleCodes>(g, layout, packed, rect, rounded);
+            else if (!layout.wide_scales)
+                run_rect<S, NibblesAndMinima>(g, layout, packed, rect, rounded);
+            else
+                run_rect<S, NibblesOfK>(g, layout, packed, rect, rounded);
+        });
     });
 }
 
@@ -161,7 +166,7 @@ bool has_tile() { return multiplies_bytes(); }
 #else
 
 void run_int8(const GemmArgs&, const Int8Layout&, const std::byte*, int, int) {
-    HWY_ABORT("block_gemm_int8 needs AVX2 or AVX-512 VNNI");
+    HWY_ABORT("block_gemm_int8 needs AVX2, AVX-512 VNNI or 64-bit NEON");
 }
 bool has_tile() { return false; }
 

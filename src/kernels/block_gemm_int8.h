@@ -8,7 +8,8 @@
 
 namespace headrace::kernels {
 
-// Whether this CPU multiplies bytes fast (AVX2 or AVX-512) and the format is one of q8_0, q4_0, q4_1, q4_k.
+// Whether this CPU multiplies bytes fast (AVX2, AVX-512 or 64-bit NEON) and the format is one of q8_0, q4_0,
+// q4_1, q4_k.
 bool has_block_gemm_int8(BlockFormat format);
 
 // Bytes that pack_blocks() writes: those of the blocks; q4_k takes a third more. n is rounded up to 16.

@@ -12,86 +12,17 @@
 #include <utility>
 
 #include "hwy/highway.h"
-#include "kernels/gemm_f32.h"
+#include "kernels/byte_sums-inl.h"
 #include "kernels/rounded_rows-inl.h"
 #include "kernels/simd_memory-inl.h"
 
-#undef HEADRACE_HAS_INT8_TILE
-#define HEADRACE_HAS_INT8_TILE (HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2)
-
-#if HEADRACE_HAS_INT8_TILE
+#if HEADRACE_HAS_BYTE_SUMS
 
 HWY_BEFORE_NAMESPACE();
 namespace headrace::kernels::HWY_NAMESPACE {
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
-
-using Int32Tag = hn::RebindToSigned<TileTag>;
-using Int32Vec = hn::Vec<Int32Tag>;
-
-// Sums of products of codes of B, without a sign, and codes of A. Highway 1.0.3 has no name for products of
-// bytes, and its AVX3 leaves VNNI out.
-#if HWY_TARGET == HWY_AVX3
-
-#define HEADRACE_BYTES __attribute__((target(HWY_TARGET_STR ",avx512vnni")))
-
-// Two vectors of columns beside six rows keep the sums, the products and both halves of the codes in
-// registers. Few rows wait for memory, and so take a panel's lines as they lie. For a slice of depth a
-// panel's codes stay in the L1 cache, those of rows in the L2 cache.
-inline constexpr size_t kInt8Rows = 6, kInt8Vecs = 2, kFewRows = 2, kFewRowsVecs = kPanelWidth / kLanes;
-inline constexpr size_t kSliceGroups = 16, kInt8BlockBytes = 768 << 10;
-
-struct ByteSums {
-    static constexpr bool kTakesBytes = true;
-    Int32Vec sums;
-
-    HEADRACE_BYTES HWY_INLINE void start(int32_t correction) { sums = hn::Set(Int32Tag(), correction); }
-    HEADRACE_BYTES HWY_INLINE void add(Int32Vec b, Int32Vec a) {
-        sums.raw = _mm512_dpbusd_epi32(sums.raw, b.raw, a.raw);
-    }
-    HEADRACE_BYTES HWY_INLINE static Int32Vec total(const ByteSums (&of)[1], int32_t) { return of[0].sums; }
-};
-
-inline bool multiplies_bytes() { return __builtin_cpu_supports("avx512vnni"); }
-
-#else
-
-#define HEADRACE_BYTES
-
-// One vector of columns beside four rows keeps the sums of both halves of codes in registers.
-inline constexpr size_t kInt8Rows = 4, kInt8Vecs = 1, kFewRows = 1, kFewRowsVecs = kPanelWidth / kLanes;
-inline constexpr size_t kSliceGroups = 16, kInt8BlockBytes = 256 << 10;
-
-// Two neighbours' products are added up in 16 bits, where those of a group's codes of 4 bits have room:
-// 32 / 2 · 15 · 127 < 2^15. Codes of 8 bits come in halves.
-struct ByteSums {
-    static constexpr bool kTakesBytes = false;
-    __m256i sums;
-
-    HWY_INLINE void start(int32_t) { sums = _mm256_setzero_si256(); }
-    HWY_INLINE void add(Int32Vec b, Int32Vec a) {
-        sums = _mm256_add_epi16(sums, _mm256_maddubs_epi16(b.raw, a.raw));
-        // Else g++ adds the products of many quads up as a tree, for which there are too few registers.
-        asm("" : "+x"(sums));
-    }
-    HWY_INLINE static Int32Vec total(const ByteSums (&of)[1], int32_t correction) {
-        return Int32Vec{_mm256_add_epi32(_mm256_set1_epi32(correction), of[0].times(1))};
-    }
-    HWY_INLINE static Int32Vec total(const ByteSums (&of)[2], int32_t correction) {
-        return Int32Vec{_mm256_add_epi32(_mm256_set1_epi32(correction),
-                                         _mm256_add_epi32(of[0].times(1), of[1].times(16)))};
-    }
-
-private:
-    HWY_INLINE __m256i times(int16_t factor) const {
-        return _mm256_madd_epi16(sums, _mm256_set1_epi16(factor));
-    }
-};
-
-inline bool multiplies_bytes() { return true; }
-
-#endif
 
 // What lies in a panel: codes of 4 bits or 8, minima, scales in f32 or in f16.
 struct ByteCodes {
@@ -108,6 +39,9 @@ struct NibblesOfK {
 };
 
 inline constexpr size_t kLineBytes = 64;
+
+// For a slice of depth a panel's codes stay in the L1 cache.
+inline constexpr size_t kSliceGroups = 16;
 
 // A slice of depth of some rows of A times some columns of a panel.
 struct Int8Job {
@@ -138,8 +72,8 @@ HWY_INLINE TileVec load_scales(const std::byte* from) {
     }
 }
 
-// The products of a group's codes, for some rows and columns.
-template <class L, size_t kRows, size_t kVecs>
+// The products of a group's codes, for some rows and columns. S: see byte_sums-inl.h.
+template <class S, class L, size_t kRows, size_t kVecs>
 class GroupSums {
 public:
     HEADRACE_BYTES HWY_INLINE void add(const Int8Job& job, const int8_t* a, size_t group,
@@ -155,13 +89,13 @@ public:
         for (size_t q = 0; q < (L::nibbles ? 4 : 8); ++q) add_quad(job, a, q, b + q * job.quad_bytes);
     }
     HEADRACE_BYTES HWY_INLINE Int32Vec total(size_t row, size_t vec, int32_t correction) const {
-        return ByteSums::total(sums_[row][vec], correction);
+        return S::total(sums_[row][vec], correction);
     }
 
 private:
     // Codes of 4 bits share a byte with those 16 places on; bytes in two halves share the place.
-    static constexpr size_t kPieces = L::nibbles || !ByteSums::kTakesBytes ? 2 : 1;
-    static constexpr size_t kSums = L::nibbles || ByteSums::kTakesBytes ? 1 : 2;
+    static constexpr size_t kPieces = L::nibbles || !S::kTakesBytes ? 2 : 1;
+    static constexpr size_t kSums = L::nibbles || S::kTakesBytes ? 1 : 2;
 
     HEADRACE_BYTES HWY_INLINE void add_quad(const Int8Job& job, const int8_t* a, size_t quad,
                                             const std::byte* b) {
@@ -175,6 +109,8 @@ private:
                 const Int32Vec mask = hn::Set(d32, 0x0F0F0F0F);
                 codes[0][v] = hn::And(both, mask);
                 codes[1][v] = hn::And(hn::ShiftRight<4>(both), mask);
+            } else if constexpr (S::kTakesSigned) {
+                codes[0][v] = hn::Xor(both, hn::Set(d32, static_cast<int32_t>(0x80808080)));
             }
         }
         HWY_UNROLL(16)
@@ -190,10 +126,10 @@ private:
         }
     }
 
-    ByteSums sums_[kRows][kVecs][kSums];
+    S sums_[kRows][kVecs][kSums];
 };
 
-template <class L, size_t kRows, size_t kVecs>
+template <class S, class L, size_t kRows, size_t kVecs>
 HEADRACE_BYTES HWY_NOINLINE void int8_tile(const Int8Job& job) {
     const TileTag d;
     TileVec sum[kRows][kVecs];
@@ -209,7 +145,7 @@ HEADRACE_BYTES HWY_NOINLINE void int8_tile(const Int8Job& job) {
     for (size_t g = 0; g < job.groups; ++g, b += job.group_bytes, scales += job.group_bytes) {
         for (size_t line = 0; line < job.ahead_lines; ++line)
             __builtin_prefetch(job.ahead + g * job.group_bytes + line * kLineBytes, 0, 2);
-        GroupSums<L, kRows, kVecs> dot;
+        GroupSums<S, L, kRows, kVecs> dot;
         dot.add(job, job.a + g * kBlockElements, g, b);
         HWY_UNROLL(16)
         for (size_t v = 0; v < kVecs; ++v) {
@@ -235,19 +171,20 @@ HEADRACE_BYTES HWY_NOINLINE void int8_tile(const Int8Job& job) {
     }
 }
 
-template <class L, size_t... kRows>
+template <class S, class L, size_t... kRows>
 HWY_INLINE void run_few_rows(size_t rows, const Int8Job& job, std::index_sequence<kRows...>) {
     using Fn = void (*)(const Int8Job&);
-    static constexpr Fn tiles[] = {&int8_tile<L, kRows + 1, kFewRowsVecs>...};
+    static constexpr Fn tiles[] = {&int8_tile<S, L, kRows + 1, S::kFewRowsVecs>...};
     tiles[rows - 1](job);
 }
 
-template <class L, size_t... kRows>
+template <class S, class L, size_t... kRows>
 HWY_INLINE void run_tile(size_t rows, size_t vecs, const Int8Job& job, std::index_sequence<kRows...>) {
     using Fn = void (*)(const Int8Job&);
-    static constexpr Fn one[] = {&int8_tile<L, kRows + 1, 1>...},
-                        whole[] = {&int8_tile<L, kRows + 1, kInt8Vecs>...};
-    if (vecs == kFewRowsVecs) return run_few_rows<L>(rows, job, std::make_index_sequence<kFewRows>());
+    static constexpr Fn one[] = {&int8_tile<S, L, kRows + 1, 1>...},
+                        whole[] = {&int8_tile<S, L, kRows + 1, S::kVecs>...};
+    if (vecs == S::kFewRowsVecs)
+        return run_few_rows<S, L>(rows, job, std::make_index_sequence<S::kFewRows>());
     (vecs == 1 ? one : whole)[rows - 1](job);
 }
 
@@ -255,5 +192,5 @@ HWY_INLINE void run_tile(size_t rows, size_t vecs, const Int8Job& job, std::inde
 }  // namespace headrace::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#endif  // HEADRACE_HAS_INT8_TILE
+#endif  // HEADRACE_HAS_BYTE_SUMS
 #endif  // HEADRACE_KERNELS_INT8_TILE_INL_H_

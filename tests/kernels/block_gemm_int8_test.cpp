@@ -27,7 +27,8 @@ constexpr BlockFormat kFormats[] = {BlockFormat::q8_0, BlockFormat::q4_0, BlockF
 class BlockGemmInt8 : public ::testing::Test {
 protected:
     void SetUp() override {
-        if (!has_block_gemm_int8(BlockFormat::q8_0)) GTEST_SKIP() << "this CPU has no AVX2";
+        if (!has_block_gemm_int8(BlockFormat::q8_0))
+            GTEST_SKIP() << "this CPU has neither AVX2 nor 64-bit NEON";
     }
 };
 

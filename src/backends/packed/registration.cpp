@@ -53,7 +53,7 @@ ggml_backend_reg_t registration() {
 ggml_backend_reg_t offer_packed_weights() {
     if (!is_built_for_host("ggml-headrace")) return nullptr;
     if (!kernels::has_block_gemm_int8(BlockFormat::q8_0)) {
-        GGML_LOG_ERROR("ggml-headrace: this CPU has no AVX2: not loaded\n");
+        GGML_LOG_ERROR("ggml-headrace: this CPU has neither AVX2 nor 64-bit NEON: not loaded\n");
         return nullptr;
     }
     ggml_backend_reg_t cpu = ggml_backend_reg_by_name("CPU");

@@ -89,7 +89,8 @@ private:
 class PackedWeights : public ::testing::Test {
 protected:
     void SetUp() override {
-        if (!kernels::has_block_gemm_int8(BlockFormat::q8_0)) GTEST_SKIP() << "this CPU has no AVX2";
+        if (!kernels::has_block_gemm_int8(BlockFormat::q8_0))
+            GTEST_SKIP() << "this CPU has neither AVX2 nor 64-bit NEON";
         packed_ = packed_buffer_type();
         ASSERT_NE(packed_, nullptr) << "the library was not loaded";
         cpu_ = ggml_backend_cpu_init();
