@@ -1,6 +1,7 @@
 // What tells contents apart: keys and checksums of files that hold weights. Not against an adversary.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 
