@@ -198,10 +198,15 @@ void Engine::step() {
 std::vector<Stream*> Engine::choose_active() {
     const std::vector<uint64_t> order = queue_.serving_order();
     std::vector<Stream*> active;
+    bool others_wait = false;  // for a step with other adapters, which comes only when these have ended
     for (uint64_t id : order) {
         if (active.size() == most_active_) break;
         Stream& stream = *streams_.at(id);
-        if (!active.empty() && active.front()->variant != stream.variant) continue;
+        if (!active.empty() && active.front()->variant != stream.variant) {
+            others_wait = true;
+            continue;
+        }
+        if (others_wait && !stream.began) continue;
         if (!stream.sequence && !give_place(stream, order)) break;
         if (!stream.began) {
             stream.began = Clock::now();

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <random>
+#include <thread>
 
 #include "temporary_folder.h"
 #include "tiny_model.h"
@@ -56,6 +57,28 @@ TEST(Adapters, WorkFromTheFirstRequestOnWithTheScaleOfTheLoad) {
     request.lora = {{0, 1.0f}};
     EXPECT_EQ(answer(*engine, request), adapted) << "the load's scale, given by the request";
     EXPECT_EQ(answer(*engine, settings.request), adapted) << "what other scales remember is not shared";
+}
+
+TEST(Adapters, OfARequestComeInItsTurnHoweverManyRequestsWithoutThemFollow) {
+    Settings settings = tiny_settings();
+    const TemporaryFolder folder;
+    settings.model.lora = {{folder / "adapter.gguf", 1.0f}};
+    write_adapter(settings.model.lora[0].first);
+    settings.context.context_shift = true;
+    const auto engine = tiny_engine(settings);
+    const RequestSettings endless = endless_request(settings.request);
+    RequestSettings other = settings.request;
+    other.lora = {{0, 0.0f}};
+    other.timeout_ms = 20000;
+    const auto first = ask(*engine, question(*engine, "Tell me a story.", endless));
+    while (engine->statistics().generated_tokens < 2) std::this_thread::yield();
+    const auto waits = ask(*engine, question(*engine, "What is 2+3?", other));
+    const auto later = ask(*engine, question(*engine, "What is 4+4?", endless));
+    while (engine->statistics().requests < 3) std::this_thread::yield();
+    first->cancel();
+    EXPECT_EQ(waits->wait().reason, StopReason::end_of_answer) << waits->wait().detail;
+    later->cancel();
+    EXPECT_EQ(later->wait().reason, StopReason::cancelled);
 }
 
 }  // namespace
