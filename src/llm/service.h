@@ -55,9 +55,11 @@ public:
 
     /// Index 0 is the prompt, 1 the context's parameters as JSON, until they are set again.
     Status set_input(ContextId context, uint32_t index, std::string_view bytes);
-    /// Runs the prompt with input 1's parameters and, above them, those given here; the reply can be had from
-    /// output until the next input.
-    Status compute(ContextId context, std::string_view parameters = {});
+    /// Runs the prompt with input 1's parameters; the reply can be had from output until the next input.
+    Status compute(ContextId context);
+    /// set_input, compute and output 0 in one, with parameters above those of input 1. Whatever other threads
+    /// do in the context meanwhile, the answer is that of this prompt.
+    Result<std::string> run(ContextId context, std::string_view prompt, std::string_view parameters = {});
     /// Index 0 is the answer, 1 the metadata: {"error": {"code", "message"}} when the last call failed.
     /// Of context 0, which is none, 1 is the error of the service's last call that failed.
     Result<std::string> output(ContextId context, uint32_t index);
@@ -112,7 +114,7 @@ private:
     Result<Graph> graph_of(GraphId graph);
     Result<Graph> usable_graph(GraphId graph, Clock::time_point until);
     Status load_again(GraphId id, const Graph& lost);
-    Result<Reply> infer_inputs(Context& context, std::string_view parameters);
+    Result<Reply> infer_inputs(Context& context);
     Result<Reply> infer(Context& context, std::string_view prompt, const Parameters& parameters);
     Result<Running> begin(Context& context, std::string_view prompt, const Parameters& parameters,
                           bool by_pieces);

@@ -174,7 +174,7 @@ Result<Reply> Service::embed(Context& context, const Graph& graph, std::string_v
                  embedding_metadata(static_cast<int>(embedding->token_count()), notes)};
 }
 
-Result<Reply> Service::infer_inputs(Context& context, std::string_view parameters) {
+Result<Reply> Service::infer_inputs(Context& context) {
     std::string prompt, session;
     {
         const std::lock_guard lock(context.mutex);
@@ -183,16 +183,33 @@ Result<Reply> Service::infer_inputs(Context& context, std::string_view parameter
         prompt = context.prompt;
         session = context.parameters;
     }
-    return infer(context, prompt, {.session = session, .request = parameters});
+    return infer(context, prompt, {.session = session, .request = {}});
 }
 
-Status Service::compute(ContextId id, std::string_view parameters) {
+Status Service::compute(ContextId id) {
     HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
-    HR_ASSIGN(Reply reply, noting_error(*context, infer_inputs(*context, parameters)));
+    HR_ASSIGN(Reply reply, noting_error(*context, infer_inputs(*context)));
     const std::lock_guard lock(context->mutex);
     context->reply = std::move(reply);
     context->error.reset();
     return success();
+}
+
+Result<std::string> Service::run(ContextId id, std::string_view prompt, std::string_view parameters) {
+    HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
+    HR_TRY(set_input(id, 0, prompt));
+    std::string session;
+    {
+        const std::lock_guard lock(context->mutex);
+        session = context->parameters;
+    }
+    HR_ASSIGN(Reply reply,
+              noting_error(*context, infer(*context, prompt, {.session = session, .request = parameters})));
+    std::string answer = reply.text;
+    const std::lock_guard lock(context->mutex);
+    context->reply = std::move(reply);
+    context->error.reset();
+    return answer;
 }
 
 Status Service::cancel(ContextId id) {

@@ -27,17 +27,13 @@ protected:
         EXPECT_TRUE(graph.ok()) << graph.error().message;
         return service_->open(graph.value()).value();
     }
-    Status compute(Service::ContextId context, std::string_view options) {
-        const Status set = service_->set_input(context, 0, "What is 2+3?");
-        return set.ok() ? service_->compute(context, options) : set;
-    }
     std::string metadata(Service::ContextId context, std::string_view options = "") {
-        const Status status = compute(context, options);
-        return status.ok() ? service_->output(context, 1).value() : "error: " + status.error().message;
+        const std::string text = answer(context, options);
+        return text.starts_with("error: ") ? text : service_->output(context, 1).value();
     }
     std::string answer(Service::ContextId context, std::string_view options = "") {
-        const Status status = compute(context, options);
-        return status.ok() ? service_->output(context, 0).value() : "error: " + status.error().message;
+        const auto text = service_->run(context, "What is 2+3?", options);
+        return text.ok() ? text.value() : "error: " + text.error().message;
     }
     std::string load_error(const nlohmann::json& config, Code code) {
         const auto graph = load(config);

@@ -293,9 +293,7 @@ int Door::run(void* ctx, uint32_t context, uint32_t index, std::string_view prom
     if (index != 0) return refuse(ctx, function, "the prompt is input 0");
     if (!output.buffer || !output.size) return refuse(ctx, function, "the output or its size is NULL");
     return guarded(function, ctx, context, [&](Service& service) -> Result<int> {
-        HR_TRY(service.set_input(context, 0, prompt));
-        HR_TRY(service.compute(context, options));
-        HR_ASSIGN(const std::string answer, service.output(context, 0));
+        HR_ASSIGN(const std::string answer, service.run(context, prompt, options));
         return write(answer, output, flavour_.truncates);
     });
 }

@@ -1,6 +1,7 @@
 // Several backends, libraries and lives of a library in one process.
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <thread>
 #include <vector>
 
@@ -77,6 +78,19 @@ TEST_P(WasiNnSharing, ConcurrentThreadsGetTheirOwnAnswers) {
                           word);
         });
     for (std::thread& thread : threads) thread.join();
+}
+
+TEST_P(WasiNnSharing, RunInferenceAnswersItsOwnPromptWhateverOtherThreadsSet) {
+    const Host host(*library);
+    const uint32_t context = host.open(host.load());
+    std::atomic<bool> stop{false};
+    std::thread other([&] {
+        while (!stop) EXPECT_EQ(library->set_input(host.ctx(), context, 0, "What is 4+4?"), 0);
+    });
+    for (int round = 0; round < 50 && !HasFailure(); ++round)
+        EXPECT_THAT(host.ask(context, question, R"({"history": false})"), testing::StartsWith(answer));
+    stop = true;
+    other.join();
 }
 
 }  // namespace
