@@ -173,13 +173,34 @@ Result<Service::Graph> Service::graph_of(GraphId graph) {
     return found->second;
 }
 
+/// Guests cannot close contexts: those of unloaded graphs, unless a request still runs there, are no use.
+void Service::forget_orphans() {
+    std::vector<std::shared_ptr<Context>> gone;
+    {
+        const std::lock_guard lock(mutex_);
+        for (auto entry = contexts_.begin(); entry != contexts_.end();) {
+            Context& context = *entry->second;
+            const std::lock_guard inside(context.mutex);
+            const bool is_orphan = !graphs_.contains(context.graph) && context.requests.empty();
+            if (is_orphan) gone.push_back(entry->second);
+            entry = is_orphan ? contexts_.erase(entry) : std::next(entry);
+        }
+    }
+    for (const auto& context : gone) sessions_.close(context->session);
+}
+
 Result<Service::ContextId> Service::open(GraphId graph, std::optional<std::string_view> session) {
     HR_ASSIGN(const Graph exists, graph_of(graph));
     auto context = std::make_shared<Context>();
     if (session && !session->empty()) {
         HR_ASSIGN(context->session, sessions_.open(*session));
     } else {
-        HR_ASSIGN(context->session, sessions_.open_anonymous());
+        Result<std::shared_ptr<Session>> anonymous = sessions_.open_anonymous();
+        if (!anonymous.ok()) {
+            forget_orphans();
+            anonymous = sessions_.open_anonymous();
+        }
+        HR_ASSIGN(context->session, std::move(anonymous));
     }
     context->graph = graph;
     const std::lock_guard lock(mutex_);

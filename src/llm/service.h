@@ -112,6 +112,7 @@ private:
     Result<std::string> confined_path(std::string_view name) const;
     Result<std::shared_ptr<Context>> find(ContextId context);
     Result<Graph> graph_of(GraphId graph);
+    void forget_orphans();
     Result<Graph> usable_graph(GraphId graph, Clock::time_point until);
     Status load_again(GraphId id, const Graph& lost);
     Result<Reply> infer_inputs(Context& context);

@@ -77,6 +77,17 @@ TEST_P(WasiNnLimits, TheThirdAnonymousContextOfTwoIsRefused) {
     EXPECT_EQ(library->init_execution_context(host.ctx(), graph, &third), 0);
 }
 
+TEST_P(WasiNnLimits, ContextsOfUnloadedGraphsGiveWayToNewOnesAsGuestsCannotCloseThem) {
+    const Host host(*library, R"({"max_concurrent": 2})");
+    for (int round = 0; round < 5; ++round) {
+        const uint32_t graph = host.load(), context = host.open(graph);
+        EXPECT_THAT(host.ask(context, question), StartsWith(answer));
+        EXPECT_EQ(library->unload(host.ctx(), graph), 0);
+        EXPECT_THAT(library->get_output(host.ctx(), context, 0).text(), StartsWith(answer)) << "not yet";
+    }
+    EXPECT_THAT(library->statistics(host.ctx()), HasSubstr(R"("contexts":1)"));
+}
+
 TEST_P(WasiNnLimits, AModelsConfigurationLimitsContextsToo) {
     const Host host(*library);
     const uint32_t graph = host.load(R"({"n_threads": 1, "max_concurrent": 2})");
