@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <mutex>
@@ -60,7 +61,9 @@ Result<std::string> environment_config() {
     if (!value || !*value) return std::string();
     if (*value != '@') return std::string(value);
     std::ifstream file(value + 1);
-    if (!file) return failure(Code::not_found, "HEADRACE_CONFIG names {}, which cannot be read", value + 1);
+    std::error_code error;
+    if (!file || std::filesystem::is_directory(value + 1, error))  // a folder opens, and has no bytes
+        return failure(Code::not_found, "HEADRACE_CONFIG names {}, which cannot be read", value + 1);
     std::ostringstream text;
     text << file.rdbuf();
     return text.str();

@@ -108,10 +108,12 @@ TEST_P(WasiNnFiles, TheConfigurationMayBeAFile) {
         const Environment config("HEADRACE_CONFIG", "@" + file.string());
         expect_confined(Host(*library));
     }
-    const Environment config("HEADRACE_CONFIG", "@" + file.string() + "-missing");
-    void* ctx = nullptr;
-    EXPECT_EQ(library->init_backend(&ctx), library->numbers.not_found);
-    EXPECT_EQ(ctx, nullptr);
+    for (const std::string& name : {file.string() + "-missing", root().string()}) {
+        const Environment config("HEADRACE_CONFIG", "@" + name);
+        void* ctx = nullptr;
+        EXPECT_EQ(library->init_backend(&ctx), library->numbers.not_found) << name;
+        EXPECT_EQ(ctx, nullptr);
+    }
 }
 
 TEST_P(WasiNnFiles, RepliesTellWhatBothConfigurationsGotWrong) {
