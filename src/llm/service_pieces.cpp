@@ -33,6 +33,7 @@ Result<std::optional<std::string>> Service::compute_piece(ContextId id) {
         if (running.settings.request.timings_per_token)
             context->piece_metadata = piece_metadata(*running.first_piece, now);
         context->piece = piece.text;
+        context->error.reset();
         return std::optional(std::move(piece.text));
     }
     const Outcome outcome = context->by_pieces->generation->wait();
@@ -64,6 +65,7 @@ void Service::finish_pieces(Context& context) {
     const std::lock_guard lock(context.mutex);
     if (context.prompt_number == running.prompt_number) context.has_prompt = false;
     context.reply = std::move(reply);
+    context.error.reset();
     context.piece.clear();
     context.piece_metadata.clear();
 }

@@ -7,9 +7,10 @@ namespace {
 
 constexpr size_t longest_name = 256;
 
-Error being_read(const std::string& name) {
+Error being_read(const std::string& session) {
     return failure(Code::busy,
-                   "session '{}' has an answer that is being read piece by piece; finish that first", name);
+                   "session '{}' has an answer that is being read piece by piece; finish that first",
+                   session);
 }
 
 }  // namespace
@@ -21,9 +22,9 @@ Status Session::enter(bool by_pieces, const Patience& patience) {
     if (patience.until == std::chrono::steady_clock::time_point::max())  // what wait_until may not take
         changed_.wait(lock, can_go_on);
     else if (!changed_.wait_until(lock, patience.until, can_go_on))
-        return failure(Code::timed_out, "another request of the session '{}' took all the time", name);
+        return failure(Code::timed_out, "another request of the session '{}' took all the time", label());
     if (is_cancelled()) return failure(Code::cancelled, "cancelled while another request of the session ran");
-    if (running_) return being_read(name);  // by one that waited, too, and was first
+    if (running_) return being_read(label());  // by one that waited, too, and was first
     if (closed_)
         return failure(Code::not_found,
                        "session '{}' was closed, idle or for another one; open a new context", name);

@@ -80,6 +80,17 @@ TEST_P(WasiNnCalls, PiecesJoinedAreTheAnswer) {
     EXPECT_EQ(library->fini_single(host.ctx(), context), 0);
 }
 
+TEST_P(WasiNnCalls, OutputOneIsThePiecesMetadataThoughAnotherCallFailedBetweenThem) {
+    const Host host(*library);
+    const uint32_t context = host.open(host.load());
+    ASSERT_EQ(library->set_input(host.ctx(), context, 0, question), 0);
+    ASSERT_EQ(library->compute_single(host.ctx(), context), 0);
+    EXPECT_NE(library->compute(host.ctx(), context), 0) << "the answer is being read";
+    EXPECT_THAT(library->get_output(host.ctx(), context, 1).text(), HasSubstr("session 'anonymous:1' has"));
+    while (library->compute_single(host.ctx(), context) == 0) continue;
+    EXPECT_THAT(library->get_output(host.ctx(), context, 1).text(), HasSubstr(R"("output_tokens":)"));
+}
+
 TEST_P(WasiNnCalls, FiniSingleGivesUpTheRestAndTheContextGoesOn) {
     const Host host(*library);
     const uint32_t context = host.open(host.load());
