@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "cli/language.h"
 #include "llm/parameters.h"
@@ -40,9 +41,8 @@ public:
         : service_(std::move(service)), graph_(graph) {}
 
     Status use_session(const std::string& name) {
-        if (context_) HR_TRY(service_->close(context_));
-        context_ = 0;
-        HR_ASSIGN(context_, service_->open(graph_, name));
+        HR_ASSIGN(const llm::Service::ContextId opened, service_->open(graph_, name));
+        if (const auto before = std::exchange(context_, opened)) HR_TRY(service_->close(before));
         return success();
     }
     /// Checked here with those set before, so that a mistake spoils no later message.

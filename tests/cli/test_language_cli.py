@@ -59,6 +59,12 @@ def test_chat_says_what_is_wrong_and_goes_on():
     assert result.stdout.splitlines() == ["2+3=5", "{}"], "what was refused is not kept"
 
 
+def test_chat_stays_in_its_session_when_another_cannot_be_opened():
+    result = chat("My name is Ada.", "/session " + "x" * 300, "What is my name?")
+    assert "256 are allowed" in result.stderr
+    assert result.stdout.splitlines()[-1] == "Your name is Ada."
+
+
 def test_chat_takes_a_parameter_back():
     result = chat("/set n_predict 2", "What is 2+3?", "/set n_predict", "What is 2+3?", "/set n_predict")
     assert result.stdout.splitlines() == ["2+", "2+3=5"]
