@@ -5,7 +5,7 @@ VENV := .venv/bin/python
 BUILD := $(PYTHON) tools/build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-qwen3 stress-llm coverage cross-check executorch test-executorch-suite mlx test-mlx bench-mlx test-ray bench-ray asan tsan fuzz tiny-chat setup clean
+.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-qwen3 stress-llm coverage cross-check test-arm executorch test-executorch-suite mlx test-mlx bench-mlx test-ray bench-ray asan tsan fuzz tiny-chat setup clean
 
 help: ## show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -84,6 +84,11 @@ cross-check: ## compile src/base to src/lower for 64-bit ARM Linux and for Windo
 	@$(BUILD) --target products
 	@$(PYTHON) tools/setup.py --on-demand ziglang
 	@$(VENV) tools/cross_check.py
+
+test-arm: ## run the tests of src/kernels for 64-bit ARM in QEMU (installs qemu-user; FILTER='BlockGemm*', COMPILER=aarch64-linux-gnu-g++)
+	@$(BUILD) --target products
+	@$(PYTHON) tools/setup.py --arm
+	@$(VENV) tools/test_arm.py $(if $(FILTER),--filter '$(FILTER)') $(if $(COMPILER),--compiler '$(COMPILER)')
 
 executorch: ## build the delegate and run the ExecuTorch door's tests
 	@$(BUILD)

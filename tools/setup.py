@@ -256,6 +256,20 @@ def prepare_mlx():
         run_logged("apt", ["apt-get", "install", "-y", "--no-install-recommends", "libopenblas-dev"])
 
 
+def prepare_arm():
+    """A compiler for 64-bit ARM and an emulator of single programs."""
+    install_on_demand("ziglang")
+    if shutil.which("qemu-aarch64"):
+        return
+    if not shutil.which("dpkg-query") or os.geteuid() != 0:
+        raise SetupError(
+            "qemu-aarch64 is not on the PATH. On Debian: apt-get install --no-install-recommends qemu-user"
+        )
+    say(1, "installing system packages: qemu-user")
+    run_logged("apt", ["apt-get", "update"])
+    run_logged("apt", ["apt-get", "install", "-y", "--no-install-recommends", "qemu-user"])
+
+
 def pinned_versions(text):
     """Every "name==version" of requirements.txt, those in its comments too; constraints name no extras."""
     pins = re.findall(r"^(?:# (?:on-demand|required): )?([\w.-]+)(?:\[[\w,]+\])?(==\S+)", text, re.MULTILINE)
@@ -494,6 +508,7 @@ def main():
     parser.add_argument("--wheel", type=Path, metavar="BUILD_DIR", help="what a wheel's build there needs")
     parser.add_argument("--ggml", type=Path, metavar="BUILD_DIR", help="only the ggml of a build there")
     parser.add_argument("--mlx", action="store_true", help="what the MLX backend needs besides")
+    parser.add_argument("--arm", action="store_true", help="what running tests for 64-bit ARM needs besides")
     parser.add_argument("--peers", action="store_true", help="llama.cpp's programs, and print their folder")
     parser.add_argument("--on-demand", metavar="PACKAGE", help="one that requirements.txt only pins")
     arguments = parser.parse_args()
@@ -505,6 +520,8 @@ def main():
         print(build_llama(installed_ggml() or build_ggml(), peers=True) / "bin")
     elif arguments.mlx:
         prepare_mlx()
+    elif arguments.arm:
+        prepare_arm()
     elif arguments.on_demand:
         install_on_demand(arguments.on_demand)
     else:
