@@ -145,9 +145,10 @@ void for_each_int8_rect(const GemmArgs& g, int ith, int nth, Fn fn) {
     if (row < end && g.n > 0) fn(Rect{0, row, end, 0, divide_up(g.n, kPanelWidth)});
 }
 
-void run_int8(const GemmArgs& g, const Int8Layout& layout, const std::byte* packed, int ith, int nth) {
+void run_int8(const GemmArgs& g, const Int8Layout& layout, const std::byte* packed, int ith, int nth,
+              int way) {
     static thread_local RoundedRows rounded;
-    with_byte_sums([&]<class S>() {
+    with_byte_sums(way, [&]<class S>() {
         for_each_int8_rect<S>(g, ith, nth, [&](const Rect& rect) {
             if (!layout.nibbles)
                 run_rect<S, ByteCodes>(g, layout, packed, rect, rounded);
@@ -161,23 +162,24 @@ void run_int8(const GemmArgs& g, const Int8Layout& layout, const std::byte* pack
     });
 }
 
-bool has_tile() { return multiplies_bytes(); }
+int ways() { return byte_ways(); }
 
 #else
 
-void run_int8(const GemmArgs&, const Int8Layout&, const std::byte*, int, int) {
+void run_int8(const GemmArgs&, const Int8Layout&, const std::byte*, int, int, int) {
     HWY_ABORT("block_gemm_int8 needs AVX2, AVX-512 VNNI or 64-bit NEON");
 }
-bool has_tile() { return false; }
+int ways() { return 0; }
 
 #endif
 
 }  // namespace
 
-bool has_int8() { return has_tile(); }
+int ways_of_int8() { return ways(); }
 
-void gemm_int8(const GemmArgs& g, const Int8Layout& layout, const std::byte* packed, int ith, int nth) {
-    run_int8(g, layout, packed, ith, nth);
+void gemm_int8(const GemmArgs& g, const Int8Layout& layout, const std::byte* packed, int ith, int nth,
+               int way) {
+    run_int8(g, layout, packed, ith, nth, way);
 }
 
 }  // namespace headrace::kernels::HWY_NAMESPACE
@@ -186,21 +188,26 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace headrace::kernels {
 
-HWY_EXPORT(has_int8);
+HWY_EXPORT(ways_of_int8);
 HWY_EXPORT(gemm_int8);
 
 namespace {
 
 using GemmInt8 = decltype(&HWY_NAMESPACE::gemm_int8);
 
-// Null where no instruction set of this CPU has a tile.
-GemmInt8 chosen_gemm() {
-    if (HWY_DYNAMIC_DISPATCH(has_int8)()) return &HWY_DYNAMIC_DISPATCH(gemm_int8);
+struct ChosenGemm {
+    GemmInt8 gemm;
+    int ways;  // 0 where no instruction set of this CPU has a tile
+};
+
+ChosenGemm chosen_gemm() {
+    const int ways = HWY_DYNAMIC_DISPATCH(ways_of_int8)();
+    if (ways > 0) return {&HWY_DYNAMIC_DISPATCH(gemm_int8), ways};
 #if HWY_TARGETS & HWY_AVX2
     // AVX-512 without VNNI leaves products of bytes to AVX2.
-    if (__builtin_cpu_supports("avx512f")) return &N_AVX2::gemm_int8;
+    if (__builtin_cpu_supports("avx512f")) return {&N_AVX2::gemm_int8, N_AVX2::ways_of_int8()};
 #endif
-    return nullptr;
+    return {nullptr, 0};
 }
 
 Int8Layout layout_of(BlockFormat format, size_t k) {
@@ -240,8 +247,10 @@ void pack_group(const Int8Layout& layout, const BlockGroup& group, size_t column
 bool has_block_gemm_int8(BlockFormat format) {
     return (format == BlockFormat::q8_0 || format == BlockFormat::q4_0 || format == BlockFormat::q4_1 ||
             format == BlockFormat::q4_k) &&
-           chosen_gemm();
+           int8_ways() > 0;
 }
+
+int int8_ways() { return chosen_gemm().ways; }
 
 size_t packed_blocks_bytes(BlockFormat format, size_t k, size_t n) {
     return layout_of(format, k).panel_bytes(packed_width(n));
@@ -264,7 +273,12 @@ void pack_blocks(BlockFormat format, const std::byte* b, size_t k, size_t n, std
 }
 
 void block_gemm_int8(const GemmArgs& args, BlockFormat format, const std::byte* packed, int ith, int nth) {
-    chosen_gemm()(args, layout_of(format, args.k), packed, ith, nth);
+    block_gemm_int8_in(0, args, format, packed, ith, nth);
+}
+
+void block_gemm_int8_in(int way, const GemmArgs& args, BlockFormat format, const std::byte* packed, int ith,
+                        int nth) {
+    chosen_gemm().gemm(args, layout_of(format, args.k), packed, ith, nth, way);
 }
 
 }  // namespace headrace::kernels

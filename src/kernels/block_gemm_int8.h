@@ -12,6 +12,9 @@ namespace headrace::kernels {
 // q4_1, q4_k.
 bool has_block_gemm_int8(BlockFormat format);
 
+// Ways of multiplying bytes that this CPU's best instruction set has; 0 where there is none.
+int int8_ways();
+
 // Bytes that pack_blocks() writes: those of the blocks; q4_k takes a third more. n is rounded up to 16.
 size_t packed_blocks_bytes(BlockFormat format, size_t k, size_t n);
 
@@ -24,5 +27,9 @@ void pack_blocks(BlockFormat format, const std::byte* b, size_t k, size_t n, std
 // infinity gives NaN. Only where has_block_gemm_int8(). Uses 64 KiB of stack and keeps up to 1 MiB for each
 // thread.
 void block_gemm_int8(const GemmArgs& args, BlockFormat format, const std::byte* packed, int ith, int nth);
+
+// The same in one of int8_ways(): 0, the fastest, is what the other takes; the rest are for lesser CPUs.
+void block_gemm_int8_in(int way, const GemmArgs& args, BlockFormat format, const std::byte* packed, int ith,
+                        int nth);
 
 }  // namespace headrace::kernels

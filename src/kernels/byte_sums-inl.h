@@ -34,8 +34,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Int32Tag = hn::RebindToSigned<TileTag>;
 using Int32Vec = hn::Vec<Int32Tag>;
 
-// A struct of sums says how large its tiles are: kRows by kVecs vectors of columns, and kFewRowsVecs for up
-// to kFewRows rows, which wait for memory. What is read of A stays in kBlockBytes, of the L2 cache.
+// with_byte_sums(way, fn) calls fn.operator()<Sums>() with one of the byte_ways() that this CPU has: 0 is the
+// fastest, others are what lesser CPUs take. A struct of sums says how large its tiles are: kRows by kVecs
+// vectors of columns, and kFewRowsVecs for up to kFewRows rows, which wait for memory. What is read of A
+// stays in kBlockBytes, of the L2 cache.
 //
 // kTakesBytes: one sum takes codes of 8 bits; else these come in halves, with a sum for each. kTakesSigned:
 // such codes have their zero taken away, and need no correction. Highway 1.0.3 names no such products.
@@ -60,18 +62,16 @@ struct VnniSums {
     HEADRACE_BYTES HWY_INLINE static Int32Vec total(const VnniSums (&of)[1], int32_t) { return of[0].sums; }
 };
 
-inline bool multiplies_bytes() { return __builtin_cpu_supports("avx512vnni"); }
+inline int byte_ways() { return __builtin_cpu_supports("avx512vnni") ? 1 : 0; }
 
 template <class Fn>
-void with_byte_sums(Fn fn) {
+void with_byte_sums(int, Fn fn) {
     fn.template operator()<VnniSums>();
 }
 
 #else
 
 #define HEADRACE_BYTES
-
-inline bool multiplies_bytes() { return true; }
 
 #endif
 
@@ -106,9 +106,41 @@ private:
     }
 };
 
+// VNNI in 256 bits, as CPUs without AVX-512 have it since Alder Lake, in VEX encoding. Those with AVX-512
+// have the same in EVEX encoding, and come here only where a test chooses AVX2.
+template <bool kVex>
+struct QuadSums {
+    static constexpr bool kTakesBytes = true, kTakesSigned = false;
+    static constexpr size_t kRows = 4, kVecs = 2, kFewRows = 1, kFewRowsVecs = kPanelWidth / kLanes;
+    static constexpr size_t kBlockBytes = 256 << 10;
+    __m256i sums;
+
+    HWY_INLINE void start(int32_t correction) { sums = _mm256_set1_epi32(correction); }
+    // Not as an intrinsic: all that is inlined around it would have to be compiled for such CPUs.
+    HWY_INLINE void add(Int32Vec b, Int32Vec a) {
+        if constexpr (kVex)
+            asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sums) : "x"(b.raw), "x"(a.raw));
+        else
+            asm("vpdpbusd %2, %1, %0" : "+x"(sums) : "x"(b.raw), "x"(a.raw));
+    }
+    HWY_INLINE static Int32Vec total(const QuadSums (&of)[1], int32_t) { return Int32Vec{of[0].sums}; }
+};
+
+inline bool has_vex_vnni() { return __builtin_cpu_supports("avxvnni"); }
+inline bool has_evex_vnni() {
+    return __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
+}
+
+inline int byte_ways() { return has_vex_vnni() || has_evex_vnni() ? 2 : 1; }
+
 template <class Fn>
-void with_byte_sums(Fn fn) {
-    fn.template operator()<PairSums>();
+void with_byte_sums(int way, Fn fn) {
+    if (way == 0 && has_vex_vnni())
+        fn.template operator()<QuadSums<true>>();
+    else if (way == 0 && has_evex_vnni())
+        fn.template operator()<QuadSums<false>>();
+    else
+        fn.template operator()<PairSums>();
 }
 
 #endif
@@ -179,9 +211,14 @@ inline bool has_dot_products() {
 #endif
 }
 
+inline int byte_ways() { return has_dot_products() ? 2 : 1; }
+
 template <class Fn>
-void with_byte_sums(Fn fn) {
-    has_dot_products() ? fn.template operator()<DotSums>() : fn.template operator()<WideningSums>();
+void with_byte_sums(int way, Fn fn) {
+    if (way == 0 && has_dot_products())
+        fn.template operator()<DotSums>();
+    else
+        fn.template operator()<WideningSums>();
 }
 
 #endif

@@ -57,7 +57,7 @@ std::vector<float> rounded(const Matrix& a) {
     return values;
 }
 
-void expect_product(const BlockCase& t, BlockFormat format, int nth, Guarded::Side side) {
+void expect_product(const BlockCase& t, BlockFormat format, int nth, Guarded::Side side, int way) {
     SCOPED_TRACE(::testing::Message()
                  << t.m << "x" << t.n << "x" << t.k << " " << name_of(format) << " threads " << nth);
     BlockProduct product(t);
@@ -66,20 +66,23 @@ void expect_product(const BlockCase& t, BlockFormat format, int nth, Guarded::Si
     Guarded packed(packed_floats(b, t.n, t.k), side), guarded_bias(product.bias, side);
     const GemmArgs g = product.args(guarded_bias.data());
     for (int ith = 0; ith < nth; ++ith)
-        block_gemm_int8(g, format, reinterpret_cast<const std::byte*>(packed.data()), ith, nth);
+        block_gemm_int8_in(way, g, format, reinterpret_cast<const std::byte*>(packed.data()), ith, nth);
     product.expect_result([&](size_t i, size_t l) { return a_rounded[i * t.k + l]; }, b.values);
 }
 
-// For every instruction set that multiplies bytes.
+// For every way of multiplying bytes of every instruction set.
 template <class Body>
-void for_each_int8_target(Body body) {
+void for_each_int8_way(Body body) {
     testing::for_each_target([&] {
-        if (has_block_gemm_int8(BlockFormat::q8_0)) body();
+        for (int way = 0; way < int8_ways(); ++way) {
+            SCOPED_TRACE(::testing::Message() << "way " << way);
+            body(way);
+        }
     });
 }
 
 TEST_F(BlockGemmInt8, MultipliesByTheExactValuesOfTheBlocks) {
-    for_each_int8_target([] {
+    for_each_int8_way([](int way) {
         size_t turn = 0;
         for (const BlockFormat format : kFormats)
             for (const BlockCase& t : std::initializer_list<BlockCase>{{1, 1, 32},
@@ -93,18 +96,18 @@ TEST_F(BlockGemmInt8, MultipliesByTheExactValuesOfTheBlocks) {
                                                                        {800, 70, 64},
                                                                        {2, 63, 6144}}) {
                 for (Guarded::Side side : {Guarded::Side::front, Guarded::Side::back})
-                    expect_product(t.fitting(format), format, testing::thread_count(turn), side);
+                    expect_product(t.fitting(format), format, testing::thread_count(turn), side, way);
                 ++turn;
             }
     });
 }
 
 TEST_F(BlockGemmInt8, AddsBiasActivationAndResidual) {
-    for_each_int8_target([] {
+    for_each_int8_way([](int way) {
         for (const BlockFormat format : kFormats)
             for (int nth : testing::kThreadCounts)
-                expect_product({17, 100, 512, Activation::relu, true, true}, format, nth,
-                               Guarded::Side::back);
+                expect_product({17, 100, 512, Activation::relu, true, true}, format, nth, Guarded::Side::back,
+                               way);
     });
 }
 
@@ -138,16 +141,16 @@ TEST_F(BlockGemmInt8, GivesNaNForRowsWithNaNOrInfinityAndLeavesTheOthersAlone) {
         a.at(2, 40) = std::numeric_limits<float>::quiet_NaN();
         a.at(5, 95) = -std::numeric_limits<float>::infinity();
         Matrix c(m, n, 0, 3), expected(m, n, 0, 3);
-        const auto run = [&](const Matrix& from, Matrix& to) {
+        const auto run = [&](const Matrix& from, Matrix& to, int way) {
             GemmArgs g;
             g.m = m, g.n = n, g.k = k;
             g.a = from.data(), g.lda = from.stride;
             g.c = to.data(), g.ldc = to.stride;
-            block_gemm_int8(g, format, reinterpret_cast<const std::byte*>(packed.data()), 0, 1);
+            block_gemm_int8_in(way, g, format, reinterpret_cast<const std::byte*>(packed.data()), 0, 1);
         };
-        for_each_int8_target([&] {
-            run(a, c);
-            run(clean, expected);
+        for_each_int8_way([&](int way) {
+            run(a, c, way);
+            run(clean, expected, way);
             for (size_t i = 0; i < m; ++i)
                 for (size_t j = 0; j < n; ++j)
                     if (i == 2 || i == 5)
@@ -172,13 +175,13 @@ TEST_F(BlockGemmInt8, HoldsTheLargestCodes) {
         Matrix a(m, k, 0, 1);
         for (size_t i = 0; i < m; ++i)
             for (size_t l = 0; l < k; ++l) a.at(i, l) = i % 2 ? -1.0f : 1.0f;
-        for_each_int8_target([&] {
+        for_each_int8_way([&](int way) {
             Matrix c(m, n, 0, 3);
             GemmArgs g;
             g.m = m, g.n = n, g.k = k;
             g.a = a.data(), g.lda = a.stride;
             g.c = c.data(), g.ldc = c.stride;
-            block_gemm_int8(g, format, reinterpret_cast<const std::byte*>(packed.data()), 0, 1);
+            block_gemm_int8_in(way, g, format, reinterpret_cast<const std::byte*>(packed.data()), 0, 1);
             for (size_t i = 0; i < m; ++i)
                 for (size_t j = 0; j < n; ++j) {
                     double sum = 0;
