@@ -73,7 +73,8 @@ private:
         constexpr int32_t kInfinity = 0x7F800000;
         group.scale = largest_bits >= kInfinity ? std::numeric_limits<float>::quiet_NaN() : scale;
         group.sum = group.scale * static_cast<float>(total);
-        group.correction = -zero_ * total;
+        // Codes of NaN may have any sum, which must not overflow.
+        group.correction = static_cast<int32_t>(-static_cast<uint32_t>(zero_) * static_cast<uint32_t>(total));
     }
 
     size_t k_ = 0, groups_ = 0;
