@@ -246,14 +246,18 @@ def install_executorch():
         print(f"the ExecuTorch door is left out: {error}", flush=True)
 
 
+def install_system_package(package):
+    say(1, f"installing system packages: {package}")
+    run_logged("apt", ["apt-get", "update"])
+    run_logged("apt", ["apt-get", "install", "-y", "--no-install-recommends", package])
+
+
 def prepare_mlx():
     """The MLX backend's packages, and OpenBLAS where it can be installed without asking: it is optional."""
     for package in MLX_PACKAGES:
         install_on_demand(package)
     if shutil.which("dpkg-query") and os.geteuid() == 0 and not ctypes.util.find_library("openblas"):
-        say(1, "installing system packages: libopenblas-dev")
-        run_logged("apt", ["apt-get", "update"])
-        run_logged("apt", ["apt-get", "install", "-y", "--no-install-recommends", "libopenblas-dev"])
+        install_system_package("libopenblas-dev")
 
 
 def prepare_arm():
@@ -265,9 +269,7 @@ def prepare_arm():
         raise SetupError(
             "qemu-aarch64 is not on the PATH. On Debian: apt-get install --no-install-recommends qemu-user"
         )
-    say(1, "installing system packages: qemu-user")
-    run_logged("apt", ["apt-get", "update"])
-    run_logged("apt", ["apt-get", "install", "-y", "--no-install-recommends", "qemu-user"])
+    install_system_package("qemu-user")
 
 
 def pinned_versions(text):

@@ -78,7 +78,7 @@ public:
           columns_(g.kernel_w * run_),
           matrix_(packed_bytes(g.group_inputs(), columns_) / sizeof(float)),
           filters_(packed + group * g.kernel_h * matrix_) {
-        for (size_t tap = 0; tap < g.kernel_w && g.bias; ++tap)
+        for (size_t tap = 0; tap < g.kernel_w && g.bias && tiles(); ++tap)
             biases_.insert(biases_.end(), g.bias + group * run_, g.bias + (group + 1) * run_);
     }
 
@@ -140,7 +140,7 @@ private:
     const ConvTranspose2dArgs& g_;
     size_t group_, run_, columns_, matrix_;
     const float* filters_;
-    std::vector<float> biases_;  // one for each column
+    std::vector<float> biases_;  // one for each column of products that go to the output at once
 };
 
 }  // namespace

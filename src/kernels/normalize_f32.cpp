@@ -208,12 +208,22 @@ void layer_norm_rows(const LayerNormArgs& g, size_t begin, size_t end) {
 }
 void rms_norm_rows(const LayerNormArgs& g, size_t begin, size_t end) { normalise_rows<false>(g, begin, end); }
 
-void shift_and_scale_run(const float* x, size_t n, double mean, double factor, double bias, float* y) {
+// The same in floats, the mean in two parts.
+struct RoundedShiftAndScale {
+    float first, second, factor, bias;
+
+    explicit RoundedShiftAndScale(const ShiftAndScale& g)
+        : first(static_cast<float>(g.mean)),
+          second(std::isfinite(first) ? static_cast<float>(g.mean - first) : 0.0f),
+          factor(static_cast<float>(g.factor)),
+          bias(static_cast<float>(g.bias)) {}
+};
+
+void shift_and_scale_run(const float* x, size_t n, const ShiftAndScale& all, float* y) {
     const Tag d;
-    const float rounded = static_cast<float>(mean);
-    const Vec first = hn::Set(d, rounded);
-    const Vec second = hn::Set(d, std::isfinite(rounded) ? static_cast<float>(mean - rounded) : 0.0f);
-    const Vec factors = hn::Set(d, static_cast<float>(factor)), biases = hn::Set(d, static_cast<float>(bias));
+    const RoundedShiftAndScale g(all);
+    const Vec first = hn::Set(d, g.first), second = hn::Set(d, g.second);
+    const Vec factors = hn::Set(d, g.factor), biases = hn::Set(d, g.bias);
     Vec unused[2] = {first, first};
     for_row(n, unused, [&](Vec&, auto at) HWY_ATTR {
         at.store(hn::MulAdd(hn::Sub(hn::Sub(at.load(x), first), second), factors, biases), y);
@@ -227,10 +237,9 @@ void shift_and_scale_columns(const float* x, ptrdiff_t stride, size_t rows, size
     for (size_t begin = 0; begin < n; begin += kTogether) {
         const size_t count = std::min(kTogether, n - begin);
         for (size_t i = 0; i < count; ++i) {
-            const ShiftAndScale& column = columns[begin + i];
-            first[i] = static_cast<float>(column.mean);
-            second[i] = static_cast<float>(column.mean - first[i]);
-            factor[i] = static_cast<float>(column.factor), bias[i] = static_cast<float>(column.bias);
+            const RoundedShiftAndScale column(columns[begin + i]);
+            first[i] = column.first, second[i] = column.second;
+            factor[i] = column.factor, bias[i] = column.bias;
         }
         Vec unused[2] = {hn::Zero(Tag()), hn::Zero(Tag())};
         for (size_t row = 0; row < rows; ++row) {
@@ -270,8 +279,8 @@ void rms_norm_f32(const LayerNormArgs& args, int ith, int nth) {
     HWY_DYNAMIC_DISPATCH(rms_norm_rows)(args, args.rows * ith / nth, args.rows * (ith + 1) / nth);
 }
 
-void shift_and_scale_f32(const float* x, size_t n, double mean, double factor, double bias, float* y) {
-    HWY_DYNAMIC_DISPATCH(shift_and_scale_run)(x, n, mean, factor, bias, y);
+void shift_and_scale_f32(const float* x, size_t n, const ShiftAndScale& all, float* y) {
+    HWY_DYNAMIC_DISPATCH(shift_and_scale_run)(x, n, all, y);
 }
 
 void shift_and_scale_rows_f32(const float* x, ptrdiff_t stride, size_t rows, size_t n,

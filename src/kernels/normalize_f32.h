@@ -30,12 +30,12 @@ void rms_norm_f32(const LayerNormArgs& args, int ith, int nth);
 
 // y = (x − mean) factor + bias for n floats. The mean is taken away in two parts, so that values near a large
 // mean keep their accuracy. y may be x.
-void shift_and_scale_f32(const float* x, size_t n, double mean, double factor, double bias, float* y);
-
-// The same for each column of `rows` rows of n floats, `stride` floats apart in x and in y.
 struct ShiftAndScale {
     double mean, factor, bias;
 };
+void shift_and_scale_f32(const float* x, size_t n, const ShiftAndScale& all, float* y);
+
+// The same for each column of `rows` rows of n floats, `stride` floats apart in x and in y.
 void shift_and_scale_rows_f32(const float* x, ptrdiff_t stride, size_t rows, size_t n,
                               const ShiftAndScale* columns, float* y);
 

@@ -189,9 +189,7 @@ Result<Reply> Service::infer_inputs(Context& context) {
 Status Service::compute(ContextId id) {
     HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
     HR_ASSIGN(Reply reply, noting_error(*context, infer_inputs(*context)));
-    const std::lock_guard lock(context->mutex);
-    context->reply = std::move(reply);
-    context->error.reset();
+    context->keep(std::move(reply));
     return success();
 }
 
@@ -206,9 +204,7 @@ Result<std::string> Service::run(ContextId id, std::string_view prompt, std::str
     HR_ASSIGN(Reply reply,
               noting_error(*context, infer(*context, prompt, {.session = session, .request = parameters})));
     std::string answer = reply.text;
-    const std::lock_guard lock(context->mutex);
-    context->reply = std::move(reply);
-    context->error.reset();
+    context->keep(std::move(reply));
     return answer;
 }
 

@@ -48,6 +48,13 @@ struct Service::Context {
     std::optional<Error> error;  // of the last call
     std::mutex pieces;           // of by_pieces; taken before mutex
     std::optional<Running> by_pieces;
+
+    /// For outputs 0 and 1, in the place of an earlier call's error.
+    void keep(Reply made) {
+        const std::lock_guard lock(mutex);
+        reply = std::move(made);
+        error.reset();
+    }
 };
 
 /// Keeps an error for output 1.

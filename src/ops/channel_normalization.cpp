@@ -34,6 +34,13 @@ struct Channels {
     }
 };
 
+/// What becomes of a channel, whose scale is an operand that the bias follows; either may be absent.
+headrace::kernels::ShiftAndScale shift_and_scale(const TensorArgs& args, std::size_t scale,
+                                                 std::int64_t channel, double mean, double variance) {
+    return {mean, read_or<float>(args, scale, channel, 1) / std::sqrt(variance),
+            read_or<float>(args, scale + 1, channel, 0)};
+}
+
 struct BatchNormalization {
     static constexpr std::string_view name = "batch_normalization",
                                       summary =
@@ -116,17 +123,19 @@ struct BatchNormalization {
         const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
         return in[0].dtype == DType::f32 && channels(in[0].sizes(), a).inner > 1;
     }
+    static headrace::kernels::ShiftAndScale given_statistics(const TensorArgs& args, std::int64_t channel,
+                                                             const Attrs& a) {
+        return shift_and_scale(args, 3, channel, args.in[1].as<float>()[channel],
+                               args.in[2].as<float>()[channel] + a.epsilon);
+    }
     static void run_planes(const TensorArgs& args, const void* attrs) {
         const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
         const Channels c = channels(args.in[0].shape, a);
         const auto part = args.share.of(c.outer * c.count);
         for (std::int64_t plane = part.begin; plane < part.end; ++plane) {
-            const std::int64_t i = plane % c.count;
-            const double variance = args.in[2].as<float>()[i];
             headrace::kernels::shift_and_scale_f32(
                 args.in[0].as<float>() + plane * c.inner, static_cast<std::size_t>(c.inner),
-                args.in[1].as<float>()[i], read_or<float>(args, 3, i, 1) / std::sqrt(variance + a.epsilon),
-                read_or<float>(args, 4, i, 0), args.out[0].as<float>() + plane * c.inner);
+                given_statistics(args, plane % c.count, a), args.out[0].as<float>() + plane * c.inner);
         }
     }
 
@@ -139,11 +148,7 @@ struct BatchNormalization {
         const Channels c = channels(args.in[0].shape, a);
         const auto part = args.share.of(c.outer);
         std::vector<headrace::kernels::ShiftAndScale> columns;
-        for (std::int64_t i = 0; i < c.count; ++i)
-            columns.push_back(
-                {args.in[1].as<float>()[i],
-                 read_or<float>(args, 3, i, 1) / std::sqrt(args.in[2].as<float>()[i] + a.epsilon),
-                 read_or<float>(args, 4, i, 0)});
+        for (std::int64_t i = 0; i < c.count; ++i) columns.push_back(given_statistics(args, i, a));
         headrace::kernels::shift_and_scale_rows_f32(args.in[0].as<float>() + part.begin * c.count, c.count,
                                                     static_cast<std::size_t>(part.end - part.begin),
                                                     columns.size(), columns.data(),
@@ -272,8 +277,8 @@ struct InstanceNormalization {
                 headrace::kernels::reduce_run_f32(headrace::kernels::Reduction::sum, x, count) / n;
             const double variance = headrace::kernels::squared_deviations_f32(x, count, mean) / n;
             headrace::kernels::shift_and_scale_f32(
-                x, count, mean, read_or<float>(args, 1, plane % channels, 1) / std::sqrt(variance + epsilon),
-                read_or<float>(args, 2, plane % channels, 0), args.out[0].as<float>() + plane * pixels);
+                x, count, shift_and_scale(args, 1, plane % channels, mean, variance + epsilon),
+                args.out[0].as<float>() + plane * pixels);
         }
     }
 
@@ -310,11 +315,9 @@ struct InstanceNormalization {
         for (double& mean : means) mean /= n;
         k::squared_deviations_of_rows_f32(x, shape[3], pixels, count, means.data(), squares.data());
         std::vector<k::ShiftAndScale> columns(count);
-        for (std::size_t i = 0; i < count; ++i) {
-            const auto channel = first + static_cast<std::int64_t>(i);
-            columns[i] = {means[i], read_or<float>(args, 1, channel, 1) / std::sqrt(squares[i] / n + epsilon),
-                          read_or<float>(args, 2, channel, 0)};
-        }
+        for (std::size_t i = 0; i < count; ++i)
+            columns[i] = shift_and_scale(args, 1, first + static_cast<std::int64_t>(i), means[i],
+                                         squares[i] / n + epsilon);
         k::shift_and_scale_rows_f32(x, shape[3], pixels, count, columns.data(),
                                     args.out[0].as<float>() + image + first);
     }

@@ -56,7 +56,8 @@ struct Gather {
             const auto source = format == BlockFormat::plain ? run : blocks_bytes(format, elements);
             const Indices indices(view.in[1]);
             const auto part = view.share.of(extent_product(shape, 0, axis) * count);
-            if (elements == 1) return pick(view, indices, part, extent);
+            if (elements == 1)
+                return visit_width(run, [&]<class T>() { pick<T>(view, indices, part, extent); });
             for (std::int64_t i = part.begin; i < part.end; ++i) {
                 const std::int64_t row = i / count * extent + indices.at(i % count, extent);
                 std::byte* to = view.out[0].data + static_cast<std::size_t>(i) * run;
@@ -70,17 +71,8 @@ struct Gather {
     }
 
     /// Elements of rows of `extent`.
-    static void pick(const TensorArgs& args, const Indices& indices, Share::Range part, std::int64_t extent) {
-        switch (element_bytes(args.in[0].dtype)) {
-            case 1: return pick_as<std::uint8_t>(args, indices, part, extent);
-            case 2: return pick_as<std::uint16_t>(args, indices, part, extent);
-            case 4: return pick_as<std::uint32_t>(args, indices, part, extent);
-            default: return pick_as<std::uint64_t>(args, indices, part, extent);
-        }
-    }
     template <class T>
-    static void pick_as(const TensorArgs& args, const Indices& indices, Share::Range part,
-                        std::int64_t extent) {
+    static void pick(const TensorArgs& args, const Indices& indices, Share::Range part, std::int64_t extent) {
         const std::int64_t count = args.in[1].elements();
         std::vector<std::int64_t> places;  // worth keeping where they are read for several rows
         for (std::int64_t i = 0; i < count && part.end - part.begin > count; ++i)
@@ -144,12 +136,7 @@ struct GatherElements {
 
     static void reference(const TensorArgs& args, const Attrs& a) {
         move_elements(args, [&](const TensorArgs& view) {
-            switch (element_bytes(view.in[0].dtype)) {
-                case 1: return gather<std::uint8_t>(view, a);
-                case 2: return gather<std::uint16_t>(view, a);
-                case 4: return gather<std::uint32_t>(view, a);
-                default: return gather<std::uint64_t>(view, a);
-            }
+            visit_width(element_bytes(view.in[0].dtype), [&]<class T>() { gather<T>(view, a); });
         });
     }
 

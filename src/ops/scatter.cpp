@@ -43,12 +43,7 @@ struct ScatterElements {
 
     static void reference(const TensorArgs& args, const Attrs& a) {
         move_elements(args, [&](const TensorArgs& view) {
-            switch (element_bytes(view.in[0].dtype)) {
-                case 1: return scatter<std::uint8_t>(view, a);
-                case 2: return scatter<std::uint16_t>(view, a);
-                case 4: return scatter<std::uint32_t>(view, a);
-                default: return scatter<std::uint64_t>(view, a);
-            }
+            visit_width(element_bytes(view.in[0].dtype), [&]<class T>() { scatter<T>(view, a); });
         });
     }
 

@@ -42,12 +42,7 @@ struct Where {
 
     static void reference(const TensorArgs& args, const NoAttrs&) {
         move_elements(args, [](const TensorArgs& elements) {
-            switch (element_bytes(elements.out[0].dtype)) {
-                case 1: return select<std::uint8_t>(elements);
-                case 2: return select<std::uint16_t>(elements);
-                case 4: return select<std::uint32_t>(elements);
-                default: return select<std::uint64_t>(elements);
-            }
+            visit_width(element_bytes(elements.out[0].dtype), [&]<class T>() { select<T>(elements); });
         });
     }
 

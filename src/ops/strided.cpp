@@ -26,12 +26,7 @@ void strided_copy(const std::byte* source, std::int64_t start, Sizes shape,
                   const std::vector<std::int64_t>& strides, std::byte* destination, std::size_t element_bytes,
                   Share share) {
     const StridedWalk<1> walk(shape, {strides});
-    switch (element_bytes) {
-        case 1: return copy_as<std::uint8_t>(source, start, walk, destination, share);
-        case 2: return copy_as<std::uint16_t>(source, start, walk, destination, share);
-        case 4: return copy_as<std::uint32_t>(source, start, walk, destination, share);
-        default: return copy_as<std::uint64_t>(source, start, walk, destination, share);
-    }
+    visit_width(element_bytes, [&]<class T>() { copy_as<T>(source, start, walk, destination, share); });
 }
 
 }  // namespace headrace::ops

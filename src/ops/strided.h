@@ -97,6 +97,17 @@ private:
     std::vector<Offsets> strides_;
 };
 
+/// Calls fn.operator()<T>() with the unsigned integer of so many bytes, for what moves elements as they are.
+template <class Fn>
+void visit_width(std::size_t bytes, Fn&& fn) {
+    switch (bytes) {
+        case 1: return fn.template operator()<std::uint8_t>();
+        case 2: return fn.template operator()<std::uint16_t>();
+        case 4: return fn.template operator()<std::uint32_t>();
+        default: return fn.template operator()<std::uint64_t>();
+    }
+}
+
 /// Copies elements of `element_bytes` from strided source positions to a dense row-major destination.
 void strided_copy(const std::byte* source, std::int64_t start, Sizes shape,
                   const std::vector<std::int64_t>& strides, std::byte* destination, std::size_t element_bytes,

@@ -25,10 +25,14 @@ constexpr double kEmptyLanes = -2;
 
 double bytes_of(const TensorType& t) { return static_cast<double>(t.bytes()); }
 
+std::int64_t channels_of(const TensorType& images, ImageOrder order) {
+    return images.sizes()[order == ImageOrder::first ? 1 : 3];
+}
+
 /// A transposition of images of one pixel, or of one channel, moves nothing.
 double price_of_transposing(const TensorType& t, ImageOrder order) {
     const auto sizes = t.sizes();
-    const std::int64_t channels = sizes[order == ImageOrder::first ? 1 : 3];
+    const std::int64_t channels = channels_of(t, order);
     const std::int64_t pixels =
         sizes[order == ImageOrder::first ? 2 : 1] * sizes[order == ImageOrder::first ? 3 : 2];
     return channels == 1 || pixels == 1 ? 0 : bytes_of(t);
@@ -129,13 +133,13 @@ private:
         if (node.op->name == "conv_transpose2d") return gain_of_transposed(node, given);
         if (node.op->name != "conv2d" && node.op->name != "fused_conv2d") return 0;
         const TensorType &in = graph_.value(node.inputs[0]).type, &out = graph_.value(node.outputs[0]).type;
-        const std::int64_t channels = in.sizes()[given == ImageOrder::first ? 1 : 3];
+        const std::int64_t channels = channels_of(in, given);
         if (images_.is_stem(node)) return kPointwise * bytes_of(out);
         const double moved = bytes_of(in) + bytes_of(out);
         if (attr<std::int64_t>(node, "groups") == channels && channels > 1)
             return attr<std::vector<std::int64_t>>(node, "strides")[1] == 1 ? 0 : kStridedDepthwise * moved;
         const TensorType& filter = graph_.value(node.inputs[1]).type;
-        const std::int64_t out_channels = out.sizes()[given == ImageOrder::first ? 1 : 3];
+        const std::int64_t out_channels = channels_of(out, given);
         const bool is_pointwise = filter.elements() == channels * out_channels;
         if (is_pointwise) return kPointwise * moved;
         const bool is_transformed = kernel && kernel->name == "nhwc_winograd_conv2d_f32";
@@ -147,7 +151,7 @@ private:
     double gain_of_transposed(const Node& node, ImageOrder given) const {
         const TensorType &in = graph_.value(node.inputs[0]).type, &out = graph_.value(node.outputs[0]).type;
         const TensorType& filter = graph_.value(node.inputs[1]).type;
-        const std::int64_t channels = in.sizes()[given == ImageOrder::first ? 1 : 3];
+        const std::int64_t channels = channels_of(in, given);
         if (channels == 0) return 0;
         const double products = static_cast<double>(in.elements()) * bytes_of(filter) /
                                 (static_cast<double>(channels) * static_cast<double>(channels));

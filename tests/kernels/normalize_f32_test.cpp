@@ -183,13 +183,13 @@ TEST(NormalizeF32, ShiftsAndScalesRunsOfAnyLengthNearALargeMean) {
             for (const bool in_place : {false, true}) {
                 std::vector<float> from = x, aside(n + 1, 77);
                 float* y = in_place ? from.data() : aside.data();
-                shift_and_scale_f32(from.data(), n, mean, factor, bias, y);
+                shift_and_scale_f32(from.data(), n, {mean, factor, bias}, y);
                 for (size_t i = 0; i < n; ++i) ASSERT_NEAR(y[i], (x[i] - mean) * factor + bias, 5e-7) << i;
                 ASSERT_EQ(aside[n], 77);
             }
             x[n / 2] = NAN;
             std::vector<float> y(n);
-            shift_and_scale_f32(x.data(), n, mean, factor, bias, y.data());
+            shift_and_scale_f32(x.data(), n, {mean, factor, bias}, y.data());
             for (size_t i = 0; i < n; ++i) ASSERT_EQ(std::isnan(y[i]), i == n / 2);
         }
     });
@@ -214,6 +214,18 @@ TEST(NormalizeF32, ShiftsAndScalesEachColumnOfRows) {
                     ASSERT_NEAR(to.data()[i], (x[i] - c.mean) * c.factor + c.bias, 1e-5) << i;
                 }
             }
+    });
+}
+
+TEST(NormalizeF32, ShiftsByInfinityAsOneSubtractionDoes) {
+    for_each_target([] {
+        const std::vector<float> x(20, 3.0f);
+        const std::vector<ShiftAndScale> columns(20, {kInf, 0.5, 1});
+        std::vector<float> run(20), rows(20);
+        shift_and_scale_f32(x.data(), 20, columns[0], run.data());
+        shift_and_scale_rows_f32(x.data(), 20, 1, 20, columns.data(), rows.data());
+        EXPECT_EQ(run, std::vector<float>(20, -kInf));
+        EXPECT_EQ(rows, run);
     });
 }
 

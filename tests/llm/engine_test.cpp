@@ -97,10 +97,8 @@ TEST(Engine, ReadsWhatPromptsHaveInCommonOnce) {
     for (int i = 0; i < 40; ++i) settings.system_prompt += " Be brief.";
     engine->clear_cache();
     // All four begin in one step: when this one ends.
-    RequestSettings urgent = engine->settings().request;
+    RequestSettings urgent = endless_request(engine->settings().request);
     urgent.priority = Priority::urgent;
-    urgent.n_predict = -1;
-    urgent.sampling.ignore_eos = true;
     const auto first = ask(*engine, question(*engine, "What is 2+3?", urgent));
     ASSERT_TRUE(first->next().ok());
     const uint64_t before = engine->statistics().prompt_tokens;
@@ -132,10 +130,8 @@ TEST(Engine, LetsAHigherPriorityOvertakeAndPauseLowerOnes) {
     settings.context.n_parallel = 2;
     settings.context.n_ctx = 1024;
     const auto engine = tiny_engine(settings);
-    RequestSettings low = settings.request, high = settings.request;
+    RequestSettings low = endless_request(settings.request, 200), high = settings.request;
     low.priority = Priority::low;
-    low.sampling.ignore_eos = true;
-    low.n_predict = 200;
     high.priority = Priority::high;
     std::vector<std::shared_ptr<Generation>> slow;
     for (int i = 0; i < 4; ++i)
