@@ -5,7 +5,7 @@ VENV := .venv/bin/python
 BUILD := $(PYTHON) tools/build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-qwen3 stress-llm coverage cross-check test-arm executorch test-executorch-suite mlx test-mlx bench-mlx test-ray bench-ray asan tsan fuzz tiny-chat setup clean
+.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-qwen3 bench-packed stress-llm coverage cross-check test-arm executorch test-executorch-suite mlx test-mlx bench-mlx test-ray bench-ray asan tsan fuzz tiny-chat setup clean
 
 help: ## show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -75,6 +75,10 @@ bench-zoo: ## compare whole models with ONNX Runtime, OpenVINO, XNNPACK and torc
 bench-qwen3: ## compare an exported model of Qwen3-0.6B's shape with llama-bench (FORMATS="q8_0 q4_0")
 	@$(BUILD) --target products
 	@$(VENV) bench/qwen3.py $(if $(FORMATS),--formats $(FORMATS))
+
+bench-packed: ## compare llama-bench with our packed products and without (FORMATS="q8_0 f16")
+	@$(BUILD) --target products
+	@$(VENV) bench/packed_products.py $(if $(FORMATS),--formats $(FORMATS))
 
 coverage: ## line coverage of src/ir, src/passes and src/ops by the C++ tests; below 90 % is a failure
 	@$(BUILD) --preset coverage

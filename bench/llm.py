@@ -47,8 +47,10 @@ def model_file(kind, period=0):
     return path
 
 
-def run(command):
-    result = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+def run(command, **environment):
+    result = subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, env={**os.environ, **environment}
+    )
     if result.returncode:
         sys.exit(f"{command[0]} failed:\n{result.stderr[-2000:]}")
     return result.stdout
@@ -67,9 +69,10 @@ def our_streams(model, threads, streams):
     return row["prompt_per_second"], row["generated_per_second"]
 
 
-def llama_bench(bin_dir, model, threads):
+def llama_bench(bin_dir, model, threads, **environment):
+    """Tokens a second of a prompt, and generated."""
     command = [bin_dir / "llama-bench", "-m", model, "-t", threads, "-p", PROMPT, "-n", GENERATE, "-r", 1]
-    rows = json.loads(run([*command, "-o", "json"]))
+    rows = json.loads(run([*command, "-o", "json"], **environment))
     by_kind = {bool(row["n_gen"]): row["avg_ts"] for row in rows}
     return by_kind[False], by_kind[True]
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes language models of real size with random weights, the same bytes on every machine, for benchmarks.
 
-    python bench/make_llm.py [--size 0.6b|small] [--type q8_0|q4_0] [--layers N] [--period N] [--output FILE]
+    python bench/make_llm.py [--size 0.6b|small] [--type TYPE] [--layers N] [--period N] [--output FILE]
 
 "0.6b" has the shape of Qwen3-0.6B: 637 MB as q8_0, 339 MB as q4_0. "small" has 20 MB and is made in a second.
 A token is a word like " Bacado", and such words become one token each, so a prompt of N words has N tokens.
@@ -11,7 +11,7 @@ With --period the likeliest text goes round in circles of N words, as lists, tab
 import argparse
 import itertools
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -51,33 +51,68 @@ SIZES = {
 }
 
 
+def halves(value: float) -> np.ndarray:
+    """The bytes of a float16."""
+    return np.frombuffer(np.array(value, "<f2").tobytes(), np.uint8)
+
+
+def q4_k_header(deviation: float) -> np.ndarray:
+    """Two float16, then 8 scales and 8 minima of 6 bits, each 32: weights are 32 (first · code - second)."""
+    scale = deviation / 32 / (8 / 3**0.5)
+    packed = np.repeat(np.uint8([160, 0]), [8, 4])
+    return np.concatenate([halves(scale), halves(7.5 * scale), packed])
+
+
 @dataclass(frozen=True)
 class BlockFormat:
-    """Blocks of 32 weights: a float16 scale, and random bytes of deviation `spread` in units of it."""
+    """Blocks of weights: what makes the deviation of random data bytes, and those bytes."""
 
     kind: GGMLQuantizationType
     file_type: LlamaFileType
+    elements: int
+    header: Callable[[float], np.ndarray]
     data_bytes: int
-    spread: float
+
+    def draw(self, generator: np.random.Generator, rows: int, columns: int, deviation: float) -> np.ndarray:
+        blocks, header = columns // self.elements, self.header(deviation)
+        matrix = np.empty((rows, blocks, len(header) + self.data_bytes), np.uint8)
+        matrix[..., : len(header)] = header
+        data = np.frombuffer(generator.bytes(rows * blocks * self.data_bytes), np.int8)
+        # -128 is no value of q8_0; as two weights of 4 bits it may become another pair.
+        np.maximum(data.reshape(rows, blocks, -1), -127, out=matrix[..., len(header) :].view(np.int8))
+        return matrix.reshape(rows, -1)
+
+
+@dataclass(frozen=True)
+class PlainFormat:
+    """One number for each weight."""
+
+    kind: GGMLQuantizationType
+    file_type: LlamaFileType
+
+    def draw(self, generator: np.random.Generator, rows: int, columns: int, deviation: float) -> np.ndarray:
+        values = generator.standard_normal((rows, columns), np.float32) * np.float32(deviation)
+        return gguf.quants.quantize(values, self.kind).view(np.uint8)
 
 
 FORMATS = {
-    "q8_0": BlockFormat(GGMLQuantizationType.Q8_0, LlamaFileType.MOSTLY_Q8_0, 32, 127 / 3**0.5),
-    "q4_0": BlockFormat(GGMLQuantizationType.Q4_0, LlamaFileType.MOSTLY_Q4_0, 16, 8 / 3**0.5),
+    "q8_0": BlockFormat(
+        GGMLQuantizationType.Q8_0, LlamaFileType.MOSTLY_Q8_0, 32, lambda d: halves(d / (127 / 3**0.5)), 32
+    ),
+    "q4_0": BlockFormat(
+        GGMLQuantizationType.Q4_0, LlamaFileType.MOSTLY_Q4_0, 32, lambda d: halves(d / (8 / 3**0.5)), 16
+    ),
+    "q4_k": BlockFormat(GGMLQuantizationType.Q4_K, LlamaFileType.MOSTLY_Q4_K_M, 256, q4_k_header, 128),
+    "f16": PlainFormat(GGMLQuantizationType.F16, LlamaFileType.MOSTLY_F16),
+    "bf16": PlainFormat(GGMLQuantizationType.BF16, LlamaFileType.MOSTLY_BF16),
 }
+Format = BlockFormat | PlainFormat
 
 
-def random_blocks(name: str, rows: int, columns: int, deviation: float, form: BlockFormat) -> np.ndarray:
-    """A matrix of independent uniform weights, seeded by its name: uint8 [rows, bytes of a row]"""
-    blocks = columns // 32
+def random_matrix(name: str, rows: int, columns: int, deviation: float, form: Format) -> np.ndarray:
+    """Independent weights, seeded by the matrix's name: uint8 [rows, bytes of a row]"""
     generator = np.random.Generator(np.random.SFC64(zlib.crc32(name.encode())))
-    matrix = np.empty((rows, blocks, 2 + form.data_bytes), np.uint8)
-    matrix[..., :2] = np.frombuffer(np.array(deviation / form.spread, "<f2").tobytes(), np.uint8)
-    size = rows * blocks * form.data_bytes
-    data = np.frombuffer(generator.bytes(size), np.int8).reshape(rows, blocks, form.data_bytes)
-    # -128 is no value of q8_0; as two weights of q4_0 it may become another pair.
-    np.maximum(data, -127, out=matrix[..., 2:].view(np.int8))
-    return matrix.reshape(rows, -1)
+    return form.draw(generator, rows, columns, deviation)
 
 
 def byte_characters() -> list[str]:
@@ -122,10 +157,10 @@ def is_silent(token: int) -> bool:
     return token < 256 + len(SPECIAL_TOKENS) and not (token < 128 and chr(token).isprintable())
 
 
-def embeddings(shape: Shape, form: BlockFormat) -> np.ndarray:
-    matrix = random_blocks("token_embd.weight", shape.vocabulary, shape.width, 0.05, form)
+def embeddings(shape: Shape, form: Format) -> np.ndarray:
+    matrix = random_matrix("token_embd.weight", shape.vocabulary, shape.width, 0.05, form)
     silent = [token for token in range(shape.vocabulary) if is_silent(token)]
-    matrix[silent] = gguf.quants.quantize(np.zeros((1, shape.width), np.float32), form.kind)
+    matrix[silent] = 0  # scales of 0
     return matrix
 
 
@@ -183,7 +218,7 @@ def add_shape(writer: gguf.GGUFWriter, shape: Shape) -> None:
     writer.add_layer_norm_rms_eps(1e-6)
 
 
-def write_model(output: Path, shape: Shape, form: BlockFormat) -> None:
+def write_model(output: Path, shape: Shape, form: Format) -> None:
     output.parent.mkdir(parents=True, exist_ok=True)
     writer = gguf.GGUFWriter(output, "qwen3")
     writer.add_name("Random weights")
@@ -200,8 +235,8 @@ def write_model(output: Path, shape: Shape, form: BlockFormat) -> None:
             writer.add_tensor(f"blk.{layer}.{part}.weight", np.ones(size, np.float32))
         for part, (rows, columns, gain) in matrices(shape).items():
             name = f"blk.{layer}.{part}.weight"
-            blocks = random_blocks(name, rows, columns, gain * columns**-0.5, form)
-            writer.add_tensor(name, blocks, raw_dtype=form.kind)
+            matrix = random_matrix(name, rows, columns, gain * columns**-0.5, form)
+            writer.add_tensor(name, matrix, raw_dtype=form.kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -48,7 +48,8 @@ CASES = [
     "whisper_encoder",
     "unet_block",
     "lstm",
-    "qwen3",
+    "qwen3_prefill",
+    "qwen3_decode",
 ]
 
 

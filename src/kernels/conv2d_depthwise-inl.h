@@ -13,32 +13,13 @@
 #include "kernels/conv2d_direct-inl.h"
 #include "kernels/conv2d_f32.h"
 #include "kernels/gemm_epilogue-inl.h"
-#include "kernels/simd_memory-inl.h"
+#include "kernels/image_strip-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headrace::kernels::HWY_NAMESPACE {
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
-
-// A strip of input rows of one channel, padded, in a buffer. With a stride s along x, the columns are
-// sorted by their remainder modulo s, so that what neighbouring outputs read is contiguous: column x lies
-// at x % s * phase + x / s.
-struct Strip {
-    const float* data;
-    size_t phase, row;  // distances in floats
-};
-
-// Floats of one phase of a row: the outputs in whole vectors and the reach of the kernel beyond them.
-size_t phase_length(const Conv2dArgs& g) {
-    const size_t reach = (g.kernel_w - 1) * g.dilation_w / g.stride_w;
-    return divide_up(divide_up(g.out_w, kLanes) * kLanes + reach, kLanes) * kLanes;
-}
-
-// Input rows that `rows` rows of output read.
-size_t input_rows(const Conv2dArgs& g, size_t rows) {
-    return (rows - 1) * g.stride_h + (g.kernel_h - 1) * g.dilation_h + 1;
-}
 
 // Rows of output whose input fits the buffer; 0 if not even one does.
 size_t strip_rows(const Conv2dArgs& g, size_t capacity) {
@@ -52,33 +33,10 @@ bool is_depthwise(const Conv2dArgs& g, size_t capacity) {
            (find_direct(g, 1) || strip_rows(g, capacity) > 0);
 }
 
-Strip fill_strip(const Conv2dArgs& g, const float* channel, size_t out_row, size_t rows, float* buffer) {
-    const TileTag d;
-    const size_t phase = phase_length(g), row_size = phase * g.stride_w;
-    const ptrdiff_t stride = static_cast<ptrdiff_t>(g.stride_w), width = static_cast<ptrdiff_t>(g.in_w);
-    for (size_t r = 0; r < input_rows(g, rows); ++r) {
-        float* to = buffer + r * row_size;
-        for (size_t i = 0; i < row_size; i += kLanes) hn::StoreU(hn::Zero(d), d, to + i);
-        const ptrdiff_t y = static_cast<ptrdiff_t>(out_row * g.stride_h + r) - g.pad_top;
-        if (y < 0 || y >= static_cast<ptrdiff_t>(g.in_h)) continue;
-        for (ptrdiff_t p = 0; p < stride; ++p) {
-            // Padded column i * stride + p is the image's column i * stride + first.
-            const ptrdiff_t first = p - g.pad_left;
-            const ptrdiff_t begin = first < 0 ? (-first + stride - 1) / stride : 0;
-            const ptrdiff_t end = width > first ? (width - 1 - first) / stride + 1 : 0;
-            const ptrdiff_t count = std::min(end, static_cast<ptrdiff_t>(phase)) - begin;
-            if (count <= 0) continue;
-            copy_strided(channel + y * width + begin * stride + first, g.stride_w, static_cast<size_t>(count),
-                         to + p * static_cast<ptrdiff_t>(phase) + begin);
-        }
-    }
-    return {buffer, phase, row_size};
-}
-
 // kRows × kVecs vectors of output at y, from the strip's row and column of their first tap.
 template <size_t kRows, size_t kVecs>
-HWY_INLINE void depthwise_block(const Conv2dArgs& g, const Strip& strip, const float* in, const float* w,
-                                float bias, float* y, size_t cols) {
+HWY_INLINE void depthwise_block(const Conv2dArgs& g, const PhasedStrip& strip, const float* in,
+                                const float* w, float bias, float* y, size_t cols) {
     const TileTag d;
     TileVec sum[kRows][kVecs];
     HWY_UNROLL(4)
@@ -117,7 +75,7 @@ HWY_INLINE void depthwise_block(const Conv2dArgs& g, const Strip& strip, const f
 
 // Rows of output from a strip that begins with the first of them. Blocks of about four vectors hide the
 // latency of the multiply-adds: along the row where it is long enough, over several rows where it is short.
-void depthwise_rows(const Conv2dArgs& g, const Strip& strip, const float* w, float bias, size_t rows,
+void depthwise_rows(const Conv2dArgs& g, const PhasedStrip& strip, const float* w, float bias, size_t rows,
                     float* y) {
     for (size_t x = 0; x < g.out_w;) {
         const size_t cols = g.out_w - x, vecs = std::min<size_t>(divide_up(cols, kLanes), 4);
@@ -150,7 +108,7 @@ void depthwise(const Conv2dArgs& g, float* buffer, size_t capacity, int ith, int
     if (const DirectFn direct = find_direct(g, nth)) return direct(g, ith, nth);
     for_each_plane(g, strip_rows(g, capacity), ith, nth, [&](const PlaneRows& plane) HWY_ATTR {
         const size_t rows = plane.row_end - plane.row;
-        const Strip strip = fill_strip(g, plane.x, plane.row, rows, buffer);
+        const PhasedStrip strip = fill_strip(g, plane.x, plane.row, rows, buffer);
         depthwise_rows(g, strip, plane.w, plane.bias, rows, g.y + plane.offset);
         finish_rows(g, plane);
     });

@@ -1,23 +1,63 @@
 #include "kernels/lstm_f32.h"
 
 #include <algorithm>
+#include <new>
+#include <utility>
 #include <vector>
 
-#include "kernels/elementwise_f32.h"
+#include "base/aligned_buffer.h"
 #include "kernels/gemm_f32.h"
+#include "kernels/simd_targets.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/lstm_f32.cpp"
+#include "hwy/foreach_target.h"
+#include "kernels/simd_math-inl.h"
+#include "kernels/simd_memory-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headrace::kernels::HWY_NAMESPACE {
+namespace {
+
+// The same for all lanes of a vector: of the cell, the new one and the state.
+HWY_INLINE std::pair<TileVec, TileVec> next_states(TileVec input, TileVec output, TileVec forget,
+                                                   TileVec candidate, TileVec cell) {
+    const TileTag d;
+    const TileVec next =
+        hn::MulAdd(vec_sigmoid(d, forget), cell, hn::Mul(vec_sigmoid(d, input), vec_tanh(d, candidate)));
+    return {next, hn::Mul(vec_sigmoid(d, output), vec_tanh(d, next))};
+}
+
+}  // namespace
+
+// What the sums of a row's four gates make of its cell and hidden state.
+void advance_row(const LstmArgs& g, const float* gates, float* cell, float* hidden) {
+    const TileTag d;
+    const size_t n = g.hidden;
+    for (size_t j = 0; j < n; j += kLanes) {
+        const size_t count = std::min(kLanes, n - j);
+        const auto load = [&](const float* p) HWY_ATTR {
+            return count == kLanes ? hn::LoadU(d, p + j) : load_first(d, p + j, count);
+        };
+        const auto [next, state] =
+            next_states(load(gates), load(gates + g.output * n), load(gates + g.forget * n),
+                        load(gates + g.candidate * n), load(cell));
+        store_first(next, d, cell + j, count);
+        store_first(state, d, hidden + j, count);
+    }
+}
+
+}  // namespace headrace::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace headrace::kernels {
 namespace {
 
-// C[m][n] = A[m][k] · B[n][k]ᵀ.
-void multiply_transposed(size_t m, size_t n, size_t k, const float* a, size_t lda, const float* b, float* c) {
-    BatchedGemmArgs g;
-    g.m = m, g.n = n, g.k = k;
-    g.a = a, g.lda = static_cast<ptrdiff_t>(lda);
-    g.b = b, g.ldb = static_cast<ptrdiff_t>(k), g.b_transposed = true;
-    g.c = c, g.ldc = static_cast<ptrdiff_t>(n);
-    batched_gemm_f32(g, 0, 1);
-}
+HWY_EXPORT(advance_row);
+
+// Of one direction.
+size_t packed_floats(size_t hidden) { return packed_bytes(hidden, 4 * hidden) / sizeof(float); }
 
 // Rows [row, row + rows) of the batch in one direction.
 class Rows {
@@ -29,17 +69,15 @@ public:
           rows_(rows),
           width_(4 * g.hidden),
           from_input_(g.steps * rows * width_),
-          gates_(rows * width_),
-          squashed_(g.hidden) {
+          gates_(rows * width_) {
         const size_t slot = direction * g.batch + row;
         hidden_ = start(g.hidden_state, slot), cell_ = start(g.cell_state, slot);
+        recurrent_ =
+            g.packed_recurrent ? g.packed_recurrent + direction * packed_floats(g.hidden) : pack_here();
     }
 
     void run() {
-        const float* weight = g_.weight + direction_ * width_ * g_.inputs;
-        for (size_t t = 0; t < g_.steps; ++t)
-            multiply_transposed(rows_, width_, g_.inputs, g_.x + (t * g_.batch + row_) * g_.inputs, g_.inputs,
-                                weight, from_input_.data() + t * rows_ * width_);
+        multiply_input();
         const bool backward = direction_ == 1 || g_.backward;
         for (size_t i = 0; i < g_.steps; ++i) step(backward ? g_.steps - 1 - i : i);
         const size_t slot = direction_ * g_.batch + row_;
@@ -54,43 +92,76 @@ private:
         return rows;
     }
 
+    const float* pack_here() {
+        auto made = AlignedBuffer::allocate(packed_recurrent_bytes(1, g_.hidden), "recurrent weights");
+        if (!made.ok()) throw std::bad_alloc();
+        packed_here_ = std::move(made).value();
+        float* packed = reinterpret_cast<float*>(packed_here_.data());
+        pack_recurrent(g_.recurrent_weight + direction_ * width_ * g_.hidden, 1, g_.hidden, packed);
+        return packed;
+    }
+
+    // What every step gets from its input: [steps, rows, width], with the biases.
+    void multiply_input() {
+        const float* weight = g_.weight + direction_ * width_ * g_.inputs;
+        BatchedGemmArgs product;
+        product.n = width_, product.k = g_.inputs;
+        product.b = weight, product.ldb = static_cast<ptrdiff_t>(g_.inputs), product.b_transposed = true;
+        product.ldc = static_cast<ptrdiff_t>(width_);
+        product.lda = static_cast<ptrdiff_t>(g_.inputs);
+        std::vector<float> own_rows;  // of the input, one after the other
+        product.a = g_.x;
+        if (rows_ != g_.batch) {
+            for (size_t t = 0; t < g_.steps; ++t) {
+                const float* x = g_.x + (t * g_.batch + row_) * g_.inputs;
+                own_rows.insert(own_rows.end(), x, x + rows_ * g_.inputs);
+            }
+            product.a = own_rows.data();
+        }
+        product.m = g_.steps * rows_, product.c = from_input_.data();
+        batched_gemm_f32(product, 0, 1);
+        for (const float* bias : {g_.bias, g_.recurrent_bias}) {
+            if (!bias) continue;
+            bias += direction_ * width_;
+            for (size_t i = 0; i < from_input_.size(); i += width_)
+                for (size_t j = 0; j < width_; ++j) from_input_[i + j] += bias[j];
+        }
+    }
+
     void step(size_t t) {
-        const float* recurrent = g_.recurrent_weight + direction_ * width_ * g_.hidden;
-        // Two rows at a time read the weights as they lie; more would have them transposed in every step.
-        for (size_t r = 0; r < rows_; r += 2)
-            multiply_transposed(std::min<size_t>(2, rows_ - r), width_, g_.hidden,
-                                hidden_.data() + r * g_.hidden, g_.hidden, recurrent,
-                                gates_.data() + r * width_);
-        for (size_t r = 0; r < rows_; ++r) advance(t, r);
+        GemmArgs product;
+        product.m = rows_, product.n = width_, product.k = g_.hidden;
+        product.a = hidden_.data(), product.lda = static_cast<ptrdiff_t>(g_.hidden);
+        product.packed_b = recurrent_;
+        product.c = gates_.data(), product.ldc = static_cast<ptrdiff_t>(width_);
+        product.residual = from_input_.data() + t * rows_ * width_;
+        product.ldr = static_cast<ptrdiff_t>(width_);
+        gemm_f32(product, 0, 1);
+        for (size_t r = 0; r < rows_; ++r) HWY_DYNAMIC_DISPATCH(advance_row)
+        (g_, gates_.data() + r * width_, cell_.data() + r * g_.hidden, hidden_.data() + r * g_.hidden);
         if (!g_.sequence) return;
         const size_t place = (t * g_.directions + direction_) * g_.batch + row_;
         std::copy(hidden_.begin(), hidden_.end(), g_.sequence + place * g_.hidden);
     }
 
-    void advance(size_t t, size_t r) {
-        const size_t n = g_.hidden;
-        float* gates = gates_.data() + r * width_;
-        const float* input = from_input_.data() + (t * rows_ + r) * width_;
-        const float* bias = g_.bias ? g_.bias + direction_ * width_ : nullptr;
-        const float* more = g_.recurrent_bias ? g_.recurrent_bias + direction_ * width_ : nullptr;
-        for (size_t j = 0; j < width_; ++j)
-            gates[j] += input[j] + (bias ? bias[j] : 0.0f) + (more ? more[j] : 0.0f);
-        for (size_t gate = 0; gate < 4; ++gate)
-            unary_f32(gate == g_.candidate ? Unary::tanh : Unary::sigmoid, gates + gate * n, gates + gate * n,
-                      n, 0, 1);
-        float *cell = cell_.data() + r * n, *hidden = hidden_.data() + r * n;
-        for (size_t j = 0; j < n; ++j)
-            cell[j] = gates[g_.forget * n + j] * cell[j] + gates[j] * gates[g_.candidate * n + j];
-        unary_f32(Unary::tanh, cell, squashed_.data(), n, 0, 1);
-        for (size_t j = 0; j < n; ++j) hidden[j] = gates[g_.output * n + j] * squashed_[j];
-    }
-
     const LstmArgs& g_;
     const size_t direction_, row_, rows_, width_;
-    std::vector<float> from_input_, gates_, squashed_, hidden_, cell_;
+    std::vector<float> from_input_, gates_, hidden_, cell_;
+    AlignedBuffer packed_here_;
+    const float* recurrent_;
 };
 
 }  // namespace
+
+size_t packed_recurrent_bytes(size_t directions, size_t hidden) {
+    return directions * packed_bytes(hidden, 4 * hidden);
+}
+
+void pack_recurrent(const float* weight, size_t directions, size_t hidden, float* packed) {
+    for (size_t direction = 0; direction < directions; ++direction)
+        pack(weight + direction * 4 * hidden * hidden, 1, static_cast<ptrdiff_t>(hidden), hidden, 4 * hidden,
+             packed + direction * packed_floats(hidden));
+}
 
 void lstm_f32(const LstmArgs& g, int ith, int nth) {
     const size_t slots = g.directions * g.batch, end = slots * (ith + 1) / nth;
@@ -103,3 +174,4 @@ void lstm_f32(const LstmArgs& g, int ith, int nth) {
 }
 
 }  // namespace headrace::kernels
+#endif

@@ -14,7 +14,8 @@ struct LstmArgs {
     size_t output = 1, forget = 2, candidate = 3;
     const float* x = nullptr;                 // [steps, batch, inputs]
     const float* weight = nullptr;            // [directions, 4 hidden, inputs]
-    const float* recurrent_weight = nullptr;  // [directions, 4 hidden, hidden]
+    const float* recurrent_weight = nullptr;  // [directions, 4 hidden, hidden]; not read where it is packed
+    const float* packed_recurrent = nullptr;  // from pack_recurrent(), or null: each call packs its own
     const float* bias = nullptr;              // [directions, 4 hidden], or null
     const float* recurrent_bias = nullptr;    // the same
     const float* hidden_state = nullptr;      // [directions, batch, hidden], or null for zeros
@@ -23,6 +24,13 @@ struct LstmArgs {
     float* last_cell = nullptr;               // the same
     float* sequence = nullptr;  // [steps, directions, batch, hidden] by the input's step, or null
 };
+
+// Bytes that pack_recurrent() writes.
+size_t packed_recurrent_bytes(size_t directions, size_t hidden);
+
+// Packs [directions, 4 hidden, hidden], one direction after the other as pack() does. Aligned to
+// kPackedAlignment.
+void pack_recurrent(const float* weight, size_t directions, size_t hidden, float* packed);
 
 // Computes thread ith's share of nth: rows of the batch, which do not depend on each other. Throws
 // std::bad_alloc where there is no memory for the gates.

@@ -145,6 +145,20 @@ struct Lstm {
         return in[0].dtype == DType::f32 && a.hidden_size >= kLeastHidden && !in.has(5) &&
                a.activations == "sigmoid,tanh,tanh";
     }
+    static bool packed_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
+        return kernel_applies(in, is_constant, attrs) && is_constant[2];
+    }
+    static std::size_t packed_bytes(const Operands& in, const void*) {
+        const auto shape = in[2].sizes();
+        return kernels::packed_recurrent_bytes(static_cast<std::size_t>(shape[0]),
+                                               static_cast<std::size_t>(shape[2]));
+    }
+    static void pack(const ConstView& weight, const void*, std::byte* packed) {
+        kernels::pack_recurrent(reinterpret_cast<const float*>(weight.data),
+                                static_cast<std::size_t>(weight.shape[0]),
+                                static_cast<std::size_t>(weight.shape[2]), reinterpret_cast<float*>(packed));
+    }
+    template <bool kIsPacked>
     static void run_kernel(const TensorArgs& args, const void* attrs) {
         const Attrs& a = headrace::detail::attrs_ref<Attrs>(attrs);
         const auto shape = args.in[0].shape;
@@ -161,7 +175,8 @@ struct Lstm {
                            .candidate = ifgo ? 2u : 3u,
                            .x = data(0),
                            .weight = data(1),
-                           .recurrent_weight = data(2),
+                           .recurrent_weight = kIsPacked ? nullptr : data(2),
+                           .packed_recurrent = kIsPacked ? data(2) : nullptr,
                            .bias = data(3),
                            .recurrent_bias = data(4),
                            .hidden_state = data(6),
@@ -172,7 +187,13 @@ struct Lstm {
                           args.share.ith, args.share.nth);
     }
     static constexpr std::array kernels{
-        KernelDef{.name = "lstm_f32", .applies = &kernel_applies, .run = &run_kernel}};
+        KernelDef{.name = "packed_lstm_f32",
+                  .applies = &packed_applies,
+                  .packed_operand = 2,
+                  .packed_bytes = &packed_bytes,
+                  .pack = &pack,
+                  .run = &run_kernel<true>},
+        KernelDef{.name = "lstm_f32", .applies = &kernel_applies, .run = &run_kernel<false>}};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {
         Cost cost = elementwise_cost(in, out, 0);
@@ -202,11 +223,13 @@ struct Lstm {
         const NamedAttrs both{{"direction", std::string("both")}, {"return_sequence", true}};
         add(DType::f32, 1, false, {}, 16);
         add(DType::f32, 1, false, {{"direction", std::string("backward")}}, 17);
+        list.back().operands[2].constant = true;
         for (const char* layout : {"iofg", "ifgo"}) {
             add(DType::f32, 2, true, both, 18);
             list.back().attrs.emplace_back("layout", std::string(layout));
             list.back().operands[5].absent = true;
         }
+        list.back().operands[2].constant = true;
         add(DType::f16, 1, true, {{"direction", std::string("backward")}, {"return_sequence", true}});
         add(DType::f64, 1, true,
             {{"layout", std::string("ifgo")}, {"activations", std::string("relu,sigmoid,relu")}});

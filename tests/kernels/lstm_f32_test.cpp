@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <memory>
 #include <vector>
 
 #include "kernels/each_target.h"
+#include "kernels/gemm_f32.h"
 #include "kernels/matrix.h"
 
 namespace headrace::kernels {
@@ -63,6 +66,12 @@ void expect_lstm(size_t steps, size_t batch, size_t directions, bool backward, b
         g.output = 3, g.forget = 1, g.candidate = 2;
     }
     g.last_hidden = last_hidden.data(), g.last_cell = last_cell.data(), g.sequence = sequence.data();
+    const std::unique_ptr<float, decltype(&std::free)> packed(
+        static_cast<float*>(
+            std::aligned_alloc(kPackedAlignment, packed_recurrent_bytes(directions, kHidden))),
+        &std::free);
+    pack_recurrent(recurrent.data(), directions, kHidden, packed.get());
+    if (given) g.packed_recurrent = packed.get();
     for (int ith = 0; ith < nth; ++ith) lstm_f32(g, ith, nth);
 
     for (size_t slot = 0; slot < slots; ++slot) {

@@ -44,7 +44,7 @@ TEST(PackedConv2dF32, CutsWideImagesIntoParts) {
         for (size_t width : {96, 97, 193, 400})
             for (size_t stride : {1, 2})
                 expect_conv({.batch = 2,
-                             .in_channels = 2,
+                             .in_channels = 20,
                              .in_h = 3,
                              .in_w = width,
                              .out_channels = 16,
@@ -57,6 +57,53 @@ TEST(PackedConv2dF32, CutsWideImagesIntoParts) {
                              .pad_right = 2},
                             3, Activation::clamp, true, Residual::first);
         expect_conv({.batch = 2, .in_channels = 5, .in_h = 20, .in_w = 30, .out_channels = 20}, 7);
+    });
+}
+
+// Few channels in, rows that fill vectors, steps of at most 2: sums of neighbours in a row.
+TEST(PackedConv2dF32, SumsFewChannelsRowByRow) {
+    for_each_target([] {
+        size_t turn = 0;
+        for (size_t width : {15, 16, 32, 48, 61, 112})
+            for (size_t stride : {1, 2})
+                for (size_t out_channels : {8, 13, 16, 37, 64}) {
+                    expect_conv({.batch = 2,
+                                 .in_channels = 3,
+                                 .in_h = 11,
+                                 .in_w = width * stride,
+                                 .out_channels = out_channels,
+                                 .kernel_h = 7,
+                                 .kernel_w = 5,
+                                 .stride_h = stride,
+                                 .stride_w = stride,
+                                 .dilation_h = 1 + turn % 2,
+                                 .dilation_w = 1 + turn % 3,
+                                 .pad_top = 3,
+                                 .pad_left = static_cast<ptrdiff_t>(2 + turn % 3 * 2),
+                                 .pad_bottom = 4,
+                                 .pad_right = static_cast<ptrdiff_t>(2 + turn % 3 * 2)},
+                                testing::thread_count(turn), Activation::relu, turn % 4 != 0,
+                                static_cast<Residual>(turn % 3));
+                    ++turn;
+                }
+    });
+}
+
+TEST(PackedConv2dF32, SumsGroupsOfFewChannelsRowByRow) {
+    for_each_target([] {
+        expect_conv({.batch = 2,
+                     .in_channels = 6,
+                     .in_h = 40,
+                     .in_w = 64,
+                     .out_channels = 60,
+                     .groups = 3,
+                     .kernel_h = 3,
+                     .kernel_w = 3,
+                     .pad_top = 1,
+                     .pad_left = 1,
+                     .pad_bottom = 1,
+                     .pad_right = 1},
+                    5, Activation::clamp, true, Residual::first);
     });
 }
 

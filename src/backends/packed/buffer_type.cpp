@@ -5,35 +5,32 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <new>
+#include <utility>
 #include <vector>
 
 #include "backends/packed/format.h"
 #include "backends/packed/product.h"
+#include "base/aligned_buffer.h"
 #include "ggml-impl.h"
-#include "kernels/block_gemm_int8.h"
 
 namespace headrace::packed {
 namespace {
 
-constexpr std::size_t kAlignment = 64;
-
 /// A buffer's memory, and of its matrices what is not complete yet.
 struct Memory {
-    std::byte* data;
+    AlignedBuffer data;
     std::mutex mutex;
-    std::map<const ggml_tensor*, std::vector<std::byte>> unfinished;  // blocks that come in pieces
+    std::map<const ggml_tensor*, std::vector<std::byte>> unfinished;  // rows that come in pieces
 
-    explicit Memory(std::size_t size)
-        : data(static_cast<std::byte*>(::operator new(size, std::align_val_t(kAlignment)))) {}
-    ~Memory() { ::operator delete(data, std::align_val_t(kAlignment)); }
+    explicit Memory(AlignedBuffer buffer) : data(std::move(buffer)) {}
 };
 
 Memory& memory_of(ggml_backend_buffer_t buffer) { return *static_cast<Memory*>(buffer->context); }
 
-void pack(ggml_tensor* tensor, const std::byte* blocks) {
-    kernels::pack_blocks(*packed_format(tensor), blocks, static_cast<std::size_t>(tensor->ne[0]),
-                         static_cast<std::size_t>(tensor->ne[1]), static_cast<std::byte*>(tensor->data));
+void pack(ggml_tensor* tensor, const std::byte* rows) {
+    packed_format(tensor)->pack(rows, static_cast<std::size_t>(tensor->ne[0]),
+                                static_cast<std::size_t>(tensor->ne[1]),
+                                static_cast<std::byte*>(tensor->data));
 }
 
 void set_tensor(ggml_backend_buffer_t buffer, ggml_tensor* tensor, const void* data, std::size_t offset,
@@ -42,11 +39,11 @@ void set_tensor(ggml_backend_buffer_t buffer, ggml_tensor* tensor, const void* d
     if (offset == 0 && size == whole) return pack(tensor, static_cast<const std::byte*>(data));
     Memory& memory = memory_of(buffer);
     const std::lock_guard lock(memory.mutex);
-    std::vector<std::byte>& blocks = memory.unfinished[tensor];
-    blocks.resize(whole);
-    std::memcpy(blocks.data() + offset, data, size);
+    std::vector<std::byte>& rows = memory.unfinished[tensor];
+    rows.resize(whole);
+    std::memcpy(rows.data() + offset, data, size);
     if (offset + size < whole) return;  // loaders write from the start to the end
-    pack(tensor, blocks.data());
+    pack(tensor, rows.data());
     memory.unfinished.erase(tensor);
 }
 
@@ -59,23 +56,22 @@ void get_tensor(ggml_backend_buffer_t, const ggml_tensor* tensor, void* data, st
 
 constexpr ggml_backend_buffer_i kBufferInterface{
     .free_buffer = [](ggml_backend_buffer_t buffer) { delete &memory_of(buffer); },
-    .get_base = [](ggml_backend_buffer_t buffer) -> void* { return memory_of(buffer).data; },
+    .get_base = [](ggml_backend_buffer_t buffer) -> void* { return memory_of(buffer).data.data(); },
     .memset_tensor = [](ggml_backend_buffer_t, ggml_tensor* tensor, uint8_t value, std::size_t,
                         std::size_t) { std::memset(tensor->data, value, allocation_size(tensor)); },
     .set_tensor = set_tensor,
     .get_tensor = get_tensor,
     .clear = [](ggml_backend_buffer_t buffer,
-                uint8_t value) { std::memset(memory_of(buffer).data, value, buffer->size); },
+                uint8_t value) { std::memset(memory_of(buffer).data.data(), value, buffer->size); },
 };
 
 ggml_backend_buffer_t allocate(ggml_backend_buffer_type_t type, std::size_t size) {
-    try {
-        return ggml_backend_buffer_init(type, kBufferInterface, new Memory(std::max<std::size_t>(size, 1)),
-                                        size);
-    } catch (const std::bad_alloc&) {
-        GGML_LOG_ERROR("ggml-headrace: no memory for a buffer of %zu bytes\n", size);
+    auto memory = AlignedBuffer::allocate(std::max<std::size_t>(size, 1), "packed weights");
+    if (!memory.ok()) {
+        GGML_LOG_ERROR("ggml-headrace: %s\n", memory.error().message.c_str());
         return nullptr;
     }
+    return ggml_backend_buffer_init(type, kBufferInterface, new Memory(std::move(memory).value()), size);
 }
 
 }  // namespace
@@ -84,7 +80,7 @@ ggml_backend_buffer_type_t buffer_type(ggml_backend_dev_t cpu) {
     static ggml_backend_buffer_type instance{
         .iface = {.get_name = [](ggml_backend_buffer_type_t) { return "HEADRACE_PACKED"; },
                   .alloc_buffer = allocate,
-                  .get_alignment = [](ggml_backend_buffer_type_t) { return kAlignment; },
+                  .get_alignment = [](ggml_backend_buffer_type_t) { return AlignedBuffer::kAlignment; },
                   .get_alloc_size = [](ggml_backend_buffer_type_t,
                                        const ggml_tensor* tensor) { return allocation_size(tensor); }},
         .device = cpu,

@@ -1,17 +1,25 @@
 #pragma once
 #include <cstddef>
-#include <optional>
 
 #include "ggml.h"
-#include "ir/block_format.h"
+#include "kernels/gemm_f32.h"
 
 namespace headrace::packed {
 
-/// The format of a matrix of weights that is kept packed: two dimensions, and a format that this CPU
-/// multiplies in 8-bit integers.
-std::optional<BlockFormat> packed_format(const ggml_tensor* tensor);
+/// How weights of one type are packed and multiplied: a matrix is k by n, its n rows of k elements are what
+/// ggml has, and its columns are those of the product.
+struct Format {
+    std::size_t (*bytes)(std::size_t k, std::size_t n);
+    void (*pack)(const std::byte* rows, std::size_t k, std::size_t n, std::byte* packed);
+    /// Thread ith's share of nth.
+    void (*multiply)(const kernels::GemmArgs& args, const std::byte* packed, int ith, int nth);
+};
 
-/// Bytes that a tensor takes: packed, as blocks, or plain.
+/// Of a matrix of weights that is kept packed: two dimensions, and a type that this CPU multiplies faster so;
+/// else null.
+const Format* packed_format(const ggml_tensor* tensor);
+
+/// Bytes that a tensor takes, packed or plain.
 std::size_t allocation_size(const ggml_tensor* tensor);
 
 }  // namespace headrace::packed

@@ -2,7 +2,6 @@
 
 #include "backends/packed/attention.h"
 #include "backends/packed/format.h"
-#include "kernels/block_gemm_int8.h"
 
 // Their virtual destructors, which ggml's CPU library has too: this one must not need a certain file name of
 // it.
@@ -28,8 +27,8 @@ public:
         g.n = static_cast<std::size_t>(weights->ne[1]), g.k = static_cast<std::size_t>(weights->ne[0]);
         g.a = static_cast<const float*>(rows->data), g.lda = static_cast<std::ptrdiff_t>(g.k);
         g.c = static_cast<float*>(node->data), g.ldc = static_cast<std::ptrdiff_t>(g.n);
-        kernels::block_gemm_int8(g, *packed_format(weights), static_cast<const std::byte*>(weights->data),
-                                 params->ith, params->nth);
+        packed_format(weights)->multiply(g, static_cast<const std::byte*>(weights->data), params->ith,
+                                         params->nth);
         return true;
     }
 };

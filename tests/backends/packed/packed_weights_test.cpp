@@ -127,7 +127,9 @@ protected:
 
 constexpr Case kCases[] = {{GGML_TYPE_Q8_0, 64, 48, 1},  {GGML_TYPE_Q8_0, 1024, 300, 70},
                            {GGML_TYPE_Q4_0, 256, 64, 9}, {GGML_TYPE_Q4_1, 96, 65, 33},
-                           {GGML_TYPE_Q4_K, 512, 40, 5}, {GGML_TYPE_Q8_0, 32, 2, 3}};
+                           {GGML_TYPE_Q4_K, 512, 40, 5}, {GGML_TYPE_Q8_0, 32, 2, 3},
+                           {GGML_TYPE_F16, 513, 77, 1},  {GGML_TYPE_F16, 320, 130, 37},
+                           {GGML_TYPE_BF16, 513, 77, 1}, {GGML_TYPE_BF16, 320, 130, 37}};
 
 TEST_F(PackedWeights, AreMultipliedByGgmlsCpuAsItsOwnAre) {
     for (const Case& c : kCases)
@@ -150,14 +152,15 @@ TEST_F(PackedWeights, AreOfferedForProductsOfKnownFormatsOnly) {
     Product of_another_format({GGML_TYPE_Q6_K, 256, 32, 4}, cpu_, packed_);
     EXPECT_FALSE(ggml_backend_supports_op(cpu_, of_another_format.output()));
     ggml_context* context = ggml_init({.mem_size = 1 << 16, .mem_buffer = nullptr, .no_alloc = true});
-    EXPECT_FALSE(packed_format(ggml_new_tensor_3d(context, GGML_TYPE_Q8_0, 64, 8, 4)).has_value());
-    EXPECT_FALSE(packed_format(ggml_new_tensor_2d(context, GGML_TYPE_F32, 64, 8)).has_value());
+    EXPECT_FALSE(packed_format(ggml_new_tensor_3d(context, GGML_TYPE_Q8_0, 64, 8, 4)));
+    EXPECT_FALSE(packed_format(ggml_new_tensor_2d(context, GGML_TYPE_F32, 64, 8)));
     ggml_free(context);
 }
 
-TEST_F(PackedWeights, TakeTheBlocksMemoryAndAThirdMoreForK) {
+TEST_F(PackedWeights, TakeThePlainWeightsMemoryAndAThirdMoreForK) {
     ggml_context* context = ggml_init({.mem_size = 1 << 16, .mem_buffer = nullptr, .no_alloc = true});
-    for (ggml_type type : {GGML_TYPE_Q8_0, GGML_TYPE_Q4_0, GGML_TYPE_Q4_1, GGML_TYPE_Q4_K}) {
+    for (ggml_type type :
+         {GGML_TYPE_Q8_0, GGML_TYPE_Q4_0, GGML_TYPE_Q4_1, GGML_TYPE_Q4_K, GGML_TYPE_F16, GGML_TYPE_BF16}) {
         const ggml_tensor* t = ggml_new_tensor_2d(context, type, 1024, 256);
         const double ratio = static_cast<double>(allocation_size(t)) / static_cast<double>(ggml_nbytes(t));
         EXPECT_NEAR(ratio, type == GGML_TYPE_Q4_K ? 4.0 / 3 : 1.0, 0.001) << ggml_type_name(type);
