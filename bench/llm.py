@@ -69,10 +69,10 @@ def our_streams(model, threads, streams):
     return row["prompt_per_second"], row["generated_per_second"]
 
 
-def llama_bench(bin_dir, model, threads, **environment):
-    """Tokens a second of a prompt, and generated."""
+def llama_bench(bin_dir, model, threads, depth=0, **environment):
+    """Tokens a second of a prompt, and generated, after `depth` tokens in the cache."""
     command = [bin_dir / "llama-bench", "-m", model, "-t", threads, "-p", PROMPT, "-n", GENERATE, "-r", 1]
-    rows = json.loads(run([*command, "-o", "json"], **environment))
+    rows = json.loads(run([*command, "-d", depth, "-o", "json"], **environment))
     by_kind = {bool(row["n_gen"]): row["avg_ts"] for row in rows}
     return by_kind[False], by_kind[True]
 

@@ -2,8 +2,8 @@
 
     make bench-qwen3 [FORMATS="q8_0 q4_0"]
 
-Both have random weights of the same format; the exported one reads a prompt of 512 tokens and then one token
-at a time, 64 of them, as llama-bench's pp512 and tg64 do. The two take turns.
+Both have random weights of the same format. They read a prompt of 512 tokens, and generate 64, one at a time:
+from the start, as llama-bench's tg64 does, and after the prompt, as its tg64 @ d512. The two take turns.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from llm import GENERATE, OUT, PROMPT, ROOT, llama_bench, model_file, peers, set
 sys.path.append(str(ROOT / "tests/executorch"))  # zoo.py
 
 VOCABULARY = 151936
+PARTS = ("prompt", "generate", "generate after the prompt")
 
 
 def export(path: Path, weights: str) -> None:
@@ -53,18 +54,27 @@ class Ours:
         prompt = torch.randint(0, VOCABULARY, (1, PROMPT))
         starts = [torch.tensor([i]) for i in range(PROMPT + GENERATE)]
         self.read = lambda: module.run_method("forward", (prompt, starts[0]))
-        self.next = lambda i: module.run_method("forward", (prompt[:, :1], starts[PROMPT + i]))
+        self.next = lambda i: module.run_method("forward", (prompt[:, :1], starts[i]))
         self.read()
         self.next(0)
 
-    def rates(self) -> tuple[float, float]:
-        """Tokens a second of the prompt, and of what follows."""
+    def rates(self) -> list[float]:
+        """Tokens a second of each part."""
         begin = time.perf_counter()
         self.read()
-        middle = time.perf_counter()
-        for i in range(GENERATE):
-            self.next(i)
-        return PROMPT / (middle - begin), GENERATE / (time.perf_counter() - middle)
+        rates = [PROMPT / (time.perf_counter() - begin)]
+        for start in (0, PROMPT):
+            begin = time.perf_counter()
+            for i in range(start, start + GENERATE):
+                self.next(i)
+            rates.append(GENERATE / (time.perf_counter() - begin))
+        return rates
+
+
+def llama(programs: Path, model: Path, threads: int) -> list[float]:
+    """The same of llama-bench."""
+    prompt, generate = llama_bench(programs, model, threads)
+    return [prompt, generate, llama_bench(programs, model, threads, depth=PROMPT)[1]]
 
 
 def compare(weights: str, programs: Path, threads: int, rounds: int) -> dict:
@@ -75,13 +85,13 @@ def compare(weights: str, programs: Path, threads: int, rounds: int) -> dict:
     mine, theirs = [], []
     for _ in range(rounds):
         mine.append(ours.rates())
-        theirs.append(llama_bench(programs, gguf, threads))
+        theirs.append(llama(programs, gguf, threads))
     row: dict = {"weights": weights, "threads": threads}
-    for part, name in enumerate(("prompt", "generate")):
+    for part, name in enumerate(PARTS):
         a, b = (statistics.median(rate[part] for rate in rates) for rates in (mine, theirs))
         row[name] = {"ours_per_second": a, "llama_bench_per_second": b, "ratio": a / b}
         print(
-            f"{weights} {threads}T {name:9} {a:8.1f} tokens/s   llama-bench {b:8.1f}   {a / b:5.2f}",
+            f"{weights} {threads}T {name:26} {a:8.1f} tokens/s   llama-bench {b:8.1f}   {a / b:5.2f}",
             flush=True,
         )
     return row

@@ -29,7 +29,7 @@ ALLOWED = {
     "backends/common": set(),
     "backends/mlx": {"base", "kernels", "backends/common"},
     "backends/packed": {"base", "ir", "kernels", "backends/common"},
-    "cli": {"base", "ir", "kernels", "engine", "doors", "llm", "remote"},
+    "cli": {"base", "ir", "ops", "kernels", "engine", "doors", "llm", "remote"},
 }
 
 # Headers of a library, and the only folders that may include them.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "doors/webnn/op_table.h"
+#include "ops/catalog.h"
 
 namespace headrace::cli {
 namespace {
@@ -85,6 +86,10 @@ ByDType implementations_of(const OpDef& op) {
     const std::vector<Sample> samples = op.samples ? op.samples() : std::vector<Sample>{};
     for (DType type : webnn_types())
         for (const Sample& sample : samples) try_sample(op, sample, type, found[type]);
+    // multiply_recurrent_inputs leaves this of them, which has their kernels.
+    if (op.name == "lstm" || op.name == "lstm_cell")
+        for (auto& [type, left] : implementations_of(*find_op("lstm_recurrence")))
+            found[type].kernels.merge(left.kernels);
     return found;
 }
 

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/aligned_buffer.h"
+#include "kernels/cached_attention.h"
 #include "kernels/gemm_f32.h"
 #include "kernels/normalize_f32.h"
 
@@ -196,9 +197,34 @@ void run_block(const AttentionArgs& g, const Block& block, Workspace& work) {
     }
 }
 
+// Few queries over what other calls have left in a cache.
+bool reads_cache(const AttentionArgs& g, int nth) {
+    constexpr size_t kRows = 4;  // of heads and queries that are computed together
+    const size_t tiles = (g.m * (g.heads / g.kv_heads) + kRows - 1) / kRows;
+    return g.m < kPackedQueries && !g.causal && g.zero_if_masked && g.n > 0 &&
+           (!g.mask || (g.mask_column == 1 && g.mask_head == 0)) &&
+           tiles * g.kv_heads >= static_cast<size_t>(nth) && has_cached_attention<float>(g.width, g.width_v);
+}
+
+void attend_to_cache(const AttentionArgs& g, size_t batch, int ith, int nth) {
+    CachedAttentionArgs<float> c;
+    c.tokens = g.m, c.heads = g.heads, c.kv_heads = g.kv_heads, c.keys = g.n;
+    c.width = g.width, c.width_v = g.width_v, c.scale = g.scale;
+    c.q = matrix_of(g.q, batch, 0), c.q_token = g.q.row, c.q_head = g.q.head;
+    c.k = matrix_of(g.k, batch, 0), c.k_row = g.k.row, c.k_head = g.k.head;
+    c.v = matrix_of(g.v, batch, 0), c.v_row = g.v.row, c.v_head = g.v.head;
+    if (g.mask) c.mask = g.mask + static_cast<ptrdiff_t>(batch) * g.mask_batch, c.mask_token = g.mask_row;
+    c.o = g.o + static_cast<ptrdiff_t>(batch) * g.o_batch, c.o_token = g.o_row, c.o_head = g.o_head;
+    cached_attention(c, ith, nth);
+}
+
 }  // namespace
 
 void attention_f32(const AttentionArgs& g, int ith, int nth) {
+    if (reads_cache(g, nth)) {
+        for (size_t batch = 0; batch < g.batch; ++batch) attend_to_cache(g, batch, ith, nth);
+        return;
+    }
     const size_t blocks = (g.m + kBlockRows - 1) / kBlockRows, tasks = g.batch * g.heads * blocks;
     const size_t begin = tasks * ith / nth, end = tasks * (ith + 1) / nth;
     if (begin == end || g.width_v == 0) return;

@@ -77,8 +77,10 @@ void dot_rows(const BatchedGemmArgs& g, const Operands& o, const Rect& rect) {
             if (whole < g.k)
                 add([&](const float* p) HWY_ATTR { return load_first(d, p, g.k - whole); }, whole);
             const TileVec sums[4] = {s0, s1, s2, s3};
+            float products[4];
+            store_sums_of_lanes(sums, products);
             for (size_t i = 0; i < std::min<size_t>(4, end - j); ++i)
-                o.c[r * g.ldc + j + i] = g.scale * hn::GetLane(hn::SumOfLanes(d, sums[i]));
+                o.c[r * g.ldc + j + i] = g.scale * products[i];
         }
     }
 }

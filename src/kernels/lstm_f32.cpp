@@ -63,13 +63,7 @@ size_t packed_floats(size_t hidden) { return packed_bytes(hidden, 4 * hidden) / 
 class Rows {
 public:
     Rows(const LstmArgs& g, size_t direction, size_t row, size_t rows)
-        : g_(g),
-          direction_(direction),
-          row_(row),
-          rows_(rows),
-          width_(4 * g.hidden),
-          from_input_(g.steps * rows * width_),
-          gates_(rows * width_) {
+        : g_(g), direction_(direction), row_(row), rows_(rows), width_(4 * g.hidden), gates_(rows * width_) {
         const size_t slot = direction * g.batch + row;
         hidden_ = start(g.hidden_state, slot), cell_ = start(g.cell_state, slot);
         recurrent_ =
@@ -77,7 +71,6 @@ public:
     }
 
     void run() {
-        multiply_input();
         const bool backward = direction_ == 1 || g_.backward;
         for (size_t i = 0; i < g_.steps; ++i) step(backward ? g_.steps - 1 - i : i);
         const size_t slot = direction_ * g_.batch + row_;
@@ -101,41 +94,14 @@ private:
         return packed;
     }
 
-    // What every step gets from its input: [steps, rows, width], with the biases.
-    void multiply_input() {
-        const float* weight = g_.weight + direction_ * width_ * g_.inputs;
-        BatchedGemmArgs product;
-        product.n = width_, product.k = g_.inputs;
-        product.b = weight, product.ldb = static_cast<ptrdiff_t>(g_.inputs), product.b_transposed = true;
-        product.ldc = static_cast<ptrdiff_t>(width_);
-        product.lda = static_cast<ptrdiff_t>(g_.inputs);
-        std::vector<float> own_rows;  // of the input, one after the other
-        product.a = g_.x;
-        if (rows_ != g_.batch) {
-            for (size_t t = 0; t < g_.steps; ++t) {
-                const float* x = g_.x + (t * g_.batch + row_) * g_.inputs;
-                own_rows.insert(own_rows.end(), x, x + rows_ * g_.inputs);
-            }
-            product.a = own_rows.data();
-        }
-        product.m = g_.steps * rows_, product.c = from_input_.data();
-        batched_gemm_f32(product, 0, 1);
-        for (const float* bias : {g_.bias, g_.recurrent_bias}) {
-            if (!bias) continue;
-            bias += direction_ * width_;
-            for (size_t i = 0; i < from_input_.size(); i += width_)
-                for (size_t j = 0; j < width_; ++j) from_input_[i + j] += bias[j];
-        }
-    }
-
     void step(size_t t) {
         GemmArgs product;
         product.m = rows_, product.n = width_, product.k = g_.hidden;
         product.a = hidden_.data(), product.lda = static_cast<ptrdiff_t>(g_.hidden);
         product.packed_b = recurrent_;
         product.c = gates_.data(), product.ldc = static_cast<ptrdiff_t>(width_);
-        product.residual = from_input_.data() + t * rows_ * width_;
-        product.ldr = static_cast<ptrdiff_t>(width_);
+        product.residual = g_.gate_input + ((t * g_.batch + row_) * g_.directions + direction_) * width_;
+        product.ldr = static_cast<ptrdiff_t>(g_.directions * width_);
         gemm_f32(product, 0, 1);
         for (size_t r = 0; r < rows_; ++r) HWY_DYNAMIC_DISPATCH(advance_row)
         (g_, gates_.data() + r * width_, cell_.data() + r * g_.hidden, hidden_.data() + r * g_.hidden);
@@ -146,7 +112,7 @@ private:
 
     const LstmArgs& g_;
     const size_t direction_, row_, rows_, width_;
-    std::vector<float> from_input_, gates_, hidden_, cell_;
+    std::vector<float> gates_, hidden_, cell_;
     AlignedBuffer packed_here_;
     const float* recurrent_;
 };

@@ -1,23 +1,20 @@
-// Long short-term memory over f32 sequences, with the activations sigmoid, tanh and tanh and without
-// peepholes.
+// Long short-term memory over what its gates get from an f32 sequence, with the activations sigmoid, tanh
+// and tanh and without peepholes.
 #pragma once
 
 #include <cstddef>
 
 namespace headrace::kernels {
 
-// Dense row-major operands. The rows of the weights and biases are four gates of `hidden` rows each, the
-// input gate first; `output`, `forget` and `candidate` say which of the others is which.
+// Dense row-major operands. The rows of the weights are four gates of `hidden` rows each, the input gate
+// first; `output`, `forget` and `candidate` say which of the others is which.
 struct LstmArgs {
-    size_t steps = 0, batch = 0, inputs = 0, hidden = 0, directions = 1;
+    size_t steps = 0, batch = 0, hidden = 0, directions = 1;
     bool backward = false;  // the first direction runs from the end; a second one always does
     size_t output = 1, forget = 2, candidate = 3;
-    const float* x = nullptr;                 // [steps, batch, inputs]
-    const float* weight = nullptr;            // [directions, 4 hidden, inputs]
+    const float* gate_input = nullptr;        // [steps, batch, directions, 4 hidden], with the biases
     const float* recurrent_weight = nullptr;  // [directions, 4 hidden, hidden]; not read where it is packed
     const float* packed_recurrent = nullptr;  // from pack_recurrent(), or null: each call packs its own
-    const float* bias = nullptr;              // [directions, 4 hidden], or null
-    const float* recurrent_bias = nullptr;    // the same
     const float* hidden_state = nullptr;      // [directions, batch, hidden], or null for zeros
     const float* cell_state = nullptr;        // the same
     float* last_hidden = nullptr;             // [directions, batch, hidden]

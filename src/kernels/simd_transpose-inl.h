@@ -35,6 +35,38 @@ HWY_INLINE hn::Vec<D> load_every_fourth_row(D d, const float* src, ptrdiff_t str
 }
 #endif
 
+#if HWY_TARGET != HWY_SCALAR
+// The vector's 128-bit blocks added up.
+template <class D>
+HWY_INLINE auto sum_of_blocks(D d, hn::Vec<D> v) {
+    if constexpr (hn::MaxLanes(D()) == 4) {
+        return v;
+    } else {
+        const hn::Half<D> half;
+        return sum_of_blocks(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+    }
+}
+#endif
+
+// to[i] is the sum of the lanes of v[i], for four vectors.
+template <class V>
+HWY_INLINE void store_sums_of_lanes(const V* v, float* to) {
+#if HWY_TARGET == HWY_SCALAR
+    for (size_t i = 0; i < 4; ++i) to[i] = hn::GetLane(v[i]);
+#else
+    const hn::DFromV<V> d;
+    const hn::Repartition<double, decltype(d)> pairs;
+    const auto add_halves = [&](V a, V b) HWY_ATTR {
+        return hn::BitCast(pairs, hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)));
+    };
+    const auto first = add_halves(v[0], v[1]), second = add_halves(v[2], v[3]);
+    const V sums = hn::Add(hn::BitCast(d, hn::InterleaveLower(pairs, first, second)),
+                           hn::BitCast(d, hn::InterleaveUpper(pairs, first, second)));
+    const auto sum = sum_of_blocks(d, sums);
+    hn::StoreU(sum, hn::DFromV<decltype(sum)>(), to);
+#endif
+}
+
 // dst[j][i] = src[i][j] for i < kStripRows and j < kStripCols; strides of rows in elements.
 HWY_INLINE void transpose_strip(const float* src, ptrdiff_t src_stride, float* dst, ptrdiff_t dst_stride) {
 #if HWY_TARGET == HWY_SCALAR

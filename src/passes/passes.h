@@ -20,6 +20,10 @@ Result<Counts> absorb_transposed_weights(Graph& graph, const PassContext& contex
 /// products keep their bytes.
 Result<Counts> compute_halves_in_f32(Graph& graph, const PassContext& context);
 
+/// Multiplies the input of an lstm in f32 with its weight in one product for all steps, and leaves an
+/// lstm_recurrence of the rest; an lstm_cell becomes a sequence of one step.
+Result<Counts> multiply_recurrent_inputs(Graph& graph, const PassContext& context);
+
 /// Computes pure nodes whose operands are all constant, within FoldLimits.
 Result<Counts> fold_constants(Graph& graph, const PassContext& context);
 

@@ -153,6 +153,17 @@ TEST(AttentionF32, LetsSeveralQueryHeadsReadOneHeadOfKeys) {
     for_each_target([] {
         expect_attention({.heads = 6, .kv_heads = 2, .m = 5, .n = 9}, 2);
         expect_attention({.heads = 3, .kv_heads = 1, .m = 1, .n = 90, .width = 64, .width_v = 64}, 2);
+        for (const size_t m : {1, 2})  // as with a cache
+            for (const size_t mask_rows : {size_t{1}, m})
+                expect_attention({.heads = 12,
+                                  .kv_heads = 2,
+                                  .m = m,
+                                  .n = 130,
+                                  .width = 64,
+                                  .width_v = 128,
+                                  .mask_rows = mask_rows,
+                                  .mask_columns = 130},
+                                 2);
     });
 }
 

@@ -27,9 +27,8 @@ struct ByHand {
     void step(size_t direction, size_t t, size_t row) {
         const auto gate = [&](size_t place, size_t j) {
             const size_t r = direction * 4 * g.hidden + place * g.hidden + j;
-            double sum = (g.bias ? g.bias[r] : 0) + (g.recurrent_bias ? g.recurrent_bias[r] : 0);
-            for (size_t i = 0; i < g.inputs; ++i)
-                sum += double(g.weight[r * g.inputs + i]) * g.x[(t * g.batch + row) * g.inputs + i];
+            const size_t rows = g.directions * 4 * g.hidden;
+            double sum = g.gate_input[(t * g.batch + row) * rows + r];
             for (size_t i = 0; i < g.hidden; ++i) sum += g.recurrent_weight[r * g.hidden + i] * hidden[i];
             return sum;
         };
@@ -46,22 +45,18 @@ struct ByHand {
 void expect_lstm(size_t steps, size_t batch, size_t directions, bool backward, bool given, int nth) {
     SCOPED_TRACE(::testing::Message()
                  << steps << " steps of " << batch << ", " << directions << " directions, backward "
-                 << backward << ", biases and states " << given << ", threads " << nth);
-    constexpr size_t kInputs = 7, kHidden = 19;
+                 << backward << ", states " << given << ", threads " << nth);
+    constexpr size_t kHidden = 19;
     const size_t slots = directions * batch;
-    const auto x = random_floats(steps * batch * kInputs, 1);
-    const auto weight = random_floats(directions * 4 * kHidden * kInputs, 2);
+    const auto gate_input = random_floats(steps * slots * 4 * kHidden, 1);
     const auto recurrent = random_floats(directions * 4 * kHidden * kHidden, 3, -0.3f, 0.3f);
-    const auto bias = random_floats(directions * 4 * kHidden, 4),
-               more = random_floats(directions * 4 * kHidden, 5);
     const auto hidden = random_floats(slots * kHidden, 6), cell = random_floats(slots * kHidden, 7);
     std::vector<float> last_hidden(slots * kHidden), last_cell(slots * kHidden),
         sequence(steps * slots * kHidden);
     LstmArgs g;
-    g.steps = steps, g.batch = batch, g.inputs = kInputs, g.hidden = kHidden, g.directions = directions;
-    g.backward = backward, g.x = x.data(), g.weight = weight.data(), g.recurrent_weight = recurrent.data();
+    g.steps = steps, g.batch = batch, g.hidden = kHidden, g.directions = directions;
+    g.backward = backward, g.gate_input = gate_input.data(), g.recurrent_weight = recurrent.data();
     if (given) {
-        g.bias = bias.data(), g.recurrent_bias = more.data();
         g.hidden_state = hidden.data(), g.cell_state = cell.data();
         g.output = 3, g.forget = 1, g.candidate = 2;
     }

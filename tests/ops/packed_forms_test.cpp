@@ -61,7 +61,7 @@ TEST(PackedForms, ChangeOnlyWithTheirVersion) {
         {"nhwc_winograd_conv2d_f32 of fused_conv2d", "5d010b03349e48da"},
         {"packed_conv2d_f32 of conv2d", "c3b70eb6f5282ecf"},
         {"packed_conv2d_f32 of fused_conv2d", "39e4b81a9d08dc1d"},
-        {"packed_lstm_f32 of lstm", "0f11aadeb24f8a35"}};
+        {"packed_lstm_f32 of lstm_recurrence", "ecb9fbbcbdd3d01a"}};
     kernels::testing::for_each_target([&] {
         for (const auto& [name, digest] : digests())
             EXPECT_EQ(digest, expected.contains(name) ? expected.at(name) : "")

@@ -45,6 +45,10 @@ Graph untidy_graph() {
     const ValueId at_each = t.op("expand", {at}, {{"new_shape", Extents{1, 2}}});
     t.op("assign", {cache, t.op("scatter_elements", {cache, at_each, t.input("new", {1, 2})})});
     t.output("large", t.op("matmul", {t.input("r", {2, 128}), v}));
+    t.output("last", t.op("lstm",
+                          {t.input("sequence", {3, 1, 2}), t.constant("gates", {1, 64, 2}),
+                           t.constant("recurrent", {1, 64, 16})},
+                          {{"hidden_size", std::int64_t{16}}}));
     t.output("half", t.op("abs", {t.input("h", {2}, DType::f16)}));
     return t.finish();
 }
@@ -65,7 +69,7 @@ TEST(Pipeline, RunsEveryPassAndReportsWhatItDid) {
     EXPECT_EQ(formula(graph, "large"), "fused_matmul(r, v) {transpose_b=true}");
     EXPECT_EQ(formula(graph, "y"), "fused_matmul(x, w, constant) {transpose_b=true, activation=\"relu\"}");
     EXPECT_EQ(formula(graph, "gated"), "glu(gate, x)");
-    EXPECT_EQ(graph.nodes.size(), 12U);
+    EXPECT_EQ(graph.nodes.size(), 14U);
     ASSERT_EQ(reports.value().size(), all_passes().size());
     for (const PassReport& report : reports.value()) {
         EXPECT_TRUE(report.ran) << report.name;
@@ -115,7 +119,7 @@ TEST(Pipeline, StopsAfterAPassAndShowsTheGraphAfterEach) {
         seen.push_back(fmt::format("{}: {}", pass, g.nodes.size()));
     };
     const auto reports = run_passes(graph, options).value();
-    EXPECT_THAT(seen, ElementsAre("eliminate_dead_code: 24", "eliminate_no_ops: 23"));
+    EXPECT_THAT(seen, ElementsAre("eliminate_dead_code: 25", "eliminate_no_ops: 24"));
     EXPECT_THAT(names_of_ran(reports), ElementsAre("eliminate_dead_code", "eliminate_no_ops"));
     EXPECT_EQ(reports.size(), all_passes().size());
 }

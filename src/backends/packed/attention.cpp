@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "kernels/cached_attention_f16.h"
+#include "kernels/cached_attention.h"
 
 namespace headrace::packed {
 namespace {
@@ -37,14 +37,14 @@ bool is_supported(const ggml_tensor* node) {
     return q->type == GGML_TYPE_F32 && q->nb[0] == sizeof(float) && is_cache(k) && is_cache(v) &&
            k->ne[2] == v->ne[2] && q->ne[2] % k->ne[2] == 0 && k->ne[3] == q->ne[3] && v->ne[3] == q->ne[3] &&
            (!mask || (is_cache(mask) && mask->ne[2] == 1)) && options_of(node).max_bias == 0 &&
-           kernels::has_cached_attention_f16(static_cast<std::size_t>(k->ne[0]),
-                                             static_cast<std::size_t>(v->ne[0]));
+           kernels::has_cached_attention<std::uint16_t>(static_cast<std::size_t>(k->ne[0]),
+                                                        static_cast<std::size_t>(v->ne[0]));
 }
 
-kernels::CachedAttentionArgs arguments_of(const ggml_tensor* node, std::int64_t sequence) {
+kernels::CachedAttentionArgs<std::uint16_t> arguments_of(const ggml_tensor* node, std::int64_t sequence) {
     const ggml_tensor *q = node->src[0], *k = node->src[1], *v = node->src[2], *mask = node->src[3];
     const Options options = options_of(node);
-    kernels::CachedAttentionArgs g;
+    kernels::CachedAttentionArgs<std::uint16_t> g;
     g.tokens = static_cast<std::size_t>(q->ne[1]), g.heads = static_cast<std::size_t>(q->ne[2]);
     g.kv_heads = static_cast<std::size_t>(k->ne[2]), g.keys = static_cast<std::size_t>(k->ne[1]);
     g.width = static_cast<std::size_t>(k->ne[0]), g.width_v = static_cast<std::size_t>(v->ne[0]);
@@ -74,7 +74,7 @@ public:
         const std::int64_t rows = q->ne[1] * q->ne[2] / k->ne[2];
         if ((rows + 3) / 4 * k->ne[2] < params->nth) return false;
         for (std::int64_t sequence = 0; sequence < q->ne[3]; ++sequence)
-            kernels::cached_attention_f16(arguments_of(node, sequence), params->ith, params->nth);
+            kernels::cached_attention(arguments_of(node, sequence), params->ith, params->nth);
         return true;
     }
 };

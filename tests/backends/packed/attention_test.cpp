@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "backends/packed/attention.h"
-#include "kernels/cached_attention_f16.h"
+#include "kernels/cached_attention.h"
 
 namespace headrace::packed {
 namespace {
@@ -90,7 +90,7 @@ private:
 class CachedAttention : public ::testing::Test {
 protected:
     void SetUp() override {
-        if (!kernels::has_cached_attention_f16(64, 64)) GTEST_SKIP() << "this CPU has no AVX2";
+        if (!kernels::has_cached_attention<std::uint16_t>(64, 64)) GTEST_SKIP() << "this CPU has no AVX2";
         static ggml_backend_reg_t loaded = ggml_backend_load(HEADRACE_PACKED_LIBRARY);
         ASSERT_NE(loaded, nullptr) << "the library was not loaded";
     }

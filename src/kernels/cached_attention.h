@@ -1,4 +1,4 @@
-// Attention of a few f32 queries over long caches of keys and values in f16, as language models decode.
+// Attention of a few f32 queries over long caches of keys and values, as language models decode.
 #pragma once
 
 #include <cstddef>
@@ -8,17 +8,19 @@ namespace headrace::kernels {
 
 // For each head: O[token] = softmax(cap(scale * Q·Kᵀ) + mask) · V, with Q[token][width], K[key][width],
 // V[key][width_v]. Query head h reads head h / (heads / kv_heads) of K and V. Rows are contiguous; strides
-// are in elements. All sums are in f32.
+// are in elements. All sums are in f32. Element is that of the cache and its mask: uint16_t for f16, or
+// float.
+template <class Element>
 struct CachedAttentionArgs {
     size_t tokens = 0, heads = 1, kv_heads = 1, keys = 0, width = 0, width_v = 0;
     const float* q = nullptr;
     ptrdiff_t q_token = 0, q_head = 0;
-    const uint16_t* k = nullptr;
+    const Element* k = nullptr;
     ptrdiff_t k_row = 0, k_head = 0;
-    const uint16_t* v = nullptr;
+    const Element* v = nullptr;
     ptrdiff_t v_row = 0, v_head = 0;
-    const uint16_t* mask =
-        nullptr;  // or null: f16, added; keys at -infinity are not read where a block has no other
+    // Or null: added; keys at -infinity are not read where a block has no other.
+    const Element* mask = nullptr;
     ptrdiff_t mask_token = 0;
     const float* sinks = nullptr;  // or null: a score for each head that takes weight and gives nothing
     float* o = nullptr;            // a token all of whose keys are masked is 0
@@ -27,10 +29,16 @@ struct CachedAttentionArgs {
     float softcap = 0;  // c * tanh(score / c); 0: none
 };
 
-// Whether the widths suit this CPU's vectors, and it converts f16.
-bool has_cached_attention_f16(size_t width, size_t width_v);
+// Whether the widths suit this CPU's vectors, and it converts f16 where that is asked for.
+template <class Element>
+bool has_cached_attention(size_t width, size_t width_v);
+template <>
+bool has_cached_attention<uint16_t>(size_t width, size_t width_v);
+template <>
+bool has_cached_attention<float>(size_t width, size_t width_v);
 
 // Runs thread ith's share of nth.
-void cached_attention_f16(const CachedAttentionArgs& args, int ith, int nth);
+void cached_attention(const CachedAttentionArgs<uint16_t>& args, int ith, int nth);
+void cached_attention(const CachedAttentionArgs<float>& args, int ith, int nth);
 
 }  // namespace headrace::kernels

@@ -1,0 +1,162 @@
+/// What multiply_recurrent_inputs leaves of lstm and lstm_cell: the steps, of which each needs the one
+/// before.
+#include "kernels/lstm_f32.h"
+
+#include <array>
+
+#include "ops/infer.h"
+#include "ops/lstm.h"
+#include "ops/op.h"
+
+namespace headrace::ops {
+namespace {
+
+/// Gates of which the input's share is known: x has it for all directions, this one's from `first` on.
+template <class T>
+struct KnownInputGates {
+    Gates<T> recurrent;
+    std::int64_t first;
+
+    double sum(std::int64_t gate, std::int64_t j, const std::vector<double>& x,
+               const std::vector<double>& h) const {
+        return x[static_cast<std::size_t>(first + gate * recurrent.hidden + j)] +
+               recurrent.recurrent(gate, j, h);
+    }
+};
+
+struct LstmRecurrence {
+    static constexpr std::string_view name = "lstm_recurrence",
+                                      summary =
+                                          "long short-term memory over what its gates get from a "
+                                          "sequence: weight · input + biases, of each direction";
+    static constexpr std::array operands{
+        OperandRule{.name = "gate_input", .dtypes = kFloats, .min_rank = 3, .max_rank = 3},
+        required("recurrent_weight", 3), optional("peephole_weight", 2), optional("initial_hidden_state", 3),
+        optional("initial_cell_state", 3)};
+    static constexpr int kPeephole = 2;
+    static constexpr int outputs = -1;
+
+    struct Attrs : SequenceAttrs {
+        static void fields(auto&& f) {
+            cell_fields<Attrs>(f);
+            sequence_fields<Attrs>(f);
+        }
+    };
+
+    static Result<Types> infer(const Operands& in, const Attrs& a) {
+        HR_TRY(check_hidden_size(a.hidden_size));
+        HR_TRY(parse_activations(a.activations, 3));
+        const Shape& input = in[0].shape;
+        const std::int64_t count = directions(a.direction), hidden = a.hidden_size;
+        HR_TRY(check_shape(in, operands, 0, {input[0], input[1], count * 4 * hidden}));
+        HR_TRY(check_shape(in, operands, 1, {count, 4 * hidden, hidden}));
+        HR_TRY(check_shape(in, operands, kPeephole, {count, 3 * hidden}));
+        for (int i : {3, 4}) HR_TRY(check_shape(in, operands, i, {count, input[1], hidden}));
+        return sequence_types(in[0], a);
+    }
+
+    static void reference(const TensorArgs& args, const Attrs& a) {
+        const std::int64_t size = a.hidden_size;
+        visit_dtype(args.in[0].dtype, [&]<class T>() {
+            const T* weight = args.in[1].as<T>();
+            run_lstm<T>(args, a, kPeephole, [&](std::int64_t d) {
+                return KnownInputGates<T>{{.recurrent_weight = weight + d * 4 * size * size, .hidden = size},
+                                          d * 4 * size};
+            });
+        });
+    }
+
+    static bool kernel_applies(const Operands& in, std::span<const bool>, const void* attrs) {
+        return in[0].dtype == DType::f32 && !in.has(kPeephole) &&
+               headrace::detail::attrs_ref<Attrs>(attrs).activations == "sigmoid,tanh,tanh";
+    }
+    static bool packed_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
+        return kernel_applies(in, is_constant, attrs) && is_constant[1];
+    }
+    static std::size_t packed_bytes(const Operands& in, const void*) {
+        const auto shape = in[1].sizes();
+        return kernels::packed_recurrent_bytes(static_cast<std::size_t>(shape[0]),
+                                               static_cast<std::size_t>(shape[2]));
+    }
+    static void pack(const ConstView& weight, const void*, std::byte* packed) {
+        kernels::pack_recurrent(weight.as<float>(), static_cast<std::size_t>(weight.shape[0]),
+                                static_cast<std::size_t>(weight.shape[2]), reinterpret_cast<float*>(packed));
+    }
+    template <bool kIsPacked>
+    static void run_kernel(const TensorArgs& args, const void* attrs) {
+        const Attrs& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        const auto shape = args.in[0].shape;
+        const auto data = [&](int i) { return args.has(i) ? args.in[i].as<float>() : nullptr; };
+        const bool ifgo = a.layout == LstmLayout::ifgo;
+        kernels::lstm_f32({.steps = static_cast<std::size_t>(shape[0]),
+                           .batch = static_cast<std::size_t>(shape[1]),
+                           .hidden = static_cast<std::size_t>(a.hidden_size),
+                           .directions = static_cast<std::size_t>(directions(a.direction)),
+                           .backward = a.direction == Direction::backward,
+                           .output = ifgo ? 3u : 1u,
+                           .forget = ifgo ? 1u : 2u,
+                           .candidate = ifgo ? 2u : 3u,
+                           .gate_input = data(0),
+                           .recurrent_weight = kIsPacked ? nullptr : data(1),
+                           .packed_recurrent = kIsPacked ? data(1) : nullptr,
+                           .hidden_state = data(3),
+                           .cell_state = data(4),
+                           .last_hidden = args.out[0].as<float>(),
+                           .last_cell = args.out[1].as<float>(),
+                           .sequence = a.return_sequence ? args.out[2].as<float>() : nullptr},
+                          args.share.ith, args.share.nth);
+    }
+    static constexpr std::array kernels{
+        KernelDef{.name = "packed_lstm_f32",
+                  .applies = &packed_applies,
+                  .packed_operand = 1,
+                  .packed_bytes = &packed_bytes,
+                  .pack = &pack,
+                  .run = &run_kernel<true>},
+        KernelDef{.name = "lstm_f32", .applies = &kernel_applies, .run = &run_kernel<false>}};
+
+    static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {
+        Cost cost = elementwise_cost(in, out, 0);
+        cost.flops = 2.0 * static_cast<double>(in[1].elements()) *
+                     static_cast<double>(in[0].shape[0].size() * in[0].shape[1].size());
+        return cost;
+    }
+
+    static std::vector<Sample> samples() {
+        std::vector<Sample> list;
+        const auto add = [&](DType t, std::int64_t h, std::int64_t count, bool given, bool peephole,
+                             bool constant, NamedAttrs attrs) {
+            attrs.emplace_back("hidden_size", h);
+            const auto operand = [&](Shape shape, bool absent = false) {
+                return SampleOperand{.type = {t, std::move(shape)}, .low = -1, .high = 1, .absent = absent};
+            };
+            list.push_back({{operand({4, 2, count * 4 * h}), operand({count, 4 * h, h}),
+                             operand({count, 3 * h}, !peephole), operand({count, 2, h}, !given),
+                             operand({count, 2, h}, !given)},
+                            std::move(attrs),
+                            t == DType::f16 ? 4e-3 : 1e-5});
+            list.back().operands[1].constant = constant;
+        };
+        const NamedAttrs backward{{"direction", std::string("backward")}};
+        for (const bool constant : {false, true}) {
+            add(DType::f32, 16, 1, false, false, constant, {});
+            add(DType::f32, 17, 1, true, false, constant, backward);
+            for (const char* layout : {"iofg", "ifgo"})
+                add(DType::f32, 18, 2, true, false, constant,
+                    {{"direction", std::string("both")},
+                     {"return_sequence", true},
+                     {"layout", std::string(layout)}});
+        }
+        add(DType::f32, 5, 1, true, true, true, {{"return_sequence", true}});
+        add(DType::f16, 5, 1, true, true, false, backward);
+        add(DType::f64, 5, 1, true, true, false,
+            {{"layout", std::string("ifgo")}, {"activations", std::string("relu,sigmoid,relu")}});
+        return list;
+    }
+};
+
+}  // namespace
+
+std::span<const OpDef> lstm_recurrence_ops() { return OpList<LstmRecurrence>::defs(); }
+
+}  // namespace headrace::ops
