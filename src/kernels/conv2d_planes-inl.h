@@ -44,6 +44,10 @@ struct PlanesTile {
     size_t plane;          // floats from one channel to the next
     size_t cols;           // pixels to store
     const Limits* limits;
+    // What is read next: for each element of depth the lines of so many vectors are fetched, ahead_stride
+    // floats apart. Or null.
+    const float* ahead;
+    size_t ahead_vecs, ahead_stride;
 };
 
 template <size_t kChannels, size_t kVecs>
@@ -57,7 +61,10 @@ HWY_NOINLINE void planes_tile(const PlanesTile& t) {
         for (size_t v = 0; v < kVecs; ++v) sum[c][v] = hn::Set(d, t.bias[c]);
     }
     const float* filter = t.filters;
+    const size_t vecs_ahead = t.ahead ? t.ahead_vecs : 0;
     for (size_t k = 0; k < t.depth; ++k, filter += kFilterPanel) {
+        for (size_t v = 0; v < vecs_ahead; ++v)
+            __builtin_prefetch(t.ahead + k * t.ahead_stride + v * kLanes, 0, 2);
         const float* from = t.x + t.offsets[k];
         TileVec x[kVecs];
         HWY_UNROLL(4)
@@ -81,6 +88,19 @@ HWY_NOINLINE void planes_tile(const PlanesTile& t) {
                 store_first(finished, d, y + v * kLanes, t.cols - v * kLanes);
         }
     }
+}
+
+// What is left to do for `cols` pixels of some output channels, the first of which are at y[at].
+HWY_INLINE void finish_planes(const Conv2dArgs& g, size_t at, size_t channels, size_t cols) {
+    if (finishes_in_registers(g)) return;
+    const auto stride = static_cast<ptrdiff_t>(g.out_h * g.out_w);
+    finish({.activation = g.activation,
+            .clamp_min = g.clamp_min,
+            .clamp_max = g.clamp_max,
+            .residual = g.residual ? g.residual + at : nullptr,
+            .residual_first = g.residual_first,
+            .ldr = stride},
+           channels, cols, g.y + at, stride);
 }
 
 using PlanesTileFn = void (*)(const PlanesTile&);
@@ -178,15 +198,7 @@ private:
                            std::make_index_sequence<kPlaneChannels * kPlaneVecs>())(tile);
             vec = next;
         }
-        if (finishes_in_registers(g_)) return;
-        const auto stride = static_cast<ptrdiff_t>(pixels);
-        finish({.activation = g_.activation,
-                .clamp_min = g_.clamp_min,
-                .clamp_max = g_.clamp_max,
-                .residual = g_.residual ? g_.residual + at : nullptr,
-                .residual_first = g_.residual_first,
-                .ldr = stride},
-               channels, g_.out_w, g_.y + at, stride);
+        finish_planes(g_, at, channels, g_.out_w);
     }
 
     const Conv2dArgs& g_;

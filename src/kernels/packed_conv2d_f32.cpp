@@ -11,6 +11,7 @@
 #define HWY_TARGET_INCLUDE "kernels/packed_conv2d_f32.cpp"
 #include "hwy/foreach_target.h"
 #include "kernels/conv2d_planes-inl.h"
+#include "kernels/conv2d_points-inl.h"
 #include "kernels/gemm_epilogue-inl.h"
 #include "kernels/gemm_tile-inl.h"
 #include "kernels/nhwc_epilogue-inl.h"
@@ -367,6 +368,7 @@ private:
 
 void packed_conv2d(const Conv2dArgs& args, const float* packed, int ith, int nth) {
     if (PlanesConvolution::applies(args)) return convolve_planes(args, packed, ith, nth);
+    if (PointsConvolution::applies(args)) return convolve_points(args, packed, ith, nth);
     static thread_local ConvScratch scratch;
     const Conv2dArgs g = is_pointwise(args) ? flattened(args) : args;
     const Strips strips(g);

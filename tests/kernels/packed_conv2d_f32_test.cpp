@@ -107,6 +107,29 @@ TEST(PackedConv2dF32, SumsGroupsOfFewChannelsRowByRow) {
     });
 }
 
+// Pixels that nearly fill vectors, in one piece and in several; too many channels to be copied at a time.
+TEST(PackedConv2dF32, SumsSinglePixelsBesideTheirNeighbours) {
+    for_each_target([] {
+        size_t turn = 0;
+        for (size_t in_channels : {1, 7, 61, 1400})
+            for (size_t width : {3, 7, 16, 47, 61})
+                for (size_t out_channels : {8, 13, 37, 150}) {
+                    if (in_channels == 1400 && out_channels != 13) continue;
+                    const size_t groups = 1 + turn % 2;
+                    expect_conv({.batch = 2,
+                                 .in_channels = in_channels * groups,
+                                 .in_h = 5 + turn % 4,
+                                 .in_w = width,
+                                 .out_channels = out_channels * groups,
+                                 .groups = groups},
+                                testing::thread_count(turn),
+                                turn % 4 < 2 ? Activation::relu : Activation::clamp, turn % 5 != 0,
+                                static_cast<Residual>(turn % 3));
+                    ++turn;
+                }
+    });
+}
+
 TEST(PackedConv2dF32, ReadsPlanesThatAreFourKilobytesApart) {
     for_each_target([] {
         expect_conv({.in_channels = 40, .in_h = 8, .in_w = 32, .out_channels = 16}, 2);

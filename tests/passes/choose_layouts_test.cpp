@@ -23,7 +23,7 @@ struct Images : TinyGraph {
     void between(ValueId (*make)(Images&, ValueId)) {
         const ValueId made = make(*this, conv(x, "before"));
         const auto channels = builder.type(made).shape[1].size();
-        output("y", op("conv2d", {made, constant("after", {8, channels, 1, 1})}));
+        output("y", op("conv2d", {made, constant("after", {8, channels, 3, 3})}, kSame));
     }
 
     Graph choose() {
