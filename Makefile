@@ -5,7 +5,7 @@ VENV := .venv/bin/python
 BUILD := $(PYTHON) tools/build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-qwen3 bench-packed stress-llm coverage cross-check test-arm executorch test-executorch-suite mlx test-mlx bench-mlx test-ray bench-ray asan tsan fuzz tiny-chat setup clean
+.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-micro bench-qwen3 bench-packed stress-llm coverage cross-check test-arm executorch test-executorch-suite mlx test-mlx bench-mlx test-ray bench-ray asan tsan fuzz tiny-chat setup clean
 
 help: ## show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -71,6 +71,12 @@ bench-zoo: ## compare whole models with ONNX Runtime, OpenVINO, XNNPACK and torc
 	@$(BUILD) --target products
 	@$(PYTHON) tools/setup.py --on-demand openvino
 	@$(VENV) bench/zoo_peers.py $(if $(MODELS),--models $(MODELS))
+
+bench-micro: ## compare single operators with the same (MODELS="gemm_512 conv_1x1_256_64_56")
+	@$(BUILD) --target benchmarks
+	@$(BUILD) --target products
+	@$(PYTHON) tools/setup.py --on-demand openvino
+	@$(VENV) bench/zoo_peers.py --group micro $(if $(MODELS),--models $(MODELS))
 
 bench-qwen3: ## compare an exported model of Qwen3-0.6B's shape with llama-bench (FORMATS="q8_0 q4_0")
 	@$(BUILD) --target products

@@ -1,9 +1,11 @@
 """Writes one model of the zoo in every form that the benchmark's programs read.
 
     python bench/zoo_models.py CASE FOLDER
+    python bench/zoo_models.py zoo|micro        their names
 
 The folder gets headrace.pte, xnnpack.pte, model.onnx, inputs.npz and facts.json (operations, bytes of
-weights); a form that cannot be made is a line in facts.json that says why.
+weights); a form that cannot be made is a line in facts.json that says why. Products with weights in blocks
+have quantised.onnx for ONNX Runtime, which has weights of its own of as many bits.
 """
 
 from __future__ import annotations
@@ -16,11 +18,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import onnx
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests/executorch"))
 import zoo
+from micro_models import MICRO, weights_of
 
 
 def _minilm(batch: int, length: int) -> zoo.Model:
@@ -62,7 +66,7 @@ ONE_IMAGE = ("vit_tiny", "resnet18", "mobilenet_v2", "mlp")
 def model(case: str) -> zoo.Model:
     """The same weights and inputs in every process."""
     torch.manual_seed(0)
-    made = CASES[case]()
+    made = (CASES | MICRO)[case]()
     made.module.eval().requires_grad_(False)
     if case in ONE_IMAGE:
         made.inputs = tuple(x[:1].contiguous() for x in made.inputs)
@@ -76,10 +80,10 @@ def _program(made: zoo.Model, partitioner: object) -> bytes:
     return to_edge_transform_and_lower(exported, partitioner=[partitioner]).to_executorch().buffer
 
 
-def _headrace(made: zoo.Model, path: Path) -> None:
+def _headrace(made: zoo.Model, path: Path, weights: str | None = None) -> None:
     from executorch_ggml import GgmlPartitioner
 
-    path.write_bytes(_program(made, GgmlPartitioner()))
+    path.write_bytes(_program(made, GgmlPartitioner(quantize=weights)))
 
 
 def _xnnpack(made: zoo.Model, path: Path) -> None:
@@ -92,7 +96,27 @@ def _onnx(made: zoo.Model, path: Path) -> None:
     torch.onnx.export(made.module, made.inputs, str(path), dynamo=False, opset_version=17)
 
 
-FORMS = {"headrace.pte": _headrace, "xnnpack.pte": _xnnpack, "model.onnx": _onnx}
+def _quantised(bits: str, source: Path, path: Path) -> None:
+    """Products as ONNX Runtime multiplies them: rounded to 8 bits when they run, or blocks of 32 x 4 bits."""
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+    from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+
+    if bits == "q8_0":
+        return quantize_dynamic(source, path, weight_type=QuantType.QInt8)
+    quantizer = MatMulNBitsQuantizer(onnx.load(source), block_size=32, is_symmetric=True, accuracy_level=4)
+    quantizer.process()
+    return quantizer.model.save_model_to_file(str(path))
+
+
+def forms(case: str) -> dict[str, Callable[[zoo.Model, Path], None]]:
+    bits = weights_of(case)
+    if bits is None:
+        return {"headrace.pte": _headrace, "xnnpack.pte": _xnnpack, "model.onnx": _onnx}
+    return {
+        "headrace.pte": lambda made, path: _headrace(made, path, bits),
+        "model.onnx": _onnx,
+        "quantised.onnx": lambda _, path: _quantised(bits, path.with_name("model.onnx"), path),
+    }
 
 
 def _flops(made: zoo.Model) -> int:
@@ -114,11 +138,15 @@ def write(case: str, folder: Path) -> None:
     np.savez(folder / "inputs.npz", *[x.numpy() for x in made.inputs])
     tensors = [*made.module.parameters(), *made.module.buffers()]
     facts = {
+        "is_micro": case in MICRO,
+        "weights": weights_of(case),
         "flops": _flops(made),
         "weight_bytes": sum(t.numel() * t.element_size() for t in tensors),
         "cannot": {},
     }
-    for name, make in FORMS.items():
+    if weights_of(case):
+        facts["cannot"] = dict.fromkeys(("xnnpack.pte", "torch.compile"), "it is compared in f32")
+    for name, make in forms(case).items():
         (folder / name).unlink(missing_ok=True)
         try:
             make(made, folder / name)
@@ -130,4 +158,7 @@ def write(case: str, folder: Path) -> None:
 if __name__ == "__main__":
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)
-    write(sys.argv[1], Path(sys.argv[2]))
+    if len(sys.argv) == 2:
+        print(*{"zoo": CASES, "micro": MICRO}[sys.argv[1]])
+    else:
+        write(sys.argv[1], Path(sys.argv[2]))

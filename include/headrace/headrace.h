@@ -63,6 +63,9 @@ struct CompileOptions {
     /// Of matrices whose inner extent is a multiple of 32 and that take 64 KiB or more; results change within
     /// the format's rounding.
     WeightFormat weights = WeightFormat::as_given;
+    /// With such weights: whether products may round their other operand, too, 32 elements to 8 bits and a
+    /// scale, as ggml's own do. It is several times as fast; else products are computed in f32.
+    bool round_activations = true;
     bool verify_passes = false;  ///< verify the graph after every pass
     /// What plans for input shapes other than the latest may take, and likewise the graph instances of each
     /// session; the least recently used go first.

@@ -157,9 +157,10 @@ struct MLContextOptions {
     std::string device;         ///< a device by name, e.g. "rpc://host:port"; overrides accelerated
     int hostTimeoutMs = 60000;  ///< a remote host that is silent for that long is lost; at least 100
     int threads = 0;            ///< 0: headrace::num_threads(); more than there are CPUs counts as those
-    /// "as-given", "q8_0" or "q4_0": how graphs store the constant matrices of products (WeightFormat).
-    /// Empty: q8_0 for the power preference "low-power", else as given. MLGraph::save then writes the
-    /// optimised graph.
+    /// "as-given", "q8_0" or "q4_0": how graphs store the constant matrices of products (WeightFormat). With
+    /// a format that is named here, products round their other operand to 8 bits, too, as ggml's own do.
+    /// Empty: q8_0, and products in f32, for the power preference "low-power", else as given. MLGraph::save
+    /// then writes the optimised graph.
     std::string weights;
     /// "on", "off" or a folder: where packed weights are kept for later starts
     /// (CompileOptions::packed_cache).

@@ -32,7 +32,9 @@ class ML:
         `device` names a device exactly, e.g. "CUDA0" or "rpc://127.0.0.1:50052", or several remote ones with
         commas between them; one that is silent for `host_timeout_ms` is lost. `threads` 0 means
         headrace.num_threads(). `weights` is how graphs store the constant matrices of products: "as-given",
-        "q8_0" or "q4_0" (blocks of 32); by default "q8_0" for the power preference "low-power".
+        "q8_0" or "q4_0" (blocks of 32), with which products round their other operand to 8 bits, too, as
+        ggml's own do; by default "as-given", or for the power preference "low-power" "q8_0" and products in
+        float32.
         `packed_cache` is where weights packed for the CPU are kept, so that later starts map them: "on"
         (~/.cache/headrace/packed), a folder or "off"; by default what HEADRACE_PACKED_CACHE says, else off.
         """

@@ -104,6 +104,7 @@ Result<std::shared_ptr<Executable::Impl>> compile_graph(Graph graph, const Compi
     passes.context.runs_on_cpu = impl->device.is_cpu;
     passes.context.uses_packed_kernels = impl->device.is_cpu && options.packed_kernels;
     passes.context.weights = block_format(options.weights);
+    passes.context.round_activations = options.round_activations;
     passes.verify = passes.verify || options.verify_passes;
     HR_ASSIGN(const auto reports, run_passes(graph, passes));
     impl->stats.passes = to_stats(reports);

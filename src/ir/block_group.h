@@ -18,16 +18,22 @@ namespace detail {
 
 inline int byte_at(const std::byte* from) { return std::to_integer<int>(*from); }
 
-/// Codes of 4 bits, element i beside element i + 16, and fifth bits from `fifth`, if there are any.
-inline void unpack_nibbles(const std::byte* codes, const std::byte* fifth, int shift, BlockGroup& to) {
-    std::uint32_t high = 0;
-    if (fifth) std::memcpy(&high, fifth, sizeof(high));
+/// Codes of 4 bits, element i beside element i + 16.
+inline void unpack_nibbles(const std::byte* codes, int shift, BlockGroup& to) {
     for (int i = 0; i < 16; ++i) {
-        const int code = byte_at(codes + i), low_bit = static_cast<int>(high >> i & 1),
-                  high_bit = static_cast<int>(high >> (i + 16) & 1);
-        to.codes[i] = static_cast<std::int8_t>((code & 15) + (low_bit << 4) - shift);
-        to.codes[i + 16] = static_cast<std::int8_t>((code >> 4) + (high_bit << 4) - shift);
+        const int code = byte_at(codes + i);
+        to.codes[i] = static_cast<std::int8_t>((code & 15) - shift);
+        to.codes[i + 16] = static_cast<std::int8_t>((code >> 4) - shift);
     }
+}
+
+/// The same with fifth bits.
+inline void unpack_fifths(const std::byte* codes, const std::byte* fifth, int shift, BlockGroup& to) {
+    std::uint32_t high = 0;
+    std::memcpy(&high, fifth, sizeof(high));
+    unpack_nibbles(codes, shift, to);
+    for (int i = 0; i < kBlockElements; ++i)
+        to.codes[i] = static_cast<std::int8_t>(to.codes[i] + ((high >> i & 1) << 4));
 }
 
 /// Group `g` of 8 in a block of q4_k or q5_k: scale, least scale, 12 bytes of 6-bit scales and minima, for
@@ -84,10 +90,10 @@ inline void unpack_group(BlockFormat format, const std::byte* row, std::int64_t 
     const std::byte* after = block + (has_minimum ? 4 : 2);
     switch (format) {
         case BlockFormat::q8_0: std::memcpy(to.codes, after, sizeof(to.codes)); break;
-        case BlockFormat::q4_0: detail::unpack_nibbles(after, nullptr, 8, to); break;
-        case BlockFormat::q4_1: detail::unpack_nibbles(after, nullptr, 0, to); break;
-        case BlockFormat::q5_0: detail::unpack_nibbles(after + 4, after, 16, to); break;
-        default: detail::unpack_nibbles(after + 4, after, 0, to); break;
+        case BlockFormat::q4_0: detail::unpack_nibbles(after, 8, to); break;
+        case BlockFormat::q4_1: detail::unpack_nibbles(after, 0, to); break;
+        case BlockFormat::q5_0: detail::unpack_fifths(after + 4, after, 16, to); break;
+        default: detail::unpack_fifths(after + 4, after, 0, to); break;
     }
 }
 

@@ -1,5 +1,6 @@
 #include "kernels/block_gemm_f32.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -66,9 +67,63 @@ private:
     alignas(64) float values_[kPanelWidth * kExpandedDepth];
 };
 
+// Rows that are multiplied as blocks are unpacked: a panel of f32 would be written for too few readers.
+constexpr size_t kDotRows = 2;
+
+// Rows [row, row + kRows) times rows [col, col + 4) of B, of which those from `end` on repeat the last one.
+template <size_t kRows>
+void dot_four(const GemmArgs& g, BlockFormat format, const std::byte* b, size_t row, size_t col, size_t end) {
+    const TileTag d;
+    const hn::Rebind<int32_t, TileTag> d32;
+    const hn::Rebind<int8_t, TileTag> d8;
+    const size_t row_bytes = blocks_bytes(format, static_cast<int64_t>(g.k));
+    TileVec sums[kRows][4];
+    for (auto& of_row : sums)
+        for (TileVec& sum : of_row) sum = hn::Zero(d);
+    for (size_t group = 0; group < g.k / kBlock; ++group) {
+        const float* a = g.a + static_cast<ptrdiff_t>(row) * g.lda + group * kBlock;
+        for (size_t j = 0; j < 4; ++j) {
+            BlockGroup u;
+            unpack_group(format, b + std::min(col + j, end - 1) * row_bytes, static_cast<int64_t>(group), u);
+            const TileVec low = hn::Set(d, u.low);
+            for (size_t i = 0; i < kBlock; i += kLanes) {
+                const TileVec codes = hn::ConvertTo(d, hn::PromoteTo(d32, hn::LoadU(d8, u.codes + i)));
+                const TileVec value = hn::MulAdd(hn::Set(d, u.scale[i / 16]), codes, low);
+                for (size_t r = 0; r < kRows; ++r)
+                    sums[r][j] = hn::MulAdd(value, hn::LoadU(d, a + static_cast<ptrdiff_t>(r) * g.lda + i),
+                                            sums[r][j]);
+            }
+        }
+    }
+    for (size_t r = 0; r < kRows; ++r) {
+        float products[4];
+        store_sums_of_lanes(sums[r], products);
+        for (size_t j = 0; j < std::min<size_t>(4, end - col); ++j)
+            g.c[static_cast<ptrdiff_t>(row + r) * g.ldc + col + j] =
+                products[j] + (g.bias ? g.bias[col + j] : 0);
+    }
+}
+
+void dot_rows(const GemmArgs& g, BlockFormat format, const std::byte* b, const Rect& rect) {
+    const size_t begin = rect.panel * kPanelWidth, end = std::min(g.n, rect.panel_end * kPanelWidth);
+    for (size_t col = begin; col < end; col += 4) {
+        if (rect.row_end - rect.row == 2)
+            dot_four<2>(g, format, b, rect.row, col, end);
+        else
+            dot_four<1>(g, format, b, rect.row, col, end);
+    }
+    const Finish part = finish_of(g).at(rect.row, begin);
+    if (part.needed())
+        finish(part, rect.row_end - rect.row, end - begin,
+               g.c + static_cast<ptrdiff_t>(rect.row) * g.ldc + begin, g.ldc);
+}
+
 }  // namespace
 
 void block_gemm(const GemmArgs& g, BlockFormat format, const std::byte* b, int ith, int nth) {
+    if (g.m <= kDotRows)
+        return for_each_rect(1, g.m, g.n, tile_rows(kTileVecs), ith, nth,
+                             [&](const Rect& rect) { dot_rows(g, format, b, rect); });
     Panel panel(format, b, g.k);
     for_each_rect(1, g.m, g.n, tile_rows(kTileVecs), ith, nth,
                   [&](const Rect& rect) { run_expanded(g, panel, rect); });

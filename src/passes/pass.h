@@ -30,6 +30,8 @@ struct PassContext {
     FoldLimits fold;
     /// What quantise_weights makes of constant matrices; plain: it leaves them.
     BlockFormat weights = BlockFormat::plain;
+    /// Whether products with those matrices may round their other operand (fused_matmul's round_a).
+    bool round_activations = false;
     /// Whether the CPU runs the graph, whose kernels are made for f32.
     bool runs_on_cpu = true;
     /// Whether those kernels may be used; choose_layouts asks which apply.

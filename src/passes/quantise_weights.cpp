@@ -60,6 +60,7 @@ Result<Counts> quantise_weights(Graph& graph, const PassContext& context) {
         }
         product->b = it->second;
         product->transpose_b = true;
+        product->round_a = context.round_activations;
         HR_ASSIGN(Node node, make_fused(graph, *product, graph.nodes[i].outputs, graph.nodes[i].label));
         graph.nodes[i] = std::move(node);
     }

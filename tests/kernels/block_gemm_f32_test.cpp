@@ -74,6 +74,7 @@ TEST(BlockGemm, MultipliesByTheExactValuesOfTheBlocks) {
         for (const auto& [format, type] : kGgmlFormats)
             for (const BlockCase& t : std::initializer_list<BlockCase>{{1, 1, 32},
                                                                        {1, 70, 64},
+                                                                       {2, 131, 160},
                                                                        {5, 64, 256},
                                                                        {7, 65, 288},
                                                                        {13, 16, 512},
@@ -86,7 +87,8 @@ TEST(BlockGemm, MultipliesByTheExactValuesOfTheBlocks) {
 TEST(BlockGemm, AddsBiasActivationAndResidual) {
     for_each_target([] {
         for (int nth : testing::kThreadCounts)
-            expect_product({17, 100, 320, Activation::relu, true, true}, BlockFormat::q8_0, nth);
+            for (const size_t rows : {1, 2, 17})
+                expect_product({rows, 100, 320, Activation::relu, true, true}, BlockFormat::q8_0, nth);
     });
 }
 

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "passes/interpret.h"
+#include "passes/rewrite.h"
 #include "passes/tiny_graph.h"
 
 namespace headrace {
@@ -52,6 +53,18 @@ TEST(QuantiseWeights, ChangesResultsOnlyWithinTheRounding) {
         EXPECT_LT(std::sqrt(error / norm), tolerance) << name_of(format);
         EXPECT_GT(error, 0) << name_of(format);
     }
+}
+
+TEST(QuantiseWeights, LetsProductsRoundTheOtherOperandWhereThatIsAllowed) {
+    Graph graph = layers();
+    PassContext context = wanting(BlockFormat::q4_0);
+    context.round_activations = true;
+    run_pass(&quantise_weights, graph, context);
+    for (const Node& node : graph.nodes)
+        if (node.op->name == "fused_matmul") EXPECT_TRUE(attr<bool>(node, "round_a")) << print(graph, node);
+    EXPECT_EQ(formula(graph, "y"),
+              "matmul(relu(fused_matmul(fused_matmul(x, w1) {transpose_b=true, round_a=true}, w2, b2) "
+              "{transpose_b=true, round_a=true}), w3)");
 }
 
 TEST(QuantiseWeights, DoesNothingUnlessAsked) {

@@ -37,6 +37,15 @@ def test_products_are_as_accurate_as_their_weights(options, low, high):
     assert low <= relative_error(context, build(context)) <= high
 
 
+def test_products_round_their_inputs_too_where_the_format_was_asked_for():
+    by_name = webnn.ML().create_context(accelerated=False, weights="q8_0")
+    low_power = webnn.ML().create_context("low-power", False)
+    graphs = [build(by_name), build(low_power)]
+    assert ["round_a=true" in str(graph) for graph in graphs] == [True, False]
+    rounded, exact = (c.compute(g, {"x": X})["y"] for c, g in zip([by_name, low_power], graphs, strict=True))
+    assert np.linalg.norm(rounded - exact) <= 0.01 * np.linalg.norm(exact)
+
+
 def test_a_quantised_graph_is_saved_small_and_loads_to_the_same_values(tmp_path):
     context = webnn.ML().create_context("low-power", False)
     graph = build(context)

@@ -46,6 +46,8 @@ MLContext::MLContext(const MLContextOptions& options) {
     state->compile.threads = options.threads;
     state->compile.host_timeout_ms = options.hostTimeoutMs;
     state->compile.weights = weight_format(options);
+    // Those who ask for low power alone get results that are as good as f32's.
+    state->compile.round_activations = !options.weights.empty();
     state->compile.packed_cache = options.packedCache;
     state->compile.buffers = std::make_shared<BufferPool>();
     state->compile.device = !options.device.empty() ? options.device : options.accelerated ? "auto" : "cpu";
