@@ -25,7 +25,7 @@ import onnxruntime
 
 import headrace
 
-RESULTS = Path("build/bench/results.json")
+RESULTS = Path("build/bench")
 SETTLE_SECONDS = 0.02
 
 
@@ -198,7 +198,8 @@ def write_json(path: Path, host: dict[str, object], rounds: int, results: list[R
 def run(
     suites: Iterable[Cases], description: str, summarize: Callable[[list[Result]], str] = lambda results: ""
 ) -> None:
-    """Runs suites of cases on 1 and 2 threads, prints the table and a summary, and writes RESULTS.
+    """Runs suites of cases on 1 and 2 threads, prints the table and a summary, and writes a file of
+    the program's name in RESULTS.
 
     A suite is called with the number of threads; it makes its cases one by one, so that the sessions of
     one are gone before the next starts.
@@ -208,7 +209,10 @@ def run(
     parser.add_argument("--seconds", type=float, default=0.2, help="length of a block (default: 0.2)")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], metavar="N")
     parser.add_argument(
-        "--json", type=Path, default=RESULTS, help="where the results go (default: %(default)s)"
+        "--json",
+        type=Path,
+        default=RESULTS / f"{Path(sys.argv[0]).stem}.json",
+        help="where the results go (default: %(default)s)",
     )
     arguments = parser.parse_args()
 

@@ -2,7 +2,8 @@
 
     python -m headrace.compare model.hrg --threads 2
 
-Ends with status NO_PEER, and says why, where there is nothing to compare with.
+Ends with status NO_PEER, and says why, where there is nothing to compare with, and with DISAGREEMENT where
+the peer computes something else.
 """
 
 from __future__ import annotations
@@ -24,13 +25,18 @@ from ._core import ValueView, view
 if TYPE_CHECKING:
     import onnxruntime
 
-NO_PEER = 3
+NO_PEER, DISAGREEMENT = 3, 4
 TOLERANCE = 1e-3  # of the largest magnitude in an output
 
 
 def give_up(reason: str) -> NoReturn:
     print(f"no comparison: {reason}", file=sys.stderr)
     raise SystemExit(NO_PEER)
+
+
+def disagree(how: str) -> NoReturn:
+    print(f"headrace: {how}", file=sys.stderr)
+    raise SystemExit(DISAGREEMENT)
 
 
 def pairs(arguments: list[str]) -> dict[str, str]:
@@ -122,7 +128,7 @@ def main() -> None:
     ours, theirs = flat([outputs[name] for name in names]), flat(peer.run(names, feeds))
     tolerance = TOLERANCE * max(1.0, float(np.abs(theirs).max(initial=0)))
     if not np.allclose(ours, theirs, rtol=0, atol=tolerance, equal_nan=True):
-        sys.exit(f"headrace: ONNX Runtime's results differ by {np.abs(ours - theirs).max():.2e}")
+        disagree(f"ONNX Runtime's results differ by {np.abs(ours - theirs).max():.2e}")
     case = alternate.Case(
         Path(arguments.graph).name,
         threads,
@@ -136,7 +142,7 @@ def main() -> None:
     try:
         result = alternate.compare(case, arguments.rounds, arguments.seconds)
     except alternate.DisagreementError as error:
-        sys.exit(f"headrace: {error}")
+        disagree(str(error))
     alternate.print_row(result)
     if arguments.json:
         alternate.write_json(arguments.json, host, arguments.rounds, [result])

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "cli/implementation_status.h"
@@ -173,13 +174,33 @@ Status tune_graph(const BenchOptions& options) {
 
 }  // namespace
 
+/// An option that only runs without a peer know; "" if none is given.
+std::string_view option_without_peer(const BenchOptions& options) {
+    const BenchOptions defaults;
+    if (options.runs != defaults.runs) return "--runs";
+    if (options.warmup != defaults.warmup) return "--warmup";
+    if (!options.compile.packed_cache.empty()) return "--packed-cache";
+    if (!options.compile.tuning.empty()) return "--tuning";
+    return options.compile.disabled_passes.empty() ? "" : "--without-pass";
+}
+
 Status bench_graph(const BenchOptions& options) {
     if (options.runs < 1) return invalid("--runs is {}; at least 1", options.runs);
+    if (options.rounds < 1) return invalid("--rounds is {}; at least 1", options.rounds);
+    if (options.compile.threads < 0)
+        return invalid("--threads is {}; at least 0, for all", options.compile.threads);
+    if ((options.tune || options.profile) && !options.json.empty())
+        return invalid("--json is written of timed runs; not with --tune or --profile");
     if (options.tune && options.profile)
         return invalid("--tune and --profile measure in two ways; choose one");
     if (options.tune) return tune_graph(options);
     if (options.profile) return profile_graph(options);
-    if (options.peer != "none") {
+    const std::string_view alone = option_without_peer(options);
+    if (!alone.empty() && options.peer == "onnxruntime")
+        return invalid("{} is for runs without a peer; give it with --peer none", alone);
+    if (!alone.empty() && options.peer == "auto")
+        std::fprintf(stderr, "no comparison: %s is for runs without a peer\n", alone.data());
+    if (options.peer != "none" && alone.empty()) {
         HR_ASSIGN(const bool is_compared, compare_with_peer(options));
         if (is_compared) return success();
         if (options.peer != "auto") return unsupported("there is nothing to compare with");
@@ -202,8 +223,8 @@ Status bench_graph(const BenchOptions& options) {
     if (options.json.empty()) return success();
     std::ofstream file(options.json);
     file << fmt::format(
-        "{{\"graph\": \"{}\", \"median_ms\": {}, \"min_ms\": {}, \"runs\": {}, \"threads\": {}}}\n",
-        options.graph, typical, least, options.runs, stats.threads);
+        "{{\"graph\": {}, \"median_ms\": {}, \"min_ms\": {}, \"runs\": {}, \"threads\": {}}}\n",
+        nlohmann::json(options.graph).dump(), typical, least, options.runs, stats.threads);
     if (!file.flush()) return failure(Code::io, "cannot write '{}'", options.json);
     return success();
 }

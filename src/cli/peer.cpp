@@ -16,7 +16,7 @@ extern char** environ;
 namespace headrace::cli {
 namespace {
 
-constexpr int kNoPeer = 3;  // as compare.py has it
+constexpr int kNoPeer = 3, kDisagreement = 4;  // as compare.py has them
 
 /// Of the checkout, for build/bin/headrace in it.
 std::filesystem::path checkout_python() {
@@ -68,6 +68,9 @@ Result<bool> compare_with_peer(const BenchOptions& options) {
     if (waitpid(process, &status, 0) < 0) return failure(Code::io, "lost the comparison's process");
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
     if (WIFEXITED(status) && WEXITSTATUS(status) == kNoPeer) return false;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == kDisagreement)
+        return failure(Code::backend_failure,
+                       "the peer computes something else; --peer none times the graph alone");
     // Without the package headrace, Python ends with 1 after its own message.
     if (options.peer == "auto") return false;
     return failure(Code::backend_failure, "the comparison failed");

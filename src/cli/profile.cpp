@@ -21,6 +21,7 @@ std::vector<NodeProfile> profile_nodes(const std::vector<RunStats>& runs,
         NodeProfile profile{.title = node.title, .implementation = node.implementation};
         profile.us = median(std::move(times));
         total += profile.us;
+        profile.mflop = node.flops / 1e6, profile.mb = node.bytes / 1e6;
         if (profile.us > 0) {
             profile.gflops = node.flops / profile.us / 1e3;
             profile.gb_per_s = node.bytes / profile.us / 1e3;
@@ -35,15 +36,16 @@ std::vector<NodeProfile> profile_nodes(const std::vector<RunStats>& runs,
 }
 
 void print_profile(const std::vector<NodeProfile>& nodes, std::size_t rows) {
-    std::printf("%10s %7s %10s %9s %8s  %-22s %s\n", "us", "share", "GFLOP/s", "GB/s", "limit", "kernel",
-                "node");
+    std::printf("%10s %7s %10s %10s %10s %9s %8s  %-22s %s\n", "us", "share", "MFLOP", "MB", "GFLOP/s",
+                "GB/s", "limit", "kernel", "node");
     std::map<std::string, double> by_implementation;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
         const NodeProfile& n = nodes[i];
         by_implementation[n.implementation] += n.share;
         if (i < rows)
-            std::printf("%10.1f %6.1f%% %10.1f %9.1f %7.0f%%  %-22s %s\n", n.us, 100 * n.share, n.gflops,
-                        n.gb_per_s, 100 * n.limit, n.implementation.c_str(), n.title.c_str());
+            std::printf("%10.1f %6.1f%% %10.3f %10.3f %10.1f %9.1f %7.0f%%  %-22s %s\n", n.us, 100 * n.share,
+                        n.mflop, n.mb, n.gflops, n.gb_per_s, 100 * n.limit, n.implementation.c_str(),
+                        n.title.c_str());
     }
     if (nodes.size() > rows) std::printf("%10s  %zu more nodes\n", "...", nodes.size() - rows);
     for (const auto& [name, share] : by_implementation)

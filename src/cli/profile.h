@@ -9,8 +9,9 @@ namespace headrace::cli {
 /// A node's share of a run and of what the machine can do.
 struct NodeProfile {
     std::string title, implementation;
-    double us = 0;     ///< median of the runs
-    double share = 0;  ///< of all nodes' time
+    double us = 0;             ///< median of the runs
+    double share = 0;          ///< of all nodes' time
+    double mflop = 0, mb = 0;  ///< of multiplications as written, and of all operands and results
     double gflops = 0, gb_per_s = 0;
     double limit = 0;  ///< the larger fraction: of the FMA limit, or of the read limit
 };

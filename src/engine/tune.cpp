@@ -203,9 +203,12 @@ TuneReport tune(const Graph& graph, const CompileOptions& options, std::span<con
     // Two of three rounds: on a busy machine a median alone may favour either by chance.
     const bool is_faster =
         report.after_us < report.before_us && 3 * report.faster_rounds >= 2 * report.rounds;
-    if (!report.changed.empty() && !is_faster) return report;
-    value_or_throw(write_tuning(path, stored));
-    report.file = path;
+    if (report.changed.empty() || is_faster) {
+        value_or_throw(write_tuning(path, stored));
+        report.file = path;
+    } else if (!known.ok()) {  // or every later start would report it again
+        value_or_throw(write_tuning(path, Tuning()));
+    }
     return report;
 }
 

@@ -197,13 +197,12 @@ void run_block(const AttentionArgs& g, const Block& block, Workspace& work) {
     }
 }
 
-// Few queries over what other calls have left in a cache.
-bool reads_cache(const AttentionArgs& g, int nth) {
-    constexpr size_t kRows = 4;  // of heads and queries that are computed together
-    const size_t tiles = (g.m * (g.heads / g.kv_heads) + kRows - 1) / kRows;
+// Few queries over what other calls have left in a cache. The number of threads has no say, as hidden keys
+// that are not finite are not read there, and make NaN here.
+bool reads_cache(const AttentionArgs& g) {
     return g.m < kPackedQueries && !g.causal && g.zero_if_masked && g.n > 0 &&
            (!g.mask || (g.mask_column == 1 && g.mask_head == 0)) &&
-           tiles * g.kv_heads >= static_cast<size_t>(nth) && has_cached_attention<float>(g.width, g.width_v);
+           has_cached_attention<float>(g.width, g.width_v);
 }
 
 void attend_to_cache(const AttentionArgs& g, size_t batch, int ith, int nth) {
@@ -221,7 +220,7 @@ void attend_to_cache(const AttentionArgs& g, size_t batch, int ith, int nth) {
 }  // namespace
 
 void attention_f32(const AttentionArgs& g, int ith, int nth) {
-    if (reads_cache(g, nth)) {
+    if (reads_cache(g)) {
         for (size_t batch = 0; batch < g.batch; ++batch) attend_to_cache(g, batch, ith, nth);
         return;
     }

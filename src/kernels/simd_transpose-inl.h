@@ -38,7 +38,7 @@ HWY_INLINE hn::Vec<D> load_every_fourth_row(D d, const float* src, ptrdiff_t str
 #if HWY_TARGET != HWY_SCALAR
 // The vector's 128-bit blocks added up.
 template <class D>
-HWY_INLINE auto sum_of_blocks(D d, hn::Vec<D> v) {
+HWY_INLINE auto sum_of_blocks(D, hn::Vec<D> v) {
     if constexpr (hn::MaxLanes(D()) == 4) {
         return v;
     } else {

@@ -85,6 +85,8 @@ private:
         if (b.kind != ValueKind::constant || !is_half(b.type.dtype)) return false;
         // bf16 was what the other operand was rounded to: processors that multiply bf16 may do so again.
         product->round_a |= b.type.dtype == DType::bf16 && given_[product->a] == DType::bf16;
+        if (product->bias != kNoValue) product->bias = flattened(graph_, product->bias);
+        follow_values();
         for (ValueId* id : {&product->a, &product->bias, &product->residual})
             if (*id != kNoValue) {
                 HR_ASSIGN(*id, widened(*id));

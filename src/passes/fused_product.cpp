@@ -6,9 +6,7 @@
 #include "passes/rewrite.h"
 
 namespace headrace {
-namespace {
 
-/// The constant as a list, with the same bytes.
 ValueId flattened(Graph& graph, ValueId id) {
     Value v = graph.value(id);
     if (v.type.rank() == 1) return id;
@@ -16,8 +14,6 @@ ValueId flattened(Graph& graph, ValueId id) {
     graph.values.push_back(std::move(v));
     return static_cast<ValueId>(graph.values.size() - 1);
 }
-
-}  // namespace
 
 bool is_row(const Graph& graph, ValueId id, ValueId product) {
     const Value& v = graph.value(id);

@@ -1,11 +1,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "ir/constant.h"
+#include "ops/catalog.h"
+#include "passes/evaluate.h"
 #include "passes/fused_product.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
@@ -92,6 +96,13 @@ public:
         return value;
     }
     int zero_point(std::int64_t index) const { return m_.zero_point ? element(*m_.zero_point, index) : 0; }
+    /// The scale that a row has in all its blocks.
+    std::optional<float> scale_of_row(std::int64_t row) const {
+        const float first = scale(scale_index(row, 0));
+        for (std::int64_t k = 0; k < inner_; k += kBlockElements)
+            if (scale(scale_index(row, k)) != first) return std::nullopt;
+        return first;
+    }
 
 private:
     std::int64_t at(std::int64_t row, std::int64_t k) const {
@@ -105,11 +116,12 @@ private:
 
 bool fits_half(float value) { return std::isfinite(value) && half_to_float(float_to_half(value)) == value; }
 
-/// One block, exactly, or false where the format cannot say it.
+/// One block, exactly, or false where the format cannot say it. Scales may be left to what follows the
+/// product.
 bool write_block(const BlockReader& matrix, std::int64_t row, std::int64_t k, BlockFormat format, int lowest,
-                 std::byte* to) {
+                 bool has_scales, std::byte* to) {
     const std::int64_t index = matrix.scale_index(row, k);
-    const float scale = matrix.scale(index);
+    const float scale = has_scales ? matrix.scale(index) : 1;
     const int zero = matrix.zero_point(index);
     if (!fits_half(scale)) return false;
     store_half(scale, to);
@@ -138,67 +150,154 @@ bool write_block(const BlockReader& matrix, std::int64_t row, std::int64_t k, Bl
 }
 
 Result<std::shared_ptr<const Constant>> exact_blocks(const BlockReader& matrix, BlockFormat format,
-                                                     int lowest) {
+                                                     int lowest, bool has_scales) {
     const TensorType type{DType::f32, {matrix.rows(), matrix.inner()}, format};
     HR_ASSIGN(auto buffer, AlignedBuffer::allocate(type.bytes(), "block weights"));
     std::byte* to = buffer.data();
     for (std::int64_t row = 0; row < matrix.rows(); ++row)
         for (std::int64_t k = 0; k < matrix.inner(); k += kBlockElements, to += block_bytes(format))
-            if (!write_block(matrix, row, k, format, lowest, to)) return std::shared_ptr<const Constant>();
+            if (!write_block(matrix, row, k, format, lowest, has_scales, to))
+                return std::shared_ptr<const Constant>();
     return own_constant(std::move(buffer));
 }
 
 /// The matrix as a constant in the smallest format that says it exactly; no constant where none does.
-Result<Value> block_constant(const LinearMatrix& m, bool transpose_b) {
+Result<Value> block_constant(const LinearMatrix& m, const BlockReader& matrix, bool has_scales) {
     Value made{.kind = ValueKind::constant, .name = m.whole->name};
-    const BlockReader matrix(m, transpose_b == m.transposed);
-    if (!matrix.has_one_scale_per_block()) return made;
     const DType type = m.whole->type.dtype;
     const std::vector<BlockFormat> formats = bits_of(type) == 4
                                                  ? std::vector{BlockFormat::q4_0, BlockFormat::q4_1}
                                                  : std::vector{BlockFormat::q8_0};
     for (BlockFormat format : formats) {
-        HR_ASSIGN(made.constant, exact_blocks(matrix, format, type == DType::i4 ? -8 : 0));
+        HR_ASSIGN(made.constant, exact_blocks(matrix, format, type == DType::i4 ? -8 : 0, has_scales));
         made.type = {DType::f32, {matrix.rows(), matrix.inner()}, format};
         if (made.constant) break;
     }
     return made;
 }
 
+/// The scale of each row, where each has one.
+Result<std::optional<Value>> scales_of_rows(const BlockReader& matrix) {
+    const TensorType type{DType::f32, {matrix.rows()}};
+    HR_ASSIGN(auto buffer, AlignedBuffer::allocate(type.bytes(), "scales"));
+    auto* scales = reinterpret_cast<float*>(buffer.data());
+    for (std::int64_t row = 0; row < matrix.rows(); ++row) {
+        const auto scale = matrix.scale_of_row(row);
+        if (!scale) return std::optional<Value>();
+        scales[row] = *scale;
+    }
+    return std::optional<Value>(
+        Value{.kind = ValueKind::constant, .type = type, .constant = own_constant(std::move(buffer))});
+}
+
+/// What a product reads in place of a matrix of small integers; kNoValue where no blocks say it.
+struct Blocks {
+    ValueId matrix = kNoValue;
+    ValueId scales = kNoValue;  ///< what the product's columns are multiplied by; else the blocks have them
+};
+
+Result<Blocks> blocks_of(Graph& graph, const LinearMatrix& m, bool transpose_b) {
+    const BlockReader matrix(m, transpose_b == m.transposed);
+    Blocks blocks;
+    if (!matrix.has_one_scale_per_block()) return blocks;
+    const auto add = [&](Value value) {
+        graph.values.push_back(std::move(value));
+        return static_cast<ValueId>(graph.values.size() - 1);
+    };
+    HR_ASSIGN(Value made, block_constant(m, matrix, true));
+    std::optional<Value> scales;
+    if (!made.constant) {
+        HR_ASSIGN(scales, scales_of_rows(matrix));
+        if (!scales) return blocks;
+        HR_ASSIGN(made, block_constant(m, matrix, false));
+    }
+    if (!made.constant) return blocks;
+    if (scales) blocks.scales = add(std::move(*scales));
+    blocks.matrix = add(std::move(made));
+    return blocks;
+}
+
+/// product · scales + bias, in place of one node; product's own result is new.
+Result<std::vector<Node>> scaled_product(Graph& graph, FusedProduct product, ValueId scales,
+                                         const Node& node) {
+    const ValueId result = node.outputs[0], bias = std::exchange(product.bias, kNoValue);
+    const auto next = [&] {
+        graph.values.push_back({.type = graph.value(result).type});
+        return static_cast<ValueId>(graph.values.size() - 1);
+    };
+    std::vector<Node> nodes;
+    const auto join = [&](std::string_view op, ValueId x, ValueId row, ValueId y) -> Status {
+        const OpDef* def = find_op(op);
+        Node joined{.op = def, .attrs = {}, .inputs = {x, row}, .outputs = {y}, .label = node.label};
+        HR_ASSIGN(joined.attrs, def->make_attrs({}));
+        nodes.push_back(std::move(joined));
+        return success();
+    };
+    const ValueId sums = next(), scaled = bias == kNoValue ? result : next();
+    HR_ASSIGN(Node multiply, make_fused(graph, product, {sums}, node.label));
+    nodes.push_back(std::move(multiply));
+    HR_TRY(join("mul", sums, scales, scaled));
+    if (bias != kNoValue) HR_TRY(join("add", scaled, bias, result));
+    return nodes;
+}
+
+/// The matrix in f32 is several times as large, but a run that makes it again takes far longer than the
+/// product.
+Status expand(Graph& graph, std::vector<bool>& keep, FusedProduct& product) {
+    if (const Node* transpose = producer(graph, product.b, "transpose")) {
+        product.b = transpose->inputs[0];
+        product.transpose_b = !product.transpose_b;
+    }
+    const NodeId at = graph.value(product.b).producer;
+    if (at < 0) return success();  // for another product
+    keep[static_cast<std::size_t>(at)] = false;
+    return make_constant(graph, graph.node(at));
+}
+
 }  // namespace
 
-Result<Counts> keep_block_weights(Graph& graph, const PassContext&) {
-    std::int64_t inexact = 0, matrices = 0;
-    std::map<std::pair<ValueId, bool>, ValueId> made;  // kNoValue where the matrix has no exact blocks
+Result<Counts> keep_block_weights(Graph& graph, const PassContext& context) {
+    std::int64_t expanded = 0, matrices = 0;
+    std::map<std::pair<ValueId, bool>, Blocks> made;
     std::vector<bool> keep(graph.nodes.size(), true);
-    auto uses = count_uses(graph);
+    std::vector<std::vector<Node>> instead(graph.nodes.size());
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
         auto product = fused_product(graph, graph.nodes[i]);
         if (!product) continue;
         const auto matrix = linear_matrix(graph, product->b);
-        if (!matrix) continue;
-        const auto [it, fresh] = made.try_emplace({product->b, product->transpose_b}, kNoValue);
+        const bool has_plain_end = product->activation == "none" && product->residual == kNoValue;
+        if (!matrix || !has_plain_end) continue;
+        const auto [it, fresh] = made.try_emplace({product->b, product->transpose_b});
         if (fresh) {
-            HR_ASSIGN(Value constant, block_constant(*matrix, product->transpose_b));
-            ++(constant.constant ? matrices : inexact);
-            if (constant.constant) {
-                it->second = static_cast<ValueId>(graph.values.size());
-                graph.values.push_back(std::move(constant));
-            }
+            HR_ASSIGN(it->second, blocks_of(graph, *matrix, product->transpose_b));
+            matrices += it->second.matrix != kNoValue;
         }
-        if (it->second == kNoValue) continue;
-        // What made the matrix dies with its last reader.
-        for (ValueId id = product->b; graph.value(id).kind == ValueKind::result && --uses[id] == 0;) {
-            keep[graph.value(id).producer] = false;
-            id = graph.node(graph.value(id).producer).inputs[0];
+        const auto [blocks, scales] = it->second;
+        if (blocks == kNoValue) {
+            if (graph.value(product->b).type.bytes() > context.fold.grown_bytes) continue;
+            HR_TRY(expand(graph, keep, *product));
+            expanded += fresh;
+        } else {
+            product->b = blocks;
+            product->transpose_b = true;
         }
-        product->b = it->second;
-        product->transpose_b = true;
-        HR_ASSIGN(Node node, make_fused(graph, *product, graph.nodes[i].outputs, graph.nodes[i].label));
-        graph.nodes[i] = std::move(node);
+        if (scales != kNoValue) {
+            HR_ASSIGN(instead[i], scaled_product(graph, *product, scales, graph.nodes[i]));
+        } else {
+            HR_ASSIGN(Node node, make_fused(graph, *product, graph.nodes[i].outputs, graph.nodes[i].label));
+            instead[i].push_back(std::move(node));
+        }
     }
-    graph.compact(keep);
-    return Counts{{"matrices", matrices}, {"matrices_inexact", inexact}};
+    std::vector<Node> nodes;
+    for (std::size_t i = 0; i < instead.size(); ++i) {
+        if (!keep[i]) continue;
+        if (instead[i].empty()) nodes.push_back(std::move(graph.nodes[i]));
+        std::move(instead[i].begin(), instead[i].end(), std::back_inserter(nodes));
+    }
+    graph.nodes = std::move(nodes);
+    graph.compact(std::vector<bool>(graph.nodes.size(), true));
+    HR_TRY(eliminate_dead_code(graph, context));  // what made the matrices
+    return Counts{{"matrices", matrices}, {"matrices_expanded", expanded}};
 }
 
 }  // namespace headrace

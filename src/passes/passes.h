@@ -28,7 +28,8 @@ Result<Counts> multiply_recurrent_inputs(Graph& graph, const PassContext& contex
 Result<Counts> fold_constants(Graph& graph, const PassContext& context);
 
 /// Lets a product with a constant matrix of small integers and scales (dequantize_linear) read it in ggml's
-/// blocks, where they say exactly the same.
+/// blocks, where they say exactly the same: with the scales, or, where each column of the product has one,
+/// with those multiplied to the product. Other such matrices become f32 up to FoldLimits::grown_bytes each.
 Result<Counts> keep_block_weights(Graph& graph, const PassContext& context);
 
 /// Merges constants of equal type and bytes, then pure nodes of equal op, attributes and operands.

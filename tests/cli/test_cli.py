@@ -99,7 +99,7 @@ def test_bench_profiles_each_node_beside_the_machines_limits(graph):
     printed = headrace("bench", graph, "--shape", "x=4,3", "--profile", "--runs", 3, "--threads", 1)
     first, header, *rows = printed.splitlines()
     assert re.match(r"limits of 1 threads: \d+ GFLOP/s in f32, [\d.]+ GB/s read; medians of 3 runs", first)
-    assert header.split() == ["us", "share", "GFLOP/s", "GB/s", "limit", "kernel", "node"]
+    assert header.split() == [*("us", "share", "MFLOP", "MB", "GFLOP/s", "GB/s", "limit", "kernel", "node")]
     shares = [float(row.split()[0]) for row in rows if "%  in " in row]
     assert sum(shares) == pytest.approx(100, abs=0.5)
 

@@ -137,7 +137,7 @@ TEST_F(BlockGemmInt8, GivesNaNForRowsWithNaNOrInfinityAndLeavesTheOthersAlone) {
     for (const BlockFormat format : {kFormats[0], kFormats[1], kFormats[2]}) {
         const BlockWeights b(format, n, k, 2, -2, 3);
         const std::vector<float> packed = packed_floats(b, n, k);
-        Matrix a(m, k, 0, 1), clean = a;
+        Matrix a(m, k, 0, 1), clean(m, k, 0, 1);
         a.at(2, 40) = std::numeric_limits<float>::quiet_NaN();
         a.at(5, 95) = -std::numeric_limits<float>::infinity();
         Matrix c(m, n, 0, 3), expected(m, n, 0, 3);

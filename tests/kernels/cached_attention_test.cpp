@@ -179,16 +179,21 @@ TYPED_TEST(CachedAttention, LetsNothingOfHiddenKeysThrough) {
     const auto expected = cached.reference();
     for (const float bad :
          {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
-        for (size_t i = 0; i < shape.width; ++i)  // what token 2 alone sees
-            cached.k[50 * cached.row() + i] = cached.v[50 * cached.row_v() + i] = stored<TypeParam>(bad);
-        where_it_runs<TypeParam>(shape, [&] {
-            const std::vector<float> o = cached.run(1);
-            for (size_t i = 0; i < o.size(); ++i)
-                if (i / (shape.heads * shape.width_v) == 2)
-                    EXPECT_TRUE(std::isnan(o[i]) || std::isinf(o[i])) << i;
-                else
-                    EXPECT_NEAR(o[i], expected[i], 1e-4) << i;
-        });
+        // What token 2 alone sees: first the value, then the key, too.
+        for (const bool has_key : {false, true}) {
+            for (size_t i = 0; i < shape.width; ++i) {
+                cached.v[50 * cached.row_v() + i] = stored<TypeParam>(bad);
+                if (has_key) cached.k[50 * cached.row() + i] = stored<TypeParam>(bad);
+            }
+            where_it_runs<TypeParam>(shape, [&] {
+                const std::vector<float> o = cached.run(1);
+                for (size_t i = 0; i < o.size(); ++i)
+                    if (i / (shape.heads * shape.width_v) == 2)
+                        EXPECT_TRUE(std::isnan(o[i]) || std::isinf(o[i])) << i;
+                    else
+                        EXPECT_NEAR(o[i], expected[i], 1e-4) << i;
+            });
+        }
     }
 }
 

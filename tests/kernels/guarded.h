@@ -33,6 +33,7 @@ public:
     Guarded& operator=(const Guarded&) = delete;
 
     float* data() { return data_; }
+    const float* data() const { return data_; }
 
 private:
     void* memory_ = nullptr;

@@ -43,6 +43,18 @@ TEST(ComputeHalvesInF32, LeavesAMatrixInItsBytes) {
     EXPECT_EQ(formula(graph, "y"), "cast(fused_matmul(cast(x) {data_type=f32}, w)) {data_type=f16}");
 }
 
+TEST(ComputeHalvesInF32, ReadsABiasOfOneRowAsAList) {
+    HalfGraph g;
+    g.output("y", g.op("gemm", {g.half_input("x", {3, 8}), g.half_constant("w", {8, 5}),
+                                g.half_constant("c", {1, 5})}));
+    Graph graph = g.finish();
+    const Graph before = graph;
+    EXPECT_EQ(run_pass(&compute_halves_in_f32, graph).at("products"), 1);
+    EXPECT_EQ(formula(graph, "y"),
+              "cast(fused_matmul(cast(x) {data_type=f32}, w, cast(c) {data_type=f32})) {data_type=f16}");
+    expect_same_results(before, graph, 1e-2);
+}
+
 TEST(ComputeHalvesInF32, LetsOperandsThatWereBf16BeRoundedToItAgain) {
     TinyGraph g;
     const std::vector<std::uint16_t> ones(8 * 5, 0x3f80);

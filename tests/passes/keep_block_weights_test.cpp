@@ -97,11 +97,55 @@ TEST(KeepBlockWeights, ReadsTransposedMatricesAndTransposedProducts) {
     expect_kept(gemm.finish(), "f32[3, 64] as q8_0");
 }
 
-TEST(KeepBlockWeights, LeavesWhatBlocksCannotSayExactly) {
-    expect_left(product({.scale = 0.1f}));                         // needs more than 11 bits
-    expect_left(product({.scale = 1e6f}));                         // beyond f16
-    expect_left(product({.scales = {4, 3}}));                      // blocks of 16
-    expect_left(product({.scales = {1, 1}, .zero_points = {1}}));  // -128 - 1 needs 9 bits
+TEST(KeepBlockWeights, MultipliesColumnsByScalesThatBlocksCannotSayExactly) {
+    for (const bool has_bias : {false, true})
+        for (const Quantised& q : std::vector<Quantised>{
+                 {.scales = {1, 3}, .scale = 0.1f},  // needs more than 11 bits
+                 {.scales = {3}, .scale = 1e6f},     // beyond f16
+                 {.scales = {}, .scale = 0.3f},
+                 {.type = DType::i4, .scales = {1, 3}, .scale = 0.1f, .low = -8, .high = 7}}) {
+            Linear g;
+            std::vector<ValueId> operands{g.input("x", {5, 64}), g.matrix(q)};
+            if (has_bias) operands.push_back(g.constant("b", {3}));
+            g.output("y", g.op(has_bias ? "gemm" : "matmul", operands));
+            Graph graph = g.finish();
+            const Graph before = graph;
+            EXPECT_EQ(run_pass(&keep_block_weights, graph).at("matrices"), 1);
+            const std::string scaled = "mul(fused_matmul(x, q) {transpose_b=true}, constant)";
+            EXPECT_EQ(formula(graph, "y"), has_bias ? "add(" + scaled + ", b)" : scaled);
+            expect_same_results(before, graph, 1e-5);
+        }
+}
+
+TEST(KeepBlockWeights, ExpandsWhatBlocksCannotSay) {
+    for (const Quantised& q : std::vector<Quantised>{{.scale = 0.1f},
+                                                     {.scales = {4, 3}},  // blocks of 16
+                                                     // -128 - 1 needs 9 bits
+                                                     {.scales = {1, 1}, .zero_points = {1}}}) {
+        Graph graph = product(q);
+        const Graph before = graph;
+        const Counts counts = run_pass(&keep_block_weights, graph);
+        EXPECT_EQ(counts.at("matrices"), 0);
+        EXPECT_EQ(counts.at("matrices_expanded"), 1);
+        EXPECT_EQ(formula(graph, "y"), "fused_matmul(x, constant)");
+        expect_same_results(before, graph, 1e-5);
+    }
+    Linear transposed;
+    const ValueId w = transposed.matrix({.scales = {3, 4}}, {3, 64});
+    transposed.output(
+        "y", transposed.op("matmul", {transposed.input("x", {5, 64}), transposed.op("transpose", {w})}));
+    Graph graph = transposed.finish();
+    run_pass(&keep_block_weights, graph);
+    EXPECT_EQ(formula(graph, "y"), "fused_matmul(x, constant) {transpose_b=true}");
+}
+
+TEST(KeepBlockWeights, LeavesWhatIsTooLargeToExpandAndOtherIntegers) {
+    Graph graph = product({.scale = 0.1f});
+    const std::string before = print(graph);
+    PassContext context;
+    context.fold.grown_bytes = 64 * 3 * 4 - 1;
+    run_pass(&keep_block_weights, graph, context);
+    EXPECT_EQ(print(graph), before);
     expect_left(product({.type = DType::i32}));
 }
 

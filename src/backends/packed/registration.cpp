@@ -1,5 +1,7 @@
 #include <dlfcn.h>
 
+#include <cstdlib>
+#include <string_view>
 #include <vector>
 
 #include "backends/common/host_version.h"
@@ -51,6 +53,8 @@ ggml_backend_reg_t registration() {
 }
 
 ggml_backend_reg_t offer_packed_weights() {
+    static bool is_offered = false;
+    if (is_offered) return registration();
     if (!is_built_for_host("ggml-headrace")) return nullptr;
     if (!kernels::has_block_gemm_int8(BlockFormat::q8_0)) {
         GGML_LOG_ERROR("ggml-headrace: this CPU has neither AVX2 nor 64-bit NEON: not loaded\n");
@@ -66,7 +70,20 @@ ggml_backend_reg_t offer_packed_weights() {
     ggml_backend_buffer_type_t ours = buffer_type(ggml_backend_reg_dev_get(cpu, 0));
     stay_loaded();
     types->insert(types->begin(), ours);  // before ggml's own packed formats
+    is_offered = true;
     return registration();
+}
+
+/// Programs that have the CPU backend linked in may look for no other one. They can be started with this
+/// library in LD_PRELOAD: then it is here before main, and ggml's libraries, on which the program depends,
+/// are ready.
+__attribute__((constructor)) void offer_when_preloaded() {
+    const char* preloaded = std::getenv("LD_PRELOAD");
+    Dl_info info{};
+    if (!preloaded || !dladdr(reinterpret_cast<const void*>(&offer_when_preloaded), &info) || !info.dli_fname)
+        return;
+    const std::string_view path = info.dli_fname, name = path.substr(path.rfind('/') + 1);
+    if (std::string_view(preloaded).find(name) != std::string_view::npos) offer_packed_weights();
 }
 
 }  // namespace

@@ -5,7 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "backends/packed/format.h"
@@ -28,15 +31,18 @@ std::vector<float> random_floats(std::size_t count, unsigned seed) {
 }
 
 /// The one that the library has added to the CPU's, as llama.cpp finds it; null if there is none.
-ggml_backend_buffer_type_t packed_buffer_type() {
-    static ggml_backend_reg_t loaded = ggml_backend_load(HEADRACE_PACKED_LIBRARY);
-    if (!loaded) return nullptr;
+ggml_backend_buffer_type_t offered_buffer_type() {
     ggml_backend_dev_t cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
     const auto list = reinterpret_cast<ggml_backend_dev_get_extra_bufts_t>(ggml_backend_reg_get_proc_address(
         ggml_backend_dev_backend_reg(cpu), "ggml_backend_dev_get_extra_bufts"));
     for (ggml_backend_buffer_type_t* type = list(cpu); *type; ++type)
         if (std::string(ggml_backend_buft_name(*type)) == "HEADRACE_PACKED") return *type;
     return nullptr;
+}
+
+ggml_backend_buffer_type_t packed_buffer_type() {
+    static ggml_backend_reg_t loaded = ggml_backend_load(HEADRACE_PACKED_LIBRARY);
+    return loaded ? offered_buffer_type() : nullptr;
 }
 
 /// Weights · rows on ggml's CPU, with the weights in a buffer of the given type.
@@ -180,6 +186,21 @@ TEST_F(PackedWeights, GiveTheSameProductWhateverThreadsCompute) {
         ggml_backend_cpu_set_n_threads(cpu_, threads);
         EXPECT_EQ(product.run(rows), expected) << threads;
     }
+}
+
+TEST(PreloadedLibrary, OffersItsWeightsWithoutBeingLoadedAsABackend) {
+    if (!kernels::has_block_gemm_int8(BlockFormat::q8_0)) GTEST_SKIP() << "this CPU has no products of bytes";
+    if (const char* is_offered = std::getenv("HEADRACE_TEST_IS_OFFERED")) {  // as a program started below
+        EXPECT_EQ(offered_buffer_type() != nullptr, std::string(is_offered) == "yes");
+        return;
+    }
+    const auto run_with = [](const std::string& environment) {
+        const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+        const std::string filter = " --gtest_filter=PreloadedLibrary.* > /dev/null";
+        return std::system(("env " + environment + " '" + program + "'" + filter).c_str());
+    };
+    EXPECT_EQ(run_with("HEADRACE_TEST_IS_OFFERED=yes LD_PRELOAD='" HEADRACE_PACKED_LIBRARY "'"), 0);
+    EXPECT_EQ(run_with("HEADRACE_TEST_IS_OFFERED=no LD_PRELOAD="), 0);
 }
 
 }  // namespace

@@ -1,0 +1,75 @@
+#include "passes/evaluate.h"
+
+#include <algorithm>
+
+#include "ir/constant.h"
+
+namespace headrace {
+namespace {
+
+/// Runs a node's reference kernel on constants.
+class Evaluation {
+public:
+    explicit Evaluation(const Graph& graph) : graph_(graph) {}
+
+    Result<std::vector<std::shared_ptr<const Constant>>> run(const Node& node) {
+        const std::size_t count = node.inputs.size() + node.outputs.size();
+        shapes_.reserve(count);  // views point into it
+        std::vector<ConstView> in;
+        for (ValueId id : node.inputs) {
+            if (id == kNoValue) {
+                in.push_back({});
+                continue;
+            }
+            HR_ASSIGN(const auto view, operand(graph_.value(id)));
+            in.push_back(view);
+        }
+        // A kernel may ask for every operand it declares.
+        in.resize(std::max(in.size(), node.op->operands.size()));
+        std::vector<MutView> out;
+        std::vector<std::shared_ptr<const Constant>> results;
+        for (ValueId id : node.outputs) {
+            const TensorType& type = graph_.value(id).type;
+            HR_ASSIGN(auto buffer, AlignedBuffer::allocate(type.bytes(), "a folded constant"));
+            out.push_back({type.dtype, shapes_.emplace_back(type.sizes()), buffer.data()});
+            results.push_back(own_constant(std::move(buffer)));
+        }
+        node.op->reference({in, out, {}}, node.attrs.get());
+        return results;
+    }
+
+private:
+    Result<ConstView> operand(const Value& v) {
+        const std::span<const std::byte> bytes = v.constant->bytes;
+        const std::byte* data = bytes.data();
+        // Memory that a caller lent may lie anywhere; kernels read whole elements. Null would mean absent.
+        const std::size_t alignment = static_cast<std::size_t>(std::max(1, bits_of(v.type.dtype) / 8));
+        if (!data || reinterpret_cast<std::uintptr_t>(data) % alignment != 0) {
+            HR_ASSIGN(auto copy, AlignedBuffer::allocate(bytes.size(), "an aligned constant"));
+            std::copy(bytes.begin(), bytes.end(), copy.data());
+            data = copies_.emplace_back(std::move(copy)).data();
+        }
+        return ConstView{v.type.dtype, shapes_.emplace_back(v.type.sizes()), data, v.type.format};
+    }
+
+    const Graph& graph_;
+    std::vector<std::vector<std::int64_t>> shapes_;
+    std::vector<AlignedBuffer> copies_;
+};
+
+}  // namespace
+
+Status make_constant(Graph& graph, const Node& node) {
+    auto results = Evaluation(graph).run(node);
+    if (!results.ok()) return results.error().within(node.title());
+    for (std::size_t k = 0; k < node.outputs.size(); ++k) {
+        Value& v = graph.value(node.outputs[k]);
+        v.constant = std::move(results.value()[k]);
+        v.kind = ValueKind::constant;
+        v.producer = -1;
+        v.output_index = 0;
+    }
+    return success();
+}
+
+}  // namespace headrace
