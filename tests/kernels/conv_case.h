@@ -166,11 +166,11 @@ inline void expect_conv(const ConvShape& s, int nth, Activation activation = Act
     const size_t count = s.batch * s.out_channels * g.out_h * g.out_w;
     const std::vector<float> residuals = random_floats(count, 4);
     const auto side = nth % 2 ? Guarded::Side::front : Guarded::Side::back;
-    Guarded guarded_x(x, side), plain_y(std::vector<float>(count, NAN), side),
-        packed_y(std::vector<float>(count, NAN), side);
+    Guarded guarded_x(x, side), guarded_bias(biases, side), guarded_residual(residuals, side),
+        plain_y(std::vector<float>(count, NAN), side), packed_y(std::vector<float>(count, NAN), side);
     g.x = guarded_x.data(), g.w = w.data(), g.y = plain_y.data();
-    if (bias) g.bias = biases.data();
-    if (residual != Residual::none) g.residual = residuals.data();
+    if (bias) g.bias = guarded_bias.data();
+    if (residual != Residual::none) g.residual = guarded_residual.data();
     g.residual_first = residual == Residual::first;
     g.activation = activation, g.clamp_min = -0.5f, g.clamp_max = 0.5f;
     for (int ith = 0; ith < nth; ++ith) conv2d_f32(g, ith, nth);

@@ -9,12 +9,14 @@
 #include <vector>
 
 #include "kernels/each_target.h"
+#include "kernels/guarded.h"
 #include "kernels/matrix.h"
 
 namespace headrace::kernels {
 namespace {
 
 using testing::for_each_target;
+using testing::Guarded;
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -183,12 +185,16 @@ TEST(ElementwiseF32, WritesExactlyItsShareForAnyLengthAndThreadCount) {
     for_each_target([] {
         for (size_t n : {0, 1, 3, 15, 16, 17, 31, 33, 64, 100, 257}) {
             for (int nth : testing::kThreadCounts) {
-                std::vector<float> x(n), y(n + 1, -7);
-                for (size_t i = 0; i < n; ++i) x[i] = static_cast<float>(i) - 20;
-                for (int ith = 0; ith < nth; ++ith) unary_f32(Unary::relu, x.data(), y.data(), n, ith, nth);
-                for (size_t i = 0; i < n; ++i)
-                    ASSERT_EQ(y[i], std::max(x[i], 0.0f)) << n << " floats, " << nth << " threads";
-                ASSERT_EQ(y[n], -7);
+                std::vector<float> values(n);
+                for (size_t i = 0; i < n; ++i) values[i] = static_cast<float>(i) - 20;
+                for (const auto side : {Guarded::Side::front, Guarded::Side::back}) {
+                    Guarded x(values, side), y(std::vector<float>(n, -7), side);
+                    for (int ith = 0; ith < nth; ++ith)
+                        unary_f32(Unary::relu, x.data(), y.data(), n, ith, nth);
+                    for (size_t i = 0; i < n; ++i)
+                        ASSERT_EQ(y.data()[i], std::max(values[i], 0.0f))
+                            << n << " floats, " << nth << " threads";
+                }
             }
         }
     });
@@ -207,13 +213,14 @@ TEST(ElementwiseF32, GatesEveryLengthInPlaceAndAside) {
         for (const Unary op : {Unary::silu, Unary::gelu_erf, Unary::sigmoid, Unary::relu})
             for (const size_t n : {1, 3, 16, 17, 50, 333})
                 for (const int nth : {1, 3}) {
-                    const std::vector<float> gate = testing::random_floats(n, 1),
-                                             x = testing::random_floats(n, 2);
-                    std::vector<float> activated(n), y = x;
+                    const std::vector<float> x = testing::random_floats(n, 2);
+                    Guarded gate(testing::random_floats(n, 1), Guarded::Side::back),
+                        y(x, Guarded::Side::back);
+                    std::vector<float> activated(n);
                     unary_f32(op, gate.data(), activated.data(), n, 0, 1);
                     for (int ith = 0; ith < nth; ++ith)
                         gated_f32(op, gate.data(), y.data(), y.data(), n, ith, nth);
-                    for (size_t i = 0; i < n; ++i) ASSERT_EQ(y[i], activated[i] * x[i]) << i;
+                    for (size_t i = 0; i < n; ++i) ASSERT_EQ(y.data()[i], activated[i] * x[i]) << i;
                 }
     });
 }
