@@ -9,7 +9,7 @@
 
 #include "headrace/webnn.h"
 
-/// A read-only description of a WebNN graph as it was built, for exporters and inspection.
+/// A read-only description of a graph in WebNN's words, for exporters and inspection.
 namespace headrace::webnn {
 
 enum class MLValueKind : std::uint8_t { input, constant, state, result };
@@ -37,6 +37,7 @@ struct MLGraphView {
     std::vector<std::pair<std::string, std::int32_t>> outputs;
 };
 
-HEADRACE_API MLGraphView view(const MLGraph& graph);
+HEADRACE_API MLGraphView view(const std::shared_ptr<const Graph>& graph);
+HEADRACE_API MLGraphView view(const MLGraph& graph);  ///< as it was built
 
 }  // namespace headrace::webnn

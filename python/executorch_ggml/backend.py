@@ -9,6 +9,7 @@ import torch
 from executorch.exir._serialize._named_data_store import NamedDataStore
 from executorch.exir.backend.backend_details import BackendDetails, PreprocessResult
 from executorch.exir.backend.compile_spec_schema import CompileSpec
+from headrace._core import graph_to_bytes
 from torch.export import ExportedProgram
 from torch.export.graph_signature import OutputKind
 
@@ -117,7 +118,7 @@ class GgmlBackend(BackendDetails):
             elif node.op == "output":
                 part.output(node)
         return PreprocessResult(
-            processed_bytes=part.translator.writer.finish(),
+            processed_bytes=graph_to_bytes(part.translator.writer.finish()),
             debug_handle_map=part.handles,
             data_store_output=part.store.get_named_data_store_output(),
         )

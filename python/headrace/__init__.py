@@ -4,12 +4,42 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._core import DeviceInfo, devices, num_threads, set_num_threads
+from ._core import (
+    BufferPool,
+    DeviceInfo,
+    Executable,
+    Graph,
+    Session,
+    TensorInfo,
+    compile,
+    devices,
+    load_graph,
+    num_threads,
+    print_graph,
+    save_graph,
+    set_num_threads,
+)
 
 if TYPE_CHECKING:
     from .model import Model, load
 
-__all__ = ["DeviceInfo", "Model", "devices", "load", "num_threads", "set_num_threads"]
+__all__ = [
+    "BufferPool",
+    "DeviceInfo",
+    "Executable",
+    "Graph",
+    "Model",
+    "Session",
+    "TensorInfo",
+    "compile",
+    "devices",
+    "load",
+    "load_graph",
+    "num_threads",
+    "print_graph",
+    "save_graph",
+    "set_num_threads",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -3,41 +3,33 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ._core import view
-
-if TYPE_CHECKING:
-    import webnn
-
-
-@dataclass(frozen=True)
-class Tensor:
-    """An input or output: a name in the shape is a dimension that is known only at run time."""
-
-    name: str
-    shape: list[int | str]
-    dtype: np.dtype
+from ._core import Executable, Graph, Session, TensorInfo, compile, load_graph, save_graph
 
 
 class Model:
     """A compiled graph; load() makes it.
 
     model(a, b) takes arrays in the order of `inputs`, model(x=a) and model({"x": a}) by name. The result is a
-    dict of arrays by name, in the order of `outputs`.
+    dict of arrays by name, in the order of `outputs`. Threads may call it at the same time: each call has a
+    session of its own, unless the graph has states, for which calls take turns.
+
+    executable: what was compiled. session: the one that has the graph's states; its run() also takes arrays
+    for results, and times nodes.
     """
 
-    def __init__(self, context: webnn.MLContext, graph: webnn.MLGraph, title: str) -> None:
-        self.context, self.graph, self._title = context, graph, title
-        seen = view(graph)
-        self.inputs = [_tensor(seen.values[i], seen.values[i].name) for i in seen.inputs]
-        self.outputs = [_tensor(seen.values[i], name) for name, i in seen.outputs]
+    def __init__(self, executable: Executable, graph: Graph, title: str) -> None:
+        self.executable, self._source, self._title = executable, graph, title
+        self.inputs: list[TensorInfo] = executable.inputs
+        self.outputs: list[TensorInfo] = executable.outputs
+        self.session = Session(executable)
+        self._idle = [self.session]
+        self._has_states = bool(executable.states)
 
     def __call__(self, *arrays: Any, **named: Any) -> dict[str, np.ndarray]:
         """Runs the model. Errors: ValueError for missing, unknown or unfit inputs."""
@@ -53,78 +45,63 @@ class Model:
         for found, what in ((twice, "is given twice"), (unknown, "is no input"), (missing, "is missing")):
             if found:
                 raise ValueError(f"{self._title}: input '{found[0]}' {what}; there are {names}")
-        feeds = {**given, **named}
-        results = self.context.compute(self.graph, {t.name: _fit(feeds[t.name], t) for t in self.inputs})
-        return {tensor.name: results[tensor.name] for tensor in self.outputs}
+        return self._run({**given, **named})
+
+    def _run(self, feeds: dict[str, Any]) -> dict[str, np.ndarray]:
+        if self._has_states:
+            return self.session.run(feeds)
+        try:
+            session = self._idle.pop()
+        except IndexError:
+            session = Session(self.executable)
+        try:
+            return session.run(feeds)
+        finally:
+            self._idle.append(session)
+
+    @property
+    def graph(self) -> Graph:
+        """After all passes; str() prints it."""
+        return self.executable.graph
 
     def save(self, path: str | Path) -> None:
         """Writes a graph file; the extension chooses the form (docs/graph-files.md)."""
-        self.graph.save(str(path))
+        save_graph(self._source, path)
 
     def __repr__(self) -> str:
-        def listed(tensors: list[Tensor]) -> str:
-            return ", ".join(f"{t.name}: {t.dtype.name}{t.shape}".replace("'", "") for t in tensors)
+        def listed(tensors: list[TensorInfo]) -> str:
+            return ", ".join(repr(tensor).removeprefix("TensorInfo(").removesuffix(")") for tensor in tensors)
 
         return f"Model({self._title}: {listed(self.inputs)} -> {listed(self.outputs)})"
-
-
-def _tensor(value: Any, name: str) -> Tensor:
-    """Views call WebNN's dtypes by their long names, and the others by the catalog's."""
-    from webnn._arrays import dtype_of
-
-    try:
-        dtype = dtype_of({"int4": "i4", "uint4": "u4"}.get(value.data_type, value.data_type))
-    except KeyError:
-        dtype = np.dtype(value.data_type)
-    return Tensor(name, [d if isinstance(d, int) else d[0] for d in value.shape], dtype)
-
-
-def _fit(value: Any, tensor: Tensor) -> Any:
-    """The array, unless its elements would change their meaning on the way to the input's dtype."""
-    if not isinstance(value, np.ndarray):
-        if hasattr(value, "__dlpack__"):
-            return value
-        value = np.asarray(value)
-    if value.dtype == tensor.dtype or value.dtype == bool:
-        return value
-    if value.dtype.kind not in "fiubV":
-        raise ValueError(f"input '{tensor.name}' is {value.dtype.name}; it must be {tensor.dtype.name}")
-    if tensor.dtype.kind in "iu" and value.dtype.kind in "fiu":
-        fitting = value.astype(tensor.dtype) if value.dtype.kind != "f" else None
-        if fitting is None or not np.array_equal(fitting, value):
-            raise ValueError(
-                f"input '{tensor.name}' is {value.dtype.name}, with values that {tensor.dtype.name} does not "
-                "hold; convert it first"
-            )
-        return fitting
-    return value
 
 
 def load(
     path: Any,
     *,
     device: str | None = None,
+    accelerated: bool = True,
     dimensions: Mapping[str, int | list[int]] | None = None,
     **options: Any,
 ) -> Model:
     """A model that can be called: an ONNX model (`.onnx`) or a graph file (`.hrg`, `.webnn`, `.json`).
 
     path: the file; of ONNX models also its bytes or an onnx.ModelProto. device: a name of headrace.devices();
-    None takes the best GPU, or else the CPU. dimensions: numbers for an ONNX model's named dimensions, which
-    otherwise stay open until the model is called, or an input's whole shape by its name. options: those of
-    webnn.ML().create_context, such as threads=2 or weights="q8_0".
+    None takes the best GPU, or else the CPU, which accelerated=False takes at once. dimensions: numbers for
+    an ONNX model's named dimensions, which otherwise stay open until the model is called, or an input's whole
+    shape by its name. options: those of headrace.compile, such as threads=2 or weights="q8_0".
 
     Errors: FileNotFoundError; ImportError without the package onnx; ValueError for what is no valid model, or
     for what it has that cannot be expressed, with the node, its operator and what to do.
     """
-    import webnn
-
-    if device is not None:
-        options |= {"accelerated": False} if device.lower() == "cpu" else {"device": device}
-    context = webnn.ML().create_context(**options)
+    if device is None:
+        device = "auto" if accelerated else "cpu"
     is_path = isinstance(path, (str, os.PathLike))
     title = os.path.basename(os.fspath(path)) if is_path else "the ONNX model"
-    return Model(context, open_graph(context, path, dimensions), title)
+    graph = read_graph(path, dimensions)
+    executable = compile(graph, device="cpu" if device.lower() == "cpu" else device, **options)
+    # Where weights are quantised, nothing shall hold the others.
+    is_as_given = options.get("weights", "as-given") == "as-given"
+    return Model(executable, graph if is_as_given else executable.graph, title)
 
 
 def is_onnx(path: Any) -> bool:
@@ -132,25 +109,16 @@ def is_onnx(path: Any) -> bool:
     return not isinstance(path, (str, os.PathLike)) or Path(path).suffix.lower() == ".onnx"
 
 
-def open_graph(
-    context: webnn.MLContext, path: Any, dimensions: Mapping[str, int | list[int]] | None = None
-) -> webnn.MLGraph:
-    """load()'s graph, compiled for a context."""
-    if not is_onnx(path):
-        if dimensions:
-            raise ValueError(
-                f"{path}: dimensions are for ONNX models; a graph file keeps those it was saved with"
-            )
-        if not os.path.exists(path):
-            raise FileNotFoundError(f"{path} does not exist")
-        return context.load_graph(str(path))
-    from .onnx import graph_bytes
+def read_graph(path: Any, dimensions: Mapping[str, int | list[int]] | None = None) -> Graph:
+    """load()'s graph, before it is compiled."""
+    if is_onnx(path):
+        from .onnx import import_graph
 
-    content = graph_bytes(path, dimensions)
-    number, own = tempfile.mkstemp(".hrg", "headrace-")
-    try:
-        with os.fdopen(number, "wb") as file:
-            file.write(content)
-        return context.load_graph(own)  # which keeps the file's pages, also without its name
-    finally:
-        os.unlink(own)
+        return import_graph(path, dimensions)
+    if dimensions:
+        raise ValueError(
+            f"{path}: dimensions are for ONNX models; a graph file keeps those it was saved with"
+        )
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"{path} does not exist")
+    return load_graph(path)

@@ -15,8 +15,8 @@ nb::object attribute(const char* module, const char* name) { return nb::module_:
 struct Cached {
     nb::object dtypes[kDTypeCount];
     nb::object empty = attribute("numpy", "empty");
-    nb::object coerce = attribute("webnn._arrays", "coerce");
-    nb::object unpack = attribute("webnn._arrays", "unpack_nibbles");
+    nb::object coerce = attribute("headrace._arrays", "coerce");
+    nb::object unpack = attribute("headrace._arrays", "unpack_nibbles");
     nb::object copyto = attribute("numpy", "copyto");
 };
 
@@ -26,6 +26,9 @@ Cached& cached() {
 }
 
 bool is_nibble(DType t) { return bits_of(t) == 4; }
+
+/// What carries elements through the array interfaces that know none of their type: packed bytes, or bits.
+DType carrier(DType t) { return is_nibble(t) ? DType::u8 : t == DType::bf16 ? DType::i16 : t; }
 
 bool matches(const nb::dlpack::dtype& given, DType wanted) {
     using nb::dlpack::dtype_code;
@@ -43,6 +46,7 @@ bool matches(const nb::dlpack::dtype& given, DType wanted) {
         case DType::u8:
         case DType::u32:
         case DType::u64: return is(dtype_code::UInt, bits_of(wanted));
+        case DType::boolean: return is(dtype_code::Bool, 8);
         default: return false;
     }
 }
@@ -61,14 +65,21 @@ bool can_change(nb::handle array) {
 
 nb::object numpy_dtype(DType type) {
     nb::object& slot = cached().dtypes[static_cast<int>(type)];
-    if (!slot.is_valid()) slot = attribute("webnn._arrays", "dtype_of")(std::string(name_of(type)));
+    if (!slot.is_valid()) slot = attribute("headrace._arrays", "dtype_of")(std::string(name_of(type)));
     return slot;
+}
+
+std::shared_ptr<const void> keep_alive(nb::object object) {
+    return {object.release().ptr(), [](const void* p) {
+                nb::gil_scoped_acquire gil;
+                Py_DECREF(static_cast<PyObject*>(const_cast<void*>(p)));
+            }};
 }
 
 bool ArrayReader::read_dense(nb::handle object) {
     nb::ndarray<nb::ro, nb::device::cpu, nb::c_contig> array;
     if (!nb::try_cast(object, array, false)) return false;
-    if (!is_nibble(type_) && !matches(array.dtype(), type_)) return false;
+    if (!matches(array.dtype(), carrier(type_))) return false;
     data_ = array.data();
     if (shape_.empty())
         for (std::size_t i = 0; i < array.ndim(); ++i) {
@@ -80,12 +91,14 @@ bool ArrayReader::read_dense(nb::handle object) {
     return true;
 }
 
-ArrayReader::ArrayReader(nb::handle object, DType type, const char* what) : type_(type) {
-    if (!is_nibble(type) && read_dense(object)) {
+ArrayReader::ArrayReader(nb::handle object, DType type, const char* what, Conversion conversion)
+    : type_(type) {
+    if (carrier(type) == type && read_dense(object)) {
         writable_ = can_change(object);
         return;
     }
-    const nb::tuple coerced = nb::cast<nb::tuple>(cached().coerce(object, std::string(name_of(type)), what));
+    const nb::tuple coerced = nb::cast<nb::tuple>(
+        cached().coerce(object, std::string(name_of(type)), what, conversion == Conversion::exact));
     for (nb::handle extent : nb::cast<nb::tuple>(coerced[1])) {
         shape_.push_back(nb::cast<std::int64_t>(extent));
         elements_ *= shape_.back();
@@ -105,7 +118,7 @@ void ArrayWriter::allocate() {
         extents.append(bytes_of(type_, elements_));
     else
         for (std::int64_t d : shape_) extents.append(d);
-    array_ = cached().empty(nb::tuple(extents), numpy_dtype(is_nibble(type_) ? DType::u8 : type_));
+    array_ = cached().empty(nb::tuple(extents), numpy_dtype(carrier(type_)));
     data_ = nb::cast<nb::ndarray<nb::device::cpu>>(array_).data();
 }
 
@@ -127,7 +140,7 @@ ArrayWriter::ArrayWriter(nb::handle into, DType type, const std::vector<std::int
     : type_(type), shape_(shape) {
     for (std::int64_t d : shape_) elements_ *= d;
     nb::ndarray<nb::device::cpu, nb::c_contig> array;
-    if (!is_nibble(type) && nb::try_cast(into, array, false) && matches(array.dtype(), type) &&
+    if (carrier(type) == type && nb::try_cast(into, array, false) && matches(array.dtype(), type) &&
         array.ndim() == shape_.size()) {
         bool same = true;
         for (std::size_t i = 0; i < shape_.size(); ++i)
@@ -149,6 +162,8 @@ nb::object ArrayWriter::finish() {
         nb::list extents;
         for (std::int64_t d : shape_) extents.append(d);
         result = cached().unpack(array_, nb::tuple(extents), std::string(name_of(type_)));
+    } else if (carrier(type_) != type_) {
+        result = array_.attr("view")(numpy_dtype(type_));
     }
     if (!target_.is_valid()) return result;
     try {

@@ -3,6 +3,7 @@
 #include <nanobind/ndarray.h>
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,12 +17,20 @@ namespace nb = nanobind;
 /// A NumPy dtype object for ours: numpy.dtype("float32"), ml_dtypes.int4, ...
 nb::object numpy_dtype(DType type);
 
+/// Keeps a Python object alive for as long as anything reads its bytes, from whichever thread lets go last.
+std::shared_ptr<const void> keep_alive(nb::object object);
+
+/// What becomes of elements that are not of the declared dtype.
+enum class Conversion : std::uint8_t {
+    any,    ///< as NumPy casts them, silently: what pywebnn does
+    exact,  ///< floats may round; integers that would become others are a ValueError
+};
+
 /// A caller's array as dense bytes of a declared dtype. Dense arrays of that dtype are read where they are;
-/// anything else that NumPy can convert is converted (pywebnn casts silently, and so do we); 4-bit elements
-/// are packed two to a byte.
+/// anything else that NumPy can convert is converted; 4-bit elements are packed two to a byte.
 class ArrayReader {
 public:
-    ArrayReader(nb::handle object, DType type, const char* what);
+    ArrayReader(nb::handle object, DType type, const char* what, Conversion conversion = Conversion::any);
     const void* data() const { return data_; }
     std::size_t bytes() const { return bytes_of(type_, elements_); }
     const std::vector<std::int64_t>& shape() const { return shape_; }

@@ -42,6 +42,8 @@ NB_MODULE(_core, m) {
     m.def("set_num_threads", &set_num_threads, nb::arg("threads"),
           "Threads that runs use by default; at least 1.");
     m.def("num_threads", &num_threads);
+    headrace::python::bind_graphs(m);
+    headrace::python::bind_executable(m);
     headrace::python::bind_webnn(m);
     headrace::python::bind_graph_writer(m);
     headrace::python::bind_graph_view(m);

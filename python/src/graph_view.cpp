@@ -7,8 +7,9 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings.h"
+#include "graph.h"
 
-/// The graph as built, read-only, for python/webnn: ONNX export and the debugging calls.
+/// A graph, read-only: for the ONNX export and WebNN's debugging calls.
 namespace headrace::python {
 namespace {
 
@@ -82,7 +83,9 @@ void bind_graph_view(nb::module_& m) {
         .def_ro("nodes", &MLGraphView::nodes)
         .def_ro("inputs", &MLGraphView::inputs)
         .def_ro("outputs", &MLGraphView::outputs);
-    m.def("view", &view, nb::arg("graph"), "The graph as it was built.");
+    m.def("view", nb::overload_cast<const MLGraph&>(&view), nb::arg("graph"), "The graph as it was built.");
+    m.def(
+        "view", [](const SharedGraph& graph) { return view(graph.graph); }, nb::arg("graph"));
 }
 
 }  // namespace headrace::python

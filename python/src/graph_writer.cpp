@@ -10,9 +10,10 @@
 #include <optional>
 
 #include "bindings.h"
+#include "graph.h"
 #include "options.h"
 
-/// Graphs of any ops of the catalog, for python/executorch_ggml: not part of the WebNN API.
+/// Graphs of any ops of the catalog, for the ONNX and ExecuTorch doors: not part of the WebNN API.
 namespace headrace::python {
 namespace {
 
@@ -124,11 +125,6 @@ std::vector<GraphWriter::Value> add_op(GraphWriter& w, std::string_view name, nb
     return w.op(name, values, options_of(attributes), label);
 }
 
-nb::bytes finish(GraphWriter& w) {
-    const auto bytes = graph_to_bytes(*w.finish());
-    return nb::bytes(bytes.data(), bytes.size());
-}
-
 }  // namespace
 
 void bind_graph_writer(nb::module_& m) {
@@ -154,7 +150,9 @@ void bind_graph_writer(nb::module_& m) {
         .def("is_blocks", &GraphWriter::is_blocks, "Whether a constant is stored in a block format.")
         .def("shape", [](const GraphWriter& w, GraphWriter::Value v) { return shape_list(w.shape(v)); })
         .def("output", &GraphWriter::output, nb::arg("name"), nb::arg("value"))
-        .def("finish", &finish, "The graph as bytes, without the constants that have a key.");
+        .def(
+            "finish", [](GraphWriter& w) { return SharedGraph{w.finish()}; },
+            "Hands the graph over, which must have an output.");
     m.def(
         "product",
         [](nb::handle extents) -> nb::object {

@@ -3,9 +3,25 @@
 #include <nanobind/stl/string.h>
 
 namespace headrace::python {
+namespace {
 
-nb::dict buffer_stats(const webnn::MLContext& context) {
-    const BufferStats s = context.buffers().stats();
+nb::dict to_dict(const NodeStats& n) {
+    nb::dict node;
+    node["title"] = n.title;
+    node["label"] = n.label;
+    node["implementation"] = n.implementation;
+    node["device"] = n.device;
+    node["is_tuned"] = n.is_tuned;
+    node["flops"] = n.flops;
+    node["bytes"] = n.bytes;
+    node["start_us"] = n.start_us;
+    node["duration_us"] = n.duration_us;
+    return node;
+}
+
+}  // namespace
+
+nb::dict to_dict(const BufferStats& s) {
     nb::dict dict;
     dict["requests"] = s.requests;
     dict["allocations"] = s.allocations;
@@ -18,8 +34,7 @@ nb::dict buffer_stats(const webnn::MLContext& context) {
     return dict;
 }
 
-nb::dict run_stats(const webnn::MLGraph& graph) {
-    const RunStats s = graph.runStats();
+nb::dict to_dict(const RunStats& s) {
     nb::dict dict;
     dict["ggml_nodes"] = s.ggml_nodes;
     dict["splits"] = s.splits;
@@ -27,23 +42,33 @@ nb::dict run_stats(const webnn::MLGraph& graph) {
     dict["arena_bytes"] = s.arena_bytes;
     dict["naive_buffers"] = s.naive_buffers;
     dict["naive_bytes"] = s.naive_bytes;
+    dict["inputs_bound"] = s.inputs_bound;
+    dict["inputs_copied"] = s.inputs_copied;
+    dict["outputs_bound"] = s.outputs_bound;
+    dict["outputs_copied"] = s.outputs_copied;
     nb::list nodes;
-    for (const NodeStats& n : s.nodes) {
-        nb::dict node;
-        node["title"] = n.title;
-        node["implementation"] = n.implementation;
-        node["device"] = n.device;
-        node["flops"] = n.flops;
-        node["bytes"] = n.bytes;
-        nodes.append(node);
-    }
+    for (const NodeStats& n : s.nodes) nodes.append(to_dict(n));
     dict["nodes"] = nodes;
     return dict;
 }
 
-nb::list pass_stats(const webnn::MLGraph& graph) {
+nb::dict to_dict(const CompileStats& s) {
+    nb::dict dict;
+    dict["passes"] = to_list(s.passes);
+    dict["nodes_before"] = s.nodes_before;
+    dict["nodes_after"] = s.nodes_after;
+    dict["constant_bytes"] = s.constant_bytes;
+    dict["mapped_bytes"] = s.mapped_bytes;
+    dict["packed_bytes"] = s.packed_bytes;
+    dict["packed_mapped_bytes"] = s.packed_mapped_bytes;
+    dict["plans"] = s.plans;
+    dict["cached_plans"] = s.cached_plans;
+    return dict;
+}
+
+nb::list to_list(const std::vector<PassStats>& passes) {
     nb::list list;
-    for (const PassStats& p : graph.executable().stats().passes) {
+    for (const PassStats& p : passes) {
         nb::dict counts, pass;
         for (const auto& [name, count] : p.counts) counts[name.c_str()] = count;
         pass["name"] = p.name;
@@ -54,5 +79,9 @@ nb::list pass_stats(const webnn::MLGraph& graph) {
     }
     return list;
 }
+
+nb::dict buffer_stats(const webnn::MLContext& context) { return to_dict(context.buffers().stats()); }
+nb::dict run_stats(const webnn::MLGraph& graph) { return to_dict(graph.runStats()); }
+nb::list pass_stats(const webnn::MLGraph& graph) { return to_list(graph.executable().stats().passes); }
 
 }  // namespace headrace::python

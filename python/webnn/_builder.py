@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from headrace._arrays import as_array
 from headrace._core import MLGraphBuilder, MLOperand, MLTensor, Signature, signatures
 
 from . import _shorthands
-from ._arrays import as_array
 
 _SCALAR_TYPES = (int, float, bool, np.generic)
 

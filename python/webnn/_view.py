@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
-from ._arrays import dtype_of, unpack_nibbles
+from headrace._arrays import dtype_of, unpack_nibbles
 
 _SHORT_NAMES = {
     "float32": "f32",

@@ -17,7 +17,7 @@ from executorch.exir._serialize._named_data_store import NamedDataStore
 from executorch.exir.backend.backend_details import PreprocessResult
 from executorch.runtime import Runtime
 from executorch_ggml import GgmlBackend, _runtime
-from headrace._core import GraphWriter
+from headrace._core import GraphWriter, graph_to_bytes
 from torch import nn
 
 if _runtime.runtime_path() is None:
@@ -118,7 +118,7 @@ def negated(dtype: str = "f32", shape: tuple = (2, 3), name: str = "in0", result
     (y,) = writer.op("neg", [writer.input(name, dtype, list(shape))], {}, "")
     for i in range(results):
         writer.output(f"out{i}", y)
-    return writer.finish()
+    return graph_to_bytes(writer.finish())
 
 
 def scaled(key: str = "scale") -> bytes:
@@ -126,7 +126,7 @@ def scaled(key: str = "scale") -> bytes:
     scale = writer.constant("f32", [3], np.ones(3, np.float32).view(np.uint8), key)
     (y,) = writer.op("mul", [writer.input("in0", "f32", [2, 3]), scale], {}, "")
     writer.output("out0", y)
-    return writer.finish()
+    return graph_to_bytes(writer.finish())
 
 
 def assert_error(capfd: pytest.CaptureFixture, code: int, cause: str, run) -> None:

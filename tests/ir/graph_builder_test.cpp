@@ -3,11 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <memory>
+#include <span>
+
+#include "ir/constant.h"
 #include "ir/sample_ops.h"
 
 namespace headrace::testing {
 namespace {
 
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
 const TensorType kPair{DType::f32, {2}};
@@ -26,6 +32,24 @@ TEST(GraphBuilder, WantsExactlyTheBytesOfAConstant) {
     EXPECT_THAT(b.constant(kPair, counting_bytes(7), "w").error().message,
                 HasSubstr("constant 'w': 7 bytes given, f32[2] needs 8"));
     EXPECT_FALSE(b.constant({DType::f32, {Dim::symbolic("n")}}, counting_bytes(8)).ok());
+}
+
+TEST(GraphBuilder, CopiesConstantsOnlyWhereVectorsCannotBeReadFromThem) {
+    alignas(16) const std::array<std::byte, 24> memory{std::byte{7}};
+    const auto constant = [&](std::size_t offset) {
+        GraphBuilder b;
+        auto given = std::make_shared<const Constant>(
+            Constant{.bytes = std::span(memory).subspan(offset, 8), .key = "w"});
+        const ValueId id = b.constant(kPair, std::move(given)).value();
+        return b.graph().value(id).constant;
+    };
+    EXPECT_EQ(constant(0)->bytes.data(), memory.data());
+    EXPECT_EQ(constant(16)->bytes.data(), memory.data() + 16);
+    const auto copy = constant(4);
+    EXPECT_TRUE(is_constant_aligned(copy->bytes));
+    EXPECT_NE(copy->bytes.data(), memory.data() + 4);
+    EXPECT_THAT(copy->bytes, ElementsAreArray(std::span(memory).subspan(4, 8)));
+    EXPECT_EQ(copy->key, "w");
 }
 
 TEST(GraphBuilder, NamesOpAndLabelInErrors) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import headrace
@@ -72,14 +73,62 @@ def test_graph_files_are_loaded_the_same_way(tmp_path, extension: str) -> None:
         headrace.load(saved, dimensions={"seq": 5})
 
 
-def test_loading_copies_what_it_needs_and_leaves_no_files(path, tmp_path, monkeypatch) -> None:
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(folder))
+def test_loading_copies_what_it_needs_and_writes_no_file(path, monkeypatch) -> None:
+    def refuse(*arguments: object, **options: object) -> None:
+        raise OSError("a temporary file")
+
+    monkeypatch.setattr("tempfile.mkstemp", refuse)
+    monkeypatch.setattr("tempfile.mkdtemp", refuse)
     model = headrace.load(path, device="cpu")
     path.unlink()
-    assert not list(folder.iterdir())
     np.testing.assert_allclose(model(X)["y"], np.maximum(X @ W, 0), rtol=1e-5, atol=1e-5)
+
+
+def test_threads_call_a_model_at_the_same_time(path) -> None:
+    model = headrace.load(path, device="cpu", threads=1)
+    inputs = [np.full((1 + i % 5, 3), i, np.float32) for i in range(40)]
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda x: model(x)["y"], inputs))
+    for x, y in zip(inputs, results, strict=True):
+        np.testing.assert_allclose(y, np.maximum(x @ W, 0), rtol=1e-5, atol=1e-5)
+
+
+def test_calls_of_a_model_with_states_share_them(tmp_path) -> None:
+    builder = webnn.ML().create_context(accelerated=False).create_graph_builder()
+    total = builder.state("total", [1], "float32")
+    y = builder.identity(builder.accumulate(total, builder.input("x", [1], "float32")))
+    builder.build({"y": y}).save(str(tmp_path / "graph.hrg"))
+    model = headrace.load(tmp_path / "graph.hrg", device="cpu")
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(model, [[1.0]] * 100))
+    assert model.session.read_state("total").item() == 100
+    model.session.reset_states()
+    assert model([2.0])["y"].item() == 2
+
+
+def test_a_models_session_takes_arrays_for_results_and_times_nodes(path) -> None:
+    model = headrace.load(path, device="cpu")
+    into = np.empty((5, 4), np.float32)
+    result = model.session.run({"x": X}, {"y": into}, profile=True)
+    assert result["y"] is into
+    np.testing.assert_allclose(into, np.maximum(X @ W, 0), rtol=1e-5, atol=1e-5)
+    assert model.session.stats["nodes"][0]["duration_us"] > 0
+    assert "fused_matmul" in str(model.graph)
+
+
+def test_weights_are_quantised_on_demand(tmp_path) -> None:
+    w = np.random.default_rng(0).standard_normal((256, 256)).astype(np.float32)
+    made = parser.parse_graph("g (float[1, 256] x) => (float[1, 256] y) { y = MatMul(x, w) }")
+    made.initializer.append(onnx.numpy_helper.from_array(w, "w"))
+    content = onnx.helper.make_model(made, opset_imports=[onnx.helper.make_opsetid("", 21)], ir_version=10)
+    sizes = {}
+    for weights in ("as-given", "q8_0", "q4_0"):
+        model = headrace.load(content, device="cpu", weights=weights)
+        model.save(tmp_path / f"{weights}.hrg")
+        sizes[weights] = (tmp_path / f"{weights}.hrg").stat().st_size
+        saved = headrace.load(tmp_path / f"{weights}.hrg", device="cpu")
+        np.testing.assert_allclose(saved(w[:1])["y"], model(w[:1])["y"], rtol=0.02, atol=0.5)
+    assert sizes["q4_0"] < 0.6 * sizes["q8_0"] < 0.2 * sizes["as-given"]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 
 import cases
+import headrace
 import ml_dtypes
 import numpy as np
 import onnx
@@ -352,7 +353,7 @@ def test_the_same_operators_in_graph_files_are_exported(name: str, tmp_path) -> 
     declared = [[(d, 1, 9) if isinstance(d, str) else d for d in shape] for shape in shapes]
     inputs = [writer.input(f"x{i}", "f32", shape) for i, shape in enumerate(declared)]
     writer.output("y", writer.op(name.split(",")[0], inputs, attributes)[0])
-    (tmp_path / "graph.hr").write_bytes(writer.finish())
+    headrace.save_graph(writer.finish(), tmp_path / "graph.hr")
     context = webnn.ML().create_context()
     graph = context.load_graph(str(tmp_path / "graph.hr"))
     model = _exported(graph, context, tmp_path)

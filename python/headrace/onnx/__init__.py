@@ -13,7 +13,7 @@ except ImportError:
     ) from None
 
 from . import ops
-from .convert import convert, graph_bytes
+from .convert import convert, graph_bytes, import_graph
 from .registry import OPERATORS
 
-__all__ = ["OPERATORS", "convert", "graph_bytes", "ops"]
+__all__ = ["OPERATORS", "convert", "graph_bytes", "import_graph", "ops"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from webnn._arrays import dtype_of, pack_nibbles
 
+from headrace._arrays import dtype_of, pack_nibbles
 from headrace._core import GraphWriter, factors_of
 from headrace._core import product as merged  # of extents that become one
 

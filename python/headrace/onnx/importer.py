@@ -9,6 +9,8 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, defs
 
+from headrace import _core
+
 from .extents import Dim, Extent, Undecided
 from .folding import folded
 from .graph import Graph, Operand
@@ -31,8 +33,7 @@ class Importer:
         }
         self.graph = Graph()
 
-    def run(self) -> bytes:
-        """The graph file's content."""
+    def run(self) -> _core.Graph:
         graph = self.model.graph
         values: dict[str, Operand | None] = {"": None}
         self._read_constants([*graph.initializer, *self.tensors], values)

@@ -168,7 +168,7 @@ class GraphPredictor:
 
     inputs: columns by the graph's inputs' names, where they differ; outputs: columns by its outputs' names.
     rows: the first extent of a graph that has it fixed; None gives it the whole batch. dimensions: numbers
-    for an ONNX model's named dimensions. options: of webnn.ML().create_context.
+    for an ONNX model's named dimensions. options: of headrace.load, such as device="cpu" or threads=2.
     """
 
     def __init__(
@@ -181,16 +181,15 @@ class GraphPredictor:
         dimensions: Mapping[str, int | list[int]] | None = None,
         **options: object,
     ) -> None:
-        model = load(path, dimensions=dimensions, **options)
-        self._context, self._graph = model.context, model.graph
-        self._inputs = _names(self._graph.get_input_names(), inputs, "input", path)
-        self._outputs = _names(self._graph.get_output_names(), outputs, "output", path)
+        self._model = load(path, dimensions=dimensions, **options)
+        self._inputs = _names([x.name for x in self._model.inputs], inputs, "input", path)
+        self._outputs = _names([y.name for y in self._model.outputs], outputs, "output", path)
         self._rows = _checked(rows)
 
     def __call__(self, batch: Batch) -> Batch:
         _require(batch, self._inputs.values())
         feeds = {name: batch[column] for name, column in self._inputs.items()}
-        results = _in_pieces(feeds, self._rows, lambda piece: self._context.compute(self._graph, piece))
+        results = _in_pieces(feeds, self._rows, self._model)
         return {**batch, **{column: results[name] for name, column in self._outputs.items()}}
 
 

@@ -12,6 +12,8 @@
 #include "doors/webnn/text_parser.h"
 #include "doors/webnn/text_writer.h"
 #include "doors/webnn/weights_file.h"
+#include "engine/executable.h"
+#include "headrace/graph_files.h"
 #include "ir/graph_file.h"
 #include "ops/catalog.h"
 
@@ -94,6 +96,16 @@ Result<Graph> read_graph_file(const std::string& path, const WeightPaths& paths)
 Status write_graph_file(const Graph& graph, const std::string& path) {
     const Kind kind = kind_by_extension(path);
     return kind == Kind::own ? write_graph(graph, path) : write_source(graph, path, kind);
+}
+
+std::shared_ptr<const Graph> load_graph_file(const std::string& path, const std::string& manifest_path,
+                                             const std::string& weights_path) {
+    return std::make_shared<const Graph>(
+        value_or_throw(read_graph_file(path, {manifest_path, weights_path})));
+}
+
+void save_graph_file(const Graph& graph, const std::string& path) {
+    value_or_throw(write_graph_file(graph, path));
 }
 
 }  // namespace headrace::webnn

@@ -45,11 +45,10 @@ MLOptions view_attributes(const Node& node) {
 
 }  // namespace
 
-MLGraphView view(const MLGraph& graph) {
-    const std::shared_ptr<const Graph>& built = graph.state()->graph;
-    MLGraphView v{.inputs = built->inputs, .outputs = built->outputs};
-    for (const Value& value : built->values) v.values.push_back(view_value(built, value));
-    for (const Node& node : built->nodes)
+MLGraphView view(const std::shared_ptr<const Graph>& graph) {
+    MLGraphView v{.inputs = graph->inputs, .outputs = graph->outputs};
+    for (const Value& value : graph->values) v.values.push_back(view_value(graph, value));
+    for (const Node& node : graph->nodes)
         v.nodes.push_back({.op = std::string(node.op->name),
                            .label = node.label,
                            .attributes = view_attributes(node),
@@ -57,5 +56,7 @@ MLGraphView view(const MLGraph& graph) {
                            .outputs = node.outputs});
     return v;
 }
+
+MLGraphView view(const MLGraph& graph) { return view(graph.state()->graph); }
 
 }  // namespace headrace::webnn

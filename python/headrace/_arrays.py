@@ -1,11 +1,12 @@
-"""NumPy side of the bindings: conversions that the native fast path does not do itself."""
+"""NumPy side of the native module: conversions that its fast path does not do itself."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from headrace._core import bfloat16_bits
+
+from ._core import bfloat16_bits
 
 _NUMPY_NAMES = {
     "f32": "float32",
@@ -44,16 +45,46 @@ def as_array(value: Any) -> np.ndarray:
         return np.asarray(value)
 
 
-def coerce(value: object, name: str, what: str) -> tuple[np.ndarray, tuple[int, ...]]:
-    """A dense array of dtype `name`, and its shape; 4-bit elements come packed, the low nibble first."""
+def coerce(value: object, name: str, what: str, exact: bool) -> tuple[np.ndarray, tuple[int, ...]]:
+    """A dense array of dtype `name` and its shape, converted by NumPy; if exact, only where values stay.
+
+    4-bit elements come packed, the low nibble first, and bfloat16 as int16 of the same bits.
+    """
     try:
         array = as_array(value)
+        if exact:
+            array = kept_in_meaning(array, dtype_of(name), what)
         if array.dtype == object:
             raise TypeError(f"{array.dtype} elements")
         dense = np.ascontiguousarray(array, dtype=dtype_of(name)).reshape(array.shape)
+    except ChangedMeaningError as error:
+        raise ValueError(str(error)) from None
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise ValueError(f"{what}: a {type(value).__name__} does not convert to {name}: {error}") from None
-    return (pack_nibbles(dense) if name in ("i4", "u4") else dense), array.shape
+    if name in ("i4", "u4"):
+        dense = pack_nibbles(dense)
+    return (dense.view(np.int16) if name == "bf16" else dense), array.shape
+
+
+class ChangedMeaningError(ValueError):
+    """Elements of an array are no elements of the dtype that is wanted."""
+
+
+def kept_in_meaning(array: np.ndarray, wanted: np.dtype, what: str) -> np.ndarray:
+    """The array, unless its elements would change their meaning on the way to a dtype: floats may round."""
+    if array.dtype in (wanted, bool):
+        return array
+    if array.dtype.kind not in "fiubV":
+        raise ChangedMeaningError(f"{what} is {array.dtype.name}; it must be {wanted.name}")
+    if wanted.kind in "iu" and array.dtype.kind in "fiu":
+        fitting = array.astype(wanted) if array.dtype.kind != "f" else None
+        if fitting is None or not np.array_equal(fitting, array):
+            raise ChangedMeaningError(
+                f"{what} is {array.dtype.name}, with values that {wanted.name} does not hold; "
+                "convert it first"
+            )
+        return fitting
+    return array
 
 
 def pack_nibbles(array: np.ndarray) -> np.ndarray:
