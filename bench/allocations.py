@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import webnn
-from headrace.models.minilm import VOCABULARY, build_graph, load_weights
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
 import convnet
+from minilm.model import VOCABULARY, build_graph, load_weights
 
 ROUNDS = 10
 RUNS = 40

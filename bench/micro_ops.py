@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnxruntime
 import webnn
-from headrace import alternate
+from headrace._cli import alternate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

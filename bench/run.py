@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import minilm
+import minilm_cases
 import tiny_graphs
-from headrace import alternate
+from headrace._cli import alternate
 
 if __name__ == "__main__":
-    alternate.run([tiny_graphs.cases, minilm.cases], __doc__, tiny_graphs.overheads)
+    alternate.run([tiny_graphs.cases, minilm_cases.cases], __doc__, tiny_graphs.overheads)

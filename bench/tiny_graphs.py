@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnxruntime
 import webnn
-from headrace import alternate
+from headrace._cli import alternate
 from onnx import TensorProto, helper
 
 if TYPE_CHECKING:

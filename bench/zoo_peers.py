@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from headrace import alternate
+from headrace._cli import alternate
 from zoo_plot import write_plot
 
 ROOT = Path(__file__).resolve().parent.parent

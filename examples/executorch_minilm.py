@@ -40,7 +40,8 @@ def program_key(weights: Path) -> str:
     for package in ("torch", "executorch"):
         key.update(metadata.version(package).encode())
     packages = Path(headrace.__file__).parent.parent
-    sources = [*packages.glob("executorch_ggml/**/*.py"), packages / "headrace/models/minilm_torch.py"]
+    model = Path(__file__).resolve().parent / "minilm/torch_model.py"
+    sources = [*packages.glob("executorch_ggml/**/*.py"), model]
     for path in [*sorted(sources), Path(__file__), Path(headrace._core.__file__), weights]:
         key.update(hashlib.sha256(path.read_bytes()).digest())
     return key.hexdigest()[:16]
@@ -51,7 +52,7 @@ def export(path: Path) -> None:
     import torch
     from executorch.exir import to_edge_transform_and_lower
     from executorch_ggml import GgmlPartitioner
-    from headrace.models.minilm_torch import MiniLMModule
+    from minilm.torch_model import MiniLMModule
 
     print("exporting MiniLM to a .pte (once, about half a minute)", flush=True)
     logging.disable(logging.WARNING)
@@ -91,7 +92,7 @@ def padded(tokens: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 def compare(sentences: list[str]) -> None:
     import webnn
-    from headrace.models.minilm import MiniLM, model_file
+    from minilm.model import MiniLM, model_file
 
     path = KEPT / f"minilm-{program_key(model_file('model.safetensors'))}.pte"
     if not path.exists():

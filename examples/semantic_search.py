@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 import headrace
 import numpy as np
 import webnn
-from headrace.models.minilm import MiniLM
-from headrace.models.minilm_onnx import OnnxMiniLM
+from minilm.model import MiniLM
+from minilm.onnx_model import OnnxMiniLM
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,19 +6,15 @@ python tools/minilm_to_gguf.py [--type f32|f16|q8_0] [--output FILE]
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 import gguf
 import numpy as np
 from gguf import GGMLQuantizationType, LlamaFileType, PoolingType, TokenType
-from headrace.models.minilm import (
-    HEADS,
-    HIDDEN,
-    LAYER_NORM_EPSILON,
-    LAYERS,
-    map_safetensors,
-    model_file,
-)
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
+from minilm.model import HEADS, HIDDEN, LAYER_NORM_EPSILON, LAYERS, map_safetensors, model_file
 
 ROOT = Path(__file__).resolve().parent.parent
 TYPES = {

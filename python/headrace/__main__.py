@@ -17,7 +17,7 @@ def main() -> None:
 
         sys.exit(run_wasm(sys.argv[2:]))
     if sys.argv[1:2] == ["convert"]:
-        from headrace.onnx_program import convert
+        from headrace._cli.onnx import convert
 
         sys.exit(convert(sys.argv[2:]))
     package = Path(__file__).resolve().parent
@@ -28,7 +28,7 @@ def main() -> None:
         sys.exit(f"headrace: {program} does not exist; make build compiles it")
     os.environ.setdefault("HEADRACE_PYTHON", sys.executable)  # bench asks it for ONNX Runtime
     if sys.argv[1:2] and sys.argv[1] in ("run", "bench", "inspect"):
-        from headrace.onnx_program import run_converted
+        from headrace._cli.onnx import run_converted
 
         run_converted(program, sys.argv[1:])
     os.execv(program, ["headrace", *sys.argv[1:]])

@@ -15,13 +15,13 @@ def convert_to_onnx(self: MLContext, graph: MLGraph, output_path: str | os.PathL
     ValueError names the operation that ONNX cannot express; OSError: the file cannot be written.
     """
     try:
-        from . import _onnx
+        from headrace._onnx_export import export, write_model
     except ImportError as error:
         if error.name != "onnx":
             raise
         raise ImportError("convert_to_onnx needs the package onnx: pip install onnx", name="onnx") from None
-    model, weights = _onnx.export(view(graph))
-    _onnx.write_model(model, weights, os.fspath(output_path))
+    model, weights = export(view(graph))
+    write_model(model, weights, os.fspath(output_path))
 
 
 def convert_to_coreml(self: MLContext, graph: MLGraph, output_path: str) -> None:

@@ -33,7 +33,7 @@ std::string find_python() {
 }
 
 std::vector<std::string> command_line(const BenchOptions& options) {
-    std::vector<std::string> words{find_python(), "-m", "headrace.compare", options.graph};
+    std::vector<std::string> words{find_python(), "-m", "headrace._cli.compare", options.graph};
     const auto add = [&](const std::string& name, const std::string& value) {
         if (!value.empty()) words.insert(words.end(), {name, value});
     };

@@ -3,7 +3,7 @@
 
 namespace headrace::cli {
 
-/// Runs python/headrace/compare.py on the same graph: true when it printed its table, false when it had
+/// Runs python/headrace/_cli/compare.py on the same graph: true when it printed its table, false when it had
 /// nothing to compare with and said why. Python is $HEADRACE_PYTHON, the checkout's, or python3.
 Result<bool> compare_with_peer(const BenchOptions& options);
 

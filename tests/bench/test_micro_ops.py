@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import micro_ops
 import pytest
-from headrace import alternate
+from headrace._cli import alternate
 
 
 @pytest.mark.parametrize("name", micro_ops.OPERATORS)

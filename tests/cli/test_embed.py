@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from headrace.models import minilm
+from minilm import model as minilm
 from minilm_to_gguf import convert
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make executorch installs it")

@@ -19,7 +19,7 @@ def examples() -> Path:
 @pytest.fixture(scope="session")
 def peer():
     """MiniLM on ONNX Runtime."""
-    from headrace.models.minilm_onnx import OnnxMiniLM
+    from minilm.onnx_model import OnnxMiniLM
 
     return OnnxMiniLM(threads=2)
 
@@ -28,6 +28,6 @@ def peer():
 def minilm():
     """MiniLM through WebNN on ggml's CPU."""
     webnn = pytest.importorskip("webnn", reason="the Python extension is not built: make build")
-    from headrace.models.minilm import MiniLM
+    from minilm.model import MiniLM
 
     return MiniLM(webnn.ML().create_context(accelerated=False))

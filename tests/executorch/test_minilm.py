@@ -10,7 +10,7 @@ import numpy as np
 import torch
 import webnn
 from executorch_ggml import _runtime
-from headrace.models import minilm
+from minilm import model as minilm
 
 if _runtime.runtime_path() is None:
     pytest.skip("libexecutorch_ggml_runtime.so is not built: make build", allow_module_level=True)
@@ -23,7 +23,7 @@ TEXTS = ["A cat sleeps on the warm stones.", "Rain.", "The committee postponed i
 
 
 def test_the_pte_and_the_webnn_graph_give_the_same_embeddings(lower):
-    from headrace.models.minilm_torch import MiniLMModule
+    from minilm.torch_model import MiniLMModule
 
     other_door = minilm.MiniLM(webnn.ML().create_context(accelerated=False))
     seq = 32
@@ -43,7 +43,7 @@ def test_the_pte_and_the_webnn_graph_give_the_same_embeddings(lower):
 @pytest.mark.parametrize(("name", "size", "least"), [("q8_0", 0.28, 0.999), ("q4_k", 0.18, 0.97)])
 def test_a_quantised_pte_is_small_and_close_to_f32(lower, name, size, least):
     from executorch_ggml import GgmlPartitioner
-    from headrace.models.minilm_torch import MiniLMModule
+    from minilm.torch_model import MiniLMModule
 
     module = MiniLMModule.pretrained()
     tokenizer = minilm.MiniLM(webnn.ML().create_context(accelerated=False))

@@ -10,13 +10,13 @@ import numpy as np
 import onnx
 import pytest
 import webnn
+from headrace import _onnx_export
 from headrace._core import view
 from headrace.onnx import graph_bytes
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from peers import on_headrace
 from test_random_graphs import CONTEXT, STEPS, Value, assert_close, unary
-from webnn import _onnx
 
 # Exported through a Scan, which is a loop: sums and products of integers that ONNX Runtime computes
 # otherwise, and cells whose gates ONNX has in another order.
@@ -25,7 +25,7 @@ TOLERANCE = {"float32": 2e-5, "float16": 2e-3}
 
 
 def exported(graph: webnn.MLGraph) -> onnx.ModelProto:
-    model, weights = _onnx.export(view(graph))
+    model, weights = _onnx_export.export(view(graph))
     for tensor, data in weights:
         tensor.raw_data = data.tobytes()
         model.graph.initializer.append(tensor)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import webnn
 from headrace._core import view
-from webnn._view import constant_array
+from headrace._onnx_export.constants import constant_array
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import onnx
 import onnxruntime
 import pytest
 import webnn
+from headrace import _onnx_export
 from headrace._core import GraphWriter, signatures, view
-from webnn import _onnx
 
 onnxruntime.set_default_logger_severity(3)
 
@@ -92,7 +92,7 @@ def test_every_operator_has_cases_and_a_function() -> None:
     names = {signature.name for signature in signatures()}
     assert {case.op for case in cases.CASES} == names
     recognised = {name.split(",")[0] for name in COMPOSITIONS}
-    assert set(_onnx.LOWERINGS) == names | {"fused_conv2d", "fused_matmul"} | recognised
+    assert set(_onnx_export.LOWERINGS) == names | {"fused_conv2d", "fused_matmul"} | recognised
     assert min(Counter(case.op for case in cases.CASES).values()) >= 2
 
 
@@ -215,7 +215,7 @@ def test_graphs_with_states_are_refused(context, builder, tmp_path) -> None:
 
 def test_operators_without_an_onnx_form_are_named(context, builder, tmp_path, monkeypatch) -> None:
     graph = builder.build({"y": builder.relu(builder.input("x", [2], "float32"), label="stem")})
-    monkeypatch.delitem(_onnx.LOWERINGS, "relu")
+    monkeypatch.delitem(_onnx_export.LOWERINGS, "relu")
     with pytest.raises(ValueError, match=r"relu \(stem\): there is no ONNX form"):
         context.convert_to_onnx(graph, str(tmp_path / "model.onnx"))
 
@@ -228,7 +228,7 @@ def test_weights_above_the_limit_go_into_a_file_beside(context, builder, tmp_pat
         y = builder.matmul(y, builder.constant(weight))
     graph = builder.build({"y": y})
     path = tmp_path / "large.onnx"
-    _onnx.write_model(*_onnx.export(view(graph)), str(path), largest=1000)
+    _onnx_export.write_model(*_onnx_export.export(view(graph)), str(path), largest=1000)
     assert path.stat().st_size < 4096
     assert (tmp_path / "large.onnx.data").stat().st_size >= 3 * 64 * 64 * 4
     onnx.checker.check_model(str(path), full_check=True)
@@ -376,9 +376,9 @@ def test_constants_that_nothing_reads_are_left_out(context, builder, tmp_path) -
 def test_without_the_package_onnx_the_remedy_is_named(context, builder, tmp_path, monkeypatch) -> None:
     graph = builder.build({"y": builder.relu(builder.input("x", [1], "float32"))})
     monkeypatch.setitem(sys.modules, "onnx", None)
-    for name in [name for name in sys.modules if name.startswith("webnn._onnx")]:
+    for name in [name for name in sys.modules if name.startswith("headrace._onnx_export")]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.delattr(webnn, "_onnx", raising=False)
+    monkeypatch.delattr(headrace, "_onnx_export", raising=False)
     with pytest.raises(ImportError, match="pip install onnx"):
         context.convert_to_onnx(graph, str(tmp_path / "model.onnx"))
 
@@ -390,7 +390,7 @@ def test_a_path_that_cannot_be_written_is_an_os_error(context, builder, tmp_path
 
 
 def test_minilm_exported_computes_the_same_embedding(context, tmp_path) -> None:
-    minilm = pytest.importorskip("headrace.models.minilm", reason="headrace is not built: make build")
+    minilm = pytest.importorskip("minilm.model", reason="tokenizers is not installed: make build")
     try:
         weights = minilm.load_weights()
     except (FileNotFoundError, ModuleNotFoundError) as error:

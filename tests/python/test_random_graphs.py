@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import onnxruntime
 import webnn
+from headrace import _onnx_export
 from headrace._core import view
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from webnn import _onnx
 
 onnxruntime.set_default_logger_severity(3)
 CONTEXT = webnn.ML().create_context(accelerated=False)
@@ -173,7 +173,7 @@ def assert_close(actual: np.ndarray, expected: np.ndarray) -> None:
 
 
 def onnx_runtime(graph: webnn.MLGraph, x: np.ndarray) -> dict[str, np.ndarray]:
-    model, weights = _onnx.export(view(graph))
+    model, weights = _onnx_export.export(view(graph))
     for tensor, data in weights:
         tensor.raw_data = data.tobytes()
         model.graph.initializer.append(tensor)

@@ -2,7 +2,7 @@ import gguf
 import numpy as np
 import pytest
 from gguf import GGMLQuantizationType, TokenType
-from headrace.models.minilm import map_safetensors, model_file
+from minilm.model import map_safetensors, model_file
 from minilm_to_gguf import convert, wordpieces
 
 

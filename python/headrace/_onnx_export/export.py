@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from .._view import constant_array
+from .constants import constant_array
 from .registry import Node, lower
 from .writer import IR_VERSION, OPSET, Writer, value_info
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import webnn
-from headrace import alternate
-from headrace.models.minilm import VOCABULARY, build_graph, load_weights
-from headrace.models.minilm_onnx import OnnxMiniLM
+from headrace._cli import alternate
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
+from minilm.model import VOCABULARY, build_graph, load_weights
+from minilm.onnx_model import OnnxMiniLM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

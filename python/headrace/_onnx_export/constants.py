@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from headrace._arrays import dtype_of, unpack_nibbles
+
+from .._arrays import dtype_of, unpack_nibbles
 
 _SHORT_NAMES = {
     "float32": "f32",

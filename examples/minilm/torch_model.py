@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from .minilm import HEADS, HIDDEN, LAYER_NORM_EPSILON, LAYERS, MASKED_SCORE, map_safetensors, model_file
+from .model import HEADS, HIDDEN, LAYER_NORM_EPSILON, LAYERS, MASKED_SCORE, map_safetensors, model_file
 
 INNER = 4 * HIDDEN
 

@@ -1,4 +1,4 @@
-"""ONNX export: a WebNN graph as an ONNX model (https://onnx.ai) of operator set 21.
+"""ONNX export: a graph as an ONNX model (https://onnx.ai) of operator set 21.
 
 Every operator is written by one function, registered by its name in `registry.LOWERINGS`.
 """

@@ -16,7 +16,7 @@ import onnxruntime
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 from safetensors.numpy import load_file
 
-from headrace.models.minilm import model_file
+from .model import model_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

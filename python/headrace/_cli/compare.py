@@ -1,6 +1,6 @@
 """A graph file on Headrace and on ONNX Runtime, in alternation: what `headrace bench` runs where it can.
 
-    python -m headrace.compare model.hrg --threads 2
+    python -m headrace._cli.compare model.hrg --threads 2
 
 Ends with status NO_PEER, and says why, where there is nothing to compare with, and with DISAGREEMENT where
 the peer computes something else.
@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
-import webnn
 
-from . import set_num_threads
-from ._core import ValueView, view
+from .. import Graph, Session, TensorInfo, compile, load_graph, set_num_threads
+from .._core import view
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -44,35 +43,36 @@ def pairs(arguments: list[str]) -> dict[str, str]:
     return dict(argument.split("=", 1) for argument in arguments)
 
 
-def extents(value: ValueView, shapes: dict[str, str]) -> list[int]:
+def extents(tensor: TensorInfo, shapes: dict[str, str]) -> list[int]:
     """The concrete shape of an input."""
-    if value.name in shapes:
-        return [int(extent) for extent in shapes[value.name].split(",") if extent]
-    for extent in value.shape:
+    if tensor.name in shapes:
+        return [int(extent) for extent in shapes[tensor.name].split(",") if extent]
+    for extent in tensor.shape:
         if not isinstance(extent, int):
-            give_up(f"input '{value.name}' has unknown extents: give them with --shape {value.name}=...")
-    return list(value.shape)
+            give_up(f"input '{tensor.name}' has unknown extents: give them with --shape {tensor.name}=...")
+    return list(tensor.shape)
 
 
-def make_inputs(inputs: list[ValueView], arguments: argparse.Namespace) -> dict[str, np.ndarray]:
+def make_inputs(inputs: list[TensorInfo], arguments: argparse.Namespace) -> dict[str, np.ndarray]:
     """From files, or generated: floats in [-1, 1), integers 0 or 1."""
     rng = np.random.default_rng(arguments.seed)
     files, shapes = pairs(arguments.input), pairs(arguments.shape)
     feeds = {}
-    for value in inputs:
-        if value.name in files:
-            feeds[value.name] = np.load(files[value.name])
+    for tensor in inputs:
+        if tensor.name in files:
+            feeds[tensor.name] = np.load(files[tensor.name])
             continue
-        shape = extents(value, shapes)
-        is_float = value.data_type.startswith("float")
-        array = rng.uniform(-1, 1, shape) if is_float else rng.integers(0, 2, shape)
-        feeds[value.name] = array.astype(value.data_type)
+        shape = extents(tensor, shapes)
+        array = rng.uniform(-1, 1, shape) if tensor.dtype.kind == "f" else rng.integers(0, 2, shape)
+        feeds[tensor.name] = array.astype(tensor.dtype)
     return feeds
 
 
-def open_peer(context: webnn.MLContext, graph: webnn.MLGraph, threads: int) -> onnxruntime.InferenceSession:
+def open_peer(graph: Graph, threads: int) -> onnxruntime.InferenceSession:
     """The same graph on ONNX Runtime's CPU."""
     import onnxruntime
+
+    from .. import _onnx_export
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
@@ -80,7 +80,7 @@ def open_peer(context: webnn.MLContext, graph: webnn.MLGraph, threads: int) -> o
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "model.onnx")
         try:
-            context.convert_to_onnx(graph, path)
+            _onnx_export.write_model(*_onnx_export.export(view(graph)), path)
             return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         except (ValueError, RuntimeError) as error:
             give_up(str(error))
@@ -113,18 +113,18 @@ def main() -> None:
     threads = arguments.threads or len(os.sched_getaffinity(0))
     set_num_threads(threads)
     try:
-        context = webnn.ML().create_context(
-            device=arguments.device, host_timeout_ms=arguments.host_timeout_ms, threads=threads
+        graph = load_graph(arguments.graph, arguments.manifest, arguments.weights)
+        executable = compile(
+            graph, device=arguments.device, host_timeout_ms=arguments.host_timeout_ms, threads=threads
         )
-        graph = context.load_graph(arguments.graph, arguments.manifest, arguments.weights)
     except (OSError, ValueError, RuntimeError) as error:
         sys.exit(f"headrace: {error}")
-    described = view(graph)
-    feeds = make_inputs([described.values[i] for i in described.inputs], arguments)
-    peer = open_peer(context, graph, threads)
-    names = [name for name, _ in described.outputs]
+    session = Session(executable)
+    feeds = make_inputs(executable.inputs, arguments)
+    peer = open_peer(graph, threads)
+    names = [tensor.name for tensor in executable.outputs]
 
-    outputs = context.compute(graph, feeds)
+    outputs = session.run(feeds)
     ours, theirs = flat([outputs[name] for name in names]), flat(peer.run(names, feeds))
     tolerance = TOLERANCE * max(1.0, float(np.abs(theirs).max(initial=0)))
     if not np.allclose(ours, theirs, rtol=0, atol=tolerance, equal_nan=True):
@@ -132,7 +132,7 @@ def main() -> None:
     case = alternate.Case(
         Path(arguments.graph).name,
         threads,
-        ours=lambda: context.compute(graph, feeds)[names[0]],
+        ours=lambda: session.run(feeds)[names[0]],
         peer=lambda: peer.run(names, feeds)[0],
         tolerance=tolerance,
     )

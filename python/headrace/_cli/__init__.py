@@ -1,0 +1,1 @@
+"""What of the command `headrace` is written in Python."""

@@ -1,1 +1,0 @@
-"""Models built from published weights, for the examples, benchmarks and tests."""
