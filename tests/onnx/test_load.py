@@ -217,6 +217,20 @@ def test_convert_writes_what_the_native_program_runs(path, tmp_path, extension: 
     np.testing.assert_allclose(np.load(tmp_path / "y.npy"), np.maximum(X @ W, 0), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("extension", [".webnn", ".json"])
+def test_activations_that_webnn_lacks_are_written_in_its_operators(tmp_path, extension: str) -> None:
+    model = parser.parse_model("""<ir_version: 10, opset_import: ["" : 24]>
+        g (float[2, 3] x) => (float[2, 3] y) {
+        a = Gelu<approximate = "tanh">(x)
+        b = Swish(a)
+        y = Swish<alpha = 1.7>(b)
+    }""")
+    loaded = headrace.load(model, device="cpu")
+    loaded.save(tmp_path / f"graph{extension}")
+    again = headrace.load(tmp_path / f"graph{extension}", device="cpu")
+    np.testing.assert_allclose(again(X[:2])["y"], loaded(X[:2])["y"], rtol=1e-5, atol=1e-6)
+
+
 def test_convert_fixes_dimensions(path, tmp_path) -> None:
     program("convert", path, tmp_path / "fixed.hrg", "--dimension", "seq=2")
     assert headrace.load(tmp_path / "fixed.hrg").inputs[0].shape == [2, 3]

@@ -141,14 +141,8 @@ def rsqrt(t: Translator, node: torch.fx.Node) -> Value:
 
 @lowers("aten.gelu.default")
 def gelu(t: Translator, node: torch.fx.Node) -> Value:
-    x = float_in(t, node)
-    if arguments(node)["approximate"] == "none":
-        return t.op("gelu", x)
-    dtype = t.dtype(x)
-    cube = t.op("mul", t.op("mul", x, x), x)
-    inner = t.op("add", x, t.op("mul", cube, t.scalar(0.044715, dtype)))
-    curve = t.op("tanh", t.op("mul", inner, t.scalar((2 / torch.pi) ** 0.5, dtype)))
-    return t.op("mul", t.op("mul", x, t.scalar(0.5, dtype)), t.op("add", curve, t.scalar(1, dtype)))
+    names = {"none": "gelu", "tanh": "gelu_tanh"}
+    return t.op(names[arguments(node)["approximate"]], float_in(t, node))
 
 
 @lowers("aten.leaky_relu.default")

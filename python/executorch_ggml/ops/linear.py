@@ -47,12 +47,15 @@ def matmul(t: Translator, node: torch.fx.Node) -> Value:
 def addmm(t: Translator, node: torch.fx.Node) -> Value:
     a = arguments(node)
     alpha, beta = float(t.number(a["alpha"])), float(t.number(a["beta"]))
-    product = t.op("matmul", t.value(node.args[1]), t.value(node.args[2]))
+    x, matrix, bias = (t.value(node.args[i]) for i in (1, 2, 0))
+    is_row = t.rank(bias) > 0 and t.shape(bias)[-1] == t.shape(matrix)[-1]
+    if alpha == beta == 1 and t.rank(x) == 2 and is_row:  # what kernels add
+        return t.op("gemm", x, matrix, bias)
+    product = t.op("matmul", x, matrix)
     if alpha != 1:
         product = t.op("mul", product, t.scalar(alpha, t.dtype(product)))
     if beta == 0:  # whatever the other is, also where that is no number
         return product
-    bias = t.value(node.args[0])
     if beta != 1:
         bias = t.op("mul", bias, t.scalar(beta, t.dtype(bias)))
     return t.op("add", product, bias)

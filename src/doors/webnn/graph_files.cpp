@@ -9,6 +9,7 @@
 #include "doors/webnn/graph_source.h"
 #include "doors/webnn/json_reader.h"
 #include "doors/webnn/json_writer.h"
+#include "doors/webnn/spell_out_activations.h"
 #include "doors/webnn/text_parser.h"
 #include "doors/webnn/text_writer.h"
 #include "doors/webnn/weights_file.h"
@@ -56,7 +57,8 @@ Status write_string(const std::string& text, std::ostream& stream) {
 }
 
 Status write_source(const Graph& graph, const std::string& path, Kind kind) {
-    HR_ASSIGN(const GraphSource source, describe_graph(graph, std::filesystem::path(path).stem().string()));
+    HR_ASSIGN(const Graph spelled, spell_out_activations(graph));
+    HR_ASSIGN(const GraphSource source, describe_graph(spelled, std::filesystem::path(path).stem().string()));
     HR_ASSIGN(const std::string text, kind == Kind::text ? write_text(source) : write_json(source));
     std::vector<NamedWeight> weights;
     for (const SourceConstant& c : source.constants) {

@@ -21,10 +21,13 @@ def attention(g: Graph, node: Node) -> list[Operand | None]:
     )
     query, key, value = node.x, node.operand(1), node.operand(2)
     is_flat = g.rank(query) == 3
+    # Heads stay after rows, as flat operands have them, unless they are joined or given out apart.
+    in_rows = is_flat and node.optional(4) is None and not (node.wants(1) or node.wants(2))
     if is_flat:
         refuse_if("q_num_heads" not in node.attributes, "q_num_heads is missing")
         heads, groups = int(node.get("q_num_heads")), int(node.get("kv_num_heads"))
-        query, key, value = (_heads(g, x, n) for x, n in ((query, heads), (key, groups), (value, groups)))
+        parts = ((query, heads), (key, groups), (value, groups))
+        query, key, value = (_split(g, x, n) if in_rows else _heads(g, x, n) for x, n in parts)
     if node.optional(4) is not None:
         key, value = g.concat([node.operand(4), key], 2), g.concat([node.operand(5), value], 2)
     mask = node.optional(3)
@@ -32,23 +35,29 @@ def attention(g: Graph, node: Node) -> list[Operand | None]:
         mask = g.op("where", mask, known(0.0, query.dtype), known(-math.inf, query.dtype))
     causal = bool(node.get("is_causal", 0))
     refuse_if(causal and node.optional(4) is not None, "is_causal with keys of earlier steps")
-    options = {"causal": causal}
+    options = {"causal": causal, "heads_after_rows": in_rows}
     if node.get("scale"):
         options["scale"] = float(node.get("scale"))
     if mask is not None and g.rank(mask) < 2:
         mask = g.reshape(mask, [1, *g.shape(mask)])
     y = g.op("scaled_dot_product_attention", query, key, value, mask, **options)
     if is_flat:
-        batch, heads, steps, width = g.shape(y)
-        y = g.reshape(g.transpose(y, [0, 2, 1, 3]), [batch, steps, heads * width])
+        y = y if in_rows else g.transpose(y, [0, 2, 1, 3])
+        batch, steps, heads, width = g.shape(y)
+        y = g.reshape(y, [batch, steps, heads * width])
     return [y, key if node.wants(1) else None, value if node.wants(2) else None]
+
+
+def _split(g: Graph, x: Operand, heads: int) -> Operand:
+    """[batch, steps, heads width] as [batch, steps, heads, width]"""
+    batch, steps, width = g.shape(x)
+    refuse_if(heads < 1 or g.fixed(width, "the width") % heads, f"{width} values in {heads} heads")
+    return g.reshape(x, [batch, steps, heads, width // heads])
 
 
 def _heads(g: Graph, x: Operand, heads: int) -> Operand:
     """[batch, steps, heads width] as [batch, heads, steps, width]"""
-    batch, steps, width = g.shape(x)
-    refuse_if(heads < 1 or g.fixed(width, "the width") % heads, f"{width} values in {heads} heads")
-    return g.transpose(g.reshape(x, [batch, steps, heads, width // heads]), [0, 2, 1, 3])
+    return g.transpose(_split(g, x, heads), [0, 2, 1, 3])
 
 
 @reads("RotaryEmbedding")

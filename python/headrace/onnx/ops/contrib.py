@@ -9,7 +9,7 @@ import numpy as np
 from ..graph import Graph, Operand, known
 from ..registry import MICROSOFT, Node, reads, refuse_if
 from .attention import rotated
-from .elementwise import gelu, tanh_gelu
+from .elementwise import gelu, scaled_silu
 from .linear_algebra import gemm, product_of
 from .normalization import layer_norm, rms_norm, rms_normalization
 
@@ -23,12 +23,12 @@ def contrib_gelu(g: Graph, node: Node) -> Operand:
 def gelu_with_bias(g: Graph, node: Node) -> Operand:
     x, bias = node.x, node.optional(1)
     x = x if bias is None else g.op("add", x, bias)
-    return tanh_gelu(g, x) if node.op == "FastGelu" else g.op("gelu", x)
+    return g.op("gelu_tanh" if node.op == "FastGelu" else "gelu", x)
 
 
 @reads("QuickGelu", domain=MICROSOFT)
 def quick_gelu(g: Graph, node: Node) -> Operand:
-    return g.op("mul", node.x, g.op("sigmoid", g.times(node.x, node.get("alpha", 1.702))))
+    return scaled_silu(g, node.x, node.get("alpha", 1.702))
 
 
 @reads("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", domain=MICROSOFT)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -68,6 +67,8 @@ def celu(g: Graph, node: Node) -> Operand:
     """max(0, x) + min(0, alpha (e^(x / alpha) - 1))"""
     x, alpha = node.x, float(node.get("alpha", 1.0))
     refuse_if(alpha == 0, "alpha is 0")
+    if alpha == 1:
+        return g.op("elu", x)
     below = g.op("elu", g.op("div", x, known(alpha, x.dtype)))
     below = g.op("min", g.times(below, alpha), known(0, x.dtype))
     return g.op("add", g.op("relu", x), below)
@@ -98,8 +99,12 @@ def mish(g: Graph, node: Node) -> Operand:
 @reads("Swish")
 def swish(g: Graph, node: Node) -> Operand:
     """x sigmoid(alpha x)"""
-    x = node.x
-    return g.op("mul", x, g.op("sigmoid", g.times(x, node.get("alpha", 1.0))))
+    return scaled_silu(g, node.x, node.get("alpha", 1.0))
+
+
+def scaled_silu(g: Graph, x: Operand, alpha: float) -> Operand:
+    """x sigmoid(alpha x)"""
+    return g.op("silu", x) if alpha == 1 else g.op("glu", g.times(x, alpha), x, activation="sigmoid")
 
 
 @reads("Gelu")
@@ -107,15 +112,7 @@ def gelu(g: Graph, node: Node) -> Operand:
     if node.get("approximate", "none") == "none":
         return g.op("gelu", node.x)
     refuse_if(node.get("approximate") != "tanh", f"approximate is '{node.get('approximate')}'")
-    return tanh_gelu(g, node.x)
-
-
-def tanh_gelu(g: Graph, x: Operand) -> Operand:
-    """x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2"""
-    cube = g.op("mul", g.op("mul", x, x), x)
-    inner = g.op("add", x, g.times(cube, 0.044715))
-    curve = g.op("tanh", g.times(inner, math.sqrt(2 / math.pi)))
-    return g.op("mul", g.times(x, 0.5), g.plus(curve, 1.0))
+    return g.op("gelu_tanh", node.x)
 
 
 @reads("PRelu")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..extents import is_same
 from ..graph import Graph, Operand
 from ..registry import Node, reads, refuse_if
 
@@ -42,6 +43,9 @@ def gemm(g: Graph, node: Node) -> Operand:
     a, b, c = node.x, node.operand(1), node.optional(2)
     alpha, beta = float(node.get("alpha", 1.0)), float(node.get("beta", 1.0))
     refuse_if(g.rank(a) != 2 or g.rank(b) != 2, "A and B must be matrices")
+    c = None if beta == 0 else c
+    if alpha == 1 and beta in (0, 1) and not node.get("transA", 0) and _is_addend(g, a, b, c, node):
+        return g.op("gemm", a, b, c, b_transpose=bool(node.get("transB", 0)))
     if node.get("transA", 0):
         a = g.transpose(a, [1, 0])
     if node.get("transB", 0):
@@ -50,6 +54,13 @@ def gemm(g: Graph, node: Node) -> Operand:
     whole = alpha.is_integer() and beta.is_integer()
     refuse_if(not a.is_float and not whole, f"alpha {alpha} and beta {beta} of integers")
     y = g.times(y, alpha if a.is_float else int(alpha))
-    if c is None or beta == 0:
+    if c is None:
         return y
     return g.op("add", y, g.times(c, beta if a.is_float else int(beta)))
+
+
+def _is_addend(g: Graph, a: Operand, b: Operand, c: Operand | None, node: Node) -> bool:
+    """Whether C is what the kernels of the op gemm add: rows as long as the product's."""
+    if not a.is_float or c is None or g.rank(c) == 0:
+        return a.is_float and c is None
+    return is_same(g.shape(c)[-1], g.shape(b)[0 if node.get("transB", 0) else 1])
