@@ -1,7 +1,8 @@
 """`headrace` and `python -m headrace`: the native program, from the wheel or from the checkout's build.
 
-`headrace wasm` is Python: it runs guests under wasmtime's Python package. So is what reads ONNX models:
-`headrace convert`, and a `.onnx` file as the graph of run, bench or inspect becomes a graph file first.
+Both are one program. What reads ONNX models is Python: `headrace convert`, and a `.onnx` file as the graph of
+run, bench or inspect becomes a graph file first. So is `headrace wasm`, which runs guests under wasmtime's
+package. The native program, started by itself, hands these over to here (src/cli/python.h).
 """
 
 from __future__ import annotations
@@ -11,23 +12,31 @@ import sys
 from pathlib import Path
 
 
+def native_program() -> Path:
+    """The one that handed over to Python, or else the package's or the checkout's."""
+    if os.environ.get("HEADRACE_PROGRAM"):
+        return Path(os.environ["HEADRACE_PROGRAM"])
+    package = Path(__file__).resolve().parent
+    programs = (package / "bin/headrace", package.parents[1] / "build/bin/headrace")
+    program = next((path for path in programs if path.exists()), None)
+    if program is None:
+        sys.exit(f"headrace: {programs[1]} does not exist; make build compiles it")
+    return program
+
+
 def main() -> None:
-    if sys.argv[1:2] == ["wasm"]:
+    command, rest = sys.argv[1:2], sys.argv[2:]
+    if command == ["wasm"]:
         from headrace.wasm import main as run_wasm
 
-        sys.exit(run_wasm(sys.argv[2:]))
-    if sys.argv[1:2] == ["convert"]:
+        sys.exit(run_wasm(rest))
+    if command == ["convert"]:
         from headrace._cli.onnx import convert
 
-        sys.exit(convert(sys.argv[2:]))
-    package = Path(__file__).resolve().parent
-    program = package / "bin/headrace"
-    if not program.exists():
-        program = package.parents[1] / "build/bin/headrace"
-    if not program.exists():
-        sys.exit(f"headrace: {program} does not exist; make build compiles it")
-    os.environ.setdefault("HEADRACE_PYTHON", sys.executable)  # bench asks it for ONNX Runtime
-    if sys.argv[1:2] and sys.argv[1] in ("run", "bench", "inspect"):
+        sys.exit(convert(rest))
+    program = native_program()
+    os.environ.setdefault("HEADRACE_PYTHON", sys.executable)  # which answers what is Python's
+    if command and command[0] in ("run", "bench", "inspect"):
         from headrace._cli.onnx import run_converted
 
         run_converted(program, sys.argv[1:])

@@ -10,6 +10,7 @@ namespace headrace::cli {
 /// What run, bench and inspect share.
 struct GraphOptions {
     std::string graph;
+    std::vector<std::string> dimensions;  ///< "name=4": only ONNX models, which Python reads, have them
     webnn::WeightPaths weights;
     CompileOptions compile;
     InputOptions inputs;

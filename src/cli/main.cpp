@@ -3,9 +3,11 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <new>
+#include <span>
 
 #include "cli/commands.h"
 #include "cli/device_option.h"
+#include "cli/python.h"
 #include "remote/server.h"
 #ifdef HEADRACE_LLM
 #include "cli/language.h"
@@ -18,7 +20,9 @@ using namespace headrace;
 using namespace headrace::cli;
 
 void add_graph_options(CLI::App& command, GraphOptions& options) {
-    command.add_option("graph", options.graph, "graph file: of MLGraph.save, .webnn or .json")->required();
+    command.add_option("graph", options.graph, "graph file (.hrg, .webnn, .json) or ONNX model")->required();
+    command.add_option("--dimension", options.dimensions,
+                       "NAME=N fixes a dimension of an ONNX model's inputs that is open otherwise");
     command.add_option("--manifest", options.weights.manifest, "of a .webnn or .json graph's weights");
     command.add_option("--weights", options.weights.weights, "of a .webnn or .json graph");
     add_device_option(
@@ -98,6 +102,8 @@ int dispatch(int argc, char** argv) {
     add_graph_options(*inspect_command, inspect);
     inspect_command->add_flag("--before", inspect.before, "show the graph before the passes, too");
     inspect_command->add_option("--svg", inspect.svg, "draw the optimised graph into this file");
+    app.add_subcommand("convert", "write an ONNX model as a graph file");
+    app.add_subcommand("wasm", "run a WebAssembly guest that uses language models");
 #ifdef HEADRACE_LLM
     Status language = success();
     add_language_commands(app, language);
@@ -109,6 +115,12 @@ int dispatch(int argc, char** argv) {
                             run_command->parsed() || bench_command->parsed() || inspect_command->parsed()))
         return report(language);
 #endif
+    for (const GraphOptions* options : std::initializer_list<const GraphOptions*>{&run, &bench, &inspect})
+        if (!options->dimensions.empty())
+            return report(
+                invalid("'{}': --dimension is for ONNX models; a graph file keeps those it was saved "
+                        "with",
+                        options->graph));
     if (devices->parsed()) return report(list_all_devices(hosts));
 #ifdef HEADRACE_LLM
     server.prepare = &llm::offer_packed_products;  // for its attention: clients choose where weights lie
@@ -125,6 +137,9 @@ int dispatch(int argc, char** argv) {
 
 int main(int argc, char** argv) {
     try {
+        if (const std::span<char* const> arguments(argv, static_cast<std::size_t>(argc));
+            is_for_python(arguments))
+            return report(become_python(arguments));
         return dispatch(argc, argv);
     } catch (const Exception& e) {
         return report(Error{e.code(), e.what()});

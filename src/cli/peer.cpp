@@ -1,5 +1,7 @@
 #include "cli/peer.h"
 
+#include "cli/python.h"
+
 #if defined(__unix__) || defined(__APPLE__)
 
 #include <spawn.h>
@@ -7,9 +9,7 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 
 extern char** environ;
 
@@ -17,20 +17,6 @@ namespace headrace::cli {
 namespace {
 
 constexpr int kNoPeer = 3, kDisagreement = 4;  // as compare.py has them
-
-/// Of the checkout, for build/bin/headrace in it.
-std::filesystem::path checkout_python() {
-    std::error_code error;
-    const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
-    return error ? std::filesystem::path() : program.parent_path() / "../../.venv/bin/python";
-}
-
-std::string find_python() {
-    if (const char* chosen = std::getenv("HEADRACE_PYTHON")) return chosen;
-    std::error_code error;
-    const auto python = checkout_python();
-    return std::filesystem::exists(python, error) ? python.string() : "python3";
-}
 
 std::vector<std::string> command_line(const BenchOptions& options) {
     std::vector<std::string> words{find_python(), "-m", "headrace._cli.compare", options.graph};

@@ -4,7 +4,7 @@
 namespace headrace::cli {
 
 /// Runs python/headrace/_cli/compare.py on the same graph: true when it printed its table, false when it had
-/// nothing to compare with and said why. Python is $HEADRACE_PYTHON, the checkout's, or python3.
+/// nothing to compare with and said why.
 Result<bool> compare_with_peer(const BenchOptions& options);
 
 }  // namespace headrace::cli

@@ -26,7 +26,7 @@ class Call(nn.Module):
 
 
 def translated(function, *inputs: torch.Tensor) -> headrace.Graph | None:
-    """The graph of a function that is one ATen op; None for others, and for those that stay with ExecuTorch."""
+    """The graph of a function that is one ATen op; None for others, and for what stays with ExecuTorch."""
     nodes = torch.export.export(Call(function), inputs).graph.nodes
     calls = [node for node in nodes if node.op == "call_function"]
     if len(calls) != 1 or not isinstance(calls[0].meta["val"], torch.Tensor):

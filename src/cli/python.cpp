@@ -1,0 +1,92 @@
+#include "cli/python.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+#include <vector>
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <unistd.h>
+#endif
+
+namespace headrace::cli {
+namespace {
+
+std::filesystem::path own_path() {
+    std::error_code error;
+    const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+    return error ? std::filesystem::path() : program;
+}
+
+/// As the package's own program has it: what ends in .onnx and is no NAME=VALUE.
+bool is_onnx_model(std::string_view argument) {
+    constexpr std::string_view kExtension = ".onnx";
+    if (argument.size() < kExtension.size() || argument.find('=') != std::string_view::npos) return false;
+    return std::ranges::equal(argument.substr(argument.size() - kExtension.size()), kExtension,
+                              [](unsigned char a, char b) { return std::tolower(a) == b; });
+}
+
+/// The current folder is no place for packages.
+constexpr const char* kProgram = R"(
+import sys
+if sys.path[:1] == [""]:
+    del sys.path[0]
+try:
+    from headrace.__main__ import main
+except ModuleNotFoundError as error:
+    if error.name != "headrace":
+        raise
+    sys.exit(
+        f"headrace: {sys.argv[1]} needs the Python package headrace, which {sys.executable} does not have: "
+        "pip install headrace, or name another interpreter in HEADRACE_PYTHON"
+    )
+main()
+)";
+
+}  // namespace
+
+std::string find_python() {
+    if (const char* chosen = std::getenv("HEADRACE_PYTHON")) return chosen;
+    const auto python = own_path().parent_path() / "../../.venv/bin/python";
+    std::error_code error;
+    return !own_path().empty() && std::filesystem::exists(python, error) ? python.string() : "python3";
+}
+
+bool is_for_python(std::span<char* const> arguments) {
+    if (arguments.size() < 2) return false;
+    const std::string_view command = arguments[1];
+    if (command == "convert" || command == "wasm") return true;
+    const bool takes_graph = command == "run" || command == "bench" || command == "inspect";
+    return takes_graph && std::ranges::any_of(arguments.subspan(2), &is_onnx_model);
+}
+
+#if defined(__unix__) || defined(__APPLE__)
+
+Status become_python(std::span<char* const> arguments) {
+    std::string python = find_python(), option = "-c", program = kProgram;
+    setenv("HEADRACE_PROGRAM", own_path().c_str(), 0);  // which runs what was converted
+    std::vector<char*> command{python.data(), option.data(), program.data()};
+    command.insert(command.end(), arguments.begin() + 1, arguments.end());
+    command.push_back(nullptr);
+    execvp(command[0], command.data());
+    return failure(Code::io,
+                   "{} is done by the Python package headrace, and '{}' does not start: {}. Install Python "
+                   "and `pip install headrace`, or name an interpreter in HEADRACE_PYTHON",
+                   arguments[1], python, std::strerror(errno));
+}
+
+#else
+
+Status become_python(std::span<char* const> arguments) {
+    return unsupported(
+        "{} is done by the Python package headrace: pip install headrace, then python -m headrace",
+        arguments[1]);
+}
+
+#endif
+
+}  // namespace headrace::cli

@@ -1,0 +1,117 @@
+"""build/bin/headrace and the installed command are one program, although a part of it is Python."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import parser
+
+NATIVE = [str(Path(__file__).parents[2] / "build/bin/headrace")]
+INSTALLED = [sys.executable, "-m", "headrace"]  # what the console script runs
+WAYS = {"native": NATIVE, "installed": INSTALLED}
+W = np.arange(12, dtype=np.float32).reshape(3, 4) - 5
+
+
+def run(program: list[str], *arguments: object, **environment: str) -> subprocess.CompletedProcess:
+    command = [*program, *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=120, env={**os.environ, **environment}
+    )
+
+
+@pytest.fixture
+def model(tmp_path) -> Path:
+    """y = relu(x · w), x [seq, 3]."""
+    numbers = ", ".join(str(v) for v in W.reshape(-1))
+    made = parser.parse_model(f"""<ir_version: 10, opset_import: ["" : 21]>
+        g (float[seq, 3] x) => (float[seq, 4] y) {{
+            w = Constant<value = float[3, 4] {{{numbers}}}>()
+            p = MatMul(x, w)
+            y = Relu(p)
+        }}""")
+    onnx.save(made, tmp_path / "model.onnx")
+    return tmp_path / "model.onnx"
+
+
+def commands(program: list[str]) -> list[str]:
+    done = run(program, "--help")
+    assert done.returncode == 0, done.stderr
+    listed = re.split(r"^subcommands:\n", done.stdout, flags=re.MULTILINE | re.IGNORECASE)[1]
+    return re.findall(r"^  ([a-z-]+)", listed, flags=re.MULTILINE)
+
+
+def test_both_list_the_same_commands() -> None:
+    native = commands(NATIVE)
+    assert native == commands(INSTALLED)
+    assert {"run", "bench", "inspect", "devices", "ops", "serve-rpc", "convert", "wasm"} <= set(native)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_command_explains_itself(way: str) -> None:
+    for command in commands(WAYS[way]):
+        done = run(WAYS[way], command, "--help")
+        assert done.returncode == 0 and f"{command}" in done.stdout, (command, done.stderr)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_both_convert_onnx_models(way: str, model: Path, tmp_path: Path) -> None:
+    graph = tmp_path / "graph.hrg"
+    done = run(WAYS[way], "convert", model, graph, "--dimension", "seq=2")
+    assert done.returncode == 0 and done.stdout.startswith(f"{graph}: "), done.stderr
+    assert run(NATIVE, "run", graph).stdout.startswith("y: f32[2, 4]")
+    done = run(WAYS[way], "convert", model)
+    assert done.returncode == 2 and "required: graph" in done.stderr
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_both_run_inspect_and_bench_onnx_models(way: str, model: Path, tmp_path: Path) -> None:
+    x = np.ones((5, 3), np.float32)
+    np.save(tmp_path / "x.npy", x)
+    done = run(WAYS[way], "run", model, "--input", f"x={tmp_path}/x.npy", "--output", f"y={tmp_path}/y.npy")
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), np.maximum(x @ W, 0), rtol=1e-5)
+    assert "gemm_f32" in run(WAYS[way], "inspect", model, "--dimension", "seq=2").stdout
+    done = run(WAYS[way], "bench", model, "--dimension", "seq=2", "--peer", "none", "--runs", 1)
+    assert done.stdout.startswith("median"), done.stderr
+    assert run(WAYS[way], "run", tmp_path / "absent.onnx").returncode == 1
+
+
+def test_without_an_interpreter_the_remedy_is_named(model: Path, tmp_path: Path) -> None:
+    for arguments in (["convert", model, tmp_path / "graph.hrg"], ["run", model], ["wasm", "guest.wasm"]):
+        done = run(NATIVE, *arguments, HEADRACE_PYTHON=str(tmp_path / "absent"))
+        assert done.returncode == 1 and "Traceback" not in done.stderr
+        assert done.stderr.startswith(f"headrace: {arguments[0]} is done by the Python package headrace, and")
+        assert "pip install headrace" in done.stderr and "HEADRACE_PYTHON" in done.stderr
+
+
+def test_without_the_package_the_remedy_is_named(model: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "python"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
+    bare.chmod(0o755)
+    done = run(NATIVE, "convert", model, tmp_path / "graph.hrg", HEADRACE_PYTHON=str(bare))
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "headrace: convert needs the Python package headrace" in done.stderr
+    assert "pip install headrace" in done.stderr
+    assert run(NATIVE, "devices", HEADRACE_PYTHON=str(bare)).returncode == 0
+
+
+def test_a_folder_of_that_name_is_not_taken_for_the_package(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "headrace").mkdir()
+    (tmp_path / "headrace/__init__.py").write_text("raise SystemExit('the wrong package')")
+    command = [*NATIVE, "convert", str(model), "graph.hrg"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_dimensions_of_graph_files_are_refused(way: str, model: Path, tmp_path: Path) -> None:
+    run(WAYS[way], "convert", model, tmp_path / "graph.hrg")
+    done = run(WAYS[way], "run", tmp_path / "graph.hrg", "--dimension", "seq=2")
+    assert done.returncode == 1 and "--dimension is for ONNX models" in done.stderr
