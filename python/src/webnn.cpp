@@ -5,8 +5,7 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
-
+#include "array_run.h"
 #include "arrays.h"
 #include "bindings.h"
 #include "headrace/webnn.h"
@@ -63,14 +62,6 @@ nb::list call_op(MLGraphBuilder& builder, const std::string& name, nb::list oper
     return results;
 }
 
-/// Keeps a NumPy array alive for as long as any graph reads its bytes, from whichever thread lets go last.
-std::shared_ptr<const void> hold(nb::object object) {
-    return {object.release().ptr(), [](const void* p) {
-                nb::gil_scoped_acquire gil;
-                Py_DECREF(static_cast<PyObject*>(const_cast<void*>(p)));
-            }};
-}
-
 MLOperand constant_array(MLGraphBuilder& builder, nb::handle value, nb::object shape,
                          const std::string& type) {
     const DType dtype = parse_data_type(type);
@@ -82,74 +73,23 @@ MLOperand constant_array(MLGraphBuilder& builder, nb::handle value, nb::object s
         descriptor.shape = to_dimensions(shape);
     // A writable array may change after this call; only what nobody can write is shared.
     if (reader.writable()) return builder.constant(descriptor, reader.data(), reader.bytes());
-    return builder.constant(descriptor, hold(reader.owner()), reader.data(), reader.bytes());
-}
-
-/// The dictionary's entry; names may hold any character. Null when absent.
-PyObject* find(nb::handle dict, const std::string& name) {
-    return PyDict_GetItem(dict.ptr(), nb::str(name.data(), name.size()).ptr());
-}
-
-void check_names(const std::vector<TensorInfo>& infos, nb::dict given, const char* kind) {
-    for (const auto& [key, array] : given) {
-        const auto name = nb::cast<std::string>(key);
-        if (std::none_of(infos.begin(), infos.end(),
-                         [&](const TensorInfo& info) { return info.name == name; }))
-            throw nb::value_error(
-                ("compute: the graph has no " + std::string(kind) + " '" + name + "'").c_str());
-    }
-}
-
-void check_output_names(const MLGraph& graph, nb::handle outputs) {
-    if (outputs.is_none()) return;
-    if (!nb::isinstance<nb::dict>(outputs)) throw nb::type_error("compute: outputs must be a dict of arrays");
-    check_names(graph.outputs(), nb::cast<nb::dict>(outputs), "output");
+    return builder.constant(descriptor, keep_alive(reader.owner()), reader.data(), reader.bytes());
 }
 
 nb::dict compute(const MLContext& context, const MLGraph& graph, nb::dict inputs, nb::object outputs,
                  bool reuse_buffers) {
     context.checkLive("compute");
     context.checkGraph("compute", graph);
-    check_output_names(graph, outputs);
-    std::vector<ArrayReader> readers;
-    std::vector<InputView> in;
-    readers.reserve(graph.inputs().size());
-    for (const TensorInfo& info : graph.inputs()) {
-        PyObject* array = find(inputs, info.name);
-        if (!array) throw nb::value_error(("Missing input: " + info.name).c_str());
-        readers.emplace_back(array, info.dtype, info.name.c_str());
-        in.push_back({info.dtype, readers.back().shape(), readers.back().data()});
-    }
-    if (nb::len(inputs) != readers.size()) check_names(graph.inputs(), inputs, "input");
-    std::vector<std::vector<std::int64_t>> dynamic_shapes;
-    for (const TensorInfo& info : graph.outputs())
-        if (std::find(info.shape.begin(), info.shape.end(), -1) != info.shape.end() &&
-            dynamic_shapes.empty()) {
-            std::vector<std::vector<std::int64_t>> shapes;
-            for (const ArrayReader& r : readers) shapes.push_back(r.shape());
-            dynamic_shapes = graph.outputShapes(shapes);
-        }
-    std::vector<ArrayWriter> writers;
-    std::vector<OutputView> out;
-    for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
-        const TensorInfo& info = graph.outputs()[i];
-        const auto& shape = dynamic_shapes.empty() ? info.shape : dynamic_shapes[i];
-        PyObject* into = outputs.is_none() ? nullptr : find(outputs, info.name);
-        if (into)
-            writers.emplace_back(into, info.dtype, shape, info.name.c_str());
-        else
-            writers.emplace_back(info.dtype, shape);
-        out.push_back(writers.back().view());
-    }
-    {
-        nb::gil_scoped_release unlocked;
-        graph.run(in, out, {.reuse_buffers = reuse_buffers});
-    }
-    nb::dict results;
-    for (std::size_t i = 0; i < writers.size(); ++i)
-        results[nb::str(graph.outputs()[i].name.data(), graph.outputs()[i].name.size())] =
-            writers[i].finish();
-    return results;
+    const ArrayRun run{.call = "compute",
+                       .inputs = graph.inputs(),
+                       .outputs = graph.outputs(),
+                       .conversion = Conversion::any,  // pywebnn casts silently, and so do we
+                       .output_shapes = [&](const Shapes& shapes) { return graph.outputShapes(shapes); },
+                       .run =
+                           [&](std::span<const InputView> in, std::span<const OutputView> out) {
+                               graph.run(in, out, {.reuse_buffers = reuse_buffers});
+                           }};
+    return run(inputs, outputs);
 }
 
 MLOperand state(MLGraphBuilder& builder, const std::string& name, nb::object shape, const std::string& type,
