@@ -27,6 +27,10 @@ nb::dict run_stats(const webnn::MLGraph& graph) {
     dict["arena_bytes"] = s.arena_bytes;
     dict["naive_buffers"] = s.naive_buffers;
     dict["naive_bytes"] = s.naive_bytes;
+    dict["inputs_bound"] = s.inputs_bound;
+    dict["inputs_copied"] = s.inputs_copied;
+    dict["outputs_bound"] = s.outputs_bound;
+    dict["outputs_copied"] = s.outputs_copied;
     nb::list nodes;
     for (const NodeStats& n : s.nodes) {
         nb::dict node;
