@@ -22,23 +22,38 @@ std::vector<std::uint32_t> fallbacks(const std::string& string) {
 
 }  // namespace
 
-Result<StopStrings> StopStrings::create(const std::vector<std::string>& strings) {
+Result<StopStrings> StopStrings::create(const std::vector<std::string>& strings, std::string_view name) {
     StopStrings result;
     std::size_t bytes = 0;
     for (const std::string& string : strings) {
         if (string.empty()) continue;
         bytes += string.size();
         if (result.searches_.size() == kMaxCount)
-            return invalid("stop: more than {} strings; pass fewer, or a pattern in their place", kMaxCount);
+            return invalid("{}: more than {} strings; pass fewer, or a pattern in their place", name, kMaxCount);
         if (bytes > kMaxBytes)
-            return invalid("stop: the strings have more than {} bytes together; pass fewer or shorter ones",
+            return invalid("{}: the strings have more than {} bytes together; pass fewer or shorter ones", name,
                            kMaxBytes);
         if (const auto at = find_invalid_utf8(string))
-            return invalid("stop: string {} is not valid UTF-8 from byte {} on", &string - strings.data(),
+            return invalid("{}: string {} is not valid UTF-8 from byte {} on", name, &string - strings.data(),
                            *at);
         result.searches_.push_back({string, fallbacks(string)});
     }
     return result;
+}
+
+std::size_t StopStrings::Search::next(std::size_t before, char byte) const {
+    while (before > 0 && string[before] != byte) before = fallback[before];
+    return string[before] == byte ? before + 1 : before;
+}
+
+bool StopStrings::would_find(std::string_view bytes) const {
+    return std::any_of(searches_.begin(), searches_.end(), [&](const Search& search) {
+        std::size_t matched = search.matched;
+        return std::any_of(bytes.begin(), bytes.end(), [&](char byte) {
+            matched = search.next(matched, byte);
+            return matched == search.string.size();
+        });
+    });
 }
 
 std::optional<std::size_t> StopStrings::feed(char byte) {
@@ -46,9 +61,7 @@ std::optional<std::size_t> StopStrings::feed(char byte) {
     held_back_ = 0;
     for (std::size_t i = 0; i < searches_.size(); ++i) {
         Search& search = searches_[i];
-        while (search.matched > 0 && search.string[search.matched] != byte)
-            search.matched = search.fallback[search.matched];
-        if (search.string[search.matched] == byte) ++search.matched;
+        search.matched = search.next(search.matched, byte);
         held_back_ = std::max(held_back_, search.matched);
         const bool is_complete = search.matched == search.string.size();
         if (is_complete && (!found || search.matched > searches_[*found].string.size())) found = i;

@@ -111,6 +111,30 @@ TEST(Characters, ThatAreMalformedAreReplaced) {
     EXPECT_EQ(watch_pieces({}, {"a\xFF", "b\xE2\x82", "c\xED\xA0\x80"}).text, "a�b�c���");
 }
 
+TEST(TriggerPatterns, EndTheTextWithTheOthersAndMayMatchTheEmptyText) {
+    const StoppingSettings settings{
+        .patterns = {"!"}, .trigger_patterns = {"", "^\\s*$"}, .filter_patterns = {"\\bDONE\\b"}};
+    const Watched triggered = watch_pieces(settings, {"One.", "\n", "\nTwo."});
+    EXPECT_EQ(triggered.text, "One.\n");
+    EXPECT_EQ(triggered.reason, StopReason::pattern);
+    EXPECT_EQ(triggered.detail, "^\\s*$");
+    EXPECT_EQ(watch_pieces(settings, {"It is DO", "NE and more"}).text, "It is DONE");
+    EXPECT_EQ(watch_pieces(settings, {"It is DO", "NE and more"}).detail, "\\bDONE\\b");
+    EXPECT_EQ(watch_pieces(settings, {"Oh! Well."}).detail, "!");
+}
+
+TEST(Repetitions, AreDetectedInAUsualWindowUnlessAnotherIsGiven) {
+    const std::vector<std::string> loop(40, "na");
+    EXPECT_EQ(watch_pieces({.detect_repetition = true}, loop).steps, 4u);
+    EXPECT_EQ(watch_pieces({.repetition_count = 9, .detect_repetition = true}, loop).steps, 9u);
+    EXPECT_EQ(watch_pieces({.repetition_window = 2, .detect_repetition = true}, {"a", "b", "a", "b", "a", "b",
+                                                                                  "a", "b", "a", "b"})
+                  .reason,
+              StopReason::none)
+        << "a run of two tokens is not in a window of two";
+    EXPECT_EQ(watch_pieces({}, loop).reason, StopReason::none);
+}
+
 TEST(TimeLimit, CountsFromTheFirstToken) {
     const auto start = steady_clock::time_point(std::chrono::hours(5));
     StopWatch watch = make_watch({.strings = {"world"}, .max_predict_ms = 100});
