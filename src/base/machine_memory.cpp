@@ -104,8 +104,8 @@ MachineMemory machine_memory(const std::string& root) {
 double memory_share_in_use(const std::string& root) {
     double share = 0;
     for (const MachineMemory& memory : all_memories(root))
-        share = std::max(share,
-                         1.0 - static_cast<double>(memory.available) / static_cast<double>(memory.total));
+        share =
+            std::max(share, 1.0 - static_cast<double>(memory.available) / static_cast<double>(memory.total));
     return share;
 }
 

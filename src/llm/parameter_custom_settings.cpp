@@ -15,7 +15,8 @@ constexpr std::array<std::string_view, 4> kPriorities = {"low", "normal", "high"
 Status read_priority(Reading& reading, Settings& settings, const Json& given) {
     Json value = given;
     if (given.is_number()) {
-        HR_ASSIGN(value, number_within(reading, given, reject(0, double{kPriorities.size() - 1}), kPriority.type));
+        HR_ASSIGN(value,
+                  number_within(reading, given, reject(0, double{kPriorities.size() - 1}), kPriority.type));
     }
     for (std::size_t i = 0; i < kPriorities.size(); ++i)
         if (value == Json(i) ||

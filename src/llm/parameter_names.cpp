@@ -136,7 +136,8 @@ const Row* find_row_of_group(std::span<const std::string> parts) {
 }
 
 bool is_section(std::span<const std::string> parts) {
-    if (index().sections.contains(join(parts))) return true;
+    if (parts.size() > kMaxParts) return false;
+    if (section_ends(parts).back() == parts.size()) return true;
     return visit_without_sections(parts, [](const std::string& name) {
         const std::string prefix = name + "_";
         const auto at = index().names.lower_bound(prefix);

@@ -12,9 +12,9 @@ Status check_grammar(const Change& change) {
     const bool schema_given = change.has({"grammar.json_schema", "grammar.response_format"});
     if (!request.grammar.empty() && !request.json_schema.empty()) {
         if (schema_given == change.has({"grammar.gbnf"})) {
-            HR_TRY(change.settle(
-                "json_schema", invalid("'grammar' and 'json_schema' exclude each other; give one of them"),
-                "the grammar is kept"));
+            HR_TRY(change.settle("json_schema",
+                                 invalid("'grammar' and 'json_schema' exclude each other; give one of them"),
+                                 "the grammar is kept"));
             request.json_schema.clear();
         }
     }
@@ -80,11 +80,10 @@ Status check_attention(const Change& change) {
     const std::string what =
         quantised ? fmt::format("'type_v' is {}", context.type_v) : "'split_mode' is tensor";
     if (context.flash_attn == "off") {
-        HR_TRY(change.settle(
-            "flash_attn",
-            invalid("{}, which needs flash attention; set 'flash_attn' to on or auto, or {}", what,
-                    quantised ? "'type_v' to f16" : "'split_mode' to layer"),
-            "it is on"));
+        HR_TRY(change.settle("flash_attn",
+                             invalid("{}, which needs flash attention; set 'flash_attn' to on or auto, or {}",
+                                     what, quantised ? "'type_v' to f16" : "'split_mode' to layer"),
+                             "it is on"));
         context.flash_attn = "on";
     }
     if (context.flash_attn == "auto") {
@@ -120,7 +119,8 @@ void check_context(const Change& change) {
 void check_queue(const Change& change) {
     QueueSettings& queue = change.settings.queue;
     if (queue.reject_threshold > 0)
-        lower(change, "max_waiting", queue.max_waiting, queue.reject_threshold, "as 'queue_reject_threshold'");
+        lower(change, "max_waiting", queue.max_waiting, queue.reject_threshold,
+              "as 'queue_reject_threshold'");
 }
 
 /// Read leniently, a pattern that cannot be used is left out; otherwise the request that uses it says why.

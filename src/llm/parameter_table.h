@@ -23,7 +23,7 @@ struct Range {
     double min = -std::numeric_limits<double>::infinity();
     double max = std::numeric_limits<double>::infinity();
     Rule rule = Rule::none;
-    bool or_zero = false;  ///< 0 is allowed, too, and means off
+    bool or_zero = false;                              ///< 0 is allowed, too, and means off
     std::optional<double> lenient_max = std::nullopt;  ///< in the place of max where a text is read leniently
 };
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();

@@ -34,7 +34,7 @@ public:
             for (std::string& part : key_parts(name)) parts.push_back(std::move(part));
             const std::string key = prefix + name;
             const Row* row = find_row(parts);
-            if (!row && lenient_ && outer.empty()) row = find_row_of_group(parts);
+            if (!row && lenient_ && outer.empty() && !is_section(parts)) row = find_row_of_group(parts);
             if (value.is_object() && !(row && takes_object(*row)) && is_section(parts))
                 this->object(value, key + ".", parts);
             else if (row)
@@ -110,9 +110,7 @@ Status take_value(const Reading& reading, const Json& value, Settings& settings)
 
 }  // namespace
 
-Note defaults_note(const Error& error) {
-    return {"parameters", error.message + "; the defaults are used"};
-}
+Note defaults_note(const Error& error) { return {"parameters", error.message + "; the defaults are used"}; }
 
 std::string_view level_name(Level level) {
     constexpr std::string_view kNames[] = {"service", "model", "session", "request"};

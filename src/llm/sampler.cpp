@@ -185,7 +185,8 @@ Result<llama_token> Sampler::next_token(llama_context* context, int index) {
             if (filter_.admits(token, logits)) return token;
         } else if (!filter_.release_ends(logits)) {
             return invalid(
-                "forbidden_tokens, logit_bias and the grammar leave no token that may come next; forbid less");
+                "forbidden_tokens, logit_bias and the grammar leave no token that may come next; forbid "
+                "less");
         }
     }
 }

@@ -27,10 +27,10 @@ struct StoppingSettings {
     bool adaptive_time = false;   ///< the limit is time_multiplier times what the first tokens let expect
     int64_t min_time_ms = 1000;   ///< the adaptive limit is no shorter
     float time_multiplier = 2;
-    int n_indent = 0;                   ///< ends at a line that is indented less
-    int repetition_window = 0;          ///< tokens in which a repeated run is looked for; 0 is off
-    int repetition_count = 4;           ///< runs that make a loop
-    bool detect_repetition = false;     ///< a window of 128 tokens where none is given
+    int n_indent = 0;                ///< ends at a line that is indented less
+    int repetition_window = 0;       ///< tokens in which a repeated run is looked for; 0 is off
+    int repetition_count = 4;        ///< runs that make a loop
+    bool detect_repetition = false;  ///< a window of 128 tokens where none is given
     float similarity_threshold =
         0;                      ///< 0..1: ends when a sentence is that similar to an earlier one; 0 is off
     int similarity_window = 8;  ///< sentences that are compared with
@@ -52,8 +52,8 @@ struct RequestSettings {
     bool grammar_lazy = false;
     std::vector<std::string> preserved_tokens;
     std::vector<std::pair<std::string, float>> logit_bias_text;  ///< every token of the text gets the bias
-    std::vector<std::string> forbidden;  ///< texts that never appear in the answer
-    std::vector<std::string> required;   ///< the model does not end the answer before one of these is there
+    std::vector<std::string> forbidden;                          ///< texts that never appear in the answer
+    std::vector<std::string> required;  ///< the model does not end the answer before one of these is there
     int n_predict = -1;  ///< tokens at most; -1: up to the context's end; 0: only read the prompt
     int n_keep = 0;      ///< tokens that a context shift keeps at the start; -1: the whole prompt
     int n_discard = 0;   ///< tokens that a context shift drops; 0: half

@@ -29,10 +29,11 @@ Result<StopStrings> StopStrings::create(const std::vector<std::string>& strings,
         if (string.empty()) continue;
         bytes += string.size();
         if (result.searches_.size() == kMaxCount)
-            return invalid("{}: more than {} strings; pass fewer, or a pattern in their place", name, kMaxCount);
+            return invalid("{}: more than {} strings; pass fewer, or a pattern in their place", name,
+                           kMaxCount);
         if (bytes > kMaxBytes)
-            return invalid("{}: the strings have more than {} bytes together; pass fewer or shorter ones", name,
-                           kMaxBytes);
+            return invalid("{}: the strings have more than {} bytes together; pass fewer or shorter ones",
+                           name, kMaxBytes);
         if (const auto at = find_invalid_utf8(string))
             return invalid("{}: string {} is not valid UTF-8 from byte {} on", name, &string - strings.data(),
                            *at);
@@ -41,19 +42,20 @@ Result<StopStrings> StopStrings::create(const std::vector<std::string>& strings,
     return result;
 }
 
-std::size_t StopStrings::Search::next(std::size_t before, char byte) const {
-    while (before > 0 && string[before] != byte) before = fallback[before];
-    return string[before] == byte ? before + 1 : before;
+bool StopStrings::is_inside(std::string_view bytes) const {
+    return std::any_of(searches_.begin(), searches_.end(), [&](const Search& search) {
+        return bytes.find(search.string) != std::string_view::npos;
+    });
 }
 
-bool StopStrings::would_find(std::string_view bytes) const {
-    return std::any_of(searches_.begin(), searches_.end(), [&](const Search& search) {
-        std::size_t matched = search.matched;
-        return std::any_of(bytes.begin(), bytes.end(), [&](char byte) {
-            matched = search.next(matched, byte);
-            return matched == search.string.size();
-        });
-    });
+bool StopStrings::would_complete(std::string_view bytes) const {
+    for (const Search& search : searches_) {
+        // Shorter beginnings need more bytes: none is left to try once there are too few.
+        for (std::size_t begun = search.matched; begun > 0 && begun + bytes.size() >= search.string.size();
+             begun = search.fallback[begun])
+            if (bytes.starts_with(std::string_view(search.string).substr(begun))) return true;
+    }
+    return false;
 }
 
 std::optional<std::size_t> StopStrings::feed(char byte) {
@@ -61,7 +63,9 @@ std::optional<std::size_t> StopStrings::feed(char byte) {
     held_back_ = 0;
     for (std::size_t i = 0; i < searches_.size(); ++i) {
         Search& search = searches_[i];
-        search.matched = search.next(search.matched, byte);
+        while (search.matched > 0 && search.string[search.matched] != byte)
+            search.matched = search.fallback[search.matched];
+        if (search.string[search.matched] == byte) ++search.matched;
         held_back_ = std::max(held_back_, search.matched);
         const bool is_complete = search.matched == search.string.size();
         if (is_complete && (!found || search.matched > searches_[*found].string.size())) found = i;

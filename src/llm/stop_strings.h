@@ -23,8 +23,10 @@ public:
 
     /// The string that this byte completes, by its position among the strings that are not empty.
     std::optional<std::size_t> feed(char byte);
-    /// Whether these bytes would complete a string, if they came next. None was complete before.
-    bool would_find(std::string_view bytes) const;
+    /// Whether a string is inside these bytes.
+    bool is_inside(std::string_view bytes) const;
+    /// Whether these bytes would complete a string that has begun, if they came next.
+    bool would_complete(std::string_view bytes) const;
     bool empty() const { return searches_.empty(); }
     /// Bytes at the text's end that may be the start of a string.
     std::size_t held_back() const { return held_back_; }
@@ -37,9 +39,6 @@ private:
         /// fallback[n]: bytes that remain matched when the byte after n matching ones differs.
         std::vector<std::uint32_t> fallback;
         std::size_t matched = 0;
-
-        /// The bytes that match after another one.
-        std::size_t next(std::size_t before, char byte) const;
     };
     std::vector<Search> searches_;
     std::size_t held_back_ = 0;

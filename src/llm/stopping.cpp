@@ -137,14 +137,13 @@ Result<StopWatch> StopWatch::create(const StoppingSettings& settings, int most_t
               SentenceSimilarity::create(settings.similarity_threshold, settings.similarity_window));
     if (settings.n_indent < 0)
         return invalid("n_indent is {}; it must be 0 (off) or more", settings.n_indent);
-    return StopWatch(std::make_unique<State>(
-        State{.strings = std::move(strings),
-              .patterns = std::move(patterns),
-              .pattern_texts = all_patterns(settings.patterns, later),
-              .indentation = Indentation(settings.n_indent),
-              .repetition = std::move(repetition),
-              .similarity = std::move(similarity),
-              .time_limit = TimeLimit(settings, most_tokens)}));
+    return StopWatch(std::make_unique<State>(State{.strings = std::move(strings),
+                                                   .patterns = std::move(patterns),
+                                                   .pattern_texts = all_patterns(settings.patterns, later),
+                                                   .indentation = Indentation(settings.n_indent),
+                                                   .repetition = std::move(repetition),
+                                                   .similarity = std::move(similarity),
+                                                   .time_limit = TimeLimit(settings, most_tokens)}));
 }
 
 StopWatch::StopWatch(std::unique_ptr<State> state) : state_(std::move(state)) {}

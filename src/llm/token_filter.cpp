@@ -23,12 +23,12 @@ Result<TokenFilter> TokenFilter::create(const Model& model, const RequestSetting
     return filter;
 }
 
-/// The tokens that have a forbidden text inside, which is most of the work, and those that end answers.
+/// The tokens that have a forbidden text inside, whatever comes before them, and those that end answers.
 void TokenFilter::find_tokens() {
     for (llama_token token = 0; token < model_->vocabulary_size(); ++token)
         if (model_->ends_answer(token))
             ends_.push_back(token);
-        else if (completes_forbidden(token))
+        else if (!forbidden_.empty() && forbidden_.is_inside(piece(token)))
             always_.push_back(token);
 }
 
@@ -38,7 +38,7 @@ std::string TokenFilter::piece(llama_token token) const {
 }
 
 bool TokenFilter::completes_forbidden(llama_token token) const {
-    return !forbidden_.empty() && forbidden_.would_find(piece(token));
+    return !forbidden_.empty() && !model_->ends_answer(token) && forbidden_.would_complete(piece(token));
 }
 
 void TokenFilter::mask(float* logits) {
@@ -53,11 +53,11 @@ void TokenFilter::mask(float* logits) {
 }
 
 bool TokenFilter::admits(llama_token token, float* logits) {
-    if (!watches_ || model_->ends_answer(token) || !completes_forbidden(token)) return true;
+    if (!completes_forbidden(token)) return true;
     logits[token] = -INFINITY;
     if (++refused_ == kMostRefused)
         for (llama_token other = 0; other < model_->vocabulary_size(); ++other)
-            if (!model_->ends_answer(other) && completes_forbidden(other)) logits[other] = -INFINITY;
+            if (completes_forbidden(other)) logits[other] = -INFINITY;
     return false;
 }
 

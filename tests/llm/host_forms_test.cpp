@@ -1,4 +1,5 @@
-// Configurations that hosts of other WASI-NN backends write, key by key, as with_parameters reads them leniently.
+// Configurations that hosts of other WASI-NN backends write, key by key, as with_parameters reads them
+// leniently.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -198,18 +199,17 @@ TEST_P(EveryNumber, BeyondItsRangeIsTakenAtItsEnd) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Rows, EveryNumber, testing::ValuesIn([] {
-        std::vector<const Row*> rows;
-        for (const Row* row : parameter_rows())
-            if (row->is_number()) rows.push_back(row);
-        return rows;
-    }()),
-    [](const auto& info) {
-        std::string name(info.param->path);
-        std::replace(name.begin(), name.end(), '.', '_');
-        return name;
-    });
+INSTANTIATE_TEST_SUITE_P(Rows, EveryNumber, testing::ValuesIn([] {
+                             std::vector<const Row*> rows;
+                             for (const Row* row : parameter_rows())
+                                 if (row->is_number()) rows.push_back(row);
+                             return rows;
+                         }()),
+                         [](const auto& info) {
+                             std::string name(info.param->path);
+                             std::replace(name.begin(), name.end(), '.', '_');
+                             return name;
+                         });
 
 TEST(HostForms, HaveNumbersOfOtherShapesAtTheirRangesEnds) {
     EXPECT_EQ(Read(R"({"logprobs": -3})").settings.request.sampling.n_probs, 0);
@@ -266,8 +266,9 @@ TEST(HostForms, LeaveAWindowForRepetitionsAlone) {
 }
 
 TEST(HostForms, KeepUsablePatternsAndLeaveOutOthers) {
-    const Read read(R"({"stop_patterns": ["a*", "b"], "grammar_triggers": {"patterns": ["c*", "(?=x)", ""]},
-                        "token_filters": {"pattern_based_triggers": ["[", "d"]}})");
+    const Read read(
+        R"json({"stop_patterns": ["a*", "b"], "grammar_triggers": {"patterns": ["c*", "(?=x)", ""]},
+                            "token_filters": {"pattern_based_triggers": ["[", "d"]}})json");
     const StoppingSettings& stopping = read.settings.request.stopping;
     EXPECT_THAT(stopping.patterns, ElementsAre("b"));
     EXPECT_THAT(stopping.trigger_patterns, ElementsAre("c*"));
@@ -284,8 +285,9 @@ TEST(HostForms, LowerTheQueueToItsThreshold) {
 }
 
 TEST(HostForms, AreErrorsWhereTheyConfineGuestsOrTheTextIsStrict) {
-    for (const char* json : {R"({"model_root": 7})", R"({"model_aliases": []})", R"({"guest_templates": "no"})",
-                             R"({"strict": true, "top_p": 7})", R"({"strict": true, "threads": "x"})"}) {
+    for (const char* json :
+         {R"({"model_root": 7})", R"({"model_aliases": []})", R"({"guest_templates": "no"})",
+          R"({"strict": true, "top_p": 7})", R"({"strict": true, "threads": "x"})"}) {
         Notes notes;
         EXPECT_FALSE(with_parameters(lenient_settings(), json, Level::service, notes).ok()) << json;
         EXPECT_THAT(notes, IsEmpty());
@@ -297,9 +299,9 @@ TEST(HostForms, AreErrorsWhereTheyConfineGuestsOrTheTextIsStrict) {
 }
 
 TEST(HostForms, AreOnlyTakenByLenientReaders) {
-    for (const char* json : {R"({"grammar_triggers": {"patterns": ["a"]}})", R"({"temperature": 5})",
-                             R"({"max_tokens": -5})", R"({"threads": "x"})", "{",
-                             R"({"grammar": "a", "json_schema": {}})"}) {
+    for (const char* json :
+         {R"({"grammar_triggers": {"patterns": ["a"]}})", R"({"temperature": 5})", R"({"max_tokens": -5})",
+          R"({"threads": "x"})", "{", R"({"grammar": "a", "json_schema": {}})"}) {
         Notes notes;
         EXPECT_FALSE(with_parameters({}, json, Level::service, notes).ok()) << json;
     }

@@ -168,7 +168,8 @@ TEST(PatternSearch, TellsLaterPatternsFromTheOthersByTheirNumber) {
     ASSERT_TRUE(search);
     EXPECT_EQ(search.value().feed('b'), 0u) << "the first of those that end together";
     EXPECT_EQ(search.value().feed('c'), 3u) << "empty patterns do not count";
-    EXPECT_THAT(PatternSearch::create({"a*"}, {"b*"}).error().message, HasSubstr("\"a*\": it matches the empty"));
+    EXPECT_THAT(PatternSearch::create({"a*"}, {"b*"}).error().message,
+                HasSubstr("\"a*\": it matches the empty"));
 }
 
 TEST(PatternSearch, RefusesHostilePatternsInBoundedTime) {

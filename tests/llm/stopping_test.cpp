@@ -127,8 +127,8 @@ TEST(Repetitions, AreDetectedInAUsualWindowUnlessAnotherIsGiven) {
     const std::vector<std::string> loop(40, "na");
     EXPECT_EQ(watch_pieces({.detect_repetition = true}, loop).steps, 4u);
     EXPECT_EQ(watch_pieces({.repetition_count = 9, .detect_repetition = true}, loop).steps, 9u);
-    EXPECT_EQ(watch_pieces({.repetition_window = 2, .detect_repetition = true}, {"a", "b", "a", "b", "a", "b",
-                                                                                  "a", "b", "a", "b"})
+    EXPECT_EQ(watch_pieces({.repetition_window = 2, .detect_repetition = true},
+                           {"a", "b", "a", "b", "a", "b", "a", "b", "a", "b"})
                   .reason,
               StopReason::none)
         << "a run of two tokens is not in a window of two";

@@ -21,10 +21,8 @@ std::optional<std::int64_t> end_of(const StoppingSettings& settings, int most_to
 }
 
 StoppingSettings adaptive(std::int64_t least, std::int64_t most, float multiplier) {
-    return {.max_predict_ms = most,
-            .adaptive_time = true,
-            .min_time_ms = least,
-            .time_multiplier = multiplier};
+    return {
+        .max_predict_ms = most, .adaptive_time = true, .min_time_ms = least, .time_multiplier = multiplier};
 }
 
 TEST(AdaptiveTime, IsTheExpectedTimesTheMultiplier) {
@@ -32,9 +30,7 @@ TEST(AdaptiveTime, IsTheExpectedTimesTheMultiplier) {
     EXPECT_EQ(end_of(adaptive(0, -1, 0.5f), 100, 10, 10), 500);
 }
 
-TEST(AdaptiveTime, IsNoShorterThanTheMinimum) {
-    EXPECT_EQ(end_of(adaptive(3000, -1, 2), 100, 10, 10), 3000);
-}
+TEST(AdaptiveTime, IsNoShorterThanTheMinimum) { EXPECT_EQ(end_of(adaptive(3000, -1, 2), 100, 10, 10), 3000); }
 
 TEST(AdaptiveTime, IsNoLongerThanTheMaximum) {
     EXPECT_EQ(end_of(adaptive(0, 700, 2), 100, 10, 10), 700);

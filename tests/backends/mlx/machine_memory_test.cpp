@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "backends/mlx/device.h"
 #include "backends/mlx/workbench.h"
 #include "base/written_memory.h"
 

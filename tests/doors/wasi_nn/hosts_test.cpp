@@ -1,5 +1,5 @@
-// Configurations as hosts of other backends write them: libwasi_nn_backend.so takes them all, and they do what
-// they say; libwasi_nn_llamacpp.so stays strict.
+// Configurations as hosts of other backends write them: libwasi_nn_backend.so takes them all, and they do
+// what they say; libwasi_nn_llamacpp.so stays strict.
 #include <gmock/gmock.h>
 
 #include <functional>
@@ -101,17 +101,19 @@ TEST_F(WasiNnHosts, TakeAWholeConfigurationInEveryPlace) {
         EXPECT_THAT(answer.text, StartsWith("2+3=5"));
         EXPECT_EQ(answer.reason(), "end_of_answer");
         EXPECT_THAT(answer.warnings(), Not(HasSubstr("is not known")));
-        for (const char* name : {"queue_warning_threshold", "priority_scheduling_enabled", "auto_queue_cleanup",
-                                 "max_cache_tokens", "cache_strategy", "batch_processing", "timestamps"})
+        for (const char* name :
+             {"queue_warning_threshold", "priority_scheduling_enabled", "auto_queue_cleanup",
+              "max_cache_tokens", "cache_strategy", "batch_processing", "timestamps"})
             EXPECT_THAT(answer.warnings(), HasSubstr(name)) << "has no effect, and says so";
     });
 }
 
 TEST_F(WasiNnHosts, EndAnswersAtPatternsOfAnObject) {
-    for (const json& config : {stopping({{"grammar_triggers", {{"enabled", true}, {"patterns", {"^\\s*$", "="}}}}}),
-                               json{{"grammar_triggers", {{"patterns", {"="}}}}},
-                               stopping({{"token_filters", {{"pattern_based_triggers", {"^\\s*$", "="}}}}}),
-                               json{{"token_filters", {{"pattern_based_triggers", {"[0-9]="}}}}}})
+    for (const json& config :
+         {stopping({{"grammar_triggers", {{"enabled", true}, {"patterns", {"^\\s*$", "="}}}}}),
+          json{{"grammar_triggers", {{"patterns", {"="}}}}},
+          stopping({{"token_filters", {{"pattern_based_triggers", {"^\\s*$", "="}}}}}),
+          json{{"token_filters", {{"pattern_based_triggers", {"[0-9]="}}}}}})
         in_each_place(config, question, [](const Answer& answer) {
             EXPECT_EQ(answer.text, "2+3=");
             EXPECT_EQ(answer.reason(), "pattern");
@@ -123,11 +125,12 @@ TEST_F(WasiNnHosts, EndAnswersAtPatternsOfAnObject) {
 
 TEST_F(WasiNnHosts, LeaveOutPatternsThatCannotBeUsedAndSayWhich) {
     const json patterns = {"(?=look)", "+", "(a)\\1", 7, "="};
-    in_each_place({{"token_filters", {{"pattern_based_triggers", {"(?=look)", "+", "(a)\\1", "="}}}}}, question,
-                  [](const Answer& answer) {
+    in_each_place({{"token_filters", {{"pattern_based_triggers", {"(?=look)", "+", "(a)\\1", "="}}}}},
+                  question, [](const Answer& answer) {
                       EXPECT_EQ(answer.text, "2+3=");
-                      EXPECT_THAT(answer.warnings(), AllOf(HasSubstr("look-ahead"), HasSubstr("nothing to repeat"),
-                                                           HasSubstr("back references")));
+                      EXPECT_THAT(answer.warnings(),
+                                  AllOf(HasSubstr("look-ahead"), HasSubstr("nothing to repeat"),
+                                        HasSubstr("back references")));
                   });
     in_each_place({{"grammar_triggers", {{"patterns", patterns}}}}, question, [](const Answer& answer) {
         EXPECT_THAT(answer.text, StartsWith("2+3=5"));
@@ -146,7 +149,8 @@ TEST_F(WasiNnHosts, NeverGetAForbiddenText) {
     // Whole words, texts that several tokens spell, parts of tokens, one character, and several of these.
     const std::vector<std::vector<std::string>> all = {{"2+3=5"}, {"=5"}, {"+3"}, {"5"}, {"2", "="}};
     for (const auto& forbidden : all) {
-        const json config = stopping({{"token_filters", {{"forbidden_tokens", forbidden}}}, {"max_tokens", 40}});
+        const json config =
+            stopping({{"token_filters", {{"forbidden_tokens", forbidden}}}, {"max_tokens", 40}});
         in_each_place(config, question, [&](const Answer& answer) {
             for (const std::string& text : forbidden) EXPECT_THAT(answer.text, Not(HasSubstr(text)));
             EXPECT_THAT(answer.text, Not(IsEmpty()));
@@ -159,9 +163,14 @@ TEST_F(WasiNnHosts, NeverGetAForbiddenTextBySamplingEither) {
     const uint32_t context = host.open(host.load(""));
     const json forbidden = {"e", "the", " a", "one", "s ", "."};
     for (int seed = 0; seed < 12; ++seed) {
-        const json options = {{"forbidden_tokens", forbidden}, {"temp", seed % 3},       {"seed", seed},
-                              {"ignore_eos", true},            {"n_predict", 60},        {"n_probs", seed % 2},
-                              {"speculative", seed % 4 == 0},  {"history", false}};
+        const json options = {{"forbidden_tokens", forbidden},
+                              {"temp", seed % 3},
+                              {"seed", seed},
+                              {"ignore_eos", true},
+                              {"n_predict", 60},
+                              {"n_probs", seed % 2},
+                              {"speculative", seed % 4 == 0},
+                              {"history", false}};
         const Answer answer = ask(host, context, story, options.dump());
         ASSERT_EQ(answer.code, 0) << answer.metadata;
         EXPECT_EQ(answer.metadata["output_tokens"], 60);
@@ -203,8 +212,9 @@ TEST_F(WasiNnHosts, GetNoEndBeforeARequiredText) {
             EXPECT_EQ(answer.text, "2+3=5");
             EXPECT_EQ(answer.reason(), "end_of_answer");
         });
-    in_each_place(with(required({"zebra!"}), {{"grammar", "root ::= \"yes\""}}), question,
-                  [](const Answer& answer) { EXPECT_EQ(answer.text, "yes") << "the grammar is a limit, too"; });
+    in_each_place(
+        with(required({"zebra!"}), {{"grammar", "root ::= \"yes\""}}), question,
+        [](const Answer& answer) { EXPECT_EQ(answer.text, "yes") << "the grammar is a limit, too"; });
     in_each_place(with(required({"zebra!"}), {{"temp", 0.7}, {"seed", 1}}), question,
                   [](const Answer& answer) { EXPECT_EQ(answer.reason(), "token_limit"); });
 }
@@ -214,11 +224,12 @@ TEST_F(WasiNnHosts, LimitTheTimeOfAnAnswer) {
     const auto limited = [&](const json& timeout) {
         return with(endless, stopping({{"timeout_config", timeout}}));
     };
-    in_each_place(limited({{"enabled", true}, {"max_inference_time_ms", 1}}), story, [](const Answer& answer) {
-        EXPECT_EQ(answer.reason(), "time_limit");
-        EXPECT_EQ(answer.metadata["stop_detail"], "1 ms");
-        EXPECT_LT(answer.metadata["output_tokens"], 300);
-    });
+    in_each_place(limited({{"enabled", true}, {"max_inference_time_ms", 1}}), story,
+                  [](const Answer& answer) {
+                      EXPECT_EQ(answer.reason(), "time_limit");
+                      EXPECT_EQ(answer.metadata["stop_detail"], "1 ms");
+                      EXPECT_LT(answer.metadata["output_tokens"], 300);
+                  });
     in_each_place(limited({{"enabled", false}, {"max_inference_time_ms", 1}}), story,
                   [](const Answer& answer) { EXPECT_EQ(answer.reason(), "token_limit"); });
     in_each_place(with(endless, {{"max_time_ms", 1}}), story,
@@ -249,7 +260,8 @@ TEST_F(WasiNnHosts, EndAnswersThatRepeatThemselves) {
     const auto semantic = [](const json& members, const char* grammar) {
         return with({{"grammar", grammar}, {"n_predict", 120}}, stopping({{"semantic_stopping", members}}));
     };
-    constexpr auto loop = R"(root ::= ("na" " ")+ "!")", tale = R"(root ::= ("The cat sat on the mat. ")+ "!")";
+    constexpr auto loop = R"(root ::= ("na" " ")+ "!")",
+                   tale = R"(root ::= ("The cat sat on the mat. ")+ "!")";
     const auto ends = [](const char* reason) {
         return [=](const Answer& answer) { EXPECT_EQ(answer.reason(), reason) << answer.text; };
     };
@@ -271,10 +283,11 @@ TEST_F(WasiNnHosts, TakeNumbersBeyondARangeAtItsEnd) {
                          {"seed", -5},
                          {"priority", 9}};
     in_each_place(beyond, question, [](const Answer& answer) {
-        for (const char* name : {"'sampling.temp' is -1; 0 is used", "'sampling.top_p' is 7; 1 is used",
-                                 "'sampling.repeat_penalty' is 0; 0.001 is used", "'sampling.min_keep' is -4; 0",
-                                 "'stopping.max_tokens' is -7; -1", "'stopping.max_time_ms' is -30; -1",
-                                 "'seed' is -5; -1", "'priority' is 9; 3"})
+        for (const char* name :
+             {"'sampling.temp' is -1; 0 is used", "'sampling.top_p' is 7; 1 is used",
+              "'sampling.repeat_penalty' is 0; 0.001 is used", "'sampling.min_keep' is -4; 0",
+              "'stopping.max_tokens' is -7; -1", "'stopping.max_time_ms' is -30; -1", "'seed' is -5; -1",
+              "'priority' is 9; 3"})
             EXPECT_THAT(answer.warnings(), HasSubstr(name));
     });
 }
@@ -295,12 +308,9 @@ TEST_F(WasiNnHosts, GetTheDefaultsForTextThatIsNoJson) {
 }
 
 TEST_F(WasiNnHosts, HaveValuesThatCannotBeTakenLeftOut) {
-    const json wrong = {{"n_predict", "many"},
-                        {"threads", json::array()},
-                        {"stop", {1, 2}},
-                        {"logging", {{"level", "loud"}}},
-                        {"grammar_triggers", 7},
-                        {"token_filters", {{"forbidden_tokens", {{"a", 1}}}}}};
+    const json wrong = {{"n_predict", "many"},   {"threads", json::array()},
+                        {"stop", {1, 2}},        {"logging", {{"level", "loud"}}},
+                        {"grammar_triggers", 7}, {"token_filters", {{"forbidden_tokens", {{"a", 1}}}}}};
     in_each_place(wrong, question, [](const Answer& answer) {
         EXPECT_THAT(answer.text, StartsWith("2+3=5"));
         for (const char* name : {"n_predict", "stop", "grammar_triggers", "forbidden_tokens"})
@@ -350,9 +360,10 @@ TEST_F(WasiNnHosts, OfWamrStayStrict) {
     }
     EXPECT_EQ(host.try_load(model_path(), "{", &graph), 1);
     EXPECT_EQ(host.ask(context, question, R"({"stop_patterns": ["a*"]})"), "error 1");
-    EXPECT_EQ(host.ask(context, question, R"({"level": "debug", "token_filters": {"forbidden_tokens": ["=5"]}})")
-                  .find("=5"),
-              std::string::npos)
+    EXPECT_EQ(
+        host.ask(context, question, R"({"level": "debug", "token_filters": {"forbidden_tokens": ["=5"]}})")
+            .find("=5"),
+        std::string::npos)
         << "the parameters themselves are every library's";
 }
 
