@@ -276,7 +276,7 @@ TEST_F(WasiNnHosts, EndAnswersThatRepeatThemselves) {
 }
 
 TEST_F(WasiNnHosts, TakeNumbersBeyondARangeAtItsEnd) {
-    in_each_place({{"sampling", {{"temperature", 5.0}}}}, question,
+    in_each_place({{"temperature", 5.0}}, question,
                   [](const Answer& answer) { EXPECT_THAT(answer.warnings(), IsEmpty()); });
     const json beyond = {{"sampling", {{"temp", -1}, {"top_p", 7}, {"repeat_penalty", 0}, {"min_keep", -4}}},
                          {"stopping", {{"max_tokens", -7}, {"max_time_ms", -30}}},
