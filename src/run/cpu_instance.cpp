@@ -9,6 +9,7 @@
 #include "ggml-backend.h"
 #include "ggml-cpu.h"
 #include "ggml.h"
+#include "run/free_pieces.h"
 #include "run/host_memory.h"
 #include "run/instance.h"
 #include "run/node_timer.h"
@@ -151,6 +152,7 @@ Status CpuInstance::plan_arena() {
         ++stats_.naive_buffers;
     }
     place_empty_tensors(lowered_);
+    HR_TRY(limit_free_pieces(lowered_));
     ggml_backend_dev_t cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
     const std::unique_ptr<ggml_gallocr, GallocrFree> arena(
         ggml_gallocr_new(ggml_backend_dev_buffer_type(cpu)));

@@ -9,6 +9,7 @@
 #include "ggml.h"
 #include "remote/host.h"
 #include "run/device_call.h"
+#include "run/free_pieces.h"
 #include "run/host_memory.h"
 #include "run/instance.h"
 #include "run/node_shares.h"
@@ -178,6 +179,7 @@ Status ScheduledInstance::prepare(const StateBuffers& states, const Device& name
                                         static_cast<std::size_t>(n) + leaves + 64, false, false));
     place_empty_tensors(lowered_);
     assign_backends();
+    HR_TRY(limit_free_pieces(lowered_, sched_.get()));
     if (n > 0 && !ggml_backend_sched_alloc_graph(sched_.get(), lowered_.graph))
         return failure(Code::out_of_memory,
                        "device '{}' has no memory for the activations, which take {} bytes without reuse; "

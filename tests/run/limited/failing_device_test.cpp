@@ -131,5 +131,33 @@ TEST(FailingDevice, AnyNumberOfStatesHasAPlaceBesideTheDevice) {
     EXPECT_THAT(device.violations(), IsEmpty());
 }
 
+/// Half of the values are on the CPU, which has the ops that the device lacks.
+TEST(FailingDevice, AnyNumberOfValuesMayBeAliveAtOnceOrIsRefused) {
+    for (const int count : {100, 200, 300, 800}) {
+        SCOPED_TRACE(count);
+        TestGraph g;
+        const ValueId x = g.input("x", {8});
+        std::vector<ValueId> here, there;
+        for (int i = 0; i < count; ++i) {
+            const ValueId c = g.constant<float>({8}, random_floats(8, static_cast<unsigned>(i)));
+            there.push_back(g.op("mul", {x, c}));
+            if (i % 4 == 0) here.push_back(g.op("erf", {there.back()}));
+        }
+        ValueId sum = here[0];
+        for (const auto& values : {here, there})
+            for (const ValueId value : values) sum = g.op("add", {sum, value});
+        g.output("y", sum);
+        const Graph graph = g.finish();
+        LimitedDevice device;
+        if (count < 800) {
+            expect_same_outputs(graph, run_filled(graph, {.device = device.name()}), run_filled(graph, {}));
+            continue;
+        }
+        const auto message =
+            message_of([&] { run_filled(graph, {.device = device.name()}); }, Code::unsupported);
+        EXPECT_THAT(message, HasSubstr("'cpu'"));
+    }
+}
+
 }  // namespace
 }  // namespace headrace

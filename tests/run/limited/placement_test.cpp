@@ -1,6 +1,8 @@
 /// Tensors that a device takes and such that it does not, in every place of a graph.
 #include <gmock/gmock.h>
 
+#include "ggml-backend.h"
+#include "plan/plan.h"
 #include "run/limited/filled_run.h"
 #include "run/limited/limited_device.h"
 
@@ -329,6 +331,40 @@ TEST(Placement, TwoDevicesWithOtherLimitsRunTheSameGraph) {
     }
     EXPECT_THAT(wide.violations(), IsEmpty());
     EXPECT_THAT(narrow.violations(), IsEmpty());
+}
+
+TEST(Placement, DevicesThatShareAGraphGetWhatAllOfThemTake) {
+    LimitedDevice wide({.tensor_bytes = kLimit}), narrow({.tensor_bytes = kLimit - 1});
+    const auto handle = [](const LimitedDevice& device) {
+        return ggml_backend_dev_by_name(device.name().c_str());
+    };
+    PackedConstants packed;
+    const auto nodes_on_devices = [&](std::vector<ggml_backend_device*> devices) {
+        const Plan plan = must(make_plan(large_constant(kFits), {.devices = std::move(devices)}, packed));
+        std::vector<bool> on_device;
+        for (const NodePlan& node : plan.nodes) on_device.push_back(node.on_device);
+        return on_device;
+    };
+    EXPECT_THAT(nodes_on_devices({}), ElementsAre(false, false));
+    EXPECT_THAT(nodes_on_devices({handle(wide)}), ElementsAre(true, true));
+    EXPECT_THAT(nodes_on_devices({handle(wide), handle(narrow)}), ElementsAre(false, true));
+    EXPECT_THAT(nodes_on_devices({handle(narrow), handle(wide)}), ElementsAre(false, true));
+}
+
+/// Readers of a view of a state get a copy of it, which is no part of any op's lowering.
+TEST(Placement, ACopyThatTheDeviceLacksIsMadeOnTheCpu) {
+    for (const std::set<ggml_op>& refused : {std::set<ggml_op>{}, {GGML_OP_CONT, GGML_OP_DUP, GGML_OP_CPY}}) {
+        LimitedDevice device({.refused_ops = refused});
+        TestGraph g;
+        const ValueId x = g.input("x", {8}), state = g.state("s", {8});
+        const ValueId before = reshape(g, state, {2, 4});
+        g.output("after", g.op("accumulate", {state, g.op("tanh", {x})}));
+        g.output("before", g.op("add", {before, before}));
+        const Graph graph = g.finish();
+        expect_same_outputs(graph, run_filled(graph, as_written(device.name())),
+                            run_filled(graph, as_written()));
+        EXPECT_THAT(device.violations(), IsEmpty());
+    }
 }
 
 TEST(Placement, EachSetOfShapesIsPlacedByItself) {

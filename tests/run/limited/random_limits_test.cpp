@@ -157,5 +157,31 @@ TEST(RandomLimits, RandomGraphsGiveWhatTheCpuGives) {
     EXPECT_GT(mixed, 100);
 }
 
+TEST(RandomLimits, WithLittleMemoryAGraphIsComputedOrRefusedAndLeavesNothingBehind) {
+    std::mt19937 random(3);
+    int refused = 0, computed = 0;
+    for (unsigned seed = 0; seed < 200; ++seed) {
+        const Graph graph = RandomGraph(seed).finish();
+        LimitedDevice device(random_limits(random, 1024));
+        device.limits().memory_bytes = some_bytes(random, 1 << 14);
+        SCOPED_TRACE(fmt::format("graph {}: {} bytes, {}", seed, device.limits().memory_bytes,
+                                 describe(device.limits())));
+        try {
+            const Ran ran = run_filled(graph, {.device = device.name(), .threads = 1});
+            expect_same_outputs(graph, ran, run_filled(graph, {.threads = 1}));
+            ++computed;
+        } catch (const Exception& e) {
+            EXPECT_EQ(e.code(), Code::out_of_memory) << e.what();
+            EXPECT_THAT(e.what(), ::testing::HasSubstr(device.name()));
+            ++refused;
+        }
+        EXPECT_EQ(device.bytes_in_use(), 0u);
+        EXPECT_THAT(device.violations(), IsEmpty());
+        if (::testing::Test::HasFailure()) return;
+    }
+    EXPECT_GT(refused, 20);
+    EXPECT_GT(computed, 20);
+}
+
 }  // namespace
 }  // namespace headrace
