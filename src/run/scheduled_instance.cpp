@@ -8,8 +8,8 @@
 #include "ggml-cpu.h"
 #include "ggml.h"
 #include "remote/host.h"
+#include "run/arena.h"
 #include "run/device_call.h"
-#include "run/free_pieces.h"
 #include "run/host_memory.h"
 #include "run/instance.h"
 #include "run/node_shares.h"
@@ -54,6 +54,7 @@ private:
     void count_activations();
     void assign_backends();
     void assign_leaves();
+    bool place_in(const Arena& arena);
     Status compute_graph();
     Status compute(bool profile);
     Status compute_on_device(int threads, bool profile);
@@ -64,6 +65,7 @@ private:
     std::vector<Backend> devices_;
     Backend cpu_;
     std::vector<std::size_t> device_of_node_, device_of_constant_;  // where the plan wants a device
+    std::vector<BackendBuffer> arenas_;  // of activations that ggml's allocator has no part in
     std::unique_ptr<ggml_backend_sched, SchedFree> sched_;
 };
 
@@ -160,6 +162,26 @@ void ScheduledInstance::assign_backends() {
     }
 }
 
+/// False when the backend has no memory for it.
+bool ScheduledInstance::place_in(const Arena& arena) {
+    ggml_backend_buffer_type_t type = ggml_backend_get_default_buffer_type(arena.backend);
+    const std::size_t first = arenas_.size();
+    for (std::size_t begin = 0; begin < arena.bytes; begin += std::min(arena.chunk, arena.bytes - begin)) {
+        arenas_.emplace_back(
+            ggml_backend_buft_alloc_buffer(type, std::min(arena.chunk, arena.bytes - begin)));
+        if (!arenas_.back()) return false;
+        ggml_backend_buffer_set_usage(arenas_.back().get(), GGML_BACKEND_BUFFER_USAGE_COMPUTE);
+        stats_.arena_bytes += ggml_backend_buffer_get_size(arenas_.back().get());
+    }
+    for (const auto& [tensor, offset] : arena.places) {
+        ggml_backend_buffer_t buffer = arenas_[first + offset / arena.chunk].get();
+        auto* base = static_cast<std::byte*>(ggml_backend_buffer_get_base(buffer));
+        if (ggml_backend_tensor_alloc(buffer, tensor, base + offset % arena.chunk) != GGML_STATUS_SUCCESS)
+            return false;
+    }
+    return true;
+}
+
 Status ScheduledInstance::prepare(const StateBuffers& states, const Device& named,
                                   DeviceConstants& constants) {
     HR_TRY(open(named, constants));
@@ -179,8 +201,9 @@ Status ScheduledInstance::prepare(const StateBuffers& states, const Device& name
                                         static_cast<std::size_t>(n) + leaves + 64, false, false));
     place_empty_tensors(lowered_);
     assign_backends();
-    HR_TRY(limit_free_pieces(lowered_, sched_.get()));
-    if (n > 0 && !ggml_backend_sched_alloc_graph(sched_.get(), lowered_.graph))
+    HR_ASSIGN(const std::vector<Arena> arenas, arenas_beside_ggml(lowered_, sched_.get()));
+    if (!std::all_of(arenas.begin(), arenas.end(), [&](const Arena& arena) { return place_in(arena); }) ||
+        (n > 0 && !ggml_backend_sched_alloc_graph(sched_.get(), lowered_.graph)))
         return failure(Code::out_of_memory,
                        "device '{}' has no memory for the activations, which take {} bytes without reuse; "
                        "use smaller inputs, or the device 'cpu'",

@@ -69,11 +69,12 @@ public:
         keep(constant(shape()));
     }
 
-    Graph finish() {
-        const int nodes = 1 + pick(12);
+    Graph finish() { return finish(1 + pick(12), 4); }
+    /// Every part-th value is an output.
+    Graph finish(int nodes, int part) {
         for (int i = 0; i < nodes; ++i) add_node();
         for (std::size_t i = 0; i < values_.size(); ++i)
-            if (i + 1 == values_.size() || pick(4) == 0) g_.output("y" + std::to_string(i), values_[i]);
+            if (i + 1 == values_.size() || pick(part) == 0) g_.output("y" + std::to_string(i), values_[i]);
         return g_.finish();
     }
 
@@ -122,6 +123,7 @@ void RandomGraph::add_node() {
                                   {"sizes", Shape{half, columns}}}),
                            {half, columns});
         case 8:
+            if (rows > 64) return keep_as(g_.op("neg", {x}), type);
             return keep_as(g_.op("concat", {x, constant(type)}, {{"axis", std::int64_t{0}}}),
                            {2 * rows, columns});
         case 9: return keep_as(g_.op("softmax", {x}, {{"axis", std::int64_t{pick(2)}}}), type);
@@ -155,6 +157,30 @@ TEST(RandomLimits, RandomGraphsGiveWhatTheCpuGives) {
         if (::testing::Test::HasFailure()) return;
     }
     EXPECT_GT(mixed, 100);
+}
+
+/// So many values that ggml's allocator does not take the graph.
+TEST(RandomLimits, LargeRandomGraphsGiveWhatTheReferenceKernelsGive) {
+    std::mt19937 random(4);
+    int computed = 0;
+    for (unsigned seed = 0; seed < 30; ++seed) {
+        const Graph graph = RandomGraph(seed).finish(600, 3);
+        const Ran expected = run_filled(graph, {.threads = 1, .packed_kernels = false, .native_ops = false});
+        SCOPED_TRACE(seed);
+        expect_same_outputs(graph, run_filled(graph, {.threads = 1}), expected, 1e-3);
+        LimitedDevice device(random_limits(random, 1 << 14));
+        SCOPED_TRACE(describe(device.limits()));
+        try {
+            const Ran ran = run_filled(graph, {.device = device.name(), .threads = 1});
+            expect_same_outputs(graph, ran, expected, 1e-3);
+            ++computed;
+        } catch (const Exception& e) {
+            EXPECT_TRUE(e.code() == Code::unsupported || e.code() == Code::out_of_memory) << e.what();
+        }
+        EXPECT_THAT(device.violations(), IsEmpty());
+        if (::testing::Test::HasFailure()) return;
+    }
+    EXPECT_GT(computed, 10);
 }
 
 TEST(RandomLimits, WithLittleMemoryAGraphIsComputedOrRefusedAndLeavesNothingBehind) {

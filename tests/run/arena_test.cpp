@@ -1,5 +1,5 @@
 /// Graphs in which many values are alive at once, and not all are given back together.
-#include "run/free_pieces.h"
+#include "run/arena.h"
 
 #include "engine/test_graph.h"
 
@@ -39,7 +39,7 @@ std::vector<std::vector<float>> expected(const std::vector<float>& x, int pairs)
     return out;
 }
 
-TEST(FreePieces, AnyNumberOfValuesMayBeAliveAtOnce) {
+TEST(Arena, AnyNumberOfValuesMayBeAliveAtOnce) {
     const auto x = random_floats(8, 77);
     for (const int pairs : {100, 260, 600}) {
         SCOPED_TRACE(pairs);
@@ -52,7 +52,7 @@ TEST(FreePieces, AnyNumberOfValuesMayBeAliveAtOnce) {
     }
 }
 
-TEST(FreePieces, MemoryIsUsedAgainWhereFewAreAliveAtOnce) {
+TEST(Arena, MemoryIsUsedAgainWhereFewAreAliveAtOnce) {
     TestGraph g;
     ValueId v = g.input("x", {64});
     for (int i = 0; i < 1000; ++i) v = g.op("add", {g.op("tanh", {v}), v});
@@ -60,6 +60,45 @@ TEST(FreePieces, MemoryIsUsedAgainWhereFewAreAliveAtOnce) {
     Session session(compile(g.finish()));
     run(session, {{64}}, {random_floats(64, 3)});
     EXPECT_LE(session.stats().arena_bytes, 8 * 64 * sizeof(float));
+}
+
+TEST(Arena, ManyLiveValuesShareTheMemoryOfThoseThatAreDone) {
+    constexpr int kPairs = 300, kWidth = 64;
+    Session session(
+        compile(alternating(kPairs, kWidth), {.disabled_passes = {"eliminate_common_subexpressions"}}));
+    run(session, {{kWidth}}, {random_floats(kWidth, 3)});
+    const std::size_t alive = 2 * kPairs * kWidth * sizeof(float);  // before the first of them is added
+    EXPECT_GE(session.stats().arena_bytes, alive - 2 * kWidth * sizeof(float));
+    EXPECT_LE(session.stats().arena_bytes, alive + 4 * kWidth * sizeof(float));
+}
+
+TEST(FreeList, TakesTheSmallestPieceThatSufficesAndJoinsNeighbours) {
+    FreeList list;
+    for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(list.take(10), 10 * i);
+    list.give_back(10, 10);
+    list.give_back(30, 10);
+    list.give_back(40, 10);
+    EXPECT_EQ(list.take(8), 10u);
+    EXPECT_EQ(list.take(20), 30u);
+    EXPECT_EQ(list.take(2), 18u);
+    list.give_back(0, 10);
+    list.give_back(18, 2);
+    list.give_back(10, 8);
+    EXPECT_EQ(list.take(20), 0u);
+    EXPECT_EQ(list.end(), 60u);
+}
+
+TEST(FreeList, NothingCrossesTheBorderOfAChunk) {
+    FreeList list(100);
+    EXPECT_EQ(list.take(70), 0u);
+    EXPECT_EQ(list.take(60), 100u);
+    EXPECT_EQ(list.take(30), 70u);
+    EXPECT_EQ(list.take(40), 160u);
+    list.give_back(70, 30);
+    list.give_back(100, 60);
+    EXPECT_EQ(list.take(80), 200u);
+    EXPECT_EQ(list.take(60), 100u);
+    EXPECT_EQ(list.end(), 280u);
 }
 
 }  // namespace
