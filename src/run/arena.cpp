@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
-#include <set>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "ggml-backend.h"
@@ -87,8 +88,8 @@ private:
     int nodes_;
     ggml_backend_sched* sched_;
     std::vector<Life> activations_;  // in the order of their first node
-    std::map<const ggml_tensor*, std::size_t> index_;
-    std::set<const ggml_tensor*> is_read_;
+    std::unordered_map<const ggml_tensor*, std::size_t> index_;
+    std::unordered_set<const ggml_tensor*> is_read_;
     std::map<Copied, Life> copies_;
 };
 
@@ -165,7 +166,7 @@ void FreeList::give_back(std::size_t offset, std::size_t bytes) {
 
 Result<std::vector<Arena>> arenas_beside_ggml(const LoweredGraph& lowered, ggml_backend_sched* sched) {
     const auto nodes = static_cast<std::ptrdiff_t>(lowered.inputs.size()) + ggml_graph_n_nodes(lowered.graph);
-    if (nodes <= kMostAlive / 2) return std::vector<Arena>{};
+    if ((sched ? 2 : 1) * nodes <= kMostAlive) return std::vector<Arena>{};  // each could be copied
     const Lives lives(lowered, sched);
     if (lives.most_alive() <= kMostAlive) return std::vector<Arena>{};
     if (lives.most_copies() > kMostAlive)
