@@ -11,8 +11,12 @@
 struct ggml_backend;
 struct ggml_backend_buffer_type;
 struct ggml_backend_sched;
+struct ggml_tensor;
 
 namespace headrace {
+
+/// Views have no work of their own: they are where their source is.
+bool is_view(const ggml_tensor* t);
 
 /// Offsets in memory of a device, which ggml gives out in buffers of at most `chunk` bytes.
 class FreeList {
@@ -22,6 +26,7 @@ public:
     std::size_t take(std::size_t bytes);
     void give_back(std::size_t offset, std::size_t bytes);
     std::size_t end() const { return end_; }
+    std::size_t pieces() const { return pieces_.size(); }
 
 private:
     std::size_t chunk_, end_ = 0;
@@ -42,7 +47,7 @@ struct Arena {
 /// For graphs that ggml's allocator does not take: it ends the process when what was given back lies in more
 /// than 256 pieces, which cannot be while less are alive at once. Nothing where it does take the graph. Only
 /// what has no memory yet gets a place. sched: with all tensors assigned, whose copies between backends stay
-/// ggml's; null: everything is on the CPU. Errors: too many of those copies are alive at once.
+/// ggml's; null: everything is on the CPU. Errors: those copies alone are too many.
 Result<std::vector<Arena>> arenas_beside_ggml(const LoweredGraph& lowered, ggml_backend_sched* sched);
 
 }  // namespace headrace

@@ -26,12 +26,6 @@ struct SchedFree {
 };
 using Backend = std::unique_ptr<ggml_backend, BackendFree>;
 
-/// Views have no work of their own: they are where their source is.
-bool is_view(const ggml_tensor* t) {
-    return t->op == GGML_OP_RESHAPE || t->op == GGML_OP_VIEW || t->op == GGML_OP_PERMUTE ||
-           t->op == GGML_OP_TRANSPOSE;
-}
-
 class ScheduledInstance final : public Instance {
 public:
     ScheduledInstance(std::shared_ptr<const Plan> plan, LoweredGraph lowered)
