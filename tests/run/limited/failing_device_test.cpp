@@ -155,18 +155,17 @@ TEST(FailingDevice, AnyNumberOfValuesMayBeAliveAtOnce) {
     }
 }
 
-/// A device adds the inputs with even numbers, then those with odd ones.
+/// All inputs are first read in the order of their numbers; last in that order, or the even ones before the
+/// odd ones.
 Graph sum_of_inputs(int count, bool in_order) {
     TestGraph g;
-    std::vector<ValueId> inputs;
+    std::vector<ValueId> inputs, terms;
     for (int i = 0; i < count; ++i) inputs.push_back(g.input("x" + std::to_string(i), {8}));
-    // All are first read in the order of their numbers.
-    std::vector<ValueId> terms;
     for (const ValueId input : inputs) terms.push_back(g.op("tanh", {input}));
+    const auto read = [&](int i) { terms.push_back(g.op("sigmoid", {inputs[static_cast<std::size_t>(i)]})); };
+    for (int i = 0; i < count; i += in_order ? 1 : 2) read(i);
+    for (int i = 1; !in_order && i < count; i += 2) read(i);
     ValueId sum = terms[0];
-    const auto add = [&](int i) { sum = g.op("add", {sum, inputs[static_cast<std::size_t>(i)]}); };
-    for (int i = 0; i < count; i += in_order ? 1 : 2) add(i);
-    for (int i = 1; !in_order && i < count; i += 2) add(i);
     for (const ValueId term : terms) sum = g.op("add", {sum, term});
     g.output("y", sum);
     return g.finish();
