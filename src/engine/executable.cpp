@@ -64,7 +64,7 @@ Result<std::shared_ptr<const Plan>> Executable::Impl::plan_for(const ShapeKey& s
     if (const auto* plan = plans_.find(shapes)) return *plan;
     HR_ASSIGN(const SymbolBindings bindings, bind_symbols(graph, shapes));
     HR_ASSIGN(Graph concrete, specialise(graph, bindings));
-    const PlanOptions plan_options{.device_is_cpu = device.is_cpu,
+    const PlanOptions plan_options{.devices = device.handles(),
                                    .packed_kernels = options.packed_kernels,
                                    .native_ops = options.native_ops,
                                    .tuning = tuning.get(),
