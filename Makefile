@@ -32,11 +32,9 @@ test-ggml: ## run the C++ tests and the WebNN guide's Python test on ggml
 	@$(BUILD)
 	@$(VENV) tools/run_tests.py --python tests/python/test_ggml_backend.py
 
-docs: ## write docs/implementation-status.md (WebNN operators), docs/parameters.md (language models), docs/onnx-operators.md and, with ExecuTorch, docs/executorch-ops.md (ATen ops)
-	@$(BUILD) --target docs
-	@$(VENV) -m headrace.onnx.coverage docs/onnx-operators.md
-	@if $(VENV) -c 'import executorch' 2>/dev/null; then $(VENV) -m executorch_ggml.coverage docs/executorch-ops.md; \
-	  else echo "docs/executorch-ops.md: ExecuTorch is not installed: make executorch installs it"; fi
+docs: ## write the reference pages of docs/ anew: WebNN operators, language models' parameters, ONNX operators, ATen ops
+	@$(BUILD) --target products
+	@$(VENV) tools/reference_pages.py
 
 lint: ## check format, Python code and who includes whom
 	@$(PYTHON) tools/setup.py --lint
@@ -166,4 +164,4 @@ setup: ## only install and fetch what the build needs; cmake --preset default wo
 	@$(PYTHON) tools/setup.py
 
 clean: ## remove build/ (the .venv and the user's ggml cache stay)
-	rm -rf build python/headrace/_core*.so python/headrace/_core.pyi python/webnn/__init__.pyi docs/implementation-status.md docs/parameters.md docs/executorch-ops.md docs/onnx-operators.md
+	rm -rf build python/headrace/_core*.so python/headrace/_core.pyi python/webnn/__init__.pyi
