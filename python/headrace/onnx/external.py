@@ -23,7 +23,8 @@ def mapped(location: str, folder: str, offset: int, count: int) -> np.ndarray:
             f"its data is in the file '{location}', and a model that is no file has no folder; "
             "load the model from its path"
         )
-    if not location or os.path.isabs(location) or ".." in PurePath(location).parts:
+    parts = PurePath(location).parts
+    if not parts or os.path.isabs(location) or ".." in parts:
         raise ValueError(
             f"its data is in '{location}', which is not named from the model's folder on; "
             "save the model with its data beside it"
