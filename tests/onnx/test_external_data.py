@@ -75,7 +75,9 @@ def test_links_into_blobs_of_another_model_are_refused(tmp_path) -> None:
     (tmp_path / "models--org--other" / "blobs" / "bb22").write_bytes(W.tobytes())
     folder = folder_of(tmp_path / "models--org--mine" / "snapshots" / "0123abcd")
     (folder / DATA).symlink_to(tmp_path / "models--org--other" / "blobs" / "bb22")
-    with pytest.raises(ValueError, match=r"a link to .*bb22 outside the model's folder; copy the file itself"):
+    with pytest.raises(
+        ValueError, match=r"a link to .*bb22 outside the model's folder; copy the file itself"
+    ):
         y_of(folder / "model.onnx")
 
 
@@ -121,7 +123,9 @@ def test_files_with_other_names_are_refused(tmp_path) -> None:
     folder = folder_of(tmp_path / "m", data=W.tobytes())
     check(folder / "model.onnx")
     os.link(folder / DATA, tmp_path / "other name")
-    with pytest.raises(ValueError, match=r"a file with 2 names \(hard links\), .*; copy the file itself beside"):
+    with pytest.raises(
+        ValueError, match=r"a file with 2 names \(hard links\), .*; copy the file itself beside"
+    ):
         y_of(folder / "model.onnx")
     (folder / DATA).unlink()
     (folder / DATA).write_bytes((tmp_path / "other name").read_bytes())
@@ -251,9 +255,10 @@ def test_bits_and_empty_tensors_lie_in_files_too(tmp_path) -> None:
             y = Concat<axis = 0>(z, none)
         }""")
     made.graph.initializer.extend([packed, nothing])
-    content = made.graph.initializer[0].raw_data or numpy_helper.from_array(
-        numpy_helper.to_array(packed), "q"
-    ).raw_data
+    content = (
+        made.graph.initializer[0].raw_data
+        or numpy_helper.from_array(numpy_helper.to_array(packed), "q").raw_data
+    )
     made.graph.initializer[0].ClearField("int32_data")
     for tensor in made.graph.initializer:
         moved(tensor)

@@ -206,7 +206,7 @@ class Importer:
         self._refuse_sparse(graph)
         self._read_constants(graph.initializer, inner)
         self._read_nodes(graph.node, inner)
-        return self._outputs([info.name for info in graph.output], inner, f"the {name}")
+        return [inner.values.get(info.name) for info in graph.output]
 
     def _called(
         self, function: Function, node: Node, proto: onnx.NodeProto, scope: Scope
@@ -231,12 +231,7 @@ class Importer:
             depth=scope.depth + 1,
         )
         self._read_nodes(body.node, inner)
-        return self._outputs(body.output, inner, function.name)
-
-    def _outputs(self, names: Iterable[str], scope: Scope, of: str) -> list[Operand | None]:
-        for name in names:
-            invalid_if(name not in scope.values, f"output '{name}' of {of} is computed by none of its nodes")
-        return [scope.values[name] for name in names]
+        return [inner.values.get(name) for name in body.output]
 
     def _node(self, proto: onnx.NodeProto, scope: Scope) -> Node:
         domain = domain_named(proto.domain)

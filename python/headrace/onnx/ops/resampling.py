@@ -120,7 +120,7 @@ def _resized_axis(g: Graph, x: Operand, dim: int, axis: _Axis, node: Node) -> Op
         places = np.clip(rounding(points), 0, axis.size - 1).astype(np.int64)
         y = (
             x
-            if places.tolist() == list(range(axis.size))
+            if axis.size == axis.out and np.array_equal(places, np.arange(axis.size))
             else g.op("gather", x, known(places, "i64"), axis=dim)
         )
     else:
