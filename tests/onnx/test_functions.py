@@ -208,9 +208,12 @@ def test_initializers_need_not_be_inputs(version: int) -> None:
 
 
 def test_models_as_the_version_converter_leaves_them_are_read() -> None:
-    """Of IR version 3, with initializers of its own that are no inputs."""
-    made = parser.parse_model("""<ir_version: 3, opset_import: ["" : 12]>
-        g (float[n, 3] x) => (float[3] y) { y = ReduceSum<axes = [0], keepdims = 0>(x) }""")
+    """Of IR version 3, with an initializer of its own that is no input."""
+    made = parser.parse_model("""<ir_version: 3, opset_import: ["" : 10]>
+        g (float[n, 3] x) => (float[n, 5] y) { y = Pad<pads = [0, 1, 0, 1], value = 7.0>(x) }""")
     converted = onnx.version_converter.convert_version(made, 13)
-    assert converted.ir_version == 3
-    assert np.array_equal(on_headrace(converted, {"x": X})["y"], X.sum(0))
+    own = {tensor.name for tensor in converted.graph.initializer}
+    assert converted.ir_version == 3 and own - {info.name for info in converted.graph.input}
+    assert np.array_equal(
+        on_headrace(converted, {"x": X})["y"], np.pad(X, ((0, 0), (1, 1)), constant_values=7)
+    )

@@ -181,7 +181,8 @@ READ = {
         "() => (float[a, b] y) { s = Constant<value = int64[2] {1000000, 1000000}>() y = ConstantOfShape(s) }"
     ),
     "10^14 times one element": lambda: model(
-        "(float[1] x) => (float[a, b] y) { s = Constant<value = int64[2] {100000000, 1000000}>() y = Expand(x, s) }"
+        "(float[1] x) => (float[a, b] y) { s = Constant<value = int64[2] {100000000, 1000000}>() "
+        "y = Expand(x, s) }"
     ),
     "2 * 10^12 elements of two": lambda: model(
         "() => (float[a] y) { s = Constant<value = int64[1] {10000}>() "
