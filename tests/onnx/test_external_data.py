@@ -194,7 +194,7 @@ def test_a_file_that_becomes_a_link_meanwhile_is_not_followed(tmp_path, monkeypa
 
 def test_models_that_are_no_files_have_no_folder() -> None:
     for source in (product(), onnx.load_from_string(product())):
-        with pytest.raises(ValueError, match=rf"'{DATA}', .*; load the model from its path"):
+        with pytest.raises(ValueError, match=rf"'{DATA}'; load the model from its path"):
             headrace.load(source)
 
 

@@ -19,10 +19,7 @@ def mapped(location: str, folder: str, offset: int, count: int) -> np.ndarray:
     the blobs of the same model. Errors: ValueError with the remedy; OSError where the file cannot be read.
     """
     if not folder:
-        raise ValueError(
-            f"its data is in the file '{location}', and a model that is no file has no folder; "
-            "load the model from its path"
-        )
+        raise ValueError(f"its data is in the file '{location}'; load the model from its path")
     parts = PurePath(location).parts
     if not parts or os.path.isabs(location) or ".." in parts:
         raise ValueError(
