@@ -146,10 +146,12 @@ tsan: ## run the threaded C++ tests (Thread or Concurrent in the name) with the 
 	@$(BUILD) --preset tsan
 	@$(VENV) tools/run_tests.py --preset tsan --filter 'Thread|Concurrent'
 
-fuzz: ## feed damaged graph files, delegates, packed weights, language models and RPC replies to the loaders under the sanitizers (SECONDS=60 for each)
+fuzz: ## feed damaged graph files, delegates, packed weights, language models and RPC replies to the loaders under the sanitizers, and changed ONNX models to headrace.load (SECONDS=60 for each)
 	@$(BUILD) --preset asan --target fuzzers
 	@export LSAN_OPTIONS=suppressions=tools/lsan.supp:print_suppressions=0; \
 	  for fuzzer in build/asan/bin/tests/*_fuzz; do $$fuzzer --seconds $(or $(SECONDS),60) || exit 1; done
+	@$(BUILD) --target products
+	@PYTHONPATH=tests/onnx:tests/python $(VENV) tests/onnx/model_fuzz.py --seconds $(or $(SECONDS),60)
 
 tiny-chat: ## train models/tiny-chat-q8_0.gguf again and test what it answers (10 minutes, needs PyTorch)
 	@$(PYTHON) tools/setup.py

@@ -114,8 +114,9 @@ def load(
     otherwise stay open until the model is called, or an input's whole shape by its name. options: those of
     webnn.ML().create_context, such as threads=2 or weights="q8_0".
 
-    Errors: FileNotFoundError; ImportError without the package onnx; ValueError for what is no valid model, or
-    for what it has that cannot be expressed, with the node, its operator and what to do.
+    Errors: OSError for a file that cannot be read, FileNotFoundError where there is none; ImportError without
+    the package onnx; ValueError for what is no valid model, or for what it has that cannot be expressed, with
+    the node, its operator and what to do; MemoryError where the machine has not enough.
     """
     import webnn
 

@@ -191,7 +191,9 @@ Result<Counts> choose_layouts(Graph& graph, const PassContext& context) {
         return Counts{{"nodes_turned", 0}, {"transpositions_inserted", 0}, {"transpositions_removed", 0}};
     graph = std::move(ordered);
     // Constants that nodes broadcast are brought into their order now.
-    HR_TRY(fold_constants(graph, context));
+    PassContext once = context;  // what was folded before is a constant here
+    once.fold.all_growth = 1;
+    HR_TRY(fold_constants(graph, once));
     return counts;
 }
 

@@ -13,7 +13,8 @@ from headrace._core import GraphWriter, factors_of
 from headrace._core import product as merged  # of extents that become one
 
 from .extents import Dim, Extent, is_same, product
-from .registry import Refused
+from .limits import Budget
+from .registry import Invalid, Refused
 
 FLOATS = ("f32", "f16", "bf16", "f64")
 MOST_DIMENSIONS = 8
@@ -64,19 +65,24 @@ def known(array: Any, dtype: str) -> Operand:
 class Graph:
     """Wraps a GraphWriter. Operands whose elements are known become constants when an op needs them."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget) -> None:
         self.writer = GraphWriter()
+        self.budget = budget
         self.label = ""  # of the ops that are added: the node's name
         self.dimensions: list[str] = []  # named ones of the inputs
         self._extents: dict[str, Extent] = {}  # by the catalog's name for them
         self._spelled: dict[Any, Any] = {}  # the catalog's extents, by polynomial
+        self._counted: dict[Any, Operand] = {}  # polynomials as numbers at run time
 
     # --- shapes -------------------------------------------------------------------------------------
 
     def input(self, name: str, dtype: str, shape: list[Dim]) -> Operand:
         """A run-time operand. Its dimensions are known by their names, and sums of them as such."""
         if len(shape) > MOST_DIMENSIONS:
-            raise Refused(f"it has {len(shape)} dimensions; {MOST_DIMENSIONS} are the most")
+            raise Refused(
+                f"it has {len(shape)} dimensions; {MOST_DIMENSIONS} are the most. Export the model with "
+                "some of them merged"
+            )
         stored = {"bool": "u8", "bf16": "f32"}.get(dtype, dtype)
         declared = [self._declared(d) if isinstance(d, Extent) else d for d in shape]
         value = self.writer.input(name, stored, declared)
@@ -106,7 +112,7 @@ class Graph:
         """Counted from the front."""
         rank = self.rank(x)
         if not -max(rank, 1) <= axis < max(rank, 1):
-            raise Refused(f"axis {axis} is outside the {rank} dimensions of the input")
+            raise Invalid(f"axis {axis} is outside the {rank} dimensions of the input")
         return axis % max(rank, 1)
 
     def _extent(self, e: Any) -> Dim:
@@ -151,8 +157,8 @@ class Graph:
         option = " ".join(f"--dimension {name}=1" for name in names)
         which = f"dimension '{d}'" if str(d) in self.dimensions else f"'{d}'"
         return Refused(
-            f"{what} is {which}, known only at run time, and this operator cannot keep it. Fix it when the "
-            f"model is read: dimensions={{{fixed}}} ({option}), with the number that you need"
+            f"{what} is {which}, known only at run time, and this operator cannot keep it",
+            f"Fix it when the model is read: dimensions={{{fixed}}} ({option}), with the number you need",
         )
 
     def fixed(self, d: Dim, what: str) -> int:
@@ -171,6 +177,7 @@ class Graph:
             if x.array.dtype == object:
                 return self._computed(x)
             stored = "u8" if x.dtype == "bool" else x.dtype
+            self.budget.constant(x.array.nbytes)
             dense = np.ascontiguousarray(x.array)
             data = pack_nibbles(dense) if stored in ("i4", "u4") else dense.reshape(-1).view(np.uint8)
             x.value = self.writer.constant(stored, list(x.array.shape), data)
@@ -186,14 +193,25 @@ class Graph:
         """An extent as a scalar: as many ones are added up."""
         if not isinstance(d, Extent):
             return known(int(d), dtype)
-        total: Operand | None = None
-        for monomial, factor in d.terms.items():
-            part = known(factor, "i64")
-            for name in monomial:
-                ones = self.expand(known(1, "i64"), [Extent.named(name)])
-                part = self.op("mul", part, self.op("reduce_sum", ones, axes=[0]))
-            total = part if total is None else self.op("add", total, part)
-        return self.cast(total, dtype)
+        if d.key not in self._counted:
+            total: Operand | None = None
+            for monomial, factor in d.terms.items():
+                part = self._product_at_run_time(monomial)
+                part = part if factor == 1 else self.op("mul", part, known(factor, "i64"))
+                total = part if total is None else self.op("add", total, part)
+            self._counted[d.key] = total
+        return self.cast(self._counted[d.key], dtype)
+
+    def _product_at_run_time(self, names: tuple[str, ...]) -> Operand:
+        if not names:
+            return known(1, "i64")
+        key = Extent({names: 1}).key
+        if key not in self._counted:
+            ones = self.expand(known(1, "i64"), [Extent.named(names[-1])])
+            last = self.op("reduce_sum", ones, axes=[0])
+            whole = self.op("mul", self._product_at_run_time(names[:-1]), last) if names[1:] else last
+            self._counted[key] = whole
+        return self._counted[key]
 
     def scalar(self, number: Any, dtype: str) -> Operand:
         return known(number, dtype)
@@ -204,14 +222,28 @@ class Graph:
     def positions(self, count: Dim, dtype: str = "i64") -> Operand:
         """0, 1, 2, ... up to an extent that may be known only at run time."""
         if not isinstance(count, Extent):
-            return known(np.arange(count), dtype)
+            return known(self.numbered(count), dtype)
         return self.op("cumulative_sum", self.filled(1, dtype, [count]), axis=0, exclusive=True)
+
+    def numbered(self, count: int) -> np.ndarray:
+        """0, 1, 2, ... below a number. Errors: Refused where they are too many to be laid out."""
+        self.check_extent(count)
+        return np.arange(count)
+
+    def check_extent(self, count: int) -> None:
+        """That so many places along an extent can be laid out."""
+        if count > LARGEST_EXTENT:
+            raise Refused(
+                f"{count} places along an extent would be laid out; {LARGEST_EXTENT} are the most",
+                "Export the model with a smaller extent here",
+            )
 
     # --- ops ----------------------------------------------------------------------------------------
 
     def ops(self, name: str, operands: list[Operand | None], **attributes: Any) -> list[Operand]:
         while operands and operands[-1] is None:
             operands = operands[:-1]
+        self.budget.op()
         values = [None if x is None else self.value(x) for x in operands]
         for key, item in attributes.items():
             if isinstance(item, list) and any(isinstance(d, Extent) for d in item):

@@ -7,7 +7,9 @@ from typing import Any
 
 from ..extents import Dim, Extent
 from ..graph import Graph, Operand
-from ..registry import Node, reads, refuse_if
+from ..registry import Node, invalid_if, reads, refuse_if
+
+_AUTOMATIC = ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")
 
 
 @dataclass
@@ -22,10 +24,11 @@ class Window:
 
     def __post_init__(self) -> None:
         lists = (self.kernel, self.strides, self.dilations, self.before, self.after)
-        refuse_if(
-            len({len(numbers) for numbers in lists}) != 1, f"kernel, strides, dilations, pads {lists} differ"
+        invalid_if(
+            len({len(numbers) for numbers in lists}) != 1,
+            f"kernel, strides, dilations and pads {lists} differ in their number of axes",
         )
-        refuse_if(
+        invalid_if(
             min([*self.kernel, *self.strides, *self.dilations], default=1) < 1,
             f"kernel {self.kernel}, strides {self.strides}, dilations {self.dilations} must be at least 1",
         )
@@ -60,10 +63,10 @@ def window_of(g: Graph, node: Node, sizes: list[Dim], kernel: list[int]) -> Wind
     dilations = [int(n) for n in node.get("dilations") or [1] * dims]
     pads = [int(n) for n in node.get("pads") or [0] * (2 * dims)]
     auto = node.get("auto_pad", "NOTSET") or "NOTSET"
-    refuse_if(auto not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"), f"auto_pad is '{auto}'")
+    invalid_if(auto not in _AUTOMATIC, f"auto_pad is '{auto}'; {', '.join(_AUTOMATIC)} are ONNX's")
     if auto == "VALID":
         pads = [0] * (2 * dims)
-    refuse_if(len(pads) != 2 * dims, f"{len(pads)} pads for {dims} axes")
+    invalid_if(len(pads) != 2 * dims, f"pads has {len(pads)} numbers for {dims} axes")
     window = Window(kernel, strides, dilations, pads[:dims], pads[dims:])
     if not auto.startswith("SAME"):
         return window
@@ -142,10 +145,13 @@ def _over_volumes(
 
 def kernel_of(g: Graph, node: Node, weight: Operand, rank: int) -> list[int]:
     shape = g.fixed_shape(weight, "an extent of the filter")
-    refuse_if(len(shape) != rank or rank < 3, f"a filter of {len(shape)} dimensions for an input of {rank}")
-    refuse_if(rank > 5, f"a convolution over {rank - 2} dimensions; 3 are the most")
+    invalid_if(
+        len(shape) != rank or rank < 3,
+        f"the filter (input 1) has {len(shape)} dimensions and the input {rank}; both need 3 or more",
+    )
+    refuse_if(rank > 5, f"the convolution is over {rank - 2} dimensions; 3 are the most")
     given = node.get("kernel_shape")
-    refuse_if(given and list(given) != shape[2:], f"kernel_shape is {given} but the filter has {shape}")
+    invalid_if(given and list(given) != shape[2:], f"kernel_shape is {given} and the filter's shape {shape}")
     return shape[2:]
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
 from ..extents import Dim
 from ..graph import Graph, Operand, known
-from ..registry import MICROSOFT, Node, reads, refuse_if
+from ..registry import MICROSOFT, Node, invalid_if, reads, refuse_if
 from ..source import dtype_named
 from .convolution import convolution
 from .linear_algebra import product_of
@@ -103,7 +104,7 @@ def whole_product(
         right = g.cut(b, max(g.rank(b) - 2, 0), start, count)
         part = g.cast(product_of(g, left, right), "i32")
         total = part if total is None else g.op("add", total, part)
-    refuse_if(total is None, "the operands are empty")
+    invalid_if(total is None, "the extent that is summed over is 0")
     return total
 
 
@@ -138,9 +139,13 @@ def whole_convolution(
     """int32, exact: the channels in parts that single precision holds."""
     x, w = _shifted(g, x, x_zero, False), _cleared_filter(g, w, w_zero)
     _, inner, *kernel = g.fixed_shape(w)
-    taps = int(np.prod(kernel))
+    taps = math.prod(kernel)
+    invalid_if(taps < 1, f"the filter's extents are {kernel}; each must be at least 1")
     each, groups = max(EXACT // taps, 1), int(node.get("group", 1))
-    refuse_if(taps > EXACT, f"a filter of {taps} elements; {EXACT} are exact")
+    refuse_if(
+        taps > EXACT,
+        f"the filter has {kernel} = {taps} elements for each channel; {EXACT} at most add up exactly",
+    )
     if inner <= each:
         return g.cast(convolution(g, node, x, w, None), "i32")
     n, _, *sizes = g.shape(x)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..extents import product
 from ..graph import Graph, Operand, known
-from ..registry import Node, reads, refuse_if
+from ..registry import Node, invalid_if, reads, refuse_if
 
 _MODES = {"linear": "linear", "bilinear": "linear", "nearest": "nearest"}
 
@@ -71,9 +71,19 @@ def grid_sample(g: Graph, node: Node) -> Operand:
         node.get("mode", "linear" if node.opset >= 20 else "bilinear"),
     )
     padding = node.get("padding_mode", "zeros")
-    refuse_if(mode not in _MODES, f"mode is '{mode}'; linear and nearest are read")
-    refuse_if(padding not in ("zeros", "border", "reflection"), f"padding_mode is '{padding}'")
-    refuse_if(g.rank(image) != 4, f"an image of {g.rank(image)} dimensions; 4 are read")
+    refuse_if(
+        mode not in _MODES,
+        f"mode is '{mode}'; linear and nearest are read",
+        "Export the model with one of these, or run it with ONNX Runtime",
+    )
+    invalid_if(
+        padding not in ("zeros", "border", "reflection"),
+        f"padding_mode is '{padding}'; zeros, border and reflection are ONNX's",
+    )
+    refuse_if(
+        g.rank(image) != 4 or g.rank(grid) != 4,
+        f"the image has {g.rank(image)} dimensions and the grid {g.rank(grid)}; 4 are read",
+    )
     g.fixed_shape(grid, "an extent of the grid")
     source = _Image(g, image, padding, bool(node.get("align_corners", 0)))
     grid = g.cast(grid, image.dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..extents import Dim, Extent, Undecided
 from ..graph import Graph, Operand, known
-from ..registry import Node, Refused, axes_of, reads, refuse_if
+from ..registry import Node, Refused, axes_of, invalid_if, reads, refuse_if
 
 _FAR = 2**31 - 1  # from there on an end means "to the end"
 
@@ -19,11 +19,12 @@ def slice_(g: Graph, node: Node) -> Operand:
         starts, ends = node.dims(1, "the starts"), node.dims(2, "the ends")
         axes = node.integers(3, "the axes") if node.optional(3) else list(range(len(starts)))
         steps = node.integers(4, "the steps") if node.optional(4) else [1] * len(starts)
-    refuse_if(
-        len({len(starts), len(ends), len(axes), len(steps)}) != 1, "starts, ends, axes and steps differ"
+    numbers = [len(part) for part in (starts, ends, axes, steps)]
+    invalid_if(
+        len(set(numbers)) != 1, f"starts, ends, axes and steps have {numbers} numbers; as many are needed"
     )
     for axis, start, end, step in zip(axes_of(axes, g.rank(x)), starts, ends, steps, strict=True):
-        refuse_if(step == 0, "a step is 0")
+        invalid_if(step == 0, f"the step along axis {axis} is 0")
         x = part(g, x, axis, start, end, step)
     return x if x is not node.x else g.op("identity", x)
 
@@ -102,7 +103,12 @@ def _windows(g: Graph, x: Operand, axis: int, first: Dim, last: Dim, step: int) 
     before, after = first, extent - last
     if not isinstance(before, int) and isinstance(extent - before, int):  # the last few
         count, left = extent - before, after
-        refuse_if(not isinstance(left, int), "both ends of the slice move")
+        refuse_if(
+            not isinstance(left, int),
+            f"the slice from {first} to {last} of {extent} moves at both ends",
+            "Fix the dimensions with dimensions={...} (--dimension NAME=N)",
+        )
+        g.check_extent(count)
         places = known(list(range(-count, -left if left else 0, step)), "i64")
         return g.op("gather", x, places, axis=axis)
     if not isinstance(before, int) or not isinstance(after, int):
