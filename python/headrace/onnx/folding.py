@@ -42,8 +42,6 @@ _BY_REFERENCE = {
     "Round",
     "Pow",
     "Mod",
-    "Cast",
-    "CastLike",
     "Div",
     "Add",
     "Sub",
