@@ -83,6 +83,11 @@ HEADRACE_API std::vector<BlockFormatInfo> block_formats();
 HEADRACE_API std::vector<std::byte> quantise_rows(std::string_view format, std::span<const float> values,
                                                   std::int64_t columns);
 
+/// Elements as another type, by the op `cast`: what a graph would make of them. 4-bit elements are packed,
+/// the low nibble first.
+HEADRACE_API std::vector<std::byte> cast_elements(DType from, std::span<const std::byte> elements,
+                                                  std::int64_t count, DType to);
+
 /// The graph as bytes, without the constants that have a key.
 HEADRACE_API std::vector<std::byte> graph_to_bytes(const Graph& graph);
 

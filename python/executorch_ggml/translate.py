@@ -29,8 +29,6 @@ DTYPES = {
 
 TORCH_DTYPES = {name: dtype for dtype, name in DTYPES.items()}
 
-FLOATS = ("f32", "f16", "bf16", "f64")
-SMALL_INTEGERS = ("i8", "u8", "i16")
 MOST_DIMENSIONS = 8
 UNBOUNDED = 2**62
 Value = int
@@ -221,13 +219,8 @@ class Translator:
         except (RuntimeError, OverflowError) as error:
             raise Unsupported(f"the number {number} as {dtype}") from error
 
-    def cast(self, value: Value, dtype: str, is_in_range: bool = False) -> Value:
-        """As PyTorch does it on x86: where a small integer is too small, its low bits stay."""
-        if self.dtype(value) == dtype:
-            return value
-        if self.dtype(value) in FLOATS and dtype in SMALL_INTEGERS and not is_in_range:
-            value = self.op("cast", value, data_type="dtype:i64")
-        return self.op("cast", value, data_type=f"dtype:{dtype}")
+    def cast(self, value: Value, dtype: str) -> Value:
+        return value if self.dtype(value) == dtype else self.op("cast", value, data_type=f"dtype:{dtype}")
 
     def reshape(self, value: Value, shape: list[Any]) -> Value:
         shape = [self.named(e) for e in shape]

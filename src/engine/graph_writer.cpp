@@ -1,8 +1,10 @@
 #include "headrace/graph_writer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
+#include "base/aligned_buffer.h"
 #include "emit/emit.h"
 #include "engine/convert.h"
 #include "engine/executable.h"
@@ -136,6 +138,24 @@ std::vector<std::byte> quantise_rows(std::string_view format, std::span<const fl
     std::vector<std::byte> bytes(blocks_bytes(blocks, count));
     quantise_rows(blocks, values.data(), count / columns, columns, bytes.data());
     return bytes;
+}
+
+std::vector<std::byte> cast_elements(DType from, std::span<const std::byte> elements, std::int64_t count,
+                                     DType to) {
+    const TensorType given{from, {count}}, wanted{to, {count}};
+    if (count < 0 || elements.size() != given.bytes())
+        throw Exception(Code::invalid_argument, fmt::format("{} bytes are not {} elements of {}",
+                                                            elements.size(), count, name_of(from)));
+    AlignedBuffer aligned = value_or_throw(AlignedBuffer::allocate(elements.size(), "elements to cast"));
+    std::copy(elements.begin(), elements.end(), aligned.data());
+    std::vector<std::byte> result(wanted.bytes());
+    const OpDef& cast = *find_op("cast");
+    const auto attrs = value_or_throw(cast.make_attrs({{"data_type", to}}));
+    const std::array shape{count};
+    const std::array in{ConstView{from, shape, aligned.data()}};
+    const std::array out{MutView{to, shape, result.data()}};
+    cast.reference({in, out, {}}, attrs.get());
+    return result;
 }
 
 std::vector<std::byte> graph_to_bytes(const Graph& graph) { return value_or_throw(graph_bytes(graph, true)); }

@@ -44,8 +44,6 @@ _BY_REFERENCE = {
     "Round",
     "Pow",
     "Mod",
-    "Cast",
-    "CastLike",
     "Div",
     "Add",
     "Sub",

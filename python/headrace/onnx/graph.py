@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from webnn._arrays import dtype_of, pack_nibbles
+from webnn._arrays import dtype_of, pack_nibbles, unpack_nibbles
 
-from headrace._core import GraphWriter, factors_of
+from headrace._core import GraphWriter, cast_elements, factors_of
 from headrace._core import product as merged  # of extents that become one
 
 from .extents import Dim, Extent, is_same, product
@@ -60,6 +60,23 @@ def known(array: Any, dtype: str) -> Operand:
     elif not any(isinstance(item, Extent) for item in array.flat):
         array = array.astype(dtype_of(dtype))
     return Operand(dtype, array=array)
+
+
+def converted(x: Operand, dtype: str) -> Operand:
+    """An operand of known elements, no extents among them, as the op cast would convert it."""
+    if dtype == "bool":
+        return known(x.array != 0, dtype)
+    source, stored = ("u8" if x.dtype == "bool" else x.dtype), _stored(x.array, x.dtype)
+    result = np.frombuffer(cast_elements(source, stored, x.array.size, dtype), np.uint8)
+    if dtype in ("i4", "u4"):
+        return Operand(dtype, array=unpack_nibbles(result, x.array.shape, dtype))
+    return Operand(dtype, array=result.view(dtype_of(dtype)).reshape(x.array.shape))
+
+
+def _stored(array: np.ndarray, dtype: str) -> np.ndarray:
+    """The bytes of known elements."""
+    dense = np.ascontiguousarray(array)
+    return pack_nibbles(dense) if dtype in ("i4", "u4") else dense.reshape(-1).view(np.uint8)
 
 
 class Graph:
@@ -178,9 +195,7 @@ class Graph:
                 return self._computed(x)
             stored = "u8" if x.dtype == "bool" else x.dtype
             self.budget.constant(x.array.nbytes)
-            dense = np.ascontiguousarray(x.array)
-            data = pack_nibbles(dense) if stored in ("i4", "u4") else dense.reshape(-1).view(np.uint8)
-            x.value = self.writer.constant(stored, list(x.array.shape), data)
+            x.value = self.writer.constant(stored, list(x.array.shape), _stored(x.array, x.dtype))
         return x.value
 
     def _computed(self, x: Operand) -> int:
@@ -266,10 +281,9 @@ class Graph:
         if x.dtype == dtype:
             return x
         if x.array is not None and x.array.dtype != object and x.array.size <= 64:
-            with np.errstate(all="ignore"):
-                if not (x.is_float and not np.isfinite(x.array.astype(np.float64)).all()):
-                    return known(x.array.astype(dtype_of(dtype)), dtype)
+            return converted(x, dtype)
         if dtype == "bool":
+            x = self.cast(x, "i8") if x.dtype in ("i4", "u4") else x
             return self.op("not_equal", x, known(0, x.dtype))
         if x.dtype == "bool":
             x = Operand("u8", self.value(x))

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Graph, Operand, known
-from ..registry import OPERATORS, Node, invalid_if, reads
+from ..folding import LARGEST
+from ..graph import Graph, Operand, converted, known
+from ..registry import OPERATORS, Node, Refused, invalid_if, reads
+from ..source import dtype_named
 
 BITS = {"u8": 8, "u32": 32, "u64": 64, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
 
@@ -87,8 +89,19 @@ def bit_shift(g: Graph, node: Node) -> Operand:
 
 @reads("Cast", "CastLike")
 def cast(g: Graph, node: Node) -> Operand:
-    from ..source import dtype_named
+    """Floats to integers towards zero, but to 4 bits the nearest, halves away from zero."""
+    x, dtype = node.x, _target(node)
+    if dtype in ("i4", "u4") and x.is_float:
+        x = g.op("add", x, g.op("fmod", x, known(1, x.dtype)))
+    if x.array is not None and x.array.dtype != object and x.array.size <= LARGEST:
+        return converted(x, dtype)
+    return g.cast(x, dtype)
 
+
+def _target(node: Node) -> str:
     if node.op == "CastLike":
-        return g.cast(node.x, node.operand(1).dtype)
-    return g.cast(node.x, dtype_named(node.get("to", 0), "the target type"))
+        return node.operand(1).dtype
+    try:
+        return dtype_named(node.get("to", 0), "the target type")
+    except ValueError as error:
+        raise Refused(str(error)) from None

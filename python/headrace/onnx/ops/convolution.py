@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ..extents import Dim, Extent
 from ..graph import Graph, Operand
@@ -182,7 +181,8 @@ def conv_transpose(g: Graph, node: Node) -> Operand:
     wanted = node.get("output_shape")
     auto = node.get("auto_pad", "NOTSET") or "NOTSET"
     if wanted or auto.startswith("SAME"):
-        window = _to_size(g, window, sizes, added, wanted and list(wanted)[-len(kernel) :], auto)
+        extents = [int(n) for n in wanted][-len(kernel) :] if wanted else None
+        window = _to_size(g, window, sizes, added, extents, auto)
     if len(kernel) == 3:
         return _transposed_volume(g, x, weight, bias, window, added, int(node.get("group", 1)))
     if len(kernel) == 1:
@@ -205,17 +205,22 @@ def replace_auto_pad(node: Node) -> Node:
     return node
 
 
-def _to_size(g: Graph, window: Window, sizes: list[Dim], added: list[int], wanted: Any, auto: str) -> Window:
-    """Padding by which the result has the wanted extents, or the input's times the strides."""
+def _to_size(
+    g: Graph, window: Window, sizes: list[Dim], added: list[int], wanted: list[int] | None, auto: str
+) -> Window:
+    """Padding by which the result has the wanted extents, or at most the input's times the strides.
+
+    Half of it lies on each side; what cannot be halved lies before, with SAME_UPPER behind. Where the whole
+    result is smaller than wanted, the rest is added behind.
+    """
     before, after = [], []
     for i, size in enumerate(sizes):
         size = g.fixed(size, "an extent of the image, with output_shape or auto_pad,")
-        target = int(wanted[i]) if wanted else size * window.strides[i]
-        total = window.strides[i] * (size - 1) + added[i] + window.reach[i] - target
-        small = total // 2 if total >= 0 else -(-total // 2)
-        first = small if auto == "SAME_UPPER" else total - small
-        before.append(first)
-        after.append(total - first)
+        whole = window.strides[i] * (size - 1) + added[i] + window.reach[i]
+        surplus = whole - (wanted[i] if wanted else size * window.strides[i])
+        total = max(surplus, 0)
+        before.append(total // 2 if auto == "SAME_UPPER" else total - total // 2)
+        after.append((surplus if wanted else total) - before[-1])
     return replace(window, before=before, after=after)
 
 

@@ -68,7 +68,8 @@ def celu(g: Graph, node: Node) -> Operand:
     """max(0, x) + min(0, alpha (e^(x / alpha) - 1))"""
     x, alpha = node.x, float(node.get("alpha", 1.0))
     invalid_if(alpha == 0, "alpha is 0, by which it divides")
-    below = g.op("elu", g.op("div", x, known(alpha, x.dtype)))
+    quotient = g.op("div", x, known(alpha, x.dtype))
+    below = g.op("elu", quotient) if alpha > 0 else g.plus(g.op("exp", quotient), -1.0)
     below = g.op("min", g.times(below, alpha), known(0, x.dtype))
     return g.op("add", g.op("relu", x), below)
 

@@ -209,16 +209,22 @@ def _wrapped(g: Graph, x: Operand, begin: list[int], end: list[int]) -> Operand:
     return x
 
 
+def _blocks(node: Node) -> tuple[int, str]:
+    mode = node.get("mode", "DCR")
+    invalid_if(mode not in ("DCR", "CRD"), f"mode is '{mode}'; it must be DCR or CRD")
+    return int(node.get("blocksize")), mode
+
+
 @reads("DepthToSpace")
 def depth_to_space(g: Graph, node: Node) -> Operand:
     """[n, c b b, h, w] as [n, c, h b, w b]; the blocks are before the channels, or after them in mode CRD."""
-    b = int(node.get("blocksize"))
+    b, mode = _blocks(node)
     n, c, h, w = g.shape(node.x)
     invalid_if(
         isinstance(c, Extent) or b < 1 or c % (b * b),
         f"blocksize is {b}, and {c} channels do not divide into blocks of {b} x {b}",
     )
-    if node.get("mode", "DCR") == "DCR":
+    if mode == "DCR":
         x = g.transpose(g.reshape(node.x, [n, b, b, c // (b * b), h, w]), [0, 3, 4, 1, 5, 2])
     else:
         x = g.transpose(g.reshape(node.x, [n, c // (b * b), b, b, h, w]), [0, 1, 4, 2, 5, 3])
@@ -227,14 +233,16 @@ def depth_to_space(g: Graph, node: Node) -> Operand:
 
 @reads("SpaceToDepth")
 def space_to_depth(g: Graph, node: Node) -> Operand:
-    b = int(node.get("blocksize"))
+    """The inverse of DepthToSpace in the same mode."""
+    b, mode = _blocks(node)
     n, c, h, w = g.shape(node.x)
     h, w = g.fixed(h, "the height"), g.fixed(w, "the width")
     invalid_if(
         b < 1 or h % b or w % b,
         f"blocksize is {b}, and the image of {h} x {w} does not divide into blocks of {b} x {b}",
     )
-    x = g.transpose(g.reshape(node.x, [n, c, h // b, b, w // b, b]), [0, 3, 5, 1, 2, 4])
+    order = [0, 3, 5, 1, 2, 4] if mode == "DCR" else [0, 1, 3, 5, 2, 4]
+    x = g.transpose(g.reshape(node.x, [n, c, h // b, b, w // b, b]), order)
     return g.reshape(x, [n, c * b * b, h // b, w // b])
 
 

@@ -130,9 +130,9 @@ def mean_variance_normalization(g: Graph, node: Node) -> Operand:
     x = node.x
     axes = [g.axis(x, int(a)) for a in node.get("axes") or [0, 2, 3]]
     mean = g.op("reduce_mean", x, axes=axes, keep_dimensions=True)
-    square = g.op("reduce_mean", g.op("mul", x, x), axes=axes, keep_dimensions=True)
-    deviation = g.op("sqrt", g.op("sub", square, g.op("mul", mean, mean)))
-    return g.op("div", g.op("sub", x, mean), g.plus(deviation, 1e-9))
+    apart = g.op("sub", x, mean)  # squared afterwards: means of large squares would cancel
+    deviation = g.op("sqrt", g.op("reduce_mean", g.op("mul", apart, apart), axes=axes, keep_dimensions=True))
+    return g.op("div", apart, g.plus(deviation, 1e-9))
 
 
 @reads("LRN")

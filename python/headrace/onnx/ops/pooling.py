@@ -28,8 +28,7 @@ def _pool_window(g: Graph, node: Node) -> Window:
 
 
 def _rounds_up(node: Node) -> bool:
-    automatic = str(node.get("auto_pad", "NOTSET") or "NOTSET") != "NOTSET"
-    return bool(node.get("ceil_mode", 0)) and not automatic
+    return bool(node.get("ceil_mode", 0)) and not str(node.get("auto_pad", "")).startswith("SAME")
 
 
 def _count(size: int, before: int, after: int, reach: int, stride: int, up: bool) -> int:

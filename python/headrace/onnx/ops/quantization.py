@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..extents import Dim
+from ..extents import Dim, Extent
 from ..graph import Graph, Operand, known
 from ..registry import MICROSOFT, Node, invalid_if, reads, refuse_if
 from ..source import dtype_named
@@ -22,9 +22,21 @@ def _along(g: Graph, node: Node, x: Operand, v: Operand, axis: int) -> Operand:
     rank = g.rank(x)
     if g.rank(v) == 0 or g.has_shape(v, [1]):
         return g.reshape(v, [])
-    if node.get("block_size", 0) or g.rank(v) == rank > 1:
+    block = int(node.get("block_size", 0))
+    if block and g.rank(v) == rank:
+        return _even_blocks(g, x, v, axis, block)
+    if g.rank(v) == rank > 1:
         return v
     return g.reshape(v, [*g.shape(v), *[1] * (rank - 1 - axis)])
+
+
+def _even_blocks(g: Graph, x: Operand, v: Operand, axis: int, block: int) -> Operand:
+    """The catalog's blocks have one size: where the last one is smaller, each element gets its own number."""
+    extent, count = g.shape(x)[axis], g.shape(v)[axis]
+    if isinstance(extent, Extent) or isinstance(count, Extent) or extent == count * block:
+        return v
+    refuse_if(count != -(-extent // block), f"{count} blocks of {block} for an extent of {extent}")
+    return g.op("gather", v, known(np.arange(extent) // block, "i64"), axis=axis)
 
 
 def quantised(g: Graph, node: Node, x: Operand, scale: Operand, zero: Operand | None, axis: int) -> Operand:
@@ -32,9 +44,8 @@ def quantised(g: Graph, node: Node, x: Operand, scale: Operand, zero: Operand | 
     if zero is None and node.get("output_dtype", 0):
         dtype = dtype_named(node.get("output_dtype"), "output_dtype")
     scale = _along(g, node, x, g.cast(scale, x.dtype), axis)
-    if zero is None:
-        zero = g.filled(0, dtype, g.shape(scale))
-    return g.op("quantize_linear", x, scale, _along(g, node, x, zero, axis))
+    zero = g.filled(0, dtype, g.shape(scale)) if zero is None else _along(g, node, x, zero, axis)
+    return g.op("quantize_linear", x, scale, zero)
 
 
 @reads("QuantizeLinear")
@@ -61,17 +72,19 @@ def dequantize_linear(g: Graph, node: Node) -> Operand:
 
 @reads("DynamicQuantizeLinear")
 def dynamic_quantize_linear(g: Graph, node: Node) -> list[Operand]:
-    """uint8 with the scale and zero point by the input's own range, which is widened to hold 0."""
+    """uint8 with the scale and zero point by the input's own range, which is widened to hold 0.
+
+    Of nothing but zeros, the scale is 1.
+    """
     x = node.x
     axes = list(range(g.rank(x)))
     high = g.op("max", g.op("reduce_max", x, axes=axes), known(0, "f32"))
     low = g.op("min", g.op("reduce_min", x, axes=axes), known(0, "f32"))
     scale = g.op("div", g.op("sub", high, low), known(255, "f32"))
-    is_flat = g.op("equal", scale, known(0, "f32"))
-    safe = g.op("where", is_flat, known(1, "f32"), scale)
-    zero = g.op("round_even", g.op("clamp", g.op("div", g.op("neg", low), safe), min_value=0, max_value=255))
-    zero = g.cast(zero, "u8")
-    return [g.op("quantize_linear", x, safe, zero), g.op("where", is_flat, known(0, "f32"), scale), zero]
+    scale = g.op("where", g.op("equal", scale, known(0, "f32")), known(1, "f32"), scale)
+    zero = g.op("clamp", g.op("div", g.op("neg", low), scale), min_value=0, max_value=255)
+    zero = g.cast(g.op("round_even", zero), "u8")
+    return [g.op("quantize_linear", x, scale, zero), scale, zero]
 
 
 # --- products ---------------------------------------------------------------------------------------------

@@ -54,8 +54,11 @@ class _Axis:
         if transformation == "tf_half_pixel_for_nn":
             return (x + half) / scale
         if transformation == "half_pixel_symmetric":
-            adjusted = out / (scale * size)
-            return size / 2 * (1 - adjusted) + (x + half) / scale - half
+            offset = size / 2 * (1 - out / (scale * size))
+            doubled = (
+                offset + (x.astype(np.float64) + 0.5) / np.float64(scale) - 0.5
+            )  # ONNX Runtime rounds here
+            return doubled.astype(np.float32)
         if transformation == "tf_crop_and_resize":
             start, end = np.float32(self.start), np.float32(self.end)
             if self.out == 1:
