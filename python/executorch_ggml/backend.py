@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import final
 
 import torch
@@ -17,6 +18,7 @@ from .quantize import Stored, data_of, formats_in, stored
 from .translate import Translator, Value, bytes_of, dtype_name, memory_order, translate
 
 EXTERNAL = "external_weights"  # the compile spec that names the weights' file
+ARGUMENT = re.compile(r"^in\d+$")  # what arguments are called, so that no state may be
 ALIGNMENT = 64  # of weights in the file, so that kernels read them in place
 
 
@@ -61,11 +63,11 @@ class Part:
 
     def _state(self, name: str, tensor: torch.Tensor) -> Value:
         """Known by the buffer's name, so that methods which change one buffer share it."""
-        initial = self.initial(tensor)
+        initial, own = self.initial(tensor), ARGUMENT.sub(r"buffer.\g<0>", name)
         if initial is None:
-            return self.translator.written("state", name, dtype_name(tensor.dtype), list(tensor.shape))
+            return self.translator.written("state", own, dtype_name(tensor.dtype), list(tensor.shape))
         key = self.kept(name, initial)
-        return self.translator.written("state", name, initial.dtype, initial.shape, initial.content, key)
+        return self.translator.written("state", own, initial.dtype, initial.shape, initial.content, key)
 
     def initial(self, tensor: torch.Tensor) -> Stored | None:
         """A state's first value; None: zeros, as most are, which take no room in the file."""

@@ -42,8 +42,8 @@ class Unsupported(Exception):
     """Why a node stays with ExecuTorch's own kernels."""
 
 
-# Whether errors that are no refusals, defects of this package, are raised: in tests. Elsewhere they leave their
-# node to ExecuTorch, and the report names them.
+# Whether errors that are no refusals, defects of this package, are raised: in tests. Elsewhere they leave
+# their node to ExecuTorch, and the report names them.
 raises_defects = False
 
 
@@ -67,8 +67,8 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 @cache
 def _spelled(expression: sympy.Expr) -> str:
-    """An expression's name in the graph, which is one for all ways to write it. A quotient of integers is rounded
-    down there, while sympy's is exact."""
+    """An expression's name in the graph, which is one for all ways to write it. A quotient of integers is
+    rounded down there, while sympy's is exact."""
     whole, divisor = sympy.fraction(sympy.together(expression))
     is_exact = all(number.is_Integer for part in (whole, divisor) for number in part.atoms(sympy.Rational))
     text = (str(whole) if divisor == 1 else f"({whole})//({divisor})") if is_exact else f"'{expression}'"

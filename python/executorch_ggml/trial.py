@@ -33,7 +33,7 @@ class _Zeros:
 ZEROS = _Zeros()
 
 
-class _TrialPart(Part):
+class TrialPart(Part):
     """Programs are partitioned before they have their weights."""
 
     def __init__(self, program: ExportedProgram, specs: list[CompileSpec]) -> None:
@@ -56,7 +56,7 @@ class _TrialPart(Part):
 
 def refusal(program: ExportedProgram, nodes: list[torch.fx.Node], specs: list[CompileSpec]) -> Refusal | None:
     """Why nodes that are tagged as one part cannot be a delegate; None: they can."""
-    part, inside = _TrialPart(program, specs), set(nodes)
+    part, inside = TrialPart(program, specs), set(nodes)
     for node in nodes:
         if is_extent(node) and any(user not in inside for user in node.users):
             return node, "an extent that others use, too"  # a delegate returns tensors only
@@ -84,7 +84,8 @@ def _bring(part: Part, operand: torch.fx.Node, tag: str) -> None:
         return
     check_argument(operand)
     if isinstance(operand.meta.get("val"), torch.Tensor):
-        part.argument(operand, len(part.translator.values))
+        part.argument(operand, part.arguments)
+        part.arguments += 1
 
 
 def _results(program: ExportedProgram, nodes: list[torch.fx.Node]) -> list[tuple[torch.fx.Node, str | None]]:

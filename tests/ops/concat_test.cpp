@@ -58,10 +58,9 @@ TEST(Concat, MultipliesAnExtentThatItRepeats) {
 
 TEST(Concat, AddsUpToTheExtentThatAnotherSpells) {
     const TensorType past{DType::f32, {Dim::symbolic("n"), 3}}, one{DType::f32, {1, 3}};
-    for (const auto& inputs : {std::vector{past, one}, std::vector{one, past}}) {
-        const auto sum = infer("concat", inputs, along(0)).value()[0];
-        EXPECT_TRUE(infer("add", {sum, TensorType{DType::f32, {Dim::symbolic("1 + n"), 3}}}).ok());
-    }
+    const TensorType next{DType::f32, {Dim::symbolic("1 + n"), 3}};
+    EXPECT_EQ(infer("concat", {past, one}, along(0)).value()[0], next);
+    EXPECT_EQ(infer("concat", {one, past}, along(0)).value()[0], next);
 }
 
 TEST(Concat, SaysWhichInputDoesNotFit) {
