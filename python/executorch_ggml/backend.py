@@ -43,6 +43,8 @@ class Part:
             self._input(node)
             return
         name, tensor = data
+        if name not in self.mutated and not node.users:
+            return
         if name in self.mutated:
             self.translator.values[node] = self.states[name] = self._state(name, tensor)
             return

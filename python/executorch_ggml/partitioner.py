@@ -19,7 +19,7 @@ from .buffers import TAG, Buffers, tag_states
 from .decompositions import decompose
 from .ops import creation, movement  # the package fills the table
 from .proposal import Part, Proposal, has_tensors
-from .quantize import Choice, Filter, check_format, choose
+from .quantize import Choice, Filter, check_format, choose, data_of
 from .translate import LOWERINGS, first_refused, is_extent, overload_name, target_name, why_not
 from .trial import refusal
 
@@ -89,9 +89,15 @@ def _is_idle(part: Part) -> bool:
     return all(name == "getitem" or LOWERINGS[name] in IDLE for name in names)
 
 
-def _tag_constants(program: ExportedProgram) -> None:
-    """Gives constants to the parts that use them. One that is also a result of the program stays with it."""
+def _tag_constants(program: ExportedProgram, has_parts: bool) -> None:
+    """Gives constants to the parts that use them, and those that nothing uses to any part, which drops them.
+    One that is also a result of the program stays with it."""
     tag_constant_data(program)
+    mutated = set(program.graph_signature.buffers_to_mutate.values())
+    for node in program.graph.find_nodes(op="placeholder"):
+        data = data_of(program, node)
+        if has_parts and not node.users and data is not None and data[0] not in mutated:
+            node.meta[TAG] = "ggml_0"
     for node in program.graph.output_node().all_input_nodes:
         if node.op == "placeholder":
             node.meta.pop(TAG, None)
@@ -144,17 +150,21 @@ class GgmlPartitioner(Partitioner):
 
     def ops_to_not_decompose(self, ep: ExportedProgram) -> tuple[list[torch._ops.OpOverload], None]:
         """An op that is kept whole must then be delegated, so every one of them in the program has to be
-        possible, and none of them in a branch or a loop body, which are not delegated."""
+        possible, and none of them in a branch or a loop body, which are not delegated. Export asks again with
+        the program in the edge dialect, about ops that were left."""
         nodes = [node for node in ep.graph.nodes if node.op == "call_function"]
         products = [node for node in nodes if target_name(node) in PRODUCTS]
         if products and all(why_not(node) is not None for node in products):
             return [], None
         # By itself it must be possible without what others know of its extents.
-        refused = {node.target for node in nodes if node.target in WHOLE and first_refused([node])[0]}
+        whole = {overload_name(op): op for op in WHOLE}
+        refused = {
+            name for node in nodes if (name := target_name(node)) in whole and first_refused([node])[0]
+        }
         for module in ep.graph_module.modules():
             if isinstance(module, torch.fx.GraphModule) and module is not ep.graph_module:
-                refused |= {node.target for node in module.graph.nodes}
-        return [op for op in WHOLE if op not in refused], None
+                refused |= {target_name(node) for node in module.graph.nodes if node.op == "call_function"}
+        return [op for name, op in whole.items() if name not in refused], None
 
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
         nodes = [node for node in exported_program.graph.nodes if node.op == "call_function"]
@@ -196,7 +206,7 @@ class GgmlPartitioner(Partitioner):
             for node in part:
                 node.meta[TAG] = f"ggml_{i}"
         weights = choose(program, self.quantize, self.filter) if self.quantize else Choice()
-        _tag_constants(program)
+        _tag_constants(program, bool(parts))
         return weights, tag_states(program)
 
     def _tell_weights(self, weights: Choice) -> None:
