@@ -3,11 +3,14 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/set.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <map>
 #include <optional>
+#include <set>
 
 #include "bindings.h"
 #include "options.h"
@@ -44,6 +47,8 @@ std::vector<Dimension> dimensions(nb::handle shape) {
     }
     return list;
 }
+
+Dimension dimension(nb::handle extent) { return dimensions(nb::make_tuple(extent)).front(); }
 
 nb::list shape_list(const std::vector<Dimension>& shape) {
     nb::list list;
@@ -134,6 +139,18 @@ nb::bytes finish(GraphWriter& w) {
     return nb::bytes(bytes.data(), bytes.size());
 }
 
+/// Raises what loading the graph would: the weights' bytes are not looked at.
+void check(nb::bytes graph, nb::dict weights) {
+    const std::span<const std::byte> bytes{static_cast<const std::byte*>(graph.data()), graph.size()};
+    const auto aligned = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
+    graph_from_memory(*aligned, aligned, [&](const std::string& key) -> NamedWeight {
+        if (!weights.contains(key.c_str()))
+            throw Exception(Code::io, "there are no weights named '" + key + "'");
+        const auto owner = std::make_shared<Bytes>(nb::cast<Bytes>(weights[key.c_str()]));
+        return {bytes_of(*owner), owner};
+    });
+}
+
 }  // namespace
 
 void bind_graph_writer(nb::module_& m) {
@@ -167,9 +184,34 @@ void bind_graph_writer(nb::module_& m) {
         },
         nb::arg("extents"), "Extents that become one: 8 and (\"n\", 1, 4) are (\"8*n\", 8, 32).");
     m.def(
-        "factors_of",
-        [](nb::handle extent) { return shape_list(factors_of(dimensions(nb::make_tuple(extent))[0])); },
-        nb::arg("extent"), "What an extent multiplies.");
+        "terms_of",
+        [](nb::handle extent) {
+            nb::list terms;
+            for (const ExtentTerm& term : terms_of(dimension(extent)))
+                terms.append(nb::make_tuple(term.factor, term.names));
+            return terms;
+        },
+        nb::arg("extent"), "What an extent is the sum of: numbers, each with the names that it multiplies.");
+    m.def(
+        "names_of",
+        [](nb::handle extent, const std::set<std::string>& known) {
+            return names_of(dimension(extent), known);
+        },
+        nb::arg("extent"), nb::arg("known"), "What an extent is computed from, down to what is known.");
+    m.def(
+        "names_bound_by", [](nb::handle extent) { return names_bound_by(dimension(extent)); },
+        nb::arg("extent"), "What has a value when the extent has one.");
+    m.def(
+        "substituted",
+        [](nb::handle extent, nb::dict instead) -> nb::object {
+            std::map<std::string, Dimension> others;
+            for (const auto& [name, other] : instead)
+                others.emplace(nb::cast<std::string>(name), dimension(other));
+            return shape_list({substituted(dimension(extent), others)})[0];
+        },
+        nb::arg("extent"), nb::arg("instead"), "The extent with others in place of names.");
+    m.def("check_graph", &check, nb::arg("graph"), nb::arg("weights"),
+          "Raises where the bytes of a finished graph could not be loaded with weights of these sizes.");
     m.def("cast_elements", &cast_bytes, nb::arg("source"), nb::arg("elements"), nb::arg("count"),
           nb::arg("target"), "Elements as another dtype, by the op cast: what a graph would make of them.");
     m.def("block_formats", &block_format_dict,

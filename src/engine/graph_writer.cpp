@@ -9,6 +9,7 @@
 #include "engine/convert.h"
 #include "engine/executable.h"
 #include "ir/constant.h"
+#include "ir/expression.h"
 #include "ir/graph_builder.h"
 #include "ir/graph_file.h"
 #include "ops/catalog.h"
@@ -35,6 +36,8 @@ BlockFormat format_named(std::string_view name) {
     }
     throw Exception(Code::invalid_argument, fmt::format("block format '{}' is none of {}", name, known));
 }
+
+Expression expression_of(const Dimension& extent) { return Expression(to_shape({extent})[0]); }
 
 }  // namespace
 
@@ -107,12 +110,33 @@ Dimension product(const std::vector<Dimension>& extents) {
     return to_dimensions({product(to_shape(extents))}).front();
 }
 
-std::vector<Dimension> factors_of(const Dimension& extent) {
-    const ElementCount count = count_elements(to_shape({extent}));
-    std::vector<Dimension> factors;
-    if (count.number != 1 || count.symbols.empty()) factors.emplace_back(count.number);
-    for (const std::string& symbol : count.symbols) factors.emplace_back(symbol, INT64_MAX);
-    return factors;
+std::vector<ExtentTerm> terms_of(const Dimension& extent) {
+    std::vector<ExtentTerm> terms;
+    for (auto& [factor, names] : expression_of(extent).terms()) terms.push_back({factor, std::move(names)});
+    return terms;
+}
+
+std::vector<std::string> names_of(const Dimension& extent, const std::set<std::string>& known) {
+    return expression_of(extent).names([&](const std::string& name) { return known.contains(name); });
+}
+
+std::vector<std::string> names_bound_by(const Dimension& extent) {
+    if (!extent.is_dynamic()) return {};
+    const Expression expression = expression_of(extent);
+    const auto line = expression.line();
+    std::vector<std::string> names{expression.str()};
+    if (line && line->name != names[0]) names.push_back(line->name);
+    return names;
+}
+
+Dimension substituted(const Dimension& extent, const std::map<std::string, Dimension>& instead) {
+    const Expression result =
+        expression_of(extent).substituted([&](const std::string& name) -> std::optional<Expression> {
+            const auto it = instead.find(name);
+            if (it == instead.end()) return std::nullopt;
+            return expression_of(it->second);
+        });
+    return to_dimensions({to_extent(result, extent.min_size, extent.max_size)}).front();
 }
 
 std::vector<BlockFormatInfo> block_formats() {

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from webnn._arrays import dtype_of, pack_nibbles, unpack_nibbles
 
-from headrace._core import GraphWriter, cast_elements, factors_of
+from headrace._core import GraphWriter, cast_elements, terms_of
 from headrace._core import product as merged  # of extents that become one
 
 from .extents import Dim, Extent, is_same, product
@@ -108,7 +108,7 @@ class Graph:
     def _declared(self, d: Extent) -> Any:
         """What a concatenation of the parts would have is named as the catalog names that."""
         parts = [str(Extent({monomial: factor})) for monomial, factor in d.terms.items()]
-        name = parts[0] if len(parts) == 1 else f"({'+'.join(parts)})"
+        name = merged([("+".join(parts), 1, UNBOUNDED)])[0]  # as the catalog spells it
         self._extents[name] = d
         self._spelled[d.key] = (name, 1, UNBOUNDED)
         self.dimensions = list(dict.fromkeys([*self.dimensions, *sorted(d.names)]))
@@ -137,12 +137,13 @@ class Graph:
             return e
         if e[0] in self._extents:
             return self._extents[e[0]]
-        factors = factors_of(e)
-        if len(factors) == 1:
-            self._extents[e[0]] = Extent.named(e[0])
-            self._spelled[self._extents[e[0]].key] = e
-            return self._extents[e[0]]
-        return product(self._extent(f) for f in factors)
+        extent = sum(
+            factor * product(self._extents.get(name, Extent.named(name)) for name in names)
+            for factor, names in terms_of(e)
+        )
+        self._extents[e[0]] = extent
+        self._spelled.setdefault(extent.key, e)
+        return extent
 
     def spelled(self, d: Dim) -> Any:
         """An extent as the catalog's ops take it."""
