@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -160,22 +161,24 @@ def _as_checked(model: onnx.ModelProto) -> onnx.ModelProto:
             tensor = value.type.tensor_type
             tensor.shape.SetInParent()
             tensor.elem_type = tensor.elem_type or TensorProto.FLOAT
-    for tensor in _tensors_of(complete):
+    nodes = itertools.chain(complete.graph.node, *(f.node for f in complete.functions))
+    for tensor in _tensors_of(nodes):
         if tensor.data_location == TensorProto.EXTERNAL:
             tensor.CopyFrom(TensorProto(name=tensor.name, data_type=tensor.data_type, dims=[0]))
     return complete
 
 
-def _tensors_of(message: Message) -> Iterator[TensorProto]:
-    """Every tensor of nodes, branches and functions."""
-    for field, value in message.ListFields():
-        if field.type != field.TYPE_MESSAGE:
-            continue
-        for inner in [value] if isinstance(value, Message) else value:
-            if isinstance(inner, TensorProto):
-                yield inner
-            else:
-                yield from _tensors_of(inner)
+def _tensors_of(nodes: Iterable[onnx.NodeProto]) -> Iterator[TensorProto]:
+    """Every tensor of attributes and branches."""
+    for attribute in (a for node in nodes for a in node.attribute):
+        if attribute.HasField("t"):
+            yield attribute.t
+        if attribute.HasField("sparse_tensor"):
+            yield from (attribute.sparse_tensor.values, attribute.sparse_tensor.indices)
+        yield from attribute.tensors
+        for graph in [attribute.g] if attribute.HasField("g") else attribute.graphs:
+            yield from graph.initializer
+            yield from _tensors_of(graph.node)
 
 
 def _parsed(content: bytes, title: str) -> onnx.ModelProto:
