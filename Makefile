@@ -32,11 +32,9 @@ test-ggml: ## run the C++ tests and the WebNN guide's Python test on ggml
 	@$(BUILD)
 	@$(VENV) tools/run_tests.py --python tests/python/test_ggml_backend.py
 
-docs: ## write docs/implementation-status.md (WebNN operators), docs/parameters.md (language models), docs/onnx-operators.md and, with ExecuTorch, docs/executorch-ops.md (ATen ops)
-	@$(BUILD) --target docs
-	@$(VENV) -m headrace.onnx.coverage docs/onnx-operators.md
-	@if $(VENV) -c 'import executorch' 2>/dev/null; then $(VENV) -m executorch_ggml.coverage docs/executorch-ops.md; \
-	  else echo "docs/executorch-ops.md: ExecuTorch is not installed: make executorch installs it"; fi
+docs: ## write the reference pages of docs/ anew: WebNN operators, language models' parameters, ONNX operators, ATen ops
+	@$(BUILD) --target products
+	@$(VENV) tools/reference_pages.py
 
 lint: ## check format, Python code and who includes whom
 	@$(PYTHON) tools/setup.py --lint
@@ -148,10 +146,12 @@ tsan: ## run the threaded C++ tests (Thread or Concurrent in the name) with the 
 	@$(BUILD) --preset tsan
 	@$(VENV) tools/run_tests.py --preset tsan --filter 'Thread|Concurrent'
 
-fuzz: ## feed damaged graph files, delegates, packed weights, language models and RPC replies to the loaders under the sanitizers (SECONDS=60 for each)
+fuzz: ## feed damaged graph files, delegates, packed weights, language models and RPC replies to the loaders under the sanitizers, and changed ONNX models to headrace.load (SECONDS=60 for each)
 	@$(BUILD) --preset asan --target fuzzers
 	@export LSAN_OPTIONS=suppressions=tools/lsan.supp:print_suppressions=0; \
 	  for fuzzer in build/asan/bin/tests/*_fuzz; do $$fuzzer --seconds $(or $(SECONDS),60) || exit 1; done
+	@$(BUILD) --target products
+	@PYTHONPATH=tests/onnx:tests/python $(VENV) tests/onnx/model_fuzz.py --seconds $(or $(SECONDS),60)
 
 tiny-chat: ## train models/tiny-chat-q8_0.gguf again and test what it answers (10 minutes, needs PyTorch)
 	@$(PYTHON) tools/setup.py
@@ -166,4 +166,4 @@ setup: ## only install and fetch what the build needs; cmake --preset default wo
 	@$(PYTHON) tools/setup.py
 
 clean: ## remove build/ (the .venv and the user's ggml cache stay)
-	rm -rf build python/headrace/_core*.so python/headrace/_core.pyi python/webnn/__init__.pyi docs/implementation-status.md docs/parameters.md docs/executorch-ops.md docs/onnx-operators.md
+	rm -rf build python/headrace/_core*.so python/headrace/_core.pyi python/webnn/__init__.pyi

@@ -40,9 +40,9 @@ set(MLX_DIR ${mlx_prefix})
 message(STATUS "MLX from ${package}")
 
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/mlx/*.cpp)
-# These kernels alone: the folder's library needs all of ggml, which the host brings.
-foreach(kernel convert_f32 few_rows_f32)
-  list(APPEND sources ${PROJECT_SOURCE_DIR}/src/kernels/${kernel}.cpp)
+# These files of other folders alone: the kernels' library needs all of ggml, which the host brings.
+foreach(file kernels/convert_f32 kernels/few_rows_f32 base/machine_memory)
+  list(APPEND sources ${PROJECT_SOURCE_DIR}/src/${file}.cpp)
 endforeach()
 # What needs a GPU's toolkit: MLX's package tells which GPU it is for.
 set(mlx_gpu ${PROJECT_SOURCE_DIR}/src/backends/mlx/gpu)

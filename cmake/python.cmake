@@ -39,15 +39,18 @@ set(core_stub ${packages}/headrace/_core.pyi)
 set(webnn_stub ${packages}/webnn/__init__.pyi)
 nanobind_add_stub(_core_stub MODULE headrace._core OUTPUT ${core_stub}
   PYTHON_PATH ${packages} DEPENDS _core)
-execute_process(COMMAND ${Python_EXECUTABLE} -c "import numpy" RESULT_VARIABLE no_numpy OUTPUT_QUIET ERROR_QUIET)
-if(no_numpy)
-  message(STATUS "${Python_EXECUTABLE} has no NumPy, which webnn imports: no stub of webnn")
+# The interpreter keeps the environment that it is run in: there pip says where a build's requirements are.
+set(stubs ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/stubs.py)
+execute_process(COMMAND ${stubs} --check RESULT_VARIABLE lacking ERROR_VARIABLE reason ERROR_STRIP_TRAILING_WHITESPACE)
+if(lacking AND SKBUILD)
+  message(FATAL_ERROR "${reason}. Build with pip's isolation, or install what pyproject.toml requires of a build.")
+elseif(lacking)
+  message(STATUS "${reason}: no stub of webnn")
   return()
 endif()
 file(GLOB webnn_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/webnn/*.py)
 add_custom_command(OUTPUT ${webnn_stub}
-  COMMAND ${CMAKE_COMMAND} -E env PYTHONPATH=${packages} PYTHONDONTWRITEBYTECODE=1
-          ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/stubs.py ${core_stub} ${webnn_stub}
+  COMMAND ${stubs} --packages ${packages} --core ${core_stub} --output ${webnn_stub}
   DEPENDS ${core_stub} ${PROJECT_SOURCE_DIR}/tools/stubs.py ${webnn_sources} VERBATIM)
 add_custom_target(webnn_stub ALL DEPENDS ${webnn_stub})
 add_dependencies(webnn_stub _core_stub)

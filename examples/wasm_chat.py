@@ -31,8 +31,8 @@ class MissingError(Exception):
     """What a part of this example needs is not installed; says what."""
 
 
-def compile_guest(path: Path) -> Path:
-    """guest_chat.c as WebAssembly, unless it is there and newer."""
+def compile_guest(path: Path, *flags: str) -> Path:
+    """guest_chat.c as WebAssembly, unless it is there and newer. flags: of the compiler."""
     source = SOURCES / "guest_chat.c"
     if path.exists() and path.stat().st_mtime > source.stat().st_mtime:
         return path
@@ -40,7 +40,7 @@ def compile_guest(path: Path) -> Path:
         raise MissingError("ziglang is not installed: tools/setup.py --on-demand ziglang installs it")
     path.parent.mkdir(parents=True, exist_ok=True)
     zig = [sys.executable, "-m", "ziglang", "cc", "-target", "wasm32-wasi"]
-    subprocess.run([*zig, "-Os", "-Wall", "-Wextra", "-Werror", "-o", path, source], check=True)
+    subprocess.run([*zig, "-Os", "-Wall", "-Wextra", "-Werror", *flags, "-o", path, source], check=True)
     return path
 
 

@@ -16,7 +16,7 @@ ALLOWED = {
     "kernels": {"base", "ir"},
     "ops": {"base", "ir", "emit", "kernels"},
     "passes": {"base", "ir", "ops"},
-    "plan": {"base", "ir", "ops", "kernels"},
+    "plan": {"base", "ir", "ops", "emit", "kernels"},
     "lower": {"base", "ir", "ops", "emit", "kernels", "plan"},
     "remote": {"base"},
     "run": {"base", "ir", "ops", "lower", "plan", "kernels", "remote"},

@@ -4,8 +4,11 @@
  *   headrace wasm guest_chat.wasm --model chat.gguf -- "What is 2+3?"
  *
  * guest_chat [--model NAME] [--config JSON] [--whole] [--metadata] [QUESTION...]: without questions it asks
- * what it reads line by line. --whole waits for whole answers; hosts without the streaming calls need that.
- * --metadata prints the last answer's token counts and times. */
+ * what it reads line by line. --whole waits for whole answers, and makes only the calls that every host of
+ * language models has: no pieces and no unload, which WAMR lacks. WAMR starts a guest whose other imports it
+ * cannot serve, and traps where one is called. For hosts that refuse such a guest, -DGUEST_CHAT_WHOLE
+ * compiles one without these imports, which is always --whole. --metadata prints the last answer's token
+ * counts and times. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,11 +34,13 @@ NN("set_input") int32_t nn_set_input(uint32_t context, uint32_t index, const nn_
 NN("compute") int32_t nn_compute(uint32_t context);
 NN("get_output")
 int32_t nn_get_output(uint32_t context, uint32_t index, uint8_t* buffer, uint32_t capacity, uint32_t* size);
+#ifndef GUEST_CHAT_WHOLE
 NN("compute_single") int32_t nn_compute_piece(uint32_t context);
 NN("get_output_single")
 int32_t nn_get_piece(uint32_t context, uint32_t index, uint8_t* buffer, uint32_t capacity, uint32_t* size);
 NN("fini_single") int32_t nn_end_pieces(uint32_t context);
 NN("unload") int32_t nn_unload(uint32_t graph);
+#endif
 
 static uint8_t buffer[1 << 16];
 
@@ -64,6 +69,13 @@ static int print_answer(uint32_t context) {
     return 0;
 }
 
+/* What only hosts with all calls can do. */
+#ifdef GUEST_CHAT_WHOLE
+enum { only_whole = 1 };
+static int stream_answer(uint32_t context) { return print_answer(context); }
+static int unload(uint32_t graph, uint32_t context) { return (void)graph, (void)context, 0; }
+#else
+enum { only_whole = 0 };
 static int stream_answer(uint32_t context) {
     uint32_t size = 0;
     int32_t error;
@@ -78,6 +90,12 @@ static int stream_answer(uint32_t context) {
     return error ? failed("fini_single", error, context) : 0;
 }
 
+static int unload(uint32_t graph, uint32_t context) {
+    const int32_t error = nn_unload(graph);
+    return error ? failed("unload", error, context) : 0;
+}
+#endif
+
 static int ask(uint32_t context, const char* question, int whole) {
     const uint32_t size = (uint32_t)strlen(question);
     const nn_tensor tensor = {&size, 1, nn_u8, (const uint8_t*)question, size};
@@ -86,6 +104,7 @@ static int ask(uint32_t context, const char* question, int whole) {
     printf("> %s\n", question);
     if (whole ? print_answer(context) : stream_answer(context)) return 1;
     printf("\n");
+    fflush(stdout); /* a host that traps later would lose it */
     return 0;
 }
 
@@ -101,7 +120,7 @@ static int ask_lines(uint32_t context, int whole) {
 int main(int argc, char** argv) {
     const char *model = "default", *config = "{\"history\": true}";
     uint32_t graph = 0, context = 0;
-    int whole = 0, metadata = 0, first = 1, result = 0;
+    int whole = only_whole, metadata = 0, first = 1, result = 0;
     for (; first < argc && strncmp(argv[first], "--", 2) == 0; ++first) {
         if (strcmp(argv[first], "--whole") == 0)
             whole = 1;
@@ -121,6 +140,6 @@ int main(int argc, char** argv) {
     if (first == argc) result = ask_lines(context, whole);
     for (; first < argc && result == 0; ++first) result = ask(context, argv[first], whole);
     if (metadata && result == 0) print_metadata(stdout, context);
-    error = nn_unload(graph);
-    return error ? failed("unload", error, context) : result;
+    if (!whole && unload(graph, context)) return 1;
+    return result;
 }

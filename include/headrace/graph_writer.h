@@ -2,7 +2,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,8 +31,20 @@ struct Dimension {
 
 /// Extents that become one, as reshape merges them: 8 and "n" are "8*n".
 HEADRACE_API Dimension product(const std::vector<Dimension>& extents);
-/// What an extent multiplies: a number, where it is not 1, and symbols that are no products.
-HEADRACE_API std::vector<Dimension> factors_of(const Dimension& extent);
+/// A number times named extents; without names the number alone.
+struct ExtentTerm {
+    std::int64_t factor = 1;
+    std::vector<std::string> names;
+};
+/// What an extent is the sum of: "(2*n+8)" of 2 times "n", and 8.
+HEADRACE_API std::vector<ExtentTerm> terms_of(const Dimension& extent);
+/// The names that an extent is computed from, also within quotients; none of those that are known is taken
+/// apart.
+HEADRACE_API std::vector<std::string> names_of(const Dimension& extent, const std::set<std::string>& known);
+/// The names that have a value when the extent has one: "(n+1)" and "n".
+HEADRACE_API std::vector<std::string> names_bound_by(const Dimension& extent);
+/// The extent with others in place of names.
+HEADRACE_API Dimension substituted(const Dimension& extent, const std::map<std::string, Dimension>& instead);
 
 /// One option of an operator: a flag, number, text, list of numbers, shape or data type.
 using Option = std::variant<bool, std::int64_t, std::uint64_t, double, std::string, std::vector<std::int64_t>,
@@ -82,6 +96,11 @@ HEADRACE_API std::vector<BlockFormatInfo> block_formats();
 /// Finite f32 rows of `columns` elements in a block format, by ggml's own quantiser.
 HEADRACE_API std::vector<std::byte> quantise_rows(std::string_view format, std::span<const float> values,
                                                   std::int64_t columns);
+
+/// Elements as another type, by the op `cast`: what a graph would make of them. 4-bit elements are packed,
+/// the low nibble first.
+HEADRACE_API std::vector<std::byte> cast_elements(DType from, std::span<const std::byte> elements,
+                                                  std::int64_t count, DType to);
 
 /// The graph as bytes, without the constants that have a key.
 HEADRACE_API std::vector<std::byte> graph_to_bytes(const Graph& graph);

@@ -179,7 +179,8 @@ public:
     std::vector<std::vector<std::int64_t>> output_shapes(
         std::span<const std::vector<std::int64_t>> input_shapes);
     /// Runs synchronously; inputs and outputs in graph order. Reads and writes caller memory without copies
-    /// where its alignment allows. An output may not overlap an input or another output.
+    /// where its alignment allows. An output may lie where an input does: it is computed elsewhere and copied
+    /// when all have been read. Outputs may not overlap each other.
     void run(std::span<const InputView> inputs, std::span<const OutputView> outputs,
              const RunOptions& options = {});
 

@@ -56,7 +56,10 @@ typedef struct {
     uint32_t size;
 } graph_builder_array;
 
-/* config: JSON, see docs/parameters.md; HEADRACE_CONFIG (JSON, or @ and a file's path) comes before it. */
+/* config: JSON, see docs/parameters.md; HEADRACE_CONFIG (JSON, or @ and a file's path) comes before it. In
+ * it, in a load's configuration and in a request's options, text that is no JSON and values that cannot be
+ * taken are warnings of the log and the metadata, but for what confines guests: see docs/language-models.md.
+ */
 HEADRACE_WASI_NN_API wasi_nn_error init_backend(void** ctx);
 HEADRACE_WASI_NN_API wasi_nn_error init_backend_with_config(void** ctx, const char* config,
                                                             uint32_t config_len);

@@ -99,6 +99,9 @@ public:
     explicit MLGraph(std::shared_ptr<State> state) : state_(std::move(state)) {}
     const std::vector<TensorInfo>& inputs() const;
     const std::vector<TensorInfo>& outputs() const;
+    /// Whether a dispatch may give this input although the graph has none of that name: the builder had, and
+    /// buildNext() left it out.
+    bool mayBeGiven(const std::string& name) const;
     /// Runs on caller memory, in the order of inputs() and outputs().
     void run(std::span<const InputView> inputs, std::span<const OutputView> outputs,
              const RunOptions& options = {}) const;
@@ -116,7 +119,10 @@ public:
     void resetStates() const;
     /// Writes the graph as built, with its weights: `.webnn` and `.json` in the format of the WebNN graph
     /// tools, with the weights beside it as MLContext::load finds them; other names as one file of our own.
-    void save(const std::string& path) const;
+    /// Quantised: the constant matrices of products as q8_0, where WeightFormat says so (64 KiB or more,
+    /// inner extent a multiple of 32); products stay in f32. `.webnn` and `.json` say it in int8 and
+    /// dequantizeLinear.
+    void save(const std::string& path, bool quantised = false) const;
     std::string print() const;  ///< the optimised graph as text
     void destroy();
     const std::shared_ptr<State>& state() const { return state_; }
@@ -129,7 +135,8 @@ struct MLTensorDescriptor {
     DType dataType = DType::f32;
     std::vector<std::int64_t> shape;
     bool readable = false, writable = false;
-    bool constant = false;  ///< of createConstantTensor
+    bool constant = false;         ///< of createConstantTensor
+    bool exportableToGPU = false;  ///< kept for those who ask; tensors lie with the CPU
 };
 
 /// Typed memory that belongs to a context.
@@ -141,6 +148,8 @@ public:
     const std::vector<std::int64_t>& shape() const;
     bool readable() const;
     bool writable() const;
+    bool exportableToGPU() const;
+    bool constant() const;
     std::size_t bytes() const;
     bool destroyed() const;
     void read(void* data, std::size_t bytes) const;  ///< as MLContext::readTensor, without a context
@@ -150,6 +159,19 @@ public:
 private:
     std::shared_ptr<State> state_;
 };
+
+/// Extension: what a dispatch reads or writes, a tensor of the context or dense row-major memory of the
+/// caller's, which must stay as it is until the call returns.
+struct MLBinding {
+    MLBinding(MLTensor bound) : tensor(std::move(bound)) {}
+    MLBinding(DType type, std::vector<std::int64_t> sizes, void* memory)
+        : dataType(type), shape(std::move(sizes)), data(memory) {}
+    std::optional<MLTensor> tensor;  ///< else the caller's memory:
+    DType dataType = DType::f32;
+    std::vector<std::int64_t> shape;
+    void* data = nullptr;
+};
+using MLBindings = std::map<std::string, MLBinding>;
 
 struct MLContextOptions {
     std::string powerPreference = "default";  ///< "default", "high-performance" or "low-power"
@@ -165,7 +187,13 @@ struct MLContextOptions {
     /// "on", "off" or a folder: where packed weights are kept for later starts
     /// (CompileOptions::packed_cache).
     std::string packedCache;
+    /// A hint: "cpu" is what accelerated = false is; "gpu", "npu" and others change nothing.
+    std::string deviceType = "auto";
 };
+
+/// What a context of these options compiles graphs with. Throws for bad ones, and for a device that is not
+/// there.
+HEADRACE_API CompileOptions compileOptions(const MLContextOptions& options);
 
 class HEADRACE_API MLContext {
 public:
@@ -181,8 +209,13 @@ public:
                                   std::size_t bytes) const;
     void readTensor(const MLTensor& tensor, void* data, std::size_t bytes) const;
     void writeTensor(const MLTensor& tensor, const void* data, std::size_t bytes) const;
+    /// Runs the graph; the outputs are complete when it returns. As the specification has it, an output is
+    /// neither an input nor another output. Errors come before anything is computed.
     void dispatch(const MLGraph& graph, const std::map<std::string, MLTensor>& inputs,
                   const std::map<std::string, MLTensor>& outputs) const;
+    /// Extension: the same with memory of the caller's among the tensors, and with inputs that are outputs,
+    /// too. Those have their new content when the call returns; of tensors it is not copied.
+    void dispatchBound(const MLGraph& graph, const MLBindings& inputs, const MLBindings& outputs) const;
     /// A graph that MLGraph::save wrote or that is in the WebNN graph tools' format, `.webnn` text or JSON,
     /// compiled for this context. The paths name the weights of the latter if they are not beside it as
     /// `<stem>.manifest.json` and `<stem>.weights`. Weights stay in their file's pages as in load_graph().
@@ -208,6 +241,7 @@ private:
     std::shared_ptr<State> state_;
 };
 
+/// Calls from several threads take turns.
 class HEADRACE_API MLGraphBuilder {
 public:
     explicit MLGraphBuilder(const MLContext& context);
@@ -452,10 +486,15 @@ public:
 
     /// Compiles for the context; once per builder.
     MLGraph build(const std::map<std::string, MLOperand>& outputs);
+    /// Extension: as build(), and the builder goes on. The graph has the part of what was built so far that
+    /// its outputs need: other inputs may be given to a dispatch and are not read. Weights are shared by the
+    /// graphs, states are not; writing to a state is part of the graph that is built next.
+    MLGraph buildNext(const std::map<std::string, MLOperand>& outputs);
     /// Instead of build: the graph itself, for headrace::compile and sessions of one's own.
     std::shared_ptr<const Graph> finish(const std::map<std::string, MLOperand>& outputs);
 
 private:
+    Graph graph_of(const std::map<std::string, MLOperand>& outputs) const;
     std::shared_ptr<struct BuilderState> state_;
 };
 

@@ -9,8 +9,19 @@ Importing the package registers the delegate "GgmlBackend" with ExecuTorch's run
 """
 
 from ._runtime import load_runtime, runtime_path, set_options
-from .backend import GgmlBackend
-from .partitioner import GgmlPartitioner
+
+try:
+    from .backend import GgmlBackend
+    from .partitioner import GgmlPartitioner
+except ModuleNotFoundError as error:
+    package = (error.name or "").partition(".")[0]
+    if package not in ("torch", "executorch"):
+        raise
+    raise ModuleNotFoundError(
+        f"executorch_ggml needs {package}, which this environment lacks: "
+        'pip install "headrace[executorch]" (in a checkout: pip install ".[executorch]")',
+        name=package,
+    ) from None
 
 load_runtime()
 

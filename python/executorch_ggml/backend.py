@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import final
 
 import torch
@@ -18,10 +19,11 @@ from .quantize import Stored, data_of, formats_in, stored
 from .translate import Translator, Value, bytes_of, dtype_name, memory_order, translate
 
 EXTERNAL = "external_weights"  # the compile spec that names the weights' file
+ARGUMENT = re.compile(r"^in\d+$")  # what arguments are called, so that no state may be
 ALIGNMENT = 64  # of weights in the file, so that kernels read them in place
 
 
-class _Part:
+class Part:
     """One delegate: the graph and the weights that it names."""
 
     def __init__(self, program: ExportedProgram, specs: list[CompileSpec]) -> None:
@@ -42,16 +44,21 @@ class _Part:
             self._input(node)
             return
         name, tensor = data
-        if tensor.numel() == 0:
-            self.translator.values[node] = self.translator.constant(tensor)
+        if name not in self.mutated and not node.users:
             return
         if name in self.mutated:
             self.translator.values[node] = self.states[name] = self._state(name, tensor)
             return
-        weight = stored(node, tensor, dtype_name(tensor.dtype), self.formats.get(name))
-        self.translator.values[node] = self._constant(weight, self._kept(name, weight, self.external))
+        if tensor.numel() == 0:
+            self.translator.values[node] = self.translator.constant(tensor)
+            return
+        weight = self.stored(node, tensor, self.formats.get(name))
+        self.translator.values[node] = self._constant(weight, self.kept(name, weight, self.external))
 
-    def _kept(self, name: str, weight: Stored, external: str | None = None) -> str:
+    def stored(self, node: torch.fx.Node, tensor: torch.Tensor, block_format: str | None) -> Stored:
+        return stored(node, tensor, dtype_name(tensor.dtype), block_format)
+
+    def kept(self, name: str, weight: Stored, external: str | None = None) -> str:
         """The key of some bytes in the program's data, which methods that have them in common share."""
         key = weight.key(name)
         self.store.add_named_data(key, weight.content.tobytes(), alignment=ALIGNMENT, external_tag=external)
@@ -59,41 +66,54 @@ class _Part:
 
     def _state(self, name: str, tensor: torch.Tensor) -> Value:
         """Known by the buffer's name, so that methods which change one buffer share it."""
-        initial = Stored(dtype_name(tensor.dtype), list(tensor.shape), bytes_of(tensor))
-        if not initial.content.any():  # zeros, as most are, take no room in the file
-            return self.translator.writer.state(name, initial.dtype, initial.shape)
-        key = self._kept(name, initial)
-        return self.translator.writer.state(name, initial.dtype, initial.shape, initial.content, key)
+        initial, own = self.initial(tensor), ARGUMENT.sub(r"buffer.\g<0>", name)
+        if initial is None:
+            return self.translator.written("state", own, dtype_name(tensor.dtype), list(tensor.shape))
+        key = self.kept(name, initial)
+        return self.translator.written("state", own, initial.dtype, initial.shape, initial.content, key)
+
+    def initial(self, tensor: torch.Tensor) -> Stored | None:
+        """A state's first value; None: zeros, as most are, which take no room in the file."""
+        content = bytes_of(tensor)
+        return Stored(dtype_name(tensor.dtype), list(tensor.shape), content) if content.any() else None
 
     def _constant(self, weight: Stored, key: str) -> Value:
         t, dtype = self.translator, "f32" if weight.format else weight.dtype
         if not weight.is_flat:
-            return t.writer.constant(dtype, weight.shape, weight.content, key, weight.format)
+            return t.written("constant", dtype, weight.shape, weight.content, key, weight.format)
         count = math.prod(weight.shape)
-        flat = t.writer.constant(dtype, [count], weight.content, key, weight.format)
+        flat = t.written("constant", dtype, [count], weight.content, key, weight.format)
         return t.cast(t.reshape(t.op("expand_blocks", flat), weight.shape), weight.dtype)
 
     def _input(self, node: torch.fx.Node) -> None:
         """Arguments are named by their place; those that are no tensors have no input."""
         val = node.meta["val"]
         if isinstance(val, torch.Tensor):
-            order = memory_order(val)
-            stored = self.translator.input(f"in{self.arguments}", val.permute(order))
-            self.translator.values[node] = self.translator.transpose(
-                stored, [order.index(i) for i in range(val.dim())]
-            )
+            self.argument(node, self.arguments)
         self.arguments += 1
+
+    def argument(self, node: torch.fx.Node, place: int) -> None:
+        order = memory_order(node.meta["val"])
+        stored = self.translator.input(f"in{place}", node.meta["val"].permute(order))
+        self.translator.values[node] = self.translator.transpose(
+            stored, [order.index(i) for i in range(len(order))]
+        )
 
     def output(self, node: torch.fx.Node) -> None:
         specs = self.program.graph_signature.output_specs
-        values = [self._as_it_is_now(self.translator.values[argument]) for argument in node.args[0]]
+        written = [s.target if s.kind == OutputKind.BUFFER_MUTATION else None for s in specs]
+        self.results(list(zip(node.args[0], written, strict=True)))
+
+    def results(self, results: list[tuple[torch.fx.Node, str | None]]) -> None:
+        """The nodes that others read, each the new value of a buffer where that is named."""
+        values = [self._as_it_is_now(self.translator.value(node)) for node, _ in results]
         count = 0
-        for spec, argument, value in zip(specs, node.args[0], values, strict=True):
-            if spec.kind == OutputKind.BUFFER_MUTATION:
-                self.translator.op("assign", self.states[spec.target], value)
+        for (node, buffer), value in zip(results, values, strict=True):
+            if buffer is not None:
+                self.translator.op("assign", self.states[buffer], value)
                 continue
-            value = self.translator.transpose(value, memory_order(argument.meta["val"]))
-            self.translator.writer.output(f"out{count}", value)
+            value = self.translator.transpose(value, memory_order(node.meta["val"]))
+            self.translator.written("output", f"out{count}", value)
             count += 1
 
     def _as_it_is_now(self, value: Value) -> Value:
@@ -107,7 +127,7 @@ class GgmlBackend(BackendDetails):
 
     @staticmethod
     def preprocess(edge_program: ExportedProgram, compile_specs: list[CompileSpec]) -> PreprocessResult:
-        part = _Part(edge_program, compile_specs)
+        part = Part(edge_program, compile_specs)
         for node in edge_program.graph.nodes:
             if node.op == "placeholder":
                 part.placeholder(node)

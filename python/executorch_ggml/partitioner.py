@@ -13,15 +13,15 @@ from executorch.exir.backend.utils import tag_constant_data
 from executorch.exir.dialects.edge._ops import EdgeOpOverload
 from executorch.extension.pybindings.portable_lib import _get_operator_names
 from torch.export import ExportedProgram
-from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
-from torch.fx.passes.operator_support import OperatorSupportBase
 
 from .backend import EXTERNAL, GgmlBackend
-from .buffers import tag_states
+from .buffers import TAG, Buffers, tag_states
 from .decompositions import decompose
 from .ops import creation, movement  # the package fills the table
-from .quantize import Filter, check_format, choose
+from .proposal import Part, Proposal, has_tensors
+from .quantize import Choice, Filter, check_format, choose, data_of
 from .translate import LOWERINGS, first_refused, is_extent, overload_name, target_name, why_not
+from .trial import refusal
 
 # Kept whole by export when every one of them in the program can be delegated: apart they are slower, and
 # left behind an op that was kept whole is an error.
@@ -69,24 +69,6 @@ IDLE = {
 NO_KERNEL = "; nor has ExecuTorch's Python runtime a kernel for it, so the program will not load there"
 
 
-class _Support(OperatorSupportBase):
-    """The one predicate, and why it refused."""
-
-    def __init__(self) -> None:
-        self.reasons: dict[torch.fx.Node, str | None] = {}  # the partitioner asks about a node several times
-
-    def is_node_supported(self, submodules: object, node: torch.fx.Node) -> bool:
-        if node.op != "call_function":
-            return False
-        if node not in self.reasons:
-            self.reasons[node] = why_not(node) if _has_tensors(node) or is_extent(node) else "no tensor"
-        return self.reasons[node] is None
-
-
-def _has_tensors(node: torch.fx.Node) -> bool:
-    return isinstance(node.meta.get("val"), (torch.Tensor, tuple, list))
-
-
 @cache
 def _kernel_names() -> frozenset[str]:
     return frozenset(_get_operator_names())
@@ -102,56 +84,29 @@ def _is_without_kernel(node: torch.fx.Node) -> bool:
         return True
 
 
-Part = list[torch.fx.Node]
-
-
 def _is_idle(part: Part) -> bool:
     names = [target_name(node) for node in part if not is_extent(node)]
     return all(name == "getitem" or LOWERINGS[name] in IDLE for name in names)
 
 
-def _refusal(part: Part) -> tuple[torch.fx.Node | None, str | None]:
-    """A node that cannot be in a part with the others, and why."""
-    inside = set(part)
-    for node in part:
-        if is_extent(node) and any(user not in inside for user in node.users):
-            return node, "an extent that others use, too"  # a delegate returns tensors only
-    return first_refused(part)
-
-
-def _with_results(node: torch.fx.Node) -> Part:
-    """A node with those that take its results apart."""
-    if target_name(node) == "getitem":
-        node = node.args[0]
-    return [node, *(user for user in node.users if target_name(user) == "getitem")]
-
-
-def _propose(program: ExportedProgram, support: _Support) -> list[Part]:
-    """Parts that can be translated as they are. A node that is possible alone only is a part of its own."""
-    order = {node: place for place, node in enumerate(program.graph.nodes)}
-    alone: list[Part] = []
-    while True:
-        partitioner = CapabilityBasedPartitioner(
-            program.graph_module, support, allows_single_node_partition=True
-        )
-        parts = [sorted(p.nodes, key=order.__getitem__) for p in partitioner.propose_partitions()]
-        refusals = [refusal for refusal in map(_refusal, parts) if refusal[0] is not None]
-        if not refusals:
-            return sorted(parts + alone, key=lambda part: order[part[0]])
-        for node, reason in refusals:
-            group = [node] if is_extent(node) else _with_results(node)
-            if not is_extent(node) and _refusal(group)[0] is None:
-                alone.append(group)
-            for member in group:
-                support.reasons[member] = reason
-
-
-def _tag_constants(program: ExportedProgram) -> None:
-    """Gives constants to the parts that use them. One that is also a result of the program stays with it."""
+def _tag_constants(program: ExportedProgram, has_parts: bool) -> None:
+    """Gives constants to the parts that use them, and those that nothing uses to any part, which drops them.
+    One that is also a result of the program stays with it."""
     tag_constant_data(program)
+    mutated = set(program.graph_signature.buffers_to_mutate.values())
+    for node in program.graph.find_nodes(op="placeholder"):
+        data = data_of(program, node)
+        if has_parts and not node.users and data is not None and data[0] not in mutated:
+            node.meta[TAG] = "ggml_0"
     for node in program.graph.output_node().all_input_nodes:
         if node.op == "placeholder":
-            node.meta.pop("delegation_tag", None)
+            node.meta.pop(TAG, None)
+
+
+def _untag(program: ExportedProgram) -> None:
+    for node in program.graph.nodes:
+        node.meta.pop(TAG, None)
+        node.meta.pop("et_init_buffer", None)
 
 
 class GgmlPartitioner(Partitioner):
@@ -195,41 +150,43 @@ class GgmlPartitioner(Partitioner):
 
     def ops_to_not_decompose(self, ep: ExportedProgram) -> tuple[list[torch._ops.OpOverload], None]:
         """An op that is kept whole must then be delegated, so every one of them in the program has to be
-        possible, and none of them in a branch or a loop body, which are not delegated."""
+        possible, and none of them in a branch or a loop body, which are not delegated. Export asks again with
+        the program in the edge dialect, about ops that were left."""
         nodes = [node for node in ep.graph.nodes if node.op == "call_function"]
         products = [node for node in nodes if target_name(node) in PRODUCTS]
         if products and all(why_not(node) is not None for node in products):
             return [], None
-        refused = {node.target for node in nodes if node.target in WHOLE and why_not(node) is not None}
+        # By itself it must be possible without what others know of its extents.
+        whole = {overload_name(op): op for op in WHOLE}
+        refused = {
+            name for node in nodes if (name := target_name(node)) in whole and first_refused([node])[0]
+        }
         for module in ep.graph_module.modules():
             if isinstance(module, torch.fx.GraphModule) and module is not ep.graph_module:
-                refused |= {node.target for node in module.graph.nodes}
-        return [op for op in WHOLE if op not in refused], None
+                refused |= {target_name(node) for node in module.graph.nodes if node.op == "call_function"}
+        return [op for name, op in whole.items() if name not in refused], None
 
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
-        support = _Support()
         nodes = [node for node in exported_program.graph.nodes if node.op == "call_function"]
-        parts = self._worthwhile(_propose(exported_program, support), nodes)
-        for i, part in enumerate(parts):
-            for node in part:
-                node.meta["delegation_tag"] = f"ggml_{i}"
-        specs = list(self.delegation_spec.compile_specs)
-        if self.quantize:
-            weights = choose(exported_program, self.quantize, self.filter)
-            specs += weights.specs()
-            if not weights.formats:
-                notes = "; ".join(weights.notes) or "no delegate has a weight"
-                warnings.warn(f"quantize={self.quantize!r} changes nothing: {notes}", stacklevel=2)
-            if self.report:
-                print("GgmlPartitioner:", *weights.lines(), sep="\n")
-        _tag_constants(exported_program)
-        buffers = tag_states(exported_program)
-        specs += buffers.specs()
+        proposal = Proposal(exported_program)
+        while True:
+            parts = self._worthwhile(proposal.parts(), nodes)
+            weights, buffers = self._tag(exported_program, parts)
+            specs = [*self.delegation_spec.compile_specs, *weights.specs(), *buffers.specs()]
+            refusals = [(part, refusal(exported_program, part, specs)) for part in parts]
+            if not any(why for _, why in refusals):
+                break
+            _untag(exported_program)
+            for part, why in refusals:
+                if why:
+                    proposal.refuse(part, *why)
+        self._tell_weights(weights)
         if self.report:
             for buffer, reason in buffers.kept.items():
                 print(f"GgmlPartitioner: ExecuTorch keeps buffer {buffer}: {reason}")
         taken = {node for part in parts for node in part}
-        left = {node: support.reasons.get(node) for node in nodes if node not in taken and _has_tensors(node)}
+        reasons = proposal.support.reasons
+        left = {node: reasons.get(node) for node in nodes if node not in taken and has_tensors(node)}
         self._tell(left, len(parts))
         self._changed |= set(exported_program.graph_signature.buffers_to_mutate.values())
         self._returned |= set() if parts else set(buffers.frozen)
@@ -243,6 +200,24 @@ class GgmlPartitioner(Partitioner):
         tags = {f"ggml_{i}": spec for i in range(len(parts))}
         return PartitionResult(tagged_exported_program=exported_program, partition_tags=tags)
 
+    def _tag(self, program: ExportedProgram, parts: list[Part]) -> tuple[Choice, Buffers]:
+        """Marks the parts, their constants and their states."""
+        for i, part in enumerate(parts):
+            for node in part:
+                node.meta[TAG] = f"ggml_{i}"
+        weights = choose(program, self.quantize, self.filter) if self.quantize else Choice()
+        _tag_constants(program, bool(parts))
+        return weights, tag_states(program)
+
+    def _tell_weights(self, weights: Choice) -> None:
+        if not self.quantize:
+            return
+        if not weights.formats:
+            notes = "; ".join(weights.notes) or "no delegate has a weight"
+            warnings.warn(f"quantize={self.quantize!r} changes nothing: {notes}", stacklevel=3)
+        if self.report:
+            print("GgmlPartitioner:", *weights.lines(), sep="\n")
+
     def _worthwhile(self, parts: list[Part], nodes: Part) -> list[Part]:
         taken = {node for part in parts for node in part}
         products = [node for node in nodes if target_name(node) in PRODUCTS]
@@ -252,7 +227,7 @@ class GgmlPartitioner(Partitioner):
             return [part for part in parts if any(target_name(node) in whole for node in part)]
         is_everything = len(taken) == len(nodes)
         return [
-            part for part in parts if any(map(_has_tensors, part)) and (is_everything or not _is_idle(part))
+            part for part in parts if any(map(has_tensors, part)) and (is_everything or not _is_idle(part))
         ]
 
     def _tell(self, left: dict[torch.fx.Node, str | None], parts: int) -> None:

@@ -91,7 +91,7 @@ def choose(program: ExportedProgram, wanted: str, keep: Filter | None) -> Choice
         reason = _why_plain(node, tensor)
         if reason is None and keep is not None and not keep(name, tensor):
             reason = "the filter excludes it"
-        elements = tensor.numel() if _is_filter(node) else tensor.shape[-1]
+        elements = tensor.numel() if is_filter(node) else tensor.shape[-1]
         fits = [f for f in (wanted, NEXT_OF_32.get(wanted)) if f and elements % FORMATS[f][0] == 0]
         if reason is None and not fits:
             reason = f"{elements} elements are no whole blocks of 32"
@@ -107,7 +107,7 @@ def choose(program: ExportedProgram, wanted: str, keep: Filter | None) -> Choice
     return choice
 
 
-def _is_filter(node: torch.fx.Node) -> bool:
+def is_filter(node: torch.fx.Node) -> bool:
     return any(target_name(user) in FILTERS for user in node.users)
 
 
@@ -148,7 +148,7 @@ def stored(node: torch.fx.Node, tensor: torch.Tensor, dtype: str, block_format: 
     if block_format is not None and not bool(torch.isfinite(tensor).all()):
         warnings.warn(f"{node.name} holds infinities or NaN and stays {tensor.dtype}", stacklevel=2)
     elif block_format is not None:
-        is_flat = _is_filter(node)
+        is_flat = is_filter(node)
         rows = tensor.detach().cpu().float().reshape((1, -1) if is_flat else (-1, shape[-1])).numpy()
         content = np.frombuffer(quantise_rows(block_format, rows), np.uint8)
         return Stored(dtype, shape, content, block_format, is_flat)

@@ -11,7 +11,7 @@ import numpy as np
 import sympy
 import torch
 from executorch.exir.tensor import dim_order_from_stride
-from headrace._core import GraphWriter, factors_of
+from headrace._core import GraphWriter, names_bound_by, names_of, substituted
 from headrace._core import product as merged  # of extents that become one
 
 DTYPES = {
@@ -29,8 +29,6 @@ DTYPES = {
 
 TORCH_DTYPES = {name: dtype for dtype, name in DTYPES.items()}
 
-FLOATS = ("f32", "f16", "bf16", "f64")
-SMALL_INTEGERS = ("i8", "u8", "i16")
 MOST_DIMENSIONS = 8
 UNBOUNDED = 2**62
 Value = int
@@ -42,6 +40,23 @@ class Unsupported(Exception):
     """Why a node stays with ExecuTorch's own kernels."""
 
 
+# Whether errors that are no refusals, defects of this package, are raised: in tests. Elsewhere they leave
+# their node to ExecuTorch, and the report names them.
+raises_defects = False
+
+
+def reason_of(error: Exception) -> str:
+    """Why a node is left, of what its lowering raised."""
+    if isinstance(error, Unsupported):
+        return str(error)
+    if raises_defects:
+        raise error
+    return f"{DEFECT}{type(error).__name__}: {error}"
+
+
+DEFECT = "a defect of executorch_ggml, "
+
+
 def dtype_name(dtype: torch.dtype) -> str:
     if dtype not in DTYPES:
         raise Unsupported(f"dtype {dtype}")
@@ -49,21 +64,17 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 
 @cache
-def _factors(expression: sympy.Expr) -> list[Extent]:
-    """An expression is named by what it says, "(s0 + 1)", in parentheses unless it is a symbol."""
-    is_polynomial = expression.is_polynomial(*expression.free_symbols)
-    factors: list[Extent] = []
-    for factor in sympy.Mul.make_args(sympy.factor(expression) if is_polynomial else expression):
-        base, power = factor.as_base_exp()
-        if not power.is_Integer or power < 0 or (base.is_number and not (base.is_Integer and base > 0)):
-            return [(f"({expression})", 0, UNBOUNDED)]
-        name = str(base) if base.is_Symbol else f"({base})"
-        factors += [int(base) if base.is_number else (name, 0, UNBOUNDED)] * int(power)
-    return factors
+def _spelled(expression: sympy.Expr) -> str:
+    """An expression's name in the graph, which is one for all ways to write it. A quotient of integers is
+    rounded down there, while sympy's is exact."""
+    whole, divisor = sympy.fraction(sympy.together(expression))
+    is_exact = all(number.is_Integer for part in (whole, divisor) for number in part.atoms(sympy.Rational))
+    text = (str(whole) if divisor == 1 else f"({whole})//({divisor})") if is_exact else f"'{expression}'"
+    return merged([(text, 0, UNBOUNDED)])[0]
 
 
 def extent(dim: int | torch.SymInt) -> Extent:
-    """An expression of symbols is a symbol, too, and a product of them is known to be one."""
+    """An expression of symbols is a symbol, too."""
     if isinstance(dim, int):
         return dim
     expression = dim.node.expr
@@ -74,7 +85,12 @@ def extent(dim: int | torch.SymInt) -> Extent:
     most = int(bounds.upper) if bounds.upper < UNBOUNDED else UNBOUNDED
     # Export sees a range from 1 as one from 2, since it treats a size of 1 apart; nothing here does.
     least = 1 if bounds.lower >= 2 else 0
-    return merged(_factors(expression))[0], least, most
+    return _spelled(expression), least, most
+
+
+def is_open(e: Any) -> bool:
+    """Whether an extent is known only at run time."""
+    return isinstance(e, tuple)
 
 
 def extents(shape: Any) -> list[Extent]:
@@ -135,8 +151,15 @@ class Translator:
         if val.dim() > MOST_DIMENSIONS:
             raise Unsupported(f"a tensor of {val.dim()} dimensions; {MOST_DIMENSIONS} are the most")
         shape = extents(val.shape)
-        self.given.update(symbol[0] for symbol in shape if isinstance(symbol, tuple))
-        return self.writer.input(name, dtype_name(val.dtype), shape)
+        self.given.update(name for e in shape for name in names_bound_by(e))
+        return self.written("input", name, dtype_name(val.dtype), shape)
+
+    def written(self, what: str, *arguments: Any) -> Any:
+        """The writer's call of that name; what the catalog refuses is the reason."""
+        try:
+            return getattr(self.writer, what)(*arguments)
+        except ValueError as error:
+            raise Unsupported(str(error)) from None
 
     def number(self, arg: Any) -> int | float | bool:
         """A scalar argument that is known now."""
@@ -171,41 +194,33 @@ class Translator:
         while operands and operands[-1] is None:
             operands = operands[:-1]
         for key, value in attributes.items():
-            if isinstance(value, list) and any(isinstance(item, tuple) for item in value):
+            if isinstance(value, list) and any(is_open(item) for item in value):
                 attributes[key] = self._known(value, operands)
-        try:
-            return self.writer.op(name, operands, attributes, self.label)
-        except ValueError as error:
-            raise Unsupported(str(error)) from None
+        return self.written("op", name, operands, attributes, self.label)
 
     def _known(self, shape: list[Extent], operands: list[Value | None]) -> list[Extent]:
         """The shape in the words of this graph. What nothing before it has at run time cannot be had."""
-        here = {e for v in operands if v is not None for e in self.shape(v) if isinstance(e, tuple)}
-        names = self.given | {symbol[0] for symbol in here}
-        names |= {factor[0] for e in here for factor in factors_of(e) if isinstance(factor, tuple)}
+        names = self.given | {e[0] for v in operands if v is not None for e in self.shape(v) if is_open(e)}
         known = [self.named(e) for e in shape]
         for e in known:
-            if isinstance(e, int) or e[0] in names or self.is_trial:
-                continue
-            if any(isinstance(factor, tuple) and factor[0] not in names for factor in factors_of(e)):
+            if is_open(e) and not self.is_trial and e[0] not in names and names_of(e, names):
                 raise Unsupported(f"extent {e[0]} is not one of its operands' or of an input's")
         return known
 
     def named(self, e: Extent) -> Extent:
         """An extent of ATen's in the words of this graph."""
-        if isinstance(e, int) or e[0] in self.made:
-            return e if isinstance(e, int) else self.made[e[0]]
-        here = [f if isinstance(f, int) else self.made.get(f[0], f) for f in factors_of(e)]
-        return merged(here)[0], *e[1:]
+        if not is_open(e) or not self.made:
+            return e
+        return self.made[e[0]] if e[0] in self.made else substituted(e, self.made)
 
     def learn(self, value: Value, shape: Any) -> None:
         """Remembers what a result's extents are called here. Those that ATen leaves open must be open."""
         for ours, theirs in zip(self.shape(value), extents(shape), strict=True):
-            if isinstance(theirs, int):
+            if not is_open(theirs):
                 continue
-            if isinstance(ours, int):
+            if not is_open(ours):
                 raise Unsupported(f"extent {ours} where ATen has {theirs[0]}")
-            if theirs[0] not in self.given:
+            if theirs[0] not in self.given and ours[0] != theirs[0]:
                 self.made.setdefault(theirs[0], ours)
 
     def op(self, name: str, *operands: Value | None, **attributes: Any) -> Value:
@@ -213,7 +228,7 @@ class Translator:
 
     def constant(self, tensor: torch.Tensor, key: str = "") -> Value:
         dtype = dtype_name(tensor.dtype)
-        return self.writer.constant(dtype, list(tensor.shape), bytes_of(tensor), key)
+        return self.written("constant", dtype, list(tensor.shape), bytes_of(tensor), key)
 
     def scalar(self, number: float | int | bool, dtype: str) -> Value:
         try:
@@ -221,13 +236,8 @@ class Translator:
         except (RuntimeError, OverflowError) as error:
             raise Unsupported(f"the number {number} as {dtype}") from error
 
-    def cast(self, value: Value, dtype: str, is_in_range: bool = False) -> Value:
-        """As PyTorch does it on x86: where a small integer is too small, its low bits stay."""
-        if self.dtype(value) == dtype:
-            return value
-        if self.dtype(value) in FLOATS and dtype in SMALL_INTEGERS and not is_in_range:
-            value = self.op("cast", value, data_type="dtype:i64")
-        return self.op("cast", value, data_type=f"dtype:{dtype}")
+    def cast(self, value: Value, dtype: str) -> Value:
+        return value if self.dtype(value) == dtype else self.op("cast", value, data_type=f"dtype:{dtype}")
 
     def reshape(self, value: Value, shape: list[Any]) -> Value:
         shape = [self.named(e) for e in shape]
@@ -335,16 +345,22 @@ def first_refused(
                 if operand not in inside and operand not in translator.values:
                     _declare(translator, operand)
             translate(translator, node)
-        except Unsupported as error:
-            return node, str(error)
+        except Exception as error:  # nothing that export gives may end the lowering
+            return node, reason_of(error)
     return None, None
 
 
 def _declare(translator: Translator, operand: torch.fx.Node) -> None:
     val = operand.meta.get("val")
+    check_argument(operand)
     if isinstance(val, torch.Tensor):
-        if _has_doubtful_order(val):
-            raise Unsupported(f"ExecuTorch is not clear about the order of {operand.name} in memory")
         translator.values[operand] = translator.input(f"operand{len(translator.values)}", val)
-    elif isinstance(val, (tuple, list)):
+
+
+def check_argument(operand: torch.fx.Node) -> None:
+    """Raises where a delegate would not get what the graph says."""
+    val = operand.meta.get("val")
+    if isinstance(val, (tuple, list)):
         raise Unsupported("an operand is a tuple")
+    if isinstance(val, torch.Tensor) and _has_doubtful_order(val):
+        raise Unsupported(f"ExecuTorch is not clear about the order of {operand.name} in memory")

@@ -101,3 +101,26 @@ def unpack_nibbles(packed: np.ndarray, shape: tuple[int, ...], name: str) -> np.
     if name == "i4":
         flat = ((flat ^ 8).astype(np.int8) - 8).astype(np.int8)
     return flat.astype(dtype_of(name)).reshape(shape)
+
+
+def target(value: object, name: str, shape: tuple[int, ...], output: str) -> np.ndarray:
+    """The array that a result of dtype `name` is copied to; ValueError when it cannot be."""
+    title = f"output '{output}'"
+    try:
+        array = value if isinstance(value, np.ndarray) else np.from_dlpack(value)
+    except (AttributeError, BufferError, RuntimeError, TypeError):
+        raise ValueError(f"{title} cannot take the result: a {type(value).__name__} is no array") from None
+    if array.shape != shape:
+        raise ValueError(f"{title}: the array has shape {list(array.shape)}, the graph gives {list(shape)}")
+    if not np.can_cast(dtype_of(name), array.dtype, "same_kind"):
+        raise ValueError(
+            f"{title} cannot take the result: the array is {array.dtype}, the graph gives {dtype_of(name)}"
+        )
+    if not array.flags.writeable:
+        raise ValueError(f"{title} cannot take the result: the array is read-only")
+    return array
+
+
+def shares_memory(a: object, b: object) -> bool:
+    """Whether an element of the one array is one of the other; arrays of other libraries count as apart."""
+    return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.shares_memory(a, b)

@@ -9,7 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from ._core import Executable, Graph, Session, TensorInfo, compile, load_graph, save_graph
+from ._core import (
+    Executable,
+    Graph,
+    Session,
+    TensorInfo,
+    compile,
+    hinted_options,
+    load_graph,
+    save_graph,
+)
 
 
 class Model:
@@ -80,27 +89,41 @@ def load(
     *,
     device: str | None = None,
     accelerated: bool = True,
+    device_type: str = "auto",
+    power_preference: str = "default",
+    weights: str = "",
+    host_timeout_ms: int = 60000,
     dimensions: Mapping[str, int | list[int]] | None = None,
     **options: Any,
 ) -> Model:
     """A model that can be called: an ONNX model (`.onnx`) or a graph file (`.hrg`, `.webnn`, `.json`).
 
     path: the file; of ONNX models also its bytes or an onnx.ModelProto. device: a name of headrace.devices();
-    None takes the best GPU, or else the CPU, which accelerated=False takes at once. dimensions: numbers for
-    an ONNX model's named dimensions, which otherwise stay open until the model is called, or an input's whole
-    shape by its name. options: those of headrace.compile, such as threads=2 or weights="q8_0".
+    None takes the best GPU, or else the CPU, which accelerated=False or device_type="cpu" takes at once.
+    weights: how constant matrices of products are stored: "as-given", "q8_0" or "q4_0" (blocks of 32), with
+    which products round their other operand to 8 bits, too; "" is as given, or for the power preference
+    "low-power" "q8_0" and products in float32. host_timeout_ms: a remote host that is silent for that long is
+    lost. dimensions: numbers for an ONNX model's named dimensions, which otherwise stay open until the model
+    is called, or an input's whole shape by its name. options: others of headrace.compile, such as threads=2.
 
-    Errors: FileNotFoundError; ImportError without the package onnx; ValueError for what is no valid model, or
-    for what it has that cannot be expressed, with the node, its operator and what to do.
+    Errors: OSError for a file that cannot be read, FileNotFoundError where there is none; ImportError without
+    the package onnx; ValueError for what is no valid model, or for what it has that cannot be expressed, with
+    the node, its operator and what to do; MemoryError where the machine has not enough.
     """
-    if device is None:
-        device = "auto" if accelerated else "cpu"
+    hinted = hinted_options(
+        power_preference=power_preference,
+        accelerated=accelerated,
+        device_type=device_type,
+        device="cpu" if (device or "").lower() == "cpu" else device or "",
+        host_timeout_ms=host_timeout_ms,
+        weights=weights,
+    )
     is_path = isinstance(path, (str, os.PathLike))
     title = os.path.basename(os.fspath(path)) if is_path else "the ONNX model"
     graph = read_graph(path, dimensions)
-    executable = compile(graph, device="cpu" if device.lower() == "cpu" else device, **options)
+    executable = compile(graph, host_timeout_ms=host_timeout_ms, **(hinted | options))
     # Where weights are quantised, nothing shall hold the others.
-    is_as_given = options.get("weights", "as-given") == "as-given"
+    is_as_given = hinted["weights"] == "as-given"
     return Model(executable, graph if is_as_given else executable.graph, title)
 
 

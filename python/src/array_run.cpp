@@ -6,62 +6,61 @@
 #include <string>
 
 namespace headrace::python {
-namespace {
-
-void check_names(const ArrayRun& run, const std::vector<TensorInfo>& infos, nb::dict given,
-                 const char* kind) {
-    for (const auto& [key, array] : given) {
-        std::string name;
-        if (!nb::try_cast(key, name))
-            throw nb::type_error((std::string(run.call) + ": the name of an " + kind + " is no str").c_str());
-        if (std::none_of(infos.begin(), infos.end(),
-                         [&](const TensorInfo& info) { return info.name == name; }))
-            throw nb::value_error(
-                (std::string(run.call) + ": the graph has no " + kind + " '" + name + "'").c_str());
-    }
-}
-
-bool is_open(const TensorInfo& info) {
-    return std::find(info.shape.begin(), info.shape.end(), -1) != info.shape.end();
-}
-
-/// Of the outputs, for these inputs.
-Shapes shapes_of(const ArrayRun& run, const std::vector<ArrayReader>& readers) {
-    Shapes shapes;
-    if (std::none_of(run.outputs.begin(), run.outputs.end(), is_open)) {
-        for (const TensorInfo& info : run.outputs) shapes.push_back(info.shape);
-        return shapes;
-    }
-    for (const ArrayReader& reader : readers) shapes.push_back(reader.shape());
-    const nb::gil_scoped_release others_run;
-    return run.output_shapes(shapes);
-}
-
-}  // namespace
-
 PyObject* entry(nb::handle dict, const std::string& name) {
     return PyDict_GetItem(dict.ptr(), to_str(name).ptr());
 }
 
+PyObject* input_entry(nb::dict inputs, const TensorInfo& info) {
+    PyObject* value = entry(inputs, info.name);
+    if (!value) throw nb::value_error(("Missing input: " + info.name).c_str());
+    return value;
+}
+
 nb::str to_str(const std::string& name) { return nb::str(name.data(), name.size()); }
+
+void check_names(const char* call, const char* kind, const std::vector<TensorInfo>& infos, nb::dict given,
+                 const std::function<bool(const std::string& name)>& may_be_given) {
+    for (const auto& [key, value] : given) {
+        std::string name;
+        if (!nb::try_cast(key, name))
+            throw nb::type_error((std::string(call) + ": a name is a str, not a " +
+                                  nb::cast<std::string>(key.type().attr("__name__")))
+                                     .c_str());
+        const auto is_called = [&](const TensorInfo& info) { return info.name == name; };
+        if (std::ranges::none_of(infos, is_called) && !(may_be_given && may_be_given(name)))
+            throw nb::value_error(
+                (std::string(call) + ": the graph has no " + kind + " '" + name + "'").c_str());
+    }
+}
+
+Shapes shapes_of_outputs(const std::vector<TensorInfo>& outputs, const Shapes& inputs,
+                         const std::function<Shapes(const Shapes& inputs)>& compute) {
+    Shapes shapes;
+    for (const TensorInfo& info : outputs) shapes.push_back(info.shape);
+    const auto is_open = [](const auto& shape) { return std::ranges::count(shape, -1) > 0; };
+    if (std::ranges::none_of(shapes, is_open)) return shapes;
+    const nb::gil_scoped_release others_run;
+    return compute(inputs);
+}
 
 nb::dict ArrayRun::operator()(nb::dict given, nb::object into) const {
     if (!into.is_none()) {
         if (!nb::isinstance<nb::dict>(into))
             throw nb::type_error((std::string(call) + ": outputs must be a dict of arrays").c_str());
-        check_names(*this, outputs, nb::cast<nb::dict>(into), "output");
+        check_names(call, "output", outputs, nb::cast<nb::dict>(into));
     }
     std::vector<ArrayReader> readers;
     std::vector<InputView> in;
+    Shapes shapes;
     readers.reserve(inputs.size());
     for (const TensorInfo& info : inputs) {
-        PyObject* array = entry(given, info.name);
-        if (!array) throw nb::value_error(("Missing input: " + info.name).c_str());
-        readers.emplace_back(array, info.dtype, ("input '" + info.name + "'").c_str(), conversion);
+        readers.emplace_back(input_entry(given, info), info.dtype, ("input '" + info.name + "'").c_str(),
+                             conversion);
         in.push_back({info.dtype, readers.back().shape(), readers.back().data()});
+        shapes.push_back(readers.back().shape());
     }
-    if (nb::len(given) != readers.size()) check_names(*this, inputs, given, "input");
-    const Shapes shapes = shapes_of(*this, readers);
+    if (nb::len(given) != readers.size()) check_names(call, "input", inputs, given, may_be_given);
+    shapes = shapes_of_outputs(outputs, shapes, output_shapes);
     std::vector<ArrayWriter> writers;
     std::vector<OutputView> out;
     for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -73,6 +72,7 @@ nb::dict ArrayRun::operator()(nb::dict given, nb::object into) const {
             writers.emplace_back(info.dtype, shapes[i]);
         out.push_back(writers.back().view());
     }
+    check_apart(writers);
     {
         const nb::gil_scoped_release others_run;
         run(in, out);

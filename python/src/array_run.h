@@ -22,6 +22,8 @@ struct ArrayRun {
     /// Both are called without the GIL.
     std::function<Shapes(const Shapes& inputs)> output_shapes;
     std::function<void(std::span<const InputView>, std::span<const OutputView>)> run;
+    /// Of names that are no input: whether they may be given all the same, and are not read.
+    std::function<bool(const std::string& name)> may_be_given = [](const std::string&) { return false; };
 
     /// `given` are all inputs by name; `into` is None, or a dict of arrays that some outputs go into. Returns
     /// a dict of every output by name.
@@ -30,6 +32,18 @@ struct ArrayRun {
 
 /// The entry of a dict, null when absent; names may hold any character.
 PyObject* entry(nb::handle dict, const std::string& name);
+/// The entry of a dict of inputs; ValueError when it is absent.
+PyObject* input_entry(nb::dict inputs, const TensorInfo& info);
 nb::str to_str(const std::string& name);
+
+/// TypeError for what is no str; ValueError, which names the call and the kind, for what none of `infos` is
+/// called and what may not be given all the same.
+void check_names(const char* call, const char* kind, const std::vector<TensorInfo>& infos, nb::dict given,
+                 const std::function<bool(const std::string& name)>& may_be_given = {});
+
+/// The shapes that the outputs will have; `compute` is called, without the GIL, only where those depend on
+/// the inputs'.
+Shapes shapes_of_outputs(const std::vector<TensorInfo>& outputs, const Shapes& inputs,
+                         const std::function<Shapes(const Shapes& inputs)>& compute);
 
 }  // namespace headrace::python

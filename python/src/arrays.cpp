@@ -18,11 +18,19 @@ struct Cached {
     nb::object coerce = attribute("headrace._arrays", "coerce");
     nb::object unpack = attribute("headrace._arrays", "unpack_nibbles");
     nb::object copyto = attribute("numpy", "copyto");
+    nb::object shares_memory = attribute("headrace._arrays", "shares_memory");
+    nb::object target = attribute("headrace._arrays", "target");
 };
 
 Cached& cached() {
     static Cached* instance = new Cached;  // never destroyed: the interpreter may be gone by then
     return *instance;
+}
+
+nb::tuple extents(const std::vector<std::int64_t>& shape) {
+    nb::list list;
+    for (std::int64_t d : shape) list.append(d);
+    return nb::tuple(list);
 }
 
 bool is_nibble(DType t) { return bits_of(t) == 4; }
@@ -113,12 +121,8 @@ ArrayReader::ArrayReader(nb::handle object, DType type, const char* what, Conver
 }
 
 void ArrayWriter::allocate() {
-    nb::list extents;
-    if (is_nibble(type_))
-        extents.append(bytes_of(type_, elements_));
-    else
-        for (std::int64_t d : shape_) extents.append(d);
-    array_ = cached().empty(nb::tuple(extents), numpy_dtype(carrier(type_)));
+    const std::vector<std::int64_t> packed{static_cast<std::int64_t>(bytes_of(type_, elements_))};
+    array_ = cached().empty(extents(is_nibble(type_) ? packed : shape_), numpy_dtype(carrier(type_)));
     data_ = nb::cast<nb::ndarray<nb::device::cpu>>(array_).data();
 }
 
@@ -127,53 +131,50 @@ ArrayWriter::ArrayWriter(DType type, const std::vector<std::int64_t>& shape) : t
     allocate();
 }
 
-std::string ArrayWriter::shape_message(const char* name,
-                                       const nb::ndarray<nb::device::cpu, nb::c_contig>& given) const {
-    std::vector<std::int64_t> sizes;
-    for (std::size_t i = 0; i < given.ndim(); ++i) sizes.push_back(static_cast<std::int64_t>(given.shape(i)));
-    return std::string("output '") + name + "': the array has shape " + shape_text(sizes) +
-           ", the graph gives " + shape_text(shape_);
+bool ArrayWriter::fits(const nb::ndarray<nb::device::cpu, nb::c_contig>& array) const {
+    if (!matches(array.dtype(), type_) || array.ndim() != shape_.size()) return false;
+    for (std::size_t i = 0; i < shape_.size(); ++i)
+        if (array.shape(i) != static_cast<std::size_t>(shape_[i])) return false;
+    return true;
 }
 
 ArrayWriter::ArrayWriter(nb::handle into, DType type, const std::vector<std::int64_t>& shape,
                          const char* name)
-    : type_(type), shape_(shape) {
+    : type_(type), shape_(shape), given_(nb::borrow(into)), name_(name) {
     for (std::int64_t d : shape_) elements_ *= d;
     nb::ndarray<nb::device::cpu, nb::c_contig> array;
-    if (carrier(type) == type && nb::try_cast(into, array, false) && matches(array.dtype(), type) &&
-        array.ndim() == shape_.size()) {
-        bool same = true;
-        for (std::size_t i = 0; i < shape_.size(); ++i)
-            same = same && array.shape(i) == static_cast<std::size_t>(shape_[i]);
-        if (!same) throw nb::value_error(shape_message(name, array).c_str());
+    if (carrier(type) == type && nb::try_cast(into, array, false) && fits(array)) {
         array_ = nb::borrow(into);
         data_ = array.data();
         dense_ = std::move(array);
         return;
     }
-    target_ = nb::borrow(into);
-    name_ = name;
+    target_ = cached().target(into, std::string(name_of(type)), extents(shape_), name_);
     allocate();
 }
 
 nb::object ArrayWriter::finish() {
     nb::object result = array_;
-    if (is_nibble(type_)) {
-        nb::list extents;
-        for (std::int64_t d : shape_) extents.append(d);
-        result = cached().unpack(array_, nb::tuple(extents), std::string(name_of(type_)));
-    } else if (carrier(type_) != type_) {
+    if (is_nibble(type_))
+        result = cached().unpack(array_, extents(shape_), std::string(name_of(type_)));
+    else if (carrier(type_) != type_)
         result = array_.attr("view")(numpy_dtype(type_));
-    }
     if (!target_.is_valid()) return result;
-    try {
-        cached().copyto(target_, result);
-    } catch (nb::python_error& error) {
-        error.restore();
-        nb::chain_error(PyExc_ValueError, "output '%s' cannot take the result", name_.c_str());
-        throw nb::python_error();
-    }
-    return target_;
+    cached().copyto(target_, result, nb::arg("casting") = "same_kind");
+    return given_;
+}
+
+void check_apart(std::span<const ArrayWriter> writers) {
+    for (std::size_t i = 0; i < writers.size(); ++i)
+        for (std::size_t j = 0; j < i; ++j) {
+            const nb::object &a = writers[i].target(), &b = writers[j].target();
+            if (!a.is_valid() && !b.is_valid()) continue;
+            if (nb::cast<bool>(cached().shares_memory(a.is_valid() ? a : writers[i].array(),
+                                                      b.is_valid() ? b : writers[j].array())))
+                throw nb::value_error(("output '" + writers[i].name() + "' overlaps the memory of output '" +
+                                       writers[j].name() + "'")
+                                          .c_str());
+        }
 }
 
 }  // namespace headrace::python

@@ -54,23 +54,32 @@ private:
 class ArrayWriter {
 public:
     ArrayWriter(DType type, const std::vector<std::int64_t>& shape);
-    /// Writes into the caller's array where it is dense, writable and of the right type and shape.
+    /// Writes into the caller's array: where it lies if it is dense and of this type, else by a copy at the
+    /// end. ValueError names the output when the array cannot take the result.
     ArrayWriter(nb::handle into, DType type, const std::vector<std::int64_t>& shape, const char* name);
     OutputView view() const { return {data_, bytes_of(type_, elements_)}; }
     nb::object finish();
+    /// The array that finish() copies the result to; invalid where there is none.
+    const nb::object& target() const { return target_; }
+    /// The caller's array, or a new one.
+    const nb::object& array() const { return given_.is_valid() ? given_ : array_; }
+    const std::string& name() const { return name_; }
 
 private:
     void allocate();
-    std::string shape_message(const char* name,
-                              const nb::ndarray<nb::device::cpu, nb::c_contig>& given) const;
+    bool fits(const nb::ndarray<nb::device::cpu, nb::c_contig>& array) const;
 
     DType type_;
     std::vector<std::int64_t> shape_;
     std::int64_t elements_ = 1;
-    nb::object array_, target_;
-    std::string name_;  ///< of the output, where there is a target
+    nb::object array_, target_, given_;
+    std::string name_;  ///< of the output, where the caller gave an array
     nb::ndarray<nb::device::cpu, nb::c_contig> dense_;
     void* data_ = nullptr;
 };
+
+/// ValueError when two of the callers' arrays share memory of which one is copied to at the end; the others'
+/// overlaps are found by the run.
+void check_apart(std::span<const ArrayWriter> writers);
 
 }  // namespace headrace::python

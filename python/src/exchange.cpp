@@ -3,9 +3,7 @@
 
 #include <vector>
 
-#include "arrays.h"
 #include "bindings.h"
-#include "headrace/webnn.h"
 
 /// Arrays of other libraries that NumPy cannot take.
 namespace headrace::python {
@@ -35,18 +33,11 @@ nb::object bfloat16_bits(nb::handle object) {
                                                                 keeper, strides.data()));
 }
 
-nb::object read(const webnn::MLTensor& tensor) {
-    ArrayWriter writer(tensor.dataType(), tensor.shape());
-    tensor.read(writer.view().data, writer.view().bytes);
-    return writer.finish();
-}
-
 }  // namespace
 
 void bind_exchange(nb::module_& m) {
     m.def("bfloat16_bits", &bfloat16_bits, nb::arg("array"),
           "The bits of a bfloat16 array as uint16, where they lie; None for arrays of other dtypes.");
-    m.def("read", &read, nb::arg("tensor"), "A copy of a readable tensor's content.");
 }
 
 }  // namespace headrace::python

@@ -8,6 +8,7 @@
 #include "arrays.h"
 #include "bindings.h"
 #include "graph.h"
+#include "headrace/webnn.h"
 #include "stats.h"
 
 /// headrace.compile and what it returns.
@@ -63,6 +64,30 @@ Executable compile_source(nb::handle source, const std::string& device, int host
     const SharedGraph graph = graph_from(source);
     const nb::gil_scoped_release others_run;
     return compile(*graph.graph, options);
+}
+
+std::string name_of(WeightFormat format) {
+    return format == WeightFormat::q8_0 ? "q8_0" : format == WeightFormat::q4_0 ? "q4_0" : "as-given";
+}
+
+/// Those of compile() that WebNN's hints decide.
+nb::dict hinted_options(const std::string& power_preference, bool accelerated, const std::string& device_type,
+                        const std::string& device, int host_timeout_ms, const std::string& weights) {
+    CompileOptions options;
+    {
+        const nb::gil_scoped_release others_run;  // a remote device may take its time
+        options = webnn::compileOptions({.powerPreference = power_preference,
+                                         .accelerated = accelerated,
+                                         .device = device,
+                                         .hostTimeoutMs = host_timeout_ms,
+                                         .weights = weights,
+                                         .deviceType = device_type});
+    }
+    nb::dict result;
+    result["device"] = options.device;
+    result["weights"] = name_of(options.weights);
+    result["round_activations"] = options.round_activations;
+    return result;
 }
 
 constexpr const char* kCompileSignature =
@@ -135,6 +160,11 @@ void bind_executable(nb::module_& m) {
           nb::arg("native_ops") = true, nb::arg("verify_passes") = false,
           nb::arg("cache_bytes") = std::size_t{256} << 20, nb::arg("buffers") = nb::none(),
           nb::sig(kCompileSignature), kCompileDoc);
+    m.def("hinted_options", &hinted_options, nb::kw_only(), nb::arg("power_preference"),
+          nb::arg("accelerated"), nb::arg("device_type"), nb::arg("device"), nb::arg("host_timeout_ms"),
+          nb::arg("weights"),
+          "Options of compile() as a WebNN context has them. Errors: ValueError for a bad hint, or a device "
+          "that is not there; RuntimeError of the device.");
     bind_session(m);
 }
 

@@ -3,11 +3,14 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/set.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <map>
 #include <optional>
+#include <set>
 
 #include "bindings.h"
 #include "graph.h"
@@ -45,6 +48,8 @@ std::vector<Dimension> dimensions(nb::handle shape) {
     }
     return list;
 }
+
+Dimension dimension(nb::handle extent) { return dimensions(nb::make_tuple(extent)).front(); }
 
 nb::list shape_list(const std::vector<Dimension>& shape) {
     nb::list list;
@@ -109,6 +114,11 @@ nb::bytes quantised(const std::string& format, const Rows& rows) {
     return nb::bytes(bytes.data(), bytes.size());
 }
 
+nb::bytes cast_bytes(std::string_view from, const Bytes& elements, std::int64_t count, std::string_view to) {
+    const auto bytes = cast_elements(dtype_named(from), bytes_of(elements), count, dtype_named(to));
+    return nb::bytes(bytes.data(), bytes.size());
+}
+
 GraphWriter::Value add_state(GraphWriter& w, const std::string& name, std::string_view dtype,
                              std::vector<std::int64_t> shape, const std::optional<Bytes>& initial,
                              const std::string& key) {
@@ -123,6 +133,18 @@ std::vector<GraphWriter::Value> add_op(GraphWriter& w, std::string_view name, nb
     for (nb::handle item : operands)
         values.push_back(item.is_none() ? GraphWriter::kAbsent : nb::cast<GraphWriter::Value>(item));
     return w.op(name, values, options_of(attributes), label);
+}
+
+/// Raises what loading the graph would: the weights' bytes are not looked at.
+void check(nb::bytes graph, nb::dict weights) {
+    const std::span<const std::byte> bytes{static_cast<const std::byte*>(graph.data()), graph.size()};
+    const auto aligned = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
+    graph_from_memory(*aligned, aligned, [&](const std::string& key) -> NamedWeight {
+        if (!weights.contains(key.c_str()))
+            throw Exception(Code::io, "there are no weights named '" + key + "'");
+        const auto owner = std::make_shared<Bytes>(nb::cast<Bytes>(weights[key.c_str()]));
+        return {bytes_of(*owner), owner};
+    });
 }
 
 }  // namespace
@@ -160,9 +182,36 @@ void bind_graph_writer(nb::module_& m) {
         },
         nb::arg("extents"), "Extents that become one: 8 and (\"n\", 1, 4) are (\"8*n\", 8, 32).");
     m.def(
-        "factors_of",
-        [](nb::handle extent) { return shape_list(factors_of(dimensions(nb::make_tuple(extent))[0])); },
-        nb::arg("extent"), "What an extent multiplies.");
+        "terms_of",
+        [](nb::handle extent) {
+            nb::list terms;
+            for (const ExtentTerm& term : terms_of(dimension(extent)))
+                terms.append(nb::make_tuple(term.factor, term.names));
+            return terms;
+        },
+        nb::arg("extent"), "What an extent is the sum of: numbers, each with the names that it multiplies.");
+    m.def(
+        "names_of",
+        [](nb::handle extent, const std::set<std::string>& known) {
+            return names_of(dimension(extent), known);
+        },
+        nb::arg("extent"), nb::arg("known"), "What an extent is computed from, down to what is known.");
+    m.def(
+        "names_bound_by", [](nb::handle extent) { return names_bound_by(dimension(extent)); },
+        nb::arg("extent"), "What has a value when the extent has one.");
+    m.def(
+        "substituted",
+        [](nb::handle extent, nb::dict instead) -> nb::object {
+            std::map<std::string, Dimension> others;
+            for (const auto& [name, other] : instead)
+                others.emplace(nb::cast<std::string>(name), dimension(other));
+            return shape_list({substituted(dimension(extent), others)})[0];
+        },
+        nb::arg("extent"), nb::arg("instead"), "The extent with others in place of names.");
+    m.def("check_graph", &check, nb::arg("graph"), nb::arg("weights"),
+          "Raises where the bytes of a finished graph could not be loaded with weights of these sizes.");
+    m.def("cast_elements", &cast_bytes, nb::arg("source"), nb::arg("elements"), nb::arg("count"),
+          nb::arg("target"), "Elements as another dtype, by the op cast: what a graph would make of them.");
     m.def("block_formats", &block_format_dict,
           "ggml's formats of quantised weights, each with the elements and the bytes of a block.");
     m.def("quantise_rows", &quantised, nb::arg("format"), nb::arg("rows"),

@@ -141,8 +141,9 @@ constexpr const char* kRunDoc = R"(Runs the graph on arrays by name and returns 
 
 inputs: arrays of NumPy or, by DLPack, of others. Dense ones of the declared dtype are read where they are; others
 are converted, floats by rounding, and integers only if they stay what they are. outputs: arrays of the caller's
-for some outputs; dense ones of the right dtype are written in place. They may not overlap others. reuse_buffers:
-take activations from the executable's pool. profile: run and time one node after the other; stats has the times.
+for some outputs; dense ones of the right dtype are written in place. They may be inputs, too, but not overlap each
+other. reuse_buffers: take activations from the executable's pool. profile: run and time one node after the other;
+stats has the times.
 
 Errors: ValueError for missing, unknown or unfit arrays; RuntimeError of the device.)";
 

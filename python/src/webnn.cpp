@@ -1,21 +1,26 @@
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
-#include "array_run.h"
+#include <filesystem>
+
 #include "arrays.h"
 #include "bindings.h"
 #include "headrace/webnn.h"
 #include "options.h"
+#include "runs.h"
 #include "stats.h"
+#include "tensors.h"
 
 namespace headrace::python {
 namespace {
 
 using namespace webnn;
+using Path = std::filesystem::path;
 
 std::string type_text(DType type) { return std::string(data_type_name(type)); }
 
@@ -76,22 +81,6 @@ MLOperand constant_array(MLGraphBuilder& builder, nb::handle value, nb::object s
     return builder.constant(descriptor, keep_alive(reader.owner()), reader.data(), reader.bytes());
 }
 
-nb::dict compute(const MLContext& context, const MLGraph& graph, nb::dict inputs, nb::object outputs,
-                 bool reuse_buffers) {
-    context.checkLive("compute");
-    context.checkGraph("compute", graph);
-    const ArrayRun run{.call = "compute",
-                       .inputs = graph.inputs(),
-                       .outputs = graph.outputs(),
-                       .conversion = Conversion::any,  // pywebnn casts silently, and so do we
-                       .output_shapes = [&](const Shapes& shapes) { return graph.outputShapes(shapes); },
-                       .run =
-                           [&](std::span<const InputView> in, std::span<const OutputView> out) {
-                               graph.run(in, out, {.reuse_buffers = reuse_buffers});
-                           }};
-    return run(inputs, outputs);
-}
-
 MLOperand state(MLGraphBuilder& builder, const std::string& name, nb::object shape, const std::string& type,
                 nb::object initial) {
     const MLOperandDescriptor descriptor{parse_data_type(type), to_dimensions(shape)};
@@ -127,30 +116,6 @@ void write_state(const MLGraph& graph, const std::string& name, nb::handle data)
                                   .c_str());
     nb::gil_scoped_release unlocked;
     graph.writeState(name, reader.data(), reader.bytes());
-}
-
-MLTensor create_constant_tensor(const MLContext& context, nb::object data, nb::object type) {
-    const nb::object array = nb::module_::import_("numpy").attr("asarray")(data);
-    const std::string name = type.is_none() ? nb::cast<std::string>(array.attr("dtype").attr("name"))
-                                            : nb::cast<std::string>(type);
-    const ArrayReader reader(array, parse_data_type(name), "create_constant_tensor");
-    return context.createConstantTensor({parse_data_type(name), reader.shape()}, reader.data(),
-                                        reader.bytes());
-}
-
-void write_tensor(const MLContext& context, const MLTensor& tensor, nb::handle data) {
-    const ArrayReader reader(data, tensor.dataType(), "write_tensor");
-    if (tensor.writable() && reader.shape() != tensor.shape())
-        throw nb::value_error(("write_tensor: Shape mismatch: the array has shape " +
-                               shape_text(reader.shape()) + ", the tensor " + shape_text(tensor.shape()))
-                                  .c_str());
-    context.writeTensor(tensor, reader.data(), reader.bytes());
-}
-
-nb::object read_tensor(const MLContext& context, const MLTensor& tensor) {
-    ArrayWriter writer(tensor.dataType(), tensor.shape());
-    context.readTensor(tensor, writer.view().data, writer.view().bytes);
-    return writer.finish();
 }
 
 nb::dict limits_dict(const MLTensorLimits& limits) {
@@ -210,22 +175,10 @@ void bind_values(nb::module_& m) {
                          return name.empty() ? nb::none() : nb::object(nb::str(name.c_str()));
                      })
         .def("__repr__", [](const MLOperand& o) {
-            return "MLOperand(" + type_text(o.dataType()) +
+            const std::string name = o.name();
+            return "MLOperand(" + (name.empty() ? "" : "'" + name + "': ") + type_text(o.dataType()) +
                    nb::cast<std::string>(nb::str(shape_list(o.shape()))) + ")";
         });
-    nb::class_<MLTensor>(m, "MLTensor", "Typed memory that belongs to a context.")
-        .def_prop_ro("data_type", [](const MLTensor& t) { return type_text(t.dataType()); })
-        .def_prop_ro("shape", [](const MLTensor& t) { return t.shape(); })
-        .def_prop_ro("size",
-                     [](const MLTensor& t) {
-                         std::int64_t n = 1;
-                         for (std::int64_t d : t.shape()) n *= d;
-                         return n;
-                     })
-        .def_prop_ro("readable", &MLTensor::readable)
-        .def_prop_ro("writable", &MLTensor::writable)
-        .def_prop_ro("exportable_to_gpu", [](const MLTensor&) { return false; })
-        .def("destroy", &MLTensor::destroy);
 }
 
 std::vector<std::string> names(const std::vector<TensorInfo>& infos) {
@@ -234,13 +187,43 @@ std::vector<std::string> names(const std::vector<TensorInfo>& infos) {
     return list;
 }
 
+std::string signature_text(const std::vector<TensorInfo>& infos) {
+    std::string text;
+    for (const TensorInfo& info : infos) {
+        std::string shape;
+        for (std::size_t d = 0; d < info.shape.size(); ++d)
+            shape += (d ? ", " : "") +
+                     (info.shape[d] < 0 ? info.dimension_names[d] : std::to_string(info.shape[d]));
+        text += (text.empty() ? "" : ", ") + info.name + ": " + type_text(info.dtype) + "[" + shape + "]";
+    }
+    return "{" + text + "}";
+}
+
+/// "MLGraph({x: float32[n, 4]} -> {y: float32[n, 2]}, 3 operations)".
+std::string graph_repr(const MLGraph& graph) {
+    const std::size_t operations = graph.operationCount();
+    return "MLGraph(" + signature_text(graph.inputs()) + " -> " + signature_text(graph.outputs()) + ", " +
+           std::to_string(operations) + (operations == 1 ? " operation)" : " operations)");
+}
+
 void bind_graph(nb::module_& m) {
     nb::class_<MLGraph>(m, "MLGraph", "A compiled graph.")
         .def("get_input_names", [](const MLGraph& g) { return names(g.inputs()); })
         .def("get_output_names", [](const MLGraph& g) { return names(g.outputs()); })
         .def_prop_ro("operand_count", &MLGraph::operandCount)
         .def_prop_ro("operation_count", &MLGraph::operationCount)
-        .def("save", &MLGraph::save, nb::arg("path"))
+        .def(
+            "save",
+            [](const MLGraph& graph, const Path& path, bool quantized) {
+                graph.save(path.string(), quantized);
+            },
+            nb::arg("path"), nb::arg("quantized") = false, nb::call_guard<nb::gil_scoped_release>(),
+            "Writes the graph as built and its weights, as .webnn, .json or, for any other extension, one "
+            "file of our own.\n\n"
+            "quantized: the constant matrices of products, where they take 64 KiB or more and their inner "
+            "extent is a multiple of 32, with 8 bits an element and a scale for every 32 (ggml's q8_0): "
+            "about 3.7 times smaller. Products stay in float32, so that results differ by the rounding of "
+            "weights only. .webnn and .json say it in int8 and dequantizeLinear.")
         .def("destroy", &MLGraph::destroy)
         .def("read_state", &read_state, nb::arg("name"), "A copy of the state.")
         .def("write_state", &write_state, nb::arg("name"), nb::arg("data"),
@@ -250,8 +233,9 @@ void bind_graph(nb::module_& m) {
         .def("reset_states", &MLGraph::resetStates, nb::call_guard<nb::gil_scoped_release>(),
              "All states back to their initial values.")
         .def_prop_ro("state_names", [](const MLGraph& g) { return names(g.states()); })
-        .def("__str__", &MLGraph::print);
-    nb::class_<MLGraphBuilder>(m, "MLGraphBuilder", "Builds one graph; an operator a method.")
+        .def("__str__", &MLGraph::print)
+        .def("__repr__", &graph_repr);
+    nb::class_<MLGraphBuilder>(m, "MLGraphBuilder", "Builds graphs; an operator a method.")
         .def(nb::init<const MLContext&>(), nb::arg("context"))
         .def(
             "input",
@@ -270,72 +254,63 @@ void bind_graph(nb::module_& m) {
              nb::arg("offset") = 0, nb::arg("label") = "",
              "Extension: state[offset : offset + n] += source, flattened and in place; the new version.")
         .def("_op", &call_op)
-        .def("build", &MLGraphBuilder::build, nb::arg("outputs"), nb::call_guard<nb::gil_scoped_release>());
+        .def("build", &MLGraphBuilder::buildNext, nb::arg("outputs"),
+             nb::call_guard<nb::gil_scoped_release>(),
+             "Compiles a graph of the outputs and what they need of all that was built so far.\n\n"
+             "The builder goes on: operands of before and after serve later graphs. Its inputs that a "
+             "graph does not need are not among that graph's; they may be given to it all the same and "
+             "are not read. Graphs share constants, which the builder keeps as long as it lives, and have "
+             "states of their own; what writes to a state is part of the graph that is built next.");
 }
 
 void bind_context(nb::module_& m) {
-    nb::class_<MLContext>(m, "MLContext", "Where graphs are compiled and run.")
+    nb::class_<MLContext> context(m, "MLContext", "Where graphs are compiled and run.");
+    context
         .def(
             "__init__",
             [](MLContext* self, const std::string& power, bool accelerated, const std::string& device,
-               int host_timeout_ms, int threads, const std::string& weights,
-               const std::string& packed_cache) {
-                new (self)
-                    MLContext({power, accelerated, device, host_timeout_ms, threads, weights, packed_cache});
+               int host_timeout_ms, int threads, const std::string& weights, const std::string& packed_cache,
+               const std::string& device_type) {
+                new (self) MLContext({power, accelerated, device, host_timeout_ms, threads, weights,
+                                      packed_cache, device_type});
             },
             nb::arg("power_preference") = "default", nb::arg("accelerated") = true, nb::arg("device") = "",
             nb::arg("host_timeout_ms") = 60000, nb::arg("threads") = 0, nb::arg("weights") = "",
-            nb::arg("packed_cache") = "")
+            nb::arg("packed_cache") = "", nb::arg("device_type") = "auto")
         .def_prop_ro("accelerated", &MLContext::accelerated)
         .def_prop_ro("power_preference", &MLContext::powerPreference)
         .def_prop_ro("device", &MLContext::device)
         .def("create_graph_builder", [](const MLContext& c) { return MLGraphBuilder(c); })
         .def("op_support_limits", &support_limits)
-        .def(
-            "compute",
-            [](const MLContext& context, const MLGraph& graph, nb::dict inputs, nb::object outputs,
-               nb::object alias, bool reuse_buffers) {
-                return compute(context, graph, inputs, outputs.is_none() ? alias : outputs, reuse_buffers);
-            },
-            nb::arg("graph"), nb::arg("inputs"), nb::arg("outputs") = nb::none(),
-            nb::arg("_outputs") = nb::none(), nb::arg("reuse_buffers") = true)
-        .def(
-            "create_tensor",
-            [](const MLContext& c, std::vector<std::int64_t> shape, const std::string& type, bool readable,
-               bool writable, bool) {
-                return c.createTensor({parse_data_type(type), std::move(shape), readable, writable});
-            },
-            nb::arg("shape"), nb::arg("data_type"), nb::arg("readable") = false, nb::arg("writable") = false,
-            nb::arg("exportable_to_gpu") = false)
-        .def("read_tensor", &read_tensor, nb::arg("tensor"))
-        .def("write_tensor", &write_tensor, nb::arg("tensor"), nb::arg("data"))
-        .def("create_constant_tensor", &create_constant_tensor, nb::arg("data"),
-             nb::arg("data_type").none() = nb::none(),
-             "A tensor for MLGraphBuilder.constant, with a copy of the array; nobody can read or write it.")
         .def("destroy", &MLContext::destroy, "Makes every later call on the context fail.")
         .def_prop_ro("buffer_stats", &buffer_stats,
                      "What the context's memory pool did and holds: a dict of BufferStats' members.")
         .def(
             "reset_buffers", [](const MLContext& c) { c.buffers().reset(); },
             "Frees the memory that the pool keeps for reuse.")
-        .def("dispatch", &MLContext::dispatch, nb::arg("graph"), nb::arg("inputs"), nb::arg("outputs"),
-             nb::call_guard<nb::gil_scoped_release>())
         .def("_load_shared", &MLContext::loadShared, nb::arg("path"), nb::arg("manifest_path"),
              nb::arg("weights_path"), nb::call_guard<nb::gil_scoped_release>())
         .def(
             "load_graph",
-            [](const MLContext& c, const std::string& path, const std::optional<std::string>& manifest,
-               const std::optional<std::string>& weights) {
+            [](const MLContext& c, const Path& path, const std::optional<Path>& manifest,
+               const std::optional<Path>& weights) {
                 const nb::gil_scoped_release release;
-                return c.load(path, manifest.value_or(""), weights.value_or(""));
+                return c.load(path.string(), manifest.value_or("").string(), weights.value_or("").string());
             },
-            nb::arg("path"), nb::arg("manifest_path") = nb::none(), nb::arg("weights_path") = nb::none());
+            nb::arg("path"), nb::arg("manifest_path") = nb::none(), nb::arg("weights_path") = nb::none())
+        .def("__repr__", [](const MLContext& c) {
+            return "MLContext(device='" + c.device() + "', power_preference='" + c.powerPreference() +
+                   "', accelerated=" + (c.accelerated() ? "True)" : "False)");
+        });
+    bind_tensor_calls(context);
+    bind_runs(context);
 }
 
 }  // namespace
 
 void bind_webnn(nb::module_& m) {
     bind_signatures(m);
+    bind_tensors(m);
     bind_values(m);
     bind_graph(m);
     bind_context(m);

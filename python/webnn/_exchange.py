@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from headrace._core import MLTensor, read
-
-from ._extensions import MLDeviceTensor
+from headrace._core import MLDeviceTensor, MLTensor, read
 
 
 def _array(self: MLTensor | MLDeviceTensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
     """A copy of the content: later runs do not change it. RuntimeError unless the tensor is readable."""
     if copy is False:
         raise ValueError("the content of a tensor can only be copied")
-    content = self.read() if isinstance(self, MLDeviceTensor) else read(self)
+    content = read(self)
     return content if dtype is None else content.astype(dtype)
 
 

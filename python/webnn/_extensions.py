@@ -1,38 +1,13 @@
-"""What pywebnn has besides the specification: host and device tensors, backend_info, MLGraph.load."""
+"""What pywebnn has besides the specification: host tensors, backend_info, MLGraph.load."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from headrace._core import MLContext, MLGraph, MLTensor
 from headrace._core import devices as _devices
-
-_native_save = MLGraph.save
-
-
-class MLDeviceTensor:
-    """Memory that a graph reads or writes in place, made by create_device_tensor; it lies with the CPU."""
-
-    def __init__(self, context: MLContext, tensor: MLTensor) -> None:
-        self._context, self._tensor = context, tensor
-        self.shape, self.data_type, self.size = tensor.shape, tensor.data_type, tensor.size
-        self.device, self.backend = "cpu", "ggml"
-
-    def read(self) -> np.ndarray:
-        """The content, with the tensor's dtype and shape."""
-        return self._context.read_tensor(self._tensor)
-
-    def write(self, data: Any) -> None:
-        """Replaces the content; ValueError when the shape is another."""
-        self._context.write_tensor(self._tensor, data)
-
-    def destroy(self) -> None:
-        """Frees the memory; RuntimeError the second time."""
-        self._tensor.destroy()
-
-    def __repr__(self) -> str:
-        return f"MLDeviceTensor({self.data_type}{self.shape}, device={self.device!r})"
 
 
 def backend_info(self: MLContext) -> dict[str, Any]:
@@ -51,64 +26,80 @@ def backend_info(self: MLContext) -> dict[str, Any]:
     }
 
 
+_TENSOR_OPTIONS = {
+    "shape": "shape",
+    "dataType": "data_type",
+    "readable": "readable",
+    "writable": "writable",
+    "exportableToGPU": "exportable_to_gpu",
+}
+
+
+def _by_our_names(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A descriptor's members by the parameters of create_tensor."""
+    known = _TENSOR_OPTIONS | {name: name for name in _TENSOR_OPTIONS.values()}
+    for name in given:
+        if name not in known:
+            raise TypeError(f"create_tensor: unknown option '{name}'; it takes {', '.join(_TENSOR_OPTIONS)}")
+    return {known[name]: value for name, value in given.items()}
+
+
+def create_tensor(
+    self: MLContext,
+    shape: Sequence[int] | Mapping[str, Any],
+    data_type: str | None = None,
+    readable: bool = False,
+    writable: bool = False,
+    exportable_to_gpu: bool = False,
+    **options: Any,
+) -> MLTensor:
+    """A tensor of zeros: create_tensor([2, 3], "float32", readable=True).
+
+    shape: the extents, or the specification's descriptor, a dict with "dataType", "shape" and what is wanted
+    of "readable", "writable" and "exportableToGPU". options: the specification's spelling of the parameters.
+    exportable_to_gpu is kept and changes nothing else: tensors lie with the CPU.
+    """
+    given = {
+        "data_type": data_type,
+        "readable": readable,
+        "writable": writable,
+        "exportable_to_gpu": exportable_to_gpu,
+    }
+    given |= _by_our_names(shape) if isinstance(shape, Mapping) else {"shape": shape}
+    given |= _by_our_names(options)
+    missing = [name for name in ("shape", "data_type") if given.get(name) is None]
+    if missing:
+        raise TypeError(f"create_tensor: {missing[0]} is missing")
+    return self._create_tensor(**given)
+
+
 def create_host_tensor(self: MLContext, shape: list[int], data_type: str) -> MLTensor:
     """A tensor that can be read and written."""
     return self.create_tensor(shape, data_type, readable=True, writable=True)
 
 
-def create_device_tensor(
-    self: MLContext, graph: MLGraph, shape: list[int], data_type: str, device: str | None = None
-) -> MLDeviceTensor:
-    """A tensor where `graph` runs. device: "cpu"; RuntimeError for what is not built in, else ValueError."""
-    if device in ("cuda", "directml", "coreml"):
-        raise RuntimeError(
-            f"create_device_tensor: device '{device}' is not available in this build; use 'cpu'"
-        )
-    if device not in (None, "cpu"):
-        raise ValueError(
-            f"create_device_tensor: unknown device '{device}'; known: cpu, cuda, directml, coreml"
-        )
-    return MLDeviceTensor(self, create_host_tensor(self, shape, data_type))
-
-
-def dispatch_with_device_tensors(
-    self: MLContext, graph: MLGraph, inputs: dict[str, MLDeviceTensor], outputs: dict[str, MLDeviceTensor]
-) -> None:
-    """dispatch() on device tensors."""
-    self.dispatch(
-        graph, {k: t._tensor for k, t in inputs.items()}, {k: t._tensor for k, t in outputs.items()}
-    )
-
-
-def load(path: str, manifest_path: str | None = None, weights_path: str | None = None) -> MLGraph:
+def load(
+    path: str | os.PathLike[str],
+    manifest_path: str | os.PathLike[str] | None = None,
+    weights_path: str | os.PathLike[str] | None = None,
+) -> MLGraph:
     """A graph file for the CPU, which any context may run; MLContext.load_graph loads for one.
 
     path: what save() wrote, or `.webnn` text or JSON of the WebNN graph tools.
     manifest_path, weights_path: where the weights of text and JSON are, if not beside it as
     <stem>.manifest.json and <stem>.weights.
     """
-    return MLContext(accelerated=False)._load_shared(path, manifest_path or "", weights_path or "")
-
-
-def save(self: MLGraph, path: str, quantized: bool = False) -> None:
-    """Writes the graph and its weights, as .webnn, .json or, for any other extension, one file of our own.
-
-    quantized=True is not supported: ValueError.
-    """
-    if quantized:
-        raise ValueError(
-            "MLGraph.save: quantized=True is not supported; graphs of low-power contexts are saved quantised"
-        )
-    _native_save(self, path)
+    paths = (os.fspath(given or "") for given in (path, manifest_path, weights_path))
+    return MLContext(accelerated=False)._load_shared(*paths)
 
 
 def install() -> None:
     """Adds the methods above."""
     MLContext.backend_info = backend_info
+    MLContext.create_tensor = create_tensor
     MLContext.create_host_tensor = create_host_tensor
-    MLContext.create_device_tensor = create_device_tensor
     MLContext.dispatch_with_host_tensors = MLContext.dispatch
-    MLContext.dispatch_with_device_tensors = dispatch_with_device_tensors
+    MLContext.dispatch_with_device_tensors = MLContext.dispatch
     for name in (
         "create_tensor",
         "create_constant_tensor",
@@ -120,4 +111,3 @@ def install() -> None:
         head, *tail = name.split("_")
         setattr(MLContext, head + "".join(part.capitalize() for part in tail), getattr(MLContext, name))
     MLGraph.load = staticmethod(load)
-    MLGraph.save = save

@@ -38,9 +38,15 @@ class ML:
         `packed_cache` is where weights packed for the CPU are kept, so that later starts map them: "on"
         (~/.cache/headrace/packed), a folder or "off"; by default what HEADRACE_PACKED_CACHE says, else off.
         """
-        accelerated = accelerated and device_type != "cpu"
         return MLContext(
-            power_preference, accelerated, device, host_timeout_ms, threads, weights, packed_cache
+            power_preference,
+            accelerated,
+            device,
+            host_timeout_ms,
+            threads,
+            weights,
+            packed_cache,
+            device_type,
         )
 
     createContext = create_context

@@ -1,70 +1,117 @@
 #include "base/machine_memory.h"
 
 #include <algorithm>
-#include <cinttypes>
-#include <cstdint>
-#include <cstdio>
+#include <filesystem>
 #include <fstream>
-#include <string>
+#include <optional>
+#include <string_view>
+#include <vector>
 
 namespace headrace {
 namespace {
 
-/// A file with one number; 0 when there is none ("max").
-double number_in(const char* path) {
+/// A file with one number; nothing when there is none, as in "max".
+std::optional<std::uint64_t> number_in(const std::string& path) {
     std::ifstream file(path);
-    double number = 0;
-    return file >> number ? number : 0;
+    std::uint64_t number = 0;
+    return file >> number ? std::optional(number) : std::nullopt;
 }
 
-struct Group {
-    double limit = 0, used = 0;  ///< bytes; no limit is 0
-};
-
-/// The control group's memory without files' pages, which can be had back.
-Group group_memory() {
-    const double limit = number_in("/sys/fs/cgroup/memory.max"),
-                 used = number_in("/sys/fs/cgroup/memory.current");
-    if (limit <= 0) return {};
-    double reclaimable = 0;
-    std::ifstream statistics("/sys/fs/cgroup/memory.stat");
-    std::string key;
-    double value = 0;
-    while (statistics >> key >> value)
-        if (key == "inactive_file") reclaimable = value;
-    return {limit, std::max(0.0, used - reclaimable)};
-}
-
-struct Machine {
-    uint64_t total = 0, available = 0;  ///< KiB
-};
-
-Machine machine_memory() {
-    std::ifstream info("/proc/meminfo");
-    std::string line;
-    Machine machine;
-    while (std::getline(info, line)) {
-        std::sscanf(line.c_str(), "MemTotal: %" SCNu64, &machine.total);
-        std::sscanf(line.c_str(), "MemAvailable: %" SCNu64, &machine.available);
+/// The number behind a word at the start of a line; 0 without such a line.
+std::uint64_t number_after(const std::string& path, std::string_view word) {
+    std::ifstream file(path);
+    std::string key, line;
+    while (file >> key) {
+        std::uint64_t number = 0;
+        if (key == word && file >> number) return number;
+        file.clear();
+        std::getline(file, line);
     }
-    return machine;
+    return 0;
+}
+
+/// Where a version of control groups has what.
+struct Layout {
+    std::string folder;  ///< in /sys/fs/cgroup
+    const char *limit, *usage;
+    const char* reclaimable;  ///< of memory.stat: pages of files, which can be had back
+};
+
+const Layout kSecond{"", "memory.max", "memory.current", "inactive_file"};
+const Layout kFirst{"/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
+
+/// The groups of the process, each from its own up to the root, of both versions. A line of /proc/self/cgroup
+/// is "number:controllers:/path", without controllers for version 2. In a container the path may be the
+/// host's while the mount begins at the container's own group: that is the root then.
+std::vector<Layout> groups(const std::string& root) {
+    std::ifstream file(root + "/proc/self/cgroup");
+    std::string line, second_path, first_path;
+    while (std::getline(file, line)) {
+        const std::size_t colon = line.find(':'), next = line.find(':', colon + 1);
+        if (colon == line.npos || next == line.npos) continue;
+        const std::string controllers = "," + line.substr(colon + 1, next - colon - 1) + ",";
+        if (controllers == ",,") second_path = line.substr(next + 1);
+        if (controllers.find(",memory,") != line.npos) first_path = line.substr(next + 1);
+    }
+    std::vector<Layout> found;
+    for (const auto& [version, own] : {std::pair(kSecond, second_path), std::pair(kFirst, first_path)}) {
+        const std::string mount = root + "/sys/fs/cgroup" + version.folder;
+        Layout group = version;
+        for (std::filesystem::path path = std::filesystem::path(own).relative_path();;
+             path = path.parent_path()) {
+            group.folder = path.empty() ? mount : mount + "/" + path.string();
+            found.push_back(group);
+            if (path.empty()) break;
+        }
+    }
+    return found;
+}
+
+/// Bytes that a group may have in all and can still get, where it has a limit.
+std::optional<MachineMemory> memory_of(const Layout& group) {
+    const auto limit = number_in(group.folder + "/" + group.limit);
+    const auto usage = number_in(group.folder + "/" + group.usage);
+    if (limit.value_or(0) == 0 || !usage) return std::nullopt;
+    const std::uint64_t files = number_after(group.folder + "/memory.stat", group.reclaimable);
+    const std::uint64_t used = *usage - std::min(*usage, files);
+    return MachineMemory{*limit, *limit - std::min(*limit, used)};
+}
+
+/// The machine's memory, if it is known, and that of each group with a limit.
+std::vector<MachineMemory> all_memories(const std::string& root) {
+    const std::string info = root + "/proc/meminfo";
+    std::vector<MachineMemory> all;
+    if (const std::uint64_t kib = number_after(info, "MemTotal:"); kib > 0)
+        all.push_back({kib * 1024, number_after(info, "MemAvailable:") * 1024});
+    for (const Layout& group : groups(root))
+        if (const auto limited = memory_of(group)) all.push_back(*limited);
+    return all;
 }
 
 }  // namespace
 
-double memory_share_in_use() {
-    const auto [total, available] = machine_memory();
-    const double machine = total ? 1.0 - static_cast<double>(available) / static_cast<double>(total) : 0;
-    const Group group = group_memory();
-    return std::max(machine, group.limit > 0 ? group.used / group.limit : 0);
+MachineMemory machine_memory(const std::string& root) {
+    const std::vector<MachineMemory> all = all_memories(root);
+    if (all.empty()) return {};
+    MachineMemory least = all.front();
+    for (const MachineMemory& memory : all) {
+        least.total = std::min(least.total, memory.total);
+        least.available = std::min(least.available, memory.available);
+    }
+    return least;
 }
 
-uint64_t available_memory() {
-    const Machine machine = machine_memory();
-    const uint64_t free = machine.total ? machine.available * 1024 : UINT64_MAX;
-    const Group group = group_memory();
-    if (group.limit <= 0) return free;
-    return std::min(free, static_cast<uint64_t>(std::max(0.0, group.limit - group.used)));
+double memory_share_in_use(const std::string& root) {
+    double share = 0;
+    for (const MachineMemory& memory : all_memories(root))
+        share =
+            std::max(share, 1.0 - static_cast<double>(memory.available) / static_cast<double>(memory.total));
+    return share;
+}
+
+std::uint64_t available_memory(const std::string& root) {
+    const MachineMemory memory = machine_memory(root);
+    return memory.total > 0 ? memory.available : UINT64_MAX;
 }
 
 }  // namespace headrace

@@ -2,6 +2,7 @@
 
 #include "base/cache_folder.h"
 #include "base/warning.h"
+#include "engine/quantise.h"
 #include "ir/graph_file.h"
 #include "ir/print.h"
 #include "ir/verify.h"
@@ -16,14 +17,6 @@ std::vector<PassStats> to_stats(const std::vector<PassReport>& reports) {
     std::vector<PassStats> stats;
     for (const PassReport& r : reports) stats.push_back({r.name, r.ran, r.ms, r.counts});
     return stats;
-}
-
-BlockFormat block_format(WeightFormat format) {
-    switch (format) {
-        case WeightFormat::q8_0: return BlockFormat::q8_0;
-        case WeightFormat::q4_0: return BlockFormat::q4_0;
-        default: return BlockFormat::plain;
-    }
 }
 
 std::size_t mapped_bytes(const Graph& graph) {
@@ -71,7 +64,7 @@ Result<std::shared_ptr<const Plan>> Executable::Impl::plan_for(const ShapeKey& s
     if (const auto* plan = plans_.find(shapes)) return *plan;
     HR_ASSIGN(const SymbolBindings bindings, bind_symbols(graph, shapes));
     HR_ASSIGN(Graph concrete, specialise(graph, bindings));
-    const PlanOptions plan_options{.device_is_cpu = device.is_cpu,
+    const PlanOptions plan_options{.devices = device.handles(),
                                    .packed_kernels = options.packed_kernels,
                                    .native_ops = options.native_ops,
                                    .tuning = tuning.get(),

@@ -1,12 +1,15 @@
 #include "headrace/graph_writer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
+#include "base/aligned_buffer.h"
 #include "emit/emit.h"
 #include "engine/convert.h"
 #include "engine/executable.h"
 #include "ir/constant.h"
+#include "ir/expression.h"
 #include "ir/graph_builder.h"
 #include "ir/graph_file.h"
 #include "ops/catalog.h"
@@ -33,6 +36,8 @@ BlockFormat format_named(std::string_view name) {
     }
     throw Exception(Code::invalid_argument, fmt::format("block format '{}' is none of {}", name, known));
 }
+
+Expression expression_of(const Dimension& extent) { return Expression(to_shape({extent})[0]); }
 
 }  // namespace
 
@@ -105,12 +110,33 @@ Dimension product(const std::vector<Dimension>& extents) {
     return to_dimensions({product(to_shape(extents))}).front();
 }
 
-std::vector<Dimension> factors_of(const Dimension& extent) {
-    const ElementCount count = count_elements(to_shape({extent}));
-    std::vector<Dimension> factors;
-    if (count.number != 1 || count.symbols.empty()) factors.emplace_back(count.number);
-    for (const std::string& symbol : count.symbols) factors.emplace_back(symbol, INT64_MAX);
-    return factors;
+std::vector<ExtentTerm> terms_of(const Dimension& extent) {
+    std::vector<ExtentTerm> terms;
+    for (auto& [factor, names] : expression_of(extent).terms()) terms.push_back({factor, std::move(names)});
+    return terms;
+}
+
+std::vector<std::string> names_of(const Dimension& extent, const std::set<std::string>& known) {
+    return expression_of(extent).names([&](const std::string& name) { return known.contains(name); });
+}
+
+std::vector<std::string> names_bound_by(const Dimension& extent) {
+    if (!extent.is_dynamic()) return {};
+    const Expression expression = expression_of(extent);
+    const auto line = expression.line();
+    std::vector<std::string> names{expression.str()};
+    if (line && line->name != names[0]) names.push_back(line->name);
+    return names;
+}
+
+Dimension substituted(const Dimension& extent, const std::map<std::string, Dimension>& instead) {
+    const Expression result =
+        expression_of(extent).substituted([&](const std::string& name) -> std::optional<Expression> {
+            const auto it = instead.find(name);
+            if (it == instead.end()) return std::nullopt;
+            return expression_of(it->second);
+        });
+    return to_dimensions({to_extent(result, extent.min_size, extent.max_size)}).front();
 }
 
 std::vector<BlockFormatInfo> block_formats() {
@@ -136,6 +162,24 @@ std::vector<std::byte> quantise_rows(std::string_view format, std::span<const fl
     std::vector<std::byte> bytes(blocks_bytes(blocks, count));
     quantise_rows(blocks, values.data(), count / columns, columns, bytes.data());
     return bytes;
+}
+
+std::vector<std::byte> cast_elements(DType from, std::span<const std::byte> elements, std::int64_t count,
+                                     DType to) {
+    const TensorType given{from, {count}}, wanted{to, {count}};
+    if (count < 0 || elements.size() != given.bytes())
+        throw Exception(Code::invalid_argument, fmt::format("{} bytes are not {} elements of {}",
+                                                            elements.size(), count, name_of(from)));
+    AlignedBuffer aligned = value_or_throw(AlignedBuffer::allocate(elements.size(), "elements to cast"));
+    std::copy(elements.begin(), elements.end(), aligned.data());
+    std::vector<std::byte> result(wanted.bytes());
+    const OpDef& cast = *find_op("cast");
+    const auto attrs = value_or_throw(cast.make_attrs({{"data_type", to}}));
+    const std::array shape{count};
+    const std::array in{ConstView{from, shape, aligned.data()}};
+    const std::array out{MutView{to, shape, result.data()}};
+    cast.reference({in, out, {}}, attrs.get());
+    return result;
 }
 
 std::vector<std::byte> graph_to_bytes(const Graph& graph) { return value_or_throw(graph_bytes(graph, true)); }

@@ -17,6 +17,21 @@ void reset_state(const Value& state, PooledBuffer& buffer) {
         std::memset(buffer.data(), 0, buffer.bytes());
 }
 
+bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
+    const auto x = reinterpret_cast<std::uintptr_t>(a), y = reinterpret_cast<std::uintptr_t>(b);
+    return x < y + b_bytes && y < x + a_bytes;
+}
+
+std::size_t input_bytes(const InputView& input) {
+    return bytes_of(input.dtype, ConstView{input.dtype, input.shape, nullptr}.elements());
+}
+
+/// Where an output is computed whose memory an input has, too.
+struct Detour {
+    std::size_t output;
+    PooledBuffer memory;
+};
+
 }  // namespace
 
 /// Activations and states of one stream of runs. Instances are kept per shape key, the latest first.
@@ -35,8 +50,11 @@ struct Session::Impl {
     void reset_states();
     Result<Instance*> instance_for(const ShapeKey& shapes);
     Status check_inputs(std::span<const InputView> inputs) const;
-    Status check_overlap(std::span<const InputView> inputs, std::span<const OutputView> outputs) const;
     Status check_outputs(const Graph& graph, std::span<const OutputView> outputs) const;
+    Result<std::vector<Detour>> detours(std::span<const InputView> inputs,
+                                        std::span<const OutputView> outputs, bool reuse_buffers) const;
+    Status run_instance(Instance& instance, std::span<const InputView> inputs,
+                        std::span<const OutputView> outputs, const RunOptions& options);
     Status run(std::span<const InputView> inputs, std::span<const OutputView> outputs,
                const RunOptions& options);
     Result<std::size_t> find_state(const std::string& name, std::size_t bytes) const;
@@ -116,26 +134,37 @@ Status Session::Impl::check_outputs(const Graph& graph, std::span<const OutputVi
     return success();
 }
 
-/// Outputs are written while inputs are still read, so their memory must be distinct.
-Status Session::Impl::check_overlap(std::span<const InputView> inputs,
-                                    std::span<const OutputView> outputs) const {
-    const auto overlap = [](const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
-        const auto x = reinterpret_cast<std::uintptr_t>(a), y = reinterpret_cast<std::uintptr_t>(b);
-        return x < y + b_bytes && y < x + a_bytes;
-    };
+/// Outputs are written while inputs are still read, so those that lie where an input does are made elsewhere.
+Result<std::vector<Detour>> Session::Impl::detours(std::span<const InputView> inputs,
+                                                   std::span<const OutputView> outputs,
+                                                   bool reuse_buffers) const {
+    std::vector<Detour> made;
     for (std::size_t o = 0; o < outputs.size(); ++o) {
         const auto& [data, bytes] = outputs[o];
-        for (std::size_t i = 0; i < inputs.size(); ++i) {
-            const ConstView in{inputs[i].dtype, inputs[i].shape, nullptr};
-            if (overlap(data, bytes, inputs[i].data, bytes_of(in.dtype, in.elements())))
-                return invalid("output '{}' overlaps the memory of input '{}'", exe->graph.outputs[o].first,
-                               exe->graph.value(exe->graph.inputs[i]).name);
-        }
         for (std::size_t p = 0; p < o; ++p)
             if (overlap(data, bytes, outputs[p].data, outputs[p].bytes))
                 return invalid("output '{}' overlaps the memory of output '{}'", exe->graph.outputs[o].first,
                                exe->graph.outputs[p].first);
+        const bool is_input = std::any_of(inputs.begin(), inputs.end(), [&](const InputView& input) {
+            return overlap(data, bytes, input.data, input_bytes(input));
+        });
+        if (!is_input) continue;
+        HR_ASSIGN(auto memory, PooledBuffer::take(*exe->buffers, bytes, "an output in the memory of an input",
+                                                  reuse_buffers));
+        made.push_back({o, std::move(memory)});
     }
+    return made;
+}
+
+Status Session::Impl::run_instance(Instance& instance, std::span<const InputView> inputs,
+                                   std::span<const OutputView> outputs, const RunOptions& options) {
+    HR_ASSIGN(auto elsewhere, detours(inputs, outputs, options.reuse_buffers));
+    if (elsewhere.empty()) return instance.run(inputs, outputs, exe->threads(), options);
+    std::vector<OutputView> views(outputs.begin(), outputs.end());
+    for (Detour& d : elsewhere) views[d.output].data = d.memory.data();
+    HR_TRY(instance.run(inputs, views, exe->threads(), options));
+    for (const Detour& d : elsewhere)
+        std::memcpy(outputs[d.output].data, d.memory.data(), outputs[d.output].bytes);
     return success();
 }
 
@@ -152,8 +181,7 @@ Status Session::Impl::run(std::span<const InputView> inputs, std::span<const Out
         key[i].assign(inputs[i].shape.begin(), inputs[i].shape.end());
     HR_ASSIGN(Instance* const instance, instance_for(key));
     HR_TRY(check_outputs(instance->plan().graph, outputs));
-    HR_TRY(check_overlap(inputs, outputs));
-    const Status status = instance->run(inputs, outputs, exe->threads(), options);
+    const Status status = run_instance(*instance, inputs, outputs, options);
     states_are_lost = !status.ok() && instance->is_lost() && !states.empty();
     return status;
 }

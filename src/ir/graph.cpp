@@ -1,5 +1,7 @@
 #include "ir/graph.h"
 
+#include "ir/expression.h"
+
 namespace headrace {
 
 std::vector<const TensorType*> Graph::operand_types(const Node& node) const {
@@ -72,18 +74,16 @@ void Graph::compact(const std::vector<bool>& keep) {
 
 namespace {
 
-/// A product that no value has had yet is computed from its factors.
+/// An expression that no value has had yet is computed from its names.
 Dim bound(const Dim& d, const SymbolBindings& bindings) {
     if (!d.is_symbolic()) return d;
-    if (auto it = bindings.find(d.symbol().name); it != bindings.end()) return it->second;
-    const ElementCount factors = count_elements({d});
-    Shape sizes{factors.number};
-    for (const std::string& symbol : factors.symbols) {
-        const auto it = bindings.find(symbol);
-        if (it == bindings.end()) return d;
-        sizes.push_back(it->second);
-    }
-    return product(sizes);
+    const auto find = [&](const std::string& name) -> std::optional<Expression> {
+        const auto it = bindings.find(name);
+        return it == bindings.end() ? std::nullopt : std::optional(Expression(it->second));
+    };
+    if (const auto whole = find(d.symbol().name)) return *whole->number();
+    const auto size = Expression(d).substituted(find).number();
+    return size ? Dim(*size) : d;
 }
 
 void bind_shape(Shape& shape, const SymbolBindings& bindings) {
@@ -113,6 +113,21 @@ Result<AttrBox> bind_attrs(const Node& node, const SymbolBindings& bindings) {
     }
     if (!changed) return node.attrs;
     return node.op->make_attrs(named);
+}
+
+/// An input's extent "(n+1)" gives n, where no input has that extent itself.
+Status bind_names_of_lines(const Graph& graph, SymbolBindings& bindings) {
+    for (const ValueId id : graph.inputs)
+        for (const Dim& declared : graph.value(id).type.shape) {
+            const auto line = declared.is_symbolic() ? Expression(declared).line() : std::nullopt;
+            if (!line || bindings.contains(line->name)) continue;
+            const std::int64_t size = bindings.at(declared.symbol().name), whole = size - line->offset;
+            if (whole % line->factor != 0 || whole / line->factor < 0)
+                return invalid("input '{}': an extent of {} is not {} for any {}", graph.value(id).name, size,
+                               declared.str(), line->name);
+            bindings.emplace(line->name, whole / line->factor);
+        }
+    return success();
 }
 
 }  // namespace
@@ -169,6 +184,7 @@ Result<SymbolBindings> bind_symbols(const Graph& graph, std::span<const std::vec
                                symbol.name, given[d], it->second);
         }
     }
+    HR_TRY(bind_names_of_lines(graph, bindings));
     return bindings;
 }
 

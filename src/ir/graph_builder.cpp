@@ -104,6 +104,10 @@ Status GraphBuilder::mark_output(std::string name, ValueId id) {
     return success();
 }
 
+void GraphBuilder::drop_constants() {
+    for (Value& value : graph_.values) value.constant.reset();
+}
+
 Result<Graph> GraphBuilder::finish() {
     if (graph_.outputs.empty()) return invalid("the graph has no output; mark at least one");
     Graph done = std::move(graph_);

@@ -29,6 +29,8 @@ public:
 
     const Graph& graph() const { return graph_; }
     const TensorType& type(ValueId id) const { return graph_.value(id).type; }
+    /// Lets go of the constants' bytes; types and names stay.
+    void drop_constants();
     /// Hands the graph over; it must have an output. The builder is empty afterwards.
     Result<Graph> finish();
 

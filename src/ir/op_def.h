@@ -17,7 +17,7 @@ namespace headrace {
 
 class Emit;
 
-/// What one operand may be. Drives validation, opSupportLimits and docs/ops.md.
+/// What one operand may be. Drives validation, opSupportLimits and `headrace ops`.
 struct OperandRule {
     std::string_view name;
     DTypeSet dtypes;
@@ -83,7 +83,7 @@ struct SampleOperand {
     bool absent = false;
 };
 
-/// A node that tests compare over every implementation, and docs/ops.md lists.
+/// A node that tests compare over every implementation.
 struct Sample {
     std::vector<SampleOperand> operands;
     NamedAttrs attrs;

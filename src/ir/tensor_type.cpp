@@ -1,8 +1,8 @@
 #include "ir/tensor_type.h"
 
 #include <algorithm>
-#include <charconv>
-#include <optional>
+
+#include "ir/expression.h"
 
 namespace headrace {
 
@@ -26,6 +26,7 @@ std::string shortened(std::string name) {
 
 Dim Dim::symbolic(std::string name, std::int64_t min, std::int64_t max) {
     name = shortened(std::move(name));
+    name = shortened(Expression::parse(name).str());
     Dim d;
     d.symbol_ = std::make_shared<const Symbol>(Symbol{std::move(name), min, max});
     return d;
@@ -83,61 +84,40 @@ Status TensorType::check() const {
 
 namespace {
 
-/// What an extent named like this multiplies; nothing where it is no product.
-std::optional<ElementCount> as_product(std::string_view name) {
-    ElementCount count;
-    int depth = 0;
-    std::size_t begin = 0;
-    for (std::size_t i = 0; i <= name.size(); ++i) {
-        const char c = i < name.size() ? name[i] : '*';
-        depth += c == '(' ? 1 : c == ')' ? -1 : 0;
-        if (c != '*' || depth != 0) continue;
-        const std::string_view factor = name.substr(begin, i - begin);
-        begin = i + 1;
-        std::int64_t number = 0;
-        const auto [end, error] = std::from_chars(factor.data(), factor.data() + factor.size(), number);
-        if (factor.empty()) return std::nullopt;
-        if (end != factor.data() + factor.size())
-            count.symbols.emplace_back(factor);
-        else if (error != std::errc() || number < 0 ||
-                 __builtin_mul_overflow(count.number, number, &count.number))
-            return std::nullopt;
-    }
-    if (begin <= name.size() || count.symbols.empty()) return std::nullopt;
-    return count;
-}
-
 std::int64_t saturating_product(std::int64_t a, std::int64_t b) {
     std::int64_t result = 0;
     return __builtin_mul_overflow(a, b, &result) ? INT64_MAX : result;
 }
 
+/// Numbers saturate.
+Expression multiplied(const Shape& extents) {
+    std::int64_t number = 1;
+    Expression symbols = 1;
+    for (const Dim& d : extents)
+        if (d.is_symbolic())
+            symbols = symbols * Expression(d);
+        else
+            number = saturating_product(number, d.size());
+    return symbols * number;
+}
+
 }  // namespace
 
 ElementCount count_elements(const Shape& shape) {
-    ElementCount count;
-    for (const Dim& d : shape) {
-        ElementCount factors{d.is_symbolic() ? 1 : d.size(), {}};
-        if (d.is_symbolic())
-            factors = as_product(d.symbol().name).value_or(ElementCount{1, {d.symbol().name}});
-        count.number = saturating_product(count.number, factors.number);
-        count.symbols.insert(count.symbols.end(), factors.symbols.begin(), factors.symbols.end());
-    }
-    std::sort(count.symbols.begin(), count.symbols.end());
-    return count;
+    const Expression count = multiplied(shape);
+    if (const auto number = count.number()) return {*number, {}};
+    auto terms = count.terms();
+    if (terms.size() > 1 || terms[0].factor < 0) return {1, {count.str()}};
+    return {terms[0].factor, std::move(terms[0].names)};
 }
 
 Dim product(const Shape& extents) {
-    const ElementCount count = count_elements(extents);
-    if (count.symbols.empty() || count.number == 0) return count.number;
-    std::string name = count.number == 1 ? "" : std::to_string(count.number);
-    for (const std::string& symbol : count.symbols) name.append(name.empty() ? "" : "*").append(symbol);
     std::int64_t least = 1, most = 1;
     for (const Dim& d : extents) {
         least = saturating_product(least, d.min_size());
         most = saturating_product(most, d.max_size());
     }
-    return Dim::symbolic(std::move(name), least, most);
+    return to_extent(multiplied(extents), least, most);
 }
 
 }  // namespace headrace

@@ -22,8 +22,8 @@ struct Symbol {
 };
 
 /// One extent of a shape: a number, or a symbol. Two symbolic extents are equal when their names are:
-/// an extent computed from a symbol is itself a symbol whose name is the expression, e.g. "((h-2)/2+1)".
-/// A name with * outside of parentheses is a product, "8*batch*(h+1)"; product() writes those.
+/// an extent computed from a symbol is itself a symbol, and its name is the expression in the one form that
+/// ir/expression.h gives it: "1 + h" and "(2*h + 2)//2" are both "(h+1)".
 class Dim {
 public:
     Dim(std::int64_t size = 0) : size_(size) {}

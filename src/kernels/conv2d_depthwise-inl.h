@@ -1,4 +1,5 @@
-// Direct convolution of one input channel at a time. Included once per SIMD target, by conv2d_f32.cpp.
+// Depthwise convolution: small square windows read the input where it lies, all others a padded copy of some
+// rows. Included once per SIMD target, by conv2d_f32.cpp.
 #if defined(HEADRACE_KERNELS_CONV2D_DEPTHWISE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADRACE_KERNELS_CONV2D_DEPTHWISE_INL_H_
 #undef HEADRACE_KERNELS_CONV2D_DEPTHWISE_INL_H_
@@ -10,7 +11,7 @@
 #include <cstddef>
 
 #include "hwy/highway.h"
-#include "kernels/conv2d_direct-inl.h"
+#include "kernels/conv2d_depthwise_in_place-inl.h"
 #include "kernels/conv2d_f32.h"
 #include "kernels/gemm_epilogue-inl.h"
 #include "kernels/image_strip-inl.h"
@@ -30,7 +31,7 @@ size_t strip_rows(const Conv2dArgs& g, size_t capacity) {
 // True if groups are so narrow that a matrix product would have almost no rows.
 bool is_depthwise(const Conv2dArgs& g, size_t capacity) {
     return g.in_channels == g.groups && g.out_channels / g.groups <= 2 &&
-           (find_direct(g, 1) || strip_rows(g, capacity) > 0);
+           (find_in_place(g, 1) || strip_rows(g, capacity) > 0);
 }
 
 // kRows × kVecs vectors of output at y, from the strip's row and column of their first tap.
@@ -105,7 +106,7 @@ void depthwise_rows(const Conv2dArgs& g, const PhasedStrip& strip, const float* 
 }
 
 void depthwise(const Conv2dArgs& g, float* buffer, size_t capacity, int ith, int nth) {
-    if (const DirectFn direct = find_direct(g, nth)) return direct(g, ith, nth);
+    if (const InPlaceFn in_place = find_in_place(g, nth)) return in_place(g, ith, nth);
     for_each_plane(g, strip_rows(g, capacity), ith, nth, [&](const PlaneRows& plane) HWY_ATTR {
         const size_t rows = plane.row_end - plane.row;
         const PhasedStrip strip = fill_strip(g, plane.x, plane.row, rows, buffer);

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "hwy/highway.h"
-#include "kernels/conv2d_direct-inl.h"
+#include "kernels/conv2d_limits-inl.h"
 #include "kernels/gemm_share.h"
 #include "kernels/gemm_tile-inl.h"
 #include "kernels/image_strip-inl.h"

@@ -126,7 +126,7 @@ Result<std::shared_ptr<Generation>> Engine::submit(GenerationRequest request) {
     HR_TRY(model_->check_hosts());
     HR_TRY(check(request));
     auto generation = std::make_shared<Generation>(next_id_++, std::move(request));
-    HR_ASSIGN(std::unique_ptr<Stream> stream, Stream::create(*model_, generation));
+    HR_ASSIGN(std::unique_ptr<Stream> stream, Stream::create(*model_, generation, context_size_));
     HR_TRY(take_place());
     generation->set_wake([weak = std::weak_ptr(inbox_)] {
         const auto inbox = weak.lock();

@@ -143,7 +143,8 @@ Status read_logprobs(Reading& reading, Settings& settings, const Json& value) {
         n_probs = !value.get<bool>() ? 0 : n_probs > 0 ? n_probs : kChatDefault;
         return success();
     }
-    HR_ASSIGN(const int64_t count, read_integer(reading, value, 0, kMaxInt, kLogprobs.type));
+    HR_ASSIGN(const double count, number_within(reading, value, reject(0, kMaxInt), kLogprobs.type));
+    if (std::trunc(count) != count) return reading.wrong(value, kLogprobs.type);
     n_probs = static_cast<int>(count);
     return success();
 }
@@ -232,7 +233,33 @@ Result<common_grammar_trigger> read_trigger(const Reading& reading, const Json& 
     return trigger;
 }
 
+constexpr std::string_view kTriggerPatternsMustBe = "{\"enabled\": true or false, \"patterns\": texts}";
+
+/// What other backends have under this name: patterns that end an answer.
+Status read_trigger_patterns(const Reading& reading, Settings& settings, const Json& value) {
+    std::vector<std::string> patterns;
+    bool enabled = true;
+    for (const auto& [name, member] : value.items()) {
+        if (member.is_null()) continue;
+        if (name == "enabled" && member.is_boolean()) {
+            enabled = member.get<bool>();
+        } else if (name == "patterns" && member.is_array()) {
+            for (const Json& pattern : member) {
+                HR_ASSIGN(patterns.emplace_back(), read_text(reading, pattern, kTriggerPatternsMustBe));
+            }
+        } else {
+            reading.note(true, fmt::format("'{}.{}' is {}, which is not used; the whole must be {}",
+                                           reading.key, name, shown(member), kTriggerPatternsMustBe));
+        }
+    }
+    if (!enabled) patterns.clear();
+    std::erase(patterns, "");
+    settings.request.stopping.trigger_patterns = std::move(patterns);
+    return success();
+}
+
 Status read_grammar_triggers(Reading& reading, Settings& settings, const Json& value) {
+    if (value.is_object() && reading.lenient) return read_trigger_patterns(reading, settings, value);
     if (!value.is_array() || value.size() > 256) return reading.wrong(value, kGrammarTriggers.type);
     std::vector<common_grammar_trigger> triggers;
     for (const Json& item : value) {
@@ -268,7 +295,6 @@ const Custom kResponseFormat{
     "{\"type\": \"text\"}, {\"type\": \"json_object\"} or {\"type\": \"json_schema\", "
     "\"json_schema\": {\"schema\": ...}}"};
 const Custom kGrammarTriggers{read_grammar_triggers, write_grammar_triggers,
-                              "a list of at most 256 triggers: texts, or objects with type, value and token",
-                              false};
+                              "a list of at most 256 triggers: texts, or objects with type, value and token"};
 
 }  // namespace headrace::llm

@@ -12,26 +12,34 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kPriorities = {"low", "normal", "high", "urgent"};
 
-Status read_priority(Reading& reading, Settings& settings, const Json& value) {
+Status read_priority(Reading& reading, Settings& settings, const Json& given) {
+    Json value = given;
+    if (given.is_number()) {
+        HR_ASSIGN(value,
+                  number_within(reading, given, reject(0, double{kPriorities.size() - 1}), kPriority.type));
+    }
     for (std::size_t i = 0; i < kPriorities.size(); ++i)
         if (value == Json(i) ||
             (value.is_string() && key_parts(value.get<std::string>())[0] == kPriorities[i])) {
             settings.request.priority = static_cast<Priority>(i);
             return success();
         }
-    return reading.wrong(value, kPriority.type);
+    return reading.wrong(given, kPriority.type);
 }
 
 Json write_priority(const Settings& settings) {
     return kPriorities[static_cast<std::size_t>(settings.request.priority)];
 }
 
-/// Switches on what a threshold of its own would; one that is given stays.
+/// Switches on what a threshold of its own would; one that is given stays. The detection of repetitions
+/// belongs to the same group in other backends' configurations.
 Status read_semantic_stopping(Reading& reading, Settings& settings, const Json& value) {
     constexpr float kUsual = 0.9f;
     if (!value.is_boolean()) return reading.wrong(value, kSemanticStopping.type);
-    float& threshold = settings.request.stopping.similarity_threshold;
+    StoppingSettings& stopping = settings.request.stopping;
+    float& threshold = stopping.similarity_threshold;
     threshold = !value.get<bool>() ? 0 : threshold > 0 ? threshold : kUsual;
+    if (!value.get<bool>()) stopping.detect_repetition = false;
     return success();
 }
 
@@ -209,9 +217,8 @@ Status read_load_switch(const Reading& reading, std::string& mode, const Json& v
 }
 
 Status read_rope_scale(Reading& reading, Settings& settings, const Json& value) {
-    if (!value.is_number() || value.get<double>() < 1e-6 || value.get<double>() > 1e6)
-        return reading.wrong(value, kRopeScale.type);
-    settings.context.rope_freq_scale = 1 / value.get<float>();
+    HR_ASSIGN(const double scale, number_within(reading, value, reject(1e-6, 1e6), kRopeScale.type));
+    settings.context.rope_freq_scale = 1 / static_cast<float>(scale);
     return success();
 }
 

@@ -14,7 +14,8 @@ constexpr std::string_view kForeignSections =
     "scheduler "
     "performance memory memory_policy memory_management memory.cache_policy memory_policy.cache_policy "
     "memory_management.cache_policy memory_management.context_shifting cache_policy memory_config log "
-    "logging_config sampling_params stopping_criteria timeout_config options generation_settings server";
+    "logging_config sampling_params stopping_criteria timeout_config semantic_stopping token_filters options "
+    "generation_settings server";
 
 std::string join(std::span<const std::string> parts) { return fmt::format("{}", fmt::join(parts, "_")); }
 std::string normal(std::string_view key) { return join(key_parts(key)); }
@@ -61,14 +62,23 @@ const Index& index() {
 /// More parts than any name has: a key of a million dots is not looked at.
 constexpr std::size_t kMaxParts = 8;
 
+/// How many parts in front are a section, a section inside one, and so on; 0 among them.
+std::vector<std::size_t> section_ends(std::span<const std::string> parts) {
+    std::vector<std::size_t> ends{0};
+    for (std::size_t end = 1; end <= parts.size(); ++end)
+        if (std::any_of(ends.begin(), ends.end(), [&](std::size_t begin) {
+                return index().sections.contains(join(parts.subspan(begin, end - begin)));
+            }))
+            ends.push_back(end);
+    return ends;
+}
+
 /// Calls visit(joined rest of the parts) without sections in front, with one, with more, until it says true.
 template <class Visit>
 bool visit_without_sections(std::span<const std::string> parts, const Visit& visit) {
     if (parts.size() > kMaxParts) return false;
-    for (std::size_t first = 0; first < parts.size(); ++first) {
-        if (first > 0 && !index().sections.contains(join(parts.first(first)))) continue;
-        if (visit(join(parts.subspan(first)))) return true;
-    }
+    for (const std::size_t first : section_ends(parts))
+        if (first < parts.size() && visit(join(parts.subspan(first)))) return true;
     return false;
 }
 
@@ -113,8 +123,21 @@ const Row* find_row(std::span<const std::string> parts) {
     return found;
 }
 
+const Row* find_row_of_group(std::span<const std::string> parts) {
+    constexpr std::string_view kGroups[] = {"model",  "sampling",      "stopping",    "backend",
+                                            "memory", "memory_policy", "performance", "logging"};
+    std::vector<std::string> grouped(parts.begin(), parts.end());
+    grouped.emplace(grouped.begin());
+    for (const std::string_view group : kGroups) {
+        grouped.front() = group;
+        if (const Row* row = find_row(grouped)) return row;
+    }
+    return nullptr;
+}
+
 bool is_section(std::span<const std::string> parts) {
-    if (index().sections.contains(join(parts))) return true;
+    if (parts.size() > kMaxParts) return false;
+    if (section_ends(parts).back() == parts.size()) return true;
     return visit_without_sections(parts, [](const std::string& name) {
         const std::string prefix = name + "_";
         const auto at = index().names.lower_bound(prefix);

@@ -11,6 +11,10 @@ std::vector<std::string> key_parts(std::string_view key);
 /// dynatemp.range, dynatemp_range and sampling.dynatemp_range are one.
 const Row* find_row(std::span<const std::string> parts);
 
+/// The row of a key that may stand without the group it belongs to in configurations of other backends:
+/// {"level": "debug"} for {"logging": {"level": "debug"}}. Names as general as these are no names elsewhere.
+const Row* find_row_of_group(std::span<const std::string> parts);
+
 /// Whether an object under these keys holds parameters.
 bool is_section(std::span<const std::string> parts);
 

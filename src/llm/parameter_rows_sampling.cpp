@@ -25,7 +25,7 @@ std::span<const Row> sampling_rows() {
          "0.7",
          HR_SETTING(request.sampling.temp),
          "randomness; 0 takes the most probable token",
-         reject(0, 2),
+         lenient_up_to(reject(0, 2), kNoLimit),
          {},
          {},
          COMMON_PARAMS_SAMPLING_CONFIG_TEMP},

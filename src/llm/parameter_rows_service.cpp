@@ -15,14 +15,16 @@ std::span<const Row> service_rows() {
         {"session.idle_timeout_ms", "idle_timeout_ms session_timeout_ms", model, "1000",
          HR_SETTING(session.idle_timeout_ms), "an idle session is closed after that; 0 never",
          clamp_or_zero(100, kLongestMs)},
-        {"session.auto_cleanup", "auto_cleanup auto_cleanup_enabled", model, "false",
+        {"session.auto_cleanup", "auto_cleanup auto_cleanup_enabled auto_cleanup_sessions", model, "false",
          HR_SETTING(session.auto_cleanup), "close idle sessions without being asked"},
         {"session.max_history", "max_history max_history_messages", session, "20",
          HR_SETTING(session.max_history), "messages kept of a conversation, besides the system's; 0 all",
          clamp(0)},
-        {"queue.max_waiting", "max_waiting queue_size max_queue_size queue_reject_threshold", model, "16",
+        {"queue.max_waiting", "max_waiting queue_size max_queue_size", model, "16",
          HR_SETTING(queue.max_waiting), "requests that may wait; more are told that the engine is busy",
          clamp(1, 1 << 20)},
+        {"queue.reject_threshold", "queue_reject_threshold", model, "8", HR_SETTING(queue.reject_threshold),
+         "max_waiting is lowered to it; 0 is off", clamp(0, 1 << 20)},
         {"queue.aging_ms", "aging_ms", model, "1000", HR_SETTING(queue.aging_ms),
          "a priority that got nothing for that long has its oldest request raised to the highest that waits",
          clamp(1, kLongestMs)},
@@ -91,9 +93,10 @@ std::span<const Row> ignored_rows() {
          "retention_ms"},
         {"ignored.scheduling",
          "batch_processing batch_timeout_ms priority_scheduling_enabled fair_scheduling_enabled "
-         "auto_queue_cleanup "
-         "queue_warning_threshold",
+         "auto_queue_cleanup",
          request, "", Ignored{}, "requests are always batched, by priority and fairly"},
+        {"ignored.queue", "queue_warning_threshold", request, "", Ignored{},
+         "get_statistics tells how many wait"},
         {"ignored.chat",
          "chat_format chat_parser generation_prompt parse_tool_calls add_generation_prompt "
          "continue_final_message "

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "llm/pattern_search.h"
+
 namespace headrace::llm {
 namespace {
 
@@ -9,8 +11,14 @@ Status check_grammar(const Change& change) {
     RequestSettings& request = change.settings.request;
     const bool schema_given = change.has({"grammar.json_schema", "grammar.response_format"});
     if (!request.grammar.empty() && !request.json_schema.empty()) {
-        if (schema_given == change.has({"grammar.gbnf"}))
-            return invalid("'grammar' and 'json_schema' exclude each other; give one of them");
+        if (schema_given == change.has({"grammar.gbnf"})) {
+            HR_TRY(change.settle("json_schema",
+                                 invalid("'grammar' and 'json_schema' exclude each other; give one of them"),
+                                 "the grammar is kept"));
+            request.json_schema.clear();
+        }
+    }
+    if (!request.grammar.empty() && !request.json_schema.empty()) {
         // The nearer of the two replaces an inherited one.
         (schema_given ? request.grammar : request.json_schema).clear();
         change.note(schema_given ? "grammar" : "json_schema", false,
@@ -18,8 +26,13 @@ Status check_grammar(const Change& change) {
                                 schema_given ? "grammar" : "json_schema"));
     }
     const auto& triggers = request.sampling.grammar_triggers;
-    if (request.grammar_lazy && triggers.empty())
-        return invalid("'grammar_lazy' is true, but nothing starts the grammar; give 'grammar_triggers'");
+    if (request.grammar_lazy && triggers.empty()) {
+        HR_TRY(change.settle(
+            "grammar_lazy",
+            invalid("'grammar_lazy' is true, but nothing starts the grammar; give 'grammar_triggers'"),
+            "the grammar rules from the start"));
+        request.grammar_lazy = false;
+    }
     if (!change.has({"grammar.lazy", "grammar.triggers"})) return success();
     if (!triggers.empty() && !request.grammar_lazy)
         change.note("grammar_triggers", false,
@@ -66,9 +79,13 @@ Status check_attention(const Change& change) {
     if (!quantised && !split) return success();
     const std::string what =
         quantised ? fmt::format("'type_v' is {}", context.type_v) : "'split_mode' is tensor";
-    if (context.flash_attn == "off")
-        return invalid("{}, which needs flash attention; set 'flash_attn' to on or auto, or {}", what,
-                       quantised ? "'type_v' to f16" : "'split_mode' to layer");
+    if (context.flash_attn == "off") {
+        HR_TRY(change.settle("flash_attn",
+                             invalid("{}, which needs flash attention; set 'flash_attn' to on or auto, or {}",
+                                     what, quantised ? "'type_v' to f16" : "'split_mode' to layer"),
+                             "it is on"));
+        context.flash_attn = "on";
+    }
     if (context.flash_attn == "auto") {
         context.flash_attn = "on";
         change.note("flash_attn", false, fmt::format("'flash_attn' is on, as {}", what));
@@ -97,6 +114,35 @@ void check_context(const Change& change) {
         change.has({"cache.retention_ms", "cache.ram_mib"}) && !change.settings.cache.enable_prompt_cache;
     if (idle_cache)
         change.note("enable_prompt_cache", false, "'retention_ms' and 'ram_mib' have no effect without it");
+}
+
+void check_queue(const Change& change) {
+    QueueSettings& queue = change.settings.queue;
+    if (queue.reject_threshold > 0)
+        lower(change, "max_waiting", queue.max_waiting, queue.reject_threshold,
+              "as 'queue_reject_threshold'");
+}
+
+/// Read leniently, a pattern that cannot be used is left out; otherwise the request that uses it says why.
+void check_patterns(const Change& change) {
+    StoppingSettings& stopping = change.settings.request.stopping;
+    if (!change.base.lenient || !change.has({"stopping.patterns", "stopping.trigger_patterns",
+                                             "stopping.filter_patterns", "grammar.triggers"}))
+        return;
+    std::vector<std::string> from_start, later;
+    const auto keep_usable = [&](std::vector<std::string>& patterns, std::vector<std::string>& usable) {
+        std::erase_if(patterns, [&](const std::string& pattern) {
+            usable.push_back(pattern);
+            const auto search = PatternSearch::create(from_start, later);
+            if (search.ok()) return false;
+            usable.pop_back();
+            change.note("patterns", true, search.error().message + "; it is left out");
+            return true;
+        });
+    };
+    keep_usable(stopping.patterns, from_start);
+    keep_usable(stopping.trigger_patterns, later);
+    keep_usable(stopping.filter_patterns, later);
 }
 
 /// Notes that a value was set to another because of the model's numbers.
@@ -149,6 +195,8 @@ Status check_together(const Change& change) {
     HR_TRY(check_attention(change));
     check_sampling(change);
     check_context(change);
+    check_queue(change);
+    check_patterns(change);
     return success();
 }
 

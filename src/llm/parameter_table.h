@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,12 +23,18 @@ struct Range {
     double min = -std::numeric_limits<double>::infinity();
     double max = std::numeric_limits<double>::infinity();
     Rule rule = Rule::none;
-    bool or_zero = false;  ///< 0 is allowed, too, and means off
+    bool or_zero = false;                              ///< 0 is allowed, too, and means off
+    std::optional<double> lenient_max = std::nullopt;  ///< in the place of max where a text is read leniently
 };
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 constexpr Range clamp(double min, double max = kNoLimit) { return {min, max, Rule::clamp, false}; }
 constexpr Range clamp_or_zero(double min, double max) { return {min, max, Rule::clamp, true}; }
 constexpr Range reject(double min, double max = kNoLimit) { return {min, max, Rule::reject, false}; }
+
+constexpr Range lenient_up_to(Range range, double max) {
+    range.lenient_max = max;
+    return range;
+}
 
 /// A time: 31 years at most, so that deadlines in nanoseconds do not overflow.
 constexpr double kLongestMs = 1e12;

@@ -18,7 +18,7 @@ constexpr bool is_integer_field = std::is_integral_v<T> && !std::is_same_v<T, bo
 /// The seed is the only unsigned one; -1 stands for its largest value, which asks for a random seed.
 template <class T>
 Range bounds(const Range& range) {
-    const double low = std::is_unsigned_v<T> ? -1 : static_cast<double>(std::numeric_limits<T>::min());
+    const double low = std::is_unsigned_v<T> ? -1 : static_cast<double>(std::numeric_limits<T>::lowest());
     Range within = range;
     within.min = std::max(range.min, low);
     within.max = std::min(range.max, static_cast<double>(std::numeric_limits<T>::max()));
@@ -51,20 +51,20 @@ std::string_view meaning(const Row& row, std::string_view text) {
     return text;
 }
 
-/// The number inside the row's range, moved there with a note where the row clamps.
-Result<double> within(const Reading& reading, const Json& value, double number, const Range& range,
-                      std::string_view must_be) {
-    if ((number >= range.min && number <= range.max) || (range.or_zero && number == 0)) return number;
-    if (range.rule != Rule::clamp) return reading.wrong(value, must_be);
-    const double moved = number < range.min ? range.min : range.max;
-    reading.note(true, fmt::format("'{}' is {}; {} is used, as it must be {}", reading.key, shown(value),
-                                   moved, must_be));
-    return moved;
+/// The row's range as this reading sees it.
+Range range_of(const Reading& reading) {
+    Range range = reading.row.range;
+    if (reading.lenient) range.max = range.lenient_max.value_or(range.max);
+    return range;
+}
+
+bool holds(const Range& range, double number) {
+    return (number >= range.min && number <= range.max) || (range.or_zero && number == 0);
 }
 
 template <class T>
 Status read_integer_field(const Reading& reading, const Json& given, T& field) {
-    const Range range = bounds<T>(reading.row.range);
+    const Range range = bounds<T>(range_of(reading));
     const std::string must_be = limits_text(range, true) + or_words(reading.row);
     Json value = given;
     if (given.is_string()) {
@@ -73,18 +73,23 @@ Status read_integer_field(const Reading& reading, const Json& given, T& field) {
         if (number == word) return reading.wrong(given, must_be);
         value = Json::parse(number);
     }
-    const Range type = bounds<T>({});
-    HR_ASSIGN(const int64_t number, read_integer(reading, value, type.min, type.max, must_be));
-    HR_ASSIGN(const double allowed, within(reading, value, static_cast<double>(number), range, must_be));
+    const bool is_moved = reading.lenient && value.is_number() && !holds(range, value.get<double>());
+    if (!is_moved) {
+        const Range type = bounds<T>({});
+        HR_TRY(read_integer(reading, value, type.min, type.max, must_be));
+    }
+    HR_ASSIGN(const double allowed, number_within(reading, value, range, must_be));
     field = static_cast<T>(static_cast<int64_t>(allowed));
     return success();
 }
 
 template <class T>
 Status read_number_field(const Reading& reading, const Json& value, T& field) {
-    const std::string must_be = limits_text(reading.row.range, false);
+    const Range range = range_of(reading);
+    const std::string must_be = limits_text(range, false);
     if (!value.is_number()) return reading.wrong(value, must_be);
-    HR_ASSIGN(const double number, within(reading, value, value.get<double>(), reading.row.range, must_be));
+    HR_ASSIGN(const double number,
+              number_within(reading, value, reading.lenient ? bounds<T>(range) : range, must_be));
     if (std::abs(number) > static_cast<double>(std::numeric_limits<T>::max()))
         return reading.wrong(value, must_be + ", not beyond what 32 bits hold");
     field = static_cast<T>(number);
@@ -257,6 +262,18 @@ std::string shown(const Json& value) {
 
 Error Reading::wrong(const Json& value, std::string_view must_be) const {
     return invalid("'{}' is {}; it must be {}", key, shown(value), must_be);
+}
+
+Result<double> number_within(const Reading& reading, const Json& value, const Range& range,
+                             std::string_view must_be) {
+    if (!value.is_number()) return reading.wrong(value, must_be);
+    const auto number = value.get<double>();
+    if (holds(range, number)) return number;
+    if (range.rule != Rule::clamp && !reading.lenient) return reading.wrong(value, must_be);
+    const double moved = number < range.min ? range.min : range.max;
+    reading.note(true, fmt::format("'{}' is {}; {} is used, as it must be {}", reading.key, shown(value),
+                                   moved, must_be));
+    return moved;
 }
 
 Result<int64_t> read_integer(const Reading& reading, const Json& value, double min, double max,

@@ -16,6 +16,7 @@ struct Reading {
     std::string key;  ///< as the caller spells it
     Level level;
     Findings& findings;
+    bool lenient = false;  ///< every number outside its range is moved there
 
     Error wrong(const Json& value, std::string_view must_be) const;
     void note(bool strict, std::string message) const { findings.push_back({{key, message}, strict}); }
@@ -35,6 +36,9 @@ std::string shown(const Json& value);
 
 std::vector<std::string_view> split(std::string_view text, char separator = ' ');
 
+/// The number inside the range, moved there with a note where the range clamps or the reading is lenient.
+Result<double> number_within(const Reading& reading, const Json& value, const Range& range,
+                             std::string_view must_be);
 Result<int64_t> read_integer(const Reading& reading, const Json& value, double min, double max,
                              std::string_view must_be);
 Result<std::string> read_text(const Reading& reading, const Json& value, std::string_view must_be);

@@ -22,7 +22,8 @@ struct Given {
 /// Finds out which rows the keys of an object mean.
 class Walk {
 public:
-    Walk(Level level, Findings& findings) : level_(level), findings_(findings) {}
+    Walk(Level level, bool lenient, Findings& findings)
+        : level_(level), lenient_(lenient), findings_(findings) {}
 
     std::map<const Row*, Given> given;
 
@@ -33,6 +34,7 @@ public:
             for (std::string& part : key_parts(name)) parts.push_back(std::move(part));
             const std::string key = prefix + name;
             const Row* row = find_row(parts);
+            if (!row && lenient_ && outer.empty() && !is_section(parts)) row = find_row_of_group(parts);
             if (value.is_object() && !(row && takes_object(*row)) && is_section(parts))
                 this->object(value, key + ".", parts);
             else if (row)
@@ -85,12 +87,30 @@ private:
         return quoted.substr(1, quoted.size() - (quoted.ends_with('"') ? 2 : 1));
     }
 
-    Level level_;
+    const Level level_;
+    const bool lenient_;
     Findings& findings_;
     std::size_t unknown_ = 0;
 };
 
+/// Without this a host would run with what it meant to confine its guests by, and did not.
+bool confines_guests(const Row& row) { return row.section() == "service"; }
+
+/// Stores a value. Read leniently, one that cannot be taken is a note, and the setting stays as it was.
+Status take_value(const Reading& reading, const Json& value, Settings& settings) {
+    if (!reading.lenient || confines_guests(reading.row)) return read_value(reading, value, settings);
+    Settings changed = settings;
+    const Status status = read_value(reading, value, changed);
+    if (status.ok())
+        settings = std::move(changed);
+    else
+        reading.note(true, status.error().message + "; it is left out");
+    return success();
+}
+
 }  // namespace
+
+Note defaults_note(const Error& error) { return {"parameters", error.message + "; the defaults are used"}; }
 
 std::string_view level_name(Level level) {
     constexpr std::string_view kNames[] = {"service", "model", "session", "request"};
@@ -98,10 +118,15 @@ std::string_view level_name(Level level) {
 }
 
 Result<Settings> with_parameters(const Settings& base, std::string_view json, Level level, Notes& notes) {
-    HR_ASSIGN(const Json object, parse_object(json));
+    const Result<Json> object = parse_object(json);
+    if (!object.ok() && (!base.lenient || base.strict)) return object.error();
+    if (!object.ok()) {
+        notes.push_back(defaults_note(object.error()));
+        return base;
+    }
     Findings findings;
-    Walk walk(level, findings);
-    walk.object(object, "", {});
+    Walk walk(level, base.lenient, findings);
+    walk.object(object.value(), "", {});
     walk.finish();
 
     Settings settings = base;
@@ -109,7 +134,8 @@ Result<Settings> with_parameters(const Settings& base, std::string_view json, Le
     for (const Row* row : parameter_rows()) {
         const auto at = walk.given.find(row);
         if (at == walk.given.end()) continue;
-        HR_TRY(read_value({*row, at->second.key, level, findings}, *at->second.value, settings));
+        const Reading reading{*row, at->second.key, level, findings, base.lenient};
+        HR_TRY(take_value(reading, *at->second.value, settings));
         settings.request.sampling.user_sampling_config |= row->sampling_config;
         change.given.insert(row->path);
     }

@@ -25,8 +25,17 @@ std::optional<bool> holds(Assertion assertion, std::optional<char32_t> last, std
 
 }  // namespace
 
-Result<PatternSearch> PatternSearch::create(const std::vector<std::string>& patterns) {
+Result<PatternSearch> PatternSearch::create(const std::vector<std::string>& patterns,
+                                            const std::vector<std::string>& later) {
     PatternSearch search;
+    search.first_later_ = SIZE_MAX;
+    HR_TRY(search.add(patterns));
+    search.first_later_ = search.program_.starts.size();
+    HR_TRY(search.add(later));
+    return search;
+}
+
+Status PatternSearch::add(const std::vector<std::string>& patterns) {
     for (std::size_t i = 0; i < patterns.size(); ++i) {
         const std::string& pattern = patterns[i];
         if (pattern.empty()) continue;
@@ -34,13 +43,19 @@ Result<PatternSearch> PatternSearch::create(const std::vector<std::string>& patt
             return invalid("stop pattern {} is not valid UTF-8 from byte {} on", i, *at);
         // Only as much of a pattern is quoted as helps to tell it from others.
         const auto where = [&] { return fmt::format("stop pattern \"{:.60}\"", pattern); };
-        if (const Status added = search.program_.add(pattern); !added) return added.error().within(where());
-        search.entered_.assign(search.program_.states.size(), 0);
-        search.start_over(std::nullopt);
-        if (search.found_)
+        if (const Status added = program_.add(pattern); !added) return added.error().within(where());
+        entered_.assign(program_.states.size(), 0);
+        start_over(std::nullopt);
+        if (counted())
             return invalid("{}: it matches the empty text, and would end every answer at once", where());
     }
-    return search;
+    return success();
+}
+
+/// The first pattern that was found, unless that one does not count yet.
+std::optional<std::uint32_t> PatternSearch::counted() const {
+    const bool counts = found_ && (last_ || *found_ < first_later_);
+    return counts ? found_ : std::nullopt;
 }
 
 /// Adds a state and those that can be reached from it without a character.
@@ -86,7 +101,7 @@ std::optional<std::uint32_t> PatternSearch::ends_before(char32_t next) {
         if (op == Op::assertion && holds(static_cast<Assertion>(x), last_, next) == true)
             enter(states_[i] + 1, next);
     }
-    return found_;
+    return counted();
 }
 
 std::optional<std::uint32_t> PatternSearch::feed(char32_t c) {

@@ -13,8 +13,10 @@ namespace headrace::llm {
 /// states at once: a character costs at most one step per state, whatever the patterns and the text are.
 class PatternSearch {
 public:
-    /// A pattern that matches the empty text is an error: it would end every answer before it starts.
-    static Result<PatternSearch> create(const std::vector<std::string>& patterns);
+    /// A pattern that matches the empty text is an error: it would end every answer before it starts. Those
+    /// of `later`, which come after the others, may match it: they count from the first character on.
+    static Result<PatternSearch> create(const std::vector<std::string>& patterns,
+                                        const std::vector<std::string>& later = {});
 
     /// The first pattern with a match that ends at the text's end, which only the character after it shows
     /// ($, \b).
@@ -25,8 +27,11 @@ public:
 private:
     void enter(std::uint32_t state, std::optional<char32_t> next);
     void start_over(std::optional<char32_t> last);
+    Status add(const std::vector<std::string>& patterns);
+    std::optional<std::uint32_t> counted() const;
 
     PatternProgram program_;
+    std::size_t first_later_ = 0;          // of the patterns
     std::optional<char32_t> last_;         // none at the text's start
     std::vector<std::uint32_t> states_;    // of the operations one_of and assertion
     std::vector<std::uint32_t> previous_;  // kept for its memory

@@ -140,10 +140,11 @@ Result<Sampler> Sampler::create(const Model& model, const RequestSettings& setti
         if (!chain) return invalid("the sampler cannot be set up; is the grammar right?");
         if (!greedy)
             for (llama_token token : prompt) common_sampler_accept(chain.get(), token, false);
-        Sampler sampler(std::move(chain), greedy, model.vocabulary_size(), settings);
+        HR_ASSIGN(TokenFilter filter, TokenFilter::create(model, settings, params.preserved_tokens));
+        if (greedy)  // its biases do nothing but ban; the chain, which knows them, is not used then
+            for (const llama_logit_bias& bias : params.logit_bias) filter.ban(bias.token);
+        Sampler sampler(std::move(chain), std::move(filter), greedy, model.vocabulary_size(), settings);
         sampler.preserved_ = std::move(params.preserved_tokens);
-        if (greedy)
-            for (const llama_logit_bias& bias : params.logit_bias) sampler.banned_.insert(bias.token);
         return sampler;
     } catch (const std::exception& e) {
         return invalid("sampling: {}", e.what());
@@ -166,14 +167,28 @@ Status Sampler::count_searched(const llama_vocab* vocab, llama_token token) {
         kMostSearchedForTriggers);
 }
 
-llama_token Sampler::likeliest(llama_context* context, int index) const {
-    const float* logits = llama_get_logits_ith(context, index);
-    const auto best = static_cast<llama_token>(largest(logits, vocabulary_));
-    if (!banned_.contains(best)) return best;
-    llama_token allowed = -1;
-    for (llama_token token = 0; token < vocabulary_; ++token)
-        if (!banned_.contains(token) && (allowed < 0 || logits[token] > logits[allowed])) allowed = token;
-    return std::max(allowed, 0);
+/// Whether the chosen token is one that may not come next, taken for want of another.
+bool Sampler::nothing_is_left(llama_token chosen, const float* logits) const {
+    if (greedy_) return logits[chosen] == -INFINITY;
+    const llama_token_data_array* all = common_sampler_get_candidates(chain_.get(), false);
+    return logits[chosen] == -INFINITY || !(all->data[all->selected].logit > -INFINITY);
+}
+
+Result<llama_token> Sampler::next_token(llama_context* context, int index) {
+    float* logits = llama_get_logits_ith(context, index);
+    filter_.mask(logits);
+    for (;;) {
+        const llama_token token = greedy_ ? static_cast<llama_token>(largest(logits, vocabulary_))
+                                          : common_sampler_sample(chain_.get(), context, index);
+        if (filter_.is_idle()) return token;
+        if (!nothing_is_left(token, logits)) {
+            if (filter_.admits(token, logits)) return token;
+        } else if (!filter_.release_ends(logits)) {
+            return invalid(
+                "forbidden_tokens, logit_bias and the grammar leave no token that may come next; forbid "
+                "less");
+        }
+    }
 }
 
 /// What is likely is taken down before the next position is sampled: the chain holds one at a time.
@@ -184,9 +199,13 @@ Result<Sampler::Choice> Sampler::choose(llama_context* context, int index) {
             Code::backend_failure,
             "the model computes no numbers (NaN): its weights are damaged, which check_tensors finds "
             "when it is loaded, or too large for their type");
-    if (greedy_) return Choice{likeliest(context, index), {}};
-    Choice choice{common_sampler_sample(chain_.get(), context, index), {}};
-    if (shown_ > 0) choice.likeliest = shows_remaining_ ? remaining() : probabilities(context, index);
+    Choice choice{};
+    // Those of the model's choice, before the filter changes the logits.
+    if (shown_ > 0 && !shows_remaining_) choice.likeliest = probabilities(context, index);
+    HR_ASSIGN(choice.token, next_token(context, index));
+    filter_.accept(choice.token);
+    if (greedy_) return choice;
+    if (shown_ > 0 && shows_remaining_) choice.likeliest = remaining();
     common_sampler_accept(chain_.get(), choice.token, true);
     return choice;
 }

@@ -7,6 +7,7 @@
 #include "base/result.h"
 #include "llm/model.h"
 #include "llm/settings.h"
+#include "llm/token_filter.h"
 
 namespace headrace::llm {
 
@@ -29,8 +30,10 @@ public:
     bool preserves(llama_token token) const { return preserved_.contains(token); }
 
 private:
-    Sampler(common_sampler_ptr chain, bool greedy, int vocabulary, const RequestSettings& settings)
+    Sampler(common_sampler_ptr chain, TokenFilter filter, bool greedy, int vocabulary,
+            const RequestSettings& settings)
         : chain_(std::move(chain)),
+          filter_(std::move(filter)),
           greedy_(greedy),
           shows_remaining_(settings.post_sampling_probs),
           lazy_(settings.grammar_lazy),
@@ -40,13 +43,15 @@ private:
     static bool has_patterns(const common_params_sampling& params);
     Result<Choice> choose(llama_context* context, int index);
     Status count_searched(const llama_vocab* vocab, llama_token token);
-    llama_token likeliest(llama_context* context, int index) const;
+    Result<llama_token> next_token(llama_context* context, int index);
+    bool nothing_is_left(llama_token chosen, const float* logits) const;
     /// The model's likeliest tokens at a position of the last batch.
     std::vector<llama_token_data> probabilities(llama_context* context, int index) const;
     /// The likeliest of those that the sampler chain left at the position it has just sampled.
     std::vector<llama_token_data> remaining();
 
     common_sampler_ptr chain_;
+    TokenFilter filter_;
     bool greedy_;           // nothing but the largest logit counts
     bool shows_remaining_;  // the likeliest of what the samplers leave, not of the model's choice
     bool lazy_;             // the grammar waits for a trigger
@@ -55,7 +60,6 @@ private:
     int vocabulary_;
     size_t shown_;
     std::set<llama_token> preserved_;
-    std::set<llama_token> banned_;  // when greedy: the answer goes on without them
 };
 
 /// The settings as llama.cpp takes them, texts turned into tokens of the model.

@@ -40,10 +40,20 @@ Result<std::unique_ptr<Service>> Service::create(std::string_view config, const 
     start_llama();
     Notes notes;
     Settings settings = defaults;
-    for (const std::string_view json : {config, above}) {
-        HR_ASSIGN(settings, with_parameters(settings, json, Level::service, notes));
+    settings.lenient = false;
+    HR_ASSIGN(settings, with_parameters(settings, config, Level::service, notes));
+    const std::string own_file = settings.log.file;
+    settings.lenient = defaults.lenient;
+    HR_ASSIGN(settings, with_parameters(settings, above, Level::service, notes));
+    if (!config.empty() || !above.empty()) {
+        Status logged = set_log(settings.log);
+        if (!logged.ok() && settings.lenient && settings.log.file != own_file) {
+            notes.push_back({"log_file", logged.error().message + "; it is left out"});
+            settings.log.file = own_file;
+            logged = set_log(settings.log);
+        }
+        HR_TRY(logged);
     }
-    if (!config.empty() || !above.empty()) HR_TRY(set_log(settings.log));
     log_notes(notes);
     return std::unique_ptr<Service>(new Service(std::move(settings), std::move(notes)));
 }

@@ -37,8 +37,9 @@ public:
         std::string_view session, request;
     };
 
-    /// config: JSON, or empty; above: one that goes over it. What parameters are unlike their text is logged
-    /// and in the notes of replies.
+    /// config: JSON, or empty; above: one that goes over it, and is read leniently where the defaults say so,
+    /// as are those of loads and requests: see with_parameters. What parameters are unlike their text is
+    /// logged and in the notes of replies.
     static Result<std::unique_ptr<Service>> create(std::string_view config, const Settings& defaults = {},
                                                    std::string_view above = {});
     ~Service();

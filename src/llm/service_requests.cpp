@@ -27,7 +27,7 @@ Status add_parameters(Settings& settings, std::string_view json, Level level, No
         return changed.error();
     } else {
         // Embedders of the first backends send options that are no JSON, and expect the defaults.
-        notes.push_back({"parameters", changed.error().message + "; the defaults are used"});
+        notes.push_back(defaults_note(changed.error()));
     }
     return success();
 }

@@ -20,10 +20,17 @@ using Messages = std::vector<Message>;
 struct StoppingSettings {
     std::vector<std::string> strings;   ///< ends before the first of these; never shown
     std::vector<std::string> patterns;  ///< regular expressions; the match is shown, ^ and $ are a line's
-    int64_t max_predict_ms = -1;        ///< time for generating, from the first token on
-    int n_indent = 0;                   ///< ends at a line that is indented less
-    int repetition_window = 0;          ///< tokens in which a repeated run is looked for; 0 is off
-    int repetition_count = 4;           ///< runs that make a loop
+    /// The same, which may match the empty text, too: they count from the first character on.
+    std::vector<std::string> trigger_patterns, filter_patterns;
+    int64_t max_predict_ms = -1;  ///< time for generating, from the first token on
+    bool limits_time = true;      ///< false: neither that limit nor the adaptive one
+    bool adaptive_time = false;   ///< the limit is time_multiplier times what the first tokens let expect
+    int64_t min_time_ms = 1000;   ///< the adaptive limit is no shorter
+    float time_multiplier = 2;
+    int n_indent = 0;                ///< ends at a line that is indented less
+    int repetition_window = 0;       ///< tokens in which a repeated run is looked for; 0 is off
+    int repetition_count = 4;        ///< runs that make a loop
+    bool detect_repetition = false;  ///< a window of 128 tokens where none is given
     float similarity_threshold =
         0;                      ///< 0..1: ends when a sentence is that similar to an earlier one; 0 is off
     int similarity_window = 8;  ///< sentences that are compared with
@@ -45,6 +52,8 @@ struct RequestSettings {
     bool grammar_lazy = false;
     std::vector<std::string> preserved_tokens;
     std::vector<std::pair<std::string, float>> logit_bias_text;  ///< every token of the text gets the bias
+    std::vector<std::string> forbidden;                          ///< texts that never appear in the answer
+    std::vector<std::string> required;  ///< the model does not end the answer before one of these is there
     int n_predict = -1;  ///< tokens at most; -1: up to the context's end; 0: only read the prompt
     int n_keep = 0;      ///< tokens that a context shift keeps at the start; -1: the whole prompt
     int n_discard = 0;   ///< tokens that a context shift drops; 0: half
@@ -87,6 +96,7 @@ struct SessionSettings {
 
 struct QueueSettings {
     int max_waiting = 256;         ///< requests that may wait; more are told that the engine is busy
+    int reject_threshold = 0;      ///< max_waiting is no more; 0: as it is
     int64_t aging_ms = 5000;       ///< waiting (or paused) that long raises a request by one priority
     int64_t step_target_ms = 150;  ///< a step that others wait for should take no longer
 };
@@ -164,6 +174,9 @@ struct Settings {
     std::map<std::string, std::string> model_aliases;  ///< name to path
     bool guest_templates = false;  ///< chat templates of guests are run though a model root confines them
     bool strict = false;           ///< unknown, misplaced and clamped parameters are errors
+    /// Texts are read as hosts of other backends write them; a door's choice, and no parameter. See
+    /// with_parameters.
+    bool lenient = false;
 };
 
 }  // namespace headrace::llm

@@ -22,23 +22,40 @@ std::vector<std::uint32_t> fallbacks(const std::string& string) {
 
 }  // namespace
 
-Result<StopStrings> StopStrings::create(const std::vector<std::string>& strings) {
+Result<StopStrings> StopStrings::create(const std::vector<std::string>& strings, std::string_view name) {
     StopStrings result;
     std::size_t bytes = 0;
     for (const std::string& string : strings) {
         if (string.empty()) continue;
         bytes += string.size();
         if (result.searches_.size() == kMaxCount)
-            return invalid("stop: more than {} strings; pass fewer, or a pattern in their place", kMaxCount);
+            return invalid("{}: more than {} strings; pass fewer, or a pattern in their place", name,
+                           kMaxCount);
         if (bytes > kMaxBytes)
-            return invalid("stop: the strings have more than {} bytes together; pass fewer or shorter ones",
-                           kMaxBytes);
+            return invalid("{}: the strings have more than {} bytes together; pass fewer or shorter ones",
+                           name, kMaxBytes);
         if (const auto at = find_invalid_utf8(string))
-            return invalid("stop: string {} is not valid UTF-8 from byte {} on", &string - strings.data(),
+            return invalid("{}: string {} is not valid UTF-8 from byte {} on", name, &string - strings.data(),
                            *at);
         result.searches_.push_back({string, fallbacks(string)});
     }
     return result;
+}
+
+bool StopStrings::is_inside(std::string_view bytes) const {
+    return std::any_of(searches_.begin(), searches_.end(), [&](const Search& search) {
+        return bytes.find(search.string) != std::string_view::npos;
+    });
+}
+
+bool StopStrings::would_complete(std::string_view bytes) const {
+    for (const Search& search : searches_) {
+        // Shorter beginnings need more bytes: none is left to try once there are too few.
+        for (std::size_t begun = search.matched; begun > 0 && begun + bytes.size() >= search.string.size();
+             begun = search.fallback[begun])
+            if (bytes.starts_with(std::string_view(search.string).substr(begun))) return true;
+    }
+    return false;
 }
 
 std::optional<std::size_t> StopStrings::feed(char byte) {

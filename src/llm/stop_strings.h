@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -16,10 +17,17 @@ public:
     static constexpr std::size_t kMaxCount = 1024;
     static constexpr std::size_t kMaxBytes = std::size_t{1} << 20;  ///< of all together
 
-    static Result<StopStrings> create(const std::vector<std::string>& strings);
+    /// name: the setting's, for errors.
+    static Result<StopStrings> create(const std::vector<std::string>& strings,
+                                      std::string_view name = "stop");
 
     /// The string that this byte completes, by its position among the strings that are not empty.
     std::optional<std::size_t> feed(char byte);
+    /// Whether a string is inside these bytes.
+    bool is_inside(std::string_view bytes) const;
+    /// Whether these bytes would complete a string that has begun, if they came next.
+    bool would_complete(std::string_view bytes) const;
+    bool empty() const { return searches_.empty(); }
     /// Bytes at the text's end that may be the start of a string.
     std::size_t held_back() const { return held_back_; }
     const std::string& string(std::size_t index) const { return searches_[index].string; }

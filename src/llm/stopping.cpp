@@ -9,6 +9,7 @@
 #include "llm/repetition.h"
 #include "llm/sentence_similarity.h"
 #include "llm/stop_strings.h"
+#include "llm/time_limit.h"
 
 namespace headrace::llm {
 namespace {
@@ -40,8 +41,22 @@ private:
     bool in_blanks_ = false;
 };
 
-/// A time that passes later than any clock can show is none.
-constexpr std::int64_t kMaxMilliseconds = std::int64_t{1} << 40;
+/// The window of settings that ask for the detection of repetitions, and say no more.
+constexpr int kUsualWindow = 128;
+
+int repetition_window(const StoppingSettings& settings) {
+    return settings.repetition_window == 0 && settings.detect_repetition ? kUsualWindow
+                                                                         : settings.repetition_window;
+}
+
+/// Patterns in the order in which a search over both kinds counts them, without empty ones.
+std::vector<std::string> all_patterns(const std::vector<std::string>& patterns,
+                                      const std::vector<std::string>& later) {
+    std::vector<std::string> all = patterns;
+    all.insert(all.end(), later.begin(), later.end());
+    std::erase(all, "");
+    return all;
+}
 
 }  // namespace
 
@@ -61,9 +76,8 @@ struct StopWatch::State {
     Indentation indentation;
     Repetition repetition;
     SentenceSimilarity similarity;
-    std::int64_t max_predict_ms;
+    TimeLimit time_limit;
 
-    std::optional<std::chrono::steady_clock::time_point> first_token;
     std::string incomplete;  // the start of a character, at most 3 bytes
     std::string text;        // whole characters that were not shown yet, from `shown` on
     std::size_t shown = 0;
@@ -113,26 +127,23 @@ std::string StopWatch::State::show(std::size_t bytes) {
     return result;
 }
 
-Result<StopWatch> StopWatch::create(const StoppingSettings& settings) {
+Result<StopWatch> StopWatch::create(const StoppingSettings& settings, int most_tokens) {
+    const std::vector<std::string> later = all_patterns(settings.trigger_patterns, settings.filter_patterns);
     HR_ASSIGN(StopStrings strings, StopStrings::create(settings.strings));
-    HR_ASSIGN(PatternSearch patterns, PatternSearch::create(settings.patterns));
+    HR_ASSIGN(PatternSearch patterns, PatternSearch::create(settings.patterns, later));
     HR_ASSIGN(Repetition repetition,
-              Repetition::create(settings.repetition_window, settings.repetition_count));
+              Repetition::create(repetition_window(settings), settings.repetition_count));
     HR_ASSIGN(SentenceSimilarity similarity,
               SentenceSimilarity::create(settings.similarity_threshold, settings.similarity_window));
     if (settings.n_indent < 0)
         return invalid("n_indent is {}; it must be 0 (off) or more", settings.n_indent);
-    std::vector<std::string> texts;
-    for (const std::string& pattern : settings.patterns)
-        if (!pattern.empty()) texts.push_back(pattern);
-    return StopWatch(std::make_unique<State>(
-        State{.strings = std::move(strings),
-              .patterns = std::move(patterns),
-              .pattern_texts = std::move(texts),
-              .indentation = Indentation(settings.n_indent),
-              .repetition = std::move(repetition),
-              .similarity = std::move(similarity),
-              .max_predict_ms = std::min(settings.max_predict_ms, kMaxMilliseconds)}));
+    return StopWatch(std::make_unique<State>(State{.strings = std::move(strings),
+                                                   .patterns = std::move(patterns),
+                                                   .pattern_texts = all_patterns(settings.patterns, later),
+                                                   .indentation = Indentation(settings.n_indent),
+                                                   .repetition = std::move(repetition),
+                                                   .similarity = std::move(similarity),
+                                                   .time_limit = TimeLimit(settings, most_tokens)}));
 }
 
 StopWatch::StopWatch(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -144,7 +155,7 @@ StopWatch::Step StopWatch::feed(int token, std::string_view piece,
                                 std::chrono::steady_clock::time_point now) {
     State& state = *state_;
     if (state.reason != StopReason::none) return {.reason = state.reason, .detail = state.detail};
-    if (!state.first_token) state.first_token = now;
+    const auto time_limit = state.time_limit.reached(now);
     state.incomplete += piece;
     const std::string bytes = std::exchange(state.incomplete, {});
     std::string_view rest = bytes;
@@ -154,13 +165,12 @@ StopWatch::Step StopWatch::feed(int token, std::string_view piece,
         state.take(point->value, point->is_valid ? rest.substr(0, point->size) : "\xEF\xBF\xBD");
         rest.remove_prefix(point->size);
     }
-    const auto elapsed = now - *state.first_token;
     if (state.reason != StopReason::none) {
         rest = {};
     } else if (state.repetition.feed(token, piece)) {
         state.stop(StopReason::repetition, state.repetition.run());
-    } else if (state.max_predict_ms >= 0 && elapsed >= std::chrono::milliseconds(state.max_predict_ms)) {
-        state.stop(StopReason::time_limit, fmt::format("{} ms", state.max_predict_ms));
+    } else if (time_limit) {
+        state.stop(StopReason::time_limit, fmt::format("{} ms", *time_limit));
     }
     state.incomplete = rest;
     const bool ends = state.reason != StopReason::none;

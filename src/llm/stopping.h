@@ -40,7 +40,8 @@ class StopWatch {
 public:
     /// Errors name the setting, its value and the limit: of StopStrings, PatternProgram, Repetition or
     /// SentenceSimilarity.
-    static Result<StopWatch> create(const StoppingSettings& settings);
+    /// most_tokens: that the answer may have, for an adaptive limit of time; less than 1: not known.
+    static Result<StopWatch> create(const StoppingSettings& settings, int most_tokens = 0);
     StopWatch(StopWatch&&) noexcept;
     StopWatch& operator=(StopWatch&&) noexcept;
     ~StopWatch();

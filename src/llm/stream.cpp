@@ -1,5 +1,7 @@
 #include "llm/stream.h"
 
+#include <algorithm>
+
 namespace headrace::llm {
 namespace {
 
@@ -26,10 +28,13 @@ Stream::Stream(std::shared_ptr<Generation> shared, Sampler chooser, StopWatch st
     outcome.prompt_tokens = static_cast<int>(prompt_size);
 }
 
-Result<std::unique_ptr<Stream>> Stream::create(const Model& model, std::shared_ptr<Generation> generation) {
+Result<std::unique_ptr<Stream>> Stream::create(const Model& model, std::shared_ptr<Generation> generation,
+                                               int context_size) {
     const GenerationRequest& request = generation->request();
+    const int left = context_size - static_cast<int>(request.prompt.size());
+    const int most = request.settings.n_predict < 0 ? left : std::min(left, request.settings.n_predict);
     HR_ASSIGN(Sampler sampler, Sampler::create(model, request.settings, request.prompt));
-    HR_ASSIGN(StopWatch watch, StopWatch::create(request.settings.stopping));
+    HR_ASSIGN(StopWatch watch, StopWatch::create(request.settings.stopping, most));
     return std::unique_ptr<Stream>(new Stream(std::move(generation), std::move(sampler), std::move(watch)));
 }
 

@@ -11,7 +11,9 @@ namespace headrace::llm {
 
 /// A generation while an engine works on it. Only the engine's loop touches it after it was made.
 struct Stream {
-    static Result<std::unique_ptr<Stream>> create(const Model& model, std::shared_ptr<Generation> generation);
+    /// context_size: tokens of prompt and answer together.
+    static Result<std::unique_ptr<Stream>> create(const Model& model, std::shared_ptr<Generation> generation,
+                                                  int context_size);
 
     /// The tokens that the model has not read.
     size_t pending() const { return tokens.size() - decoded; }

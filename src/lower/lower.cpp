@@ -5,6 +5,7 @@
 
 #include "emit/emit.h"
 #include "ggml.h"
+#include "plan/placement.h"
 
 namespace headrace {
 
@@ -230,12 +231,11 @@ Status Lowering::build_graph() {
 }
 
 Result<LoweredGraph> Lowering::run() {
-    constexpr std::size_t kPerNode = 48, kPerOperand = 4;
     HR_TRY(reserve(graph_.inputs.size() + graph_.states.size()));
     add_leaves();
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
         const Node& node = graph_.nodes[i];
-        HR_TRY(reserve(kPerNode + kPerOperand * (node.inputs.size() + node.outputs.size())));
+        HR_TRY(reserve(most_tensors(node)));
         if (plan_.nodes[i].implementation == Implementation::native)
             lower_native(node, plan_.nodes[i]);
         else

@@ -1,7 +1,8 @@
 /// Conversion between element types.
-#include <algorithm>
 #include <array>
 #include <concepts>
+#include <cstdint>
+#include <limits>
 
 #include "emit/emit.h"
 #include "kernels/convert_f32.h"
@@ -28,18 +29,40 @@ void visit_elements(const ConstView& x, F&& f) {
     });
 }
 
+/// A float towards zero as a signed integer of 32 bits, or of 64 where To needs them, whose lowest value
+/// stands for NaN and for what it cannot hold; of that integer the low bits. So do x86's instructions, hence
+/// ONNX Runtime, PyTorch and NumPy there; C++ leaves it undefined. A u64 holds all that is below 2^64.
+template <std::integral To, std::floating_point From>
+To truncate(From x) {
+    constexpr bool kIsWide = sizeof(To) == 8 || std::same_as<To, std::uint32_t>;
+    using Whole = std::conditional_t<kIsWide, std::int64_t, std::int32_t>;
+    constexpr From kLow = static_cast<From>(std::numeric_limits<Whole>::min());  // a power of two: exact
+    if (x >= kLow && x < -kLow) return static_cast<To>(static_cast<Whole>(x));
+    if constexpr (std::same_as<To, std::uint64_t>)
+        if (x >= -kLow) return x < -2 * kLow ? static_cast<To>(x) : 0;
+    return static_cast<To>(std::numeric_limits<Whole>::min());
+}
+
+/// An element as another type: floats to integers as above, integers wrap, floats round once.
+template <class To, class From>
+To cast_element(From x) {
+    if constexpr (std::integral<To> && std::floating_point<From>)
+        return truncate<To>(x);
+    else
+        return convert<To>(x);
+}
+
 template <class N>
-int to_nibble(N x, DType to) {
-    if constexpr (std::integral<N>) return static_cast<int>(x & 15);
-    const int low = to == DType::i4 ? -8 : 0, high = to == DType::i4 ? 7 : 15;
-    return std::clamp(saturate<int>(x), low, high) & 15;
+int to_nibble(N x) {
+    return static_cast<int>(cast_element<std::uint8_t>(x) & 15);
 }
 
 struct Cast {
-    static constexpr std::string_view name = "cast",
-                                      summary =
-                                          "the elements as another type: floats truncate towards zero and "
-                                          "saturate (NaN: 0), integers wrap, bool is x != 0";
+    static constexpr std::string_view
+        name = "cast",
+        summary =
+            "the elements as another type: floats truncate towards zero, beyond "
+            "the range as on x86; integers wrap; bool is x != 0";
     static constexpr std::array operands{OperandRule{.name = "input", .dtypes = kAny}};
     static constexpr LayoutRule layout = LayoutRule::any;
     using Attrs = CastAttrs;
@@ -59,21 +82,21 @@ struct Cast {
         visit_elements(args.in[0], [&](auto load) {
             if (bits_of(a.data_type) == 4) {
                 for (std::int64_t i = part.begin; i < part.end; i += 2) {
-                    const int high = i + 1 < count ? to_nibble(load(i + 1), a.data_type) : 0;
-                    out.data[i / 2] = static_cast<std::byte>(to_nibble(load(i), a.data_type) | high << 4);
+                    const int high = i + 1 < count ? to_nibble(load(i + 1)) : 0;
+                    out.data[i / 2] = static_cast<std::byte>(to_nibble(load(i)) | high << 4);
                 }
             } else if (a.data_type == DType::boolean) {
                 for (std::int64_t i = part.begin; i < part.end; ++i) out.as<std::uint8_t>()[i] = load(i) != 0;
             } else {
                 visit_dtype(a.data_type, [&]<class To>() {
                     To* y = out.as<To>();
-                    for (std::int64_t i = part.begin; i < part.end; ++i) y[i] = convert<To>(load(i));
+                    for (std::int64_t i = part.begin; i < part.end; ++i) y[i] = cast_element<To>(load(i));
                 });
             }
         });
     }
 
-    /// ggml's f32 to i32 does not saturate, and it has no other integer conversions.
+    /// C++ leaves ggml's f32 to i32 undefined beyond the range, and it has no other integer conversions.
     static Status lowerable(const Operands& in, const Attrs& a) {
         const DType from = in[0].dtype, to = a.data_type;
         const bool converts =

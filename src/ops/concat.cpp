@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "emit/emit.h"
+#include "ir/expression.h"
 #include "ops/infer.h"
 #include "ops/nibbles.h"
 #include "ops/op.h"
@@ -125,15 +126,7 @@ private:
         std::int64_t low = 0, high = 0;
         if (__builtin_add_overflow(a.min_size(), b.min_size(), &low)) low = INT64_MAX;
         if (__builtin_add_overflow(a.max_size(), b.max_size(), &high)) high = INT64_MAX;
-        ElementCount count = count_elements({a});
-        const ElementCount more = count_elements({b});
-        if (count.symbols == more.symbols &&
-            !__builtin_add_overflow(count.number, more.number, &count.number)) {
-            Shape factors{count.number};
-            for (const std::string& symbol : count.symbols) factors.push_back(Dim::symbolic(symbol));
-            return Dim::symbolic(product(factors).str(), low, high);
-        }
-        return Dim::symbolic(fmt::format("({}+{})", a.str(), b.str()), low, high);
+        return to_extent(Expression(a) + Expression(b), low, high);
     }
     static void copy_rows(const std::byte* from, std::int64_t bytes, std::byte* to, std::int64_t to_stride,
                           std::int64_t rows, Share share) {

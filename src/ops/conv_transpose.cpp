@@ -3,6 +3,7 @@
 #include <array>
 #include <optional>
 
+#include "ir/expression.h"
 #include "kernels/conv_transpose2d_f32.h"
 #include "kernels/nhwc_conv_transpose2d_f32.h"
 #include "ops/arithmetic.h"
@@ -119,8 +120,8 @@ struct ConvTranspose2d {
             if (stride == 1 && added == 0) return size;
             const Symbol& s = size.symbol();
             const std::int64_t largest = s.max > INT64_MAX / 4 / stride ? INT64_MAX : s.max * stride + added;
-            return Dim::symbolic(fmt::format("({}*{}{:+})", s.name, stride, added),
-                                 std::max<std::int64_t>(1, s.min * stride + added), largest);
+            return to_extent(Expression(size) * stride + added,
+                             std::max<std::int64_t>(1, s.min * stride + added), largest);
         }
         std::int64_t last = 0, effective = 0;
         if (__builtin_mul_overflow(std::max<std::int64_t>(size.size(), 1) - 1, stride, &last) ||

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/expression.h"
+
 namespace headrace::ops {
 
 Result<Shape> broadcast(const Shape& a, const Shape& b) {
@@ -59,9 +61,8 @@ Result<Dim> window_output(std::string_view what, const Dim& size, const Window& 
         const Symbol& s = size.symbol();
         const std::int64_t largest = s.max > INT64_MAX / 4 ? s.max : extent(s.max);
         if (w.stride == 1 && padding + 1 == effective) return size;
-        return Dim::symbolic(
-            fmt::format("(({}{:+}){}{}+1)", s.name, padding - effective, round_up ? "^/" : "/", w.stride),
-            std::max<std::int64_t>(1, extent(s.min)), largest);
+        return to_extent((Expression(size) + (padding - effective + round)) / w.stride + 1,
+                         std::max<std::int64_t>(1, extent(s.min)), largest);
     }
     if (padding > INT64_MAX - size.size() || size.size() + padding < effective)
         return invalid("{}: the window covers {} elements but the padded input has only {} + {} + {}", what,

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "emit/emit.h"
+#include "ir/expression.h"
 #include "ops/infer.h"
 #include "ops/nibbles.h"
 #include "ops/op.h"
@@ -239,7 +240,7 @@ private:
                 extent.str(), before, after);
         if (!extent.is_symbolic()) return Dim(low);
         if (__builtin_add_overflow(margin, most, &high)) high = INT64_MAX;
-        return Dim::symbolic(fmt::format("({}+{})", extent.str(), margin), low, high);
+        return to_extent(Expression(extent) + margin, low, high);
     }
 };
 

@@ -115,9 +115,11 @@ constexpr Range range_of(DType t) {
     }
 }
 
+/// NaN becomes the lowest value, as x86's minimum and maximum make it, hence ONNX Runtime.
 std::int64_t quantize(float quotient, std::int64_t zero_point, const Range& range) {
     const double whole = std::nearbyint(static_cast<double>(quotient)) + static_cast<double>(zero_point);
-    return std::isnan(whole) ? 0 : static_cast<std::int64_t>(std::clamp(whole, range.low, range.high));
+    return static_cast<std::int64_t>(std::isnan(whole) ? range.low
+                                                       : std::clamp(whole, range.low, range.high));
 }
 
 /// 4-bit elements of one byte are stored by one thread, the low nibble first.
@@ -144,8 +146,9 @@ Sample quantized_sample(TensorType input, TensorType scale, TensorType zero_poin
 }
 
 struct QuantizeLinear {
-    static constexpr std::string_view name = "quantize_linear",
-                                      summary = "input / scale, rounded to even, + zero_point, saturated";
+    static constexpr std::string_view
+        name = "quantize_linear",
+        summary = "input / scale, rounded to even, + zero_point, saturated (NaN: the lowest)";
     static constexpr std::array operands{OperandRule{.name = "input", .dtypes = kReal},
                                          OperandRule{.name = "scale", .dtypes = kReal, .same_dtype_as = 0},
                                          OperandRule{.name = "zero_point", .dtypes = kWhole}};

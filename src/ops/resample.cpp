@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "emit/emit.h"
+#include "ir/expression.h"
 #include "ops/indices.h"
 #include "ops/infer.h"
 #include "ops/op.h"
@@ -301,9 +302,8 @@ private:
             return static_cast<std::int64_t>(std::min(std::floor(static_cast<double>(n) * scale), kLargest));
         };
         if (extent.is_symbolic())
-            return Dim::symbolic(fmt::format("floor({}*{})", extent.str(), scale),
-                                 std::max<std::int64_t>(1, size(extent.symbol().min)),
-                                 size(extent.symbol().max));
+            return to_extent(Expression(extent).scaled(scale),
+                             std::max<std::int64_t>(1, size(extent.min_size())), size(extent.max_size()));
         if (size(extent.size()) < 1)
             return invalid("scale {} leaves nothing of extent {}", scale, extent.size());
         return Dim(size(extent.size()));

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "emit/emit.h"
+#include "ir/expression.h"
 #include "ops/infer.h"
 #include "ops/nibbles.h"
 #include "ops/op.h"
@@ -175,8 +176,8 @@ private:
         if (stride == 1) return size;
         const auto steps = [&](std::int64_t n) { return n == 0 ? 0 : (n - 1) / stride + 1; };
         if (!size.is_symbolic()) return Dim(steps(size.size()));
-        const Symbol& s = size.symbol();
-        return Dim::symbolic(fmt::format("(({}-1)/{}+1)", s.name, stride), steps(s.min), steps(s.max));
+        return to_extent((Expression(size) + (stride - 1)) / stride, steps(size.min_size()),
+                         steps(size.max_size()));
     }
 
     static Region region_of(const Operands& in, const Attrs& a) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/expression.h"
 #include "ops/catalog.h"
 #include "passes/layout_choice.h"
 #include "passes/passes.h"
@@ -18,8 +19,12 @@ SymbolBindings typical_extents(const Graph& graph) {
         const Shape& shape = graph.value(id).type.shape;
         for (std::size_t i = 0; i < shape.size(); ++i)
             if (shape[i].is_symbolic())
-                bindings.emplace(shape[i].symbol().name,
-                                 std::clamp(i == 0 ? 1 : kExtent, shape[i].min_size(), shape[i].max_size()));
+                // Of "(n+1)" it is n that is chosen, for others may be computed from n as well.
+                for (const std::string& name : Expression(shape[i]).names())
+                    bindings.emplace(
+                        name, name == shape[i].str()
+                                  ? std::clamp(i == 0 ? 1 : kExtent, shape[i].min_size(), shape[i].max_size())
+                                  : kExtent);
     }
     return bindings;
 }
@@ -191,7 +196,9 @@ Result<Counts> choose_layouts(Graph& graph, const PassContext& context) {
         return Counts{{"nodes_turned", 0}, {"transpositions_inserted", 0}, {"transpositions_removed", 0}};
     graph = std::move(ordered);
     // Constants that nodes broadcast are brought into their order now.
-    HR_TRY(fold_constants(graph, context));
+    PassContext once = context;  // what was folded before is a constant here
+    once.fold.all_growth = 1;
+    HR_TRY(fold_constants(graph, once));
     return counts;
 }
 

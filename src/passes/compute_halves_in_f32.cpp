@@ -46,21 +46,23 @@ private:
         return take_any(std::move(node));
     }
 
-    /// A conversion is none between a half and f32, the form in which it goes on; it stays at hand for those
-    /// who need its result as it was. Who converts to a half and back at once wants the rounding.
+    /// A conversion is none between a half and f32, the form in which it goes on, and one to f32 where it
+    /// made a half of another type; it stays at hand for those who need its result as it was. Who converts to
+    /// a half and on at once wants the rounding.
     Status take_cast(Node node) {
         const ValueId to = node.outputs[0];
         const DType stored = given_[node.inputs[0]];
         const ValueId from = instead_(node.inputs[0]);
         const DType wanted = is_half(given_[to]) ? DType::f32 : given_[to];
-        if (is_half(stored) && given_[to] == DType::f32 && dropped_.contains({from, stored})) {
+        if (is_half(stored) && dropped_.contains({from, stored})) {
             HR_ASSIGN(node.inputs[0], converted(from, stored));
             return keep(std::move(node));
         }
         node.inputs[0] = from;
-        if (is_half(graph_.value(from).type.dtype) && wanted == DType::f32) {
-            if (given_[to] == DType::f32) dropped_.try_emplace({from, DType::f32}, std::move(node));
+        if (graph_.value(from).type.dtype != DType::f32 && wanted == DType::f32) {
+            if (given_[to] == DType::f32) dropped_.try_emplace({from, DType::f32}, node);
             HR_ASSIGN(const ValueId wide, converted(from, DType::f32));
+            if (is_half(given_[to])) dropped_.try_emplace({wide, given_[to]}, std::move(node));
             if (wide != to) instead_.replace(to, wide);
             return success();
         }

@@ -69,7 +69,11 @@ Result<Counts> eliminate_no_ops(Graph& graph, const PassContext&) {
         HR_ASSIGN(const bool is_merged, may_merge ? merge_with_producer(graph, node) : Result<bool>(false));
         if (is_merged) {
             ++merged;
-            if (--uses[between] == 0) keep[static_cast<std::size_t>(graph.value(between).producer)] = false;
+            ++uses[node.inputs[0]];
+            if (--uses[between] == 0) {
+                keep[static_cast<std::size_t>(graph.value(between).producer)] = false;
+                --uses[node.inputs[0]];
+            }
         }
         const auto operand = equal_operand(graph, node);
         // A copy of a state's old version may be read after the write; the state itself may not.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include "passes/evaluate.h"
 #include "passes/passes.h"
@@ -18,31 +19,59 @@ bool has_concrete_outputs(const Graph& graph, const Node& node) {
                        [&](ValueId id) { return graph.value(id).type.is_concrete(); });
 }
 
-bool is_within(const FoldLimits& limits, const Graph& graph, const Node& node) {
+/// What the limits count of one node: bytes of its operands, each once, and of its results, and operations.
+struct Effort {
     std::size_t in = 0, out = 0;
-    for (ValueId id : node.inputs)
-        if (id != kNoValue) in += graph.value(id).type.bytes();
+    double flops = 0;
+};
+
+Effort effort_of(const Graph& graph, const Node& node) {
+    Effort effort;
+    std::set<ValueId> distinct(node.inputs.begin(), node.inputs.end());
+    distinct.erase(kNoValue);
+    for (ValueId id : distinct) effort.in += graph.value(id).type.bytes();
     // Each fits the address space; their sum is cut off rather than wrapped.
-    for (ValueId id : node.outputs) out += std::min(graph.value(id).type.bytes(), SIZE_MAX - out);
-    if (node.op->cost && !node.op->folds_always) {
+    for (ValueId id : node.outputs)
+        effort.out += std::min(graph.value(id).type.bytes(), SIZE_MAX - effort.out);
+    if (node.op->cost) {
         const auto types = graph.operand_types(node);
         const auto outputs = graph.output_types(node);
-        if (node.op->cost(Operands(types), outputs, node.attrs.get()).flops > limits.flops) return false;
+        effort.flops = node.op->cost(Operands(types), outputs, node.attrs.get()).flops;
     }
-    if (node.op->folds_always || out <= std::max(in, limits.always_bytes)) return true;
-    return static_cast<double>(out) <= limits.growth * static_cast<double>(in) && out <= limits.grown_bytes;
+    return effort;
 }
+
+bool is_within(const FoldLimits& limits, const Effort& effort) {
+    if (effort.flops > limits.flops) return false;
+    if (effort.out <= std::max(effort.in, limits.always_bytes)) return true;
+    return static_cast<double>(effort.out) <= limits.growth * static_cast<double>(effort.in) &&
+           effort.out <= limits.grown_bytes;
+}
+
+/// What all nodes together may still have.
+struct Allowance {
+    double flops, bytes;
+
+    bool takes(const Effort& effort) {
+        if (effort.flops > flops || static_cast<double>(effort.out) > bytes) return false;
+        flops -= effort.flops;
+        bytes -= static_cast<double>(effort.out);
+        return true;
+    }
+};
 
 }  // namespace
 
 Result<Counts> fold_constants(Graph& graph, const PassContext& context) {
     std::vector<bool> keep(graph.nodes.size(), true);
     std::int64_t folded = 0, skipped = 0, bytes = 0;
+    Allowance allowance{context.fold.all_flops, context.fold.most_bytes(graph)};
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
         const Node& node = graph.nodes[i];
         if (!node.op->is_pure() || !has_constant_operands(graph, node) || !has_concrete_outputs(graph, node))
             continue;
-        if (!is_within(context.fold, graph, node)) {
+        const Effort effort = effort_of(graph, node);
+        if (!node.op->folds_always && !(is_within(context.fold, effort) && allowance.takes(effort))) {
             ++skipped;
             continue;
         }

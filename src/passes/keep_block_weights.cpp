@@ -4,6 +4,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -258,6 +259,8 @@ Status expand(Graph& graph, std::vector<bool>& keep, FusedProduct& product) {
 
 Result<Counts> keep_block_weights(Graph& graph, const PassContext& context) {
     std::int64_t expanded = 0, matrices = 0;
+    double left = context.fold.most_bytes(graph);
+    std::set<ValueId> in_f32;
     std::map<std::pair<ValueId, bool>, Blocks> made;
     std::vector<bool> keep(graph.nodes.size(), true);
     std::vector<std::vector<Node>> instead(graph.nodes.size());
@@ -274,7 +277,13 @@ Result<Counts> keep_block_weights(Graph& graph, const PassContext& context) {
         }
         const auto [blocks, scales] = it->second;
         if (blocks == kNoValue) {
-            if (graph.value(product->b).type.bytes() > context.fold.grown_bytes) continue;
+            const std::size_t bytes = graph.value(product->b).type.bytes();
+            if (bytes > context.fold.grown_bytes) continue;
+            if (!in_f32.contains(product->b)) {
+                if (static_cast<double>(bytes) > left) continue;
+                left -= static_cast<double>(bytes);
+                in_f32.insert(product->b);
+            }
             HR_TRY(expand(graph, keep, *product));
             expanded += fresh;
         } else {

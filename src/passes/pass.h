@@ -24,6 +24,15 @@ struct FoldLimits {
     std::size_t grown_bytes = std::size_t{64} << 20;
     /// Reference kernels are slow; a node with more operations waits for the first run.
     double flops = 1e9;
+    /// All nodes together, since a graph of a few could ask for any amount: operations, and bytes of results,
+    /// to which all_growth times those of the graph's constants are added.
+    double all_flops = 4e9;
+    std::size_t all_bytes = std::size_t{1} << 30;
+    double all_growth = 8;
+
+    double most_bytes(const Graph& graph) const {
+        return static_cast<double>(all_bytes) + all_growth * static_cast<double>(graph.constant_bytes());
+    }
 };
 
 struct PassContext {

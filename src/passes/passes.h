@@ -63,8 +63,9 @@ Result<Counts> fuse_matmul_epilogue(Graph& graph, const PassContext& context);
 Result<Counts> fuse_convolution_epilogue(Graph& graph, const PassContext& context);
 
 /// Stores the constant matrices of products with f32 in PassContext::weights, where their inner extent is a
-/// multiple of 32 and they are large enough. Results change within the format's rounding, and that of the
-/// other operand where PassContext::round_activations allows it.
+/// multiple of 32 and they are large enough; nodes that gather rows of such a matrix read the blocks, too.
+/// Results change within the format's rounding, and that of the other operand where
+/// PassContext::round_activations allows it.
 Result<Counts> quantise_weights(Graph& graph, const PassContext& context);
 
 }  // namespace headrace

@@ -36,6 +36,18 @@ bool is_eligible(const Value& b, bool transposed, const PassContext& context) {
            reinterpret_cast<std::uintptr_t>(b.constant->bytes.data()) % alignof(float) == 0;
 }
 
+/// Tables whose rows are gathered and multiplied, embeddings that are the last layer as well, are stored
+/// once.
+void share_with_gathers(Graph& graph, const std::map<std::pair<ValueId, bool>, ValueId>& made) {
+    for (Node& node : graph.nodes) {
+        if (node.op->name != "gather" || attr<std::int64_t>(node, "axis") != 0) continue;
+        const ValueId table = node.inputs[0];
+        const auto blocks = made.find({table, true});
+        if (blocks != made.end() && graph.value(table).type.dtype == DType::f32)
+            node.inputs[0] = blocks->second;
+    }
+}
+
 }  // namespace
 
 Result<Counts> quantise_weights(Graph& graph, const PassContext& context) {
@@ -43,7 +55,10 @@ Result<Counts> quantise_weights(Graph& graph, const PassContext& context) {
     std::map<std::pair<ValueId, bool>, ValueId> made;  // by matrix and direction
     for (std::size_t i = 0; i < graph.nodes.size() && context.weights != BlockFormat::plain; ++i) {
         auto product = fused_product(graph, graph.nodes[i]);
-        if (!product || !is_eligible(graph.value(product->b), product->transpose_b, context)) continue;
+        // Blocks stand for f32, with which nothing else is multiplied.
+        if (!product || graph.value(product->a).type.dtype != DType::f32 ||
+            !is_eligible(graph.value(product->b), product->transpose_b, context))
+            continue;
         const auto [it, fresh] = made.try_emplace({product->b, product->transpose_b}, kNoValue);
         if (fresh) {
             const Value matrix = graph.value(product->b);
@@ -64,6 +79,7 @@ Result<Counts> quantise_weights(Graph& graph, const PassContext& context) {
         HR_ASSIGN(Node node, make_fused(graph, *product, graph.nodes[i].outputs, graph.nodes[i].label));
         graph.nodes[i] = std::move(node);
     }
+    share_with_gathers(graph, made);
     graph.compact(std::vector<bool>(graph.nodes.size(), true));
     return Counts{{"matrices", static_cast<std::int64_t>(made.size())},
                   {"bytes_before", before},

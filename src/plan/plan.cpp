@@ -1,5 +1,9 @@
 #include "plan/plan.h"
 
+#include <algorithm>
+
+#include "plan/placement.h"
+
 namespace headrace {
 namespace {
 
@@ -50,8 +54,10 @@ Result<NodePlan> plan_node(const Graph& graph, const Node& node, const PlanOptio
 
     const bool lowerable =
         options.native_ops && node.op->lower && node.op->lowerable(in, node.attrs.get()).ok();
+    const auto is_taken_by = [&](ggml_backend_device* device) { return takes(device, graph, node); };
     // States live in CPU memory; a write on another device would change only the scheduler's copy.
-    if (!options.device_is_cpu && lowerable && node.op->is_pure()) {
+    if (!options.devices.empty() && lowerable && node.op->is_pure() &&
+        std::all_of(options.devices.begin(), options.devices.end(), is_taken_by)) {
         plan.implementation = Implementation::native;
         plan.on_device = true;
         return plan;

@@ -7,6 +7,8 @@
 #include "plan/packed_constants.h"
 #include "plan/tuning.h"
 
+struct ggml_backend_device;
+
 namespace headrace {
 
 /// How a node is executed. Decided here and nowhere else: ggml's own supports_op cannot be trusted.
@@ -22,12 +24,12 @@ struct NodePlan {
     std::shared_ptr<const std::byte> packed;  ///< for kernel->packed_operand
     bool one_thread = false;                  ///< the others leave it alone
     bool is_tuned = false;                    ///< by PlanOptions::tuning; else by rule
-    bool on_device = false;                   ///< on the chosen device; else on the CPU
+    bool on_device = false;                   ///< on a chosen device; else on the CPU
     Cost cost;
 };
 
 struct PlanOptions {
-    bool device_is_cpu = true;
+    std::vector<ggml_backend_device*> devices = {};  ///< that share the graph; none: the CPU alone
     bool packed_kernels = true;
     bool native_ops = true;
     const Tuning* tuning = nullptr;  ///< measured choices; null: rules alone

@@ -9,6 +9,7 @@
 #include "ggml-backend.h"
 #include "ggml-cpu.h"
 #include "ggml.h"
+#include "run/arena.h"
 #include "run/host_memory.h"
 #include "run/instance.h"
 #include "run/node_timer.h"
@@ -50,12 +51,6 @@ struct Binding {
     }
 };
 
-/// A tensor's place in the arena.
-struct Placed {
-    ggml_tensor* tensor;
-    std::size_t offset;
-};
-
 std::size_t element_bytes(const Value& value) {
     return std::max<std::size_t>(1, bytes_of(value.type.dtype, 1));
 }
@@ -73,13 +68,15 @@ public:
     Status run(std::span<const InputView> inputs, std::span<const OutputView> outputs, int threads,
                const RunOptions& options) override;
     std::size_t own_bytes() const override {
-        return Instance::own_bytes() + placed_.capacity() * sizeof(Placed);
+        return Instance::own_bytes() + placed_.capacity() * sizeof(Arena::Place);
     }
 
 private:
     void choose_output_bindings();
     void collect_views();
     Status plan_arena();
+    Status place_by_ggml();
+    void place_in(const Arena& arena);
     ggml_cplan& compute_plan(int threads);
     Status take_memory(const ggml_cplan& plan, bool reuse);
     Status bind_input(Binding& binding, const InputView& view);
@@ -88,7 +85,7 @@ private:
     Status compute(int threads, const RunOptions& options);
 
     BufferPool buffers_;
-    std::vector<Placed> placed_;
+    std::vector<Arena::Place> placed_;
     PooledBuffer memory_;               ///< the arena, then ggml's work area; empty between runs when large
     const std::byte* arena_ = nullptr;  ///< where the tensors were placed last
     std::unique_ptr<ggml_threadpool, ThreadpoolFree> solo_;  ///< one thread: the caller's
@@ -138,8 +135,6 @@ void CpuInstance::choose_output_bindings() {
     }
 }
 
-/// ggml's allocator says where each activation goes; its memory is given back at once, since every run brings
-/// its own.
 Status CpuInstance::plan_arena() {
     const int n = ggml_graph_n_nodes(lowered_.graph);
     stats_.ggml_nodes = n;
@@ -151,6 +146,34 @@ Status CpuInstance::plan_arena() {
         ++stats_.naive_buffers;
     }
     place_empty_tensors(lowered_);
+    HR_ASSIGN(const std::vector<Arena> arenas, arenas_beside_ggml(lowered_, nullptr));
+    if (arenas.empty())
+        HR_TRY(place_by_ggml());
+    else
+        place_in(arenas.front());
+    for (const Arena::Place& p : placed_) place_on_host(p.tensor, nullptr);
+    return success();
+}
+
+/// Views get their data with what they are views of.
+void CpuInstance::place_in(const Arena& arena) {
+    stats_.arena_bytes = arena.bytes;
+    placed_ = arena.places;
+    std::map<const ggml_tensor*, std::size_t> offsets;
+    for (const Arena::Place& p : arena.places) offsets[p.tensor] = p.offset;
+    for (int i = 0; i < ggml_graph_n_nodes(lowered_.graph); ++i) {
+        ggml_tensor* t = ggml_graph_node(lowered_.graph, i);
+        if (!t->view_src || t->buffer) continue;
+        if (const auto root = offsets.find(t->view_src); root != offsets.end())
+            placed_.push_back({t, root->second + t->view_offs});
+        else
+            ggml_backend_view_init(t);
+    }
+}
+
+/// ggml's allocator brings memory with it, which is given back at once: every run brings its own.
+Status CpuInstance::place_by_ggml() {
+    const int n = ggml_graph_n_nodes(lowered_.graph);
     ggml_backend_dev_t cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
     const std::unique_ptr<ggml_gallocr, GallocrFree> arena(
         ggml_gallocr_new(ggml_backend_dev_buffer_type(cpu)));
@@ -165,7 +188,6 @@ Status CpuInstance::plan_arena() {
         const auto* base = static_cast<const std::byte*>(ggml_backend_buffer_get_base(t->buffer));
         placed_.push_back({t, static_cast<std::size_t>(static_cast<const std::byte*>(t->data) - base)});
     }
-    for (const Placed& p : placed_) place_on_host(p.tensor, nullptr);
     return success();
 }
 
@@ -237,7 +259,7 @@ Status CpuInstance::take_memory(const ggml_cplan& plan, bool reuse) {
     }
     if (memory_.data() == arena_) return success();
     arena_ = memory_.data();
-    for (const Placed& p : placed_) p.tensor->data = memory_.data() + p.offset;
+    for (const Arena::Place& p : placed_) p.tensor->data = memory_.data() + p.offset;
     return success();
 }
 

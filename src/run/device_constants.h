@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 
 #include "base/result.h"
@@ -31,9 +32,14 @@ public:
     };
     /// The device; a remote one whose host was lost is looked for again, and gets its weights anew.
     Result<std::shared_ptr<Placed>> connect(const Device& device);
-    /// Gives the (unallocated) tensor the constant's memory on the device.
-    Status place(Placed& placed, ggml_tensor* tensor, const Constant& constant,
-                 ggml_backend_buffer_type* type);
+    /// An (unallocated) tensor that gets the constant's memory on a device.
+    struct Upload {
+        Placed* placed;
+        ggml_tensor* tensor;
+        const Constant* constant;
+    };
+    /// All of them, or nothing stays in the devices' memory that was not there before.
+    Status place(std::span<const Upload> uploads);
 
 private:
     std::mutex mutex_;

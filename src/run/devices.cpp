@@ -85,6 +85,13 @@ Result<Device> find_remote(std::string_view names, std::chrono::milliseconds hos
 
 }  // namespace
 
+std::vector<ggml_backend_device*> Device::handles() const {
+    if (is_cpu) return {};
+    std::vector<ggml_backend_device*> all{handle};
+    for (const Device& other : others) all.push_back(other.handle);
+    return all;
+}
+
 std::vector<DeviceInfo> list_devices() {
     load_backends();
     std::vector<DeviceInfo> list;

@@ -21,6 +21,9 @@ struct Device {
     bool is_cpu = true;
     std::shared_ptr<remote::Host> host = nullptr;  ///< of a remote device
     std::vector<Device> others = {};               ///< remote ones that share a graph with it, nearest first
+
+    /// Its own and the others', as the plan wants them: none of the CPU, which takes everything.
+    std::vector<ggml_backend_device*> handles() const;
 };
 
 /// Every device that ggml found, and the remote ones that are in use.

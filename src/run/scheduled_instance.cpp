@@ -8,6 +8,8 @@
 #include "ggml-cpu.h"
 #include "ggml.h"
 #include "remote/host.h"
+#include "run/arena.h"
+#include "run/device_call.h"
 #include "run/host_memory.h"
 #include "run/instance.h"
 #include "run/node_shares.h"
@@ -23,12 +25,6 @@ struct SchedFree {
     void operator()(ggml_backend_sched* s) const { ggml_backend_sched_free(s); }
 };
 using Backend = std::unique_ptr<ggml_backend, BackendFree>;
-
-/// Views have no work of their own: the scheduler puts them where their source is.
-bool is_view(const ggml_tensor* t) {
-    return t->op == GGML_OP_NONE || t->op == GGML_OP_RESHAPE || t->op == GGML_OP_VIEW ||
-           t->op == GGML_OP_PERMUTE || t->op == GGML_OP_TRANSPOSE;
-}
 
 class ScheduledInstance final : public Instance {
 public:
@@ -51,7 +47,10 @@ private:
     std::string device_names() const;
     void count_activations();
     void assign_backends();
-    ggml_status compute(bool profile);
+    void assign_leaves();
+    bool place_in(const Arena& arena);
+    Status compute_graph();
+    Status compute(bool profile);
     Status compute_on_device(int threads, bool profile);
     void read_output(std::size_t i, std::span<const InputView> inputs, const OutputView& output);
 
@@ -59,7 +58,8 @@ private:
     std::vector<std::shared_ptr<remote::Host>> hosts_;
     std::vector<Backend> devices_;
     Backend cpu_;
-    std::vector<std::size_t> device_of_node_;  // where the plan wants a device
+    std::vector<std::size_t> device_of_node_, device_of_constant_;  // where the plan wants a device
+    std::vector<BackendBuffer> arenas_;  // of activations that ggml's allocator has no part in
     std::unique_ptr<ggml_backend_sched, SchedFree> sched_;
 };
 
@@ -97,14 +97,13 @@ Status ScheduledInstance::place_constants(DeviceConstants& constants) {
         device_of_node_ = std::move(shares).value();
         device_of_node_.push_back(0);  // of constants that no node reads
     }
+    std::vector<DeviceConstants::Upload> uploads;
     for (std::size_t i = 0; i < lowered_.constants.size(); ++i) {
         const ConstantTensor& c = lowered_.constants[i];
-        if (!c.on_device) continue;
-        const std::size_t device = device_of_node_[readers[i]];
-        HR_TRY(constants.place(*placed_[device], c.tensor, *c.constant,
-                               ggml_backend_get_default_buffer_type(devices_[device].get())));
+        device_of_constant_.push_back(device_of_node_[readers[i]]);
+        if (c.on_device) uploads.push_back({placed_[device_of_constant_[i]].get(), c.tensor, c.constant});
     }
-    return success();
+    return constants.place(uploads);
 }
 
 std::string ScheduledInstance::device_names() const {
@@ -123,10 +122,24 @@ void ScheduledInstance::count_activations() {
     }
 }
 
-/// Our plan places every node; the scheduler only cuts the graph and moves data. A node that the device
-/// itself refuses after all runs on the CPU with ggml's own kernel.
+void ScheduledInstance::assign_leaves() {
+    const auto assign = [&](ggml_tensor* t, const Backend& backend) {
+        ggml_backend_sched_set_tensor_backend(sched_.get(), t, backend.get());
+    };
+    for (ggml_tensor* t : lowered_.inputs) assign(t, cpu_);
+    for (ggml_tensor* t : lowered_.states) assign(t, cpu_);
+    for (std::size_t i = 0; i < lowered_.constants.size(); ++i) {
+        const ConstantTensor& c = lowered_.constants[i];
+        assign(c.tensor, c.on_device ? devices_[device_of_constant_[i]] : cpu_);
+    }
+}
+
+/// Our plan places every tensor; the scheduler only cuts the graph and moves data. Where it had to choose, it
+/// would end the process over a tensor in a memory whose device refuses it. What the plan adds to a lowering,
+/// the device was not asked about: where it refuses that, the node runs on the CPU with ggml's own kernel.
 void ScheduledInstance::assign_backends() {
     stats_.nodes.clear();
+    assign_leaves();
     for (std::size_t i = 0; i < plan_->nodes.size(); ++i) {
         const auto [first, last] = lowered_.node_ranges[i];
         const std::size_t device = device_of_node_[i];
@@ -135,12 +148,32 @@ void ScheduledInstance::assign_backends() {
             on_device = ggml_backend_supports_op(devices_[device].get(), ggml_graph_node(lowered_.graph, n));
         for (int n = first; n < last; ++n) {
             ggml_tensor* t = ggml_graph_node(lowered_.graph, n);
-            if (!is_view(t))
-                ggml_backend_sched_set_tensor_backend(sched_.get(), t,
-                                                      on_device ? devices_[device].get() : cpu_.get());
+            ggml_backend_t chosen = on_device ? devices_[device].get() : cpu_.get();
+            if (is_view(t)) chosen = ggml_backend_sched_get_tensor_backend(sched_.get(), t->view_src);
+            ggml_backend_sched_set_tensor_backend(sched_.get(), t, chosen);
         }
         stats_.nodes.push_back({.device = on_device ? placed_[device]->device.name : "CPU"});
     }
+}
+
+/// False when the backend has no memory for it.
+bool ScheduledInstance::place_in(const Arena& arena) {
+    ggml_backend_buffer_type_t type = ggml_backend_get_default_buffer_type(arena.backend);
+    const std::size_t first = arenas_.size();
+    for (std::size_t begin = 0; begin < arena.bytes; begin += std::min(arena.chunk, arena.bytes - begin)) {
+        arenas_.emplace_back(
+            ggml_backend_buft_alloc_buffer(type, std::min(arena.chunk, arena.bytes - begin)));
+        if (!arenas_.back()) return false;
+        ggml_backend_buffer_set_usage(arenas_.back().get(), GGML_BACKEND_BUFFER_USAGE_COMPUTE);
+        stats_.arena_bytes += ggml_backend_buffer_get_size(arenas_.back().get());
+    }
+    for (const auto& [tensor, offset] : arena.places) {
+        ggml_backend_buffer_t buffer = arenas_[first + offset / arena.chunk].get();
+        auto* base = static_cast<std::byte*>(ggml_backend_buffer_get_base(buffer));
+        if (ggml_backend_tensor_alloc(buffer, tensor, base + offset % arena.chunk) != GGML_STATUS_SUCCESS)
+            return false;
+    }
+    return true;
 }
 
 Status ScheduledInstance::prepare(const StateBuffers& states, const Device& named,
@@ -157,14 +190,17 @@ Status ScheduledInstance::prepare(const StateBuffers& states, const Device& name
     std::vector<ggml_backend_t> backends;
     for (const Backend& device : devices_) backends.push_back(device.get());
     backends.push_back(cpu_.get());
-    sched_.reset(ggml_backend_sched_new(
-        backends.data(), nullptr, static_cast<int>(backends.size()),
-        static_cast<std::size_t>(n) + lowered_.inputs.size() + lowered_.constants.size() + 64, false, false));
+    const std::size_t leaves = lowered_.inputs.size() + lowered_.states.size() + lowered_.constants.size();
+    sched_.reset(ggml_backend_sched_new(backends.data(), nullptr, static_cast<int>(backends.size()),
+                                        static_cast<std::size_t>(n) + leaves + 64, false, false));
     place_empty_tensors(lowered_);
     assign_backends();
-    if (n > 0 && !ggml_backend_sched_alloc_graph(sched_.get(), lowered_.graph))
+    HR_ASSIGN(const std::vector<Arena> arenas, arenas_beside_ggml(lowered_, sched_.get()));
+    if (!std::all_of(arenas.begin(), arenas.end(), [&](const Arena& arena) { return place_in(arena); }) ||
+        (n > 0 && !ggml_backend_sched_alloc_graph(sched_.get(), lowered_.graph)))
         return failure(Code::out_of_memory,
-                       "cannot allocate the activations on '{}'; without reuse they take {} bytes",
+                       "device '{}' has no memory for the activations, which take {} bytes without reuse; "
+                       "use smaller inputs, or the device 'cpu'",
                        device_names(), stats_.naive_bytes);
     stats_.splits = ggml_backend_sched_get_n_splits(sched_.get());
     for (ggml_backend_t b : backends)
@@ -194,9 +230,19 @@ struct NodeWatch {
     }
 };
 
-ggml_status ScheduledInstance::compute(bool profile) {
-    if (stats_.ggml_nodes == 0) return GGML_STATUS_SUCCESS;  // ggml's backends want at least one node
-    if (!profile) return ggml_backend_sched_graph_compute(sched_.get(), lowered_.graph);
+Status ScheduledInstance::compute_graph() {
+    const std::string names = device_names();
+    return device_call(names, [&]() -> Status {
+        const ggml_status status = ggml_backend_sched_graph_compute(sched_.get(), lowered_.graph);
+        if (status == GGML_STATUS_SUCCESS) return success();
+        const Code code = status == GGML_STATUS_ALLOC_FAILED ? Code::out_of_memory : Code::backend_failure;
+        return failure(code, "device '{}' failed: {}", names, ggml_status_to_string(status));
+    });
+}
+
+Status ScheduledInstance::compute(bool profile) {
+    if (stats_.ggml_nodes == 0) return success();  // ggml's backends want at least one node
+    if (!profile) return compute_graph();
     NodeWatch watch{.nodes = &stats_.nodes};
     for (std::size_t i = 0; i < lowered_.node_ranges.size(); ++i) {
         stats_.nodes[i].start_us = stats_.nodes[i].duration_us = 0;
@@ -204,7 +250,7 @@ ggml_status ScheduledInstance::compute(bool profile) {
             watch.ir_nodes[ggml_graph_node(lowered_.graph, n)] = i;
     }
     ggml_backend_sched_set_eval_callback(sched_.get(), &NodeWatch::after_node, &watch);
-    const ggml_status status = ggml_backend_sched_graph_compute(sched_.get(), lowered_.graph);
+    const Status status = compute_graph();
     ggml_backend_sched_set_eval_callback(sched_.get(), nullptr, nullptr);
     return status;
 }
@@ -213,12 +259,9 @@ Status ScheduledInstance::compute_on_device(int threads, bool profile) {
     const ThreadPoolLease lease(threads);
     ggml_backend_cpu_set_n_threads(cpu_.get(), threads);
     ggml_backend_cpu_set_threadpool(cpu_.get(), lease.pool());
-    const ggml_status status = compute(profile);
+    const Status status = compute(profile);
     ggml_backend_cpu_set_threadpool(cpu_.get(), nullptr);  // the lease ends: another run may replace the pool
-    if (status != GGML_STATUS_SUCCESS)
-        return failure(Code::backend_failure, "device '{}' failed: {}", device_names(),
-                       ggml_status_to_string(status));
-    return success();
+    return status;
 }
 
 Status ScheduledInstance::run(std::span<const InputView> inputs, std::span<const OutputView> outputs,
@@ -236,7 +279,10 @@ Status ScheduledInstance::run(std::span<const InputView> inputs, std::span<const
     stats_.threads = threads;
     HR_TRY(compute_on_device(threads, options.profile));
     HR_TRY(take_failures());
-    for (std::size_t i = 0; i < outputs.size(); ++i) read_output(i, inputs, outputs[i]);
+    HR_TRY(device_call(device_names(), [&] {
+        for (std::size_t i = 0; i < outputs.size(); ++i) read_output(i, inputs, outputs[i]);
+        return success();
+    }));
     stats_.outputs_copied = static_cast<std::int64_t>(outputs.size());
     return check_hosts();
 }
@@ -259,7 +305,7 @@ Result<std::unique_ptr<Instance>> make_scheduled_instance(std::shared_ptr<const 
                                                           DeviceConstants& constants) {
     HR_ASSIGN(LoweredGraph lowered, lower(*plan));
     auto instance = std::make_unique<ScheduledInstance>(std::move(plan), std::move(lowered));
-    HR_TRY(instance->prepare(states, device, constants));
+    HR_TRY(device_call(device.name, [&] { return instance->prepare(states, device, constants); }));
     return std::unique_ptr<Instance>(std::move(instance));
 }
 

@@ -1,6 +1,9 @@
 #include "headrace/graph_writer.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <array>
 
 #include "temporary_folder.h"
 #include "test_graph.h"
@@ -9,6 +12,9 @@ namespace headrace {
 namespace {
 
 using namespace testing;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 const std::vector<float> kWeights = random_floats(4 * 3, 1);
 
@@ -87,6 +93,17 @@ TEST(GraphWriter, ChecksEveryCall) {
     EXPECT_THROW(w.constant(DType::f32, {5}, weight_bytes(), nullptr), Exception);
     EXPECT_THROW(w.finish(), Exception);
     EXPECT_THROW(w.output("y", -3), Exception);
+}
+
+TEST(GraphWriter, CastsElementsAsAGraphWould) {
+    const std::array<float, 3> x{300, -1.5, 7};
+    const auto bytes = std::as_bytes(std::span(x));
+    EXPECT_THAT(cast_elements(DType::f32, bytes, 3, DType::u8),
+                ElementsAre(std::byte{44}, std::byte{255}, std::byte{7}));
+    EXPECT_THAT(cast_elements(DType::f32, bytes, 3, DType::i4), ElementsAre(std::byte{0xFC}, std::byte{7}));
+    EXPECT_TRUE(cast_elements(DType::i64, {}, 0, DType::f32).empty());
+    EXPECT_THAT([&] { (void)cast_elements(DType::f32, bytes, 4, DType::u8); },
+                ThrowsMessage<Exception>(HasSubstr("12 bytes are not 4 elements of f32")));
 }
 
 TEST(GraphWriter, DamagedBytesAreErrors) {

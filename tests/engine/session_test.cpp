@@ -311,24 +311,42 @@ TEST(Session, WrongOperandsAreNamedWithWhatIsRight) {
     EXPECT_EQ(call({{DType::f32, good, x.data()}}, {}), "0 outputs given, the graph has 1");
 }
 
-TEST(Session, OutputsThatOverlapOtherMemoryAreRefused) {
+/// y = x · w and z = -x on x[4, 4]: y is complete long before all of x has been read.
+Graph product_and_negation() {
     TestGraph g;
-    const ValueId x = g.input("x", {4});
-    g.output("y", g.op("neg", {x}));
-    g.output("z", g.op("exp", {x}));
-    Session session(compile(g.finish()));
-    float memory[16] = {};
-    const std::vector<std::int64_t> shape{4};
-    const auto call = [&](float* x, float* y, float* z) {
-        const InputView in[] = {{DType::f32, shape, x}};
-        const OutputView out[] = {{y, 16}, {z, 16}};
-        session.run(in, out);
-    };
-    call(memory, memory + 4, memory + 8);
-    EXPECT_EQ(message_of([&] { call(memory, memory + 3, memory + 8); }, Code::invalid_argument),
-              "output 'y' overlaps the memory of input 'x'");
-    EXPECT_EQ(message_of([&] { call(memory, memory + 4, memory + 7); }, Code::invalid_argument),
+    const ValueId x = g.input("x", {4, 4});
+    g.output("y", g.op("matmul", {x, g.constant<float>({4, 4}, random_floats(16, 5))}));
+    g.output("z", g.op("neg", {x}));
+    return g.finish();
+}
+
+TEST(Session, AnOutputMayLieWhereAnInputDoes) {
+    Session session(compile(product_and_negation()));
+    const auto x = random_floats(16, 6);
+    const auto expected = run(session, {{4, 4}}, {x});
+    const std::vector<std::int64_t> shape{4, 4};
+    for (const int shift : {-15, -3, 0, 7, 15}) {  // of y against x
+        std::vector<float> memory(64);
+        float* const in = memory.data() + 16;
+        std::copy(x.begin(), x.end(), in);
+        std::vector<float> z(16);
+        const InputView inputs[] = {{DType::f32, shape, in}};
+        const OutputView outputs[] = {{in + shift, 64}, {z.data(), 64}};
+        session.run(inputs, outputs);
+        EXPECT_EQ(std::vector<float>(in + shift, in + shift + 16), expected[0]) << shift;
+        EXPECT_EQ(z, expected[1]) << shift;
+    }
+}
+
+TEST(Session, OutputsThatOverlapEachOtherAreRefused) {
+    Session session(compile(product_and_negation()));
+    std::vector<float> memory(64, 1.0f);
+    const std::vector<std::int64_t> shape{4, 4};
+    const InputView in[] = {{DType::f32, shape, memory.data()}};
+    const OutputView out[] = {{memory.data() + 16, 64}, {memory.data() + 31, 64}};
+    EXPECT_EQ(message_of([&] { session.run(in, out); }, Code::invalid_argument),
               "output 'z' overlaps the memory of output 'y'");
+    EXPECT_EQ(memory, std::vector<float>(64, 1.0f));
 }
 
 TEST(Compile, NamesUnknownDevicesAndPasses) {

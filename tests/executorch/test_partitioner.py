@@ -416,12 +416,13 @@ def test_a_number_that_a_tensor_holds_is_left_to_executorch(lower):
 
 
 SMALL = [-1.0, -1.5, -128, -129, -255, -256, -257, 127.9, 128, 255, 256, 300, 1000.7, -40000, 1e5, -2e9, 2e9]
+LARGE = [3e9, -5e9, 1e12, 1e20, -1e20, float("inf"), -float("inf"), float("nan")]
 
 
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16])
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64])
 @pytest.mark.parametrize("source", [torch.float32, torch.bfloat16, torch.float64])
-def test_numbers_that_a_small_integer_cannot_hold_keep_their_low_bits(dtype, source, lower):
-    x = torch.tensor([*SMALL, float("nan")], dtype=source)
+def test_numbers_that_an_integer_cannot_hold_become_what_pytorch_makes_of_them(dtype, source, lower):
+    x = torch.tensor([*SMALL, *LARGE], dtype=source)
     program = lower(Call(lambda m, x: x.to(dtype)), (x,))
     assert (program.delegates, program.left) == (1, [])
     program.check()

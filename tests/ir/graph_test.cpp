@@ -70,6 +70,30 @@ TEST(Graph, SpecialiseComputesProductsOfSymbolsThatAttributesName) {
               Shape{112});
 }
 
+TEST(Graph, SpecialiseComputesExpressionsThatAttributesName) {
+    GraphBuilder b;
+    const ValueId x = b.input("x", {DType::f32, {Dim::symbolic("n"), 2}}).value();
+    const NamedAttrs attrs{{"shape", Shape{Dim::symbolic("(n + 3)//2"), Dim::symbolic("1 + n")}}};
+    (void)b.mark_output("y", b.op(sample_op("everything"), {x}, attrs).value()[0]);
+    const auto concrete = specialise(b.finish().value(), {{"n", 6}});
+    ASSERT_TRUE(concrete.ok()) << concrete.error().message;
+    EXPECT_EQ(static_cast<const EverythingOp::Attrs*>(concrete.value().nodes[0].attrs.get())->shape,
+              (Shape{4, 7}));
+}
+
+TEST(Graph, AnInputsExtentGivesTheOneNameThatItIsComputedFrom) {
+    GraphBuilder b;
+    const ValueId x = b.input("x", {DType::f32, {Dim::symbolic("2*n + 1", 1, 99)}}).value();
+    const NamedAttrs attrs{{"shape", Shape{Dim::symbolic("n")}}};
+    (void)b.mark_output("y", b.op(sample_op("everything"), {x}, attrs).value()[0]);
+    const Graph graph = b.finish().value();
+    EXPECT_THAT(bind_symbols(graph, Shapes{{9}}).value(),
+                ElementsAre(std::pair("(2*n+1)", 9), std::pair("n", 4)));
+    EXPECT_THAT(bind_symbols(graph, Shapes{{8}}).error().message,
+                HasSubstr("input 'x': an extent of 8 is not (2*n+1) for any n"));
+    EXPECT_TRUE(specialise(graph, bind_symbols(graph, Shapes{{9}}).value()).ok());
+}
+
 TEST(Graph, SpecialiseNamesASymbolWithoutAValue) {
     EXPECT_THAT(specialise(symbolic_graph(), {{"batch", 2}}).error().message, HasSubstr("[2, seq]"));
 }

@@ -132,6 +132,40 @@ TEST(PatternSearch, RefusesPatternsThatMatchTheEmptyText) {
         EXPECT_THAT(error_of(pattern), HasSubstr("matches the empty text")) << pattern;
 }
 
+/// Characters up to where a pattern that may match the empty text ends an answer.
+std::optional<std::size_t> later_end(const std::string& pattern, std::u32string_view text) {
+    auto search = PatternSearch::create({}, {pattern});
+    if (!search) {
+        ADD_FAILURE() << search.error().message;
+        return std::nullopt;
+    }
+    for (std::size_t at = 0; at < text.size(); ++at) {
+        if (search.value().ends_before(text[at])) return at;
+        if (search.value().feed(text[at])) return at + 1;
+    }
+    return std::nullopt;
+}
+
+TEST(PatternSearch, CountsLaterPatternsFromTheFirstCharacterOn) {
+    EXPECT_EQ(later_end("a*", U"bbb"), 1u);
+    EXPECT_EQ(later_end("^\\s*$", U"One.\nTwo."), std::nullopt);
+    EXPECT_EQ(later_end("^\\s*$", U"One.\n \nTwo."), 6u) << "a line of blanks";
+    EXPECT_EQ(later_end("^\\s*$", U"\nOne."), std::nullopt) << "not before the first character";
+    EXPECT_EQ(later_end("$", U"\n\nOne."), 1u);
+    EXPECT_EQ(later_end("^", U"One\nTwo"), 4u);
+    EXPECT_EQ(later_end("ne", U"One"), 3u) << "others count as ever";
+}
+
+TEST(PatternSearch, TellsLaterPatternsFromTheOthersByTheirNumber) {
+    auto search = PatternSearch::create({"b", "cc"}, {"", "(a|)b", "c"});
+    ASSERT_TRUE(search);
+    EXPECT_EQ(search.value().feed('b'), 0u) << "the first of those that end together";
+    EXPECT_EQ(search.value().feed('c'), 3u) << "empty patterns do not count";
+    const auto wrong = PatternSearch::create({"a*"}, {"b*"});
+    ASSERT_FALSE(wrong);
+    EXPECT_THAT(wrong.error().message, HasSubstr("\"a*\": it matches the empty text"));
+}
+
 TEST(PatternSearch, RefusesHostilePatternsInBoundedTime) {
     const auto start = std::chrono::steady_clock::now();
     EXPECT_THAT(error_of(std::string(10000, 'a')), HasSubstr("has 10000 bytes; at most 2000"));

@@ -111,6 +111,34 @@ TEST(Characters, ThatAreMalformedAreReplaced) {
     EXPECT_EQ(watch_pieces({}, {"a\xFF", "b\xE2\x82", "c\xED\xA0\x80"}).text, "a�b�c���");
 }
 
+TEST(TriggerPatterns, EndTheTextWithTheOthersAndMayMatchTheEmptyText) {
+    const StoppingSettings settings{
+        .patterns = {"!"}, .trigger_patterns = {"", "^\\s*$"}, .filter_patterns = {"\\bDONE\\b"}};
+    const Watched triggered = watch_pieces(settings, {"One.", "\n", "\nTwo."});
+    EXPECT_EQ(triggered.text, "One.\n");
+    EXPECT_EQ(triggered.reason, StopReason::pattern);
+    EXPECT_EQ(triggered.detail, "^\\s*$");
+    EXPECT_EQ(watch_pieces(settings, {"It is DO", "NE and more"}).text, "It is DONE");
+    EXPECT_EQ(watch_pieces(settings, {"It is DO", "NE and more"}).detail, "\\bDONE\\b");
+    EXPECT_EQ(watch_pieces(settings, {"Oh! Well."}).detail, "!");
+}
+
+/// Tokens of a loop of two that are taken before it is noticed; none of 40.
+std::optional<int> noticed_after(const StoppingSettings& settings) {
+    StopWatch watch = make_watch(settings);
+    for (int token = 1; token <= 40; ++token)
+        if (watch.feed(token % 2, "na", {}).reason == StopReason::repetition) return token;
+    return std::nullopt;
+}
+
+TEST(Repetitions, AreDetectedInAUsualWindowUnlessAnotherIsGiven) {
+    EXPECT_EQ(noticed_after({}), std::nullopt);
+    EXPECT_EQ(noticed_after({.detect_repetition = true}), 8);
+    EXPECT_EQ(noticed_after({.repetition_count = 9, .detect_repetition = true}), 18);
+    EXPECT_EQ(noticed_after({.repetition_window = 2, .detect_repetition = true}), std::nullopt)
+        << "no run of two tokens is in a window of two";
+}
+
 TEST(TimeLimit, CountsFromTheFirstToken) {
     const auto start = steady_clock::time_point(std::chrono::hours(5));
     StopWatch watch = make_watch({.strings = {"world"}, .max_predict_ms = 100});

@@ -52,6 +52,7 @@ case("Selu", X)
 case("Selu", X, alpha=1.5, gamma=0.8)
 case("Celu", X)
 case("Celu", X, alpha=2.0)
+case("Celu", X, alpha=-1.5)
 case("ThresholdedRelu", X, alpha=0.5)
 case("ThresholdedRelu", X)
 case("Shrink", X, bias=0.25, lambd=0.5)
@@ -139,6 +140,8 @@ for _from, _to in (
     (I8, 7),    (bool, 1), (bool, 7), (bool, 2), (U8, 9), (I32, 12), (I64, 11),
 ):  # fmt: skip
     case("Cast", values(3, 4, dtype=_from, low=0), to=_to)
+for _to in (2, 3, 5, 6, 7, 9, 13):
+    case("Cast", np.array([300, -300, 3e9, -1e30, 1e19, 2.5, -0.9, np.inf, -np.inf, np.nan], F32), to=_to)
 case("CastLike", X, values(1, dtype=I32))
 case("CastLike", X, Constant(np.array(True)))
 

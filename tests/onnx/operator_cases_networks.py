@@ -76,6 +76,23 @@ case("ConvTranspose", IMAGE, UP, strides=[2, 2], output_padding=[1, 1], pads=[1,
 case("ConvTranspose", IMAGE, UP, strides=[2, 2], output_shape=[18, 17])
 case("ConvTranspose", IMAGE, UP, strides=[3, 2], auto_pad="SAME_UPPER")
 case("ConvTranspose", IMAGE, UP, strides=[3, 2], auto_pad="SAME_LOWER")
+case("ConvTranspose", IMAGE, UP, strides=[2, 2], output_shape=[20, 18])
+case(
+    "ConvTranspose",
+    IMAGE,
+    UP,
+    Constant(values(3)),
+    strides=[2, 2],
+    output_shape=[18, 16],
+    auto_pad="SAME_UPPER",
+)
+case("ConvTranspose", IMAGE, UP, strides=[3, 2], output_shape=[26, 16], pads=[1, 2, 1, 2])
+case("ConvTranspose", values(1, 4, 3, 2), Constant(values(4, 3, 1, 2)), strides=[2, 3], auto_pad="SAME_LOWER")
+case("ConvTranspose", values(1, 2, 5), Constant(values(2, 3, 3)), strides=[2], output_shape=[12])
+case(
+    "ConvTranspose", values(1, 2, 2, 3, 2), Constant(values(2, 1, 2, 3, 2)), strides=[2, 2, 3],
+    output_shape=[5, 6, 6],
+)  # fmt: skip
 case("ConvTranspose", IMAGE, Constant(values(4, 2, 3, 3)), group=2, dilations=[2, 1])
 case(
     "ConvTranspose", values(2, 3, 7), Constant(values(3, 4, 3)), Constant(values(4)), strides=[2], pads=[1, 0]
@@ -116,6 +133,7 @@ for _op in ("MaxPool", "AveragePool"):
         ceil_mode=1,
         opset=19,
     )
+    case(_op, IMAGE, kernel_shape=[4, 3], strides=[2, 2], auto_pad="VALID", ceil_mode=1, opset=19)
 case("AveragePool", IMAGE, kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1)
 case(
     "AveragePool",
@@ -168,6 +186,7 @@ case("RMSNormalization", values(3, 5, 8), Constant(values(5, 8)), opset=23, axis
 case("LpNormalization", values(3, 5))
 case("LpNormalization", values(3, 5), p=1, axis=0)
 case("MeanVarianceNormalization", IMAGE)
+case("MeanVarianceNormalization", IMAGE + F32(40))
 case("LRN", IMAGE, size=3)
 case("LRN", IMAGE, size=5, alpha=0.1, beta=0.5, bias=2.0)
 SKIP = [values(2, 3, 8), values(2, 3, 8, seed=1), Constant(values(8))]
@@ -200,6 +219,10 @@ for _nearest in ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"):
         mode="nearest",
         nearest_mode=_nearest,
     )
+case(
+    "Resize", values(1, 2, 3, 6), None, None, ints(1, 2, 1, 2), opset=19, nearest_mode="floor",
+    coordinate_transformation_mode="half_pixel_symmetric",
+)  # fmt: skip
 case("Resize", PIXELS, None, Constant(np.array([1, 1, 2, 2], F32)), opset=13, mode="linear")
 case("Resize", PIXELS, None, Constant(np.array([1, 1, 2.5, 1.5], F32)), opset=13, mode="linear")
 case("Resize", PIXELS, None, Constant(np.array([2, 2], F32)), opset=18, mode="nearest", axes=[2, 3])
@@ -262,6 +285,15 @@ for _padding in ("zeros", "border", "reflection"):
             padding_mode=_padding,
             align_corners=_corners,
         )
+
+# halfway between elements, at the edges: rounded before they are reflected
+TIES = np.stack(np.meshgrid(np.arange(-24, 25) / 16, np.arange(-12, 13) / 8), -1).astype(F32)[None]
+case("GridSample", values(1, 2, 4, 8), TIES, opset=20, mode="nearest", padding_mode="reflection")
+for _corners in (0, 1):
+    for _size in ((1, 1, 3, 2), (1, 1, 1, 3), (1, 1, 3, 1), (1, 1, 1, 1)):
+        case("AffineGrid", values(1, 2, 3), ints(*_size), opset=20, align_corners=_corners)
+    for _size in ((1, 1, 2, 3, 2), (1, 1, 1, 2, 2), (1, 1, 2, 1, 1)):
+        case("AffineGrid", values(1, 3, 4), ints(*_size), opset=20, align_corners=_corners)
 
 S, B, N, H = 5, 2, 3, 4
 

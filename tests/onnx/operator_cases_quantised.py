@@ -33,6 +33,11 @@ case(
     axis=1,
     block_size=3,
 )
+case("QuantizeLinear", values(2, 3, 4), Constant(values(3, low=0.01, high=0.1)), axis=1)
+case("QuantizeLinear", np.array([np.nan, np.inf, -np.inf, 1], F32), scalar(0.05, F32), scalar(3, I8))
+for _op, _x in (("QuantizeLinear", values(3, 7)), ("DequantizeLinear", values(3, 7, dtype=I8))):
+    _parts = (Constant(values(3, 3, low=0.01, high=0.1)), Constant(values(3, 3, dtype=I8)))
+    case(_op, _x, *_parts, axis=1, block_size=3)
 case("DequantizeLinear", A, scalar(0.05, F32), scalar(128, U8))
 case("DequantizeLinear", A, scalar(0.05, F32))
 case("DequantizeLinear", A, Constant(values(6, low=0.01, high=0.1)), Constant(values(6, dtype=U8, high=200)))
@@ -47,6 +52,8 @@ case(
 case("DequantizeLinear", values(3, 6, dtype=I32, low=-999, high=999), scalar(0.01, F32))
 case("DynamicQuantizeLinear", values(3, 6), outputs=3)
 case("DynamicQuantizeLinear", values(3, 6, low=1), outputs=3)
+case("DynamicQuantizeLinear", values(3, 6, high=-1), outputs=3)
+case("DynamicQuantizeLinear", np.zeros((2, 3), F32), outputs=3)
 WIDE = values(3, 300, dtype=U8, high=255)
 case("MatMulInteger", A, values(6, 4, dtype=I8, low=-128, high=127))
 case("MatMulInteger", WIDE, Constant(values(300, 4, dtype=U8, high=255)), scalar(7, U8), scalar(200, U8))

@@ -125,6 +125,127 @@ def test_what_cannot_be_read_is_named_with_its_node(source: str, message: str) -
         headrace.load(made)
 
 
+QKV = "float[1, 2, 3, 4] q, float[1, 2, 3, 4] k, float[1, 2, 3, 4] v"
+IMAGE = "float[1, 2, 5, 5] x"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "call", "opset", "message"),
+    [
+        (
+            QKV,
+            "Attention<softcap = 2.0>(q, k, v)",
+            24,
+            r"softcap is 2\.0; only 0 is read.*MatMul, Tanh, Softmax",
+        ),
+        (
+            QKV,
+            "Attention<left_window_size = 4>(q, k, v)",
+            28,
+            r"left_window_size is 4; only -1 is read, .*attention mask \(input 3\)",
+        ),
+        (
+            QKV,
+            "Attention<is_causal = 1>(q, k, v, , k, v)",
+            24,
+            "is_causal is 1 and input 4 is given.*attention mask",
+        ),
+        (IMAGE, "LpPool<p = 0, kernel_shape = [2, 2]>(x)", 21, "p is 0; at least 1.* has to correct it"),
+        (IMAGE, "GlobalLpPool<p = 0>(x)", 21, "p is 0; at least 1.* has to correct it"),
+        (IMAGE, "LRN<size = 0>(x)", 21, "size is 0; at least 1.* has to correct it"),
+        (IMAGE, "MaxPool<kernel_shape = [2, 2], strides = [0, 1]>(x)", 21, r"strides \[0, 1\].* at least 1"),
+        (
+            IMAGE,
+            "AveragePool<kernel_shape = [2, 2], dilations = [0, 1]>(x)",
+            21,
+            r"dilations \[0, 1\].* at least 1",
+        ),
+        (IMAGE, "DepthToSpace<blocksize = 0>(x)", 21, "blocksize is 0, .* has to correct it"),
+        (IMAGE, "SpaceToDepth<blocksize = 0>(x)", 21, "blocksize is 0, .* has to correct it"),
+        (IMAGE + ", float[2, 2, 3, 3] w", "Conv<group = 0>(x, w)", 21, "group"),
+        (
+            IMAGE + ", float[2, 2, 3, 3] w",
+            "Conv<strides = [0, 1]>(x, w)",
+            21,
+            r"strides \[0, 1\].* at least 1",
+        ),
+        (IMAGE + ", float[2, 2, 3, 3] w", "ConvTranspose<group = 0>(x, w)", 21, "group"),
+        (
+            IMAGE + ", float[2] s, float[2] b",
+            "GroupNormalization<num_groups = 0>(x, s, b)",
+            21,
+            "num_groups is 0, ",
+        ),
+        (
+            IMAGE,
+            'Einsum<equation = "abcc->abc">(x)',
+            21,
+            "'abcc' of equation 'abcc->abc' has .* twice.*diagonal",
+        ),
+        (
+            IMAGE,
+            'Einsum<equation = "ab->a">(x)',
+            21,
+            "'ab' of equation 'ab->a' is for another rank than input 0's 4",
+        ),
+        ("float[4, 1, 1] x, float[4, 1] w", "GRU<clip = 3.0>(x, w, w)", 21, "clip|GRU"),
+        ("float[2, 3] x", "BitwiseNot(x)", 21, "invalid|the input is f32"),
+        ("float[2, 3] x", "Mod(x, x)", 21, "fmod is 0, which is for integers, and the input is f32"),
+        (
+            "float[2, 3] x",
+            'com.microsoft.FusedGemm<activation = "Elu">(x, x)',
+            21,
+            "activation is 'Elu'; Relu, ",
+        ),
+        (
+            "float[2, 64] x, uint8[8, 2, 16] w, float[16] s",
+            "com.microsoft.MatMulNBits<K = 64, N = 8, bits = 3, block_size = 32>(x, w, s)",
+            21,
+            "bits is 3; 4 and 8 are read. Quantise the model",
+        ),
+        (
+            "float[2, 64] x, uint8[8, 2, 16] w, float[16] s",
+            "com.microsoft.MatMulNBits<K = 64, N = 8, bits = 4, block_size = 0>(x, w, s)",
+            21,
+            "N is 8, K 64 and block_size 0; each must be at least 1",
+        ),
+    ],
+)
+def test_what_an_operator_has_that_is_not_read_is_named_with_the_remedy(
+    inputs: str, call: str, opset: int, message: str
+) -> None:
+    made = model(f"g ({inputs}) => (float y) {{ y = {call} }}", opset, ', "com.microsoft" : 1')
+    made.graph.output[0].type.tensor_type.ClearField("shape")
+    made.graph.node[0].name = "this one"
+    op = made.graph.node[0].op_type
+    with pytest.raises(ValueError, match=message) as error:
+        headrace.load(made)
+    said = str(error.value)
+    assert "is invalid" in said or f"node 'this one' ({op}, " in said
+    remedies = (
+        "xport the model",
+        "has to correct it",
+        "Quantise the model",
+        "Save the model",
+        "Take the",
+        "author",
+    )
+    assert any(remedy in said for remedy in remedies), said
+
+
+@pytest.mark.parametrize("equation", ["", "->", "ij,jk", "ij->ik", "ij->ii", "i j -> j i ->", "\x00"])
+def test_equations_that_are_none_are_refused(equation: str) -> None:
+    node = helper.make_node("Einsum", ["x"], ["y"], equation=equation)
+    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 2]) for name in "xy"]
+    made = helper.make_model(
+        helper.make_graph([node], "g", infos[:1], infos[1:]),
+        opset_imports=[helper.make_opsetid("", 21)],
+        ir_version=10,
+    )
+    with pytest.raises(ValueError, match=r"\(Einsum, |invalid"):
+        headrace.load(made)
+
+
 def test_cycles_are_refused() -> None:
     nodes = [helper.make_node("Relu", ["b"], ["a"]), helper.make_node("Relu", ["a"], ["b"])]
     info = helper.make_tensor_value_info("b", TensorProto.FLOAT, [2])

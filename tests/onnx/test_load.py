@@ -116,19 +116,97 @@ def test_a_models_session_takes_arrays_for_results_and_times_nodes(path) -> None
     assert "fused_matmul" in str(model.graph)
 
 
-def test_weights_are_quantised_on_demand(tmp_path) -> None:
-    w = np.random.default_rng(0).standard_normal((256, 256)).astype(np.float32)
-    made = parser.parse_graph("g (float[1, 256] x) => (float[1, 256] y) { y = MatMul(x, w) }")
-    made.initializer.append(onnx.numpy_helper.from_array(w, "w"))
-    content = onnx.helper.make_model(made, opset_imports=[onnx.helper.make_opsetid("", 21)], ir_version=10)
+def test_weights_are_quantised_on_demand(wide, tmp_path) -> None:
+    x = np.random.default_rng(2).standard_normal((1, 256)).astype(np.float32)
     sizes = {}
     for weights in ("as-given", "q8_0", "q4_0"):
-        model = headrace.load(content, device="cpu", weights=weights)
+        model = headrace.load(wide, device="cpu", weights=weights)
         model.save(tmp_path / f"{weights}.hrg")
         sizes[weights] = (tmp_path / f"{weights}.hrg").stat().st_size
         saved = headrace.load(tmp_path / f"{weights}.hrg", device="cpu")
-        np.testing.assert_allclose(saved(w[:1])["y"], model(w[:1])["y"], rtol=0.02, atol=0.5)
+        np.testing.assert_allclose(saved(x)["y"], model(x)["y"], rtol=0.02, atol=0.5)
     assert sizes["q4_0"] < 0.6 * sizes["q8_0"] < 0.2 * sizes["as-given"]
+
+
+@pytest.fixture
+def wide(tmp_path):
+    """y = x · w, with a w that is worth quantising."""
+    w = np.random.default_rng(1).standard_normal((256, 256)).astype(np.float32)
+    made = parser.parse_graph("g (float[1, 256] x) => (float[1, 256] y) { y = MatMul(x, w) }")
+    made.initializer.append(onnx.numpy_helper.from_array(w, "w"))
+    made = onnx.helper.make_model(made, opset_imports=[onnx.helper.make_opsetid("", 21)], ir_version=10)
+    onnx.save(made, tmp_path / "wide.onnx")
+    return tmp_path / "wide.onnx"
+
+
+@pytest.mark.parametrize("extension", [".onnx", ".hrg"])
+@pytest.mark.parametrize(
+    ("options", "is_quantised", "is_rounded"),
+    [
+        ({}, False, False),
+        ({"power_preference": "default"}, False, False),
+        ({"power_preference": "high-performance"}, False, False),
+        ({"power_preference": "low-power"}, True, False),
+        ({"power_preference": "low-power", "weights": "as-given"}, False, False),
+        ({"power_preference": "low-power", "weights": "q8_0"}, True, True),
+        ({"weights": "q8_0"}, True, True),
+        ({"weights": "q8_0", "round_activations": False}, True, False),
+    ],
+)
+def test_hints_mean_what_they_mean_to_a_webnn_context(
+    wide, extension: str, options, is_quantised: bool, is_rounded: bool
+) -> None:
+    path = wide.with_suffix(extension)
+    if extension == ".hrg":
+        headrace.load(wide, device="cpu").save(path)
+    model = headrace.load(path, accelerated=False, **options)
+    text = str(model.graph)
+    assert ("q8_0" in text, "round_a=true" in text) == (is_quantised, is_rounded)
+    if extension == ".hrg" and "round_activations" not in options:
+        context = webnn.ML().create_context(accelerated=False, **options)
+        assert str(context.load_graph(path)) == text
+
+
+def test_a_graph_of_quantised_weights_multiplies_exactly_unless_asked(wide, tmp_path) -> None:
+    context = webnn.ML().create_context(accelerated=False)
+    headrace.load(wide, device="cpu").save(tmp_path / "whole.hrg")
+    context.load_graph(tmp_path / "whole.hrg").save(tmp_path / "small.hrg", quantized=True)
+    graph = str(headrace.load(tmp_path / "small.hrg", device="cpu").graph)
+    assert "q8_0" in graph and "round_a=true" not in graph
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"accelerated": False},
+        {"device_type": "cpu"},
+        {"device_type": "cpu", "accelerated": True},
+        {"device": "CPU", "accelerated": True, "device_type": "gpu"},
+    ],
+)
+def test_the_cpu_is_taken_where_a_hint_says_so(path, options) -> None:
+    model = headrace.load(path, **options)
+    model(X)
+    assert {node["device"] for node in model.session.stats["nodes"]} == {"CPU"}
+
+
+def test_hints_that_name_other_devices_change_nothing(path) -> None:
+    for options in ({}, {"device_type": "gpu"}, {"device_type": "npu"}, {"device_type": "abacus"}):
+        found = headrace.load(path, **options)(X)["y"]
+        np.testing.assert_allclose(found, np.maximum(X @ W, 0), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"power_preference": "lowest"}, "power preference 'lowest' is none of default, high-performance"),
+        ({"weights": "q9_9"}, "weights 'q9_9' is none of as-given, q8_0, q4_0"),
+        ({"device": "abacus"}, "there is no device 'abacus'"),
+    ],
+)
+def test_bad_hints_are_explained(path, options, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        headrace.load(path, **options)
 
 
 @pytest.mark.parametrize(

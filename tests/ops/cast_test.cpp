@@ -26,17 +26,47 @@ TEST(Cast, TruncatesFloatsTowardsZero) {
             EXPECT_THAT(cast<int>(from, to, {2.5, -2.5, 0.75, -0.75, 100}), ElementsAre(2, -2, 0, 0, 100));
 }
 
-TEST(Cast, SaturatesFloatsBeyondTheIntegerRange) {
-    EXPECT_THAT(cast<int>(DType::f32, DType::i8, {300, -300, kInf, -kInf, kNan}),
-                ElementsAre(127, -128, 127, -128, 0));
-    EXPECT_THAT(cast<int>(DType::f32, DType::u8, {300, -1, 255.9, -0.5}), ElementsAre(255, 0, 255, 0));
-    EXPECT_THAT(cast<std::int64_t>(DType::f32, DType::i32, {3e9, -3e9, 2147483520}),
-                ElementsAre(INT32_MAX, INT32_MIN, 2147483520));
-    EXPECT_THAT(cast<std::int64_t>(DType::f32, DType::i64, {1e19, -1e19, kNan}),
-                ElementsAre(INT64_MAX, INT64_MIN, 0));
-    EXPECT_THAT(cast<std::uint64_t>(DType::f64, DType::u64, {2e19, -4}), ElementsAre(UINT64_MAX, 0u));
-    EXPECT_THAT(cast<int>(DType::f32, DType::i4, {9, -9, 3.9, kNan}), ElementsAre(7, -8, 3, 0));
-    EXPECT_THAT(cast<int>(DType::f16, DType::u4, {99, -9, 3.9}), ElementsAre(15, 0, 3));
+// What x86's conversions give: the low bits of a whole number of 32 bits, or 64, whose lowest value stands
+// for all that it cannot hold.
+TEST(Cast, KeepsTheLowBitsOfFloatsBeyondASmallInteger) {
+    for (DType from : {DType::f32, DType::f16, DType::f64}) {
+        EXPECT_THAT(cast<int>(from, DType::i8, {300, -300, 128, -129, 255.5}),
+                    ElementsAre(44, -44, -128, 127, -1));
+        EXPECT_THAT(cast<int>(from, DType::u8, {300, -1, 255.5, -0.5}), ElementsAre(44, 255, 255, 0));
+        EXPECT_THAT(cast<int>(from, DType::i16, {32768, -40000}), ElementsAre(-32768, 25536));
+        EXPECT_THAT(cast<int>(from, DType::i4, {9, -9, 16, 3.75, -8.5}), ElementsAre(-7, 7, 0, 3, -8));
+        EXPECT_THAT(cast<int>(from, DType::u4, {99, -9, 3.75}), ElementsAre(3, 7, 3));
+    }
+    for (DType to : {DType::i4, DType::u4, DType::i8, DType::u8, DType::i16})
+        for (DType from : {DType::f32, DType::bf16, DType::f64})
+            EXPECT_THAT(cast<int>(from, to, {3e9, -1e30, kInf, -kInf, kNan}), ElementsAre(0, 0, 0, 0, 0));
+}
+
+TEST(Cast, TakesTheLowestIntegerWhereAFloatHasNone) {
+    for (DType from : {DType::f32, DType::f64}) {
+        EXPECT_THAT(cast<std::int64_t>(from, DType::i32, {2147483520, 2147483648, -2147483648, -3e9}),
+                    ElementsAre(2147483520, INT32_MIN, INT32_MIN, INT32_MIN));
+        EXPECT_THAT(cast<std::int64_t>(from, DType::i32, {kInf, -kInf, kNan}),
+                    ElementsAre(INT32_MIN, INT32_MIN, INT32_MIN));
+        EXPECT_THAT(cast<std::int64_t>(from, DType::i64,
+                                       {9223371487098961920, 9223372036854775808.0, -1e19, kInf, kNan}),
+                    ElementsAre(9223371487098961920, INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN));
+    }
+    EXPECT_THAT(cast<std::int64_t>(DType::f64, DType::i32, {2147483647.5, -2147483648.5}),
+                ElementsAre(INT32_MAX, INT32_MIN));
+}
+
+TEST(Cast, WrapsNegativeFloatsInUnsignedIntegers) {
+    constexpr std::uint64_t kTop = std::uint64_t{1} << 63;
+    for (DType from : {DType::f32, DType::f64}) {
+        EXPECT_THAT(cast<std::uint32_t>(from, DType::u32, {-1, -40000, 3e9, 4294967296, kInf, -kInf, kNan}),
+                    ElementsAre(4294967295u, 4294927296u, 3000000000u, 0u, 0u, 0u, 0u));
+        EXPECT_THAT(
+            cast<std::uint64_t>(from, DType::u64, {-2, 9223373136366403584.0, 18446744073709551616.0, kInf}),
+            ElementsAre(UINT64_MAX - 1, 9223373136366403584u, 0u, 0u));
+        EXPECT_THAT(cast<std::uint64_t>(from, DType::u64, {-1e19, -kInf, kNan}),
+                    ElementsAre(kTop, kTop, kTop));
+    }
 }
 
 TEST(Cast, WrapsIntegersIntoNarrowerOnes) {

@@ -56,6 +56,13 @@ TEST(Concat, MultipliesAnExtentThatItRepeats) {
     EXPECT_EQ(out.value()[0].shape[0].symbol().max, 15);
 }
 
+TEST(Concat, AddsUpToTheExtentThatAnotherSpells) {
+    const TensorType past{DType::f32, {Dim::symbolic("n"), 3}}, one{DType::f32, {1, 3}};
+    const TensorType next{DType::f32, {Dim::symbolic("1 + n"), 3}};
+    EXPECT_EQ(infer("concat", {past, one}, along(0)).value()[0], next);
+    EXPECT_EQ(infer("concat", {one, past}, along(0)).value()[0], next);
+}
+
 TEST(Concat, SaysWhichInputDoesNotFit) {
     const TensorType a{DType::f32, {2, 3}};
     EXPECT_EQ(infer_error("concat", {a, a, TensorType{DType::f32, {2, 4}}}, along(0)),

@@ -23,12 +23,12 @@ TEST(QuantizeLinear, SaturatesToTheTypeOfTheZeroPoint) {
                                     {tensor(DType::f32, {3}, {1e10, -1e10, std::nan("")}),
                                      tensor(DType::f32, {1}, {1}), tensor(whole, {1}, {0})});
     };
-    EXPECT_THAT(extremes(DType::i4), ElementsAre(7, -8, 0));
+    EXPECT_THAT(extremes(DType::i4), ElementsAre(7, -8, -8));
     EXPECT_THAT(extremes(DType::u4), ElementsAre(15, 0, 0));
-    EXPECT_THAT(extremes(DType::i8), ElementsAre(127, -128, 0));
+    EXPECT_THAT(extremes(DType::i8), ElementsAre(127, -128, -128));
     EXPECT_THAT(extremes(DType::u8), ElementsAre(255, 0, 0));
-    EXPECT_THAT(extremes(DType::i16), ElementsAre(32767, -32768, 0));
-    EXPECT_THAT(extremes(DType::i32), ElementsAre(INT32_MAX, INT32_MIN, 0));
+    EXPECT_THAT(extremes(DType::i16), ElementsAre(32767, -32768, -32768));
+    EXPECT_THAT(extremes(DType::i32), ElementsAre(INT32_MAX, INT32_MIN, INT32_MIN));
 }
 
 TEST(QuantizeLinear, UsesOneScalePerBlock) {

@@ -12,22 +12,9 @@ from pathlib import Path
 
 import pytest
 from elf import ROOT, private_to_this_machine, run_paths
+from environments import PROGRAM, RESULT, build_settings, run
 
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
-
-# Runs in the empty environment: prints what it computed, then every file that the process has mapped.
-PROGRAM = """
-import numpy as np, headrace, webnn
-context = webnn.ML().create_context(accelerated=False)
-builder = context.create_graph_builder()
-x = builder.input("x", [2, 3], "float32")
-w = builder.constant(np.arange(12, dtype=np.float32).reshape(3, 4))
-graph = builder.build({"y": builder.relu(builder.matmul(x, w))})
-result = context.compute(graph, {"x": np.array([[1, 0, -1], [0, 1, 0]], np.float32)})
-print(result["y"].tolist())
-print(*{line.split(maxsplit=5)[5].strip() for line in open("/proc/self/maps") if line.count("/")}, sep="\\n")
-"""
-
 
 # The quick start of the ExecuTorch door, then where the delegate came from.
 QUICK_START = """
@@ -63,33 +50,12 @@ print(runtime_path())
 """
 
 
-def run(*command: object, cwd: Path | None = None, **environment: str) -> str:
-    # The user's own settings must neither help nor hinder.
-    hidden = {"PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "VIRTUAL_ENV"}
-    inherited = {name: value for name, value in os.environ.items() if name not in hidden}
-    done = subprocess.run(
-        list(map(str, command)),
-        capture_output=True,
-        text=True,
-        timeout=900,
-        cwd=cwd,
-        env={**inherited, **environment},
-    )
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built in build/wheel, which stays: another run compiles only what has changed."""
     folder = tmp_path_factory.mktemp("wheel")
-    threads = str(len(os.sched_getaffinity(0)))
     options = ["--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", folder]
-    # The compilers by the names that the makefile's build has for them: ccache then knows what that compiled.
-    cache = (ROOT / "build/CMakeCache.txt").read_text()
-    compilers = re.findall(r"^(CMAKE_C(?:XX)?_COMPILER):\w+=(.*)$", cache, re.MULTILINE)
-    arguments = " ".join(f"-D{variable}={compiler}" for variable, compiler in compilers)
-    run(*PIP, "wheel", ROOT, *options, CMAKE_BUILD_PARALLEL_LEVEL=threads, CMAKE_ARGS=arguments)
+    run(*PIP, "wheel", ROOT, *options, **build_settings())
     (built,) = folder.glob("*.whl")
     return built
 
@@ -110,7 +76,7 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_graph_runs_with_the_wheels_own_libraries(environment: Path, tmp_path: Path):
     result, *mapped = run(environment / "python", "-c", PROGRAM, cwd=tmp_path).splitlines()
-    assert result == "[[0.0, 0.0, 0.0, 0.0], [4.0, 5.0, 6.0, 7.0]]"
+    assert result == RESULT
     installed = {Path(path).name for path in mapped if path.startswith(f"{environment.parent}/")}
     assert any(name.startswith("_core") for name in installed)
     assert {"libheadrace.so", "libggml.so.0"} <= installed, installed

@@ -97,6 +97,24 @@ TEST(ComputeHalvesInF32, RoundsWhatIsConvertedToAHalfAndBack) {
     EXPECT_EQ(formula(graph, "z"), "cast(exp(x)) {data_type=f16}");
 }
 
+TEST(ComputeHalvesInF32, RoundsWhatIsConvertedToAHalfAndOnWhateverItComesFromAndBecomes) {
+    HalfGraph g;
+    const auto cast = [&](ValueId x, DType to) { return g.op("cast", {x}, {{"data_type", to}}); };
+    g.output("of_integers", cast(cast(g.input("i", {4}, DType::i32), DType::bf16), DType::f32));
+    g.output("of_halves", cast(cast(g.half_input("h", {4}), DType::bf16), DType::f32));
+    g.output("to_integers", cast(cast(g.input("x", {4}), DType::f16), DType::i32));
+    g.output("to_halves", cast(cast(g.input("y", {4}), DType::f16), DType::bf16));
+    const ValueId half = cast(g.input("j", {4}, DType::i32), DType::f16);
+    g.output("in_between", g.op("exp", {half}));
+    Graph graph = g.finish();
+    run_pass(&compute_halves_in_f32, graph);
+    EXPECT_EQ(formula(graph, "of_integers"), "cast(cast(i) {data_type=bf16}) {data_type=f32}");
+    EXPECT_EQ(formula(graph, "of_halves"), "cast(cast(h) {data_type=bf16}) {data_type=f32}");
+    EXPECT_EQ(formula(graph, "to_integers"), "cast(cast(x) {data_type=f16}) {data_type=i32}");
+    EXPECT_EQ(formula(graph, "to_halves"), "cast(cast(y) {data_type=f16}) {data_type=bf16}");
+    EXPECT_EQ(formula(graph, "in_between"), "cast(exp(cast(j) {data_type=f32})) {data_type=f16}");
+}
+
 TEST(ComputeHalvesInF32, GivesAConversionThatIsAResultItsType) {
     HalfGraph g;
     const ValueId x = g.input("x", {4});

@@ -163,6 +163,22 @@ TEST(EliminateNoOps, KeepsTheFirstOfAChainForItsOtherReaders) {
     expect_same_results(before, graph);
 }
 
+TEST(EliminateNoOps, KeepsWhatAnOutputInTheMiddleOfTwoChainsIsMadeOf) {
+    using Axes = std::vector<std::int64_t>;
+    TinyGraph g;
+    const auto reshape = [&](ValueId id, Axes shape) {
+        return g.op("reshape", {id}, {{"new_shape", shape}});
+    };
+    const auto turn = [&](ValueId id) { return g.op("transpose", {id}, {{"permutation", Axes{0, 2, 1}}}); };
+    const ValueId apart = reshape(turn(g.input("x", {2, 3, 4})), {24});
+    g.output("y", apart);
+    g.output("z", reshape(turn(reshape(apart, {2, 4, 3})), {6, 4}));
+    Graph graph = g.finish();
+    run_pass(&eliminate_no_ops, graph);
+    EXPECT_EQ(formula(graph, "y"), "reshape(transpose(x) {permutation=[0, 2, 1]}) {new_shape=[24]}");
+    EXPECT_EQ(formula(graph, "z"), "reshape(x) {new_shape=[6, 4]}");
+}
+
 TEST(EliminateNoOps, DoesNotMergeWithAViewOfAStateThatIsWrittenBetween) {
     TinyGraph t;
     const ValueId total = t.state("total", {4});

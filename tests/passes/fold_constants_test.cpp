@@ -83,6 +83,38 @@ TEST(FoldConstants, LimitsGrowth) {
     EXPECT_FALSE(folded(1, 2000, {.fold = {.always_bytes = 0, .flops = -1}}));
 }
 
+/// w[1024] joined with itself `times` times, and one element of that.
+Graph doubled(int times) {
+    TinyGraph t;
+    ValueId w = t.constant("w", {1024});
+    for (int i = 0; i < times; ++i) w = t.op("concat", {w, w}, {{"axis", std::int64_t{0}}});
+    const ValueId first = t.op("slice", {w}, {{"starts", std::vector<std::int64_t>{0}}, {"sizes", Shape{1}}});
+    t.output("y", t.op("add", {t.input("x", {1}), first}));
+    return t.finish();
+}
+
+TEST(FoldConstants, CountsAnOperandThatIsGivenTwiceOnce) {
+    Graph graph = doubled(40);
+    const Counts counts = run_pass(fold_constants, graph);
+    EXPECT_EQ(counts.at("nodes_folded"), 14) << "up to 64 MiB";
+    EXPECT_EQ(counts.at("bytes_made"), (std::int64_t{1} << 27) - 8192);
+}
+
+TEST(FoldConstants, LimitsAllNodesTogether) {
+    const auto folded = [](PassContext context) {
+        TinyGraph t;
+        ValueId w = t.constant("w", {1000});
+        for (int i = 0; i < 20; ++i) w = t.op("neg", {w});
+        t.output("y", t.op("add", {t.input("x", {1000}), w}));
+        Graph graph = t.finish();
+        return run_pass(fold_constants, graph, context).at("nodes_folded");
+    };
+    EXPECT_EQ(folded({}), 20);
+    EXPECT_EQ(folded({.fold = {.all_bytes = 24'000, .all_growth = 0}}), 6);
+    EXPECT_EQ(folded({.fold = {.all_bytes = 0, .all_growth = 3}}), 3);
+    EXPECT_EQ(folded({.fold = {.all_flops = 20'000}}), 5);
+}
+
 TEST(FoldConstants, DoesNotDequantiseWeights) {
     TinyGraph t;
     const ValueId w = t.constant("w", DType::i8, {8000}, std::vector<std::int8_t>(8000, 3));

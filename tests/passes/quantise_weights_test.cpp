@@ -91,6 +91,16 @@ TEST(QuantiseWeights, StoresMatricesOfHalvesOnceTheyAreMultipliedInF32) {
         ASSERT_NEAR(static_cast<float>(a[i]), static_cast<float>(e[i]), 0.02) << i;
 }
 
+TEST(QuantiseWeights, LeavesMatricesThatAreMultipliedInHalves) {
+    TinyGraph g;
+    const std::vector<Half> w(256 * 256, Half(0.5f));
+    g.output("y", g.op("matmul",
+                       {g.input("x", {4, 256}, DType::f16), g.constant("w", DType::f16, {256, 256}, w)}));
+    Graph graph = g.finish();
+    EXPECT_EQ(run_pass(&quantise_weights, graph, wanting(BlockFormat::q8_0)).at("matrices"), 0);
+    EXPECT_TRUE(verify(graph).ok());
+}
+
 TEST(QuantiseWeights, LeavesInnerExtentsThatAreNoMultipleOf32) {
     TinyGraph g;
     g.output("y", g.op("matmul", {g.input("x", {4, 100}), g.constant("w", {100, 512})}));
@@ -116,6 +126,17 @@ TEST(QuantiseWeights, KeepsTheMatrixForReadersThatNeedPlainElements) {
     Graph graph = g.finish();
     EXPECT_EQ(run_pass(&quantise_weights, graph, wanting(BlockFormat::q8_0)).at("matrices"), 1);
     EXPECT_EQ(formula(graph, "z"), "relu(w)");
+}
+
+TEST(QuantiseWeights, StoresATableOfEmbeddingsThatIsTheLastLayerOnce) {
+    TinyGraph g;
+    const ValueId table = g.constant("table", {512, 256});
+    const ValueId rows = g.op("gather", {table, g.input("i", {4}, DType::i32)});
+    g.output("y", g.op("fused_matmul", {rows, table}, {{"transpose_b", true}}));
+    Graph graph = g.finish();
+    run_pass(&quantise_weights, graph, wanting(BlockFormat::q8_0));
+    EXPECT_EQ(graph.constant_bytes(), 512u * 256 / 32 * 34);
+    EXPECT_EQ(formula(graph, "y"), "fused_matmul(gather(table, i), table) {transpose_b=true}");
 }
 
 }  // namespace

@@ -79,9 +79,8 @@ def test_compute_takes_arrays_by_dlpack(negate):
 
 def test_dense_arrays_are_read_where_they_are(context, builder):
     graph = builder.build({"y": builder.neg(builder.input("x", [2, 3], "float32"))})
-    mine = VALUES.copy()
-    with pytest.raises(ValueError, match="output 'y' overlaps the memory of input 'x'"):
-        context.compute(graph, {"x": Foreign(mine)}, {"y": mine})
+    context.compute(graph, {"x": Foreign(VALUES)})
+    assert (graph.run_stats["inputs_bound"], graph.run_stats["inputs_copied"]) == (1, 0)
 
 
 @pytest.mark.parametrize("array", [VALUES.astype(np.float64), np.asfortranarray(VALUES), VALUES[:, ::1]])

@@ -130,10 +130,10 @@ def test_results_go_into_the_callers_arrays() -> None:
         ValueError, match=r"output 'y': the array has shape \[4, 4\], the graph gives \[5, 4\]"
     ):
         session.run({"x": X}, {"y": into[:4]})
-    square = unary("relu", "f32", [4])
+    negated = unary("neg", "f32", [4])
     memory = np.ones(4, np.float32)
-    with pytest.raises(ValueError, match="output 'y' overlaps the memory of input 'x'"):
-        square.run({"x": memory}, {"y": memory})
+    assert negated.run({"x": memory}, {"y": memory})["y"] is memory
+    np.testing.assert_array_equal(memory, -np.ones(4, np.float32))
 
 
 def test_arrays_of_other_libraries_go_in_by_dlpack() -> None:
@@ -303,7 +303,7 @@ def test_wrong_runs_are_explained() -> None:
         ({"x": X, "z": X}, None, ValueError, "run: the graph has no input 'z'"),
         ({"x": X}, {"z": X}, ValueError, "run: the graph has no output 'z'"),
         ({"x": X}, [X], TypeError, "run: outputs must be a dict of arrays"),
-        ({"x": X, 3: X}, None, TypeError, "run: the name of an input is no str"),
+        ({"x": X, 3: X}, None, TypeError, "run: a name is a str, not a int"),
         ({"x": X[:, :2]}, None, ValueError, "x"),
     ]:
         with pytest.raises(error, match=message):

@@ -113,18 +113,12 @@ def test_names_are_given_once_and_not_empty(builder):
         builder.build({"": builder.relu(x)})
 
 
-def test_build_wants_results_and_works_once(builder):
+def test_build_wants_results(builder):
     x = builder.input("x", [1], F32)
     with pytest.raises(ValueError, match="no outputs"):
         builder.build({})
     with pytest.raises(ValueError, match="is an input or a constant"):
         builder.build({"x": x})
-    y = builder.relu(x)
-    builder.build({"y": y})
-    with pytest.raises(RuntimeError, match="already built"):
-        builder.build({"y": y})
-    with pytest.raises(RuntimeError, match="already built"):
-        builder.relu(x)
 
 
 def test_constants_have_as_many_elements_as_their_shape(builder):
@@ -161,7 +155,6 @@ def test_dispatch_names_what_is_missing_or_wrong(context, builder):
         ({"x": context.create_tensor([2], "int32")}, {"y": good}, "is int32, the graph declares float32"),
         ({"x": context.create_tensor([3], F32)}, {"y": good}, r"shape \[3\]"),
         ({"x": good}, {"y": context.create_tensor([1, 2], F32)}, r"shape \[1, 2\], the graph declares \[2\]"),
-        ({"x": good}, {"y": good}, "output 'y' overlaps the memory of input 'x'"),
     ]:
         with pytest.raises(ValueError, match=message):
             context.dispatch(graph, given, results)
@@ -194,12 +187,10 @@ def test_graph_files_that_are_none_say_so(context, tmp_path):
         context.load_graph(str(path))
 
 
-def test_outputs_neither_alias_inputs_nor_each_other(context, builder):
+def test_outputs_do_not_alias_each_other(context, builder):
     x = builder.input("x", [4], F32)
     graph = builder.build({"y": builder.relu(x), "z": builder.neg(x)})
     mine = np.ones(4, np.float32)
-    with pytest.raises(ValueError, match="output 'y' overlaps the memory of input 'x'"):
-        context.compute(graph, {"x": mine}, {"y": mine})
     with pytest.raises(ValueError, match="output 'z' overlaps the memory of output 'y'"):
         context.compute(graph, {"x": np.ones(4, np.float32)}, {"y": mine, "z": mine})
     with pytest.raises(ValueError, match="no output 'w'"):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+import wasm_chat
 
 wasmtime = pytest.importorskip("wasmtime", reason="wasmtime is not installed: make setup installs it")
 pytest.importorskip("headrace", reason="the Python extension is not built: make build")
@@ -204,6 +205,80 @@ def test_the_command_lets_a_guest_chat(library, model, guest):
     assert '"output_tokens":' in streamed
     whole = headrace_wasm(*options, "--whole", text="What is 2+3?\n\nWhat is the capital of France?\n")
     assert streamed.startswith(whole)
+
+
+#: What WAMR serves of wasi_ephemeral_nn.
+WAMR_CALLS = {
+    "load",
+    "load_by_name",
+    "load_by_name_with_config",
+    "init_execution_context",
+    "set_input",
+    "compute",
+    "get_output",
+}
+
+
+def run_as_wamr(nn: WasiNn, guest, output, *arguments: str, trap: bool) -> tuple[int, str]:
+    """Runs a guest where only WAMR's calls are served: its exit status, and what it printed.
+
+    trap: as iwasm does, the guest starts all the same, and what is not served traps where it is called;
+    without it, it is refused, as other hosts do.
+    """
+    engine = wasmtime.Engine()
+    store = wasmtime.Store(engine)
+    wasi = wasmtime.WasiConfig()
+    wasi.argv = ["guest", *arguments]
+    wasi.stdout_file = str(output)
+    store.set_wasi(wasi)
+    linker = wasmtime.Linker(engine)
+    linker.define_wasi()
+    served = wasmtime.Linker(engine)
+    nn.define(served)
+    module = wasmtime.Module.from_file(engine, str(guest))
+    for item in module.imports:
+        if item.module != "wasi_ephemeral_nn":
+            continue
+        if item.name in WAMR_CALLS:
+            linker.define(store, item.module, item.name, served.get(store, item.module, item.name))
+        elif trap:
+
+            def fail(*_, name=item.name):
+                raise RuntimeError(f"{name} is not linked")
+
+            linker.define_func(item.module, item.name, item.type, fail)
+    start = linker.instantiate(store, module).exports(store)["_start"]
+    try:
+        start(store)
+        code = 0
+    except wasmtime.ExitTrap as exit_trap:
+        code = exit_trap.code
+    return code, output.read_text()
+
+
+CHAT = "> What is 2+3?\n2+3=5\n> What is the capital of France?\n"
+
+
+def test_a_guest_that_wants_whole_answers_runs_where_only_wamrs_calls_are(nn, guest, tmp_path):
+    arguments = ("--whole", "--metadata", "What is 2+3?", "What is the capital of France?")
+    code, printed = run_as_wamr(nn, guest, tmp_path / "out", *arguments, trap=True)
+    assert code == 0
+    assert printed.startswith(CHAT)
+    assert '"output_tokens":' in printed.splitlines()[-1], "the last line is there, too"
+    with pytest.raises(wasmtime.WasmtimeError, match="unknown import"):
+        run_as_wamr(nn, guest, tmp_path / "out", *arguments, trap=False)
+
+
+def test_a_guest_can_be_compiled_without_other_calls_than_wamrs(nn, tmp_path):
+    try:
+        guest = wasm_chat.compile_guest(tmp_path / "guest_whole.wasm", "-DGUEST_CHAT_WHOLE")
+    except wasm_chat.MissingError as missing:
+        pytest.skip(str(missing))
+    code, printed = run_as_wamr(
+        nn, guest, tmp_path / "out", "What is 2+3?", "What is the capital of France?", trap=False
+    )
+    assert code == 0
+    assert printed.startswith(CHAT)
 
 
 def test_the_command_gives_guests_the_models_of_its_aliases_alone(library, model, guest):

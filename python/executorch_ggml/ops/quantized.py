@@ -70,7 +70,7 @@ def quantize(
     rounded = t.op("round_even", t.op("mul", t.cast(x, "f32"), inverse))
     shifted = t.op("add", rounded, t.cast(zero_point, "f32"))
     whole = t.op("clamp", shifted, min_value=limits[0], max_value=limits[1])
-    return t.cast(whole, dtype, is_in_range=True)
+    return t.cast(whole, dtype)
 
 
 def inverse_of(t: Translator, scale: Value) -> Value:
@@ -150,9 +150,7 @@ def choose_qparams_affine(t: Translator, node: torch.fx.Node) -> list[Value]:
 
 def _as_results(t: Translator, node: torch.fx.Node, scale: Value, zero: Value) -> list[Value]:
     vals = node.meta["val"]
-    results = [
-        t.cast(value, dtype_name(val.dtype), True) for value, val in zip((scale, zero), vals, strict=True)
-    ]
+    results = [t.cast(value, dtype_name(val.dtype)) for value, val in zip((scale, zero), vals, strict=True)]
     return [t.reshape(r, [extent(d) for d in val.shape]) for r, val in zip(results, vals, strict=True)]
 
 

@@ -147,15 +147,21 @@ def sign(w: Writer, n: Node) -> str:
 
 @lowers("cast")
 def cast(w: Writer, n: Node) -> str:
-    """Floats truncate and saturate, integers wrap; what ONNX leaves open is written out."""
+    """Floats truncate, integers wrap. ONNX leaves open what floats beyond the range become: here, what they
+    become in ONNX Runtime on x86."""
     source, target = n.dtype, n.out_dtypes[0]
     x = n.x
     if source == target:
         return w.node("Identity", [x])
-    if is_float(target):
+    if is_float(target) or target == "uint64":
         return w.cast(x, target)
     if is_float(source):
-        return _saturate(w, w.cast(x, "float32") if source == "float16" else x, target)
+        source = "int64" if target in ("int64", "uint32") else "int32"
+        x = w.cast(x, source)
+        if target == "uint32":  # also keeps ONNX Runtime from making one cast of two
+            x = w.node("Mod", [x, w.constant(2**32, "int64")])
+    if target == source:
+        return x
     if target not in ("int4", "uint4"):
         return w.cast(x, target)
     wide = w.cast(x, "int64")
@@ -163,31 +169,6 @@ def cast(w: Writer, n: Node) -> str:
     low = w.node("Mod", [w.node("Add", [wide, shift]), w.constant(16, "int64")])
     low = w.node("Sub", [low, shift])
     return w.cast(w.cast(low, "int8" if target == "int4" else "uint8"), target)
-
-
-def _saturate(w: Writer, x: str, target: str) -> str:
-    """A float32 tensor as integers: too large ones become the largest, NaN becomes 0."""
-    bits = 4 if target.endswith("t4") else _BITS[target]
-    signed = not target.startswith("u")
-    low = -(2 ** (bits - 1)) if signed else 0
-    high = 2 ** (bits - 1) - 1 if signed else 2**bits - 1
-    finite = w.where(w.node("IsNaN", [x]), w.constant(0, "float32"), x)
-    if bits < 24:  # both limits are float32 numbers
-        clipped = w.node("Clip", [finite, w.constant(low, "float32"), w.constant(high, "float32")])
-        return w.cast(w.cast(clipped, "int32"), target)
-    above = w.node("GreaterOrEqual", [finite, w.constant(high, "float32")])
-    inside = w.node("Max", [finite, w.constant(low, "float32")])
-    inside = w.where(above, w.constant(0, "float32"), inside)
-    if target != "uint64":
-        wide = w.where(above, w.constant(high, "int64"), w.cast(inside, "int64"))
-        return w.cast(wide, target)
-    # In two halves, because only values below 2^63 convert through int64, and uint64 has no Where.
-    half = w.constant(2.0**63, "float32")
-    upper = w.node("GreaterOrEqual", [inside, half])
-    lower = w.cast(w.where(upper, w.node("Sub", [inside, half]), inside), "int64")
-    shifted = w.node("Add", [lower, w.constant(-(2**63), "int64")])  # wraps: the top bit
-    bits64 = w.where(above, w.constant(-1, "int64"), w.where(upper, shifted, lower))
-    return w.cast(bits64, "uint64")
 
 
 def truth(w: Writer, flag: str) -> str:

@@ -86,7 +86,7 @@ def dequantize_linear(w: Writer, n: Node) -> str:
 
 @lowers("quantize_linear")
 def quantize_linear(w: Writer, n: Node) -> str:
-    """input / scale, rounded to even, + zero point, saturated."""
+    """input / scale, rounded to even, + zero point, saturated; NaN becomes the lowest value."""
     target = n.out_dtypes[0]
     x, scale = (w.cast(v, "float32") if n.dtype != "float32" else v for v in n.inputs[:2])
     if target in _LIMITS and (direct := _direct(w, n, "QuantizeLinear", x, scale)):
@@ -96,8 +96,8 @@ def quantize_linear(w: Writer, n: Node) -> str:
     wide = w.cast(quotient, "float64")
     zero_point = w.cast(w.cast(n.inputs[2], "int32"), "float64")
     total = w.node("Add", [wide, spread(w, n, zero_point, 2)])
-    total = w.where(w.node("IsNaN", [total]), w.constant(0, "float64"), total)
     low, high = _LIMITS.get(target, _INT32)
+    total = w.where(w.node("IsNaN", [total]), w.constant(low, "float64"), total)
     clipped = w.node("Clip", [total, w.constant(low, "float64"), w.constant(high, "float64")])
     whole = w.cast(clipped, "int32")
     return whole if target == "int32" else w.cast(whole, target)

@@ -15,8 +15,8 @@ def import_graph(source: Any, dimensions: Dimensions | None = None) -> Graph:
     """A model as a graph that headrace.compile takes.
 
     source: a path, a file's bytes or an onnx.ModelProto. dimensions: numbers for named dimensions of inputs,
-    or an input's whole shape by its name. Errors: FileNotFoundError; ValueError for what is no valid model or
-    cannot be expressed, with the node, its operator and what to do.
+    or an input's whole shape by its name. Errors: OSError for a file that cannot be read; ValueError for what
+    is no valid model or cannot be expressed, with the node, its operator and what to do.
     """
     return Importer(read_model(source), dimensions or {}).run()
 

@@ -13,6 +13,13 @@ class Undecided(Exception):
     """A question that has no answer before the dimensions are known."""
 
 
+class TooLarge(Undecided):
+    """A polynomial that nobody writes into a shape: what models of a few nodes can grow without end."""
+
+
+_MOST_TERMS, _MOST_FACTORS, _LARGEST_FACTOR = 64, 16, 2**63 - 1
+
+
 class Extent:
     """A polynomial of named dimensions, each at least 1. Results that are numbers become integers."""
 
@@ -155,6 +162,15 @@ def _simplified(terms: dict[Monomial, int]) -> Extent | int:
         return 0
     if list(kept) == [()]:
         return kept[()]
+    if (
+        len(kept) > _MOST_TERMS
+        or max(map(len, kept)) > _MOST_FACTORS
+        or max(map(abs, kept.values())) > _LARGEST_FACTOR
+    ):
+        raise TooLarge(
+            f"an extent becomes a polynomial of more than {_MOST_TERMS} terms, {_MOST_FACTORS} factors or "
+            f"numbers of 64 bits: {str(Extent(dict(list(kept.items())[:3])))[:80]} ..."
+        )
     return Extent(kept)
 
 

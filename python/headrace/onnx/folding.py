@@ -17,8 +17,10 @@ from .registry import Node
 from .source import DTYPES
 
 LARGEST = 4096  # elements; more stay with the compiler, which folds constants, too
+_LARGEST_RESULTS = 64 * LARGEST  # places of non-zeros are that many, where few elements have many dimensions
 FOLDS: dict[str, Callable[[Node, list[Any]], Any]] = {}
 _NUMPY_ERRORS = (ValueError, IndexError, TypeError, ZeroDivisionError, KeyError, OverflowError)
+_NUMBERS = range(-(2**63), 2**64)  # that run time has; Python's own grow without end
 _INTEGERS = ("i8", "u8", "i16", "i32", "u32", "i64", "u64", "bool")
 # Without a form in the graph, or cheap here; none of them makes much of little.
 _BY_REFERENCE = {
@@ -42,8 +44,6 @@ _BY_REFERENCE = {
     "Round",
     "Pow",
     "Mod",
-    "Cast",
-    "CastLike",
     "Div",
     "Add",
     "Sub",
@@ -77,18 +77,41 @@ def folded(g: Graph, node: Node) -> list[Operand] | None:
         return None
     if sum(x.array.size for x in given) > LARGEST:
         return None
+    if not node.outputs or _is_large_together(node, given):
+        return None
     symbolic = any(x.array.dtype == object for x in given)
+    results: list[Operand] | None = None
     if node.op in FOLDS and all(x.dtype in _INTEGERS for x in given):
         try:
-            result = FOLDS[node.op](node, [None if x is None else x.array for x in node.inputs])
-            results = result if isinstance(result, list) else [result]
-            if result is not None:
-                return [known(r, _dtype_of_fold(node, given)) for r in results]
+            results = _by_extents(node, given)
         except (Undecided, *_NUMPY_ERRORS):
             pass  # an op, or its error, says the rest
-    if symbolic or node.op not in _BY_REFERENCE:
+    if results is None and not symbolic and node.op in _BY_REFERENCE:
+        results = _by_reference(node)
+    if results is not None and sum(x.array.size for x in results) > _LARGEST_RESULTS:
         return None
-    return _by_reference(node)
+    return results
+
+
+def _is_large_together(node: Node, given: list[Operand]) -> bool:
+    """Whether operands of few elements broadcast to many."""
+    if node.op not in _BROADCAST:
+        return False
+    try:
+        return math.prod(np.broadcast_shapes(*(x.array.shape for x in given))) > LARGEST
+    except ValueError:
+        return False
+
+
+def _by_extents(node: Node, given: list[Operand]) -> list[Operand] | None:
+    result = FOLDS[node.op](node, [None if x is None else x.array for x in node.inputs])
+    if result is None:
+        return None
+    results = [np.asarray(r) for r in (result if isinstance(result, list) else [result])]
+    for item in (item for r in results if r.dtype == object for item in r.flat):
+        if isinstance(item, int) and item not in _NUMBERS:
+            return None
+    return [known(r, _dtype_of_fold(node, given)) for r in results]
 
 
 def _dtype_of_fold(node: Node, given: list[Operand]) -> str:
@@ -186,6 +209,7 @@ def _elementwise(function: Callable[[Any, Any], Any]) -> Any:
 
 for _name, _function in _BINARY.items():
     FOLDS[_name] = _elementwise(_function)
+_BROADCAST = {*_BINARY, "Where", "Pow", "Mod", "Xor"}
 
 
 @_folds("Identity", "Cast")
@@ -296,6 +320,6 @@ def _split(node: Node, x: list[Any]) -> Any:
     if sizes is None:
         each = -(-x[0].shape[axis] // len(node.outputs))
         sizes = [min(each, x[0].shape[axis] - i * each) for i in range(len(node.outputs))]
-    if sum(sizes) != x[0].shape[axis]:
+    if sum(sizes) != x[0].shape[axis] or min(sizes) < 0:
         return None
     return np.split(x[0], np.cumsum(sizes)[:-1], axis=axis)

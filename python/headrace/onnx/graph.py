@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from headrace._arrays import dtype_of, pack_nibbles
-from headrace._core import GraphWriter, factors_of
+from headrace._arrays import dtype_of, pack_nibbles, unpack_nibbles
+from headrace._core import GraphWriter, cast_elements, terms_of
 from headrace._core import product as merged  # of extents that become one
 
 from .extents import Dim, Extent, is_same, product
-from .registry import Refused
+from .limits import Budget
+from .registry import Invalid, Refused
 
 FLOATS = ("f32", "f16", "bf16", "f64")
 MOST_DIMENSIONS = 8
@@ -61,22 +62,44 @@ def known(array: Any, dtype: str) -> Operand:
     return Operand(dtype, array=array)
 
 
+def converted(x: Operand, dtype: str) -> Operand:
+    """An operand of known elements, no extents among them, as the op cast would convert it."""
+    if dtype == "bool":
+        return known(x.array != 0, dtype)
+    source, stored = ("u8" if x.dtype == "bool" else x.dtype), _stored(x.array, x.dtype)
+    result = np.frombuffer(cast_elements(source, stored, x.array.size, dtype), np.uint8)
+    if dtype in ("i4", "u4"):
+        return Operand(dtype, array=unpack_nibbles(result, x.array.shape, dtype))
+    return Operand(dtype, array=result.view(dtype_of(dtype)).reshape(x.array.shape))
+
+
+def _stored(array: np.ndarray, dtype: str) -> np.ndarray:
+    """The bytes of known elements."""
+    dense = np.ascontiguousarray(array)
+    return pack_nibbles(dense) if dtype in ("i4", "u4") else dense.reshape(-1).view(np.uint8)
+
+
 class Graph:
     """Wraps a GraphWriter. Operands whose elements are known become constants when an op needs them."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget) -> None:
         self.writer = GraphWriter()
+        self.budget = budget
         self.label = ""  # of the ops that are added: the node's name
         self.dimensions: list[str] = []  # named ones of the inputs
         self._extents: dict[str, Extent] = {}  # by the catalog's name for them
         self._spelled: dict[Any, Any] = {}  # the catalog's extents, by polynomial
+        self._counted: dict[Any, Operand] = {}  # polynomials as numbers at run time
 
     # --- shapes -------------------------------------------------------------------------------------
 
     def input(self, name: str, dtype: str, shape: list[Dim]) -> Operand:
         """A run-time operand. Its dimensions are known by their names, and sums of them as such."""
         if len(shape) > MOST_DIMENSIONS:
-            raise Refused(f"it has {len(shape)} dimensions; {MOST_DIMENSIONS} are the most")
+            raise Refused(
+                f"it has {len(shape)} dimensions; {MOST_DIMENSIONS} are the most. Export the model with "
+                "some of them merged"
+            )
         stored = {"bool": "u8", "bf16": "f32"}.get(dtype, dtype)
         declared = [self._declared(d) if isinstance(d, Extent) else d for d in shape]
         value = self.writer.input(name, stored, declared)
@@ -85,7 +108,7 @@ class Graph:
     def _declared(self, d: Extent) -> Any:
         """What a concatenation of the parts would have is named as the catalog names that."""
         parts = [str(Extent({monomial: factor})) for monomial, factor in d.terms.items()]
-        name = parts[0] if len(parts) == 1 else f"({'+'.join(parts)})"
+        name = merged([("+".join(parts), 1, UNBOUNDED)])[0]  # as the catalog spells it
         self._extents[name] = d
         self._spelled[d.key] = (name, 1, UNBOUNDED)
         self.dimensions = list(dict.fromkeys([*self.dimensions, *sorted(d.names)]))
@@ -106,7 +129,7 @@ class Graph:
         """Counted from the front."""
         rank = self.rank(x)
         if not -max(rank, 1) <= axis < max(rank, 1):
-            raise Refused(f"axis {axis} is outside the {rank} dimensions of the input")
+            raise Invalid(f"axis {axis} is outside the {rank} dimensions of the input")
         return axis % max(rank, 1)
 
     def _extent(self, e: Any) -> Dim:
@@ -114,12 +137,13 @@ class Graph:
             return e
         if e[0] in self._extents:
             return self._extents[e[0]]
-        factors = factors_of(e)
-        if len(factors) == 1:
-            self._extents[e[0]] = Extent.named(e[0])
-            self._spelled[self._extents[e[0]].key] = e
-            return self._extents[e[0]]
-        return product(self._extent(f) for f in factors)
+        extent = sum(
+            factor * product(self._extents.get(name, Extent.named(name)) for name in names)
+            for factor, names in terms_of(e)
+        )
+        self._extents[e[0]] = extent
+        self._spelled.setdefault(extent.key, e)
+        return extent
 
     def spelled(self, d: Dim) -> Any:
         """An extent as the catalog's ops take it."""
@@ -151,8 +175,8 @@ class Graph:
         option = " ".join(f"--dimension {name}=1" for name in names)
         which = f"dimension '{d}'" if str(d) in self.dimensions else f"'{d}'"
         return Refused(
-            f"{what} is {which}, known only at run time, and this operator cannot keep it. Fix it when the "
-            f"model is read: dimensions={{{fixed}}} ({option}), with the number that you need"
+            f"{what} is {which}, known only at run time, and this operator cannot keep it",
+            f"Fix it when the model is read: dimensions={{{fixed}}} ({option}), with the number you need",
         )
 
     def fixed(self, d: Dim, what: str) -> int:
@@ -171,9 +195,8 @@ class Graph:
             if x.array.dtype == object:
                 return self._computed(x)
             stored = "u8" if x.dtype == "bool" else x.dtype
-            dense = np.ascontiguousarray(x.array)
-            data = pack_nibbles(dense) if stored in ("i4", "u4") else dense.reshape(-1).view(np.uint8)
-            x.value = self.writer.constant(stored, list(x.array.shape), data)
+            self.budget.constant(x.array.nbytes)
+            x.value = self.writer.constant(stored, list(x.array.shape), _stored(x.array, x.dtype))
         return x.value
 
     def _computed(self, x: Operand) -> int:
@@ -186,14 +209,25 @@ class Graph:
         """An extent as a scalar: as many ones are added up."""
         if not isinstance(d, Extent):
             return known(int(d), dtype)
-        total: Operand | None = None
-        for monomial, factor in d.terms.items():
-            part = known(factor, "i64")
-            for name in monomial:
-                ones = self.expand(known(1, "i64"), [Extent.named(name)])
-                part = self.op("mul", part, self.op("reduce_sum", ones, axes=[0]))
-            total = part if total is None else self.op("add", total, part)
-        return self.cast(total, dtype)
+        if d.key not in self._counted:
+            total: Operand | None = None
+            for monomial, factor in d.terms.items():
+                part = self._product_at_run_time(monomial)
+                part = part if factor == 1 else self.op("mul", part, known(factor, "i64"))
+                total = part if total is None else self.op("add", total, part)
+            self._counted[d.key] = total
+        return self.cast(self._counted[d.key], dtype)
+
+    def _product_at_run_time(self, names: tuple[str, ...]) -> Operand:
+        if not names:
+            return known(1, "i64")
+        key = Extent({names: 1}).key
+        if key not in self._counted:
+            ones = self.expand(known(1, "i64"), [Extent.named(names[-1])])
+            last = self.op("reduce_sum", ones, axes=[0])
+            whole = self.op("mul", self._product_at_run_time(names[:-1]), last) if names[1:] else last
+            self._counted[key] = whole
+        return self._counted[key]
 
     def scalar(self, number: Any, dtype: str) -> Operand:
         return known(number, dtype)
@@ -204,14 +238,28 @@ class Graph:
     def positions(self, count: Dim, dtype: str = "i64") -> Operand:
         """0, 1, 2, ... up to an extent that may be known only at run time."""
         if not isinstance(count, Extent):
-            return known(np.arange(count), dtype)
+            return known(self.numbered(count), dtype)
         return self.op("cumulative_sum", self.filled(1, dtype, [count]), axis=0, exclusive=True)
+
+    def numbered(self, count: int) -> np.ndarray:
+        """0, 1, 2, ... below a number. Errors: Refused where they are too many to be laid out."""
+        self.check_extent(count)
+        return np.arange(count)
+
+    def check_extent(self, count: int) -> None:
+        """That so many places along an extent can be laid out."""
+        if count > LARGEST_EXTENT:
+            raise Refused(
+                f"{count} places along an extent would be laid out; {LARGEST_EXTENT} are the most",
+                "Export the model with a smaller extent here",
+            )
 
     # --- ops ----------------------------------------------------------------------------------------
 
     def ops(self, name: str, operands: list[Operand | None], **attributes: Any) -> list[Operand]:
         while operands and operands[-1] is None:
             operands = operands[:-1]
+        self.budget.op()
         values = [None if x is None else self.value(x) for x in operands]
         for key, item in attributes.items():
             if isinstance(item, list) and any(isinstance(d, Extent) for d in item):
@@ -234,10 +282,9 @@ class Graph:
         if x.dtype == dtype:
             return x
         if x.array is not None and x.array.dtype != object and x.array.size <= 64:
-            with np.errstate(all="ignore"):
-                if not (x.is_float and not np.isfinite(x.array.astype(np.float64)).all()):
-                    return known(x.array.astype(dtype_of(dtype)), dtype)
+            return converted(x, dtype)
         if dtype == "bool":
+            x = self.cast(x, "i8") if x.dtype in ("i4", "u4") else x
             return self.op("not_equal", x, known(0, x.dtype))
         if x.dtype == "bool":
             x = Operand("u8", self.value(x))

@@ -2,22 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 import onnx
 from onnx import AttributeProto, defs
 
 from headrace import _core
 
-from .extents import Dim, Extent, Undecided
+from .extents import TooLarge, Undecided
 from .folding import folded
+from .functions import Function, Library
 from .graph import Graph, Operand
-from .registry import MICROSOFT, OPERATORS, Node, Refused
-from .source import Source, array_of, dtype_named, opsets
+from .interface import Dimensions, Interface
+from .limits import Budget
+from .registry import MICROSOFT, OPERATORS, Invalid, Node, Refused, invalid_if, shortened
+from .source import Source, array_of, domain_named, opsets
 
-Dimensions = Mapping[str, int | list[int]]
+
+class _Unreadable(ValueError):
+    """Says already which node cannot be read, and why."""
+
+
+@dataclass
+class Scope:
+    """What names mean to some nodes: the model's, a branch's or a function's."""
+
+    values: dict[str, Operand | None]
+    versions: dict[str, int]
+    # A function's parameters: attributes of its call, and the names that those see which are graphs.
+    parameters: dict[str, tuple[AttributeProto, Scope]] = field(default_factory=dict)
+    caller: str = ""  # the node of the model whose function this is
+    where: str = ""  # the function and that node, for messages
+    depth: int = 0
+
+
+@dataclass
+class Branch:
+    """A graph that is an attribute, with the names that it sees."""
+
+    graph: onnx.GraphProto
+    scope: Scope
 
 
 class Importer:
@@ -26,206 +52,256 @@ class Importer:
     def __init__(self, source: Source, dimensions: Dimensions) -> None:
         self.model, self.folder, self.title = source.model, source.folder, source.title
         self.tensors = source.tensors
-        self.versions = opsets(source.model)
-        self.given, self.used = dict(dimensions), set()
-        self.named = {
-            dim.dim_param for info in source.model.graph.input for dim in info.type.tensor_type.shape.dim
-        }
-        self.graph = Graph()
+        self.library = Library(source.model.functions)
+        self.graph = Graph(Budget(_count(source.model), source.model.ByteSize()))
+        self.interface = Interface(self.graph, self.title, source.model.graph.input, dimensions)
 
     def run(self) -> _core.Graph:
+        """The graph, before any pass. Errors: ValueError."""
+        try:
+            return self._content()
+        except _Unreadable as error:
+            raise ValueError(str(error)) from None
+
+    def _content(self) -> _core.Graph:
         graph = self.model.graph
-        values: dict[str, Operand | None] = {"": None}
-        self._read_constants([*graph.initializer, *self.tensors], values)
-        if graph.sparse_initializer:
-            name = graph.sparse_initializer[0].values.name
-            raise ValueError(f"{self.title}: initializer '{name}' is sparse; store it as a dense tensor")
+        scope = Scope({"": None}, opsets(self.model.opset_import))
+        self._read_constants([*graph.initializer, *self.tensors], scope)
+        self._refuse_sparse(graph)
         for info in graph.input:
-            if info.name not in values:
-                values[info.name] = self._input(info)
-        unknown = sorted(set(self.given) - self.used)
-        if unknown:
-            names = ", ".join(self.graph.dimensions) or "none"
-            raise ValueError(
-                f"{self.title}: no input has a dimension {unknown}; run-time dimensions: {names}"
-            )
-        self._read_nodes(graph, values)
+            if info.name not in scope.values:
+                scope.values[info.name] = self.interface.input(info)
+        self.interface.check_dimensions()
+        self._read_nodes(graph.node, scope)
         for info in graph.output:
-            self._output(info.name, values)
+            self.interface.output(info.name, scope.values.get(info.name))
         return self.graph.writer.finish()
 
-    # --- the interface ------------------------------------------------------------------------------
-
-    def _input(self, info: onnx.ValueInfoProto) -> Operand:
-        what = f"{self.title}: input '{info.name}'"
-        if not info.type.HasField("tensor_type"):
-            kind = info.type.WhichOneof("value") or "without a type"
-            raise ValueError(f"{what} is {kind}; only tensors are read")
-        tensor = info.type.tensor_type
-        dtype = dtype_named(tensor.elem_type, what)
-        try:
-            return self.graph.input(info.name, dtype, self._input_shape(info, tensor))
-        except (Refused, ValueError) as error:
-            raise ValueError(f"{what}: {error}") from None
-
-    def _input_shape(self, info: onnx.ValueInfoProto, tensor: Any) -> list[Dim]:
-        whole = self.given.get(info.name)
-        if isinstance(whole, (list, tuple)):
-            self.used.add(info.name)
-            return [self._size(d, info.name) for d in whole]
-        if not tensor.HasField("shape"):
-            raise Refused(
-                f"its shape is not in the model; give it with dimensions={{'{info.name}': [1, 3, 224, 224]}}"
-            )
-        shape: list[Dim] = []
-        for axis, dim in enumerate(tensor.shape.dim):
-            name = dim.dim_param or f"{info.name}.{axis}"
-            if dim.HasField("dim_value"):
-                if dim.dim_value < 0:
-                    raise Refused(f"extent {axis} is {dim.dim_value}")
-                shape.append(dim.dim_value)
-            else:
-                shape.append(self._dimension(name))
-        return shape
-
-    def _dimension(self, name: str) -> Dim:
-        """A number where one is given. "past + new" of two other dimensions is their sum."""
-        if name in self.given:
-            self.used.add(name)
-            return self._size(self.given[name], name)
-        parts = [part.strip() for part in name.split("+")]
-        if len(parts) == 2 and set(parts) <= self.named:
-            first, second = (self._dimension(part) for part in parts)
-            if isinstance(first, int) and isinstance(second, Extent):
-                return Extent({(): first, **second.terms})  # in this order, which the extent's name has
-            return first + second
-        return Extent.named(name)
-
-    def _size(self, value: Any, name: str) -> int:
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
-            raise Refused(f"dimensions['{name}'] is {value!r}; it must be a number of at least 0")
-        return int(value)
-
-    def _output(self, name: str, values: dict[str, Operand | None]) -> None:
-        """An operator's result; inputs and constants are copied, and truth values are bool."""
-        g, operand = self.graph, values[name]
-        try:
-            if operand.dtype == "bool":
-                result = g.writer.op("cast", [g.value(operand)], {"data_type": "dtype:bool"}, name)[0]
-            elif operand.dtype == "bf16":
-                result = g.value(g.cast(operand, "f32"))
-            else:
-                result = g.writer.op("identity", [g.value(operand)], {}, name)[0]
-            g.writer.output(name, result)
-        except (Refused, ValueError) as error:
-            raise ValueError(f"{self.title}: output '{name}': {error}") from None
-
-    # --- the content --------------------------------------------------------------------------------
-
-    def _read_constants(self, tensors: Iterable[onnx.TensorProto], values: dict[str, Operand | None]) -> None:
+    def _read_constants(self, tensors: Iterable[onnx.TensorProto], scope: Scope) -> None:
         for tensor in tensors:
-            array, dtype = array_of(tensor, self.folder, f"{self.title}: initializer '{tensor.name}'")
-            values[tensor.name] = Operand(dtype, array=array)
+            what = f"{self.title}: initializer '{tensor.name}'"
+            scope.values[tensor.name] = self._constant(tensor, what, scope)
 
-    def _read_nodes(self, graph: onnx.GraphProto, values: dict[str, Operand | None]) -> None:
-        for proto in graph.node:
-            node = self._node(proto, values)
+    def _constant(self, tensor: onnx.TensorProto, what: str, scope: Scope) -> Operand:
+        array, dtype = array_of(tensor, self.folder, what)
+        if scope.depth == 0:
+            self.graph.budget.data(array)
+        return Operand(dtype, array=array)
+
+    def _refuse_sparse(self, graph: onnx.GraphProto) -> None:
+        if graph.sparse_initializer:
+            name = graph.sparse_initializer[0].values.name
+            raise _Unreadable(f"{self.title}: initializer '{name}' is sparse; store it as a dense tensor")
+
+    # --- nodes --------------------------------------------------------------------------------------
+
+    def _read_nodes(self, nodes: Iterable[onnx.NodeProto], scope: Scope) -> None:
+        self.graph.budget.nodes(len(nodes), scope.depth)
+        for proto in nodes:
+            node = self._node(proto, scope)
             self.graph.label = node.name
-            try:
-                results = self._results(node, values)
-            except Undecided as error:
-                raise self._error(node, f"whether {error} is open") from None
-            except (Refused, ValueError) as error:
-                raise self._error(node, str(error)) from None
-            except (IndexError, TypeError, KeyError, OverflowError, MemoryError) as error:
-                raise self._error(node, f"its inputs and attributes do not go together: {error}") from None
+            results = self._checked_results(node, proto, scope)
             for name, result in zip(proto.output, results, strict=False):
                 if name and result is None:
-                    raise self._error(node, f"output '{name}' is not computed")
-                values[name] = result
-            values[""] = None
+                    raise self._error(node, f"output '{name}' is not computed", scope)
+                scope.values[name] = result
+            scope.values[""] = None
             for name in proto.output[len(results) :]:
                 if name:
-                    raise self._error(node, f"output '{name}' is not computed")
+                    raise self._error(node, f"output '{name}' is not computed", scope)
 
-    def _error(self, node: Node, reason: str) -> ValueError:
+    def _checked_results(self, node: Node, proto: onnx.NodeProto, scope: Scope) -> list[Operand | None]:
+        try:
+            results = self._results(node, proto, scope)
+            for result in results:
+                if result is not None and result.array is not None:
+                    self.graph.budget.made(result.array)
+            return results
+        except _Unreadable:
+            raise
+        except TooLarge as error:
+            raise self._error(node, str(error), scope) from None
+        except Undecided as error:
+            reason = f"it depends on whether {error}, which is open until the model is called"
+            raise self._error(node, reason, scope) from None
+        except Refused as error:
+            raise self._error(node, str(error), scope, error.remedy) from None
+        except ValueError as error:
+            raise self._error(node, str(error), scope) from None
+        except MemoryError as error:
+            raise self._error(node, f"there is not enough memory for it: {error}", scope) from None
+        except (ArithmeticError, AttributeError, LookupError, TypeError) as error:
+            reason = f"{self._shown(node)} do not go together ({type(error).__name__}: {error})"
+            raise self._error(node, reason, scope) from None
+
+    def _error(self, node: Node, reason: str, scope: Scope, remedy: str | None = None) -> _Unreadable:
+        """With the remedy; where extents are open, that may be to fix them."""
+        remedy = Refused("").remedy if remedy is None else remedy
         is_open = any(x is not None and x.value is not None and self.graph.is_open(x) for x in node.inputs)
-        if is_open and "dimensions={" not in reason:
+        if is_open and "dimensions={" not in remedy:
             names = ", ".join(f"'{name}': 1" for name in self.graph.dimensions)
-            reason += f". Fixing dimensions may help: dimensions={{{names}}} (--dimension NAME=N)"
-        return ValueError(f"{self.title}: {node.title}: {reason}")
+            remedy = f"Fixing dimensions may help: dimensions={{{names}}} (--dimension NAME=N). {remedy}"
+        return _Unreadable(f"{self.title}: {node.title}{scope.where}: {reason}. {remedy}")
 
-    def _results(self, node: Node, values: dict[str, Operand | None]) -> list[Operand | None]:
+    def _shown(self, node: Node) -> str:
+        """Inputs and attributes, for messages."""
+        inputs = ", ".join("none" if x is None else f"{x.dtype}{self.graph.shape(x)}" for x in node.inputs)
+        attributes = ", ".join(
+            f"{name}={value}"
+            for name, value in node.attributes.items()
+            if not isinstance(value, (Operand, Branch))
+        )
+        return f"its inputs ({shortened(inputs)}) and attributes ({shortened(attributes)})"
+
+    def _results(self, node: Node, proto: onnx.NodeProto, scope: Scope) -> list[Operand | None]:
+        function = self.library.own(node, proto)
+        if function is not None:
+            return self._called(function, node, proto, scope)
         if node.op == "If" and not node.domain:
-            return self._branch(node, values)
+            return self._branch(node)
         known = folded(self.graph, node)
         if known is not None:
             return known
-        function = OPERATORS.get((node.domain, node.op))
-        if function is None:
-            raise Refused(self._no_function(node))
-        result = function(self.graph, node)
+        read = OPERATORS.get((node.domain, node.op))
+        if read is None:
+            function = self.library.standard(self.graph, node, _resolved(proto, scope))
+            if function is None:
+                raise self._no_function(node)
+            return self._called(function, node, proto, scope)
+        result = read(self.graph, node)
         return list(result) if isinstance(result, (list, tuple)) else [result]
 
-    def _no_function(self, node: Node) -> str:
+    def _no_function(self, node: Node) -> Refused:
         if node.domain not in ("", MICROSOFT):
-            return (
-                f"operators of the domain '{node.domain}' are not read; export the model without them, or "
-                "with their functions in the model"
+            return Refused(
+                f"operators of the domain '{node.domain}' are not read",
+                "Export the model without them, or with their functions in the model",
             )
         if not node.domain and not defs.has(node.op, node.opset):
-            return "this operator is not in the operator set that the model imports"
+            return Refused(
+                "this operator is not in the operator set that the model imports",
+                "onnx.version_converter.convert_version changes the set",
+            )
         if node.op in ("NonZero", "Unique"):
-            return "the size of its result is known only at run time; of constants it is computed beforehand"
-        return (
-            "this operator is not read. `python -m headrace.onnx.coverage` lists those that are; export the "
-            "model so that it uses them, or compute this part outside the model"
+            return Refused(
+                "the size of its result is known only at run time; of constants it is computed beforehand"
+            )
+        return Refused(
+            "this operator is not read",
+            "`python -m headrace.onnx.coverage` lists those that are; export the model so that it uses them, "
+            "compute this part outside the model, or run the model with ONNX Runtime",
         )
 
-    def _branch(self, node: Node, values: dict[str, Operand | None]) -> list[Operand | None]:
+    def _branch(self, node: Node) -> list[Operand | None]:
         condition = node.x.array
         if condition is None or condition.dtype == object or condition.size != 1:
             raise Refused(
-                "the condition is known only at run time, and only one branch can be read. Where it comes "
-                "from dimensions, fix those with dimensions={...} (--dimension NAME=N), or export without it"
+                "the condition is known only at run time, and only one branch can be read",
+                "Where it comes from dimensions, fix those with dimensions={...} (--dimension NAME=N); "
+                "otherwise export the model without it",
             )
-        branch = node.attributes["then_branch" if condition.reshape(-1)[0] else "else_branch"]
-        inner = dict(values)
-        self._read_constants(branch.initializer, inner)
-        self._read_nodes(branch, inner)
-        return [inner[info.name] for info in branch.output]
+        name = "then_branch" if condition.reshape(-1)[0] else "else_branch"
+        branch = node.attributes.get(name)
+        invalid_if(not isinstance(branch, Branch), f"attribute '{name}' is no graph")
+        outer, graph = branch.scope, branch.graph
+        inner = replace(outer, values=dict(outer.values), depth=outer.depth + 1)
+        self._refuse_sparse(graph)
+        self._read_constants(graph.initializer, inner)
+        self._read_nodes(graph.node, inner)
+        return [inner.values.get(info.name) for info in graph.output]
 
-    def _node(self, proto: onnx.NodeProto, values: dict[str, Operand | None]) -> Node:
-        domain = proto.domain.removeprefix("ai.onnx")
+    def _called(
+        self, function: Function, node: Node, proto: onnx.NodeProto, scope: Scope
+    ) -> list[Operand | None]:
+        """The results of a function's nodes, which see its parameters only."""
+        body, values = function.proto, {"": None}
+        invalid_if(
+            len(node.inputs) > len(body.input),
+            f"{function.name} has {len(body.input)} inputs; the node has {len(node.inputs)}",
+        )
+        for i, name in enumerate(body.input):
+            values[name] = node.inputs[i] if i < len(node.inputs) else None
+        given = {a.name: found for a in proto.attribute if (found := _meant(a, scope)) is not None}
+        defaults = {name: (a, scope) for name, a in function.defaults.items()}
+        caller = scope.caller or node.title
+        inner = Scope(
+            values=values,
+            versions=function.versions,
+            parameters=defaults | given,
+            caller=caller,
+            where=f" in {function.name}, which {caller} calls",
+            depth=scope.depth + 1,
+        )
+        self._read_nodes(body.node, inner)
+        return [inner.values.get(name) for name in body.output]
+
+    def _node(self, proto: onnx.NodeProto, scope: Scope) -> Node:
+        domain = domain_named(proto.domain)
         node = Node(
             op=proto.op_type,
             domain=domain,
-            opset=self.versions.get(domain, 1),
+            opset=scope.versions.get(domain, 1),
             name=proto.name,
             inputs=[],
             outputs=list(proto.output),
         )
         for name in proto.input:
-            if name not in values:
-                raise self._error(node, f"input '{name}' is computed by no node before it")
-            node.inputs.append(values[name])
+            if name not in scope.values:
+                reason, remedy = f"input '{name}' is computed by no node before it", Invalid("").remedy
+                raise self._error(node, reason, scope, remedy)
+            node.inputs.append(scope.values[name])
         for attribute in proto.attribute:
-            node.attributes[attribute.name] = self._attribute(node, attribute)
+            found = _meant(attribute, scope)
+            if found is not None:
+                node.attributes[attribute.name] = self._attribute(node, attribute.name, *found)
         return node
 
-    def _attribute(self, node: Node, attribute: AttributeProto) -> Any:
+    def _attribute(self, node: Node, name: str, attribute: AttributeProto, scope: Scope) -> Any:
+        what = f"attribute '{name}'"
         if attribute.type == AttributeProto.TENSOR:
-            what = f"{self.title}: {node.title}: attribute '{attribute.name}'"
-            array, dtype = array_of(attribute.t, self.folder, what)
-            return Operand(dtype, array=array)
-        if attribute.ref_attr_name:
-            raise self._error(node, f"attribute '{attribute.name}' refers to a function's parameter")
+            return self._constant(attribute.t, f"{self.title}: {node.title}: {what}", scope)
+        if attribute.type == AttributeProto.GRAPH:
+            return Branch(attribute.g, scope)
         try:
             value = onnx.helper.get_attribute_value(attribute)
         except (ValueError, UnicodeDecodeError) as error:
-            raise self._error(node, f"attribute '{attribute.name}': {error}") from None
+            raise self._error(node, f"{what}: {error}", scope, Invalid("").remedy) from None
         if isinstance(value, bytes):
             return value.decode("utf-8", "replace")
         if isinstance(value, (list, tuple)) or type(value).__name__ == "RepeatedScalarContainer":
             return [v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in value]
         return value
+
+
+def _meant(attribute: AttributeProto, scope: Scope) -> tuple[AttributeProto, Scope] | None:
+    """Where it refers to a function's parameter, that; None where the call leaves it out."""
+    if attribute.ref_attr_name:
+        return scope.parameters.get(attribute.ref_attr_name)
+    return attribute, scope
+
+
+def _resolved(proto: onnx.NodeProto, scope: Scope) -> onnx.NodeProto:
+    """The node with its parameters' values."""
+    if not any(a.ref_attr_name for a in proto.attribute):
+        return proto
+    result = onnx.NodeProto()
+    result.CopyFrom(proto)
+    del result.attribute[:]
+    for attribute in proto.attribute:
+        found = _meant(attribute, scope)
+        if found is not None:
+            result.attribute.add().CopyFrom(found[0])
+            result.attribute[-1].name = attribute.name
+    return result
+
+
+def _count(model: onnx.ModelProto) -> int:
+    """Nodes, also of branches and functions."""
+
+    def within(nodes: Iterable[onnx.NodeProto]) -> int:
+        return sum(
+            1 + sum(within(g.node) for a in node.attribute for g in ([a.g] if a.HasField("g") else a.graphs))
+            for node in nodes
+        )
+
+    return within(model.graph.node) + sum(within(f.node) for f in model.functions)

@@ -16,8 +16,25 @@ if TYPE_CHECKING:
 MICROSOFT = "com.microsoft"
 
 
+_OTHERWISE = (
+    "Export the model without this, compute this part outside the model, or run the model with ONNX Runtime"
+)
+_CORRECT = "ONNX's rules for the operator do not allow this; what wrote the model has to correct it"
+
+
 class Refused(Exception):
-    """Why a node cannot be expressed, and what to do about it."""
+    """Why a node cannot be expressed. remedy: what to do about it; None: the ways round any node."""
+
+    def __init__(self, reason: str, remedy: str | None = None) -> None:
+        super().__init__(reason)
+        self.remedy = _OTHERWISE if remedy is None else remedy
+
+
+class Invalid(Refused):
+    """What a node has that its operator does not allow."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, _CORRECT)
 
 
 @dataclass
@@ -51,7 +68,7 @@ class Node:
     def operand(self, index: int) -> Operand:
         operand = self.optional(index)
         if operand is None:
-            raise Refused(f"input {index} is missing")
+            raise Invalid(f"input {index} is missing")
         return operand
 
     @property
@@ -64,8 +81,9 @@ class Node:
         if array is None:
             raise Refused(
                 f"{what} (input {index}) is known only at run time; it must be a constant or follow from the "
-                "shapes of tensors. Where the model computes it from dimensions, fix those with "
-                "dimensions={...} (--dimension NAME=N)"
+                "shapes of tensors",
+                "Where the model computes it from dimensions, fix those with dimensions={...} "
+                "(--dimension NAME=N); otherwise make it an initializer",
             )
         return array
 
@@ -79,8 +97,8 @@ class Node:
         for value in values:
             if not isinstance(value, (int, np.integer)):
                 raise Refused(
-                    f"{what} (input {index}) is {value}, which is known only at run time; fix the dimensions "
-                    "with dimensions={...} (--dimension NAME=N)"
+                    f"{what} (input {index}) is {value}, which is known only at run time",
+                    "Fix the dimensions with dimensions={...} (--dimension NAME=N)",
                 )
         return [int(value) for value in values]
 
@@ -88,7 +106,11 @@ class Node:
         """A scalar that is an input."""
         array = self.known(index, what)
         if array.size != 1 or array.dtype == object:
-            raise Refused(f"{what} (input {index}) must be one number, not {array.tolist()}")
+            raise Refused(
+                f"{what} (input {index}) must be one number, not {shortened(array.tolist())}",
+                "Where the model computes it from dimensions, fix those with dimensions={...} "
+                "(--dimension NAME=N)",
+            )
         return array.reshape(-1)[0].item()
 
     def list_at(self, attribute: str, index: int, what: str) -> list[int] | None:
@@ -115,13 +137,24 @@ def reads(*names: str, domain: str = "") -> Callable[[Function], Function]:
     return register
 
 
-def refuse_if(condition: Any, why: str) -> None:
+def refuse_if(condition: Any, why: str, remedy: str | None = None) -> None:
     if condition:
-        raise Refused(why)
+        raise Refused(why, remedy)
+
+
+def invalid_if(condition: Any, why: str) -> None:
+    if condition:
+        raise Invalid(why)
+
+
+def shortened(value: Any) -> str:
+    """For messages."""
+    text = str(value)
+    return text if len(text) <= 100 else text[:97] + "..."
 
 
 def axes_of(axes: Sequence[int], rank: int) -> list[int]:
     """Counted from the front."""
     for axis in axes:
-        refuse_if(not -rank <= axis < rank, f"axis {axis} is outside the {rank} dimensions of the input")
+        invalid_if(not -rank <= axis < rank, f"axis {axis} is outside the {rank} dimensions of the input")
     return [int(axis) % rank for axis in axes]

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError
-from onnx import TensorProto, defs, external_data_helper, inliner, numpy_helper
+from google.protobuf.message import DecodeError, EncodeError, Message
+from onnx import TensorProto, defs, external_data_helper, numpy_helper
 
-from .registry import MICROSOFT, OPERATORS
+from .external import mapped
+from .registry import MICROSOFT
 
 OLDEST = 7
 NEWEST = defs.onnx_opset_version()
@@ -34,6 +37,7 @@ DTYPES = {
     TensorProto.BOOL: "bool",
 }
 _SMALL = 1024  # elements of tensors that stay in the model: shapes and axes
+_DEEPEST = 100  # messages within one another that Protocol Buffers parse
 
 
 def dtype_named(elem_type: int, what: str) -> str:
@@ -60,8 +64,8 @@ class Source:
 def read_model(source: Any) -> Source:
     """source: a path, a file's bytes or a ModelProto.
 
-    Errors: FileNotFoundError, and ValueError for what is no ONNX model, is invalid, or is of versions that
-    are not read.
+    Errors: OSError for a file that cannot be read (FileNotFoundError where there is none), and ValueError for
+    what is no ONNX model, is invalid, or is of versions that are not read.
     """
     folder, title = "", "the ONNX model"
     if isinstance(source, onnx.ModelProto):
@@ -73,20 +77,52 @@ def read_model(source: Any) -> Source:
         title, folder = str(path), os.path.dirname(os.path.abspath(path))
         with open(path, "rb") as file:
             model = _parsed(file.read(), title)
+    _check_text(model, title)
     light, tensors = _without_tensors(model)
-    opset = opsets(light).get("")
-    if opset is None or not OLDEST <= opset <= NEWEST:
-        found = "no operator set" if opset is None else f"operator set {opset}"
+    check_operator_set(opsets(light.opset_import).get(""), title)
+    try:
+        onnx.checker.check_model(_as_checked(light), skip_opset_compatibility_check=True)
+    except (onnx.checker.ValidationError, ValueError, RuntimeError, EncodeError) as error:
+        raise ValueError(
+            f"{title}: the model is invalid: {' '.join(str(error).split())[:600]}. "
+            "onnx.checker.check_model tells its author the same"
+        ) from None
+    return Source(light, tensors, folder, title)
+
+
+def opsets(imports: Any) -> dict[str, int]:
+    """Version by domain; "" is ai.onnx. imports: of a model or a function."""
+    return {domain_named(entry.domain): entry.version for entry in imports}
+
+
+def domain_named(domain: str) -> str:
+    return "" if domain == "ai.onnx" else domain
+
+
+def check_operator_set(version: int | None, title: str) -> None:
+    if version is None or not OLDEST <= version <= NEWEST:
+        found = "no operator set" if version is None else f"operator set {version}"
         raise ValueError(
             f"{title}: it imports {found} of ai.onnx; {OLDEST} to {NEWEST} are read. "
             "onnx.version_converter.convert_version changes it"
         )
-    try:
-        onnx.checker.check_model(_with_types(light), skip_opset_compatibility_check=True)
-        light = _without_functions(light)
-    except (onnx.checker.ValidationError, ValueError, RuntimeError, UnicodeError) as error:
-        raise ValueError(f"{title}: the model is invalid: {' '.join(str(error).split())[:600]}") from None
-    return Source(light, tensors, folder, title)
+
+
+def _check_text(message: Message, title: str, depth: int = 0) -> None:
+    """Names that are no UTF-8 come as bytes, which are in no table. Comments may be anything."""
+    if depth > _DEEPEST:
+        raise ValueError(f"{title}: its messages are nested more than {_DEEPEST} deep, which no file can be")
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_STRING and field.name != "doc_string":
+            for text in [value] if isinstance(value, (str, bytes)) else value:
+                if isinstance(text, bytes):
+                    raise ValueError(
+                        f"{title}: the {field.name} {text[:60]!r} of a {message.DESCRIPTOR.name} is no "
+                        "UTF-8; the file is damaged, or what wrote it has to encode its names"
+                    )
+        elif field.type == field.TYPE_MESSAGE and field.name != "metadata_props":
+            for inner in [value] if isinstance(value, Message) else value:
+                _check_text(inner, title, depth + 1)
 
 
 def _without_tensors(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[TensorProto]]:
@@ -111,16 +147,38 @@ def _without_tensors(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[Tens
     return light, tensors
 
 
-def _with_types(model: onnx.ModelProto) -> onnx.ModelProto:
-    """For the checker: results may lack a type or shape here, since operators say what they are."""
+def _as_checked(model: onnx.ModelProto) -> onnx.ModelProto:
+    """For the checker, whose rules are stricter than what is read here.
+
+    Results may lack a type or shape, since operators say what they are. Initializers need not be inputs, as
+    IR version 3 wants. External data is looked for beside the model, not in the working directory.
+    """
     complete = onnx.ModelProto()
     complete.CopyFrom(model)
+    complete.ir_version = 4 if model.ir_version == 3 else model.ir_version
     for value in [*complete.graph.output, *complete.graph.input]:
         if value.type.WhichOneof("value") in (None, "tensor_type"):
             tensor = value.type.tensor_type
             tensor.shape.SetInParent()
             tensor.elem_type = tensor.elem_type or TensorProto.FLOAT
+    nodes = itertools.chain(complete.graph.node, *(f.node for f in complete.functions))
+    for tensor in _tensors_of(nodes):
+        if tensor.data_location == TensorProto.EXTERNAL:
+            tensor.CopyFrom(TensorProto(name=tensor.name, data_type=tensor.data_type, dims=[0]))
     return complete
+
+
+def _tensors_of(nodes: Iterable[onnx.NodeProto]) -> Iterator[TensorProto]:
+    """Every tensor of attributes and branches."""
+    for attribute in (a for node in nodes for a in node.attribute):
+        if attribute.HasField("t"):
+            yield attribute.t
+        if attribute.HasField("sparse_tensor"):
+            yield from (attribute.sparse_tensor.values, attribute.sparse_tensor.indices)
+        yield from attribute.tensors
+        for graph in [attribute.g] if attribute.HasField("g") else attribute.graphs:
+            yield from graph.initializer
+            yield from _tensors_of(graph.node)
 
 
 def _parsed(content: bytes, title: str) -> onnx.ModelProto:
@@ -136,81 +194,39 @@ def _parsed(content: bytes, title: str) -> onnx.ModelProto:
     return model
 
 
-def opsets(model: onnx.ModelProto) -> dict[str, int]:
-    """Version by domain; "" is ai.onnx."""
-    return {entry.domain.removeprefix("ai.onnx"): entry.version for entry in model.opset_import}
-
-
-def _without_functions(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Functions of the model, and operators that ONNX itself defines by others, become their nodes."""
-    if model.functions:
-        model = inliner.inline_local_functions(model, convert_version=True)
-    composed = sorted(_composed(model.graph, opsets(model)))
-    if composed:
-        typed = onnx.shape_inference.infer_shapes(model, data_prop=True)
-        known = {info.name for info in (*typed.graph.input, *typed.graph.value_info)}
-        for tensor in typed.graph.initializer:
-            if tensor.name not in known:
-                info = onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
-                typed.graph.value_info.append(info)
-        model = inliner.inline_selected_functions(
-            typed, [("", name) for name in composed], inline_schema_functions=True
-        )
-    return model
-
-
-def _composed(graph: onnx.GraphProto, versions: dict[str, int]) -> set[str]:
-    found = set()
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                found |= _composed(attribute.g, versions)
-        if node.domain.removeprefix("ai.onnx") or ("", node.op_type) in OPERATORS:
-            continue
-        if not defs.has(node.op_type, versions[""]):
-            continue
-        schema = defs.get_schema(node.op_type, versions[""])
-        if schema.has_function or schema.has_context_dependent_function:
-            found.add(node.op_type)
-    return found
-
-
 def array_of(tensor: TensorProto, folder: str, what: str) -> tuple[np.ndarray, str]:
     """A tensor's elements and dtype. External data is mapped, not read."""
     dtype = dtype_named(tensor.data_type, what)
     if any(extent < 0 for extent in tensor.dims):
-        raise ValueError(f"{what} has the shape {list(tensor.dims)}")
+        raise ValueError(f"{what} has the shape {list(tensor.dims)}; extents are at least 0")
     try:
         if external_data_helper.uses_external_data(tensor):
-            return _external(tensor, folder, dtype, what), dtype
+            return _external(tensor, folder, dtype), dtype
         return numpy_helper.to_array(tensor), dtype
-    except (ValueError, TypeError, OSError, onnx.checker.ValidationError) as error:
+    except (ValueError, TypeError, OSError, OverflowError, onnx.checker.ValidationError) as error:
         raise ValueError(f"{what} cannot be read: {' '.join(str(error).split())[:400]}") from None
 
 
-def _external(tensor: TensorProto, folder: str, dtype: str, what: str) -> np.ndarray:
+def _external(tensor: TensorProto, folder: str, dtype: str) -> np.ndarray:
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
-    if not folder:
-        raise ValueError(f"its data is in the file '{location}'; load the model from its path")
-    path = os.path.realpath(os.path.join(folder, location))
-    if os.path.isabs(location) or not path.startswith(os.path.realpath(folder) + os.sep):
-        raise ValueError(f"its data is in '{location}', which is outside the model's folder")
-    if not os.path.isfile(path):
-        raise ValueError(f"its data is in {path}, which does not exist; it belongs beside the model")
     element = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
     bits = 4 if dtype in ("i4", "u4") else element.itemsize * 8
     needed = (math.prod(tensor.dims) * bits + 7) // 8
-    offset, length = int(entries.get("offset", 0)), int(entries.get("length", needed))
-    if offset < 0 or length != needed or offset + needed > os.path.getsize(path):
+    offset, length = _whole(entries, "offset", 0), _whole(entries, "length", needed)
+    if length != needed:
         raise ValueError(
-            f"its {needed} bytes are said to be {length} at {offset} of {path}, "
-            f"which has {os.path.getsize(path)}"
+            f"its shape {list(tensor.dims)} needs {needed} bytes, and {length} are said to be in '{location}'"
         )
-    if needed == 0:
-        return np.zeros(list(tensor.dims), element)
-    raw = np.memmap(path, np.uint8, "r", offset, (needed,))
+    raw = mapped(location, folder, offset, needed)
     if bits == 4:
         packed = TensorProto(data_type=tensor.data_type, dims=tensor.dims, raw_data=raw.tobytes())
         return numpy_helper.to_array(packed)
     return raw.view(element).reshape(list(tensor.dims))
+
+
+def _whole(entries: dict[str, str], key: str, default: int) -> int:
+    text = entries.get(key, str(default))
+    if not (text.isascii() and text.isdigit() and len(text) < 20):
+        raise ValueError(f"the {key} of its external data is '{text[:40]}', which is no number of bytes")
+    return int(text)

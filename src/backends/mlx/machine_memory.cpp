@@ -3,11 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
-#include <string>
 
 #include "backends/mlx/gpu/gpu.h"
 #include "backends/mlx/mlx_api.h"
+#include "base/machine_memory.h"
 
 namespace headrace::mlx {
 namespace {
@@ -17,16 +16,14 @@ std::size_t physical_bytes() {
            static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
-/// What the kernel could give without swapping; all of it where it does not say.
-std::size_t available_bytes() {
-    std::ifstream file("/proc/meminfo");
-    std::string key;
-    for (std::size_t kilobytes; file >> key >> kilobytes; file.ignore(64, '\n'))
-        if (key == "MemAvailable:") return kilobytes * 1024;
-    return physical_bytes();
-}
-
 }  // namespace
+
+MemorySize host_memory(const std::string& root) {
+    const MachineMemory memory = machine_memory(root);
+    if (memory.total > 0)
+        return {static_cast<std::size_t>(memory.available), static_cast<std::size_t>(memory.total)};
+    return {physical_bytes(), physical_bytes()};  // the system does not say more
+}
 
 MemorySize device_memory() {
     if (mx::is_available(mx::Device::gpu)) {
@@ -34,7 +31,7 @@ MemorySize device_memory() {
         const std::size_t total = mx::get_memory_limit();
         return {total - std::min(total, mx::get_active_memory()), total};
     }
-    return {available_bytes(), physical_bytes()};
+    return host_memory();
 }
 
 }  // namespace headrace::mlx

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <string>
 
 namespace headrace::mlx {
 
@@ -9,5 +10,7 @@ struct MemorySize {
 
 /// Of the device that MLX computes on: the machine's memory, or a GPU's own.
 MemorySize device_memory();
+/// The machine's, or what the process's control groups leave of it. root: as of headrace::machine_memory.
+MemorySize host_memory(const std::string& root = "");
 
 }  // namespace headrace::mlx

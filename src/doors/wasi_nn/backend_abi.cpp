@@ -24,7 +24,8 @@ Door& door() {
                                   .unknown = wasi_nn_error_unknown},
                       .replaces = true,
                       .history = true,
-                      .truncates = true});
+                      .truncates = true,
+                      .lenient = true});
     return door;
 }
 

@@ -135,6 +135,7 @@ int Door::init(void** ctx, const char* config, uint32_t config_size) {
     try {
         llm::Settings defaults;
         defaults.request.history = flavour_.history;
+        defaults.lenient = flavour_.lenient;
         if (const char* root = std::getenv("HEADRACE_MODEL_ROOT")) defaults.model_root = root;
         defaults.log = llm::environment_log();
         Result<std::string> environment = environment_config();

@@ -24,7 +24,8 @@ Door& door() {
                                   .unknown = runtime_error},
                       .replaces = false,
                       .history = false,
-                      .truncates = false});
+                      .truncates = false,
+                      .lenient = false});
     return door;
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <cstring>
@@ -8,11 +9,14 @@
 namespace headrace::webnn {
 namespace {
 
-void check_open(const BuilderState& state, std::string_view what) {
+/// The builder for one call.
+[[nodiscard]] std::unique_lock<std::mutex> open(BuilderState& state, std::string_view what) {
     state.context->checkLive(what);
+    std::unique_lock lock(state.mutex);
     if (state.built)
         fail(failure(Code::invalid_state, "{}: this builder has already built its graph; create a new one",
                      what));
+    return lock;
 }
 
 template <class T>
@@ -61,9 +65,20 @@ Result<std::vector<ValueId>> add_op(GraphBuilder& builder, const OpDef& def, std
     return results;
 }
 
-DType MLOperand::dataType() const { return builder_->builder.type(id_).dtype; }
-std::vector<MLDimension> MLOperand::shape() const { return to_dimensions(builder_->builder.type(id_).shape); }
-std::string MLOperand::name() const { return builder_->builder.graph().value(id_).name; }
+DType MLOperand::dataType() const {
+    const std::lock_guard lock(builder_->mutex);
+    return builder_->builder.type(id_).dtype;
+}
+
+std::vector<MLDimension> MLOperand::shape() const {
+    const std::lock_guard lock(builder_->mutex);
+    return to_dimensions(builder_->builder.type(id_).shape);
+}
+
+std::string MLOperand::name() const {
+    const std::lock_guard lock(builder_->mutex);
+    return builder_->builder.graph().value(id_).name;
+}
 
 MLGraphBuilder::MLGraphBuilder(const MLContext& context) : state_(std::make_shared<BuilderState>()) {
     context.checkLive("create_graph_builder");
@@ -71,21 +86,21 @@ MLGraphBuilder::MLGraphBuilder(const MLContext& context) : state_(std::make_shar
 }
 
 MLOperand MLGraphBuilder::input(const std::string& name, const MLOperandDescriptor& descriptor) {
-    check_open(*state_, "input");
+    const auto lock = open(*state_, "input");
     const auto what = fmt::format("input '{}'", name);
     return {state_, value_or_throw(state_->builder.input(name, to_type(descriptor, what)))};
 }
 
 MLOperand MLGraphBuilder::constant(const MLOperandDescriptor& descriptor, const void* data, std::size_t bytes,
                                    const std::string& name) {
-    check_open(*state_, "constant");
+    const auto lock = open(*state_, "constant");
     const std::span view(static_cast<const std::byte*>(data), bytes);
     return {state_, value_or_throw(state_->builder.constant(to_type(descriptor, "constant"), view, name))};
 }
 
 MLOperand MLGraphBuilder::constant(const MLOperandDescriptor& descriptor, std::shared_ptr<const void> owner,
                                    const void* data, std::size_t bytes, const std::string& name) {
-    check_open(*state_, "constant");
+    const auto lock = open(*state_, "constant");
     auto held = std::make_shared<Constant>(
         Constant{.bytes = {static_cast<const std::byte*>(data), bytes}, .owner = std::move(owner)});
     return {state_,
@@ -103,7 +118,6 @@ MLOperand MLGraphBuilder::constant(const MLTensor& tensor) {
 }
 
 MLOperand MLGraphBuilder::constant(DType type, std::variant<std::int64_t, std::uint64_t, double> value) {
-    check_open(*state_, "constant");
     const std::vector<std::byte> bytes = scalar_bytes(type, value);
     return constant({type, {}}, bytes.data(), bytes.size());
 }
@@ -111,7 +125,7 @@ MLOperand MLGraphBuilder::constant(DType type, std::variant<std::int64_t, std::u
 std::vector<MLOperand> MLGraphBuilder::op(const std::string& name, std::span<const MLOperand> operands,
                                           const MLOptions& options, const std::string& label) {
     const std::string title = label.empty() ? name : fmt::format("{} ({})", name, label);
-    check_open(*state_, title);
+    const auto lock = open(*state_, title);
     const OpDef* def = find_row(name).op;
     if (!def) def = find_extension(name);
     if (!def) fail(invalid("there is no WebNN operator '{}'", name));
@@ -132,7 +146,7 @@ std::vector<MLOperand> MLGraphBuilder::op(const std::string& name, std::span<con
 
 MLOperand MLGraphBuilder::state(const std::string& name, const MLOperandDescriptor& descriptor,
                                 const void* data, std::size_t bytes) {
-    check_open(*state_, "state");
+    const auto lock = open(*state_, "state");
     const TensorType type = to_type(descriptor, fmt::format("state '{}'", name));
     std::shared_ptr<const Constant> initial;
     if (data) {
@@ -142,25 +156,106 @@ MLOperand MLGraphBuilder::state(const std::string& name, const MLOperandDescript
     return {state_, value_or_throw(state_->builder.state(name, type, std::move(initial)))};
 }
 
-std::shared_ptr<const Graph> MLGraphBuilder::finish(const std::map<std::string, MLOperand>& outputs) {
-    check_open(*state_, "build");
+namespace {
+
+using Outputs = std::map<std::string, MLOperand>;
+
+void check_kind(const std::string& name, const Value& value) {
+    if (value.kind == ValueKind::input || value.kind == ValueKind::constant)
+        fail(invalid("build: output '{}' is an input or a constant, not the result of an operator", name));
+}
+
+using Names = std::set<std::string, std::less<>>;
+
+/// What the extents of a shape are products of.
+Names symbols_of(const Shape& shape) {
+    Names names;
+    for (const Dim& d : shape) {
+        if (!d.is_symbolic()) continue;
+        for (const std::string& symbol : count_elements({d}).symbols) names.insert(symbol);
+    }
+    return names;
+}
+
+/// Marks the inputs that nobody reads but that alone tell an extent of what the kept nodes make.
+void keep_extents(const Graph& graph, const std::vector<bool>& keep, std::vector<bool>& is_needed) {
+    Names wanted;
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i)
+        for (const ValueId id : graph.nodes[i].outputs)
+            if (keep[i]) wanted.merge(symbols_of(graph.value(id).type.shape));
+    const auto told_by = [&](ValueId id) {
+        return std::erase_if(wanted, [&, names = symbols_of(graph.value(id).type.shape)](const auto& symbol) {
+            return names.contains(symbol);
+        });
+    };
+    for (const ValueId id : graph.inputs)
+        if (is_needed[id]) told_by(id);
+    for (const ValueId id : graph.inputs)
+        if (!is_needed[id] && told_by(id) > 0) is_needed[id] = true;
+}
+
+/// Leaves the nodes that the outputs need and those from `first` on that write a state.
+void keep_needed(Graph& graph, std::size_t first) {
+    std::vector<bool> is_needed(graph.values.size()), keep(graph.nodes.size());
+    for (const auto& [name, id] : graph.outputs) is_needed[id] = true;
+    for (std::size_t i = graph.nodes.size(); i-- > 0;) {  // readers come after what they read
+        const Node& node = graph.nodes[i];
+        keep[i] = (i >= first && !node.op->is_pure()) ||
+                  std::ranges::any_of(node.outputs, [&](ValueId id) { return is_needed[id]; });
+        if (!keep[i]) continue;
+        for (const ValueId id : node.inputs)
+            if (id != kNoValue) is_needed[id] = true;
+    }
+    keep_extents(graph, keep, is_needed);
+    std::erase_if(graph.inputs, [&](ValueId id) { return !is_needed[id]; });
+    std::erase_if(graph.states, [&](ValueId id) { return !is_needed[id]; });
+    graph.compact(keep);
+}
+
+}  // namespace
+
+std::shared_ptr<const Graph> MLGraphBuilder::finish(const Outputs& outputs) {
+    const auto lock = open(*state_, "build");
+    auto graph = std::make_shared<const Graph>(graph_of(outputs));
+    state_->built = true;
+    state_->builder.drop_constants();  // operands still tell what they are
+    return graph;
+}
+
+Graph MLGraphBuilder::graph_of(const Outputs& outputs) const {
     if (outputs.empty()) fail(invalid("build: no outputs given; name at least one operand"));
     for (const auto& [name, operand] : outputs) {
         if (!operand || operand.builder_ != state_)
             fail(invalid("build: output '{}' belongs to another builder", name));
-        const Value& value = state_->builder.graph().value(operand.id_);
-        if (value.kind == ValueKind::input || value.kind == ValueKind::constant)
-            fail(
-                invalid("build: output '{}' is an input or a constant, not the result of an operator", name));
+        check_kind(name, state_->builder.graph().value(operand.id_));
     }
-    for (const auto& [name, operand] : outputs)
-        value_or_throw(state_->builder.mark_output(name, operand.id_));
-    state_->built = true;
-    return std::make_shared<const Graph>(value_or_throw(state_->builder.finish()));
+    GraphBuilder copy = state_->builder;
+    for (const auto& [name, operand] : outputs) value_or_throw(copy.mark_output(name, operand.id_));
+    return value_or_throw(copy.finish());
 }
 
-MLGraph MLGraphBuilder::build(const std::map<std::string, MLOperand>& outputs) {
+MLGraph MLGraphBuilder::build(const Outputs& outputs) {
     return make_graph(finish(outputs), state_->context->compileOptions(), state_->context->state_.get());
+}
+
+MLGraph MLGraphBuilder::buildNext(const Outputs& outputs) {
+    auto graph = std::make_shared<Graph>();
+    Names unread;
+    std::size_t nodes = 0;
+    {
+        const auto lock = open(*state_, "build");
+        *graph = graph_of(outputs);
+        for (const ValueId id : graph->inputs) unread.insert(graph->value(id).name);
+        nodes = graph->nodes.size();
+        keep_needed(*graph, state_->first_node);
+        for (const ValueId id : graph->inputs) unread.erase(graph->value(id).name);
+    }
+    MLGraph made =
+        make_graph(std::move(graph), state_->context->compileOptions(), state_->context->state_.get());
+    made.state()->unread = std::move(unread);
+    const std::lock_guard lock(state_->mutex);
+    state_->first_node = nodes;
+    return made;
 }
 
 }  // namespace headrace::webnn

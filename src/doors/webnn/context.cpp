@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <atomic>
 #include <cstring>
 
@@ -34,27 +33,34 @@ void check_size(const MLTensor::State& state, std::size_t bytes, std::size_t giv
 
 }  // namespace
 
-MLContext::MLContext(const MLContextOptions& options) {
+CompileOptions compileOptions(const MLContextOptions& options) {
     if (options.powerPreference != "default" && options.powerPreference != "high-performance" &&
         options.powerPreference != "low-power")
         fail(invalid("power preference '{}' is none of default, high-performance, low-power",
                      options.powerPreference));
     if (options.threads < 0)
         fail(invalid("threads is {}; it must be 0 (the default) or more", options.threads));
+    CompileOptions result;
+    result.threads = options.threads;
+    result.host_timeout_ms = options.hostTimeoutMs;
+    result.weights = weight_format(options);
+    // Those who ask for low power alone get results that are as good as f32's.
+    result.round_activations = !options.weights.empty();
+    result.packed_cache = options.packedCache;
+    const bool accelerated = options.accelerated && options.deviceType != "cpu";
+    result.device = !options.device.empty() ? options.device : accelerated ? "auto" : "cpu";
+    const Device device =
+        value_or_throw(find_device(result.device, std::chrono::milliseconds(options.hostTimeoutMs)));
+    if (device.is_cpu) result.device = "cpu";
+    return result;
+}
+
+MLContext::MLContext(const MLContextOptions& options) {
     auto state = std::make_shared<State>();
     state->options = options;
-    state->compile.threads = options.threads;
-    state->compile.host_timeout_ms = options.hostTimeoutMs;
-    state->compile.weights = weight_format(options);
-    // Those who ask for low power alone get results that are as good as f32's.
-    state->compile.round_activations = !options.weights.empty();
-    state->compile.packed_cache = options.packedCache;
+    state->compile = webnn::compileOptions(options);
     state->compile.buffers = std::make_shared<BufferPool>();
-    state->compile.device = !options.device.empty() ? options.device : options.accelerated ? "auto" : "cpu";
-    const Device device =
-        value_or_throw(find_device(state->compile.device, std::chrono::milliseconds(options.hostTimeoutMs)));
-    state->accelerated = !device.is_cpu;
-    state->compile.device = device.is_cpu ? "cpu" : state->compile.device;
+    state->accelerated = state->compile.device != "cpu";
     state_ = std::move(state);
 }
 
@@ -121,65 +127,6 @@ MLTensor MLContext::createTensor(const MLTensorDescriptor& descriptor) const {
     return MLTensor(std::move(state));
 }
 
-namespace {
-
-void check_owner(const MLTensor::State& tensor, const void* context, std::string_view what) {
-    if (tensor.context != context) fail(invalid("{}: the tensor belongs to another context", what));
-}
-
-/// The tensor bound to a graph's input or output, after checking whose it is and that its type is the
-/// declared one.
-const MLTensor::State& bound(const std::map<std::string, MLTensor>& tensors, const TensorInfo& info,
-                             std::string_view kind, const void* context) {
-    const auto it = tensors.find(info.name);
-    if (it == tensors.end()) fail(invalid("dispatch: Missing {}: {}", kind, info.name));
-    const auto what = fmt::format("dispatch: {} '{}'", kind, info.name);
-    const MLTensor::State& state = *it->second.state();
-    check_owner(state, context, what);
-    const auto& given = state.descriptor;
-    if (given.dataType != info.dtype)
-        fail(invalid("{} is {}, the graph declares {}", what, data_type_name(given.dataType),
-                     data_type_name(info.dtype)));
-    return state;
-}
-
-/// Extents that the graph declares as -1 depend on the inputs; the run checks the size.
-bool fits(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& declared) {
-    return std::equal(shape.begin(), shape.end(), declared.begin(), declared.end(),
-                      [](std::int64_t given, std::int64_t wanted) { return wanted < 0 || given == wanted; });
-}
-
-void check_names(const std::map<std::string, MLTensor>& tensors, const std::vector<TensorInfo>& declared,
-                 std::string_view kind) {
-    for (const auto& [name, tensor] : tensors) {
-        bool known = false;
-        for (const TensorInfo& info : declared) known = known || info.name == name;
-        if (!known) fail(invalid("dispatch: the graph has no {} '{}'", kind, name));
-    }
-}
-
-/// Keeps the tensors of a dispatch for its duration: inputs against writers, outputs against everybody. All
-/// are taken in the order of their addresses, so that no two dispatches wait for each other.
-class TensorLocks {
-public:
-    void add(const MLTensor::State& tensor, bool writes) { wanted_[&tensor] |= writes; }
-    void lock() {
-        for (const auto& [tensor, writes] : wanted_) {
-            if (writes)
-                exclusive_.emplace_back(tensor->content);
-            else
-                shared_.emplace_back(tensor->content);
-        }
-    }
-
-private:
-    std::map<const MLTensor::State*, bool, std::less<>> wanted_;
-    std::vector<std::shared_lock<std::shared_mutex>> shared_;
-    std::vector<std::unique_lock<std::shared_mutex>> exclusive_;
-};
-
-}  // namespace
-
 void MLContext::readTensor(const MLTensor& tensor, void* data, std::size_t bytes) const {
     checkLive("read_tensor");
     check_owner(*tensor.state(), state_.get(), "read_tensor");
@@ -187,12 +134,12 @@ void MLContext::readTensor(const MLTensor& tensor, void* data, std::size_t bytes
 }
 
 void MLTensor::read(void* data, std::size_t bytes) const {
+    const std::shared_lock lock(state_->content);
     const auto memory = state_->live("read_tensor");
     if (!state_->descriptor.readable)
         fail(failure(Code::invalid_state,
                      "read_tensor: the tensor is not readable; create it with readable=True"));
     check_size(*state_, memory->bytes(), bytes, "read_tensor");
-    const std::shared_lock lock(state_->content);
     std::memcpy(data, memory->data(), bytes);
 }
 
@@ -200,50 +147,21 @@ void MLContext::writeTensor(const MLTensor& tensor, const void* data, std::size_
     checkLive("write_tensor");
     const MLTensor::State& state = *tensor.state();
     check_owner(state, state_.get(), "write_tensor");
+    const std::lock_guard lock(state.content);
     const auto memory = state.live("write_tensor");
     if (!state.descriptor.writable)
         fail(failure(Code::invalid_state,
                      "write_tensor: the tensor is not writable; create it with writable=True"));
     check_size(state, memory->bytes(), bytes, "write_tensor");
-    const std::lock_guard lock(state.content);
     std::memcpy(memory->data(), data, bytes);
-}
-
-void MLContext::dispatch(const MLGraph& graph, const std::map<std::string, MLTensor>& inputs,
-                         const std::map<std::string, MLTensor>& outputs) const {
-    checkLive("dispatch");
-    checkGraph("dispatch", graph);
-    TensorLocks locks;
-    check_names(inputs, graph.inputs(), "input");
-    check_names(outputs, graph.outputs(), "output");
-    std::vector<InputView> in;
-    std::vector<OutputView> out;
-    std::vector<std::shared_ptr<PooledBuffer>>
-        held;  // a destroy() meanwhile frees the memory only afterwards
-    for (const TensorInfo& info : graph.inputs()) {
-        const MLTensor::State& state = bound(inputs, info, "input", state_.get());
-        locks.add(state, false);
-        held.push_back(state.live(fmt::format("dispatch: input '{}'", info.name)));
-        in.push_back({state.descriptor.dataType, state.descriptor.shape, held.back()->data()});
-    }
-    for (const TensorInfo& info : graph.outputs()) {
-        const MLTensor::State& state = bound(outputs, info, "output", state_.get());
-        locks.add(state, true);
-        auto memory = state.live(fmt::format("dispatch: output '{}'", info.name));
-        if (!fits(state.descriptor.shape, info.shape))
-            fail(invalid("dispatch: output '{}' has shape {}, the graph declares {}", info.name,
-                         str(state.descriptor.shape), str(info.shape)));
-        out.push_back({memory->data(), memory->bytes()});
-        held.push_back(std::move(memory));
-    }
-    locks.lock();
-    graph.run(in, out);
 }
 
 DType MLTensor::dataType() const { return state_->descriptor.dataType; }
 const std::vector<std::int64_t>& MLTensor::shape() const { return state_->descriptor.shape; }
 bool MLTensor::readable() const { return state_->descriptor.readable; }
 bool MLTensor::writable() const { return state_->descriptor.writable; }
+bool MLTensor::constant() const { return state_->descriptor.constant; }
+bool MLTensor::exportableToGPU() const { return state_->descriptor.exportableToGPU; }
 std::size_t MLTensor::bytes() const {
     std::int64_t n = 1;
     for (std::int64_t d : shape()) n *= d;

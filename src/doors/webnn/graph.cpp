@@ -50,6 +50,7 @@ MLGraph make_graph(std::shared_ptr<const Graph> graph, const CompileOptions& opt
 
 const std::vector<TensorInfo>& MLGraph::inputs() const { return state_->inputs; }
 const std::vector<TensorInfo>& MLGraph::outputs() const { return state_->outputs; }
+bool MLGraph::mayBeGiven(const std::string& name) const { return state_->unread.contains(name); }
 
 void MLGraph::run(std::span<const InputView> inputs, std::span<const OutputView> outputs,
                   const RunOptions& options) const {
@@ -82,7 +83,9 @@ void MLGraph::resetStates() const {
 std::size_t MLGraph::operandCount() const { return state_->operands; }
 std::size_t MLGraph::operationCount() const { return state_->operations; }
 const Executable& MLGraph::executable() const { return state_->executable; }
-void MLGraph::save(const std::string& path) const { value_or_throw(write_graph_file(*state_->graph, path)); }
+void MLGraph::save(const std::string& path, bool quantised) const {
+    value_or_throw(write_graph_file(*state_->graph, path, quantised));
+}
 std::string MLGraph::print() const { return headrace::print(state_->executable.graph()); }
 
 void MLGraph::destroy() {

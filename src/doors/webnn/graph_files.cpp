@@ -1,5 +1,6 @@
 #include "doors/webnn/graph_files.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <ostream>
 #include <span>
@@ -10,10 +11,12 @@
 #include "doors/webnn/json_reader.h"
 #include "doors/webnn/json_writer.h"
 #include "doors/webnn/spell_out_activations.h"
+#include "doors/webnn/spell_out_blocks.h"
 #include "doors/webnn/text_parser.h"
 #include "doors/webnn/text_writer.h"
 #include "doors/webnn/weights_file.h"
 #include "engine/executable.h"
+#include "engine/quantise.h"
 #include "headrace/graph_files.h"
 #include "ir/graph_file.h"
 #include "ops/catalog.h"
@@ -56,9 +59,10 @@ Status write_string(const std::string& text, std::ostream& stream) {
     return success();
 }
 
-Status write_source(const Graph& graph, const std::string& path, Kind kind) {
+Status write_source(const Graph& graph, const std::string& path, Kind kind, bool quantised) {
     HR_ASSIGN(const Graph spelled, spell_out_activations(graph));
-    HR_ASSIGN(const GraphSource source, describe_graph(spelled, std::filesystem::path(path).stem().string()));
+    HR_ASSIGN(GraphSource source, describe_graph(spelled, std::filesystem::path(path).stem().string()));
+    source.quantised = quantised;
     HR_ASSIGN(const std::string text, kind == Kind::text ? write_text(source) : write_json(source));
     std::vector<NamedWeight> weights;
     for (const SourceConstant& c : source.constants) {
@@ -78,6 +82,11 @@ Status write_source(const Graph& graph, const std::string& path, Kind kind) {
     return files.finish();
 }
 
+bool has_q8_0(const Graph& graph) {
+    return std::ranges::any_of(graph.values,
+                               [](const Value& v) { return v.type.format == BlockFormat::q8_0; });
+}
+
 }  // namespace
 
 Result<Graph> read_graph_file(const std::string& path, const WeightPaths& paths) {
@@ -95,9 +104,18 @@ Result<Graph> read_graph_file(const std::string& path, const WeightPaths& paths)
     return graph;
 }
 
-Status write_graph_file(const Graph& graph, const std::string& path) {
+Status write_graph_file(const Graph& graph, const std::string& path, bool quantised) {
     const Kind kind = kind_by_extension(path);
-    return kind == Kind::own ? write_graph(graph, path) : write_source(graph, path, kind);
+    if (quantised) {
+        HR_ASSIGN(const Graph small, quantise_graph(graph, WeightFormat::q8_0));
+        if (kind == Kind::own) return write_graph(small, path);
+        HR_ASSIGN(const Graph spelt, spell_out_blocks(small));
+        return write_source(spelt, path, kind, has_q8_0(small));
+    }
+    if (kind == Kind::own) return write_graph(graph, path);
+    if (!has_q8_0(graph)) return write_source(graph, path, kind, false);
+    HR_ASSIGN(const Graph spelt, spell_out_blocks(graph));
+    return write_source(spelt, path, kind, true);
 }
 
 std::shared_ptr<const Graph> load_graph_file(const std::string& path, const std::string& manifest_path,

@@ -2,6 +2,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <shared_mutex>
 #include <string>
 #include <vector>
@@ -18,9 +19,11 @@ namespace headrace::webnn {
 [[noreturn]] inline void fail(Error error) { throw Exception(error.code, error.message); }
 
 struct BuilderState {
+    std::mutex mutex;
     GraphBuilder builder;
     std::optional<MLContext> context;
     bool built = false;
+    std::size_t first_node = 0;  ///< that no graph of buildNext() could have
 };
 
 struct MLGraph::State {
@@ -40,7 +43,8 @@ struct MLGraph::State {
     const Executable executable;
     const std::vector<TensorInfo> inputs, outputs;
     const bool has_states;
-    const void* context = nullptr;  ///< whose it is, only compared; null: any context may run it
+    const void* context = nullptr;              ///< whose it is, only compared; null: any context may run it
+    std::set<std::string, std::less<>> unread;  ///< inputs of the builder that the graph does not have
     std::mutex mutex;
     std::vector<std::unique_ptr<Session>> idle;  ///< sessions that no dispatch uses now
     std::condition_variable returned;            ///< the one session of a graph with states is idle again
@@ -53,7 +57,8 @@ struct MLTensor::State {
     /// A context's operations on one tensor happen one after the other: reads share, writes exclude.
     mutable std::shared_mutex content;
     mutable std::mutex mutex;
-    std::shared_ptr<PooledBuffer> buffer;  ///< a dispatch holds it while it runs; null once destroyed
+    /// A dispatch holds it while it runs and may put another in its place; null once destroyed.
+    std::shared_ptr<PooledBuffer> buffer;
 
     /// The memory, or an invalid_state error that names the call.
     std::shared_ptr<PooledBuffer> live(std::string_view what) const {
@@ -62,6 +67,9 @@ struct MLTensor::State {
         return buffer;
     }
 };
+
+/// Throws invalid_argument, naming `what`, when the tensor belongs to another context.
+void check_owner(const MLTensor::State& tensor, const void* context, std::string_view what);
 
 /// Appends an operator. Unlike our graphs, WebNN has no empty tensors: such a result is an error.
 Result<std::vector<ValueId>> add_op(GraphBuilder& builder, const OpDef& def, std::vector<ValueId> operands,

@@ -83,26 +83,5 @@ TEST(Buffer, IsSharedByItsArrays) {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.base()) % Buffer::kAlignment, 0);
 }
 
-TEST(Buffer, ThatIsFilledIsMissingFromTheFreeMemoryOfTheDevice) {
-    const BackendHandle backend = mlx_backend();
-    constexpr double kSize = 512 << 20;
-    const auto free_bytes = [] {
-        std::size_t free = 0, total = 0;
-        ggml_backend_dev_memory(device(), &free, &total);
-        return static_cast<double>(free);
-    };
-    // Other programs take and give back memory at the same time.
-    bool fell = false;
-    for (int attempt = 0; attempt < 5 && !fell; ++attempt) {
-        const double before = free_bytes();
-        const BufferHandle taken(ggml_backend_alloc_buffer(backend.get(), static_cast<std::size_t>(kSize)));
-        ASSERT_TRUE(taken);
-        ggml_backend_buffer_clear(taken.get(), 1);
-        const double less = before - free_bytes();
-        fell = less > 0.8 * kSize && less < 1.2 * kSize;
-    }
-    EXPECT_TRUE(fell);
-}
-
 }  // namespace
 }  // namespace headrace::mlx

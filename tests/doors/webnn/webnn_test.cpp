@@ -192,44 +192,6 @@ TEST(Webnn, FinishGivesAGraphForSessionsOfOnesOwn) {
     EXPECT_EQ(y, 1);
 }
 
-TEST(Webnn, EverySpecifiedOperatorHasAMethod) {
-    MLGraphBuilder b(cpu());
-    const auto x = b.input("x", {DType::f32, {2, 3}});
-    const auto i = b.input("i", {DType::i32, {2, 3}});
-    const auto rows = b.input("rows", {DType::i32, {1, 1}});
-    const auto row = b.input("row", {DType::f32, {1, 3}});
-    const auto scale = b.input("scale", {DType::f32, {1, 1}});
-    const std::int8_t zero = 0;
-    const auto zero_point = b.constant({DType::i8, {1, 1}}, &zero, 1);
-    const auto shape_of = [](const MLOperand& operand) {
-        std::vector<std::int64_t> sizes;
-        for (const MLDimension& d : operand.shape()) sizes.push_back(d.size);
-        return sizes;
-    };
-    using Sizes = std::vector<std::int64_t>;
-    EXPECT_EQ(shape_of(b.tile(x, {2, 2})), (Sizes{4, 6}));
-    EXPECT_EQ(shape_of(b.pad(x, {0, 1}, {1, 1}, {{"mode", std::string("edge")}})), (Sizes{3, 5}));
-    EXPECT_EQ(shape_of(b.argMin(x, 1)), (Sizes{2}));
-    EXPECT_EQ(b.argMax(x, 0, {{"outputDataType", DType::i64}}).dataType(), DType::i64);
-    EXPECT_EQ(shape_of(b.cumulativeSum(x, 1, {{"exclusive", true}})), (Sizes{2, 3}));
-    const auto q = b.quantizeLinear(x, scale, zero_point);
-    EXPECT_EQ(q.dataType(), DType::i8);
-    EXPECT_EQ(b.dequantizeLinear(q, scale, zero_point).dataType(), DType::f32);
-    EXPECT_EQ(shape_of(b.scatterElements(x, i, x)), (Sizes{2, 3}));
-    EXPECT_EQ(shape_of(b.scatterND(x, rows, row)), (Sizes{2, 3}));
-    const auto sequence = b.input("sequence", {DType::f32, {5, 2, 3}});
-    const auto gates = b.input("gates", {DType::f32, {1, 16, 3}}),
-               again = b.input("again", {DType::f32, {1, 16, 4}});
-    const auto bias = b.input("bias", {DType::f32, {1, 16}}), h = b.input("h", {DType::f32, {2, 4}});
-    EXPECT_EQ(b.lstm(sequence, gates, again, 5, 4, {.bias = bias}, {{"returnSequence", true}}).size(), 3u);
-    const auto w = b.input("w", {DType::f32, {16, 3}}), r = b.input("r", {DType::f32, {16, 4}});
-    EXPECT_EQ(b.lstmCell(x, w, r, h, h, 4).size(), 2u);
-    const auto w3 = b.input("w3", {DType::f32, {1, 12, 3}}), r3 = b.input("r3", {DType::f32, {1, 12, 4}});
-    EXPECT_EQ(shape_of(b.gru(sequence, w3, r3, 5, 4)[0]), (Sizes{1, 2, 4}));
-    const auto w2 = b.input("w2", {DType::f32, {12, 3}}), r2 = b.input("r2", {DType::f32, {12, 4}});
-    EXPECT_EQ(shape_of(b.gruCell(x, w2, r2, h, 4)), (Sizes{2, 4}));
-}
-
 TEST(Webnn, AConstantTensorBecomesAConstantWithoutACopyAndOutlivesItself) {
     const MLContext context = cpu();
     const std::vector<float> values{1, -2, 3};

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Graph, Operand, known
-from ..registry import OPERATORS, Node, Refused, reads, refuse_if
+from ..folding import LARGEST
+from ..graph import Graph, Operand, converted, known
+from ..registry import OPERATORS, Node, Refused, invalid_if, reads
+from ..source import dtype_named
 
 BITS = {"u8": 8, "u32": 32, "u64": 64, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
 
@@ -64,14 +66,16 @@ def power(g: Graph, node: Node) -> Operand:
 @reads("Mod")
 def modulo(g: Graph, node: Node) -> Operand:
     fmod = node.get("fmod", 0)
-    refuse_if(not fmod and node.x.is_float, "fmod=0 is for integers")
+    invalid_if(
+        not fmod and node.x.is_float, f"fmod is 0, which is for integers, and the input is {node.x.dtype}"
+    )
     return g.op("fmod" if fmod else "remainder", node.x, node.operand(1))
 
 
 @reads("BitwiseNot")
 def bitwise_not(g: Graph, node: Node) -> Operand:
     dtype = node.x.dtype
-    refuse_if(dtype not in BITS, f"the bits of {dtype}")
+    invalid_if(dtype not in BITS, f"the input is {dtype}; {', '.join(BITS)} have bits to turn")
     ones = 2 ** BITS[dtype] - 1 if dtype.startswith("u") else -1
     return g.op("bitwise_xor", node.x, known(np.array(ones, np.uint64 if ones > 0 else np.int64), dtype))
 
@@ -79,17 +83,25 @@ def bitwise_not(g: Graph, node: Node) -> Operand:
 @reads("BitShift")
 def bit_shift(g: Graph, node: Node) -> Operand:
     direction = node.get("direction")
-    refuse_if(direction not in ("LEFT", "RIGHT"), f"direction is '{direction}'; LEFT or RIGHT")
+    invalid_if(direction not in ("LEFT", "RIGHT"), f"direction is '{direction}'; LEFT or RIGHT")
     return g.op(f"shift_{direction.lower()}", node.x, node.operand(1))
 
 
 @reads("Cast", "CastLike")
 def cast(g: Graph, node: Node) -> Operand:
-    from ..source import dtype_named
+    """Floats to integers towards zero, but to 4 bits the nearest, halves away from zero."""
+    x, dtype = node.x, _target(node)
+    if dtype in ("i4", "u4") and x.is_float:
+        x = g.op("add", x, g.op("fmod", x, known(1, x.dtype)))
+    if x.array is not None and x.array.dtype != object and x.array.size <= LARGEST:
+        return converted(x, dtype)
+    return g.cast(x, dtype)
 
+
+def _target(node: Node) -> str:
     if node.op == "CastLike":
-        return g.cast(node.x, node.operand(1).dtype)
+        return node.operand(1).dtype
     try:
-        return g.cast(node.x, dtype_named(node.get("to", 0), "the target type"))
+        return dtype_named(node.get("to", 0), "the target type")
     except ValueError as error:
         raise Refused(str(error)) from None

@@ -7,24 +7,42 @@ import math
 import numpy as np
 
 from ..graph import Graph, Operand, known
-from ..registry import Node, reads, refuse_if
+from ..registry import Node, invalid_if, reads, refuse_if
 
 
 @reads("Attention")
 def attention(g: Graph, node: Node) -> list[Operand | None]:
     """softmax(scale Q K^T + mask) V, with grouped heads and keys and values of earlier steps."""
-    refuse_if(node.wants(3), "the products of queries and keys are not given out")
-    refuse_if(node.optional(6) is not None, "nonpad_kv_seqlen")
-    refuse_if(node.get("softcap", 0.0), "softcap")
     refuse_if(
-        node.get("left_window_size", -1) >= 0 or node.get("right_window_size", -1) >= 0, "a window of keys"
+        node.wants(3),
+        "output 3 is wanted, the products of queries and keys, which are not given out",
+        "Export the model without this output, or run it with ONNX Runtime",
     )
+    refuse_if(
+        node.optional(6) is not None,
+        "input 6 is given, nonpad_kv_seqlen: how many keys of each sequence count; that is not read",
+        "Export the model with an attention mask (input 3) that hides the others, or use ONNX Runtime",
+    )
+    refuse_if(
+        node.get("softcap", 0.0),
+        f"softcap is {node.get('softcap')}; only 0 is read, scores that are not capped",
+        "Export the model with its attention as single operators (MatMul, Tanh, Softmax), or run it with "
+        "ONNX Runtime",
+    )
+    for name in ("left_window_size", "right_window_size"):
+        refuse_if(
+            node.get(name, -1) >= 0,
+            f"{name} is {node.get(name)}; only -1 is read, attention to all keys",
+            "Export the model with an attention mask (input 3) that hides the keys outside the window, or "
+            "run it with ONNX Runtime",
+        )
     query, key, value = node.x, node.operand(1), node.operand(2)
     is_flat = g.rank(query) == 3
     # Heads stay after rows, as flat operands have them, unless they are joined or given out apart.
     in_rows = is_flat and node.optional(4) is None and not (node.wants(1) or node.wants(2))
     if is_flat:
-        refuse_if("q_num_heads" not in node.attributes, "q_num_heads is missing")
+        for name in ("q_num_heads", "kv_num_heads"):
+            invalid_if(name not in node.attributes, f"{name} is missing, and the input has 3 dimensions")
         heads, groups = int(node.get("q_num_heads")), int(node.get("kv_num_heads"))
         parts = ((query, heads), (key, groups), (value, groups))
         query, key, value = (_split(g, x, n) if in_rows else _heads(g, x, n) for x, n in parts)
@@ -34,7 +52,11 @@ def attention(g: Graph, node: Node) -> list[Operand | None]:
     if mask is not None and mask.dtype == "bool":
         mask = g.op("where", mask, known(0.0, query.dtype), known(-math.inf, query.dtype))
     causal = bool(node.get("is_causal", 0))
-    refuse_if(causal and node.optional(4) is not None, "is_causal with keys of earlier steps")
+    refuse_if(
+        causal and node.optional(4) is not None,
+        "is_causal is 1 and input 4 is given, keys of earlier steps; only one of the two is read",
+        "Export the model with an attention mask (input 3) and is_causal=0, or run it with ONNX Runtime",
+    )
     options = {"causal": causal, "heads_after_rows": in_rows}
     if node.get("scale"):
         options["scale"] = float(node.get("scale"))
@@ -51,7 +73,9 @@ def attention(g: Graph, node: Node) -> list[Operand | None]:
 def _split(g: Graph, x: Operand, heads: int) -> Operand:
     """[batch, steps, heads width] as [batch, steps, heads, width]"""
     batch, steps, width = g.shape(x)
-    refuse_if(heads < 1 or g.fixed(width, "the width") % heads, f"{width} values in {heads} heads")
+    invalid_if(
+        heads < 1 or g.fixed(width, "the width") % heads, f"{width} values do not divide into {heads} heads"
+    )
     return g.reshape(x, [batch, steps, heads, width // heads])
 
 
@@ -66,7 +90,7 @@ def rotary_embedding(g: Graph, node: Node) -> Operand:
     x, cos, sin, positions = node.x, node.operand(1), node.operand(2), node.optional(3)
     is_flat = g.rank(x) == 3
     if is_flat:
-        refuse_if(not node.get("num_heads", 0), "num_heads is missing")
+        invalid_if(not node.get("num_heads", 0), "num_heads is missing, and the input has 3 dimensions")
         x = _heads(g, x, int(node.get("num_heads")))
     if positions is not None:
         cos, sin = (g.op("gather", table, positions, axis=0) for table in (cos, sin))
@@ -85,7 +109,7 @@ def rotated(g: Graph, x: Operand, cos: Operand, sin: Operand, interleaved: bool,
     for table in (cos, sin):
         batch, steps, half = g.shape(table)
         half = g.fixed(half, "the number of angles")
-        order = np.arange(half).repeat(2) if interleaved else np.tile(np.arange(half), 2)
+        order = g.numbered(half).repeat(2) if interleaved else np.tile(g.numbered(half), 2)
         wide = g.op("gather", table, known(order, "i64"), axis=2)
         tables.append(g.reshape(wide, [batch, 1, steps, 2 * half]))
     part = g.cut(x, 3, 0, width)

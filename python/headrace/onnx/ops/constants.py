@@ -9,7 +9,7 @@ import numpy as np
 from ..extents import Extent, product
 from ..folding import LARGEST
 from ..graph import LARGEST_EXTENT, Graph, Operand, known
-from ..registry import Node, Refused, reads, refuse_if
+from ..registry import Node, Refused, invalid_if, reads, refuse_if, shortened
 from ..source import dtype_named
 
 _ATTRIBUTES = {
@@ -27,7 +27,10 @@ def constant(g: Graph, node: Node) -> Operand:
     for name, dtype in _ATTRIBUTES.items():
         if name in node.attributes:
             return known(node.attributes[name], dtype)
-    raise Refused(f"a constant of {sorted(node.attributes)}; tensors of numbers are read")
+    raise Refused(
+        f"it has {shortened(sorted(node.attributes))}; value, value_int(s) and value_float(s) are read",
+        "Store it as a dense tensor of numbers",
+    )
 
 
 @reads("Shape")
@@ -45,7 +48,7 @@ def size(g: Graph, node: Node) -> Operand:
 @reads("ConstantOfShape")
 def constant_of_shape(g: Graph, node: Node) -> Operand:
     value = node.get("value") or known(np.zeros(1, np.float32), "f32")
-    refuse_if(value.array.size != 1, f"the value has {value.array.size} elements, not one")
+    invalid_if(value.array.size != 1, f"value has {value.array.size} elements, not one")
     wanted = node.dims(0, "the shape")
     number = Operand(value.dtype, array=value.array.reshape(()))
     if not any(isinstance(d, Extent) for d in wanted) and 0 <= product(wanted) <= LARGEST:
@@ -60,12 +63,16 @@ def range_(g: Graph, node: Node) -> Operand:
     dtype = start.dtype
     if all(x.array is not None and x.array.dtype != object for x in (start, limit, delta)):
         first, last, step = (x.array.reshape(-1)[0].item() for x in (start, limit, delta))
-        refuse_if(step == 0, "the step is 0")
+        invalid_if(step == 0, "delta (input 2) is 0")
         count = max(math.ceil((last - first) / step), 0)
-        refuse_if(count > LARGEST_EXTENT, f"it would have {count} elements")
+        refuse_if(count > LARGEST_EXTENT, f"it would have {count} elements; {LARGEST_EXTENT} are the most")
         return known(first + np.arange(count) * step, dtype)
     first, last, step = (node.dims(i, ("the start", "the limit", "the step")[i])[0] for i in range(3))
-    refuse_if(isinstance(step, Extent) or step == 0, f"the step is {step}")
+    refuse_if(
+        isinstance(step, Extent) or step == 0,
+        f"delta (input 2) is {step}; it must be a number other than 0",
+        "Fix the dimensions with dimensions={...} (--dimension NAME=N)",
+    )
     places = g.positions((last - first) // step, "i64")
     scaled = places if step == 1 else g.op("mul", places, known(step, "i64"))
     shifted = (
@@ -76,9 +83,13 @@ def range_(g: Graph, node: Node) -> Operand:
 
 @reads("EyeLike")
 def eye_like(g: Graph, node: Node) -> Operand:
+    invalid_if(g.rank(node.x) != 2, f"the input has {g.rank(node.x)} dimensions, not 2")
     rows, columns = g.fixed_shape(node.x)
     dtype = dtype_named(node.attributes["dtype"], "dtype") if "dtype" in node.attributes else node.x.dtype
-    refuse_if(rows * columns > LARGEST_EXTENT, f"it would have {rows * columns} elements")
+    refuse_if(
+        rows * columns > LARGEST_EXTENT,
+        f"it would have {rows * columns} elements; {LARGEST_EXTENT} are the most",
+    )
     return known(np.eye(rows, columns, node.get("k", 0)), dtype)
 
 
@@ -96,10 +107,12 @@ def compress(g: Graph, node: Node) -> Operand:
 def one_hot(g: Graph, node: Node) -> Operand:
     """on where the index (negative ones count from the end) is the place along the new axis, else off."""
     depth, values = int(node.number(1, "the depth")), node.operand(2)
-    refuse_if(not 1 <= depth <= LARGEST_EXTENT, f"the depth is {depth}")
+    refuse_if(
+        not 1 <= depth <= LARGEST_EXTENT, f"the depth (input 1) is {depth}; 1 to {LARGEST_EXTENT} are read"
+    )
     rank = g.rank(node.x)
     axis = node.get("axis", -1)
-    refuse_if(
+    invalid_if(
         not -rank - 1 <= axis <= rank, f"axis {axis} is outside the {rank + 1} dimensions of the result"
     )
     axis %= rank + 1

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..graph import Graph, Operand, known
-from ..registry import MICROSOFT, Node, reads, refuse_if
+from ..registry import MICROSOFT, Node, invalid_if, reads, refuse_if
 from .attention import rotated
 from .elementwise import gelu, scaled_silu
 from .linear_algebra import gemm, product_of
@@ -34,7 +34,11 @@ def quick_gelu(g: Graph, node: Node) -> Operand:
 @reads("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", domain=MICROSOFT)
 def skip_layer_normalization(g: Graph, node: Node) -> list[Operand | None]:
     """Of input + skip + bias, which is the fourth output."""
-    refuse_if(node.wants(1) or node.wants(2), "mean and deviation are not given out")
+    refuse_if(
+        node.wants(1) or node.wants(2),
+        "outputs 1 and 2 are wanted, mean and inverse deviation, which are not given out",
+        "Export the model for inference, without these outputs",
+    )
     simple = node.op == "SkipSimplifiedLayerNormalization"
     total = g.op("add", node.x, node.operand(1))
     bias = node.optional(3 if simple else 4)
@@ -54,7 +58,12 @@ def simplified_layer_normalization(g: Graph, node: Node) -> list[Operand]:
 
 @reads("FusedMatMul", domain=MICROSOFT)
 def fused_matmul(g: Graph, node: Node) -> Operand:
-    refuse_if(node.get("transBatchA", 0) or node.get("transBatchB", 0), "transBatchA, transBatchB")
+    for name in ("transBatchA", "transBatchB"):
+        refuse_if(
+            node.get(name, 0),
+            f"{name} is {node.get(name)}; only 0 is read",
+            "Save the model before ONNX Runtime's optimiser fuses transpositions into it",
+        )
     operands = []
     for x, name in ((node.x, "transA"), (node.operand(1), "transB")):
         order = list(range(g.rank(x)))
@@ -68,7 +77,11 @@ def fused_matmul(g: Graph, node: Node) -> Operand:
 def fused_gemm(g: Graph, node: Node) -> Operand:
     functions = {"Relu": "relu", "Sigmoid": "sigmoid", "Tanh": "tanh"}
     name = node.get("activation")
-    refuse_if(name not in functions, f"activation is '{name}'")
+    refuse_if(
+        name not in functions,
+        f"activation is '{name}'; {', '.join(functions)} are read",
+        "Save the model before ONNX Runtime's optimiser fuses the activation into it",
+    )
     return g.op(functions[name], gemm(g, replace(node, domain="", opset=13)))
 
 
@@ -76,7 +89,11 @@ def fused_gemm(g: Graph, node: Node) -> Operand:
 def contrib_rotary_embedding(g: Graph, node: Node) -> Operand:
     """The positions come second; one position is the first of a row of them."""
     x, positions, cos, sin = (node.operand(i) for i in range(4))
-    refuse_if(g.rank(x) != 4, "an input without its heads apart; [batch, heads, steps, width] is read")
+    refuse_if(
+        g.rank(x) != 4,
+        f"the input has {g.rank(x)} dimensions; [batch, heads, steps, width] is read",
+        "Export the model with its heads apart there",
+    )
     batch, _, steps, _ = g.shape(x)
     positions = g.cast(positions, "i64")
     if g.rank(positions) == 1:
@@ -92,9 +109,13 @@ def matmul_n_bits(g: Graph, node: Node) -> Operand:
     n, k, bits, block = (
         int(node.get(name, d)) for name, d in (("N", 0), ("K", 0), ("bits", 4), ("block_size", 0))
     )
-    refuse_if(bits not in (4, 8), f"blocks of {bits} bits; 4 and 8 are read")
-    refuse_if(node.optional(4) is not None, "g_idx reorders the blocks")
-    refuse_if(min(n, k, block) < 1, f"N is {n}, K {k}, block_size {block}")
+    refuse_if(bits not in (4, 8), f"bits is {bits}; 4 and 8 are read", "Quantise the model with one of these")
+    refuse_if(
+        node.optional(4) is not None,
+        "input 4 is given, g_idx, which reorders the blocks; that is not read",
+        "Quantise the model without activation order (desc_act, GPTQ's act_order)",
+    )
+    invalid_if(min(n, k, block) < 1, f"N is {n}, K {k} and block_size {block}; each must be at least 1")
     blocks = -(-k // block)
     packed = node.known(1, "the weights").reshape(n, blocks * block * bits // 8)
     whole = _unpacked(packed, bits)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ..extents import Dim, Extent
 from ..graph import Graph, Operand
-from ..registry import Node, reads, refuse_if
+from ..registry import Node, invalid_if, reads, refuse_if
+
+_AUTOMATIC = ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")
 
 
 @dataclass
@@ -22,10 +23,11 @@ class Window:
 
     def __post_init__(self) -> None:
         lists = (self.kernel, self.strides, self.dilations, self.before, self.after)
-        refuse_if(
-            len({len(numbers) for numbers in lists}) != 1, f"kernel, strides, dilations, pads {lists} differ"
+        invalid_if(
+            len({len(numbers) for numbers in lists}) != 1,
+            f"kernel, strides, dilations and pads {lists} differ in their number of axes",
         )
-        refuse_if(
+        invalid_if(
             min([*self.kernel, *self.strides, *self.dilations], default=1) < 1,
             f"kernel {self.kernel}, strides {self.strides}, dilations {self.dilations} must be at least 1",
         )
@@ -60,10 +62,10 @@ def window_of(g: Graph, node: Node, sizes: list[Dim], kernel: list[int]) -> Wind
     dilations = [int(n) for n in node.get("dilations") or [1] * dims]
     pads = [int(n) for n in node.get("pads") or [0] * (2 * dims)]
     auto = node.get("auto_pad", "NOTSET") or "NOTSET"
-    refuse_if(auto not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"), f"auto_pad is '{auto}'")
+    invalid_if(auto not in _AUTOMATIC, f"auto_pad is '{auto}'; {', '.join(_AUTOMATIC)} are ONNX's")
     if auto == "VALID":
         pads = [0] * (2 * dims)
-    refuse_if(len(pads) != 2 * dims, f"{len(pads)} pads for {dims} axes")
+    invalid_if(len(pads) != 2 * dims, f"pads has {len(pads)} numbers for {dims} axes")
     window = Window(kernel, strides, dilations, pads[:dims], pads[dims:])
     if not auto.startswith("SAME"):
         return window
@@ -142,10 +144,13 @@ def _over_volumes(
 
 def kernel_of(g: Graph, node: Node, weight: Operand, rank: int) -> list[int]:
     shape = g.fixed_shape(weight, "an extent of the filter")
-    refuse_if(len(shape) != rank or rank < 3, f"a filter of {len(shape)} dimensions for an input of {rank}")
-    refuse_if(rank > 5, f"a convolution over {rank - 2} dimensions; 3 are the most")
+    invalid_if(
+        len(shape) != rank or rank < 3,
+        f"the filter (input 1) has {len(shape)} dimensions and the input {rank}; both need 3 or more",
+    )
+    refuse_if(rank > 5, f"the convolution is over {rank - 2} dimensions; 3 are the most")
     given = node.get("kernel_shape")
-    refuse_if(given and list(given) != shape[2:], f"kernel_shape is {given} but the filter has {shape}")
+    invalid_if(given and list(given) != shape[2:], f"kernel_shape is {given} and the filter's shape {shape}")
     return shape[2:]
 
 
@@ -176,7 +181,8 @@ def conv_transpose(g: Graph, node: Node) -> Operand:
     wanted = node.get("output_shape")
     auto = node.get("auto_pad", "NOTSET") or "NOTSET"
     if wanted or auto.startswith("SAME"):
-        window = _to_size(g, window, sizes, added, wanted and list(wanted)[-len(kernel) :], auto)
+        extents = [int(n) for n in wanted][-len(kernel) :] if wanted else None
+        window = _to_size(g, window, sizes, added, extents, auto)
     if len(kernel) == 3:
         return _transposed_volume(g, x, weight, bias, window, added, int(node.get("group", 1)))
     if len(kernel) == 1:
@@ -199,17 +205,22 @@ def replace_auto_pad(node: Node) -> Node:
     return node
 
 
-def _to_size(g: Graph, window: Window, sizes: list[Dim], added: list[int], wanted: Any, auto: str) -> Window:
-    """Padding by which the result has the wanted extents, or the input's times the strides."""
+def _to_size(
+    g: Graph, window: Window, sizes: list[Dim], added: list[int], wanted: list[int] | None, auto: str
+) -> Window:
+    """Padding by which the result has the wanted extents, or at most the input's times the strides.
+
+    Half of it lies on each side; what cannot be halved lies before, with SAME_UPPER behind. Where the whole
+    result is smaller than wanted, the rest is added behind.
+    """
     before, after = [], []
     for i, size in enumerate(sizes):
         size = g.fixed(size, "an extent of the image, with output_shape or auto_pad,")
-        target = int(wanted[i]) if wanted else size * window.strides[i]
-        total = window.strides[i] * (size - 1) + added[i] + window.reach[i] - target
-        small = total // 2 if total >= 0 else -(-total // 2)
-        first = small if auto == "SAME_UPPER" else total - small
-        before.append(first)
-        after.append(total - first)
+        whole = window.strides[i] * (size - 1) + added[i] + window.reach[i]
+        surplus = whole - (wanted[i] if wanted else size * window.strides[i])
+        total = max(surplus, 0)
+        before.append(total // 2 if auto == "SAME_UPPER" else total - total // 2)
+        after.append((surplus if wanted else total) - before[-1])
     return replace(window, before=before, after=after)
 
 

@@ -6,7 +6,7 @@ import string
 
 from ..extents import product
 from ..graph import Graph, Operand
-from ..registry import Node, reads, refuse_if
+from ..registry import Node, invalid_if, reads, refuse_if
 from .linear_algebra import product_of
 
 
@@ -15,16 +15,23 @@ def _labels(g: Graph, node: Node) -> tuple[list[str], str]:
     equation = node.get("equation", "").replace(" ", "")
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
-    refuse_if(len(terms) != len(node.inputs), f"'{equation}' has {len(terms)} terms for {len(node.inputs)}")
+    invalid_if(
+        len(terms) != len(node.inputs),
+        f"equation '{equation}' has {len(terms)} terms for {len(node.inputs)} inputs",
+    )
     free = [letter for letter in string.ascii_letters if letter not in equation]
     longest = 0
     for i, term in enumerate(terms):
         if "..." in term:
             hidden = g.rank(node.operand(i)) - len(term.replace("...", ""))
-            refuse_if(hidden < 0, f"'{term}' has more dimensions than its operand")
+            invalid_if(hidden < 0, f"'{term}' of equation '{equation}' has more dimensions than input {i}")
             terms[i] = term.replace("...", "".join(free[:hidden][::-1]))
             longest = max(longest, hidden)
-        refuse_if(len(terms[i]) != g.rank(node.operand(i)), f"'{term}' does not fit the rank of its operand")
+        rank = g.rank(node.operand(i))
+        invalid_if(
+            len(terms[i]) != rank,
+            f"'{term}' of equation '{equation}' is for another rank than input {i}'s {rank}",
+        )
     every = "".join(free[:longest][::-1])
     if arrow:
         result = right.replace("...", every)
@@ -32,7 +39,10 @@ def _labels(g: Graph, node: Node) -> tuple[list[str], str]:
         letters = sorted(set("".join(terms)) - set(every))
         result = every + "".join(c for c in letters if "".join(terms).count(c) == 1)
     missing = set(result) - set("".join(terms))
-    refuse_if(missing or len(set(result)) != len(result), f"the result '{result}'")
+    invalid_if(
+        missing or len(set(result)) != len(result),
+        f"the result '{right}' of equation '{equation}' has a letter that no input has, or one twice",
+    )
     return terms, result
 
 
@@ -78,7 +88,11 @@ def _pair(g: Graph, a: Operand, b: Operand, left: str, right: str, kept: set[str
 def einsum(g: Graph, node: Node) -> Operand:
     terms, result = _labels(g, node)
     for term in terms:
-        refuse_if(len(set(term)) != len(term), f"'{term}' has a dimension twice; take the diagonal outside")
+        refuse_if(
+            len(set(term)) != len(term),
+            f"'{term}' of equation '{node.get('equation')}' has a dimension twice, which is a diagonal",
+            "Take the diagonal before it (Gather, or Mul with EyeLike and ReduceSum), or outside the model",
+        )
     x, labels = node.x, terms[0]
     for i in range(1, len(terms)):
         kept = set(result).union(*terms[i + 1 :])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..graph import Graph, Operand, known
-from ..registry import OPERATORS, Node, reads, refuse_if
+from ..registry import OPERATORS, Node, invalid_if, reads, refuse_if
 
 # fmt: off
 UNARY = {
@@ -66,10 +66,11 @@ def selu(g: Graph, node: Node) -> Operand:
 def celu(g: Graph, node: Node) -> Operand:
     """max(0, x) + min(0, alpha (e^(x / alpha) - 1))"""
     x, alpha = node.x, float(node.get("alpha", 1.0))
-    refuse_if(alpha == 0, "alpha is 0")
+    invalid_if(alpha == 0, "alpha is 0, by which it divides")
     if alpha == 1:
         return g.op("elu", x)
-    below = g.op("elu", g.op("div", x, known(alpha, x.dtype)))
+    quotient = g.op("div", x, known(alpha, x.dtype))
+    below = g.op("elu", quotient) if alpha > 0 else g.plus(g.op("exp", quotient), -1.0)
     below = g.op("min", g.times(below, alpha), known(0, x.dtype))
     return g.op("add", g.op("relu", x), below)
 
@@ -111,7 +112,7 @@ def scaled_silu(g: Graph, x: Operand, alpha: float) -> Operand:
 def gelu(g: Graph, node: Node) -> Operand:
     if node.get("approximate", "none") == "none":
         return g.op("gelu", node.x)
-    refuse_if(node.get("approximate") != "tanh", f"approximate is '{node.get('approximate')}'")
+    invalid_if(node.get("approximate") != "tanh", f"approximate is '{node.get('approximate')}'; none or tanh")
     return g.op("gelu_tanh", node.x)
 
 
@@ -147,8 +148,11 @@ def dropout(g: Graph, node: Node) -> list[Operand]:
     """As in inference: the input itself."""
     training = node.optional(2)
     is_off = training is None or (training.array is not None and not training.array.any())
-    refuse_if(not is_off, "training_mode asks for random numbers; export the model for inference")
-    refuse_if(node.opset < 7, "this form of Dropout is for training")
+    refuse_if(
+        not is_off,
+        "training_mode (input 2) is not known to be false, and asks for random numbers",
+        "Export the model for inference",
+    )
     x = g.op("identity", node.x)
     if not node.wants(1):
         return [x]

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..extents import Extent, product
 from ..graph import Graph, Operand, known
-from ..registry import Node, reads, refuse_if
+from ..registry import Node, invalid_if, reads
 
 
 def as_indices(g: Graph, x: Operand) -> Operand:
@@ -16,13 +16,13 @@ def as_indices(g: Graph, x: Operand) -> Operand:
 @reads("Gather")
 def gather(g: Graph, node: Node) -> Operand:
     x, indices = node.x, as_indices(g, node.operand(1))
-    refuse_if(g.rank(x) == 0, "the input is a scalar")
+    invalid_if(g.rank(x) == 0, "input 0 is a scalar, of which nothing can be taken")
     axis = g.axis(x, node.get("axis", 0))
     one = indices.array
     extent = g.shape(x)[axis]
     if one is not None and one.dtype != object and one.size == 1 and isinstance(extent, int):
         index = int(one.reshape(-1)[0])
-        refuse_if(
+        invalid_if(
             not -extent <= index < extent, f"index {index} is outside the extent {extent} of axis {axis}"
         )
         sizes = g.shape(x)
@@ -51,11 +51,14 @@ def gather_nd(g: Graph, node: Node) -> Operand:
     if batch == 0:
         return g.op("gather_nd", x, indices)
     shape, own = g.fixed_shape(x), g.fixed_shape(indices)
-    refuse_if(batch >= min(len(shape), len(own)), f"batch_dims is {batch}")
+    invalid_if(
+        not 0 <= batch < min(len(shape), len(own)),
+        f"batch_dims is {batch}; the inputs have {len(shape)} and {len(own)} dimensions",
+    )
     count = product(shape[:batch])
     flat = g.reshape(x, [count, *shape[batch:]])
     rows = g.reshape(indices, [count, *own[batch:]])
-    number = np.arange(count).reshape([count, *[1] * (len(own) - batch)])
+    number = g.numbered(count).reshape([count, *[1] * (len(own) - batch)])
     number = np.broadcast_to(number, [count, *own[batch:-1], 1])
     whole = g.concat([known(number, indices.dtype), rows], g.rank(rows) - 1)
     y = g.op("gather_nd", flat, whole)
@@ -67,7 +70,7 @@ def reverse_sequence(g: Graph, node: Node) -> Operand:
     """The first `lengths` elements of each sequence backwards."""
     x, lengths = node.x, g.cast(node.operand(1), "i64")
     time, batch = int(node.get("time_axis", 0)), int(node.get("batch_axis", 1))
-    refuse_if({time, batch} != {0, 1}, f"time_axis is {time} and batch_axis {batch}")
+    invalid_if({time, batch} != {0, 1}, f"time_axis is {time} and batch_axis {batch}; one is 0, the other 1")
     sizes = g.shape(x)
     place = g.positions(sizes[time])
     grid = [1, 1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..extents import is_same
 from ..graph import Graph, Operand
-from ..registry import Node, reads, refuse_if
+from ..registry import Node, invalid_if, reads, refuse_if
 
 
 @reads("MatMul")
@@ -14,7 +14,10 @@ def matmul(g: Graph, node: Node) -> Operand:
 
 def product_of(g: Graph, a: Operand, b: Operand) -> Operand:
     """As numpy.matmul; vectors become rows and columns, and integers are exact."""
-    refuse_if(0 in (g.rank(a), g.rank(b)), "an operand is a scalar")
+    invalid_if(
+        0 in (g.rank(a), g.rank(b)),
+        f"the operands have {g.rank(a)} and {g.rank(b)} dimensions; 1 is the least",
+    )
     is_row, is_column = g.rank(a) == 1, g.rank(b) == 1
     if is_row:
         a = g.reshape(a, [1, *g.shape(a)])
@@ -42,7 +45,9 @@ def gemm(g: Graph, node: Node) -> Operand:
     """alpha A B + beta C, A and B perhaps transposed"""
     a, b, c = node.x, node.operand(1), node.optional(2)
     alpha, beta = float(node.get("alpha", 1.0)), float(node.get("beta", 1.0))
-    refuse_if(g.rank(a) != 2 or g.rank(b) != 2, "A and B must be matrices")
+    invalid_if(
+        g.rank(a) != 2 or g.rank(b) != 2, f"A and B have {g.rank(a)} and {g.rank(b)} dimensions, not 2"
+    )
     c = None if beta == 0 else c
     if alpha == 1 and beta in (0, 1) and not node.get("transA", 0) and _is_addend(g, a, b, c, node):
         return g.op("gemm", a, b, c, b_transpose=bool(node.get("transB", 0)))
@@ -52,7 +57,11 @@ def gemm(g: Graph, node: Node) -> Operand:
         b = g.transpose(b, [1, 0])
     y = product_of(g, a, b)
     whole = alpha.is_integer() and beta.is_integer()
-    refuse_if(not a.is_float and not whole, f"alpha {alpha} and beta {beta} of integers")
+    refuse_if(
+        not a.is_float and not whole,
+        f"alpha is {alpha} and beta {beta}, and the operands are {a.dtype}; whole numbers are read",
+        "Cast the operands to float before it",
+    )
     y = g.times(y, alpha if a.is_float else int(alpha))
     if c is None:
         return y

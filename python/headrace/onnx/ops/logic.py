@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ..graph import Graph, Operand, known
-from ..registry import OPERATORS, Node, reads, refuse_if
+from ..registry import OPERATORS, Node, invalid_if, reads
 
 COMPARISONS = {
     "Equal": "equal",
@@ -50,5 +50,5 @@ def is_infinite(g: Graph, node: Node) -> Operand:
 
 @reads("Where")
 def where(g: Graph, node: Node) -> Operand:
-    refuse_if(node.x.dtype != "bool", f"the condition is {node.x.dtype}, not bool")
+    invalid_if(node.x.dtype != "bool", f"the condition (input 0) is {node.x.dtype}, not bool")
     return g.op("where", node.x, node.operand(1), node.operand(2))

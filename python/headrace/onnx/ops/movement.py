@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..extents import Dim, Extent, Undecided, is_same, product
-from ..graph import LARGEST_EXTENT, Graph, Operand, known
-from ..registry import Node, Refused, axes_of, reads, refuse_if
+from ..graph import Graph, Operand, known
+from ..registry import Invalid, Node, axes_of, invalid_if, reads, shortened
 
 
 @reads("Reshape")
@@ -14,11 +14,16 @@ def reshape(g: Graph, node: Node) -> Operand:
     if not node.get("allowzero", 0):
         for i, d in enumerate(wanted):
             if isinstance(d, int) and d == 0:
-                refuse_if(i >= len(own), f"the shape {wanted} keeps extent {i} of {own}")
+                invalid_if(
+                    i >= len(own), f"the shape (input 1) {wanted} keeps extent {i} of {own}, which has none"
+                )
                 wanted[i] = own[i]
     open_ = [i for i, d in enumerate(wanted) if isinstance(d, int) and d == -1]
-    refuse_if(len(open_) > 1, f"the shape {wanted} has -1 more than once")
-    refuse_if(any(isinstance(d, int) and d < -1 for d in wanted), f"the shape is {wanted}")
+    invalid_if(len(open_) > 1, f"the shape (input 1) {wanted} has -1 more than once")
+    invalid_if(
+        any(isinstance(d, int) and d < -1 for d in wanted),
+        f"the shape (input 1) is {shortened(wanted)}; extents are at least -1",
+    )
     if open_:
         rest = product(d for i, d in enumerate(wanted) if i != open_[0])
         wanted[open_[0]] = _quotient(g, product(own), rest)
@@ -31,7 +36,7 @@ def _quotient(g: Graph, total: Dim, rest: Dim) -> Dim:
     try:
         whole = total // rest
         if not isinstance(total, Extent):
-            refuse_if(total % rest, f"{total} elements do not divide by {rest}")
+            invalid_if(total % rest, f"{total} elements do not divide by {rest}, the other extents' product")
         return whole
     except Undecided:
         raise g.unknown(total if isinstance(total, Extent) else rest, "the number of elements") from None
@@ -41,7 +46,7 @@ def _quotient(g: Graph, total: Dim, rest: Dim) -> Dim:
 def flatten(g: Graph, node: Node) -> Operand:
     sizes = g.shape(node.x)
     axis = node.get("axis", 1)
-    refuse_if(not -len(sizes) <= axis <= len(sizes), f"axis {axis} is outside the dimensions of {sizes}")
+    invalid_if(not -len(sizes) <= axis <= len(sizes), f"axis {axis} is outside the dimensions of {sizes}")
     axis = axis + len(sizes) if axis < 0 else axis
     return g.reshape(node.x, [product(sizes[:axis]), product(sizes[axis:])])
 
@@ -56,7 +61,7 @@ def squeeze(g: Graph, node: Node) -> Operand:
     for axis in axes:
         if isinstance(sizes[axis], Extent):
             raise g.unknown(sizes[axis], f"extent {axis}, which is to be dropped,")
-        refuse_if(sizes[axis] != 1, f"extent {axis} of {sizes} is not 1")
+        invalid_if(sizes[axis] != 1, f"extent {axis} of {sizes} is to be dropped, and is not 1")
     return g.reshape(node.x, [d for i, d in enumerate(sizes) if i not in axes])
 
 
@@ -64,10 +69,10 @@ def squeeze(g: Graph, node: Node) -> Operand:
 def unsqueeze(g: Graph, node: Node) -> Operand:
     sizes = g.shape(node.x)
     axes = node.list_at("axes", 1, "the axes")
-    refuse_if(axes is None, "the axes are missing")
+    invalid_if(axes is None, "the axes are missing (attribute axes, or input 1 from operator set 13 on)")
     rank = len(sizes) + len(axes)
     axes = axes_of(axes, rank)
-    refuse_if(len(set(axes)) != len(axes), f"the axes {axes} repeat")
+    invalid_if(len(set(axes)) != len(axes), f"the axes {axes} have one twice")
     rest = iter(sizes)
     return g.reshape(node.x, [1 if i in axes else next(rest) for i in range(rank)])
 
@@ -82,7 +87,10 @@ def concat(g: Graph, node: Node) -> Operand:
     parts = [x for x in (node.operand(i) for i in range(len(node.inputs)))]
     axis = g.axis(parts[0], node.get("axis", 0))
     ranks = {g.rank(part) for part in parts}
-    refuse_if(len(ranks) != 1 or ranks == {0}, f"the inputs have {sorted(ranks)} dimensions")
+    invalid_if(
+        len(ranks) != 1 or ranks == {0},
+        f"the inputs have {sorted(ranks)} dimensions; they must have the same number, 1 or more",
+    )
     filled = [x for x in parts if not is_same(g.shape(x)[axis], 0)]
     return g.concat(filled or parts[:1], axis)
 
@@ -92,7 +100,7 @@ def split(g: Graph, node: Node) -> list[Operand]:
     """Into parts of given sizes, or as many equal ones as there are outputs; the last may be smaller."""
     x, count = node.x, len(node.outputs)
     given = node.get("num_outputs", count)
-    refuse_if(given != count, f"num_outputs is {given} and there are {count} outputs")
+    invalid_if(given != count or not count, f"num_outputs is {given} and there are {count} outputs")
     axis = g.axis(x, node.get("axis", 0))
     extent = g.shape(x)[axis]
     sizes = node.list_at("split", 1, "the parts' sizes")
@@ -102,7 +110,10 @@ def split(g: Graph, node: Node) -> list[Operand]:
         sizes = [each] * (count - 1) + [extent - each * (count - 1)]
     if isinstance(extent, Extent):
         raise g.unknown(extent, "the extent that is split")
-    refuse_if(sum(sizes) != extent or min(sizes) < 0, f"parts of {sizes} do not add up to {extent}")
+    invalid_if(
+        sum(sizes) != extent or min(sizes) < 0,
+        f"parts of {shortened(sizes)} do not add up to {extent}, extent {axis} of the input",
+    )
     return g.ops("split", [x], splits=sizes, axis=axis)
 
 
@@ -124,7 +135,7 @@ def broadcast(g: Graph, a: list[Dim], b: list[Dim]) -> list[Dim]:
         elif isinstance(one, Extent) or isinstance(other, Extent):
             raise g.unknown(one if isinstance(one, Extent) else other, f"an extent beside {other}")
         else:
-            raise Refused(f"the shapes {a} and {b} do not broadcast")
+            raise Invalid(f"the shapes {a} and {b} do not broadcast")
     return joint
 
 
@@ -154,10 +165,12 @@ def pad(g: Graph, node: Node) -> Operand:
     """Negative amounts take elements away; mode wrap repeats the input."""
     x = node.x
     amounts = node.list_at("pads", 1, "the amounts")
-    refuse_if(amounts is None, "the amounts are missing")
+    invalid_if(
+        amounts is None, "the amounts are missing (attribute pads, or input 1 from operator set 11 on)"
+    )
     rank = g.rank(x)
     axes = axes_of(node.integers(3, "the axes") if node.optional(3) else range(rank), rank)
-    refuse_if(len(amounts) != 2 * len(axes), f"{len(amounts)} amounts for {len(axes)} axes")
+    invalid_if(len(amounts) != 2 * len(axes), f"pads has {len(amounts)} amounts for {len(axes)} axes")
     begin, end = [0] * rank, [0] * rank
     for i, axis in enumerate(axes):
         begin[axis], end[axis] = amounts[i], amounts[i + len(axes)]
@@ -168,7 +181,7 @@ def pad(g: Graph, node: Node) -> Operand:
     mode = node.get("mode", "constant")
     if mode == "wrap":
         return _wrapped(g, x, begin, end)
-    refuse_if(mode not in _PAD_MODES, f"mode is '{mode}'")
+    invalid_if(mode not in _PAD_MODES, f"mode is '{mode}'; {', '.join(_PAD_MODES)} and wrap are ONNX's")
     options = {"beginning_padding": begin, "ending_padding": end, "mode": _PAD_MODES[mode]}
     if mode == "constant":
         has_input = node.optional(2) is not None
@@ -190,20 +203,28 @@ def _wrapped(g: Graph, x: Operand, begin: list[int], end: list[int]) -> Operand:
     for axis, (before, after) in enumerate(zip(begin, end, strict=True)):
         if before or after:
             extent = g.fixed(g.shape(x)[axis], "the extent that is continued")
-            refuse_if(extent == 0, "nothing to continue")
-            refuse_if(before + after > LARGEST_EXTENT, f"{before} and {after} elements are too many")
-            places = [i % extent for i in range(-before, extent + after)]
+            invalid_if(extent == 0, f"mode is wrap, and extent {axis} is 0, with nothing to continue")
+            places = (g.numbered(before + extent + after) - before) % extent
             x = g.op("gather", x, known(places, "i64"), axis=axis)
     return x
+
+
+def _blocks(node: Node) -> tuple[int, str]:
+    mode = node.get("mode", "DCR")
+    invalid_if(mode not in ("DCR", "CRD"), f"mode is '{mode}'; it must be DCR or CRD")
+    return int(node.get("blocksize")), mode
 
 
 @reads("DepthToSpace")
 def depth_to_space(g: Graph, node: Node) -> Operand:
     """[n, c b b, h, w] as [n, c, h b, w b]; the blocks are before the channels, or after them in mode CRD."""
-    b = int(node.get("blocksize"))
+    b, mode = _blocks(node)
     n, c, h, w = g.shape(node.x)
-    refuse_if(isinstance(c, Extent) or b < 1 or c % (b * b), f"{c} channels for blocks of {b} x {b}")
-    if node.get("mode", "DCR") == "DCR":
+    invalid_if(
+        isinstance(c, Extent) or b < 1 or c % (b * b),
+        f"blocksize is {b}, and {c} channels do not divide into blocks of {b} x {b}",
+    )
+    if mode == "DCR":
         x = g.transpose(g.reshape(node.x, [n, b, b, c // (b * b), h, w]), [0, 3, 4, 1, 5, 2])
     else:
         x = g.transpose(g.reshape(node.x, [n, c // (b * b), b, b, h, w]), [0, 1, 4, 2, 5, 3])
@@ -212,11 +233,16 @@ def depth_to_space(g: Graph, node: Node) -> Operand:
 
 @reads("SpaceToDepth")
 def space_to_depth(g: Graph, node: Node) -> Operand:
-    b = int(node.get("blocksize"))
+    """The inverse of DepthToSpace in the same mode."""
+    b, mode = _blocks(node)
     n, c, h, w = g.shape(node.x)
     h, w = g.fixed(h, "the height"), g.fixed(w, "the width")
-    refuse_if(b < 1 or h % b or w % b, f"an image of {h} x {w} for blocks of {b} x {b}")
-    x = g.transpose(g.reshape(node.x, [n, c, h // b, b, w // b, b]), [0, 3, 5, 1, 2, 4])
+    invalid_if(
+        b < 1 or h % b or w % b,
+        f"blocksize is {b}, and the image of {h} x {w} does not divide into blocks of {b} x {b}",
+    )
+    order = [0, 3, 5, 1, 2, 4] if mode == "DCR" else [0, 1, 3, 5, 2, 4]
+    x = g.transpose(g.reshape(node.x, [n, c, h // b, b, w // b, b]), order)
     return g.reshape(x, [n, c * b * b, h // b, w // b])
 
 

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from ..extents import Dim, product
 from ..graph import Graph, Operand, known
-from ..registry import Node, reads, refuse_if
+from ..registry import Node, invalid_if, reads, refuse_if
 
 
 @reads("BatchNormalization")
 def batch_normalization(g: Graph, node: Node) -> Operand:
     x, scale, bias, mean, variance = (node.operand(i) for i in range(5))
     training = node.get("training_mode", 0) if node.opset >= 14 else any(node.wants(i) for i in range(1, 5))
-    refuse_if(training, "it computes the batch's statistics; export the model for inference")
-    refuse_if(not node.get("spatial", 1), "spatial=0 has statistics for every element")
+    refuse_if(
+        training,
+        "it computes the batch's statistics (training_mode, or outputs 1 to 4)",
+        "Export the model for inference",
+    )
+    refuse_if(
+        not node.get("spatial", 1),
+        "spatial is 0, statistics for every element; only 1 is read, statistics for every channel",
+    )
     scale, bias, mean, variance = (g.cast(v, x.dtype) for v in (scale, bias, mean, variance))
     axis = 1 if g.rank(x) > 1 else 0
     return g.op(
@@ -31,7 +38,7 @@ def batch_normalization(g: Graph, node: Node) -> Operand:
 def instance_normalization(g: Graph, node: Node) -> Operand:
     x = node.x
     n, c, *sizes = shape = g.shape(x)
-    refuse_if(not sizes, f"an input of {len(shape)} dimensions has no image")
+    invalid_if(not sizes, f"the input has {len(shape)} dimensions; 3 are the least")
     image = x if len(sizes) == 2 else g.reshape(x, [n, c, 1, product(sizes)])
     options = {"epsilon": float(node.get("epsilon", 1e-5))}
     y = g.op("instance_normalization", image, node.operand(1), node.operand(2), **options)
@@ -77,7 +84,11 @@ def layer_norm(
 @reads("RMSNormalization", "SimplifiedLayerNormalization")
 def rms_normalization(g: Graph, node: Node) -> list[Operand]:
     x, scale = node.x, node.operand(1)
-    refuse_if(node.wants(1), "the inverse deviation is not given out")
+    refuse_if(
+        node.wants(1),
+        "output 1 is wanted, the inverse deviation, which is not given out",
+        "Export the model for inference, without this output",
+    )
     axis = g.axis(x, node.get("axis", -1))
     return [rms_norm(g, x, scale, axis, float(node.get("epsilon", 1e-5)))]
 
@@ -95,7 +106,7 @@ def group_normalization(g: Graph, node: Node) -> Operand:
     x, groups = node.x, int(node.get("num_groups"))
     n, c, *sizes = shape = g.shape(x)
     c = g.fixed(c, "the number of channels")
-    refuse_if(groups < 1 or c % groups, f"{c} channels in {groups} groups")
+    invalid_if(groups < 1 or c % groups, f"num_groups is {groups}, into which {c} channels do not divide")
     wide = g.reshape(x, [n, groups, product([c // groups, *sizes])])
     y = g.op("layer_normalization", wide, axes=[2], epsilon=float(node.get("epsilon", 1e-5)))
     scale, bias = (g.reshape(node.operand(i), [c, *[1] * len(sizes)]) for i in (1, 2))
@@ -106,7 +117,7 @@ def group_normalization(g: Graph, node: Node) -> Operand:
 def lp_normalization(g: Graph, node: Node) -> Operand:
     """x divided by its norm; where that is 0 the result is 0."""
     x, p = node.x, node.get("p", 2)
-    refuse_if(p not in (1, 2), f"p is {p}; 1 or 2")
+    invalid_if(p not in (1, 2), f"p is {p}; 1 or 2")
     axis = g.axis(x, node.get("axis", -1))
     norm = g.op(f"reduce_l{p}", x, axes=[axis], keep_dimensions=True)
     zero = known(0, x.dtype)
@@ -119,15 +130,16 @@ def mean_variance_normalization(g: Graph, node: Node) -> Operand:
     x = node.x
     axes = [g.axis(x, int(a)) for a in node.get("axes") or [0, 2, 3]]
     mean = g.op("reduce_mean", x, axes=axes, keep_dimensions=True)
-    square = g.op("reduce_mean", g.op("mul", x, x), axes=axes, keep_dimensions=True)
-    deviation = g.op("sqrt", g.op("sub", square, g.op("mul", mean, mean)))
-    return g.op("div", g.op("sub", x, mean), g.plus(deviation, 1e-9))
+    apart = g.op("sub", x, mean)  # squared afterwards: means of large squares would cancel
+    deviation = g.op("sqrt", g.op("reduce_mean", g.op("mul", apart, apart), axes=axes, keep_dimensions=True))
+    return g.op("div", apart, g.plus(deviation, 1e-9))
 
 
 @reads("LRN")
 def local_response_normalization(g: Graph, node: Node) -> Operand:
     """x / (bias + alpha / size * the squares of the channels around it) ^ beta"""
     x, size = node.x, int(node.get("size"))
+    invalid_if(size < 1, f"size is {size}; at least 1")
     n, c, *sizes = shape = g.shape(x)
     squares = g.reshape(g.op("mul", x, x), [n, 1, c, product(sizes)])
     before, after = (size - 1) // 2, size - 1 - (size - 1) // 2

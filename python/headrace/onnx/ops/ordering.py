@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..graph import Graph, Operand
-from ..registry import Node, reads, refuse_if
+from ..registry import Node, invalid_if, reads
 
 
 @reads("TopK")
@@ -13,5 +13,7 @@ def top_k(g: Graph, node: Node) -> list[Operand]:
     k = int(node.get("k")) if "k" in node.attributes else int(node.number(1, "k"))
     axis = g.axis(x, node.get("axis", -1))
     extent = g.shape(x)[axis]
-    refuse_if(isinstance(extent, int) and not 0 <= k <= extent, f"k is {k}; the axis has {extent} elements")
+    invalid_if(
+        isinstance(extent, int) and not 0 <= k <= extent, f"k is {k}; axis {axis} has {extent} elements"
+    )
     return g.ops("sort", [x], axis=axis, descending=bool(node.get("largest", 1)), count=k)

@@ -10,21 +10,25 @@ import numpy as np
 
 from ..extents import Dim, Extent
 from ..graph import LARGEST_EXTENT, Graph, Operand, known
-from ..registry import Node, reads, refuse_if
+from ..registry import Node, invalid_if, reads, refuse_if
 from .convolution import Window, is_dynamic, unpadded, window_of, with_height, without_height
+
+_MOST_TAPS = 2**12  # elements of a window whose places are wanted
 
 
 def _pool_window(g: Graph, node: Node) -> Window:
     sizes = g.shape(node.x)[2:]
-    refuse_if(not 1 <= len(sizes) <= 3, f"a pool over {len(sizes)} dimensions; 1 to 3 are read")
+    refuse_if(
+        not 1 <= len(sizes) <= 3,
+        f"the pool is over {len(sizes)} dimensions of an input of {g.rank(node.x)}; 1 to 3 are read",
+    )
     kernel = node.get("kernel_shape")
-    refuse_if(not kernel, "kernel_shape is missing")
+    invalid_if(not kernel, "kernel_shape is missing")
     return window_of(g, node, sizes, [int(n) for n in kernel])
 
 
 def _rounds_up(node: Node) -> bool:
-    automatic = str(node.get("auto_pad", "NOTSET") or "NOTSET") != "NOTSET"
-    return bool(node.get("ceil_mode", 0)) and not automatic
+    return bool(node.get("ceil_mode", 0)) and not str(node.get("auto_pad", "")).startswith("SAME")
 
 
 def _count(size: int, before: int, after: int, reach: int, stride: int, up: bool) -> int:
@@ -40,7 +44,10 @@ def _counts(g: Graph, x: Operand, window: Window, up: bool) -> list[int]:
     sizes = g.fixed_shape(x, "an extent of the image")[-window.dims :]
     rows = zip(sizes, window.before, window.after, window.reach, window.strides, strict=True)
     counts = [_count(*row, up) for row in rows]
-    refuse_if(min(counts) < 1, f"a window of {window.reach} is larger than the padded image of {sizes}")
+    invalid_if(
+        min(counts) < 1,
+        f"the window reaches over {window.reach} elements, more than the padded image of {sizes}",
+    )
     return counts
 
 
@@ -100,7 +107,12 @@ def _with_places(g: Graph, node: Node, window: Window, up: bool) -> list[Operand
     batch, channels, *sizes = g.fixed_shape(x)
     counts = _counts(g, x, window, up)
     taps = math.prod(counts) * math.prod(window.kernel)
-    refuse_if(taps > LARGEST_EXTENT, f"{taps} places are too many")
+    refuse_if(
+        taps > LARGEST_EXTENT or math.prod(window.kernel) > _MOST_TAPS,
+        f"output 1 is wanted, the places of the maxima: {taps} of windows {window.kernel} would be laid "
+        f"out; {LARGEST_EXTENT}, and {_MOST_TAPS} of a window, are the most",
+        "Export the model without this output, or with a smaller image",
+    )
     places = []
     for i in range(window.dims):
         starts = np.arange(counts[i]) * window.strides[i] - window.before[i]
@@ -122,7 +134,7 @@ def _with_places(g: Graph, node: Node, window: Window, up: bool) -> list[Operand
     tap = g.op("arg_max", taken, axis=3, keep_dimensions=True, output_data_type="dtype:i64")
     grid = g.expand(known(_stored(flat, sizes, node), "i64"), [batch, channels, *flat.shape])
     place = g.reshape(g.op("gather_elements", grid, tap, axis=3), [batch, channels, total])
-    planes = np.arange(batch * channels).reshape(batch, channels, 1) * math.prod(sizes)
+    planes = g.numbered(batch * channels).reshape(batch, channels, 1) * math.prod(sizes)
     place = g.op("add", place, known(planes, "i64"))
     shape = [batch, channels, *counts]
     return [g.reshape(largest, shape), g.reshape(place, shape)]
@@ -163,10 +175,16 @@ def _averages(g: Graph, node: Node, x: Operand) -> Operand:
     return y
 
 
+def _power(node: Node) -> int:
+    p = node.get("p", 2)
+    invalid_if(p < 1, f"p is {p}; at least 1")
+    return p
+
+
 @reads("LpPool")
 def lp_pool(g: Graph, node: Node) -> Operand:
     """The p-th root of the sum of |x|^p in each window."""
-    p, window, up = node.get("p", 2), _pool_window(g, node), _rounds_up(node)
+    p, window, up = _power(node), _pool_window(g, node), _rounds_up(node)
     if p == 2 and window.dims != 3:
         return pooled(g, "l2_pool2d", node.x, window, up)
     x = g.op("abs", node.x)
@@ -188,7 +206,7 @@ def _sums(g: Graph, x: Operand, window: Window, up: bool) -> Operand:
 
 
 def _spatial_axes(g: Graph, x: Operand) -> list[int]:
-    refuse_if(g.rank(x) < 3, f"an input of {g.rank(x)} dimensions has no image")
+    invalid_if(g.rank(x) < 3, f"the input has {g.rank(x)} dimensions; 3 are the least")
     return list(range(2, g.rank(x)))
 
 
@@ -204,7 +222,7 @@ def global_pool(g: Graph, node: Node) -> Operand:
 
 @reads("GlobalLpPool")
 def global_lp_pool(g: Graph, node: Node) -> Operand:
-    x, p = node.x, node.get("p", 2)
+    x, p = node.x, _power(node)
     options = {"axes": _spatial_axes(g, x), "keep_dimensions": True}
     if p in (1, 2):
         return g.op(f"reduce_l{p}", x, **options)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
-from ..extents import Dim
+from ..extents import Dim, Extent
 from ..graph import Graph, Operand, known
-from ..registry import MICROSOFT, Node, reads, refuse_if
+from ..registry import MICROSOFT, Node, invalid_if, reads, refuse_if
 from ..source import dtype_named
 from .convolution import convolution
 from .linear_algebra import product_of
@@ -21,9 +22,21 @@ def _along(g: Graph, node: Node, x: Operand, v: Operand, axis: int) -> Operand:
     rank = g.rank(x)
     if g.rank(v) == 0 or g.has_shape(v, [1]):
         return g.reshape(v, [])
-    if node.get("block_size", 0) or g.rank(v) == rank > 1:
+    block = int(node.get("block_size", 0))
+    if block and g.rank(v) == rank:
+        return _even_blocks(g, x, v, axis, block)
+    if g.rank(v) == rank > 1:
         return v
     return g.reshape(v, [*g.shape(v), *[1] * (rank - 1 - axis)])
+
+
+def _even_blocks(g: Graph, x: Operand, v: Operand, axis: int, block: int) -> Operand:
+    """The catalog's blocks have one size: where the last one is smaller, each element gets its own number."""
+    extent, count = g.shape(x)[axis], g.shape(v)[axis]
+    if isinstance(extent, Extent) or isinstance(count, Extent) or extent == count * block:
+        return v
+    refuse_if(count != -(-extent // block), f"{count} blocks of {block} for an extent of {extent}")
+    return g.op("gather", v, known(np.arange(extent) // block, "i64"), axis=axis)
 
 
 def quantised(g: Graph, node: Node, x: Operand, scale: Operand, zero: Operand | None, axis: int) -> Operand:
@@ -31,9 +44,8 @@ def quantised(g: Graph, node: Node, x: Operand, scale: Operand, zero: Operand | 
     if zero is None and node.get("output_dtype", 0):
         dtype = dtype_named(node.get("output_dtype"), "output_dtype")
     scale = _along(g, node, x, g.cast(scale, x.dtype), axis)
-    if zero is None:
-        zero = g.filled(0, dtype, g.shape(scale))
-    return g.op("quantize_linear", x, scale, _along(g, node, x, zero, axis))
+    zero = g.filled(0, dtype, g.shape(scale)) if zero is None else _along(g, node, x, zero, axis)
+    return g.op("quantize_linear", x, scale, zero)
 
 
 @reads("QuantizeLinear")
@@ -60,17 +72,19 @@ def dequantize_linear(g: Graph, node: Node) -> Operand:
 
 @reads("DynamicQuantizeLinear")
 def dynamic_quantize_linear(g: Graph, node: Node) -> list[Operand]:
-    """uint8 with the scale and zero point by the input's own range, which is widened to hold 0."""
+    """uint8 with the scale and zero point by the input's own range, which is widened to hold 0.
+
+    Of nothing but zeros, the scale is 1.
+    """
     x = node.x
     axes = list(range(g.rank(x)))
     high = g.op("max", g.op("reduce_max", x, axes=axes), known(0, "f32"))
     low = g.op("min", g.op("reduce_min", x, axes=axes), known(0, "f32"))
     scale = g.op("div", g.op("sub", high, low), known(255, "f32"))
-    is_flat = g.op("equal", scale, known(0, "f32"))
-    safe = g.op("where", is_flat, known(1, "f32"), scale)
-    zero = g.op("round_even", g.op("clamp", g.op("div", g.op("neg", low), safe), min_value=0, max_value=255))
-    zero = g.cast(zero, "u8")
-    return [g.op("quantize_linear", x, safe, zero), g.op("where", is_flat, known(0, "f32"), scale), zero]
+    scale = g.op("where", g.op("equal", scale, known(0, "f32")), known(1, "f32"), scale)
+    zero = g.op("clamp", g.op("div", g.op("neg", low), scale), min_value=0, max_value=255)
+    zero = g.cast(g.op("round_even", zero), "u8")
+    return [g.op("quantize_linear", x, scale, zero), scale, zero]
 
 
 # --- products ---------------------------------------------------------------------------------------------
@@ -103,7 +117,7 @@ def whole_product(
         right = g.cut(b, max(g.rank(b) - 2, 0), start, count)
         part = g.cast(product_of(g, left, right), "i32")
         total = part if total is None else g.op("add", total, part)
-    refuse_if(total is None, "the operands are empty")
+    invalid_if(total is None, "the extent that is summed over is 0")
     return total
 
 
@@ -138,9 +152,13 @@ def whole_convolution(
     """int32, exact: the channels in parts that single precision holds."""
     x, w = _shifted(g, x, x_zero, False), _cleared_filter(g, w, w_zero)
     _, inner, *kernel = g.fixed_shape(w)
-    taps = int(np.prod(kernel))
+    taps = math.prod(kernel)
+    invalid_if(taps < 1, f"the filter's extents are {kernel}; each must be at least 1")
     each, groups = max(EXACT // taps, 1), int(node.get("group", 1))
-    refuse_if(taps > EXACT, f"a filter of {taps} elements; {EXACT} are exact")
+    refuse_if(
+        taps > EXACT,
+        f"the filter has {kernel} = {taps} elements for each channel; {EXACT} at most add up exactly",
+    )
     if inner <= each:
         return g.cast(convolution(g, node, x, w, None), "i32")
     n, _, *sizes = g.shape(x)

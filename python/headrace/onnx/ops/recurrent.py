@@ -6,7 +6,7 @@ import numpy as np
 
 from ..extents import Extent
 from ..graph import Graph, Operand, known
-from ..registry import Node, reads, refuse_if
+from ..registry import Node, invalid_if, reads, refuse_if
 from .reduction import is_zero
 
 _DIRECTIONS = {"forward": "forward", "reverse": "backward", "bidirectional": "both"}
@@ -17,18 +17,27 @@ def _functions(node: Node, default: list[str]) -> str:
     """The activations of one direction, which must be those of the other, too."""
     names = [str(name).lower() for name in node.get("activations") or default]
     count = len(default)
-    refuse_if(len(names) % count, f"activations are {names}")
+    invalid_if(len(names) % count, f"activations are {names}; each direction has {count}")
     parts = [names[i : i + count] for i in range(0, len(names), count)]
-    refuse_if(any(part != parts[0] for part in parts), f"the directions have different activations: {names}")
+    refuse_if(
+        any(part != parts[0] for part in parts),
+        f"activations are {names}; the two directions must have the same",
+    )
     unknown = sorted(set(names) - {"relu", "sigmoid", "tanh"})
-    refuse_if(unknown, f"activations {unknown}; relu, sigmoid and tanh are read")
-    refuse_if(node.get("clip"), "clip is set; export without it")
+    refuse_if(unknown, f"activations are {names}; relu, sigmoid and tanh are read")
+    refuse_if(
+        node.get("clip"),
+        f"clip is {node.get('clip')}; only cells that are not limited are read",
+        "Export the model without it",
+    )
     return ",".join(parts[0])
 
 
 def _direction(node: Node) -> str:
     direction = node.get("direction", "forward")
-    refuse_if(direction not in _DIRECTIONS, f"direction is '{direction}'")
+    invalid_if(
+        direction not in _DIRECTIONS, f"direction is '{direction}'; {', '.join(_DIRECTIONS)} are ONNX's"
+    )
     return _DIRECTIONS[direction]
 
 
@@ -40,7 +49,11 @@ def _sequence(g: Graph, node: Node) -> Operand:
     if lengths is not None:
         steps = g.shape(x)[0]
         whole = lengths.array is not None and not isinstance(steps, Extent) and np.all(lengths.array == steps)
-        refuse_if(not whole, "sequence_lens differ from the number of steps; leave them out and pad instead")
+        refuse_if(
+            not whole,
+            f"sequence_lens (input 4) are not known to be the number of steps, {steps}",
+            "Export the model without them, for sequences of one length",
+        )
     return x
 
 
@@ -71,10 +84,13 @@ def _outputs(g: Graph, node: Node, every: Operand, states: list[Operand]) -> lis
 
 @reads("LSTM")
 def lstm(g: Graph, node: Node) -> list[Operand]:
-    refuse_if(node.get("input_forget", 0), "input_forget couples two gates")
+    refuse_if(
+        node.get("input_forget", 0),
+        f"input_forget is {node.get('input_forget')}; only 0 is read, gates that are not coupled",
+    )
     refuse_if(
         not is_zero(node.optional(7)),
-        "peepholes: the output gate sees the new cell, and the catalog's the old",
+        "input 7 is given, weights of peepholes; only cells without them are read",
     )
     x, hidden = _sequence(g, node), _hidden_size(g, node)
     last, cell, every = g.ops(
@@ -124,6 +140,7 @@ def rnn(g: Graph, node: Node) -> list[Operand]:
     hidden, function = _hidden_size(g, node), _functions(node, ["Tanh"])
     w, r = node.operand(1), node.operand(2)
     ways = g.fixed(g.shape(w)[0], "the number of directions")
+    g.check_extent(2 * ways * hidden)
 
     def behind_gates(x: Operand) -> Operand:
         gates = g.filled(0, x.dtype, [ways, 2 * hidden, g.shape(x)[2]])

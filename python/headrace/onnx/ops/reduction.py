@@ -8,7 +8,7 @@ import numpy as np
 
 from ..extents import product
 from ..graph import Graph, Operand
-from ..registry import OPERATORS, Node, axes_of, reads, refuse_if
+from ..registry import OPERATORS, Node, axes_of, invalid_if, reads, refuse_if
 
 REDUCTIONS = {
     "ReduceL1": "reduce_l1",
@@ -77,7 +77,9 @@ def _as_matrix(g: Graph, node: Node, function: Any) -> Operand:
         return function(x, g.axis(x, node.get("axis", -1)))
     axis = node.get("axis", 1)
     axis = axis + len(sizes) if axis < 0 else axis
-    refuse_if(not 0 <= axis <= len(sizes), f"axis {node.get('axis', 1)} is outside the dimensions of {sizes}")
+    invalid_if(
+        not 0 <= axis <= len(sizes), f"axis {node.get('axis', 1)} is outside the dimensions of {sizes}"
+    )
     if axis == len(sizes) - 1:
         return function(x, axis)
     flat = g.reshape(x, [product(sizes[:axis]), product(sizes[axis:])])
@@ -151,8 +153,12 @@ def _moved(g: Graph, x: Operand, axis: int, extent: int, distance: int) -> Opera
 def determinant(g: Graph, node: Node) -> Operand:
     """By Laplace's formula, of matrices up to 3 x 3."""
     x = node.x
+    invalid_if(g.rank(x) < 2, f"the input has {g.rank(x)} dimensions; 2 are the least")
     *batch, rows, columns = g.shape(x)
-    refuse_if(rows != columns or rows not in (1, 2, 3), f"the determinant of a {rows} x {columns} matrix")
+    refuse_if(
+        rows != columns or rows not in (1, 2, 3),
+        f"the input is of matrices of {rows} x {columns}; square ones up to 3 x 3 are read",
+    )
 
     def at(i: int, j: int) -> Operand:
         return g.reshape(g.cut(g.cut(x, len(batch), i, 1), len(batch) + 1, j, 1), batch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from ..extents import Dim, Extent
 from ..graph import LARGEST_EXTENT, Graph, Operand, known
-from ..registry import Node, Refused, axes_of, reads, refuse_if
+from ..registry import Invalid, Node, Refused, axes_of, invalid_if, reads, refuse_if
 
 Taps = list[tuple[np.ndarray, np.ndarray]]  # places and weights for each element of the result
 _ROUNDINGS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -18,6 +19,7 @@ _ROUNDINGS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "floor": np.floor,
     "ceil": np.ceil,
 }
+_MOST_TAPS = 2**12  # elements of the input that one of the output is a sum of
 _TRANSFORMATIONS = (
     "half_pixel",
     "half_pixel_symmetric",
@@ -52,8 +54,11 @@ class _Axis:
         if transformation == "tf_half_pixel_for_nn":
             return (x + half) / scale
         if transformation == "half_pixel_symmetric":
-            adjusted = out / (scale * size)
-            return size / 2 * (1 - adjusted) + (x + half) / scale - half
+            offset = size / 2 * (1 - out / (scale * size))
+            doubled = (
+                offset + (x.astype(np.float64) + 0.5) / np.float64(scale) - 0.5
+            )  # ONNX Runtime rounds here
+            return doubled.astype(np.float32)
         if transformation == "tf_crop_and_resize":
             start, end = np.float32(self.start), np.float32(self.end)
             if self.out == 1:
@@ -79,6 +84,12 @@ def _kernel_taps(points: np.ndarray, axis: _Axis, node: Node) -> Taps:
     if not cubic and widened == 1:
         points = np.clip(points, 0, axis.size - 1)
     first = np.floor(points - radius).astype(np.int64) + 1
+    refuse_if(
+        2 * radius * axis.out > LARGEST_EXTENT or 2 * radius > _MOST_TAPS,
+        f"antialias is 1, and the scale {axis.scale} makes {axis.out} weighted sums of {2 * radius:.0f} "
+        f"elements; {LARGEST_EXTENT} elements in all, and {_MOST_TAPS} of a sum, are the most",
+        "Export the model with antialias=0, or with a scale nearer to 1",
+    )
     taps: Taps = []
     for k in range(int(np.ceil(2 * radius)) + (1 if widened > 1 else 0)):
         places = first + k
@@ -112,7 +123,7 @@ def _resized_axis(g: Graph, x: Operand, dim: int, axis: _Axis, node: Node) -> Op
         places = np.clip(rounding(points), 0, axis.size - 1).astype(np.int64)
         y = (
             x
-            if places.tolist() == list(range(axis.size))
+            if axis.size == axis.out and np.array_equal(places, np.arange(axis.size))
             else g.op("gather", x, known(places, "i64"), axis=dim)
         )
     else:
@@ -145,11 +156,20 @@ def resized(g: Graph, node: Node, x: Operand, axes: dict[int, _Axis]) -> Operand
     if not pairs:
         return g.op("identity", x)
     largest = max(axis.out for _, axis in pairs)
-    refuse_if(any(axis.size < 1 or axis.out < 1 for _, axis in pairs), "an extent is 0")
-    refuse_if(largest > LARGEST_EXTENT, f"an extent of {largest} is too large")
+    invalid_if(
+        any(axis.size < 1 or axis.out < 1 for _, axis in pairs),
+        f"extents {[axis.size for _, axis in pairs]} become {[axis.out for _, axis in pairs]}; least is 1",
+    )
+    refuse_if(
+        largest > LARGEST_EXTENT,
+        f"an extent becomes {largest} by the sizes or scales; {LARGEST_EXTENT} is the most",
+    )
     dtype = x.dtype
     if node.get("mode", "nearest") != "nearest" and not x.is_float:
-        refuse_if(True, f"interpolation of {dtype}; cast the image to float first")
+        raise Refused(
+            f"mode is {node.get('mode')}, and the image is {dtype}; floats are interpolated",
+            "Cast the image to float before it",
+        )
     if _is_plain(node, pairs, g.rank(x)):
         return g.op("resample2d", x, mode="linear", sizes=[axis.out for _, axis in pairs], axes=[2, 3])
     for dim, axis in pairs:
@@ -171,7 +191,10 @@ def _targets(g: Graph, node: Node, sizes: list[Dim], axes: list[int], given: tup
         own = [g.fixed(sizes[a], "an extent of the image") for a in axes]
         factors = [w / s if s else 1.0 for w, s in zip(wanted, own, strict=True)]
         if policy != "stretch":
-            refuse_if(policy not in ("not_larger", "not_smaller"), f"keep_aspect_ratio_policy is '{policy}'")
+            invalid_if(
+                policy not in ("not_larger", "not_smaller"),
+                f"keep_aspect_ratio_policy is '{policy}'; stretch, not_larger and not_smaller are ONNX's",
+            )
             factor = min(factors) if policy == "not_larger" else max(factors)
             factors = [factor] * len(own)
             wanted = [int(np.floor(factor * s + 0.5)) for s in own]
@@ -181,7 +204,7 @@ def _targets(g: Graph, node: Node, sizes: list[Dim], axes: list[int], given: tup
     for a, factor in zip(axes, scales, strict=True):
         if factor == 1:
             continue
-        refuse_if(not factor > 0, f"the scale {factor}")
+        invalid_if(not 0 < factor < math.inf, f"scales has {factor}; each is more than 0")
         size = g.fixed(sizes[a], "an extent of the image")
         result[a] = _Axis(size, int(np.floor(np.float32(size) * np.float32(factor))), float(factor))
     return result
@@ -226,26 +249,32 @@ def _repeated(g: Graph, node: Node, scales: list[float] | None, axes: list[int])
 def resize(g: Graph, node: Node) -> Operand:
     x, sizes = node.x, g.shape(node.x)
     mode, how = node.get("mode", "nearest"), node.get("coordinate_transformation_mode", "half_pixel")
-    refuse_if(mode not in ("nearest", "linear", "cubic"), f"mode is '{mode}'; nearest, linear or cubic")
+    invalid_if(mode not in ("nearest", "linear", "cubic"), f"mode is '{mode}'; nearest, linear or cubic")
     if node.opset < 11:
         scales = _numbers(node, 1, "the scales")
         return _by_old_rules(g, node, scales)
-    refuse_if(how not in _TRANSFORMATIONS, f"coordinate_transformation_mode is '{how}'")
-    refuse_if(
+    invalid_if(
+        how not in _TRANSFORMATIONS,
+        f"coordinate_transformation_mode is '{how}'; {', '.join(_TRANSFORMATIONS)} are ONNX's",
+    )
+    invalid_if(
         node.get("nearest_mode", "round_prefer_floor") not in _ROUNDINGS,
-        f"nearest_mode is '{node.get('nearest_mode')}'",
+        f"nearest_mode is '{node.get('nearest_mode')}'; {', '.join(_ROUNDINGS)} are ONNX's",
     )
     axes = axes_of(node.get("axes") or range(len(sizes)), len(sizes))
     wanted, scales = _numbers(node, 3, "the sizes"), _numbers(node, 2, "the scales")
     if wanted is None and scales is None:
-        raise Refused("it has neither scales nor sizes")
+        raise Invalid("it has neither scales (input 2) nor sizes (input 3)")
     repeated = _repeated(g, node, scales if wanted is None else None, axes)
     if repeated is not None:
         return repeated
     targets = _targets(g, node, sizes, axes, (scales, None if wanted is None else [int(w) for w in wanted]))
     if how == "tf_crop_and_resize":
         roi = _numbers(node, 1, "the region")
-        refuse_if(roi is None or len(roi) != 2 * len(axes), "tf_crop_and_resize needs roi")
+        invalid_if(
+            roi is None or len(roi) != 2 * len(axes),
+            f"roi (input 1) must have {2 * len(axes)} numbers where the mode is tf_crop_and_resize",
+        )
         for i, a in enumerate(axes):
             if (roi[i], roi[i + len(axes)]) == (0, 1) and a not in targets:
                 continue
@@ -257,9 +286,9 @@ def resize(g: Graph, node: Node) -> Operand:
 
 def _by_old_rules(g: Graph, node: Node, scales: list[float] | None) -> Operand:
     """Upsample, and Resize before operator set 11: positions are x / scale, rounded down."""
-    refuse_if(scales is None, "the scales are missing")
+    invalid_if(scales is None, "the scales are missing (attribute scales, or input 1 from operator set 9 on)")
     sizes = g.shape(node.x)
-    refuse_if(len(scales) != len(sizes), f"{len(scales)} scales for {len(sizes)} dimensions")
+    invalid_if(len(scales) != len(sizes), f"scales has {len(scales)} numbers for {len(sizes)} dimensions")
     rules = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
     node.attributes = {**node.attributes, **rules}
     if node.get("mode") == "bilinear":
@@ -273,6 +302,6 @@ def _by_old_rules(g: Graph, node: Node, scales: list[float] | None) -> Operand:
 @reads("Upsample")
 def upsample(g: Graph, node: Node) -> Operand:
     mode = node.get("mode", "nearest")
-    refuse_if(mode not in ("nearest", "linear", "bilinear"), f"mode is '{mode}'")
+    invalid_if(mode not in ("nearest", "linear", "bilinear"), f"mode is '{mode}'; nearest or linear")
     scales = node.get("scales") or _numbers(node, 1, "the scales")
     return _by_old_rules(g, node, scales)

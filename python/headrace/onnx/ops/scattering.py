@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..extents import product
 from ..graph import Graph, Operand, known
-from ..registry import Node, reads, refuse_if
+from ..registry import Node, invalid_if, reads
 from .indexing import as_indices, row_major
 
 _COMBINE = {"add": "sum", "mul": "product", "max": "max", "min": "min"}
@@ -16,7 +16,9 @@ def scatter_elements(g: Graph, node: Node) -> Operand:
     axis, reduction = g.axis(x, node.get("axis", 0)), node.get("reduction", "none")
     if reduction == "none":
         return g.op("scatter_elements", x, indices, updates, axis=axis)
-    refuse_if(reduction not in _COMBINE, f"reduction is '{reduction}'")
+    invalid_if(
+        reduction not in _COMBINE, f"reduction is '{reduction}'; none, {', '.join(_COMBINE)} are ONNX's"
+    )
     return g.op("scatter_reduce", x, indices, updates, axis=axis, reduction=_COMBINE[reduction])
 
 
@@ -26,7 +28,9 @@ def scatter_nd(g: Graph, node: Node) -> Operand:
     reduction = node.get("reduction", "none")
     if reduction == "none":
         return g.op("scatter_nd", x, indices, updates)
-    refuse_if(reduction not in _COMBINE, f"reduction is '{reduction}'")
+    invalid_if(
+        reduction not in _COMBINE, f"reduction is '{reduction}'; none, {', '.join(_COMBINE)} are ONNX's"
+    )
     return _combined(g, x, g.cast(indices, "i64"), updates, _COMBINE[reduction])
 
 

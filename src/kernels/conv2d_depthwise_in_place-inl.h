@@ -1,18 +1,18 @@
-// Depthwise convolution with the small square kernels of mobile networks, read in place. Included once per
-// SIMD target, by conv2d_f32.cpp.
-#if defined(HEADRACE_KERNELS_CONV2D_DIRECT_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef HEADRACE_KERNELS_CONV2D_DIRECT_INL_H_
-#undef HEADRACE_KERNELS_CONV2D_DIRECT_INL_H_
+// Depthwise convolution with the small square windows of mobile networks, whose input is read where it lies.
+// Included once per SIMD target, by conv2d_f32.cpp.
+#if defined(HEADRACE_KERNELS_CONV2D_DEPTHWISE_IN_PLACE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEADRACE_KERNELS_CONV2D_DEPTHWISE_IN_PLACE_INL_H_
+#undef HEADRACE_KERNELS_CONV2D_DEPTHWISE_IN_PLACE_INL_H_
 #else
-#define HEADRACE_KERNELS_CONV2D_DIRECT_INL_H_
+#define HEADRACE_KERNELS_CONV2D_DEPTHWISE_IN_PLACE_INL_H_
 #endif
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 
 #include "hwy/highway.h"
 #include "kernels/conv2d_f32.h"
+#include "kernels/conv2d_limits-inl.h"
 #include "kernels/gemm_epilogue-inl.h"
 #include "kernels/image_taps-inl.h"
 
@@ -24,7 +24,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // Rows of output at a time, so that the input of a wide image stays in the L1 cache from one column of
 // vectors to the next.
-inline constexpr size_t kDirectRows = 16;
+inline constexpr size_t kInPlaceRows = 16;
 
 // Rows [row, row_end) of one output channel of one image.
 struct PlaneRows {
@@ -68,26 +68,6 @@ HWY_INLINE void for_each_plane(const Conv2dArgs& g, size_t most_rows, int ith, i
     }
 }
 
-// Whether the sums leave the registers finished: limits cost two instructions, other activations a pass.
-inline bool finishes_in_registers(const Conv2dArgs& g) {
-    return !g.residual && (g.activation == Activation::none || g.activation == Activation::relu ||
-                           g.activation == Activation::clamp);
-}
-
-struct Limits {
-    float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
-
-    explicit Limits(const Conv2dArgs& g) {
-        if (!finishes_in_registers(g) || g.activation == Activation::none) return;
-        low = g.activation == Activation::relu ? 0 : g.clamp_min;
-        if (g.activation == Activation::clamp) high = g.clamp_max;
-    }
-    HWY_INLINE TileVec operator()(TileVec x) const {
-        const TileTag d;
-        return at_most(d, at_least(d, x, low), high);
-    }
-};
-
 // What is left to do for sums that did not leave the registers finished.
 inline void finish_rows(const Conv2dArgs& g, const PlaneRows& rows) {
     const Finish part{.activation = g.activation,
@@ -100,9 +80,9 @@ inline void finish_rows(const Conv2dArgs& g, const PlaneRows& rows) {
 
 // kRows vectors of output, one below the other, from (row, x) on. Each row of input is read once for all.
 template <size_t kTaps, size_t kStride, size_t kRows>
-HWY_INLINE void direct_block(const Conv2dArgs& g, const PlaneRows& plane, const Limits& limits,
-                             const ImageTaps<kTaps, kStride>& taps, const TileVec (&weight)[kTaps * kTaps],
-                             size_t row, size_t x) {
+HWY_INLINE void in_place_block(const Conv2dArgs& g, const PlaneRows& plane, const Limits& limits,
+                               const ImageTaps<kTaps, kStride>& taps, const TileVec (&weight)[kTaps * kTaps],
+                               size_t row, size_t x) {
     const TileTag d;
     TileVec sum[kRows];
     HWY_UNROLL(4)
@@ -135,28 +115,28 @@ HWY_INLINE void direct_block(const Conv2dArgs& g, const PlaneRows& plane, const 
 
 // One column of vectors.
 template <size_t kTaps, size_t kStride>
-HWY_INLINE void direct_column(const Conv2dArgs& g, const PlaneRows& plane, const Limits& limits,
-                              const ImageTaps<kTaps, kStride>& taps, const TileVec (&weight)[kTaps * kTaps],
-                              size_t x) {
+HWY_INLINE void in_place_column(const Conv2dArgs& g, const PlaneRows& plane, const Limits& limits,
+                                const ImageTaps<kTaps, kStride>& taps, const TileVec (&weight)[kTaps * kTaps],
+                                size_t x) {
     size_t row = plane.row;
     for (; row + 4 <= plane.row_end; row += 4)
-        direct_block<kTaps, kStride, 4>(g, plane, limits, taps, weight, row, x);
+        in_place_block<kTaps, kStride, 4>(g, plane, limits, taps, weight, row, x);
     for (; row + 2 <= plane.row_end; row += 2)
-        direct_block<kTaps, kStride, 2>(g, plane, limits, taps, weight, row, x);
-    if (row < plane.row_end) direct_block<kTaps, kStride, 1>(g, plane, limits, taps, weight, row, x);
+        in_place_block<kTaps, kStride, 2>(g, plane, limits, taps, weight, row, x);
+    if (row < plane.row_end) in_place_block<kTaps, kStride, 1>(g, plane, limits, taps, weight, row, x);
 }
 
 template <size_t kTaps, size_t kStride>
-HWY_NOINLINE void direct_planes(const Conv2dArgs& g, int ith, int nth) {
+HWY_NOINLINE void in_place_planes(const Conv2dArgs& g, int ith, int nth) {
     const TileTag d;
     const Limits limits(g);
     const ImageTaps<kTaps, kStride> first(0, g.pad_left, g.in_w);
-    for_each_plane(g, kDirectRows, ith, nth, [&](const PlaneRows& plane) HWY_ATTR {
+    for_each_plane(g, kInPlaceRows, ith, nth, [&](const PlaneRows& plane) HWY_ATTR {
         TileVec weight[kTaps * kTaps];
         for (size_t i = 0; i < kTaps * kTaps; ++i) weight[i] = hn::Set(d, plane.w[i]);
-        direct_column(g, plane, limits, first, weight, 0);
+        in_place_column(g, plane, limits, first, weight, 0);
         for (size_t x = kLanes; x < g.out_w; x += kLanes)
-            direct_column(g, plane, limits, ImageTaps<kTaps, kStride>(x, g.pad_left, g.in_w), weight, x);
+            in_place_column(g, plane, limits, ImageTaps<kTaps, kStride>(x, g.pad_left, g.in_w), weight, x);
         if (!finishes_in_registers(g)) finish_rows(g, plane);
     });
 }
@@ -226,18 +206,18 @@ inline bool is_flat(const Conv2dArgs& g, int nth) {
            g.batch * g.out_channels >= 4 * static_cast<size_t>(nth);
 }
 
-using DirectFn = void (*)(const Conv2dArgs&, int ith, int nth);
+using InPlaceFn = void (*)(const Conv2dArgs&, int ith, int nth);
 
-// The function for this kernel, or null.
-inline DirectFn find_direct(const Conv2dArgs& g, int nth) {
+// The function for these windows, or null.
+inline InPlaceFn find_in_place(const Conv2dArgs& g, int nth) {
     const bool is_square = g.kernel_h == g.kernel_w && g.stride_h == g.stride_w;
     if (!kHasTaps || !is_square || g.dilation_h != 1 || g.dilation_w != 1) return nullptr;
     if (g.kernel_w == 3 && is_flat(g, nth)) return &flat_planes<3>;
     if (g.kernel_w == 5 && is_flat(g, nth)) return &flat_planes<5>;
-    if (g.kernel_w == 3 && g.stride_w == 1) return &direct_planes<3, 1>;
-    if (g.kernel_w == 3 && g.stride_w == 2) return &direct_planes<3, 2>;
-    if (g.kernel_w == 5 && g.stride_w == 1) return &direct_planes<5, 1>;
-    if (g.kernel_w == 5 && g.stride_w == 2) return &direct_planes<5, 2>;
+    if (g.kernel_w == 3 && g.stride_w == 1) return &in_place_planes<3, 1>;
+    if (g.kernel_w == 3 && g.stride_w == 2) return &in_place_planes<3, 2>;
+    if (g.kernel_w == 5 && g.stride_w == 1) return &in_place_planes<5, 1>;
+    if (g.kernel_w == 5 && g.stride_w == 2) return &in_place_planes<5, 2>;
     return nullptr;
 }
 
@@ -245,4 +225,4 @@ inline DirectFn find_direct(const Conv2dArgs& g, int nth) {
 }  // namespace headrace::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#endif  // HEADRACE_KERNELS_CONV2D_DIRECT_INL_H_
+#endif  // HEADRACE_KERNELS_CONV2D_DEPTHWISE_IN_PLACE_INL_H_

@@ -1,0 +1,42 @@
+#include "engine/quantise.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/print.h"
+#include "test_graph.h"
+
+namespace headrace {
+namespace {
+
+using namespace testing;
+
+TEST(QuantiseGraph, QuantisesMatricesAndLeavesTheRestAsItWasBuilt) {
+    TestGraph g;
+    const ValueId x = g.input("x", {4, 256});
+    const ValueId w = g.constant<float>({128, 256}, random_floats(128 * 256, 1));
+    const ValueId bias = g.constant<float>({128}, random_floats(128, 2));
+    const ValueId product = g.op("matmul", {x, g.op("transpose", {w})});
+    g.output("y", g.op("relu", {g.op("add", {product, bias})}));
+    const Graph built = g.finish();
+    auto quantised = quantise_graph(built, WeightFormat::q8_0);
+    ASSERT_TRUE(quantised.ok()) << quantised.error().message;
+    std::vector<std::string> ops;
+    for (const Node& node : quantised.value().nodes) ops.emplace_back(node.op->name);
+    EXPECT_EQ(ops, (std::vector<std::string>{"fused_matmul", "add", "relu"}));
+    EXPECT_NE(print(quantised.value()).find("f32[128, 256] as q8_0"), std::string::npos);
+    EXPECT_LT(quantised.value().constant_bytes(), built.constant_bytes() / 3);
+    const auto values = random_floats(4 * 256, 3);
+    Session before(compile(built)), after(compile(quantised.value()));
+    expect_close(run(after, {{4, 256}}, {values})[0], run(before, {{4, 256}}, {values})[0], 0.3f);
+}
+
+TEST(QuantiseGraph, AsGivenChangesNoWeights) {
+    TestGraph g;
+    const ValueId w = g.constant<float>({256, 128}, random_floats(128 * 256, 1));
+    g.output("y", g.op("matmul", {g.input("x", {4, 256}), w}));
+    const Graph built = g.finish();
+    EXPECT_EQ(print(quantise_graph(built, WeightFormat::as_given).value()), print(built));
+}
+
+}  // namespace
+}  // namespace headrace

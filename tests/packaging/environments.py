@@ -1,0 +1,66 @@
+"""Virtual environments that take nothing from the one that runs the tests."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from elf import ROOT
+
+# Runs where the package is installed: prints what it computed, then every file that the process has mapped.
+PROGRAM = """
+import numpy as np, headrace, webnn
+context = webnn.ML().create_context(accelerated=False)
+builder = context.create_graph_builder()
+x = builder.input("x", [2, 3], "float32")
+w = builder.constant(np.arange(12, dtype=np.float32).reshape(3, 4))
+graph = builder.build({"y": builder.relu(builder.matmul(x, w))})
+result = context.compute(graph, {"x": np.array([[1, 0, -1], [0, 1, 0]], np.float32)})
+print(result["y"].tolist())
+print(*{line.split(maxsplit=5)[5].strip() for line in open("/proc/self/maps") if line.count("/")}, sep="\\n")
+"""
+RESULT = "[[0.0, 0.0, 0.0, 0.0], [4.0, 5.0, 6.0, 7.0]]"
+
+# Of the user's own settings those that would help or hinder.
+HIDDEN = {"CMAKE_ARGS", "LD_LIBRARY_PATH", "PIP_NO_BUILD_ISOLATION", "VIRTUAL_ENV"}
+
+
+def start(*command: object, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command without what belongs to the tests' own environment; the result may be a failure."""
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in HIDDEN and not name.startswith(("PYTHON", "SKBUILD_"))
+    }
+    own = Path(sys.prefix, "bin")
+    inherited["PATH"] = os.pathsep.join(p for p in os.get_exec_path() if Path(p) != own)
+    return subprocess.run(
+        list(map(str, command)),
+        capture_output=True,
+        text=True,
+        timeout=1800,
+        cwd=cwd,
+        env={**inherited, **environment},
+    )
+
+
+def run(*command: object, cwd: Path | None = None, **environment: str) -> str:
+    """What a command that must succeed prints."""
+    done = start(*command, cwd=cwd, **environment)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    return done.stdout
+
+
+def build_settings() -> dict[str, str]:
+    """Of a wheel's build: a job for each CPU, and the compilers by the names that the makefile's build has
+    for them. ccache then knows what that compiled.
+    """
+    cache = (ROOT / "build/CMakeCache.txt").read_text()
+    compilers = re.findall(r"^(CMAKE_C(?:XX)?_COMPILER):\w+=(.*)$", cache, re.MULTILINE)
+    return {
+        "CMAKE_BUILD_PARALLEL_LEVEL": str(len(os.sched_getaffinity(0))),
+        "CMAKE_ARGS": " ".join(f"-D{variable}={compiler}" for variable, compiler in compilers),
+    }
