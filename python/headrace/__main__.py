@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
+
+from ._built import built_file
 
 
 def main() -> None:
@@ -20,12 +21,10 @@ def main() -> None:
         from headrace.onnx_program import convert
 
         sys.exit(convert(sys.argv[2:]))
-    package = Path(__file__).resolve().parent
-    program = package / "bin/headrace"
-    if not program.exists():
-        program = package.parents[1] / "build/bin/headrace"
-    if not program.exists():
-        sys.exit(f"headrace: {program} does not exist; make build compiles it")
+    try:
+        program = built_file("bin/headrace")
+    except FileNotFoundError as error:
+        sys.exit(f"headrace: {error}")
     os.environ.setdefault("HEADRACE_PYTHON", sys.executable)  # bench asks it for ONNX Runtime
     if sys.argv[1:2] and sys.argv[1] in ("run", "bench", "inspect"):
         from headrace.onnx_program import run_converted
