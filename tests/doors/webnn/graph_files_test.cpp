@@ -47,7 +47,14 @@ std::vector<Bytes> run(const Graph& graph, const std::vector<Bytes>& inputs) {
 bool is_webnn(const TensorType& type) {
     for (const Dim& d : type.shape)
         if (d.is(0)) return false;
-    return kWebnnTypes.has(type.dtype) && type.format == BlockFormat::plain;
+    return kWebnnTypes.has(type.dtype) &&
+           (type.format == BlockFormat::plain || type.format == BlockFormat::q8_0);
+}
+
+/// Weights that files spell out as integers with their scales.
+bool has_blocks(const Graph& graph) {
+    return std::any_of(graph.values.begin(), graph.values.end(),
+                       [](const Value& v) { return v.type.format != BlockFormat::plain; });
 }
 
 /// Whether the specification has the sample's operator and types.
@@ -75,11 +82,12 @@ TEST_P(RoundTrip, EverySampleOfEveryOperatorComputesTheSameBits) {
         }
         save(built.graph, path);
         const Graph loaded = load(path);
+        EXPECT_EQ(run(loaded, built.inputs), run(built.graph, built.inputs));
+        if (has_blocks(built.graph)) continue;
         ASSERT_EQ(loaded.nodes.size(), 1u);
         EXPECT_EQ(loaded.nodes[0].op, c.op);
         EXPECT_EQ(c.op->attr_values(loaded.nodes[0].attrs.get()),
                   c.op->attr_values(built.graph.nodes[0].attrs.get()));
-        EXPECT_EQ(run(loaded, built.inputs), run(built.graph, built.inputs));
         covered.insert(c.op);
         ++samples;
     }
