@@ -1,5 +1,5 @@
 """What is changed of a program before export takes it apart: ATen ops outside of core ATen, which export
-refuses before a partitioner is asked, and constants without elements, which no program holds that it can load."""
+refuses before a partitioner is asked, and constants without elements, which not every program can hold."""
 
 from __future__ import annotations
 
