@@ -25,7 +25,7 @@ class _Zeros:
 
     def bytes(self, count: int) -> np.ndarray:
         if count > self.room.size:
-            whole = np.zeros(2 * count + ALIGNMENT, np.uint8)
+            whole = np.zeros(count + ALIGNMENT, np.uint8)
             self.room = whole[-whole.ctypes.data % ALIGNMENT :]
         return self.room[:count]
 

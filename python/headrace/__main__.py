@@ -11,17 +11,17 @@ import os
 import sys
 from pathlib import Path
 
+from ._built import built_file
+
 
 def native_program() -> Path:
     """The one that handed over to Python, or else the package's or the checkout's."""
     if os.environ.get("HEADRACE_PROGRAM"):
         return Path(os.environ["HEADRACE_PROGRAM"])
-    package = Path(__file__).resolve().parent
-    programs = (package / "bin/headrace", package.parents[1] / "build/bin/headrace")
-    program = next((path for path in programs if path.exists()), None)
-    if program is None:
-        sys.exit(f"headrace: {programs[1]} does not exist; make build compiles it")
-    return program
+    try:
+        return built_file("bin/headrace")
+    except FileNotFoundError as error:
+        sys.exit(f"headrace: {error}")
 
 
 def main() -> None:

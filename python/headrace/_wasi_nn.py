@@ -7,6 +7,8 @@ import functools
 import os
 from pathlib import Path
 
+from ._built import built_file
+
 TOO_LARGE = 7
 END_OF_SEQUENCE = 100
 
@@ -28,14 +30,11 @@ class Tensor(ctypes.Structure):
 
 
 def find_library() -> Path:
-    """libwasi_nn_llamacpp.so of the wheel, or of the checkout's build."""
-    package = Path(__file__).resolve().parent
-    name = "libwasi_nn_llamacpp.so"
-    places = [package / "lib" / name, package.parents[1] / "build/lib" / name]
-    for path in places:
-        if path.exists():
-            return path
-    raise FileNotFoundError(f"{places[-1]} does not exist; make build compiles it where llama.cpp is set up")
+    """libwasi_nn_llamacpp.so of the installation, or of the checkout's build."""
+    try:
+        return built_file("lib/libwasi_nn_llamacpp.so")
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{error} where llama.cpp is set up") from None
 
 
 @functools.cache

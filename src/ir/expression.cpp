@@ -7,6 +7,24 @@
 #include "ir/expression_words.h"
 
 namespace headrace {
+namespace {
+
+constexpr std::size_t kMostBytes = 512;  // of a name
+
+}  // namespace
+
+/// An expression doubles with every op that names its operand's extent twice: without a limit, 40 nodes would
+/// need a terabyte. The hash (FNV-1a) is the same in every build, since files hold the names.
+std::string shortened(std::string name) {
+    constexpr std::size_t kKept = 64;
+    if (name.size() <= kMostBytes) return name;
+    std::uint64_t hash = 0xCBF29CE484222325u;
+    for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
+    std::size_t end = kKept;
+    while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80)
+        --end;  // keep code points whole
+    return fmt::format("{}...#{:016x}", std::string_view(name).substr(0, end), hash);
+}
 
 /// What counts as a name: one, or a function of expressions.
 struct Expression::Atom {
@@ -23,7 +41,7 @@ bool Expression::Less::operator()(const Monomial& a, const Monomial& b) const {
 }
 
 struct Expression::Rules {
-    static constexpr std::size_t kMostTerms = 256, kMostNames = 64;
+    static constexpr std::size_t kMostTerms = 64, kMostNames = 16;
 
     static bool add(Terms& terms, const Monomial& monomial, std::int64_t factor) {
         if (factor == 0) return true;
@@ -62,7 +80,7 @@ struct Expression::Rules {
     static Expression made(std::optional<Terms> terms, const Expression& a, std::string_view op,
                            const Expression& b) {
         if (terms) return Expression(std::move(*terms));
-        return symbol(fmt::format("({}{}{})", a.str(), op, b.str()));
+        return symbol(shortened(fmt::format("({}{}{})", a.str(), op, b.str())));
     }
 
     static Expression apart(Atom::Kind kind, std::vector<Expression> of) {
@@ -79,6 +97,7 @@ struct Expression::Rules {
             for (std::size_t i = 0; i < of.size(); ++i) text.append(i ? ", " : "").append(of[i].str());
             text += ")";
         }
+        if (text.size() > kMostBytes) return symbol(shortened(std::move(text)));
         return Expression(std::make_shared<const Atom>(Atom{std::move(text), kind, std::move(of)}));
     }
 

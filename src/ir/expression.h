@@ -17,7 +17,7 @@ namespace headrace {
 /// a quotient rounded down, a largest and a least of expressions count as names. What has one form is equal
 /// for all values, and prints alike however it was written: "1 + n", "n+1" and "(2*n + 2)//2" are "(n+1)".
 ///
-/// Arithmetic never fails: a result that overflows or has too many terms is a name of its own.
+/// Arithmetic never fails: a result that overflows, has too many terms or is too long is a name of its own.
 class Expression {
 public:
     Expression(std::int64_t number = 0);
@@ -76,6 +76,9 @@ private:
 
     Terms terms_;  // none has the factor 0
 };
+
+/// A name that files and messages can hold: of a long one its beginning, and a hash of the whole.
+std::string shortened(std::string name);
 
 /// The extent that an expression says, which lies within [least, most].
 Dim to_extent(const Expression& expression, std::int64_t least, std::int64_t most);

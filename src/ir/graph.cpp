@@ -121,7 +121,9 @@ Status bind_names_of_lines(const Graph& graph, SymbolBindings& bindings) {
         for (const Dim& declared : graph.value(id).type.shape) {
             const auto line = declared.is_symbolic() ? Expression(declared).line() : std::nullopt;
             if (!line || bindings.contains(line->name)) continue;
-            const std::int64_t size = bindings.at(declared.symbol().name), whole = size - line->offset;
+            const std::int64_t size = bindings.at(declared.symbol().name);
+            std::int64_t whole = 0;
+            if (__builtin_sub_overflow(size, line->offset, &whole) || whole == INT64_MIN) continue;
             if (whole % line->factor != 0 || whole / line->factor < 0)
                 return invalid("input '{}': an extent of {} is not {} for any {}", graph.value(id).name, size,
                                declared.str(), line->name);

@@ -6,24 +6,6 @@
 
 namespace headrace {
 
-namespace {
-
-/// An expression doubles with every op that names its operand's extent twice: without a limit, 40 nodes would
-/// need a terabyte. What exceeds it is told apart by a hash (FNV-1a) that is the same in every build, since
-/// files hold the names.
-std::string shortened(std::string name) {
-    constexpr std::size_t kMostBytes = 512, kKept = 64;
-    if (name.size() <= kMostBytes) return name;
-    std::uint64_t hash = 0xCBF29CE484222325u;
-    for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
-    std::size_t end = kKept;
-    while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80)
-        --end;  // keep code points whole
-    return fmt::format("{}...#{:016x}", std::string_view(name).substr(0, end), hash);
-}
-
-}  // namespace
-
 Dim Dim::symbolic(std::string name, std::int64_t min, std::int64_t max) {
     name = shortened(std::move(name));
     name = shortened(Expression::parse(name).str());

@@ -6,6 +6,7 @@ import importlib.util
 import logging
 import sys
 import warnings
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -90,10 +91,12 @@ class Lowered:
 
 
 @pytest.fixture(autouse=True)
-def strict_about_defects(monkeypatch) -> None:
+def strict_about_defects() -> Iterator[None]:
     """A defect of ours must not look like an op that is left."""
-    if importlib.util.find_spec("executorch"):
-        monkeypatch.setattr("executorch_ggml.translate.raises_defects", True)
+    with pytest.MonkeyPatch.context() as patch:
+        if importlib.util.find_spec("executorch"):
+            patch.setattr("executorch_ggml.translate.raises_defects", True)
+        yield
 
 
 @pytest.fixture

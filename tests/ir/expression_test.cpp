@@ -99,7 +99,18 @@ TEST(Expression, ArithmeticThatOverflowsGivesANameOfItsOwn) {
     EXPECT_EQ(form((large * 4).str()), (large * 4).str());
     Expression terms = 1;
     for (int i = 0; i < 12; ++i) terms = terms * (Expression::symbol("n" + std::to_string(i)) + 1);
-    EXPECT_LE(terms.terms().size(), 256U);
+    EXPECT_LE(terms.terms().size(), 64U);
+}
+
+TEST(Expression, TextsThatGrowWithEveryLevelAreCutShort) {
+    std::string power = "(n+m)", rest = "n";
+    while (power.size() < 500) power = "(" + power + ")**16";
+    while (rest.size() < 500) rest = "Mod(" + rest + ", m)";
+    for (const std::string& text : {power, rest}) {
+        EXPECT_LT(form(text).size(), 40000U);
+        EXPECT_EQ(form(text), form(text));
+        EXPECT_LE(Dim::symbolic(text).str().size(), 512U);
+    }
 }
 
 TEST(Expression, TellsItsNames) {

@@ -62,6 +62,16 @@ def test_the_program_lists_the_devices(installation: Installation, tmp_path: Pat
     assert "CPU" in run(installation.bin / "headrace", "devices", cwd=tmp_path)
 
 
+def test_program_and_libraries_are_the_installations_own(installation: Installation, tmp_path: Path):
+    program = """
+from headrace._built import built_file
+from headrace._wasi_nn import find_library
+print(built_file("bin/headrace"), find_library())
+"""
+    files = run(installation.bin / "python", "-c", program, cwd=tmp_path).split()
+    assert all(file.startswith(f"{installation.packages}/headrace/") for file in files), files
+
+
 def test_the_readmes_example_runs(installation: Installation, tmp_path: Path):
     example = re.search(
         r"^## WebNN in Python\n+```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S

@@ -141,8 +141,8 @@ def rsqrt(t: Translator, node: torch.fx.Node) -> Value:
 
 @lowers("aten.gelu.default")
 def gelu(t: Translator, node: torch.fx.Node) -> Value:
-    names = {"none": "gelu", "tanh": "gelu_tanh"}
-    return t.op(names[arguments(node)["approximate"]], float_in(t, node))
+    is_tanh = arguments(node)["approximate"] == "tanh"
+    return t.op("gelu_tanh" if is_tanh else "gelu", float_in(t, node))
 
 
 @lowers("aten.leaky_relu.default")

@@ -132,7 +132,7 @@ def slice_copy(t: Translator, node: torch.fx.Node) -> Value:
     if wanted == size and step == 1:
         return x
     if wanted == 0:
-        raise Unsupported("an empty slice")
+        return cut(t, x, axis, 0, 0)
     start = 0 if a["start"] is None else int(t.number(a["start"]))
     if isinstance(size, int):
         start = min(max(start + size if start < 0 else start, 0), size)

@@ -15,8 +15,8 @@ def mapped(location: str, folder: str, offset: int, count: int) -> np.ndarray:
     """`count` bytes from `offset` on of a file in the model's folder, mapped and not read.
 
     Only regular files of that folder and those below it, with a single name: what a model comes with, not
-    what it could point at. Symbolic links may lead to such files, and in a cache of Hugging Face's layout to
-    the blobs of the same model. Errors: ValueError with the remedy; OSError where the file cannot be read.
+    what it could point at. Symbolic links are followed in a cache of Hugging Face's layout alone, into the
+    blobs of the same model. Errors: ValueError with the remedy; OSError where the file cannot be read.
     """
     if not folder:
         raise ValueError(f"its data is in the file '{location}'; load the model from its path")
@@ -28,9 +28,13 @@ def mapped(location: str, folder: str, offset: int, count: int) -> np.ndarray:
         )
     path = os.path.join(folder, location)
     real, home = os.path.realpath(path), os.path.realpath(folder)
-    root = next((r for r in (home, _blobs(home)) if r and real.startswith(os.path.join(r, ""))), None)
-    if root is None:
-        raise ValueError(f"its data is in {path}, a link to {real} outside the model's folder; {_REMEDY}")
+    blobs = _blobs(home)
+    if real == os.path.join(home, *parts):
+        root = home
+    elif blobs and real.startswith(os.path.join(blobs, "")):
+        root = blobs
+    else:
+        raise ValueError(f"its data is in {path}, a link to {real}, which is not followed; {_REMEDY}")
     if not os.path.exists(real):
         raise ValueError(f"its data is in {path}, which does not exist; it belongs beside the model")
     if not os.path.isfile(real):

@@ -1,0 +1,94 @@
+"""Decoders of transformers whose caches are arguments that grow, or states of a fixed length."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("executorch", reason="ExecuTorch is not installed: make executorch installs it")
+pytest.importorskip("transformers", reason="transformers is not installed: make executorch installs it")
+
+import torch
+from executorch_ggml import _runtime
+from executorch_ggml.llm import ExportableDecoder
+from torch import nn
+from torch.export import Dim
+from transformers import (
+    DynamicCache,
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
+
+if _runtime.runtime_path() is None:
+    pytest.skip("libexecutorch_ggml_runtime.so is not built: make build", allow_module_level=True)
+
+SIZES = dict(
+    hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2
+)
+MODELS = {
+    "llama": lambda: LlamaForCausalLM(LlamaConfig(vocab_size=61, **SIZES)),
+    "qwen3": lambda: Qwen3ForCausalLM(Qwen3Config(vocab_size=61, head_dim=8, **SIZES)),
+    "gpt2": lambda: GPT2LMHeadModel(GPT2Config(vocab_size=61, n_embd=32, n_layer=2, n_head=4)),
+}
+PROMPT, STEPS, MOST = torch.tensor([[3, 14, 15, 9, 26]]), 6, 64
+
+
+class Growing(nn.Module):
+    """(tokens, keys and values of the past ...) to (logits, keys and values with the tokens ...)"""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids, *past):
+        cache = DynamicCache()  # its layers are empty at first
+        for layer in range(len(past) // 2):
+            cache.update(past[2 * layer], past[2 * layer + 1], layer)
+        out = self.model(input_ids=ids, past_key_values=cache, use_cache=True)
+        return out.logits, *(t for layer in out.past_key_values.layers for t in (layer.keys, layer.values))
+
+
+def decode(first, step) -> list[torch.Tensor]:
+    """The logits of the prompt's last token and of those that follow."""
+    logits, *past = first(PROMPT)
+    found = [logits[:, -1]]
+    while len(found) <= STEPS:
+        logits, *past = step(found[-1].argmax(-1)[:, None], *(t.clone() for t in past))
+        found.append(logits[:, -1])
+    return found
+
+
+@pytest.fixture(params=MODELS)
+def model(request) -> nn.Module:
+    torch.manual_seed(0)
+    return MODELS[request.param]().eval().requires_grad_(False)
+
+
+def test_a_cache_that_grows_is_handed_from_step_to_step(model, lower):
+    module = Growing(model)
+    past = module(PROMPT)[1:]
+    first = lower(module, (PROMPT,), dynamic_shapes=({1: Dim("tokens", min=2, max=MOST)},))
+    # A named dimension has guards that PyTorch cannot prove.
+    shapes = (None, tuple({2: Dim.DYNAMIC(min=1, max=MOST)} for _ in past))
+    step = lower(module, (PROMPT[:, :1], *past), dynamic_shapes=shapes)
+    assert (first.delegates, first.left, step.delegates) == (1, [], 1)
+    actual = decode(first.load(), step.load())
+    torch.testing.assert_close(actual, decode(module, module), rtol=1e-4, atol=1e-5)
+
+
+def test_a_cache_of_a_fixed_length_is_kept_by_the_delegate(model, lower):
+    program = lower(exported=ExportableDecoder(model, MOST).export())
+    assert (program.delegates, program.left) == (1, [])
+    run, position = program.load(), 0
+
+    def step(ids, *past):
+        nonlocal position
+        logits = run(ids, torch.tensor([position]))[0]
+        position += ids.shape[1]
+        return (logits.clone(),)
+
+    growing = Growing(model)
+    torch.testing.assert_close(decode(step, step), decode(growing, growing), rtol=1e-4, atol=1e-5)
