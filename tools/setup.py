@@ -342,6 +342,9 @@ def native_target():
     """The compiler's version and what -march=native means to it: the CPU's features that it would use."""
     compiler = os.environ.get("CXX", "g++")
     version = subprocess.run([compiler, "--version"], capture_output=True).stdout
+    # pip's builds call it by the name that Python was built with, such as x86_64-linux-gnu-g++.
+    machine = subprocess.run([compiler, "-dumpmachine"], capture_output=True).stdout.strip()
+    version = version.removeprefix(machine + b"-")
     target = subprocess.run([compiler, "-march=native", "-Q", "--help=target"], capture_output=True).stdout
     if not target and Path("/proc/cpuinfo").exists():  # clang has no -Q
         target = re.search(rb"^(flags|Features).*", Path("/proc/cpuinfo").read_bytes(), re.MULTILINE)[0]

@@ -1,8 +1,28 @@
 """tools/setup.py: what the environment asks ggml's build for."""
 
+import shutil
+import subprocess
+
 import pytest
 import setup
-from setup import SetupError, build_ggml, cuda_flags
+from setup import SetupError, build_ggml, cuda_flags, native_target
+
+
+def test_a_cached_build_serves_a_compiler_under_all_its_names(monkeypatch, tmp_path):
+    compiler = shutil.which("g++")
+    if not compiler:
+        pytest.skip("g++ is not installed")
+    machine = subprocess.run(
+        [compiler, "-dumpmachine"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    longer = tmp_path / f"{machine}-g++"
+    longer.symlink_to(compiler)
+    monkeypatch.setenv("CXX", compiler)
+    plain = native_target()
+    monkeypatch.setenv("CXX", str(longer))
+    shown = subprocess.run([longer, "--version"], capture_output=True, text=True, check=True).stdout
+    assert shown.startswith(machine)
+    assert native_target() == plain
 
 
 def test_cuda_is_built_for_the_gpus_that_are_named_or_else_for_those_of_the_machine(monkeypatch):
