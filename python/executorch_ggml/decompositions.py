@@ -1,5 +1,7 @@
 """What is changed of a program before export takes it apart: ATen ops outside of core ATen, which export
-refuses before a partitioner is asked, and constants without elements, which no program holds that it can load."""
+refuses before a partitioner is asked, and constants without elements, which no program holds that it can
+load.
+"""
 
 from __future__ import annotations
 
