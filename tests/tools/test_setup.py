@@ -1,5 +1,7 @@
 """tools/setup.py: what the environment asks ggml's build for."""
 
+import shutil
+
 import pytest
 import setup
 from setup import SetupError, build_ggml, cuda_flags
@@ -31,3 +33,17 @@ def test_a_machine_without_gpus_is_told_how_to_build_for_others(monkeypatch, tmp
     with pytest.raises(SetupError) as plain:
         build_ggml()
     assert str(plain.value) == "no GPU was detected"
+
+
+def test_a_build_is_found_again_by_whatever_name_its_compiler_is_called(monkeypatch, tmp_path):
+    """CMake, and so pip's build, starts as c++ what make starts as g++."""
+    gcc = shutil.which("g++")
+    if not gcc:
+        pytest.skip("there is no g++ here")
+    targets = set()
+    for name in ("g++", "c++", "g++-of-another-name"):
+        link = tmp_path / name
+        link.symlink_to(gcc)
+        monkeypatch.setenv("CXX", str(link))
+        targets.add(setup.native_target())
+    assert len(targets) == 1
