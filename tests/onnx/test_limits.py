@@ -118,6 +118,14 @@ REFUSED = {
             y = Resize<mode = "linear", antialias = 1>(x, , s) }"""),
         "mode is linear with antialias=1, and the scale 1.0.*Export the model with antialias=0",
     ),
+    "places of many signals that grow": (
+        lambda: model(
+            "(float[1, 1, 2] x) => (float[a, b, c] y) { s = Constant<value = float[3] {1, 1, 8000000}>() "
+            + " ".join(f't{i} = Resize<mode = "nearest">(x, , s)' for i in range(40))
+            + " y = Identity(t39) }"
+        ),
+        r"\(Resize, .*: constants that are made while the model is read have more",
+    ),
     "weights of a signal that grows": (
         lambda: model("""(float[1, 1, 2] x) => (float[a, b, c] y) {
             s = Constant<value = float[3] {1, 1, 8000000}>() y = Resize<mode = "linear">(x, , s) }"""),
