@@ -342,9 +342,8 @@ def native_target():
     """The compiler's version and what -march=native means to it: the CPU's features that it would use."""
     compiler = os.environ.get("CXX", "g++")
     version = subprocess.run([compiler, "--version"], capture_output=True).stdout
-    # pip's builds call it by the name that Python was built with, such as x86_64-linux-gnu-g++.
-    machine = subprocess.run([compiler, "-dumpmachine"], capture_output=True).stdout.strip()
-    version = version.removeprefix(machine + b"-")
+    # GCC begins with the name that it is called by: CMake says c++ to what it starts, make g++.
+    version = re.sub(rb"^\S+ (?=\()", b"g++ ", version)
     target = subprocess.run([compiler, "-march=native", "-Q", "--help=target"], capture_output=True).stdout
     if not target and Path("/proc/cpuinfo").exists():  # clang has no -Q
         target = re.search(rb"^(flags|Features).*", Path("/proc/cpuinfo").read_bytes(), re.MULTILINE)[0]

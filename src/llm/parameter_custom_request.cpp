@@ -234,9 +234,11 @@ Result<common_grammar_trigger> read_trigger(const Reading& reading, const Json& 
 }
 
 constexpr std::string_view kTriggerPatternsMustBe = "{\"enabled\": true or false, \"patterns\": texts}";
+constexpr std::size_t kMostMembers = 16;  // each that is not known has a note
 
 /// What other backends have under this name: patterns that end an answer.
 Status read_trigger_patterns(const Reading& reading, Settings& settings, const Json& value) {
+    if (value.size() > kMostMembers) return reading.wrong(value, kTriggerPatternsMustBe);
     std::vector<std::string> patterns;
     bool enabled = true;
     for (const auto& [name, member] : value.items()) {
@@ -244,16 +246,15 @@ Status read_trigger_patterns(const Reading& reading, Settings& settings, const J
         if (name == "enabled" && member.is_boolean()) {
             enabled = member.get<bool>();
         } else if (name == "patterns" && member.is_array()) {
-            for (const Json& pattern : member) {
-                HR_ASSIGN(patterns.emplace_back(), read_text(reading, pattern, kTriggerPatternsMustBe));
-            }
+            Reading list = reading;
+            list.key += ".patterns";
+            HR_TRY(read_strings(list, member, patterns));
         } else {
             reading.note(true, fmt::format("'{}.{}' is {}, which is not used; the whole must be {}",
                                            reading.key, name, shown(member), kTriggerPatternsMustBe));
         }
     }
     if (!enabled) patterns.clear();
-    std::erase(patterns, "");
     settings.request.stopping.trigger_patterns = std::move(patterns);
     return success();
 }

@@ -115,30 +115,6 @@ Status read_choice(const Reading& reading, const Json& value, std::string& field
     return reading.wrong(value, must_be);
 }
 
-Status read_strings(const Reading& reading, const Json& value, std::vector<std::string>& field) {
-    std::vector<std::string> strings;
-    if (value.is_string()) {
-        strings.push_back(value.get<std::string>());
-    } else {
-        if (!value.is_array()) return reading.wrong(value, describe(reading.row));
-        for (const Json& item : value) {
-            if (!item.is_string()) return reading.wrong(item, "a text in each place of the list");
-            strings.push_back(item.get<std::string>());
-        }
-    }
-    std::erase(strings, "");
-    if (strings.size() > kMaxStrings)
-        return invalid("'{}' has {} texts; at most {} are allowed", reading.key, strings.size(), kMaxStrings);
-    for (const std::string& text : strings)
-        if (text.size() > kMaxStringBytes)
-            return invalid("'{}' has a text of {} bytes; at most {} are allowed", reading.key, text.size(),
-                           kMaxStringBytes);
-    if (strings.size() < static_cast<std::size_t>(std::max(reading.row.range.min, 0.0)))
-        return reading.wrong(value, "a list with at least one text that is not empty");
-    field = std::move(strings);
-    return success();
-}
-
 /// The list that a guest of WasmEdge writes as "3,2", or null.
 Json split_numbers(std::string_view text) {
     Json list = Json::array();
@@ -299,6 +275,30 @@ Result<std::string> read_text(const Reading& reading, const Json& value, std::st
     if (value.get_ref<const std::string&>().find('\0') != std::string::npos)
         return reading.wrong(value, fmt::format("{} without zero bytes", must_be));
     return value.get<std::string>();
+}
+
+Status read_strings(const Reading& reading, const Json& value, std::vector<std::string>& field) {
+    std::vector<std::string> strings;
+    if (value.is_string()) {
+        strings.push_back(value.get<std::string>());
+    } else {
+        if (!value.is_array()) return reading.wrong(value, describe(reading.row));
+        for (const Json& item : value) {
+            if (!item.is_string()) return reading.wrong(item, "a text in each place of the list");
+            strings.push_back(item.get<std::string>());
+        }
+    }
+    std::erase(strings, "");
+    if (strings.size() > kMaxStrings)
+        return invalid("'{}' has {} texts; at most {} are allowed", reading.key, strings.size(), kMaxStrings);
+    for (const std::string& text : strings)
+        if (text.size() > kMaxStringBytes)
+            return invalid("'{}' has a text of {} bytes; at most {} are allowed", reading.key, text.size(),
+                           kMaxStringBytes);
+    if (strings.size() < static_cast<std::size_t>(std::max(reading.row.range.min, 0.0)))
+        return reading.wrong(value, "a list with at least one text that is not empty");
+    field = std::move(strings);
+    return success();
 }
 
 Status read_value(const Reading& reading, const Json& value, Settings& settings) {

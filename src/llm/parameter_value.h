@@ -42,5 +42,7 @@ Result<double> number_within(const Reading& reading, const Json& value, const Ra
 Result<int64_t> read_integer(const Reading& reading, const Json& value, double min, double max,
                              std::string_view must_be);
 Result<std::string> read_text(const Reading& reading, const Json& value, std::string_view must_be);
+/// A text or a list of texts, at most 256, without those that are empty.
+Status read_strings(const Reading& reading, const Json& value, std::vector<std::string>& field);
 
 }  // namespace headrace::llm

@@ -40,7 +40,7 @@ public:
             else if (row)
                 take(*row, key, value);
             else
-                unknown(key, parts, value.is_object());
+                unknown(key, parts, value);
         }
     }
 
@@ -73,9 +73,13 @@ private:
                              shortened(at->second.key)));
     }
 
-    void unknown(const std::string& key, const std::vector<std::string>& parts, bool is_object) {
+    void unknown(const std::string& key, const std::vector<std::string>& parts, const Json& value) {
         if (++unknown_ > kMaxUnknown) return;
-        const std::string best = suggestion(parts, level_, is_object);
+        if (!value.is_object() && is_section(parts))
+            return note(true, shortened(key),
+                        fmt::format("'{}' is {}; it must be an object of parameters; it is left out",
+                                    shortened(key), shown(value)));
+        const std::string best = suggestion(parts, level_, value.is_object());
         note(true, shortened(key),
              fmt::format("'{}' is not known{}", shortened(key),
                          best.empty() ? std::string() : fmt::format("; did you mean '{}'?", best)));

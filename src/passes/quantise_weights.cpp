@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <vector>
 
@@ -36,6 +39,23 @@ bool is_eligible(const Value& b, bool transposed, const PassContext& context) {
            reinterpret_cast<std::uintptr_t>(b.constant->bytes.data()) % alignof(float) == 0;
 }
 
+/// Whether blocks keep what the matrix says. Their scale is a half: beyond its range there are no finite
+/// results, far below its normal numbers nothing but its own rounding is left. NaN would become some number.
+bool has_range_of_blocks(const Value& matrix, BlockFormat format) {
+    constexpr float kLargestScale = 65504, kSmallestScale = 0x1p-17f;
+    const float levels = format == BlockFormat::q4_0 ? 8 : 127;
+    float largest = 0;
+    visit_dtype(matrix.type.dtype, [&]<class T>() {
+        const auto* elements = reinterpret_cast<const T*>(matrix.constant->bytes.data());
+        for (std::int64_t i = 0; i < matrix.type.elements(); ++i) {
+            const float size = std::abs(static_cast<float>(elements[i]));
+            largest = std::isnan(size) ? std::numeric_limits<float>::infinity() : std::max(largest, size);
+        }
+    });
+    const float scale = largest / levels;
+    return largest == 0 || (scale >= kSmallestScale && scale <= kLargestScale);
+}
+
 /// Tables whose rows are gathered and multiplied, embeddings that are the last layer as well, are stored
 /// once.
 void share_with_gathers(Graph& graph, const std::map<std::pair<ValueId, bool>, ValueId>& made) {
@@ -57,7 +77,8 @@ Result<Counts> quantise_weights(Graph& graph, const PassContext& context) {
         auto product = fused_product(graph, graph.nodes[i]);
         // Blocks stand for f32, with which nothing else is multiplied.
         if (!product || graph.value(product->a).type.dtype != DType::f32 ||
-            !is_eligible(graph.value(product->b), product->transpose_b, context))
+            !is_eligible(graph.value(product->b), product->transpose_b, context) ||
+            !has_range_of_blocks(graph.value(product->b), context.weights))
             continue;
         const auto [it, fresh] = made.try_emplace({product->b, product->transpose_b}, kNoValue);
         if (fresh) {

@@ -281,6 +281,27 @@ TEST(HostForms, KeepUsablePatternsAndLeaveOutOthers) {
     EXPECT_EQ(Read(many + "]}").settings.request.stopping.trigger_patterns.size(), 64u);
 }
 
+TEST(HostForms, HaveAsManyPatternsAsOtherListsHaveTexts) {
+    const auto triggers = [](int count) {
+        std::string json = R"({"grammar_triggers": {"patterns": ["b")";
+        for (int i = 1; i < count; ++i) json += ",\"(\"";
+        return json + "]}}";
+    };
+    EXPECT_THAT(Read(triggers(256)).settings.request.stopping.trigger_patterns, ElementsAre("b"));
+    const Read many(triggers(257));
+    EXPECT_THAT(many.settings.request.stopping.trigger_patterns, IsEmpty());
+    EXPECT_THAT(many.messages(), ElementsAre(HasSubstr("'grammar_triggers.patterns' has 257 texts")));
+    std::string members = R"({"grammar_triggers": {"enabled": true)";
+    for (int i = 0; i < 100; ++i) members += fmt::format(",\"a{}\": 1", i);
+    EXPECT_THAT(Read(members + "}}").messages(), ElementsAre(HasSubstr("it must be {\"enabled\"")));
+}
+
+TEST(HostForms, SayWhatAGroupMustBe) {
+    EXPECT_THAT(Read(R"({"sampling": [1], "stopping": {"timeout_config": true}})").messages(),
+                ElementsAre(HasSubstr("'sampling' is [1]; it must be an object"),
+                            HasSubstr("'stopping.timeout_config' is true; it must be an object")));
+}
+
 TEST(HostForms, LowerTheQueueToItsThreshold) {
     EXPECT_EQ(Read(R"({"queue_size": 50, "queue_reject_threshold": 40})").settings.queue.max_waiting, 40);
     EXPECT_EQ(Read(R"({"queue_size": 30, "queue_reject_threshold": 40})").settings.queue.max_waiting, 30);

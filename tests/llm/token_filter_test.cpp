@@ -43,6 +43,20 @@ TEST_F(TokenFilterTest, IsIdleWithoutTexts) {
     EXPECT_TRUE(is_away(5));
 }
 
+TEST_F(TokenFilterTest, KeepsTokensAwayThatHaveAForbiddenTextInside) {
+    TokenFilter filter = make({"e", "to"});
+    filter.mask(logits_.data());
+    int longer = 0;
+    for (llama_token token = 0; token < model_.vocabulary_size(); ++token) {
+        if (model_.ends_answer(token)) continue;
+        const std::string piece = model_.piece(token);
+        const bool is_bad = piece.find('e') != piece.npos || piece.find("to") != piece.npos;
+        EXPECT_EQ(is_away(token), is_bad) << piece;
+        longer += is_bad && piece.size() > 2;
+    }
+    EXPECT_GT(longer, 5);
+}
+
 TEST_F(TokenFilterTest, NeverLetsAnyWayOfSpellingCompleteAForbiddenText) {
     std::mt19937 random(5);
     const std::vector<std::string> forbidden = {"ana", "nan", "a b", "bb"};

@@ -125,6 +125,25 @@ def test_the_models_folder_may_be_reached_by_a_link(tmp_path) -> None:
     check(tmp_path / "link" / "model.onnx")
 
 
+@pytest.mark.parametrize(
+    ("home", "target"),
+    [
+        ("mine", "mine-too/w"),
+        ("models--org--name/snapshots/0123abcd", "models--org--name/snapshots/0123abcd-too/w"),
+        ("models--org--name/snapshots/0123abcd", "models--org--name/blobs-too/w"),
+        ("models--org--name/0123abcd", "models--org--name/blobs/w"),
+        ("mine/snapshots/0123abcd", "mine/blobs/w"),
+    ],
+)
+def test_links_into_folders_that_only_look_like_the_models_are_refused(tmp_path, home, target) -> None:
+    folder = folder_of(tmp_path / home)
+    (tmp_path / target).parent.mkdir(parents=True)
+    (tmp_path / target).write_bytes(W.tobytes())
+    (folder / DATA).symlink_to(tmp_path / target)
+    with pytest.raises(ValueError, match=r"a link to .*/w\b.*; copy the file itself beside the model"):
+        y_of(folder / "model.onnx")
+
+
 def test_files_with_other_names_are_refused(tmp_path) -> None:
     folder = folder_of(tmp_path / "m", data=W.tobytes())
     check(folder / "model.onnx")

@@ -116,7 +116,20 @@ REFUSED = {
         lambda: model("""(float[1, 1, 16000000, 2] x) => (float[1] y) {
             s = Constant<value = float[4] {1, 1, 0.0000001, 1}>()
             y = Resize<mode = "linear", antialias = 1>(x, , s) }"""),
-        "antialias is 1, and the scale 1.0",
+        "mode is linear with antialias=1, and the scale 1.0.*Export the model with antialias=0",
+    ),
+    "places of many signals that grow": (
+        lambda: model(
+            "(float[1, 1, 2] x) => (float[a, b, c] y) { s = Constant<value = float[3] {1, 1, 8000000}>() "
+            + " ".join(f't{i} = Resize<mode = "nearest">(x, , s)' for i in range(40))
+            + " y = Identity(t39) }"
+        ),
+        r"\(Resize, .*: constants that are made while the model is read have more",
+    ),
+    "weights of a signal that grows": (
+        lambda: model("""(float[1, 1, 2] x) => (float[a, b, c] y) {
+            s = Constant<value = float[3] {1, 1, 8000000}>() y = Resize<mode = "linear">(x, , s) }"""),
+        "mode is linear with antialias=0, and the scale 8000000.0.*Export the model with a scale nearer",
     ),
     "shapes with no elements behind them": (
         lambda: _with_initializer([2**40, 2**20]),

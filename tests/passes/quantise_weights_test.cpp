@@ -1,4 +1,6 @@
 #include <cmath>
+#include <limits>
+#include <vector>
 
 #include "passes/interpret.h"
 #include "passes/rewrite.h"
@@ -106,6 +108,29 @@ TEST(QuantiseWeights, LeavesInnerExtentsThatAreNoMultipleOf32) {
     g.output("y", g.op("matmul", {g.input("x", {4, 100}), g.constant("w", {100, 512})}));
     Graph graph = g.finish();
     EXPECT_EQ(run_pass(&quantise_weights, graph, wanting(BlockFormat::q8_0)).at("matrices"), 0);
+}
+
+TEST(QuantiseWeights, LeavesMatricesThatScalesInHalvesCannotSay) {
+    constexpr float kNaN = std::numeric_limits<float>::quiet_NaN(),
+                    kInfinity = std::numeric_limits<float>::infinity();
+    const auto matrices = [](float most, float one, BlockFormat format) {
+        std::vector<float> w(256 * 256, most);
+        w[1000] = one;
+        TinyGraph g;
+        g.output("y", g.op("matmul", {g.input("x", {4, 256}), g.constant("w", DType::f32, {256, 256}, w)}));
+        Graph graph = g.finish();
+        return run_pass(&quantise_weights, graph, wanting(format)).at("matrices");
+    };
+    for (const BlockFormat format : {BlockFormat::q8_0, BlockFormat::q4_0}) {
+        EXPECT_EQ(matrices(1e-6f, -1e-6f, format), 0) << name_of(format);
+        for (const float one : {kNaN, kInfinity, -kInfinity, 1e8f, -1e30f})
+            EXPECT_EQ(matrices(1, one, format), 0) << name_of(format) << " " << one;
+        for (const float one : {0.0f, 1e-9f, -0.01f, 5e5f})
+            EXPECT_EQ(matrices(0.01f, one, format), 1) << name_of(format) << " " << one;
+        EXPECT_EQ(matrices(0, 0, format), 1) << name_of(format);
+    }
+    EXPECT_EQ(matrices(1, 5e6f, BlockFormat::q8_0), 1);
+    EXPECT_EQ(matrices(1, 5e6f, BlockFormat::q4_0), 0);
 }
 
 TEST(QuantiseWeights, ConvertsAMatrixThatTwoProductsReadOnce) {

@@ -132,7 +132,8 @@ TEST(FailingDevice, AnyNumberOfStatesHasAPlaceBesideTheDevice) {
     EXPECT_THAT(device.violations(), IsEmpty());
 }
 
-/// A quarter of the values come from the CPU, which has the op that the device lacks.
+/// A quarter of the values come from the CPU, which has the op that the device lacks. The odd ones are read
+/// last: more pieces of memory are free between them meanwhile than ggml's allocator can note.
 TEST(FailingDevice, AnyNumberOfValuesMayBeAliveAtOnce) {
     for (const int count : {50, 150, 800}) {
         SCOPED_TRACE(count);
@@ -146,7 +147,8 @@ TEST(FailingDevice, AnyNumberOfValuesMayBeAliveAtOnce) {
         }
         ValueId sum = here[0];
         for (const auto& values : {here, there})
-            for (const ValueId value : values) sum = g.op("add", {sum, value});
+            for (const std::size_t first : {0, 1})
+                for (std::size_t i = first; i < values.size(); i += 2) sum = g.op("add", {sum, values[i]});
         g.output("y", sum);
         const Graph graph = g.finish();
         LimitedDevice device;

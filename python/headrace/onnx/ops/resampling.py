@@ -78,7 +78,8 @@ def _cubic(distance: np.ndarray, a: float) -> np.ndarray:
 def _kernel_taps(points: np.ndarray, axis: _Axis, node: Node) -> Taps:
     """Of linear and cubic interpolation; antialiasing widens the kernel where the image shrinks."""
     cubic, a = node.get("mode") == "cubic", float(node.get("cubic_coeff_a", -0.75))
-    widened = max(1 / axis.scale, 1.0) if node.get("antialias", 0) else 1.0
+    antialias = node.get("antialias", 0)
+    widened = max(1 / axis.scale, 1.0) if antialias else 1.0
     radius = (2 if cubic else 1) * widened
     points = points.astype(np.float64)
     if not cubic and widened == 1:
@@ -86,9 +87,10 @@ def _kernel_taps(points: np.ndarray, axis: _Axis, node: Node) -> Taps:
     first = np.floor(points - radius).astype(np.int64) + 1
     refuse_if(
         2 * radius * axis.out > LARGEST_EXTENT or 2 * radius > _MOST_TAPS,
-        f"antialias is 1, and the scale {axis.scale} makes {axis.out} weighted sums of {2 * radius:.0f} "
-        f"elements; {LARGEST_EXTENT} elements in all, and {_MOST_TAPS} of a sum, are the most",
-        "Export the model with antialias=0, or with a scale nearer to 1",
+        f"mode is {node.get('mode')} with antialias={antialias}, and the scale {axis.scale} makes "
+        f"{axis.out} weighted sums of {2 * radius:.0f} elements; {LARGEST_EXTENT} elements in all, and "
+        f"{_MOST_TAPS} of a sum, are the most",
+        f"Export the model with {'antialias=0, or with ' if widened > 1 else ''}a scale nearer to 1",
     )
     taps: Taps = []
     for k in range(int(np.ceil(2 * radius)) + (1 if widened > 1 else 0)):
