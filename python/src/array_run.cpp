@@ -22,7 +22,11 @@ void check_names(const char* call, const char* kind, const std::vector<TensorInf
                  const std::function<bool(const std::string& name)>& may_be_given) {
     for (const auto& [key, value] : given) {
         std::string name;
-        if (!nb::try_cast(key, name))
+        if (!nb::try_cast(key, name) && nb::isinstance<nb::str>(key))
+            throw nb::value_error((std::string(call) + ": a name is no text that UTF-8 can hold: " +
+                                   nb::cast<std::string>(key.attr("__repr__")()))
+                                      .c_str());
+        if (!nb::isinstance<nb::str>(key))
             throw nb::type_error((std::string(call) + ": a name is a str, not a " +
                                   nb::cast<std::string>(key.type().attr("__name__")))
                                      .c_str());

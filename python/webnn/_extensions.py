@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from headrace._core import MLContext, MLGraph, MLTensor
@@ -70,6 +70,12 @@ def create_tensor(
     missing = [name for name in ("shape", "data_type") if given.get(name) is None]
     if missing:
         raise TypeError(f"create_tensor: {missing[0]} is missing")
+    for name in ("readable", "writable", "exportable_to_gpu"):
+        if not isinstance(given[name], bool):
+            raise TypeError(f"create_tensor: {name} is {given[name]!r}; it must be True or False")
+    extents = given["shape"]
+    if not isinstance(extents, Iterable) or not all(hasattr(d, "__index__") for d in extents):
+        raise TypeError(f"create_tensor: shape is {extents!r}; it must be a list of integers")
     return self._create_tensor(**given)
 
 

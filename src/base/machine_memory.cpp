@@ -77,12 +77,18 @@ std::optional<MachineMemory> memory_of(const Layout& group) {
     return MachineMemory{*limit, *limit - std::min(*limit, used)};
 }
 
+/// Kernels before 3.14 do not say what could be had, only what is free.
+std::uint64_t available_kib(const std::string& info) {
+    const std::uint64_t available = number_after(info, "MemAvailable:");
+    return available > 0 ? available : number_after(info, "MemFree:");
+}
+
 /// The machine's memory, if it is known, and that of each group with a limit.
 std::vector<MachineMemory> all_memories(const std::string& root) {
     const std::string info = root + "/proc/meminfo";
     std::vector<MachineMemory> all;
     if (const std::uint64_t kib = number_after(info, "MemTotal:"); kib > 0)
-        all.push_back({kib * 1024, number_after(info, "MemAvailable:") * 1024});
+        all.push_back({kib * 1024, available_kib(info) * 1024});
     for (const Layout& group : groups(root))
         if (const auto limited = memory_of(group)) all.push_back(*limited);
     return all;

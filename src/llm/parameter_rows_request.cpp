@@ -23,7 +23,8 @@ std::span<const Row> request_rows() {
          "the answer ends with the first match of one of these ECMAScript regular expressions"},
         {"stopping.trigger_patterns", "trigger_patterns", request, R"(["^\\s*$"])",
          HR_SETTING(request.stopping.trigger_patterns),
-         "patterns that may match the empty text, too: they count from the first shown character on"},
+         "patterns that count from the first shown character on and may match the empty text; $ is also the "
+         "end of the text so far, behind what is no blank"},
         {"stopping.filter_patterns", "pattern_based_triggers filter_patterns", request, R"(["[.!?]"])",
          HR_SETTING(request.stopping.filter_patterns), "more of these"},
         {"stopping.ignore_eos", "ignore_eos", request, "true", HR_SETTING(request.sampling.ignore_eos),

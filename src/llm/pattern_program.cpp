@@ -10,8 +10,8 @@ using Kind = PatternSyntax::Kind;
 
 class Compiler {
 public:
-    Compiler(PatternProgram& program, PatternSyntax syntax)
-        : program_(program), syntax_(std::move(syntax)), set_of_(syntax_.nodes.size(), kNone) {}
+    Compiler(PatternProgram& program, PatternSyntax syntax, Assertion end)
+        : program_(program), syntax_(std::move(syntax)), end_(end), set_of_(syntax_.nodes.size(), kNone) {}
 
     Status compile() { return node(static_cast<std::uint32_t>(syntax_.nodes.size() - 1)); }
 
@@ -33,7 +33,7 @@ private:
         const PatternSyntax::Node& node = syntax_.nodes[index];
         switch (node.kind) {
             case Kind::one_of: add(Op::one_of, set(index)); break;
-            case Kind::assertion: add(Op::assertion, static_cast<std::uint32_t>(node.assertion)); break;
+            case Kind::assertion: add(Op::assertion, static_cast<std::uint32_t>(meant(node))); break;
             case Kind::sequence:
                 for (const std::uint32_t child : node.children) HR_TRY(this->node(child));
                 break;
@@ -41,6 +41,10 @@ private:
             case Kind::repeat: return repeat(node);
         }
         return success();
+    }
+
+    Assertion meant(const PatternSyntax::Node& node) const {
+        return node.assertion == Assertion::line_end ? end_ : node.assertion;
     }
 
     /// Copies of a repeated character share one set.
@@ -85,18 +89,19 @@ private:
 
     PatternProgram& program_;
     PatternSyntax syntax_;
+    const Assertion end_;
     std::vector<std::uint32_t> set_of_;
     std::size_t visits_ = 0;
 };
 
 }  // namespace
 
-Status PatternProgram::add(std::string_view pattern) {
+Status PatternProgram::add(std::string_view pattern, Assertion end) {
     if (starts.size() == kMaxPatterns) return invalid("more than {} patterns", kMaxPatterns);
     if (pattern.size() > kMaxPatternBytes)
         return invalid("it has {} bytes; at most {} are taken", pattern.size(), kMaxPatternBytes);
     HR_ASSIGN(PatternSyntax syntax, parse_pattern(pattern));
-    Compiler compiler(*this, std::move(syntax));
+    Compiler compiler(*this, std::move(syntax), end);
     const std::uint32_t start = compiler.here();
     HR_TRY(compiler.compile());
     compiler.add(Op::match, static_cast<std::uint32_t>(starts.size()));

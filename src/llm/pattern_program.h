@@ -27,7 +27,13 @@ private:
     std::array<bool, 128> ascii_{};
 };
 
-enum class Assertion : std::uint32_t { line_start, line_end, word_boundary, no_word_boundary };
+enum class Assertion : std::uint32_t {
+    line_start,
+    line_end,
+    shown_end,  ///< a line's end, or that of the text so far where its last character is no blank
+    word_boundary,
+    no_word_boundary,
+};
 
 /// Regular expressions as one nondeterministic automaton over code points.
 struct PatternProgram {
@@ -54,8 +60,8 @@ struct PatternProgram {
 
     /// Adds an ECMAScript regular expression in valid UTF-8; ^ and $ are those of a line. Without back
     /// references, look-ahead, look-behind and properties (\p), which no automaton of a bounded size can
-    /// follow.
-    Status add(std::string_view pattern);
+    /// follow. end: what $ is, line_end or shown_end.
+    Status add(std::string_view pattern, Assertion end = Assertion::line_end);
 };
 
 }  // namespace headrace::llm

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/utf8.h"
+#include "llm/pattern_syntax.h"
 
 namespace headrace::llm {
 namespace {
@@ -18,8 +19,9 @@ bool is_word(std::optional<char32_t> c) {
 /// Whether the assertion holds between two characters; none: what follows is not known yet.
 std::optional<bool> holds(Assertion assertion, std::optional<char32_t> last, std::optional<char32_t> next) {
     if (assertion == Assertion::line_start) return !last || is_line_end(*last);
+    if (assertion == Assertion::shown_end && last && !blanks().contains(*last)) return true;
     if (!next) return std::nullopt;
-    if (assertion == Assertion::line_end) return is_line_end(*next);
+    if (assertion == Assertion::line_end || assertion == Assertion::shown_end) return is_line_end(*next);
     return (is_word(last) != is_word(next)) == (assertion == Assertion::word_boundary);
 }
 
@@ -29,13 +31,13 @@ Result<PatternSearch> PatternSearch::create(const std::vector<std::string>& patt
                                             const std::vector<std::string>& later) {
     PatternSearch search;
     search.first_later_ = SIZE_MAX;
-    HR_TRY(search.add(patterns));
+    HR_TRY(search.add(patterns, Assertion::line_end));
     search.first_later_ = search.program_.starts.size();
-    HR_TRY(search.add(later));
+    HR_TRY(search.add(later, Assertion::shown_end));
     return search;
 }
 
-Status PatternSearch::add(const std::vector<std::string>& patterns) {
+Status PatternSearch::add(const std::vector<std::string>& patterns, Assertion end) {
     for (std::size_t i = 0; i < patterns.size(); ++i) {
         const std::string& pattern = patterns[i];
         if (pattern.empty()) continue;
@@ -43,7 +45,7 @@ Status PatternSearch::add(const std::vector<std::string>& patterns) {
             return invalid("stop pattern {} is not valid UTF-8 from byte {} on", i, *at);
         // Only as much of a pattern is quoted as helps to tell it from others.
         const auto where = [&] { return fmt::format("stop pattern \"{:.60}\"", pattern); };
-        if (const Status added = program_.add(pattern); !added) return added.error().within(where());
+        if (const Status added = program_.add(pattern, end); !added) return added.error().within(where());
         entered_.assign(program_.states.size(), 0);
         start_over(std::nullopt);
         if (counted())

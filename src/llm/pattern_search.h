@@ -27,7 +27,7 @@ public:
 private:
     void enter(std::uint32_t state, std::optional<char32_t> next);
     void start_over(std::optional<char32_t> last);
-    Status add(const std::vector<std::string>& patterns);
+    Status add(const std::vector<std::string>& patterns, Assertion end);
     std::optional<std::uint32_t> counted() const;
 
     PatternProgram program_;

@@ -269,6 +269,11 @@ private:
 
 }  // namespace
 
+const CharacterSet& blanks() {
+    static const CharacterSet set(kSpace);
+    return set;
+}
+
 Result<PatternSyntax> parse_pattern(std::string_view pattern) {
     std::u32string text;
     for (std::size_t at = 0; at < pattern.size();) {

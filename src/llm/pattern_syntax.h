@@ -22,6 +22,9 @@ struct PatternSyntax {
     std::vector<Node> nodes;
 };
 
+/// What \s matches.
+const CharacterSet& blanks();
+
 /// The pattern is valid UTF-8. Errors name the character at which it is wrong, and why.
 Result<PatternSyntax> parse_pattern(std::string_view pattern);
 

@@ -43,6 +43,13 @@ TEST(MachineMemory, IsWhatTheKernelSaysIsAvailable) {
     EXPECT_DOUBLE_EQ(memory_share_in_use(written.root()), 0.25);
 }
 
+TEST(MachineMemory, IsWhatIsFreeWhereTheKernelSaysNoMore) {
+    const WrittenMemory written;
+    written.put("/proc/meminfo", "MemTotal: 4194304 kB\nMemFree: 1048576 kB\n");
+    EXPECT_EQ(available_memory(written.root()), kGiB);
+    EXPECT_DOUBLE_EQ(memory_share_in_use(written.root()), 0.75);
+}
+
 TEST(MachineMemory, IsNotKnownWhereNothingSaysIt) {
     const WrittenMemory nothing;
     EXPECT_EQ(machine_memory(nothing.root()).total, 0u);

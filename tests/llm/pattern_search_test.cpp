@@ -156,6 +156,15 @@ TEST(PatternSearch, CountsLaterPatternsFromTheFirstCharacterOn) {
     EXPECT_EQ(later_end("ne", U"One"), 3u) << "others count as ever";
 }
 
+TEST(PatternSearch, EndsLaterPatternsWhereTheTextSoFarEndsBehindACharacterThatIsNoBlank) {
+    EXPECT_EQ(later_end("[.!?]\\s*$", U"One. Two."), 4u) << "a sentence, in the middle of a line";
+    EXPECT_EQ(later_end("[.!?]\\s*$", U"One, two"), std::nullopt);
+    EXPECT_EQ(later_end("two$", U"One two three"), 7u);
+    EXPECT_EQ(later_end("two\\s+$", U"One two three"), std::nullopt) << "a blank may be followed by text";
+    EXPECT_EQ(later_end("two\\s+$", U"One two  \nthree"), 9u);
+    EXPECT_EQ(first_end("[.!?]\\s*$", "One. Two.\nThree"), 9u) << "of other patterns $ is a line's end";
+}
+
 TEST(PatternSearch, TellsLaterPatternsFromTheOthersByTheirNumber) {
     auto search = PatternSearch::create({"b", "cc"}, {"", "(a|)b", "c"});
     ASSERT_TRUE(search);

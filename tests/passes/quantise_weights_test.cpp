@@ -63,7 +63,9 @@ TEST(QuantiseWeights, LetsProductsRoundTheOtherOperandWhereThatIsAllowed) {
     context.round_activations = true;
     run_pass(&quantise_weights, graph, context);
     for (const Node& node : graph.nodes)
-        if (node.op->name == "fused_matmul") EXPECT_TRUE(attr<bool>(node, "round_a")) << print(graph, node);
+        if (node.op->name == "fused_matmul") {
+            EXPECT_TRUE(attr<bool>(node, "round_a")) << print(graph, node);
+        }
     EXPECT_EQ(formula(graph, "y"),
               "matmul(relu(fused_matmul(fused_matmul(x, w1) {transpose_b=true, round_a=true}, w2, b2) "
               "{transpose_b=true, round_a=true}), w3)");

@@ -246,6 +246,8 @@ def test_names_are_texts(context, graph, call):
     for inputs, outputs in (({"a": A, "b": B, 3: A}, results), ({"a": A, "b": B}, results | {3: A.copy()})):
         with pytest.raises(TypeError, match=f"{call}: a name is a str, not a int"):
             getattr(context, call)(graph, inputs, outputs)
+    with pytest.raises(ValueError, match=rf"{call}: a name is no text that UTF-8 can hold: '\\ud800'"):
+        getattr(context, call)(graph, {"a": A, "b": B, "\ud800": A}, results)
 
 
 @pytest.mark.parametrize("kind", ["tensor", "device"])

@@ -80,3 +80,8 @@ def test_descriptors_say_how_a_tensor_is_made(context):
         context.create_tensor([1])
     with pytest.raises(TypeError, match="shape is missing"):
         context.create_tensor({"dataType": F32})
+    for shape in ("ab", 3, [1.5]):
+        with pytest.raises(TypeError, match=r"create_tensor: shape is .*; it must be a list of integers"):
+            context.create_tensor({"dataType": F32, "shape": shape})
+    with pytest.raises(TypeError, match="exportable_to_gpu is 'yes'; it must be True or False"):
+        context.create_tensor([1], F32, exportable_to_gpu="yes")

@@ -15,6 +15,7 @@ using nlohmann::json;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::MatchesRegex;
 using testing::Not;
 using testing::StartsWith;
 
@@ -119,6 +120,11 @@ TEST_F(WasiNnHosts, EndAnswersAtPatternsOfAnObject) {
             EXPECT_EQ(answer.reason(), "pattern");
             EXPECT_THAT(answer.warnings(), IsEmpty());
         });
+    in_each_place(stopping({{"grammar_triggers", {{"patterns", {"[.!?]\\s*$"}}}}}), "Tell me a story.",
+                  [](const Answer& answer) {
+                      EXPECT_THAT(answer.text, MatchesRegex("[^.!?]+[.!?]")) << "one sentence";
+                      EXPECT_EQ(answer.reason(), "pattern");
+                  });
     in_each_place(stopping({{"grammar_triggers", {{"enabled", false}, {"patterns", {"="}}}}}), question,
                   [](const Answer& answer) { EXPECT_THAT(answer.text, StartsWith("2+3=5")); });
 }
