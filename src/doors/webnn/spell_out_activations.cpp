@@ -1,50 +1,23 @@
 #include "doors/webnn/spell_out_activations.h"
 
-#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "doors/webnn/graph_copy.h"
 #include "doors/webnn/state.h"
-#include "ir/graph_builder.h"
-#include "ops/catalog.h"
 
 namespace headrace::webnn {
 namespace {
 
-class Speller {
+class Speller final : public GraphCopy {
 public:
-    explicit Speller(const Graph& graph) : graph_(graph), ids_(graph.values.size(), kNoValue) {}
-
-    Result<Graph> run() {
-        for (std::size_t i = 0; i < graph_.values.size(); ++i) HR_TRY(take(static_cast<ValueId>(i)));
-        for (const Node& node : graph_.nodes) {
-            HR_ASSIGN(const auto results, add(node));
-            for (std::size_t i = 0; i < results.size(); ++i) id(node.outputs[i]) = results[i];
-        }
-        for (const auto& [name, value] : graph_.outputs) HR_TRY(builder_.mark_output(name, id(value)));
-        return builder_.finish();
-    }
+    using GraphCopy::GraphCopy;
 
 private:
-    ValueId& id(ValueId old) { return ids_[static_cast<std::size_t>(old)]; }
-
-    /// Inputs, states and constants; results come with their nodes.
-    Status take(ValueId old) {
-        const Value& value = graph_.value(old);
-        if (value.kind == ValueKind::input) {
-            HR_ASSIGN(id(old), builder_.input(value.name, value.type));
-        } else if (value.kind == ValueKind::state) {
-            HR_ASSIGN(id(old), builder_.state(value.name, value.type, value.constant));
-        } else if (value.kind == ValueKind::constant) {
-            HR_ASSIGN(id(old), builder_.constant(value.type, value.constant, value.name));
-        }
-        return success();
-    }
-
-    Result<std::vector<ValueId>> add(const Node& node) {
+    Result<std::vector<ValueId>> add(const Node& node) override {
         std::vector<ValueId> operands;
         for (const ValueId old : node.inputs) operands.push_back(old == kNoValue ? kNoValue : id(old));
         label_ = node.label;
@@ -53,15 +26,9 @@ private:
             return std::vector{y};
         }
         if (node.op->name != "glu") return builder_.op(*node.op, std::move(operands), node.attrs, node.label);
-        HR_ASSIGN(const ValueId gate, activated(activation_of(node), operands[0]));
+        HR_ASSIGN(const ValueId gate, activated(attribute<std::string>(node, "activation"), operands[0]));
         HR_ASSIGN(const ValueId y, op("mul", {gate, operands[1]}));
         return std::vector{y};
-    }
-
-    static std::string activation_of(const Node& node) {
-        const auto field = std::ranges::find(node.op->fields, "activation", &Field::name);
-        return std::get<std::string>(node.op->attr_values(
-            node.attrs.get())[static_cast<std::size_t>(field - node.op->fields.begin())]);
     }
 
     Result<ValueId> activated(std::string_view name, ValueId x) {
@@ -93,14 +60,10 @@ private:
     }
 
     Result<ValueId> op(std::string_view name, std::vector<ValueId> operands) {
-        HR_ASSIGN(const auto results, builder_.op(*find_op(name), std::move(operands), NamedAttrs{}, label_));
-        return results[0];
+        return GraphCopy::op(name, std::move(operands), {}, label_);
     }
 
-    const Graph& graph_;
-    GraphBuilder builder_;
-    std::vector<ValueId> ids_;  ///< by the given graph's
-    std::string label_;         ///< of the node that is spelled out
+    std::string label_;  ///< of the node that is spelled out
 };
 
 }  // namespace

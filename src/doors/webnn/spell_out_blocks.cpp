@@ -1,15 +1,13 @@
 #include "doors/webnn/spell_out_blocks.h"
 
-#include <algorithm>
 #include <cstring>
 #include <map>
 #include <utility>
 #include <vector>
 
 #include "base/half.h"
+#include "doors/webnn/graph_copy.h"
 #include "ir/constant.h"
-#include "ir/graph_builder.h"
-#include "ops/catalog.h"
 
 namespace headrace::webnn {
 namespace {
@@ -23,42 +21,15 @@ struct Parts {
     ValueId whole = kNoValue, scale = kNoValue, zero_point = kNoValue;
 };
 
-class Speller {
+class Speller final : public GraphCopy {
 public:
-    explicit Speller(const Graph& graph) : graph_(graph), ids_(graph.values.size(), kNoValue) {}
-
-    Result<Graph> run() {
-        for (std::size_t i = 0; i < graph_.values.size(); ++i) HR_TRY(take(static_cast<ValueId>(i)));
-        for (const Node& node : graph_.nodes) {
-            HR_ASSIGN(const auto results, add(node));
-            for (std::size_t i = 0; i < results.size(); ++i) id(node.outputs[i]) = results[i];
-        }
-        for (const auto& [name, value] : graph_.outputs) HR_TRY(builder_.mark_output(name, id(value)));
-        return builder_.finish();
-    }
+    using GraphCopy::GraphCopy;
 
 private:
-    ValueId& id(ValueId old) { return ids_[static_cast<std::size_t>(old)]; }
-
-    /// Inputs, states and constants; results come with their nodes.
-    Status take(ValueId old) {
-        const Value& value = graph_.value(old);
-        if (value.kind == ValueKind::input) {
-            HR_ASSIGN(id(old), builder_.input(value.name, value.type));
-        } else if (value.kind == ValueKind::state) {
-            HR_ASSIGN(id(old), builder_.state(value.name, value.type, value.constant));
-        } else if (is_q8_0(value)) {
-            HR_ASSIGN(parts_[old], parts_of(value));
-        } else if (value.kind == ValueKind::constant) {
-            HR_ASSIGN(id(old), builder_.constant(value.type, value.constant, value.name));
-        }
+    Status take_constant(ValueId old) override {
+        if (!is_q8_0(graph_.value(old))) return GraphCopy::take_constant(old);
+        HR_ASSIGN(parts_[old], parts_of(graph_.value(old)));
         return success();
-    }
-
-    Result<ValueId> op(std::string_view name, std::vector<ValueId> operands, const NamedAttrs& attrs = {},
-                       const std::string& label = "") {
-        HR_ASSIGN(const auto results, builder_.op(*find_op(name), std::move(operands), attrs, label));
-        return results[0];
     }
 
     Result<Parts> parts_of(const Value& value) {
@@ -101,7 +72,7 @@ private:
         return operands;
     }
 
-    Result<std::vector<ValueId>> add(const Node& node) {
+    Result<std::vector<ValueId>> add(const Node& node) override {
         if (const auto parts = parts_.find(node.inputs.empty() ? kNoValue : node.inputs[0]);
             node.op->name == "gather" && parts != parts_.end()) {
             HR_ASSIGN(const ValueId result, rows_of(parts->second, node));
@@ -109,24 +80,17 @@ private:
         }
         HR_ASSIGN(auto operands, operands_of(node));
         const bool is_plain = node.op->name == "fused_matmul" && operands.size() <= 3 &&
-                              attr<std::string>(node, "activation") == "none";
+                              attribute<std::string>(node, "activation") == "none";
         if (!is_plain) return builder_.op(*node.op, std::move(operands), node.attrs, node.label);
         operands.resize(3, kNoValue);
         HR_ASSIGN(const ValueId result, product(operands[0], operands[1], operands[2],
-                                                attr<bool>(node, "transpose_b"), node.label));
+                                                attribute<bool>(node, "transpose_b"), node.label));
         return std::vector<ValueId>{result};
-    }
-
-    template <class T>
-    static T attr(const Node& node, std::string_view name) {
-        const auto& fields = node.op->fields;
-        const auto field = std::ranges::find(fields, name, &Field::name);
-        return std::get<T>(node.op->attr_values(node.attrs.get())[field - fields.begin()]);
     }
 
     /// Gathers before it dequantises, so that a run does not touch the other rows.
     Result<ValueId> rows_of(Parts parts, const Node& node) {
-        const NamedAttrs axis{{"axis", attr<std::int64_t>(node, "axis")}};
+        const NamedAttrs axis{{"axis", attribute<std::int64_t>(node, "axis")}};
         const ValueId indices = id(node.inputs[1]);
         for (ValueId* part : {&parts.whole, &parts.scale, &parts.zero_point}) {
             HR_ASSIGN(*part, op("gather", {*part, indices}, axis, node.label));
@@ -147,9 +111,6 @@ private:
         return bias == kNoValue ? Result<ValueId>(sums) : op("add", {sums, bias}, {}, label);
     }
 
-    const Graph& graph_;
-    GraphBuilder builder_;
-    std::vector<ValueId> ids_;  ///< by the given graph's
     std::map<ValueId, Parts> parts_;
 };
 

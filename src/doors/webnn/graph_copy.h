@@ -1,0 +1,50 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "ir/graph.h"
+#include "ir/graph_builder.h"
+#include "ops/catalog.h"
+
+namespace headrace::webnn {
+
+/// A graph once more, with others in place of some of its nodes and constants.
+class GraphCopy {
+public:
+    explicit GraphCopy(const Graph& graph) : graph_(graph), ids_(graph.values.size(), kNoValue) {}
+    virtual ~GraphCopy() = default;
+
+    Result<Graph> run();
+
+protected:
+    /// Adds a node, or what stands for it: a result for each of its own.
+    virtual Result<std::vector<ValueId>> add(const Node& node) = 0;
+    /// Adds a constant, unless it comes with a node that reads it.
+    virtual Status take_constant(ValueId old);
+
+    /// The copy of one of the graph's values; kNoValue before it is made.
+    ValueId& id(ValueId old) { return ids_[static_cast<std::size_t>(old)]; }
+    Result<ValueId> op(std::string_view name, std::vector<ValueId> operands, const NamedAttrs& attrs = {},
+                       const std::string& label = "");
+
+    const Graph& graph_;
+    GraphBuilder builder_;
+
+private:
+    Status take(ValueId old);
+
+    std::vector<ValueId> ids_;  ///< by the given graph's
+};
+
+/// An attribute of a node by its name.
+template <class T>
+T attribute(const Node& node, std::string_view name) {
+    const auto& fields = node.op->fields;
+    std::size_t at = 0;
+    while (fields[at].name != name) ++at;
+    return std::get<T>(node.op->attr_values(node.attrs.get())[at]);
+}
+
+}  // namespace headrace::webnn
