@@ -43,7 +43,8 @@ struct Session::Impl {
     StateBuffers states;
     ByteLru<ShapeKey, std::unique_ptr<Instance>> instances;
     bool states_are_lost = false;
-    ShapeKey key;  ///< reused from run to run, so that a run allocates nothing
+    std::int64_t detoured = 0;  ///< outputs of the last run that were made elsewhere, and copied
+    ShapeKey key;               ///< reused from run to run, so that a run allocates nothing
 
     Status allocate_states(std::span<const Session* const> sharing);
     std::shared_ptr<PooledBuffer> state_like(const Value& state) const;
@@ -159,6 +160,7 @@ Result<std::vector<Detour>> Session::Impl::detours(std::span<const InputView> in
 Status Session::Impl::run_instance(Instance& instance, std::span<const InputView> inputs,
                                    std::span<const OutputView> outputs, const RunOptions& options) {
     HR_ASSIGN(auto elsewhere, detours(inputs, outputs, options.reuse_buffers));
+    detoured = static_cast<std::int64_t>(elsewhere.size());
     if (elsewhere.empty()) return instance.run(inputs, outputs, exe->threads(), options);
     std::vector<OutputView> views(outputs.begin(), outputs.end());
     for (Detour& d : elsewhere) views[d.output].data = d.memory.data();
@@ -244,6 +246,9 @@ RunStats Session::stats() const {
     if (!newest) return {};
     const Instance& instance = **newest;
     RunStats stats = instance.stats();
+    const std::int64_t detoured = std::min(impl_->detoured, stats.outputs_bound);
+    stats.outputs_bound -= detoured;
+    stats.outputs_copied += detoured;
     const Plan& plan = instance.plan();
     stats.nodes.resize(plan.nodes.size(), {.device = "CPU"});
     for (std::size_t i = 0; i < plan.nodes.size(); ++i) {

@@ -124,6 +124,17 @@ def test_a_tensor_in_place_is_not_copied(context, builder):
     assert (context.read_tensor(cache) == 12).all()
 
 
+def test_an_array_in_place_is_copied_once(context, builder):
+    x = builder.input("x", [1024, 64], F32)
+    graph = builder.build({"y": builder.add(x, builder.constant(np.float32(1)))})
+    cache = np.zeros([1024, 64], np.float32)
+    context.dispatch(graph, {"x": cache}, {"y": cache})
+    assert (cache == 1).all()
+    assert graph.run_stats["outputs_copied"] == 1
+    context.dispatch(graph, {"x": cache}, {"y": np.empty_like(cache)})
+    assert graph.run_stats["outputs_copied"] == 0
+
+
 def test_one_tensor_may_be_two_inputs(context, graph):
     a = place(context, graph, "device", A)
     product = np.zeros((3, 3), np.float32)
