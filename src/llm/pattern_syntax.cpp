@@ -129,7 +129,11 @@ private:
             at_ = start;
             return wrong("^, $, \\b and \\B cannot be repeated");
         }
-        if (peek() == '*' || peek() == '+' || peek() == '?')
+        std::uint32_t least = 0, most = 0;
+        const std::size_t end = at_;
+        HR_ASSIGN(const bool is_counted_again, counts(least, most));
+        at_ = end;
+        if (is_counted_again || peek() == '*' || peek() == '+' || peek() == '?')
             return wrong("a quantifier follows another: put the first into a group");
         return add({.kind = Kind::repeat, .children = {atom}, .min = min, .max = max});
     }

@@ -112,7 +112,8 @@ TEST(PatternSearch, ExplainsWhatItCannotTake) {
     EXPECT_THAT(error_of("(?i)b"), HasSubstr("flags are not supported"));
     EXPECT_THAT(error_of("\\p{L}"), HasSubstr("properties are not supported"));
     EXPECT_THAT(error_of("*a"), HasSubstr("nothing to repeat"));
-    EXPECT_THAT(error_of("a**"), HasSubstr("a quantifier follows another"));
+    for (const char* pattern : {"a**", "a{2}{3}", "a+{1,9}", "a?{2,}", "a{2}??"})
+        EXPECT_THAT(error_of(pattern), HasSubstr("a quantifier follows another")) << pattern;
     EXPECT_THAT(error_of("^*a"), HasSubstr("cannot be repeated"));
     EXPECT_THAT(error_of("(a"), HasSubstr(") is missing"));
     EXPECT_THAT(error_of("a)"), HasSubstr("no group is open"));
