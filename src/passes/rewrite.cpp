@@ -1,7 +1,6 @@
 #include "passes/rewrite.h"
 
 #include <algorithm>
-#include <cassert>
 
 #include "ops/arithmetic.h"
 
@@ -31,14 +30,6 @@ const Node* producer(const Graph& graph, ValueId id, std::string_view op) {
     if (v.kind != ValueKind::result || v.output_index != 0) return nullptr;
     const Node& node = graph.node(v.producer);
     return node.op->name == op ? &node : nullptr;
-}
-
-AttrValue attr_value(const Node& node, std::string_view name) {
-    const auto& fields = node.op->fields;
-    const auto field =
-        std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.name == name; });
-    assert(field != fields.end());
-    return node.op->attr_values(node.attrs.get())[static_cast<std::size_t>(field - fields.begin())];
 }
 
 NamedAttrs named_attrs(const Node& node) {

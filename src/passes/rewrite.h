@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "ir/node_attr.h"
 
 /// What passes ask of a graph, and how they change it.
 namespace headrace {
@@ -20,12 +21,6 @@ const Node* producer(const Graph& graph, ValueId id, std::string_view op);
 /// The number that a constant of one element holds; of floats only.
 std::optional<double> scalar_constant(const Graph& graph, ValueId id);
 
-/// A node's attribute, which its op must have.
-AttrValue attr_value(const Node& node, std::string_view name);
-template <class T>
-T attr(const Node& node, std::string_view name) {
-    return std::get<T>(attr_value(node, name));
-}
 /// All attributes of a node by name.
 NamedAttrs named_attrs(const Node& node);
 /// Which dimension of a transposition's operand each of its result is, counted from the first.

@@ -18,7 +18,7 @@ R = torch.randn
 class Call(nn.Module):
     """Any function of a module's parts and of its inputs."""
 
-    def __init__(self, function: Callable[..., Any], parts: dict[str, Any]) -> None:
+    def __init__(self, function: Callable[..., Any], **parts: Any) -> None:
         super().__init__()
         self.function = function
         for name, part in parts.items():
@@ -42,7 +42,7 @@ class Case:
 
     def module(self) -> nn.Module:
         is_module = isinstance(self.function, nn.Module)
-        return (self.function if is_module else Call(self.function, self.parts)).eval()
+        return (self.function if is_module else Call(self.function, **self.parts)).eval()
 
     def dynamic_shapes(self) -> tuple | None:
         if self.shapes is None or isinstance(self.function, nn.Module):

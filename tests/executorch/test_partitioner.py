@@ -11,26 +11,11 @@ pytest.importorskip("executorch", reason="ExecuTorch is not installed: make exec
 import torch
 from executorch_ggml import GgmlPartitioner, _runtime
 from executorch_ggml.translate import LOWERINGS, Unsupported
+from program_cases import Call
 from torch import nn
 
 if _runtime.runtime_path() is None:
     pytest.skip("libexecutorch_ggml_runtime.so is not built: make build", allow_module_level=True)
-
-
-class Call(nn.Module):
-    """Any function of a module's parts and of its inputs."""
-
-    def __init__(self, function, **parts) -> None:
-        super().__init__()
-        self.function = function
-        for name, part in parts.items():
-            if isinstance(part, nn.Module):
-                self.add_module(name, part)
-            else:
-                self.register_buffer(name, part)
-
-    def forward(self, *inputs):
-        return self.function(self, *inputs)
 
 
 @pytest.fixture(autouse=True)

@@ -6,6 +6,7 @@
 #include "base/result.h"
 #include "ir/graph.h"
 #include "ir/graph_builder.h"
+#include "ir/node_attr.h"
 #include "ops/catalog.h"
 
 namespace headrace::webnn {
@@ -37,14 +38,5 @@ private:
 
     std::vector<ValueId> ids_;  ///< by the given graph's
 };
-
-/// An attribute of a node by its name.
-template <class T>
-T attribute(const Node& node, std::string_view name) {
-    const auto& fields = node.op->fields;
-    std::size_t at = 0;
-    while (fields[at].name != name) ++at;
-    return std::get<T>(node.op->attr_values(node.attrs.get())[at]);
-}
 
 }  // namespace headrace::webnn

@@ -26,7 +26,7 @@ private:
             return std::vector{y};
         }
         if (node.op->name != "glu") return builder_.op(*node.op, std::move(operands), node.attrs, node.label);
-        HR_ASSIGN(const ValueId gate, activated(attribute<std::string>(node, "activation"), operands[0]));
+        HR_ASSIGN(const ValueId gate, activated(attr<std::string>(node, "activation"), operands[0]));
         HR_ASSIGN(const ValueId y, op("mul", {gate, operands[1]}));
         return std::vector{y};
     }

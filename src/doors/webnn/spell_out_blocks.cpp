@@ -80,17 +80,17 @@ private:
         }
         HR_ASSIGN(auto operands, operands_of(node));
         const bool is_plain = node.op->name == "fused_matmul" && operands.size() <= 3 &&
-                              attribute<std::string>(node, "activation") == "none";
+                              attr<std::string>(node, "activation") == "none";
         if (!is_plain) return builder_.op(*node.op, std::move(operands), node.attrs, node.label);
         operands.resize(3, kNoValue);
         HR_ASSIGN(const ValueId result, product(operands[0], operands[1], operands[2],
-                                                attribute<bool>(node, "transpose_b"), node.label));
+                                                attr<bool>(node, "transpose_b"), node.label));
         return std::vector<ValueId>{result};
     }
 
     /// Gathers before it dequantises, so that a run does not touch the other rows.
     Result<ValueId> rows_of(Parts parts, const Node& node) {
-        const NamedAttrs axis{{"axis", attribute<std::int64_t>(node, "axis")}};
+        const NamedAttrs axis{{"axis", attr<std::int64_t>(node, "axis")}};
         const ValueId indices = id(node.inputs[1]);
         for (ValueId* part : {&parts.whole, &parts.scale, &parts.zero_point}) {
             HR_ASSIGN(*part, op("gather", {*part, indices}, axis, node.label));
