@@ -26,6 +26,7 @@ def as_list(results) -> list:
 @pytest.mark.parametrize(("group", "name"), CASES)
 def test_a_program_of_a_few_ops(group, name, lower, tmp_path):
     case = GROUPS[group][name]
+    torch.manual_seed(0)
     module = case.module()
     eager = copy.deepcopy(module)
     program = lower(module, case.inputs, dynamic_shapes=case.dynamic_shapes(), core_only=False)
