@@ -14,11 +14,11 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/block_gemm_f32.h"
-#include "kernels/block_gemm_int8.h"
-#include "kernels/gemm_f32.h"
-#include "kernels/half_gemm_f32.h"
-#include "kernels/machine_limits.h"
+#include "kernels/gemm/block_gemm_f32.h"
+#include "kernels/gemm/block_gemm_int8.h"
+#include "kernels/gemm/gemm_f32.h"
+#include "kernels/gemm/half_gemm_f32.h"
+#include "kernels/simd/machine_limits.h"
 
 namespace headrace::bench {
 namespace {

@@ -41,7 +41,7 @@ message(STATUS "MLX from ${package}")
 
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/mlx/*.cpp)
 # These files of other folders alone: the kernels' library needs all of ggml, which the host brings.
-foreach(file kernels/convert_f32 kernels/few_rows_f32 base/machine_memory)
+foreach(file kernels/tensor/convert_f32 kernels/gemm/few_rows_f32 base/machine_memory)
   list(APPEND sources ${PROJECT_SOURCE_DIR}/src/${file}.cpp)
 endforeach()
 # What needs a GPU's toolkit: MLX's package tells which GPU it is for.

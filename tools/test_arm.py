@@ -44,7 +44,7 @@ def compilations(out):
         part for kit in ("googletest", "googlemock") for part in ("-isystem", GOOGLETEST / kit / "include")
     ]
     for folder in ("src/kernels", "tests/kernels"):
-        yield from ((source, own) for source in sorted((ROOT / folder).glob("*.cpp")))
+        yield from ((source, own) for source in sorted((ROOT / folder).rglob("*.cpp")))
     yield ROOT / "src/ir/block_format.cpp", own
     for kit, file in (
         ("googletest", "gtest-all.cc"),

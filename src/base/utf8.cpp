@@ -55,4 +55,9 @@ std::size_t utf8_boundary(std::string_view text, std::size_t size) {
     return size;
 }
 
+std::string excerpt(std::string_view text, std::size_t most) {
+    if (text.size() <= most) return std::string(text);
+    return std::string(text.substr(0, utf8_boundary(text, most))) + "...";
+}
+
 }  // namespace headrace

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace headrace {
@@ -16,6 +17,9 @@ struct CodePoint {
     std::size_t size = 0;  ///< bytes; of malformed ones those that a single U+FFFD stands for
     bool is_valid = false;
 };
+
+/// For messages: long texts are cut between two characters.
+std::string excerpt(std::string_view text, std::size_t most = 60);
 
 /// What `text` starts with; none where it is empty or ends within a character that more bytes may complete.
 std::optional<CodePoint> first_code_point(std::string_view text);

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "cli/language.h"
-#include "llm/parameters.h"
-#include "llm/service.h"
+#include "llm/parameters/parameters.h"
+#include "llm/service/service.h"
 
 namespace headrace::cli {
 namespace {

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "cli/operands.h"
-#include "doors/webnn/graph_files.h"
+#include "doors/webnn/files/graph_files.h"
 #include "headrace/headrace.h"
 
 namespace headrace::cli {

@@ -7,10 +7,10 @@
 #include "cli/chat.h"
 #include "cli/device_option.h"
 #include "cli/language_bench.h"
-#include "llm/log_settings.h"
-#include "llm/parameters.h"
-#include "llm/registry.h"
-#include "llm/reply.h"
+#include "llm/engine/registry.h"
+#include "llm/log/log_settings.h"
+#include "llm/parameters/parameters.h"
+#include "llm/service/reply.h"
 
 namespace headrace::cli {
 namespace {

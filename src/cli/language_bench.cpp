@@ -9,7 +9,7 @@
 #include "cli/language.h"
 #include "cli/language_scenarios.h"
 #include "cli/statistics.h"
-#include "llm/registry.h"
+#include "llm/engine/registry.h"
 
 namespace headrace::cli {
 

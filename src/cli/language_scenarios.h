@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "cli/language_bench.h"
-#include "llm/engine.h"
+#include "llm/engine/engine.h"
 
 namespace headrace::cli {
 

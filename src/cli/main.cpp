@@ -11,7 +11,7 @@
 #include "remote/server.h"
 #ifdef HEADRACE_LLM
 #include "cli/language.h"
-#include "llm/packed_products.h"
+#include "llm/model/packed_products.h"
 #endif
 
 namespace {

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "headrace/headrace.h"
-#include "kernels/machine_limits.h"
+#include "kernels/simd/machine_limits.h"
 
 namespace headrace::cli {
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstring>
 
-#include "kernels/simd_targets.h"
+#include "kernels/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/content_hash.cpp"

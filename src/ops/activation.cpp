@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "emit/emit.h"
-#include "kernels/elementwise_f32.h"
+#include "kernels/tensor/elementwise_f32.h"
 #include "ops/arithmetic.h"
 #include "ops/elementwise.h"
 #include "ops/infer.h"

@@ -1,7 +1,7 @@
 /// Positions of extreme elements.
 #include <array>
 
-#include "kernels/arg_reduce_f32.h"
+#include "kernels/tensor/arg_reduce_f32.h"
 #include "ops/infer.h"
 #include "ops/op.h"
 #include "ops/strided.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "emit/emit.h"
-#include "kernels/attention_f32.h"
+#include "kernels/tensor/attention_f32.h"
 #include "ops/infer.h"
 #include "ops/op.h"
 #include "ops/strided.h"

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "emit/emit.h"
-#include "kernels/convert_f32.h"
+#include "kernels/tensor/convert_f32.h"
 #include "ops/arithmetic.h"
 #include "ops/infer.h"
 #include "ops/op.h"

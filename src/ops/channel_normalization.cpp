@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
-#include "kernels/normalize_f32.h"
-#include "kernels/reduce_f32.h"
+#include "kernels/tensor/normalize_f32.h"
+#include "kernels/tensor/reduce_f32.h"
 #include "ops/image.h"
 #include "ops/infer.h"
 #include "ops/normalise.h"

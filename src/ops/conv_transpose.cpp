@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "ir/expression.h"
-#include "kernels/conv_transpose2d_f32.h"
-#include "kernels/nhwc_conv_transpose2d_f32.h"
+#include "kernels/conv/conv_transpose2d_f32.h"
+#include "kernels/conv/nhwc_conv_transpose2d_f32.h"
 #include "ops/arithmetic.h"
 #include "ops/image.h"
 #include "ops/infer.h"

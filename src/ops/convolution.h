@@ -9,9 +9,9 @@
 
 #include "emit/emit.h"
 #include "ir/op_def.h"
-#include "kernels/nhwc_conv2d_f32.h"
-#include "kernels/nhwc_winograd_conv2d_f32.h"
-#include "kernels/packed_conv2d_f32.h"
+#include "kernels/conv/nhwc_conv2d_f32.h"
+#include "kernels/conv/nhwc_winograd_conv2d_f32.h"
+#include "kernels/conv/packed_conv2d_f32.h"
 #include "ops/arithmetic.h"
 #include "ops/image.h"
 #include "ops/op.h"

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "emit/emit.h"
-#include "kernels/gemm_f32.h"
+#include "kernels/gemm/gemm_f32.h"
 
 namespace headrace::ops {
 

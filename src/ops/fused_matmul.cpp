@@ -2,10 +2,10 @@
 /// memory.
 #include <array>
 
-#include "kernels/bf16_gemm_f32.h"
-#include "kernels/block_gemm_f32.h"
-#include "kernels/block_gemm_int8.h"
-#include "kernels/half_gemm_f32.h"
+#include "kernels/gemm/bf16_gemm_f32.h"
+#include "kernels/gemm/block_gemm_f32.h"
+#include "kernels/gemm/block_gemm_int8.h"
+#include "kernels/gemm/half_gemm_f32.h"
 #include "ops/fused_activation.h"
 #include "ops/infer.h"
 #include "ops/op.h"

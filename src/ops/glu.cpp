@@ -2,7 +2,7 @@
 #include <array>
 
 #include "emit/emit.h"
-#include "kernels/elementwise_f32.h"
+#include "kernels/tensor/elementwise_f32.h"
 #include "ops/elementwise.h"
 #include "ops/fused_activation.h"
 #include "ops/infer.h"

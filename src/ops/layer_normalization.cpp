@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "kernels/normalize_f32.h"
+#include "kernels/tensor/normalize_f32.h"
 #include "ops/infer.h"
 #include "ops/normalise.h"
 #include "ops/op.h"

@@ -1,6 +1,6 @@
 /// What multiply_recurrent_inputs leaves of lstm and lstm_cell: the steps, of which each needs the one
 /// before.
-#include "kernels/lstm_f32.h"
+#include "kernels/tensor/lstm_f32.h"
 
 #include <array>
 

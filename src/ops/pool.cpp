@@ -4,7 +4,7 @@
 #include <limits>
 #include <optional>
 
-#include "kernels/pool2d_f32.h"
+#include "kernels/tensor/pool2d_f32.h"
 #include "ops/image.h"
 #include "ops/infer.h"
 #include "ops/op.h"

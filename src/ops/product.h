@@ -7,7 +7,7 @@
 
 #include "base/share.h"
 #include "ir/op_def.h"
-#include "kernels/gemm_f32.h"
+#include "kernels/gemm/gemm_f32.h"
 #include "ops/arithmetic.h"
 #include "ops/strided.h"
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <vector>
 
-#include "kernels/reduce_f32.h"
+#include "kernels/tensor/reduce_f32.h"
 #include "ops/arithmetic.h"
 #include "ops/strided.h"
 

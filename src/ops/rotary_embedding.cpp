@@ -2,7 +2,7 @@
 #include <array>
 
 #include "emit/emit.h"
-#include "kernels/elementwise_f32.h"
+#include "kernels/tensor/elementwise_f32.h"
 #include "ops/infer.h"
 #include "ops/op.h"
 #include "ops/strided.h"

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/normalize_f32.h"
+#include "kernels/tensor/normalize_f32.h"
 #include "ops/infer.h"
 #include "ops/op.h"
 #include "ops/through_f32.h"

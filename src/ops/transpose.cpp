@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "emit/emit.h"
-#include "kernels/permute.h"
+#include "kernels/tensor/permute.h"
 #include "ops/infer.h"
 #include "ops/nibbles.h"
 #include "ops/op.h"

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "ir/op_def.h"
-#include "kernels/elementwise_f32.h"
+#include "kernels/tensor/elementwise_f32.h"
 
 namespace headrace::ops {
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "base/warning.h"
-#include "kernels/simd_target.h"
+#include "kernels/simd/target.h"
 
 namespace headrace {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/cpu_name.h"
 #include "base/mapped_file.h"
 #include "base/new_files.h"
-#include "kernels/simd_target.h"
+#include "kernels/simd/target.h"
 
 namespace headrace {
 namespace {

@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "checkout.h"
 #include "test_graph.h"
 
 namespace headrace {
@@ -57,7 +58,7 @@ std::vector<std::vector<std::byte>> results(const Graph& graph) {
 }
 
 TEST(GoldenFile, AFileOfVersion1LoadsAndRunsAsItDid) {
-    const auto path = std::filesystem::path(HEADRACE_SOURCE_DIR) / "tests/engine/golden/v1.hrg";
+    const auto path = std::filesystem::path(checkout_path("tests/engine/golden/v1.hrg"));
     const Graph graph = everything();
     if (std::getenv("HEADRACE_WRITE_GOLDEN")) save_graph(graph, path);  // when a version is released
     const auto loaded = load_graph(path);

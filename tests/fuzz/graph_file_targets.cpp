@@ -3,11 +3,11 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "doors/webnn/json_reader.h"
-#include "doors/webnn/json_writer.h"
-#include "doors/webnn/text_parser.h"
-#include "doors/webnn/text_writer.h"
-#include "doors/webnn/weights_file.h"
+#include "doors/webnn/files/json_reader.h"
+#include "doors/webnn/files/json_writer.h"
+#include "doors/webnn/files/text_parser.h"
+#include "doors/webnn/files/text_writer.h"
+#include "doors/webnn/files/weights_file.h"
 #include "engine/sample_graph.h"
 #include "headrace/headrace.h"
 #include "ir/graph_file.h"

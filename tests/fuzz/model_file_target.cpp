@@ -17,9 +17,9 @@
 
 #include "fuzz/gguf_image.h"
 #include "fuzz/mutate.h"
-#include "llm/conversation.h"
-#include "llm/model_file.h"
-#include "llm/registry.h"
+#include "llm/checks/model_file.h"
+#include "llm/engine/registry.h"
+#include "llm/service/conversation.h"
 
 namespace headrace::fuzz {
 namespace {

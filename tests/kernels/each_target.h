@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/simd_targets.h"
+#include "kernels/simd/targets.h"
 
 #include "hwy/highway.h"
 

@@ -1,6 +1,6 @@
 // What the kernels' tests need of Highway's library, where a single instruction set is compiled in: Highway's
 // own build for the other system is not at hand. For tools/test_arm.py.
-#include "kernels/simd_targets.h"
+#include "kernels/simd/targets.h"
 
 #include "hwy/highway.h"
 

@@ -3,8 +3,8 @@
 #include <span>
 #include <string>
 
-#include "llm/generation.h"
-#include "llm/service.h"
+#include "llm/engine/generation.h"
+#include "llm/service/service.h"
 #include "stress_conversation.h"
 
 namespace headrace::llm {

@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "held_heap.h"
-#include "llm/service.h"
+#include "llm/service/service.h"
 #include "near_tie.h"
 #include "stress_conversation.h"
 #include "tiny_model.h"

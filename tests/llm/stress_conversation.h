@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "llm/model.h"
+#include "llm/model/model.h"
 
 namespace headrace::llm {
 

@@ -5,14 +5,15 @@
 #include <fstream>
 #include <string>
 
-#include "llm/conversation.h"
-#include "llm/engine.h"
-#include "llm/registry.h"
+#include "checkout.h"
+#include "llm/engine/engine.h"
+#include "llm/engine/registry.h"
+#include "llm/service/conversation.h"
 
 namespace headrace::llm {
 
 /// The chat model of this repository, which answers a closed domain; see models/README.md.
-inline std::string tiny_model() { return HEADRACE_SOURCE_DIR "/models/tiny-chat-q8_0.gguf"; }
+inline std::string tiny_model() { return checkout_path("models/tiny-chat-q8_0.gguf"); }
 
 /// Greedy, one thread, nothing shared with other tests unless they ask for the same context.
 inline Settings tiny_settings() {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "llm/stopping.h"
+#include "llm/stopping/stopping.h"
 
 namespace headrace::llm {
 

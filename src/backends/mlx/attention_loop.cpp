@@ -11,7 +11,7 @@
 #include "backends/mlx/dot.h"
 #include "backends/mlx/layout.h"
 #include "base/half.h"
-#include "kernels/convert_f32.h"
+#include "kernels/tensor/convert_f32.h"
 
 namespace headrace::mlx {
 namespace {

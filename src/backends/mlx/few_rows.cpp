@@ -10,7 +10,7 @@
 
 #include "backends/mlx/layout.h"
 #include "backends/mlx/threads.h"
-#include "kernels/few_rows_f32.h"
+#include "kernels/gemm/few_rows_f32.h"
 
 namespace headrace::mlx {
 namespace {

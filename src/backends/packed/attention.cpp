@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "kernels/cached_attention.h"
+#include "kernels/tensor/cached_attention.h"
 
 namespace headrace::packed {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "kernels/bf16_gemm_f32.h"
-#include "kernels/block_gemm_int8.h"
-#include "kernels/half_gemm_f32.h"
+#include "kernels/gemm/bf16_gemm_f32.h"
+#include "kernels/gemm/block_gemm_int8.h"
+#include "kernels/gemm/half_gemm_f32.h"
 
 namespace headrace::packed {
 namespace {

@@ -2,7 +2,7 @@
 #include <cstddef>
 
 #include "ggml.h"
-#include "kernels/gemm_f32.h"
+#include "kernels/gemm/gemm_f32.h"
 
 namespace headrace::packed {
 

@@ -6,7 +6,7 @@
 
 #include "backends/common/host_version.h"
 #include "backends/packed/buffer_type.h"
-#include "kernels/block_gemm_int8.h"
+#include "kernels/gemm/block_gemm_int8.h"
 
 namespace headrace::packed {
 namespace {

@@ -11,8 +11,8 @@
 #include <sstream>
 
 #include "base/utf8.h"
-#include "llm/log.h"
-#include "llm/log_settings.h"
+#include "llm/log/log.h"
+#include "llm/log/log_settings.h"
 
 namespace headrace::wasi_nn {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "llm/service.h"
+#include "llm/service/service.h"
 
 namespace headrace::wasi_nn {
 

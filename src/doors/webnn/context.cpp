@@ -1,7 +1,6 @@
 #include <atomic>
 #include <cstring>
 
-#include "doors/webnn/graph_files.h"
 #include "doors/webnn/state.h"
 
 namespace headrace::webnn {
@@ -70,28 +69,6 @@ const std::string& MLContext::device() const { return state_->compile.device; }
 const MLOpSupportLimits& MLContext::opSupportLimits() const { return support_limits(); }
 BufferPool& MLContext::buffers() const { return *state_->compile.buffers; }
 const CompileOptions& MLContext::compileOptions() const { return state_->compile; }
-
-namespace {
-
-MLGraph load_for(const void* context, const CompileOptions& options, const std::string& path,
-                 const WeightPaths& weights) {
-    auto graph = value_or_throw(read_graph_file(path, weights));
-    return make_graph(std::make_shared<const Graph>(std::move(graph)), options, context);
-}
-
-}  // namespace
-
-MLGraph MLContext::load(const std::string& path, const std::string& manifestPath,
-                        const std::string& weightsPath) const {
-    checkLive("load");
-    return load_for(state_.get(), state_->compile, path, {manifestPath, weightsPath});
-}
-
-MLGraph MLContext::loadShared(const std::string& path, const std::string& manifestPath,
-                              const std::string& weightsPath) const {
-    checkLive("load");
-    return load_for(nullptr, state_->compile, path, {manifestPath, weightsPath});
-}
 
 void MLContext::checkGraph(std::string_view call, const MLGraph& graph) const {
     const void* owner = graph.state()->context;

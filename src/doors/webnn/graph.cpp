@@ -1,4 +1,3 @@
-#include "doors/webnn/graph_files.h"
 #include "doors/webnn/state.h"
 #include "ir/print.h"
 
@@ -83,9 +82,6 @@ void MLGraph::resetStates() const {
 std::size_t MLGraph::operandCount() const { return state_->operands; }
 std::size_t MLGraph::operationCount() const { return state_->operations; }
 const Executable& MLGraph::executable() const { return state_->executable; }
-void MLGraph::save(const std::string& path, bool quantised) const {
-    value_or_throw(write_graph_file(*state_->graph, path, quantised));
-}
 std::string MLGraph::print() const { return headrace::print(state_->executable.graph()); }
 
 void MLGraph::destroy() {

@@ -1,6 +1,6 @@
 #include <cctype>
 
-#include "doors/webnn/file_value.h"
+#include "base/utf8.h"
 #include "doors/webnn/state.h"
 
 namespace headrace::webnn {

@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "backends/packed/attention.h"
-#include "kernels/cached_attention.h"
+#include "checkout.h"
+#include "kernels/tensor/cached_attention.h"
 
 namespace headrace::packed {
 namespace {
@@ -91,7 +92,7 @@ class CachedAttention : public ::testing::Test {
 protected:
     void SetUp() override {
         if (!kernels::has_cached_attention<std::uint16_t>(64, 64)) GTEST_SKIP() << "this CPU has no AVX2";
-        static ggml_backend_reg_t loaded = ggml_backend_load(HEADRACE_PACKED_LIBRARY);
+        static ggml_backend_reg_t loaded = ggml_backend_load(packed_library().c_str());
         ASSERT_NE(loaded, nullptr) << "the library was not loaded";
     }
     /// ggml's own kernel computes the same with the cache's values in f32.

@@ -12,7 +12,8 @@
 #include <vector>
 
 #include "backends/packed/format.h"
-#include "kernels/block_gemm_int8.h"
+#include "checkout.h"
+#include "kernels/gemm/block_gemm_int8.h"
 
 namespace headrace::packed {
 namespace {
@@ -41,7 +42,7 @@ ggml_backend_buffer_type_t offered_buffer_type() {
 }
 
 ggml_backend_buffer_type_t packed_buffer_type() {
-    static ggml_backend_reg_t loaded = ggml_backend_load(HEADRACE_PACKED_LIBRARY);
+    static ggml_backend_reg_t loaded = ggml_backend_load(packed_library().c_str());
     return loaded ? offered_buffer_type() : nullptr;
 }
 
@@ -199,7 +200,7 @@ TEST(PreloadedLibrary, OffersItsWeightsWithoutBeingLoadedAsABackend) {
         const std::string filter = " --gtest_filter=PreloadedLibrary.* > /dev/null";
         return std::system(("env " + environment + " '" + program + "'" + filter).c_str());
     };
-    EXPECT_EQ(run_with("HEADRACE_TEST_IS_OFFERED=yes LD_PRELOAD='" HEADRACE_PACKED_LIBRARY "'"), 0);
+    EXPECT_EQ(run_with("HEADRACE_TEST_IS_OFFERED=yes LD_PRELOAD='" + packed_library() + "'"), 0);
     EXPECT_EQ(run_with("HEADRACE_TEST_IS_OFFERED=no LD_PRELOAD="), 0);
 }
 

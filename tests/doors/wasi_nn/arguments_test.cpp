@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 
+#include "checkout.h"
 #include "doors/wasi_nn/chat_host.h"
 
 namespace headrace::wasi_nn_test {
@@ -81,7 +82,7 @@ TEST_P(WasiNnArguments, EightCountTheOptions) {
 
 TEST_P(WasiNnArguments, TheHeaderOfSixAndSevenHasFunctionsOfItsOwn) {
     if (GetParam() != Abi::backend) GTEST_SKIP() << "only the pointer interface has had several";
-    void* handle = dlopen(HEADRACE_LIBRARY_DIR "/libwasi_nn_backend.so", RTLD_NOW);
+    void* handle = dlopen((wasi_nn_folder() + "/libwasi_nn_backend.so").c_str(), RTLD_NOW);
     ASSERT_NE(handle, nullptr);
     const auto six = reinterpret_cast<Six>(dlsym(handle, "headrace_run_inference_6"));
     const auto seven = reinterpret_cast<Seven>(dlsym(handle, "headrace_run_inference_7"));

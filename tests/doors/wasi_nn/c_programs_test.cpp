@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 
+#include "checkout.h"
 #include "doors/wasi_nn/chat_host.h"
 
 namespace headrace::wasi_nn_test {
@@ -14,8 +15,7 @@ HR_EACH_LIBRARY(WasiNnHeader);
 
 TEST_P(WasiNnHeader, ServesAProgramInC) {
     const std::string name = GetParam() == Abi::backend ? "backend_header" : "llamacpp_header";
-    const std::string command =
-        std::string(HEADRACE_PROGRAM_DIR) + "/wasi_nn_" + name + " '" + model_path() + "' 2>&1";
+    const std::string command = test_program_folder() + "/wasi_nn_" + name + " '" + model_path() + "' 2>&1";
     FILE* program = popen(command.c_str(), "r");
     ASSERT_NE(program, nullptr);
     std::string printed;

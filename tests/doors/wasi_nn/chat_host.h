@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "checkout.h"
 #include "doors/wasi_nn/library.h"
 
 namespace headrace::wasi_nn_test {
@@ -14,7 +15,7 @@ namespace headrace::wasi_nn_test {
 /// The tiny chat model of the repository. One thread: more only wait for each other on a busy machine.
 inline std::string model_path() {
     if (const char* path = std::getenv("HEADRACE_CHAT_MODEL")) return path;
-    return HEADRACE_SOURCE_DIR "/models/tiny-chat-q8_0.gguf";
+    return checkout_path("models/tiny-chat-q8_0.gguf");
 }
 inline constexpr std::string_view model_config = R"({"n_threads": 1, "n_ctx": 1024, "temperature": 0})";
 inline constexpr std::string_view question = "What is 2+3?", answer = "2+3=5";
@@ -87,7 +88,7 @@ private:
 class EachLibrary : public testing::TestWithParam<Abi> {
 protected:
     void SetUp() override {
-        if (std::string_view(HEADRACE_LIBRARY_DIR).empty())
+        if (wasi_nn_folder().empty())
             GTEST_SKIP() << "language models are not built: llama.cpp is not set up";
         if (!std::filesystem::exists(model_path())) GTEST_SKIP() << model_path() << " does not exist";
         library.emplace(GetParam());

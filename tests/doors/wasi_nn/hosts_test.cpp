@@ -5,6 +5,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "checkout.h"
 #include "doors/wasi_nn/chat_host.h"
 #include "temporary_folder.h"
 
@@ -31,7 +32,7 @@ json with(json base, const json& more) {
 class WasiNnHosts : public testing::Test {
 protected:
     void SetUp() override {
-        if (std::string_view(HEADRACE_LIBRARY_DIR).empty())
+        if (wasi_nn_folder().empty())
             GTEST_SKIP() << "language models are not built: llama.cpp is not set up";
         if (!std::filesystem::exists(model_path())) GTEST_SKIP() << model_path() << " does not exist";
         library.emplace(Abi::backend);

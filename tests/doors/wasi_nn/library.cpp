@@ -1,4 +1,5 @@
 #include "doors/wasi_nn/library.h"
+#include "checkout.h"
 
 #include <dlfcn.h>
 
@@ -15,7 +16,7 @@ constexpr Numbers llamacpp_numbers = {
 
 void* open(Abi abi) {
     const std::string name = abi == Abi::backend ? "libwasi_nn_backend.so" : "libwasi_nn_llamacpp.so";
-    void* handle = dlopen((std::string(HEADRACE_LIBRARY_DIR) + "/" + name).c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* handle = dlopen((wasi_nn_folder() + "/" + name).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!handle) throw std::runtime_error(dlerror());
     return handle;
 }

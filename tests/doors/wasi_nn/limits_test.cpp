@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "checkout.h"
 #include "doors/wasi_nn/chat_host.h"
 
 namespace headrace::wasi_nn_test {
@@ -50,7 +51,7 @@ TEST_P(WasiNnLimits, ModelsAreReplacedUnderConcurrentRequestsAndNoneFails) {
         EXPECT_EQ(same, graph);
         EXPECT_EQ(context_tokens(*library, host.ctx()), swap % 2 ? "512" : "1024");
         EXPECT_EQ(host.try_load("/nowhere.gguf", configs[0], &same), 103);
-        EXPECT_EQ(host.try_load(HEADRACE_SOURCE_DIR "/README.md", configs[0], &same), 1);
+        EXPECT_EQ(host.try_load(checkout_path("README.md"), configs[0], &same), 1);
         EXPECT_EQ(context_tokens(*library, host.ctx()), swap % 2 ? "512" : "1024")
             << "a failed load changes nothing";
     }

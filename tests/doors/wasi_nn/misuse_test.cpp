@@ -4,6 +4,7 @@
 #include <fstream>
 #include <functional>
 
+#include "checkout.h"
 #include "doors/wasi_nn/chat_host.h"
 #include "temporary_folder.h"
 
@@ -276,8 +277,8 @@ TEST_P(WasiNnMisuse, LoadsThatFailSayWhichKind) {
     const Host host(*library, model_config);
     uint32_t graph = 77;
     EXPECT_EQ(host.try_load("/nowhere.gguf", "", &graph), 103);
-    EXPECT_EQ(host.try_load(HEADRACE_SOURCE_DIR "/README.md", "", &graph), 1);
-    EXPECT_EQ(host.try_load(HEADRACE_SOURCE_DIR, "", &graph), 103) << "a folder is no file";
+    EXPECT_EQ(host.try_load(checkout_path("README.md"), "", &graph), 1);
+    EXPECT_EQ(host.try_load(checkout_path(), "", &graph), 103) << "a folder is no file";
     if (GetParam() == Abi::llamacpp) {  // the other takes the defaults: hosts_test.cpp
         EXPECT_EQ(host.try_load(model_path(), "{", &graph), 1) << "malformed JSON";
         EXPECT_EQ(host.try_load(model_path(), "[1]", &graph), 1);

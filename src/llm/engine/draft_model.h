@@ -1,0 +1,44 @@
+#pragma once
+#include <llama.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "base/result.h"
+#include "llm/model/model.h"
+#include "llm/settings.h"
+
+namespace headrace::llm {
+
+/// A smaller model that guesses what a larger one will say next. For one engine's loop.
+class DraftModel {
+public:
+    /// Errors: a file that cannot be loaded, a vocabulary other than the main model's.
+    static Result<std::unique_ptr<DraftModel>> load(const Model& main, const Settings& settings);
+
+    /// At most that many tokens that may follow a stream's history, the likeliest each time; fewer where the
+    /// draft model itself is unsure.
+    Tokens propose(uint64_t stream, const Tokens& history, int most);
+    void forget(uint64_t stream);
+
+private:
+    struct Free {
+        void operator()(llama_context* context) const { llama_free(context); }
+    };
+    struct Place {
+        llama_seq_id sequence;
+        Tokens tokens;  // in the context's memory
+    };
+    DraftModel() = default;
+    Place* place_of(uint64_t stream);
+    bool read(Place& place, const Tokens& history);
+    bool decode(Place& place, const llama_token* tokens, int count);
+
+    std::shared_ptr<const Model> model_;
+    std::unique_ptr<llama_context, Free> context_;
+    std::map<uint64_t, Place> places_;
+    int batch_ = 0;
+};
+
+}  // namespace headrace::llm

@@ -1,0 +1,263 @@
+#include "llm/engine/embedder.h"
+
+#include <common/common.h>
+
+#include <algorithm>
+#include <exception>
+#include <system_error>
+#include <utility>
+
+#include "llm/log/log.h"
+#include "llm/model/context_params.h"
+
+namespace headrace::llm {
+
+Embedder::Embedder(std::shared_ptr<const Model> model, const QueueSettings& settings)
+    : model_(std::move(model)),
+      max_waiting_(settings.max_waiting),
+      queue_(std::chrono::milliseconds(settings.aging_ms)) {}
+
+Result<std::shared_ptr<Embedder>> Embedder::start(std::shared_ptr<const Model> model,
+                                                  const Settings& settings) {
+    std::shared_ptr<Embedder> embedder(new Embedder(std::move(model), settings.queue));
+    HR_TRY(embedder->make_context(settings.context));
+    try {
+        embedder->thread_ = std::thread([self = embedder.get()] { self->loop(); });
+    } catch (const std::system_error& e) {
+        return failure(Code::out_of_memory, "no thread for embeddings: {}", e.what());
+    }
+    return embedder;
+}
+
+Embedder::~Embedder() {
+    {
+        const std::lock_guard lock(mutex_);
+        stopping_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable()) thread_.join();
+}
+
+Status Embedder::make_context(const ContextSettings& settings) {
+    HR_ASSIGN(llama_context_params params, context_params(*model_, settings));
+    const auto trained = static_cast<uint32_t>(std::max(1, llama_model_n_ctx_train(model_->get())));
+    // The model has no positions beyond.
+    longest_ = size_for_embeddings(settings, trained, params);
+    params.abort_callback = &Embedder::abort_step;
+    params.abort_callback_data = this;
+    take_llama_errors();
+    try {
+        context_.reset(llama_init_from_model(model_->get(), params));
+    } catch (const std::exception& e) {
+        return failure(Code::out_of_memory, "a context for embeddings: {}", e.what());
+    }
+    if (!context_)
+        return failure(Code::out_of_memory, "{}: llama.cpp cannot make a context for embeddings: {}",
+                       model_->path(), take_llama_errors());
+    const auto pooling = ::llama_pooling_type(context_.get());
+    HR_TRY(model_->check_hosts());
+    pooled_ = pooling != LLAMA_POOLING_TYPE_NONE;
+    // A ranking model gives a score for each of its classes.
+    scores_ = pooling == LLAMA_POOLING_TYPE_RANK;
+    size_ = scores_ ? static_cast<int>(llama_model_n_cls_out(model_->get()))
+                    : llama_model_n_embd_out(model_->get());
+    return success();
+}
+
+Result<std::vector<Tokens>> Embedder::read(std::span<const std::string> texts) const {
+    std::vector<Tokens> tokens;
+    for (const std::string& text : texts) {
+        if (text.size() > model_->most_bytes(longest_))
+            return failure(
+                Code::prompt_too_long,
+                "text {} has {} bytes, which are more than the {} tokens that the model reads at most",
+                tokens.size(), text.size(), longest_);
+        tokens.push_back(model_->tokenize(text, true, false));
+        if (tokens.back().empty()) return invalid("text {} is empty", tokens.size() - 1);
+        if (tokens.back().size() > longest_)
+            return failure(Code::prompt_too_long, "text {} has {} tokens, and the model reads at most {}",
+                           tokens.size() - 1, tokens.back().size(), longest_);
+    }
+    return tokens;
+}
+
+Result<std::shared_ptr<Embedding>> Embedder::submit(EmbeddingRequest request) {
+    HR_TRY(model_->check_hosts());
+    if (request.texts.empty()) return invalid("no text is given");
+    HR_ASSIGN(std::vector<Tokens> tokens, read(request.texts));
+    std::shared_ptr<Embedding> embedding;
+    {
+        const std::lock_guard lock(mutex_);
+        drop_ended();
+        if (const size_t waiting = count_waiting(); std::cmp_greater_equal(waiting, max_waiting_)) {
+            ++statistics_.rejected;
+            return failure(Code::busy,
+                           "{} requests are waiting already, and queue.max_waiting is {}. Try again later",
+                           waiting, max_waiting_);
+        }
+        embedding = std::make_shared<Embedding>(next_id_++, std::move(tokens), std::move(request));
+        waiting_[embedding->id()] = {embedding};
+        queue_.add(embedding->id(), embedding->request().settings.priority, embedding->request().owner,
+                   Clock::now());
+        ++statistics_.requests;
+    }
+    changed_.notify_all();
+    return embedding;
+}
+
+Result<std::vector<TextVectors>> Embedder::embed(std::vector<std::string> texts,
+                                                 const RequestSettings& settings) {
+    if (texts.empty()) return std::vector<TextVectors>();
+    HR_ASSIGN(const auto embedding, submit({.texts = std::move(texts), .settings = settings, .owner = ""}));
+    return embedding->wait();
+}
+
+EmbedderStatistics Embedder::statistics() const {
+    const std::lock_guard lock(mutex_);
+    EmbedderStatistics statistics = statistics_;
+    statistics.waiting = count_waiting();
+    statistics.running = waiting_.size() - statistics.waiting;
+    return statistics;
+}
+
+/// Those that no batch was computed for; with mutex_ held.
+size_t Embedder::count_waiting() const {
+    return static_cast<size_t>(std::count_if(waiting_.begin(), waiting_.end(), [](const auto& entry) {
+        return !entry.second.embedding->has_begun();
+    }));
+}
+
+/// Of cancelled requests, and those whose time is over; with mutex_ held.
+void Embedder::drop_ended() {
+    for (auto entry = waiting_.begin(); entry != waiting_.end();) {
+        const Embedding& embedding = *entry->second.embedding;
+        if (&embedding == running_ || !embedding.is_over()) {
+            ++entry;
+            continue;
+        }
+        ++statistics_.failed;
+        queue_.remove(entry->first);
+        entry = waiting_.erase(entry);
+    }
+}
+
+void Embedder::loop() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+        changed_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
+        if (stopping_) break;
+        drop_ended();
+        if (waiting_.empty()) continue;
+        Waiting& waiting = waiting_.at(queue_.serving_order().front());
+        const std::shared_ptr<Embedding> embedding = waiting.embedding;
+        embedding->begin();
+        const std::span<const Tokens> texts = batch_of(waiting);
+        running_ = embedding.get();
+        lock.unlock();
+        Result<std::vector<TextVectors>> vectors = run(texts, embedding->request().settings.embd_normalize);
+        lock.lock();
+        running_ = nullptr;
+        account(waiting, texts, std::move(vectors));
+    }
+    for (auto& [id, waiting] : waiting_)
+        waiting.embedding->fail(failure(Code::cancelled, "the model is being unloaded"));
+}
+
+/// What a batch gave; with mutex_ held.
+void Embedder::account(Waiting& waiting, std::span<const Tokens> texts,
+                       Result<std::vector<TextVectors>> vectors) {
+    const std::shared_ptr<Embedding> embedding = waiting.embedding;
+    size_t tokens = 0;
+    for (const Tokens& text : texts) tokens += text.size();
+    ++statistics_.steps;
+    if (!vectors.ok() && vectors.error().code == Code::cancelled) ++statistics_.broken_off;
+    statistics_.tokens += tokens;
+    queue_.account(embedding->id(), static_cast<int64_t>(tokens));
+    queue_.served({embedding->id()}, Clock::now());
+    if (embedding->is_over()) return drop_ended();
+    waiting.done += texts.size();
+    if (vectors.ok() && waiting.done < embedding->texts().size()) {
+        embedding->add(std::move(vectors).value());
+        return;
+    }
+    ++(vectors.ok() ? statistics_.finished : statistics_.failed);  // whoever waits finds it counted
+    queue_.remove(embedding->id());
+    waiting_.erase(embedding->id());
+    if (vectors.ok())
+        embedding->add(std::move(vectors).value());
+    else
+        embedding->fail(vectors.error());
+}
+
+/// As many of the texts that are left as fit into a step.
+std::span<const Tokens> Embedder::batch_of(const Waiting& waiting) const {
+    const std::span<const Tokens> texts = std::span(waiting.embedding->texts()).subspan(waiting.done);
+    const size_t most = llama_n_ubatch(context_.get());
+    size_t count = 0, total = 0;
+    while (count < texts.size() && count < kMostTexts && total + texts[count].size() <= most)
+        total += texts[count++].size();
+    return texts.first(count);
+}
+
+Result<std::vector<TextVectors>> Embedder::run(std::span<const Tokens> texts, int normalize) {
+    if (llama_memory_t memory = llama_get_memory(context_.get())) llama_memory_clear(memory, true);
+    size_t total = 0;
+    for (const Tokens& text : texts) total += text.size();
+    llama_batch batch = llama_batch_init(static_cast<int>(total), 0, 1);
+    for (size_t i = 0; i < texts.size(); ++i) {
+        for (size_t k = 0; k < texts[i].size(); ++k) {
+            const int entry = batch.n_tokens++;
+            batch.token[entry] = texts[i][k];
+            batch.pos[entry] = static_cast<llama_pos>(k);
+            batch.n_seq_id[entry] = 1;
+            batch.seq_id[entry][0] = static_cast<llama_seq_id>(i);
+            batch.logits[entry] = 1;
+        }
+    }
+    int status = 0;
+    try {
+        const ComputeTurn turn(*model_);
+        status = llama_model_has_encoder(model_->get()) && !llama_model_has_decoder(model_->get())
+                     ? llama_encode(context_.get(), batch)
+                     : llama_decode(context_.get(), batch);
+        llama_synchronize(context_.get());
+    } catch (const std::exception& e) {  // llama.cpp throws where memory ends
+        llama_batch_free(batch);
+        return failure(Code::backend_failure, "{}", e.what());
+    }
+    expect_llama_errors(false);
+    llama_batch_free(batch);
+    HR_TRY(model_->check_hosts());
+    if (status == 2) return failure(Code::cancelled, "nobody wants it any more");
+    if (status != 0)
+        return failure(Code::backend_failure, "llama.cpp failed with {} (its log says why)", status);
+    return vectors_of(texts, normalize);
+}
+
+Result<std::vector<TextVectors>> Embedder::vectors_of(std::span<const Tokens> texts, int normalize) {
+    std::vector<TextVectors> vectors;
+    int entry = 0;
+    for (size_t i = 0; i < texts.size(); ++i) {
+        TextVectors& rows = vectors.emplace_back(pooled_ ? 1 : texts[i].size());
+        for (std::vector<float>& row : rows) {
+            const float* vector = pooled_
+                                      ? llama_get_embeddings_seq(context_.get(), static_cast<llama_seq_id>(i))
+                                      : llama_get_embeddings_ith(context_.get(), entry++);
+            if (!vector) return failure(Code::backend_failure, "the model gave no embedding for a text");
+            row.resize(static_cast<size_t>(size()));
+            common_embd_normalize(vector, row.data(), size(), scores_ || !pooled_ ? -1 : normalize);
+        }
+    }
+    return vectors;
+}
+
+/// Called by ggml between two nodes of a step, in the thread that computes it: true when nobody wants its
+/// result any more.
+bool Embedder::abort_step(void* data) {
+    const auto* self = static_cast<const Embedder*>(data);
+    const bool unwanted = self->stopping_ || (self->running_ && self->running_->is_over());
+    if (unwanted) expect_llama_errors(true);
+    return unwanted;
+}
+
+}  // namespace headrace::llm

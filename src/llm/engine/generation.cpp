@@ -1,0 +1,75 @@
+#include "llm/engine/generation.h"
+
+namespace headrace::llm {
+namespace {
+
+constexpr auto grace = std::chrono::milliseconds(250);
+
+}  // namespace
+
+Generation::Generation(uint64_t id, GenerationRequest request) : id_(id), request_(std::move(request)) {}
+
+/// With time for the engine, which says more.
+Clock::time_point Generation::deadline() const {
+    const int64_t limit = request_.settings.timeout_ms;
+    if (limit < 0) return Clock::now() + std::chrono::hours(24);
+    return request_.arrival + std::chrono::milliseconds(limit) + grace;
+}
+
+/// The engine's step goes on; what it gives comes too late.
+void Generation::give_up() {
+    if (request_.settings.timeout_ms < 0) return;
+    cancelled_ = true;
+    outcome_ = {.reason = StopReason::timed_out,
+                .detail = fmt::format("not done within timeout_ms {}, and the step that runs has not ended",
+                                      request_.settings.timeout_ms),
+                .code = Code::timed_out,
+                .text = text_,
+                .prompt_tokens = static_cast<int>(request_.prompt.size())};
+    done_ = true;
+}
+
+Result<Generation::Piece> Generation::next(std::chrono::milliseconds patience) {
+    std::unique_lock lock(mutex_);
+    const auto until = Clock::now() + patience;
+    const auto is_news = [&] { return done_ || !unread_.empty(); };
+    if (!changed_.wait_until(lock, std::min(until, deadline()), is_news)) {
+        if (until < deadline()) return failure(Code::timed_out, "no token within {} ms", patience.count());
+        give_up();
+    }
+    return Piece{std::exchange(unread_, {}), tokens_, done_};
+}
+
+const Outcome& Generation::wait() {
+    std::unique_lock lock(mutex_);
+    while (!changed_.wait_until(lock, deadline(), [&] { return done_; })) give_up();
+    return outcome_;
+}
+
+bool Generation::done() const {
+    const std::lock_guard lock(mutex_);
+    return done_;
+}
+
+void Generation::push(std::string_view text, int tokens) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (done_) return;
+        unread_ += text;
+        text_ += text;
+        tokens_ = tokens;
+    }
+    changed_.notify_all();
+}
+
+void Generation::finish(Outcome outcome) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (done_) return;
+        outcome_ = std::move(outcome);
+        done_ = true;
+    }
+    changed_.notify_all();
+}
+
+}  // namespace headrace::llm

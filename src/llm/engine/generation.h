@@ -1,0 +1,104 @@
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "llm/model/model.h"
+#include "llm/settings.h"
+#include "llm/stopping/stopping.h"
+
+namespace headrace::llm {
+
+using Clock = std::chrono::steady_clock;
+
+struct TokenProbability {
+    llama_token token;
+    float probability;
+};
+
+/// How a generation went.
+struct Outcome {
+    StopReason reason = StopReason::none;
+    std::string detail;                 ///< the stop string, the repeated text, the error's message
+    Code code = Code::backend_failure;  ///< of a failed, cancelled or timed out one
+    std::string text;
+    Tokens tokens;  ///< generated
+    int prompt_tokens = 0, cached_tokens = 0;
+    int drafted = 0, accepted = 0;
+    int pauses = 0;       ///< times a higher priority went first
+    int shifts = 0;       ///< times the context was shifted
+    int read_tokens = 0;  ///< of the prompt, in steps of this request
+    double queued_ms = 0, prompt_ms = 0, generate_ms = 0;
+    std::vector<std::vector<TokenProbability>> probabilities;  ///< of each token, when asked for
+
+    bool failed() const {
+        return reason == StopReason::failed || reason == StopReason::cancelled ||
+               reason == StopReason::timed_out;
+    }
+};
+
+/// What an engine is asked for.
+struct GenerationRequest {
+    Tokens prompt;
+    RequestSettings settings;
+    std::string owner;                         ///< requests of one owner take turns with those of others
+    std::string session;                       ///< for the log
+    bool add_special_pieces = false;           ///< control tokens show in the text
+    Clock::time_point arrival = Clock::now();  ///< from which its timeouts count
+};
+
+/// A generation that an engine works on: its caller reads pieces here and may cancel; the engine writes.
+class Generation {
+public:
+    Generation(uint64_t id, GenerationRequest request);
+
+    uint64_t id() const { return id_; }
+
+    struct Piece {
+        std::string text;   ///< whole characters
+        int tokens = 0;     ///< generated so far
+        bool done = false;  ///< text is then what remained
+    };
+    /// Blocks until there is more text or the end. Code::timed_out when nothing came in that time.
+    Result<Piece> next(std::chrono::milliseconds patience = std::chrono::hours(24));
+    /// Blocks until the end, or until timeout_ms is over: a step that waits for a remote host may take
+    /// longer, and its request does not.
+    const Outcome& wait();
+    bool done() const;
+    /// From any thread; takes effect within a step of the engine.
+    void cancel() {
+        cancelled_ = true;
+        wake_();
+    }
+
+    // For the engine.
+    const GenerationRequest& request() const { return request_; }
+    bool is_cancelled() const { return cancelled_; }
+    Clock::time_point arrival() const { return request_.arrival; }
+    void set_wake(std::function<void()> wake) { wake_ = std::move(wake); }
+    void push(std::string_view text, int tokens);
+    void finish(Outcome outcome);
+
+private:
+    Clock::time_point deadline() const;
+    void give_up();
+
+    const uint64_t id_;
+    const GenerationRequest request_;
+    std::atomic<bool> cancelled_ = false;
+    std::function<void()> wake_ = [] {};
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
+    std::string unread_, text_;
+    int tokens_ = 0;
+    bool done_ = false;
+    Outcome outcome_;
+};
+
+}  // namespace headrace::llm

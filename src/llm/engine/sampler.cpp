@@ -1,0 +1,259 @@
+#include "llm/engine/sampler.h"
+
+#include <common/json-schema-to-grammar.h>
+#include <common/json.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <memory>
+#include <regex>
+
+#include "llm/checks/grammar_check.h"
+#include "llm/checks/trigger_pattern.h"
+#include "llm/log/log.h"
+
+namespace headrace::llm {
+namespace {
+
+Status add_grammar(const RequestSettings& settings, common_params_sampling& params) {
+    params.grammar_lazy = settings.grammar_lazy;
+    if (!params.grammar.empty()) return success();  // of the chat template, for tools
+    if (!settings.grammar.empty()) {
+        params.grammar = {COMMON_GRAMMAR_TYPE_USER, settings.grammar};
+    } else if (!settings.json_schema.empty()) {
+        try {
+            params.grammar = {COMMON_GRAMMAR_TYPE_USER,
+                              json_schema_to_grammar(common_json::parse(settings.json_schema))};
+        } catch (const std::exception& e) {
+            return invalid("grammar.json_schema: {}", e.what());
+        }
+    }
+    return success();
+}
+
+void add_logit_biases(const Model& model, const RequestSettings& settings, common_params_sampling& params) {
+    const int size = model.vocabulary_size();
+    std::erase_if(params.logit_bias,
+                  [&](const llama_logit_bias& b) { return b.token < 0 || b.token >= size; });
+    for (const auto& [text, bias] : settings.logit_bias_text)
+        for (llama_token token : model.tokenize(text, false, true))
+            params.logit_bias.push_back({token, bias});
+    if (!params.ignore_eos) return;
+    for (llama_token token = 0; token < size; ++token)
+        if (model.ends_answer(token)) params.logit_bias.push_back({token, -INFINITY});
+}
+
+/// A trigger that is one token of the vocabulary, among the preserved ones, is matched as a token.
+void add_triggers(const Model& model, const RequestSettings& settings, common_params_sampling& params) {
+    for (const std::string& text : settings.preserved_tokens) {
+        const Tokens tokens = model.tokenize(text, false, true);
+        if (tokens.size() == 1) params.preserved_tokens.insert(tokens.front());
+    }
+    for (common_grammar_trigger& trigger : params.grammar_triggers) {
+        if (trigger.type != COMMON_GRAMMAR_TRIGGER_TYPE_WORD) continue;
+        const Tokens tokens = model.tokenize(trigger.value, false, true);
+        if (tokens.size() != 1 || !params.preserved_tokens.contains(tokens.front())) continue;
+        trigger.type = COMMON_GRAMMAR_TRIGGER_TYPE_TOKEN;
+        trigger.token = tokens.front();
+    }
+}
+
+/// common_sampler_init leaves its chain behind when it throws, and a guest may send wrong grammars for ever:
+/// they are tried before. Throws std::regex_error for a trigger's pattern.
+Status try_grammar(const Model& model, const common_params_sampling& params) {
+    const std::string& text = params.grammar.grammar;
+    if (text.empty()) return success();
+    take_llama_errors();
+    const std::unique_ptr<llama_sampler, decltype(&llama_sampler_free)> grammar(
+        llama_sampler_init_grammar(llama_model_get_vocab(model.get()), text.c_str(), "root"),
+        &llama_sampler_free);
+    if (!grammar)
+        return invalid("grammar: llama.cpp refuses it: {}. No rule may begin with itself",
+                       take_llama_errors());
+    if (!params.grammar_lazy) return success();  // triggers are not read
+    for (const common_grammar_trigger& trigger : params.grammar_triggers)
+        if (is_pattern(trigger)) static_cast<void>(std::regex(trigger.value));
+    return success();
+}
+
+bool is_greedy(const common_params_sampling& params) {
+    const bool penalties =
+        params.penalty_last_n != 0 &&
+        (params.penalty_repeat != 1.0f || params.penalty_freq != 0.0f || params.penalty_present != 0.0f);
+    return params.temp <= 0.0f && params.mirostat == 0 && !penalties && params.dry_multiplier == 0.0f &&
+           params.grammar.grammar.empty() && params.n_probs == 0 &&
+           std::all_of(params.logit_bias.begin(), params.logit_bias.end(),
+                       [](const llama_logit_bias& b) { return b.bias == -INFINITY; }) &&
+           params.reasoning_budget_tokens < 0 && params.dynatemp_range <= 0.0f &&
+           params.xtc_probability <= 0.0f && params.adaptive_target < 0.0f;
+}
+
+/// The first place of the largest value; `size` when none is a number. std::max_element compares one value at
+/// a time, which is a fiftieth of a step with eight streams and a large vocabulary; lanes of maxima are
+/// vector instructions.
+ptrdiff_t largest(const float* values, int size) {
+    constexpr int lanes = 16, block = 4096;
+    float most = -INFINITY;
+    int found = 0;
+    for (int start = 0; start < size; start += block) {
+        const int end = std::min(size, start + block), whole = start + (end - start) / lanes * lanes;
+        std::array<float, lanes> maxima;
+        maxima.fill(-INFINITY);
+        for (int i = start; i < whole; i += lanes)
+            for (int lane = 0; lane < lanes; ++lane)
+                maxima[lane] = values[i + lane] > maxima[lane] ? values[i + lane] : maxima[lane];
+        float here = *std::max_element(maxima.begin(), maxima.end());
+        for (int i = whole; i < end; ++i) here = std::max(here, values[i]);
+        if (here <= most) continue;
+        most = here;
+        found = start;
+    }
+    return std::find(values + found, values + size, most) - values;
+}
+
+}  // namespace
+
+Result<common_params_sampling> sampling_params(const Model& model, const RequestSettings& settings) {
+    common_params_sampling params = settings.sampling;
+    HR_TRY(add_grammar(settings, params));
+    const auto is_token = [&](std::string_view text) {
+        int number = 0;
+        if (!text.starts_with("<[")) return model.tokenize(text, false, true).size() == 1;
+        const auto read = std::from_chars(text.data() + 2, text.data() + text.size(), number);
+        return read.ec == std::errc() && number < model.vocabulary_size();
+    };
+    if (!params.grammar.grammar.empty()) HR_TRY(check_grammar(params.grammar.grammar, is_token));
+    add_logit_biases(model, settings, params);
+    add_triggers(model, settings, params);
+    params.backend_sampling = false;
+    return params;
+}
+
+Result<Sampler> Sampler::create(const Model& model, const RequestSettings& settings, const Tokens& prompt) {
+    HR_ASSIGN(common_params_sampling params, sampling_params(model, settings));
+    const bool greedy = is_greedy(params);
+    try {
+        HR_TRY(try_grammar(model, params));
+        common_sampler_ptr chain(common_sampler_init(model.get(), params));
+        if (!chain) return invalid("the sampler cannot be set up; is the grammar right?");
+        if (!greedy)
+            for (llama_token token : prompt) common_sampler_accept(chain.get(), token, false);
+        HR_ASSIGN(TokenFilter filter, TokenFilter::create(model, settings, params.preserved_tokens));
+        if (greedy)  // its biases do nothing but ban; the chain, which knows them, is not used then
+            for (const llama_logit_bias& bias : params.logit_bias) filter.ban(bias.token);
+        Sampler sampler(std::move(chain), std::move(filter), greedy, model.vocabulary_size(), settings);
+        sampler.preserved_ = std::move(params.preserved_tokens);
+        return sampler;
+    } catch (const std::exception& e) {
+        return invalid("sampling: {}", e.what());
+    }
+}
+
+bool Sampler::has_patterns(const common_params_sampling& params) {
+    return std::any_of(params.grammar_triggers.begin(), params.grammar_triggers.end(), is_pattern);
+}
+
+/// llama.cpp searches all of an answer's text in each step.
+Status Sampler::count_searched(const llama_vocab* vocab, llama_token token) {
+    if (!searches_) return success();
+    searched_ += static_cast<size_t>(-llama_token_to_piece(vocab, token, nullptr, 0, 0, true));
+    if (searched_ <= kMostSearchedForTriggers) return success();
+    return invalid(
+        "grammar_triggers: the answer has more than {} bytes, which is as far as patterns are looked for; "
+        "use "
+        "triggers of type word, or a smaller n_predict",
+        kMostSearchedForTriggers);
+}
+
+/// Whether the chosen token is one that may not come next, taken for want of another.
+bool Sampler::nothing_is_left(llama_token chosen, const float* logits) const {
+    if (greedy_) return logits[chosen] == -INFINITY;
+    const llama_token_data_array* all = common_sampler_get_candidates(chain_.get(), false);
+    return logits[chosen] == -INFINITY || !(all->data[all->selected].logit > -INFINITY);
+}
+
+Result<llama_token> Sampler::next_token(llama_context* context, int index) {
+    float* logits = llama_get_logits_ith(context, index);
+    filter_.mask(logits);
+    for (;;) {
+        const llama_token token = greedy_ ? static_cast<llama_token>(largest(logits, vocabulary_))
+                                          : common_sampler_sample(chain_.get(), context, index);
+        if (filter_.is_idle()) return token;
+        if (!nothing_is_left(token, logits)) {
+            if (filter_.admits(token, logits)) return token;
+        } else if (!filter_.release_ends(logits)) {
+            return invalid(
+                "forbidden_tokens, logit_bias and the grammar leave no token that may come next; forbid "
+                "less");
+        }
+    }
+}
+
+/// What is likely is taken down before the next position is sampled: the chain holds one at a time.
+Result<Sampler::Choice> Sampler::choose(llama_context* context, int index) {
+    const float* logits = llama_get_logits_ith(context, index);
+    if (std::isnan(logits[0]) && largest(logits, vocabulary_) == vocabulary_)
+        return failure(
+            Code::backend_failure,
+            "the model computes no numbers (NaN): its weights are damaged, which check_tensors finds "
+            "when it is loaded, or too large for their type");
+    Choice choice{};
+    // Those of the model's choice, before the filter changes the logits.
+    if (shown_ > 0 && !shows_remaining_) choice.likeliest = probabilities(context, index);
+    HR_ASSIGN(choice.token, next_token(context, index));
+    filter_.accept(choice.token);
+    if (greedy_) return choice;
+    if (shown_ > 0 && shows_remaining_) choice.likeliest = remaining();
+    common_sampler_accept(chain_.get(), choice.token, true);
+    return choice;
+}
+
+Result<std::vector<Sampler::Choice>> Sampler::sample(llama_context* context, const std::vector<int>& indices,
+                                                     const Tokens& draft) {
+    const llama_vocab* vocab = llama_model_get_vocab(llama_get_model(context));
+    try {
+        std::vector<Choice> choices;
+        for (size_t i = 0; i < indices.size(); ++i) {
+            HR_ASSIGN(Choice choice, choose(context, indices[i]));
+            choices.push_back(std::move(choice));
+            const llama_token token = choices.back().token;
+            HR_TRY(count_searched(vocab, token));
+            if (i < draft.size() && (draft[i] != token || llama_vocab_is_eog(vocab, token))) break;
+        }
+        return choices;
+    } catch (const std::exception& e) {
+        if (lazy_)
+            return invalid(
+                "grammar: it refuses the text that triggered it ({}). A lazy grammar rules from its trigger "
+                "on, so "
+                "it must begin with the trigger's own text",
+                e.what());
+        return failure(Code::backend_failure, "sampling: {}", e.what());
+    }
+}
+
+std::vector<llama_token_data> Sampler::probabilities(llama_context* context, int index) const {
+    const float* logits = llama_get_logits_ith(context, index);
+    std::vector<llama_token_data> all(static_cast<size_t>(vocabulary_));
+    const float most = *std::max_element(logits, logits + vocabulary_);
+    double sum = 0;
+    for (int token = 0; token < vocabulary_; ++token) {
+        all[static_cast<size_t>(token)] = {token, logits[token], std::exp(logits[token] - most)};
+        sum += all[static_cast<size_t>(token)].p;
+    }
+    const size_t size = std::min(all.size(), shown_);
+    std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(size), all.end(),
+                      [](const llama_token_data& a, const llama_token_data& b) { return a.p > b.p; });
+    all.resize(size);
+    for (llama_token_data& entry : all) entry.p = static_cast<float>(entry.p / sum);
+    return all;
+}
+
+std::vector<llama_token_data> Sampler::remaining() {
+    const llama_token_data_array* all = common_sampler_get_candidates(chain_.get(), true);
+    return {all->data, all->data + std::min(all->size, shown_)};
+}
+
+}  // namespace headrace::llm

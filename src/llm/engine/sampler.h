@@ -1,0 +1,68 @@
+#pragma once
+#include <common/sampling.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/result.h"
+#include "llm/engine/token_filter.h"
+#include "llm/model/model.h"
+#include "llm/settings.h"
+
+namespace headrace::llm {
+
+/// Chooses tokens as the settings say: llama.cpp's sampler chain with grammar and penalties.
+class Sampler {
+public:
+    /// Errors: a grammar, schema or trigger that cannot be used.
+    static Result<Sampler> create(const Model& model, const RequestSettings& settings, const Tokens& prompt);
+
+    struct Choice {
+        llama_token token;
+        std::vector<llama_token_data> likeliest;  ///< with their probabilities, as many as n_probs wants
+    };
+    /// Tokens chosen at the positions of a context's last batch: one for each draft token that was right, and
+    /// one more. indices.size() is draft.size() + 1.
+    Result<std::vector<Choice>> sample(llama_context* context, const std::vector<int>& indices,
+                                       const Tokens& draft);
+
+    /// Whether a special token shows in the text.
+    bool preserves(llama_token token) const { return preserved_.contains(token); }
+
+private:
+    Sampler(common_sampler_ptr chain, TokenFilter filter, bool greedy, int vocabulary,
+            const RequestSettings& settings)
+        : chain_(std::move(chain)),
+          filter_(std::move(filter)),
+          greedy_(greedy),
+          shows_remaining_(settings.post_sampling_probs),
+          lazy_(settings.grammar_lazy),
+          searches_(lazy_ && has_patterns(settings.sampling)),
+          vocabulary_(vocabulary),
+          shown_(static_cast<size_t>(std::max(settings.sampling.n_probs, 0))) {}
+    static bool has_patterns(const common_params_sampling& params);
+    Result<Choice> choose(llama_context* context, int index);
+    Status count_searched(const llama_vocab* vocab, llama_token token);
+    Result<llama_token> next_token(llama_context* context, int index);
+    bool nothing_is_left(llama_token chosen, const float* logits) const;
+    /// The model's likeliest tokens at a position of the last batch.
+    std::vector<llama_token_data> probabilities(llama_context* context, int index) const;
+    /// The likeliest of those that the sampler chain left at the position it has just sampled.
+    std::vector<llama_token_data> remaining();
+
+    common_sampler_ptr chain_;
+    TokenFilter filter_;
+    bool greedy_;           // nothing but the largest logit counts
+    bool shows_remaining_;  // the likeliest of what the samplers leave, not of the model's choice
+    bool lazy_;             // the grammar waits for a trigger
+    bool searches_;         // for triggers that are patterns
+    size_t searched_ = 0;   // bytes of the answer
+    int vocabulary_;
+    size_t shown_;
+    std::set<llama_token> preserved_;
+};
+
+/// The settings as llama.cpp takes them, texts turned into tokens of the model.
+Result<common_params_sampling> sampling_params(const Model& model, const RequestSettings& settings);
+
+}  // namespace headrace::llm

@@ -1,0 +1,268 @@
+#include "llm/engine/sequences.h"
+
+#include <algorithm>
+
+#include "llm/log/log.h"
+
+namespace headrace::llm {
+namespace {
+
+/// Reading that few tokens again is cheaper than moving a state in from RAM.
+constexpr size_t worth_saving = 32;
+
+}  // namespace
+
+size_t common_prefix(const Tokens& a, const Tokens& b) {
+    const size_t size = std::min(a.size(), b.size());
+    return static_cast<size_t>(std::mismatch(a.begin(), a.begin() + size, b.begin()).first - a.begin());
+}
+
+Sequences::Sequences(llama_context* context, bool divisible, size_t ram_bytes)
+    : context_(context),
+      memory_(llama_get_memory(context)),
+      divisible_(divisible),
+      ram_limit_(ram_bytes),
+      cell_count_(llama_n_ctx(context)),
+      entries_(llama_n_seq_max(context)) {}
+
+std::optional<Sequences::Place> Sequences::acquire(const Tokens& prompt, bool reuse, uint64_t variant) {
+    const size_t most = prompt.size() - 1;
+    Id best = -1;
+    size_t best_size = 0;
+    if (reuse) {
+        for (Id id = 0; id < static_cast<Id>(entries_.size()); ++id) {
+            const Entry& entry = entries_[id];
+            if (!entry.used || entry.variant != variant) continue;
+            const size_t size = std::min(common_prefix(entry.tokens, prompt), most);
+            const bool whole = !entry.busy && size == entry.tokens.size();
+            if (!divisible_ && !whole) continue;
+            if (size > best_size || (size == best_size && size > 0 && whole)) best = id, best_size = size;
+        }
+    }
+    // A sequence that the prompt merely continues is taken as it is: nothing of it is lost.
+    if (best >= 0 && !entries_[best].busy && best_size == entries_[best].tokens.size()) {
+        entries_[best].busy = true;
+        return Place{best, static_cast<int>(best_size)};
+    }
+    const std::optional<Id> id = free_id(best >= 0 ? std::optional(best) : std::nullopt);
+    if (!id) return std::nullopt;
+    Entry& entry = entries_[*id];
+    if (*id == best) {
+        save(*id);
+        truncate(*id, best_size);
+    } else {
+        clear(*id);
+        entry.variant = variant;
+        if (best >= 0 && best_size > 0) share(best, *id, 0, best_size);
+    }
+    if (reuse) restore(*id, prompt, entry.tokens.size());
+    entry.used = entry.busy = true;
+    entry.variant = variant;  // a restore that found no room has cleared it
+    return Place{*id, static_cast<int>(entry.tokens.size())};
+}
+
+/// An empty sequence's id, or that of the idle one used least recently; spare only as the last resort.
+std::optional<Sequences::Id> Sequences::free_id(std::optional<Id> spare) {
+    std::optional<Id> oldest;
+    for (Id id = 0; id < static_cast<Id>(entries_.size()); ++id) {
+        if (!entries_[id].used) return id;
+        if (entries_[id].busy || id == spare) continue;
+        if (!oldest || entries_[id].last_used < entries_[*oldest].last_used) oldest = id;
+    }
+    if (oldest) {
+        save(*oldest);
+        return oldest;
+    }
+    return spare && !entries_[*spare].busy ? spare : std::nullopt;
+}
+
+int Sequences::extend(Id id, const Tokens& prompt) {
+    Entry& own = entries_[id];
+    if (!divisible_) return static_cast<int>(own.tokens.size());
+    const size_t most = prompt.size() - 1;
+    for (Id other = 0; other < static_cast<Id>(entries_.size()); ++other) {
+        if (other == id || !entries_[other].used || entries_[other].variant != own.variant ||
+            entries_[other].tokens.size() <= own.tokens.size())
+            continue;
+        const size_t size = std::min(common_prefix(entries_[other].tokens, prompt), most);
+        if (size > own.tokens.size()) share(other, id, own.tokens.size(), size);
+    }
+    return static_cast<int>(own.tokens.size());
+}
+
+void Sequences::share(Id from, Id to, size_t begin, size_t end) {
+    llama_memory_seq_cp(memory_, from, to, static_cast<llama_pos>(begin), static_cast<llama_pos>(end));
+    Entry &source = entries_[from], &target = entries_[to];
+    target.tokens.insert(target.tokens.end(), source.tokens.begin() + begin, source.tokens.begin() + end);
+    target.cells.insert(target.cells.end(), source.cells.begin() + begin, source.cells.begin() + end);
+    for (size_t i = begin; i < end; ++i) ++cell_users_[source.cells[i]];
+}
+
+void Sequences::append(Id id, const llama_token* tokens, size_t count) {
+    entries_[id].tokens.insert(entries_[id].tokens.end(), tokens, tokens + count);
+    take_cells(entries_[id], count);
+}
+
+void Sequences::take_cells(Entry& entry, size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+        if (free_cells_.empty()) {
+            free_cells_.push_back(static_cast<uint32_t>(cell_users_.size()));
+            cell_users_.push_back(0);
+        }
+        cell_users_[free_cells_.back()] = 1;
+        entry.cells.push_back(free_cells_.back());
+        free_cells_.pop_back();
+    }
+    cells_used_ += count;
+}
+
+void Sequences::give_back_cells(Entry& entry, size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+        if (--cell_users_[entry.cells[i]] > 0) continue;
+        free_cells_.push_back(entry.cells[i]);
+        --cells_used_;
+    }
+    entry.cells.erase(entry.cells.begin() + static_cast<std::ptrdiff_t>(begin),
+                      entry.cells.begin() + static_cast<std::ptrdiff_t>(end));
+}
+
+bool Sequences::truncate(Id id, size_t size) {
+    Entry& entry = entries_[id];
+    // More than the tokens listed may be in memory: rejected drafts, a step that was broken off.
+    if (!llama_memory_seq_rm(memory_, id, static_cast<llama_pos>(size), -1)) {
+        clear(id);
+        return false;
+    }
+    if (entry.tokens.size() > size) {
+        entry.tokens.resize(size);
+        give_back_cells(entry, size, entry.cells.size());
+    }
+    return true;
+}
+
+bool Sequences::shift(Id id, size_t from, size_t count) {
+    Entry& entry = entries_[id];
+    if (from + count > entry.cells.size())
+        return false;  // it gave its place away, and was not read again yet
+    // Moving a cell moves it for every sequence that shares it.
+    const bool shared = std::any_of(entry.cells.begin() + static_cast<std::ptrdiff_t>(from + count),
+                                    entry.cells.end(), [&](uint32_t cell) { return cell_users_[cell] > 1; });
+    if (shared || !llama_memory_can_shift(memory_)) return false;
+    const auto begin = static_cast<llama_pos>(from), end = static_cast<llama_pos>(from + count);
+    if (!llama_memory_seq_rm(memory_, id, begin, end)) return false;
+    llama_memory_seq_add(memory_, id, end, -1, -static_cast<llama_pos>(count));
+    entry.tokens.erase(entry.tokens.begin() + from, entry.tokens.begin() + from + count);
+    give_back_cells(entry, from, from + count);
+    return true;
+}
+
+void Sequences::release(Id id, bool keep) {
+    Entry& entry = entries_[id];
+    if (!keep || entry.tokens.empty()) return clear(id);
+    entry.busy = false;
+    entry.last_used = Clock::now();
+}
+
+void Sequences::clear(Id id) {
+    llama_memory_seq_rm(memory_, id, -1, -1);
+    give_back_cells(entries_[id], 0, entries_[id].cells.size());
+    entries_[id] = {};
+}
+
+bool Sequences::evict_one() {
+    Id oldest = -1;
+    for (Id id = 0; id < static_cast<Id>(entries_.size()); ++id)
+        if (entries_[id].used && !entries_[id].busy &&
+            (oldest < 0 || entries_[id].last_used < entries_[oldest].last_used))
+            oldest = id;
+    if (oldest < 0) return false;
+    save(oldest);
+    clear(oldest);
+    return true;
+}
+
+void Sequences::evict_older_than(Clock::time_point time) {
+    for (Id id = 0; id < static_cast<Id>(entries_.size()); ++id)
+        if (entries_[id].used && !entries_[id].busy && entries_[id].last_used < time) clear(id);
+    for (auto saved = saved_.begin(); saved != saved_.end();) {
+        const bool old = saved->last_used < time;
+        if (old) ram_used_ -= saved->state.size();
+        saved = old ? saved_.erase(saved) : std::next(saved);
+    }
+}
+
+void Sequences::evict_idle() { evict_older_than(Clock::time_point::max()); }
+
+void Sequences::save(Id id) {
+    Entry& entry = entries_[id];
+    if (ram_limit_ == 0 || entry.tokens.size() < worth_saving) return;
+    for (const Saved& saved : saved_)
+        if (saved.variant == entry.variant &&
+            common_prefix(saved.tokens, entry.tokens) == entry.tokens.size())
+            return;
+    const size_t bytes = llama_state_seq_get_size(context_, id);
+    if (bytes == 0 || bytes > ram_limit_) return;
+    Saved saved{entry.tokens, std::vector<uint8_t>(bytes), entry.variant, entry.last_used};
+    if (llama_state_seq_get_data(context_, saved.state.data(), bytes, id) != bytes) return;
+    keep(std::move(saved));
+}
+
+void Sequences::keep(Saved saved) {
+    ram_used_ += saved.state.size();
+    saved_.push_front(std::move(saved));
+    while (ram_used_ > ram_limit_) {
+        ram_used_ -= saved_.back().state.size();
+        saved_.pop_back();
+    }
+}
+
+bool Sequences::restore(Id id, const Tokens& prompt, size_t better_than) {
+    auto best = saved_.end();
+    size_t best_size = better_than + worth_saving;
+    for (auto saved = saved_.begin(); saved != saved_.end(); ++saved) {
+        const size_t size = std::min(common_prefix(saved->tokens, prompt), prompt.size() - 1);
+        if (saved->variant != entries_[id].variant) continue;
+        if (size >= best_size && (divisible_ || size == saved->tokens.size())) best = saved, best_size = size;
+    }
+    if (best == saved_.end()) return false;
+    Entry& entry = entries_[id];
+    clear(id);
+    // Apart from the others while those that give way are saved, too.
+    Saved saved = std::move(*best);
+    saved_.erase(best);
+    ram_used_ -= saved.state.size();
+    bool fits = false;
+    do {
+        fits = room() >= saved.tokens.size() &&  // or else llama.cpp calls it an error in the log
+               llama_state_seq_set_data(context_, saved.state.data(), saved.state.size(), id) != 0;
+        if (!fits) llama_memory_seq_rm(memory_, id, -1, -1);
+    } while (!fits && evict_one());
+    if (fits) {
+        entry.variant = saved.variant;
+        entry.used = true;
+        entry.tokens = saved.tokens;
+        take_cells(entry, entry.tokens.size());
+        saved.last_used = Clock::now();
+    }
+    keep(std::move(saved));
+    return fits && truncate(id, best_size);
+}
+
+size_t Sequences::idle_count() const {
+    return static_cast<size_t>(
+        std::count_if(entries_.begin(), entries_.end(), [](const Entry& e) { return e.used && !e.busy; }));
+}
+
+size_t Sequences::busy_count() const {
+    return static_cast<size_t>(
+        std::count_if(entries_.begin(), entries_.end(), [](const Entry& e) { return e.busy; }));
+}
+
+size_t Sequences::remembered_tokens() const {
+    size_t tokens = 0;
+    for (const Entry& entry : entries_)
+        if (entry.used && !entry.busy) tokens += entry.tokens.size();
+    return tokens;
+}
+
+}  // namespace headrace::llm

@@ -1,0 +1,98 @@
+#include "llm/engine/stream.h"
+
+#include <algorithm>
+
+namespace headrace::llm {
+namespace {
+
+double milliseconds(Clock::duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
+
+/// Memory that was computed with other adapters is other memory.
+uint64_t variant_of(const RequestSettings& settings) {
+    uint64_t hash = 0;
+    for (const auto& [index, scale] : settings.lora)
+        hash = hash * 0x100000001b3 + std::hash<int>()(index) * 31 + std::hash<float>()(scale) + 1;
+    return hash;
+}
+
+}  // namespace
+
+Stream::Stream(std::shared_ptr<Generation> shared, Sampler chooser, StopWatch stops)
+    : generation(std::move(shared)),
+      tokens(generation->request().prompt),
+      prompt_size(tokens.size()),
+      variant(variant_of(settings())),
+      sampler(std::move(chooser)),
+      watch(std::move(stops)),
+      drafts(settings().speculation) {
+    outcome.prompt_tokens = static_cast<int>(prompt_size);
+}
+
+Result<std::unique_ptr<Stream>> Stream::create(const Model& model, std::shared_ptr<Generation> generation,
+                                               int context_size) {
+    const GenerationRequest& request = generation->request();
+    const int left = context_size - static_cast<int>(request.prompt.size());
+    const int most = request.settings.n_predict < 0 ? left : std::min(left, request.settings.n_predict);
+    HR_ASSIGN(Sampler sampler, Sampler::create(model, request.settings, request.prompt));
+    HR_ASSIGN(StopWatch watch, StopWatch::create(request.settings.stopping, most));
+    return std::unique_ptr<Stream>(new Stream(std::move(generation), std::move(sampler), std::move(watch)));
+}
+
+bool Stream::take(const Sampler::Choice& choice, const Model& model, Clock::time_point now) {
+    if (!first_token) first_token = now;
+    const llama_token token = choice.token;
+    note_probabilities(choice);
+    tokens.push_back(token);
+    outcome.tokens.push_back(token);
+    if (model.ends_answer(token)) {
+        end(StopReason::end_of_answer);
+        return true;
+    }
+    const bool special = generation->request().add_special_pieces || sampler.preserves(token);
+    StopWatch::Step step = watch.feed(token, model.piece(token, special), now);
+    show(step.text);
+    if (step.reason != StopReason::none) {
+        outcome.reason = step.reason;
+        outcome.detail = std::move(step.detail);
+    } else if (settings().n_predict >= 0 &&
+               std::cmp_greater_equal(outcome.tokens.size(), settings().n_predict)) {
+        end(StopReason::token_limit);
+    }
+    return outcome.reason != StopReason::none;
+}
+
+void Stream::show(const std::string& text) {
+    outcome.text += text;
+    if (!text.empty()) generation->push(text, static_cast<int>(outcome.tokens.size()));
+}
+
+void Stream::note_probabilities(const Sampler::Choice& choice) {
+    if (settings().sampling.n_probs <= 0) return;
+    std::vector<TokenProbability> row;
+    for (const llama_token_data& entry : choice.likeliest) row.push_back({entry.id, entry.p});
+    outcome.probabilities.push_back(std::move(row));
+}
+
+void Stream::end(StopReason reason, std::string detail) {
+    outcome.reason = reason;
+    outcome.detail = std::move(detail);
+    show(watch.finish());
+}
+
+void Stream::fail(Code code, std::string message) {
+    outcome.code = code;
+    end(code == Code::cancelled   ? StopReason::cancelled
+        : code == Code::timed_out ? StopReason::timed_out
+                                  : StopReason::failed,
+        std::move(message));
+}
+
+void Stream::deliver(Clock::time_point now) {
+    const Clock::time_point start = began.value_or(now), first = first_token.value_or(now);
+    outcome.queued_ms = milliseconds(start - generation->arrival());
+    outcome.prompt_ms = milliseconds(first - start);
+    outcome.generate_ms = milliseconds(now - first);
+    generation->finish(std::move(outcome));
+}
+
+}  // namespace headrace::llm

@@ -1,0 +1,50 @@
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "llm/engine/drafts.h"
+#include "llm/engine/generation.h"
+#include "llm/engine/sampler.h"
+#include "llm/engine/sequences.h"
+
+namespace headrace::llm {
+
+/// A generation while an engine works on it. Only the engine's loop touches it after it was made.
+struct Stream {
+    /// context_size: tokens of prompt and answer together.
+    static Result<std::unique_ptr<Stream>> create(const Model& model, std::shared_ptr<Generation> generation,
+                                                  int context_size);
+
+    /// The tokens that the model has not read.
+    size_t pending() const { return tokens.size() - decoded; }
+    bool is_decoding() const { return sequence && pending() == 1 && tokens.size() > prompt_size; }
+    const RequestSettings& settings() const { return generation->request().settings; }
+
+    /// Takes a token that was chosen: its text goes to the caller. True when the generation is over.
+    bool take(const Sampler::Choice& choice, const Model& model, Clock::time_point now);
+    void end(StopReason reason, std::string detail = {});
+    void fail(Code code, std::string message);
+    /// Hands the outcome to the caller.
+    void deliver(Clock::time_point now);
+
+    std::shared_ptr<Generation> generation;
+    Tokens tokens;  ///< the prompt, and what was generated
+    size_t prompt_size = 0;
+    std::optional<Sequences::Id> sequence;
+    size_t decoded = 0;  ///< of tokens: in the sequence's memory
+    uint64_t variant = 0;
+    Sampler sampler;
+    StopWatch watch;
+    Drafts drafts;
+    Outcome outcome;
+    std::optional<Clock::time_point> began, first_token;
+    bool shares = true;    ///< takes what other sequences have read
+    bool running = false;  ///< in the last step's batch
+
+private:
+    Stream(std::shared_ptr<Generation> shared, Sampler chooser, StopWatch stops);
+    void show(const std::string& text);
+    void note_probabilities(const Sampler::Choice& choice);
+};
+
+}  // namespace headrace::llm

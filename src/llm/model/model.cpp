@@ -1,0 +1,255 @@
+#include "llm/model/model.h"
+
+#include <common/chat.h>
+#include <common/common.h>
+#include <common/fit.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+#include <thread>
+#include <tuple>
+
+#include "llm/checks/model_file.h"
+#include "llm/checks/model_metadata.h"
+#include "llm/log/log.h"
+#include "llm/model/context_needs.h"
+#include "llm/model/packed_products.h"
+#include "llm/model/placement.h"
+
+namespace headrace::llm {
+namespace {
+
+constexpr double mib = 1024.0 * 1024.0;
+
+/// llama.cpp reports why a load failed only in its log; fitting changes its global logger.
+std::mutex& loading() {
+    static std::mutex mutex;
+    return mutex;
+}
+
+llama_split_mode split_mode_of(const std::string& name) {
+    if (name == "none") return LLAMA_SPLIT_MODE_NONE;
+    if (name == "row") return LLAMA_SPLIT_MODE_ROW;
+    if (name == "tensor") return LLAMA_SPLIT_MODE_TENSOR;
+    return LLAMA_SPLIT_MODE_LAYER;
+}
+
+llama_load_mode load_mode_of(const std::string& name) {
+    return name == "direct-io" ? LLAMA_LOAD_MODE_DIRECT_IO : llama_load_mode_from_str(name.c_str());
+}
+
+/// What llama_model_params points to, kept while a load runs.
+struct LoadParams {
+    llama_model_params params = llama_model_default_params();
+    std::vector<float> split;
+    std::vector<llama_model_kv_override> overrides;
+    std::vector<llama_model_tensor_buft_override> buffer_types;
+};
+
+/// A load that lost a host is broken off.
+bool go_on_loading(float, void* placement) {
+    const auto& hosts = static_cast<const Placement*>(placement)->hosts;
+    return std::none_of(hosts.begin(), hosts.end(), [](const auto& host) { return host->is_lost(); });
+}
+
+/// The placement must live as long as the load.
+Result<LoadParams> load_params(const ModelSettings& settings, Placement& placement) {
+    LoadParams load;
+    if (!placement.devices.empty()) load.params.devices = placement.devices.data();
+    load.params.n_gpu_layers = placement.n_gpu_layers;
+    load.params.progress_callback = &go_on_loading;
+    load.params.progress_callback_user_data = &placement;
+    load.params.split_mode = split_mode_of(settings.split_mode);
+    load.params.main_gpu = settings.main_gpu;
+    load.split.assign(llama_max_devices(), 0.0f);
+    if (placement.split.size() > load.split.size())
+        return invalid("model.tensor_split: {} shares for at most {} devices", placement.split.size(),
+                       load.split.size());
+    std::copy(placement.split.begin(), placement.split.end(), load.split.begin());
+    load.params.tensor_split = load.split.data();
+    load.params.load_mode = load_mode_of(settings.load_mode);
+    load.params.check_tensors = settings.check_tensors;
+    load.params.use_extra_bufts = settings.repack;
+    for (const std::string& text : settings.kv_overrides)
+        if (!string_parse_kv_override(text.c_str(), load.overrides))
+            return invalid(
+                "model.kv_overrides: '{}' is not of the form key=type:value with type int, float, bool or "
+                "str",
+                text);
+    if (!load.overrides.empty()) {
+        load.overrides.emplace_back();
+        load.overrides.back().key[0] = 0;
+        load.params.kv_overrides = load.overrides.data();
+    }
+    return load;
+}
+
+/// Chooses as many layers as the devices' memory holds, when the user left that open.
+void fit_to_devices(const std::string& path, const ModelSettings& settings, LoadParams& load) {
+    if (settings.n_gpu_layers != -1 || !has_gpu()) return;
+    load.buffer_types.resize(llama_max_tensor_buft_overrides());
+    std::vector<size_t> margins(llama_max_devices(), static_cast<size_t>(settings.fit_margin_mib) << 20);
+    llama_context_params context = llama_context_default_params();
+    const auto status =
+        common_fit_params(path.c_str(), &load.params, &context, load.split.data(), load.buffer_types.data(),
+                          margins.data(), 4096, nullptr, GGML_LOG_LEVEL_ERROR);
+    if (status != COMMON_PARAMS_FIT_STATUS_SUCCESS)
+        HR_LOG(warn, {}, "{}: the layers do not fit into the devices' memory: {} stay on them", path,
+               load.params.n_gpu_layers);
+}
+
+/// What is wrong with a template. llama.cpp throws a copy of its error that has lost the text.
+std::string template_error(const Model& model, const std::string& given, const char* otherwise) {
+    try {
+        const char* own = llama_model_chat_template(model.get(), nullptr);
+        const common_chat_template parsed(given.empty() && own ? own : given, "", "");
+    } catch (const std::exception& e) {
+        return e.what();
+    }
+    return otherwise;
+}
+
+/// llama.cpp asserts these tokens where a text begins and ends.
+Status check_special_tokens(const llama_vocab* vocab) {
+    const bool encoder = llama_vocab_type(vocab) == LLAMA_VOCAB_TYPE_WPM;
+    const std::tuple<bool, llama_token, const char*> needed[] = {
+        {encoder || llama_vocab_get_add_bos(vocab), llama_vocab_bos(vocab), "bos_token_id"},
+        {llama_vocab_get_add_eos(vocab), llama_vocab_eos(vocab), "eos_token_id"},
+        {encoder || llama_vocab_get_add_sep(vocab), llama_vocab_sep(vocab), "seperator_token_id"},
+    };
+    for (const auto& [adds, token, name] : needed)
+        if (adds && token == LLAMA_TOKEN_NULL)
+            return invalid("tokenizer.ggml.{} is missing or beyond the vocabulary, and every text gets it",
+                           name);
+    return success();
+}
+
+/// Bytes of a text that one token can stand for.
+size_t longest_piece(const llama_vocab* vocab) {
+    // Other kinds leave out blanks, or make one token of a word that they do not know. So do these before and
+    // after some tokens.
+    const auto kind = llama_vocab_type(vocab);
+    bool keeps_all = kind == LLAMA_VOCAB_TYPE_SPM || kind == LLAMA_VOCAB_TYPE_BPE;
+    size_t longest = 1;
+    for (llama_token token = 0; token < llama_vocab_n_tokens(vocab); ++token) {
+        // As it is in the vocabulary: that is never shorter.
+        longest = std::max(longest, std::strlen(llama_vocab_get_text(vocab, token)));
+        keeps_all &=
+            !(llama_vocab_get_attr(vocab, token) & (LLAMA_TOKEN_ATTR_LSTRIP | LLAMA_TOKEN_ATTR_RSTRIP));
+    }
+    constexpr size_t generous = 1024;
+    return keeps_all ? longest : std::max(longest, generous);
+}
+
+}  // namespace
+
+void start_llama() {
+    static std::once_flag once;
+    std::call_once(once, [] {
+        capture_llama_log();
+        llama_backend_init();
+        ggml_backend_load_all();
+        offer_packed_products();
+    });
+}
+
+bool has_gpu() {
+    for (size_t i = 0; i < ggml_backend_dev_count(); ++i)
+        if (ggml_backend_dev_type(ggml_backend_dev_get(i)) == GGML_BACKEND_DEVICE_TYPE_GPU) return true;
+    return false;
+}
+
+Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const ModelSettings& settings,
+                                                 const ContextSettings& context) {
+    start_llama();
+    if (const Status status = check_template(settings.chat_template); !status.ok())
+        return status.error().within("chat_template");
+    HR_ASSIGN(const ModelFile file, inspect_model_file(path, settings.kv_overrides));
+    std::shared_ptr<Model> model(new Model);
+    model->path_ = path;
+    ContextNeeds needs;
+    if (names_remote_hosts(settings)) {
+        const std::lock_guard lock(loading());
+        needs = measure_context(path, file, context);
+    }
+    HR_ASSIGN(Placement placement, place_model(file, settings, needs));
+    HR_TRY(enough_memory(placement.local_bytes));
+    model->hosts_ = placement.hosts;
+    HR_TRY(model->read_weights(settings, placement));
+    if (const Status present = model->check_hosts(); !present.ok()) return present.error().within(path);
+    if (!model->model_)
+        return invalid(
+            "{}: llama.cpp {} could not load the model (architecture '{}'): {}. Is the file complete, and do "
+            "the "
+            "parameters suit it?",
+            path, llama_version(), file.architecture, take_llama_errors());
+    model->vocab_ = llama_model_get_vocab(model->model_);
+    if (const Status status = check_special_tokens(model->vocab_); !status.ok())
+        return status.error().within(path);
+    if (llama_model_has_encoder(model->model_) && llama_model_has_decoder(model->model_))
+        return unsupported("{}: encoder-decoder models ('{}') are not supported", path, file.architecture);
+    char description[256];
+    llama_model_desc(model->model_, description, sizeof(description));
+    model->description_ = description;
+    model->bytes_per_token_ = longest_piece(model->vocab_);
+    model->divisible_ = !llama_model_is_recurrent(model->model_) && !llama_model_is_hybrid(model->model_);
+    try {
+        model->templates_ = common_chat_templates_init(model->model_, settings.chat_template).release();
+        model->jinja_ = settings.jinja;
+    } catch (const std::exception& e) {
+        return invalid("{}: the chat template cannot be read: {}", path,
+                       template_error(*model, settings.chat_template, e.what()));
+    }
+    HR_TRY(model->read_adapters(settings));
+    HR_LOG(info, {}, "{}: {} loaded, {:.1f} MiB", path, model->description_, file.bytes / mib);
+    return std::shared_ptr<const Model>(std::move(model));
+}
+
+Status Model::read_weights(const ModelSettings& settings, Placement& placement) {
+    const std::lock_guard lock(loading());
+    HR_ASSIGN(LoadParams load, load_params(settings, placement));
+    take_llama_errors();
+    try {
+        if (!placement.is_remote()) fit_to_devices(path_, settings, load);
+        model_ = llama_model_load_from_file(path_.c_str(), load.params);
+    } catch (const std::exception& e) {
+        return invalid("{}: {}", path_, e.what());
+    }
+    layers_on_gpu_ = has_gpu() || placement.is_remote() ? load.params.n_gpu_layers : 0;
+    return success();
+}
+
+Status Model::check_hosts() const {
+    for (const auto& host : hosts_) HR_TRY(host->check());
+    return success();
+}
+
+Status Model::read_adapters(const ModelSettings& settings) {
+    for (const auto& [path, scale] : settings.lora) {
+        if (std::error_code error; !std::filesystem::is_regular_file(path, error))
+            return failure(Code::not_found, "lora: {}: there is no such file", path);
+        take_llama_errors();
+        llama_adapter_lora* adapter = llama_adapter_lora_init(model_, path.c_str());
+        if (!adapter)
+            return invalid("lora: '{}' cannot be loaded for this model: {}", path, take_llama_errors());
+        adapters_.push_back(adapter);
+    }
+    return success();
+}
+
+Model::~Model() {
+    if (templates_) common_chat_templates_free(templates_);
+    if (model_) llama_model_free(model_);  // its adapters, too
+}
+
+Tokens Model::tokenize(std::string_view text, bool add_bos, bool special) const {
+    return common_tokenize(vocab_, std::string(text), add_bos, special);
+}
+
+std::string Model::piece(llama_token token, bool special) const {
+    return common_token_to_piece(vocab_, token, special);
+}
+
+}  // namespace headrace::llm

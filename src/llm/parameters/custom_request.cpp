@@ -1,0 +1,301 @@
+#include <common/sampling.h>
+
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+#include "llm/checks/schema_cost.h"
+#include "llm/checks/schema_patterns.h"
+#include "llm/checks/trigger_pattern.h"
+#include "llm/parameters/custom.h"
+#include "llm/parameters/json.h"
+#include "llm/parameters/names.h"
+#include "llm/parameters/value.h"
+
+namespace headrace::llm {
+namespace {
+
+constexpr double kMaxInt = std::numeric_limits<int>::max();
+
+constexpr common_sampler_type kSamplerTypes[] = {
+    COMMON_SAMPLER_TYPE_PENALTIES, COMMON_SAMPLER_TYPE_DRY,       COMMON_SAMPLER_TYPE_TOP_N_SIGMA,
+    COMMON_SAMPLER_TYPE_TOP_K,     COMMON_SAMPLER_TYPE_TYPICAL_P, COMMON_SAMPLER_TYPE_TOP_P,
+    COMMON_SAMPLER_TYPE_MIN_P,     COMMON_SAMPLER_TYPE_XTC,       COMMON_SAMPLER_TYPE_TEMPERATURE,
+    COMMON_SAMPLER_TYPE_INFILL,    COMMON_SAMPLER_TYPE_ADAPTIVE_P};
+
+/// "Top-K", "top_k" and "topk" as one; llama.cpp knows some samplers by further names.
+std::string sampler_name(std::string_view name) {
+    std::string text = key_parts(name)[0];
+    std::erase(text, '_');
+    if (text == "nucleus") return "topp";
+    if (text == "temp") return "temperature";
+    if (text == "typ" || text == "typical" || text == "typicalp") return "typp";
+    return text;
+}
+
+/// llama.cpp's own look-ups print what they do not know.
+std::optional<common_sampler_type> sampler_named(std::string_view name) {
+    for (common_sampler_type type : kSamplerTypes)
+        if (sampler_name(name) == sampler_name(common_sampler_type_to_str(type))) return type;
+    return std::nullopt;
+}
+
+std::optional<common_sampler_type> sampler_of_letter(char letter) {
+    for (common_sampler_type type : kSamplerTypes)
+        if (letter == common_sampler_type_to_chr(type)) return type;
+    return std::nullopt;
+}
+
+/// A text holds names (";" between them) or a letter for each sampler.
+Status read_samplers(Reading& reading, Settings& settings, const Json& value) {
+    std::vector<common_sampler_type> samplers;
+    const auto add = [&](std::string_view name, std::optional<common_sampler_type> found) {
+        if (found)
+            samplers.push_back(*found);
+        else
+            reading.note(false, fmt::format("'{}' names {}, which is no sampler; it is left out", reading.key,
+                                            shown(name)));
+    };
+    if (value.is_string()) {
+        const std::string& text = value.get_ref<const std::string&>();
+        if (text.find(';') != text.npos || sampler_named(text))
+            for (std::string_view name : split(text, ';')) add(name, sampler_named(name));
+        else
+            for (const char& letter : text) add(std::string_view(&letter, 1), sampler_of_letter(letter));
+    } else {
+        if (!value.is_array()) return reading.wrong(value, kSamplers.type);
+        for (const Json& name : value) {
+            if (!name.is_string()) return reading.wrong(value, kSamplers.type);
+            add(name.get_ref<const std::string&>(), sampler_named(name.get_ref<const std::string&>()));
+        }
+    }
+    if (samplers.size() > 64) return reading.wrong(value, "a list of at most 64 samplers");
+    settings.request.sampling.samplers = std::move(samplers);
+    return success();
+}
+
+Json write_samplers(const Settings& settings) {
+    Json names = Json::array();
+    for (common_sampler_type type : settings.request.sampling.samplers)
+        names.push_back(common_sampler_type_to_str(type));
+    return names;
+}
+
+/// false forbids the token.
+Result<float> read_bias(const Reading& reading, const Json& value) {
+    if (value.is_boolean() && !value.get<bool>()) return -INFINITY;
+    if (!value.is_number() || std::abs(value.get<double>()) > 1e30)
+        return reading.wrong(value, "a number or false, which forbids the token");
+    return value.get<float>();
+}
+
+Status add_bias(const Reading& reading, RequestSettings& request, const Json& token, const Json& value) {
+    HR_ASSIGN(const float bias, read_bias(reading, value));
+    if (token.is_string()) {
+        request.logit_bias_text.emplace_back(token.get<std::string>(), bias);
+        return success();
+    }
+    HR_ASSIGN(const int64_t id,
+              read_integer(reading, token, 0, kMaxInt, "a token id of at least 0 or a text"));
+    request.sampling.logit_bias.push_back({static_cast<llama_token>(id), bias});
+    return success();
+}
+
+/// [[token or text, number or false], ...] or {"token or text": number or false}.
+Status read_logit_bias(Reading& reading, Settings& settings, const Json& value) {
+    settings.request.sampling.logit_bias.clear();
+    settings.request.logit_bias_text.clear();
+    if (value.is_object()) {
+        for (const auto& [token, bias] : value.items()) {
+            int64_t id = 0;
+            const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), id);
+            const bool is_id = error == std::errc{} && end == token.data() + token.size();
+            HR_TRY(add_bias(reading, settings.request, is_id ? Json(id) : Json(token), bias));
+        }
+        return success();
+    }
+    if (!value.is_array()) return reading.wrong(value, kLogitBias.type);
+    for (std::size_t i = 0; i < value.size(); ++i) {
+        Reading entry = reading;
+        entry.key = fmt::format("{}[{}]", reading.key, i);
+        if (!value[i].is_array() || value[i].size() != 2)
+            return entry.wrong(value[i], "a pair: a token or text, and a number or false");
+        HR_TRY(add_bias(entry, settings.request, value[i][0], value[i][1]));
+    }
+    return success();
+}
+
+Json write_logit_bias(const Settings& settings) {
+    const auto bias = [](float value) { return std::isinf(value) ? Json(false) : Json(value); };
+    Json list = Json::array();
+    for (const llama_logit_bias& entry : settings.request.sampling.logit_bias)
+        list.push_back(Json::array({entry.token, bias(entry.bias)}));
+    for (const auto& [text, value] : settings.request.logit_bias_text)
+        list.push_back(Json::array({text, bias(value)}));
+    return list;
+}
+
+/// A number as n_probs, or the chat API's switch beside top_logprobs.
+Status read_logprobs(Reading& reading, Settings& settings, const Json& value) {
+    int& n_probs = settings.request.sampling.n_probs;
+    if (value.is_boolean()) {
+        constexpr int kChatDefault = 20;
+        n_probs = !value.get<bool>() ? 0 : n_probs > 0 ? n_probs : kChatDefault;
+        return success();
+    }
+    HR_ASSIGN(const double count, number_within(reading, value, reject(0, kMaxInt), kLogprobs.type));
+    if (std::trunc(count) != count) return reading.wrong(value, kLogprobs.type);
+    n_probs = static_cast<int>(count);
+    return success();
+}
+
+Status store_schema(const Reading& reading, Settings& settings, const Json& value) {
+    if (!value.is_object() && !value.is_boolean()) return reading.wrong(value, kJsonSchema.type);
+    if (const Status cost = check_schema_cost(value); !cost.ok()) return cost.error().within(reading.key);
+    for (const std::string& pattern : ignored_patterns(value))
+        reading.note(
+            false, fmt::format("'{}': the pattern {} is not kept to, any text is taken there. It must begin "
+                               "with ^, end with $ and have nothing that a grammar cannot express",
+                               reading.key, shown(pattern)));
+    const bool anything = value.is_object() && value.empty();
+    settings.request.json_schema = anything ? R"({"type":"object"})" : value.dump();
+    return success();
+}
+
+Status read_json_schema(Reading& reading, Settings& settings, const Json& value) {
+    if (!value.is_string()) return store_schema(reading, settings, value);
+    // Guests of WasmEdge give the schema as text; an empty one takes an inherited schema back.
+    const std::string& text = value.get_ref<const std::string&>();
+    if (text.empty()) {
+        settings.request.json_schema.clear();
+        return success();
+    }
+    HR_ASSIGN(const Json schema,
+              parse_json(text, fmt::format("'{}' is a text that is no JSON", reading.key)));
+    return store_schema(reading, settings, schema);
+}
+
+Json write_json_schema(const Settings& settings) {
+    const std::string& text = settings.request.json_schema;
+    return text.empty() ? Json(nullptr) : Json::parse(text);
+}
+
+/// OpenAI's {"type": "json_schema", "json_schema": {"schema": {...}}}.
+Status read_response_format(Reading& reading, Settings& settings, const Json& value) {
+    if (!value.is_object() || !value.contains("type") || !value["type"].is_string())
+        return reading.wrong(value, kResponseFormat.type);
+    const std::string& type = value["type"].get_ref<const std::string&>();
+    if (type == "text") {
+        settings.request.json_schema.clear();
+        return success();
+    }
+    if (type == "json_object")
+        return store_schema(reading, settings, value.contains("schema") ? value["schema"] : Json::object());
+    if (type != "json_schema" || !value.contains("json_schema") || !value["json_schema"].is_object() ||
+        !value["json_schema"].contains("schema"))
+        return reading.wrong(value, kResponseFormat.type);
+    return store_schema(reading, settings, value["json_schema"]["schema"]);
+}
+
+constexpr std::string_view kTriggerTypes[] = {"token", "word", "pattern", "pattern_full"};
+constexpr std::string_view kTriggerMustBe =
+    "a text, or an object with \"value\" (a text), \"type\" (token, word, pattern, pattern_full, or 0 to 3) "
+    "and, "
+    "of type token, \"token\" (an id)";
+
+Result<common_grammar_trigger> read_trigger(const Reading& reading, const Json& value) {
+    common_grammar_trigger trigger{COMMON_GRAMMAR_TRIGGER_TYPE_WORD, ""};
+    if (value.is_string()) {
+        trigger.value = value.get<std::string>();
+    } else {
+        if (!value.is_object()) return reading.wrong(value, kTriggerMustBe);
+        if (value.contains("type")) {
+            const Json& type = value["type"];
+            std::size_t number = 0;
+            while (number < std::size(kTriggerTypes) && type != kTriggerTypes[number] && type != Json(number))
+                ++number;
+            if (number == std::size(kTriggerTypes)) return reading.wrong(value, kTriggerMustBe);
+            trigger.type = static_cast<common_grammar_trigger_type>(number);
+        }
+        if (value.contains("value") && value["value"].is_string())
+            trigger.value = value["value"].get<std::string>();
+        if (value.contains("token")) {
+            HR_ASSIGN(const int64_t token, read_integer(reading, value["token"], 0, kMaxInt, "a token id"));
+            trigger.token = static_cast<llama_token>(token);
+        }
+    }
+    const bool is_token = trigger.type == COMMON_GRAMMAR_TRIGGER_TYPE_TOKEN;
+    if (is_token ? trigger.token == LLAMA_TOKEN_NULL : trigger.value.empty())
+        return reading.wrong(value, kTriggerMustBe);
+    if (const Status fit = check_trigger(trigger); !fit.ok())
+        return fit.error().within(fmt::format("'{}' is the {} \"{:.60}\"", reading.key,
+                                              is_pattern(trigger) ? "pattern" : "word", trigger.value));
+    return trigger;
+}
+
+constexpr std::string_view kTriggerPatternsMustBe = "{\"enabled\": true or false, \"patterns\": texts}";
+constexpr std::size_t kMostMembers = 16;  // each that is not known has a note
+
+/// What other backends have under this name: patterns that end an answer.
+Status read_trigger_patterns(const Reading& reading, Settings& settings, const Json& value) {
+    if (value.size() > kMostMembers) return reading.wrong(value, kTriggerPatternsMustBe);
+    std::vector<std::string> patterns;
+    bool enabled = true;
+    for (const auto& [name, member] : value.items()) {
+        if (member.is_null()) continue;
+        if (name == "enabled" && member.is_boolean()) {
+            enabled = member.get<bool>();
+        } else if (name == "patterns" && member.is_array()) {
+            Reading list = reading;
+            list.key += ".patterns";
+            HR_TRY(read_strings(list, member, patterns));
+        } else {
+            reading.note(true, fmt::format("'{}.{}' is {}, which is not used; the whole must be {}",
+                                           reading.key, name, shown(member), kTriggerPatternsMustBe));
+        }
+    }
+    if (!enabled) patterns.clear();
+    settings.request.stopping.trigger_patterns = std::move(patterns);
+    return success();
+}
+
+Status read_grammar_triggers(Reading& reading, Settings& settings, const Json& value) {
+    if (value.is_object() && reading.lenient) return read_trigger_patterns(reading, settings, value);
+    if (!value.is_array() || value.size() > 256) return reading.wrong(value, kGrammarTriggers.type);
+    std::vector<common_grammar_trigger> triggers;
+    for (const Json& item : value) {
+        Reading entry = reading;
+        entry.key = fmt::format("{}[{}]", reading.key, triggers.size());
+        HR_ASSIGN(triggers.emplace_back(), read_trigger(entry, item));
+    }
+    settings.request.sampling.grammar_triggers = std::move(triggers);
+    return success();
+}
+
+Json write_grammar_triggers(const Settings& settings) {
+    Json list = Json::array();
+    for (const common_grammar_trigger& trigger : settings.request.sampling.grammar_triggers) {
+        Json entry = {{"type", kTriggerTypes[trigger.type]}, {"value", trigger.value}};
+        if (trigger.token != LLAMA_TOKEN_NULL) entry["token"] = trigger.token;
+        list.push_back(std::move(entry));
+    }
+    return list;
+}
+
+}  // namespace
+
+const Custom kSamplers{read_samplers, write_samplers, "a list of samplers' names, or a text of their letters",
+                       false};
+const Custom kLogitBias{read_logit_bias, write_logit_bias,
+                        "a list of pairs or an object from tokens or texts to numbers or false"};
+const Custom kLogprobs{read_logprobs, [](const Settings& s) { return Json(s.request.sampling.n_probs); },
+                       "an integer of at least 0, or true or false", false};
+const Custom kJsonSchema{read_json_schema, write_json_schema, "a JSON schema: an object, or its text"};
+const Custom kResponseFormat{
+    read_response_format, write_json_schema,
+    "{\"type\": \"text\"}, {\"type\": \"json_object\"} or {\"type\": \"json_schema\", "
+    "\"json_schema\": {\"schema\": ...}}"};
+const Custom kGrammarTriggers{read_grammar_triggers, write_grammar_triggers,
+                              "a list of at most 256 triggers: texts, or objects with type, value and token"};
+
+}  // namespace headrace::llm

@@ -1,0 +1,303 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "llm/checks/schema_cost.h"
+#include "llm/parameters/custom.h"
+#include "llm/parameters/names.h"
+#include "llm/parameters/value.h"
+
+namespace headrace::llm {
+namespace {
+
+constexpr std::array<std::string_view, 4> kPriorities = {"low", "normal", "high", "urgent"};
+
+Status read_priority(Reading& reading, Settings& settings, const Json& given) {
+    Json value = given;
+    if (given.is_number()) {
+        HR_ASSIGN(value,
+                  number_within(reading, given, reject(0, double{kPriorities.size() - 1}), kPriority.type));
+    }
+    for (std::size_t i = 0; i < kPriorities.size(); ++i)
+        if (value == Json(i) ||
+            (value.is_string() && key_parts(value.get<std::string>())[0] == kPriorities[i])) {
+            settings.request.priority = static_cast<Priority>(i);
+            return success();
+        }
+    return reading.wrong(given, kPriority.type);
+}
+
+Json write_priority(const Settings& settings) {
+    return kPriorities[static_cast<std::size_t>(settings.request.priority)];
+}
+
+/// Switches on what a threshold of its own would; one that is given stays. The detection of repetitions
+/// belongs to the same group in other backends' configurations.
+Status read_semantic_stopping(Reading& reading, Settings& settings, const Json& value) {
+    constexpr float kUsual = 0.9f;
+    if (!value.is_boolean()) return reading.wrong(value, kSemanticStopping.type);
+    StoppingSettings& stopping = settings.request.stopping;
+    float& threshold = stopping.similarity_threshold;
+    threshold = !value.get<bool>() ? 0 : threshold > 0 ? threshold : kUsual;
+    if (!value.get<bool>()) stopping.detect_repetition = false;
+    return success();
+}
+
+Json write_semantic_stopping(const Settings& settings) {
+    return settings.request.stopping.similarity_threshold > 0;
+}
+
+Status read_template_kwargs(Reading& reading, Settings& settings, const Json& value) {
+    constexpr std::size_t most = 256;  // llama.cpp's time for them grows with their square
+    if (!value.is_object()) return reading.wrong(value, kTemplateKwargs.type);
+    if (value.size() > most)
+        return invalid("'{}' has {} values; at most {} are allowed", reading.key, value.size(), most);
+    std::map<std::string, std::string> kwargs;
+    for (const auto& [name, argument] : value.items()) {
+        if (name == "enable_thinking") {
+            if (!argument.is_boolean()) return reading.wrong(value, "true or false in enable_thinking");
+            settings.request.enable_thinking = argument.get<bool>();
+        }
+        kwargs[name] = argument.dump();
+    }
+    settings.request.template_kwargs = std::move(kwargs);
+    return success();
+}
+
+Json write_template_kwargs(const Settings& settings) {
+    Json object = Json::object();
+    for (const auto& [name, text] : settings.request.template_kwargs) object[name] = Json::parse(text);
+    return object;
+}
+
+/// Templates read the word; "none" also turns thinking off.
+Status read_reasoning_effort(Reading& reading, Settings& settings, const Json& value) {
+    HR_ASSIGN(const std::string effort, read_text(reading, value, kReasoningEffort.type));
+    if (effort == "none") settings.request.enable_thinking = false;
+    settings.request.template_kwargs["reasoning_effort"] = Json(effort).dump();
+    return success();
+}
+
+Json write_reasoning_effort(const Settings& settings) {
+    const auto at = settings.request.template_kwargs.find("reasoning_effort");
+    return at == settings.request.template_kwargs.end() ? Json(nullptr) : Json::parse(at->second);
+}
+
+Status read_tools(Reading& reading, Settings& settings, const Json& value) {
+    if (!value.is_array()) return reading.wrong(value, kTools.type);
+    for (const Json& tool : value)
+        if (!tool.is_object()) return reading.wrong(tool, "an object, as every tool");
+    if (const Status cost = check_schema_cost(value); !cost.ok()) return cost.error().within(reading.key);
+    settings.request.tools = value.empty() ? "" : value.dump();
+    return success();
+}
+
+Json write_tools(const Settings& settings) {
+    return settings.request.tools.empty() ? Json::array() : Json::parse(settings.request.tools);
+}
+
+constexpr std::array<std::string_view, 4> kRoles = {"system", "user", "assistant", "tool"};
+
+bool is_message(const Json& value) {
+    return value.is_object() && value.size() == 2 && value.contains("role") && value.contains("content") &&
+           std::find(kRoles.begin(), kRoles.end(), value["role"]) != kRoles.end() &&
+           value["content"].is_string();
+}
+
+Status read_previous_messages(Reading& reading, Settings& settings, const Json& value) {
+    constexpr std::size_t most = 10'000;  // seconds in the template of a model
+    if (!value.is_array()) return reading.wrong(value, kPreviousMessages.type);
+    if (value.size() > most)
+        return invalid("'{}' has {} messages; at most {} are allowed", reading.key, value.size(), most);
+    Messages messages;
+    for (const Json& message : value) {
+        if (!is_message(message)) return reading.wrong(message, kPreviousMessages.type);
+        messages.push_back({message["role"].get<std::string>(), message["content"].get<std::string>()});
+    }
+    settings.request.previous_messages = std::move(messages);
+    return success();
+}
+
+Json write_previous_messages(const Settings& settings) {
+    Json list = Json::array();
+    for (const Message& message : settings.request.previous_messages)
+        list.push_back({{"role", message.role}, {"content", message.content}});
+    return list;
+}
+
+constexpr std::string_view kLoraMustBe =
+    "a list of {\"id\": position, \"scale\": number}, or, where the model is loaded, of {\"path\": file, "
+    "\"scale\": number}";
+
+struct Adapter {
+    std::string path;  ///< empty: one that the model has, by position
+    int id = -1;
+    float scale = 1;
+};
+
+Result<Adapter> read_adapter(const Reading& reading, const Json& value) {
+    Adapter adapter;
+    if (value.is_string()) {
+        adapter.path = value.get<std::string>();
+    } else {
+        if (!value.is_object()) return reading.wrong(value, kLoraMustBe);
+        if (value.contains("path") && value["path"].is_string())
+            adapter.path = value["path"].get<std::string>();
+        if (value.contains("id")) {
+            HR_ASSIGN(const int64_t id,
+                      read_integer(reading, value["id"], 0, 1e6, "an adapter's position from 0"));
+            adapter.id = static_cast<int>(id);
+        }
+        if (value.contains("scale")) {
+            const Json& scale = value["scale"];
+            if (!scale.is_number() || std::abs(scale.get<double>()) > 1e6)
+                return reading.wrong(value, "given a scale between -1000000 and 1000000");
+            adapter.scale = scale.get<float>();
+        }
+    }
+    if (adapter.path.empty() == (adapter.id < 0)) return reading.wrong(value, kLoraMustBe);
+    if (!adapter.path.empty() && reading.level > Level::model)
+        return reading.wrong(value, "an id here; files are given where the model is loaded");
+    return adapter;
+}
+
+Status read_lora(Reading& reading, Settings& settings, const Json& value) {
+    if (!value.is_array() || value.size() > 64) return reading.wrong(value, kLora.type);
+    std::vector<std::pair<std::string, float>> files;
+    std::vector<std::pair<int, float>> scales;
+    for (std::size_t i = 0; i < value.size(); ++i) {
+        Reading entry = reading;
+        entry.key = fmt::format("{}[{}]", reading.key, i);
+        HR_ASSIGN(Adapter adapter, read_adapter(entry, value[i]));
+        if (adapter.path.empty())
+            scales.emplace_back(adapter.id, adapter.scale);
+        else
+            files.emplace_back(std::move(adapter.path), adapter.scale);
+    }
+    if (!files.empty() || (value.empty() && reading.level <= Level::model))
+        settings.model.lora = std::move(files);
+    settings.request.lora = std::move(scales);
+    return success();
+}
+
+Json write_lora(const Settings& settings) {
+    Json list = Json::array();
+    for (const auto& [path, scale] : settings.model.lora) list.push_back({{"path", path}, {"scale", scale}});
+    for (const auto& [id, scale] : settings.request.lora) list.push_back({{"id", id}, {"scale", scale}});
+    return list;
+}
+
+bool is_kv_override(std::string_view text) {
+    const std::size_t equals = text.find('='), colon = text.find(':', equals);
+    if (equals == 0 || equals == text.npos || colon == text.npos || equals > 127) return false;
+    const std::string_view type = text.substr(equals + 1, colon - equals - 1);
+    return (type == "int" || type == "float" || type == "bool" || type == "str") && colon + 1 < text.size();
+}
+
+Status read_kv_overrides(Reading& reading, Settings& settings, const Json& value) {
+    const Json list = value.is_string() ? Json::array({value}) : value;
+    if (!list.is_array() || list.size() > 256) return reading.wrong(value, kKvOverrides.type);
+    std::vector<std::string> overrides;
+    for (const Json& item : list) {
+        HR_ASSIGN(overrides.emplace_back(), read_text(reading, item, kKvOverrides.type));
+        if (!is_kv_override(overrides.back())) return reading.wrong(item, kKvOverrides.type);
+    }
+    settings.model.kv_overrides = std::move(overrides);
+    return success();
+}
+
+/// The two switches of older configurations as one mode.
+Status read_load_switch(const Reading& reading, std::string& mode, const Json& value, bool is_lock) {
+    if (!value.is_boolean()) return reading.wrong(value, "true or false");
+    bool map = mode == "auto" || mode.find("mmap") != mode.npos;
+    bool lock = mode.find("mlock") != mode.npos;
+    (is_lock ? lock : map) = value.get<bool>();
+    mode = map ? (lock ? "mmap+mlock" : "mmap") : (lock ? "mlock" : "none");
+    return success();
+}
+
+Status read_rope_scale(Reading& reading, Settings& settings, const Json& value) {
+    HR_ASSIGN(const double scale, number_within(reading, value, reject(1e-6, 1e6), kRopeScale.type));
+    settings.context.rope_freq_scale = 1 / static_cast<float>(scale);
+    return success();
+}
+
+Json write_rope_scale(const Settings& settings) {
+    const float scale = settings.context.rope_freq_scale;
+    return scale > 0 ? Json(1 / scale) : Json(nullptr);
+}
+
+Status read_model_aliases(Reading& reading, Settings& settings, const Json& value) {
+    if (!value.is_object()) return reading.wrong(value, kModelAliases.type);
+    std::map<std::string, std::string> aliases;
+    for (const auto& [name, path] : value.items()) {
+        HR_ASSIGN(aliases[name], read_text(reading, path, kModelAliases.type));
+        if (name.empty() || aliases[name].empty()) return reading.wrong(value, kModelAliases.type);
+    }
+    settings.model_aliases = std::move(aliases);
+    return success();
+}
+
+Status read_log_switch(const Reading& reading, std::string& level, const Json& value, std::string_view on,
+                       std::string_view off) {
+    if (!value.is_boolean()) return reading.wrong(value, "true or false");
+    if (level != "debug" || !value.get<bool>()) level = value.get<bool>() ? on : off;
+    return success();
+}
+
+Status read_chat(Reading& reading, Settings& settings, const Json& value) {
+    if (value.is_boolean()) {
+        settings.request.chat = value.get<bool>() ? "on" : "off";
+        return success();
+    }
+    for (std::string_view mode : {"auto", "on", "off"})
+        if (value == mode) {
+            settings.request.chat = mode;
+            return success();
+        }
+    return reading.wrong(value, kChat.type);
+}
+
+Json write_chat(const Settings& settings) { return settings.request.chat; }
+
+Json write_log_level(const Settings& settings) { return settings.log.level; }
+Json write_load_mode(const Settings& settings) { return settings.model.load_mode; }
+
+}  // namespace
+
+const Custom kPriority{read_priority, write_priority, "one of low, normal, high, urgent, or 0 to 3", false};
+const Custom kChat{read_chat, write_chat, "true, false or auto", false};
+const Custom kSemanticStopping{read_semantic_stopping, write_semantic_stopping, "true or false", false};
+const Custom kTemplateKwargs{read_template_kwargs, write_template_kwargs, "an object"};
+const Custom kReasoningEffort{read_reasoning_effort, write_reasoning_effort,
+                              "a text such as none, low or high", false};
+const Custom kTools{read_tools, write_tools, "a list of OpenAI's tool definitions", false};
+const Custom kPreviousMessages{read_previous_messages, write_previous_messages,
+                               "a list of {\"role\": \"system\", \"user\", \"assistant\" or \"tool\", "
+                               "\"content\": text}",
+                               false};
+const Custom kLora{read_lora, write_lora, kLoraMustBe, false};
+const Custom kKvOverrides{read_kv_overrides, [](const Settings& s) { return Json(s.model.kv_overrides); },
+                          "texts such as \"general.name=str:x\" (int, float, bool, str)", false};
+const Custom kUseMmap{[](Reading& reading, Settings& s, const Json& value) {
+                          return read_load_switch(reading, s.model.load_mode, value, false);
+                      },
+                      write_load_mode, "true or false", false};
+const Custom kUseMlock{[](Reading& reading, Settings& s, const Json& value) {
+                           return read_load_switch(reading, s.model.load_mode, value, true);
+                       },
+                       write_load_mode, "true or false", false};
+const Custom kRopeScale{read_rope_scale, write_rope_scale, "a number from 1e-06 to 1e+06", false};
+const Custom kModelAliases{read_model_aliases, [](const Settings& s) { return Json(s.model_aliases); },
+                           "an object from names to paths"};
+const Custom kEnableLog{[](Reading& reading, Settings& s, const Json& value) {
+                            return read_log_switch(reading, s.log.level, value, "info", "error");
+                        },
+                        write_log_level, "true or false", false};
+const Custom kEnableDebugLog{
+    [](Reading& reading, Settings& s, const Json& value) {
+        return value == Json(false) ? success() : read_log_switch(reading, s.log.level, value, "debug", "");
+    },
+    write_log_level, "true or false", false};
+
+}  // namespace headrace::llm

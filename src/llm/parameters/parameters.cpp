@@ -1,0 +1,156 @@
+#include "llm/parameters/parameters.h"
+
+#include <algorithm>
+#include <map>
+
+#include "llm/parameters/json.h"
+#include "llm/parameters/names.h"
+#include "llm/parameters/rules.h"
+#include "llm/parameters/value.h"
+
+namespace headrace::llm {
+namespace {
+
+/// Suggestions look at every name, so a hostile text must not ask for many.
+constexpr std::size_t kMaxUnknown = 32;
+
+struct Given {
+    std::string key;  ///< as the caller spells it, with dots
+    const Json* value;
+};
+
+/// Finds out which rows the keys of an object mean.
+class Walk {
+public:
+    Walk(Level level, bool lenient, Findings& findings)
+        : level_(level), lenient_(lenient), findings_(findings) {}
+
+    std::map<const Row*, Given> given;
+
+    void object(const Json& object, const std::string& prefix, const std::vector<std::string>& outer) {
+        for (const auto& [name, value] : object.items()) {
+            if (value.is_null()) continue;
+            std::vector<std::string> parts = outer;
+            for (std::string& part : key_parts(name)) parts.push_back(std::move(part));
+            const std::string key = prefix + name;
+            const Row* row = find_row(parts);
+            if (!row && lenient_ && outer.empty() && !is_section(parts)) row = find_row_of_group(parts);
+            if (value.is_object() && !(row && takes_object(*row)) && is_section(parts))
+                this->object(value, key + ".", parts);
+            else if (row)
+                take(*row, key, value);
+            else
+                unknown(key, parts, value);
+        }
+    }
+
+    void finish() {
+        if (unknown_ > kMaxUnknown)
+            note(true, "", fmt::format("{} more parameters are not known", unknown_ - kMaxUnknown));
+    }
+
+private:
+    static bool takes_object(const Row& row) {
+        const auto* custom = std::get_if<Custom>(&row.field);
+        return row.ignored() || (custom && custom->takes_object);
+    }
+
+    void note(bool strict, const std::string& key, std::string message) {
+        findings_.push_back({{key, std::move(message)}, strict});
+    }
+
+    void take(const Row& row, const std::string& key, const Json& value) {
+        if (row.ignored())
+            return note(false, key, fmt::format("'{}' has no effect: {}", shortened(key), row.summary));
+        if (row.level < level_)
+            return note(true, key,
+                        fmt::format("'{}' belongs into the {}'s configuration and is ignored here",
+                                    shortened(key), level_name(row.level)));
+        const auto [at, added] = given.try_emplace(&row, Given{key, &value});
+        if (!added)
+            note(true, key,
+                 fmt::format("'{}' is ignored, as '{}' is the same parameter", shortened(key),
+                             shortened(at->second.key)));
+    }
+
+    void unknown(const std::string& key, const std::vector<std::string>& parts, const Json& value) {
+        if (++unknown_ > kMaxUnknown) return;
+        if (!value.is_object() && is_section(parts))
+            return note(true, shortened(key),
+                        fmt::format("'{}' is {}; it must be an object of parameters; it is left out",
+                                    shortened(key), shown(value)));
+        const std::string best = suggestion(parts, level_, value.is_object());
+        note(true, shortened(key),
+             fmt::format("'{}' is not known{}", shortened(key),
+                         best.empty() ? std::string() : fmt::format("; did you mean '{}'?", best)));
+    }
+
+    /// Keys in messages, which nobody limits, as text.
+    static std::string shortened(const std::string& key) {
+        const std::string quoted = shown(Json(key));
+        return quoted.substr(1, quoted.size() - (quoted.ends_with('"') ? 2 : 1));
+    }
+
+    const Level level_;
+    const bool lenient_;
+    Findings& findings_;
+    std::size_t unknown_ = 0;
+};
+
+/// Without this a host would run with what it meant to confine its guests by, and did not.
+bool confines_guests(const Row& row) { return row.section() == "service"; }
+
+/// Stores a value. Read leniently, one that cannot be taken is a note, and the setting stays as it was.
+Status take_value(const Reading& reading, const Json& value, Settings& settings) {
+    if (!reading.lenient || confines_guests(reading.row)) return read_value(reading, value, settings);
+    Settings changed = settings;
+    const Status status = read_value(reading, value, changed);
+    if (status.ok())
+        settings = std::move(changed);
+    else
+        reading.note(true, status.error().message + "; it is left out");
+    return success();
+}
+
+}  // namespace
+
+Note defaults_note(const Error& error) { return {"parameters", error.message + "; the defaults are used"}; }
+
+std::string_view level_name(Level level) {
+    constexpr std::string_view kNames[] = {"service", "model", "session", "request"};
+    return kNames[static_cast<std::size_t>(level)];
+}
+
+Result<Settings> with_parameters(const Settings& base, std::string_view json, Level level, Notes& notes) {
+    const Result<Json> object = parse_object(json);
+    if (!object.ok() && (!base.lenient || base.strict)) return object.error();
+    if (!object.ok()) {
+        notes.push_back(defaults_note(object.error()));
+        return base;
+    }
+    Findings findings;
+    Walk walk(level, base.lenient, findings);
+    walk.object(object.value(), "", {});
+    walk.finish();
+
+    Settings settings = base;
+    Change change{base, settings, {}, findings};
+    for (const Row* row : parameter_rows()) {
+        const auto at = walk.given.find(row);
+        if (at == walk.given.end()) continue;
+        const Reading reading{*row, at->second.key, level, findings, base.lenient};
+        HR_TRY(take_value(reading, *at->second.value, settings));
+        settings.request.sampling.user_sampling_config |= row->sampling_config;
+        change.given.insert(row->path);
+    }
+    HR_TRY(check_together(change));
+
+    const auto refused =
+        std::find_if(findings.begin(), findings.end(), [](const Finding& f) { return f.strict; });
+    if (settings.strict && refused != findings.end())
+        return invalid("{} ('strict' is true)", refused->note.message);
+    for (Finding& finding : findings) notes.push_back(std::move(finding.note));
+    return settings;
+}
+
+}  // namespace headrace::llm

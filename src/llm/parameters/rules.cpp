@@ -1,0 +1,225 @@
+#include "llm/parameters/rules.h"
+
+#include <algorithm>
+
+#include "llm/stopping/pattern_search.h"
+
+namespace headrace::llm {
+namespace {
+
+Status check_grammar(const Change& change) {
+    RequestSettings& request = change.settings.request;
+    const bool schema_given = change.has({"grammar.json_schema", "grammar.response_format"});
+    if (!request.grammar.empty() && !request.json_schema.empty()) {
+        if (schema_given == change.has({"grammar.gbnf"})) {
+            HR_TRY(change.settle("json_schema",
+                                 invalid("'grammar' and 'json_schema' exclude each other; give one of them"),
+                                 "the grammar is kept"));
+            request.json_schema.clear();
+        }
+    }
+    if (!request.grammar.empty() && !request.json_schema.empty()) {
+        // The nearer of the two replaces an inherited one.
+        (schema_given ? request.grammar : request.json_schema).clear();
+        change.note(schema_given ? "grammar" : "json_schema", false,
+                    fmt::format("'{}' replaces the inherited {}", schema_given ? "json_schema" : "grammar",
+                                schema_given ? "grammar" : "json_schema"));
+    }
+    const auto& triggers = request.sampling.grammar_triggers;
+    if (request.grammar_lazy && triggers.empty()) {
+        HR_TRY(change.settle(
+            "grammar_lazy",
+            invalid("'grammar_lazy' is true, but nothing starts the grammar; give 'grammar_triggers'"),
+            "the grammar rules from the start"));
+        request.grammar_lazy = false;
+    }
+    if (!change.has({"grammar.lazy", "grammar.triggers"})) return success();
+    if (!triggers.empty() && !request.grammar_lazy)
+        change.note("grammar_triggers", false,
+                    "'grammar_triggers' has no effect unless 'grammar_lazy' is true");
+    if (request.grammar_lazy && request.grammar.empty() && request.json_schema.empty())
+        change.note("grammar_lazy", false, "'grammar_lazy' has no effect without 'grammar' or 'json_schema'");
+    return success();
+}
+
+void check_sampling(const Change& change) {
+    common_params_sampling& sampling = change.settings.request.sampling;
+    if (sampling.dry_base < 1) {
+        change.note("dry_base", true,
+                    fmt::format("'dry_base' is {}; {} is used, as it must be at least 1", sampling.dry_base,
+                                change.base.request.sampling.dry_base));
+        sampling.dry_base = change.base.request.sampling.dry_base;
+    }
+    if (sampling.dynatemp_range > sampling.temp && change.has({"sampling.temp", "sampling.dynatemp.range"}))
+        change.note("dynatemp_range", false,
+                    fmt::format("'dynatemp_range' is {}, more than the temperature {}: its lower end is 0",
+                                sampling.dynatemp_range, sampling.temp));
+    if (sampling.xtc_probability > 0 && sampling.xtc_threshold > 0.5f &&
+        change.has({"sampling.xtc.probability", "sampling.xtc.threshold"}))
+        change.note("xtc_threshold", false,
+                    fmt::format("'xtc_threshold' is {}; above 0.5 'xtc_probability' has no effect",
+                                sampling.xtc_threshold));
+    if (sampling.mirostat != 0)
+        for (std::string_view path :
+             {"sampling.samplers", "sampling.top_k", "sampling.top_p", "sampling.min_p", "sampling.typical_p",
+              "sampling.top_n_sigma", "sampling.xtc.probability"})
+            if (change.has({path}))
+                change.note(
+                    path, false,
+                    fmt::format("'{}' has no effect while 'mirostat' is {}", path, sampling.mirostat));
+    if (change.settings.request.post_sampling_probs && sampling.n_probs == 0 &&
+        change.has({"output.post_sampling_probs"}))
+        change.note("post_sampling_probs", false, "'post_sampling_probs' has no effect without 'n_probs'");
+}
+
+Status check_attention(const Change& change) {
+    ContextSettings& context = change.settings.context;
+    const bool quantised = !context.type_v.ends_with("f16") && context.type_v != "f32";
+    const bool split = change.settings.model.split_mode == "tensor";
+    if (!quantised && !split) return success();
+    const std::string what =
+        quantised ? fmt::format("'type_v' is {}", context.type_v) : "'split_mode' is tensor";
+    if (context.flash_attn == "off") {
+        HR_TRY(change.settle("flash_attn",
+                             invalid("{}, which needs flash attention; set 'flash_attn' to on or auto, or {}",
+                                     what, quantised ? "'type_v' to f16" : "'split_mode' to layer"),
+                             "it is on"));
+        context.flash_attn = "on";
+    }
+    if (context.flash_attn == "auto") {
+        context.flash_attn = "on";
+        change.note("flash_attn", false, fmt::format("'flash_attn' is on, as {}", what));
+    }
+    return success();
+}
+
+void lower(const Change& change, std::string_view name, int& value, int limit, std::string_view reason) {
+    if (value <= limit) return;
+    change.note(name, false, fmt::format("'{}' is {} in place of {}, {}", name, limit, value, reason));
+    value = limit;
+}
+
+void check_context(const Change& change) {
+    ContextSettings& context = change.settings.context;
+    if (context.n_parallel < 1) context.n_parallel = ContextSettings().n_parallel;
+    lower(change, "n_ubatch", context.n_ubatch, context.n_batch, "as 'n_batch'");
+    if (context.embeddings)
+        lower(change, "n_batch", context.n_batch, context.n_ubatch,
+              "as 'n_ubatch': embeddings need a text at once");
+    lower(change, "n_parallel", context.n_parallel, context.max_sequences, "as 'max_sequences'");
+    for (std::string_view path : {"context_shift.n_keep", "context_shift.n_discard"})
+        if (change.has({path}) && !context.context_shift)
+            change.note(path, false, fmt::format("'{}' has no effect unless 'context_shift' is true", path));
+    const bool idle_cache =
+        change.has({"cache.retention_ms", "cache.ram_mib"}) && !change.settings.cache.enable_prompt_cache;
+    if (idle_cache)
+        change.note("enable_prompt_cache", false, "'retention_ms' and 'ram_mib' have no effect without it");
+}
+
+void check_queue(const Change& change) {
+    QueueSettings& queue = change.settings.queue;
+    if (queue.reject_threshold > 0)
+        lower(change, "max_waiting", queue.max_waiting, queue.reject_threshold,
+              "as 'queue_reject_threshold'");
+}
+
+/// Read leniently, a pattern that cannot be used is left out; otherwise the request that uses it says why.
+void check_patterns(const Change& change) {
+    StoppingSettings& stopping = change.settings.request.stopping;
+    if (!change.base.lenient || !change.has({"stopping.patterns", "stopping.trigger_patterns",
+                                             "stopping.filter_patterns", "grammar.triggers"}))
+        return;
+    std::vector<std::string> from_start, later;
+    const auto keep_usable = [&](std::vector<std::string>& patterns, std::vector<std::string>& usable) {
+        std::erase_if(patterns, [&](const std::string& pattern) {
+            usable.push_back(pattern);
+            const auto search = PatternSearch::create(from_start, later);
+            if (search.ok()) return false;
+            usable.pop_back();
+            change.note("patterns", true, search.error().message + "; it is left out");
+            return true;
+        });
+    };
+    keep_usable(stopping.patterns, from_start);
+    keep_usable(stopping.trigger_patterns, later);
+    keep_usable(stopping.filter_patterns, later);
+}
+
+/// Notes that a value was set to another because of the model's numbers.
+class Adjuster {
+public:
+    explicit Adjuster(Notes& notes) : notes_(notes) {}
+
+    void set(std::string_view name, int& value, int wanted, std::string_view reason) {
+        if (value == wanted) return;
+        notes_.push_back(
+            {std::string(name), fmt::format("'{}' is {} in place of {}: {}", name, wanted, value, reason)});
+        value = wanted;
+    }
+    void at_most(std::string_view name, int& value, int limit, std::string_view reason) {
+        set(name, value, std::min(value, limit), reason);
+    }
+    void note(std::string_view name, std::string message) {
+        notes_.push_back({std::string(name), std::move(message)});
+    }
+
+private:
+    Notes& notes_;
+};
+
+Status check_tokens(RequestSettings& request, int n_vocab, Adjuster& adjuster) {
+    auto& biases = request.sampling.logit_bias;
+    const std::size_t unknown =
+        std::erase_if(biases, [&](const llama_logit_bias& bias) { return bias.token >= n_vocab; });
+    if (unknown > 0)
+        adjuster.note("logit_bias",
+                      fmt::format("'logit_bias' names {} tokens that the vocabulary of {} does not have; "
+                                  "they are left out",
+                                  unknown, n_vocab));
+    for (const common_grammar_trigger& trigger : request.sampling.grammar_triggers)
+        if (trigger.token >= n_vocab)
+            return invalid("'grammar_triggers' names the token {}; the model's vocabulary has {} tokens",
+                           trigger.token, n_vocab);
+    return success();
+}
+
+}  // namespace
+
+bool Change::has(std::initializer_list<std::string_view> paths) const {
+    return std::any_of(paths.begin(), paths.end(),
+                       [&](std::string_view path) { return given.contains(path); });
+}
+
+Status check_together(const Change& change) {
+    HR_TRY(check_grammar(change));
+    HR_TRY(check_attention(change));
+    check_sampling(change);
+    check_context(change);
+    check_queue(change);
+    check_patterns(change);
+    return success();
+}
+
+Status adjust(Settings& settings, int n_ctx, int n_vocab, Notes& notes) {
+    if (n_ctx < 1 || n_vocab < 1)
+        return invalid("a context of {} tokens and a vocabulary of {} cannot be; both must be at least 1",
+                       n_ctx, n_vocab);
+    Adjuster adjuster(notes);
+    common_params_sampling& sampling = settings.request.sampling;
+    for (auto [name, last_n] : {std::pair{"penalty_last_n", &sampling.penalty_last_n},
+                                std::pair{"dry_penalty_last_n", &sampling.dry_penalty_last_n}})
+        adjuster.set(name, *last_n, *last_n < 0 ? n_ctx : std::min(*last_n, n_ctx), "the context's size");
+    adjuster.at_most("min_keep", sampling.min_keep, n_vocab, "the vocabulary's size");
+    adjuster.at_most("n_probs", sampling.n_probs, n_vocab, "the vocabulary's size");
+    adjuster.at_most("n_batch", settings.context.n_batch, n_ctx, "the context's size");
+    adjuster.at_most("n_ubatch", settings.context.n_ubatch, settings.context.n_batch, "n_batch");
+    // llama.cpp's shift leaves room for four tokens.
+    const int most = std::max(n_ctx - 4, 0);
+    adjuster.at_most("n_keep", settings.request.n_keep, most, "a context shift needs room for new tokens");
+    const int kept = std::max(settings.request.n_keep, 0);
+    adjuster.at_most("n_discard", settings.request.n_discard, std::max(n_ctx - kept - 1, 0),
+                     "no more is left of the context besides n_keep");
+    return check_tokens(settings.request, n_vocab, adjuster);
+}
+
+}  // namespace headrace::llm

@@ -1,0 +1,30 @@
+#pragma once
+#include <set>
+
+#include "llm/parameters/value.h"
+
+namespace headrace::llm {
+
+/// What a JSON text changed, for the rules about several parameters.
+struct Change {
+    const Settings& base;
+    Settings& settings;
+    std::set<std::string_view> given;  ///< rows' paths
+    Findings& findings;
+
+    bool has(std::initializer_list<std::string_view> paths) const;
+    void note(std::string_view key, bool strict, std::string message) const {
+        findings.push_back({{std::string(key), std::move(message)}, strict});
+    }
+    /// Parameters that exclude each other: an error, or, read leniently, a note that says what is done.
+    Status settle(std::string_view key, const Error& error, std::string_view done) const {
+        if (!base.lenient) return error;
+        note(key, true, fmt::format("{}; {}", error.message, done));
+        return success();
+    }
+};
+
+/// Errors of parameters that exclude each other; adjusts those that follow others and notes it.
+Status check_together(const Change& change);
+
+}  // namespace headrace::llm

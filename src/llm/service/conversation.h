@@ -1,0 +1,42 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "llm/model/model.h"
+#include "llm/notes.h"
+#include "llm/settings.h"
+
+struct common_chat_params;
+
+namespace headrace::llm {
+
+/// What a model is given for an input.
+struct Prompt {
+    Tokens tokens;
+    bool chat = false;   ///< the input was a message, so that the answer is one
+    size_t dropped = 0;  ///< oldest messages that were left out for lack of room
+    Messages messages;   ///< with the input's, those that were not left out
+    std::shared_ptr<const common_chat_params> format;  ///< how the template writes reasoning and tool calls
+};
+
+/// The tokens for a text that follows a history, by the model's chat template. Messages are left out from the
+/// oldest on (never the system's) until prompt and some room for an answer fit into a context of that size.
+/// The settings' grammar and stop strings may be extended by what the template wants.
+Result<Prompt> make_prompt(const Model& model, const Messages& history, std::string_view text,
+                           int context_size, RequestSettings& settings);
+
+/// An answer taken apart as its template writes it.
+struct Answer {
+    struct Call {
+        std::string name, arguments;
+    };
+    std::string content, reasoning;
+    std::vector<Call> calls;
+};
+/// What cannot be parsed is content.
+Answer parse_answer(const Prompt& prompt, const std::string& text, const RequestSettings& settings);
+
+}  // namespace headrace::llm

@@ -1,0 +1,104 @@
+#include "llm/service/load_notes.h"
+
+#include <common/chat.h>
+
+#include <algorithm>
+
+#include "llm/log/log.h"
+#include "llm/model/context_params.h"
+#include "llm/parameters/parameters.h"
+
+namespace headrace::llm {
+namespace {
+
+/// Logs a note and keeps it.
+void note(Notes& notes, std::string_view parameter, std::string message) {
+    HR_LOG(warn, {}, "{}: {}", parameter, message);
+    notes.push_back({std::string(parameter), std::move(message)});
+}
+
+void note_gpu_settings(const Settings& settings, Notes& notes) {
+    const ModelSettings &model = settings.model, usual;
+    const std::pair<std::string_view, bool> given[] = {
+        {"n_gpu_layers", model.n_gpu_layers > 0},
+        {"split_mode", model.split_mode != usual.split_mode},
+        {"main_gpu", model.main_gpu != usual.main_gpu},
+        {"tensor_split", !model.tensor_split.empty()},
+        {"fit_margin_mib", model.fit_margin_mib != usual.fit_margin_mib},
+        {"offload_kqv", !settings.context.offload_kqv},
+    };
+    for (const auto& [parameter, is_given] : given)
+        if (is_given)
+            note(notes, parameter,
+                 fmt::format("'{}' has no effect: ggml finds no GPU here, the CPU runs all layers",
+                             parameter));
+}
+
+void note_threads(const Model& model, const ContextSettings& context, Notes& notes) {
+    const int most = most_threads(model);
+    for (const auto& [parameter, threads] :
+         {std::pair{"n_threads", context.n_threads}, std::pair{"n_threads_batch", context.n_threads_batch}})
+        if (threads > most)
+            note(notes, parameter,
+                 fmt::format("'{}' is {} in place of {}: {}", parameter, most, threads,
+                             most < available_threads() ? "more threads slow a model of that size down"
+                                                        : "the process may use no more cores"));
+}
+
+void note_context_size(const Engine& engine, const ContextSettings& context, Notes& notes) {
+    if (context.n_ctx > 0 && context.n_ctx != engine.context_size())
+        note(notes, "n_ctx",
+             fmt::format(
+                 "'n_ctx' is {} in place of {}: contexts are multiples of 256 tokens and hold one of each of "
+                 "max_sequences",
+                 engine.context_size(), context.n_ctx));
+    const int trained = llama_model_n_ctx_train(engine.model().get());
+    const bool is_stretched =
+        !context.rope_scaling.empty() || context.rope_freq_base > 0 || context.rope_freq_scale > 0;
+    if (context.n_ctx > trained && !is_stretched)
+        note(notes, "n_ctx",
+             fmt::format(
+                 "'n_ctx' is {}, and the model was trained with {} tokens: answers beyond may make no sense",
+                 context.n_ctx, trained));
+}
+
+}  // namespace
+
+void note_placement(const Runner& runner, const Settings& settings, Notes& notes) {
+    if (!has_gpu() && runner.model().hosts().empty()) note_gpu_settings(settings, notes);
+    note_threads(runner.model(), settings.context, notes);
+    if (!runner.engine) return;
+    note_context_size(*runner.engine, settings.context, notes);
+    for (const auto& [parameter, value] : {std::pair{"pooling", &settings.context.pooling},
+                                           std::pair{"attention", &settings.context.attention}})
+        if (!value->empty())
+            note(notes, parameter,
+                 fmt::format("'{}' has no effect: the model generates text. 'embeddings' true makes vectors",
+                             parameter));
+}
+
+Status adjust_to(const Engine& engine, Settings& settings, Notes& notes) {
+    const int n_ctx = engine.context_size(), n_vocab = engine.model().vocabulary_size();
+    Settings usual;
+    Notes expected, changes;
+    HR_TRY(adjust(usual, n_ctx, n_vocab, expected));
+    HR_TRY(adjust(settings, n_ctx, n_vocab, changes));
+    for (Note& change : changes) {
+        HR_LOG(info, {}, "{}: {}", change.key, change.message);
+        if (std::none_of(expected.begin(), expected.end(),
+                         [&](const Note& other) { return other.message == change.message; }))
+            notes.push_back(std::move(change));
+    }
+    return success();
+}
+
+void note_unused_by_template(const Model& model, const RequestSettings& request, Notes& notes) {
+    if (request.tools.empty()) return;
+    const auto abilities = common_chat_templates_get_caps(model.templates());
+    const auto tools = abilities.find("supports_tools");
+    if (tools != abilities.end() && !tools->second)
+        notes.push_back(
+            {"tools", "'tools' has no effect: the model's chat template does not show them to it"});
+}
+
+}  // namespace headrace::llm

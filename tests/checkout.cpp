@@ -1,0 +1,15 @@
+#include "checkout.h"
+
+#include <fmt/format.h>
+
+namespace headrace {
+
+std::string checkout_path(std::string_view relative) {
+    return relative.empty() ? HEADRACE_SOURCE_DIR : fmt::format("{}/{}", HEADRACE_SOURCE_DIR, relative);
+}
+
+std::string packed_library() { return HEADRACE_PACKED_LIBRARY; }
+std::string wasi_nn_folder() { return HEADRACE_WASI_NN_FOLDER; }
+std::string test_program_folder() { return HEADRACE_PROGRAM_FOLDER; }
+
+}  // namespace headrace

@@ -1,0 +1,96 @@
+#include "kernels/gemm/block_gemm_f32.h"
+
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <cmath>
+
+#include "kernels/each_target.h"
+#include "kernels/gemm/block_product.h"
+
+namespace headrace::kernels {
+namespace {
+
+using testing::BlockCase;
+using testing::BlockProduct;
+using testing::BlockWeights;
+using testing::for_each_target;
+using testing::ggml_blocks;
+using testing::ggml_type_of;
+using testing::kGgmlFormats;
+using testing::random_floats;
+
+TEST(BlockFormat, HasGgmlsSizes) {
+    static_assert(std::size(kGgmlFormats) == kBlockFormatCount - 1);
+    for (const auto& [format, type] : kGgmlFormats) {
+        EXPECT_EQ(ggml_type_of(format), type);
+        EXPECT_EQ(block_bytes(format), ggml_type_size(type)) << name_of(format);
+        EXPECT_EQ(block_elements(format), ggml_blck_size(type));
+        std::string name = ggml_type_name(type);
+        for (char& c : name) c = static_cast<char>(std::tolower(c));
+        EXPECT_EQ(name_of(format), name);
+    }
+}
+
+TEST(BlockFormat, QuantisesToGgmlsBytes) {
+    std::vector<float> values = random_floats(32 * 200, 1, -3, 3);
+    std::fill(values.begin(), values.begin() + 32, 0.0f);        // no scale at all
+    std::fill(values.begin() + 32, values.begin() + 64, -1.5f);  // all alike
+    for (BlockFormat format : {BlockFormat::q8_0, BlockFormat::q4_0}) {
+        std::vector<std::byte> blocks(values.size() / 32 * block_bytes(format));
+        quantise(format, values.data(), static_cast<int64_t>(values.size()), blocks.data());
+        EXPECT_EQ(blocks, ggml_blocks(format, values)) << name_of(format);
+    }
+}
+
+TEST(BlockFormat, DequantisesToGgmlsFloats) {
+    const std::vector<float> values = random_floats(256 * 25, 2, -3, 3);
+    for (const auto& [format, type] : kGgmlFormats) {
+        const auto blocks = ggml_blocks(format, values);
+        std::vector<float> ours(values.size()), theirs(values.size());
+        dequantise(format, blocks.data(), static_cast<int64_t>(values.size()), ours.data());
+        ggml_get_type_traits(type)->to_float(blocks.data(), theirs.data(),
+                                             static_cast<int64_t>(values.size()));
+        EXPECT_EQ(ours, theirs) << name_of(format);
+        const double bits = static_cast<double>(name_of(format)[1] - '0');
+        const double step = 3.5 / (std::exp2(bits - 1) - 1);
+        for (size_t i = 0; i < values.size(); ++i) ASSERT_NEAR(ours[i], values[i], step);
+    }
+}
+
+void expect_product(const BlockCase& t, BlockFormat format, int nth) {
+    SCOPED_TRACE(::testing::Message()
+                 << t.m << "x" << t.n << "x" << t.k << " " << name_of(format) << " threads " << nth);
+    BlockProduct product(t);
+    const BlockWeights b(format, t.n, t.k, 2);
+    const GemmArgs g = product.args(product.bias.data());
+    for (int ith = 0; ith < nth; ++ith) block_gemm_f32(g, format, b.blocks.data(), ith, nth);
+    product.expect_result([&](size_t i, size_t l) { return product.a.at(i, l); }, b.values);
+}
+
+TEST(BlockGemm, MultipliesByTheExactValuesOfTheBlocks) {
+    for_each_target([] {
+        size_t turn = 0;
+        for (const auto& [format, type] : kGgmlFormats)
+            for (const BlockCase& t : std::initializer_list<BlockCase>{{1, 1, 32},
+                                                                       {1, 70, 64},
+                                                                       {2, 131, 160},
+                                                                       {5, 64, 256},
+                                                                       {7, 65, 288},
+                                                                       {13, 16, 512},
+                                                                       {200, 130, 96},
+                                                                       {6, 3, 1056}})
+                expect_product(t.fitting(format), format, testing::thread_count(turn++));
+    });
+}
+
+TEST(BlockGemm, AddsBiasActivationAndResidual) {
+    for_each_target([] {
+        for (int nth : testing::kThreadCounts)
+            for (const size_t rows : {1, 2, 17})
+                expect_product({rows, 100, 320, Activation::relu, true, true}, BlockFormat::q8_0, nth);
+    });
+}
+
+}  // namespace
+}  // namespace headrace::kernels

@@ -1,0 +1,116 @@
+#include "llm/engine/sampler.h"
+
+#include <gmock/gmock.h>
+
+#include <random>
+
+#include "held_heap.h"
+#include "tiny_model.h"
+
+namespace headrace::llm {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+/// Why a sampler cannot be made; empty when it can.
+std::string refusal(const RequestSettings& settings) {
+    const auto sampler = Sampler::create(tiny_engine()->model(), settings, {});
+    if (sampler.ok()) return "";
+    EXPECT_EQ(sampler.error().code, Code::invalid_argument);
+    return sampler.error().message;
+}
+
+RequestSettings with_grammar(const std::string& grammar) {
+    RequestSettings settings = tiny_settings().request;
+    settings.grammar = grammar;
+    return settings;
+}
+
+/// Starts the grammar at what a pattern matches.
+RequestSettings with_trigger(const std::string& pattern) {
+    RequestSettings settings = with_grammar("root ::= \"a\"");
+    settings.grammar_lazy = true;
+    settings.sampling.grammar_triggers = {{COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN, pattern, LLAMA_TOKEN_NULL}};
+    return settings;
+}
+
+TEST(Sampler, SaysWhatIsWrongWithAGrammar) {
+    EXPECT_EQ(refusal(with_grammar("root ::= [a-z]+")), "");
+    EXPECT_THAT(refusal(with_grammar("root ::= (")), HasSubstr("line 1, column 11: ')' is expected"));
+    EXPECT_THAT(refusal(with_grammar("root ::= root \"a\"")), HasSubstr("left recursion"));
+    EXPECT_EQ(refusal(with_grammar("root ::= <|im_end|>")), "");
+    EXPECT_THAT(refusal(with_grammar("root ::= <no token>")), HasSubstr("'<no token>' is not one token"));
+    EXPECT_EQ(refusal(with_grammar("root ::= <[5]>")), "");
+    EXPECT_THAT(refusal(with_grammar("root ::= <[99999]>")), HasSubstr("'<[99999]>' is not one token"));
+    EXPECT_THAT(refusal(with_grammar("start ::= \"a\"")), HasSubstr("no rule 'root'"));
+    EXPECT_THAT(refusal(with_grammar("%llguidance {}")), HasSubstr("in GBNF"));
+    EXPECT_EQ(refusal(with_trigger("a+")), "");
+    EXPECT_THAT(refusal(with_trigger("(")), HasSubstr("sampling: "));
+    RequestSettings eager = with_trigger("(");
+    eager.grammar_lazy = false;
+    EXPECT_EQ(refusal(eager), "") << "its triggers are not read";
+}
+
+/// A few characters of a grammar are taken out, doubled or replaced.
+std::string damaged(std::string grammar, std::mt19937& random) {
+    const std::string pieces = "()[]{}<>!\"\\|*+?.,:=-_#\n 019axU";
+    for (unsigned i = 0, count = 1 + random() % 3; i < count && !grammar.empty(); ++i) {
+        const std::size_t at = random() % grammar.size();
+        switch (random() % 3) {
+            case 0: grammar.erase(at, 1); break;
+            case 1: grammar.insert(at, 1, pieces[random() % pieces.size()]); break;
+            default: grammar[at] = pieces[random() % pieces.size()];
+        }
+    }
+    return grammar;
+}
+
+TEST(Sampler, FindsInAGrammarWhatLlamaCppTellsOnlyStderr) {
+    const std::string sound[] = {
+        "root ::= (\"a\" | [b-d\\]]{2,4} x-1)* # end\nx-1 ::= \"\\x41\\n\"? |\n \".\" .+ ",
+        "root ::=\n <[5]> !<|im_end|> ( y\n | \"\" )\r\ny ::= [^\\u00e9-]{3,} \"q\"{0}",
+        "root ::= ((\"a\"{40}){40} z{ 1 , 2 })?\nz ::= \"\\U0001F600 \xC3\xA9\"\n",
+    };
+    const auto engine = tiny_engine();
+    const llama_vocab* vocab = engine->model().vocab();
+    const auto llama_takes = [&](const std::string& grammar) {
+        testing::internal::CaptureStderr();
+        llama_sampler* sampler = llama_sampler_init_grammar(vocab, grammar.c_str(), "root");
+        testing::internal::GetCapturedStderr();
+        if (sampler) llama_sampler_free(sampler);
+        return sampler != nullptr;
+    };
+    std::mt19937 random(3);
+    int taken = 0, refused = 0;
+    for (int i = 0; i < 1000; ++i) {
+        const std::string grammar = i < 3 ? sound[i] : damaged(sound[i % 3], random);
+        testing::internal::CaptureStderr();
+        const std::string why = refusal(with_grammar(grammar));
+        EXPECT_THAT(testing::internal::GetCapturedStderr(), Not(HasSubstr("parsing grammar"))) << grammar;
+        // {5,2} and {9000} would be the end of this process; optional parts in a row are a limit of ours.
+        const bool is_ours = why.find("a repetition from") != why.npos || why.find("possible") != why.npos ||
+                             why.find("in a row") != why.npos || why.find("the range") != why.npos ||
+                             why.find("<[") != why.npos;
+        if (!is_ours) {
+            EXPECT_EQ(why.empty(), llama_takes(grammar)) << grammar << "\n" << why;
+        }
+        (why.empty() ? taken : refused) += 1;
+    }
+    EXPECT_GT(taken, 100);
+    EXPECT_GT(refused, 100);
+}
+
+TEST(Sampler, KeepsNothingOfARefusedGrammar) {
+    const auto engine = tiny_engine();  // for all of them
+    for (const RequestSettings& settings :
+         {with_grammar("root ::= ("), with_grammar("root ::= root"), with_trigger("(")}) {
+        refusal(settings);  // what the first one sets up for good
+        const std::size_t before = held_heap();
+        for (int i = 0; i < 300; ++i) refusal(settings);
+        EXPECT_LT(held_heap(), before + 300 * 40) << settings.grammar;
+    }
+}
+
+}  // namespace
+}  // namespace headrace::llm

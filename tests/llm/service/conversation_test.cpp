@@ -1,0 +1,155 @@
+#include "llm/service/conversation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "llm/service/service.h"
+#include "tiny_model.h"
+
+namespace headrace::llm {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+/// A template of a model that thinks first, unless it is told not to.
+constexpr const char* thinking = R"({%- for m in messages -%}
+<|im_start|>{{ m.role }}
+{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}<|im_end|>
+{% endfor -%}
+{%- if add_generation_prompt -%}<|im_start|>assistant
+{% if enable_thinking %}<think>{% else %}<think></think>{% endif %}{%- endif -%})";
+
+/// A template that shows tools and writes calls as the tiny model does.
+constexpr const char* calling = R"({%- if tools -%}<|im_start|>system
+You can call {% for t in tools %}{{ t.function.name }}{% endfor %}.<|im_end|>
+{% endif -%}
+{%- for m in messages -%}
+<|im_start|>{{ m.role }}
+{{ m.content }}{% for c in m.tool_calls %}<tool_call>{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}}</tool_call>{% endfor %}<|im_end|>
+{% endfor -%}
+{%- if add_generation_prompt -%}<|im_start|>assistant
+{% endif -%})";
+
+constexpr const char* weather = R"([{"type": "function", "function": {
+    "name": "get_weather", "description": "tells the weather",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}])";
+
+Reply ask(const nlohmann::json& model, const nlohmann::json& request = nlohmann::json::object(),
+          const char* text = "What is 2+3?") {
+    auto service = std::move(Service::create("")).value();
+    nlohmann::json config = {{"threads", 1}, {"n_ctx", 512}, {"temp", 0}, {"n_predict", 40}};
+    config.update(model);
+    const auto graph = service->load(tiny_model(), config.dump());
+    EXPECT_TRUE(graph.ok());
+    const auto reply = service->infer(service->open(graph.value()).value(), text, request.dump());
+    EXPECT_TRUE(reply.ok()) << reply.error().message;
+    return reply.ok() ? reply.value() : Reply{};
+}
+
+TEST(Conversation, RefusesATextThatCannotFitBeforeItIsReadAsTokens) {
+    const auto engine = tiny_engine();
+    const int size = engine->context_size();
+    RequestSettings settings = tiny_settings().request;
+    for (const char* chat : {"on", "off", "auto"}) {
+        settings.chat = chat;
+        const auto prompt = make_prompt(engine->model(), {}, std::string(64 << 20, 'x'), size, settings);
+        ASSERT_FALSE(prompt.ok()) << chat;
+        EXPECT_EQ(prompt.error().code, Code::prompt_too_long);
+        EXPECT_THAT(prompt.error().message, HasSubstr("67108864 bytes, which are more than 512 tokens"));
+    }
+    // Earlier messages are left out, however long they are.
+    const Messages history = {{"user", std::string(4 << 20, 'x')}, {"assistant", "Yes."}};
+    const auto prompt = make_prompt(engine->model(), history, "What is 2+3?", size, settings);
+    ASSERT_TRUE(prompt.ok()) << prompt.error().message;
+    EXPECT_EQ(prompt.value().dropped, 2u);
+    settings.system_prompt = std::string(4 << 20, 'x');
+    EXPECT_EQ(make_prompt(engine->model(), history, "Hi", size, settings).error().code,
+              Code::prompt_too_long);
+}
+
+TEST(Conversation, NoTextHasMoreBytesThanItsTokensCanHave) {
+    const auto engine = tiny_engine();
+    const Model& model = engine->model();
+    std::vector<std::string> texts = {std::string(5000, ' '), std::string(5000, 'x'), "<|im_end|>", ""};
+    for (llama_token token = 0; token < model.vocabulary_size(); ++token) {
+        std::string text;
+        for (int i = 0; i < 20; ++i) text += model.piece(token, true);
+        texts.push_back(text);
+    }
+    for (unsigned character = 0x80; character < 0x800; character += 7)
+        texts.push_back(
+            {static_cast<char>(0xC0 | character >> 6), static_cast<char>(0x80 | (character & 0x3F))});
+    size_t longest = 0;
+    for (const std::string& text : texts) {
+        const size_t tokens = model.tokenize(text, false, true).size();
+        EXPECT_GE(model.most_bytes(tokens), text.size()) << text;
+        if (tokens > 0) longest = std::max(longest, text.size() / tokens);
+    }
+    EXPECT_LE(model.most_bytes(1), 2 * longest) << "the limit is near what there is";
+}
+
+TEST(Conversation, LeavesOutTheFewestOfManyMessages) {
+    const auto engine = tiny_engine();
+    const int context = engine->context_size(), room = context - 32;
+    Messages history = {{"system", "Be brief."}};
+    for (int i = 0; i < 2000; ++i) {
+        history.push_back({"user", "What is " + std::to_string(i) + "+1?"});
+        history.push_back({"assistant", std::to_string(i + 1)});
+    }
+    const auto written = [&](const Messages& messages) {
+        RequestSettings settings;
+        settings.chat = "on";
+        return make_prompt(engine->model(), messages, "What is 2+3?", context, settings).value();
+    };
+    const Prompt prompt = written(history);
+    EXPECT_LE(prompt.tokens.size(), static_cast<size_t>(room));
+    EXPECT_EQ(prompt.messages.size() + prompt.dropped, history.size() + 1);
+    EXPECT_EQ(prompt.messages.front().content, "Be brief.");
+    EXPECT_EQ(prompt.messages[1].role, "user");
+    history.erase(history.begin() + 1, history.begin() + 1 + static_cast<std::ptrdiff_t>(prompt.dropped));
+    EXPECT_EQ(written(history).dropped, 0u);
+    history.insert(history.begin() + 1, {{"user", "What is 7+7?"}, {"assistant", "14"}});
+    EXPECT_EQ(written(history).dropped, 2u) << "one more does not fit";
+}
+
+TEST(Conversation, EndsThoughtsThatReachTheirBudget) {
+    nlohmann::json request = {{"ignore_eos", true}};
+    EXPECT_THAT(ask({{"chat_template", thinking}}, request).text, Not(HasSubstr("</think>")));
+    request["reasoning_budget_tokens"] = 3;
+    request["reasoning_budget_message"] = "Enough.";
+    const auto reply = ask({{"chat_template", thinking}}, request);
+    const auto metadata = nlohmann::json::parse(reply.metadata);
+    EXPECT_THAT(reply.text, HasSubstr("Enough.</think>"));
+    EXPECT_THAT(metadata.value("reasoning", ""), HasSubstr("Enough.")) << reply.metadata;
+}
+
+TEST(Conversation, CallsAToolWhereItMustOrMay) {
+    const auto metadata_for = [](const char* text, const char* choice) {
+        const nlohmann::json request = {{"tools", nlohmann::json::parse(weather)}, {"tool_choice", choice}};
+        const Reply reply = ask({{"chat_template", calling}}, request, text);
+        EXPECT_THAT(reply.text, Not(HasSubstr("assistant"))) << "the prompt's end is not written again";
+        return nlohmann::json::parse(reply.metadata);
+    };
+    for (const char* choice : {"required", "auto"}) {
+        const nlohmann::json metadata = metadata_for("What is the weather in Rome?", choice);
+        ASSERT_EQ(metadata.value("tool_calls", nlohmann::json::array()).size(), 1u) << choice << metadata;
+        EXPECT_EQ(metadata["tool_calls"][0]["name"], "get_weather");
+        EXPECT_EQ(metadata["tool_calls"][0]["arguments"], nlohmann::json({{"city", "Rome"}}));
+    }
+    EXPECT_EQ(metadata_for("What is 2+3?", "auto")["stop_reason"], "end_of_answer");
+    EXPECT_EQ(metadata_for("What is 2+3?", "required")["stop_reason"], "token_limit")
+        << "text may come first, but without a call it cannot end";
+}
+
+TEST(Conversation, IsRenderedByItsTemplateOrByTheKindThatLlamaCppKnows) {
+    // llama.cpp takes this for ChatML, whatever else the template says.
+    const std::string other = "<|im_start|>user\nWhat is 3+4?<|im_end|>\n<|im_start|>assistant{{ '\\n' }}";
+    EXPECT_EQ(ask({{"chat_template", other}}).text, "3+4=7");
+    EXPECT_EQ(ask({{"chat_template", other}, {"jinja", false}}).text, "2+3=5");
+}
+
+}  // namespace
+}  // namespace headrace::llm

@@ -1,0 +1,81 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "llm/service/service.h"
+#include "tiny_model.h"
+
+namespace headrace::llm {
+namespace {
+
+constexpr std::array signals{SIGINT, SIGTERM, SIGPIPE};
+std::atomic<int> g_signals = 0;
+
+using Handlers = std::array<struct sigaction, 32>;
+Handlers current_handlers() {
+    Handlers handlers{};
+    for (int signal = 1; signal < 32; ++signal)
+        sigaction(signal, nullptr, &handlers[static_cast<size_t>(signal)]);
+    return handlers;
+}
+bool same(const Handlers& a, const Handlers& b) {
+    for (size_t i = 1; i < a.size(); ++i)
+        if (a[i].sa_handler != b[i].sa_handler || a[i].sa_flags != b[i].sa_flags) return false;
+    return true;
+}
+
+/// A host: it handles signals itself, without SA_RESTART, so that system calls are broken off. Returns what
+/// went wrong.
+const char* serve_under_signals() {
+    struct sigaction action {};
+    action.sa_handler = [](int) { ++g_signals; };
+    for (const int signal : signals) sigaction(signal, &action, nullptr);
+    const Handlers before = current_handlers();
+    std::atomic<bool> over = false;
+    std::thread sender([&] {
+        for (size_t i = 0; !over; ++i) {
+            kill(getpid(), signals[i % signals.size()]);
+            std::this_thread::sleep_for(std::chrono::microseconds(300));
+        }
+    });
+    const char* wrong = nullptr;
+    constexpr const char* config = R"({"temp": 0, "n_predict": 24, "threads": 1, "n_ctx": 384})";
+    auto service = Service::create(R"({"log_level": "none"})");
+    const auto graph = service.value()->load(tiny_model(), config);
+    if (!graph.ok()) wrong = "the model cannot be loaded";
+    for (int i = 0; i < 6 && !wrong; ++i) {
+        const auto context = service.value()->open(graph.value());
+        const auto reply = service.value()->infer(context.value(), "What is 2+3?", "");
+        if (!reply.ok() || reply.value().text != "2+3=5") wrong = "a wrong answer";
+        if (!service.value()->load(tiny_model(), config, true).ok()) wrong = "the model cannot be swapped";
+        if (!service.value()->close(context.value()).ok()) wrong = "the context cannot be closed";
+    }
+    service.value().reset();
+    over = true;
+    sender.join();
+    if (!same(before, current_handlers())) return "a handler was replaced";
+    if (g_signals < 10) return "too few signals arrived";
+    return wrong;
+}
+
+// In a process of its own: the handlers are its.
+TEST(SignalsThread, LeaveLoadsAnswersAndSwapsAndTheHostsHandlersAlone) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(
+        {
+            const char* wrong = serve_under_signals();
+            if (wrong) std::fprintf(stderr, "%s\n", wrong);
+            std::_Exit(wrong ? 1 : 0);
+        },
+        testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace headrace::llm
