@@ -15,8 +15,8 @@
 #include "fuzz/gguf_image.h"
 #include "fuzz/model_file_target.h"
 #include "llm/checks/model_metadata.h"
-#include "split_model.h"
-#include "tiny_model.h"
+#include "llm/split_model.h"
+#include "llm/tiny_model.h"
 
 namespace headrace::llm {
 namespace {

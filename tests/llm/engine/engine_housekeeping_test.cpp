@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "tiny_model.h"
+#include "llm/tiny_model.h"
 
 namespace headrace::llm {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <random>
 
-#include "held_heap.h"
-#include "tiny_model.h"
+#include "llm/held_heap.h"
+#include "llm/tiny_model.h"
 
 namespace headrace::llm {
 namespace {

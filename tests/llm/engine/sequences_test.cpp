@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "llm/log/log.h"
-#include "tiny_model.h"
+#include "llm/tiny_model.h"
 
 namespace headrace::llm {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <random>
 
-#include "tiny_model.h"
+#include "llm/tiny_model.h"
 
 namespace headrace::llm {
 namespace {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tiny_model.h"
+#include "llm/tiny_model.h"
 
 namespace headrace::llm {
 namespace {

@@ -5,8 +5,8 @@
 #include <random>
 #include <thread>
 
+#include "llm/tiny_model.h"
 #include "temporary_folder.h"
-#include "tiny_model.h"
 
 namespace headrace::llm {
 namespace {

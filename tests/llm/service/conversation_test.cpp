@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "llm/service/service.h"
-#include "tiny_model.h"
+#include "llm/tiny_model.h"
 
 namespace headrace::llm {
 namespace {

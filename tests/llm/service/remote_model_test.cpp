@@ -11,10 +11,10 @@
 #include "llm/model/context_params.h"
 #include "llm/model/placement.h"
 #include "llm/service/service.h"
+#include "llm/split_model.h"
+#include "llm/tiny_model.h"
 #include "remote/relay.h"
 #include "remote/rpc_server.h"
-#include "split_model.h"
-#include "tiny_model.h"
 
 namespace headrace::llm {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "checkout.h"
 #include "llm/service/service.h"
-#include "tiny_model.h"
+#include "llm/tiny_model.h"
 
 namespace headrace::llm {
 namespace {

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "tiny_model.h"
+#include "llm/tiny_model.h"
 
 namespace headrace::llm {
 namespace {

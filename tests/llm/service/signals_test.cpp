@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "llm/service/service.h"
-#include "tiny_model.h"
+#include "llm/tiny_model.h"
 
 namespace headrace::llm {
 namespace {

@@ -40,6 +40,7 @@ enum class Syntax { text, json };
 void append_quoted(std::string& out, std::string_view text, Syntax syntax);
 void append_value(std::string& out, const FileValue& value, Syntax syntax);
 /// For messages; long values are cut.
+using headrace::excerpt;
 std::string excerpt(const FileValue& value);
 
 /// Reads a number literal of either format. Errors: an integer beyond 64 bits, a real beyond doubles.
