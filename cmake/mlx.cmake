@@ -39,7 +39,8 @@ find_package(MLX 0.32.4 CONFIG REQUIRED)
 set(MLX_DIR ${mlx_prefix})
 message(STATUS "MLX from ${package}")
 
-file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/mlx/*.cpp)
+file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/mlx/*.cpp)
+list(FILTER sources EXCLUDE REGEX "/mlx/gpu/")  # one of them, below
 # These files of other folders alone: the kernels' library needs all of ggml, which the host brings.
 foreach(file kernels/tensor/convert_f32 kernels/gemm/few_rows_f32 base/machine_memory)
   list(APPEND sources ${PROJECT_SOURCE_DIR}/src/${file}.cpp)

@@ -1,9 +1,9 @@
 #include "backends/mlx/backend.h"
 
+#include "backends/mlx/arrays/status.h"
+#include "backends/mlx/arrays/stream.h"
 #include "backends/mlx/device.h"
-#include "backends/mlx/status.h"
-#include "backends/mlx/stream.h"
-#include "backends/mlx/weight_cache.h"
+#include "backends/mlx/memory/weight_cache.h"
 #include "ggml-backend-impl.h"
 
 namespace headrace::mlx {

@@ -3,12 +3,12 @@
 #include <cstring>
 #include <vector>
 
-#include "backends/mlx/buffer.h"
+#include "backends/mlx/arrays/status.h"
+#include "backends/mlx/arrays/tensors.h"
 #include "backends/mlx/device.h"
-#include "backends/mlx/packed_tensor.h"
-#include "backends/mlx/quant_format.h"
-#include "backends/mlx/status.h"
-#include "backends/mlx/tensors.h"
+#include "backends/mlx/memory/buffer.h"
+#include "backends/mlx/memory/packed_tensor.h"
+#include "backends/mlx/memory/quant_format.h"
 #include "ggml-backend-impl.h"
 
 namespace headrace::mlx {

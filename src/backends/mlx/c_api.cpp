@@ -3,12 +3,13 @@
 #include <stdexcept>
 #include <string>
 
+#include "backends/mlx/arrays/status.h"
+#include "backends/mlx/arrays/stream.h"
 #include "backends/mlx/backend.h"
-#include "backends/mlx/builder.h"
 #include "backends/mlx/device.h"
+#include "backends/mlx/graph/builder.h"
+#include "backends/mlx/host/threads.h"
 #include "backends/mlx/single_op.h"
-#include "backends/mlx/status.h"
-#include "backends/mlx/threads.h"
 #include "headrace/ggml-mlx.h"
 
 namespace headrace::mlx {

@@ -3,9 +3,9 @@
 #include <stdexcept>
 #include <string>
 
-#include "backends/mlx/builder.h"
+#include "backends/mlx/arrays/tensors.h"
+#include "backends/mlx/graph/builder.h"
 #include "backends/mlx/single_op.h"
-#include "backends/mlx/tensors.h"
 #include "headrace/ggml-mlx.hpp"
 
 namespace ggml_mlx {

@@ -2,9 +2,10 @@
 
 #include <string>
 
+#include "backends/mlx/arrays/stream.h"
 #include "backends/mlx/buffer_type.h"
-#include "backends/mlx/machine_memory.h"
-#include "backends/mlx/op_table.h"
+#include "backends/mlx/memory/machine_memory.h"
+#include "backends/mlx/ops/table.h"
 #include "ggml-backend-impl.h"
 #include "mlx/version.h"
 
@@ -53,11 +54,6 @@ constexpr ggml_backend_device_i kDeviceInterface{
 ggml_backend_dev_t device() {
     static ggml_backend_device instance{.iface = kDeviceInterface, .reg = registration(), .context = nullptr};
     return &instance;
-}
-
-mx::Device mlx_device() {
-    static const mx::Device device = mx::is_available(mx::Device::gpu) ? mx::Device::gpu : mx::Device::cpu;
-    return device;
 }
 
 }  // namespace headrace::mlx

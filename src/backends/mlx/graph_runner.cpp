@@ -6,11 +6,11 @@
 #include <stdexcept>
 #include <string>
 
-#include "backends/mlx/builder.h"
-#include "backends/mlx/layout.h"
-#include "backends/mlx/op_table.h"
-#include "backends/mlx/tensors.h"
-#include "backends/mlx/visible_nodes.h"
+#include "backends/mlx/arrays/layout.h"
+#include "backends/mlx/arrays/tensors.h"
+#include "backends/mlx/graph/builder.h"
+#include "backends/mlx/graph/visible_nodes.h"
+#include "backends/mlx/ops/table.h"
 #include "ggml-impl.h"
 
 namespace headrace::mlx {

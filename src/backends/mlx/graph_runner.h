@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "backends/mlx/mlx_api.h"
-#include "backends/mlx/tape.h"
+#include "backends/mlx/arrays/mlx_api.h"
+#include "backends/mlx/graph/tape.h"
 
 struct ggml_cgraph;
 struct ggml_tensor;

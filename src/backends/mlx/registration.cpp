@@ -1,10 +1,10 @@
 #include <cstring>
 
-#include "backends/common/host_version.h"
-#include "backends/mlx/buffer.h"
+#include "backends/host_version.h"
+#include "backends/mlx/arrays/status.h"
 #include "backends/mlx/device.h"
-#include "backends/mlx/status.h"
-#include "backends/mlx/threads.h"
+#include "backends/mlx/host/threads.h"
+#include "backends/mlx/memory/buffer.h"
 #include "ggml-backend-impl.h"
 
 namespace headrace::mlx {

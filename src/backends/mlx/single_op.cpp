@@ -4,10 +4,10 @@
 #include <stdexcept>
 #include <string>
 
-#include "backends/mlx/builder.h"
-#include "backends/mlx/memory_primitives.h"
-#include "backends/mlx/op_table.h"
-#include "backends/mlx/tensors.h"
+#include "backends/mlx/arrays/tensors.h"
+#include "backends/mlx/graph/builder.h"
+#include "backends/mlx/memory/memory_primitives.h"
+#include "backends/mlx/ops/table.h"
 
 namespace headrace::mlx {
 namespace {

@@ -3,7 +3,7 @@
 #include <initializer_list>
 #include <string>
 
-#include "backends/mlx/mlx_api.h"
+#include "backends/mlx/arrays/mlx_api.h"
 #include "ggml.h"
 
 namespace headrace::mlx {

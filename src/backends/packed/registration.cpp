@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/common/host_version.h"
+#include "backends/host_version.h"
 #include "backends/packed/buffer_type.h"
 #include "kernels/gemm/block_gemm_int8.h"
 

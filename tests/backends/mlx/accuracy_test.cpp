@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "backends/mlx/ggml_graph.h"
-#include "backends/mlx/weight_cache.h"
+#include "backends/mlx/memory/weight_cache.h"
 
 namespace headrace::mlx {
 namespace {

@@ -8,7 +8,11 @@ function(mlx_program name)
   set(mlx_programs ${mlx_programs} ${name} PARENT_SCOPE)
 endfunction()
 
-file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/backends/mlx/*_test.cpp)
+set(sources "")
+foreach(folder . host memory ops)
+  file(GLOB found CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/backends/mlx/${folder}/*_test.cpp)
+  list(APPEND sources ${found})
+endforeach()
 mlx_program(backends_mlx_test ${sources})
 target_link_libraries(backends_mlx_test PRIVATE headrace_backends_mlx ggml::ggml GTest::gmock_main)
 

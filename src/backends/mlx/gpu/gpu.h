@@ -1,12 +1,26 @@
 #pragma once
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
-#include "backends/mlx/machine_memory.h"
-#include "backends/mlx/mlx_api.h"
-#include "backends/mlx/write_job.h"
+#include "backends/mlx/arrays/mlx_api.h"
+#include "backends/mlx/gpu/write_unit.h"
 
-namespace headrace::mlx::gpu {
+namespace headrace::mlx {
+
+struct MemorySize {
+    std::size_t free, total;
+};
+
+/// A write in place as a GPU does it: a thread for each unit.
+struct PlannedWrite {
+    WriteJob job;
+    std::int64_t units;
+    int element_bytes;  ///< 0: the units are groups of 32 values
+};
+
+namespace gpu {
 
 // What needs a GPU's own toolkit to be built: one file of cuda.cu, metal.cpp and none.cpp is part of a
 // library.
@@ -23,4 +37,5 @@ void launch_write(const mx::Stream& stream, const PlannedWrite& write, array& me
 /// As the GPU's driver says; nothing where it cannot be asked.
 std::optional<MemorySize> memory();
 
-}  // namespace headrace::mlx::gpu
+}  // namespace gpu
+}  // namespace headrace::mlx

@@ -1,5 +1,5 @@
 // The backend on a stream of MLX's that belongs to one thread.
-#include "backends/mlx/stream.h"
+#include "backends/mlx/arrays/stream.h"
 
 namespace headrace::mlx {
 

@@ -1,6 +1,6 @@
 // The backend with a weaker rule: only what is marked as an output reaches ggml's memory.
-#include "backends/mlx/tensors.h"
-#include "backends/mlx/visible_nodes.h"
+#include "backends/mlx/arrays/tensors.h"
+#include "backends/mlx/graph/visible_nodes.h"
 #include "ggml-impl.h"
 
 namespace headrace::mlx {
