@@ -1,60 +1,28 @@
 #!/usr/bin/env python3
-"""Checks that a folder includes only what the design lets it include, and reports every violation.
+"""Checks who includes whom and reports every violation.
 
-The tables below are the rule; src/CMakeLists.txt links the same dependencies.
+The rule is src/CMakeLists.txt: a folder of src includes itself and what its line there lists.
 """
 
 import re
 import sys
 from pathlib import Path
 
-# Folder of src: the other folders that its files may include.
-ALLOWED = {
-    "base": set(),
-    "ir": {"base"},
-    "emit": {"base", "ir"},
-    "kernels": {"base", "ir"},
-    "ops": {"base", "ir", "emit", "kernels"},
-    "passes": {"base", "ir", "ops"},
-    "plan": {"base", "ir", "ops", "emit", "kernels"},
-    "lower": {"base", "ir", "ops", "emit", "kernels", "plan"},
-    "remote": {"base"},
-    "run": {"base", "ir", "ops", "lower", "plan", "kernels", "remote"},
-    "engine": {"base", "ir", "ops", "emit", "kernels", "passes", "plan", "lower", "run"},
-    "doors/webnn": {"base", "ir", "ops", "engine"},
-    "doors/executorch": {"base", "ir", "ops", "engine"},
-    "doors/onnx": {"base", "ir", "ops", "engine"},
-    "doors/wasi_nn": {"base", "llm"},
-    "llm": {"base", "remote"},
-    "backends/common": set(),
-    "backends/mlx": {"base", "kernels", "backends/common"},
-    "backends/packed": {"base", "ir", "kernels", "backends/common"},
-    "cli": {"base", "ir", "ops", "kernels", "engine", "doors", "llm", "remote"},
-}
+DECLARATION = re.compile(r"^\s*headrace_folder(?:_elsewhere)?\(([^)]*)\)", re.MULTILINE)
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+SOURCES = (".h", ".hpp", ".cpp", ".cu", ".inc")
+TOPS = ("src", "include", "python/src")
 
-# Headers of a library, and the only folders that may include them.
+# Headers of a library, and the targets that bring them: a folder whose line lists none of those does without.
 LIBRARIES = [
-    (
-        "ggml",
-        re.compile(r"(ggml[\w-]*|gguf)\.h"),
-        {
-            "emit",
-            "plan",
-            "lower",
-            "remote",
-            "run",
-            "kernels",
-            "llm",
-            "backends/common",
-            "backends/mlx",
-            "backends/packed",
-        },
-    ),
-    ("llama.cpp", re.compile(r"llama[\w-]*\.h"), {"llm"}),
-    ("llama.cpp's common library", re.compile(r"common/.*"), {"llm"}),
-    ("Highway", re.compile(r"hwy/.*"), {"kernels"}),
-    ("nlohmann's JSON", re.compile(r"nlohmann/.*"), {"doors/webnn", "llm", "cli"}),
+    ("ggml", re.compile(r"(.*/)?(ggml[\w-]*|gguf)\.h"), {"ggml::ggml", "headrace_llama_cpp"}),
+    ("llama.cpp", re.compile(r"(.*/)?llama[\w-]*\.h"), {"headrace_llama_cpp"}),
+    ("llama.cpp's common library", re.compile(r"common/.*"), {"headrace_llama_cpp"}),
+    ("Highway", re.compile(r"hwy/.*"), {"hwy::hwy"}),
+    ("nlohmann's JSON", re.compile(r"nlohmann/.*"), {"nlohmann_json::nlohmann_json"}),
 ]
+# Of these not even a header that somebody else's header includes: what it defines would be used unseen.
+NOT_EVEN_REACHED = {"llama.cpp", "llama.cpp's common library"}
 
 # Outputs of the build, and the folder that uses each.
 GENERATED = {
@@ -63,93 +31,163 @@ GENERATED = {
     "op_catalog_rows.inc": "ops",
 }
 
-# The public C header of a ggml backend hands out ggml's own types.
-PUBLIC_WITH_GGML = {"include/headrace/ggml-mlx.h"}
-
-INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+# The public headers of a ggml backend hand out ggml's own types.
+PUBLIC_WITH_GGML = {"include/headrace/ggml-mlx.h", "include/headrace/ggml-mlx.hpp"}
 
 
-def folder_of(path):
-    """The folder, as ALLOWED names it, of a path relative to src; None when there is no such folder."""
-    parts = path.split("/")
-    if parts[0] in ("doors", "backends"):
-        return "/".join(parts[:2]) if len(parts) > 2 else None
-    return parts[0] if len(parts) > 1 else None
+def declared(text):
+    """Folder of src: the folders and targets that its line in CMake lists, in the order of the lines."""
+    lines = (line.split("#")[0] for line in text.splitlines())
+    words = (match[1].split() for match in DECLARATION.finditer("\n".join(lines)))
+    return {folder: listed for folder, *listed in words}
 
 
-def library_violation(target, folder):
-    for library, pattern, folders in LIBRARIES:
-        by_name = library in ("ggml", "llama.cpp")  # their headers may be reached by any path
-        if pattern.fullmatch(target.rsplit("/", 1)[-1] if by_name else target) and folder not in folders:
-            return f"{library}'s {target} may be included in {', '.join(sorted(folders))} only"
-    return None
+def library_of(target):
+    return next((library for library in LIBRARIES if library[1].fullmatch(target)), None)
 
 
-def src_violation(folder, target, quoted):
-    """Why src/<folder> may not include target, or None."""
-    if folder not in ALLOWED:
-        return f"src/{folder} is not in the table of {Path(__file__).name}"
-    if target in GENERATED:
-        return None if GENERATED[target] == folder else f"{target} belongs to src/{GENERATED[target]}"
-    other = folder_of(target)
-    if other in ALLOWED:
-        permitted = ALLOWED[folder] | {folder}
-        if other in permitted or ("doors" in permitted and other.startswith("doors/")):
+class Tree:
+    """The sources below a root, and what each includes: (line number, whether in quotes, target)."""
+
+    def __init__(self, root):
+        self.listed = declared((root / "src/CMakeLists.txt").read_text())
+        self.includes = {}
+        for path in sorted(path for top in TOPS for path in (root / top).rglob("*")):
+            if path.suffix in SOURCES:
+                lines = enumerate(path.read_text().splitlines(), 1)
+                matches = ((number, INCLUDE.match(line)) for number, line in lines)
+                self.includes[path.relative_to(root).as_posix()] = [
+                    (number, match[1] == '"', match[2]) for number, match in matches if match
+                ]
+
+    def folder_of(self, path):
+        """The listed folder that a path relative to src lies in, or None."""
+        while "/" in path:
+            path = path.rsplit("/", 1)[0]
+            if path in self.listed:
+                return path
+        return None
+
+    def file_of(self, target):
+        """The source that an include means, or None when it is no file of the tree."""
+        return next((f"{top}/{target}" for top in TOPS if f"{top}/{target}" in self.includes), None)
+
+    def folder_violation(self, folder, target):
+        other = self.folder_of(target)
+        if other == folder or other in self.listed[folder]:
+            if folder.startswith("doors/") and other.startswith("doors/") and other != folder:
+                return f"doors never include each other, not {other} either"
             return None
-        return (
-            f"src/{folder} may include {', '.join(sorted(ALLOWED[folder])) or 'no other folder'}, not {other}"
-        )
-    if quoted and not other and not any(pattern.fullmatch(target) for _, pattern, _ in LIBRARIES):
-        return f'write the path from src/, such as "{folder}/{target}"'
-    return library_violation(target, folder)
+        folders = [name for name in self.listed[folder] if name in self.listed]
+        return f"src/{folder} may include {', '.join(folders) or 'no other folder'}, not {other}"
 
+    def library_violation(self, path, target):
+        """Why a file may not include a library's header, or None."""
+        library = library_of(target)
+        if not library or path in PUBLIC_WITH_GGML:
+            return None
+        name, _, targets = library
+        if targets & set(self.listed.get(self.folder_of(path.removeprefix("src/")), [])):
+            return None
+        users = sorted(folder for folder, listed in self.listed.items() if targets & set(listed))
+        return f"{name}'s {target} may be included in {', '.join(users) or 'no folder'} only"
 
-def public_violation(path, target):
-    """Why a header in include/headrace may not include target, or None."""
-    if folder_of(target) in ALLOWED:
-        return "a public header includes no header of src"
-    return None if path in PUBLIC_WITH_GGML else library_violation(target, "include")
-
-
-def binding_violation(target):
-    """Why python/src may not include target, or None."""
-    if folder_of(target) in ALLOWED:
-        return "the Python extension includes public headers (<headrace/...>) only"
-    return library_violation(target, "python/src")
-
-
-def check_text(path, text):
-    """The violations in one file, as (line number, message); path is relative to the repository."""
-    found = []
-    for number, line in enumerate(text.splitlines(), 1):
-        include = INCLUDE.match(line)
-        if not include:
-            continue
-        quoted, target = include[1] == '"', include[2]
+    def violation(self, path, target, quoted):
+        """Why a file may not include target, or None."""
         if ".." in target.split("/"):
-            found.append((number, "write the path from src/, without .."))
-            continue
+            return "write the path from src/, without .."
+        is_of_src = self.folder_of(target) is not None
+        if path.startswith("include/") and is_of_src:
+            return "a public header includes no header of src"
+        if path.startswith("python/") and is_of_src:
+            return "the Python extension includes public headers (<headrace/...>) only"
         if path.startswith("src/"):
-            message = src_violation(folder_of(path[len("src/") :]), target, quoted)
-        elif path.startswith("include/"):
-            message = public_violation(path, target)
-        else:
-            message = binding_violation(target)
-        if message:
-            found.append((number, message))
-    return found
+            folder = self.folder_of(path.removeprefix("src/"))
+            if not folder:
+                return f"no line of src/CMakeLists.txt is for {path.rsplit('/', 1)[0]}"
+            if target in GENERATED:
+                return (
+                    None if GENERATED[target] == folder else f"{target} belongs to src/{GENERATED[target]}"
+                )
+            if is_of_src:
+                return self.folder_violation(folder, target)
+            if quoted and "/" not in target and not library_of(target):
+                return f'write the path from src/, such as "{folder}/{target}"'
+        return self.library_violation(path, target)
+
+    def reached(self, header):
+        """Pairs of what a header includes, itself or through others, and the file that has the include."""
+        waiting, seen = [header], {header}
+        while waiting:
+            path = waiting.pop()
+            for _, _, target in self.includes[path]:
+                yield target, path
+                file = self.file_of(target)
+                if file and file not in seen:
+                    seen.add(file)
+                    waiting.append(file)
+
+    def reached_violation(self, path, target):
+        """Why a file may not include a header of the tree for what comes with it, or None."""
+        for reached, place in self.reached(self.file_of(target)) if self.file_of(target) else ():
+            library = library_of(reached)
+            if library and library[0] in NOT_EVEN_REACHED:
+                message = self.library_violation(path, reached)
+                if message:
+                    return f"{message}, and {place} brings it"
+        return None
+
+    def check_includes(self):
+        for path, includes in self.includes.items():
+            for number, quoted, target in includes:
+                message = self.violation(path, target, quoted) or self.reached_violation(path, target)
+                if message:
+                    yield f"{path}:{number}: {message}"
+
+    def check_order(self):
+        """Lines of CMake that list a folder of a later line: what is below a folder stands above it."""
+        order = list(self.listed)
+        for place, folder in enumerate(order):
+            for other in self.listed[folder]:
+                if other in order[place:]:
+                    yield f"src/CMakeLists.txt: the line of {other} belongs before that of {folder}, which lists it"
+
+    def check_circles(self):
+        """Folders and subfolders that include each other, the shortest way round for each, once."""
+        arrows = {}
+        for path, includes in self.includes.items():
+            for number, _, target in includes:
+                file = self.file_of(target)
+                if file:
+                    start, end = path.rsplit("/", 1)[0], file.rsplit("/", 1)[0]
+                    if start != end:
+                        arrows.setdefault(start, {}).setdefault(end, f"{path}:{number}")
+        told = set()
+        for start in sorted(arrows):
+            circle = shortest_circle(arrows, start)
+            if circle and told.isdisjoint(circle):
+                told.update(circle)
+                places = (arrows[a][b] for a, b in zip(circle, [*circle[1:], start], strict=True))
+                yield f"a circle of folders, {' → '.join([*circle, start])}: {', '.join(places)}"
+
+
+def shortest_circle(arrows, start):
+    """The folders on the shortest way from start back to it, or None."""
+    waiting, seen = [[start]], set()
+    for way in waiting:
+        for end in sorted(arrows.get(way[-1], ())):
+            if end == start:
+                return way
+            if end not in seen:
+                seen.add(end)
+                waiting.append([*way, end])
+    return None
 
 
 def check_tree(root):
     """Every violation below root, as one printable line each."""
-    lines = []
-    for top in ("src", "include", "python/src"):
-        for path in sorted((root / top).rglob("*")):
-            if path.suffix in (".h", ".cpp", ".inc"):
-                name = path.relative_to(root).as_posix()
-                found = check_text(name, path.read_text())
-                lines += [f"{name}:{number}: {message}" for number, message in found]
-    return lines
+    tree = Tree(root)
+    return [*tree.check_includes(), *tree.check_order(), *tree.check_circles()]
 
 
 def main():
