@@ -1,0 +1,40 @@
+"""docs/architecture.md against the folders that exist."""
+
+import re
+from pathlib import Path
+
+import pytest
+from check_includes import SOURCES, declared
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs/architecture.md"
+
+
+def folders_in_the_table():
+    return set(re.findall(r"^\| `src/([\w/]+)` \|", PAGE.read_text(), re.MULTILINE))
+
+
+def folders_with_sources():
+    """Those that CMake lists, without backends, whose one header is for the folders below it."""
+    listed = declared((ROOT / "src/CMakeLists.txt").read_text())
+    files = [path.relative_to(ROOT / "src") for path in (ROOT / "src").rglob("*") if path.suffix in SOURCES]
+    return {folder for folder in listed if any(Path(folder) in path.parents for path in files)} - {"backends"}
+
+
+def test_the_table_names_each_folder_of_src_and_none_that_does_not_exist():
+    assert folders_in_the_table() == folders_with_sources()
+
+
+@pytest.mark.parametrize("folder, listed", re.findall(r"`src/(\w+)` .*; ((?:`\w+`(?:, )?)+) \|", PAGE.read_text()))
+def test_the_rooms_that_the_table_names_are_those_of_the_folder(folder, listed):
+    rooms = {path.name for path in (ROOT / "src" / folder).iterdir() if path.is_dir()}
+    assert set(re.findall(r"\w+", listed)) == rooms
+
+
+def test_the_page_is_at_most_two_screens():
+    assert len(PAGE.read_text().splitlines()) <= 100
+
+
+def test_the_pictures_that_the_page_shows_exist_and_no_others():
+    shown = set(re.findall(r"\]\(pictures/([\w.]+)\)", PAGE.read_text()))
+    assert shown == {path.name for path in (ROOT / "docs/pictures").iterdir()}
