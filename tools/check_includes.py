@@ -106,9 +106,7 @@ class Tree:
             if not folder:
                 return f"no line of src/CMakeLists.txt is for {path.rsplit('/', 1)[0]}"
             if target in GENERATED:
-                return (
-                    None if GENERATED[target] == folder else f"{target} belongs to src/{GENERATED[target]}"
-                )
+                return None if GENERATED[target] == folder else f"{target} belongs to src/{GENERATED[target]}"
             if is_of_src:
                 return self.folder_violation(folder, target)
             if quoted and "/" not in target and not library_of(target):
@@ -150,7 +148,8 @@ class Tree:
         for place, folder in enumerate(order):
             for other in self.listed[folder]:
                 if other in order[place:]:
-                    yield f"src/CMakeLists.txt: the line of {other} belongs before that of {folder}, which lists it"
+                    line = f"the line of {other} belongs before that of {folder}, which lists it"
+                    yield f"src/CMakeLists.txt: {line}"
 
     def check_circles(self):
         """Folders and subfolders that include each other, the shortest way round for each, once."""

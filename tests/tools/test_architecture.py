@@ -25,7 +25,10 @@ def test_the_table_names_each_folder_of_src_and_none_that_does_not_exist():
     assert folders_in_the_table() == folders_with_sources()
 
 
-@pytest.mark.parametrize("folder, listed", re.findall(r"`src/(\w+)` .*; ((?:`\w+`(?:, )?)+) \|", PAGE.read_text()))
+ROOMS = re.findall(r"`src/(\w+)` .*; ((?:`\w+`(?:, )?)+) \|", PAGE.read_text())
+
+
+@pytest.mark.parametrize("folder, listed", ROOMS)
 def test_the_rooms_that_the_table_names_are_those_of_the_folder(folder, listed):
     rooms = {path.name for path in (ROOT / "src" / folder).iterdir() if path.is_dir()}
     assert set(re.findall(r"\w+", listed)) == rooms
