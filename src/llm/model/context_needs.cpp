@@ -48,8 +48,7 @@ ContextNeeds measure_or_predict(const std::string& path, llama_context_params pa
 
 }  // namespace
 
-ContextNeeds measure_context(const std::string& path, const ModelFile& file,
-                             const ContextSettings& settings) {
+ContextNeeds measure_context(const std::string& path, const ModelFile& file, const ContextMemory& settings) {
     const uint32_t trained = std::max(1u, file.trained_context);
     Result<llama_context_params> context = sized_context_params(settings, trained, !file.is_recurrent);
     if (!context.ok()) return {};  // the error comes when the context is made

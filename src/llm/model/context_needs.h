@@ -18,6 +18,6 @@ struct ContextNeeds {
 
 /// What llama.cpp would allocate for the context that these settings make of a model; nothing is allocated,
 /// and of a file that it cannot load nothing is known. One call at a time: it changes the global logger.
-ContextNeeds measure_context(const std::string& path, const ModelFile& file, const ContextSettings& settings);
+ContextNeeds measure_context(const std::string& path, const ModelFile& file, const ContextMemory& settings);
 
 }  // namespace headrace::llm

@@ -88,7 +88,7 @@ int most_threads(const Model& model) {
     return llama_model_size(model.get()) < threads_from_bytes ? 1 : available_threads();
 }
 
-Result<llama_context_params> sized_context_params(const ContextSettings& settings, uint32_t trained,
+Result<llama_context_params> sized_context_params(const ContextMemory& settings, uint32_t trained,
                                                   bool is_divisible) {
     llama_context_params params = llama_context_default_params();
     params.n_ctx =
@@ -154,8 +154,7 @@ ComputeTurn::~ComputeTurn() {
     turn().changed.notify_all();
 }
 
-uint32_t size_for_embeddings(const ContextSettings& settings, uint32_t trained,
-                             llama_context_params& params) {
+uint32_t size_for_embeddings(const ContextMemory& settings, uint32_t trained, llama_context_params& params) {
     const uint32_t longest = settings.n_ctx > 0 ? std::min(trained, params.n_ctx) : trained;
     params.embeddings = true;
     params.pooling_type = pooling_of(settings.pooling);

@@ -31,7 +31,7 @@ RequestSettings with_grammar(const std::string& grammar) {
 RequestSettings with_trigger(const std::string& pattern) {
     RequestSettings settings = with_grammar("root ::= \"a\"");
     settings.grammar_lazy = true;
-    settings.sampling.grammar_triggers = {{COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN, pattern, LLAMA_TOKEN_NULL}};
+    settings.sampling.grammar_triggers = {{GrammarTrigger::Type::pattern, pattern}};
     return settings;
 }
 

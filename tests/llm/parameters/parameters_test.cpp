@@ -132,7 +132,7 @@ TEST(Parameters, InheritFromBuiltInToModelToSessionToRequest) {
     EXPECT_FLOAT_EQ(sampling.temp, 0.3f);
     EXPECT_FLOAT_EQ(sampling.top_p, 0.5f);
     EXPECT_EQ(sampling.top_k, 5);
-    EXPECT_FLOAT_EQ(sampling.min_p, common_params_sampling{}.min_p);
+    EXPECT_FLOAT_EQ(sampling.min_p, SamplingSettings().min_p);
     EXPECT_EQ(request.settings.session.max_history, 3);
     EXPECT_FLOAT_EQ(session.settings.request.sampling.temp, 0.2f);
 }
@@ -162,7 +162,7 @@ TEST(Parameters, SuggestTheNearestName) {
     for (const auto& [json, expected] : cases) {
         const Read read(json, Level::request);
         EXPECT_THAT(messages(read.notes), ElementsAre(HasSubstr(expected))) << json;
-        EXPECT_FLOAT_EQ(read.settings.request.sampling.temp, common_params_sampling{}.temp);
+        EXPECT_FLOAT_EQ(read.settings.request.sampling.temp, SamplingSettings().temp);
     }
     const Read none(R"({"entirely_different": 1})");
     EXPECT_THAT(none.notes[0].message, testing::Not(HasSubstr("did you mean")));
