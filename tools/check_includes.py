@@ -56,6 +56,9 @@ LIBRARIES = [
     ("nlohmann's JSON", re.compile(r"nlohmann/.*"), {"doors/webnn", "llm", "cli"}),
 ]
 
+# A library whose headers no header may include: whoever includes that would be built against it, too.
+IN_SOURCES_ONLY = re.compile(r"common/.*")
+
 # Outputs of the build, and the folder that uses each.
 GENERATED = {
     "ggml_ir_generated.h": "ir",
@@ -131,6 +134,8 @@ def check_text(path, text):
             continue
         if path.startswith("src/"):
             message = src_violation(folder_of(path[len("src/") :]), target, quoted)
+            if IN_SOURCES_ONLY.fullmatch(target) and not path.endswith(".cpp"):
+                message = f"{target} may be included in sources only"
         elif path.startswith("include/"):
             message = public_violation(path, target)
         else:

@@ -78,3 +78,11 @@ def test_paths_that_climb_are_violations(line):
 def test_ggml_is_recognised_by_any_path():
     ((_, message),) = check_text("src/base/x.h", "#include <ggml/include/ggml.h>")
     assert "ggml" in message
+
+
+def test_no_header_brings_llama_cpp_s_common_library_along():
+    include = "#include <common/common.h>\n"
+    assert check_text("src/llm/engine/sampler.cpp", include) == []
+    assert check_text("src/llm/settings.h", include) == [
+        (1, "common/common.h may be included in sources only")
+    ]
