@@ -11,14 +11,21 @@
 namespace headrace::llm {
 namespace {
 
+/// As the tiny model's, with what every example goes together with.
+Settings plain_settings() {
+    Settings settings = tiny_settings();
+    settings.request.sampling.grammar_triggers = {{GrammarTrigger::Type::word, "<start>"}};
+    return settings;
+}
+
 Settings with_example(const Row& row) {
     Notes notes;
     const std::string_view example = row.path == "adapters.lora" ? R"([{"path": "a.gguf"}])" : row.example;
     const std::string json = fmt::format("{{\"{}\": {}}}", row.path, example);
     Result<Settings> settings =
-        with_parameters(tiny_settings(), json, std::min(row.level, Level::model), notes);
+        with_parameters(plain_settings(), json, std::min(row.level, Level::model), notes);
     EXPECT_TRUE(settings.ok()) << json << ": " << (settings.ok() ? "" : settings.error().message);
-    return settings.ok() ? std::move(settings).value() : tiny_settings();
+    return settings.ok() ? std::move(settings).value() : plain_settings();
 }
 
 /// What a parameter decides on, by its place in the documentation.
@@ -52,7 +59,7 @@ std::string row_name(const testing::TestParamInfo<const Row*>& info) {
 class SharedEngine : public testing::TestWithParam<const Row*> {
 protected:
     const Row& row = *GetParam();
-    const Settings base = tiny_settings(), changed = with_example(row);
+    const Settings base = plain_settings(), changed = with_example(row);
 };
 
 TEST_P(SharedEngine, HasASettingInItsKeyExactlyWhenThatMatters) {
