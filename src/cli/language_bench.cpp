@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <random>
+
+#include <nlohmann/json.hpp>
 
 #include "cli/language.h"
 #include "cli/language_scenarios.h"

@@ -1,6 +1,7 @@
 #pragma once
-#include <nlohmann/json.hpp>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "cli/language_bench.h"
 #include "llm/engine/engine.h"

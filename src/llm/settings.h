@@ -159,6 +159,8 @@ struct EngineSettings {
 
 /// Every parameter.
 struct Settings : EngineSettings {
+    Settings();  // all defaults, once: inlined at every {}, they are much code and false warnings of GCC's
+
     RequestSettings request;
     SessionSettings session;
     LogSettings log;

@@ -1,14 +1,14 @@
 #include "llm/engine/registry.h"
 
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <utility>
 #include <vector>
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "llm/checks/model_file.h"
 #include "llm/model/placement.h"

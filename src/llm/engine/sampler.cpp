@@ -1,15 +1,15 @@
 #include "llm/engine/sampler.h"
 
-#include <common/json-schema-to-grammar.h>
-#include <common/json.h>
-#include <common/sampling.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <memory>
 #include <regex>
+
+#include <common/json-schema-to-grammar.h>
+#include <common/json.h>
+#include <common/sampling.h>
 
 #include "llm/checks/grammar_check.h"
 #include "llm/checks/trigger_pattern.h"

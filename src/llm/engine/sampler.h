@@ -1,11 +1,11 @@
 #pragma once
-#include <llama.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <set>
 #include <vector>
+
+#include <llama.h>
 
 #include "base/result.h"
 #include "llm/engine/token_filter.h"

@@ -1,15 +1,15 @@
 #include "llm/model/model.h"
 
-#include <common/chat.h>
-#include <common/common.h>
-#include <common/fit.h>
-
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <mutex>
 #include <thread>
 #include <tuple>
+
+#include <common/chat.h>
+#include <common/common.h>
+#include <common/fit.h>
 
 #include "llm/checks/model_file.h"
 #include "llm/checks/model_metadata.h"

@@ -1,10 +1,10 @@
 #pragma once
-#include <llama.h>
-
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <llama.h>
 
 #include "base/result.h"
 #include "llm/settings.h"
