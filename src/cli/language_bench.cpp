@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <random>
+
+#include <nlohmann/json.hpp>
 
 #include "cli/language.h"
 #include "cli/language_scenarios.h"
@@ -34,13 +35,13 @@ llm::Tokens random_prompt(const Engine& engine, int size, uint32_t seed) {
 namespace {
 
 /// The time in which all streams read a prompt of their own and generate that many tokens.
-Result<double> run_streams(Engine& engine, int streams, int prompt, int generate, uint32_t& seed) {
+Result<double> run_streams(const Bench& bench, int streams, int prompt, int generate, uint32_t& seed) {
     std::vector<std::shared_ptr<Generation>> running;
     const auto start = llm::Clock::now();
     for (int i = 0; i < streams; ++i) {
         BenchRequest request{
-            .prompt = random_prompt(engine, prompt, seed++), .generate = generate, .reuse = false};
-        HR_ASSIGN(std::shared_ptr<Generation> generation, submit(engine, request));
+            .prompt = random_prompt(bench.engine, prompt, seed++), .generate = generate, .reuse = false};
+        HR_ASSIGN(std::shared_ptr<Generation> generation, submit(bench, request));
         running.push_back(std::move(generation));
     }
     for (auto& generation : running)
@@ -79,46 +80,46 @@ nlohmann::json hosts_of(const Engine& engine) {
     return list;
 }
 
-Result<nlohmann::json> bench_streams(Engine& engine, const LanguageBenchOptions& options) {
+Result<nlohmann::json> bench_streams(const Bench& bench, const LanguageBenchOptions& options) {
     uint32_t seed = 1;
     // Touches the weights and the memory of a step, as llama-bench's warm-up does.
-    HR_TRY(run_streams(engine, 1, options.prompt, 4, seed));
+    HR_TRY(run_streams(bench, 1, options.prompt, 4, seed));
     nlohmann::json results = nlohmann::json::array();
     std::printf("%8s %16s %16s\n", "streams", "prompt tokens/s", "generated/s");
     for (const int streams : options.streams) {
         std::vector<double> prompt_rate, generate_rate;
         nlohmann::json traffic;
         for (int round = 0; round < options.rounds; ++round) {
-            HR_ASSIGN(const double reading, run_streams(engine, streams, options.prompt, 0, seed));
+            HR_ASSIGN(const double reading, run_streams(bench, streams, options.prompt, 0, seed));
             prompt_rate.push_back(streams * options.prompt / reading);
-            HR_ASSIGN(const double one, run_streams(engine, streams, 1, 1, seed));
-            const remote::Traffic before = traffic_of(engine);
-            HR_ASSIGN(const double all, run_streams(engine, streams, 1, options.generate + 1, seed));
-            traffic = per_token(before, traffic_of(engine), streams * (options.generate + 1));
+            HR_ASSIGN(const double one, run_streams(bench, streams, 1, 1, seed));
+            const remote::Traffic before = traffic_of(bench.engine);
+            HR_ASSIGN(const double all, run_streams(bench, streams, 1, options.generate + 1, seed));
+            traffic = per_token(before, traffic_of(bench.engine), streams * (options.generate + 1));
             generate_rate.push_back(streams * options.generate / (all - one));
         }
         std::printf("%8d %16.1f %16.1f\n", streams, median(prompt_rate), median(generate_rate));
         results.push_back({{"streams", streams},
                            {"prompt_per_second", median(prompt_rate)},
                            {"generated_per_second", median(generate_rate)}});
-        if (engine.model().hosts().empty()) continue;
+        if (bench.engine.model().hosts().empty()) continue;
         results.back()["per_token"] = std::move(traffic);
-        results.back()["hosts"] = hosts_of(engine);
+        results.back()["hosts"] = hosts_of(bench.engine);
     }
     return results;
 }
 
 }  // namespace
 
-Result<std::shared_ptr<Generation>> submit(Engine& engine, const BenchRequest& request) {
-    llm::RequestSettings settings = engine.settings().request;
+Result<std::shared_ptr<Generation>> submit(const Bench& bench, const BenchRequest& request) {
+    llm::RequestSettings settings = bench.defaults;
     settings.n_predict = request.generate;
     settings.sampling.temp = 0;
     settings.sampling.ignore_eos = true;
     settings.cache_prompt = request.reuse;
     settings.priority = request.priority;
     settings.speculation.enabled = request.speculate;
-    return engine.submit({.prompt = request.prompt, .settings = settings, .owner = request.owner});
+    return bench.engine.submit({.prompt = request.prompt, .settings = settings, .owner = request.owner});
 }
 
 Status bench_language_model(const LanguageBenchOptions& options) {
@@ -129,9 +130,9 @@ Status bench_language_model(const LanguageBenchOptions& options) {
     if (options.threads > 0) settings.context.n_threads = options.threads;
     HR_ASSIGN(const llm::Runner runner, llm::open_runner(options.model, settings));
     if (!runner.engine) return unsupported("{} gives embeddings, and no text", options.model);
-    HR_ASSIGN(const nlohmann::json results, options.scenario == "streams"
-                                                ? bench_streams(*runner.engine, options)
-                                                : bench_scenario(*runner.engine, options));
+    const Bench bench{*runner.engine, settings.request};
+    HR_ASSIGN(const nlohmann::json results,
+              options.scenario == "streams" ? bench_streams(bench, options) : bench_scenario(bench, options));
     if (options.json.empty()) return success();
     std::ofstream file(options.json);
     file << results.dump(2) << '\n';

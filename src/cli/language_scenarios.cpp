@@ -9,21 +9,20 @@
 namespace headrace::cli {
 namespace {
 
-using llm::Engine;
 using llm::Generation;
 using nlohmann::json;
 
-Result<double> time_of(Engine& engine, const BenchRequest& request) {
+Result<double> time_of(const Bench& bench, const BenchRequest& request) {
     const auto start = llm::Clock::now();
-    HR_ASSIGN(const std::shared_ptr<Generation> generation, submit(engine, request));
+    HR_ASSIGN(const std::shared_ptr<Generation> generation, submit(bench, request));
     generation->wait();
     return seconds_since(start);
 }
 
 /// The time to the first token.
-Result<double> first_token(Engine& engine, BenchRequest request) {
+Result<double> first_token(const Bench& bench, BenchRequest request) {
     request.generate = 1;
-    return time_of(engine, request);
+    return time_of(bench, request);
 }
 
 llm::Tokens joined(llm::Tokens start, const llm::Tokens& end) {
@@ -32,31 +31,31 @@ llm::Tokens joined(llm::Tokens start, const llm::Tokens& end) {
 }
 
 /// Four sessions with 800 tokens in common, at once, against one; and a prompt of 1,000 that was read before.
-Result<json> prefix(Engine& engine, const LanguageBenchOptions& options) {
+Result<json> prefix(const Bench& bench, const LanguageBenchOptions& options) {
     std::vector<double> one, four, cold, warm;
     uint32_t seed = 1000;
     for (int round = 0; round < options.rounds; ++round) {
-        engine.clear_cache();
-        llm::Tokens shared = random_prompt(engine, 800, seed++);
+        bench.engine.clear_cache();
+        llm::Tokens shared = random_prompt(bench.engine, 800, seed++);
         HR_ASSIGN(const double alone,
-                  time_of(engine, {.prompt = joined(shared, random_prompt(engine, 20, seed++))}));
+                  time_of(bench, {.prompt = joined(shared, random_prompt(bench.engine, 20, seed++))}));
         one.push_back(alone);
-        engine.clear_cache();
-        shared = random_prompt(engine, 800, seed++);
+        bench.engine.clear_cache();
+        shared = random_prompt(bench.engine, 800, seed++);
         std::vector<std::shared_ptr<Generation>> running;
         const auto start = llm::Clock::now();
         for (int i = 0; i < 4; ++i) {
-            BenchRequest request{.prompt = joined(shared, random_prompt(engine, 20, seed++)),
+            BenchRequest request{.prompt = joined(shared, random_prompt(bench.engine, 20, seed++)),
                                  .owner = std::to_string(i)};
-            HR_ASSIGN(auto generation, submit(engine, request));
+            HR_ASSIGN(auto generation, submit(bench, request));
             running.push_back(std::move(generation));
         }
         for (auto& generation : running) generation->wait();
         four.push_back(seconds_since(start));
-        engine.clear_cache();
-        const BenchRequest thousand{.prompt = random_prompt(engine, 1000, seed++)};
-        HR_ASSIGN(const double first, first_token(engine, thousand));
-        HR_ASSIGN(const double again, first_token(engine, thousand));
+        bench.engine.clear_cache();
+        const BenchRequest thousand{.prompt = random_prompt(bench.engine, 1000, seed++)};
+        HR_ASSIGN(const double first, first_token(bench, thousand));
+        HR_ASSIGN(const double again, first_token(bench, thousand));
         cold.push_back(first);
         warm.push_back(again);
     }
@@ -71,21 +70,21 @@ Result<json> prefix(Engine& engine, const LanguageBenchOptions& options) {
 }
 
 /// A prompt of 1,000 tokens arrives while another stream generates: that stream's longest pause.
-Result<json> stall(Engine& engine, const LanguageBenchOptions& options) {
+Result<json> stall(const Bench& bench, const LanguageBenchOptions& options) {
     std::vector<double> pauses, firsts, alone;
     uint32_t seed = 2000;
     for (int round = 0; round < options.rounds; ++round) {
         HR_ASSIGN(const double quiet,
-                  first_token(engine, {.prompt = random_prompt(engine, 1000, seed++), .reuse = false}));
+                  first_token(bench, {.prompt = random_prompt(bench.engine, 1000, seed++), .reuse = false}));
         alone.push_back(quiet);
-        HR_ASSIGN(const auto stream,
-                  submit(engine,
-                         {.prompt = random_prompt(engine, 16, seed++), .generate = 1000, .owner = "stream"}));
+        HR_ASSIGN(const auto stream, submit(bench, {.prompt = random_prompt(bench.engine, 16, seed++),
+                                                    .generate = 1000,
+                                                    .owner = "stream"}));
         for (int i = 0; i < 8; ++i) HR_TRY(stream->next());
         double first = 0;
         std::thread newcomer([&] {
             if (const auto time =
-                    first_token(engine, {.prompt = random_prompt(engine, 1000, seed++), .reuse = false});
+                    first_token(bench, {.prompt = random_prompt(bench.engine, 1000, seed++), .reuse = false});
                 time.ok())
                 first = time.value();
         });
@@ -112,15 +111,15 @@ Result<json> stall(Engine& engine, const LanguageBenchOptions& options) {
 }
 
 /// High-priority requests, one after the other, on an idle engine and under a full load of low priority.
-Result<json> priority(Engine& engine, const LanguageBenchOptions& options) {
+Result<json> priority(const Bench& bench, const LanguageBenchOptions& options) {
     uint32_t seed = 3000;
     const auto measure = [&](std::vector<double>& times) -> Status {
         for (int i = 0; i < 8 * options.rounds; ++i) {
-            BenchRequest request{.prompt = random_prompt(engine, 32, seed++),
+            BenchRequest request{.prompt = random_prompt(bench.engine, 32, seed++),
                                  .generate = 16,
                                  .reuse = false,
                                  .priority = llm::Priority::high};
-            HR_ASSIGN(const double time, time_of(engine, request));
+            HR_ASSIGN(const double time, time_of(bench, request));
             times.push_back(time * 1000);
             std::this_thread::sleep_for(std::chrono::milliseconds(50));
         }
@@ -130,12 +129,12 @@ Result<json> priority(Engine& engine, const LanguageBenchOptions& options) {
     HR_TRY(measure(idle));
     std::vector<std::shared_ptr<Generation>> low;
     for (int i = 0; i < 32; ++i) {
-        BenchRequest request{.prompt = random_prompt(engine, 64, seed++),
+        BenchRequest request{.prompt = random_prompt(bench.engine, 64, seed++),
                              .generate = 400,
                              .reuse = false,
                              .priority = llm::Priority::low,
                              .owner = std::to_string(i)};
-        HR_ASSIGN(auto generation, submit(engine, request));
+        HR_ASSIGN(auto generation, submit(bench, request));
         low.push_back(std::move(generation));
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
@@ -149,9 +148,9 @@ Result<json> priority(Engine& engine, const LanguageBenchOptions& options) {
 }
 
 /// The same prompt, which repeats itself, with and without drafts.
-Result<json> speculation(Engine& engine, const LanguageBenchOptions& options) {
+Result<json> speculation(const Bench& bench, const LanguageBenchOptions& options) {
     llm::Tokens prompt;
-    const llm::Tokens phrase = random_prompt(engine, 24, 4000);
+    const llm::Tokens phrase = random_prompt(bench.engine, 24, 4000);
     for (int i = 0; i < 16; ++i) prompt = joined(std::move(prompt), phrase);
     std::vector<double> plain, drafted;
     double acceptance = 0;
@@ -159,7 +158,7 @@ Result<json> speculation(Engine& engine, const LanguageBenchOptions& options) {
         for (const bool speculate : {false, true}) {
             HR_ASSIGN(
                 const auto generation,
-                submit(engine, {.prompt = prompt, .generate = options.generate, .speculate = speculate}));
+                submit(bench, {.prompt = prompt, .generate = options.generate, .speculate = speculate}));
             const llm::Outcome& outcome = generation->wait();
             (speculate ? drafted : plain)
                 .push_back(static_cast<double>(outcome.tokens.size()) * 1000 / outcome.generate_ms);
@@ -174,13 +173,13 @@ Result<json> speculation(Engine& engine, const LanguageBenchOptions& options) {
 
 }  // namespace
 
-Result<json> bench_scenario(Engine& engine, const LanguageBenchOptions& options) {
-    HR_TRY(first_token(engine,
-                       {.prompt = random_prompt(engine, 32, 1), .reuse = false}));  // touches the weights
-    if (options.scenario == "prefix") return prefix(engine, options);
-    if (options.scenario == "stall") return stall(engine, options);
-    if (options.scenario == "priority") return priority(engine, options);
-    return speculation(engine, options);
+Result<json> bench_scenario(const Bench& bench, const LanguageBenchOptions& options) {
+    HR_TRY(first_token(
+        bench, {.prompt = random_prompt(bench.engine, 32, 1), .reuse = false}));  // touches the weights
+    if (options.scenario == "prefix") return prefix(bench, options);
+    if (options.scenario == "stall") return stall(bench, options);
+    if (options.scenario == "priority") return priority(bench, options);
+    return speculation(bench, options);
 }
 
 }  // namespace headrace::cli

@@ -1,11 +1,18 @@
 #pragma once
-#include <nlohmann/json.hpp>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "cli/language_bench.h"
 #include "llm/engine/engine.h"
 
 namespace headrace::cli {
+
+/// What is timed, and what its requests choose besides what a scenario says.
+struct Bench {
+    llm::Engine& engine;
+    llm::RequestSettings defaults;
+};
 
 struct BenchRequest {
     llm::Tokens prompt;
@@ -15,12 +22,12 @@ struct BenchRequest {
     llm::Priority priority = llm::Priority::normal;
     std::string owner = "bench";
 };
-Result<std::shared_ptr<llm::Generation>> submit(llm::Engine& engine, const BenchRequest& request);
+Result<std::shared_ptr<llm::Generation>> submit(const Bench& bench, const BenchRequest& request);
 
 double seconds_since(llm::Clock::time_point start);
 llm::Tokens random_prompt(const llm::Engine& engine, int size, uint32_t seed);
 
 /// One of the scenarios besides "streams": what it measured, printed and as JSON.
-Result<nlohmann::json> bench_scenario(llm::Engine& engine, const LanguageBenchOptions& options);
+Result<nlohmann::json> bench_scenario(const Bench& bench, const LanguageBenchOptions& options);
 
 }  // namespace headrace::cli

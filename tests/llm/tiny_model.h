@@ -46,7 +46,7 @@ inline GenerationRequest question(Engine& engine, const std::string& text, Reque
     return {.prompt = prompt.value().tokens, .settings = settings, .owner = text};
 }
 inline GenerationRequest question(Engine& engine, const std::string& text) {
-    return question(engine, text, engine.settings().request);
+    return question(engine, text, tiny_settings().request);
 }
 
 inline std::shared_ptr<Generation> ask(Engine& engine, GenerationRequest request) {

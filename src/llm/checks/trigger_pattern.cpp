@@ -64,8 +64,8 @@ bool begins_at_start(const PatternSyntax& syntax) {
 
 }  // namespace
 
-Status check_trigger(const common_grammar_trigger& trigger) {
-    constexpr std::uint64_t most_ways = 256;
+Status check_trigger(const GrammarTrigger& trigger) {
+    constexpr std::uint64_t kMostWays = 256;
     const std::string& pattern = trigger.value;
     if (pattern.size() > PatternProgram::kMaxPatternBytes)
         return invalid("it has {} bytes, and {} are allowed", pattern.size(),
@@ -74,14 +74,14 @@ Status check_trigger(const common_grammar_trigger& trigger) {
     if (const auto at = find_invalid_utf8(pattern))
         return invalid("it is not valid UTF-8 from byte {} on", *at);
     HR_ASSIGN(const PatternSyntax syntax, parse_pattern(pattern));
-    const bool whole = trigger.type == COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN_FULL;
+    const bool whole = trigger.type == GrammarTrigger::Type::pattern_full;
     Ways ways(syntax, whole || begins_at_start(syntax));
     const auto root = static_cast<std::uint32_t>(syntax.nodes.size() - 1);
     HR_ASSIGN(const std::uint64_t all, ways.of(root, !whole));
-    if (all > most_ways)
+    if (all > kMostWays)
         return invalid(
             "its repetitions and alternatives can match in more than {} ways; use fewer, or fixed numbers",
-            most_ways);
+            kMostWays);
     return success();
 }
 

@@ -1,9 +1,8 @@
 #pragma once
-#include <common/common.h>
-
 #include <cstddef>
 
 #include "base/result.h"
+#include "llm/settings.h"
 
 namespace headrace::llm {
 
@@ -11,15 +10,15 @@ namespace headrace::llm {
 /// llama.cpp looks for triggers, calls itself for each, and DeepThread has the stack for so many.
 inline constexpr std::size_t kMostSearchedForTriggers = std::size_t{64} << 10;
 
-inline bool is_pattern(const common_grammar_trigger& trigger) {
-    return trigger.type == COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN ||
-           trigger.type == COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN_FULL;
+inline bool is_pattern(const GrammarTrigger& trigger) {
+    return trigger.type == GrammarTrigger::Type::pattern ||
+           trigger.type == GrammarTrigger::Type::pattern_full;
 }
 
 /// Whether a lazy grammar may be triggered by this word or regular expression of a guest. llama.cpp makes a
 /// std::regex of words, too, which calls itself for each character when it is made. With an expression it
 /// tries one way to match after the other, from each place of the text on: refused is what has too many, and
 /// what stopping patterns refuse, too.
-Status check_trigger(const common_grammar_trigger& trigger);
+Status check_trigger(const GrammarTrigger& trigger);
 
 }  // namespace headrace::llm

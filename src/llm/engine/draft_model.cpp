@@ -28,7 +28,7 @@ Status same_vocabulary(const Model& main, const Model& draft) {
 
 }  // namespace
 
-Result<std::unique_ptr<DraftModel>> DraftModel::load(const Model& main, const Settings& settings) {
+Result<std::unique_ptr<DraftModel>> DraftModel::load(const Model& main, const EngineSettings& settings) {
     std::unique_ptr<DraftModel> draft(new DraftModel);
     ModelSettings model;
     model.n_gpu_layers = settings.context.draft_gpu_layers;

@@ -15,7 +15,7 @@ namespace headrace::llm {
 class DraftModel {
 public:
     /// Errors: a file that cannot be loaded, a vocabulary other than the main model's.
-    static Result<std::unique_ptr<DraftModel>> load(const Model& main, const Settings& settings);
+    static Result<std::unique_ptr<DraftModel>> load(const Model& main, const EngineSettings& settings);
 
     /// At most that many tokens that may follow a stream's history, the likeliest each time; fewer where the
     /// draft model itself is unsure.

@@ -18,7 +18,7 @@ Embedder::Embedder(std::shared_ptr<const Model> model, const QueueSettings& sett
       queue_(std::chrono::milliseconds(settings.aging_ms)) {}
 
 Result<std::shared_ptr<Embedder>> Embedder::start(std::shared_ptr<const Model> model,
-                                                  const Settings& settings) {
+                                                  const EngineSettings& settings) {
     std::shared_ptr<Embedder> embedder(new Embedder(std::move(model), settings.queue));
     HR_TRY(embedder->make_context(settings.context));
     try {

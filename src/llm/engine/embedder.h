@@ -31,7 +31,7 @@ struct EmbedderStatistics {
 class Embedder {
 public:
     static Result<std::shared_ptr<Embedder>> start(std::shared_ptr<const Model> model,
-                                                   const Settings& settings);
+                                                   const EngineSettings& settings);
     ~Embedder();
     Embedder(const Embedder&) = delete;
     Embedder& operator=(const Embedder&) = delete;

@@ -11,13 +11,14 @@
 
 namespace headrace::llm {
 
-Engine::Engine(std::shared_ptr<const Model> model, const Settings& settings)
+Engine::Engine(std::shared_ptr<const Model> model, const EngineSettings& settings)
     : model_(std::move(model)),
       settings_(settings),
       queue_(std::chrono::milliseconds(settings.queue.aging_ms)),
       prompt_pacing_(static_cast<double>(settings.queue.step_target_ms), settings.context.n_ubatch) {}
 
-Result<std::shared_ptr<Engine>> Engine::start(std::shared_ptr<const Model> model, const Settings& settings) {
+Result<std::shared_ptr<Engine>> Engine::start(std::shared_ptr<const Model> model,
+                                              const EngineSettings& settings) {
     std::shared_ptr<Engine> engine(new Engine(std::move(model), settings));
     HR_TRY(engine->make_context());
     if (!settings.context.draft_model.empty()) {

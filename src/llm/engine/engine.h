@@ -35,7 +35,7 @@ class Engine {
 public:
     /// Errors: not enough memory for the context, settings that the model cannot do.
     static Result<std::shared_ptr<Engine>> start(std::shared_ptr<const Model> model,
-                                                 const Settings& settings);
+                                                 const EngineSettings& settings);
     ~Engine();
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
@@ -48,7 +48,7 @@ public:
     /// Every request fails, as a remote host was lost.
     bool is_lost() const { return model_->is_lost(); }
     const std::shared_ptr<const Model>& shared_model() const { return model_; }
-    const Settings& settings() const { return settings_; }
+    const EngineSettings& settings() const { return settings_; }
     int context_size() const { return context_size_; }
     EngineStatistics statistics() const;
     /// Forgets the prompts that are only remembered.
@@ -77,7 +77,7 @@ private:
         std::atomic<int> most_urgent = -1;  // priority among those that arrived
     };
 
-    Engine(std::shared_ptr<const Model> model, const Settings& settings);
+    Engine(std::shared_ptr<const Model> model, const EngineSettings& settings);
     Status make_context();
     void attach_threads(int threads);
     Status check(const GenerationRequest& request) const;
@@ -113,7 +113,7 @@ private:
     static bool abort_step(void* self);
 
     std::shared_ptr<const Model> model_;
-    Settings settings_;
+    EngineSettings settings_;
     std::unique_ptr<llama_context, Free> context_;
     void* threadpool_ = nullptr;
     int context_size_ = 0, decode_threads_ = 1, most_threads_ = 1;

@@ -1,6 +1,8 @@
 #pragma once
+#include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "llm/engine/embedder.h"
@@ -16,16 +18,16 @@ struct Runner {
     const Model& model() const { return engine ? engine->model() : embedder->model(); }
 };
 
-/// The runner of a file, shared by all of this process that ask for the same one with the same settings of
-/// model, context, queue and cache. The weights are shared even where only the latter differ. Both live as
-/// long as somebody holds them. Thread-safe: two that ask at once wait for one load.
-Result<Runner> open_runner(const std::string& path, const Settings& settings);
+/// The runner of a file, shared by all of this process that ask for the same one with the same settings. The
+/// weights are shared by all that have the same ModelSettings; on remote hosts, the same ContextMemory, too.
+/// Both live as long as somebody holds them. Thread-safe: two that ask at once wait for one load.
+Result<Runner> open_runner(const std::string& path, const EngineSettings& settings);
 
 /// For weights that are in memory. They are copied into a file without a name.
-Result<Runner> open_runner(std::string_view bytes, const Settings& settings);
+Result<Runner> open_runner(std::string_view bytes, const EngineSettings& settings);
 
 struct RegistryStatistics {
-    size_t models = 0, engines = 0;
+    std::size_t models = 0, engines = 0;
 };
 RegistryStatistics registry_statistics();
 

@@ -1,14 +1,15 @@
 #include "llm/engine/sampler.h"
 
-#include <common/json-schema-to-grammar.h>
-#include <common/json.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <memory>
 #include <regex>
+
+#include <common/json-schema-to-grammar.h>
+#include <common/json.h>
+#include <common/sampling.h>
 
 #include "llm/checks/grammar_check.h"
 #include "llm/checks/trigger_pattern.h"
@@ -17,10 +18,61 @@
 namespace headrace::llm {
 namespace {
 
+common_sampler_type type_of(SamplerKind kind) {
+    switch (kind) {
+        case SamplerKind::penalties: return COMMON_SAMPLER_TYPE_PENALTIES;
+        case SamplerKind::dry: return COMMON_SAMPLER_TYPE_DRY;
+        case SamplerKind::top_n_sigma: return COMMON_SAMPLER_TYPE_TOP_N_SIGMA;
+        case SamplerKind::top_k: return COMMON_SAMPLER_TYPE_TOP_K;
+        case SamplerKind::typical_p: return COMMON_SAMPLER_TYPE_TYPICAL_P;
+        case SamplerKind::top_p: return COMMON_SAMPLER_TYPE_TOP_P;
+        case SamplerKind::min_p: return COMMON_SAMPLER_TYPE_MIN_P;
+        case SamplerKind::xtc: return COMMON_SAMPLER_TYPE_XTC;
+        case SamplerKind::temperature: return COMMON_SAMPLER_TYPE_TEMPERATURE;
+        case SamplerKind::infill: return COMMON_SAMPLER_TYPE_INFILL;
+        case SamplerKind::adaptive_p: return COMMON_SAMPLER_TYPE_ADAPTIVE_P;
+    }
+    return COMMON_SAMPLER_TYPE_NONE;
+}
+
+common_grammar_trigger_type type_of(GrammarTrigger::Type type) {
+    switch (type) {
+        case GrammarTrigger::Type::token: return COMMON_GRAMMAR_TRIGGER_TYPE_TOKEN;
+        case GrammarTrigger::Type::word: return COMMON_GRAMMAR_TRIGGER_TYPE_WORD;
+        case GrammarTrigger::Type::pattern: return COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN;
+        case GrammarTrigger::Type::pattern_full: return COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN_FULL;
+    }
+    return COMMON_GRAMMAR_TRIGGER_TYPE_WORD;
+}
+
+common_params_sampling llama_params(const RequestSettings& request) {
+    static_assert(kRandomSeed == LLAMA_DEFAULT_SEED && std::is_same_v<llama_token, std::int32_t>);
+    const SamplingSettings& settings = request.sampling;
+    common_params_sampling params;
+#define HR_PARAMETER(type, field, ...) params.field = settings.field;
+#define HR_FIELD(...)
+#define HR_CUSTOM(...)
+#include "llm/settings/sampling.inc"
+#undef HR_PARAMETER
+#undef HR_FIELD
+#undef HR_CUSTOM
+    params.samplers.clear();
+    for (const SamplerKind kind : settings.samplers) params.samplers.push_back(type_of(kind));
+    for (const GrammarTrigger& trigger : settings.grammar_triggers)
+        params.grammar_triggers.push_back({type_of(trigger.type), trigger.value, trigger.token});
+    for (const TokenBias& bias : settings.logit_bias) params.logit_bias.push_back({bias.token, bias.bias});
+    params.generation_prompt = request.demands.generation_prompt;
+    params.reasoning_budget_start = request.demands.thinking_start;
+    params.reasoning_budget_end = request.demands.thinking_ends;
+    params.reasoning_budget_forced = request.demands.thinking_cut_off;
+    return params;
+}
+
 Status add_grammar(const RequestSettings& settings, common_params_sampling& params) {
     params.grammar_lazy = settings.grammar_lazy;
-    if (!params.grammar.empty()) return success();  // of the chat template, for tools
-    if (!settings.grammar.empty()) {
+    if (!settings.demands.grammar.empty()) {
+        params.grammar = {COMMON_GRAMMAR_TYPE_TOOL_CALLS, settings.demands.grammar};
+    } else if (!settings.grammar.empty()) {
         params.grammar = {COMMON_GRAMMAR_TYPE_USER, settings.grammar};
     } else if (!settings.json_schema.empty()) {
         try {
@@ -37,7 +89,7 @@ void add_logit_biases(const Model& model, const RequestSettings& settings, commo
     const int size = model.vocabulary_size();
     std::erase_if(params.logit_bias,
                   [&](const llama_logit_bias& b) { return b.token < 0 || b.token >= size; });
-    for (const auto& [text, bias] : settings.logit_bias_text)
+    for (const auto& [text, bias] : settings.sampling.logit_bias_text)
         for (llama_token token : model.tokenize(text, false, true))
             params.logit_bias.push_back({token, bias});
     if (!params.ignore_eos) return;
@@ -62,7 +114,8 @@ void add_triggers(const Model& model, const RequestSettings& settings, common_pa
 
 /// common_sampler_init leaves its chain behind when it throws, and a guest may send wrong grammars for ever:
 /// they are tried before. Throws std::regex_error for a trigger's pattern.
-Status try_grammar(const Model& model, const common_params_sampling& params) {
+Status try_grammar(const Model& model, const common_params_sampling& params,
+                   const std::vector<GrammarTrigger>& triggers) {
     const std::string& text = params.grammar.grammar;
     if (text.empty()) return success();
     take_llama_errors();
@@ -73,7 +126,7 @@ Status try_grammar(const Model& model, const common_params_sampling& params) {
         return invalid("grammar: llama.cpp refuses it: {}. No rule may begin with itself",
                        take_llama_errors());
     if (!params.grammar_lazy) return success();  // triggers are not read
-    for (const common_grammar_trigger& trigger : params.grammar_triggers)
+    for (const GrammarTrigger& trigger : triggers)
         if (is_pattern(trigger)) static_cast<void>(std::regex(trigger.value));
     return success();
 }
@@ -93,16 +146,16 @@ bool is_greedy(const common_params_sampling& params) {
 /// The first place of the largest value; `size` when none is a number. std::max_element compares one value at
 /// a time, which is a fiftieth of a step with eight streams and a large vocabulary; lanes of maxima are
 /// vector instructions.
-ptrdiff_t largest(const float* values, int size) {
-    constexpr int lanes = 16, block = 4096;
+std::ptrdiff_t largest(const float* values, int size) {
+    constexpr int kLanes = 16, kBlock = 4096;
     float most = -INFINITY;
     int found = 0;
-    for (int start = 0; start < size; start += block) {
-        const int end = std::min(size, start + block), whole = start + (end - start) / lanes * lanes;
-        std::array<float, lanes> maxima;
+    for (int start = 0; start < size; start += kBlock) {
+        const int end = std::min(size, start + kBlock), whole = start + (end - start) / kLanes * kLanes;
+        std::array<float, kLanes> maxima;
         maxima.fill(-INFINITY);
-        for (int i = start; i < whole; i += lanes)
-            for (int lane = 0; lane < lanes; ++lane)
+        for (int i = start; i < whole; i += kLanes)
+            for (int lane = 0; lane < kLanes; ++lane)
                 maxima[lane] = values[i + lane] > maxima[lane] ? values[i + lane] : maxima[lane];
         float here = *std::max_element(maxima.begin(), maxima.end());
         for (int i = whole; i < end; ++i) here = std::max(here, values[i]);
@@ -116,7 +169,7 @@ ptrdiff_t largest(const float* values, int size) {
 }  // namespace
 
 Result<common_params_sampling> sampling_params(const Model& model, const RequestSettings& settings) {
-    common_params_sampling params = settings.sampling;
+    common_params_sampling params = llama_params(settings);
     HR_TRY(add_grammar(settings, params));
     const auto is_token = [&](std::string_view text) {
         int number = 0;
@@ -135,8 +188,8 @@ Result<Sampler> Sampler::create(const Model& model, const RequestSettings& setti
     HR_ASSIGN(common_params_sampling params, sampling_params(model, settings));
     const bool greedy = is_greedy(params);
     try {
-        HR_TRY(try_grammar(model, params));
-        common_sampler_ptr chain(common_sampler_init(model.get(), params));
+        HR_TRY(try_grammar(model, params, settings.sampling.grammar_triggers));
+        Chain chain(common_sampler_init(model.get(), params));
         if (!chain) return invalid("the sampler cannot be set up; is the grammar right?");
         if (!greedy)
             for (llama_token token : prompt) common_sampler_accept(chain.get(), token, false);
@@ -151,14 +204,16 @@ Result<Sampler> Sampler::create(const Model& model, const RequestSettings& setti
     }
 }
 
-bool Sampler::has_patterns(const common_params_sampling& params) {
-    return std::any_of(params.grammar_triggers.begin(), params.grammar_triggers.end(), is_pattern);
+void Sampler::FreeChain::operator()(common_sampler* chain) const { common_sampler_free(chain); }
+
+bool Sampler::has_patterns(const SamplingSettings& settings) {
+    return std::any_of(settings.grammar_triggers.begin(), settings.grammar_triggers.end(), is_pattern);
 }
 
 /// llama.cpp searches all of an answer's text in each step.
 Status Sampler::count_searched(const llama_vocab* vocab, llama_token token) {
     if (!searches_) return success();
-    searched_ += static_cast<size_t>(-llama_token_to_piece(vocab, token, nullptr, 0, 0, true));
+    searched_ += static_cast<std::size_t>(-llama_token_to_piece(vocab, token, nullptr, 0, 0, true));
     if (searched_ <= kMostSearchedForTriggers) return success();
     return invalid(
         "grammar_triggers: the answer has more than {} bytes, which is as far as patterns are looked for; "
@@ -215,7 +270,7 @@ Result<std::vector<Sampler::Choice>> Sampler::sample(llama_context* context, con
     const llama_vocab* vocab = llama_model_get_vocab(llama_get_model(context));
     try {
         std::vector<Choice> choices;
-        for (size_t i = 0; i < indices.size(); ++i) {
+        for (std::size_t i = 0; i < indices.size(); ++i) {
             HR_ASSIGN(Choice choice, choose(context, indices[i]));
             choices.push_back(std::move(choice));
             const llama_token token = choices.back().token;
@@ -236,14 +291,14 @@ Result<std::vector<Sampler::Choice>> Sampler::sample(llama_context* context, con
 
 std::vector<llama_token_data> Sampler::probabilities(llama_context* context, int index) const {
     const float* logits = llama_get_logits_ith(context, index);
-    std::vector<llama_token_data> all(static_cast<size_t>(vocabulary_));
+    std::vector<llama_token_data> all(static_cast<std::size_t>(vocabulary_));
     const float most = *std::max_element(logits, logits + vocabulary_);
     double sum = 0;
     for (int token = 0; token < vocabulary_; ++token) {
-        all[static_cast<size_t>(token)] = {token, logits[token], std::exp(logits[token] - most)};
-        sum += all[static_cast<size_t>(token)].p;
+        all[static_cast<std::size_t>(token)] = {token, logits[token], std::exp(logits[token] - most)};
+        sum += all[static_cast<std::size_t>(token)].p;
     }
-    const size_t size = std::min(all.size(), shown_);
+    const std::size_t size = std::min(all.size(), shown_);
     std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(size), all.end(),
                       [](const llama_token_data& a, const llama_token_data& b) { return a.p > b.p; });
     all.resize(size);

@@ -1,13 +1,19 @@
 #pragma once
-#include <common/sampling.h>
-
 #include <algorithm>
+#include <cstddef>
+#include <memory>
 #include <set>
+#include <vector>
+
+#include <llama.h>
 
 #include "base/result.h"
 #include "llm/engine/token_filter.h"
 #include "llm/model/model.h"
 #include "llm/settings.h"
+
+struct common_params_sampling;
+struct common_sampler;
 
 namespace headrace::llm {
 
@@ -30,8 +36,12 @@ public:
     bool preserves(llama_token token) const { return preserved_.contains(token); }
 
 private:
-    Sampler(common_sampler_ptr chain, TokenFilter filter, bool greedy, int vocabulary,
-            const RequestSettings& settings)
+    struct FreeChain {
+        void operator()(common_sampler* chain) const;
+    };
+    using Chain = std::unique_ptr<common_sampler, FreeChain>;
+
+    Sampler(Chain chain, TokenFilter filter, bool greedy, int vocabulary, const RequestSettings& settings)
         : chain_(std::move(chain)),
           filter_(std::move(filter)),
           greedy_(greedy),
@@ -39,8 +49,8 @@ private:
           lazy_(settings.grammar_lazy),
           searches_(lazy_ && has_patterns(settings.sampling)),
           vocabulary_(vocabulary),
-          shown_(static_cast<size_t>(std::max(settings.sampling.n_probs, 0))) {}
-    static bool has_patterns(const common_params_sampling& params);
+          shown_(static_cast<std::size_t>(std::max(settings.sampling.n_probs, 0))) {}
+    static bool has_patterns(const SamplingSettings& settings);
     Result<Choice> choose(llama_context* context, int index);
     Status count_searched(const llama_vocab* vocab, llama_token token);
     Result<llama_token> next_token(llama_context* context, int index);
@@ -50,15 +60,15 @@ private:
     /// The likeliest of those that the sampler chain left at the position it has just sampled.
     std::vector<llama_token_data> remaining();
 
-    common_sampler_ptr chain_;
+    Chain chain_;
     TokenFilter filter_;
-    bool greedy_;           // nothing but the largest logit counts
-    bool shows_remaining_;  // the likeliest of what the samplers leave, not of the model's choice
-    bool lazy_;             // the grammar waits for a trigger
-    bool searches_;         // for triggers that are patterns
-    size_t searched_ = 0;   // bytes of the answer
+    bool greedy_;               // nothing but the largest logit counts
+    bool shows_remaining_;      // the likeliest of what the samplers leave, not of the model's choice
+    bool lazy_;                 // the grammar waits for a trigger
+    bool searches_;             // for triggers that are patterns
+    std::size_t searched_ = 0;  // bytes of the answer
     int vocabulary_;
-    size_t shown_;
+    std::size_t shown_;
     std::set<llama_token> preserved_;
 };
 

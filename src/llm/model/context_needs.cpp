@@ -1,10 +1,10 @@
 #include "llm/model/context_needs.h"
 
-#include <common/fit.h>
-
 #include <algorithm>
 #include <exception>
 #include <vector>
+
+#include <common/fit.h>
 
 #include "llm/log/log.h"
 #include "llm/model/context_params.h"
@@ -14,7 +14,7 @@ namespace headrace::llm {
 namespace {
 
 /// Tokens of the largest context that is laid out: its table of cells is allocated.
-constexpr uint32_t kMostMeasured = 32768;
+constexpr std::uint32_t kMostMeasured = 32768;
 
 ContextNeeds measure(const std::string& path, const llama_context_params& params) {
     llama_model_params model = llama_model_default_params();
@@ -23,7 +23,7 @@ ContextNeeds measure(const std::string& path, const llama_context_params& params
     model.n_gpu_layers = 0;
     model.use_extra_bufts = false;
     std::vector<ggml_backend_dev_t> devices;
-    uint32_t layers = 0, trained = 0, experts = 0;
+    std::uint32_t layers = 0, trained = 0, experts = 0;
     ContextNeeds needs;
     for (const auto& place : common_get_device_memory_data(path.c_str(), &model, &params, devices, layers,
                                                            trained, experts, GGML_LOG_LEVEL_ERROR)) {
@@ -36,21 +36,20 @@ ContextNeeds measure(const std::string& path, const llama_context_params& params
 /// Of larger contexts by what smaller ones take: both grow in proportion.
 ContextNeeds measure_or_predict(const std::string& path, llama_context_params params) {
     if (params.n_ctx <= kMostMeasured || params.embeddings) return measure(path, params);
-    const uint64_t wanted = params.n_ctx;
+    const std::uint64_t wanted = params.n_ctx;
     params.n_ctx = kMostMeasured;
     const ContextNeeds whole = measure(path, params);
     params.n_ctx = kMostMeasured / 2;
     const ContextNeeds half = measure(path, params);
-    const uint64_t steps = (wanted - kMostMeasured + kMostMeasured / 2 - 1) / (kMostMeasured / 2);
+    const std::uint64_t steps = (wanted - kMostMeasured + kMostMeasured / 2 - 1) / (kMostMeasured / 2);
     return {.cache = whole.cache + steps * (whole.cache - std::min(whole.cache, half.cache)),
             .compute = whole.compute + steps * (whole.compute - std::min(whole.compute, half.compute))};
 }
 
 }  // namespace
 
-ContextNeeds measure_context(const std::string& path, const ModelFile& file,
-                             const ContextSettings& settings) {
-    const uint32_t trained = std::max(1u, file.trained_context);
+ContextNeeds measure_context(const std::string& path, const ModelFile& file, const ContextMemory& settings) {
+    const std::uint32_t trained = std::max(1u, file.trained_context);
     Result<llama_context_params> context = sized_context_params(settings, trained, !file.is_recurrent);
     if (!context.ok()) return {};  // the error comes when the context is made
     llama_context_params params = context.value();

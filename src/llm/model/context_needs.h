@@ -1,8 +1,8 @@
 #pragma once
-#include <llama.h>
-
 #include <cstdint>
 #include <string>
+
+#include <llama.h>
 
 #include "base/result.h"
 #include "llm/checks/model_file.h"
@@ -12,12 +12,12 @@ namespace headrace::llm {
 
 /// Bytes that a model's context takes beside the weights.
 struct ContextNeeds {
-    uint64_t cache = 0;    ///< of all layers: keys and values, or states
-    uint64_t compute = 0;  ///< on each device, whatever share of the layers it has: at most so many
+    std::uint64_t cache = 0;    ///< of all layers: keys and values, or states
+    std::uint64_t compute = 0;  ///< on each device, whatever share of the layers it has: at most so many
 };
 
 /// What llama.cpp would allocate for the context that these settings make of a model; nothing is allocated,
 /// and of a file that it cannot load nothing is known. One call at a time: it changes the global logger.
-ContextNeeds measure_context(const std::string& path, const ModelFile& file, const ContextSettings& settings);
+ContextNeeds measure_context(const std::string& path, const ModelFile& file, const ContextMemory& settings);
 
 }  // namespace headrace::llm

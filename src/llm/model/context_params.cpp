@@ -1,26 +1,26 @@
 #include "llm/model/context_params.h"
 
-#include <ggml.h>
-#include <sched.h>
-
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
 
+#include <ggml.h>
+#include <sched.h>
+
 namespace headrace::llm {
 namespace {
 
-constexpr uint32_t most_by_default = 8192;
-constexpr uint64_t threads_from_bytes = 32u << 20;
+constexpr std::uint32_t kMostByDefault = 8192;
+constexpr std::uint64_t kThreadsFromBytes = 32u << 20;
 
-constexpr ggml_type cache_types[] = {GGML_TYPE_F32,    GGML_TYPE_F16,  GGML_TYPE_BF16,
+constexpr ggml_type kCacheTypes[] = {GGML_TYPE_F32,    GGML_TYPE_F16,  GGML_TYPE_BF16,
                                      GGML_TYPE_Q8_0,   GGML_TYPE_Q4_0, GGML_TYPE_Q4_1,
                                      GGML_TYPE_IQ4_NL, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1};
 
 Result<ggml_type> cache_type(const char* parameter, const std::string& name) {
     std::string names;
-    for (ggml_type type : cache_types) {
+    for (ggml_type type : kCacheTypes) {
         if (name == ggml_type_name(type)) return type;
         names += fmt::format("{}{}", names.empty() ? "" : ", ", ggml_type_name(type));
     }
@@ -30,7 +30,7 @@ Result<ggml_type> cache_type(const char* parameter, const std::string& name) {
 /// A block of a quantised cache must not reach over a head's end.
 Status check_heads(const Model& model, const char* parameter, ggml_type type) {
     const int heads = std::max(1, llama_model_n_head(model.get()));
-    const int64_t size = llama_model_n_embd(model.get()) / heads;
+    const std::int64_t size = llama_model_n_embd(model.get()) / heads;
     if (size % ggml_blck_size(type) == 0) return success();
     return invalid("{}: {} has blocks of {}, and the model's heads have {} values. Use f16", parameter,
                    ggml_type_name(type), ggml_blck_size(type), size);
@@ -52,13 +52,13 @@ void set_rope(const ContextSettings& settings, llama_context_params& params) {
     params.yarn_attn_factor = settings.yarn_attn_factor;
     params.yarn_beta_fast = settings.yarn_beta_fast;
     params.yarn_beta_slow = settings.yarn_beta_slow;
-    params.yarn_orig_ctx = static_cast<uint32_t>(settings.yarn_orig_ctx);
+    params.yarn_orig_ctx = static_cast<std::uint32_t>(settings.yarn_orig_ctx);
 }
 
 struct Turn {
     std::mutex mutex;
     std::condition_variable changed;
-    uint64_t next = 0, serving = 0;
+    std::uint64_t next = 0, serving = 0;
 };
 Turn& turn() {
     static Turn turn;
@@ -85,23 +85,23 @@ int available_threads() {
 int most_threads(const Model& model) {
     // More threads than cores wait for each other at every barrier: a step takes a hundred times as long
     // then. So they do in a model that small.
-    return llama_model_size(model.get()) < threads_from_bytes ? 1 : available_threads();
+    return llama_model_size(model.get()) < kThreadsFromBytes ? 1 : available_threads();
 }
 
-Result<llama_context_params> sized_context_params(const ContextSettings& settings, uint32_t trained,
+Result<llama_context_params> sized_context_params(const ContextMemory& settings, std::uint32_t trained,
                                                   bool is_divisible) {
     llama_context_params params = llama_context_default_params();
     params.n_ctx =
-        settings.n_ctx > 0 ? static_cast<uint32_t>(settings.n_ctx) : std::min(trained, most_by_default);
-    params.n_ubatch = static_cast<uint32_t>(std::min(settings.n_ubatch, settings.n_batch));
-    params.n_seq_max = static_cast<uint32_t>(std::clamp<size_t>(static_cast<size_t>(settings.max_sequences),
-                                                                static_cast<size_t>(settings.n_parallel),
-                                                                llama_max_parallel_sequences()));
-    if (!is_divisible) params.n_seq_max = static_cast<uint32_t>(settings.n_parallel);
+        settings.n_ctx > 0 ? static_cast<std::uint32_t>(settings.n_ctx) : std::min(trained, kMostByDefault);
+    params.n_ubatch = static_cast<std::uint32_t>(std::min(settings.n_ubatch, settings.n_batch));
+    params.n_seq_max = static_cast<std::uint32_t>(std::clamp<std::size_t>(
+        static_cast<std::size_t>(settings.max_sequences), static_cast<std::size_t>(settings.n_parallel),
+        llama_max_parallel_sequences()));
+    if (!is_divisible) params.n_seq_max = static_cast<std::uint32_t>(settings.n_parallel);
     // llama.cpp aborts where a batch, or a context, cannot hold a token of every sequence. It rounds contexts
     // up to 256 tokens.
     params.n_ctx = std::max(params.n_ctx, params.n_seq_max);
-    params.n_batch = std::max(static_cast<uint32_t>(settings.n_batch), params.n_seq_max);
+    params.n_batch = std::max(static_cast<std::uint32_t>(settings.n_batch), params.n_seq_max);
     params.kv_unified = true;
     HR_ASSIGN(params.type_k, cache_type("context.type_k", settings.type_k));
     HR_ASSIGN(params.type_v, cache_type("context.type_v", settings.type_v));
@@ -120,7 +120,7 @@ Result<llama_context_params> sized_context_params(const ContextSettings& setting
 }
 
 Result<llama_context_params> context_params(const Model& model, const ContextSettings& settings) {
-    const auto trained = static_cast<uint32_t>(std::max(1, llama_model_n_ctx_train(model.get())));
+    const auto trained = static_cast<std::uint32_t>(std::max(1, llama_model_n_ctx_train(model.get())));
     HR_ASSIGN(llama_context_params params,
               sized_context_params(settings, trained, model.memory_is_divisible()));
     HR_TRY(check_heads(model, "context.type_k", params.type_k));
@@ -141,7 +141,7 @@ ComputeTurn::ComputeTurn(const Model& model) {
     for (const auto& host : hosts) hosts_.emplace_back(host->turn());
     if (!hosts_.empty()) return;
     std::unique_lock lock(turn().mutex);
-    const uint64_t ticket = turn().next++;
+    const std::uint64_t ticket = turn().next++;
     turn().changed.wait(lock, [&] { return turn().serving == ticket; });
 }
 
@@ -154,9 +154,9 @@ ComputeTurn::~ComputeTurn() {
     turn().changed.notify_all();
 }
 
-uint32_t size_for_embeddings(const ContextSettings& settings, uint32_t trained,
-                             llama_context_params& params) {
-    const uint32_t longest = settings.n_ctx > 0 ? std::min(trained, params.n_ctx) : trained;
+std::uint32_t size_for_embeddings(const ContextMemory& settings, std::uint32_t trained,
+                                  llama_context_params& params) {
+    const std::uint32_t longest = settings.n_ctx > 0 ? std::min(trained, params.n_ctx) : trained;
     params.embeddings = true;
     params.pooling_type = pooling_of(settings.pooling);
     if (settings.attention == "causal") params.attention_type = LLAMA_ATTENTION_TYPE_CAUSAL;

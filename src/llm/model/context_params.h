@@ -1,9 +1,9 @@
 #pragma once
-#include <llama.h>
-
 #include <cstdint>
 #include <mutex>
 #include <vector>
+
+#include <llama.h>
 
 #include "base/result.h"
 #include "llm/model/model.h"
@@ -15,14 +15,15 @@ namespace headrace::llm {
 Result<llama_context_params> context_params(const Model& model, const ContextSettings& settings);
 
 /// Of those, what decides on its memory; known before the model is loaded.
-Result<llama_context_params> sized_context_params(const ContextSettings& settings, uint32_t trained,
+Result<llama_context_params> sized_context_params(const ContextMemory& settings, std::uint32_t trained,
                                                   bool is_divisible);
 
 /// Texts of a batch for embeddings at most.
 constexpr std::uint32_t kMostTexts = 64;
 
 /// Sets what a context for embeddings has beside others; returns the tokens of the longest text.
-uint32_t size_for_embeddings(const ContextSettings& settings, uint32_t trained, llama_context_params& params);
+std::uint32_t size_for_embeddings(const ContextMemory& settings, std::uint32_t trained,
+                                  llama_context_params& params);
 
 /// Threads that this process may use: its CPU affinity counts.
 int available_threads();

@@ -1,15 +1,15 @@
 #include "llm/model/model.h"
 
-#include <common/chat.h>
-#include <common/common.h>
-#include <common/fit.h>
-
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <mutex>
 #include <thread>
 #include <tuple>
+
+#include <common/chat.h>
+#include <common/common.h>
+#include <common/fit.h>
 
 #include "llm/checks/model_file.h"
 #include "llm/checks/model_metadata.h"
@@ -162,7 +162,7 @@ bool has_gpu() {
 }
 
 Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const ModelSettings& settings,
-                                                 const ContextSettings& context) {
+                                                 const ContextMemory& context) {
     start_llama();
     if (const Status status = check_template(settings.chat_template); !status.ok())
         return status.error().within("chat_template");

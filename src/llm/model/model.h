@@ -1,10 +1,10 @@
 #pragma once
-#include <llama.h>
-
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <llama.h>
 
 #include "base/result.h"
 #include "llm/settings.h"
@@ -24,7 +24,7 @@ public:
     /// memory is missing.
     /// context: what layers on remote hosts need memory for, too.
     static Result<std::shared_ptr<const Model>> load(const std::string& path, const ModelSettings& settings,
-                                                     const ContextSettings& context = {});
+                                                     const ContextMemory& context = {});
     ~Model();
     Model(const Model&) = delete;
     Model& operator=(const Model&) = delete;

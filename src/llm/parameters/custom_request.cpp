@@ -1,7 +1,7 @@
-#include <common/sampling.h>
-
 #include <charconv>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "llm/checks/schema_cost.h"
@@ -17,14 +17,26 @@ namespace {
 
 constexpr double kMaxInt = std::numeric_limits<int>::max();
 
-constexpr common_sampler_type kSamplerTypes[] = {
-    COMMON_SAMPLER_TYPE_PENALTIES, COMMON_SAMPLER_TYPE_DRY,       COMMON_SAMPLER_TYPE_TOP_N_SIGMA,
-    COMMON_SAMPLER_TYPE_TOP_K,     COMMON_SAMPLER_TYPE_TYPICAL_P, COMMON_SAMPLER_TYPE_TOP_P,
-    COMMON_SAMPLER_TYPE_MIN_P,     COMMON_SAMPLER_TYPE_XTC,       COMMON_SAMPLER_TYPE_TEMPERATURE,
-    COMMON_SAMPLER_TYPE_INFILL,    COMMON_SAMPLER_TYPE_ADAPTIVE_P};
+/// llama.cpp's names and letters.
+struct SamplerName {
+    SamplerKind kind;
+    std::string_view name;
+    char letter;
+};
+constexpr SamplerName kSamplerNames[] = {{SamplerKind::penalties, "penalties", 'e'},
+                                         {SamplerKind::dry, "dry", 'd'},
+                                         {SamplerKind::top_n_sigma, "top_n_sigma", 's'},
+                                         {SamplerKind::top_k, "top_k", 'k'},
+                                         {SamplerKind::typical_p, "typ_p", 'y'},
+                                         {SamplerKind::top_p, "top_p", 'p'},
+                                         {SamplerKind::min_p, "min_p", 'm'},
+                                         {SamplerKind::xtc, "xtc", 'x'},
+                                         {SamplerKind::temperature, "temperature", 't'},
+                                         {SamplerKind::infill, "infill", 'i'},
+                                         {SamplerKind::adaptive_p, "adaptive_p", 'a'}};
 
 /// "Top-K", "top_k" and "topk" as one; llama.cpp knows some samplers by further names.
-std::string sampler_name(std::string_view name) {
+std::string plain_name(std::string_view name) {
     std::string text = key_parts(name)[0];
     std::erase(text, '_');
     if (text == "nucleus") return "topp";
@@ -33,23 +45,22 @@ std::string sampler_name(std::string_view name) {
     return text;
 }
 
-/// llama.cpp's own look-ups print what they do not know.
-std::optional<common_sampler_type> sampler_named(std::string_view name) {
-    for (common_sampler_type type : kSamplerTypes)
-        if (sampler_name(name) == sampler_name(common_sampler_type_to_str(type))) return type;
+std::optional<SamplerKind> sampler_named(std::string_view name) {
+    for (const SamplerName& sampler : kSamplerNames)
+        if (plain_name(name) == plain_name(sampler.name)) return sampler.kind;
     return std::nullopt;
 }
 
-std::optional<common_sampler_type> sampler_of_letter(char letter) {
-    for (common_sampler_type type : kSamplerTypes)
-        if (letter == common_sampler_type_to_chr(type)) return type;
+std::optional<SamplerKind> sampler_of_letter(char letter) {
+    for (const SamplerName& sampler : kSamplerNames)
+        if (letter == sampler.letter) return sampler.kind;
     return std::nullopt;
 }
 
 /// A text holds names (";" between them) or a letter for each sampler.
 Status read_samplers(Reading& reading, Settings& settings, const Json& value) {
-    std::vector<common_sampler_type> samplers;
-    const auto add = [&](std::string_view name, std::optional<common_sampler_type> found) {
+    std::vector<SamplerKind> samplers;
+    const auto add = [&](std::string_view name, std::optional<SamplerKind> found) {
         if (found)
             samplers.push_back(*found);
         else
@@ -76,8 +87,9 @@ Status read_samplers(Reading& reading, Settings& settings, const Json& value) {
 
 Json write_samplers(const Settings& settings) {
     Json names = Json::array();
-    for (common_sampler_type type : settings.request.sampling.samplers)
-        names.push_back(common_sampler_type_to_str(type));
+    for (SamplerKind kind : settings.request.sampling.samplers)
+        for (const SamplerName& sampler : kSamplerNames)
+            if (sampler.kind == kind) names.push_back(sampler.name);
     return names;
 }
 
@@ -92,22 +104,22 @@ Result<float> read_bias(const Reading& reading, const Json& value) {
 Status add_bias(const Reading& reading, RequestSettings& request, const Json& token, const Json& value) {
     HR_ASSIGN(const float bias, read_bias(reading, value));
     if (token.is_string()) {
-        request.logit_bias_text.emplace_back(token.get<std::string>(), bias);
+        request.sampling.logit_bias_text.emplace_back(token.get<std::string>(), bias);
         return success();
     }
-    HR_ASSIGN(const int64_t id,
+    HR_ASSIGN(const std::int64_t id,
               read_integer(reading, token, 0, kMaxInt, "a token id of at least 0 or a text"));
-    request.sampling.logit_bias.push_back({static_cast<llama_token>(id), bias});
+    request.sampling.logit_bias.push_back({static_cast<std::int32_t>(id), bias});
     return success();
 }
 
 /// [[token or text, number or false], ...] or {"token or text": number or false}.
 Status read_logit_bias(Reading& reading, Settings& settings, const Json& value) {
     settings.request.sampling.logit_bias.clear();
-    settings.request.logit_bias_text.clear();
+    settings.request.sampling.logit_bias_text.clear();
     if (value.is_object()) {
         for (const auto& [token, bias] : value.items()) {
-            int64_t id = 0;
+            std::int64_t id = 0;
             const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), id);
             const bool is_id = error == std::errc{} && end == token.data() + token.size();
             HR_TRY(add_bias(reading, settings.request, is_id ? Json(id) : Json(token), bias));
@@ -128,9 +140,9 @@ Status read_logit_bias(Reading& reading, Settings& settings, const Json& value) 
 Json write_logit_bias(const Settings& settings) {
     const auto bias = [](float value) { return std::isinf(value) ? Json(false) : Json(value); };
     Json list = Json::array();
-    for (const llama_logit_bias& entry : settings.request.sampling.logit_bias)
+    for (const TokenBias& entry : settings.request.sampling.logit_bias)
         list.push_back(Json::array({entry.token, bias(entry.bias)}));
-    for (const auto& [text, value] : settings.request.logit_bias_text)
+    for (const auto& [text, value] : settings.request.sampling.logit_bias_text)
         list.push_back(Json::array({text, bias(value)}));
     return list;
 }
@@ -203,8 +215,8 @@ constexpr std::string_view kTriggerMustBe =
     "and, "
     "of type token, \"token\" (an id)";
 
-Result<common_grammar_trigger> read_trigger(const Reading& reading, const Json& value) {
-    common_grammar_trigger trigger{COMMON_GRAMMAR_TRIGGER_TYPE_WORD, ""};
+Result<GrammarTrigger> read_trigger(const Reading& reading, const Json& value) {
+    GrammarTrigger trigger;
     if (value.is_string()) {
         trigger.value = value.get<std::string>();
     } else {
@@ -215,18 +227,18 @@ Result<common_grammar_trigger> read_trigger(const Reading& reading, const Json& 
             while (number < std::size(kTriggerTypes) && type != kTriggerTypes[number] && type != Json(number))
                 ++number;
             if (number == std::size(kTriggerTypes)) return reading.wrong(value, kTriggerMustBe);
-            trigger.type = static_cast<common_grammar_trigger_type>(number);
+            trigger.type = static_cast<GrammarTrigger::Type>(number);
         }
         if (value.contains("value") && value["value"].is_string())
             trigger.value = value["value"].get<std::string>();
         if (value.contains("token")) {
-            HR_ASSIGN(const int64_t token, read_integer(reading, value["token"], 0, kMaxInt, "a token id"));
-            trigger.token = static_cast<llama_token>(token);
+            HR_ASSIGN(const std::int64_t token,
+                      read_integer(reading, value["token"], 0, kMaxInt, "a token id"));
+            trigger.token = static_cast<std::int32_t>(token);
         }
     }
-    const bool is_token = trigger.type == COMMON_GRAMMAR_TRIGGER_TYPE_TOKEN;
-    if (is_token ? trigger.token == LLAMA_TOKEN_NULL : trigger.value.empty())
-        return reading.wrong(value, kTriggerMustBe);
+    const bool is_token = trigger.type == GrammarTrigger::Type::token;
+    if (is_token ? trigger.token < 0 : trigger.value.empty()) return reading.wrong(value, kTriggerMustBe);
     if (const Status fit = check_trigger(trigger); !fit.ok())
         return fit.error().within(fmt::format("'{}' is the {} \"{:.60}\"", reading.key,
                                               is_pattern(trigger) ? "pattern" : "word", trigger.value));
@@ -262,7 +274,7 @@ Status read_trigger_patterns(const Reading& reading, Settings& settings, const J
 Status read_grammar_triggers(Reading& reading, Settings& settings, const Json& value) {
     if (value.is_object() && reading.lenient) return read_trigger_patterns(reading, settings, value);
     if (!value.is_array() || value.size() > 256) return reading.wrong(value, kGrammarTriggers.type);
-    std::vector<common_grammar_trigger> triggers;
+    std::vector<GrammarTrigger> triggers;
     for (const Json& item : value) {
         Reading entry = reading;
         entry.key = fmt::format("{}[{}]", reading.key, triggers.size());
@@ -274,9 +286,10 @@ Status read_grammar_triggers(Reading& reading, Settings& settings, const Json& v
 
 Json write_grammar_triggers(const Settings& settings) {
     Json list = Json::array();
-    for (const common_grammar_trigger& trigger : settings.request.sampling.grammar_triggers) {
-        Json entry = {{"type", kTriggerTypes[trigger.type]}, {"value", trigger.value}};
-        if (trigger.token != LLAMA_TOKEN_NULL) entry["token"] = trigger.token;
+    for (const GrammarTrigger& trigger : settings.request.sampling.grammar_triggers) {
+        Json entry = {{"type", kTriggerTypes[static_cast<std::size_t>(trigger.type)]},
+                      {"value", trigger.value}};
+        if (trigger.token >= 0) entry["token"] = trigger.token;
         list.push_back(std::move(entry));
     }
     return list;

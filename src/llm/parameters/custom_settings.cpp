@@ -48,11 +48,11 @@ Json write_semantic_stopping(const Settings& settings) {
 }
 
 Status read_template_kwargs(Reading& reading, Settings& settings, const Json& value) {
-    constexpr std::size_t most = 256;  // llama.cpp's time for them grows with their square
+    constexpr std::size_t kMost = 256;  // llama.cpp's time for them grows with their square
     if (!value.is_object()) return reading.wrong(value, kTemplateKwargs.type);
-    if (value.size() > most)
-        return invalid("'{}' has {} values; at most {} are allowed", reading.key, value.size(), most);
-    std::map<std::string, std::string> kwargs;
+    if (value.size() > kMost)
+        return invalid("'{}' has {} values; at most {} are allowed", reading.key, value.size(), kMost);
+    TextMap kwargs;
     for (const auto& [name, argument] : value.items()) {
         if (name == "enable_thinking") {
             if (!argument.is_boolean()) return reading.wrong(value, "true or false in enable_thinking");
@@ -105,10 +105,10 @@ bool is_message(const Json& value) {
 }
 
 Status read_previous_messages(Reading& reading, Settings& settings, const Json& value) {
-    constexpr std::size_t most = 10'000;  // seconds in the template of a model
+    constexpr std::size_t kMost = 10'000;  // seconds in the template of a model
     if (!value.is_array()) return reading.wrong(value, kPreviousMessages.type);
-    if (value.size() > most)
-        return invalid("'{}' has {} messages; at most {} are allowed", reading.key, value.size(), most);
+    if (value.size() > kMost)
+        return invalid("'{}' has {} messages; at most {} are allowed", reading.key, value.size(), kMost);
     Messages messages;
     for (const Json& message : value) {
         if (!is_message(message)) return reading.wrong(message, kPreviousMessages.type);
@@ -144,7 +144,7 @@ Result<Adapter> read_adapter(const Reading& reading, const Json& value) {
         if (value.contains("path") && value["path"].is_string())
             adapter.path = value["path"].get<std::string>();
         if (value.contains("id")) {
-            HR_ASSIGN(const int64_t id,
+            HR_ASSIGN(const std::int64_t id,
                       read_integer(reading, value["id"], 0, 1e6, "an adapter's position from 0"));
             adapter.id = static_cast<int>(id);
         }
@@ -163,8 +163,8 @@ Result<Adapter> read_adapter(const Reading& reading, const Json& value) {
 
 Status read_lora(Reading& reading, Settings& settings, const Json& value) {
     if (!value.is_array() || value.size() > 64) return reading.wrong(value, kLora.type);
-    std::vector<std::pair<std::string, float>> files;
-    std::vector<std::pair<int, float>> scales;
+    AdapterFiles files;
+    AdapterScales scales;
     for (std::size_t i = 0; i < value.size(); ++i) {
         Reading entry = reading;
         entry.key = fmt::format("{}[{}]", reading.key, i);
@@ -229,7 +229,7 @@ Json write_rope_scale(const Settings& settings) {
 
 Status read_model_aliases(Reading& reading, Settings& settings, const Json& value) {
     if (!value.is_object()) return reading.wrong(value, kModelAliases.type);
-    std::map<std::string, std::string> aliases;
+    TextMap aliases;
     for (const auto& [name, path] : value.items()) {
         HR_ASSIGN(aliases[name], read_text(reading, path, kModelAliases.type));
         if (name.empty() || aliases[name].empty()) return reading.wrong(value, kModelAliases.type);

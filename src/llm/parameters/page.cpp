@@ -26,10 +26,10 @@ std::string names_cell(const Row& row) {
 }
 
 std::string value_cell(const Row& row) {
-    const std::string_view rule = !row.is_number()                 ? ""
-                                  : row.range.rule == Rule::clamp  ? "; clamped"
-                                  : row.range.rule == Rule::reject ? "; else an error"
-                                                                   : "";
+    const std::string_view rule = !row.is_number()                  ? ""
+                                  : row.values.rule == Rule::clamp  ? "; clamped"
+                                  : row.values.rule == Rule::reject ? "; else an error"
+                                                                    : "";
     return cell(fmt::format("{}{}", describe(row), rule));
 }
 

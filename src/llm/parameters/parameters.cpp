@@ -112,25 +112,10 @@ Status take_value(const Reading& reading, const Json& value, Settings& settings)
     return success();
 }
 
-}  // namespace
-
-Note defaults_note(const Error& error) { return {"parameters", error.message + "; the defaults are used"}; }
-
-std::string_view level_name(Level level) {
-    constexpr std::string_view kNames[] = {"service", "model", "session", "request"};
-    return kNames[static_cast<std::size_t>(level)];
-}
-
-Result<Settings> with_parameters(const Settings& base, std::string_view json, Level level, Notes& notes) {
-    const Result<Json> object = parse_object(json);
-    if (!object.ok() && (!base.lenient || base.strict)) return object.error();
-    if (!object.ok()) {
-        notes.push_back(defaults_note(object.error()));
-        return base;
-    }
+Result<Settings> with_object(const Settings& base, const Json& object, Level level, Notes& notes) {
     Findings findings;
     Walk walk(level, base.lenient, findings);
-    walk.object(object.value(), "", {});
+    walk.object(object, "", {});
     walk.finish();
 
     Settings settings = base;
@@ -140,7 +125,6 @@ Result<Settings> with_parameters(const Settings& base, std::string_view json, Le
         if (at == walk.given.end()) continue;
         const Reading reading{*row, at->second.key, level, findings, base.lenient};
         HR_TRY(take_value(reading, *at->second.value, settings));
-        settings.request.sampling.user_sampling_config |= row->sampling_config;
         change.given.insert(row->path);
     }
     HR_TRY(check_together(change));
@@ -152,5 +136,34 @@ Result<Settings> with_parameters(const Settings& base, std::string_view json, Le
     for (Finding& finding : findings) notes.push_back(std::move(finding.note));
     return settings;
 }
+
+/// What parameters that cannot be read at all lead to.
+Result<Settings> unreadable(const Settings& base, const Error& error, Notes& notes) {
+    if (!base.lenient || base.strict) return error;
+    notes.push_back(defaults_note(error));
+    return base;
+}
+
+}  // namespace
+
+Note defaults_note(const Error& error) { return {"parameters", error.message + "; the defaults are used"}; }
+
+std::string_view level_name(Level level) {
+    constexpr std::string_view kNames[] = {"service", "model", "session", "request"};
+    return kNames[static_cast<std::size_t>(level)];
+}
+
+Result<Settings> with_parameters(const Settings& base, std::string_view json, Level level, Notes& notes) {
+    const Result<Json> object = parse_object(json);
+    return object.ok() ? with_object(base, object.value(), level, notes)
+                       : unreadable(base, object.error(), notes);
+}
+
+template <std::same_as<Json> Values>
+Result<Settings> with_parameters(const Settings& base, const Values& values, Level level, Notes& notes) {
+    const Status checked = check_object(values);
+    return checked.ok() ? with_object(base, values, level, notes) : unreadable(base, checked.error(), notes);
+}
+template Result<Settings> with_parameters(const Settings&, const Json&, Level, Notes&);
 
 }  // namespace headrace::llm

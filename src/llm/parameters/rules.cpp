@@ -43,7 +43,7 @@ Status check_grammar(const Change& change) {
 }
 
 void check_sampling(const Change& change) {
-    common_params_sampling& sampling = change.settings.request.sampling;
+    SamplingSettings& sampling = change.settings.request.sampling;
     if (sampling.dry_base < 1) {
         change.note("dry_base", true,
                     fmt::format("'dry_base' is {}; {} is used, as it must be at least 1", sampling.dry_base,
@@ -170,13 +170,13 @@ private:
 Status check_tokens(RequestSettings& request, int n_vocab, Adjuster& adjuster) {
     auto& biases = request.sampling.logit_bias;
     const std::size_t unknown =
-        std::erase_if(biases, [&](const llama_logit_bias& bias) { return bias.token >= n_vocab; });
+        std::erase_if(biases, [&](const TokenBias& bias) { return bias.token >= n_vocab; });
     if (unknown > 0)
         adjuster.note("logit_bias",
                       fmt::format("'logit_bias' names {} tokens that the vocabulary of {} does not have; "
                                   "they are left out",
                                   unknown, n_vocab));
-    for (const common_grammar_trigger& trigger : request.sampling.grammar_triggers)
+    for (const GrammarTrigger& trigger : request.sampling.grammar_triggers)
         if (trigger.token >= n_vocab)
             return invalid("'grammar_triggers' names the token {}; the model's vocabulary has {} tokens",
                            trigger.token, n_vocab);
@@ -205,7 +205,7 @@ Status adjust(Settings& settings, int n_ctx, int n_vocab, Notes& notes) {
         return invalid("a context of {} tokens and a vocabulary of {} cannot be; both must be at least 1",
                        n_ctx, n_vocab);
     Adjuster adjuster(notes);
-    common_params_sampling& sampling = settings.request.sampling;
+    SamplingSettings& sampling = settings.request.sampling;
     for (auto [name, last_n] : {std::pair{"penalty_last_n", &sampling.penalty_last_n},
                                 std::pair{"dry_penalty_last_n", &sampling.dry_penalty_last_n}})
         adjuster.set(name, *last_n, *last_n < 0 ? n_ctx : std::min(*last_n, n_ctx), "the context's size");

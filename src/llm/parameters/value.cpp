@@ -17,15 +17,15 @@ constexpr bool is_integer_field = std::is_integral_v<T> && !std::is_same_v<T, bo
 
 /// The seed is the only unsigned one; -1 stands for its largest value, which asks for a random seed.
 template <class T>
-Range bounds(const Range& range) {
+Values bounds(const Values& range) {
     const double low = std::is_unsigned_v<T> ? -1 : static_cast<double>(std::numeric_limits<T>::lowest());
-    Range within = range;
+    Values within = range;
     within.min = std::max(range.min, low);
     within.max = std::min(range.max, static_cast<double>(std::numeric_limits<T>::max()));
     return within;
 }
 
-std::string limits_text(const Range& range, bool integer) {
+std::string limits_text(const Values& range, bool integer) {
     std::string text = integer ? "an integer" : "a number";
     if (std::isfinite(range.min) && std::isfinite(range.max))
         text += fmt::format(" from {} to {}", range.min, range.max);
@@ -38,33 +38,33 @@ std::string limits_text(const Range& range, bool integer) {
 
 std::string or_words(const Row& row) {
     std::string text;
-    for (std::string_view word : split(row.words))
+    for (std::string_view word : split(row.values.words))
         text += fmt::format(" or \"{}\"", word.substr(0, word.find('=')));
     return text;
 }
 
 /// What another spelling stands for, or the text itself.
 std::string_view meaning(const Row& row, std::string_view text) {
-    for (std::string_view word : split(row.words))
+    for (std::string_view word : split(row.values.words))
         if (const auto equals = word.find('='); word.substr(0, equals) == text)
             return word.substr(equals + 1);
     return text;
 }
 
 /// The row's range as this reading sees it.
-Range range_of(const Reading& reading) {
-    Range range = reading.row.range;
+Values range_of(const Reading& reading) {
+    Values range = reading.row.values;
     if (reading.lenient) range.max = range.lenient_max.value_or(range.max);
     return range;
 }
 
-bool holds(const Range& range, double number) {
+bool holds(const Values& range, double number) {
     return (number >= range.min && number <= range.max) || (range.or_zero && number == 0);
 }
 
 template <class T>
 Status read_integer_field(const Reading& reading, const Json& given, T& field) {
-    const Range range = bounds<T>(range_of(reading));
+    const Values range = bounds<T>(range_of(reading));
     const std::string must_be = limits_text(range, true) + or_words(reading.row);
     Json value = given;
     if (given.is_string()) {
@@ -75,17 +75,17 @@ Status read_integer_field(const Reading& reading, const Json& given, T& field) {
     }
     const bool is_moved = reading.lenient && value.is_number() && !holds(range, value.get<double>());
     if (!is_moved) {
-        const Range type = bounds<T>({});
+        const Values type = bounds<T>({});
         HR_TRY(read_integer(reading, value, type.min, type.max, must_be));
     }
     HR_ASSIGN(const double allowed, number_within(reading, value, range, must_be));
-    field = static_cast<T>(static_cast<int64_t>(allowed));
+    field = static_cast<T>(static_cast<std::int64_t>(allowed));
     return success();
 }
 
 template <class T>
 Status read_number_field(const Reading& reading, const Json& value, T& field) {
-    const Range range = range_of(reading);
+    const Values range = range_of(reading);
     const std::string must_be = limits_text(range, false);
     if (!value.is_number()) return reading.wrong(value, must_be);
     HR_ASSIGN(const double number,
@@ -106,7 +106,7 @@ Status read_choice(const Reading& reading, const Json& value, std::string& field
         given = {value.get<std::string>()};
     for (const std::string& text : given) {
         const auto parts = key_parts(text);
-        for (std::string_view choice : split(reading.row.choices))
+        for (std::string_view choice : split(reading.row.values.choices))
             if (parts == key_parts(choice) || meaning(reading.row, parts.front()) == choice) {
                 field = choice;
                 return success();
@@ -161,7 +161,7 @@ struct Reader {
         } else if constexpr (std::is_floating_point_v<T>) {
             return read_number_field(reading, value, target);
         } else if constexpr (std::is_same_v<T, std::string>) {
-            if (!reading.row.choices.empty()) return read_choice(reading, value, target);
+            if (!reading.row.values.choices.empty()) return read_choice(reading, value, target);
             HR_ASSIGN(target, read_text(reading, value, "a text"));
             return success();
         } else if constexpr (std::is_same_v<T, std::vector<float>>) {
@@ -205,13 +205,13 @@ struct Describer {
     template <class T>
     std::string operator()(T& (*)(Settings&)) const {
         if constexpr (std::is_same_v<T, bool>) return "true or false";
-        if constexpr (is_integer_field<T>) return limits_text(row.range, true) + or_words(row);
-        if constexpr (std::is_floating_point_v<T>) return limits_text(row.range, false);
+        if constexpr (is_integer_field<T>) return limits_text(row.values, true) + or_words(row);
+        if constexpr (std::is_floating_point_v<T>) return limits_text(row.values, false);
         if constexpr (std::is_same_v<T, std::vector<float>>) return "a list of numbers";
         if constexpr (std::is_same_v<T, std::vector<std::string>>)
-            return row.range.min > 0 ? "a text or a list of at least one" : "a text or a list of texts";
-        if (row.choices.empty()) return "a text";
-        return fmt::format("one of {}", fmt::join(split(row.choices), ", "));
+            return row.values.min > 0 ? "a text or a list of at least one" : "a text or a list of texts";
+        if (row.values.choices.empty()) return "a text";
+        return fmt::format("one of {}", fmt::join(split(row.values.choices), ", "));
     }
     std::string operator()(const Custom& custom) const { return std::string(custom.type); }
     std::string operator()(const Ignored&) const { return "anything"; }
@@ -240,7 +240,7 @@ Error Reading::wrong(const Json& value, std::string_view must_be) const {
     return invalid("'{}' is {}; it must be {}", key, shown(value), must_be);
 }
 
-Result<double> number_within(const Reading& reading, const Json& value, const Range& range,
+Result<double> number_within(const Reading& reading, const Json& value, const Values& range,
                              std::string_view must_be) {
     if (!value.is_number()) return reading.wrong(value, must_be);
     const auto number = value.get<double>();
@@ -252,18 +252,19 @@ Result<double> number_within(const Reading& reading, const Json& value, const Ra
     return moved;
 }
 
-Result<int64_t> read_integer(const Reading& reading, const Json& value, double min, double max,
-                             std::string_view must_be) {
+Result<std::int64_t> read_integer(const Reading& reading, const Json& value, double min, double max,
+                                  std::string_view must_be) {
     // Up to 2^53 a double without a fraction is the integer that was meant: 8.0, 1e3.
     constexpr double kExact = 9007199254740992.0;
     if (!value.is_number()) return reading.wrong(value, must_be);
-    if (value.is_number_unsigned() && value.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()})
+    if (value.is_number_unsigned() &&
+        value.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()})
         return reading.wrong(value, must_be);
     if (value.is_number_float()) {
         const double number = value.get<double>();
         if (std::trunc(number) != number || std::abs(number) > kExact) return reading.wrong(value, must_be);
     }
-    const auto number = value.get<int64_t>();
+    const auto number = value.get<std::int64_t>();
     if (static_cast<double>(number) < min || static_cast<double>(number) > max)
         return reading.wrong(value, must_be);
     return number;
@@ -295,7 +296,7 @@ Status read_strings(const Reading& reading, const Json& value, std::vector<std::
         if (text.size() > kMaxStringBytes)
             return invalid("'{}' has a text of {} bytes; at most {} are allowed", reading.key, text.size(),
                            kMaxStringBytes);
-    if (strings.size() < static_cast<std::size_t>(std::max(reading.row.range.min, 0.0)))
+    if (strings.size() < static_cast<std::size_t>(std::max(reading.row.values.min, 0.0)))
         return reading.wrong(value, "a list with at least one text that is not empty");
     field = std::move(strings);
     return success();

@@ -37,10 +37,10 @@ std::string shown(const Json& value);
 std::vector<std::string_view> split(std::string_view text, char separator = ' ');
 
 /// The number inside the range, moved there with a note where the range clamps or the reading is lenient.
-Result<double> number_within(const Reading& reading, const Json& value, const Range& range,
+Result<double> number_within(const Reading& reading, const Json& value, const Values& range,
                              std::string_view must_be);
-Result<int64_t> read_integer(const Reading& reading, const Json& value, double min, double max,
-                             std::string_view must_be);
+Result<std::int64_t> read_integer(const Reading& reading, const Json& value, double min, double max,
+                                  std::string_view must_be);
 Result<std::string> read_text(const Reading& reading, const Json& value, std::string_view must_be);
 /// A text or a list of texts, at most 256, without those that are empty.
 Status read_strings(const Reading& reading, const Json& value, std::vector<std::string>& field);

@@ -66,18 +66,36 @@ Prompt without_oldest(const Prompt& prompt, size_t pairs) {
     return shorter;
 }
 
+GrammarTrigger::Type type_of(common_grammar_trigger_type type) {
+    switch (type) {
+        case COMMON_GRAMMAR_TRIGGER_TYPE_TOKEN: return GrammarTrigger::Type::token;
+        case COMMON_GRAMMAR_TRIGGER_TYPE_WORD: return GrammarTrigger::Type::word;
+        case COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN: return GrammarTrigger::Type::pattern;
+        case COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN_FULL: return GrammarTrigger::Type::pattern_full;
+    }
+    return GrammarTrigger::Type::word;
+}
+
+std::vector<GrammarTrigger> triggers_of(const common_chat_params& format) {
+    std::vector<GrammarTrigger> triggers;
+    for (const common_grammar_trigger& trigger : format.grammar_triggers)
+        triggers.push_back({type_of(trigger.type), trigger.value, trigger.token});
+    return triggers;
+}
+
 /// Gives the sampler the tags between which the template lets the model think, and what ends thoughts that
 /// reach the budget.
-void limit_thoughts(const Model& model, const common_chat_params& format, common_params_sampling& sampling) {
-    if (sampling.reasoning_budget_tokens < 0 || format.thinking_start_tag.empty() ||
+void limit_thoughts(const Model& model, const common_chat_params& format, RequestSettings& settings) {
+    if (settings.sampling.reasoning_budget_tokens < 0 || format.thinking_start_tag.empty() ||
         format.thinking_end_tags.empty())
         return;
-    sampling.reasoning_budget_start = model.tokenize(format.thinking_start_tag, false, true);
+    TemplateDemands& demands = settings.demands;
+    demands.thinking_start = model.tokenize(format.thinking_start_tag, false, true);
     for (const std::string& tag : format.thinking_end_tags)
-        sampling.reasoning_budget_end.push_back(model.tokenize(tag, false, true));
-    sampling.reasoning_budget_forced =
-        model.tokenize(sampling.reasoning_budget_message + format.thinking_end_tags.front(), false, true);
-    sampling.generation_prompt = format.generation_prompt;  // it may have begun to think
+        demands.thinking_ends.push_back(model.tokenize(tag, false, true));
+    demands.thinking_cut_off = model.tokenize(
+        settings.sampling.reasoning_budget_message + format.thinking_end_tags.front(), false, true);
+    demands.generation_prompt = format.generation_prompt;  // it may have begun to think
 }
 
 /// The text of the messages in the model's template, ready for an answer; what the template wants of the
@@ -97,12 +115,12 @@ Result<std::string> render_chat(const Model& model, Prompt& prompt, RequestSetti
                                          params.preserved_tokens.end());
         if (!settings.tools.empty() && !params.grammar.empty()) {
             // It begins with what the template has put into the prompt, which llama.cpp skips in this kind.
-            settings.sampling.grammar = {COMMON_GRAMMAR_TYPE_TOOL_CALLS, params.grammar};
+            settings.demands.grammar = params.grammar;
             settings.grammar_lazy = params.grammar_lazy;
-            settings.sampling.grammar_triggers = params.grammar_triggers;
-            settings.sampling.generation_prompt = params.generation_prompt;
+            settings.sampling.grammar_triggers = triggers_of(params);
+            settings.demands.generation_prompt = params.generation_prompt;
         }
-        limit_thoughts(model, params, settings.sampling);
+        limit_thoughts(model, params, settings);
         std::string text = params.prompt;
         prompt.format = std::make_shared<const common_chat_params>(std::move(params));
         return text;

@@ -150,8 +150,8 @@ Result<Service::GraphId> Service::add_graph(Graph graph, bool replace) {
     // The only configuration that a guest of some runtimes can give is that of its model.
     if (settings.session != settings_.session) sessions_.limit(settings.session);
     if (settings.log != settings_.log) HR_TRY(set_log(settings.log));
-    if (settings.model.replace == "true") replace = true;
-    if (settings.model.replace == "false") replace = false;
+    if (settings.replace == "true") replace = true;
+    if (settings.replace == "false") replace = false;
     Graph before;  // freed after the lock: the last request on it may still run
     const std::lock_guard lock(mutex_);
     if (replace && !graphs_.empty()) {

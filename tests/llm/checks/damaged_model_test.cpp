@@ -36,7 +36,7 @@ TEST(DamagedModel, IsSaidToComputeNoNumbersHoweverTokensAreChosen) {
     auto runner = open_runner(path, tiny_settings());
     ASSERT_TRUE(runner.ok()) << runner.error().message;
     Engine& engine = *runner.value().engine;
-    RequestSettings greedy = engine.settings().request, random = greedy, in_grammar = greedy;
+    RequestSettings greedy = tiny_settings().request, random = greedy, in_grammar = greedy;
     random.sampling.temp = 0.8f;
     in_grammar.grammar = "root ::= [a-z]+";
     for (const RequestSettings& settings : {greedy, random, in_grammar}) {

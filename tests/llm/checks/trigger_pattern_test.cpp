@@ -11,14 +11,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-common_grammar_trigger searched(const std::string& pattern) {
-    return {COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN, pattern, LLAMA_TOKEN_NULL};
-}
-common_grammar_trigger whole(const std::string& pattern) {
-    return {COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN_FULL, pattern, LLAMA_TOKEN_NULL};
-}
+GrammarTrigger searched(const std::string& pattern) { return {GrammarTrigger::Type::pattern, pattern}; }
+GrammarTrigger whole(const std::string& pattern) { return {GrammarTrigger::Type::pattern_full, pattern}; }
 
-std::string refusal(const common_grammar_trigger& trigger) {
+std::string refusal(const GrammarTrigger& trigger) {
     const Status status = check_trigger(trigger);
     return status.ok() ? "" : status.error().message;
 }
@@ -49,7 +45,7 @@ TEST(TriggerPattern, SaysWhatIsNoPattern) {
 
 TEST(TriggerPattern, LimitsWordsOfWhichRegularExpressionsAreMade) {
     const auto word = [](std::size_t size) {
-        return common_grammar_trigger{COMMON_GRAMMAR_TRIGGER_TYPE_WORD, std::string(size, '(')};
+        return GrammarTrigger{GrammarTrigger::Type::word, std::string(size, '(')};
     };
     EXPECT_EQ(refusal(word(2000)), "") << "it is no pattern";
     EXPECT_THAT(refusal(word(100000)), HasSubstr("it has 100000 bytes, and 2000 are allowed"));

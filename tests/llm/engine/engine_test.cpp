@@ -91,13 +91,13 @@ TEST(Engine, FinishesAllStreamsOfAContextThatIsTooShortForThem) {
 
 TEST(Engine, ReadsWhatPromptsHaveInCommonOnce) {
     const auto engine = tiny_engine();
-    RequestSettings settings = engine->settings().request;
+    RequestSettings settings = tiny_settings().request;
     settings.n_predict = 4;
     settings.system_prompt = "You are a helpful assistant.";
     for (int i = 0; i < 40; ++i) settings.system_prompt += " Be brief.";
     engine->clear_cache();
     // All four begin in one step: when this one ends.
-    RequestSettings urgent = endless_request(engine->settings().request);
+    RequestSettings urgent = endless_request(tiny_settings().request);
     urgent.priority = Priority::urgent;
     const auto first = ask(*engine, question(*engine, "What is 2+3?", urgent));
     ASSERT_TRUE(first->next().ok());
@@ -196,7 +196,7 @@ TEST(Engine, APauseChangesNoAnswerAndForgetsNothing) {
 
 TEST(Engine, CancelsWithinAStepAndGoesOn) {
     const auto engine = tiny_engine();
-    RequestSettings endless = endless_request(engine->settings().request, 400);
+    RequestSettings endless = endless_request(tiny_settings().request, 400);
     const auto generation = ask(*engine, question(*engine, "Tell me a story.", endless));
     ASSERT_TRUE(generation->next().ok());
     generation->cancel();
@@ -247,7 +247,7 @@ TEST(Engine, RefusesPromptsItCannotRead) {
     const auto engine = tiny_engine();
     const auto code_of = [&](Tokens prompt) {
         const auto refused =
-            engine->submit({.prompt = std::move(prompt), .settings = engine->settings().request});
+            engine->submit({.prompt = std::move(prompt), .settings = tiny_settings().request});
         return refused.ok() ? std::optional<Code>() : refused.error().code;
     };
     EXPECT_EQ(code_of({}), Code::invalid_argument);
@@ -280,7 +280,7 @@ TEST(Engine, StopsWhenTheContextIsFullOrShiftsIt) {
 
 TEST(Engine, FollowsGrammarsAndSchemas) {
     const auto engine = tiny_engine();
-    RequestSettings settings = engine->settings().request;
+    RequestSettings settings = tiny_settings().request;
     settings.grammar = R"(root ::= "yes" | "no")";
     EXPECT_THAT(ask(*engine, question(*engine, "Hello", settings))->wait().text, testing::AnyOf("yes", "no"));
     settings.grammar.clear();
@@ -293,7 +293,7 @@ TEST(Engine, FollowsGrammarsAndSchemas) {
 
 TEST(Engine, StopsBeforeAStopString) {
     const auto engine = tiny_engine();
-    RequestSettings settings = engine->settings().request;
+    RequestSettings settings = tiny_settings().request;
     settings.stopping.strings = {", 5"};
     const Outcome outcome = ask(*engine, question(*engine, "Count from 1 to 9.", settings))->wait();
     EXPECT_EQ(outcome.text, "1, 2, 3, 4");
@@ -303,7 +303,7 @@ TEST(Engine, StopsBeforeAStopString) {
 
 TEST(Engine, SpeculationChangesNoAnswer) {
     const auto engine = tiny_engine();
-    RequestSettings eager = engine->settings().request;
+    RequestSettings eager = tiny_settings().request;
     eager.chat = "on";
     eager.speculation = {.enabled = true, .n_max = 8, .ngram_size = 2, .min_acceptance = 0};
     int accepted = 0;
@@ -323,7 +323,7 @@ TEST(Engine, SpeculationChangesNoAnswer) {
 
 TEST(Engine, ListsTheProbabilitiesOfEveryTokenOfADraft) {
     const auto engine = tiny_engine();
-    RequestSettings settings = engine->settings().request;
+    RequestSettings settings = tiny_settings().request;
     settings.chat = "on";
     settings.sampling.n_probs = 2;
     Messages history;
@@ -359,7 +359,7 @@ TEST(Engine, ADraftModelIsAskedAndChangesNoAnswer) {
 
 TEST(Engine, RepeatsASeededAnswerAndListsProbabilities) {
     const auto engine = tiny_engine();
-    RequestSettings settings = engine->settings().request;
+    RequestSettings settings = tiny_settings().request;
     settings.sampling.temp = 1.5f;
     settings.sampling.seed = 42;
     settings.sampling.n_probs = 3;
@@ -377,7 +377,7 @@ TEST(Engine, RepeatsASeededAnswerAndListsProbabilities) {
 
 TEST(Engine, ReadsOnlyThePromptWhenNoTokensAreWanted) {
     const auto engine = tiny_engine();
-    RequestSettings settings = engine->settings().request;
+    RequestSettings settings = tiny_settings().request;
     settings.n_predict = 0;
     const Outcome outcome = ask(*engine, question(*engine, "Hello", settings))->wait();
     EXPECT_EQ(outcome.text, "");

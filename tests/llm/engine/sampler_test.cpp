@@ -1,10 +1,12 @@
 #include "llm/engine/sampler.h"
 
+#include <common/sampling.h>
 #include <gmock/gmock.h>
 
 #include <random>
 
 #include "llm/held_heap.h"
+#include "llm/parameters/parameters.h"
 #include "llm/tiny_model.h"
 
 namespace headrace::llm {
@@ -31,7 +33,7 @@ RequestSettings with_grammar(const std::string& grammar) {
 RequestSettings with_trigger(const std::string& pattern) {
     RequestSettings settings = with_grammar("root ::= \"a\"");
     settings.grammar_lazy = true;
-    settings.sampling.grammar_triggers = {{COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN, pattern, LLAMA_TOKEN_NULL}};
+    settings.sampling.grammar_triggers = {{GrammarTrigger::Type::pattern, pattern}};
     return settings;
 }
 
@@ -50,6 +52,96 @@ TEST(Sampler, SaysWhatIsWrongWithAGrammar) {
     RequestSettings eager = with_trigger("(");
     eager.grammar_lazy = false;
     EXPECT_EQ(refusal(eager), "") << "its triggers are not read";
+}
+
+common_params_sampling params_of(const SamplingSettings& sampling) {
+    RequestSettings settings;
+    settings.sampling = sampling;
+    Result<common_params_sampling> params = sampling_params(tiny_engine()->model(), settings);
+    EXPECT_TRUE(params.ok()) << params.error().message;
+    return std::move(params).value();
+}
+
+common_params_sampling params_of(const Json& parameters) {
+    Notes notes;
+    const auto settings = with_parameters({}, parameters, Level::request, notes);
+    EXPECT_TRUE(settings.ok() && notes.empty()) << parameters.dump();
+    return params_of(settings.value().request.sampling);
+}
+
+TEST(SamplingSettings, HaveTheDefaultsOfLlamaCpp) {
+    const SamplingSettings ours;
+    const common_params_sampling theirs;
+#define HR_PARAMETER(type, field, ...) EXPECT_EQ(ours.field, theirs.field) << #field;
+#define HR_FIELD(...)
+#define HR_CUSTOM(...)
+#include "llm/settings/sampling.inc"
+#undef HR_PARAMETER
+#undef HR_FIELD
+#undef HR_CUSTOM
+    const common_params_sampling converted = params_of(ours);
+    EXPECT_EQ(converted.samplers, theirs.samplers);
+    EXPECT_EQ(converted.logit_bias.size(), theirs.logit_bias.size());
+    EXPECT_EQ(converted.grammar_triggers.size(), theirs.grammar_triggers.size());
+    EXPECT_EQ(converted.generation_prompt, theirs.generation_prompt);
+    EXPECT_EQ(converted.reasoning_budget_start, theirs.reasoning_budget_start);
+    EXPECT_EQ(converted.reasoning_budget_end, theirs.reasoning_budget_end);
+    EXPECT_EQ(converted.reasoning_budget_forced, theirs.reasoning_budget_forced);
+    EXPECT_EQ(converted.grammar.grammar, theirs.grammar.grammar);
+    EXPECT_EQ(converted.grammar_lazy, theirs.grammar_lazy);
+}
+
+TEST(SamplingSettings, ReachLlamaCppUnderItsOwnNamesAndLetters) {
+    for (int number = COMMON_SAMPLER_TYPE_DRY; number <= COMMON_SAMPLER_TYPE_ADAPTIVE_P; ++number) {
+        const auto type = static_cast<common_sampler_type>(number);
+        const std::string name = common_sampler_type_to_str(type);
+        if (name.empty()) continue;  // a number that llama.cpp does not use any more
+        const std::vector<common_sampler_type> expected = {type};
+        EXPECT_EQ(params_of(Json{{"samplers", Json::array({name})}}).samplers, expected) << name;
+        EXPECT_EQ(params_of(Json{{"samplers", std::string(1, common_sampler_type_to_chr(type))}}).samplers,
+                  expected)
+            << name;
+    }
+}
+
+TEST(SamplingSettings, AreWholeInWhatLlamaCppGets) {
+    const common_params_sampling params = params_of(Json{
+        {"temp", 0.25}, {"seed", 7}, {"logit_bias", {{"5", -1.5}}}, {"dry_sequence_breakers", {"x", "y"}}});
+    EXPECT_EQ(params.temp, 0.25f);
+    EXPECT_EQ(params.seed, 7u);
+    ASSERT_EQ(params.logit_bias.size(), 1u);
+    EXPECT_EQ(params.logit_bias[0].token, 5);
+    EXPECT_EQ(params.logit_bias[0].bias, -1.5f);
+    EXPECT_EQ(params.dry_sequence_breakers, (std::vector<std::string>{"x", "y"}));
+    SamplingSettings triggered;
+    using enum GrammarTrigger::Type;
+    triggered.grammar_triggers = {{token, "t", 3}, {word, "w"}, {pattern, "p"}, {pattern_full, "f"}};
+    const auto triggers = params_of(triggered).grammar_triggers;
+    ASSERT_EQ(triggers.size(), 4u);
+    EXPECT_EQ(triggers[0].type, COMMON_GRAMMAR_TRIGGER_TYPE_TOKEN);
+    EXPECT_EQ(triggers[0].token, 3);
+    EXPECT_EQ(triggers[1].type, COMMON_GRAMMAR_TRIGGER_TYPE_WORD);
+    EXPECT_EQ(triggers[1].value, "w");
+    EXPECT_EQ(triggers[1].token, LLAMA_TOKEN_NULL);
+    EXPECT_EQ(triggers[2].type, COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN);
+    EXPECT_EQ(triggers[3].type, COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN_FULL);
+}
+
+TEST(SamplingSettings, GiveWayToWhatTheChatTemplateDemands) {
+    RequestSettings settings = with_grammar("root ::= \"a\"");
+    settings.demands.grammar = "root ::= \"b\"";
+    settings.demands.generation_prompt = "<think>";
+    settings.demands.thinking_start = {1};
+    settings.demands.thinking_ends = {{2}, {3, 4}};
+    settings.demands.thinking_cut_off = {5};
+    const auto params = sampling_params(tiny_engine()->model(), settings);
+    ASSERT_TRUE(params.ok()) << params.error().message;
+    EXPECT_EQ(params.value().grammar.type, COMMON_GRAMMAR_TYPE_TOOL_CALLS);
+    EXPECT_EQ(params.value().grammar.grammar, "root ::= \"b\"");
+    EXPECT_EQ(params.value().generation_prompt, "<think>");
+    EXPECT_EQ(params.value().reasoning_budget_start, llama_tokens({1}));
+    EXPECT_EQ(params.value().reasoning_budget_end, (std::vector<llama_tokens>{{2}, {3, 4}}));
+    EXPECT_EQ(params.value().reasoning_budget_forced, llama_tokens({5}));
 }
 
 /// A few characters of a grammar are taken out, doubled or replaced.

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "llm/parameters/names.h"
 #include "llm/parameters/value.h"
 
@@ -51,6 +53,53 @@ TEST(Parameters, AreUnchangedByNothing) {
         EXPECT_EQ(read.settings.request.sampling.temp, 0.25f) << json;
         EXPECT_THAT(read.notes, IsEmpty()) << json;
     }
+}
+
+TEST(Parameters, AreTakenAsValuesLikeTheSameText) {
+    const Json values = {{"temp", 0.7},
+                         {"stop", {"a", "b"}},
+                         {"sampling", {{"top-k", 3}}},
+                         {"n_predict", std::int64_t{12}},
+                         {"tempreature", 1},
+                         {"ignore_eos", true},
+                         {"top_p", nullptr}};
+    const Read text(values.dump(), Level::request);
+    Notes notes;
+    const auto read = with_parameters({}, values, Level::request, notes);
+    ASSERT_TRUE(read.ok()) << read.error().message;
+    EXPECT_TRUE(read.value().request == text.settings.request);
+    EXPECT_EQ(messages(notes), messages(text.notes));
+    EXPECT_FALSE(read.value().request == RequestSettings());
+}
+
+TEST(Parameters, AreUnchangedByNoValues) {
+    for (const Json& none : {Json(), Json::object()}) {
+        Notes notes;
+        const auto read = with_parameters({}, none, Level::request, notes);
+        ASSERT_TRUE(read.ok());
+        EXPECT_TRUE(read.value().request == RequestSettings());
+    }
+}
+
+TEST(Parameters, AsValuesAreOnlyWhatATextCanSay) {
+    const auto error = [](const Json& values) {
+        Notes notes;
+        const auto read = with_parameters({}, values, Level::request, notes);
+        EXPECT_TRUE(notes.empty());
+        return read.ok() ? "no error" : read.error().message;
+    };
+    Json deep = 1;
+    for (int i = 0; i < 64; ++i) deep = Json::array({deep});
+    EXPECT_THAT(error({{"json_schema", {{"a", deep}}}}), HasSubstr("nested deeper than 64"));
+    EXPECT_THAT(error({{"temp", NAN}}), HasSubstr("\"temp\" is nan; it must be a finite number"));
+    EXPECT_THAT(error({{"sampling", {{"logit_bias", {{1, INFINITY}}}}}}),
+                HasSubstr("\"sampling.logit_bias[0][1]\" is inf"));
+    EXPECT_THAT(error({{"stop", {"good", "b\xff"}}}),
+                HasSubstr("\"stop[1]\": byte 1 of the text, 0xff, is no UTF-8"));
+    EXPECT_THAT(error({{"t\xff", 1}}), HasSubstr("is no UTF-8"));
+    EXPECT_THAT(error({{"stop", Json::binary({1, 2})}}), HasSubstr("a kind that JSON does not have"));
+    EXPECT_THAT(error(Json::array({1})), HasSubstr("of the type array; they must be a JSON object"));
+    EXPECT_THAT(error({{"temp", "hot"}}), HasSubstr("'temp' is \"hot\"; it must be"));
 }
 
 TEST(Parameters, TakeTheSeedsFlatConfiguration) {
@@ -132,7 +181,7 @@ TEST(Parameters, InheritFromBuiltInToModelToSessionToRequest) {
     EXPECT_FLOAT_EQ(sampling.temp, 0.3f);
     EXPECT_FLOAT_EQ(sampling.top_p, 0.5f);
     EXPECT_EQ(sampling.top_k, 5);
-    EXPECT_FLOAT_EQ(sampling.min_p, common_params_sampling{}.min_p);
+    EXPECT_FLOAT_EQ(sampling.min_p, SamplingSettings().min_p);
     EXPECT_EQ(request.settings.session.max_history, 3);
     EXPECT_FLOAT_EQ(session.settings.request.sampling.temp, 0.2f);
 }
@@ -162,7 +211,7 @@ TEST(Parameters, SuggestTheNearestName) {
     for (const auto& [json, expected] : cases) {
         const Read read(json, Level::request);
         EXPECT_THAT(messages(read.notes), ElementsAre(HasSubstr(expected))) << json;
-        EXPECT_FLOAT_EQ(read.settings.request.sampling.temp, common_params_sampling{}.temp);
+        EXPECT_FLOAT_EQ(read.settings.request.sampling.temp, SamplingSettings().temp);
     }
     const Read none(R"({"entirely_different": 1})");
     EXPECT_THAT(none.notes[0].message, testing::Not(HasSubstr("did you mean")));

@@ -38,7 +38,7 @@ std::string flat(std::string_view name, std::string_view value) {
 /// Values that the rules about several parameters do not change: a grammar to be lazy with, and so on.
 Settings generous_base() {
     Settings base;
-    base.request.sampling.grammar_triggers = {{COMMON_GRAMMAR_TRIGGER_TYPE_WORD, "<start>"}};
+    base.request.sampling.grammar_triggers = {{GrammarTrigger::Type::word, "<start>"}};
     base.request.sampling.n_probs = 1;
     return base;
 }
@@ -131,7 +131,7 @@ TEST_P(ParameterRow, RefusesValuesOfOtherTypes) {
     if (example.is_number()) wrong = {"\"many\"", "\"1\""};
     if (example.is_number() && row.path != "output.logprobs") wrong.push_back("true");
     if (example.is_boolean()) wrong = {"0", "1", "\"true\""};
-    if (!row.choices.empty()) wrong.push_back("\"other\"");
+    if (!row.values.choices.empty()) wrong.push_back("\"other\"");
     for (std::string_view value : wrong) EXPECT_TRUE(refused(value)) << value;
 }
 
@@ -152,7 +152,7 @@ protected:
     void expect(double given, double end) {
         Notes notes;
         auto result = read(flat(row.path, number(given)), notes);
-        if (given == end || row.range.rule == Rule::clamp) {
+        if (given == end || row.values.rule == Rule::clamp) {
             ASSERT_TRUE(result.ok()) << given << ": " << result.error().message;
             const Json value = value_of(row, result.value());
             const bool follows_another = row.path == "context.n_parallel" || row.path == "context.n_ubatch";
@@ -174,14 +174,14 @@ protected:
 
 TEST_P(NumberRow, HoldsItsRangeAtTheEdges) {
     const double step = is_float() ? 0.01 : 1;
-    if (std::isfinite(row.range.min)) {
-        expect(row.range.min, row.range.min);
-        if (row.range.min - step >= lowest() && !(row.range.or_zero && row.range.min == step))
-            expect(row.range.min - step, row.range.min);
+    if (std::isfinite(row.values.min)) {
+        expect(row.values.min, row.values.min);
+        if (row.values.min - step >= lowest() && !(row.values.or_zero && row.values.min == step))
+            expect(row.values.min - step, row.values.min);
     }
-    if (std::isfinite(row.range.max)) {
-        expect(row.range.max, row.range.max);
-        if (row.range.max + step <= highest()) expect(row.range.max + step, row.range.max);
+    if (std::isfinite(row.values.max)) {
+        expect(row.values.max, row.values.max);
+        if (row.values.max + step <= highest()) expect(row.values.max + step, row.values.max);
     }
 }
 
@@ -191,8 +191,8 @@ TEST_P(NumberRow, RefusesWhatItsTypeCannotHold) {
         return !read(flat(row.path, value), notes).ok();
     };
     if (is_float()) {
-        EXPECT_EQ(refused("1e300"),
-                  !(row.range.rule == Rule::clamp && std::isfinite(row.range.max)) && row.field.index() == 4);
+        EXPECT_EQ(refused("1e300"), !(row.values.rule == Rule::clamp && std::isfinite(row.values.max)) &&
+                                        row.field.index() == 4);
         return;
     }
     EXPECT_TRUE(refused("1.9"));

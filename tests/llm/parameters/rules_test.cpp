@@ -184,7 +184,7 @@ TEST(ParameterAdjustments, TokensAreInTheVocabulary) {
     EXPECT_EQ(adjusted.settings.request.sampling.logit_bias.size(), 1u);
     EXPECT_THAT(adjusted.notes.at(0).message,
                 HasSubstr("names 2 tokens that the vocabulary of 100 does not have"));
-    settings.request.sampling.grammar_triggers = {{COMMON_GRAMMAR_TRIGGER_TYPE_TOKEN, "", 100}};
+    settings.request.sampling.grammar_triggers = {{GrammarTrigger::Type::token, "", 100}};
     const Adjusted refused(settings, 512, 100);
     ASSERT_FALSE(refused.status.ok());
     EXPECT_THAT(refused.status.error().message,

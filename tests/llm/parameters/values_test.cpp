@@ -69,7 +69,7 @@ TEST(ParameterValues, TakeWordsForNumbersAndSwitches) {
     EXPECT_EQ(read(R"({"n_gpu_layers": "all"})", Level::model).model.n_gpu_layers, 9999);
     EXPECT_THAT(error_of(R"({"n_gpu_layers": "most"})", Level::model), HasSubstr("or \"auto\" or \"all\""));
     EXPECT_EQ(read(R"({"flash_attn": true})", Level::model).context.flash_attn, "on");
-    EXPECT_EQ(read(R"({"replace": false})", Level::model).model.replace, "false");
+    EXPECT_EQ(read(R"({"replace": false})", Level::model).replace, "false");
     EXPECT_EQ(read(R"({"attention": "non_causal"})", Level::model).context.attention, "non-causal");
     EXPECT_EQ(read(R"({"type_k": "Q8_0"})", Level::model).context.type_k, "q8_0");
     EXPECT_EQ(read(R"({"logging": {"level": "fatal"}})", Level::model).log.level, "error");
@@ -79,8 +79,8 @@ TEST(ParameterValues, TakeWordsForNumbersAndSwitches) {
 }
 
 TEST(ParameterValues, TheSeedMinusOneIsRandom) {
-    EXPECT_EQ(read(R"({"seed": -1})").request.sampling.seed, LLAMA_DEFAULT_SEED);
-    EXPECT_EQ(read(R"({"seed": 4294967295})").request.sampling.seed, LLAMA_DEFAULT_SEED);
+    EXPECT_EQ(read(R"({"seed": -1})").request.sampling.seed, kRandomSeed);
+    EXPECT_EQ(read(R"({"seed": 4294967295})").request.sampling.seed, kRandomSeed);
     EXPECT_THAT(error_of(R"({"seed": -2})"), HasSubstr("from -1 to 4294967295"));
 }
 
@@ -94,28 +94,22 @@ TEST(ParameterValues, PrioritiesHaveNamesAndNumbers) {
 }
 
 TEST(ParameterValues, SamplersHaveNamesAndLetters) {
-    const std::vector<common_sampler_type> expected = {
-        COMMON_SAMPLER_TYPE_TOP_K, COMMON_SAMPLER_TYPE_TYPICAL_P, COMMON_SAMPLER_TYPE_TEMPERATURE};
+    const std::vector<SamplerKind> expected = {SamplerKind::top_k, SamplerKind::typical_p,
+                                               SamplerKind::temperature};
     for (const char* json : {R"({"samplers": ["top_k", "typical_p", "temp"]})",
                              R"({"samplers": "top-k;typ_p;temperature"})", R"({"samplers": "kyt"})"})
         EXPECT_EQ(read(json).request.sampling.samplers, expected) << json;
     EXPECT_THAT(read(R"({"samplers": []})").request.sampling.samplers, IsEmpty());
-    EXPECT_THAT(read(R"({"samplers": "top_k"})").request.sampling.samplers,
-                ElementsAre(COMMON_SAMPLER_TYPE_TOP_K));
+    EXPECT_THAT(read(R"({"samplers": "top_k"})").request.sampling.samplers, ElementsAre(SamplerKind::top_k));
 }
 
 TEST(ParameterValues, UnknownSamplersAreLeftOutWithANote) {
     Notes notes;
     EXPECT_THAT(read(R"({"samplers": ["magic", "top_k"]})", Level::request, &notes).request.sampling.samplers,
-                ElementsAre(COMMON_SAMPLER_TYPE_TOP_K));
+                ElementsAre(SamplerKind::top_k));
     ASSERT_EQ(notes.size(), 1u);
     EXPECT_EQ(notes[0].message, "'samplers' names \"magic\", which is no sampler; it is left out");
     EXPECT_THAT(error_of(R"({"samplers": [1]})"), HasSubstr("must be a list of samplers' names"));
-}
-
-TEST(ParameterValues, GivenSamplingBeatsTheModelsOwn) {
-    const uint64_t given = read(R"({"temp": 1, "mirostat_tau": 3})").request.sampling.user_sampling_config;
-    EXPECT_EQ(given, COMMON_PARAMS_SAMPLING_CONFIG_TEMP | COMMON_PARAMS_SAMPLING_CONFIG_MIROSTAT_TAU);
 }
 
 TEST(ParameterValues, LogitBiasesAreListsOrObjects) {
@@ -125,7 +119,7 @@ TEST(ParameterValues, LogitBiasesAreListsOrObjects) {
         ASSERT_EQ(request.sampling.logit_bias.size(), 1u);
         EXPECT_EQ(request.sampling.logit_bias[0].token, 15);
         EXPECT_EQ(request.sampling.logit_bias[0].bias, -1);
-        EXPECT_THAT(request.logit_bias_text, ElementsAre(Pair("no", -INFINITY)));
+        EXPECT_THAT(request.sampling.logit_bias_text, ElementsAre(Pair("no", -INFINITY)));
     }
     EXPECT_THAT(error_of(R"({"logit_bias": [[15, -1], [2]]})"),
                 HasSubstr("'logit_bias[1]' is [2]; it must be a pair"));
@@ -168,11 +162,11 @@ TEST(ParameterValues, TriggersAreTextsOrObjects) {
         {"type": 0, "token": 7, "value": "<c>"}, {"type": 3, "value": "d"}]})")
                               .request.sampling.grammar_triggers;
     ASSERT_EQ(triggers.size(), 4u);
-    EXPECT_EQ(triggers[0].type, COMMON_GRAMMAR_TRIGGER_TYPE_WORD);
+    EXPECT_EQ(triggers[0].type, GrammarTrigger::Type::word);
     EXPECT_EQ(triggers[0].value, "<a>");
-    EXPECT_EQ(triggers[1].type, COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN);
+    EXPECT_EQ(triggers[1].type, GrammarTrigger::Type::pattern);
     EXPECT_EQ(triggers[2].token, 7);
-    EXPECT_EQ(triggers[3].type, COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN_FULL);
+    EXPECT_EQ(triggers[3].type, GrammarTrigger::Type::pattern_full);
     for (const char* item :
          {"{}", "\"\"", R"({"type": "verb", "value": "x"})", R"({"type": "token", "value": "x"})",
           R"({"type": 4, "value": "x"})", R"({"value": "x", "token": -1})"})
@@ -276,7 +270,7 @@ TEST(ParameterJson, TellsWhereATextIsDamaged) {
 
 TEST(ParameterJson, IgnoresTheZerosThatCCallersCount) {
     EXPECT_EQ(read(std::string_view("{\"top_k\": 3}\0\0", 14)).request.sampling.top_k, 3);
-    EXPECT_EQ(read(std::string_view("\0", 1)).request.sampling.top_k, common_params_sampling{}.top_k);
+    EXPECT_EQ(read(std::string_view("\0", 1)).request.sampling.top_k, SamplingSettings().top_k);
 }
 
 TEST(ParameterJson, HoldsTheDeepestNestingThatIsAllowed) {

@@ -192,7 +192,7 @@ TEST_P(EveryNumber, BeyondItsRangeIsTakenAtItsEnd) {
         Read read(json, row.level);
         EXPECT_THAT(read.messages(), Contains(HasSubstr("is used, as it must be"))) << json;
         const auto value = value_of(row, read.settings).get<double>();
-        const double end = below ? row.range.min : row.range.lenient_max.value_or(row.range.max);
+        const double end = below ? row.values.min : row.values.lenient_max.value_or(row.values.max);
         const bool follows_another = row.path == "context.n_parallel" || row.path == "context.n_ubatch" ||
                                      row.path == "sampling.seed" || row.path == "sampling.dry.base";
         if (std::isfinite(end) && !follows_another) {

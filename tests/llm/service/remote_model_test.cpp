@@ -330,7 +330,7 @@ TEST(RemoteModel, ARequestsDeadlineHoldsWhileItsHostHangs) {
     const auto engine = tiny_engine(on_hosts({server.device()}));
     tokens_of(*engine, "What is 2+3?");
     server.freeze();
-    RequestSettings settings = engine->settings().request;
+    RequestSettings settings = tiny_settings().request;
     settings.timeout_ms = 400;
     const auto start = Clock::now();
     const Outcome outcome = ask(*engine, question(*engine, story, settings))->wait();

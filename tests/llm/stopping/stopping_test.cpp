@@ -134,7 +134,7 @@ std::optional<int> noticed_after(const StoppingSettings& settings) {
 TEST(Repetitions, AreDetectedInAUsualWindowUnlessAnotherIsGiven) {
     EXPECT_EQ(noticed_after({}), std::nullopt);
     EXPECT_EQ(noticed_after({.detect_repetition = true}), 8);
-    EXPECT_EQ(noticed_after({.repetition_count = 9, .detect_repetition = true}), 18);
+    EXPECT_EQ(noticed_after({.detect_repetition = true, .repetition_count = 9}), 18);
     EXPECT_EQ(noticed_after({.repetition_window = 2, .detect_repetition = true}), std::nullopt)
         << "no run of two tokens is in a window of two";
 }

@@ -1,0 +1,7 @@
+#include "llm/settings.h"
+
+namespace headrace::llm {
+
+Settings::Settings() = default;
+
+}  // namespace headrace::llm
