@@ -6,6 +6,7 @@
 #include <exception>
 #include <vector>
 
+#include "llm/log/llama_log.h"
 #include "llm/log/log.h"
 #include "llm/model/context_params.h"
 
