@@ -199,8 +199,7 @@ std::vector<std::unique_ptr<Stream>> Admission::take_ended(Clock::time_point now
 void Admission::leave(Stream& stream) {
     if (stream.sequence) {
         // A step that failed may have left more in memory than the sequence's tokens.
-        if (stream.outcome.failed())
-            sequences_.truncate(*stream.sequence, sequences_.size(*stream.sequence));
+        if (stream.outcome.failed()) sequences_.truncate(*stream.sequence, sequences_.size(*stream.sequence));
         sequences_.release(*stream.sequence, remembers(stream));
     }
     queue_.remove(stream.generation->id());

@@ -43,8 +43,8 @@ public:
     std::vector<Stream*> choose_active(Clock::time_point now);
     /// Notes what the streams of a step got.
     void account(const std::vector<BatchPart>& parts, Clock::time_point now);
-    /// No cells are left for a batch: remembered prompts go first, then what waits, then the stream that began
-    /// last.
+    /// No cells are left for a batch: remembered prompts go first, then what waits, then the stream that
+    /// began last.
     void make_room();
     /// Forgets prompts that were remembered for long enough; all of them when the machine's memory is short.
     /// Does nothing when it did so just before, as it asks the system.

@@ -79,9 +79,9 @@ bool BatchBuilder::add_decoding(const std::vector<Stream*>& streams) {
     const int spare = std::min(kMostDrafted, std::min(batch_size_, free) - count) / std::max(1, count);
     for (Stream* stream : streams) {
         const int wanted = stream->settings().n_predict;
-        const int left =
-            std::min(context_size_ - static_cast<int>(stream->tokens.size()),
-                     wanted < 0 ? context_size_ : wanted - static_cast<int>(stream->outcome.tokens.size()) - 1);
+        const int left = std::min(
+            context_size_ - static_cast<int>(stream->tokens.size()),
+            wanted < 0 ? context_size_ : wanted - static_cast<int>(stream->outcome.tokens.size()) - 1);
         Tokens draft = draft_for(*stream, std::min(spare, left));
         const int first = batch_.n_tokens;
         add_token(batch_, stream->tokens.back(), stream->decoded, *stream->sequence, true);

@@ -26,8 +26,9 @@ public:
     BatchBuilder(const BatchBuilder&) = delete;
     BatchBuilder& operator=(const BatchBuilder&) = delete;
 
-    /// Puts together what the streams want to be read; a stream whose context is full may end. reads_guardedly:
-    /// prompts in short steps, even when nobody decodes. False when the context has no room for any of it.
+    /// Puts together what the streams want to be read; a stream whose context is full may end.
+    /// reads_guardedly: prompts in short steps, even when nobody decodes. False when the context has no room
+    /// for any of it.
     bool build(const std::vector<Stream*>& active, bool reads_guardedly);
     /// What was built; empty when no stream wants anything.
     const std::vector<BatchPart>& parts() const { return parts_; }

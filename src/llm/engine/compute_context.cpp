@@ -38,8 +38,7 @@ Result<std::unique_ptr<ComputeContext>> ComputeContext::create(const Model& mode
     HR_TRY(model.check_hosts());
     if (!made->context_)
         return failure(Code::out_of_memory, "{}: llama.cpp cannot make {}: {}{}", model.path(), what,
-                       take_llama_errors(),
-                       params.embeddings ? "" : ". Try a smaller n_ctx or n_ubatch");
+                       take_llama_errors(), params.embeddings ? "" : ". Try a smaller n_ctx or n_ubatch");
     made->attach_threads(std::max(params.n_threads, params.n_threads_batch));
     return made;
 }
@@ -63,8 +62,7 @@ ComputeContext::Step ComputeContext::compute(const llama_batch& batch) {
     const ComputeTurn turn(model_);
     const auto start = std::chrono::steady_clock::now();
     const std::clock_t running = std::clock();
-    const int status =
-        encodes_ ? llama_encode(context_.get(), batch) : llama_decode(context_.get(), batch);
+    const int status = encodes_ ? llama_encode(context_.get(), batch) : llama_decode(context_.get(), batch);
     llama_synchronize(context_.get());
     expect_llama_errors(false);
     const std::chrono::duration<double, std::milli> wall = std::chrono::steady_clock::now() - start;

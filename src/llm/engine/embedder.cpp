@@ -201,9 +201,9 @@ Result<std::vector<TextVectors>> Embedder::vectors_of(std::span<const Tokens> te
     for (size_t i = 0; i < texts.size(); ++i) {
         TextVectors& rows = vectors.emplace_back(pooled_ ? 1 : texts[i].size());
         for (std::vector<float>& row : rows) {
-            const float* vector = pooled_
-                                      ? llama_get_embeddings_seq(context_->get(), static_cast<llama_seq_id>(i))
-                                      : llama_get_embeddings_ith(context_->get(), entry++);
+            const float* vector =
+                pooled_ ? llama_get_embeddings_seq(context_->get(), static_cast<llama_seq_id>(i))
+                        : llama_get_embeddings_ith(context_->get(), entry++);
             if (!vector) return failure(Code::backend_failure, "the model gave no embedding for a text");
             row.resize(static_cast<size_t>(size()));
             common_embd_normalize(vector, row.data(), size(), scores_ || !pooled_ ? -1 : normalize);
@@ -212,8 +212,6 @@ Result<std::vector<TextVectors>> Embedder::vectors_of(std::span<const Tokens> te
     return vectors;
 }
 
-bool Embedder::is_step_unwanted() const {
-    return thread_.is_stopping() || (running_ && running_->is_over());
-}
+bool Embedder::is_step_unwanted() const { return thread_.is_stopping() || (running_ && running_->is_over()); }
 
 }  // namespace headrace::llm

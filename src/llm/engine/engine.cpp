@@ -41,9 +41,8 @@ Status Engine::make_parts() {
     const int64_t ram = settings_.cache.ram_mib;
     sequences_ = std::make_unique<Sequences>(context_->get(), model_->memory_is_divisible(),
                                              ram < 0 ? SIZE_MAX : static_cast<size_t>(ram) << 20);
-    admission_ =
-        std::make_unique<Admission>(*sequences_, settings_.queue, settings_.cache,
-                                    static_cast<size_t>(settings_.context.n_parallel), counters_);
+    admission_ = std::make_unique<Admission>(*sequences_, settings_.queue, settings_.cache,
+                                             static_cast<size_t>(settings_.context.n_parallel), counters_);
     std::unique_ptr<DraftModel> draft_model;
     if (!settings_.context.draft_model.empty()) {
         HR_ASSIGN(draft_model, DraftModel::load(*model_, settings_));
@@ -189,9 +188,10 @@ void Engine::count(const Outcome& outcome) {
 
 void Engine::publish_statistics() {
     const auto& streams = admission_->streams();
-    counters_.running = static_cast<size_t>(std::count_if(streams.begin(), streams.end(), [](const auto& entry) {
-        return entry.second->began.has_value() && !entry.second->has_ended();
-    }));
+    counters_.running =
+        static_cast<size_t>(std::count_if(streams.begin(), streams.end(), [](const auto& entry) {
+            return entry.second->began.has_value() && !entry.second->has_ended();
+        }));
     counters_.remembered_sequences = sequences_->idle_count();
     counters_.remembered_tokens = sequences_->remembered_tokens();
     counters_.ram_cache_bytes = sequences_->ram_bytes();

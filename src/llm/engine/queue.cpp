@@ -95,8 +95,9 @@ void Queue::served(const std::vector<uint64_t>& ids, Clock::time_point now) {
 
 Status check_waiting(size_t waiting, int most) {
     if (std::cmp_less(waiting, most)) return success();
-    return failure(Code::busy, "{} requests are waiting already, and queue.max_waiting is {}. Try again later",
-                   waiting, most);
+    return failure(Code::busy,
+                   "{} requests are waiting already, and queue.max_waiting is {}. Try again later", waiting,
+                   most);
 }
 
 }  // namespace headrace::llm

@@ -137,13 +137,14 @@ Result<StopConditions> StopConditions::create(const StoppingSettings& settings, 
               SentenceSimilarity::create(settings.similarity_threshold, settings.similarity_window));
     if (settings.n_indent < 0)
         return invalid("n_indent is {}; it must be 0 (off) or more", settings.n_indent);
-    return StopConditions(std::make_unique<State>(State{.strings = std::move(strings),
-                                                   .patterns = std::move(patterns),
-                                                   .pattern_texts = all_patterns(settings.patterns, later),
-                                                   .indentation = Indentation(settings.n_indent),
-                                                   .repetition = std::move(repetition),
-                                                   .similarity = std::move(similarity),
-                                                   .time_limit = TimeLimit(settings, most_tokens)}));
+    return StopConditions(
+        std::make_unique<State>(State{.strings = std::move(strings),
+                                      .patterns = std::move(patterns),
+                                      .pattern_texts = all_patterns(settings.patterns, later),
+                                      .indentation = Indentation(settings.n_indent),
+                                      .repetition = std::move(repetition),
+                                      .similarity = std::move(similarity),
+                                      .time_limit = TimeLimit(settings, most_tokens)}));
 }
 
 StopConditions::StopConditions(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -152,7 +153,7 @@ StopConditions& StopConditions::operator=(StopConditions&&) noexcept = default;
 StopConditions::~StopConditions() = default;
 
 StopConditions::Step StopConditions::feed(int token, std::string_view piece,
-                                std::chrono::steady_clock::time_point now) {
+                                          std::chrono::steady_clock::time_point now) {
     State& state = *state_;
     if (state.reason != StopReason::none) return {.reason = state.reason, .detail = state.detail};
     const auto time_limit = state.time_limit.reached(now);
