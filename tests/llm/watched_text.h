@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "llm/stopping/stopping.h"
+#include "llm/stopping/stop_conditions.h"
 
 namespace headrace::llm {
 
@@ -26,15 +26,15 @@ inline std::ostream& operator<<(std::ostream& out, const Watched& watched) {
     return out << '"' << watched.text << "\" " << to_string(watched.reason) << " \"" << watched.detail << '"';
 }
 
-inline StopWatch make_watch(const StoppingSettings& settings) {
-    auto watch = StopWatch::create(settings);
+inline StopConditions make_watch(const StoppingSettings& settings) {
+    auto watch = StopConditions::create(settings);
     if (!watch) ADD_FAILURE() << watch.error().message;
     return std::move(watch).value();
 }
 
 /// Feeds the pieces as tokens 0, 1, ... until one stops the generation; else the generation ends after the
 /// last.
-inline Watched watch_pieces(StopWatch& watch, const std::vector<std::string>& pieces) {
+inline Watched watch_pieces(StopConditions& watch, const std::vector<std::string>& pieces) {
     Watched result;
     for (const std::string& piece : pieces) {
         const auto step = watch.feed(static_cast<int>(result.steps++), piece, {});
@@ -48,7 +48,7 @@ inline Watched watch_pieces(StopWatch& watch, const std::vector<std::string>& pi
 }
 
 inline Watched watch_pieces(const StoppingSettings& settings, const std::vector<std::string>& pieces) {
-    StopWatch watch = make_watch(settings);
+    StopConditions watch = make_watch(settings);
     return watch_pieces(watch, pieces);
 }
 

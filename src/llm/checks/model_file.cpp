@@ -15,7 +15,7 @@
 
 #include "base/machine_memory.h"
 #include "llm/checks/model_metadata.h"
-#include "llm/log/log.h"
+#include "llm/log/llama_log.h"
 
 namespace headrace::llm {
 namespace {

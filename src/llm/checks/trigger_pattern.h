@@ -7,7 +7,7 @@
 namespace headrace::llm {
 
 /// Characters of an answer that may pass while a pattern still waits to match: std::regex, with which
-/// llama.cpp looks for triggers, calls itself for each, and DeepThread has the stack for so many.
+/// llama.cpp looks for triggers, calls itself for each, and LargeStackThread has the stack for so many.
 inline constexpr std::size_t kMostSearchedForTriggers = std::size_t{64} << 10;
 
 inline bool is_pattern(const GrammarTrigger& trigger) {

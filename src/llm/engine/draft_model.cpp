@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "llm/engine/compute_context.h"
 #include "llm/engine/sequences.h"
 #include "llm/model/context_params.h"
 
@@ -64,14 +65,9 @@ bool DraftModel::decode(Place& place, const llama_token* tokens, int count) {
     for (int done = 0; done < count;) {
         const int size = std::min(batch_, count - done);
         llama_batch batch = llama_batch_init(size, 0, 1);
-        for (int i = 0; i < size; ++i) {
-            batch.token[i] = tokens[done + i];
-            batch.pos[i] = static_cast<llama_pos>(place.tokens.size()) + i;
-            batch.n_seq_id[i] = 1;
-            batch.seq_id[i][0] = place.sequence;
-            batch.logits[i] = done + i + 1 == count;
-        }
-        batch.n_tokens = size;
+        for (int i = 0; i < size; ++i)
+            add_token(batch, tokens[done + i], place.tokens.size() + static_cast<size_t>(i), place.sequence,
+                      done + i + 1 == count);
         const int status = llama_decode(context_.get(), batch);
         llama_batch_free(batch);
         if (status != 0) return false;

@@ -1,9 +1,8 @@
 #pragma once
-#include <llama.h>
+#include <llama-cpp.h>
 
 #include <map>
 #include <memory>
-#include <mutex>
 
 #include "base/result.h"
 #include "llm/model/model.h"
@@ -23,9 +22,6 @@ public:
     void forget(uint64_t stream);
 
 private:
-    struct Free {
-        void operator()(llama_context* context) const { llama_free(context); }
-    };
     struct Place {
         llama_seq_id sequence;
         Tokens tokens;  // in the context's memory
@@ -36,7 +32,7 @@ private:
     bool decode(Place& place, const llama_token* tokens, int count);
 
     std::shared_ptr<const Model> model_;
-    std::unique_ptr<llama_context, Free> context_;
+    llama_context_ptr context_;
     std::map<uint64_t, Place> places_;
     int batch_ = 0;
 };

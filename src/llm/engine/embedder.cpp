@@ -4,10 +4,8 @@
 
 #include <algorithm>
 #include <exception>
-#include <system_error>
 #include <utility>
 
-#include "llm/log/log.h"
 #include "llm/model/context_params.h"
 
 namespace headrace::llm {
@@ -21,21 +19,14 @@ Result<std::shared_ptr<Embedder>> Embedder::start(std::shared_ptr<const Model> m
                                                   const EngineSettings& settings) {
     std::shared_ptr<Embedder> embedder(new Embedder(std::move(model), settings.queue));
     HR_TRY(embedder->make_context(settings.context));
-    try {
-        embedder->thread_ = std::thread([self = embedder.get()] { self->loop(); });
-    } catch (const std::system_error& e) {
-        return failure(Code::out_of_memory, "no thread for embeddings: {}", e.what());
-    }
+    HR_TRY(embedder->thread_.start([self = embedder.get()] { return self->pass(); }));
     return embedder;
 }
 
 Embedder::~Embedder() {
-    {
-        const std::lock_guard lock(mutex_);
-        stopping_ = true;
-    }
-    changed_.notify_all();
-    if (thread_.joinable()) thread_.join();
+    thread_.stop();
+    for (auto& [id, waiting] : waiting_)
+        waiting.embedding->fail(failure(Code::cancelled, "the model is being unloaded"));
 }
 
 Status Embedder::make_context(const ContextSettings& settings) {
@@ -43,19 +34,8 @@ Status Embedder::make_context(const ContextSettings& settings) {
     const auto trained = static_cast<uint32_t>(std::max(1, llama_model_n_ctx_train(model_->get())));
     // The model has no positions beyond.
     longest_ = size_for_embeddings(settings, trained, params);
-    params.abort_callback = &Embedder::abort_step;
-    params.abort_callback_data = this;
-    take_llama_errors();
-    try {
-        context_.reset(llama_init_from_model(model_->get(), params));
-    } catch (const std::exception& e) {
-        return failure(Code::out_of_memory, "a context for embeddings: {}", e.what());
-    }
-    if (!context_)
-        return failure(Code::out_of_memory, "{}: llama.cpp cannot make a context for embeddings: {}",
-                       model_->path(), take_llama_errors());
-    const auto pooling = ::llama_pooling_type(context_.get());
-    HR_TRY(model_->check_hosts());
+    HR_ASSIGN(context_, ComputeContext::create(*model_, params, [this] { return is_step_unwanted(); }));
+    const auto pooling = ::llama_pooling_type(context_->get());
     pooled_ = pooling != LLAMA_POOLING_TYPE_NONE;
     // A ranking model gives a score for each of its classes.
     scores_ = pooling == LLAMA_POOLING_TYPE_RANK;
@@ -89,11 +69,9 @@ Result<std::shared_ptr<Embedding>> Embedder::submit(EmbeddingRequest request) {
     {
         const std::lock_guard lock(mutex_);
         drop_ended();
-        if (const size_t waiting = count_waiting(); std::cmp_greater_equal(waiting, max_waiting_)) {
+        if (const Status room = check_waiting(count_waiting(), max_waiting_); !room.ok()) {
             ++statistics_.rejected;
-            return failure(Code::busy,
-                           "{} requests are waiting already, and queue.max_waiting is {}. Try again later",
-                           waiting, max_waiting_);
+            return room.error();
         }
         embedding = std::make_shared<Embedding>(next_id_++, std::move(tokens), std::move(request));
         waiting_[embedding->id()] = {embedding};
@@ -101,7 +79,7 @@ Result<std::shared_ptr<Embedding>> Embedder::submit(EmbeddingRequest request) {
                    Clock::now());
         ++statistics_.requests;
     }
-    changed_.notify_all();
+    thread_.wake();
     return embedding;
 }
 
@@ -141,26 +119,21 @@ void Embedder::drop_ended() {
     }
 }
 
-void Embedder::loop() {
+std::chrono::milliseconds Embedder::pass() {
     std::unique_lock lock(mutex_);
-    for (;;) {
-        changed_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
-        if (stopping_) break;
-        drop_ended();
-        if (waiting_.empty()) continue;
-        Waiting& waiting = waiting_.at(queue_.serving_order().front());
-        const std::shared_ptr<Embedding> embedding = waiting.embedding;
-        embedding->begin();
-        const std::span<const Tokens> texts = batch_of(waiting);
-        running_ = embedding.get();
-        lock.unlock();
-        Result<std::vector<TextVectors>> vectors = run(texts, embedding->request().settings.embd_normalize);
-        lock.lock();
-        running_ = nullptr;
-        account(waiting, texts, std::move(vectors));
-    }
-    for (auto& [id, waiting] : waiting_)
-        waiting.embedding->fail(failure(Code::cancelled, "the model is being unloaded"));
+    drop_ended();
+    if (waiting_.empty()) return LoopThread::kUntilWoken;
+    Waiting& waiting = waiting_.at(queue_.serving_order().front());
+    const std::shared_ptr<Embedding> embedding = waiting.embedding;
+    embedding->begin();
+    const std::span<const Tokens> texts = batch_of(waiting);
+    running_ = embedding.get();
+    lock.unlock();
+    Result<std::vector<TextVectors>> vectors = run(texts, embedding->request().settings.embd_normalize);
+    lock.lock();
+    running_ = nullptr;
+    account(waiting, texts, std::move(vectors));
+    return {};
 }
 
 /// What a batch gave; with mutex_ held.
@@ -192,7 +165,7 @@ void Embedder::account(Waiting& waiting, std::span<const Tokens> texts,
 /// As many of the texts that are left as fit into a step.
 std::span<const Tokens> Embedder::batch_of(const Waiting& waiting) const {
     const std::span<const Tokens> texts = std::span(waiting.embedding->texts()).subspan(waiting.done);
-    const size_t most = llama_n_ubatch(context_.get());
+    const size_t most = llama_n_ubatch(context_->get());
     size_t count = 0, total = 0;
     while (count < texts.size() && count < kMostTexts && total + texts[count].size() <= most)
         total += texts[count++].size();
@@ -200,32 +173,20 @@ std::span<const Tokens> Embedder::batch_of(const Waiting& waiting) const {
 }
 
 Result<std::vector<TextVectors>> Embedder::run(std::span<const Tokens> texts, int normalize) {
-    if (llama_memory_t memory = llama_get_memory(context_.get())) llama_memory_clear(memory, true);
+    if (llama_memory_t memory = llama_get_memory(context_->get())) llama_memory_clear(memory, true);
     size_t total = 0;
     for (const Tokens& text : texts) total += text.size();
     llama_batch batch = llama_batch_init(static_cast<int>(total), 0, 1);
-    for (size_t i = 0; i < texts.size(); ++i) {
-        for (size_t k = 0; k < texts[i].size(); ++k) {
-            const int entry = batch.n_tokens++;
-            batch.token[entry] = texts[i][k];
-            batch.pos[entry] = static_cast<llama_pos>(k);
-            batch.n_seq_id[entry] = 1;
-            batch.seq_id[entry][0] = static_cast<llama_seq_id>(i);
-            batch.logits[entry] = 1;
-        }
-    }
+    for (size_t i = 0; i < texts.size(); ++i)
+        for (size_t k = 0; k < texts[i].size(); ++k)
+            add_token(batch, texts[i][k], k, static_cast<llama_seq_id>(i), true);
     int status = 0;
     try {
-        const ComputeTurn turn(*model_);
-        status = llama_model_has_encoder(model_->get()) && !llama_model_has_decoder(model_->get())
-                     ? llama_encode(context_.get(), batch)
-                     : llama_decode(context_.get(), batch);
-        llama_synchronize(context_.get());
+        status = context_->compute(batch).status;
     } catch (const std::exception& e) {  // llama.cpp throws where memory ends
         llama_batch_free(batch);
         return failure(Code::backend_failure, "{}", e.what());
     }
-    expect_llama_errors(false);
     llama_batch_free(batch);
     HR_TRY(model_->check_hosts());
     if (status == 2) return failure(Code::cancelled, "nobody wants it any more");
@@ -240,9 +201,9 @@ Result<std::vector<TextVectors>> Embedder::vectors_of(std::span<const Tokens> te
     for (size_t i = 0; i < texts.size(); ++i) {
         TextVectors& rows = vectors.emplace_back(pooled_ ? 1 : texts[i].size());
         for (std::vector<float>& row : rows) {
-            const float* vector = pooled_
-                                      ? llama_get_embeddings_seq(context_.get(), static_cast<llama_seq_id>(i))
-                                      : llama_get_embeddings_ith(context_.get(), entry++);
+            const float* vector =
+                pooled_ ? llama_get_embeddings_seq(context_->get(), static_cast<llama_seq_id>(i))
+                        : llama_get_embeddings_ith(context_->get(), entry++);
             if (!vector) return failure(Code::backend_failure, "the model gave no embedding for a text");
             row.resize(static_cast<size_t>(size()));
             common_embd_normalize(vector, row.data(), size(), scores_ || !pooled_ ? -1 : normalize);
@@ -251,13 +212,6 @@ Result<std::vector<TextVectors>> Embedder::vectors_of(std::span<const Tokens> te
     return vectors;
 }
 
-/// Called by ggml between two nodes of a step, in the thread that computes it: true when nobody wants its
-/// result any more.
-bool Embedder::abort_step(void* data) {
-    const auto* self = static_cast<const Embedder*>(data);
-    const bool unwanted = self->stopping_ || (self->running_ && self->running_->is_over());
-    if (unwanted) expect_llama_errors(true);
-    return unwanted;
-}
+bool Embedder::is_step_unwanted() const { return thread_.is_stopping() || (running_ && running_->is_over()); }
 
 }  // namespace headrace::llm

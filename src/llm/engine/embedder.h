@@ -1,30 +1,23 @@
 #pragma once
-#include <llama.h>
-
-#include <atomic>
-#include <condition_variable>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/result.h"
+#include "llm/engine/compute_context.h"
 #include "llm/engine/embedding.h"
+#include "llm/engine/loop_thread.h"
 #include "llm/engine/queue.h"
+#include "llm/engine/statistics.h"
 #include "llm/model/model.h"
 #include "llm/settings.h"
 
 namespace headrace::llm {
-
-/// What an embedder has done and holds.
-struct EmbedderStatistics {
-    uint64_t requests = 0, finished = 0, failed = 0, rejected = 0, steps = 0, broken_off = 0, tokens = 0;
-    size_t waiting = 0, running = 0;
-};
 
 /// Turns texts into vectors with a model that was made for it. Thread-safe: one thread computes a batch of
 /// one request's texts after the other; requests take turns by priority, fairly and with aging, as in Engine.
@@ -50,9 +43,6 @@ public:
     EmbedderStatistics statistics() const;
 
 private:
-    struct Free {
-        void operator()(llama_context* context) const { llama_free(context); }
-    };
     struct Waiting {
         std::shared_ptr<Embedding> embedding;
         size_t done = 0;  ///< texts
@@ -60,32 +50,30 @@ private:
     Embedder(std::shared_ptr<const Model> model, const QueueSettings& settings);
     Status make_context(const ContextSettings& settings);
     Result<std::vector<Tokens>> read(std::span<const std::string> texts) const;
-    void loop();
+    std::chrono::milliseconds pass();
     size_t count_waiting() const;
     void drop_ended();
     void account(Waiting& waiting, std::span<const Tokens> texts, Result<std::vector<TextVectors>> vectors);
     std::span<const Tokens> batch_of(const Waiting& waiting) const;
     Result<std::vector<TextVectors>> run(std::span<const Tokens> texts, int normalize);
     Result<std::vector<TextVectors>> vectors_of(std::span<const Tokens> texts, int normalize);
-    static bool abort_step(void* data);
+    bool is_step_unwanted() const;
 
     std::shared_ptr<const Model> model_;
     const int max_waiting_;
-    std::unique_ptr<llama_context, Free> context_;
+    std::unique_ptr<ComputeContext> context_;
     bool pooled_ = true;
     bool scores_ = false;  // no vectors: of length 1, a score would be 1 or -1
     int size_ = 0;
     size_t longest_ = 0;  // tokens of a text
 
     mutable std::mutex mutex_;
-    std::condition_variable changed_;
     std::map<uint64_t, Waiting> waiting_;  // with those that have begun
     Queue queue_;
     uint64_t next_id_ = 1;
     EmbedderStatistics statistics_;
-    std::atomic<bool> stopping_ = false;
     const Embedding* running_ = nullptr;  // written by the thread alone
-    std::thread thread_;
+    LoopThread thread_;
 };
 
 }  // namespace headrace::llm

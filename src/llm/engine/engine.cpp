@@ -1,93 +1,65 @@
 #include "llm/engine/engine.h"
 
-#include <ggml-cpu.h>
 #include <llama.h>
 
 #include <algorithm>
+#include <exception>
+#include <utility>
 
+#include "llm/engine/draft_model.h"
 #include "llm/log/log.h"
 #include "llm/model/context_memory.h"
 #include "llm/model/context_params.h"
 
 namespace headrace::llm {
+namespace {
+
+constexpr auto kIdlePass = std::chrono::milliseconds(250);  // remembered prompts expire meanwhile
+
+}  // namespace
 
 Engine::Engine(std::shared_ptr<const Model> model, const EngineSettings& settings)
-    : model_(std::move(model)),
-      settings_(settings),
-      queue_(std::chrono::milliseconds(settings.queue.aging_ms)),
-      prompt_pacing_(static_cast<double>(settings.queue.step_target_ms), settings.context.n_ubatch) {}
+    : model_(std::move(model)), settings_(settings) {}
 
 Result<std::shared_ptr<Engine>> Engine::start(std::shared_ptr<const Model> model,
                                               const EngineSettings& settings) {
     std::shared_ptr<Engine> engine(new Engine(std::move(model), settings));
-    HR_TRY(engine->make_context());
-    if (!settings.context.draft_model.empty()) {
-        HR_ASSIGN(engine->draft_model_, DraftModel::load(*engine->model_, settings));
-    }
-    HR_TRY(engine->thread_.start([self = engine.get()] { self->loop(); }));
+    HR_TRY(engine->make_parts());
+    HR_TRY(engine->thread_.start([self = engine.get()] { return self->pass(); }));
     return engine;
 }
 
-Status Engine::make_context() {
-    HR_ASSIGN(llama_context_params params, context_params(*model_, settings_.context));
+Status Engine::make_parts() {
+    HR_ASSIGN(const llama_context_params params, context_params(*model_, settings_.context));
     if (const Status enough = enough_memory_for_context(*model_, params); !enough.ok())
         return enough.error().within(model_->path());
-    decode_threads_ = params.n_threads;
-    params.abort_callback = &Engine::abort_step;
-    params.abort_callback_data = this;
-    take_llama_errors();
-    try {
-        context_.reset(llama_init_from_model(model_->get(), params));
-    } catch (const std::exception& e) {
-        return failure(Code::out_of_memory, "a context of {} tokens: {}", params.n_ctx, e.what());
-    }
-    HR_TRY(model_->check_hosts());
-    if (!context_)
-        return failure(Code::out_of_memory,
-                       "{}: llama.cpp cannot make a context of {} tokens with {} sequences: {}. Try a "
-                       "smaller n_ctx or n_ubatch",
-                       model_->path(), params.n_ctx, params.n_seq_max, take_llama_errors());
-    if (!llama_get_memory(context_.get()))
+    HR_ASSIGN(context_, ComputeContext::create(*model_, params, [this] { return is_step_unwanted(); }));
+    if (!llama_get_memory(context_->get()))
         return unsupported(
             "{}: the model has no memory of tokens, so it cannot generate; use it for embeddings",
             model_->path());
-    context_size_ = static_cast<int>(llama_n_ctx_seq(context_.get()));
+    context_size_ = static_cast<int>(llama_n_ctx_seq(context_->get()));
     const int64_t ram = settings_.cache.ram_mib;
-    sequences_ = std::make_unique<Sequences>(context_.get(), model_->memory_is_divisible(),
+    sequences_ = std::make_unique<Sequences>(context_->get(), model_->memory_is_divisible(),
                                              ram < 0 ? SIZE_MAX : static_cast<size_t>(ram) << 20);
-    batch_ = llama_batch_init(params.n_batch, 0, 1);
-    most_active_ = static_cast<size_t>(settings_.context.n_parallel);
-    most_threads_ = std::max(params.n_threads, params.n_threads_batch);
-    thread_pacing_ =
-        std::make_unique<ThreadPacing>(most_threads_, settings_.context.adapt_threads, IdleCores());
-    attach_threads(most_threads_);
+    admission_ = std::make_unique<Admission>(*sequences_, settings_.queue, settings_.cache,
+                                             static_cast<size_t>(settings_.context.n_parallel), counters_);
+    std::unique_ptr<DraftModel> draft_model;
+    if (!settings_.context.draft_model.empty()) {
+        HR_ASSIGN(draft_model, DraftModel::load(*model_, settings_));
+    }
+    batch_ = std::make_unique<BatchBuilder>(*model_, *context_, *sequences_, std::move(draft_model),
+                                            settings_, counters_);
     return success();
 }
 
-/// Without a pool of its own a context starts new threads in every step.
-void Engine::attach_threads(int threads) {
-    if (threads < 2) return;
-    ggml_threadpool_params params = ggml_threadpool_params_default(threads);
-    params.poll = 0;  // between steps the cores belong to others
-    auto* pool = ggml_threadpool_new(&params);
-    if (!pool) return;
-    threadpool_ = pool;
-    llama_attach_threadpool(context_.get(), pool, pool);
-}
-
 Engine::~Engine() {
-    stopping_ = true;
-    {
-        const std::lock_guard lock(inbox_->mutex);
-        inbox_->woken = true;
-    }
-    inbox_->changed.notify_all();
-    thread_.join();
-    if (threadpool_) {
-        llama_detach_threadpool(context_.get());
-        ggml_threadpool_free(static_cast<ggml_threadpool*>(threadpool_));
-    }
-    if (batch_.token) llama_batch_free(batch_);
+    thread_.stop();
+    if (!batch_) return;
+    admission_->receive(Clock::now());
+    for (const auto& [id, stream] : admission_->streams())
+        stream->fail(Code::cancelled, "the model is being unloaded");
+    deliver_ended();
 }
 
 Status Engine::check(const GenerationRequest& request) const {
@@ -109,75 +81,135 @@ Status Engine::check(const GenerationRequest& request) const {
     return success();
 }
 
-/// Counts one more that waits, unless too many do.
-Status Engine::take_place() {
-    size_t waiting = waiting_;
-    do {
-        if (std::cmp_less(waiting, settings_.queue.max_waiting)) continue;
-        const std::lock_guard lock(statistics_mutex_);
-        ++statistics_.rejected;
-        return failure(Code::busy,
-                       "{} requests are waiting already, and queue.max_waiting is {}. Try again later",
-                       waiting, settings_.queue.max_waiting);
-    } while (!waiting_.compare_exchange_weak(waiting, waiting + 1));
-    return success();
-}
-
 Result<std::shared_ptr<Generation>> Engine::submit(GenerationRequest request) {
     HR_TRY(model_->check_hosts());
     HR_TRY(check(request));
     auto generation = std::make_shared<Generation>(next_id_++, std::move(request));
+    generation->set_wake(thread_.waker());
     HR_ASSIGN(std::unique_ptr<Stream> stream, Stream::create(*model_, generation, context_size_));
-    HR_TRY(take_place());
-    generation->set_wake([weak = std::weak_ptr(inbox_)] {
-        const auto inbox = weak.lock();
-        if (!inbox) return;
-        {
-            const std::lock_guard lock(inbox->mutex);
-            inbox->woken = true;
-        }
-        inbox->changed.notify_all();
-    });
-    {
-        const std::lock_guard lock(inbox_->mutex);
-        inbox_->most_urgent =
-            std::max<int>(inbox_->most_urgent, static_cast<int>(generation->request().settings.priority));
-        inbox_->arrived.push_back(std::move(stream));
-    }
-    inbox_->changed.notify_all();
+    HR_TRY(admission_->admit(std::move(stream)));
+    thread_.wake();
     return generation;
 }
 
 EngineStatistics Engine::statistics() const {
     const std::lock_guard lock(statistics_mutex_);
     EngineStatistics statistics = statistics_;
-    statistics.waiting = waiting_;
-    statistics.context_tokens = context_size_;  // before the first step, too
+    statistics.waiting = admission_->waiting();
+    statistics.rejected = admission_->rejected();
+    statistics.context_tokens = context_size_;
     return statistics;
 }
 
 void Engine::clear_cache() {
     clear_cache_ = true;
-    const std::lock_guard lock(inbox_->mutex);
-    inbox_->woken = true;
-    inbox_->changed.notify_all();
+    thread_.wake();
 }
 
-/// Whether a more urgent request waits for a step that reads prompts, which can be read again; steps of
-/// streams that decode are short.
-bool Engine::step_is_overtaken() const { return step_only_reads_ && inbox_->most_urgent > step_priority_; }
+std::chrono::milliseconds Engine::pass() {
+    admission_->receive(Clock::now());
+    fail_if_lost();
+    deliver_ended();
+    if (clear_cache_.exchange(false)) sequences_->evict_idle();
+    admission_->evict_expired(Clock::now());
+    if (!admission_->streams().empty()) {
+        try {
+            step();
+        } catch (const std::exception& e) {
+            // llama.cpp throws where memory ends: the streams of this step are lost, the engine is not.
+            for (const auto& [id, stream] : admission_->streams())
+                if (stream->running) stream->fail(Code::backend_failure, e.what());
+        }
+    }
+    publish_statistics();
+    return admission_->streams().empty() ? kIdlePass : std::chrono::milliseconds(0);
+}
 
-/// Called by ggml between two nodes of a step, on the thread that called llama_decode: true when nobody wants
-/// its result any more.
-bool Engine::abort_step(void* data) {
-    const auto* self = static_cast<const Engine*>(data);
-    const bool unwanted =
-        self->stopping_ ||
-        (!self->cells_move_ && !self->in_batch_.empty() &&
-         (self->step_is_overtaken() || std::all_of(self->in_batch_.begin(), self->in_batch_.end(),
-                                                   [](const Generation* g) { return g->is_cancelled(); })));
-    if (unwanted) expect_llama_errors(true);
-    return unwanted;
+void Engine::step() {
+    const Clock::time_point now = Clock::now();
+    const std::vector<Stream*> active = admission_->choose_active(now);
+    if (!batch_->build(active, admission_->expects_urgent(now))) return admission_->make_room();
+    if (batch_->parts().empty()) return;
+    const int status = batch_->run();
+    if (!fail_if_lost()) {
+        admission_->account(batch_->parts(), Clock::now());
+        if (status == 0)
+            batch_->read_back();
+        else
+            end_failed_step(status);
+    }
+    deliver_ended();
+}
+
+void Engine::end_failed_step(int status) {
+    const bool is_overtaken = is_step_overtaken();
+    batch_->take_back();
+    if (status == 1) return admission_->make_room();
+    if (status == 2) {  // broken off, for a more urgent request or because nobody wants it
+        if (is_overtaken) ++counters_.overtaken_steps;
+        return;
+    }
+    for (const BatchPart& part : batch_->parts())
+        part.stream->fail(Code::backend_failure,
+                          fmt::format("llama_decode failed with {}; llama.cpp's log says why", status));
+}
+
+/// After a remote host was lost no request has a result: whoever asks again gets a model that is loaded anew.
+bool Engine::fail_if_lost() {
+    const Status present = model_->check_hosts();
+    if (present.ok()) return false;
+    for (const auto& [id, stream] : admission_->streams())
+        if (!stream->has_ended()) stream->fail(present.error().code, present.error().message);
+    return true;
+}
+
+void Engine::deliver_ended() {
+    for (const std::unique_ptr<Stream>& stream : admission_->take_ended(Clock::now())) {
+        const Outcome& outcome = stream->outcome;
+        HR_LOG(debug, stream->log_context(), "{}: {} prompt tokens ({} remembered), {} generated",
+               to_string(outcome.reason), outcome.prompt_tokens, outcome.cached_tokens,
+               outcome.tokens.size());
+        batch_->forget(*stream);
+        count(outcome);
+        publish_statistics();  // whoever waits for the outcome finds it counted
+        stream->deliver(Clock::now());
+    }
+}
+
+void Engine::count(const Outcome& outcome) {
+    ++(outcome.reason == StopReason::cancelled ? counters_.cancelled
+       : outcome.failed()                      ? counters_.failed
+                                               : counters_.finished);
+    counters_.cached_tokens += static_cast<uint64_t>(outcome.cached_tokens);
+    counters_.drafted += static_cast<uint64_t>(outcome.drafted);
+    counters_.accepted += static_cast<uint64_t>(outcome.accepted);
+    counters_.pauses += static_cast<uint64_t>(outcome.pauses);
+    counters_.shifts += static_cast<uint64_t>(outcome.shifts);
+}
+
+void Engine::publish_statistics() {
+    const auto& streams = admission_->streams();
+    counters_.running =
+        static_cast<size_t>(std::count_if(streams.begin(), streams.end(), [](const auto& entry) {
+            return entry.second->began.has_value() && !entry.second->has_ended();
+        }));
+    counters_.remembered_sequences = sequences_->idle_count();
+    counters_.remembered_tokens = sequences_->remembered_tokens();
+    counters_.ram_cache_bytes = sequences_->ram_bytes();
+    counters_.threads = batch_->threads();
+    const std::lock_guard lock(statistics_mutex_);
+    statistics_ = counters_;
+}
+
+/// Whether a more urgent request waits for a step that can be read again.
+bool Engine::is_step_overtaken() const { return admission_->is_overtaken() && batch_->only_reads(); }
+
+bool Engine::is_step_unwanted() const {
+    if (thread_.is_stopping()) return true;
+    if (!batch_ || !batch_->can_be_broken_off()) return false;
+    return is_step_overtaken() ||
+           std::all_of(batch_->parts().begin(), batch_->parts().end(),
+                       [](const BatchPart& part) { return part.stream->generation->is_cancelled(); });
 }
 
 }  // namespace headrace::llm

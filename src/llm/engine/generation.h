@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "llm/model/model.h"
 #include "llm/settings.h"
-#include "llm/stopping/stopping.h"
+#include "llm/stopping/stop_conditions.h"
 
 namespace headrace::llm {
 

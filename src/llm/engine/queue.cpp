@@ -1,6 +1,7 @@
 #include "llm/engine/queue.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace headrace::llm {
 
@@ -90,6 +91,13 @@ void Queue::served(const std::vector<uint64_t>& ids, Clock::time_point now) {
         if (oldest) oldest->entry.priority = highest;
         last_served_[level] = now;
     }
+}
+
+Status check_waiting(size_t waiting, int most) {
+    if (std::cmp_less(waiting, most)) return success();
+    return failure(Code::busy,
+                   "{} requests are waiting already, and queue.max_waiting is {}. Try again later", waiting,
+                   most);
 }
 
 }  // namespace headrace::llm

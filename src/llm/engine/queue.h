@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "llm/settings.h"
 
 namespace headrace::llm {
@@ -56,5 +57,8 @@ private:
     std::array<Clock::time_point, priorities> last_served_{};
     uint64_t order_ = 0, begun_ = 0;
 };
+
+/// Code::busy when that many wait already.
+Status check_waiting(size_t waiting, int most);
 
 }  // namespace headrace::llm

@@ -13,7 +13,7 @@
 
 #include "llm/checks/grammar_check.h"
 #include "llm/checks/trigger_pattern.h"
-#include "llm/log/log.h"
+#include "llm/log/llama_log.h"
 
 namespace headrace::llm {
 namespace {

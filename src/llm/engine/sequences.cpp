@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "llm/log/log.h"
-
 namespace headrace::llm {
 namespace {
 

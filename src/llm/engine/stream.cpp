@@ -17,13 +17,13 @@ uint64_t variant_of(const RequestSettings& settings) {
 
 }  // namespace
 
-Stream::Stream(std::shared_ptr<Generation> shared, Sampler chooser, StopWatch stops)
+Stream::Stream(std::shared_ptr<Generation> shared, Sampler chooser, StopConditions conditions)
     : generation(std::move(shared)),
       tokens(generation->request().prompt),
       prompt_size(tokens.size()),
       variant(variant_of(settings())),
       sampler(std::move(chooser)),
-      watch(std::move(stops)),
+      stops(std::move(conditions)),
       drafts(settings().speculation) {
     outcome.prompt_tokens = static_cast<int>(prompt_size);
 }
@@ -34,8 +34,8 @@ Result<std::unique_ptr<Stream>> Stream::create(const Model& model, std::shared_p
     const int left = context_size - static_cast<int>(request.prompt.size());
     const int most = request.settings.n_predict < 0 ? left : std::min(left, request.settings.n_predict);
     HR_ASSIGN(Sampler sampler, Sampler::create(model, request.settings, request.prompt));
-    HR_ASSIGN(StopWatch watch, StopWatch::create(request.settings.stopping, most));
-    return std::unique_ptr<Stream>(new Stream(std::move(generation), std::move(sampler), std::move(watch)));
+    HR_ASSIGN(StopConditions stops, StopConditions::create(request.settings.stopping, most));
+    return std::unique_ptr<Stream>(new Stream(std::move(generation), std::move(sampler), std::move(stops)));
 }
 
 bool Stream::take(const Sampler::Choice& choice, const Model& model, Clock::time_point now) {
@@ -49,7 +49,7 @@ bool Stream::take(const Sampler::Choice& choice, const Model& model, Clock::time
         return true;
     }
     const bool special = generation->request().add_special_pieces || sampler.preserves(token);
-    StopWatch::Step step = watch.feed(token, model.piece(token, special), now);
+    StopConditions::Step step = stops.feed(token, model.piece(token, special), now);
     show(step.text);
     if (step.reason != StopReason::none) {
         outcome.reason = step.reason;
@@ -58,7 +58,7 @@ bool Stream::take(const Sampler::Choice& choice, const Model& model, Clock::time
                std::cmp_greater_equal(outcome.tokens.size(), settings().n_predict)) {
         end(StopReason::token_limit);
     }
-    return outcome.reason != StopReason::none;
+    return has_ended();
 }
 
 void Stream::show(const std::string& text) {
@@ -76,7 +76,7 @@ void Stream::note_probabilities(const Sampler::Choice& choice) {
 void Stream::end(StopReason reason, std::string detail) {
     outcome.reason = reason;
     outcome.detail = std::move(detail);
-    show(watch.finish());
+    show(stops.finish());
 }
 
 void Stream::fail(Code code, std::string message) {

@@ -6,6 +6,7 @@
 #include "llm/engine/generation.h"
 #include "llm/engine/sampler.h"
 #include "llm/engine/sequences.h"
+#include "llm/log/log.h"
 
 namespace headrace::llm {
 
@@ -18,7 +19,9 @@ struct Stream {
     /// The tokens that the model has not read.
     size_t pending() const { return tokens.size() - decoded; }
     bool is_decoding() const { return sequence && pending() == 1 && tokens.size() > prompt_size; }
+    bool has_ended() const { return outcome.reason != StopReason::none; }
     const RequestSettings& settings() const { return generation->request().settings; }
+    LogContext log_context() const { return {generation->request().session, generation->id()}; }
 
     /// Takes a token that was chosen: its text goes to the caller. True when the generation is over.
     bool take(const Sampler::Choice& choice, const Model& model, Clock::time_point now);
@@ -34,7 +37,7 @@ struct Stream {
     size_t decoded = 0;  ///< of tokens: in the sequence's memory
     uint64_t variant = 0;
     Sampler sampler;
-    StopWatch watch;
+    StopConditions stops;
     Drafts drafts;
     Outcome outcome;
     std::optional<Clock::time_point> began, first_token;
@@ -42,9 +45,17 @@ struct Stream {
     bool running = false;  ///< in the last step's batch
 
 private:
-    Stream(std::shared_ptr<Generation> shared, Sampler chooser, StopWatch stops);
+    Stream(std::shared_ptr<Generation> shared, Sampler chooser, StopConditions conditions);
     void show(const std::string& text);
     void note_probabilities(const Sampler::Choice& choice);
+};
+
+/// A stream's part of a batch.
+struct BatchPart {
+    Stream* stream;
+    Tokens draft;
+    int first, count;  ///< entries of the batch, with the draft's
+    bool has_output;   ///< its end is sampled
 };
 
 }  // namespace headrace::llm

@@ -1,3 +1,5 @@
+#include "llm/log/llama_log.h"
+
 #include <common/log.h>
 #include <ggml.h>
 #include <llama.h>

@@ -42,18 +42,6 @@ Result<LogLevel> parse_log_level(std::string_view name);
 /// dropped.
 void set_log_callback(std::function<void(const LogLine&)> sink);
 
-/// llama.cpp's and ggml's own messages go here, too: warnings and errors, and everything at the level debug.
-/// The first call counts. What its common library prints is silenced, as that can only go to stdout or a
-/// file.
-void capture_llama_log();
-
-/// What llama.cpp says on this thread from now on is of the level debug: a step that is broken off on purpose
-/// is an error to it.
-void expect_llama_errors(bool expected);
-
-/// What llama.cpp called errors on this thread since the last call, for the message of what failed by them.
-std::string take_llama_errors();
-
 }  // namespace headrace::llm
 
 #ifndef HEADRACE_LOG_LEVEL

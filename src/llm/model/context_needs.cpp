@@ -1,11 +1,12 @@
 #include "llm/model/context_needs.h"
 
+#include <common/fit.h>
+
 #include <algorithm>
 #include <exception>
 #include <vector>
 
-#include <common/fit.h>
-
+#include "llm/log/llama_log.h"
 #include "llm/log/log.h"
 #include "llm/model/context_params.h"
 

@@ -1,6 +1,8 @@
-#include <algorithm>
+#include "llm/stopping/character_set.h"
 
-#include "llm/stopping/pattern_program.h"
+#include <algorithm>
+#include <iterator>
+#include <utility>
 
 namespace headrace::llm {
 

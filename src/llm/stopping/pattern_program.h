@@ -1,31 +1,13 @@
 #pragma once
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "llm/stopping/character_set.h"
 
 namespace headrace::llm {
-
-/// A set of code points.
-class CharacterSet {
-public:
-    struct Range {
-        char32_t first, last;
-    };
-    CharacterSet() = default;
-    explicit CharacterSet(std::vector<Range> ranges);
-
-    bool contains(char32_t c) const;
-    const std::vector<Range>& ranges() const { return ranges_; }
-    CharacterSet complement() const;
-
-private:
-    std::vector<Range> ranges_;  // ascending, with gaps between them
-    std::array<bool, 128> ascii_{};
-};
 
 enum class Assertion : std::uint32_t {
     line_start,

@@ -4,7 +4,7 @@
 
 #include <regex>
 
-#include "llm/engine/deep_thread.h"
+#include "llm/engine/large_stack_thread.h"
 
 namespace headrace::llm {
 namespace {
@@ -57,12 +57,12 @@ constexpr std::size_t longest = std::size_t{4} << 10;  // the sanitizer itself e
 constexpr std::size_t longest = kMostSearchedForTriggers;
 #endif
 
-TEST(TriggerPattern, IsMatchedAgainstTheLongestTextOnADeepThread) {
+TEST(TriggerPattern, IsMatchedAgainstTheLongestTextOnALargeStackThread) {
     const std::string text(longest, 'a');
     for (const char* pattern : {"[^]*b", "[^]*?b", "(a)*b", "(?:aa)*b", "(?:(a)(a))*b"}) {
         ASSERT_EQ(refusal(whole(pattern)), "") << pattern;
         bool matches = true;
-        DeepThread thread;
+        LargeStackThread thread;
         ASSERT_TRUE(thread.start([&] { matches = std::regex_match(text, std::regex(pattern)); }).ok());
         thread.join();
         EXPECT_FALSE(matches) << pattern;

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "llm/log/log.h"
+#include "llm/log/llama_log.h"
 #include "llm/tiny_model.h"
 
 namespace headrace::llm {

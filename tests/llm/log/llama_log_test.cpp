@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "llm/log/llama_log.h"
 #include "llm/log/log.h"
 #include "llm/log/temporary_log.h"
 

@@ -3,7 +3,7 @@
 #include <random>
 
 #include "base/utf8.h"
-#include "llm/stopping/stopping.h"
+#include "llm/stopping/stop_conditions.h"
 #include "llm/watched_text.h"
 
 namespace headrace::llm {
@@ -83,7 +83,7 @@ TEST_P(RandomTexts, StopAtTheSamePlaceHoweverTheyAreCut) {
 TEST_P(RandomTexts, AreShownInWholeCharactersAndNeverRunAhead) {
     for (int i = 0; i < 200; ++i) {
         const std::string text = this->text(30);
-        StopWatch watch = make_watch({.strings = strings(), .patterns = {"€.a"}});
+        StopConditions watch = make_watch({.strings = strings(), .patterns = {"€.a"}});
         std::string fed, shown;
         for (const std::string& piece : cut(text)) {
             const auto step = watch.feed(0, piece, {});

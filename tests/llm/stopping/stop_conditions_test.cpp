@@ -1,4 +1,4 @@
-#include "llm/stopping/stopping.h"
+#include "llm/stopping/stop_conditions.h"
 
 #include <gmock/gmock.h>
 
@@ -15,18 +15,18 @@ using std::chrono::steady_clock;
 using testing::HasSubstr;
 
 std::string error_of(const StoppingSettings& settings) {
-    const auto watch = StopWatch::create(settings);
+    const auto watch = StopConditions::create(settings);
     return watch ? "no error" : watch.error().message;
 }
 
-TEST(StopWatch, ShowsEveryPieceAtOnceWithoutSettings) {
-    StopWatch watch = make_watch({});
+TEST(StopConditions, ShowsEveryPieceAtOnceWithoutSettings) {
+    StopConditions watch = make_watch({});
     for (const std::string piece : {"Hello", ",", "", " wörld\n"})
         EXPECT_EQ(watch.feed(1, piece, {}).text, piece);
     EXPECT_EQ(watch.finish(), "");
 }
 
-TEST(StopWatch, NamesEveryReasonDifferently) {
+TEST(StopConditions, NamesEveryReasonDifferently) {
     std::vector<std::string_view> names;
     for (int i = 0; i <= static_cast<int>(StopReason::failed); ++i)
         names.push_back(to_string(static_cast<StopReason>(i)));
@@ -47,7 +47,7 @@ TEST(StopStrings, EndTheTextBeforeThemEvenAcrossTokens) {
 }
 
 TEST(StopStrings, HoldBackNoMoreThanMayBeTheirStart) {
-    StopWatch watch = make_watch({.strings = {"aab"}});
+    StopConditions watch = make_watch({.strings = {"aab"}});
     EXPECT_EQ(watch.feed(1, "xa", {}).text, "x");
     EXPECT_EQ(watch.feed(2, "aa", {}).text, "a");
     EXPECT_EQ(watch.feed(3, "c", {}).text, "aac");
@@ -72,7 +72,7 @@ TEST(StopStrings, ThatAreEmptyAreIgnored) {
 }
 
 TEST(StopStrings, RepeatTheReasonWhenMoreIsFed) {
-    StopWatch watch = make_watch({.strings = {"!"}});
+    StopConditions watch = make_watch({.strings = {"!"}});
     watch.feed(1, "hey!", {});
     const auto step = watch.feed(2, "more", {});
     EXPECT_EQ(step.reason, StopReason::stop_string);
@@ -99,7 +99,7 @@ TEST(StopStrings, OfHostileSizesCostBoundedTime) {
 }
 
 TEST(Characters, AreHeldBackUntilTheyAreWhole) {
-    StopWatch watch = make_watch({});
+    StopConditions watch = make_watch({});
     EXPECT_EQ(watch.feed(1, "a\xF0\x9F", {}).text, "a");
     EXPECT_EQ(watch.feed(2, "\x98", {}).text, "");
     EXPECT_EQ(watch.feed(3, "\x80!", {}).text, "😀!");
@@ -125,7 +125,7 @@ TEST(TriggerPatterns, EndTheTextWithTheOthersAndMayMatchTheEmptyText) {
 
 /// Tokens of a loop of two that are taken before it is noticed; none of 40.
 std::optional<int> noticed_after(const StoppingSettings& settings) {
-    StopWatch watch = make_watch(settings);
+    StopConditions watch = make_watch(settings);
     for (int token = 1; token <= 40; ++token)
         if (watch.feed(token % 2, "na", {}).reason == StopReason::repetition) return token;
     return std::nullopt;
@@ -141,7 +141,7 @@ TEST(Repetitions, AreDetectedInAUsualWindowUnlessAnotherIsGiven) {
 
 TEST(TimeLimit, CountsFromTheFirstToken) {
     const auto start = steady_clock::time_point(std::chrono::hours(5));
-    StopWatch watch = make_watch({.strings = {"world"}, .max_predict_ms = 100});
+    StopConditions watch = make_watch({.strings = {"world"}, .max_predict_ms = 100});
     EXPECT_EQ(watch.feed(1, "a", start).reason, StopReason::none);
     EXPECT_EQ(watch.feed(2, "b", start + milliseconds(99)).reason, StopReason::none);
     const auto step = watch.feed(3, "c wo", start + milliseconds(100));
@@ -152,10 +152,10 @@ TEST(TimeLimit, CountsFromTheFirstToken) {
 
 TEST(TimeLimit, OfAnySizeIsTaken) {
     const auto start = steady_clock::time_point(std::chrono::hours(5));
-    StopWatch none = make_watch({.max_predict_ms = -1});
-    StopWatch long_one = make_watch({.max_predict_ms = std::numeric_limits<int64_t>::max()});
-    StopWatch zero = make_watch({.max_predict_ms = 0});
-    for (StopWatch* watch : {&none, &long_one}) {
+    StopConditions none = make_watch({.max_predict_ms = -1});
+    StopConditions long_one = make_watch({.max_predict_ms = std::numeric_limits<int64_t>::max()});
+    StopConditions zero = make_watch({.max_predict_ms = 0});
+    for (StopConditions* watch : {&none, &long_one}) {
         watch->feed(1, "a", start);
         EXPECT_EQ(watch->feed(2, "b", start + std::chrono::hours(1000)).reason, StopReason::none);
     }
@@ -197,7 +197,7 @@ TEST(PatternStop, ThatNeedsTheNextCharacterEndsBeforeIt) {
 }
 
 TEST(RepetitionStop, EndsALoopOfTokensAndTellsItsText) {
-    StopWatch watch = make_watch({.repetition_window = 8, .repetition_count = 3});
+    StopConditions watch = make_watch({.repetition_window = 8, .repetition_count = 3});
     const std::vector<std::pair<int, std::string>> tokens = {{9, "so "}, {1, "go"}, {2, " on "}};
     watch.feed(9, "so ", {});
     for (int i = 0; i < 5; ++i) {
@@ -220,7 +220,7 @@ TEST(SimilarityStop, EndsAfterASentenceThatResemblesAnEarlierOne) {
     EXPECT_EQ(watched.detail, "The cat sat on the mat.");
 }
 
-TEST(StopWatch, RefusesSettingsOutsideTheirRangesAndNamesThem) {
+TEST(StopConditions, RefusesSettingsOutsideTheirRangesAndNamesThem) {
     EXPECT_THAT(error_of({.n_indent = -1}), HasSubstr("n_indent is -1"));
     EXPECT_THAT(error_of({.repetition_window = -3}), HasSubstr("repetition_window is -3"));
     EXPECT_THAT(error_of({.repetition_window = 1 << 30}), HasSubstr("repetition_window is 1073741824"));
@@ -232,7 +232,7 @@ TEST(StopWatch, RefusesSettingsOutsideTheirRangesAndNamesThem) {
                 HasSubstr("similarity_window is 0"));
 }
 
-TEST(StopWatch, TakesEveryNumberThatTheTableLeaves) {
+TEST(StopConditions, TakesEveryNumberThatTheTableLeaves) {
     for (const char* number : {"0", "1", "2", "1000000"}) {
         Notes notes;
         std::string json;
@@ -241,7 +241,7 @@ TEST(StopWatch, TakesEveryNumberThatTheTableLeaves) {
         const auto settings =
             with_parameters({}, json + R"(, "similarity_threshold": 0.5})", Level::request, notes);
         ASSERT_TRUE(settings.ok()) << settings.error().message;
-        EXPECT_TRUE(StopWatch::create(settings.value().request.stopping).ok()) << number;
+        EXPECT_TRUE(StopConditions::create(settings.value().request.stopping).ok()) << number;
     }
 }
 

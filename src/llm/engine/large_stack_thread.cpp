@@ -1,11 +1,11 @@
-#include "llm/engine/deep_thread.h"
+#include "llm/engine/large_stack_thread.h"
 
 #include <cstddef>
 #include <cstring>
 
 namespace headrace::llm {
 
-Status DeepThread::start(std::function<void()> work) {
+Status LargeStackThread::start(std::function<void()> work) {
     constexpr std::size_t stack = std::size_t{512} << 20;
     work_ = std::move(work);
     pthread_attr_t attributes;
@@ -14,7 +14,7 @@ Status DeepThread::start(std::function<void()> work) {
     const int error = pthread_create(
         &thread_, &attributes,
         [](void* self) -> void* {
-            static_cast<DeepThread*>(self)->work_();
+            static_cast<LargeStackThread*>(self)->work_();
             return nullptr;
         },
         this);
@@ -26,7 +26,7 @@ Status DeepThread::start(std::function<void()> work) {
     return success();
 }
 
-void DeepThread::join() {
+void LargeStackThread::join() {
     if (runs_) pthread_join(thread_, nullptr);
     runs_ = false;
 }

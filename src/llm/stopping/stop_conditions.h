@@ -36,15 +36,15 @@ std::string_view to_string(StopReason reason);
 /// Shown text is always valid UTF-8: bytes that are no character become U+FFFD, and a character that the end
 /// of the generation cuts in two is left out. A token costs as much as its own text does, not as the text so
 /// far.
-class StopWatch {
+class StopConditions {
 public:
     /// Errors name the setting, its value and the limit: of StopStrings, PatternProgram, Repetition or
     /// SentenceSimilarity.
     /// most_tokens: that the answer may have, for an adaptive limit of time; less than 1: not known.
-    static Result<StopWatch> create(const StoppingSettings& settings, int most_tokens = 0);
-    StopWatch(StopWatch&&) noexcept;
-    StopWatch& operator=(StopWatch&&) noexcept;
-    ~StopWatch();
+    static Result<StopConditions> create(const StoppingSettings& settings, int most_tokens = 0);
+    StopConditions(StopConditions&&) noexcept;
+    StopConditions& operator=(StopConditions&&) noexcept;
+    ~StopConditions();
 
     struct Step {
         /// May be shown now: whole characters, never part of a stop string. With a reason: all that is left.
@@ -60,7 +60,7 @@ public:
 
 private:
     struct State;
-    explicit StopWatch(std::unique_ptr<State> state);
+    explicit StopConditions(std::unique_ptr<State> state);
     std::unique_ptr<State> state_;
 };
 

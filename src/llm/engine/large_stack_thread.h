@@ -9,12 +9,12 @@ namespace headrace::llm {
 
 /// A thread with a stack of 512 MB, of which only what is used takes memory: llama.cpp matches the triggers
 /// of lazy grammars with std::regex, which calls itself for each character of the answer.
-class DeepThread {
+class LargeStackThread {
 public:
-    DeepThread() = default;
-    ~DeepThread() { join(); }
-    DeepThread(const DeepThread&) = delete;
-    DeepThread& operator=(const DeepThread&) = delete;
+    LargeStackThread() = default;
+    ~LargeStackThread() { join(); }
+    LargeStackThread(const LargeStackThread&) = delete;
+    LargeStackThread& operator=(const LargeStackThread&) = delete;
 
     /// Errors: the system has no thread or no address space for it. `work` does not throw.
     Status start(std::function<void()> work);

@@ -1,4 +1,4 @@
-#include "llm/stopping/stopping.h"
+#include "llm/stopping/stop_conditions.h"
 
 #include <algorithm>
 #include <array>
@@ -69,7 +69,7 @@ std::string_view to_string(StopReason reason) {
     return kNames[static_cast<std::size_t>(reason)];
 }
 
-struct StopWatch::State {
+struct StopConditions::State {
     StopStrings strings;
     PatternSearch patterns;
     std::vector<std::string> pattern_texts;
@@ -94,7 +94,7 @@ struct StopWatch::State {
 };
 
 /// Sees to a character of the text, and ends the text where it makes a stop certain.
-void StopWatch::State::take(char32_t c, std::string_view bytes) {
+void StopConditions::State::take(char32_t c, std::string_view bytes) {
     if (take_string(bytes)) return;
     if (const auto pattern = patterns.ends_before(c))
         return stop(StopReason::pattern, pattern_texts[*pattern]);
@@ -106,7 +106,7 @@ void StopWatch::State::take(char32_t c, std::string_view bytes) {
 }
 
 /// Whether these bytes complete a stop string, which is then taken off the text.
-bool StopWatch::State::take_string(std::string_view bytes) {
+bool StopConditions::State::take_string(std::string_view bytes) {
     for (std::size_t i = 0; i < bytes.size(); ++i) {
         const auto found = strings.feed(bytes[i]);
         if (!found) continue;
@@ -119,7 +119,7 @@ bool StopWatch::State::take_string(std::string_view bytes) {
 }
 
 /// The next bytes that were not shown yet.
-std::string StopWatch::State::show(std::size_t bytes) {
+std::string StopConditions::State::show(std::size_t bytes) {
     std::string result = text.substr(shown, bytes);
     shown += bytes;
     // Dropping what was shown costs as much as what remains: only once that is the smaller part.
@@ -127,7 +127,7 @@ std::string StopWatch::State::show(std::size_t bytes) {
     return result;
 }
 
-Result<StopWatch> StopWatch::create(const StoppingSettings& settings, int most_tokens) {
+Result<StopConditions> StopConditions::create(const StoppingSettings& settings, int most_tokens) {
     const std::vector<std::string> later = all_patterns(settings.trigger_patterns, settings.filter_patterns);
     HR_ASSIGN(StopStrings strings, StopStrings::create(settings.strings));
     HR_ASSIGN(PatternSearch patterns, PatternSearch::create(settings.patterns, later));
@@ -137,22 +137,23 @@ Result<StopWatch> StopWatch::create(const StoppingSettings& settings, int most_t
               SentenceSimilarity::create(settings.similarity_threshold, settings.similarity_window));
     if (settings.n_indent < 0)
         return invalid("n_indent is {}; it must be 0 (off) or more", settings.n_indent);
-    return StopWatch(std::make_unique<State>(State{.strings = std::move(strings),
-                                                   .patterns = std::move(patterns),
-                                                   .pattern_texts = all_patterns(settings.patterns, later),
-                                                   .indentation = Indentation(settings.n_indent),
-                                                   .repetition = std::move(repetition),
-                                                   .similarity = std::move(similarity),
-                                                   .time_limit = TimeLimit(settings, most_tokens)}));
+    return StopConditions(
+        std::make_unique<State>(State{.strings = std::move(strings),
+                                      .patterns = std::move(patterns),
+                                      .pattern_texts = all_patterns(settings.patterns, later),
+                                      .indentation = Indentation(settings.n_indent),
+                                      .repetition = std::move(repetition),
+                                      .similarity = std::move(similarity),
+                                      .time_limit = TimeLimit(settings, most_tokens)}));
 }
 
-StopWatch::StopWatch(std::unique_ptr<State> state) : state_(std::move(state)) {}
-StopWatch::StopWatch(StopWatch&&) noexcept = default;
-StopWatch& StopWatch::operator=(StopWatch&&) noexcept = default;
-StopWatch::~StopWatch() = default;
+StopConditions::StopConditions(std::unique_ptr<State> state) : state_(std::move(state)) {}
+StopConditions::StopConditions(StopConditions&&) noexcept = default;
+StopConditions& StopConditions::operator=(StopConditions&&) noexcept = default;
+StopConditions::~StopConditions() = default;
 
-StopWatch::Step StopWatch::feed(int token, std::string_view piece,
-                                std::chrono::steady_clock::time_point now) {
+StopConditions::Step StopConditions::feed(int token, std::string_view piece,
+                                          std::chrono::steady_clock::time_point now) {
     State& state = *state_;
     if (state.reason != StopReason::none) return {.reason = state.reason, .detail = state.detail};
     const auto time_limit = state.time_limit.reached(now);
@@ -180,6 +181,6 @@ StopWatch::Step StopWatch::feed(int token, std::string_view piece,
             .detail = state.detail};
 }
 
-std::string StopWatch::finish() { return state_->show(state_->text.size() - state_->shown); }
+std::string StopConditions::finish() { return state_->show(state_->text.size() - state_->shown); }
 
 }  // namespace headrace::llm

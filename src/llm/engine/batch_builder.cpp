@@ -1,0 +1,243 @@
+#include "llm/engine/batch_builder.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace headrace::llm {
+namespace {
+
+constexpr int kMostDrafted = 32;  // tokens of all drafts in a step: more cost as much as they save
+
+}  // namespace
+
+BatchBuilder::BatchBuilder(const Model& model, ComputeContext& context, Sequences& sequences,
+                           std::unique_ptr<DraftModel> draft_model, const EngineSettings& settings,
+                           EngineStatistics& counters)
+    : model_(model),
+      context_(context),
+      sequences_(sequences),
+      draft_model_(std::move(draft_model)),
+      settings_(settings),
+      counters_(counters),
+      context_size_(static_cast<int>(llama_n_ctx_seq(context.get()))),
+      batch_size_(static_cast<int>(llama_n_batch(context.get()))),
+      decode_threads_(llama_n_threads(context.get())),
+      prompt_pacing_(static_cast<double>(settings.queue.step_target_ms), settings.context.n_ubatch),
+      thread_pacing_(std::max(decode_threads_, llama_n_threads_batch(context.get())),
+                     settings.context.adapt_threads, IdleCores()),
+      batch_(llama_batch_init(batch_size_, 0, 1)) {}
+
+bool BatchBuilder::build(const std::vector<Stream*>& active, bool reads_guardedly) {
+    batch_.n_tokens = 0;
+    parts_.clear();
+    std::vector<Stream*> decoding, prompts;
+    for (Stream* stream : active)
+        if (fits_context(*stream)) (stream->is_decoding() ? decoding : prompts).push_back(stream);
+    return add_decoding(decoding) && add_prompts(choose_reading(prompts), reads_guardedly);
+}
+
+/// Makes room in a stream's context when it is full. False when the stream has ended for that.
+bool BatchBuilder::fits_context(Stream& stream) {
+    if (std::cmp_less_equal(stream.tokens.size(), context_size_)) return true;
+    const RequestSettings& settings = stream.settings();
+    if (!settings_.context.context_shift) {
+        stream.end(StopReason::context_full,
+                   fmt::format("the context of {} tokens is full; context_shift would go on", context_size_));
+        return false;
+    }
+    const auto most_kept = static_cast<size_t>(std::max(0, context_size_ - 4));
+    const size_t kept =
+        std::min(settings.n_keep < 0 ? stream.prompt_size : static_cast<size_t>(settings.n_keep), most_kept);
+    const size_t left = stream.tokens.size() - 1 - kept;
+    const size_t dropped =
+        std::clamp<size_t>(settings.n_discard > 0 ? static_cast<size_t>(settings.n_discard) : left / 2, 1,
+                           std::max<size_t>(1, left - 1));
+    if (sequences_.shift(*stream.sequence, kept, dropped))
+        cells_move_ = true;
+    else
+        sequences_.truncate(*stream.sequence, std::min(kept, stream.decoded));  // read what stays again
+    stream.tokens.erase(stream.tokens.begin() + static_cast<std::ptrdiff_t>(kept),
+                        stream.tokens.begin() + static_cast<std::ptrdiff_t>(kept + dropped));
+    stream.decoded = sequences_.size(*stream.sequence);
+    stream.prompt_size = std::min(stream.prompt_size, kept);
+    stream.drafts.forget();
+    ++stream.outcome.shifts;
+    return true;
+}
+
+/// Forgets remembered prompts until that many tokens fit; returns how many do.
+int BatchBuilder::make_free(int tokens) {
+    while (std::cmp_less(sequences_.room(), tokens) && sequences_.evict_one()) ++counters_.evictions;
+    return static_cast<int>(std::min(sequences_.room(), static_cast<size_t>(INT32_MAX)));
+}
+
+/// The last token of each, and drafts as far as there is room. False when not even the tokens fit.
+bool BatchBuilder::add_decoding(const std::vector<Stream*>& streams) {
+    const auto count = static_cast<int>(streams.size());
+    const int free = make_free(count);
+    if (free < count) return false;
+    const int spare = std::min(kMostDrafted, std::min(batch_size_, free) - count) / std::max(1, count);
+    for (Stream* stream : streams) {
+        const int wanted = stream->settings().n_predict;
+        const int left = std::min(
+            context_size_ - static_cast<int>(stream->tokens.size()),
+            wanted < 0 ? context_size_ : wanted - static_cast<int>(stream->outcome.tokens.size()) - 1);
+        Tokens draft = draft_for(*stream, std::min(spare, left));
+        const int first = batch_.n_tokens;
+        add_token(batch_, stream->tokens.back(), stream->decoded, *stream->sequence, true);
+        for (size_t i = 0; i < draft.size(); ++i)
+            add_token(batch_, draft[i], stream->decoded + 1 + i, *stream->sequence, true);
+        parts_.push_back({stream, std::move(draft), first, batch_.n_tokens - first, true});
+    }
+    return true;
+}
+
+/// The draft model's guess when there is one, or else what followed the same tokens before.
+Tokens BatchBuilder::draft_for(Stream& stream, int most) {
+    if (!model_.memory_is_divisible() || !stream.settings().speculation.enabled) return {};
+    if (!draft_model_) return stream.drafts.propose(stream.tokens, most);
+    const int wanted = stream.drafts.wanted(most);
+    return wanted > 0 ? draft_model_->propose(stream.generation->id(), stream.tokens, wanted) : Tokens();
+}
+
+/// Prompts whose next tokens are read in this step, less what others have read meanwhile.
+std::vector<Stream*> BatchBuilder::choose_reading(const std::vector<Stream*>& prompts) {
+    std::vector<Stream*> before, reading;
+    for (Stream* stream : prompts) {
+        if (stream->shares)
+            stream->decoded = static_cast<size_t>(sequences_.extend(*stream->sequence, stream->tokens));
+        if (stream->outcome.tokens.empty())
+            stream->outcome.cached_tokens =
+                std::max(stream->outcome.cached_tokens,
+                         static_cast<int>(stream->decoded) - stream->outcome.read_tokens);
+        if (!waits_for_another(*stream, before)) reading.push_back(stream);
+        before.push_back(stream);
+    }
+    return reading;
+}
+
+/// Whether a stream before it is reading tokens that both have: they will be shared.
+bool BatchBuilder::waits_for_another(const Stream& stream, const std::vector<Stream*>& before) const {
+    if (!model_.memory_is_divisible() || !stream.shares) return false;
+    return std::any_of(before.begin(), before.end(), [&](const Stream* other) {
+        if (other->variant != stream.variant || other->decoded < stream.decoded) return false;
+        const size_t common = std::min(common_prefix(other->tokens, stream.tokens), stream.tokens.size() - 1);
+        return common > stream.decoded && common > other->decoded;
+    });
+}
+
+/// As many tokens of prompts as the step has time for. False when there is no room, and nobody decodes.
+bool BatchBuilder::add_prompts(std::vector<Stream*> reading, bool reads_guardedly) {
+    if (reading.empty()) return true;
+    int wanted = 0;
+    for (const Stream* stream : reading)
+        wanted += static_cast<int>(std::min<size_t>(stream->pending(), INT16_MAX));
+    const int decoding = batch_.n_tokens;
+    int budget = std::min(
+        {prompt_pacing_.budget(reads_guardedly ? std::max(1, decoding) : decoding), wanted, batch_size_});
+    budget = std::min(budget, make_free(decoding + budget) - decoding);
+    if (budget <= 0) return !parts_.empty();
+    // The shortest first, so that what it leaves of its share goes to the longer ones.
+    std::stable_sort(reading.begin(), reading.end(),
+                     [](const Stream* a, const Stream* b) { return a->pending() < b->pending(); });
+    for (size_t i = 0; i < reading.size() && budget > 0; ++i) {
+        Stream& stream = *reading[i];
+        const int share = std::max(1, budget / static_cast<int>(reading.size() - i));
+        const int count = std::min(share, static_cast<int>(stream.pending()));
+        const bool is_last = std::cmp_equal(count, stream.pending());
+        parts_.push_back({&stream, {}, batch_.n_tokens, count, is_last});
+        for (size_t at = stream.decoded, end = at + static_cast<size_t>(count); at < end; ++at)
+            add_token(batch_, stream.tokens[at], at, *stream.sequence, is_last && at + 1 == end);
+        stream.outcome.read_tokens += count;
+        budget -= count;
+    }
+    return true;
+}
+
+bool BatchBuilder::only_reads() const {
+    return std::none_of(parts_.begin(), parts_.end(),
+                        [](const BatchPart& part) { return part.stream->is_decoding(); });
+}
+
+int BatchBuilder::run() {
+    use_adapters(*parts_.front().stream);
+    const int threads = thread_pacing_.threads();
+    llama_set_n_threads(context_.get(), std::min(threads, decode_threads_), threads);
+    step_ = context_.compute(batch_);
+    cells_move_ = false;
+    return step_.status;
+}
+
+void BatchBuilder::use_adapters(const Stream& stream) {
+    if (stream.variant == variant_ || model_.adapters().empty()) return;
+    std::vector<llama_adapter_lora*> adapters = model_.adapters();
+    std::vector<float> scales;
+    for (const auto& [path, scale] : settings_.model.lora) scales.push_back(scale);
+    if (!stream.settings().lora.empty()) std::fill(scales.begin(), scales.end(), 0.0f);
+    for (const auto& [index, scale] : stream.settings().lora) scales[static_cast<size_t>(index)] = scale;
+    llama_set_adapters_lora(context_.get(), adapters.data(), adapters.size(), scales.data());
+    variant_ = stream.variant;
+}
+
+void BatchBuilder::read_back() {
+    int decoding = 0, prompt = 0;
+    for (const BatchPart& part : parts_) (part.stream->is_decoding() ? decoding : prompt) += part.count;
+    prompt_pacing_.observe(decoding, prompt, step_.wall_ms);
+    thread_pacing_.observe(step_.wall_ms, step_.running_ms);
+    ++counters_.steps;
+    counters_.prompt_tokens += static_cast<uint64_t>(prompt);
+    if (prompt) counters_.prompt_ms += step_.wall_ms;
+    counters_.step_ms_longest = std::max(counters_.step_ms_longest, step_.wall_ms);
+    const Clock::time_point now = Clock::now();
+    for (const BatchPart& part : parts_) {
+        Stream& stream = *part.stream;
+        const size_t read = static_cast<size_t>(part.count) - part.draft.size();
+        sequences_.append(*stream.sequence, stream.tokens.data() + stream.decoded, read);
+        stream.decoded += read;
+        if (!part.has_output) continue;
+        if (stream.settings().n_predict == 0)
+            stream.end(StopReason::token_limit);
+        else
+            take_choices(part, now);
+    }
+}
+
+/// The next token of a stream, and as many of its draft as the model agrees with.
+void BatchBuilder::take_choices(const BatchPart& part, Clock::time_point now) {
+    Stream& stream = *part.stream;
+    const auto drafted = static_cast<int>(part.draft.size());
+    std::vector<int> indices;
+    for (int i = 0; i <= drafted; ++i) indices.push_back(part.first + part.count - 1 - drafted + i);
+    Result<std::vector<Sampler::Choice>> chosen = stream.sampler.sample(context_.get(), indices, part.draft);
+    if (!chosen.ok()) return stream.fail(chosen.error().code, chosen.error().message);
+    const size_t known = stream.tokens.size();
+    for (const Sampler::Choice& choice : chosen.value()) {
+        ++counters_.generated_tokens;
+        if (stream.take(choice, model_, now)) break;
+    }
+    if (part.draft.empty()) return;
+    // The last token chosen was not in the batch; of the draft stays what was chosen before it.
+    const size_t accepted = stream.tokens.size() - known - 1;
+    sequences_.append(*stream.sequence, stream.tokens.data() + stream.decoded, accepted);
+    stream.decoded += accepted;
+    sequences_.truncate(*stream.sequence, stream.decoded);
+    stream.outcome.drafted += drafted;
+    stream.outcome.accepted += static_cast<int>(accepted);
+    stream.drafts.judge(drafted, static_cast<int>(accepted));
+}
+
+void BatchBuilder::take_back() {
+    // Parts of the batch may have gone into memory.
+    for (const BatchPart& part : parts_) {
+        Stream& stream = *part.stream;
+        if (!stream.is_decoding()) stream.outcome.read_tokens -= part.count;
+        sequences_.truncate(*stream.sequence, stream.decoded);
+        stream.decoded = sequences_.size(*stream.sequence);
+    }
+}
+
+void BatchBuilder::forget(const Stream& stream) {
+    if (draft_model_) draft_model_->forget(stream.generation->id());
+}
+
+}  // namespace headrace::llm
