@@ -6,14 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "headrace/language_model.h"
+
 namespace headrace::llm {
 
 enum class Priority { low, normal, high, urgent };
 
-struct Message {
-    std::string role;  ///< system, user, assistant, tool
-    std::string content;
-};
 using Messages = std::vector<Message>;
 
 /// When a generation ends besides the end of the answer and its token limit. All are off by default.

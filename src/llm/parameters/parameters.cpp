@@ -4,6 +4,7 @@
 #include <map>
 
 #include "llm/parameters/json.h"
+#include "llm/parameters/named_values.h"
 #include "llm/parameters/names.h"
 #include "llm/parameters/rules.h"
 #include "llm/parameters/value.h"
@@ -121,16 +122,12 @@ std::string_view level_name(Level level) {
     return kNames[static_cast<std::size_t>(level)];
 }
 
-Result<Settings> with_parameters(const Settings& base, std::string_view json, Level level, Notes& notes) {
-    const Result<Json> object = parse_object(json);
-    if (!object.ok() && (!base.lenient || base.strict)) return object.error();
-    if (!object.ok()) {
-        notes.push_back(defaults_note(object.error()));
-        return base;
-    }
+namespace {
+
+Result<Settings> with_object(const Settings& base, const Json& object, Level level, Notes& notes) {
     Findings findings;
     Walk walk(level, base.lenient, findings);
-    walk.object(object.value(), "", {});
+    walk.object(object, "", {});
     walk.finish();
 
     Settings settings = base;
@@ -151,6 +148,22 @@ Result<Settings> with_parameters(const Settings& base, std::string_view json, Le
         return invalid("{} ('strict' is true)", refused->note.message);
     for (Finding& finding : findings) notes.push_back(std::move(finding.note));
     return settings;
+}
+
+}  // namespace
+
+Result<Settings> with_parameters(const Settings& base, std::string_view json, Level level, Notes& notes) {
+    const Result<Json> object = parse_object(json);
+    if (object.ok()) return with_object(base, object.value(), level, notes);
+    if (!base.lenient || base.strict) return object.error();
+    notes.push_back(defaults_note(object.error()));
+    return base;
+}
+
+Result<Settings> with_parameters(const Settings& base, const Parameters& parameters, Level level,
+                                 Notes& notes) {
+    HR_ASSIGN(const Json object, checked_json_of(parameters));
+    return with_object(base, object, level, notes);
 }
 
 }  // namespace headrace::llm

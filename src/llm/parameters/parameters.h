@@ -26,6 +26,9 @@ std::string_view level_name(Level level);
 /// makes one, is an error. grammar_triggers may be {"enabled", "patterns"}, and the keys of a group may stand
 /// without it.
 Result<Settings> with_parameters(const Settings& base, std::string_view json, Level level, Notes& notes);
+/// The same of parameters in place of a text.
+Result<Settings> with_parameters(const Settings& base, const Parameters& parameters, Level level,
+                                 Notes& notes);
 
 /// What replies say where a text that is no JSON leaves the defaults.
 Note defaults_note(const Error& error);

@@ -17,7 +17,7 @@ std::string dump(const json& value) { return value.dump(-1, ' ', false, json::er
 
 json notes_json(const Notes& notes) {
     json list = json::array();
-    for (const Note& note : notes) list.push_back({{"parameter", note.key}, {"message", note.message}});
+    for (const Note& note : notes) list.push_back({{"parameter", note.parameter}, {"message", note.message}});
     return list;
 }
 
@@ -56,7 +56,7 @@ std::string_view name_of(Code code) {
 /// What of the answer is no plain content.
 void add_answer(const Answer& answer, json& metadata) {
     if (!answer.reasoning.empty()) metadata["reasoning"] = answer.reasoning;
-    for (const Answer::Call& call : answer.calls) {
+    for (const ToolCall& call : answer.calls) {
         const json arguments = json::parse(call.arguments, nullptr, false);
         metadata["tool_calls"].push_back(
             {{"name", call.name},
@@ -166,16 +166,6 @@ json process_statistics() {
             {"engines", registry.engines},
             {"resident_bytes", resident_bytes()},
             {"memory_share_in_use", memory_share_in_use()}};
-}
-
-void trim_history(Messages& messages, int most) {
-    if (most <= 0 || messages.empty()) return;
-    const size_t first = messages.front().role == "system" ? 1 : 0;
-    if (messages.size() - first <= static_cast<size_t>(most)) return;
-    size_t drop = messages.size() - first - static_cast<size_t>(most);
-    drop += drop % 2;  // a question goes with its answer
-    messages.erase(messages.begin() + static_cast<std::ptrdiff_t>(first),
-                   messages.begin() + static_cast<std::ptrdiff_t>(std::min(messages.size(), first + drop)));
 }
 
 }  // namespace headrace::llm

@@ -34,7 +34,4 @@ std::string error_json(const Error& error);
 nlohmann::json graph_statistics(uint32_t id, const std::string& name, const Runner& runner);
 nlohmann::json process_statistics();
 
-/// Forgets the oldest messages, never the system's, until at most that many are left; 0 keeps all.
-void trim_history(Messages& messages, int most);
-
 }  // namespace headrace::llm

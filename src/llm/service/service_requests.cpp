@@ -99,7 +99,7 @@ Status Service::submit_prompt(Running& running, std::string_view prompt) {
     note_unused_by_template(engine.model(), running.settings.request, running.notes);
     RequestSettings& request = running.settings.request;
     Messages history = request.previous_messages;
-    if (history.empty() && request.history) history = running.session->messages;
+    if (history.empty() && request.history) history = running.session->messages();
     HR_ASSIGN(running.prompt, make_prompt(engine.model(), history, prompt, engine.context_size(), request));
     HR_ASSIGN(running.generation, engine.submit({.prompt = running.prompt.tokens,
                                                  .settings = request,
@@ -116,10 +116,10 @@ Reply Service::end(Context& context, Running& running) {
     forget_request(context, running);
     const RequestSettings& request = running.settings.request;
     if (running.prompt.chat && request.history && !outcome.failed()) {
-        Messages& messages = running.session->messages;
-        messages = running.prompt.messages;
+        Messages messages = running.prompt.messages;
         messages.push_back({"assistant", outcome.text});
         trim_history(messages, running.settings.session.max_history);
+        running.session->remember(std::move(messages));
     }
     running.session->leave();
     Notes notes = notes_;

@@ -208,7 +208,7 @@ TEST(Parameters, DoNotSearchInKeysOfAMillionDots) {
     const Read read("{\"" + std::string(1 << 20, '.') + "\": 1, \"" + std::string(1 << 20, 'a') + "\": {}}",
                     Level::request);
     ASSERT_EQ(read.notes.size(), 2u);
-    for (const Note& note : read.notes) EXPECT_LT(note.key.size() + note.message.size(), 200u);
+    for (const Note& note : read.notes) EXPECT_LT(note.parameter.size() + note.message.size(), 200u);
 }
 
 TEST(ParameterNames, AreUnique) { EXPECT_THAT(ambiguous_names(), IsEmpty()); }
