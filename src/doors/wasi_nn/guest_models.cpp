@@ -91,8 +91,8 @@ Result<GraphId> GuestModels::add(Result<llm::LoadedModel> opened, GuestNames nam
     if (settings.log != settings_.log) HR_TRY(llm::set_log(settings.log));
     if (settings.model.replace == "true") replaces = true;
     if (settings.model.replace == "false") replaces = false;
+    const std::lock_guard lock(mutex_);  // two loads that replace the same graph: the later one's names stay
     const GraphId graph = slots_.put(std::move(opened).value(), replaces);
-    const std::lock_guard lock(mutex_);
     names_[graph] = std::move(names);
     return graph;
 }
