@@ -178,7 +178,7 @@ TEST(LanguageModel, EndsAllRequestsAtOnce) {
 
 TEST(LanguageModel, IsReplacedWhileAnAnswerIsWritten) {
     LanguageModel model = load();
-    Generation answer = model.stream("Count from 1 to 9.");
+    Generation answer = model.stream("Which month comes after May?");
     ASSERT_TRUE(answer.next());
     model.replace(tiny_model(), {.parameters = {{"n_predict", 2}, {"temp", 0}, {"n_ctx", 384}}});
     EXPECT_EQ(answer.reply().stop_reason, StopReason::end_of_answer) << "on the old one";
@@ -240,8 +240,10 @@ TEST(LanguageModel, RanksDocuments) {
     const RankScores ranked = model.rerank("What is 2+3?", {"2+3=5", "My name is Ada."});
     ASSERT_THAT(ranked.scores, SizeIs(2));
     EXPECT_GT(ranked.tokens, 20);
-    EXPECT_EQ(model.rerank("What is 2+3?", {"My name is Ada."}).scores[0], ranked.scores[1]);
-    EXPECT_NE(ranked.scores[0], ranked.scores[1]);
+    // This model has no head for classes: llama.cpp gives the first of its numbers, for the first text only.
+    EXPECT_EQ(model.rerank("What is 2+3?", {"2+3=5"}).scores[0], ranked.scores[0]);
+    EXPECT_NE(model.rerank("What is 2+3?", {"My name is Ada."}).scores[0], ranked.scores[0]);
+    EXPECT_NE(model.rerank("My name is Ada.", {"2+3=5"}).scores[0], ranked.scores[0]);
     const Thrown second = thrown_by([&] { model.rerank("Hi", {"a", std::string(1 << 20, 'x')}); });
     EXPECT_EQ(second.code, Code::prompt_too_long);
     EXPECT_THAT(second.message, HasSubstr("document 1 "));
