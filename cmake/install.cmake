@@ -52,9 +52,12 @@ install(TARGETS headrace EXPORT headraceTargets
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 if(TARGET wasi_nn_backend)
-  set(language_libraries headrace_llm_shared wasi_nn_backend wasi_nn_llamacpp)
-  set_target_properties(${language_libraries} PROPERTIES INSTALL_RPATH "${origin};${origin}/headrace;${outside}")
-  install(TARGETS ${language_libraries} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime)
+  set_target_properties(headrace_llm_shared wasi_nn_backend wasi_nn_llamacpp PROPERTIES
+    INSTALL_RPATH "${origin};${origin}/headrace;${outside}")
+  install(TARGETS headrace_llm_shared EXPORT headraceTargets
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime
+    INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  install(TARGETS wasi_nn_backend wasi_nn_llamacpp LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime)
   if(TARGET ggml-headrace)
     install(TARGETS ggml-headrace LIBRARY DESTINATION ${private_dir} COMPONENT runtime)
   endif()

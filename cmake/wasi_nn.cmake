@@ -1,9 +1,16 @@
-# libheadrace_llm.so, the engine with llama.cpp inside, and the two thin libraries that hosts load: one engine serves
-# both when a process has both.
-add_library(headrace_llm_shared SHARED ${PROJECT_SOURCE_DIR}/src/doors/wasi_nn/door.cpp $<TARGET_OBJECTS:headrace_llm>
+# libheadrace_llm.so, the engine with llama.cpp inside behind headrace/language_model.h, and the two thin libraries
+# that hosts load: one engine serves all of them in a process. Installed it is the target headrace::llm.
+file(GLOB door_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/doors/wasi_nn/*.cpp)
+list(FILTER door_sources EXCLUDE REGEX "_abi.cpp$")
+add_library(headrace_doors_wasi_nn STATIC ${door_sources})
+target_link_libraries(headrace_doors_wasi_nn PUBLIC headrace_llm)
+add_library(headrace_llm_shared SHARED $<TARGET_OBJECTS:headrace_doors_wasi_nn> $<TARGET_OBJECTS:headrace_llm>
   $<TARGET_OBJECTS:headrace_base>)
 target_link_libraries(headrace_llm_shared PRIVATE headrace_llm)
-set_target_properties(headrace_llm_shared PROPERTIES OUTPUT_NAME headrace_llm BUILD_RPATH "$ORIGIN;${HEADRACE_GGML_LIB_DIR}")
+target_include_directories(headrace_llm_shared INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
+target_compile_features(headrace_llm_shared INTERFACE cxx_std_20)
+add_library(headrace::llm ALIAS headrace_llm_shared)
+set_target_properties(headrace_llm_shared PROPERTIES OUTPUT_NAME headrace_llm EXPORT_NAME llm BUILD_RPATH "$ORIGIN;${HEADRACE_GGML_LIB_DIR}")
 # Hosts bring llama.cpp or ggml of their own: what is inside stays inside.
 target_link_options(headrace_llm_shared PRIVATE -Wl,--exclude-libs,ALL)
 

@@ -40,7 +40,8 @@ public:
 
     /// Of a JSON object; blank text has none. Throws Code::invalid_argument with the place of a mistake.
     static Parameters from_json(std::string_view text);
-    std::string to_json() const;
+    /// indent: spaces a level, or one line where it is negative. Bytes that are no UTF-8 become U+FFFD.
+    std::string to_json(int indent = -1) const;
 
     /// In the place of an earlier value of that name.
     void set(std::string name, ParameterValue value);
@@ -90,8 +91,9 @@ struct Message {
     std::string tool_call_id;          ///< of a tool's answer: which call it answers
 };
 
-/// What a model is asked: a text to go on with, or, where there are messages, an answer to them in the form
-/// of the model's chat template.
+/// What a model is asked: a text, which is a user's message or one to go on with, as the parameter `chat` says
+/// (auto: a message, unless it has the chat template's control tokens or the model has no template), or, in its
+/// place, messages of which the last is to be answered.
 struct Request {
     std::string prompt;
     std::vector<Message> messages;
@@ -177,7 +179,8 @@ public:
     /// Waits for more text; nothing at the end. Throws when the request fails, is cancelled or out of time.
     std::optional<Piece> next();
     /// Waits for the end. Its text is the whole answer, whatever was read by next. After cancel: what there
-    /// was until then, with StopReason::cancelled. Throws when the request fails or is out of time.
+    /// was until then, with StopReason::cancelled. Throws when the request fails or is out of time. A
+    /// conversation remembers an answer once this was called, or `next` gave nothing.
     Reply reply();
     /// From any thread; takes effect within a step.
     void cancel();
@@ -216,6 +219,14 @@ struct RankScores {
     std::vector<Warning> warnings;
 };
 
+/// What a model gives for a text.
+enum class ModelKind : std::uint8_t {
+    text,           ///< an answer: generate, stream, conversation
+    vectors,        ///< one vector: embed
+    token_vectors,  ///< a vector of each token: embed_tokens
+    scores,         ///< how well it answers another: rerank
+};
+
 /// Counts since the model was loaded, and what is held now.
 struct LanguageModelStatistics {
     std::string name, description;
@@ -247,6 +258,8 @@ public:
     static LanguageModel load(const std::string& path, const ModelOptions& options = {});
     /// The bytes of a GGUF file. They are copied.
     static LanguageModel load_bytes(std::string_view bytes, const ModelOptions& options = {});
+
+    ModelKind kind() const;
 
     Reply generate(std::string_view prompt, const Parameters& parameters = {});
     Reply generate(const Request& request);

@@ -69,6 +69,13 @@ private:
 using Status = Result<std::monostate>;
 inline Status success() { return std::monostate{}; }
 
+/// The public functions throw; everything inside returns a Result.
+template <class T>
+T value_or_throw(Result<T> result) {
+    if (!result.ok()) throw Exception(result.error().code, result.error().message);
+    return std::move(result).value();
+}
+
 }  // namespace headrace
 
 #define HR_CONCAT_(a, b) a##b

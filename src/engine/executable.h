@@ -44,13 +44,6 @@ private:
     friend class Executable;
 };
 
-/// The public functions throw; everything inside returns a Result.
-template <class T>
-T value_or_throw(Result<T> result) {
-    if (!result.ok()) throw Exception(result.error().code, result.error().message);
-    return std::move(result).value();
-}
-
 /// tuning: null for what is stored where options.tuning says.
 Result<std::shared_ptr<Executable::Impl>> compile_graph(Graph graph, const CompileOptions& options,
                                                         std::shared_ptr<const Tuning> tuning = nullptr);

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "headrace/language_model.h"
+
 namespace headrace::llm {
 
 // A parameter is declared once: its entry in settings/<struct>.inc says type, name and default of the field,
@@ -21,12 +23,6 @@ namespace headrace::llm {
 
 enum class Priority { low, normal, high, urgent };
 
-struct Message {
-    std::string role;  ///< system, user, assistant, tool
-    std::string content;
-
-    bool operator==(const Message&) const = default;
-};
 using Messages = std::vector<Message>;
 
 using TextMap = std::map<std::string, std::string>;

@@ -63,8 +63,11 @@ Result<std::vector<Tokens>> Embedder::read(std::span<const std::string> texts) c
 
 Result<std::shared_ptr<Embedding>> Embedder::submit(EmbeddingRequest request) {
     HR_TRY(model_->check_hosts());
-    if (request.texts.empty()) return invalid("no text is given");
-    HR_ASSIGN(std::vector<Tokens> tokens, read(request.texts));
+    if (request.texts.empty() && request.tokens.empty()) return invalid("no text is given");
+    std::vector<Tokens> tokens = std::move(request.tokens);
+    if (tokens.empty()) {
+        HR_ASSIGN(tokens, read(request.texts));
+    }
     std::shared_ptr<Embedding> embedding;
     {
         const std::lock_guard lock(mutex_);

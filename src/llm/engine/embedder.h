@@ -38,6 +38,10 @@ public:
     int size() const { return size_; }
     /// Whether a text has one vector, and not one for each token.
     bool pools() const { return pooled_; }
+    /// Tokens of a text at most.
+    size_t longest() const { return longest_; }
+    /// Whether it gives scores in place of vectors.
+    bool ranks() const { return scores_; }
     const Model& model() const { return *model_; }
     bool is_lost() const { return model_->is_lost(); }
     EmbedderStatistics statistics() const;

@@ -17,11 +17,6 @@ namespace headrace::llm {
 
 using Clock = std::chrono::steady_clock;
 
-struct TokenProbability {
-    llama_token token;
-    float probability;
-};
-
 /// How a generation went.
 struct Outcome {
     StopReason reason = StopReason::none;
@@ -35,7 +30,7 @@ struct Outcome {
     int shifts = 0;       ///< times the context was shifted
     int read_tokens = 0;  ///< of the prompt, in steps of this request
     double queued_ms = 0, prompt_ms = 0, generate_ms = 0;
-    std::vector<std::vector<TokenProbability>> probabilities;  ///< of each token, when asked for
+    std::vector<std::vector<TokenProbability>> probabilities;  ///< of each token, when asked for; no texts
 
     bool failed() const {
         return reason == StopReason::failed || reason == StopReason::cancelled ||

@@ -17,7 +17,7 @@ Status set_log(const LogSettings& settings) {
 }
 
 void log_notes(const Notes& notes, const LogContext& context) {
-    for (const Note& note : notes) HR_LOG(warn, context, "{}: {}", note.key, note.message);
+    for (const Note& note : notes) HR_LOG(warn, context, "{}: {}", note.parameter, note.message);
 }
 
 }  // namespace headrace::llm

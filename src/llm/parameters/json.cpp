@@ -1,12 +1,10 @@
 #include "llm/parameters/json.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <unordered_set>
 
 #include "base/utf8.h"
-#include "llm/parameters/value.h"
 
 namespace headrace::llm {
 namespace {
@@ -132,41 +130,6 @@ private:
     std::string key_;
 };
 
-Error no_object(const Json& value, std::string_view where) {
-    return invalid(
-        "the parameters are of the type {}{}; they must be a JSON object such as {{\"temp\": 0.7}}",
-        value.type_name(), where);
-}
-
-Status check_text(const std::string& text, const std::string& key) {
-    const auto broken = find_invalid_utf8(text);
-    if (!broken) return success();
-    return invalid("{}: byte {} of the text, 0x{:02x}, is no UTF-8", shown(Json(key)), *broken,
-                   static_cast<unsigned char>(text[*broken]));
-}
-
-/// What a text cannot hold, and the depth that parse_json allows.
-Status check_value(const Json& value, const std::string& key, std::size_t depth) {
-    if (value.is_binary() || value.is_discarded())
-        return invalid("{} is of a kind that JSON does not have", shown(Json(key)));
-    if (value.is_number_float() && !std::isfinite(value.get<double>()))
-        return invalid("{} is {}; it must be a finite number", shown(Json(key)), value.get<double>());
-    if (value.is_string()) return check_text(value.get_ref<const std::string&>(), key);
-    if (!value.is_structured()) return success();
-    if (depth == kMaxJsonDepth)
-        return invalid("{}: arrays and objects are nested deeper than {}", shown(Json(key)), kMaxJsonDepth);
-    if (value.is_object()) {
-        for (const auto& [name, member] : value.items()) {
-            HR_TRY(check_text(name, name));
-            HR_TRY(check_value(member, key.empty() ? name : key + "." + name, depth + 1));
-        }
-        return success();
-    }
-    for (std::size_t i = 0; i < value.size(); ++i)
-        HR_TRY(check_value(value[i], fmt::format("{}[{}]", key, i), depth + 1));
-    return success();
-}
-
 }  // namespace
 
 Result<Json> parse_json(std::string_view text, std::string_view what) {
@@ -188,14 +151,11 @@ Result<Json> parse_object(std::string_view text) {
     const std::size_t start = text.find_first_not_of(" \t\r\n");
     if (start == text.npos) return Json(Json::object());
     HR_ASSIGN(Json value, parse_json(text, kWhat));
-    if (!value.is_object()) return no_object(value, fmt::format(" ({})", position(text, start)));
+    if (!value.is_object())
+        return invalid(
+            "the parameters are of the type {} ({}); they must be a JSON object such as {{\"temp\": 0.7}}",
+            value.type_name(), position(text, start));
     return value;
-}
-
-Status check_object(const Json& value) {
-    if (value.is_null()) return success();
-    if (!value.is_object()) return no_object(value, "");
-    return check_value(value, "", 0);
 }
 
 }  // namespace headrace::llm

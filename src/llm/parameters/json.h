@@ -15,7 +15,4 @@ Result<Json> parse_json(std::string_view text, std::string_view what);
 /// callers count, are ignored.
 Result<Json> parse_object(std::string_view text);
 
-/// Whether a value could come from parse_object. Null could not, and is an empty object.
-Status check_object(const Json& value);
-
 }  // namespace headrace::llm

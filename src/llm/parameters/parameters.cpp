@@ -4,6 +4,7 @@
 #include <map>
 
 #include "llm/parameters/json.h"
+#include "llm/parameters/named_values.h"
 #include "llm/parameters/names.h"
 #include "llm/parameters/rules.h"
 #include "llm/parameters/value.h"
@@ -137,13 +138,6 @@ Result<Settings> with_object(const Settings& base, const Json& object, Level lev
     return settings;
 }
 
-/// What parameters that cannot be read at all lead to.
-Result<Settings> unreadable(const Settings& base, const Error& error, Notes& notes) {
-    if (!base.lenient || base.strict) return error;
-    notes.push_back(defaults_note(error));
-    return base;
-}
-
 }  // namespace
 
 Note defaults_note(const Error& error) { return {"parameters", error.message + "; the defaults are used"}; }
@@ -155,15 +149,16 @@ std::string_view level_name(Level level) {
 
 Result<Settings> with_parameters(const Settings& base, std::string_view json, Level level, Notes& notes) {
     const Result<Json> object = parse_object(json);
-    return object.ok() ? with_object(base, object.value(), level, notes)
-                       : unreadable(base, object.error(), notes);
+    if (object.ok()) return with_object(base, object.value(), level, notes);
+    if (!base.lenient || base.strict) return object.error();
+    notes.push_back(defaults_note(object.error()));
+    return base;
 }
 
-template <std::same_as<Json> Values>
-Result<Settings> with_parameters(const Settings& base, const Values& values, Level level, Notes& notes) {
-    const Status checked = check_object(values);
-    return checked.ok() ? with_object(base, values, level, notes) : unreadable(base, checked.error(), notes);
+Result<Settings> with_parameters(const Settings& base, const Parameters& parameters, Level level,
+                                 Notes& notes) {
+    HR_ASSIGN(const Json object, checked_json_of(parameters));
+    return with_object(base, object, level, notes);
 }
-template Result<Settings> with_parameters(const Settings&, const Json&, Level, Notes&);
 
 }  // namespace headrace::llm

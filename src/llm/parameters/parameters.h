@@ -1,10 +1,8 @@
 #pragma once
-#include <concepts>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
-#include "llm/json.h"
 #include "llm/notes.h"
 #include "llm/settings.h"
 
@@ -28,11 +26,9 @@ std::string_view level_name(Level level);
 /// makes one, is an error. grammar_triggers may be {"enabled", "patterns"}, and the keys of a group may stand
 /// without it.
 Result<Settings> with_parameters(const Settings& base, std::string_view json, Level level, Notes& notes);
-
-/// The same from values that need no parsing: an object, or null for none. Errors, too: what no JSON text can
-/// say, such as a number that is not finite or a text that is no UTF-8. Texts do not convert to this one.
-template <std::same_as<Json> Values>
-Result<Settings> with_parameters(const Settings& base, const Values& values, Level level, Notes& notes);
+/// The same of parameters in place of a text.
+Result<Settings> with_parameters(const Settings& base, const Parameters& parameters, Level level,
+                                 Notes& notes);
 
 /// What replies say where a text that is no JSON leaves the defaults.
 Note defaults_note(const Error& error);

@@ -25,6 +25,10 @@ common_chat_templates_inputs inputs_of(const Messages& messages, const RequestSe
         common_chat_msg entry;
         entry.role = message.role;
         entry.content = message.content;
+        entry.reasoning_content = message.reasoning;
+        entry.tool_call_id = message.tool_call_id;
+        for (const ToolCall& call : message.tool_calls)
+            entry.tool_calls.push_back({call.name, call.arguments, call.id});
         inputs.messages.push_back(std::move(entry));
     }
     if (!settings.tools.empty()) {
@@ -50,9 +54,8 @@ bool begins_with_system(const Messages& messages) {
     return !messages.empty() && messages.front().role == "system";
 }
 
-Messages with_system(const Messages& history, const RequestSettings& settings) {
-    Messages messages = history;
-    if (!begins_with_system(history) && !settings.system_prompt.empty())
+Messages with_system(Messages messages, const RequestSettings& settings) {
+    if (!begins_with_system(messages) && !settings.system_prompt.empty())
         messages.insert(messages.begin(), {"system", settings.system_prompt});
     return messages;
 }
@@ -151,7 +154,7 @@ Answer parse_answer(const Prompt& prompt, const std::string& text, const Request
         Answer answer{.content = std::move(message.content),
                       .reasoning = std::move(message.reasoning_content)};
         for (common_chat_tool_call& call : message.tool_calls)
-            answer.calls.push_back({std::move(call.name), std::move(call.arguments)});
+            answer.calls.push_back({std::move(call.name), std::move(call.arguments), std::move(call.id)});
         return answer;
     } catch (const std::exception&) {
         return {.content = text};  // an answer that was cut need not follow its format
@@ -160,18 +163,23 @@ Answer parse_answer(const Prompt& prompt, const std::string& text, const Request
 
 Result<Prompt> make_prompt(const Model& model, const Messages& history, std::string_view text,
                            int context_size, RequestSettings& settings) {
-    const size_t most = model.most_bytes(static_cast<size_t>(context_size));
-    if (text.size() > most) return too_many_bytes(text, context_size);
-    Prompt prompt;
+    if (text.size() > model.most_bytes(static_cast<size_t>(context_size)))
+        return too_many_bytes(text, context_size);
     if (settings.chat != "on") {
-        prompt.tokens = model.tokenize(text, true, true);
+        Prompt prompt{.tokens = model.tokenize(text, true, true)};
         if (settings.chat == "off" || has_control_tokens(model, prompt.tokens) ||
             !common_chat_templates_was_explicit(model.templates()))
             return prompt;
     }
-    prompt.chat = true;
-    prompt.messages = with_system(history, settings);
-    prompt.messages.push_back({"user", std::string(text)});
+    Messages messages = history;
+    messages.push_back({"user", std::string(text)});
+    return make_prompt(model, std::move(messages), context_size, settings);
+}
+
+Result<Prompt> make_prompt(const Model& model, Messages messages, int context_size,
+                           RequestSettings& settings) {
+    const size_t most = model.most_bytes(static_cast<size_t>(context_size));
+    const Prompt prompt{.chat = true, .messages = with_system(std::move(messages), settings)};
     const int room = context_size - std::min(least_answer, context_size / 4);
     const RequestSettings asked = settings;
     const auto written = [&](size_t pairs) -> Result<Prompt> {

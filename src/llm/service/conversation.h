@@ -22,19 +22,21 @@ struct Prompt {
     std::shared_ptr<const common_chat_params> format;  ///< how the template writes reasoning and tool calls
 };
 
-/// The tokens for a text that follows a history, by the model's chat template. Messages are left out from the
-/// oldest on (never the system's) until prompt and some room for an answer fit into a context of that size.
-/// The settings' grammar and stop strings may be extended by what the template wants.
+/// The tokens for messages of which the last is to be answered, by the model's chat template. Messages are left
+/// out from the oldest on (never the system's) until prompt and some room for an answer fit into a context of
+/// that size. The settings' grammar and stop strings may be extended by what the template wants.
+Result<Prompt> make_prompt(const Model& model, Messages messages, int context_size,
+                           RequestSettings& settings);
+
+/// The tokens for a text: as it is, or, as the settings' `chat` and the text itself say, for a user's message
+/// that follows a history.
 Result<Prompt> make_prompt(const Model& model, const Messages& history, std::string_view text,
                            int context_size, RequestSettings& settings);
 
 /// An answer taken apart as its template writes it.
 struct Answer {
-    struct Call {
-        std::string name, arguments;
-    };
     std::string content, reasoning;
-    std::vector<Call> calls;
+    std::vector<ToolCall> calls;
 };
 /// What cannot be parsed is content.
 Answer parse_answer(const Prompt& prompt, const std::string& text, const RequestSettings& settings);

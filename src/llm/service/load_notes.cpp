@@ -84,7 +84,7 @@ Status adjust_to(const Engine& engine, Settings& settings, Notes& notes) {
     HR_TRY(adjust(usual, n_ctx, n_vocab, expected));
     HR_TRY(adjust(settings, n_ctx, n_vocab, changes));
     for (Note& change : changes) {
-        HR_LOG(info, {}, "{}: {}", change.key, change.message);
+        HR_LOG(info, {}, "{}: {}", change.parameter, change.message);
         if (std::none_of(expected.begin(), expected.end(),
                          [&](const Note& other) { return other.message == change.message; }))
             notes.push_back(std::move(change));

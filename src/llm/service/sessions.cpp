@@ -69,6 +69,26 @@ void Session::touch() {
     last_used_ = std::chrono::steady_clock::now();
 }
 
+Messages Session::messages() const {
+    const std::lock_guard lock(mutex_);
+    return messages_;
+}
+
+void Session::remember(Messages messages) {
+    const std::lock_guard lock(mutex_);
+    messages_ = std::move(messages);
+}
+
+void trim_history(Messages& messages, int most) {
+    if (most <= 0 || messages.empty()) return;
+    const size_t first = messages.front().role == "system" ? 1 : 0;
+    if (messages.size() - first <= static_cast<size_t>(most)) return;
+    size_t drop = messages.size() - first - static_cast<size_t>(most);
+    drop += drop % 2;  // a question goes with its answer
+    messages.erase(messages.begin() + static_cast<std::ptrdiff_t>(first),
+                   messages.begin() + static_cast<std::ptrdiff_t>(std::min(messages.size(), first + drop)));
+}
+
 Result<std::shared_ptr<Session>> Sessions::open(std::string_view name) {
     if (name.size() > longest_name)
         return invalid("a session's name has {} bytes, and {} are allowed", name.size(), longest_name);
@@ -126,7 +146,7 @@ void Sessions::close_idle_locked() {
         std::chrono::steady_clock::now() - std::chrono::milliseconds(settings_.idle_timeout_ms);
     std::erase_if(named_, [&](const auto& entry) {
         Session& session = *entry.second;
-        if (session.last_used() >= before || !session.close_if_idle()) return false;
+        if (session.is_kept() || session.last_used() >= before || !session.close_if_idle()) return false;
         HR_LOG(info, LogContext{entry.first}, "closed: not used for {} ms", settings_.idle_timeout_ms);
         return true;
     });

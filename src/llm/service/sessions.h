@@ -37,20 +37,33 @@ public:
     std::chrono::steady_clock::time_point last_used() const;
     void touch();
 
+    /// One that somebody will come back to is not closed for being idle.
+    void keep() { ++keepers_; }
+    void release() { --keepers_; }
+    bool is_kept() const { return keepers_ > 0; }
+
+    /// What was said so far; whoever is between enter and leave adds to it.
+    Messages messages() const;
+    void remember(Messages messages);
+
     /// For the log.
     const std::string& label() const { return name.empty() ? owner : name; }
 
     const std::string name;   ///< empty: anonymous
     const std::string owner;  ///< for taking turns
-    Messages messages;        ///< for whoever is between enter and leave
 
 private:
+    std::atomic<int> keepers_ = 0;
     mutable std::mutex mutex_;
     std::condition_variable changed_;
     bool running_ = false, by_pieces_ = false;
     bool closed_ = false;  // evicted, or idle for too long
+    Messages messages_;
     std::chrono::steady_clock::time_point last_used_ = std::chrono::steady_clock::now();
 };
+
+/// Forgets the oldest messages, never the system's, until at most that many are left; 0 keeps all.
+void trim_history(Messages& messages, int most);
 
 /// The named conversations of a service, by name, and the number of anonymous ones. Thread-safe.
 class Sessions {

@@ -11,6 +11,19 @@
 #include "llm/stopping/stop_strings.h"
 #include "llm/stopping/time_limit.h"
 
+namespace headrace {
+
+std::string_view to_string(StopReason reason) {
+    static constexpr std::array<std::string_view, 14> kNames = {
+        "none",    "end_of_answer", "token_limit", "context_full", "stop_string",
+        "pattern", "time_limit",    "indentation", "repetition",   "similarity",
+        "grammar", "cancelled",     "timed_out",   "failed"};
+    static_assert(kNames.size() == static_cast<std::size_t>(StopReason::failed) + 1);
+    return kNames[static_cast<std::size_t>(reason)];
+}
+
+}  // namespace headrace
+
 namespace headrace::llm {
 namespace {
 
@@ -59,15 +72,6 @@ std::vector<std::string> all_patterns(const std::vector<std::string>& patterns,
 }
 
 }  // namespace
-
-std::string_view to_string(StopReason reason) {
-    static constexpr std::array<std::string_view, 14> kNames = {
-        "none",    "end_of_answer", "token_limit", "context_full", "stop_string",
-        "pattern", "time_limit",    "indentation", "repetition",   "similarity",
-        "grammar", "cancelled",     "timed_out",   "failed"};
-    static_assert(kNames.size() == static_cast<std::size_t>(StopReason::failed) + 1);
-    return kNames[static_cast<std::size_t>(reason)];
-}
 
 struct StopConditions::State {
     StopStrings strings;

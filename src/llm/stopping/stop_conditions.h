@@ -7,28 +7,10 @@
 #include <vector>
 
 #include "base/result.h"
+#include "headrace/language_model.h"
 #include "llm/settings.h"
 
 namespace headrace::llm {
-
-/// Why a generation ended. to_string gives the names that results and statistics show.
-enum class StopReason {
-    none,
-    end_of_answer,  ///< the model's end-of-generation token
-    token_limit,
-    context_full,
-    stop_string,
-    pattern,
-    time_limit,
-    indentation,
-    repetition,
-    similarity,
-    grammar,  ///< a grammar was completed
-    cancelled,
-    timed_out,
-    failed,
-};
-std::string_view to_string(StopReason reason);
 
 /// Watches the text of one generation, and ends it at the stop that is certain first; how the text is cut
 /// into tokens makes no difference to that. docs/language-models.md says what each kind of stop is.

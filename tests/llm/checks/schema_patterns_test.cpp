@@ -37,7 +37,7 @@ TEST(SchemaPatterns, ThatAreNotKeptToAreAWarningOfTheRequest) {
     Notes notes;
     ASSERT_TRUE(with_parameters({}, json, Level::request, notes).ok());
     ASSERT_EQ(notes.size(), 1u);
-    EXPECT_EQ(notes[0].key, "json_schema");
+    EXPECT_EQ(notes[0].parameter, "json_schema");
     EXPECT_THAT(notes[0].message, HasSubstr("the pattern \"[0-9]+\" is not kept to"));
 }
 

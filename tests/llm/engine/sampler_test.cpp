@@ -64,7 +64,7 @@ common_params_sampling params_of(const SamplingSettings& sampling) {
 
 common_params_sampling params_of(const Json& parameters) {
     Notes notes;
-    const auto settings = with_parameters({}, parameters, Level::request, notes);
+    const auto settings = with_parameters({}, parameters.dump(), Level::request, notes);
     EXPECT_TRUE(settings.ok() && notes.empty()) << parameters.dump();
     return params_of(settings.value().request.sampling);
 }

@@ -48,7 +48,7 @@ TEST(ParameterValues, NoteWhatIsClamped) {
     Notes notes;
     EXPECT_EQ(read(R"({"top_k": -1})", Level::request, &notes).request.sampling.top_k, 0);
     ASSERT_EQ(notes.size(), 1u);
-    EXPECT_EQ(notes[0].key, "top_k");
+    EXPECT_EQ(notes[0].parameter, "top_k");
     EXPECT_EQ(notes[0].message, "'top_k' is -1; 0 is used, as it must be an integer from 0 to 2147483647");
 }
 

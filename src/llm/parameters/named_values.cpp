@@ -1,0 +1,150 @@
+// The public Parameters, and their way to JSON values and back.
+#include "llm/parameters/named_values.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/utf8.h"
+#include "llm/parameters/json.h"
+
+namespace headrace {
+namespace llm {
+namespace {
+
+Json json_of(const ParameterValue& value);
+
+struct ToJson {
+    Json operator()(const Parameters& section) const { return llm::json_of(section); }
+    Json operator()(const std::vector<ParameterValue>& list) const {
+        Json array = Json::array();
+        for (const ParameterValue& value : list) array.push_back(json_of(value));
+        return array;
+    }
+    Json operator()(const auto& plain) const { return plain; }
+};
+
+Json json_of(const ParameterValue& value) { return std::visit(ToJson{}, value); }
+
+/// Says what keeps a value from being one of JSON; key: its name and those of the sections around it.
+struct Check {
+    std::string key;
+    std::size_t depth;
+
+    Check inside(const std::string& name) const { return {key.empty() ? name : key + "." + name, depth + 1}; }
+
+    Status operator()(const Parameters& section) const {
+        HR_TRY(check_depth());
+        for (const auto& [name, value] : section.entries()) {
+            if (find_invalid_utf8(name)) return invalid("the name of a parameter in '{}' is no UTF-8", key);
+            HR_TRY(std::visit(inside(name), value));
+        }
+        return success();
+    }
+    Status operator()(const std::vector<ParameterValue>& list) const {
+        HR_TRY(check_depth());
+        for (std::size_t i = 0; i < list.size(); ++i)
+            HR_TRY(std::visit(Check{fmt::format("{}[{}]", key, i), depth + 1}, list[i]));
+        return success();
+    }
+    Status operator()(double number) const {
+        if (!std::isfinite(number)) return invalid("'{}' is {}; it must be a finite number", key, number);
+        return success();
+    }
+    Status operator()(const std::string& text) const {
+        if (const auto broken = find_invalid_utf8(text))
+            return invalid("'{}': byte {} is 0x{:02x}, which is no UTF-8", key, *broken,
+                           static_cast<unsigned char>(text[*broken]));
+        return success();
+    }
+    Status operator()(const auto&) const { return success(); }
+
+private:
+    Status check_depth() const {
+        if (depth < kMaxJsonDepth) return success();
+        return invalid("'{:.60}': lists and sections are nested deeper than {}", key, kMaxJsonDepth);
+    }
+};
+
+ParameterValue value_of(const Json& json) {
+    switch (json.type()) {
+        case Json::value_t::boolean: return json.get<bool>();
+        case Json::value_t::number_integer: return json.get<std::int64_t>();
+        case Json::value_t::number_unsigned:
+            if (const auto number = json.get<std::uint64_t>(); number <= INT64_MAX)
+                return static_cast<std::int64_t>(number);
+            return json.get<double>();
+        case Json::value_t::number_float: return json.get<double>();
+        case Json::value_t::string: return json.get<std::string>();
+        case Json::value_t::object: return parameters_of(json);
+        case Json::value_t::array: {
+            std::vector<ParameterValue> list;
+            for (const Json& element : json) list.push_back(value_of(element));
+            return list;
+        }
+        default: return nullptr;
+    }
+}
+
+}  // namespace
+
+Json json_of(const Parameters& parameters) {
+    Json object = Json::object();
+    for (const auto& [name, value] : parameters.entries()) object[name] = json_of(value);
+    return object;
+}
+
+Result<Json> checked_json_of(const Parameters& parameters) {
+    HR_TRY((Check{"", 0}(parameters)));
+    return json_of(parameters);
+}
+
+Parameters parameters_of(const Json& object) {
+    Parameters parameters;
+    for (const auto& [name, value] : object.items()) parameters.set(name, value_of(value));
+    return parameters;
+}
+
+}  // namespace llm
+
+Parameters::Parameters() = default;
+Parameters::Parameters(std::initializer_list<Entry> entries) {
+    for (const auto& [name, value] : entries) set(name, value);
+}
+Parameters::Parameters(const Parameters&) = default;
+Parameters::Parameters(Parameters&&) noexcept = default;
+Parameters& Parameters::operator=(const Parameters&) = default;
+Parameters& Parameters::operator=(Parameters&&) noexcept = default;
+Parameters::~Parameters() = default;
+
+Parameters Parameters::from_json(std::string_view text) {
+    return llm::parameters_of(value_or_throw(llm::parse_object(text)));
+}
+
+std::string Parameters::to_json(int indent) const {
+    return llm::json_of(*this).dump(indent, ' ', false, llm::Json::error_handler_t::replace);
+}
+
+void Parameters::set(std::string name, ParameterValue value) {
+    const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                    [&](const Entry& entry) { return entry.first == name; });
+    if (found != entries_.end())
+        found->second = std::move(value);
+    else
+        entries_.emplace_back(std::move(name), std::move(value));
+}
+
+bool Parameters::erase(std::string_view name) {
+    return std::erase_if(entries_, [&](const Entry& entry) { return entry.first == name; }) > 0;
+}
+
+const ParameterValue* Parameters::find(std::string_view name) const {
+    const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                    [&](const Entry& entry) { return entry.first == name; });
+    return found == entries_.end() ? nullptr : &found->second;
+}
+
+bool Parameters::empty() const { return entries_.empty(); }
+
+bool Parameters::operator==(const Parameters& other) const { return entries_ == other.entries_; }
+
+}  // namespace headrace
