@@ -22,9 +22,9 @@ struct Prompt {
     std::shared_ptr<const common_chat_params> format;  ///< how the template writes reasoning and tool calls
 };
 
-/// The tokens for messages of which the last is to be answered, by the model's chat template. Messages are left
-/// out from the oldest on (never the system's) until prompt and some room for an answer fit into a context of
-/// that size. The settings' grammar and stop strings may be extended by what the template wants.
+/// The tokens for messages of which the last is to be answered, by the model's chat template. Messages are
+/// left out from the oldest on (never the system's) until prompt and some room for an answer fit into a
+/// context of that size. The settings' grammar and stop strings may be extended by what the template wants.
 Result<Prompt> make_prompt(const Model& model, Messages messages, int context_size,
                            RequestSettings& settings);
 

@@ -32,12 +32,12 @@ double per_second(std::int64_t count, double ms) {
 
 Timings timings_of(const Outcome& outcome) {
     const auto generated = static_cast<std::int64_t>(outcome.tokens.size());
-    return {.queued_ms = outcome.queued_ms,
-            .prompt_ms = outcome.prompt_ms,
-            .generate_ms = outcome.generate_ms,
-            .prompt_per_second =
-                per_second(outcome.prompt_tokens - outcome.cached_tokens, outcome.prompt_ms),
-            .generated_per_second = per_second(std::max<std::int64_t>(generated - 1, 0), outcome.generate_ms)};
+    return {
+        .queued_ms = outcome.queued_ms,
+        .prompt_ms = outcome.prompt_ms,
+        .generate_ms = outcome.generate_ms,
+        .prompt_per_second = per_second(outcome.prompt_tokens - outcome.cached_tokens, outcome.prompt_ms),
+        .generated_per_second = per_second(std::max<std::int64_t>(generated - 1, 0), outcome.generate_ms)};
 }
 
 headrace::Reply reply_of(const Outcome& outcome, const Prompt& prompt, const Model& model,
