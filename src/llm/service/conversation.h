@@ -33,6 +33,9 @@ Result<Prompt> make_prompt(const Model& model, Messages messages, int context_si
 Result<Prompt> make_prompt(const Model& model, const Messages& history, std::string_view text,
                            int context_size, RequestSettings& settings);
 
+/// Notes the parameters of a request that the model's chat template does not look at.
+void note_unused_by_template(const Model& model, const RequestSettings& request, Notes& notes);
+
 /// An answer taken apart as its template writes it.
 struct Answer {
     std::string content, reasoning;

@@ -5,7 +5,6 @@
 #include "llm/log/log.h"
 #include "llm/log/log_settings.h"
 #include "llm/parameters/parameters.h"
-#include "llm/service/load_notes.h"
 #include "llm/service/ranking.h"
 
 namespace headrace::llm {
