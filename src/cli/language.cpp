@@ -23,7 +23,8 @@ struct EmbedOptions {
 /// tokens: they are of one text's tokens.
 void print_vectors(const std::vector<std::vector<float>>& vectors, bool tokens) {
     std::vector<ParameterValue> rows;
-    for (const auto& vector : vectors) rows.push_back(std::vector<ParameterValue>(vector.begin(), vector.end()));
+    for (const auto& vector : vectors)
+        rows.push_back(std::vector<ParameterValue>(vector.begin(), vector.end()));
     const Parameters line{{"embedding", tokens ? ParameterValue(std::move(rows)) : std::move(rows.front())},
                           {"n_embedding", static_cast<std::int64_t>(vectors.front().size())}};
     std::printf("%s\n", line.to_json().c_str());

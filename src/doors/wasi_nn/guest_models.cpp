@@ -21,9 +21,9 @@ Result<GraphId> GuestModels::load(std::string_view name, std::string_view config
     HR_ASSIGN(Load load, read(config));
     load.names.add(path, std::string(name));
     llm::log_notes(load.warnings);
-    return add(llm::open_model(std::string(name), path, std::move(load.settings),
-                               with_own_warnings(load.warnings)),
-               std::move(load.names), replaces);
+    return add(
+        llm::open_model(std::string(name), path, std::move(load.settings), with_own_warnings(load.warnings)),
+        std::move(load.names), replaces);
 }
 
 Result<GraphId> GuestModels::load_bytes(std::string_view bytes, std::string_view config, bool replaces) {

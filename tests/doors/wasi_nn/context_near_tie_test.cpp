@@ -17,7 +17,8 @@ constexpr const char* greedy = R"("temp": 0)";
 
 std::vector<TokenProbability> row_of(std::initializer_list<std::pair<llama_token, float>> tokens) {
     std::vector<TokenProbability> row;
-    for (const auto& [token, probability] : tokens) row.push_back({.token = token, .probability = probability});
+    for (const auto& [token, probability] : tokens)
+        row.push_back({.token = token, .probability = probability});
     return row;
 }
 
@@ -50,9 +51,9 @@ protected:
         const auto context = service->open(graph).value();
         for (Turn& turn : turns) {
             const Answer reply = service
-                                    ->infer(context, turn.text,
-                                            fmt::format(R"({{{}, "return_tokens": true}})", turn.parameters))
-                                    .value();
+                                     ->infer(context, turn.text,
+                                             fmt::format(R"({{{}, "return_tokens": true}})", turn.parameters))
+                                     .value();
             turn.answer = reply.text;
             turn.tokens = tokens_of(reply.metadata);
         }

@@ -12,11 +12,11 @@
 #include <stdexcept>
 #include <thread>
 
-#include "llm/held_heap.h"
 #include "doors/wasi_nn/context_table.h"
+#include "llm/held_heap.h"
+#include "llm/tiny_model.h"
 #include "near_tie.h"
 #include "stress_conversation.h"
-#include "llm/tiny_model.h"
 
 namespace headrace::wasi_nn {
 
@@ -251,7 +251,7 @@ private:
     }
 
     Verdict with_a_cancel(const User& user, ContextId context, const std::string& parameters,
-                         Random& random) {
+                          Random& random) {
         std::thread canceller([&, delay = below(random, 20000)] {
             std::this_thread::sleep_for(std::chrono::microseconds(delay));
             if (!service_->cancel(context).ok()) fault(user, "a request cannot be cancelled");
@@ -261,8 +261,7 @@ private:
         return answer;
     }
 
-    Verdict by_pieces(const User& user, ContextId context, const std::string& parameters,
-                     Random& random) {
+    Verdict by_pieces(const User& user, ContextId context, const std::string& parameters, Random& random) {
         set_inputs(user, context, parameters);
         const int most = below(random, 2) ? INT32_MAX : below(random, 6);
         std::string text;

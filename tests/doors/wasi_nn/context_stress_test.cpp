@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 
 namespace headrace::wasi_nn {
-
-using namespace llm;
 namespace {
 
 TEST(ContextTableThreads, GivesEverySessionItsOwnAnswersUnderCancelsSwapsAndBadInput) {

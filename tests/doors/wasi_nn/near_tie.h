@@ -3,8 +3,8 @@
 #include <span>
 #include <string>
 
-#include "llm/engine/generation.h"
 #include "doors/wasi_nn/context_table.h"
+#include "llm/engine/generation.h"
 #include "stress_conversation.h"
 
 namespace headrace::wasi_nn {

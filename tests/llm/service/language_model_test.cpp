@@ -77,7 +77,9 @@ TEST(LanguageModel, TakesAndRefusesParametersOfARequest) {
     EXPECT_EQ(model.generate("What is 2+3?", {{"tempp", 1}}).warnings[0].parameter, "tempp");
     EXPECT_EQ(thrown_by([&] { model.generate("Hi", {{"temp", "cold"}}); }).code, Code::invalid_argument);
     const double none = std::numeric_limits<double>::quiet_NaN();
-    EXPECT_THAT(thrown_by([&] { model.generate("Hi", {{"dynatemp", Parameters{{"range", none}}}}); }).message,
+    EXPECT_THAT(thrown_by([&] {
+                    model.generate("Hi", {{"dynatemp", Parameters{{"range", none}}}});
+                }).message,
                 HasSubstr("'dynatemp.range' is nan"));
     EXPECT_EQ(thrown_by([&] { model.generate(std::string(100000, 'x')); }).code, Code::prompt_too_long);
     const Reply likely = model.generate("What is 2+3?", {{"n_probs", 3}});

@@ -7,10 +7,10 @@
 #include <random>
 #include <thread>
 
+#include "headrace/language_model.h"
 #include "llm/model/context_memory.h"
 #include "llm/model/context_params.h"
 #include "llm/model/placement.h"
-#include "headrace/language_model.h"
 #include "llm/split_model.h"
 #include "llm/tiny_model.h"
 #include "remote/relay.h"
@@ -251,8 +251,8 @@ TEST(RemoteModel, OfAnUnreachableHostIsAnErrorThatNamesIt) {
 
 TEST(RemoteModel, LosesItsHostInTheMiddleOfAnAnswerAndIsLoadedAgainWhenItIsBack) {
     RpcServer server;
-    LanguageModel model = LanguageModel::load(
-        tiny_model(), {.parameters = Parameters::from_json(config_of(server.device()))});
+    LanguageModel model =
+        LanguageModel::load(tiny_model(), {.parameters = Parameters::from_json(config_of(server.device()))});
     headrace::Generation answer = model.stream(story);
     ASSERT_TRUE(answer.next());
     server.stop();
@@ -287,14 +287,12 @@ TEST(RemoteModel, ThatIsLoadedAgainDoesNotUndoASwapMadeMeanwhile) {
         changed.wait(lock, [&] { return link != holds; });
         return link == passes;
     });
-    LanguageModel model = LanguageModel::load(
-        tiny_model(), {.parameters = Parameters::from_json(config_of(relay.device()))});
+    LanguageModel model =
+        LanguageModel::load(tiny_model(), {.parameters = Parameters::from_json(config_of(relay.device()))});
     set(breaks);
     EXPECT_NE(error_of([&] { model.generate(story); }).message, "") << "the host is lost";
     set(holds);
-    std::thread waiting([&] {
-        EXPECT_EQ(error_of([&] { model.generate(story); }).message, "");
-    });
+    std::thread waiting([&] { EXPECT_EQ(error_of([&] { model.generate(story); }).message, ""); });
     {
         std::unique_lock lock(mutex);
         EXPECT_TRUE(changed.wait_for(lock, 20s, [&] { return held; })) << "the model is being loaded again";

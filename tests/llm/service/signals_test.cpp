@@ -47,7 +47,8 @@ const char* serve_under_signals() {
     });
     const char* wrong = nullptr;
     const ModelOptions options{
-        .parameters = {{"temp", 0}, {"n_predict", 24}, {"threads", 1}, {"n_ctx", 384}, {"log_level", "none"}}};
+        .parameters = {
+            {"temp", 0}, {"n_predict", 24}, {"threads", 1}, {"n_ctx", 384}, {"log_level", "none"}}};
     try {
         LanguageModel model = LanguageModel::load(tiny_model(), options);
         for (int i = 0; i < 6 && !wrong; ++i) {
