@@ -49,7 +49,8 @@ public:
     bool erase(std::string_view name);
     /// Null when there is none.
     const ParameterValue* find(std::string_view name) const;
-    const std::vector<Entry>& entries() const { return entries_; }
+    const std::vector<Entry>& entries() const& { return entries_; }
+    std::vector<Entry> entries() &&;  ///< for (auto& entry : Parameters::from_json(text).entries())
     bool empty() const;
 
     bool operator==(const Parameters& other) const;
