@@ -52,7 +52,7 @@ std::vector<TokenProbability> row_of(const std::string& metadata, size_t positio
     std::vector<TokenProbability> row;
     const json parsed = json::parse(metadata);
     for (const json& entry : parsed.at("probabilities").at(position))
-        row.push_back({entry.at("token"), entry.at("probability")});
+        row.push_back({.token = entry.at("token"), .probability = entry.at("probability")});
     return row;
 }
 
