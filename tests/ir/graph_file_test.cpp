@@ -63,9 +63,9 @@ TEST(GraphFile, KeepsTheSignOfZeroAndTheRangesOfSymbols) {
     const auto* attrs = static_cast<const EverythingOp::Attrs*>(node->attrs.get());
     EXPECT_TRUE(std::signbit(attrs->scale));
     EXPECT_FALSE(attrs->limit.has_value());
-    EXPECT_EQ(attrs->shape[2].symbol().min, 0);
-    EXPECT_EQ(attrs->shape[2].symbol().max, 9);
-    EXPECT_EQ(loaded.value().values[0].type.shape[1].symbol().max, 512);
+    EXPECT_EQ(attrs->shape[2].min_size(), 0);
+    EXPECT_EQ(attrs->shape[2].max_size(), 9);
+    EXPECT_EQ(loaded.value().values[0].type.shape[1].max_size(), 512);
 }
 
 TEST(GraphFile, StoresSharedConstantsOnceAndSharesThemAgain) {

@@ -106,8 +106,8 @@ TEST(Conv2d, KeepsSymbolicBatchesAndSizes) {
     const NamedAttrs same{{"padding", List{1, 1, 1, 1}}};
     EXPECT_EQ(infer("conv2d", {f32({n, 3, h, 8}), f32({4, 3, 3, 3})}, same).value()[0], f32({n, 4, h, 8}));
     const auto halved = infer("conv2d", {f32({n, 3, h, 8}), f32({4, 3, 2, 2})}, {{"strides", List{2, 2}}});
-    EXPECT_EQ(halved.value()[0].shape[2].symbol().min, 4);
-    EXPECT_EQ(halved.value()[0].shape[2].symbol().max, 32);
+    EXPECT_EQ(halved.value()[0].shape[2].min_size(), 4);
+    EXPECT_EQ(halved.value()[0].shape[2].max_size(), 32);
 }
 
 TEST(Conv2d, RejectsWhatDoesNotFit) {

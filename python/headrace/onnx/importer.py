@@ -11,10 +11,9 @@ from onnx import AttributeProto, defs
 
 from headrace import _core
 
-from .extents import TooLarge, Undecided
 from .folding import folded
 from .functions import Function, Library
-from .graph import Graph, Operand
+from .graph import Graph, Operand, Undecided
 from .interface import Dimensions, Interface
 from .limits import Budget
 from .registry import MICROSOFT, OPERATORS, Invalid, Node, Refused, invalid_if, shortened
@@ -119,8 +118,6 @@ class Importer:
             return results
         except _Unreadable:
             raise
-        except TooLarge as error:
-            raise self._error(node, str(error), scope) from None
         except Undecided as error:
             reason = f"it depends on whether {error}, which is open until the model is called"
             raise self._error(node, reason, scope) from None
