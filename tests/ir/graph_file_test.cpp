@@ -68,6 +68,23 @@ TEST(GraphFile, KeepsTheSignOfZeroAndTheRangesOfSymbols) {
     EXPECT_EQ(loaded.value().values[0].type.shape[1].max_size(), 512);
 }
 
+TEST(GraphFile, KeepsExpressionsWithTheRangesOfTheirSymbolsAndConditions) {
+    GraphBuilder b;
+    const Dim n = Dim::symbolic("n", 2, 9), m = Dim::symbolic("m", 1, 4);
+    const Dim largest = Dim::of(Expression::largest({n.expression() - 1, m.expression()}));
+    const ValueId x = b.input("x", {DType::f32, {n, largest}}).value();
+    const ValueId y = b.input("y", {DType::f32, {m, largest}}).value();
+    (void)b.mark_output("z", b.op(sample_op("sum"), {x, y}).value()[0]);
+    const Graph graph = b.finish().value();
+    ASSERT_EQ(graph.conditions.size(), 1U);
+    const auto loaded = from_bytes(graph_bytes(graph).value());
+    ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+    EXPECT_EQ(loaded.value().conditions, graph.conditions);
+    const Dim& extent = loaded.value().values[0].type.shape[1];
+    EXPECT_EQ(extent, largest);
+    EXPECT_EQ(extent.expression().symbols(), largest.expression().symbols());
+}
+
 TEST(GraphFile, StoresSharedConstantsOnceAndSharesThemAgain) {
     Graph graph = rich_graph();
     const std::size_t before = graph_bytes(graph).value().size();

@@ -136,7 +136,9 @@ TEST(Conv2d, RejectsWhatDoesNotFit) {
     EXPECT_THAT(infer_error("conv2d", {x, f32({6, 4, 3, 6})}), HasSubstr("Conv2d width"));
     EXPECT_THAT(infer_error("conv2d", {x, f32({6, 4, 3, 0})}), HasSubstr("Conv2d width"));
     const Dim c = Dim::symbolic("c");
-    EXPECT_THAT(infer_error("conv2d", {f32({1, c, 5, 5}), f}), HasSubstr("channels c must be known"));
+    EXPECT_THAT(conditions("conv2d", {f32({1, c, 5, 5}), f32({6, 4, 3, 3})}), ElementsAre("c = 4"));
+    EXPECT_THAT(infer_error("conv2d", {f32({1, Dim::symbolic("c", 5, 9), 5, 5}), f32({6, 4, 3, 3})}),
+                HasSubstr("4 input channels in each of 1 groups but input has c"));
     EXPECT_THAT(infer_error("conv2d", {x, f32({6, 4, c, 3})}), HasSubstr("must be known"));
 }
 

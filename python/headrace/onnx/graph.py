@@ -102,6 +102,7 @@ class Graph:
         self.budget = budget
         self.label = ""  # of the ops that are added: the node's name
         self.dimensions: list[str] = []  # named ones of the inputs
+        self._counts = 0  # of symbols that a run gives values
         self._counted: dict[str, Operand] = {}  # extents as numbers at run time
 
     # --- shapes -------------------------------------------------------------------------------------
@@ -134,6 +135,11 @@ class Graph:
         if not -max(rank, 1) <= axis < max(rank, 1):
             raise Invalid(f"axis {axis} is outside the {rank} dimensions of the input")
         return axis % max(rank, 1)
+
+    def counted(self) -> Extent:
+        """A new symbol, which the model's run gives a value."""
+        self._counts += 1
+        return Extent.symbol(f"count{self._counts}", 0)
 
     def is_open(self, x: Operand) -> bool:
         """Whether its shape has extents that are known only at run time."""

@@ -179,7 +179,7 @@ class Importer:
                 "this operator is not in the operator set that the model imports",
                 "onnx.version_converter.convert_version changes the set",
             )
-        if node.op in ("NonZero", "Unique"):
+        if node.op == "Unique":
             return Refused(
                 "the size of its result is known only at run time; of constants it is computed beforehand"
             )

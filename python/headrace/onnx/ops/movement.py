@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..graph import Dim, Extent, Graph, Operand, Undecided, is_same, known, product
+from ..graph import Dim, Extent, Graph, Operand, is_same, known, product
 from ..registry import Invalid, Node, axes_of, invalid_if, reads, shortened
 
 
@@ -56,7 +56,9 @@ def squeeze(g: Graph, node: Node) -> Operand:
     axes = axes_of(axes, len(sizes))
     for axis in axes:
         is_open = isinstance(sizes[axis], Extent)  # then Reshape says so when it is another number
-        invalid_if(not is_open and sizes[axis] != 1, f"extent {axis} of {sizes} is to be dropped, and is not 1")
+        invalid_if(
+            not is_open and sizes[axis] != 1, f"extent {axis} of {sizes} is to be dropped, and is not 1"
+        )
     return g.reshape(node.x, [d for i, d in enumerate(sizes) if i not in axes])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..graph import Dim, Extent, Graph, Operand, Undecided, is_same
-from ..registry import Node, Refused, axes_of, invalid_if, reads, refuse_if
+from ..registry import Node, axes_of, invalid_if, reads, refuse_if
 
 _FAR = 2**31 - 1  # from there on a place means "as far as there are elements"
 
