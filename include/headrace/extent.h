@@ -19,12 +19,15 @@ class Dim;
 class HEADRACE_API Extent {
 public:
     Extent(std::int64_t number = 0);
+    /// A symbol from `least` on, which the caller has checked.
+    Extent(const std::string& text, std::int64_t most, std::int64_t least = 1);
     /// A symbol within [least, most]. A text that is an expression of names is one, which lies there.
     static Extent symbol(const std::string& text, std::int64_t least = 1, std::int64_t most = INT64_MAX);
     explicit Extent(const Dim& dim);
     const Dim& dim() const { return *dim_; }
 
     std::optional<std::int64_t> number() const;
+    bool is_open() const { return !number().has_value(); }
     std::string str() const;
     std::int64_t least() const;
     std::int64_t most() const;

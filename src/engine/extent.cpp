@@ -41,6 +41,9 @@ std::vector<Expression> expressions(const std::vector<Extent>& of) {
 Extent::Extent(std::int64_t number) : dim_(std::make_shared<const Dim>(number)) {}
 Extent::Extent(const Dim& dim) : dim_(std::make_shared<const Dim>(dim)) {}
 
+Extent::Extent(const std::string& text, std::int64_t most, std::int64_t least)
+    : Extent(Dim::symbolic(text, least, most)) {}
+
 Extent Extent::symbol(const std::string& text, std::int64_t least, std::int64_t most) {
     if (text.empty() || least > most)
         throw Exception(Code::invalid_argument,

@@ -81,12 +81,15 @@ struct Expression::Rules {
     static Expression apart(Atom::Kind kind, std::vector<Expression> of) {
         std::string text;
         if (kind == Atom::Kind::quotient) {
-            const Expression& divisor = of[1];
+            const Expression &dividend = of[0], &divisor = of[1];
             const bool is_plain =
                 divisor.number() || divisor.terms_.size() > 1 ||
                 (divisor.terms_.begin()->second == 1 && divisor.terms_.begin()->first.size() == 1);
-            text = is_plain ? fmt::format("({}//{})", of[0].str(), divisor.str())
-                            : fmt::format("({}//({}))", of[0].str(), divisor.str());
+            const auto number = dividend.number();
+            // A sign before a quotient is the quotient's.
+            const std::string above = number && *number < 0 ? "(" + dividend.str() + ")" : dividend.str();
+            text = is_plain ? fmt::format("({}//{})", above, divisor.str())
+                            : fmt::format("({}//({}))", above, divisor.str());
         } else {
             text = kind == Atom::Kind::largest ? "Max(" : "Min(";
             for (std::size_t i = 0; i < of.size(); ++i) text.append(i ? ", " : "").append(of[i].str());

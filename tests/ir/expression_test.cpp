@@ -1,4 +1,4 @@
-#include "ir/expression.h"
+#include "ir/dim.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

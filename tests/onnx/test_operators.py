@@ -32,8 +32,7 @@ def _title(key: tuple[str, str]) -> str:
 
 
 def test_every_operator_that_is_read_has_cases() -> None:
-    known_only = {("", "NonZero")}  # of constants
-    assert set(BY_OPERATOR) == (set(OPERATORS) - ELSEWHERE) | COMPOSED | known_only
+    assert set(BY_OPERATOR) == (set(OPERATORS) - ELSEWHERE) | COMPOSED
     assert len(cases.CASES) >= 632
     assert {("", name) for name in FOLDS} <= set(OPERATORS)
 

@@ -72,7 +72,7 @@ DType MLOperand::dataType() const {
 
 std::vector<MLDimension> MLOperand::shape() const {
     const std::lock_guard lock(builder_->mutex);
-    return to_dimensions(builder_->builder.type(id_).shape);
+    return to_extents(builder_->builder.type(id_).shape);
 }
 
 std::string MLOperand::name() const {
