@@ -61,27 +61,24 @@ std::int64_t saturating_product(std::int64_t a, std::int64_t b) {
     return __builtin_mul_overflow(a, b, &result) ? INT64_MAX : result;
 }
 
-/// Numbers saturate.
-Expression multiplied(const Shape& extents) {
-    std::int64_t number = 1;
-    Expression symbols = 1;
-    for (const Dim& d : extents)
-        if (d.is_symbolic())
-            symbols = symbols * d.expression();
-        else
-            number = saturating_product(number, d.size());
-    return symbols * number;
-}
-
 }  // namespace
 
 Dim product(const Shape& extents) {
-    std::int64_t least = 1, most = 1;
+    std::int64_t number = 1, least = 1, most = 1;
+    Expression symbols = 1;
+    bool is_open = false;
     for (const Dim& d : extents) {
+        if (!d.is_symbolic()) {
+            number = saturating_product(number, d.size());
+            continue;
+        }
+        symbols = is_open ? symbols * d.expression() : d.expression();
+        is_open = true;
         least = saturating_product(least, d.min_size());
         most = saturating_product(most, d.max_size());
     }
-    return Dim::of(multiplied(extents), {least, most});
+    if (!is_open) return Dim(number);
+    return Dim::of(symbols * number, {saturating_product(least, number), saturating_product(most, number)});
 }
 
 }  // namespace headrace

@@ -161,6 +161,12 @@ struct Slice {
     }
 
 private:
+    static bool has_room(const Operands& in, const Dim& extent, const Dim& size, std::int64_t start) {
+        if (start == 0 && size == extent) return true;
+        if (!extent.is_symbolic() && !size.is_symbolic()) return size.size() <= extent.size() - start;
+        return at_least(in, extent, Dim::of(Expression(size) + start));
+    }
+
     static Result<Dim> output_extent(const Operands& in, const Dim& extent, std::size_t i, const Attrs& a) {
         const std::int64_t start = a.starts[i], stride = a.stride(i);
         const Dim& size = a.sizes[i];
@@ -168,7 +174,7 @@ private:
         if (start < 0 || least < 0 || stride < 1)
             return invalid("dimension {}: start {} and size {} must be at least 0, stride {} at least 1", i,
                            start, size.str(), stride);
-        if (start > extent.max_size() - least || !at_least(in, extent, Dim::of(Expression(size) + start)))
+        if (start > extent.max_size() - least || !has_room(in, extent, size, start))
             return invalid("start {} and size {} are out of bounds for dimension {} of extent {}", start,
                            size.str(), i, extent.str());
         if (stride == 1) return size;
