@@ -12,8 +12,8 @@ namespace headrace {
 
 class Dim;
 
-/// An extent of a shape: a number, or an integer expression of symbols that are known only at run time. What is
-/// written in different ways and has one form is the same: "1 + n", "n+1" and "(2*n + 2)//2" are "(n+1)".
+/// An extent of a shape: a number, or an integer expression of symbols that are known only at run time. What
+/// is written in different ways and has one form is the same: "1 + n", "n+1" and "(2*n + 2)//2" are "(n+1)".
 ///
 /// Questions have three answers: nothing where the symbols' values decide.
 class HEADRACE_API Extent {

@@ -176,8 +176,8 @@ public:
     Session(Session&&) noexcept;
     Session& operator=(Session&&) noexcept;
 
-    /// Shapes that the outputs will have for these input shapes (both in graph order). Throws for outputs with
-    /// extents that a run counts.
+    /// Shapes that the outputs will have for these input shapes (both in graph order). Throws for outputs
+    /// with extents that a run counts.
     std::vector<std::vector<std::int64_t>> output_shapes(
         std::span<const std::vector<std::int64_t>> input_shapes);
     /// Runs synchronously; inputs and outputs in graph order. Reads and writes caller memory without copies

@@ -12,8 +12,8 @@
 
 #include "bindings.h"
 
-/// headrace._core.Extent: arithmetic with extents that are known only at run time, for the ONNX and ExecuTorch
-/// doors.
+/// headrace._core.Extent: arithmetic with extents that are known only at run time, for the ONNX and
+/// ExecuTorch doors.
 namespace headrace::python {
 namespace {
 
@@ -70,15 +70,17 @@ Extent required(nb::handle item) {
 
 nb::list terms_of(const Extent& extent) {
     nb::list terms;
-    for (const Extent::Term& term : extent.terms()) terms.append(nb::make_tuple(term.factor, to_list(term.of)));
+    for (const Extent::Term& term : extent.terms())
+        terms.append(nb::make_tuple(term.factor, to_list(term.of)));
     return terms;
 }
 
 void bind_arithmetic(nb::class_<Extent>& c) {
-    const Operation add = [](auto& a, auto& b) { return a + b; }, subtract = [](auto& a, auto& b) { return a - b; },
-                    multiply = [](auto& a, auto& b) { return a * b; },
-                    divide = [](auto& a, auto& b) { return a.divided_down(b); },
-                    rest = [](auto& a, auto& b) { return a.rest(b); };
+    const Operation add = [](auto&a, auto&b) { return a + b; },
+                    subtract = [](auto&a, auto&b) { return a - b; },
+                    multiply = [](auto&a, auto&b) { return a * b; },
+                    divide = [](auto&a, auto&b) { return a.divided_down(b); },
+                    rest = [](auto&a, auto&b) { return a.rest(b); };
     c.def("__add__", arithmetic(add), nb::is_operator())
         .def("__radd__", arithmetic(add, true), nb::is_operator())
         .def("__sub__", arithmetic(subtract), nb::is_operator())
@@ -97,9 +99,9 @@ void bind_arithmetic(nb::class_<Extent>& c) {
 }
 
 void bind_questions(nb::class_<Extent>& c) {
-    const Question equal = [](auto& a, auto& b) { return a.equals(b); },
-                   less = [](auto& a, auto& b) { return a.is_less(b); },
-                   greater = [](auto& a, auto& b) { return b.is_less(a); };
+    const Question equal = [](auto&a, auto&b) { return a.equals(b); },
+                   less = [](auto&a, auto&b) { return a.is_less(b); },
+                   greater = [](auto&a, auto&b) { return b.is_less(a); };
     c.def(
          "equals", [=](const Extent& self, nb::handle other) { return equal(self, required(other)); },
          nb::arg("other"), "True or False for all values of the symbols, None where they decide.")
@@ -155,10 +157,11 @@ void bind_extent(nb::module_& m) {
                                           "A question about extents that only the symbols' values decide.",
                                           nullptr, nullptr);
     m.attr("Undecided") = nb::steal(undecided);
-    nb::class_<Extent> c(
-        m, "Extent",
-        "An extent that is known only at run time: an integer expression of symbols in one form. Results that "
-        "are numbers are integers; comparisons by operators raise Undecided where the symbols' values decide.");
+    nb::class_<Extent> c(m, "Extent",
+                         "An extent that is known only at run time: an integer expression of symbols in one "
+                         "form. Results that "
+                         "are numbers are integers; comparisons by operators raise Undecided where the "
+                         "symbols' values decide.");
     c.def_static(
          "symbol",
          [](const std::string& text, std::int64_t least, std::int64_t most) {
@@ -167,9 +170,11 @@ void bind_extent(nb::module_& m) {
          nb::arg("text"), nb::arg("least") = 1, nb::arg("most") = INT64_MAX,
          "A symbol within a range; a text that is an expression of names is one.")
         .def_static(
-            "largest", [](nb::handle of) { return to_object(Extent::largest(to_extents(of))); }, nb::arg("of"))
+            "largest", [](nb::handle of) { return to_object(Extent::largest(to_extents(of))); },
+            nb::arg("of"))
         .def_static(
-            "smallest", [](nb::handle of) { return to_object(Extent::smallest(to_extents(of))); }, nb::arg("of"))
+            "smallest", [](nb::handle of) { return to_object(Extent::smallest(to_extents(of))); },
+            nb::arg("of"))
         .def("__str__", &Extent::str)
         .def("__repr__", &Extent::str)
         .def_prop_ro("least", &Extent::least, "The least value that it can have.")

@@ -16,10 +16,11 @@ Extent checked(const Expression& result, std::string_view op, const Extent& a, c
     const auto names = result.names();
     const bool is_cut = names.size() == 1 && names[0] == result.str() && names[0].starts_with('(');
     if (is_cut || result.str().find("...#") != std::string::npos)
-        throw Exception(Code::invalid_argument,
-                        fmt::format("{:.80} {} {:.80}: an extent becomes a sum of more than 64 terms, 16 factors, "
-                                    "512 characters or numbers of 64 bits",
-                                    a.str(), op, b.str()));
+        throw Exception(
+            Code::invalid_argument,
+            fmt::format("{:.80} {} {:.80}: an extent becomes a sum of more than 64 terms, 16 factors, "
+                        "512 characters or numbers of 64 bits",
+                        a.str(), op, b.str()));
     return Extent(Dim::of(result, Range{}));
 }
 
@@ -46,8 +47,9 @@ Extent::Extent(const std::string& text, std::int64_t most, std::int64_t least)
 
 Extent Extent::symbol(const std::string& text, std::int64_t least, std::int64_t most) {
     if (text.empty() || least > most)
-        throw Exception(Code::invalid_argument,
-                        fmt::format("symbol '{}' has the range {}..{}; it needs a name and values", text, least, most));
+        throw Exception(
+            Code::invalid_argument,
+            fmt::format("symbol '{}' has the range {}..{}; it needs a name and values", text, least, most));
     return Extent(Dim::symbolic(text, least, most));
 }
 
@@ -97,7 +99,8 @@ std::vector<std::string> Extent::symbols() const { return dim_->expression().nam
 std::vector<std::string> Extent::told() const {
     if (!dim_->is_symbolic()) return {};
     std::vector<std::string> names{str()};
-    if (const auto line = dim_->expression().line(); line && line->name != names[0]) names.push_back(line->name);
+    if (const auto line = dim_->expression().line(); line && line->name != names[0])
+        names.push_back(line->name);
     return names;
 }
 

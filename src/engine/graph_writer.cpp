@@ -49,8 +49,7 @@ struct GraphWriter::Impl {
 
 GraphWriter::GraphWriter() : impl_(std::make_shared<Impl>()) {}
 
-GraphWriter::Value GraphWriter::input(const std::string& name, DType type,
-                                      const std::vector<Extent>& shape) {
+GraphWriter::Value GraphWriter::input(const std::string& name, DType type, const std::vector<Extent>& shape) {
     return value_or_throw(impl_->builder.input(name, {type, to_shape(shape)}));
 }
 

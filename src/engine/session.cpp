@@ -220,7 +220,8 @@ Status Session::Impl::run(std::span<const InputView> inputs, std::span<const Out
                           const RunOptions& options) {
     if (!stages.empty())
         return run(
-            inputs, [&](const auto&) { return std::vector<OutputView>(outputs.begin(), outputs.end()); }, options);
+            inputs, [&](const auto&) { return std::vector<OutputView>(outputs.begin(), outputs.end()); },
+            options);
     HR_TRY(check_given(inputs));
     key.resize(inputs.size());
     for (std::size_t i = 0; i < inputs.size(); ++i)
@@ -270,9 +271,10 @@ std::vector<std::vector<std::int64_t>> Session::output_shapes(
                         fmt::format("{} input shapes given, the graph has {} inputs", input_shapes.size(),
                                     impl_->exe->graph.inputs.size()));
     if (!impl_->stages.empty())
-        throw Exception(Code::invalid_argument,
-                        "the shapes of the outputs depend on what a run counts: give run() a function that makes "
-                        "the outputs' memory when they are known");
+        throw Exception(
+            Code::invalid_argument,
+            "the shapes of the outputs depend on what a run counts: give run() a function that makes "
+            "the outputs' memory when they are known");
     Instance* instance = value_or_throw(impl_->instance_for({input_shapes.begin(), input_shapes.end()}));
     std::vector<std::vector<std::int64_t>> shapes;
     for (const auto& [name, id] : instance->plan().graph.outputs)

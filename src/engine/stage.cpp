@@ -46,10 +46,9 @@ public:
             if (cut_.stage_of[i] == stage_) carry_operands(whole_.nodes[i]);
         result_.symbols = symbols;
         for (const std::string& symbol : symbols)
-            result_.graph.inputs.push_back(
-                added({.kind = ValueKind::input,
-                       .type = {DType::u8, {Dim::symbolic(symbol, 0), 0}},
-                       .name = fmt::format("count of {}", symbol)}));
+            result_.graph.inputs.push_back(added({.kind = ValueKind::input,
+                                                  .type = {DType::u8, {Dim::symbolic(symbol, 0), 0}},
+                                                  .name = fmt::format("count of {}", symbol)}));
         for (std::size_t i = 0; i < whole_.nodes.size(); ++i)
             if (cut_.stage_of[i] == stage_) add_node(whole_.nodes[i]);
         mark_made();

@@ -6,8 +6,8 @@
 
 namespace headrace {
 
-/// A part of a graph whose extents are all known when it begins: consecutive nodes, cut before each that counts
-/// what the nodes before it compute.
+/// A part of a graph whose extents are all known when it begins: consecutive nodes, cut before each that
+/// counts what the nodes before it compute.
 struct Stage {
     /// Inputs: the whole graph's, the values that are carried, and for each symbol that was counted a tensor
     /// without elements, which has it as an extent. Outputs: the values that are made.

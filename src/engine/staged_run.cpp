@@ -8,10 +8,12 @@ namespace headrace {
 Result<ConstView> StagedRun::view(ValueId id) const {
     const Value& value = graph_.value(id);
     if (const auto it = held_.find(id); it != held_.end())
-        return ConstView{value.type.dtype, it->second.shape, static_cast<const std::byte*>(it->second.data())};
+        return ConstView{value.type.dtype, it->second.shape,
+                         static_cast<const std::byte*>(it->second.data())};
     for (std::size_t i = 0; i < graph_.inputs.size(); ++i)
         if (graph_.inputs[i] == id)
-            return ConstView{value.type.dtype, inputs_[i].shape, static_cast<const std::byte*>(inputs_[i].data)};
+            return ConstView{value.type.dtype, inputs_[i].shape,
+                             static_cast<const std::byte*>(inputs_[i].data)};
     return unsupported("'{}' is no input and computed by no stage", value.name);
 }
 
@@ -64,13 +66,14 @@ Status StagedRun::run_stage(const Stage& stage, Session& session, const RunOptio
             Held& held = held_[stage.made[i]];
             held.shape = shapes[i];
             if (!held.elsewhere) {
-                const auto bytes =
-                    bytes_of(graph_.value(stage.made[i]).type.dtype, ConstView{DType::u8, held.shape}.elements());
-                held.memory = value_or_throw(PooledBuffer::take(*exe_.buffers, bytes, "a value between stages", reuse_));
+                const auto bytes = bytes_of(graph_.value(stage.made[i]).type.dtype,
+                                            ConstView{DType::u8, held.shape}.elements());
+                held.memory = value_or_throw(
+                    PooledBuffer::take(*exe_.buffers, bytes, "a value between stages", reuse_));
             }
-            outputs.push_back({const_cast<void*>(held.data()),
-                               bytes_of(graph_.value(stage.made[i]).type.dtype,
-                                        ConstView{DType::u8, held.shape}.elements())});
+            outputs.push_back(
+                {const_cast<void*>(held.data()), bytes_of(graph_.value(stage.made[i]).type.dtype,
+                                                          ConstView{DType::u8, held.shape}.elements())});
         }
         return outputs;
     };
@@ -90,9 +93,8 @@ Status StagedRun::run_last(const Stage& stage, Session& session, const Session::
         for (std::size_t i = 0; i < made.size(); ++i) held_[stage.made[i]].shape = made[i];
         std::vector<std::vector<std::int64_t>> shapes;
         for (const auto& [name, id] : graph_.outputs) {
-            const auto sizes = graph_.value(id).kind == ValueKind::constant
-                                   ? graph_.value(id).type.sizes()
-                                   : std::vector<std::int64_t>();
+            const auto sizes = graph_.value(id).kind == ValueKind::constant ? graph_.value(id).type.sizes()
+                                                                            : std::vector<std::int64_t>();
             if (graph_.value(id).kind == ValueKind::constant) {
                 shapes.push_back(sizes);
                 continue;
@@ -102,12 +104,13 @@ Status StagedRun::run_last(const Stage& stage, Session& session, const Session::
         }
         outputs = make_outputs(shapes);
         if (outputs.size() != graph_.outputs.size())
-            throw Exception(Code::invalid_argument, fmt::format("{} outputs given, the graph has {}", outputs.size(),
-                                                                graph_.outputs.size()));
+            throw Exception(Code::invalid_argument, fmt::format("{} outputs given, the graph has {}",
+                                                                outputs.size(), graph_.outputs.size()));
         std::vector<OutputView> here;
         for (std::size_t i = 0; i < made.size(); ++i) {
             Held& held = held_[stage.made[i]];
-            const auto at = std::ranges::find(graph_.outputs, stage.made[i], &std::pair<std::string, ValueId>::second);
+            const auto at =
+                std::ranges::find(graph_.outputs, stage.made[i], &std::pair<std::string, ValueId>::second);
             const OutputView& target = outputs[static_cast<std::size_t>(at - graph_.outputs.begin())];
             held.elsewhere = target.data;
             here.push_back(target);
@@ -138,7 +141,8 @@ Status StagedRun::copy_outputs(std::span<const OutputView> outputs) const {
             bytes = bytes_of(value.type.dtype, found.elements());
         }
         if (outputs[i].bytes != bytes)
-            return invalid("output '{}': {} bytes of memory given, it needs {}", name, outputs[i].bytes, bytes);
+            return invalid("output '{}': {} bytes of memory given, it needs {}", name, outputs[i].bytes,
+                           bytes);
         if (outputs[i].data != from && bytes > 0) std::memmove(outputs[i].data, from, bytes);
     }
     return success();

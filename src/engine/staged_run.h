@@ -13,12 +13,17 @@ namespace headrace {
 /// One run of the stages: what each made, for as long as another reads it.
 class StagedRun {
 public:
-    StagedRun(const Executable::Impl& executable, std::span<const InputView> inputs, const StateBuffers& states,
-              bool reuse_buffers)
-        : exe_(executable), graph_(executable.graph), inputs_(inputs), states_(states), reuse_(reuse_buffers) {}
+    StagedRun(const Executable::Impl& executable, std::span<const InputView> inputs,
+              const StateBuffers& states, bool reuse_buffers)
+        : exe_(executable),
+          graph_(executable.graph),
+          inputs_(inputs),
+          states_(states),
+          reuse_(reuse_buffers) {}
 
     /// `sessions`: one for each stage.
-    Status run(std::span<Session> sessions, const Session::MakeOutputs& make_outputs, const RunOptions& options);
+    Status run(std::span<Session> sessions, const Session::MakeOutputs& make_outputs,
+               const RunOptions& options);
 
 private:
     struct Held {

@@ -46,18 +46,19 @@ Status Condition::check(const SymbolBindings& bindings) const {
     const std::string a = valued(left, bound(left, bindings)), b = valued(right, bound(right, bindings));
     switch (kind) {
         case Kind::equal:
-            return invalid("{}: the extents {} and {} must be equal; give inputs of shapes that make them so", where,
-                           a, b);
+            return invalid("{}: the extents {} and {} must be equal; give inputs of shapes that make them so",
+                           where, a, b);
         case Kind::at_least:
-            return invalid("{}: the extent {} must be at least {}; give inputs of shapes that make it so", where, a,
-                           b);
+            return invalid("{}: the extent {} must be at least {}; give inputs of shapes that make it so",
+                           where, a, b);
         case Kind::broadcast:
             return invalid(
-                "{}: the extents {} and {} must be equal, or one of them 1; give inputs of shapes that make them so",
+                "{}: the extents {} and {} must be equal, or one of them 1; give inputs of shapes that make "
+                "them so",
                 where, a, b);
         default:
-            return invalid(
-                "{}: the extent {} must be {}, or 1; give inputs of shapes that make it so", where, a, b);
+            return invalid("{}: the extent {} must be {}, or 1; give inputs of shapes that make it so", where,
+                           a, b);
     }
 }
 

@@ -12,7 +12,8 @@ Range solved(const Expression::Line& line, Range whole) {
     if (line.factor <= 0 || line.offset < -INT32_MAX || line.offset > INT32_MAX) return kAnyExtent;
     const std::int64_t least = std::max<std::int64_t>(0, whole.least - line.offset);
     if (whole.most == kNoLimit || whole.most < line.offset) return {least / line.factor, kNoLimit};
-    return {least / line.factor + (least % line.factor != 0 ? 1 : 0), (whole.most - line.offset) / line.factor};
+    return {least / line.factor + (least % line.factor != 0 ? 1 : 0),
+            (whole.most - line.offset) / line.factor};
 }
 
 Expression with_ranges_of(const Expression& expression, const Expression::RangeOf& range_of) {

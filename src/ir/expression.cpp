@@ -187,8 +187,8 @@ struct Expression::Rules {
         std::vector<Expression> kept;
         for (Expression& next : given) {
             const auto yields = [&](const Expression& loser, const Expression& winner) {
-                const Answer answer = kind == Atom::Kind::largest ? winner.is_at_least(loser)
-                                                                  : loser.is_at_least(winner);
+                const Answer answer =
+                    kind == Atom::Kind::largest ? winner.is_at_least(loser) : loser.is_at_least(winner);
                 return answer == Answer::yes;
             };
             if (std::ranges::any_of(kept, [&](const Expression& other) { return yields(next, other); }))

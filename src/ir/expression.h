@@ -38,9 +38,9 @@ public:
     explicit Expression(const Dim& extent);
     static Expression symbol(std::string name, Range range = kAnyExtent);
     using RangeOf = std::function<std::optional<Range>(const std::string& name)>;
-    /// Of integers, names, + - * ** % parentheses, // and / (rounded down), ^/ (rounded up), Max, Min, Mod and
-    /// calls of other functions, which are names, as words joined by hyphens are. Any other text is one name.
-    /// Names of which `range_of` knows nothing are extents, at least 0.
+    /// Of integers, names, + - * ** % parentheses, // and / (rounded down), ^/ (rounded up), Max, Min, Mod
+    /// and calls of other functions, which are names, as words joined by hyphens are. Any other text is one
+    /// name. Names of which `range_of` knows nothing are extents, at least 0.
     static Expression parse(std::string_view text, const RangeOf& range_of = {});
 
     std::string str() const;

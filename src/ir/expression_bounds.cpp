@@ -36,7 +36,8 @@ struct Interval {
     Wide least = -kInfinite, most = kInfinite;
 
     static Interval of(Range r) {
-        return {r.least == INT64_MIN ? -kInfinite : Wide{r.least}, r.most == INT64_MAX ? kInfinite : Wide{r.most}};
+        return {r.least == INT64_MIN ? -kInfinite : Wide{r.least},
+                r.most == INT64_MAX ? kInfinite : Wide{r.most}};
     }
     Range range() const {
         return {static_cast<std::int64_t>(std::clamp<Wide>(least, INT64_MIN, INT64_MAX)),
@@ -48,8 +49,8 @@ struct Interval {
                 is_infinite(most) || is_infinite(o.most) ? kInfinite : clamped(most + o.most)};
     }
     Interval operator*(const Interval& o) const {
-        const auto [low, high] = std::minmax({times(least, o.least), times(least, o.most),
-                                              times(most, o.least), times(most, o.most)});
+        const auto [low, high] = std::minmax(
+            {times(least, o.least), times(least, o.most), times(most, o.least), times(most, o.most)});
         return {low, high};
     }
     Interval hull(const Interval& o) const { return {std::min(least, o.least), std::max(most, o.most)}; }
@@ -72,7 +73,7 @@ Interval quotient(const Interval& a, const Interval& b) {
     return {low, high};
 }
 
-constexpr int kMostSplits = 3;     // of quotients and extremes within one question
+constexpr int kMostSplits = 3;          // of quotients and extremes within one question
 constexpr std::size_t kMostTerms = 48;  // beyond which only the plainest bounds are found
 
 }  // namespace
@@ -120,8 +121,8 @@ struct Bounder {
     }
 
     /// The expression times `factor`, with `instead` for factor * atom; nothing where the atom has a power.
-    static std::optional<Expression> replaced(const Expression& e, const Atom& atom, const Expression& instead,
-                                              std::int64_t factor) {
+    static std::optional<Expression> replaced(const Expression& e, const Atom& atom,
+                                              const Expression& instead, std::int64_t factor) {
         Expression total;
         for (const auto& [monomial, times] : e.terms_) {
             Expression term = times;
@@ -156,11 +157,12 @@ struct Bounder {
         const Atom* atom = find(
             e, [](const Atom& a) { return a.kind == Atom::Kind::largest || a.kind == Atom::Kind::least; });
         if (!atom || atom->of.size() > 4) return std::nullopt;
-        const auto alone = e.terms_.end() == std::find_if(e.terms_.begin(), e.terms_.end(), [&](const auto& t) {
-            return t.first.size() > 1 && std::any_of(t.first.begin(), t.first.end(), [&](const auto& a) {
-                       return a->text == atom->text;
-                   });
-        });
+        const auto alone =
+            e.terms_.end() == std::find_if(e.terms_.begin(), e.terms_.end(), [&](const auto& t) {
+                return t.first.size() > 1 && std::any_of(t.first.begin(), t.first.end(), [&](const auto& a) {
+                           return a->text == atom->text;
+                       });
+            });
         bool grows = false;
         for (const auto& [monomial, factor] : e.terms_)
             if (monomial.size() == 1 && monomial[0]->text == atom->text)
@@ -184,7 +186,8 @@ struct Bounder {
 
     static Interval of(const Expression& e, int splits) {
         Interval known = plain(e.terms_);
-        if (e.terms_.size() > kMostTerms || (known.least == known.most)) return known;
+        const std::size_t symbolic = e.terms_.size() - (e.terms_.contains({}) ? 1 : 0);
+        if (symbolic < 2 || e.terms_.size() > kMostTerms || known.least == known.most) return known;
         known = known.with(shifted(e));
         if (splits == 0) return known;
         if (const auto closer = without_extreme(e, splits)) known = known.with(*closer);
@@ -206,7 +209,9 @@ Range Expression::Bounds::of_atom(Atom::Kind kind, const std::vector<Expression>
     return total.range();
 }
 
-Range Expression::Bounds::of(const Expression& expression) { return Bounder::of(expression, kMostSplits).range(); }
+Range Expression::Bounds::of(const Expression& expression) {
+    return Bounder::of(expression, kMostSplits).range();
+}
 
 Range Expression::range() const { return Bounds::of(*this); }
 

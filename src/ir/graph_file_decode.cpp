@@ -235,8 +235,8 @@ private:
                                size_of(from.extents()->sizes()));
             HR_ASSIGN(const Shape extents, shape(*from.extents()));
             HR_ASSIGN(auto where, text(from.where()));
-            graph_.conditions.push_back({static_cast<Condition::Kind>(from.kind()), extents[0], extents[1],
-                                         std::move(where)});
+            graph_.conditions.push_back(
+                {static_cast<Condition::Kind>(from.kind()), extents[0], extents[1], std::move(where)});
         }
         return success();
     }

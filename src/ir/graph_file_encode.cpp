@@ -38,11 +38,12 @@ public:
             HR_TRY(expect_room(c.where.size() + 256 + c.str().size()));
             const auto extents = shape({c.left, c.right});
             const auto where = builder_.CreateString(c.where);
-            conditions.push_back(schema::CreateCondition(
-                builder_, static_cast<schema::ConditionKind>(c.kind), extents, where));
+            conditions.push_back(schema::CreateCondition(builder_, static_cast<schema::ConditionKind>(c.kind),
+                                                         extents, where));
         }
-        HR_TRY(expect_room((conditions.size() + values.size() + nodes.size() + outputs.size()) * 4 + symbols_.size() * 8 +
-                           constants_.size() * 8 + (graph_.inputs.size() + graph_.states.size()) * 4));
+        HR_TRY(expect_room((conditions.size() + values.size() + nodes.size() + outputs.size()) * 4 +
+                           symbols_.size() * 8 + constants_.size() * 8 +
+                           (graph_.inputs.size() + graph_.states.size()) * 4));
         const auto values_at = builder_.CreateVector(values);
         const auto nodes_at = builder_.CreateVector(nodes);
         const auto outputs_at = builder_.CreateVector(outputs);
@@ -103,8 +104,7 @@ private:
     std::int32_t listed_at(const std::string& text, std::int64_t min, std::int64_t max) {
         const auto [it, fresh] =
             symbol_index_.try_emplace({text, min, max}, static_cast<int>(symbols_.size()));
-        if (fresh)
-            symbols_.push_back(schema::CreateSymbol(builder_, builder_.CreateString(text), min, max));
+        if (fresh) symbols_.push_back(schema::CreateSymbol(builder_, builder_.CreateString(text), min, max));
         return it->second;
     }
 

@@ -117,7 +117,8 @@ std::string print(const Graph& graph) {
         fmt::format_to(std::back_inserter(text), "{:<8} \"{}\" = {}\n", "output", name,
                        reference_to(graph, id));
     for (const Condition& condition : graph.conditions)
-        fmt::format_to(std::back_inserter(text), "{:<8} {}   # {}\n", "where", condition.str(), condition.where);
+        fmt::format_to(std::back_inserter(text), "{:<8} {}   # {}\n", "where", condition.str(),
+                       condition.where);
     return text;
 }
 

@@ -182,9 +182,8 @@ private:
     /// Files of other versions may spell an extent in another way.
     static bool is_same(const TensorType& stored, const TensorType& inferred) {
         if (stored.dtype != inferred.dtype || stored.format != inferred.format) return false;
-        return std::ranges::equal(stored.shape, inferred.shape, [](const Dim& a, const Dim& b) {
-            return equals(a, b) == Answer::yes;
-        });
+        return std::ranges::equal(stored.shape, inferred.shape,
+                                  [](const Dim& a, const Dim& b) { return equals(a, b) == Answer::yes; });
     }
 
     Status check_write(NodeId id) {

@@ -89,12 +89,15 @@ struct Attention {
         };
         if (k.size() != rank || v.size() != rank) return invalid("{} must have the same rank", shapes());
         for (std::size_t i = 0; i + 3 < rank; ++i)
-            if (!same_extent(in, q[i], k[i]) || !same_extent(in, q[i], v[i])) return invalid("{} must have the same batch extents", shapes());
+            if (!same_extent(in, q[i], k[i]) || !same_extent(in, q[i], v[i]))
+                return invalid("{} must have the same batch extents", shapes());
         if (rank < 3 && a.heads_after_rows) return invalid("heads_after_rows: {} have no heads", shapes());
         const std::size_t row = row_axis(rank, a), head = head_axis(rank, a);
         if (rank > 2) HR_TRY(check_heads(in, q[head], k[head], v[head]));
-        if (!same_extent(in, q.back(), k.back())) return invalid("{}: the last extents of query and key differ", shapes());
-        if (!same_extent(in, k[row], v[row])) return invalid("{}: there are as many values as keys", shapes());
+        if (!same_extent(in, q.back(), k.back()))
+            return invalid("{}: the last extents of query and key differ", shapes());
+        if (!same_extent(in, k[row], v[row]))
+            return invalid("{}: there are as many values as keys", shapes());
         Shape scores = q, out = q;
         if (a.heads_after_rows) std::swap(scores[row], scores[head]);
         scores.back() = k[row];

@@ -215,7 +215,8 @@ struct InstanceNormalization {
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {
         for (int i : {1, 2})
-            if (in.has(i)) HR_TRY(check_vector(in, operands[i].name, in[i].shape, in[0].shape[channel_axis(a)]));
+            if (in.has(i))
+                HR_TRY(check_vector(in, operands[i].name, in[i].shape, in[0].shape[channel_axis(a)]));
         return same_type(in[0]);
     }
 

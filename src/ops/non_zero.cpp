@@ -11,7 +11,8 @@ namespace {
 struct NonZero {
     static constexpr std::string_view name = "non_zero",
                                       summary = "indices of the elements that are not 0, one column each";
-    static constexpr std::array operands{OperandRule{.name = "input", .dtypes = kNumeric | DTypeSet{DType::boolean}, .min_rank = 1}};
+    static constexpr std::array operands{
+        OperandRule{.name = "input", .dtypes = kNumeric | DTypeSet{DType::boolean}, .min_rank = 1}};
 
     struct Attrs {
         Shape counts;
@@ -40,8 +41,7 @@ struct NonZero {
         for_each(args.in[0], [&](std::int64_t at) {
             if (column == columns) return;
             for (std::size_t d = 0; d < strides.size(); ++d)
-                out[static_cast<std::int64_t>(d) * columns + column] =
-                    at / strides[d] % args.in[0].shape[d];
+                out[static_cast<std::int64_t>(d) * columns + column] = at / strides[d] % args.in[0].shape[d];
             ++column;
         });
         // Of inputs that changed after they were counted, the last columns repeat the first element.

@@ -226,8 +226,7 @@ private:
         if (before < 0 || after < 0)
             return invalid("dimension {}: padding {} and {} must not be negative", i, before, after);
         if (before == 0 && after == 0) return extent;
-        const std::int64_t most = extent.max_size(),
-                           least = extent.min_size();
+        const std::int64_t most = extent.max_size(), least = extent.min_size();
         if (a.mode == PadMode::reflection && std::max(before, after) >= most)
             return invalid("dimension {}: reflection padding {} and {} must be less than the extent {}", i,
                            before, after, extent.str());

@@ -170,7 +170,8 @@ private:
     static Result<Dim> output_extent(const Operands& in, const Dim& extent, std::size_t i, const Attrs& a) {
         const std::int64_t start = a.starts[i], stride = a.stride(i);
         const Dim& size = a.sizes[i];
-        const std::int64_t least = size.is_symbolic() ? std::max<std::int64_t>(0, size.min_size()) : size.size();
+        const std::int64_t least =
+            size.is_symbolic() ? std::max<std::int64_t>(0, size.min_size()) : size.size();
         if (start < 0 || least < 0 || stride < 1)
             return invalid("dimension {}: start {} and size {} must be at least 0, stride {} at least 1", i,
                            start, size.str(), stride);

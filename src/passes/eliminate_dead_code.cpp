@@ -12,8 +12,9 @@ namespace {
 class CountedExtents {
 public:
     explicit CountedExtents(const Graph& graph)
-        : graph_(graph), is_counting_(std::ranges::any_of(
-                             graph.nodes, [](const Node& n) { return !counted_symbols(n).empty(); })) {
+        : graph_(graph),
+          is_counting_(
+              std::ranges::any_of(graph.nodes, [](const Node& n) { return !counted_symbols(n).empty(); })) {
         if (is_counting_)
             for (const auto& [name, id] : graph.outputs) add(graph.value(id).type.shape);
     }

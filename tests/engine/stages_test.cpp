@@ -34,7 +34,8 @@ std::vector<Output> run_open(Session& session, const Executable& executable,
         for (std::size_t i = 0; i < made.size(); ++i) {
             std::int64_t count = 1;
             for (std::int64_t d : made[i]) count *= d;
-            outputs.push_back({made[i], std::vector<std::byte>(bytes_of(executable.outputs()[i].dtype, count))});
+            outputs.push_back(
+                {made[i], std::vector<std::byte>(bytes_of(executable.outputs()[i].dtype, count))});
         }
         for (Output& o : outputs) views.push_back({o.bytes.data(), o.bytes.size()});
         return views;
@@ -120,13 +121,17 @@ TEST(Stages, ACountIsKnownWhereOnlyItIsUsed) {
 TEST(Stages, ConditionsOnCountsAreCheckedWhenTheyAreKnown) {
     TestGraph g;
     const ValueId x = g.input("x", {Dim::symbolic("n")}), y = g.input("y", {Dim::symbolic("m", 2)});
-    const ValueId at = g.op("reshape", {g.op("non_zero", {x}, counts("k"))},
-                            {{"new_shape", Shape{Dim::symbolic("k", 0)}}});
+    const ValueId at =
+        g.op("reshape", {g.op("non_zero", {x}, counts("k"))}, {{"new_shape", Shape{Dim::symbolic("k", 0)}}});
     g.output("z", g.op("add", {g.op("gather", {x, at}, {{"axis", std::int64_t{0}}}), y}));
     const Executable executable = compile(g.finish());
     Session session(executable);
     EXPECT_THAT(run_open(session, executable, {{0, 3, 4}, {1, 2}})[0].as<float>(), ElementsAre(4, 6));
-    EXPECT_THAT(message_of([&] { run_open(session, executable, {{2, 3, 4}, {1, 2}}); }, Code::invalid_argument),
+    EXPECT_THAT(message_of(
+                    [&] {
+                        run_open(session, executable, {{2, 3, 4}, {1, 2}});
+                    },
+                    Code::invalid_argument),
                 HasSubstr("add: the extents k = 3 and m = 2 must be equal, or one of them 1"));
 }
 

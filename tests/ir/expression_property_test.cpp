@@ -86,7 +86,8 @@ public:
         written->left = expression(depth - 1);
         const bool divides =
             op == Written::Op::quotient || op == Written::Op::divided_up || op == Written::Op::rest;
-        written->right = divides && below(3) != 0 ? made(Written::Op::number, 1 + below(5)) : expression(depth - 1);
+        written->right =
+            divides && below(3) != 0 ? made(Written::Op::number, 1 + below(5)) : expression(depth - 1);
         return written;
     }
 
@@ -188,12 +189,35 @@ TEST(RandomExpressions, PolynomialsOfEqualValuesHaveOneForm) {
 }
 
 TEST(RandomExpressions, AnyTextIsRead) {
-    constexpr std::string_view kPieces[] = {"n", "m", "(", ")", "+", "-", "*", "/", "//", "^/", "%", "**", "Max(",
-                                            "Min(", "Mod(", "floor(", ",", " ", "'", "9", "0", "2.5", "4611686018427387904", "#"};
+    constexpr std::string_view kPieces[] = {"n",
+                                            "m",
+                                            "(",
+                                            ")",
+                                            "+",
+                                            "-",
+                                            "*",
+                                            "/",
+                                            "//",
+                                            "^/",
+                                            "%",
+                                            "**",
+                                            "Max(",
+                                            "Min(",
+                                            "Mod(",
+                                            "floor(",
+                                            ",",
+                                            " ",
+                                            "'",
+                                            "9",
+                                            "0",
+                                            "2.5",
+                                            "4611686018427387904",
+                                            "#"};
     std::mt19937 random(3);
     for (int i = 0; i < 20000; ++i) {
         std::string text;
-        for (unsigned length = random() % 14; length > 0; --length) text += kPieces[random() % std::size(kPieces)];
+        for (unsigned length = random() % 14; length > 0; --length)
+            text += kPieces[random() % std::size(kPieces)];
         const Dim d = Dim::symbolic(text);
         EXPECT_LE(d.str().size(), 512U) << text;
         EXPECT_EQ(Dim::symbolic(d.str()).str(), d.str()) << text;

@@ -138,8 +138,9 @@ TEST(Graph, ChecksConditionsWhenShapesAreBound) {
     const Graph graph = open_graph();
     const auto specialised = specialise(graph, {{"n", 3}, {"m", 3}});
     ASSERT_TRUE(specialised.ok()) << specialised.error().message;
-    EXPECT_EQ(specialise(graph, {{"n", 3}, {"m", 4}}).error().message,
-              "sum (both): the extents n = 3 and m = 4 must be equal; give inputs of shapes that make them so");
+    EXPECT_EQ(
+        specialise(graph, {{"n", 3}, {"m", 4}}).error().message,
+        "sum (both): the extents n = 3 and m = 4 must be equal; give inputs of shapes that make them so");
 }
 
 TEST(Condition, SaysWhatItNeedsWithTheValuesThatExtentsTook) {

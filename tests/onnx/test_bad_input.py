@@ -273,9 +273,7 @@ def test_operators_of_foreign_domains_are_named() -> None:
 
 
 def test_the_node_is_named_with_what_to_fix() -> None:
-    made = model(
-        "g (float[batch, 4] x) => (float[a, b] y) { y = EyeLike(x) }"
-    )
+    made = model("g (float[batch, 4] x) => (float[a, b] y) { y = EyeLike(x) }")
     made.graph.node[0].name = "diagonal"
     with pytest.raises(
         ValueError, match=r"node 'diagonal' \(EyeLike, ai.onnx opset 21\): .*dimension 'batch'.*"
@@ -286,7 +284,9 @@ def test_the_node_is_named_with_what_to_fix() -> None:
 
 
 def test_an_extent_that_is_open_is_refused_only_with_its_number() -> None:
-    made = model("g (float[batch, 4] x) => (float[a, b] y, float[c, d] z) { y, z = Split<num_outputs = 2>(x) }")
+    made = model(
+        "g (float[batch, 4] x) => (float[a, b] y, float[c, d] z) { y, z = Split<num_outputs = 2>(x) }"
+    )
     halves = headrace.load(made, device="cpu")
     assert halves(np.ones((6, 4), np.float32))["z"].shape == (3, 4)
     with pytest.raises(ValueError, match=r"reshape.*4\*batch = 20 and .* = 16 must be equal"):

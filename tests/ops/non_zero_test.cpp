@@ -19,7 +19,8 @@ TEST(NonZero, GivesAColumnForEachElementThatIsNotZero) {
     const auto out = run("non_zero", {x}, count(3));
     EXPECT_EQ(out[0].type.str(), "i64[2, 3]");
     EXPECT_THAT(out[0].as<std::int64_t>(), ElementsAre(0, 1, 1, 1, 0, 2));
-    EXPECT_THAT(run("non_zero", {tensor(DType::i32, {3}, {0, 0, 0})}, count(0))[0].as<std::int64_t>(), IsEmpty());
+    EXPECT_THAT(run("non_zero", {tensor(DType::i32, {3}, {0, 0, 0})}, count(0))[0].as<std::int64_t>(),
+                IsEmpty());
 }
 
 TEST(NonZero, CountsBeforeItRuns) {
