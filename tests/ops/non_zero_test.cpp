@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "ir/graph.h"
 #include "ops/run_reference.h"
 
 namespace headrace::testing {
