@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -175,13 +176,19 @@ public:
     Session(Session&&) noexcept;
     Session& operator=(Session&&) noexcept;
 
-    /// Shapes that the outputs will have for these input shapes (both in graph order).
+    /// Shapes that the outputs will have for these input shapes (both in graph order). Throws for outputs
+    /// with extents that a run counts.
     std::vector<std::vector<std::int64_t>> output_shapes(
         std::span<const std::vector<std::int64_t>> input_shapes);
     /// Runs synchronously; inputs and outputs in graph order. Reads and writes caller memory without copies
     /// where its alignment allows. An output may lie where an input does: it is computed elsewhere and copied
     /// when all have been read. Outputs may not overlap each other.
     void run(std::span<const InputView> inputs, std::span<const OutputView> outputs,
+             const RunOptions& options = {});
+    /// Makes the outputs' memory when their shapes are known (both in graph order): once, while run() works.
+    using MakeOutputs =
+        std::function<std::vector<OutputView>(const std::vector<std::vector<std::int64_t>>& shapes)>;
+    void run(std::span<const InputView> inputs, const MakeOutputs& make_outputs,
              const RunOptions& options = {});
 
     /// Copies a state out or in; bytes must be the state's size.

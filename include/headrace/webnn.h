@@ -23,7 +23,7 @@ namespace headrace::webnn {
 HEADRACE_API std::string_view data_type_name(DType type);
 HEADRACE_API DType parse_data_type(std::string_view name);
 
-using MLDimension = Dimension;
+using MLDimension = Extent;
 
 struct MLOperandDescriptor {
     DType dataType = DType::f32;

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Iterable
+from functools import reduce
 from typing import Any
 
 import numpy as np
 import sympy
 import torch
 from executorch.exir.tensor import dim_order_from_stride
-from headrace._core import GraphWriter, names_bound_by, names_of, substituted
-from headrace._core import product as merged  # of extents that become one
+from headrace._core import Extent, GraphWriter
+from torch.utils._sympy import functions
 
 DTYPES = {
     torch.float32: "f32",
@@ -32,7 +32,7 @@ TORCH_DTYPES = {name: dtype for dtype, name in DTYPES.items()}
 MOST_DIMENSIONS = 8
 UNBOUNDED = 2**62
 Value = int
-Extent = int | tuple[str, int, int]  # a number, or (symbol, least, most)
+Dim = int | Extent  # of a shape
 EXTENT_OPS = {torch.ops.aten.sym_size.int, operator.add, operator.sub, operator.mul, operator.floordiv}
 
 
@@ -63,37 +63,86 @@ def dtype_name(dtype: torch.dtype) -> str:
     return DTYPES[dtype]
 
 
-@cache
-def _spelled(expression: sympy.Expr) -> str:
-    """An expression's name in the graph, which is one for all ways to write it. A quotient of integers is
-    rounded down there, while sympy's is exact."""
-    whole, divisor = sympy.fraction(sympy.together(expression))
-    is_exact = all(number.is_Integer for part in (whole, divisor) for number in part.atoms(sympy.Rational))
-    text = (str(whole) if divisor == 1 else f"({whole})//({divisor})") if is_exact else f"'{expression}'"
-    return merged([(text, 0, UNBOUNDED)])[0]
+def merged(extents: Iterable[Dim]) -> Dim:
+    """Extents that become one."""
+    return reduce(operator.mul, extents, 1)
 
 
-def extent(dim: int | torch.SymInt) -> Extent:
-    """An expression of symbols is a symbol, too."""
-    if isinstance(dim, int):
-        return dim
-    expression = dim.node.expr
-    if expression.is_number:
+def is_same(a: list[Dim], b: list[Dim]) -> bool:
+    """Whether shapes are equal whatever the symbols' values are."""
+    return len(a) == len(b) and all(
+        x.equals(y) is True if isinstance(x, Extent) else isinstance(y, int) and x == y
+        for x, y in zip(a, b, strict=True)
+    )
+
+
+_FUNCTIONS: dict[Any, Callable[..., Dim]] = {
+    sympy.Add: lambda *of: reduce(operator.add, of),
+    sympy.Mul: lambda *of: reduce(operator.mul, of),
+    functions.FloorDiv: operator.floordiv,
+    functions.CleanDiv: operator.floordiv,
+    functions.CeilDiv: lambda a, b: a.divided_up(b) if isinstance(a, Extent) else -(-a // b),
+    functions.Mod: operator.mod,
+    functions.PythonMod: operator.mod,
+    functions.Max: lambda *of: Extent.largest(of),
+    functions.Min: lambda *of: Extent.smallest(of),
+    sympy.Max: lambda *of: Extent.largest(of),
+    sympy.Min: lambda *of: Extent.smallest(of),
+}
+
+
+def _translated(expression: sympy.Expr, env: Any) -> Dim | None:
+    """SymPy's expression in ours; None where it has functions that ours does not."""
+    if expression.is_Integer:
         return int(expression)
-    bounds = dim.node.shape_env.bound_sympy(expression)
+    if expression.is_Symbol:
+        return Extent.symbol(str(expression), *_bounds(expression, env))
+    if expression.is_Pow and expression.exp.is_Integer and 0 <= int(expression.exp) <= 16:
+        base = _translated(expression.base, env)
+        return None if base is None else merged([base] * int(expression.exp))
+    whole, divisor = (
+        sympy.fraction(sympy.together(expression))
+        if expression.is_Add or expression.is_Mul
+        else (
+            expression,
+            sympy.Integer(1),
+        )
+    )
+    if divisor != 1:  # SymPy's quotient is exact, ours is rounded down, which is the same then
+        above, below = _translated(whole, env), _translated(divisor, env)
+        return None if above is None or below is None else above // below
+    function = _FUNCTIONS.get(expression.func)
+    operands = [_translated(argument, env) for argument in expression.args]
+    if function is None or any(operand is None for operand in operands):
+        return None
+    return function(*operands)
+
+
+def _bounds(expression: sympy.Expr, env: Any) -> tuple[int, int]:
+    bounds = env.bound_sympy(expression)
     # PyTorch's integer infinity says that it is finite.
     most = int(bounds.upper) if bounds.upper < UNBOUNDED else UNBOUNDED
     # Export sees a range from 1 as one from 2, since it treats a size of 1 apart; nothing here does.
-    least = 1 if bounds.lower >= 2 else 0
-    return _spelled(expression), least, most
+    return 1 if bounds.lower >= 2 else 0, most
+
+
+def extent(dim: int | torch.SymInt) -> Dim:
+    """An expression of symbols; one that has none in ours is a symbol of that name."""
+    if isinstance(dim, int):
+        return dim
+    expression, env = dim.node.expr, dim.node.shape_env
+    if expression.is_number:
+        return int(expression)
+    translated = _translated(expression, env)
+    return Extent.symbol(f"'{expression}'", *_bounds(expression, env)) if translated is None else translated
 
 
 def is_open(e: Any) -> bool:
     """Whether an extent is known only at run time."""
-    return isinstance(e, tuple)
+    return isinstance(e, Extent)
 
 
-def extents(shape: Any) -> list[Extent]:
+def extents(shape: Any) -> list[Dim]:
     return [extent(dim) for dim in shape]
 
 
@@ -133,7 +182,7 @@ class Translator:
         self.writer, self.is_trial = GraphWriter(), is_trial
         self.values: dict[torch.fx.Node, Any] = {}  # a value, or a list of values for a tuple
         self.given: set[str] = set()  # symbols that the inputs' shapes give
-        self.made: dict[str, Extent] = {}  # ATen's expressions, and what an op here calls that extent
+        self.made: dict[str, Dim] = {}  # ATen's expressions, and what an op here calls that extent
         self.label = ""  # of the ops that are added: the node's name
 
     # --- operands -----------------------------------------------------------------------------------
@@ -151,7 +200,7 @@ class Translator:
         if val.dim() > MOST_DIMENSIONS:
             raise Unsupported(f"a tensor of {val.dim()} dimensions; {MOST_DIMENSIONS} are the most")
         shape = extents(val.shape)
-        self.given.update(name for e in shape for name in names_bound_by(e))
+        self.given.update(name for e in shape if is_open(e) for name in e.told)
         return self.written("input", name, dtype_name(val.dtype), shape)
 
     def written(self, what: str, *arguments: Any) -> Any:
@@ -167,8 +216,8 @@ class Translator:
             arg = arg.meta["val"]
         if isinstance(arg, torch.SymInt):
             arg = extent(arg)
-        if isinstance(arg, tuple):
-            raise Unsupported(f"the number {arg[0]} is known only at run time")
+        if is_open(arg):
+            raise Unsupported(f"the number {arg} is known only at run time")
         if not isinstance(arg, (int, float, bool)):
             raise Unsupported(f"{arg!r} where a number is expected")
         return arg
@@ -179,7 +228,7 @@ class Translator:
     def is_blocks(self, value: Value) -> bool:
         return self.writer.is_blocks(value)
 
-    def shape(self, value: Value) -> list[int | tuple[str, int, int]]:
+    def shape(self, value: Value) -> list[Dim]:
         return self.writer.shape(value)
 
     def rank(self, value: Value) -> int:
@@ -198,20 +247,21 @@ class Translator:
                 attributes[key] = self._known(value, operands)
         return self.written("op", name, operands, attributes, self.label)
 
-    def _known(self, shape: list[Extent], operands: list[Value | None]) -> list[Extent]:
+    def _known(self, shape: list[Dim], operands: list[Value | None]) -> list[Dim]:
         """The shape in the words of this graph. What nothing before it has at run time cannot be had."""
-        names = self.given | {e[0] for v in operands if v is not None for e in self.shape(v) if is_open(e)}
+        had = [e for v in operands if v is not None for e in self.shape(v) if is_open(e)]
+        names = self.given | {name for e in had for name in e.told}
         known = [self.named(e) for e in shape]
         for e in known:
-            if is_open(e) and not self.is_trial and e[0] not in names and names_of(e, names):
-                raise Unsupported(f"extent {e[0]} is not one of its operands' or of an input's")
+            if is_open(e) and not self.is_trial and str(e) not in names and not names.issuperset(e.symbols):
+                raise Unsupported(f"extent {e} is not one of its operands' or of an input's")
         return known
 
-    def named(self, e: Extent) -> Extent:
+    def named(self, e: Dim) -> Dim:
         """An extent of ATen's in the words of this graph."""
         if not is_open(e) or not self.made:
             return e
-        return self.made[e[0]] if e[0] in self.made else substituted(e, self.made)
+        return self.made[str(e)] if str(e) in self.made else e.substituted(self.made)
 
     def learn(self, value: Value, shape: Any) -> None:
         """Remembers what a result's extents are called here. Those that ATen leaves open must be open."""
@@ -219,9 +269,9 @@ class Translator:
             if not is_open(theirs):
                 continue
             if not is_open(ours):
-                raise Unsupported(f"extent {ours} where ATen has {theirs[0]}")
-            if theirs[0] not in self.given and ours[0] != theirs[0]:
-                self.made.setdefault(theirs[0], ours)
+                raise Unsupported(f"extent {ours} where ATen has {theirs}")
+            if str(theirs) not in self.given and not ours.same_form(theirs):
+                self.made.setdefault(str(theirs), ours)
 
     def op(self, name: str, *operands: Value | None, **attributes: Any) -> Value:
         return self.ops(name, list(operands), **attributes)[0]
@@ -241,21 +291,21 @@ class Translator:
 
     def reshape(self, value: Value, shape: list[Any]) -> Value:
         shape = [self.named(e) for e in shape]
-        return value if self.shape(value) == shape else self.op("reshape", value, new_shape=shape)
+        return value if is_same(self.shape(value), shape) else self.op("reshape", value, new_shape=shape)
 
     def transpose(self, value: Value, permutation: list[int]) -> Value:
         if permutation == list(range(len(permutation))):
             return value
         return self.op("transpose", value, permutation=permutation)
 
-    def expand(self, value: Value, shape: list[Extent]) -> Value:
-        return value if self.shape(value) == shape else self.op("expand", value, new_shape=shape)
+    def expand(self, value: Value, shape: list[Dim]) -> Value:
+        return value if is_same(self.shape(value), shape) else self.op("expand", value, new_shape=shape)
 
-    def filled(self, number: float | int | bool, dtype: str, shape: list[Extent]) -> Value:
+    def filled(self, number: float | int | bool, dtype: str, shape: list[Dim]) -> Value:
         scalar = self.scalar(number, dtype)
         return self.op("expand", scalar, new_shape=shape) if shape else scalar
 
-    def positions(self, count: Extent, dtype: str = "i64") -> Value:
+    def positions(self, count: Dim, dtype: str = "i64") -> Value:
         """0, 1, 2, ... up to an extent that may be known only at run time."""
         if isinstance(count, int):
             return self.constant(torch.arange(count, dtype=TORCH_DTYPES[dtype]))

@@ -55,31 +55,32 @@ nb::dict ArrayRun::operator()(nb::dict given, nb::object into) const {
     }
     std::vector<ArrayReader> readers;
     std::vector<InputView> in;
-    Shapes shapes;
     readers.reserve(inputs.size());
     for (const TensorInfo& info : inputs) {
         readers.emplace_back(input_entry(given, info), info.dtype, ("input '" + info.name + "'").c_str(),
                              conversion);
         in.push_back({info.dtype, readers.back().shape(), readers.back().data()});
-        shapes.push_back(readers.back().shape());
     }
     if (nb::len(given) != readers.size()) check_names(call, "input", inputs, given, may_be_given);
-    shapes = shapes_of_outputs(outputs, shapes, output_shapes);
     std::vector<ArrayWriter> writers;
-    std::vector<OutputView> out;
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-        const TensorInfo& info = outputs[i];
-        PyObject* target = into.is_none() ? nullptr : entry(into, info.name);
-        if (target)
-            writers.emplace_back(target, info.dtype, shapes[i], info.name.c_str());
-        else
-            writers.emplace_back(info.dtype, shapes[i]);
-        out.push_back(writers.back().view());
-    }
-    check_apart(writers);
+    const auto make_outputs = [&](const Shapes& shapes) {
+        const nb::gil_scoped_acquire for_arrays;
+        std::vector<OutputView> out;
+        for (std::size_t i = 0; i < outputs.size(); ++i) {
+            const TensorInfo& info = outputs[i];
+            PyObject* target = into.is_none() ? nullptr : entry(into, info.name);
+            if (target)
+                writers.emplace_back(target, info.dtype, shapes[i], info.name.c_str());
+            else
+                writers.emplace_back(info.dtype, shapes[i]);
+            out.push_back(writers.back().view());
+        }
+        check_apart(writers);
+        return out;
+    };
     {
         const nb::gil_scoped_release others_run;
-        run(in, out);
+        run(in, make_outputs);
     }
     nb::dict results;
     for (std::size_t i = 0; i < writers.size(); ++i) results[to_str(outputs[i].name)] = writers[i].finish();

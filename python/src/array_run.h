@@ -19,9 +19,8 @@ struct ArrayRun {
     const std::vector<TensorInfo>& inputs;
     const std::vector<TensorInfo>& outputs;
     Conversion conversion;
-    /// Both are called without the GIL.
-    std::function<Shapes(const Shapes& inputs)> output_shapes;
-    std::function<void(std::span<const InputView>, std::span<const OutputView>)> run;
+    /// Called without the GIL, and calls back when it knows the outputs' shapes.
+    std::function<void(std::span<const InputView>, const Session::MakeOutputs&)> run;
     /// Of names that are no input: whether they may be given all the same, and are not read.
     std::function<bool(const std::string& name)> may_be_given = [](const std::string&) { return false; };
 

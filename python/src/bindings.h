@@ -11,6 +11,7 @@ void bind_graphs(nanobind::module_& m);
 void bind_executable(nanobind::module_& m);
 void bind_session(nanobind::module_& m);
 void bind_webnn(nanobind::module_& m);
+void bind_extent(nanobind::module_& m);
 void bind_graph_writer(nanobind::module_& m);
 void bind_graph_view(nanobind::module_& m);
 void bind_exchange(nanobind::module_& m);

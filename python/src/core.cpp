@@ -45,6 +45,7 @@ NB_MODULE(_core, m) {
     headrace::python::bind_graphs(m);
     headrace::python::bind_executable(m);
     headrace::python::bind_webnn(m);
+    headrace::python::bind_extent(m);
     headrace::python::bind_graph_writer(m);
     headrace::python::bind_graph_view(m);
     headrace::python::bind_exchange(m);

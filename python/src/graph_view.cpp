@@ -22,10 +22,10 @@ constexpr const char* kKinds[] = {"input", "constant", "state", "result"};
 nb::list dimensions(const std::vector<MLDimension>& shape) {
     nb::list list;
     for (const MLDimension& d : shape) {
-        if (d.is_dynamic())
-            list.append(nb::make_tuple(d.name, d.max_size));
+        if (d.is_open())
+            list.append(nb::make_tuple(d.str(), d.most()));
         else
-            list.append(d.size);
+            list.append(*d.number());
     }
     return list;
 }

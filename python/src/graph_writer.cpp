@@ -3,16 +3,14 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/set.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
-#include <map>
 #include <optional>
-#include <set>
 
 #include "bindings.h"
+#include "extent.h"
 #include "graph.h"
 #include "options.h"
 
@@ -34,41 +32,6 @@ std::span<const std::byte> bytes_of(const Bytes& array) {
     return {static_cast<const std::byte*>(array.data()), array.nbytes()};
 }
 
-/// Integers, and (name, least, most) for symbols.
-std::vector<Dimension> dimensions(nb::handle shape) {
-    std::vector<Dimension> list;
-    for (nb::handle item : shape) {
-        if (nb::isinstance<nb::tuple>(item)) {
-            const auto symbol = nb::cast<nb::tuple>(item);
-            list.emplace_back(nb::cast<std::string>(symbol[0]), nb::cast<std::int64_t>(symbol[2]),
-                              nb::cast<std::int64_t>(symbol[1]));
-        } else {
-            list.emplace_back(nb::cast<std::int64_t>(item));
-        }
-    }
-    return list;
-}
-
-Dimension dimension(nb::handle extent) { return dimensions(nb::make_tuple(extent)).front(); }
-
-nb::list shape_list(const std::vector<Dimension>& shape) {
-    nb::list list;
-    for (const Dimension& d : shape) {
-        if (d.is_dynamic())
-            list.append(nb::make_tuple(d.name, d.min_size, d.max_size));
-        else
-            list.append(d.size);
-    }
-    return list;
-}
-
-bool has_symbols(nb::handle value) {
-    if (!nb::isinstance<nb::list>(value) && !nb::isinstance<nb::tuple>(value)) return false;
-    for (nb::handle item : value)
-        if (nb::isinstance<nb::tuple>(item)) return true;
-    return false;
-}
-
 Options options_of(nb::dict attributes) {
     Options options;
     for (const auto& [name, value] : attributes) {
@@ -80,8 +43,8 @@ Options options_of(nb::dict attributes) {
                 options.emplace_back(std::move(key), dtype_named(text.substr(6)));
             else
                 options.emplace_back(std::move(key), std::move(text));
-        } else if (has_symbols(value)) {
-            options.emplace_back(std::move(key), dimensions(value));
+        } else if (has_extents(value)) {
+            options.emplace_back(std::move(key), to_extents(value));
         } else {
             options.emplace_back(std::move(key), to_option(value, false));
         }
@@ -155,10 +118,10 @@ void bind_graph_writer(nb::module_& m) {
         .def(
             "input",
             [](GraphWriter& w, const std::string& name, std::string_view dtype, nb::object shape) {
-                return w.input(name, dtype_named(dtype), dimensions(shape));
+                return w.input(name, dtype_named(dtype), to_extents(shape));
             },
             nb::arg("name"), nb::arg("dtype"), nb::arg("shape"),
-            "A run-time operand; a symbol in the shape is (name, least, most).")
+            "A run-time operand; the shape is of integers and Extents.")
         .def("constant", &add_constant, nb::arg("dtype"), nb::arg("shape"), nb::arg("data"),
              nb::arg("key") = "", nb::arg("format") = "",
              "Bytes that are not copied; with a key the finished graph only names them, and with a block "
@@ -170,44 +133,11 @@ void bind_graph_writer(nb::module_& m) {
         .def("dtype",
              [](const GraphWriter& w, GraphWriter::Value v) { return std::string(name_of(w.dtype(v))); })
         .def("is_blocks", &GraphWriter::is_blocks, "Whether a constant is stored in a block format.")
-        .def("shape", [](const GraphWriter& w, GraphWriter::Value v) { return shape_list(w.shape(v)); })
+        .def("shape", [](const GraphWriter& w, GraphWriter::Value v) { return to_list(w.shape(v)); })
         .def("output", &GraphWriter::output, nb::arg("name"), nb::arg("value"))
         .def(
             "finish", [](GraphWriter& w) { return SharedGraph{w.finish()}; },
             "Hands the graph over, which must have an output.");
-    m.def(
-        "product",
-        [](nb::handle extents) -> nb::object {
-            return shape_list({headrace::product(dimensions(extents))})[0];
-        },
-        nb::arg("extents"), "Extents that become one: 8 and (\"n\", 1, 4) are (\"8*n\", 8, 32).");
-    m.def(
-        "terms_of",
-        [](nb::handle extent) {
-            nb::list terms;
-            for (const ExtentTerm& term : terms_of(dimension(extent)))
-                terms.append(nb::make_tuple(term.factor, term.names));
-            return terms;
-        },
-        nb::arg("extent"), "What an extent is the sum of: numbers, each with the names that it multiplies.");
-    m.def(
-        "names_of",
-        [](nb::handle extent, const std::set<std::string>& known) {
-            return names_of(dimension(extent), known);
-        },
-        nb::arg("extent"), nb::arg("known"), "What an extent is computed from, down to what is known.");
-    m.def(
-        "names_bound_by", [](nb::handle extent) { return names_bound_by(dimension(extent)); },
-        nb::arg("extent"), "What has a value when the extent has one.");
-    m.def(
-        "substituted",
-        [](nb::handle extent, nb::dict instead) -> nb::object {
-            std::map<std::string, Dimension> others;
-            for (const auto& [name, other] : instead)
-                others.emplace(nb::cast<std::string>(name), dimension(other));
-            return shape_list({substituted(dimension(extent), others)})[0];
-        },
-        nb::arg("extent"), nb::arg("instead"), "The extent with others in place of names.");
     m.def("check_graph", &check, nb::arg("graph"), nb::arg("weights"),
           "Raises where the bytes of a finished graph could not be loaded with weights of these sizes.");
     m.def("cast_elements", &cast_bytes, nb::arg("source"), nb::arg("elements"), nb::arg("count"),

@@ -33,9 +33,9 @@ MLDimension to_dimension(nb::handle item) {
                                           .c_str());
         const std::int64_t most =
             dict.contains("maxSize") ? to_extent(dict["maxSize"], "maxSize of '" + name + "'") : INT64_MAX;
-        return {std::move(name), most};
+        return MLDimension(name, most);
     }
-    return {to_extent(item, "an extent")};
+    return MLDimension(to_extent(item, "an extent"));
 }
 
 bool is_integer(nb::handle item) { return PyLong_Check(item.ptr()) || PyIndex_Check(item.ptr()); }

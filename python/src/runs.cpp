@@ -33,15 +33,19 @@ nb::dict compute(const MLContext& context, const MLGraph& graph, nb::dict inputs
     context.checkLive("compute");
     context.checkGraph("compute", graph);
     if (nb::isinstance<nb::dict>(outputs)) check_arrays(nb::cast<nb::dict>(outputs));
-    const ArrayRun run{
-        .call = "compute",
-        .inputs = graph.inputs(),
-        .outputs = graph.outputs(),
-        .conversion = Conversion::any,  // pywebnn casts silently, and so do we
-        .output_shapes = [&](const Shapes& shapes) { return graph.outputShapes(shapes); },
-        .run = [&](std::span<const InputView> in,
-                   std::span<const OutputView> out) { graph.run(in, out, {.reuse_buffers = reuse_buffers}); },
-        .may_be_given = [&](const std::string& name) { return graph.mayBeGiven(name); }};
+    const ArrayRun run{.call = "compute",
+                       .inputs = graph.inputs(),
+                       .outputs = graph.outputs(),
+                       .conversion = Conversion::any,  // pywebnn casts silently, and so do we
+                       .run =
+                           [&](std::span<const InputView> in, const Session::MakeOutputs& make_outputs) {
+                               Shapes shapes;
+                               for (const InputView& view : in)
+                                   shapes.emplace_back(view.shape.begin(), view.shape.end());
+                               const auto out = make_outputs(graph.outputShapes(shapes));
+                               graph.run(in, out, {.reuse_buffers = reuse_buffers});
+                           },
+                       .may_be_given = [&](const std::string& name) { return graph.mayBeGiven(name); }};
     return run(inputs, outputs);
 }
 

@@ -64,14 +64,9 @@ nb::dict run(TurnSession& self, nb::dict inputs, nb::object outputs, bool reuse_
                              .inputs = self.inputs(),
                              .outputs = self.outputs(),
                              .conversion = Conversion::exact,
-                             .output_shapes =
-                                 [&](const Shapes& shapes) {
-                                     return self.in_turn([&](Session& s) { return s.output_shapes(shapes); });
-                                 },
-                             .run =
-                                 [&](std::span<const InputView> in, std::span<const OutputView> out) {
-                                     self.in_turn([&](Session& s) { s.run(in, out, options); });
-                                 }};
+                             .run = [&](std::span<const InputView> in, const Session::MakeOutputs& make) {
+                                 self.in_turn([&](Session& s) { s.run(in, make, options); });
+                             }};
     return on_arrays(inputs, outputs);
 }
 

@@ -27,13 +27,13 @@ std::string type_text(DType type) { return std::string(data_type_name(type)); }
 nb::list shape_list(const std::vector<MLDimension>& shape) {
     nb::list list;
     for (const MLDimension& d : shape) {
-        if (d.is_dynamic()) {  // as input() and reshape() take it
+        if (d.is_open()) {  // as input() and reshape() take it
             nb::dict dynamic;
-            dynamic["name"] = d.name;
-            dynamic["maxSize"] = d.max_size;
+            dynamic["name"] = d.str();
+            dynamic["maxSize"] = d.most();
             list.append(dynamic);
         } else {
-            list.append(d.size);
+            list.append(*d.number());
         }
     }
     return list;

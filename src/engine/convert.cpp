@@ -2,28 +2,22 @@
 
 namespace headrace {
 
-Shape to_shape(const std::vector<Dimension>& dimensions) {
+Shape to_shape(const std::vector<Extent>& extents) {
     Shape shape;
-    for (const Dimension& d : dimensions)
-        shape.push_back(d.is_dynamic() ? Dim::symbolic(d.name, d.min_size, d.max_size) : Dim(d.size));
+    for (const Extent& e : extents) shape.push_back(e.dim());
     return shape;
 }
 
-std::vector<Dimension> to_dimensions(const Shape& shape) {
-    std::vector<Dimension> list;
-    for (const Dim& d : shape) {
-        if (d.is_symbolic())
-            list.emplace_back(d.symbol().name, d.symbol().max, d.symbol().min);
-        else
-            list.emplace_back(d.size());
-    }
+std::vector<Extent> to_extents(const Shape& shape) {
+    std::vector<Extent> list;
+    for (const Dim& d : shape) list.emplace_back(d);
     return list;
 }
 
 AttrValue to_attr_value(const Option& option) {
     return std::visit(
         []<class T>(const T& value) -> AttrValue {
-            if constexpr (std::same_as<T, std::vector<Dimension>>)
+            if constexpr (std::same_as<T, std::vector<Extent>>)
                 return to_shape(value);
             else
                 return value;

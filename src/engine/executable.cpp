@@ -54,7 +54,7 @@ TensorInfo describe(const std::string& name, const TensorType& type) {
     TensorInfo info{.name = name, .dtype = type.dtype};
     for (const Dim& d : type.shape) {
         info.shape.push_back(d.is_symbolic() ? -1 : d.size());
-        info.dimension_names.push_back(d.is_symbolic() ? d.symbol().name : "");
+        info.dimension_names.push_back(d.is_symbolic() ? d.str() : "");
     }
     return info;
 }
@@ -84,6 +84,31 @@ Result<std::string> tuning_folder(const CompileOptions& options) {
     return chosen_cache_folder(options.tuning, "HEADRACE_TUNING", "on", "tuned");
 }
 
+namespace {
+
+/// What a graph after all passes needs to run.
+Status prepare(Executable::Impl& impl) {
+    HR_ASSIGN(auto stages, split_stages(impl.graph));
+    for (Stage& stage : stages) {
+        auto part = std::make_shared<Executable::Impl>(impl.options);
+        part->device = impl.device;
+        part->buffers = impl.buffers;
+        part->tuning = impl.tuning;
+        part->graph = std::move(stage.graph);
+        use_packed_cache(*part);
+        impl.stages.push_back({std::move(stage), std::move(part)});
+    }
+    if (!impl.stages.empty()) return success();
+    use_packed_cache(impl);
+    if (!impl.graph.is_concrete()) return success();
+    ShapeKey shapes;  // plan now, so that packing and its errors belong to compile
+    for (ValueId id : impl.graph.inputs) shapes.push_back(impl.graph.value(id).type.sizes());
+    auto plan = impl.plan_for(shapes);
+    return plan.ok() ? success() : Status(plan.error());
+}
+
+}  // namespace
+
 Result<std::shared_ptr<Executable::Impl>> compile_graph(Graph graph, const CompileOptions& options,
                                                         std::shared_ptr<const Tuning> tuning) {
     if (options.threads < 0)
@@ -106,13 +131,8 @@ Result<std::shared_ptr<Executable::Impl>> compile_graph(Graph graph, const Compi
     impl->stats.mapped_bytes = mapped_bytes(graph);
     impl->graph = std::move(graph);
     impl->buffers->reset();
-    use_packed_cache(*impl);
     if (impl->device.is_cpu) impl->tuning = tuning ? std::move(tuning) : stored_tuning(options);
-    if (impl->graph.is_concrete()) {  // plan now, so that packing and its errors belong to compile
-        ShapeKey shapes;
-        for (ValueId id : impl->graph.inputs) shapes.push_back(impl->graph.value(id).type.sizes());
-        HR_TRY(impl->plan_for(shapes));
-    }
+    HR_TRY(prepare(*impl));
     return impl;
 }
 
@@ -143,6 +163,13 @@ CompileStats Executable::stats() const {
     stats.packed_bytes = impl_->packed.bytes();
     stats.packed_mapped_bytes = impl_->packed.mapped_bytes();
     stats.cached_plans = static_cast<std::int64_t>(impl_->plans_.size());
+    for (const auto& [stage, part] : impl_->stages) {
+        const CompileStats own = Executable(part).stats();
+        stats.packed_bytes += own.packed_bytes;
+        stats.packed_mapped_bytes += own.packed_mapped_bytes;
+        stats.plans += own.plans;
+        stats.cached_plans += own.cached_plans;
+    }
     return stats;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/byte_lru.h"
+#include "engine/stage.h"
 #include "headrace/headrace.h"
 #include "ir/graph.h"
 #include "plan/plan.h"
@@ -31,6 +32,12 @@ struct Executable::Impl {
     DeviceConstants device_constants;
     std::shared_ptr<BufferPool> buffers;
     std::shared_ptr<const Tuning> tuning;  ///< measured choices for the CPU; null: none
+    /// Where a run counts extents: the graph's stages, each compiled. Else none.
+    struct CompiledStage {
+        Stage stage;
+        std::shared_ptr<Impl> executable;
+    };
+    std::vector<CompiledStage> stages;
 
     /// Threads that a run asks for, at this moment.
     int threads() const;

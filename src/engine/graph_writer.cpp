@@ -9,7 +9,6 @@
 #include "engine/convert.h"
 #include "engine/executable.h"
 #include "ir/constant.h"
-#include "ir/expression.h"
 #include "ir/graph_builder.h"
 #include "ir/graph_file.h"
 #include "ops/catalog.h"
@@ -37,8 +36,6 @@ BlockFormat format_named(std::string_view name) {
     throw Exception(Code::invalid_argument, fmt::format("block format '{}' is none of {}", name, known));
 }
 
-Expression expression_of(const Dimension& extent) { return Expression(to_shape({extent})[0]); }
-
 }  // namespace
 
 struct GraphWriter::Impl {
@@ -52,8 +49,7 @@ struct GraphWriter::Impl {
 
 GraphWriter::GraphWriter() : impl_(std::make_shared<Impl>()) {}
 
-GraphWriter::Value GraphWriter::input(const std::string& name, DType type,
-                                      const std::vector<Dimension>& shape) {
+GraphWriter::Value GraphWriter::input(const std::string& name, DType type, const std::vector<Extent>& shape) {
     return value_or_throw(impl_->builder.input(name, {type, to_shape(shape)}));
 }
 
@@ -92,9 +88,9 @@ bool GraphWriter::is_blocks(Value value) const {
     return impl_->builder.type(value).format != BlockFormat::plain;
 }
 
-std::vector<Dimension> GraphWriter::shape(Value value) const {
+std::vector<Extent> GraphWriter::shape(Value value) const {
     impl_->check(value);
-    return to_dimensions(impl_->builder.type(value).shape);
+    return to_extents(impl_->builder.type(value).shape);
 }
 
 void GraphWriter::output(const std::string& name, Value value) {
@@ -104,39 +100,6 @@ void GraphWriter::output(const std::string& name, Value value) {
 
 std::shared_ptr<const Graph> GraphWriter::finish() {
     return std::make_shared<const Graph>(value_or_throw(impl_->builder.finish()));
-}
-
-Dimension product(const std::vector<Dimension>& extents) {
-    return to_dimensions({product(to_shape(extents))}).front();
-}
-
-std::vector<ExtentTerm> terms_of(const Dimension& extent) {
-    std::vector<ExtentTerm> terms;
-    for (auto& [factor, names] : expression_of(extent).terms()) terms.push_back({factor, std::move(names)});
-    return terms;
-}
-
-std::vector<std::string> names_of(const Dimension& extent, const std::set<std::string>& known) {
-    return expression_of(extent).names([&](const std::string& name) { return known.contains(name); });
-}
-
-std::vector<std::string> names_bound_by(const Dimension& extent) {
-    if (!extent.is_dynamic()) return {};
-    const Expression expression = expression_of(extent);
-    const auto line = expression.line();
-    std::vector<std::string> names{expression.str()};
-    if (line && line->name != names[0]) names.push_back(line->name);
-    return names;
-}
-
-Dimension substituted(const Dimension& extent, const std::map<std::string, Dimension>& instead) {
-    const Expression result =
-        expression_of(extent).substituted([&](const std::string& name) -> std::optional<Expression> {
-            const auto it = instead.find(name);
-            if (it == instead.end()) return std::nullopt;
-            return expression_of(it->second);
-        });
-    return to_dimensions({to_extent(result, extent.min_size, extent.max_size)}).front();
 }
 
 std::vector<BlockFormatInfo> block_formats() {

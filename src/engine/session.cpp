@@ -3,6 +3,7 @@
 
 #include "base/byte_lru.h"
 #include "engine/executable.h"
+#include "engine/staged_run.h"
 #include "run/instance.h"
 #include "run/thread_pool.h"
 
@@ -32,6 +33,21 @@ struct Detour {
     PooledBuffer memory;
 };
 
+/// What stages that ran one after the other took together.
+void add(RunStats& total, const RunStats& next) {
+    total.nodes.insert(total.nodes.end(), next.nodes.begin(), next.nodes.end());
+    total.ggml_nodes += next.ggml_nodes;
+    total.splits += next.splits;
+    total.threads = std::max(total.threads, next.threads);
+    total.arena_bytes = std::max(total.arena_bytes, next.arena_bytes);
+    total.naive_buffers += next.naive_buffers;
+    total.naive_bytes += next.naive_bytes;
+    total.inputs_bound += next.inputs_bound;
+    total.inputs_copied += next.inputs_copied;
+    total.outputs_bound += next.outputs_bound;
+    total.outputs_copied += next.outputs_copied;
+}
+
 }  // namespace
 
 /// Activations and states of one stream of runs. Instances are kept per shape key, the latest first.
@@ -42,6 +58,7 @@ struct Session::Impl {
     std::shared_ptr<Executable::Impl> exe;
     StateBuffers states;
     ByteLru<ShapeKey, std::unique_ptr<Instance>> instances;
+    std::vector<Session> stages;  ///< of each of the executable's stages
     bool states_are_lost = false;
     std::int64_t detoured = 0;  ///< outputs of the last run that were made elsewhere, and copied
     ShapeKey key;               ///< reused from run to run, so that a run allocates nothing
@@ -56,8 +73,12 @@ struct Session::Impl {
                                         std::span<const OutputView> outputs, bool reuse_buffers) const;
     Status run_instance(Instance& instance, std::span<const InputView> inputs,
                         std::span<const OutputView> outputs, const RunOptions& options);
+    Status run_planned(Instance& instance, std::span<const InputView> inputs,
+                       std::span<const OutputView> outputs, const RunOptions& options);
+    Status check_given(std::span<const InputView> inputs) const;
     Status run(std::span<const InputView> inputs, std::span<const OutputView> outputs,
                const RunOptions& options);
+    Status run(std::span<const InputView> inputs, const MakeOutputs& make_outputs, const RunOptions& options);
     Result<std::size_t> find_state(const std::string& name, std::size_t bytes) const;
 };
 
@@ -170,21 +191,50 @@ Status Session::Impl::run_instance(Instance& instance, std::span<const InputView
     return success();
 }
 
-Status Session::Impl::run(std::span<const InputView> inputs, std::span<const OutputView> outputs,
-                          const RunOptions& options) {
+Status Session::Impl::check_given(std::span<const InputView> inputs) const {
     HR_TRY(check_inputs(inputs));
     if (states_are_lost)
         return failure(
             Code::invalid_state,
             "the states were spoiled when device '{}' was lost in a run; reset_states() begins anew",
             exe->options.device);
+    return success();
+}
+
+Status Session::Impl::run(std::span<const InputView> inputs, const MakeOutputs& make_outputs,
+                          const RunOptions& options) {
+    HR_TRY(check_given(inputs));
+    if (!stages.empty())
+        return StagedRun(*exe, inputs, states, options.reuse_buffers).run(stages, make_outputs, options);
     key.resize(inputs.size());
     for (std::size_t i = 0; i < inputs.size(); ++i)
         key[i].assign(inputs[i].shape.begin(), inputs[i].shape.end());
     HR_ASSIGN(Instance* const instance, instance_for(key));
-    HR_TRY(check_outputs(instance->plan().graph, outputs));
-    const Status status = run_instance(*instance, inputs, outputs, options);
-    states_are_lost = !status.ok() && instance->is_lost() && !states.empty();
+    const Graph& graph = instance->plan().graph;
+    std::vector<std::vector<std::int64_t>> shapes;
+    for (const auto& [name, id] : graph.outputs) shapes.push_back(graph.value(id).type.sizes());
+    return run_planned(*instance, inputs, make_outputs(shapes), options);
+}
+
+Status Session::Impl::run(std::span<const InputView> inputs, std::span<const OutputView> outputs,
+                          const RunOptions& options) {
+    if (!stages.empty())
+        return run(
+            inputs, [&](const auto&) { return std::vector<OutputView>(outputs.begin(), outputs.end()); },
+            options);
+    HR_TRY(check_given(inputs));
+    key.resize(inputs.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+        key[i].assign(inputs[i].shape.begin(), inputs[i].shape.end());
+    HR_ASSIGN(Instance* const instance, instance_for(key));
+    return run_planned(*instance, inputs, outputs, options);
+}
+
+Status Session::Impl::run_planned(Instance& instance, std::span<const InputView> inputs,
+                                  std::span<const OutputView> outputs, const RunOptions& options) {
+    HR_TRY(check_outputs(instance.plan().graph, outputs));
+    const Status status = run_instance(instance, inputs, outputs, options);
+    states_are_lost = !status.ok() && instance.is_lost() && !states.empty();
     return status;
 }
 
@@ -206,6 +256,9 @@ Result<std::size_t> Session::Impl::find_state(const std::string& name, std::size
 Session::Session(const Executable& executable, std::span<const Session* const> sharing)
     : impl_(std::make_unique<Impl>(executable.impl())) {
     value_or_throw(impl_->allocate_states(sharing));
+    const Session* const own = this;
+    for (const auto& [stage, part] : executable.impl()->stages)
+        impl_->stages.emplace_back(Executable(part), std::span(&own, 1));
 }
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
@@ -217,6 +270,11 @@ std::vector<std::vector<std::int64_t>> Session::output_shapes(
         throw Exception(Code::invalid_argument,
                         fmt::format("{} input shapes given, the graph has {} inputs", input_shapes.size(),
                                     impl_->exe->graph.inputs.size()));
+    if (!impl_->stages.empty())
+        throw Exception(
+            Code::invalid_argument,
+            "the shapes of the outputs depend on what a run counts: give run() a function that makes "
+            "the outputs' memory when they are known");
     Instance* instance = value_or_throw(impl_->instance_for({input_shapes.begin(), input_shapes.end()}));
     std::vector<std::vector<std::int64_t>> shapes;
     for (const auto& [name, id] : instance->plan().graph.outputs)
@@ -227,6 +285,11 @@ std::vector<std::vector<std::int64_t>> Session::output_shapes(
 void Session::run(std::span<const InputView> inputs, std::span<const OutputView> outputs,
                   const RunOptions& options) {
     value_or_throw(impl_->run(inputs, outputs, options));
+}
+
+void Session::run(std::span<const InputView> inputs, const MakeOutputs& make_outputs,
+                  const RunOptions& options) {
+    value_or_throw(impl_->run(inputs, make_outputs, options));
 }
 
 void Session::read_state(const std::string& name, void* data, std::size_t bytes) const {
@@ -242,6 +305,11 @@ void Session::write_state(const std::string& name, const void* data, std::size_t
 void Session::reset_states() { impl_->reset_states(); }
 
 RunStats Session::stats() const {
+    if (!impl_->stages.empty()) {
+        RunStats total = impl_->stages.front().stats();
+        for (std::size_t i = 1; i < impl_->stages.size(); ++i) add(total, impl_->stages[i].stats());
+        return total;
+    }
     const auto* newest = impl_->instances.newest();
     if (!newest) return {};
     const Instance& instance = **newest;

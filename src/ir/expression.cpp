@@ -1,9 +1,12 @@
 #include "ir/expression.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
+#include "ir/expression_terms.h"
 #include "ir/expression_words.h"
 
 namespace headrace {
@@ -25,14 +28,6 @@ std::string shortened(std::string name) {
         --end;  // keep code points whole
     return fmt::format("{}...#{:016x}", std::string_view(name).substr(0, end), hash);
 }
-
-/// What counts as a name: one, or a function of expressions.
-struct Expression::Atom {
-    enum class Kind { name, quotient, largest, least };
-    std::string text;
-    Kind kind = Kind::name;
-    std::vector<Expression> of;
-};
 
 bool Expression::Less::operator()(const Monomial& a, const Monomial& b) const {
     if (a.size() != b.size()) return a.size() > b.size();
@@ -80,25 +75,29 @@ struct Expression::Rules {
     static Expression made(std::optional<Terms> terms, const Expression& a, std::string_view op,
                            const Expression& b) {
         if (terms) return Expression(std::move(*terms));
-        return symbol(shortened(fmt::format("({}{}{})", a.str(), op, b.str())));
+        return symbol(shortened(fmt::format("({}{}{})", a.str(), op, b.str())), Range{});
     }
 
     static Expression apart(Atom::Kind kind, std::vector<Expression> of) {
         std::string text;
         if (kind == Atom::Kind::quotient) {
-            const Expression& divisor = of[1];
+            const Expression &dividend = of[0], &divisor = of[1];
             const bool is_plain =
                 divisor.number() || divisor.terms_.size() > 1 ||
                 (divisor.terms_.begin()->second == 1 && divisor.terms_.begin()->first.size() == 1);
-            text = is_plain ? fmt::format("({}//{})", of[0].str(), divisor.str())
-                            : fmt::format("({}//({}))", of[0].str(), divisor.str());
+            const auto number = dividend.number();
+            // A sign before a quotient is the quotient's.
+            const std::string above = number && *number < 0 ? "(" + dividend.str() + ")" : dividend.str();
+            text = is_plain ? fmt::format("({}//{})", above, divisor.str())
+                            : fmt::format("({}//({}))", above, divisor.str());
         } else {
             text = kind == Atom::Kind::largest ? "Max(" : "Min(";
             for (std::size_t i = 0; i < of.size(); ++i) text.append(i ? ", " : "").append(of[i].str());
             text += ")";
         }
-        if (text.size() > kMostBytes) return symbol(shortened(std::move(text)));
-        return Expression(std::make_shared<const Atom>(Atom{std::move(text), kind, std::move(of)}));
+        const Range range = Bounds::of_atom(kind, of);
+        if (text.size() > kMostBytes) return symbol(shortened(std::move(text)), range);
+        return Expression(std::make_shared<const Atom>(Atom{std::move(text), kind, std::move(of), range}));
     }
 
     static std::int64_t floor_quotient(std::int64_t a, std::int64_t b) {
@@ -183,16 +182,19 @@ struct Expression::Rules {
                             : quotient + apart(Atom::Kind::quotient, {Expression(std::move(rest)), b});
     }
 
-    /// Of those that differ by a number, the larger or the smaller one alone.
+    /// Without those that another one exceeds for all values.
     static Expression extreme(Atom::Kind kind, std::vector<Expression> given) {
         std::vector<Expression> kept;
         for (Expression& next : given) {
-            const auto beside = [&](const Expression& other) { return (next - other).number().has_value(); };
-            const auto rival = std::find_if(kept.begin(), kept.end(), beside);
-            if (rival == kept.end())
-                kept.push_back(std::move(next));
-            else if ((*(next - *rival).number() > 0) == (kind == Atom::Kind::largest))
-                *rival = std::move(next);
+            const auto yields = [&](const Expression& loser, const Expression& winner) {
+                const Answer answer =
+                    kind == Atom::Kind::largest ? winner.is_at_least(loser) : loser.is_at_least(winner);
+                return answer == Answer::yes;
+            };
+            if (std::ranges::any_of(kept, [&](const Expression& other) { return yields(next, other); }))
+                continue;
+            std::erase_if(kept, [&](const Expression& other) { return yields(other, next); });
+            kept.push_back(std::move(next));
         }
         if (kept.size() == 1) return kept[0];
         std::sort(kept.begin(), kept.end(), [](const auto& a, const auto& b) { return a.str() < b.str(); });
@@ -227,11 +229,8 @@ Expression::Expression(std::int64_t number) {
 
 Expression::Expression(AtomPtr atom) { terms_.emplace(Monomial{std::move(atom)}, 1); }
 
-Expression::Expression(const Dim& extent)
-    : Expression(extent.is_symbolic() ? parse(extent.symbol().name) : Expression(extent.size())) {}
-
-Expression Expression::symbol(std::string name) {
-    return Expression(std::make_shared<const Atom>(Atom{std::move(name), Atom::Kind::name, {}}));
+Expression Expression::symbol(std::string name, Range range) {
+    return Expression(std::make_shared<const Atom>(Atom{std::move(name), Atom::Kind::name, {}, range}));
 }
 
 std::string Expression::str() const {
@@ -271,11 +270,20 @@ Expression Expression::operator*(const Expression& other) const {
 
 Expression Expression::operator/(const Expression& divisor) const { return Rules::quotient(*this, divisor); }
 
+Expression Expression::operator%(const Expression& divisor) const {
+    return *this - *this / divisor * divisor;
+}
+
+Expression Expression::divided_up(const Expression& divisor) const {
+    if (divisor.range().least > 0) return (*this + divisor - 1) / divisor;
+    return Expression(0) - (Expression(0) - *this) / divisor;
+}
+
 Expression Expression::scaled(double scale) const {
     constexpr int kBits = 20;  // of a factor and of a divisor with which every extent's product is exact
     const double factor = std::ldexp(scale, kBits);
     if (factor != std::floor(factor) || factor > std::ldexp(1, 2 * kBits))
-        return symbol(fmt::format("floor({}*{})", str(), scale));
+        return symbol(fmt::format("floor({}*{})", str(), scale), range().least < 0 ? Range{} : kAnyExtent);
     return *this * static_cast<std::int64_t>(factor) / (std::int64_t{1} << kBits);
 }
 
@@ -293,24 +301,24 @@ std::vector<Expression::Term> Expression::terms() const {
     std::vector<Term> list;
     for (const auto& [names, factor] : terms_) {
         list.push_back({factor, {}});
-        for (const AtomPtr& atom : names) list.back().names.push_back(atom->text);
+        for (const AtomPtr& atom : names) list.back().of.push_back(Expression(atom));
     }
     return list;
 }
 
-std::vector<std::string> Expression::names(const std::function<bool(const std::string&)>& known) const {
+std::vector<std::string> Expression::names() const {
     std::vector<std::string> found;
+    for (const auto& [name, range] : symbols()) found.push_back(name);
+    return found;
+}
+
+std::map<std::string, Range> Expression::symbols() const {
+    std::map<std::string, Range> found;
     for (const auto& [names, factor] : terms_)
         for (const AtomPtr& atom : names) {
-            if (known && known(atom->text)) continue;
-            if (atom->kind == Atom::Kind::name) found.push_back(atom->text);
-            for (const Expression& part : atom->of) {
-                auto within = part.names(known);
-                std::move(within.begin(), within.end(), std::back_inserter(found));
-            }
+            if (atom->kind == Atom::Kind::name) found.emplace(atom->text, atom->range);
+            for (const Expression& part : atom->of) found.merge(part.symbols());
         }
-    std::sort(found.begin(), found.end());
-    found.erase(std::unique(found.begin(), found.end()), found.end());
     return found;
 }
 
@@ -338,11 +346,6 @@ std::optional<Expression::Line> Expression::line() const {
     const auto& [names, factor] = *terms_.begin();
     if (names.size() != 1 || names[0]->kind != Atom::Kind::name) return std::nullopt;
     return Line{names[0]->text, factor, offset};
-}
-
-Dim to_extent(const Expression& expression, std::int64_t least, std::int64_t most) {
-    const auto number = expression.number();
-    return number ? Dim(*number) : Dim::symbolic(expression.str(), least, most);
 }
 
 }  // namespace headrace

@@ -9,23 +9,39 @@
 #include <utility>
 #include <vector>
 
-#include "ir/tensor_type.h"
-
 namespace headrace {
 
-/// Integer arithmetic of named extents in a canonical form: a polynomial with integer coefficients, in which
-/// a quotient rounded down, a largest and a least of expressions count as names. What has one form is equal
+class Dim;
+
+/// What holds for all values of the symbols, for none, or depends on them.
+enum class Answer : std::uint8_t { no, yes, unknown };
+
+/// All values from least to most; the ends of 64 bits stand for no limit.
+struct Range {
+    std::int64_t least = INT64_MIN, most = INT64_MAX;
+    bool operator==(const Range&) const = default;
+};
+inline constexpr Range kAnyExtent{0, INT64_MAX};
+
+/// Integer arithmetic of symbols in a canonical form: a polynomial with integer coefficients, in which a
+/// quotient rounded down, a largest and a least of expressions count as symbols. What has one form is equal
 /// for all values, and prints alike however it was written: "1 + n", "n+1" and "(2*n + 2)//2" are "(n+1)".
+/// What is equal but has two forms ("(n+1)//2" and "n - n//2") is found by compare functions.
 ///
-/// Arithmetic never fails: a result that overflows, has too many terms or is too long is a name of its own.
+/// A symbol has a range, which the forms of extremes and all comparisons use: of one name in one graph, every
+/// range that is declared holds.
+///
+/// Arithmetic never fails: a result that overflows, has too many terms or is too long is a symbol of its own.
 class Expression {
 public:
     Expression(std::int64_t number = 0);
     explicit Expression(const Dim& extent);
-    static Expression symbol(std::string name);
-    /// Of integers, names, + - * ** parentheses, // and / (rounded down), ^/ (rounded up), Max, Min, Mod and
-    /// calls of other functions, which are names, as words joined by hyphens are. Any other text is one name.
-    static Expression parse(std::string_view text);
+    static Expression symbol(std::string name, Range range = kAnyExtent);
+    using RangeOf = std::function<std::optional<Range>(const std::string& name)>;
+    /// Of integers, names, + - * ** % parentheses, // and / (rounded down), ^/ (rounded up), Max, Min, Mod
+    /// and calls of other functions, which are names, as words joined by hyphens are. Any other text is one
+    /// name. Names of which `range_of` knows nothing are extents, at least 0.
+    static Expression parse(std::string_view text, const RangeOf& range_of = {});
 
     std::string str() const;
     std::optional<std::int64_t> number() const;
@@ -35,20 +51,31 @@ public:
     Expression operator*(const Expression& other) const;
     /// Rounded down.
     Expression operator/(const Expression& divisor) const;
+    /// What that leaves: of the divisor's sign.
+    Expression operator%(const Expression& divisor) const;
+    /// The quotient rounded up.
+    Expression divided_up(const Expression& divisor) const;
     /// Times a positive number, rounded down, as floats of 64 bits do it.
     Expression scaled(double scale) const;
     static Expression largest(std::vector<Expression> of);
     static Expression least(std::vector<Expression> of);
+    /// The same form.
     bool operator==(const Expression& other) const;
 
-    /// A sum of numbers times names; no names: the number that is added.
-    struct Term {
-        std::int64_t factor = 1;
-        std::vector<std::string> names;
-    };
+    /// Holds all values that it can have; not always the narrowest.
+    Range range() const;
+    /// Never wrong where the arithmetic fits in 64 bits; `unknown` where ranges do not decide it.
+    Answer equals(const Expression& other) const;
+    Answer is_less(const Expression& other) const;
+    Answer is_at_least(const Expression& other) const;
+
+    /// A sum of numbers times products of symbols, quotients and extremes; without any: the number that is
+    /// added.
+    struct Term;
     std::vector<Term> terms() const;
-    /// Its names, and those within quotients and the like, where `known` does not hold for them as a whole.
-    std::vector<std::string> names(const std::function<bool(const std::string&)>& known = {}) const;
+    /// Its symbols, also those within quotients and the like, with their ranges.
+    std::map<std::string, Range> symbols() const;
+    std::vector<std::string> names() const;
 
     /// With expressions in place of names; names for which there is none stay.
     using Find = std::function<std::optional<Expression>(const std::string& name)>;
@@ -63,7 +90,9 @@ public:
 
 private:
     struct Atom;
-    struct Rules;  // how quotients and extremes are brought to the form
+    struct Rules;   // how quotients and extremes are brought to the form
+    struct Bounds;  // which values it can have
+    friend struct Bounder;
     using AtomPtr = std::shared_ptr<const Atom>;
     using Monomial = std::vector<AtomPtr>;  // sorted by text; none: 1
     struct Less {                           // the order in which terms print: the number last
@@ -77,10 +106,12 @@ private:
     Terms terms_;  // none has the factor 0
 };
 
+struct Expression::Term {
+    std::int64_t factor = 1;
+    std::vector<Expression> of;
+};
+
 /// A name that files and messages can hold: of a long one its beginning, and a hash of the whole.
 std::string shortened(std::string name);
-
-/// The extent that an expression says, which lies within [least, most].
-Dim to_extent(const Expression& expression, std::int64_t least, std::int64_t most);
 
 }  // namespace headrace

@@ -25,11 +25,20 @@ std::size_t identifier_length(std::string_view text) {
 
 constexpr int kMostPower = 16;
 
+/// Functions that are not understood, and what was cut short, may be negative.
+Expression symbol_named(std::string_view name, const Expression::RangeOf& range_of) {
+    std::string text(name);
+    const auto known = range_of ? range_of(text) : std::nullopt;
+    const bool is_opaque = name.ends_with(')') || name.find("...#") != std::string_view::npos;
+    const Range range = known.value_or(is_opaque ? Range{} : kAnyExtent);
+    return Expression::symbol(std::move(text), range);
+}
+
 /// What is no expression is nothing. Texts are at most as long as a symbol's name may be, and so is the
 /// depth.
 class Parser {
 public:
-    explicit Parser(std::string_view text) : rest_(text) {}
+    Parser(std::string_view text, const Expression::RangeOf& range_of) : rest_(text), range_of_(range_of) {}
 
     std::optional<Expression> whole() {
         auto parsed = sum();
@@ -55,7 +64,9 @@ private:
         auto total = power();
         while (total) {
             if (taken("^/"))
-                total = combined(total, power(), [](auto& a, auto& b) { return (a + b - 1) / b; });
+                total = combined(total, power(), [](auto& a, auto& b) { return a.divided_up(b); });
+            else if (taken("%"))
+                total = combined(total, power(), [](auto& a, auto& b) { return a % b; });
             else if (taken("//") || taken("/"))
                 total = combined(total, power(), [](auto& a, auto& b) { return a / b; });
             else if (taken("*"))
@@ -106,7 +117,7 @@ private:
         if (!is_extreme && !is_rest) return std::nullopt;
         rest_.remove_prefix(name.size());
         if (auto of = operands(); of && (is_extreme || of->size() == 2)) {
-            if (is_rest) return (*of)[0] - (*of)[1] * ((*of)[0] / (*of)[1]);
+            if (is_rest) return (*of)[0] % (*of)[1];
             return name == "Max" ? Expression::largest(std::move(*of)) : Expression::least(std::move(*of));
         }
         rest_ = before;
@@ -122,7 +133,7 @@ private:
         if (star == std::string_view::npos) return std::nullopt;
         const auto [end, error] =
             std::from_chars(within.data() + star + 1, within.data() + within.size(), scale);
-        const auto base = Parser(within.substr(0, star)).whole();
+        const auto base = Parser(within.substr(0, star), range_of_).whole();
         if (!base || error != std::errc() || end != within.data() + within.size() || !(scale > 0))
             return std::nullopt;
         rest_.remove_prefix(length);
@@ -151,9 +162,9 @@ private:
     }
 
     Expression named(std::size_t length, std::size_t taken) {
-        auto name = Expression::symbol(std::string(rest_.substr(0, length)));
+        const std::string_view name = rest_.substr(0, length);
         rest_.remove_prefix(taken);
-        return name;
+        return symbol_named(name, range_of_);
     }
 
     static std::optional<Expression> negated(const std::optional<Expression>& x) {
@@ -178,6 +189,7 @@ private:
     }
 
     std::string_view rest_;
+    const Expression::RangeOf& range_of_;
 };
 
 }  // namespace
@@ -195,10 +207,10 @@ std::size_t word_length(std::string_view text) {
 
 bool is_word(std::string_view text) { return !text.empty() && word_length(text) == text.size(); }
 
-Expression Expression::parse(std::string_view text) {
-    auto parsed = Parser(text).whole();
+Expression Expression::parse(std::string_view text, const RangeOf& range_of) {
+    auto parsed = Parser(text, range_of).whole();
     // A symbol stays one where its name is a number's: it is known only at run time.
-    return parsed && !parsed->number() ? std::move(*parsed) : symbol(std::string(text));
+    return parsed && !parsed->number() ? std::move(*parsed) : symbol_named(text, range_of);
 }
 
 }  // namespace headrace

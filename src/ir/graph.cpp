@@ -1,6 +1,6 @@
 #include "ir/graph.h"
 
-#include "ir/expression.h"
+#include <set>
 
 namespace headrace {
 
@@ -74,18 +74,6 @@ void Graph::compact(const std::vector<bool>& keep) {
 
 namespace {
 
-/// An expression that no value has had yet is computed from its names.
-Dim bound(const Dim& d, const SymbolBindings& bindings) {
-    if (!d.is_symbolic()) return d;
-    const auto find = [&](const std::string& name) -> std::optional<Expression> {
-        const auto it = bindings.find(name);
-        return it == bindings.end() ? std::nullopt : std::optional(Expression(it->second));
-    };
-    if (const auto whole = find(d.symbol().name)) return *whole->number();
-    const auto size = Expression(d).substituted(find).number();
-    return size ? Dim(*size) : d;
-}
-
 void bind_shape(Shape& shape, const SymbolBindings& bindings) {
     for (Dim& d : shape) d = bound(d, bindings);
 }
@@ -94,7 +82,7 @@ void bind_shape(Shape& shape, const SymbolBindings& bindings) {
 void bind_derived(const Shape& symbolic, const Shape& concrete, SymbolBindings& bindings) {
     for (std::size_t d = 0; d < symbolic.size() && d < concrete.size(); ++d)
         if (symbolic[d].is_symbolic() && !concrete[d].is_symbolic())
-            bindings.emplace(symbolic[d].symbol().name, concrete[d].size());
+            bindings.emplace(symbolic[d].str(), concrete[d].size());
 }
 
 /// Attributes may hold symbols too (reshape's new shape); rebuild those that do.
@@ -119,9 +107,9 @@ Result<AttrBox> bind_attrs(const Node& node, const SymbolBindings& bindings) {
 Status bind_names_of_lines(const Graph& graph, SymbolBindings& bindings) {
     for (const ValueId id : graph.inputs)
         for (const Dim& declared : graph.value(id).type.shape) {
-            const auto line = declared.is_symbolic() ? Expression(declared).line() : std::nullopt;
+            const auto line = declared.is_symbolic() ? declared.expression().line() : std::nullopt;
             if (!line || bindings.contains(line->name)) continue;
-            const std::int64_t size = bindings.at(declared.symbol().name);
+            const std::int64_t size = bindings.at(declared.str());
             std::int64_t whole = 0;
             if (__builtin_sub_overflow(size, line->offset, &whole) || whole == INT64_MIN) continue;
             if (whole % line->factor != 0 || whole / line->factor < 0)
@@ -134,6 +122,37 @@ Status bind_names_of_lines(const Graph& graph, SymbolBindings& bindings) {
 
 }  // namespace
 
+std::vector<std::string> counted_symbols(const Node& node) {
+    std::vector<std::string> symbols;
+    if (!node.op || !node.op->count) return symbols;
+    const auto values = node.op->attr_values(node.attrs.get());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const auto* counts = std::get_if<Shape>(&values[i]);
+        if (!counts || node.op->fields[i].name != "counts") continue;
+        for (const Dim& d : *counts)
+            if (d.is_symbolic()) symbols.push_back(d.str());
+    }
+    return symbols;
+}
+
+std::vector<Condition> conditions_of(const Graph& graph, const std::vector<bool>& of) {
+    std::vector<Condition> all;
+    std::set<std::string> known;
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+        if (!of[i]) continue;
+        const Node& node = graph.nodes[i];
+        const auto types = graph.operand_types(node);
+        std::vector<Condition> open;
+        if (!check_and_infer(*node.op, Operands(types, &open), node.attrs.get()).ok()) continue;
+        for (Condition& condition : open) {
+            if (!known.insert(condition.str()).second) continue;
+            condition.where = node.title();
+            all.push_back(std::move(condition));
+        }
+    }
+    return all;
+}
+
 Result<Graph> specialise(const Graph& graph, const SymbolBindings& input_bindings) {
     Graph result = graph;
     SymbolBindings bindings = input_bindings;
@@ -143,6 +162,7 @@ Result<Graph> specialise(const Graph& graph, const SymbolBindings& input_binding
             return status.error().within(fmt::format("input '{}'", result.value(id).name));
     }
     for (ValueId id : result.states) bind_shape(result.value(id).type.shape, bindings);
+    for (const Condition& condition : graph.conditions) HR_TRY(condition.check(bindings));
     for (Node& node : result.nodes) {
         HR_ASSIGN(node.attrs, bind_attrs(node, bindings));
         const auto types = result.operand_types(node);
@@ -157,6 +177,8 @@ Result<Graph> specialise(const Graph& graph, const SymbolBindings& input_binding
     for (const Value& v : result.values)
         if (!v.type.is_concrete())
             return invalid("shape {} of '{}' has a symbol that no input binds", str(v.type.shape), v.name);
+    for (const Condition& condition : graph.conditions) HR_TRY(condition.check(bindings));
+    result.conditions.clear();
     return result;
 }
 
@@ -176,14 +198,13 @@ Result<SymbolBindings> bind_symbols(const Graph& graph, std::span<const std::vec
                 if (declared.size() != given[d]) return mismatch();
                 continue;
             }
-            const Symbol& symbol = declared.symbol();
-            if (given[d] < symbol.min || given[d] > symbol.max)
+            if (given[d] < declared.min_size() || given[d] > declared.max_size())
                 return invalid("input '{}': extent {} of dimension {} is outside {} = {}..{}", input.name,
-                               given[d], d, symbol.name, symbol.min, symbol.max);
-            auto [it, fresh] = bindings.emplace(symbol.name, given[d]);
+                               given[d], d, declared.str(), declared.min_size(), declared.max_size());
+            auto [it, fresh] = bindings.emplace(declared.str(), given[d]);
             if (!fresh && it->second != given[d])
                 return invalid("input '{}': dimension {} gives {} = {}, another input gave {}", input.name, d,
-                               symbol.name, given[d], it->second);
+                               declared.str(), given[d], it->second);
         }
     }
     HR_TRY(bind_names_of_lines(graph, bindings));

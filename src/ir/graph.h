@@ -1,7 +1,6 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -62,6 +61,7 @@ public:
     std::vector<ValueId> inputs;
     std::vector<ValueId> states;
     std::vector<std::pair<std::string, ValueId>> outputs;  ///< by mark_output, in that order
+    std::vector<Condition> conditions;                     ///< what its nodes need of the symbols' values
 
     const Value& value(ValueId id) const { return values[static_cast<std::size_t>(id)]; }
     Value& value(ValueId id) { return values[static_cast<std::size_t>(id)]; }
@@ -80,10 +80,15 @@ public:
     void compact(const std::vector<bool>& keep);
 };
 
-/// Values of the symbols in a graph's input shapes.
-using SymbolBindings = std::map<std::string, std::int64_t>;
+/// The symbols that get their values when a node's operands are there: the attribute `counts` of an op that
+/// counts; none of other ops, and of numbers.
+std::vector<std::string> counted_symbols(const Node& node);
 
-/// The same graph with symbols replaced: every type is inferred again. Value ids do not change.
+/// What some nodes of a well-formed graph need of the symbols' values: those for which `of` holds.
+std::vector<Condition> conditions_of(const Graph& graph, const std::vector<bool>& of);
+
+/// The same graph with symbols replaced: every type is inferred again. Value ids do not change. Errors: the
+/// first condition that does not hold, and what inference says of the numbers.
 Result<Graph> specialise(const Graph& graph, const SymbolBindings& bindings);
 
 /// Reads bindings off concrete input shapes (in graph.inputs order); checks fixed extents and ranges.

@@ -2,6 +2,7 @@
 
 #include "ir/constant.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace headrace {
@@ -17,8 +18,34 @@ Status GraphBuilder::check_name(std::string_view kind, const std::string& name) 
     return success();
 }
 
+/// A symbol that several inputs have lies in all their ranges.
+void GraphBuilder::declare_symbols(Shape& shape) {
+    for (const Dim& d : shape) {
+        if (!d.is_symbolic() || d.expression().names() != std::vector{d.str()}) continue;
+        const Range own{d.min_size(), d.max_size()};
+        Range& range = ranges_.try_emplace(d.str(), own).first->second;
+        const Range both{std::max(range.least, own.least), std::min(range.most, own.most)};
+        if (both.least <= both.most) range = both;
+    }
+    const auto find = [&](const std::string& name) {
+        const auto it = ranges_.find(name);
+        return it == ranges_.end() ? std::nullopt : std::optional(it->second);
+    };
+    for (Dim& d : shape)
+        if (!ranges_.contains(d.str())) d = d.with_ranges(find);
+}
+
+void GraphBuilder::add_conditions(std::vector<Condition> open, const Node& node) {
+    for (Condition& condition : open) {
+        if (!conditions_.insert(condition.str()).second) continue;
+        condition.where = node.title();
+        graph_.conditions.push_back(std::move(condition));
+    }
+}
+
 Result<ValueId> GraphBuilder::input(std::string name, TensorType type) {
     HR_TRY(check_name("input", name));
+    declare_symbols(type.shape);
     if (auto status = type.check(); !status.ok())
         return status.error().within(fmt::format("input '{}'", name));
     names_.insert(name);
@@ -76,7 +103,8 @@ Result<std::vector<ValueId>> GraphBuilder::op(const OpDef& def, std::vector<Valu
             return invalid("{}: operand {} is not a value of this graph", node.title(), id);
     while (!node.inputs.empty() && node.inputs.back() == kNoValue) node.inputs.pop_back();
     const auto types = graph_.operand_types(node);
-    auto inferred = check_and_infer(def, Operands(types), node.attrs.get());
+    std::vector<Condition> open;
+    auto inferred = check_and_infer(def, Operands(types, &open), node.attrs.get());
     if (!inferred.ok()) return inferred.error().within(node.title());
     if (def.writes_state >= 0 && graph_.value(node.inputs[def.writes_state]).kind != ValueKind::state)
         return invalid("{}: operand {} must be a state", node.title(), def.rule(def.writes_state).name);
@@ -84,6 +112,7 @@ Result<std::vector<ValueId>> GraphBuilder::op(const OpDef& def, std::vector<Valu
         node.outputs.push_back(add({.type = std::move(inferred.value()[i]),
                                     .producer = static_cast<NodeId>(graph_.nodes.size()),
                                     .output_index = static_cast<std::int32_t>(i)}));
+    add_conditions(std::move(open), node);
     graph_.nodes.push_back(std::move(node));
     return graph_.nodes.back().outputs;
 }
@@ -114,6 +143,8 @@ Result<Graph> GraphBuilder::finish() {
     graph_ = Graph{};
     names_.clear();
     output_names_.clear();
+    ranges_.clear();
+    conditions_.clear();
     return done;
 }
 

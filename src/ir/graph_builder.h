@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -37,10 +38,14 @@ public:
 private:
     Status check_name(std::string_view kind, const std::string& name) const;
     ValueId add(Value value);
+    void declare_symbols(Shape& shape);
+    void add_conditions(std::vector<Condition> open, const Node& node);
 
     Graph graph_;
     std::set<std::string, std::less<>> names_;
     std::set<std::string, std::less<>> output_names_;
+    std::map<std::string, Range, std::less<>> ranges_;  ///< of the inputs' symbols
+    std::set<std::string> conditions_;                  ///< those that the graph has
 };
 
 }  // namespace headrace

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "ggml_ir_generated.h"
 #include "ir/graph_file_tables.h"
@@ -28,6 +30,7 @@ static_assert(static_cast<int>(schema::ValueKind::input) == static_cast<int>(Val
 static_assert(static_cast<int>(schema::ValueKind::constant) == static_cast<int>(ValueKind::constant));
 static_assert(static_cast<int>(schema::ValueKind::state) == static_cast<int>(ValueKind::state));
 static_assert(static_cast<int>(schema::ValueKind::result) == static_cast<int>(ValueKind::result));
+static_assert(static_cast<int>(schema::ConditionKind::MAX) + 1 == kConditionKinds);
 
 constexpr std::size_t kLongestName = 256;
 
@@ -68,6 +71,7 @@ public:
             HR_ASSIGN(auto name, text(output.name()));
             graph_.outputs.emplace_back(std::move(name), output.value());
         }
+        HR_TRY(read_conditions());
         HR_TRY(verify(graph_));
         return std::move(graph_);
     }
@@ -98,14 +102,27 @@ private:
         return success();
     }
 
+    /// Expressions take the ranges of the symbols that they name from the list, too.
     Status read_symbols() {
+        std::map<std::string, Range> ranges;
         for (std::size_t i = 0; i < size_of(file_.symbols()); ++i) {
             const schema::Symbol& s = *file_.symbols()->Get(i);
             HR_ASSIGN(auto name, text(s.name()));
             if (name.empty() || s.min() < 0 || s.min() > s.max())
                 return invalid("symbol {} '{}' has the range {}..{}", i, shown(s.name()), s.min(), s.max());
             symbols_.push_back(Dim::symbolic(std::move(name), s.min(), s.max()));
+            const Dim& d = symbols_.back();
+            if (d.expression().names() != std::vector{d.str()}) continue;
+            Range& range = ranges.try_emplace(d.str(), Range{s.min(), s.max()}).first->second;
+            const Range both{std::max(range.least, s.min()), std::min(range.most, s.max())};
+            if (both.least <= both.most) range = both;
         }
+        const auto find = [&](const std::string& name) {
+            const auto it = ranges.find(name);
+            return it == ranges.end() ? std::nullopt : std::optional(it->second);
+        };
+        for (Dim& d : symbols_)
+            if (!ranges.contains(d.str())) d = d.with_ranges(find);
         return success();
     }
 
@@ -206,6 +223,22 @@ private:
             shape[i] = symbol < 0 ? Dim(sizes[i]) : symbols_[symbol];
         }
         return shape;
+    }
+
+    Status read_conditions() {
+        for (std::size_t i = 0; i < size_of(file_.conditions()); ++i) {
+            const schema::Condition& from = *file_.conditions()->Get(i);
+            if (from.kind() > schema::ConditionKind::MAX)
+                return invalid("condition {} is of the unknown kind {}", i, static_cast<int>(from.kind()));
+            if (size_of(from.extents()->sizes()) != 2)
+                return invalid("condition {} is about {} extents; it takes 2", i,
+                               size_of(from.extents()->sizes()));
+            HR_ASSIGN(const Shape extents, shape(*from.extents()));
+            HR_ASSIGN(auto where, text(from.where()));
+            graph_.conditions.push_back(
+                {static_cast<Condition::Kind>(from.kind()), extents[0], extents[1], std::move(where)});
+        }
+        return success();
     }
 
     Status read_node(const schema::Node& from) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <tuple>
 #include <unordered_map>
@@ -32,8 +33,17 @@ public:
             HR_TRY(expect_room(name.size()));
             outputs.push_back(schema::CreateOutput(builder_, builder_.CreateString(name), id));
         }
-        HR_TRY(expect_room((values.size() + nodes.size() + outputs.size()) * 4 + symbols_.size() * 8 +
-                           constants_.size() * 8 + (graph_.inputs.size() + graph_.states.size()) * 4));
+        std::vector<Offset<schema::Condition>> conditions;
+        for (const Condition& c : graph_.conditions) {
+            HR_TRY(expect_room(c.where.size() + 256 + c.str().size()));
+            const auto extents = shape({c.left, c.right});
+            const auto where = builder_.CreateString(c.where);
+            conditions.push_back(schema::CreateCondition(builder_, static_cast<schema::ConditionKind>(c.kind),
+                                                         extents, where));
+        }
+        HR_TRY(expect_room((conditions.size() + values.size() + nodes.size() + outputs.size()) * 4 +
+                           symbols_.size() * 8 + constants_.size() * 8 +
+                           (graph_.inputs.size() + graph_.states.size()) * 4));
         const auto values_at = builder_.CreateVector(values);
         const auto nodes_at = builder_.CreateVector(nodes);
         const auto outputs_at = builder_.CreateVector(outputs);
@@ -42,8 +52,9 @@ public:
         const auto constants_at = builder_.CreateVector(constants_);
         const auto inputs_at = builder_.CreateVector(graph_.inputs);
         const auto states_at = builder_.CreateVector(graph_.states);
+        const auto conditions_at = builder_.CreateVector(conditions);
         builder_.Finish(schema::CreateGraph(builder_, symbols_at, ops_at, constants_at, values_at, nodes_at,
-                                            inputs_at, states_at, outputs_at),
+                                            inputs_at, states_at, outputs_at, conditions_at),
                         schema::GraphIdentifier());
         return EncodedGraph{builder_.Release(), std::move(weights_)};
     }
@@ -72,7 +83,7 @@ private:
         bool has_symbols = false;
         for (const Dim& d : shape) {
             sizes.push_back(d.is_symbolic() ? 0 : d.size());
-            symbols.push_back(d.is_symbolic() ? symbol(d.symbol()) : -1);
+            symbols.push_back(d.is_symbolic() ? symbol(d) : -1);
             has_symbols = has_symbols || d.is_symbolic();
         }
         const auto sizes_at = builder_.CreateVector(sizes);
@@ -81,12 +92,20 @@ private:
             has_symbols ? builder_.CreateVector(symbols) : Offset<flatbuffers::Vector<int>>());
     }
 
-    std::int32_t symbol(const Symbol& s) {
-        const auto [at, fresh] =
-            symbol_index_.try_emplace({s.name, s.min, s.max}, static_cast<int>(symbols_.size()));
-        if (fresh)
-            symbols_.push_back(schema::CreateSymbol(builder_, builder_.CreateString(s.name), s.min, s.max));
-        return at->second;
+    std::int32_t symbol(const Dim& d) {
+        const std::int64_t least = std::max<std::int64_t>(0, d.min_size());  // as extents are, when known
+        const auto listed = symbol_index_.find({d.str(), least, d.max_size()});
+        if (listed != symbol_index_.end()) return listed->second;
+        for (const auto& [name, range] : d.expression().symbols())
+            if (range.least >= 0 && name != d.str()) listed_at(name, range.least, range.most);
+        return listed_at(d.str(), least, d.max_size());
+    }
+
+    std::int32_t listed_at(const std::string& text, std::int64_t min, std::int64_t max) {
+        const auto [it, fresh] =
+            symbol_index_.try_emplace({text, min, max}, static_cast<int>(symbols_.size()));
+        if (fresh) symbols_.push_back(schema::CreateSymbol(builder_, builder_.CreateString(text), min, max));
+        return it->second;
     }
 
     std::int32_t constant(const std::shared_ptr<const Constant>& c) {
@@ -144,7 +163,7 @@ private:
         if (const auto* list = std::get_if<std::vector<double>>(&value)) return list->size() * 8;
         if (const auto* shape = std::get_if<Shape>(&value)) {
             std::size_t bytes = shape->size() * 12;
-            for (const Dim& d : *shape) bytes += d.is_symbolic() ? 64 + d.symbol().name.size() : 0;
+            for (const Dim& d : *shape) bytes += d.is_symbolic() ? 64 + d.str().size() : 0;
             return bytes;
         }
         return 0;

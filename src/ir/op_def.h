@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "base/share.h"
 #include "ir/attr.h"
+#include "ir/condition.h"
 #include "ir/tensor_type.h"
 
 struct ggml_tensor;
@@ -29,16 +30,24 @@ struct OperandRule {
     std::string_view title = {};  ///< what messages about its rank call it ("Conv2d input"); empty: the name
 };
 
-/// Types of a node's operands; absent optional operands are empty.
+/// Types of a node's operands; absent optional operands are empty. What inference needs of their extents and
+/// cannot decide goes into `open`, where there is one: whoever adds a node keeps it, whoever infers again
+/// knows it already.
 class Operands {
 public:
-    explicit Operands(std::span<const TensorType* const> types) : types_(types) {}
+    explicit Operands(std::span<const TensorType* const> types, std::vector<Condition>* open = nullptr)
+        : types_(types), open_(open) {}
     int size() const { return static_cast<int>(types_.size()); }
     bool has(int i) const { return i < size() && types_[i] != nullptr; }
     const TensorType& operator[](int i) const { return *types_[i]; }
 
+    void require(Condition::Kind kind, const Dim& left, const Dim& right) const {
+        if (open_) open_->push_back({kind, left, right, {}});
+    }
+
 private:
     std::span<const TensorType* const> types_;
+    std::vector<Condition>* open_;
 };
 
 /// Typed bytes of one execution of a node, and this thread's share of the work.
@@ -104,6 +113,10 @@ struct OpDef {
     std::vector<AttrValue> (*attr_values)(const void*) = nullptr;
     Result<std::vector<TensorType>> (*infer)(const Operands&, const void*) = nullptr;
     void (*reference)(const TensorArgs&, const void*) = nullptr;
+
+    /// Of an op that has output extents which its operands' elements decide: their values, one for each
+    /// symbol of its attribute `counts`, by which its types know them. Null: the op has none.
+    std::vector<std::int64_t> (*count)(std::span<const ConstView> in, const void* attrs) = nullptr;
 
     /// Optional facets: null where the op has none.
     std::optional<int> (*same_as)(const Operands&, const void*) = nullptr;

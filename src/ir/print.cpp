@@ -67,9 +67,9 @@ std::string ranges_text(const Shape& shape) {
     std::map<std::string, std::string> ranges;
     for (const Dim& d : shape) {
         if (!d.is_symbolic()) continue;
-        const Symbol& s = d.symbol();
-        ranges[s.name] = s.max == INT64_MAX ? fmt::format("{} >= {}", s.name, s.min)
-                                            : fmt::format("{} = {}..{}", s.name, s.min, s.max);
+        ranges[d.str()] = d.max_size() == INT64_MAX
+                              ? fmt::format("{} >= {}", d.str(), d.min_size())
+                              : fmt::format("{} = {}..{}", d.str(), d.min_size(), d.max_size());
     }
     std::string text;
     for (const auto& [name, range] : ranges) text.append(text.empty() ? "" : ", ").append(range);
@@ -116,6 +116,9 @@ std::string print(const Graph& graph) {
     for (const auto& [name, id] : graph.outputs)
         fmt::format_to(std::back_inserter(text), "{:<8} \"{}\" = {}\n", "output", name,
                        reference_to(graph, id));
+    for (const Condition& condition : graph.conditions)
+        fmt::format_to(std::back_inserter(text), "{:<8} {}   # {}\n", "where", condition.str(),
+                       condition.where);
     return text;
 }
 

@@ -1,18 +1,7 @@
 #include "ir/tensor_type.h"
 
 #include <algorithm>
-
-#include "ir/expression.h"
-
 namespace headrace {
-
-Dim Dim::symbolic(std::string name, std::int64_t min, std::int64_t max) {
-    name = shortened(std::move(name));
-    name = shortened(Expression::parse(name).str());
-    Dim d;
-    d.symbol_ = std::make_shared<const Symbol>(Symbol{std::move(name), min, max});
-    return d;
-}
 
 std::string str(const Shape& shape) {
     std::string text = "[";
@@ -50,8 +39,9 @@ Status TensorType::check() const {
         return invalid("rank {} of shape {} exceeds {}", rank(), headrace::str(shape), kMaxRank);
     std::int64_t bits = bits_of(dtype);
     for (const Dim& d : shape) {
-        const std::int64_t size = d.min_size();
-        if (size < 0) return invalid("shape {} has the negative extent {}", headrace::str(shape), size);
+        if (d.max_size() < 0)
+            return invalid("shape {} has the negative extent {}", headrace::str(shape), d.max_size());
+        const std::int64_t size = std::max<std::int64_t>(0, d.min_size());
         if (size > 0 && __builtin_mul_overflow(bits, size, &bits))
             return invalid("shape {} of {} elements is larger than the address space", headrace::str(shape),
                            name_of(dtype));
@@ -71,35 +61,24 @@ std::int64_t saturating_product(std::int64_t a, std::int64_t b) {
     return __builtin_mul_overflow(a, b, &result) ? INT64_MAX : result;
 }
 
-/// Numbers saturate.
-Expression multiplied(const Shape& extents) {
-    std::int64_t number = 1;
-    Expression symbols = 1;
-    for (const Dim& d : extents)
-        if (d.is_symbolic())
-            symbols = symbols * Expression(d);
-        else
-            number = saturating_product(number, d.size());
-    return symbols * number;
-}
-
 }  // namespace
 
-ElementCount count_elements(const Shape& shape) {
-    const Expression count = multiplied(shape);
-    if (const auto number = count.number()) return {*number, {}};
-    auto terms = count.terms();
-    if (terms.size() > 1 || terms[0].factor < 0) return {1, {count.str()}};
-    return {terms[0].factor, std::move(terms[0].names)};
-}
-
 Dim product(const Shape& extents) {
-    std::int64_t least = 1, most = 1;
+    std::int64_t number = 1, least = 1, most = 1;
+    Expression symbols = 1;
+    bool is_open = false;
     for (const Dim& d : extents) {
+        if (!d.is_symbolic()) {
+            number = saturating_product(number, d.size());
+            continue;
+        }
+        symbols = is_open ? symbols * d.expression() : d.expression();
+        is_open = true;
         least = saturating_product(least, d.min_size());
         most = saturating_product(most, d.max_size());
     }
-    return to_extent(multiplied(extents), least, most);
+    if (!is_open) return Dim(number);
+    return Dim::of(symbols * number, {saturating_product(least, number), saturating_product(most, number)});
 }
 
 }  // namespace headrace

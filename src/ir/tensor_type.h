@@ -8,50 +8,12 @@
 
 #include "base/result.h"
 #include "ir/block_format.h"
+#include "ir/dim.h"
 #include "ir/dtype.h"
 
 namespace headrace {
 
 inline constexpr int kMaxRank = 8;
-
-/// A named extent that is known only at run time, within [min, max].
-struct Symbol {
-    std::string name;
-    std::int64_t min = 1;
-    std::int64_t max = INT64_MAX;
-};
-
-/// One extent of a shape: a number, or a symbol. Two symbolic extents are equal when their names are:
-/// an extent computed from a symbol is itself a symbol, and its name is the expression in the one form that
-/// ir/expression.h gives it: "1 + h" and "(2*h + 2)//2" are both "(h+1)".
-class Dim {
-public:
-    Dim(std::int64_t size = 0) : size_(size) {}
-    static Dim symbolic(std::string name, std::int64_t min = 1, std::int64_t max = INT64_MAX);
-
-    bool is_symbolic() const { return symbol_ != nullptr; }
-    /// The extent; only of a concrete one.
-    std::int64_t size() const {
-        assert(!is_symbolic());
-        return size_;
-    }
-    const Symbol& symbol() const { return *symbol_; }
-    /// The extent, or a symbol's least value.
-    std::int64_t min_size() const { return symbol_ ? symbol_->min : size_; }
-    /// The extent, or a symbol's largest value.
-    std::int64_t max_size() const { return symbol_ ? symbol_->max : size_; }
-    std::string str() const { return symbol_ ? symbol_->name : std::to_string(size_); }
-
-    bool operator==(const Dim& other) const {
-        if (is_symbolic() != other.is_symbolic()) return false;
-        return is_symbolic() ? symbol_->name == other.symbol_->name : size_ == other.size_;
-    }
-    bool is(std::int64_t size) const { return !is_symbolic() && size_ == size; }
-
-private:
-    std::int64_t size_;
-    std::shared_ptr<const Symbol> symbol_;
-};
 
 using Shape = std::vector<Dim>;
 
@@ -78,17 +40,8 @@ struct TensorType {
     Status check() const;
 };
 
-/// Product of extents as a canonical (number, sorted symbols that are no products) pair: equal for shapes
-/// that hold the same number of elements whatever the symbols' values are.
-struct ElementCount {
-    std::int64_t number = 1;
-    std::vector<std::string> symbols;
-    bool operator==(const ElementCount&) const = default;
-};
-ElementCount count_elements(const Shape& shape);
-
-/// The extents' product as one extent. Equal products have equal names; what exceeds 64 bits becomes the
-/// largest integer, which no shape may have.
+/// The extents' product as one extent. What exceeds 64 bits becomes the largest integer, which no shape may
+/// have.
 Dim product(const Shape& extents);
 
 /// The type as bytes see it at run time: what reference kernels and packed kernels read.

@@ -202,7 +202,7 @@ struct Prelu {
     static constexpr LayoutRule layout = LayoutRule::any;
 
     static Result<Types> infer(const Operands& in, const NoAttrs&) {
-        if (!broadcasts_to(in[1].shape, in[0].shape))
+        if (!broadcasts_to(in, in[1].shape, in[0].shape))
             return invalid("Incompatible shapes: slope {} does not broadcast to input {}", str(in[1].shape),
                            str(in[0].shape));
         return same_type(in[0]);

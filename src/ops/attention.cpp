@@ -89,24 +89,27 @@ struct Attention {
         };
         if (k.size() != rank || v.size() != rank) return invalid("{} must have the same rank", shapes());
         for (std::size_t i = 0; i + 3 < rank; ++i)
-            if (q[i] != k[i] || q[i] != v[i]) return invalid("{} must have the same batch extents", shapes());
+            if (!same_extent(in, q[i], k[i]) || !same_extent(in, q[i], v[i]))
+                return invalid("{} must have the same batch extents", shapes());
         if (rank < 3 && a.heads_after_rows) return invalid("heads_after_rows: {} have no heads", shapes());
         const std::size_t row = row_axis(rank, a), head = head_axis(rank, a);
-        if (rank > 2) HR_TRY(check_heads(q[head], k[head], v[head]));
-        if (q.back() != k.back()) return invalid("{}: the last extents of query and key differ", shapes());
-        if (k[row] != v[row]) return invalid("{}: there are as many values as keys", shapes());
+        if (rank > 2) HR_TRY(check_heads(in, q[head], k[head], v[head]));
+        if (!same_extent(in, q.back(), k.back()))
+            return invalid("{}: the last extents of query and key differ", shapes());
+        if (!same_extent(in, k[row], v[row]))
+            return invalid("{}: there are as many values as keys", shapes());
         Shape scores = q, out = q;
         if (a.heads_after_rows) std::swap(scores[row], scores[head]);
         scores.back() = k[row];
         out.back() = v.back();
-        if (in.has(3) && !broadcasts_to(in[3].shape, scores))
+        if (in.has(3) && !broadcasts_to(in, in[3].shape, scores))
             return invalid("mask has shape {}, which does not broadcast to the scores' {}", str(in[3].shape),
                            str(scores));
         return Types{{in[0].dtype, std::move(out)}};
     }
 
-    static Status check_heads(const Dim& q, const Dim& k, const Dim& v) {
-        if (k != v) return invalid("key has {} heads and value {}", k.str(), v.str());
+    static Status check_heads(const Operands& in, const Dim& q, const Dim& k, const Dim& v) {
+        if (!same_extent(in, k, v)) return invalid("key has {} heads and value {}", k.str(), v.str());
         if (q == k) return success();
         if (q.is_symbolic() || k.is_symbolic() || k.size() == 0 || q.size() % k.size() != 0)
             return invalid("the query's {} heads are no multiple of the key's {}", q.str(), k.str());

@@ -22,7 +22,7 @@ struct BinaryOp {
     static constexpr LayoutRule layout = LayoutRule::any;
 
     static Result<Types> infer(const Operands& in, const NoAttrs&) {
-        HR_ASSIGN(Shape shape, broadcast(in[0].shape, in[1].shape));
+        HR_ASSIGN(Shape shape, broadcast(in, in[0].shape, in[1].shape));
         return Types{{in[0].dtype, std::move(shape)}};
     }
 

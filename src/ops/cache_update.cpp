@@ -31,7 +31,7 @@ struct CacheUpdate {
         HR_TRY(check_indexable(in[0], axis));
         Shape expected = in[0].shape;
         expected[static_cast<std::size_t>(axis)] = in[1].shape[0];
-        if (in[2].shape != expected)
+        if (!same_shape(in, in[2].shape, expected))
             return invalid("update has shape {}; {} positions in dimension {} of a state {} take {}",
                            str(in[2].shape), in[1].shape[0].str(), axis, str(in[0].shape), str(expected));
         return same_type(in[0]);

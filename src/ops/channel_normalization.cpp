@@ -15,8 +15,8 @@
 namespace headrace::ops {
 namespace {
 
-Status check_vector(std::string_view what, const Shape& shape, const Dim& size) {
-    if (shape.size() == 1 && shape[0] == size) return success();
+Status check_vector(const Operands& in, std::string_view what, const Shape& shape, const Dim& size) {
+    if (same_shape(in, shape, {size})) return success();
     return invalid("{} has shape {} but must have shape [{}]", what, str(shape), size.str());
 }
 
@@ -65,7 +65,7 @@ struct BatchNormalization {
     static Result<Types> infer(const Operands& in, const Attrs& a) {
         HR_ASSIGN(const int axis, normalise_axis(a.axis, in[0].rank()));
         for (int i = 1; i < 5; ++i)
-            if (in.has(i)) HR_TRY(check_vector(operands[i].name, in[i].shape, in[0].shape[axis]));
+            if (in.has(i)) HR_TRY(check_vector(in, operands[i].name, in[i].shape, in[0].shape[axis]));
         return same_type(in[0]);
     }
 
@@ -215,7 +215,8 @@ struct InstanceNormalization {
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {
         for (int i : {1, 2})
-            if (in.has(i)) HR_TRY(check_vector(operands[i].name, in[i].shape, in[0].shape[channel_axis(a)]));
+            if (in.has(i))
+                HR_TRY(check_vector(in, operands[i].name, in[i].shape, in[0].shape[channel_axis(a)]));
         return same_type(in[0]);
     }
 

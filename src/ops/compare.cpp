@@ -25,7 +25,7 @@ struct CompareOp {
     static constexpr LayoutRule layout = LayoutRule::any;
 
     static Result<Types> infer(const Operands& in, const NoAttrs&) {
-        HR_ASSIGN(Shape shape, broadcast(in[0].shape, in[1].shape));
+        HR_ASSIGN(Shape shape, broadcast(in, in[0].shape, in[1].shape));
         return Types{{DType::u8, std::move(shape)}};
     }
     static void reference(const TensorArgs& args, const NoAttrs&) {
@@ -56,7 +56,7 @@ struct LogicalOp {
     static constexpr LayoutRule layout = LayoutRule::any;
 
     static Result<Types> infer(const Operands& in, const NoAttrs&) {
-        HR_ASSIGN(Shape shape, broadcast(in[0].shape, in[1].shape));
+        HR_ASSIGN(Shape shape, broadcast(in, in[0].shape, in[1].shape));
         return Types{{in[0].dtype, std::move(shape)}};
     }
     static void reference(const TensorArgs& args, const NoAttrs&) {

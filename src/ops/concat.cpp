@@ -35,7 +35,7 @@ struct Concat {
                 return invalid("inputs have ranks {} and {} (input {}); all must be equal", out.rank(),
                                in[i].rank(), i);
             for (int d = 0; d < out.rank(); ++d)
-                if (d != axis && !(in[i].shape[d] == in[0].shape[d]))
+                if (d != axis && !same_extent(in, in[i].shape[d], in[0].shape[d]))
                     return invalid(
                         "Incompatible shapes {} and {} (input {}): dimension {} differs, only axis {} may",
                         str(in[0].shape), str(in[i].shape), i, d, axis);
@@ -126,7 +126,7 @@ private:
         std::int64_t low = 0, high = 0;
         if (__builtin_add_overflow(a.min_size(), b.min_size(), &low)) low = INT64_MAX;
         if (__builtin_add_overflow(a.max_size(), b.max_size(), &high)) high = INT64_MAX;
-        return to_extent(Expression(a) + Expression(b), low, high);
+        return Dim::of(Expression(a) + Expression(b), {low, high});
     }
     static void copy_rows(const std::byte* from, std::int64_t bytes, std::byte* to, std::int64_t to_stride,
                           std::int64_t rows, Share share) {

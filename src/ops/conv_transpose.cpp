@@ -84,18 +84,18 @@ struct ConvTranspose2d {
         const Shape& f = in[1].shape;
         const Dim& channels = in[0].shape[image[1]];
         if (a.groups < 1) return invalid("groups is {} but must be at least 1", a.groups);
-        if (channels != f[filter[0]])
+        if (!same_extent(in, channels, f[filter[0]]))
             return invalid("ConvTranspose2d filter has {} input channels but input has {}",
                            f[filter[0]].str(), channels.str());
-        if (channels.size() % a.groups)
+        if (f[filter[0]].size() % a.groups)
             return invalid("ConvTranspose2d input channels {} must be divisible by groups {}",
-                           channels.size(), a.groups);
+                           f[filter[0]].size(), a.groups);
 
         std::int64_t outputs = 0;
         if (__builtin_mul_overflow(f[filter[1]].size(), a.groups, &outputs))
             return invalid("{} output channels in each of {} groups are too many", f[filter[1]].size(),
                            a.groups);
-        if (in.has(2) && in[2].shape != Shape{outputs})
+        if (in.has(2) && !same_shape(in, in[2].shape, {outputs}))
             return invalid("bias has shape {} but there are {} output channels", str(in[2].shape), outputs);
         Shape out = in[0].shape;
         out[image[1]] = outputs;
@@ -118,10 +118,10 @@ struct ConvTranspose2d {
             const std::int64_t added =
                 (kernel - 1) * a.dilations[i] + 1 - stride - padding + a.output_padding[i];
             if (stride == 1 && added == 0) return size;
-            const Symbol& s = size.symbol();
-            const std::int64_t largest = s.max > INT64_MAX / 4 / stride ? INT64_MAX : s.max * stride + added;
-            return to_extent(Expression(size) * stride + added,
-                             std::max<std::int64_t>(1, s.min * stride + added), largest);
+            const std::int64_t most = size.max_size(),
+                               largest = most > INT64_MAX / 4 / stride ? INT64_MAX : most * stride + added;
+            return Dim::of(Expression(size) * stride + added,
+                           {std::max<std::int64_t>(1, size.min_size() * stride + added), largest});
         }
         std::int64_t last = 0, effective = 0;
         if (__builtin_mul_overflow(std::max<std::int64_t>(size.size(), 1) - 1, stride, &last) ||

@@ -10,18 +10,28 @@ Axes filter_of(const Operands& in, const Conv2dAttrs& a) {
     return Axes(in[1].sizes(), filter_axes(a.filter_layout));
 }
 
-Status check_groups(const Dim& channels, std::int64_t filter_inputs, const Dim& outputs,
+Status check_group_outputs(const Dim& outputs, std::int64_t groups) {
+    if (outputs.size() % groups)
+        return invalid("Conv2d output channels {} must be divisible by groups {}", outputs.size(), groups);
+    return success();
+}
+
+Status check_groups(const Operands& in, const Dim& channels, std::int64_t filter_inputs, const Dim& outputs,
                     std::int64_t groups) {
     if (groups < 1) return invalid("groups is {} but must be at least 1", groups);
-    if (channels.is_symbolic()) return invalid("Conv2d input channels {} must be known", channels.str());
+    if (channels.is_symbolic()) {
+        std::int64_t needed = 0;
+        if (__builtin_mul_overflow(filter_inputs, groups, &needed) || !same_extent(in, channels, needed))
+            return invalid("Conv2d filter has {} input channels in each of {} groups but input has {}",
+                           filter_inputs, groups, channels.str());
+        return check_group_outputs(outputs, groups);
+    }
     if (channels.size() % groups)
         return invalid("Conv2d input channels {} must be divisible by groups {}", channels.size(), groups);
     if (channels.size() / groups != filter_inputs)
         return invalid("Conv2d filter has {} input channels but {} input channels in {} groups need {}",
                        filter_inputs, channels.size(), groups, channels.size() / groups);
-    if (outputs.size() % groups)
-        return invalid("Conv2d output channels {} must be divisible by groups {}", outputs.size(), groups);
-    return success();
+    return check_group_outputs(outputs, groups);
 }
 
 bool is_depthwise(const Axes& filter, const Conv2dAttrs& a) {
@@ -40,8 +50,8 @@ Result<TensorType> infer_conv2d(const Operands& in, const Conv2dAttrs& a) {
     const auto filter = filter_axes(a.filter_layout);
     const Shape& f = in[1].shape;
     const Dim &channels = in[0].shape[image[1]], &outputs = f[filter[0]];
-    HR_TRY(check_groups(channels, f[filter[1]].size(), outputs, a.groups));
-    if (in.has(2) && in[2].shape != Shape{outputs})
+    HR_TRY(check_groups(in, channels, f[filter[1]].size(), outputs, a.groups));
+    if (in.has(2) && !same_shape(in, in[2].shape, {outputs}))
         return invalid("bias has shape {} but the filter has {} output channels", str(in[2].shape),
                        outputs.str());
 

@@ -115,7 +115,8 @@ struct Expand : RepeatOp<Expand, ExpandAttrs> {
     static constexpr std::string_view name = "expand", summary = "the input broadcast to a shape";
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {
-        if (in[0].rank() > static_cast<int>(a.new_shape.size()) || !broadcasts_to(in[0].shape, a.new_shape))
+        if (in[0].rank() > static_cast<int>(a.new_shape.size()) ||
+            !broadcasts_to(in, in[0].shape, a.new_shape))
             return invalid("Incompatible shapes: {} does not broadcast to {}", str(in[0].shape),
                            str(a.new_shape));
         return Types{{in[0].dtype, a.new_shape}};

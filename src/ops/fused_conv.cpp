@@ -59,7 +59,7 @@ struct FusedConv2d {
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {
         HR_ASSIGN(TensorType out, infer_conv2d(in, a));
-        if (in.has(3) && in[3].shape != out.shape)
+        if (in.has(3) && !same_shape(in, in[3].shape, out.shape))
             return invalid("residual has shape {} but the convolution has shape {}", str(in[3].shape),
                            str(out.shape));
         if (a.has_limits() && a.activation != Activation::none && a.activation != Activation::relu)

@@ -52,15 +52,15 @@ struct FusedMatMul {
         if (in[1].format != BlockFormat::plain && !attrs.transpose_b)
             return invalid("b is {}; blocks lie along the inner extent, so b must be transposed",
                            in[1].str());
-        if (a.back() != k)
+        if (!same_extent(in, a.back(), k))
             return invalid(
                 "Incompatible shapes for matmul: {} and {}{}, whose inner extents {} and {} differ", str(a),
                 str(b), attrs.transpose_b ? " transposed" : "", a.back().str(), k.str());
         Shape out = a;
         out.back() = n;
-        if (in.has(2) && in[2].shape[0] != n)
+        if (in.has(2) && !same_extent(in, in[2].shape[0], n))
             return invalid("bias has shape {} but the product has {} columns", str(in[2].shape), n.str());
-        if (in.has(3) && in[3].shape != out)
+        if (in.has(3) && !same_shape(in, in[3].shape, out))
             return invalid("residual has shape {} but the product has shape {}", str(in[3].shape), str(out));
         return Types{{in[0].dtype, std::move(out)}};
     }

@@ -130,7 +130,7 @@ struct GatherElements {
     static Result<Types> infer(const Operands& in, const Attrs& a) {
         HR_ASSIGN(const int axis, normalise_axis(a.axis, in[0].rank()));
         HR_TRY(check_indexable(in[0], axis));
-        HR_TRY(check_element_indices(in[0], in[1], axis));
+        HR_TRY(check_element_indices(in, axis));
         return Types{{in[0].dtype, in[1].shape}};
     }
 

@@ -27,7 +27,7 @@ struct Glu {
     };
 
     static Result<Types> infer(const Operands& in, const Attrs&) {
-        if (in[0].shape != in[1].shape)
+        if (!same_shape(in, in[0].shape, in[1].shape))
             return invalid("gate has shape {} but x has {}", str(in[0].shape), str(in[1].shape));
         return same_type(in[0]);
     }

@@ -45,15 +45,15 @@ inline Status check_indexable(const TensorType& input, int axis) {
 }
 
 /// Indices that each stand for one element: of the input's rank, and outside the axis within its extents.
-inline Status check_element_indices(const TensorType& input, const TensorType& indices, int axis) {
+inline Status check_element_indices(const Operands& in, int axis) {
+    const TensorType &input = in[0], &indices = in[1];
     if (indices.rank() != input.rank())
         return invalid("Shape mismatch: indices {} must have the rank of input {}", str(indices.shape),
                        str(input.shape));
     for (int d = 0; d < input.rank(); ++d) {
         const Dim &i = indices.shape[static_cast<std::size_t>(d)],
                   &x = input.shape[static_cast<std::size_t>(d)];
-        const bool within = i == x || (!i.is_symbolic() && !x.is_symbolic() && i.size() <= x.size());
-        if (d != axis && !within)
+        if (d != axis && !at_least(in, x, i))
             return invalid("Shape mismatch: indices {} exceed input {} in dimension {}, only axis {} is free",
                            str(indices.shape), str(input.shape), d, axis);
     }
@@ -64,8 +64,8 @@ inline Status check_element_indices(const TensorType& input, const TensorType& i
 inline Result<Types> infer_element_updates(const Operands& in, std::int64_t given_axis) {
     HR_ASSIGN(const int axis, normalise_axis(given_axis, in[0].rank()));
     HR_TRY(check_indexable(in[0], axis));
-    HR_TRY(check_element_indices(in[0], in[1], axis));
-    if (in[1].shape != in[2].shape)
+    HR_TRY(check_element_indices(in, axis));
+    if (!same_shape(in, in[1].shape, in[2].shape))
         return invalid("Shape mismatch: indices {} and updates {} must be equal", str(in[1].shape),
                        str(in[2].shape));
     return same_type(in[0]);

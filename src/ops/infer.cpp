@@ -6,25 +6,68 @@
 
 namespace headrace::ops {
 
-Result<Shape> broadcast(const Shape& a, const Shape& b) {
+namespace {
+
+/// The extent of two that broadcast, where neither is known to be 1 or the other.
+Dim broadcast_extent(const Dim& a, const Dim& b) {
+    if (!a.is_symbolic() || a.min_size() > 1) return a;
+    if (!b.is_symbolic() || b.min_size() > 1) return b;
+    const Expression x(a), y(b), longest = Expression::largest({x, y});
+    return Dim::of(longest * Expression::least({x, y, 1}));  // one that is 0 prevails over a 1
+}
+
+}  // namespace
+
+bool same_extent(const Operands& in, const Dim& a, const Dim& b) {
+    const Answer answer = equals(a, b);
+    if (answer == Answer::unknown) in.require(Condition::Kind::equal, a, b);
+    return answer != Answer::no;
+}
+
+bool same_shape(const Operands& in, const Shape& a, const Shape& b) {
+    return std::ranges::equal(a, b, [&](const Dim& x, const Dim& y) { return same_extent(in, x, y); });
+}
+
+bool at_least(const Operands& in, const Dim& a, const Dim& b) {
+    const Answer answer = is_at_least(a, b);
+    if (answer == Answer::unknown) in.require(Condition::Kind::at_least, a, b);
+    return answer != Answer::no;
+}
+
+bool broadcasts_to(const Operands& in, const Shape& from, const Shape& to) {
+    if (from.size() > to.size()) return false;
+    return std::equal(from.rbegin(), from.rend(), to.rbegin(), [&](const Dim& a, const Dim& b) {
+        if (a.is(1)) return true;
+        const Answer same = equals(a, b), one = equals(a, 1);
+        if (same == Answer::yes || one == Answer::yes) return true;
+        if (same == Answer::no && one == Answer::no) return false;
+        in.require(Condition::Kind::expandable, a, b);
+        return true;
+    });
+}
+
+Result<Shape> broadcast(const Operands& in, const Shape& a, const Shape& b) {
     const Shape& longer = a.size() >= b.size() ? a : b;
     const Shape& shorter = a.size() >= b.size() ? b : a;
     Shape out = longer;
     const std::size_t shift = longer.size() - shorter.size();
     for (std::size_t i = 0; i < shorter.size(); ++i) {
         Dim& d = out[i + shift];
-        if (d == shorter[i] || shorter[i].is(1)) continue;
-        if (!d.is(1))
+        const Dim& other = shorter[i];
+        if (d == other || other.is(1)) continue;
+        if (d.is(1)) {
+            d = other;
+            continue;
+        }
+        const Answer same = equals(d, other);
+        if (same == Answer::yes) continue;
+        if (same == Answer::no && equals(d, 1) == Answer::no && equals(other, 1) == Answer::no)
             return invalid("Incompatible shapes {} and {}: extents {} and {} differ and neither is 1", str(a),
-                           str(b), d.str(), shorter[i].str());
-        d = shorter[i];
+                           str(b), d.str(), other.str());
+        in.require(Condition::Kind::broadcast, d, other);
+        d = broadcast_extent(d, other);
     }
     return out;
-}
-
-bool broadcasts_to(const Shape& from, const Shape& to) {
-    auto joint = broadcast(from, to);
-    return joint.ok() && joint.value() == to;
 }
 
 Result<int> normalise_axis(std::int64_t axis, int rank) {
@@ -58,11 +101,10 @@ Result<Dim> window_output(std::string_view what, const Dim& size, const Window& 
     const std::int64_t round = round_up ? w.stride - 1 : 0;
     const auto extent = [&](std::int64_t n) { return (n + padding - effective + round) / w.stride + 1; };
     if (size.is_symbolic()) {
-        const Symbol& s = size.symbol();
-        const std::int64_t largest = s.max > INT64_MAX / 4 ? s.max : extent(s.max);
+        const std::int64_t most = size.max_size(), largest = most > INT64_MAX / 4 ? most : extent(most);
         if (w.stride == 1 && padding + 1 == effective) return size;
-        return to_extent((Expression(size) + (padding - effective + round)) / w.stride + 1,
-                         std::max<std::int64_t>(1, extent(s.min)), largest);
+        return Dim::of((Expression(size) + (padding - effective + round)) / w.stride + 1,
+                       {std::max<std::int64_t>(1, extent(size.min_size())), largest});
     }
     if (padding > INT64_MAX - size.size() || size.size() + padding < effective)
         return invalid("{}: the window covers {} elements but the padded input has only {} + {} + {}", what,

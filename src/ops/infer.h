@@ -9,10 +9,15 @@ namespace headrace::ops {
 
 using Types = std::vector<TensorType>;
 
+/// Questions about extents that may be open: "no" is false; where only the symbols' values decide, the answer
+/// is true and a condition of the node.
+bool same_extent(const Operands& in, const Dim& a, const Dim& b);
+bool same_shape(const Operands& in, const Shape& a, const Shape& b);
+bool at_least(const Operands& in, const Dim& a, const Dim& b);
+/// Whether `from` broadcasts to exactly `to`.
+bool broadcasts_to(const Operands& in, const Shape& from, const Shape& to);
 /// NumPy broadcasting of both shapes: trailing dimensions align and must be equal or 1.
-Result<Shape> broadcast(const Shape& a, const Shape& b);
-/// True when `from` broadcasts to exactly `to`.
-bool broadcasts_to(const Shape& from, const Shape& to);
+Result<Shape> broadcast(const Operands& in, const Shape& a, const Shape& b);
 
 /// An axis in [-rank, rank) as a non-negative index; "Axis 2 out of bounds for rank 2".
 Result<int> normalise_axis(std::int64_t axis, int rank);

@@ -44,7 +44,7 @@ struct LayerNormalization {
         Shape expected;
         for (int axis : axes_of(a, in[0].rank())) expected.push_back(in[0].shape[axis]);
         for (int i : {1, 2})
-            if (in.has(i) && in[i].shape != expected)
+            if (in.has(i) && !same_shape(in, in[i].shape, expected))
                 return invalid("{} has shape {} but the normalised axes have {}", operands[i].name,
                                str(in[i].shape), str(expected));
         return same_type(in[0]);

@@ -34,7 +34,7 @@ struct Lstm {
         HR_TRY(check_hidden_size(a.hidden_size));
         HR_TRY(parse_activations(a.activations, 3));
         const Shape& input = in[0].shape;
-        if (a.steps) HR_TRY(check_steps(input[0], *a.steps));
+        if (a.steps) HR_TRY(check_steps(in, input[0], *a.steps));
         const Dim count = directions(a.direction), hidden = a.hidden_size, rows = 4 * a.hidden_size;
         HR_TRY(check_shape(in, operands, 1, {count, rows, input[2]}));
         HR_TRY(check_shape(in, operands, 2, {count, rows, hidden}));

@@ -26,10 +26,10 @@ struct MatMul {
 
     static Result<Types> infer(const Operands& in, const NoAttrs&) {
         const Shape &a = in[0].shape, &b = in[1].shape;
-        if (a.back() != b[b.size() - 2])
+        if (!same_extent(in, a.back(), b[b.size() - 2]))
             return invalid("Incompatible shapes for matmul: {} and {}, whose inner extents {} and {} differ",
                            str(a), str(b), a.back().str(), b[b.size() - 2].str());
-        auto batch = broadcast({a.begin(), a.end() - 2}, {b.begin(), b.end() - 2});
+        auto batch = broadcast(in, {a.begin(), a.end() - 2}, {b.begin(), b.end() - 2});
         if (!batch.ok())
             return invalid("Incompatible shapes for matmul: {} and {}, whose batch extents do not broadcast",
                            str(a), str(b));
@@ -63,7 +63,7 @@ struct MatMul {
 
     static bool packed_applies(const Operands& in, std::span<const bool> is_constant, const void*) {
         return all_f32(in) && is_constant[1] &&
-               count_elements({in[1].shape.begin(), in[1].shape.end() - 2}).number == 1;
+               headrace::product({in[1].shape.begin(), in[1].shape.end() - 2}).is(1);
     }
     static std::size_t packed_bytes(const Operands& in, const void*) {
         return packed_matrix_bytes(in, false);
@@ -158,13 +158,13 @@ struct Gemm {
         const Shape &a = in[0].shape, &b = in[1].shape;
         const Dim &m = a[attrs.a_transpose], &k = a[!attrs.a_transpose];
         const Dim &b_k = b[attrs.b_transpose], &n = b[!attrs.b_transpose];
-        if (k != b_k)
+        if (!same_extent(in, k, b_k))
             return invalid(
                 "Incompatible shapes for gemm: {}{} and {}{}, whose inner extents {} and {} differ", str(a),
                 attrs.a_transpose ? " transposed" : "", str(b), attrs.b_transpose ? " transposed" : "",
                 k.str(), b_k.str());
         Shape out{m, n};
-        if (in.has(2) && !broadcasts_to(in[2].shape, out))
+        if (in.has(2) && !broadcasts_to(in, in[2].shape, out))
             return invalid(
                 "Incompatible shapes for gemm: c of shape {} does not broadcast to the product's {}",
                 str(in[2].shape), str(out));

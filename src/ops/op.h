@@ -82,6 +82,10 @@ OpDef make_def() {
             return T::lower(e, x, in, detail::attrs_ref<A>(a));
         };
     }
+    if constexpr (requires { &T::count; })
+        def.count = [](std::span<const ConstView> in, const void* a) {
+            return T::count(in, detail::attrs_ref<A>(a));
+        };
     if constexpr (requires { &T::cost; })
         def.cost = [](const Operands& in, std::span<const TensorType> out, const void* a) {
             return T::cost(in, out, detail::attrs_ref<A>(a));

@@ -226,8 +226,7 @@ private:
         if (before < 0 || after < 0)
             return invalid("dimension {}: padding {} and {} must not be negative", i, before, after);
         if (before == 0 && after == 0) return extent;
-        const std::int64_t most = extent.max_size(),
-                           least = extent.is_symbolic() ? extent.symbol().min : most;
+        const std::int64_t most = extent.max_size(), least = extent.min_size();
         if (a.mode == PadMode::reflection && std::max(before, after) >= most)
             return invalid("dimension {}: reflection padding {} and {} must be less than the extent {}", i,
                            before, after, extent.str());
@@ -240,7 +239,7 @@ private:
                 extent.str(), before, after);
         if (!extent.is_symbolic()) return Dim(low);
         if (__builtin_add_overflow(margin, most, &high)) high = INT64_MAX;
-        return to_extent(Expression(extent) + margin, low, high);
+        return Dim::of(Expression(extent) + margin, {low, high});
     }
 };
 

@@ -16,14 +16,18 @@ constexpr DTypeSet kWhole{DType::i4, DType::u4, DType::i8, DType::u8, DType::i16
 
 /// Every scale serves a block of input elements: aligned from the last dimension, an extent of the scale
 /// divides the input's, and the block is their quotient. A missing leading dimension is one block.
-Status check_blocks(const Shape& input, const Shape& scale) {
+Status check_blocks(const Operands& in, const Shape& input, const Shape& scale) {
     if (scale.size() > input.size())
         return invalid("Incompatible shapes: scale {} has more dimensions than input {}", str(scale),
                        str(input));
     const std::size_t shift = input.size() - scale.size();
     for (std::size_t i = 0; i < scale.size(); ++i) {
         const Dim &whole = input[i + shift], &blocks = scale[i];
-        if (blocks == whole || blocks.is(1)) continue;
+        if (blocks.is(1)) continue;
+        if (whole.is_symbolic() || blocks.is_symbolic()) {
+            const Expression rows = Expression(blocks) * (Expression(whole) / Expression(blocks));
+            if (same_extent(in, whole, Dim::of(rows))) continue;
+        }
         if (whole.is_symbolic() || blocks.is_symbolic() || blocks.size() == 0 ||
             whole.size() % blocks.size() != 0)
             return invalid("Incompatible shapes: extent {} of scale {} does not divide extent {} of input {}",
@@ -32,8 +36,8 @@ Status check_blocks(const Shape& input, const Shape& scale) {
     return success();
 }
 
-Status check_zero_point(const TensorType& zero_point, const TensorType& scale) {
-    if (zero_point.shape == scale.shape) return success();
+Status check_zero_point(const Operands& in, const TensorType& zero_point, const TensorType& scale) {
+    if (same_shape(in, zero_point.shape, scale.shape)) return success();
     return invalid("Shape mismatch: zero_point {} must have the shape of scale {}", str(zero_point.shape),
                    str(scale.shape));
 }
@@ -154,8 +158,8 @@ struct QuantizeLinear {
                                          OperandRule{.name = "zero_point", .dtypes = kWhole}};
 
     static Result<Types> infer(const Operands& in, const NoAttrs&) {
-        HR_TRY(check_blocks(in[0].shape, in[1].shape));
-        HR_TRY(check_zero_point(in[2], in[1]));
+        HR_TRY(check_blocks(in, in[0].shape, in[1].shape));
+        HR_TRY(check_zero_point(in, in[2], in[1]));
         return Types{{in[2].dtype, in[0].shape}};
     }
 
@@ -201,8 +205,8 @@ struct DequantizeLinear {
         OperandRule{.name = "zero_point", .dtypes = kWhole, .same_dtype_as = 0, .optional = true}};
 
     static Result<Types> infer(const Operands& in, const NoAttrs&) {
-        HR_TRY(check_blocks(in[0].shape, in[1].shape));
-        if (in.has(2)) HR_TRY(check_zero_point(in[2], in[1]));
+        HR_TRY(check_blocks(in, in[0].shape, in[1].shape));
+        if (in.has(2)) HR_TRY(check_zero_point(in, in[2], in[1]));
         return Types{{in[1].dtype, in[0].shape}};
     }
 

@@ -61,16 +61,16 @@ constexpr OperandRule optional(std::string_view name, int rank) {
     return rule;
 }
 
-/// The given `steps` must be the input's first extent, and known.
-inline Status check_steps(const Dim& extent, std::int64_t steps) {
-    if (extent.is(steps)) return success();
+/// The given `steps` must be the input's first extent.
+inline Status check_steps(const Operands& in, const Dim& extent, std::int64_t steps) {
+    if (same_extent(in, extent, steps)) return success();
     return invalid("steps is {} but the input has {} steps", steps, extent.str());
 }
 
 /// Operand i, if given, has the expected shape.
 inline Status check_shape(const Operands& in, std::span<const OperandRule> rules, int i,
                           const Shape& expected) {
-    if (!in.has(i) || in[i].shape == expected) return success();
+    if (!in.has(i) || same_shape(in, in[i].shape, expected)) return success();
     return invalid("{} has shape {} but must have shape {}", rules[i].name, str(in[i].shape), str(expected));
 }
 

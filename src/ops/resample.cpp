@@ -302,8 +302,8 @@ private:
             return static_cast<std::int64_t>(std::min(std::floor(static_cast<double>(n) * scale), kLargest));
         };
         if (extent.is_symbolic())
-            return to_extent(Expression(extent).scaled(scale),
-                             std::max<std::int64_t>(1, size(extent.min_size())), size(extent.max_size()));
+            return Dim::of(Expression(extent).scaled(scale),
+                           {std::max<std::int64_t>(1, size(extent.min_size())), size(extent.max_size())});
         if (size(extent.size()) < 1)
             return invalid("scale {} leaves nothing of extent {}", scale, extent.size());
         return Dim(size(extent.size()));

@@ -22,15 +22,10 @@ struct Reshape {
     static Result<Types> infer(const Operands& in, const Attrs& a) {
         const TensorType type{in[0].dtype, a.new_shape};
         HR_TRY(type.check());
-        const ElementCount from = count_elements(in[0].shape), to = count_elements(a.new_shape);
-        if (from == to) return Types{type};
-        if (from.symbols.empty() && to.symbols.empty())
-            return invalid("Reshape requires same number of elements, got {} ({}) and {} ({})",
-                           str(in[0].shape), from.number, str(a.new_shape), to.number);
-        return invalid(
-            "Reshape requires same number of elements, and {} and {} do not have it for all values of "
-            "their symbols",
-            str(in[0].shape), str(a.new_shape));
+        const Dim from = product(in[0].shape), to = product(a.new_shape);
+        if (same_extent(in, from, to)) return Types{type};
+        return invalid("Reshape requires same number of elements, got {} ({}) and {} ({})", str(in[0].shape),
+                       from.str(), str(a.new_shape), to.str());
     }
 
     static std::optional<int> same_as(const Operands& in, const Attrs& a) {

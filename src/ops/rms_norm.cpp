@@ -33,7 +33,7 @@ struct RmsNorm {
         if (a.dimensions < 1 || a.dimensions > rank)
             return invalid("dimensions is {}; an input of rank {} has 1 to {}", a.dimensions, rank, rank);
         const Shape group(in[0].shape.end() - a.dimensions, in[0].shape.end());
-        if (in.has(1) && in[1].shape != group)
+        if (in.has(1) && !same_shape(in, in[1].shape, group))
             return invalid("scale has shape {} but the normalised dimensions have {}", str(in[1].shape),
                            str(group));
         return same_type(in[0]);

@@ -32,9 +32,9 @@ struct RotaryEmbedding {
         const Dim& width = in[0].shape.back();
         if (width.is_symbolic() || width.size() % 2 != 0)
             return invalid("the last dimension of {} must be an even number", in[0].str());
-        if (in[1].shape != in[2].shape)
+        if (!same_shape(in, in[1].shape, in[2].shape))
             return invalid("cos has shape {} but sin has {}", str(in[1].shape), str(in[2].shape));
-        if (in[1].shape.back() != width || !broadcasts_to(in[1].shape, in[0].shape))
+        if (!same_extent(in, in[1].shape.back(), width) || !broadcasts_to(in, in[1].shape, in[0].shape))
             return invalid("cos has shape {}; it must broadcast to {} and have its last dimension",
                            str(in[1].shape), str(in[0].shape));
         return same_type(in[0]);

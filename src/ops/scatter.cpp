@@ -96,7 +96,7 @@ struct ScatterNd {
         HR_ASSIGN(const int depth, tuple_size(in[0], in[1]));
         Shape expected(in[1].shape.begin(), in[1].shape.end() - 1);
         expected.insert(expected.end(), in[0].shape.begin() + depth, in[0].shape.end());
-        if (in[2].shape != expected)
+        if (!same_shape(in, in[2].shape, expected))
             return invalid("Shape mismatch: updates are {}, input {} and indices {} need {}",
                            str(in[2].shape), str(in[0].shape), str(in[1].shape), str(expected));
         return same_type(in[0]);

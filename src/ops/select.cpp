@@ -35,8 +35,8 @@ struct Where {
     static constexpr LayoutRule layout = LayoutRule::any;
 
     static Result<Types> infer(const Operands& in, const NoAttrs&) {
-        HR_ASSIGN(const Shape values, broadcast(in[1].shape, in[2].shape));
-        HR_ASSIGN(Shape shape, broadcast(in[0].shape, values));
+        HR_ASSIGN(const Shape values, broadcast(in, in[1].shape, in[2].shape));
+        HR_ASSIGN(Shape shape, broadcast(in, in[0].shape, values));
         return Types{{in[1].dtype, std::move(shape)}};
     }
 

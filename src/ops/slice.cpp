@@ -94,7 +94,7 @@ struct Slice {
                            a.strides ? a.strides->size() : rank);
         TensorType out{in[0].dtype, {}};
         for (std::size_t i = 0; i < rank; ++i) {
-            HR_ASSIGN(Dim dim, output_extent(in[0].shape[i], i, a));
+            HR_ASSIGN(Dim dim, output_extent(in, in[0].shape[i], i, a));
             out.shape.push_back(std::move(dim));
         }
         return Types{out};
@@ -161,23 +161,28 @@ struct Slice {
     }
 
 private:
-    static Result<Dim> output_extent(const Dim& extent, std::size_t i, const Attrs& a) {
+    static bool has_room(const Operands& in, const Dim& extent, const Dim& size, std::int64_t start) {
+        if (start == 0 && size == extent) return true;
+        if (!extent.is_symbolic() && !size.is_symbolic()) return size.size() <= extent.size() - start;
+        return at_least(in, extent, Dim::of(Expression(size) + start));
+    }
+
+    static Result<Dim> output_extent(const Operands& in, const Dim& extent, std::size_t i, const Attrs& a) {
         const std::int64_t start = a.starts[i], stride = a.stride(i);
         const Dim& size = a.sizes[i];
-        const std::int64_t least = size.min_size();
+        const std::int64_t least =
+            size.is_symbolic() ? std::max<std::int64_t>(0, size.min_size()) : size.size();
         if (start < 0 || least < 0 || stride < 1)
             return invalid("dimension {}: start {} and size {} must be at least 0, stride {} at least 1", i,
                            start, size.str(), stride);
-        // Of symbols only what no value can satisfy is refused here: the rest shows when they are bound.
-        const bool beyond = size == extent ? start > 0 : start > extent.max_size() - least;
-        if (beyond)
+        if (start > extent.max_size() - least || !has_room(in, extent, size, start))
             return invalid("start {} and size {} are out of bounds for dimension {} of extent {}", start,
                            size.str(), i, extent.str());
         if (stride == 1) return size;
         const auto steps = [&](std::int64_t n) { return n == 0 ? 0 : (n - 1) / stride + 1; };
         if (!size.is_symbolic()) return Dim(steps(size.size()));
-        return to_extent((Expression(size) + (stride - 1)) / stride, steps(size.min_size()),
-                         steps(size.max_size()));
+        return Dim::of((Expression(size) + (stride - 1)) / stride,
+                       {steps(size.min_size()), steps(size.max_size())});
     }
 
     static Region region_of(const Operands& in, const Attrs& a) {
@@ -208,11 +213,8 @@ struct Split {
     static Result<Types> infer(const Operands& in, const Attrs& a) {
         HR_ASSIGN(const int axis, normalise_axis(a.axis, in[0].rank()));
         const Dim& extent = in[0].shape[axis];
-        if (extent.is_symbolic())
-            return invalid("extent {} of dimension {} of {} must be known to split it", extent.str(), axis,
-                           str(in[0].shape));
         Types parts;
-        std::int64_t rest = extent.size();
+        std::int64_t rest = extent.max_size();
         for (std::int64_t size : a.splits) {
             if (size < 0 || size > rest) rest = -1;
             if (rest < 0) break;
@@ -220,9 +222,9 @@ struct Split {
             parts.push_back(in[0]);
             parts.back().shape[axis] = size;
         }
-        if (rest != 0 || parts.empty())
+        if (rest < 0 || parts.empty() || !same_extent(in, extent, extent.max_size() - rest))
             return invalid("splits {} must add up to {}, the extent of dimension {} of {}", str(a.splits),
-                           extent.size(), axis, str(in[0].shape));
+                           extent.str(), axis, str(in[0].shape));
         return parts;
     }
 

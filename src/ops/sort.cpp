@@ -52,7 +52,7 @@ struct Sort {
         TensorType values = in[0];
         if (a.count) {
             Dim& extent = values.shape[static_cast<std::size_t>(axis)];
-            if (*a.count < 0 || (!extent.is_symbolic() && *a.count > extent.size()))
+            if (*a.count < 0 || !at_least(in, extent, *a.count))
                 return invalid("count is {}, must be within 0 and {}, the extent of dimension {}", *a.count,
                                extent.str(), axis);
             extent = *a.count;

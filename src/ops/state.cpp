@@ -18,7 +18,7 @@ struct Assign {
     static constexpr int writes_state = 0;
 
     static Result<Types> infer(const Operands& in, const NoAttrs&) {
-        if (in[0].shape != in[1].shape)
+        if (!same_shape(in, in[0].shape, in[1].shape))
             return invalid("Shape mismatch: the state is {}, the value {}", str(in[0].shape),
                            str(in[1].shape));
         return same_type(in[0]);
@@ -72,9 +72,9 @@ struct Accumulate {
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {
         if (a.offset < 0) return invalid("offset {} must not be negative", a.offset);
-        // Of symbols only what no value can satisfy is refused here: the rest shows when they are bound.
         const Dim destination = product(in[0].shape), source = product(in[1].shape);
-        if (a.offset > destination.max_size() - source.min_size())
+        if (a.offset > destination.max_size() - source.min_size() ||
+            !at_least(in, destination, Dim::of(Expression(source) + a.offset)))
             return invalid(
                 "offset {} and the source's {} elements {} are out of bounds for the destination's {} {}",
                 a.offset, source.min_size(), str(in[1].shape), destination.max_size(), str(in[0].shape));

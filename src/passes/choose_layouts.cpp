@@ -20,12 +20,14 @@ SymbolBindings typical_extents(const Graph& graph) {
         for (std::size_t i = 0; i < shape.size(); ++i)
             if (shape[i].is_symbolic())
                 // Of "(n+1)" it is n that is chosen, for others may be computed from n as well.
-                for (const std::string& name : Expression(shape[i]).names())
+                for (const std::string& name : shape[i].expression().names())
                     bindings.emplace(
                         name, name == shape[i].str()
                                   ? std::clamp(i == 0 ? 1 : kExtent, shape[i].min_size(), shape[i].max_size())
                                   : kExtent);
     }
+    for (const Node& node : graph.nodes)
+        for (const std::string& symbol : counted_symbols(node)) bindings.emplace(symbol, kExtent);
     return bindings;
 }
 

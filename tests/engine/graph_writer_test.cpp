@@ -23,12 +23,12 @@ std::span<const std::byte> weight_bytes() { return std::as_bytes(std::span(kWeig
 /// y = relu(x · w) with w outside, and a sum kept in a state.
 std::vector<std::byte> written() {
     GraphWriter w;
-    const auto x = w.input("in0", DType::f32, {Dimension("n", 16), 4});
+    const auto x = w.input("in0", DType::f32, {Extent::symbol("n", 1, 16), 4});
     const auto matrix = w.constant(DType::f32, {4, 3}, weight_bytes(), nullptr, "layer.weight");
     const auto y = w.op("relu", {w.op("matmul", {x, matrix})[0]})[0];
     EXPECT_EQ(w.dtype(y), DType::f32);
-    EXPECT_EQ(w.shape(y)[0].name, "n");
-    EXPECT_EQ(w.shape(y)[1].size, 3);
+    EXPECT_EQ(w.shape(y)[0].str(), "n");
+    EXPECT_EQ(w.shape(y)[1].number(), 3);
     w.output("out0", y);
     const auto total = w.state("total", DType::f32, {3}, {}, nullptr);
     w.output("out1", w.op("assign",

@@ -1,4 +1,4 @@
-#include "ir/expression.h"
+#include "ir/dim.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -116,8 +116,6 @@ TEST(Expression, TextsThatGrowWithEveryLevelAreCutShort) {
 TEST(Expression, TellsItsNames) {
     const Expression e = Expression::parse("(a+1)//2*b + Max(c, d)");
     EXPECT_THAT(e.names(), ElementsAre("a", "b", "c", "d"));
-    const auto is_known = [](const std::string& name) { return name == "b" || name == "((a+1)//2)"; };
-    EXPECT_THAT(e.names(is_known), ElementsAre("c", "d"));
     EXPECT_THAT(Expression(4).names(), IsEmpty());
 }
 
@@ -132,11 +130,29 @@ TEST(Expression, IsALineOfOneNameOrNot) {
     EXPECT_FALSE(Expression(4).line());
 }
 
-TEST(Expression, BecomesAnExtent) {
-    EXPECT_EQ(to_extent(Expression::parse("n + 1"), 2, 9), Dim::symbolic("1+n"));
-    EXPECT_EQ(to_extent(Expression::parse("n + 1") - Expression::parse("n"), 1, 1), Dim(1));
-    EXPECT_EQ(Expression(Dim::symbolic("n")) + 1, Expression::parse("n+1"));
-    EXPECT_EQ(Expression(Dim(3)).number(), 3);
+TEST(Expression, ExtremesKeepOnlyWhatMayDecide) {
+    const auto at_least = [](std::int64_t least) {
+        return [least](const std::string&) { return std::optional(Range{least, INT64_MAX}); };
+    };
+    EXPECT_EQ(Expression::parse("Max(n, 1)", at_least(1)).str(), "n");
+    EXPECT_EQ(Expression::parse("Max(n, 1)", at_least(0)).str(), "Max(1, n)");
+    EXPECT_EQ(Expression::parse("Min(n, m + n, 2*n)", at_least(0)).str(), "n");
+    EXPECT_EQ(Expression::parse("Max(n, n*m)", at_least(1)).str(), "m*n");
+}
+
+TEST(Expression, QuestionsAreAnsweredByRanges) {
+    const Expression n = Expression::symbol("n", {1, INT64_MAX}), m = Expression::symbol("m", {4, 8});
+    EXPECT_EQ(n.equals(m), Answer::unknown);
+    EXPECT_EQ((n + m).is_less(n), Answer::no);
+    EXPECT_EQ(n.is_less(n * m), Answer::yes);
+    EXPECT_EQ((n * 2).equals(m * 4 + 1), Answer::no) << "even and odd";
+    EXPECT_EQ(((n + 1) / 2).equals(n - n / 2), Answer::yes) << "two forms";
+    EXPECT_EQ((n % 3).is_less(3), Answer::yes);
+    EXPECT_EQ(n.is_at_least(n / 2), Answer::yes);
+    EXPECT_EQ(Expression::largest({n, m}).is_at_least(m), Answer::yes);
+    EXPECT_EQ(Expression::least({n, m}).is_less(9), Answer::yes);
+    EXPECT_EQ((m - 3).range(), (Range{1, 5}));
+    EXPECT_EQ((n - m).range(), (Range{-7, INT64_MAX}));
 }
 
 }  // namespace

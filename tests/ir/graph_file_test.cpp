@@ -63,9 +63,26 @@ TEST(GraphFile, KeepsTheSignOfZeroAndTheRangesOfSymbols) {
     const auto* attrs = static_cast<const EverythingOp::Attrs*>(node->attrs.get());
     EXPECT_TRUE(std::signbit(attrs->scale));
     EXPECT_FALSE(attrs->limit.has_value());
-    EXPECT_EQ(attrs->shape[2].symbol().min, 0);
-    EXPECT_EQ(attrs->shape[2].symbol().max, 9);
-    EXPECT_EQ(loaded.value().values[0].type.shape[1].symbol().max, 512);
+    EXPECT_EQ(attrs->shape[2].min_size(), 0);
+    EXPECT_EQ(attrs->shape[2].max_size(), 9);
+    EXPECT_EQ(loaded.value().values[0].type.shape[1].max_size(), 512);
+}
+
+TEST(GraphFile, KeepsExpressionsWithTheRangesOfTheirSymbolsAndConditions) {
+    GraphBuilder b;
+    const Dim n = Dim::symbolic("n", 2, 9), m = Dim::symbolic("m", 1, 4);
+    const Dim largest = Dim::of(Expression::largest({n.expression() - 1, m.expression()}));
+    const ValueId x = b.input("x", {DType::f32, {n, largest}}).value();
+    const ValueId y = b.input("y", {DType::f32, {m, largest}}).value();
+    (void)b.mark_output("z", b.op(sample_op("sum"), {x, y}).value()[0]);
+    const Graph graph = b.finish().value();
+    ASSERT_EQ(graph.conditions.size(), 1U);
+    const auto loaded = from_bytes(graph_bytes(graph).value());
+    ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+    EXPECT_EQ(loaded.value().conditions, graph.conditions);
+    const Dim& extent = loaded.value().values[0].type.shape[1];
+    EXPECT_EQ(extent, largest);
+    EXPECT_EQ(extent.expression().symbols(), largest.expression().symbols());
 }
 
 TEST(GraphFile, StoresSharedConstantsOnceAndSharesThemAgain) {

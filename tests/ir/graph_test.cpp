@@ -114,6 +114,53 @@ TEST(Graph, RefusesShapesThatContradictTheGraph) {
     EXPECT_THAT(refusal({{2, 0}, {2, 0}}), HasSubstr("outside seq"));
 }
 
+/// sum(x, y) of f32[n] and f32[m].
+Graph open_graph() {
+    GraphBuilder b;
+    const ValueId x = b.input("x", {DType::f32, {Dim::symbolic("n")}}).value();
+    const ValueId y = b.input("y", {DType::f32, {Dim::symbolic("m")}}).value();
+    const ValueId z = b.op(sample_op("sum"), {x, y}, NamedAttrs{}, "both").value()[0];
+    (void)b.mark_output("z", b.op(sample_op("sum"), {z, y}).value()[0]);
+    return b.finish().value();
+}
+
+TEST(Graph, CarriesWhatItsNodesNeedOfSymbolsOnce) {
+    const Graph graph = open_graph();
+    ASSERT_EQ(graph.conditions.size(), 1U);
+    EXPECT_EQ(graph.conditions[0].str(), "n = m");
+    EXPECT_EQ(graph.conditions[0].where, "sum (both)");
+    EXPECT_THAT(print(graph), HasSubstr("where    n = m   # sum (both)"));
+    EXPECT_EQ(conditions_of(graph, {true, true}), graph.conditions);
+    EXPECT_THAT(conditions_of(graph, {false, false}), ::testing::IsEmpty());
+}
+
+TEST(Graph, ChecksConditionsWhenShapesAreBound) {
+    const Graph graph = open_graph();
+    const auto specialised = specialise(graph, {{"n", 3}, {"m", 3}});
+    ASSERT_TRUE(specialised.ok()) << specialised.error().message;
+    EXPECT_EQ(
+        specialise(graph, {{"n", 3}, {"m", 4}}).error().message,
+        "sum (both): the extents n = 3 and m = 4 must be equal; give inputs of shapes that make them so");
+}
+
+TEST(Condition, SaysWhatItNeedsWithTheValuesThatExtentsTook) {
+    using Kind = Condition::Kind;
+    const Dim n = Dim::symbolic("n"), twice = product({n, 2});
+    const SymbolBindings three{{"n", 3}};
+    const auto error = [&](Kind kind, const Dim& left, const Dim& right) {
+        const Status status = Condition{kind, left, right, "op"}.check(three);
+        return status.ok() ? "" : status.error().message;
+    };
+    EXPECT_EQ(error(Kind::equal, twice, 6), "");
+    EXPECT_THAT(error(Kind::equal, twice, 5), HasSubstr("op: the extents 2*n = 6 and 5 must be equal"));
+    EXPECT_EQ(error(Kind::at_least, n, 3), "");
+    EXPECT_THAT(error(Kind::at_least, n, twice), HasSubstr("the extent n = 3 must be at least 2*n = 6"));
+    EXPECT_EQ(error(Kind::broadcast, n, 1), "");
+    EXPECT_THAT(error(Kind::broadcast, n, 2), HasSubstr("n = 3 and 2 must be equal, or one of them 1"));
+    EXPECT_THAT(error(Kind::expandable, n, 1), HasSubstr("the extent n = 3 must be 1, or 1"));
+    EXPECT_EQ(error(Kind::equal, Dim::symbolic("m"), 5), "") << "nobody knows m yet";
+}
+
 TEST(Graph, CountsConstantBytes) { EXPECT_EQ(small_graph().constant_bytes(), 24U); }
 
 TEST(Graph, ConstantMaskKnowsAbsentOperands) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -53,7 +54,12 @@ struct SumOp {
     static constexpr std::array operands{OperandRule{.name = "x", .dtypes = kFloats},
                                          OperandRule{.name = "y", .dtypes = kFloats, .same_dtype_as = 0}};
     static Result<Types> infer(const Operands& in, const NoAttrs&) {
-        if (in[0].shape != in[1].shape)
+        const auto fits = [&](const Dim& x, const Dim& y) {
+            const Answer answer = equals(x, y);
+            if (answer == Answer::unknown) in.require(Condition::Kind::equal, x, y);
+            return answer != Answer::no;
+        };
+        if (!std::ranges::equal(in[0].shape, in[1].shape, fits))
             return invalid("x is {}, y is {}; their shapes must be equal", in[0].str(), in[1].str());
         return Types{in[0]};
     }

@@ -108,7 +108,7 @@ def test_models_with_other_attributes_and_shapes_give_a_value_error_at_most(data
     [
         ("y = NonMaxSuppression(x, x)", r"NonMaxSuppression, ai\.onnx opset 21\).*invalid|not read"),
         ("y = RandomNormalLike(x)", r"\(RandomNormalLike, ai\.onnx opset 21\): this operator is not read"),
-        ("y = NonZero(x)", r"\(NonZero, .*its result is known only at run time; of constants"),
+        ("y = Unique(x)", r"\(Unique, .*its result is known only at run time; of constants"),
         ("y = Relu(y)", r"invalid: .*y"),
         ("y = Relu(missing)", r"invalid: .*missing"),
         ("y = Nonsense(x)", r"invalid: No Op registered for Nonsense"),
@@ -273,16 +273,24 @@ def test_operators_of_foreign_domains_are_named() -> None:
 
 
 def test_the_node_is_named_with_what_to_fix() -> None:
-    made = model(
-        "g (float[batch, 4] x) => (float[a, b] y, float[c, d] z) { y, z = Split<num_outputs = 2>(x) }"
-    )
-    made.graph.node[0].name = "halves"
+    made = model("g (float[batch, 4] x) => (float[a, b] y) { y = EyeLike(x) }")
+    made.graph.node[0].name = "diagonal"
     with pytest.raises(
-        ValueError, match=r"node 'halves' \(Split, ai.onnx opset 21\): .*dimension 'batch'.*"
+        ValueError, match=r"node 'diagonal' \(EyeLike, ai.onnx opset 21\): .*dimension 'batch'.*"
     ) as error:
         headrace.load(made)
     assert "dimensions={'batch': 1} (--dimension batch=1)" in str(error.value)
-    assert headrace.load(made, dimensions={"batch": 6}).outputs[0].shape == [3, 4]
+    assert headrace.load(made, dimensions={"batch": 6}).outputs[0].shape == [6, 4]
+
+
+def test_an_extent_that_is_open_is_refused_only_with_its_number() -> None:
+    made = model(
+        "g (float[batch, 4] x) => (float[a, b] y, float[c, d] z) { y, z = Split<num_outputs = 2>(x) }"
+    )
+    halves = headrace.load(made, device="cpu")
+    assert halves(np.ones((6, 4), np.float32))["z"].shape == (3, 4)
+    with pytest.raises(ValueError, match=r"reshape.*4\*batch = 20 and .* = 16 must be equal"):
+        halves(np.ones((5, 4), np.float32))
 
 
 def test_inputs_that_are_no_tensors_or_of_unread_types_are_named() -> None:

@@ -130,8 +130,14 @@ TEST(Binary, InfersSymbolicExtents) {
     const auto out = infer("add", {TensorType{DType::f32, {n, 1, 4}}, TensorType{DType::f32, {3, 1}}});
     ASSERT_TRUE(out.ok());
     EXPECT_EQ(out.value()[0].str(), "f32[n, 3, 4]");
-    EXPECT_THAT(infer_error("add", {TensorType{DType::f32, {n}}, TensorType{DType::f32, {2}}}),
-                HasSubstr("Incompatible shapes [n] and [2]"));
+    const TensorType open{DType::f32, {n}}, two{DType::f32, {2}}, other{DType::f32, {Dim::symbolic("m")}};
+    EXPECT_EQ(infer("add", {open, two}).value()[0].str(), "f32[2]");
+    EXPECT_THAT(conditions("add", {open, two}), ElementsAre("n = 2 or either is 1"));
+    EXPECT_EQ(infer("add", {open, other}).value()[0].str(), "f32[Max(m, n)]");
+    EXPECT_THAT(conditions("add", {open, other}), ElementsAre("n = m or either is 1"));
+    const TensorType large{DType::f32, {Dim::symbolic("k", 3, 9)}};
+    EXPECT_EQ(infer("add", {open, large}).value()[0].str(), "f32[k]");
+    EXPECT_THAT(infer_error("add", {large, two}), HasSubstr("Incompatible shapes [k] and [2]"));
 }
 
 TEST(Binary, RejectsShapesThatDoNotBroadcast) {

@@ -44,16 +44,16 @@ TEST(Concat, AddsSymbolicExtents) {
     const auto out =
         infer("concat", {TensorType{DType::f32, {n, 3}}, TensorType{DType::f32, {4, 3}}}, along(0));
     EXPECT_EQ(out.value()[0].str(), "f32[(n+4), 3]");
-    EXPECT_EQ(out.value()[0].shape[0].symbol().min, 6);
-    EXPECT_EQ(out.value()[0].shape[0].symbol().max, 14);
+    EXPECT_EQ(out.value()[0].shape[0].min_size(), 6);
+    EXPECT_EQ(out.value()[0].shape[0].max_size(), 14);
 }
 
 TEST(Concat, MultipliesAnExtentThatItRepeats) {
     const TensorType x{DType::f32, {Dim::symbolic("n", 2, 5), 3}};
     const auto out = infer("concat", {x, x, x}, along(0));
     EXPECT_EQ(out.value()[0].str(), "f32[3*n, 3]");
-    EXPECT_EQ(out.value()[0].shape[0].symbol().min, 6);
-    EXPECT_EQ(out.value()[0].shape[0].symbol().max, 15);
+    EXPECT_EQ(out.value()[0].shape[0].min_size(), 6);
+    EXPECT_EQ(out.value()[0].shape[0].max_size(), 15);
 }
 
 TEST(Concat, AddsUpToTheExtentThatAnotherSpells) {

@@ -106,8 +106,8 @@ TEST(Conv2d, KeepsSymbolicBatchesAndSizes) {
     const NamedAttrs same{{"padding", List{1, 1, 1, 1}}};
     EXPECT_EQ(infer("conv2d", {f32({n, 3, h, 8}), f32({4, 3, 3, 3})}, same).value()[0], f32({n, 4, h, 8}));
     const auto halved = infer("conv2d", {f32({n, 3, h, 8}), f32({4, 3, 2, 2})}, {{"strides", List{2, 2}}});
-    EXPECT_EQ(halved.value()[0].shape[2].symbol().min, 4);
-    EXPECT_EQ(halved.value()[0].shape[2].symbol().max, 32);
+    EXPECT_EQ(halved.value()[0].shape[2].min_size(), 4);
+    EXPECT_EQ(halved.value()[0].shape[2].max_size(), 32);
 }
 
 TEST(Conv2d, RejectsWhatDoesNotFit) {
@@ -136,7 +136,9 @@ TEST(Conv2d, RejectsWhatDoesNotFit) {
     EXPECT_THAT(infer_error("conv2d", {x, f32({6, 4, 3, 6})}), HasSubstr("Conv2d width"));
     EXPECT_THAT(infer_error("conv2d", {x, f32({6, 4, 3, 0})}), HasSubstr("Conv2d width"));
     const Dim c = Dim::symbolic("c");
-    EXPECT_THAT(infer_error("conv2d", {f32({1, c, 5, 5}), f}), HasSubstr("channels c must be known"));
+    EXPECT_THAT(conditions("conv2d", {f32({1, c, 5, 5}), f32({6, 4, 3, 3})}), ElementsAre("c = 4"));
+    EXPECT_THAT(infer_error("conv2d", {f32({1, Dim::symbolic("c", 5, 9), 5, 5}), f32({6, 4, 3, 3})}),
+                HasSubstr("4 input channels in each of 1 groups but input has c"));
     EXPECT_THAT(infer_error("conv2d", {x, f32({6, 4, c, 3})}), HasSubstr("must be known"));
 }
 

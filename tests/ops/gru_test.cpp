@@ -203,8 +203,7 @@ TEST(Gru, KeepsSymbolicStepsAndBatches) {
     const auto out = infer("gru", types, hidden(3, {{"return_sequence", true}})).value();
     EXPECT_EQ(out[0], f32({1, batch, 3}));
     EXPECT_EQ(out[1], f32({steps, 1, batch, 3}));
-    EXPECT_EQ(infer_error("gru", types, hidden(3, {{"steps", std::int64_t{4}}})),
-              "steps is 4 but the input has steps steps");
+    EXPECT_THAT(conditions("gru", types, hidden(3, {{"steps", std::int64_t{4}}})), ElementsAre("steps = 4"));
 }
 
 TEST(Gru, RejectsWhatDoesNotFit) {

@@ -78,6 +78,22 @@ inline std::string infer_error(std::string_view op, const std::vector<std::optio
     return result.ok() ? "" : result.error().message;
 }
 
+/// What an inference that must succeed leaves to the values of symbols.
+inline std::vector<std::string> conditions(std::string_view op,
+                                           const std::vector<std::optional<TensorType>>& types,
+                                           const NamedAttrs& named = {}) {
+    const OpDef& def = *find_op(op);
+    const AttrBox attrs = def.make_attrs(named).value();
+    std::vector<const TensorType*> pointers;
+    for (const auto& type : types) pointers.push_back(type ? &*type : nullptr);
+    std::vector<Condition> open;
+    const auto inferred = check_and_infer(def, Operands(pointers, &open), attrs.get());
+    EXPECT_TRUE(inferred.ok()) << (inferred.ok() ? "" : inferred.error().message);
+    std::vector<std::string> texts;
+    for (const Condition& condition : open) texts.push_back(condition.str());
+    return texts;
+}
+
 /// The same for operands that are at hand.
 inline std::string error(std::string_view op, const OptionalTensors& in, const NamedAttrs& named = {}) {
     std::vector<std::optional<TensorType>> types;

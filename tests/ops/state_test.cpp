@@ -64,6 +64,9 @@ TEST(Accumulate, LeavesSymbolicBoundsToTheirBinding) {
     EXPECT_EQ(infer_error("accumulate", {state, TensorType{DType::f32, {Dim::symbolic("n", 1, 100)}}}, at(7)),
               "");
     EXPECT_THAT(
+        conditions("accumulate", {state, TensorType{DType::f32, {Dim::symbolic("n", 1, 100)}}}, at(7)),
+        ElementsAre("8 >= (n+7)"));
+    EXPECT_THAT(
         infer_error("accumulate", {state, TensorType{DType::f32, {Dim::symbolic("n", 2, 100)}}}, at(7)),
         HasSubstr("offset 7 and the source's 2 elements [n]"));
 }

@@ -9,7 +9,7 @@ import headrace
 import ml_dtypes
 import numpy as np
 import pytest
-from headrace._core import GraphWriter, graph_from_memory, graph_to_bytes
+from headrace._core import Extent, GraphWriter, graph_from_memory, graph_to_bytes
 from test_exchange import Foreign, ForeignBFloat16
 
 W = np.arange(12, dtype=np.float32).reshape(3, 4) - 5
@@ -28,7 +28,7 @@ DTYPES = {
 def dense() -> headrace.Graph:
     """y = relu(x · W), x [seq, 3]."""
     writer = GraphWriter()
-    x = writer.input("x", "f32", [("seq", 1, 64), 3])
+    x = writer.input("x", "f32", [Extent.symbol("seq", 1, 64), 3])
     w = writer.constant("f32", [3, 4], W.reshape(-1).view(np.uint8))
     writer.output("y", writer.op("relu", writer.op("matmul", [x, w]))[0])
     return writer.finish()

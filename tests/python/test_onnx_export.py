@@ -14,7 +14,7 @@ import onnxruntime
 import pytest
 import webnn
 from headrace import _onnx_export
-from headrace._core import GraphWriter, signatures, view
+from headrace._core import Extent, GraphWriter, signatures, view
 
 onnxruntime.set_default_logger_severity(3)
 
@@ -350,7 +350,7 @@ IN_FILES = {
 def test_the_same_operators_in_graph_files_are_exported(name: str, tmp_path) -> None:
     shapes, attributes = IN_FILES[name]
     writer, sizes = GraphWriter(), {"m": 5, "n": 7}
-    declared = [[(d, 1, 9) if isinstance(d, str) else d for d in shape] for shape in shapes]
+    declared = [[Extent.symbol(d, 1, 9) if isinstance(d, str) else d for d in shape] for shape in shapes]
     inputs = [writer.input(f"x{i}", "f32", shape) for i, shape in enumerate(declared)]
     writer.output("y", writer.op(name.split(",")[0], inputs, attributes)[0])
     headrace.save_graph(writer.finish(), tmp_path / "graph.hr")

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ..translate import Translator, Unsupported, Value, arguments, extents, lowers
+from ..translate import Translator, Unsupported, Value, arguments, extents, is_same, lowers
 from .movement import cut, known, product
 
 
@@ -60,7 +60,7 @@ def _selection(t: Translator, x: Value, indices: list[Any]) -> _Selection:
         raise Unsupported("a mask as index gives an extent known only at run time")
     values = [t.cast(v, "i64") for v in values]
     shape = t.shape(values[0])
-    if any(t.shape(v) != shape for v in values):
+    if not all(is_same(t.shape(v), shape) for v in values):
         shape = extents(torch.broadcast_shapes(*(indices[axis].meta["val"].shape for axis in axes)))
         values = [t.expand(v, shape) for v in values]
     order = axes + [i for i in range(t.rank(x)) if i not in axes]
@@ -119,7 +119,7 @@ def _put_slices(t: Translator, x: Value, selection: _Selection, values: Value) -
 
 def _put_where(t: Translator, x: Value, first: int, mask: Value, values: Value, accumulate: bool) -> Value:
     """A mask over some dimensions; only one value can be put without counting the places."""
-    if any(extent != 1 for extent in t.shape(values)):
+    if not is_same(t.shape(values), [1] * t.rank(values)):
         raise Unsupported("several values where a mask holds")
     if first != 0:
         raise Unsupported("a mask behind other dimensions")
@@ -211,7 +211,7 @@ def masked_scatter(t: Translator, node: torch.fx.Node) -> Value:
     """The k-th place where the mask holds takes the source's k-th element."""
     x, mask, source = (t.value(arg) for arg in node.args[:3])
     shape = known(t, x)
-    if t.shape(mask) != shape:
+    if not is_same(t.shape(mask), shape):
         mask = t.op("expand", mask, new_shape=shape)
     flat = t.reshape(t.cast(mask, "i64"), [product(shape)])
     place = t.op("sub", t.op("cumulative_sum", flat, axis=0), t.scalar(1, "i64"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ..translate import Translator, Unsupported, Value, arguments, lowers, target_name
+from ..translate import Translator, Unsupported, Value, arguments, is_same, lowers, target_name
 
 CASTS = ("dim_order_ops._to_dim_order_copy.default", "aten._to_copy.default", "aten.to.dtype")
 
@@ -48,7 +48,7 @@ def addmm(t: Translator, node: torch.fx.Node) -> Value:
     a = arguments(node)
     alpha, beta = float(t.number(a["alpha"])), float(t.number(a["beta"]))
     x, matrix, bias = (t.value(node.args[i]) for i in (1, 2, 0))
-    is_row = t.rank(bias) > 0 and t.shape(bias)[-1] == t.shape(matrix)[-1]
+    is_row = t.rank(bias) > 0 and is_same(t.shape(bias)[-1:], t.shape(matrix)[-1:])
     if alpha == beta == 1 and t.rank(x) == 2 and is_row:  # what kernels add
         return t.op("gemm", x, matrix, bias)
     product = t.op("matmul", x, matrix)

@@ -15,6 +15,7 @@ from ..translate import (
     dtype_name,
     extent,
     extents,
+    is_same,
     lowers,
     merged,
 )
@@ -103,7 +104,7 @@ def repeat(t: Translator, node: torch.fx.Node) -> Value:
 def cat(t: Translator, node: torch.fx.Node) -> Value:
     dtype = dtype_name(node.meta["val"].dtype)
     inputs = [t.cast(t.value(x), dtype) for x in node.args[0]]
-    inputs = [x for x in inputs if t.shape(x) != [0]]  # which PyTorch allows beside any rank
+    inputs = [x for x in inputs if not is_same(t.shape(x), [0])]  # which PyTorch allows beside any rank
     return t.ops("concat", inputs, axis=t.axis(inputs[0], arguments(node)["dim"]))[0]
 
 
@@ -114,7 +115,7 @@ def cut(t: Translator, x: Value, axis: int, start: int, count: Any, step: int = 
     starts[axis], sizes[axis], strides[axis] = start, count, step
     return (
         x
-        if start == 0 and step == 1 and sizes == t.shape(x)
+        if start == 0 and step == 1 and is_same(sizes, t.shape(x))
         else t.op("slice", x, starts=starts, sizes=sizes, strides=strides)
     )
 
@@ -129,9 +130,9 @@ def slice_copy(t: Translator, node: torch.fx.Node) -> Value:
     x, a = t.value(node.args[0]), arguments(node)
     axis, step = t.axis(x, a["dim"]), a["step"]
     size, wanted = t.shape(x)[axis], extent(node.meta["val"].shape[t.axis(x, a["dim"])])
-    if wanted == size and step == 1:
+    if is_same([wanted], [size]) and step == 1:
         return x
-    if wanted == 0:
+    if is_same([wanted], [0]):
         return cut(t, x, axis, 0, 0)
     start = 0 if a["start"] is None else int(t.number(a["start"]))
     if isinstance(size, int):

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from ..translate import Translator, Unsupported, Value, arguments, dtype_name, extent, lowers
+from ..translate import Translator, Unsupported, Value, arguments, dtype_name, extent, is_same, lowers
 
 WHOLE_DTYPES = ("i4", "u4", "i8", "u8", "i16", "i32")
 
@@ -31,13 +31,13 @@ def blocks_of(t: Translator, x: Value, sizes: Any) -> Blocks:
     found = Blocks([], [], [], [])
     for dim, size in zip(t.shape(x), sizes, strict=True):
         size = extent(size.meta["val"] if isinstance(size, torch.fx.Node) else size)
-        count = 1 if size == dim else dim if size == 1 else None
+        count = 1 if is_same([size], [dim]) else dim if is_same([size], [1]) else None
         if count is None:
             if not isinstance(dim, int) or not isinstance(size, int) or dim % size:
                 raise Unsupported(f"blocks of {size} along the extent {dim}")
             found.split.append(dim // size)
             found.scales.append(dim // size)
-        if size != 1:
+        if not is_same([size], [1]):
             found.axes.append(len(found.split))
         found.split.append(size if count is None else dim)
         found.scales.append(1 if count is None else count)

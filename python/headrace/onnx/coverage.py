@@ -10,7 +10,7 @@ from onnx import defs
 from . import OPERATORS
 from .source import NEWEST, OLDEST
 
-OF_CONSTANTS = {"NonZero": "of constants", "Unique": "of constants", "If": "its condition must be known"}
+OF_CONSTANTS = {"Unique": "of constants", "If": "its condition must be known"}
 COMPOSED = "where what ONNX makes it of is read"
 
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .extents import Extent, Undecided
-from .graph import Graph, Operand, known
+from .graph import Extent, Graph, Operand, Undecided, known
 from .registry import Node
 from .source import DTYPES
 
@@ -171,10 +170,19 @@ def _folds(*names: str) -> Any:
 
 
 def _divide(a: Any, b: Any) -> Any:
-    """Of numbers towards zero."""
+    """Towards zero."""
     if isinstance(a, Extent) or isinstance(b, Extent):
-        return a // b
+        if a >= 0 and b > 0:
+            return a // b
+        raise Undecided(f"{a} / {b}")
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def _modulo(a: Any, b: Any) -> Any:
+    """Of numbers that are not negative, for which both of ONNX's kinds are one."""
+    if a >= 0 and b > 0:
+        return a % b
+    raise Undecided(f"{a} % {b}")
 
 
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
@@ -182,13 +190,14 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "Sub": lambda a, b: a - b,
     "Mul": lambda a, b: a * b,
     "Div": _divide,
+    "Mod": _modulo,
     "Equal": lambda a, b: a == b,
     "Greater": lambda a, b: a > b,
     "Less": lambda a, b: a < b,
     "GreaterOrEqual": lambda a, b: a >= b,
     "LessOrEqual": lambda a, b: a <= b,
-    "Min": lambda a, b: a if a <= b else b,
-    "Max": lambda a, b: a if a >= b else b,
+    "Min": lambda a, b: Extent.smallest([a, b]),
+    "Max": lambda a, b: Extent.largest([a, b]),
     "And": lambda a, b: bool(a) and bool(b),
     "Or": lambda a, b: bool(a) or bool(b),
 }

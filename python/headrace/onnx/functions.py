@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import onnx
 from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto, defs
 
-from .extents import Extent
-from .graph import Graph, Operand
+from .graph import Extent, Graph, Operand
 from .registry import Node, Refused
 from .source import DTYPES, check_operator_set, domain_named, opsets
 

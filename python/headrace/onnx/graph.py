@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from headrace._arrays import dtype_of, pack_nibbles, unpack_nibbles
-from headrace._core import GraphWriter, cast_elements, terms_of
-from headrace._core import product as merged  # of extents that become one
+from headrace._core import Extent, GraphWriter, Undecided, cast_elements
 
-from .extents import Dim, Extent, is_same, product
 from .limits import Budget
 from .registry import Invalid, Refused
 
+__all__ = ["Dim", "Extent", "Graph", "Operand", "Undecided", "converted", "is_same", "known", "product"]
+
+Dim = Extent | int  # of a shape
 FLOATS = ("f32", "f16", "bf16", "f64")
 MOST_DIMENSIONS = 8
-UNBOUNDED = 2**63 - 1
 LARGEST_EXTENT = 2**24  # of what is laid out while a model is read: places, weights of interpolation
 _TRUTHS = {
     "equal",
@@ -34,6 +35,20 @@ _TRUTHS = {
     "logical_xor",
     "logical_not",
 }
+
+
+def is_same(a: Dim, b: Dim) -> bool:
+    """Equal whatever the dimensions are; False also where that is open."""
+    if isinstance(a, Extent):
+        return a.equals(b) is True
+    return b.equals(a) is True if isinstance(b, Extent) else a == b
+
+
+def product(extents: Iterable[Dim]) -> Dim:
+    total: Dim = 1
+    for extent in extents:
+        total = total * extent
+    return total
 
 
 @dataclass(eq=False)
@@ -87,9 +102,8 @@ class Graph:
         self.budget = budget
         self.label = ""  # of the ops that are added: the node's name
         self.dimensions: list[str] = []  # named ones of the inputs
-        self._extents: dict[str, Extent] = {}  # by the catalog's name for them
-        self._spelled: dict[Any, Any] = {}  # the catalog's extents, by polynomial
-        self._counted: dict[Any, Operand] = {}  # polynomials as numbers at run time
+        self._counts = 0  # of symbols that a run gives values
+        self._counted: dict[str, Operand] = {}  # extents as numbers at run time
 
     # --- shapes -------------------------------------------------------------------------------------
 
@@ -101,23 +115,13 @@ class Graph:
                 "some of them merged"
             )
         stored = {"bool": "u8", "bf16": "f32"}.get(dtype, dtype)
-        declared = [self._declared(d) if isinstance(d, Extent) else d for d in shape]
-        value = self.writer.input(name, stored, declared)
+        value = self.writer.input(name, stored, shape)
+        names = [name for d in shape if isinstance(d, Extent) for name in d.symbols]
+        self.dimensions = list(dict.fromkeys([*self.dimensions, *names]))
         return self.cast(Operand(stored, value), dtype)
 
-    def _declared(self, d: Extent) -> Any:
-        """What a concatenation of the parts would have is named as the catalog names that."""
-        parts = [str(Extent({monomial: factor})) for monomial, factor in d.terms.items()]
-        name = merged([("+".join(parts), 1, UNBOUNDED)])[0]  # as the catalog spells it
-        self._extents[name] = d
-        self._spelled[d.key] = (name, 1, UNBOUNDED)
-        self.dimensions = list(dict.fromkeys([*self.dimensions, *sorted(d.names)]))
-        return self._spelled[d.key]
-
     def shape(self, x: Operand) -> list[Dim]:
-        if x.array is not None:
-            return list(x.array.shape)
-        return [self._extent(e) for e in self.writer.shape(x.value)]
+        return list(x.array.shape) if x.array is not None else self.writer.shape(x.value)
 
     def rank(self, x: Operand) -> int:
         return len(self.shape(x))
@@ -132,36 +136,10 @@ class Graph:
             raise Invalid(f"axis {axis} is outside the {rank} dimensions of the input")
         return axis % max(rank, 1)
 
-    def _extent(self, e: Any) -> Dim:
-        if isinstance(e, int):
-            return e
-        if e[0] in self._extents:
-            return self._extents[e[0]]
-        extent = sum(
-            factor * product(self._extents.get(name, Extent.named(name)) for name in names)
-            for factor, names in terms_of(e)
-        )
-        self._extents[e[0]] = extent
-        self._spelled.setdefault(extent.key, e)
-        return extent
-
-    def spelled(self, d: Dim) -> Any:
-        """An extent as the catalog's ops take it."""
-        if not isinstance(d, Extent):
-            return int(d)
-        if d.key in self._spelled:
-            return self._spelled[d.key]
-        factors = d.factors()
-        if factors is None or factors[0] < 1:
-            raise self.unknown(d, "an extent")
-        return merged([factors[0], *(self._spelled[Extent.named(n).key] for n in factors[1])])
-
-    def learn(self, x: Operand, axis: int, extent: Dim) -> None:
-        """Says which polynomial an extent is that the catalog named by itself."""
-        ours = self.writer.shape(x.value)[axis] if x.value is not None else None
-        if isinstance(ours, tuple) and isinstance(extent, Extent) and ours[0] not in self._extents:
-            self._extents[ours[0]] = extent
-            self._spelled.setdefault(extent.key, ours)
+    def counted(self) -> Extent:
+        """A new symbol, which the model's run gives a value."""
+        self._counts += 1
+        return Extent.symbol(f"count{self._counts}", 0)
 
     def is_open(self, x: Operand) -> bool:
         """Whether its shape has extents that are known only at run time."""
@@ -209,23 +187,25 @@ class Graph:
         """An extent as a scalar: as many ones are added up."""
         if not isinstance(d, Extent):
             return known(int(d), dtype)
-        if d.key not in self._counted:
+        if str(d) not in self._counted:
             total: Operand | None = None
-            for monomial, factor in d.terms.items():
-                part = self._product_at_run_time(monomial)
+            for factor, parts in d.terms:
+                part = self._product_at_run_time(parts)
                 part = part if factor == 1 else self.op("mul", part, known(factor, "i64"))
                 total = part if total is None else self.op("add", total, part)
-            self._counted[d.key] = total
-        return self.cast(self._counted[d.key], dtype)
+            self._counted[str(d)] = total
+        return self.cast(self._counted[str(d)], dtype)
 
-    def _product_at_run_time(self, names: tuple[str, ...]) -> Operand:
-        if not names:
+    def _product_at_run_time(self, parts: list[Extent]) -> Operand:
+        if not parts:
             return known(1, "i64")
-        key = Extent({names: 1}).key
+        key = "*".join(map(str, parts))
         if key not in self._counted:
-            ones = self.expand(known(1, "i64"), [Extent.named(names[-1])])
+            if parts[-1].least < 0:
+                raise self.unknown(parts[-1], "a number")
+            ones = self.expand(known(1, "i64"), [parts[-1]])
             last = self.op("reduce_sum", ones, axes=[0])
-            whole = self.op("mul", self._product_at_run_time(names[:-1]), last) if names[1:] else last
+            whole = self.op("mul", self._product_at_run_time(parts[:-1]), last) if parts[1:] else last
             self._counted[key] = whole
         return self._counted[key]
 
@@ -261,9 +241,6 @@ class Graph:
             operands = operands[:-1]
         self.budget.op()
         values = [None if x is None else self.value(x) for x in operands]
-        for key, item in attributes.items():
-            if isinstance(item, list) and any(isinstance(d, Extent) for d in item):
-                attributes[key] = [self.spelled(d) for d in item]
         try:
             results = self.writer.op(name, values, attributes, self.label)
         except ValueError as error:
@@ -319,12 +296,7 @@ class Graph:
     def concat(self, parts: list[Operand], axis: int) -> Operand:
         if len(parts) == 1:
             return parts[0]
-        result = self.ops("concat", parts, axis=axis)[0]
-        total: Dim = 0
-        for part in parts:
-            total = total + self.shape(part)[axis]
-        self.learn(result, axis, total)
-        return result
+        return self.ops("concat", parts, axis=axis)[0]
 
     def cut(self, x: Operand, axis: int, start: int, size: Dim, step: int = 1) -> Operand:
         """`size` elements along an axis, every step-th of them."""

@@ -11,10 +11,9 @@ from onnx import AttributeProto, defs
 
 from headrace import _core
 
-from .extents import TooLarge, Undecided
 from .folding import folded
 from .functions import Function, Library
-from .graph import Graph, Operand
+from .graph import Graph, Operand, Undecided
 from .interface import Dimensions, Interface
 from .limits import Budget
 from .registry import MICROSOFT, OPERATORS, Invalid, Node, Refused, invalid_if, shortened
@@ -119,8 +118,6 @@ class Importer:
             return results
         except _Unreadable:
             raise
-        except TooLarge as error:
-            raise self._error(node, str(error), scope) from None
         except Undecided as error:
             reason = f"it depends on whether {error}, which is open until the model is called"
             raise self._error(node, reason, scope) from None
@@ -182,7 +179,7 @@ class Importer:
                 "this operator is not in the operator set that the model imports",
                 "onnx.version_converter.convert_version changes the set",
             )
-        if node.op in ("NonZero", "Unique"):
+        if node.op == "Unique":
             return Refused(
                 "the size of its result is known only at run time; of constants it is computed beforehand"
             )

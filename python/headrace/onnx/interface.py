@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from .extents import Dim, Extent
-from .graph import Graph, Operand
+from .graph import Dim, Extent, Graph, Operand
 from .registry import Refused
 from .source import dtype_named
 
@@ -82,10 +81,8 @@ class Interface:
         parts = [part.strip() for part in name.split("+")]
         if len(parts) == 2 and set(parts) <= self._named:
             first, second = (self._dimension(part) for part in parts)
-            if isinstance(first, int) and isinstance(second, Extent):
-                return Extent({(): first, **second.terms})  # in this order, which the extent's name has
             return first + second
-        return Extent.named(name)
+        return Extent.symbol(name)
 
     def _size(self, value: Any, name: str) -> int:
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:

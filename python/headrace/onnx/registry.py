@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .extents import Dim
-
 if TYPE_CHECKING:
-    from .graph import Graph, Operand
+    from .graph import Dim, Graph, Operand
 
 MICROSOFT = "com.microsoft"
 

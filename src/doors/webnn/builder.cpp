@@ -72,7 +72,7 @@ DType MLOperand::dataType() const {
 
 std::vector<MLDimension> MLOperand::shape() const {
     const std::lock_guard lock(builder_->mutex);
-    return to_dimensions(builder_->builder.type(id_).shape);
+    return to_extents(builder_->builder.type(id_).shape);
 }
 
 std::string MLOperand::name() const {
@@ -167,31 +167,58 @@ void check_kind(const std::string& name, const Value& value) {
 
 using Names = std::set<std::string, std::less<>>;
 
-/// What the extents of a shape are products of.
-Names symbols_of(const Shape& shape) {
+/// What has a value when the extents of a shape have one.
+Names names_told_by(const Shape& shape) {
     Names names;
     for (const Dim& d : shape) {
         if (!d.is_symbolic()) continue;
-        for (const std::string& symbol : count_elements({d}).symbols) names.insert(symbol);
+        names.insert(d.str());
+        if (const auto line = d.expression().line()) names.insert(line->name);
     }
     return names;
 }
 
 /// Marks the inputs that nobody reads but that alone tell an extent of what the kept nodes make.
+class ExtentKeeper {
+public:
+    ExtentKeeper(const Graph& graph, std::vector<bool>& is_needed) : graph_(graph), is_needed_(is_needed) {
+        for (const ValueId id : graph.inputs)
+            if (is_needed[id]) told_.merge(names_told_by(graph.value(id).type.shape));
+    }
+
+    void keep(const Dim& d) {
+        if (!d.is_symbolic() || tells(d.str())) return;
+        for (const std::string& name : d.expression().names()) tells(name);
+    }
+
+private:
+    bool tells(const std::string& name) {
+        if (told_.contains(name)) return true;
+        for (const ValueId id : graph_.inputs) {
+            auto names = names_told_by(graph_.value(id).type.shape);
+            if (!names.contains(name)) continue;
+            is_needed_[id] = true;
+            told_.merge(std::move(names));
+            return true;
+        }
+        return false;
+    }
+
+    const Graph& graph_;
+    std::vector<bool>& is_needed_;
+    Names told_;
+};
+
 void keep_extents(const Graph& graph, const std::vector<bool>& keep, std::vector<bool>& is_needed) {
-    Names wanted;
+    ExtentKeeper keeper(graph, is_needed);
     for (std::size_t i = 0; i < graph.nodes.size(); ++i)
         for (const ValueId id : graph.nodes[i].outputs)
-            if (keep[i]) wanted.merge(symbols_of(graph.value(id).type.shape));
-    const auto told_by = [&](ValueId id) {
-        return std::erase_if(wanted, [&, names = symbols_of(graph.value(id).type.shape)](const auto& symbol) {
-            return names.contains(symbol);
-        });
-    };
-    for (const ValueId id : graph.inputs)
-        if (is_needed[id]) told_by(id);
-    for (const ValueId id : graph.inputs)
-        if (!is_needed[id] && told_by(id) > 0) is_needed[id] = true;
+            if (keep[i])
+                for (const Dim& d : graph.value(id).type.shape) keeper.keep(d);
+    for (const Condition& condition : graph.conditions) {
+        keeper.keep(condition.left);
+        keeper.keep(condition.right);
+    }
 }
 
 /// Leaves the nodes that the outputs need and those from `first` on that write a state.
@@ -206,6 +233,7 @@ void keep_needed(Graph& graph, std::size_t first) {
         for (const ValueId id : node.inputs)
             if (id != kNoValue) is_needed[id] = true;
     }
+    graph.conditions = conditions_of(graph, keep);
     keep_extents(graph, keep, is_needed);
     std::erase_if(graph.inputs, [&](ValueId id) { return !is_needed[id]; });
     std::erase_if(graph.states, [&](ValueId id) { return !is_needed[id]; });

@@ -8,7 +8,7 @@ namespace {
 MLValueView view_value(const std::shared_ptr<const Graph>& graph, const Value& value) {
     MLValueView v{.kind = static_cast<MLValueKind>(value.kind),
                   .dataType = value.type.dtype,
-                  .shape = to_dimensions(value.type.shape),
+                  .shape = to_extents(value.type.shape),
                   .name = value.name};
     static_assert(static_cast<int>(ValueKind::result) == static_cast<int>(MLValueKind::result));
     if (value.constant && value.type.format != BlockFormat::plain) {
@@ -34,7 +34,7 @@ MLOptions view_attributes(const Node& node) {
         std::visit(
             [&]<class T>(const T& value) {
                 if constexpr (std::same_as<T, Shape>)
-                    options.emplace_back(name, to_dimensions(value));
+                    options.emplace_back(name, to_extents(value));
                 else if constexpr (!std::same_as<T, std::monostate>)
                     options.emplace_back(name, value);
             },

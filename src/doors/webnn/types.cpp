@@ -52,16 +52,14 @@ Result<TensorType> tensor_type(const MLOperandDescriptor& descriptor, std::strin
         return invalid("{}: {} is not a WebNN data type", what, name_of(descriptor.dataType));
     TensorType type{descriptor.dataType, {}};
     for (const MLDimension& d : descriptor.shape) {
-        if (d.is_dynamic()) {
-            if (d.max_size < 1)
-                return invalid("{}: dimension '{}' has the maximum {}; at least 1", what, d.name, d.max_size);
-            type.shape.push_back(Dim::symbolic(d.name, 1, d.max_size));
-            continue;
-        }
+        type.shape.push_back(d.dim());
+        const auto size = d.number();
+        if (!size && d.most() < 1)
+            return invalid("{}: dimension '{}' has the maximum {}; at least 1", what, d.str(), d.most());
+        if (!size) continue;
         // The specification has no empty tensors, unlike our graphs.
-        if (d.size < 1) return invalid("{}: the extent {} is not positive", what, d.size);
-        if (d.size > UINT32_MAX) return invalid("{}: the extent {} exceeds 4294967295", what, d.size);
-        type.shape.push_back(d.size);
+        if (*size < 1) return invalid("{}: the extent {} is not positive", what, *size);
+        if (*size > UINT32_MAX) return invalid("{}: the extent {} exceeds 4294967295", what, *size);
     }
     return type;
 }

@@ -32,7 +32,7 @@ struct Layer {
         const auto bytes = std::as_bytes(std::span(weight));
         weights.contents[key] = as_string(bytes);
         GraphWriter w;
-        const auto x = w.input("in0", DType::f32, {Dimension("n", kMostRows), in});
+        const auto x = w.input("in0", DType::f32, {Extent::symbol("n", 1, kMostRows), in});
         const auto product = w.op("matmul", {x, w.constant(DType::f32, {in, out}, bytes, nullptr, key)})[0];
         const auto y = w.op("relu", {product})[0];
         w.output("out0", y);

@@ -73,7 +73,7 @@ TEST_F(DelegateLoad, RefusesWeightsOfAnotherSize) {
 }
 
 /// out0 = neg(input), of any name, dtype and rank.
-std::string negation(const std::string& name, DType dtype, const std::vector<Dimension>& shape) {
+std::string negation(const std::string& name, DType dtype, const std::vector<Extent>& shape) {
     GraphWriter w;
     w.output("out0", w.op("neg", {w.input(name, dtype, shape)})[0]);
     return as_string(graph_to_bytes(*w.finish()));
@@ -98,8 +98,8 @@ TEST_F(DelegateRun, RefusesArgumentsOfAnotherDtypeThanTheBlobDeclares) {
 }
 
 TEST_F(DelegateRun, RefusesArgumentsOfAnotherRankOrExtentThanTheBlobDeclares) {
-    for (const std::vector<Dimension>& shape :
-         {std::vector<Dimension>{6}, {2, 3, 1}, {3, 2}, {}, {Dimension("n", 1), 3}})
+    for (const std::vector<Extent>& shape :
+         {std::vector<Extent>{6}, {2, 3, 1}, {3, 2}, {}, {Extent::symbol("n", 1, 1), 3}})
         expect_fails(Delegate(negation("in0", DType::f32, shape), nullptr), {x_, y_},
                      et::Error::InvalidArgument, "input 'in0'");
 }
@@ -149,7 +149,7 @@ TEST_F(DelegateRun, RefusesArgumentsThatAreNoTensors) {
 }
 
 TEST_F(DelegateRun, AnswersAsBeforeAfterARefusal) {
-    const Delegate delegate(negation("in0", DType::f32, {Dimension("n", 4), 3}), nullptr);
+    const Delegate delegate(negation("in0", DType::f32, {Extent::symbol("n", 1, 4), 3}), nullptr);
     ASSERT_EQ(delegate.run({x_, y_}), et::Error::Ok);
     expect_fails(delegate, {tensor({5, 3}, std::vector<float>(15)), room({5, 3})}, et::Error::InvalidArgument,
                  "input 'in0'");

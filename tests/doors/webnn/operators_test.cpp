@@ -85,7 +85,7 @@ TEST_P(WebnnOperator, HasAMethodThatComputesIt) {
     for (std::size_t i = 0; i < results.size(); ++i) {
         EXPECT_EQ(results[i].dataType(), expected[i].dtype);
         Ints shape;
-        for (const MLDimension& extent : results[i].shape()) shape.push_back(extent.size);
+        for (const MLDimension& extent : results[i].shape()) shape.push_back(extent.number().value());
         EXPECT_EQ(shape, expected[i].shape) << "result " << i;
     }
     const std::vector<Elements> computed = call.compute(results);

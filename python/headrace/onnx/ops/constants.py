@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 
-from ..extents import Extent, product
 from ..folding import LARGEST
-from ..graph import LARGEST_EXTENT, Graph, Operand, known
+from ..graph import LARGEST_EXTENT, Extent, Graph, Operand, known, product
 from ..registry import Node, Refused, invalid_if, reads, refuse_if, shortened
 from ..source import dtype_named
 
@@ -73,7 +72,8 @@ def range_(g: Graph, node: Node) -> Operand:
         f"delta (input 2) is {step}; it must be a number other than 0",
         "Fix the dimensions with dimensions={...} (--dimension NAME=N)",
     )
-    places = g.positions((last - first) // step, "i64")
+    count = Extent.largest([0, -((first - last) // step)])
+    places = g.positions(count, "i64")
     scaled = places if step == 1 else g.op("mul", places, known(step, "i64"))
     shifted = (
         scaled if isinstance(first, int) and first == 0 else g.op("add", scaled, g.at_run_time(first, "i64"))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..extents import Dim, Extent
-from ..graph import Graph, Operand
+from ..graph import Dim, Extent, Graph, Operand
 from ..registry import Node, invalid_if, reads, refuse_if
 
 _AUTOMATIC = ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")

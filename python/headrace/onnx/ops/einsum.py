@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import string
 
-from ..extents import product
-from ..graph import Graph, Operand
+from ..graph import Graph, Operand, product
 from ..registry import Node, invalid_if, reads, refuse_if
 from .linear_algebra import product_of
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..extents import Extent, product
-from ..graph import Graph, Operand, known
+from ..graph import Extent, Graph, Operand, known, product
 from ..registry import Node, invalid_if, reads
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..extents import is_same
-from ..graph import Graph, Operand
+from ..graph import Graph, Operand, is_same
 from ..registry import Node, invalid_if, reads, refuse_if
 
 

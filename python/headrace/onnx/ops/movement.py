@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..extents import Dim, Extent, Undecided, is_same, product
-from ..graph import Graph, Operand, known
+from ..graph import Dim, Extent, Graph, Operand, is_same, known, product
 from ..registry import Invalid, Node, axes_of, invalid_if, reads, shortened
 
 
@@ -26,20 +25,17 @@ def reshape(g: Graph, node: Node) -> Operand:
     )
     if open_:
         rest = product(d for i, d in enumerate(wanted) if i != open_[0])
-        wanted[open_[0]] = _quotient(g, product(own), rest)
+        wanted[open_[0]] = _quotient(product(own), rest)
     return g.reshape(node.x, wanted)
 
 
-def _quotient(g: Graph, total: Dim, rest: Dim) -> Dim:
+def _quotient(total: Dim, rest: Dim) -> Dim:
+    """Open extents are checked when they are known, as all that Reshape takes."""
     if isinstance(rest, int) and rest == 0:
         return 0
-    try:
-        whole = total // rest
-        if not isinstance(total, Extent):
-            invalid_if(total % rest, f"{total} elements do not divide by {rest}, the other extents' product")
-        return whole
-    except Undecided:
-        raise g.unknown(total if isinstance(total, Extent) else rest, "the number of elements") from None
+    if isinstance(total, int) and isinstance(rest, int):
+        invalid_if(total % rest, f"{total} elements do not divide by {rest}, the other extents' product")
+    return total // rest
 
 
 @reads("Flatten")
@@ -59,9 +55,10 @@ def squeeze(g: Graph, node: Node) -> Operand:
         axes = [i for i, d in enumerate(sizes) if is_same(d, 1)]
     axes = axes_of(axes, len(sizes))
     for axis in axes:
-        if isinstance(sizes[axis], Extent):
-            raise g.unknown(sizes[axis], f"extent {axis}, which is to be dropped,")
-        invalid_if(sizes[axis] != 1, f"extent {axis} of {sizes} is to be dropped, and is not 1")
+        is_open = isinstance(sizes[axis], Extent)  # then Reshape says so when it is another number
+        invalid_if(
+            not is_open and sizes[axis] != 1, f"extent {axis} of {sizes} is to be dropped, and is not 1"
+        )
     return g.reshape(node.x, [d for i, d in enumerate(sizes) if i not in axes])
 
 
@@ -104,17 +101,25 @@ def split(g: Graph, node: Node) -> list[Operand]:
     axis = g.axis(x, node.get("axis", 0))
     extent = g.shape(x)[axis]
     sizes = node.list_at("split", 1, "the parts' sizes")
+    if sizes is None and isinstance(extent, Extent):
+        return _split_evenly(g, x, axis, extent, count)
     if sizes is None:
-        extent = g.fixed(extent, "the extent that is split")
         each = -(-extent // count)
         sizes = [each] * (count - 1) + [extent - each * (count - 1)]
-    if isinstance(extent, Extent):
-        raise g.unknown(extent, "the extent that is split")
     invalid_if(
-        sum(sizes) != extent or min(sizes) < 0,
+        (isinstance(extent, int) and sum(sizes) != extent) or min(sizes) < 0,
         f"parts of {shortened(sizes)} do not add up to {extent}, extent {axis} of the input",
     )
     return g.ops("split", [x], splits=sizes, axis=axis)
+
+
+def _split_evenly(g: Graph, x: Operand, axis: int, extent: Extent, count: int) -> list[Operand]:
+    """An open extent into parts of one size: the model is called with multiples of their number."""
+    sizes = g.shape(x)
+    each = extent // count
+    rows = g.reshape(x, [*sizes[:axis], count, each, *sizes[axis + 1 :]])
+    whole = [*sizes[:axis], each, *sizes[axis + 1 :]]
+    return [g.reshape(g.cut(rows, axis, i, 1), whole) for i in range(count)]
 
 
 @reads("Expand")
@@ -132,8 +137,10 @@ def broadcast(g: Graph, a: list[Dim], b: list[Dim]) -> list[Dim]:
             joint.append(other)
         elif is_same(other, 1):
             joint.append(one)
+        elif isinstance(one, Extent) and isinstance(other, Extent):
+            joint.append(Extent.largest([one, other]) * Extent.smallest([one, other, 1]))
         elif isinstance(one, Extent) or isinstance(other, Extent):
-            raise g.unknown(one if isinstance(one, Extent) else other, f"an extent beside {other}")
+            joint.append(other if isinstance(one, Extent) else one)
         else:
             raise Invalid(f"the shapes {a} and {b} do not broadcast")
     return joint

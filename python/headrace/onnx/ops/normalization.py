@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..extents import Dim, product
-from ..graph import Graph, Operand, known
+from ..graph import Dim, Graph, Operand, known, product
 from ..registry import Node, invalid_if, reads, refuse_if
 
 

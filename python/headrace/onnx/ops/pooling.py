@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..extents import Dim, Extent
-from ..graph import LARGEST_EXTENT, Graph, Operand, known
+from ..graph import LARGEST_EXTENT, Dim, Extent, Graph, Operand, known
 from ..registry import Node, invalid_if, reads, refuse_if
 from .convolution import Window, is_dynamic, unpadded, window_of, with_height, without_height
 

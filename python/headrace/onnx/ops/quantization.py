@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..extents import Dim, Extent
-from ..graph import Graph, Operand, known
+from ..graph import Dim, Extent, Graph, Operand, known
 from ..registry import MICROSOFT, Node, invalid_if, reads, refuse_if
 from ..source import dtype_named
 from .convolution import convolution

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..extents import Extent
-from ..graph import Graph, Operand, known
+from ..graph import Extent, Graph, Operand, known
 from ..registry import Node, invalid_if, reads, refuse_if
 from .reduction import is_zero
 

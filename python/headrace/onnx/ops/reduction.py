@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..extents import product
-from ..graph import Graph, Operand
+from ..graph import Graph, Operand, product
 from ..registry import OPERATORS, Node, axes_of, invalid_if, reads, refuse_if
 
 REDUCTIONS = {

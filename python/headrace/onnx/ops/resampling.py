@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..extents import Dim, Extent
-from ..graph import LARGEST_EXTENT, Graph, Operand, known
+from ..graph import LARGEST_EXTENT, Dim, Extent, Graph, Operand, known
 from ..registry import Invalid, Node, Refused, axes_of, invalid_if, reads, refuse_if
 
 Taps = list[tuple[np.ndarray, np.ndarray]]  # places and weights for each element of the result

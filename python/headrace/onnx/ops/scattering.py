@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..extents import product
-from ..graph import Graph, Operand, known
+from ..graph import Graph, Operand, known, product
 from ..registry import Node, invalid_if, reads
 from .indexing import as_indices, row_major
 

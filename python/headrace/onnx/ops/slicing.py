@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ..extents import Dim, Extent, Undecided, is_same
-from ..graph import Graph, Operand
-from ..registry import Node, Refused, axes_of, invalid_if, reads, refuse_if
+from ..graph import Dim, Extent, Graph, Operand, Undecided, is_same
+from ..registry import Node, axes_of, invalid_if, reads, refuse_if
 
 _FAR = 2**31 - 1  # from there on a place means "as far as there are elements"
 
@@ -43,9 +42,9 @@ def part(g: Graph, x: Operand, axis: int, start: Dim, end: Dim | None, step: int
         last = _at_least(first, last)
         if isinstance(first, int) and is_same(first, last):
             return g.cut(x, axis, 0, 0)
-        if isinstance(first, int) and step == 1 and _is_spelled(g, last - first):
-            return g.cut(x, axis, first, last - first)
-        return _windows(g, x, axis, first, last, min(step, _FAR))
+        if isinstance(first, int):
+            return g.cut(x, axis, first, last - first, min(step, _FAR))
+        return _last_few(g, x, axis, first, last, min(step, _FAR))
     except Undecided:
         raise g.unknown(extent, "the extent that is cut") from None
 
@@ -99,39 +98,18 @@ def _at_least(bound: Dim, place: Dim) -> Dim:
         return place
 
 
-def _is_spelled(g: Graph, d: Dim) -> bool:
-    try:
-        g.spelled(d)
-        return True
-    except Refused:
-        return False
-
-
-def _windows(g: Graph, x: Operand, axis: int, first: Dim, last: Dim, step: int) -> Operand:
-    """Which elements, by windows over their places: as wide as what is left out, each gives its largest.
-
-    So the catalog itself says how many there are, whatever the extent will be.
-    """
+def _last_few(g: Graph, x: Operand, axis: int, first: Dim, last: Dim, step: int) -> Operand:
+    """Elements from a place that the extent moves, where their number is known."""
     extent = g.shape(x)[axis]
-    before, after = first, extent - last
-    if not isinstance(before, int) and isinstance(extent - before, int):  # the last few
-        count, left = extent - before, after
-        refuse_if(
-            not isinstance(left, int),
-            f"the slice from {first} to {last} of {extent} moves at both ends",
-            "Fix the dimensions with dimensions={...} (--dimension NAME=N)",
-        )
-        g.check_extent(count)
-        line = g.cut(g.positions(extent), 0, 0, count)  # an error when the model is called with fewer
-        places = g.plus(_of_numbers(g, line, 0, range(0, count - left, step)), -count)
-        return g.op("gather", x, places, axis=axis)
-    if not isinstance(before, int) or not isinstance(after, int):
+    count, left = extent - first, extent - last
+    if not isinstance(count, int):
         raise g.unknown(extent, "the extent that is cut")
-    line = g.reshape(g.positions(extent, "f32"), [1, 1, 1, extent])
-    ends = g.op("max_pool2d", line, window_dimensions=[1, before + after + 1], strides=[1, step])
-    count = g.shape(ends)[3]
-    if step == 1:
-        g.learn(ends, 3, last - first)
-        count = g.shape(ends)[3]
-    places = g.cast(g.plus(g.reshape(ends, [count]), -after), "i64")
+    refuse_if(
+        not isinstance(left, int),
+        f"the slice from {first} to {last} of {extent} moves at both ends",
+        "Fix the dimensions with dimensions={...} (--dimension NAME=N)",
+    )
+    g.check_extent(count)
+    line = g.cut(g.positions(extent), 0, 0, count)  # an error when the model is called with fewer
+    places = g.plus(_of_numbers(g, line, 0, range(0, count - left, step)), -count)
     return g.op("gather", x, places, axis=axis)

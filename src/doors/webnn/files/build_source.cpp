@@ -336,8 +336,8 @@ Result<MLDimension> to_dimension(const FileValue& value) {
 }
 
 FileValue from_dimension(const MLDimension& d) {
-    if (!d.is_dynamic()) return {d.size};
-    return {FileValue::Object{{"name", {d.name}}, {"maxSize", {std::min(d.max_size, kMostExtent)}}}};
+    if (!d.is_open()) return {*d.number()};
+    return {FileValue::Object{{"name", {d.str()}}, {"maxSize", {std::min(d.most(), kMostExtent)}}}};
 }
 
 }  // namespace headrace::webnn

@@ -72,7 +72,7 @@ private:
             if (d.is(0))
                 return unsupported("{} '{}' is {}, and WebNN has no empty tensors; save the graph as .hrg",
                                    what, name_of(id), type.str());
-        return MLOperandDescriptor{type.dtype, to_dimensions(type.shape)};
+        return MLOperandDescriptor{type.dtype, to_extents(type.shape)};
     }
 
     Status constant(ValueId id) {

@@ -74,7 +74,7 @@ Result<AttrValue> list_to_attr(const FileValue::List& list, AttrKind kind) {
         Shape shape;
         for (const FileValue& element : list) {
             HR_ASSIGN(const MLDimension d, to_dimension(element));
-            shape.push_back(d.is_dynamic() ? Dim::symbolic(d.name, 1, d.max_size) : Dim(d.size));
+            shape.push_back(d.dim());
         }
         return AttrValue(std::move(shape));
     }
@@ -98,7 +98,7 @@ struct FromAttr {
     }
     FileValue operator()(const Shape& shape) const {
         FileValue array{FileValue::Integers{}};
-        for (const MLDimension& d : to_dimensions(shape)) append_element(array, from_dimension(d));
+        for (const MLDimension& d : to_extents(shape)) append_element(array, from_dimension(d));
         return array;
     }
     FileValue operator()(DType v) const { return {std::string(data_type_name(v))}; }

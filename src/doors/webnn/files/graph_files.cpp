@@ -68,7 +68,7 @@ Status write_source(const Graph& graph, const std::string& path, Kind kind, bool
     for (const SourceConstant& c : source.constants) {
         if (c.kind != SourceConstant::Kind::weights) continue;
         TensorType type{c.type.dataType, {}};
-        for (const MLDimension& d : c.type.shape) type.shape.emplace_back(d.size);
+        for (const MLDimension& d : c.type.shape) type.shape.push_back(d.dim());
         weights.push_back({c.key, std::move(type), c.bytes});
     }
     NewFiles files;

@@ -42,13 +42,13 @@ private:
         for (std::size_t i = 0; i < type.shape.size(); ++i) {
             if (i) out_ += ", ";
             const MLDimension& d = type.shape[i];
-            if (!d.is_dynamic()) {
-                fmt::format_to(std::back_inserter(out_), "{}", d.size);
+            if (!d.is_open()) {
+                fmt::format_to(std::back_inserter(out_), "{}", *d.number());
                 continue;
             }
             out_ += "dyn(";
-            append_quoted(out_, d.name, Syntax::text);
-            fmt::format_to(std::back_inserter(out_), ", {})", std::min(d.max_size, kMostExtent));
+            append_quoted(out_, d.str(), Syntax::text);
+            fmt::format_to(std::back_inserter(out_), ", {})", std::min(d.most(), kMostExtent));
         }
         out_ += ']';
     }

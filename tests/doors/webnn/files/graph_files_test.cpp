@@ -142,7 +142,7 @@ TEST_P(RoundTrip, KeepsNamesSymbolsAndOrder) {
     ASSERT_EQ(loaded.inputs.size(), 1u);
     const Value& x = loaded.value(loaded.inputs[0]);
     EXPECT_EQ(x.name, "x");
-    EXPECT_EQ(x.type.shape[0].symbol().max, 8);
+    EXPECT_EQ(x.type.shape[0].max_size(), 8);
     ASSERT_EQ(loaded.outputs.size(), 2u);
     EXPECT_EQ(loaded.outputs[1].first, "z");
     EXPECT_EQ(loaded.value(loaded.outputs[1].second).type.str(), "f32[n, 3, 1]");
