@@ -1,6 +1,10 @@
 # libheadrace_llm.so, the engine with llama.cpp inside behind headrace/language_model.h, and the two thin libraries
 # that hosts load: one engine serves all of them in a process. Installed it is the target headrace::llm.
-add_library(headrace_llm_shared SHARED ${PROJECT_SOURCE_DIR}/src/doors/wasi_nn/door.cpp $<TARGET_OBJECTS:headrace_llm>
+file(GLOB door_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/doors/wasi_nn/*.cpp)
+list(FILTER door_sources EXCLUDE REGEX "_abi.cpp$")
+add_library(headrace_doors_wasi_nn STATIC ${door_sources})
+target_link_libraries(headrace_doors_wasi_nn PUBLIC headrace_llm)
+add_library(headrace_llm_shared SHARED $<TARGET_OBJECTS:headrace_doors_wasi_nn> $<TARGET_OBJECTS:headrace_llm>
   $<TARGET_OBJECTS:headrace_base>)
 target_link_libraries(headrace_llm_shared PRIVATE headrace_llm)
 target_include_directories(headrace_llm_shared INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)

@@ -24,7 +24,7 @@ ALLOWED = {
     "doors/webnn": {"base", "ir", "ops", "engine"},
     "doors/executorch": {"base", "ir", "ops", "engine"},
     "doors/onnx": {"base", "ir", "ops", "engine"},
-    "doors/wasi_nn": {"base", "llm"},
+    "doors/wasi_nn": {"base", "llm", "remote"},
     "llm": {"base", "remote"},
     "backends/common": set(),
     "backends/mlx": {"base", "kernels", "backends/common"},
@@ -53,7 +53,7 @@ LIBRARIES = [
     ("llama.cpp", re.compile(r"llama[\w-]*\.h"), {"llm"}),
     ("llama.cpp's common library", re.compile(r"common/.*"), {"llm"}),
     ("Highway", re.compile(r"hwy/.*"), {"kernels"}),
-    ("nlohmann's JSON", re.compile(r"nlohmann/.*"), {"doors/webnn", "llm", "cli"}),
+    ("nlohmann's JSON", re.compile(r"nlohmann/.*"), {"doors/webnn", "doors/wasi_nn", "llm", "cli"}),
 ]
 
 # Outputs of the build, and the folder that uses each.

@@ -5,17 +5,14 @@
 #include <csignal>
 #include <cstdio>
 #include <iostream>
-#include <nlohmann/json.hpp>
-#include <utility>
+#include <map>
 
 #include "cli/language.h"
+#include "headrace/language_model.h"
 #include "llm/parameters/parameters.h"
-#include "llm/service/service.h"
 
 namespace headrace::cli {
 namespace {
-
-using nlohmann::json;
 
 volatile std::sig_atomic_t interrupted = 0;
 
@@ -35,60 +32,101 @@ constexpr const char* help =
     "/statistics       sessions, queue, cache and memory\n"
     "/quit\n";
 
+/// For people to read.
+Parameters shown(const LanguageModelStatistics& s) {
+    const auto number = [](auto count) { return static_cast<std::int64_t>(count); };
+    return {{"model", Parameters{{"name", s.name},
+                                 {"description", s.description},
+                                 {"weight_bytes", number(s.weight_bytes)}}},
+            {"requests", Parameters{{"submitted", number(s.submitted)},
+                                    {"finished", number(s.finished)},
+                                    {"failed", number(s.failed)},
+                                    {"cancelled", number(s.cancelled)},
+                                    {"rejected", number(s.rejected)},
+                                    {"waiting", number(s.waiting)},
+                                    {"running", number(s.running)}}},
+            {"tokens", Parameters{{"prompt", number(s.prompt_tokens)},
+                                  {"cached", number(s.cached_tokens)},
+                                  {"generated", number(s.generated_tokens)},
+                                  {"drafted", number(s.drafted_tokens)},
+                                  {"accepted", number(s.accepted_tokens)}}},
+            {"steps", Parameters{{"count", number(s.steps)},
+                                 {"longest_ms", s.longest_step_ms},
+                                 {"threads", s.threads},
+                                 {"pauses", number(s.pauses)},
+                                 {"overtaken", number(s.overtaken_steps)}}},
+            {"cache", Parameters{{"sequences", number(s.remembered_sequences)},
+                                 {"tokens", number(s.remembered_tokens)},
+                                 {"ram_bytes", number(s.ram_cache_bytes)},
+                                 {"evictions", number(s.evictions)},
+                                 {"context_shifts", number(s.context_shifts)},
+                                 {"context_tokens", number(s.context_tokens)}}},
+            {"sessions", Parameters{{"named", number(s.named_sessions)},
+                                    {"anonymous", number(s.anonymous_sessions)}}},
+            {"process", Parameters{{"models", number(s.process_models)},
+                                   {"engines", number(s.process_engines)},
+                                   {"resident_bytes", number(s.process_resident_bytes)},
+                                   {"memory_share_in_use", s.memory_share_in_use}}}};
+}
+
 class Chat {
 public:
-    Chat(std::unique_ptr<llm::Service> service, llm::Service::GraphId graph)
-        : service_(std::move(service)), graph_(graph) {}
+    explicit Chat(LanguageModel model) : model_(std::move(model)) {}
 
-    Status use_session(const std::string& name) {
-        HR_ASSIGN(const llm::Service::ContextId opened, service_->open(graph_, name));
-        if (const auto before = std::exchange(context_, opened)) HR_TRY(service_->close(before));
-        return success();
+    void use_session(const std::string& name) {
+        sessions_.try_emplace(name, model_.conversation(name));
+        session_ = name;
     }
     /// Checked here with those set before, so that a mistake spoils no later message.
-    Status set(const std::string& name, json value) {
-        json all = parameters_;
-        all[name] = std::move(value);
+    Status set(const std::string& name, ParameterValue value) {
+        Parameters all = parameters_;
+        all.set(name, std::move(value));
+        all = Parameters::from_json(all.to_json());  // without bytes that are no text
         llm::Settings strict;
         strict.strict = true;
         llm::Notes shown_with_replies;
-        const auto text = all.dump(-1, ' ', false, json::error_handler_t::replace);
-        HR_ASSIGN(strict, llm::with_parameters(strict, text, llm::Level::session, shown_with_replies));
-        parameters_ = json::parse(text);  // what is no UTF-8 cannot be written as JSON again
+        HR_TRY(llm::with_parameters(strict, all, llm::Level::session, shown_with_replies));
+        parameters_ = std::move(all);
         return success();
     }
 
-    Status say(const std::string& text) {
-        HR_TRY(service_->set_input(context_, 0, text));
-        HR_TRY(service_->set_input(context_, 1, parameters_.empty() ? "" : parameters_.dump()));
+    void say(const std::string& text) {
         interrupted = 0;
-        auto* before = std::signal(SIGINT, on_interrupt);
-        Status status = stream();
-        std::signal(SIGINT, before);
-        if (status.ok()) show_speed();
-        return status;
+        const Interruption until_the_end;
+        Conversation conversation = model_.conversation(session_, parameters_);
+        Generation answer = conversation.stream(text);
+        while (const auto piece = answer.next()) {
+            std::fputs(piece->text.c_str(), stdout);
+            std::fflush(stdout);
+            if (!interrupted) continue;
+            answer.cancel();
+            break;
+        }
+        std::printf("\n");
+        std::fflush(stdout);  // the line of the speed comes after it
+        show_speed(answer.reply());
     }
 
     /// A line that starts with a slash. False: the program ends.
     Result<bool> command(const std::string& line) {
-        const size_t space = line.find(' ');
+        const std::size_t space = line.find(' ');
         const std::string name = line.substr(1, space == std::string::npos ? space : space - 1);
         const std::string rest = space == std::string::npos ? "" : line.substr(space + 1);
         if (name == "quit" || name == "exit") return false;
         if (name == "help") {
             std::fputs(help, stdout);
         } else if (name == "parameters") {
-            std::printf("%s\n", parameters_.dump(2).c_str());
+            std::printf("%s\n", parameters_.to_json(2).c_str());
         } else if (name == "priority") {
             HR_TRY(set("priority", rest));
         } else if (name == "system") {
             HR_TRY(set("system_prompt", rest));
-            HR_TRY(use_session("chat " + std::to_string(++conversations_)));
+            use_session("chat " + std::to_string(++conversations_));
         } else if (name == "session") {
             if (rest.empty()) return invalid("/session needs a name");
-            HR_TRY(use_session(rest));
+            use_session(rest);
         } else if (name == "statistics") {
-            std::printf("%s\n", json::parse(service_->statistics()).dump(2).c_str());
+            std::printf("%s\n", shown(model_.statistics()).to_json(2).c_str());
         } else if (name == "set") {
             HR_TRY(set_parameter(rest));
         } else {
@@ -98,8 +136,20 @@ public:
     }
 
 private:
+    /// While an answer is written, Ctrl-C ends that.
+    class Interruption {
+    public:
+        Interruption() : before_(std::signal(SIGINT, on_interrupt)) {}
+        ~Interruption() { std::signal(SIGINT, before_); }
+        Interruption(const Interruption&) = delete;
+        Interruption& operator=(const Interruption&) = delete;
+
+    private:
+        void (*before_)(int);
+    };
+
     Status set_parameter(const std::string& text) {
-        const size_t space = text.find_first_of(" =");
+        const std::size_t space = text.find_first_of(" =");
         if (text.empty() || space == 0) return invalid("/set needs a name and a value, as /set temp 0.2");
         const std::string name = text.substr(0, space);
         if (space == std::string::npos) {
@@ -107,60 +157,44 @@ private:
                 return invalid("'{}' was not set; /parameters lists what was", name);
             return success();
         }
-        const std::string value = text.substr(space + 1);
-        const json parsed = json::parse(value, nullptr, false);
-        return set(name, parsed.is_discarded() ? json(value) : parsed);
+        return set(name, value_of(text.substr(space + 1)));
     }
 
-    Status stream() {
-        for (;;) {
-            HR_ASSIGN(const auto piece, service_->compute_piece(context_));
-            if (!piece) break;
-            std::fputs(piece->c_str(), stdout);
-            std::fflush(stdout);
-            if (interrupted) {
-                HR_TRY(service_->end_pieces(context_));
-                break;
-            }
+    /// A value of JSON, or else the text itself.
+    static ParameterValue value_of(const std::string& text) {
+        try {
+            return *Parameters::from_json("{\"value\": " + text + "}").find("value");
+        } catch (const Exception&) {
+            return text;
         }
-        std::printf("\n");
-        std::fflush(stdout);  // the line of the speed comes after it
-        return success();
     }
 
-    void show_speed() {
-        const auto text = service_->output(context_, 1);
-        if (!text.ok()) return;
-        const json metadata = json::parse(text.value());
-        const json& timings = metadata["timings"];
-        std::fprintf(stderr, "[%d tokens, %.1f a second; prompt %d, %d of them remembered, %.0f ms; %s]\n",
-                     metadata.value("output_tokens", 0), timings.value("generated_per_second", 0.0),
-                     metadata.value("input_tokens", 0), metadata.value("cached_tokens", 0),
-                     timings.value("prompt_ms", 0.0), metadata.value("stop_reason", "").c_str());
-        for (const json& warning : metadata.value("warnings", json::array()))
-            std::fprintf(stderr, "[%s: %s]\n", warning.value("parameter", "").c_str(),
-                         warning.value("message", "").c_str());
+    static void show_speed(const Reply& reply) {
+        std::fprintf(stderr,
+                     "[%lld tokens, %.1f a second; prompt %lld, %lld of them remembered, %.0f ms; %s]\n",
+                     static_cast<long long>(reply.generated_tokens), reply.timings.generated_per_second,
+                     static_cast<long long>(reply.prompt_tokens),
+                     static_cast<long long>(reply.cached_tokens), reply.timings.prompt_ms,
+                     std::string(to_string(reply.stop_reason)).c_str());
+        for (const Warning& warning : reply.warnings)
+            std::fprintf(stderr, "[%s: %s]\n", warning.parameter.c_str(), warning.message.c_str());
     }
 
-    std::unique_ptr<llm::Service> service_;
-    llm::Service::GraphId graph_;
-    llm::Service::ContextId context_ = 0;
-    json parameters_ = json::object();
+    LanguageModel model_;
+    std::map<std::string, Conversation> sessions_;  // whoever comes back from lunch goes on where they were
+    std::string session_;
+    Parameters parameters_;
     int conversations_ = 1;
 };
 
 }  // namespace
 
 Status chat(const ChatOptions& options) {
-    llm::Settings defaults;
-    defaults.session.idle_timeout_ms = 0;  // whoever comes back from lunch goes on where they were
-    HR_ASSIGN(const llm::Settings settings, command_settings(options.parameters, options.devices, defaults));
-    HR_ASSIGN(std::unique_ptr<llm::Service> service, llm::Service::create("", settings));
-    HR_ASSIGN(const llm::Service::GraphId graph, service->load(options.model, ""));
-    Chat chat(std::move(service), graph);
+    Chat chat(LanguageModel::load(options.model,
+                                  {.parameters = command_parameters(options.parameters, options.devices)}));
     if (!options.system.empty()) HR_TRY(chat.set("system_prompt", options.system));
-    HR_TRY(chat.use_session(options.session));
-    for (const std::string& prompt : options.prompts) HR_TRY(chat.say(prompt));
+    chat.use_session(options.session);
+    for (const std::string& prompt : options.prompts) chat.say(prompt);
     if (!options.prompts.empty()) return success();
     const bool interactive = isatty(STDIN_FILENO);
     if (interactive) std::printf("%s. /help lists the commands.\n", options.model.c_str());
@@ -169,10 +203,13 @@ Status chat(const ChatOptions& options) {
         if (line.ends_with('\r')) line.pop_back();  // of a file from Windows
         if (line.empty()) continue;
         Result<bool> go_on = true;
-        if (line[0] == '/') {
-            go_on = chat.command(line);
-        } else if (const Status said = chat.say(line); !said.ok()) {
-            go_on = said.error();
+        try {
+            if (line[0] == '/')
+                go_on = chat.command(line);
+            else
+                chat.say(line);
+        } catch (const Exception& error) {
+            go_on = Error{error.code(), error.what()};
         }
         if (!go_on.ok()) std::fprintf(stderr, "%s\n", go_on.error().message.c_str());
         if (go_on.ok() && !go_on.value()) break;

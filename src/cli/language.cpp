@@ -7,10 +7,9 @@
 #include "cli/chat.h"
 #include "cli/device_option.h"
 #include "cli/language_bench.h"
-#include "llm/engine/registry.h"
+#include "headrace/language_model.h"
 #include "llm/log/log_settings.h"
 #include "llm/parameters/parameters.h"
-#include "llm/service/reply.h"
 
 namespace headrace::cli {
 namespace {
@@ -21,22 +20,53 @@ struct EmbedOptions {
     std::vector<std::string> texts;
 };
 
+/// tokens: they are of one text's tokens.
+void print_vectors(const std::vector<std::vector<float>>& vectors, bool tokens) {
+    std::vector<ParameterValue> rows;
+    for (const auto& vector : vectors) rows.push_back(std::vector<ParameterValue>(vector.begin(), vector.end()));
+    const Parameters line{{"embedding", tokens ? ParameterValue(std::move(rows)) : std::move(rows.front())},
+                          {"n_embedding", static_cast<std::int64_t>(vectors.front().size())}};
+    std::printf("%s\n", line.to_json().c_str());
+}
+
 /// One JSON line for each text, of the command line or else of standard input's lines.
 Status embed(const EmbedOptions& options) {
     std::vector<std::string> texts = options.texts;
     std::string line;
     if (texts.empty())
         while (std::getline(std::cin, line)) texts.push_back(line);
-    HR_ASSIGN(llm::Settings settings, command_settings(options.parameters, options.devices));
-    settings.context.embeddings = true;
-    HR_ASSIGN(const llm::Runner runner, llm::open_runner(options.model, settings));
-    HR_ASSIGN(const auto vectors, runner.embedder->embed(std::move(texts), settings.request));
-    for (const llm::TextVectors& text : vectors)
-        std::printf("%s\n", llm::embedding_json(text, runner.embedder->pools()).c_str());
+    Parameters parameters{{"embeddings", true}};
+    for (const auto& [name, value] : command_parameters(options.parameters, options.devices).entries())
+        if (name != "embeddings") parameters.set(name, value);
+    LanguageModel model = LanguageModel::load(options.model, {.parameters = parameters});
+    if (model.kind() == ModelKind::token_vectors) {
+        for (const std::string& text : texts) print_vectors(model.embed_tokens(text).vectors, true);
+    } else {
+        for (auto& vector : model.embed(texts).vectors) print_vectors({std::move(vector)}, false);
+    }
     return success();
 }
 
+/// Runs a command that uses the public API.
+template <class Command>
+Status caught(Command command) {
+    try {
+        return command();
+    } catch (const Exception& error) {
+        return Error{error.code(), error.what()};
+    }
+}
+
 }  // namespace
+
+Parameters command_parameters(const std::string& json, const std::vector<std::string>& devices) {
+    Parameters parameters;
+    if (!devices.empty())
+        parameters.set("devices", std::vector<ParameterValue>(devices.begin(), devices.end()));
+    for (const auto& [name, value] : Parameters::from_json(json).entries())
+        if (!parameters.find(name)) parameters.set(name, value);
+    return parameters;
+}
 
 Result<llm::Settings> command_settings(const std::string& parameters, const std::vector<std::string>& devices,
                                        llm::Settings defaults) {
@@ -60,7 +90,7 @@ void add_language_commands(CLI::App& app, Status& status) {
     chat_command->add_option("--session", chat_options->session, "the conversation's name");
     chat_command->add_option("--system", chat_options->system, "the conversation's first message");
     chat_command->add_option("--prompt", chat_options->prompts, "say this and end; may be repeated");
-    chat_command->final_callback([=, &status] { status = chat(*chat_options); });
+    chat_command->final_callback([=, &status] { status = caught([&] { return chat(*chat_options); }); });
 
     auto* embed_command = app.add_subcommand("embed", "turn texts into vectors with a GGUF model");
     auto embed_options = std::make_shared<EmbedOptions>();
@@ -69,7 +99,7 @@ void add_language_commands(CLI::App& app, Status& status) {
                       [=](const auto& names) { embed_options->devices = names; });
     embed_command->add_option("text", embed_options->texts, "without one: the lines of standard input");
     embed_command->add_option("--parameters", embed_options->parameters, parameters_help);
-    embed_command->final_callback([=, &status] { status = embed(*embed_options); });
+    embed_command->final_callback([=, &status] { status = caught([&] { return embed(*embed_options); }); });
 
     constexpr int most = 1 << 20;
     auto* bench_command =

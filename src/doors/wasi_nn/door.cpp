@@ -25,30 +25,30 @@ constexpr uint32_t ggml_encodings[] = {5, 6};  // WAMR's and the WIT's; WasmEdge
 /// that one which is wrong, old or closed twice is noticed.
 class Instances {
 public:
-    void* add(std::shared_ptr<Service> service) {
+    void* add(std::shared_ptr<ContextTable> table) {
         const std::lock_guard lock(mutex_);
         // The low bits make the numbers look like no address that a program has.
         void* handle = reinterpret_cast<void*>((next_++ << 4) | 0x9);
-        services_[handle] = std::move(service);
+        tables_[handle] = std::move(table);
         return handle;
     }
-    std::shared_ptr<Service> find(void* handle) {
+    std::shared_ptr<ContextTable> find(void* handle) {
         const std::lock_guard lock(mutex_);
-        const auto found = services_.find(handle);
-        return found == services_.end() ? nullptr : found->second;
+        const auto found = tables_.find(handle);
+        return found == tables_.end() ? nullptr : found->second;
     }
-    std::shared_ptr<Service> remove(void* handle) {
+    std::shared_ptr<ContextTable> remove(void* handle) {
         const std::lock_guard lock(mutex_);
-        const auto found = services_.find(handle);
-        if (found == services_.end()) return nullptr;
-        std::shared_ptr<Service> service = std::move(found->second);
-        services_.erase(found);
-        return service;
+        const auto found = tables_.find(handle);
+        if (found == tables_.end()) return nullptr;
+        std::shared_ptr<ContextTable> table = std::move(found->second);
+        tables_.erase(found);
+        return table;
     }
 
 private:
     std::mutex mutex_;
-    std::map<void*, std::shared_ptr<Service>> services_;
+    std::map<void*, std::shared_ptr<ContextTable>> tables_;
     uintptr_t next_ = 0x1000;
 };
 Instances& instances() {
@@ -71,34 +71,34 @@ Result<std::string> environment_config() {
 
 }  // namespace
 
-int number_of(Code code, const Numbers& numbers) {
+int number_of(Code code, const ErrorCodes& codes) {
     switch (code) {
         case Code::invalid_argument:
-        case Code::invalid_state: return numbers.invalid_argument;
-        case Code::unsupported: return numbers.unsupported;
-        case Code::out_of_memory: return numbers.missing_memory;
-        case Code::not_found: return numbers.not_found;
-        case Code::denied: return numbers.security;
-        case Code::busy: return numbers.busy;
-        case Code::timed_out: return numbers.timeout;
-        case Code::prompt_too_long: return Numbers::prompt_too_long;
-        case Code::context_full: return Numbers::context_full;
+        case Code::invalid_state: return codes.invalid_argument;
+        case Code::unsupported: return codes.unsupported;
+        case Code::out_of_memory: return codes.missing_memory;
+        case Code::not_found: return codes.not_found;
+        case Code::denied: return codes.security;
+        case Code::busy: return codes.busy;
+        case Code::timed_out: return codes.timeout;
+        case Code::prompt_too_long: return ErrorCodes::prompt_too_long;
+        case Code::context_full: return ErrorCodes::context_full;
         case Code::cancelled:
         case Code::io:
-        case Code::backend_failure: return numbers.runtime_error;
+        case Code::backend_failure: return codes.runtime_error;
     }
-    return numbers.unknown;
+    return codes.unknown;
 }
 
-int Door::report(std::string_view function, const Error& error, const Service::Origin& origin) const {
+int Door::report(std::string_view function, const Error& error, const ContextTable::Origin& origin) const {
     HR_LOG(error, (llm::LogContext{origin.session, origin.request}), "{}: {}", function, error.message);
-    return number_of(error.code, flavour_.numbers);
+    return number_of(error.code, traits_.codes);
 }
 
 /// With another number than that of the error's code.
-int Door::refuse_as(int number, Service& service, std::string_view function, const Error& error) const {
+int Door::refuse_as(int number, ContextTable& table, std::string_view function, const Error& error) const {
     report(function, error);
-    service.remember_failure(error);
+    table.remember_failure(error);
     return number;
 }
 
@@ -107,14 +107,14 @@ int Door::refuse_as(int number, Service& service, std::string_view function, con
 template <class Call>
 int Door::guarded(std::string_view function, void* ctx, uint32_t context, Call call) {
     try {
-        const std::shared_ptr<Service> service = instances().find(ctx);
-        if (!service)
+        const std::shared_ptr<ContextTable> table = instances().find(ctx);
+        if (!table)
             return report(function, invalid("{}", ctx ? "ctx is no backend, or one that was closed"
                                                       : "ctx is NULL; call init_backend first"));
-        Result<int> result = call(*service);
+        Result<int> result = call(*table);
         if (result.ok()) return result.value();
-        service->remember_failure(result.error());
-        return report(function, result.error(), service->origin_of(context));
+        table->remember_failure(result.error());
+        return report(function, result.error(), table->origin_of(context));
     } catch (const std::bad_alloc&) {
         return report(function, failure(Code::out_of_memory, "no memory is left"));
     } catch (const std::exception& e) {
@@ -123,7 +123,7 @@ int Door::guarded(std::string_view function, void* ctx, uint32_t context, Call c
 }
 
 int Door::refuse(void* ctx, std::string_view function, std::string_view why) {
-    return guarded(function, ctx, none, [&](Service&) -> Result<int> { return invalid("{}", why); });
+    return guarded(function, ctx, none, [&](ContextTable&) -> Result<int> { return invalid("{}", why); });
 }
 
 int Door::init(void** ctx, const char* config, uint32_t config_size) {
@@ -134,16 +134,16 @@ int Door::init(void** ctx, const char* config, uint32_t config_size) {
     *ctx = nullptr;
     try {
         llm::Settings defaults;
-        defaults.request.history = flavour_.history;
-        defaults.lenient = flavour_.lenient;
+        defaults.request.history = traits_.history;
+        defaults.lenient = traits_.lenient;
         if (const char* root = std::getenv("HEADRACE_MODEL_ROOT")) defaults.model_root = root;
         defaults.log = llm::environment_log();
         Result<std::string> environment = environment_config();
         if (!environment.ok()) return report(function, environment.error());
-        Result<std::unique_ptr<Service>> service =
-            Service::create(environment.value(), defaults, {config, config_size});
-        if (!service.ok()) return report(function, service.error());
-        *ctx = instances().add(std::move(service).value());
+        Result<std::unique_ptr<ContextTable>> table =
+            ContextTable::create(environment.value(), defaults, {config, config_size});
+        if (!table.ok()) return report(function, table.error());
+        *ctx = instances().add(std::move(table).value());
         return 0;
     } catch (const std::bad_alloc&) {
         return report(function, failure(Code::out_of_memory, "no memory is left"));
@@ -153,9 +153,9 @@ int Door::init(void** ctx, const char* config, uint32_t config_size) {
 }
 
 int Door::deinit(void* ctx) {
-    return guarded("deinit_backend", ctx, none, [&](Service& service) -> Result<int> {
+    return guarded("deinit_backend", ctx, none, [&](ContextTable& table) -> Result<int> {
         if (!instances().remove(ctx)) return invalid("another thread closed ctx at the same time");
-        service.cancel_all();  // other threads may still be inside
+        table.cancel_all();  // other threads may still be inside
         return 0;
     });
 }
@@ -166,14 +166,14 @@ int Door::load(void* ctx, const uint8_t* bytes, uint32_t size, uint32_t parts, u
     if (!graph) return refuse(ctx, function, "the pointer for the graph is NULL");
     if (!bytes || !size) return refuse(ctx, function, "the model's bytes are missing");
     if (parts != 1) return refuse(ctx, function, "a GGUF model is one builder");
-    return guarded(function, ctx, none, [&](Service& service) -> Result<int> {
+    return guarded(function, ctx, none, [&](ContextTable& table) -> Result<int> {
         if (std::find(std::begin(ggml_encodings), std::end(ggml_encodings), encoding) ==
             std::end(ggml_encodings))
-            return refuse_as(flavour_.numbers.invalid_encoding, service, function,
+            return refuse_as(traits_.codes.invalid_encoding, table, function,
                              invalid("encoding {} is not GGML (5, or 6 in WasmEdge)", encoding));
         const std::string_view model(reinterpret_cast<const char*>(bytes), size);
         const char* config = target == 0 ? R"({"n_gpu_layers": 0})" : "";
-        HR_ASSIGN(*graph, service.load_bytes(model, config, flavour_.replaces));
+        HR_ASSIGN(*graph, table.load_bytes(model, config, traits_.replaces));
         return 0;
     });
 }
@@ -186,29 +186,29 @@ int Door::load_by_name(void* ctx, const char* name, uint32_t name_size, const ch
     if (!config && config_size) return refuse(ctx, function, "config is NULL, and its length is not 0");
     if (name_size > longest_text || config_size > longest_text)
         return refuse(ctx, function, "a length is beyond 64 MiB");
-    return guarded(function, ctx, none, [&](Service& service) -> Result<int> {
+    return guarded(function, ctx, none, [&](ContextTable& table) -> Result<int> {
         // Callers count the NUL at the end, or not.
         const std::string_view text(name, strnlen(name, name_size));
         const std::string_view options = config ? std::string_view(config, strnlen(config, config_size)) : "";
-        Result<Service::GraphId> loaded = service.load(text, options, flavour_.replaces);
+        Result<GraphId> loaded = table.load(text, options, traits_.replaces);
         if (!loaded.ok() && loaded.error().code == Code::not_found)
-            return refuse_as(Numbers::model_not_found, service, function, loaded.error());
+            return refuse_as(ErrorCodes::model_not_found, table, function, loaded.error());
         HR_ASSIGN(*graph, std::move(loaded));
         return 0;
     });
 }
 
 int Door::unload(void* ctx, uint32_t graph) {
-    return guarded("unload", ctx, none, [&](Service& service) -> Result<int> {
-        HR_TRY(service.unload(graph));
+    return guarded("unload", ctx, none, [&](ContextTable& table) -> Result<int> {
+        HR_TRY(table.unload(graph));
         return 0;
     });
 }
 
 int Door::open(void* ctx, uint32_t graph, uint32_t* context) {
     if (!context) return refuse(ctx, "init_execution_context", "the pointer for the context is NULL");
-    return guarded("init_execution_context", ctx, none, [&](Service& service) -> Result<int> {
-        HR_ASSIGN(*context, service.open(graph));
+    return guarded("init_execution_context", ctx, none, [&](ContextTable& table) -> Result<int> {
+        HR_ASSIGN(*context, table.open(graph));
         return 0;
     });
 }
@@ -217,77 +217,77 @@ int Door::open_session(void* ctx, const char* session, uint32_t* context) {
     constexpr std::string_view function = "init_execution_context_with_session_id";
     if (!context) return refuse(ctx, function, "the pointer for the context is NULL");
     if (!session || !*session) return refuse(ctx, function, "the session's name is NULL or empty");
-    return guarded(function, ctx, none, [&](Service& service) -> Result<int> {
-        HR_ASSIGN(const Service::GraphId graph, service.first_graph());
-        HR_ASSIGN(*context, service.open(graph, std::string_view(session, strnlen(session, 4096))));
+    return guarded(function, ctx, none, [&](ContextTable& table) -> Result<int> {
+        HR_ASSIGN(const GraphId graph, table.first_graph());
+        HR_ASSIGN(*context, table.open(graph, std::string_view(session, strnlen(session, 4096))));
         return 0;
     });
 }
 
 int Door::close(void* ctx, uint32_t context) {
-    return guarded("close_execution_context", ctx, context, [&](Service& service) -> Result<int> {
-        HR_TRY(service.close(context));
+    return guarded("close_execution_context", ctx, context, [&](ContextTable& table) -> Result<int> {
+        HR_TRY(table.close(context));
         return 0;
     });
 }
 
 int Door::set_input(void* ctx, uint32_t context, uint32_t index, std::string_view bytes) {
-    return guarded("set_input", ctx, context, [&](Service& service) -> Result<int> {
-        HR_TRY(service.set_input(context, index, bytes));
+    return guarded("set_input", ctx, context, [&](ContextTable& table) -> Result<int> {
+        HR_TRY(table.set_input(context, index, bytes));
         return 0;
     });
 }
 
 int Door::compute(void* ctx, uint32_t context) {
-    return guarded("compute", ctx, context, [&](Service& service) -> Result<int> {
-        HR_TRY(service.compute(context));
+    return guarded("compute", ctx, context, [&](ContextTable& table) -> Result<int> {
+        HR_TRY(table.compute(context));
         return 0;
     });
 }
 
 int Door::get_output(void* ctx, uint32_t context, uint32_t index, Output output) {
-    return guarded("get_output", ctx, context, [&](Service& service) -> Result<int> {
-        HR_ASSIGN(const std::string text, service.output(context, index));
-        return write(text, output, index == 0 && flavour_.truncates);
+    return guarded("get_output", ctx, context, [&](ContextTable& table) -> Result<int> {
+        HR_ASSIGN(const std::string text, table.output(context, index));
+        return write(text, output, index == 0 && traits_.truncates);
     });
 }
 
 int Door::compute_single(void* ctx, uint32_t context) {
-    return guarded("compute_single", ctx, context, [&](Service& service) -> Result<int> {
-        HR_ASSIGN(const auto piece, service.compute_piece(context));
-        return piece ? 0 : Numbers::end_of_sequence;
+    return guarded("compute_single", ctx, context, [&](ContextTable& table) -> Result<int> {
+        HR_ASSIGN(const auto piece, table.compute_piece(context));
+        return piece ? 0 : ErrorCodes::end_of_sequence;
     });
 }
 
 int Door::get_output_single(void* ctx, uint32_t context, uint32_t index, Output output) {
-    return guarded("get_output_single", ctx, context, [&](Service& service) -> Result<int> {
+    return guarded("get_output_single", ctx, context, [&](ContextTable& table) -> Result<int> {
         if (index == 1) {
-            HR_ASSIGN(const std::string text, service.output(context, 1));
+            HR_ASSIGN(const std::string text, table.output(context, 1));
             return write(text, output, false);
         }
         if (index > 1) return invalid("there is no output {}", index);
-        HR_ASSIGN(const std::string text, service.last_piece(context));
-        return write(text, output, flavour_.truncates);
+        HR_ASSIGN(const std::string text, table.last_piece(context));
+        return write(text, output, traits_.truncates);
     });
 }
 
 int Door::fini_single(void* ctx, uint32_t context) {
-    return guarded("fini_single", ctx, context, [&](Service& service) -> Result<int> {
-        HR_TRY(service.end_pieces(context));
+    return guarded("fini_single", ctx, context, [&](ContextTable& table) -> Result<int> {
+        HR_TRY(table.end_pieces(context));
         return 0;
     });
 }
 
 int Door::cancel(void* ctx, uint32_t context) {
-    return guarded("cancel_inference", ctx, context, [&](Service& service) -> Result<int> {
-        HR_TRY(service.cancel(context));
+    return guarded("cancel_inference", ctx, context, [&](ContextTable& table) -> Result<int> {
+        HR_TRY(table.cancel(context));
         return 0;
     });
 }
 
 int Door::statistics(void* ctx, Output output) {
-    return guarded("get_statistics", ctx, none, [&](Service& service) -> Result<int> {
-        return write(service.statistics(), output, false);
+    return guarded("get_statistics", ctx, none, [&](ContextTable& table) -> Result<int> {
+        return write(table.statistics(), output, false);
     });
 }
 
@@ -296,9 +296,9 @@ int Door::run(void* ctx, uint32_t context, uint32_t index, std::string_view prom
     constexpr std::string_view function = "run_inference";
     if (index != 0) return refuse(ctx, function, "the prompt is input 0");
     if (!output.buffer || !output.size) return refuse(ctx, function, "the output or its size is NULL");
-    return guarded(function, ctx, context, [&](Service& service) -> Result<int> {
-        HR_ASSIGN(const std::string answer, service.run(context, prompt, options));
-        return write(answer, output, flavour_.truncates);
+    return guarded(function, ctx, context, [&](ContextTable& table) -> Result<int> {
+        HR_ASSIGN(const std::string answer, table.run(context, prompt, options));
+        return write(answer, output, traits_.truncates);
     });
 }
 
@@ -311,13 +311,13 @@ Result<int> Door::write(std::string_view text, const Output& output, bool may_cu
     if (size == 0 && !text.empty()) {
         *output.size = needed;
         HR_LOG(error, {}, "output: {} bytes do not fit into a buffer of {}", text.size(), output.capacity);
-        return flavour_.numbers.too_large;
+        return traits_.codes.too_large;
     }
     if (size < text.size())
         HR_LOG(warn, {}, "output: {} of {} bytes fit into the buffer; get_output gives the rest a larger one",
                size, text.size());
     if (size) std::memcpy(output.buffer, text.data(), size);
-    if (flavour_.truncates && size < output.capacity)
+    if (traits_.truncates && size < output.capacity)
         output.buffer[size] = 0;  // callers print it as a C string
     *output.size = static_cast<uint32_t>(size);
     return 0;

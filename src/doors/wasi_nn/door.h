@@ -4,24 +4,22 @@
 #include <string>
 #include <string_view>
 
-#include "llm/service/service.h"
+#include "doors/wasi_nn/context_table.h"
 
 namespace headrace::wasi_nn {
 
-using llm::Service;
-
 /// The error numbers of one C interface.
-struct Numbers {
+struct ErrorCodes {
     int invalid_argument = 1, invalid_encoding = 2;
     int missing_memory, busy, timeout, runtime_error, unsupported, too_large, not_found, security, unknown;
     static constexpr int end_of_sequence = 100, context_full = 101, prompt_too_long = 102,
                          model_not_found = 103;
 };
-int number_of(Code code, const Numbers& numbers);
+int number_of(Code code, const ErrorCodes& codes);
 
 /// How the two libraries differ besides the layout of their structures.
-struct Flavour {
-    Numbers numbers;
+struct AbiTraits {
+    ErrorCodes codes;
     bool replaces;   ///< a second load takes the first one's place
     bool history;    ///< contexts remember their conversation unless the configuration says otherwise
     bool truncates;  ///< an answer that is too long is cut, not refused; metadata never is
@@ -39,7 +37,7 @@ struct Output {
 /// the cause of an error, and returns its number.
 class __attribute__((visibility("default"))) Door {
 public:
-    explicit Door(const Flavour& flavour) : flavour_(flavour) {}
+    explicit Door(const AbiTraits& traits) : traits_(traits) {}
 
     int init(void** ctx, const char* config, uint32_t config_size);
     int deinit(void* ctx);
@@ -68,11 +66,11 @@ public:
 private:
     template <class Call>
     int guarded(std::string_view function, void* ctx, uint32_t context, Call call);
-    int report(std::string_view function, const Error& error, const Service::Origin& origin = {}) const;
-    int refuse_as(int number, Service& service, std::string_view function, const Error& error) const;
+    int report(std::string_view function, const Error& error, const ContextTable::Origin& origin = {}) const;
+    int refuse_as(int number, ContextTable& table, std::string_view function, const Error& error) const;
     Result<int> write(std::string_view text, const Output& output, bool may_cut) const;
 
-    Flavour flavour_;
+    AbiTraits traits_;
 };
 
 /// Options of a run_inference call whose length a caller may not have passed: see

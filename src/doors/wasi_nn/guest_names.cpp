@@ -1,10 +1,10 @@
-#include "llm/service/guest_names.h"
+#include "doors/wasi_nn/guest_names.h"
 
 #include <filesystem>
 
 #include "llm/log/log.h"
 
-namespace headrace::llm {
+namespace headrace::wasi_nn {
 namespace {
 
 /// Whether anything was replaced.
@@ -33,4 +33,4 @@ Error GuestNames::within(Error error) const {
     return error;
 }
 
-}  // namespace headrace::llm
+}  // namespace headrace::wasi_nn
