@@ -32,8 +32,8 @@ __all__ = [
 class LanguageModelError(RuntimeError):
     """A call that was refused or failed.
 
-    code: invalid_argument, unsupported, out_of_memory, invalid_state (the model is closed), not_found, denied,
-    busy, timed_out, cancelled, prompt_too_long, context_full, io or backend_failure.
+    code: invalid_argument, unsupported, out_of_memory, invalid_state (the model is closed), not_found,
+    denied, busy, timed_out, cancelled, prompt_too_long, context_full, io or backend_failure.
     """
 
     def __init__(self, code: str, message: str) -> None:

@@ -56,7 +56,6 @@ NB_MODULE(_llm, m) {
     headrace::python::bind_generation(m);
     headrace::python::bind_conversation(m);
     headrace::python::bind_language_model(m);
-    const nb::object stop =
-        nb::cpp_function([] { headrace::python::stop_calls(&headrace::python::cancel_all_requests); });
-    nb::module_::import_("atexit").attr("register")(stop);
+    headrace::python::stop_calls_at_exit(&headrace::python::cancel_all_requests);
+    nb::set_leak_warnings(false);  // daemon threads keep what they hold when the interpreter ends
 }

@@ -63,15 +63,19 @@ WithoutGil::~WithoutGil() {
 BackgroundWork::BackgroundWork() { ++calls().running; }
 BackgroundWork::~BackgroundWork() { --calls().running; }
 
-void stop_calls(void (*cancel)()) {
-    calls().closing_thread = PyThread_get_thread_ident();
-    calls().closing = true;
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    PyThreadState* const state = PyEval_SaveThread();
-    cancel();
-    while (calls().returning > 0 || (calls().running > 0 && std::chrono::steady_clock::now() < until))
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    PyEval_RestoreThread(state);
+void stop_calls_at_exit(void (*cancel)()) {
+    calls();  // imports a module, and so not later, where threads might wait for it and the lock crosswise
+    const nb::object stop = nb::cpp_function([cancel] {
+        calls().closing_thread = PyThread_get_thread_ident();
+        calls().closing = true;
+        const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+        PyThreadState* const state = PyEval_SaveThread();
+        cancel();
+        while (calls().returning > 0 || (calls().running > 0 && std::chrono::steady_clock::now() < until))
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        PyEval_RestoreThread(state);
+    });
+    nb::module_::import_("atexit").attr("register")(stop);
 }
 
 }  // namespace headrace::python

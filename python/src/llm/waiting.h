@@ -84,8 +84,8 @@ void release(T& held) {
     held.reset();
 }
 
-/// At the interpreter's end: no thread but this one begins a call or comes back from one, and what runs is
-/// waited for, a while. `cancel` ends what can be ended.
-void stop_calls(void (*cancel)());
+/// Has calls stop when the interpreter ends: `cancel` ends what can be ended, what runs is waited for, a
+/// while, and no thread but the last begins a call or comes back from one. Once, before any call.
+void stop_calls_at_exit(void (*cancel)());
 
 }  // namespace headrace::python
