@@ -159,6 +159,8 @@ void for_each_field(Use use) {
 // Values of dicts, lists, texts and numbers.
 
 template <class T>
+nb::object plain(const std::vector<T>& values);
+template <class T>
 nb::object plain(const T& value) {
     return nb::cast(value);
 }
