@@ -46,11 +46,11 @@ template <class Step>
 auto wait_in_steps(Step step) {
     const Patience patience = is_main_thread() ? Patience(50) : Patience(std::chrono::hours(24));
     while (true) {
-        {
-            const WithoutGil other_threads_run;
-            if (auto value = step(patience)) return *std::move(value);
-        }
+        // Also where nothing is waited for: list() of a stream runs no Python code that would look for
+        // signals.
         if (PyErr_CheckSignals() != 0) throw nb::python_error();
+        const WithoutGil other_threads_run;
+        if (auto value = step(patience)) return *std::move(value);
     }
 }
 
