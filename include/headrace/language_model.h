@@ -50,7 +50,8 @@ public:
     bool erase(std::string_view name);
     /// Null when there is none.
     const ParameterValue* find(std::string_view name) const;
-    const std::vector<Entry>& entries() const { return entries_; }
+    const std::vector<Entry>& entries() const& { return entries_; }
+    std::vector<Entry> entries() &&;  ///< for (auto& entry : Parameters::from_json(text).entries())
     bool empty() const;
 
     bool operator==(const Parameters& other) const;
@@ -61,9 +62,8 @@ private:
 
 /// Nothing (as if the parameter were not given), a truth value, a number, a text, a list, or parameters of a
 /// section.
-struct ParameterValue
-    : std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, std::vector<ParameterValue>,
-                   Parameters> {
+struct ParameterValue : std::variant<std::nullptr_t, bool, std::int64_t, double, std::string,
+                                     std::vector<ParameterValue>, Parameters> {
     using variant::variant;
     ParameterValue(int number) : variant(std::int64_t{number}) {}
     ParameterValue(float number) : variant(double{number}) {}
@@ -92,9 +92,9 @@ struct Message {
     std::string tool_call_id;          ///< of a tool's answer: which call it answers
 };
 
-/// What a model is asked: a text, which is a user's message or one to go on with, as the parameter `chat` says
-/// (auto: a message, unless it has the chat template's control tokens or the model has no template), or, in its
-/// place, messages of which the last is to be answered.
+/// What a model is asked: a text, which is a user's message or one to go on with, as the parameter `chat`
+/// says (auto: a message, unless it has the chat template's control tokens or the model has no template), or,
+/// in its place, messages of which the last is to be answered.
 struct Request {
     std::string prompt;
     std::vector<Message> messages;
@@ -128,9 +128,9 @@ struct Warning {
 };
 
 struct Timings {
-    double queued_ms = 0;    ///< from the request to its first step
-    double prompt_ms = 0;    ///< to the first token
-    double generate_ms = 0;  ///< from the first token to the last
+    double queued_ms = 0;             ///< from the request to its first step
+    double prompt_ms = 0;             ///< to the first token
+    double generate_ms = 0;           ///< from the first token to the last
     double prompt_per_second = 0;     ///< tokens read, those from a cache not counted
     double generated_per_second = 0;  ///< tokens after the first
 };
@@ -148,15 +148,15 @@ struct Reply {
     std::string reasoning;  ///< of a message, as `reasoning_format` takes it out
     std::vector<ToolCall> tool_calls;
     StopReason stop_reason = StopReason::none;
-    std::string stop_detail;               ///< the stop string, pattern, repeated text
-    std::int64_t prompt_tokens = 0;        ///< those from a cache included
-    std::int64_t cached_tokens = 0;        ///< of the prompt: read for an earlier request
+    std::string stop_detail;         ///< the stop string, pattern, repeated text
+    std::int64_t prompt_tokens = 0;  ///< those from a cache included
+    std::int64_t cached_tokens = 0;  ///< of the prompt: read for an earlier request
     std::int64_t generated_tokens = 0;
-    std::vector<std::int32_t> tokens;      ///< generated ones
+    std::vector<std::int32_t> tokens;  ///< generated ones
     /// Of each generated token, the likeliest ones first, with the parameter n_probs.
     std::vector<std::vector<TokenProbability>> probabilities;
     std::int64_t drafted_tokens = 0, accepted_tokens = 0;  ///< of speculative decoding
-    std::int64_t pauses = 0;            ///< times that a request of higher priority went first
+    std::int64_t pauses = 0;  ///< times that a request of higher priority went first
     std::int64_t context_shifts = 0;
     std::int64_t dropped_messages = 0;  ///< oldest messages that the context had no room for
     Timings timings;
@@ -174,7 +174,7 @@ public:
     ~Generation();
 
     struct Piece {
-        std::string text;        ///< whole characters
+        std::string text;         ///< whole characters
         std::int64_t tokens = 0;  ///< generated so far
     };
     /// Waits for more text; nothing at the end. Throws when the request fails, is cancelled or out of time.
@@ -192,8 +192,8 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
-/// Messages and answers that a model remembers. One request at a time: another waits for it, or, when that one
-/// is read piece by piece, is told that it is busy.
+/// Messages and answers that a model remembers. One request at a time: another waits for it, or, when that
+/// one is read piece by piece, is told that it is busy.
 class HEADRACE_API Conversation {
 public:
     struct Impl;

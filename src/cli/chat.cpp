@@ -35,9 +35,9 @@ constexpr const char* help =
 /// For people to read.
 Parameters shown(const LanguageModelStatistics& s) {
     const auto number = [](auto count) { return static_cast<std::int64_t>(count); };
-    return {{"model", Parameters{{"name", s.name},
-                                 {"description", s.description},
-                                 {"weight_bytes", number(s.weight_bytes)}}},
+    return {{"model",
+             Parameters{
+                 {"name", s.name}, {"description", s.description}, {"weight_bytes", number(s.weight_bytes)}}},
             {"requests", Parameters{{"submitted", number(s.submitted)},
                                     {"finished", number(s.finished)},
                                     {"failed", number(s.failed)},
@@ -61,8 +61,8 @@ Parameters shown(const LanguageModelStatistics& s) {
                                  {"evictions", number(s.evictions)},
                                  {"context_shifts", number(s.context_shifts)},
                                  {"context_tokens", number(s.context_tokens)}}},
-            {"sessions", Parameters{{"named", number(s.named_sessions)},
-                                    {"anonymous", number(s.anonymous_sessions)}}},
+            {"sessions",
+             Parameters{{"named", number(s.named_sessions)}, {"anonymous", number(s.anonymous_sessions)}}},
             {"process", Parameters{{"models", number(s.process_models)},
                                    {"engines", number(s.process_engines)},
                                    {"resident_bytes", number(s.process_resident_bytes)},
@@ -173,9 +173,8 @@ private:
         std::fprintf(stderr,
                      "[%lld tokens, %.1f a second; prompt %lld, %lld of them remembered, %.0f ms; %s]\n",
                      static_cast<long long>(reply.generated_tokens), reply.timings.generated_per_second,
-                     static_cast<long long>(reply.prompt_tokens),
-                     static_cast<long long>(reply.cached_tokens), reply.timings.prompt_ms,
-                     std::string(to_string(reply.stop_reason)).c_str());
+                     static_cast<long long>(reply.prompt_tokens), static_cast<long long>(reply.cached_tokens),
+                     reply.timings.prompt_ms, std::string(to_string(reply.stop_reason)).c_str());
         for (const Warning& warning : reply.warnings)
             std::fprintf(stderr, "[%s: %s]\n", warning.parameter.c_str(), warning.message.c_str());
     }

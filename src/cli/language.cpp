@@ -23,7 +23,8 @@ struct EmbedOptions {
 /// tokens: they are of one text's tokens.
 void print_vectors(const std::vector<std::vector<float>>& vectors, bool tokens) {
     std::vector<ParameterValue> rows;
-    for (const auto& vector : vectors) rows.push_back(std::vector<ParameterValue>(vector.begin(), vector.end()));
+    for (const auto& vector : vectors)
+        rows.push_back(std::vector<ParameterValue>(vector.begin(), vector.end()));
     const Parameters line{{"embedding", tokens ? ParameterValue(std::move(rows)) : std::move(rows.front())},
                           {"n_embedding", static_cast<std::int64_t>(vectors.front().size())}};
     std::printf("%s\n", line.to_json().c_str());
@@ -36,7 +37,8 @@ Status embed(const EmbedOptions& options) {
     if (texts.empty())
         while (std::getline(std::cin, line)) texts.push_back(line);
     Parameters parameters{{"embeddings", true}};
-    for (const auto& [name, value] : command_parameters(options.parameters, options.devices).entries())
+    const Parameters given = command_parameters(options.parameters, options.devices);
+    for (const auto& [name, value] : given.entries())
         if (name != "embeddings") parameters.set(name, value);
     LanguageModel model = LanguageModel::load(options.model, {.parameters = parameters});
     if (model.kind() == ModelKind::token_vectors) {
@@ -63,7 +65,8 @@ Parameters command_parameters(const std::string& json, const std::vector<std::st
     Parameters parameters;
     if (!devices.empty())
         parameters.set("devices", std::vector<ParameterValue>(devices.begin(), devices.end()));
-    for (const auto& [name, value] : Parameters::from_json(json).entries())
+    const Parameters given = Parameters::from_json(json);
+    for (const auto& [name, value] : given.entries())
         if (!parameters.find(name)) parameters.set(name, value);
     return parameters;
 }

@@ -12,8 +12,8 @@ namespace headrace::cli {
 /// What --parameters and --device say. Throws where the first is no JSON object.
 Parameters command_parameters(const std::string& json, const std::vector<std::string>& devices);
 
-/// The same over defaults, for what uses the engine itself. The process's log is set to it, and gets the notes
-/// on the parameters.
+/// The same over defaults, for what uses the engine itself. The process's log is set to it, and gets the
+/// notes on the parameters.
 Result<llm::Settings> command_settings(const std::string& parameters, const std::vector<std::string>& devices,
                                        llm::Settings defaults = {});
 

@@ -95,3 +95,21 @@ def test_a_newer_minor_version_is_refused(prefix: Path, tmp_path: Path):
 
 def test_the_installed_program_lists_the_cpu(prefix: Path, tmp_path: Path):
     assert "CPU" in run(prefix / "bin/headrace", "devices", cwd=tmp_path)
+
+
+def test_the_chat_example_answers_and_remembers(prefix: Path, tmp_path: Path):
+    if not list(prefix.glob("lib*/libheadrace_llm.so")):
+        pytest.skip("built without language models")
+    source = shutil.copytree(ROOT / "examples/cpp_chat", tmp_path / "source")
+    run("cmake", "-S", source, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "--build", tmp_path / "build")
+    said = subprocess.run(
+        [tmp_path / "build/cpp_chat", ROOT / "models/tiny-chat-q8_0.gguf"],
+        input="My name is Ada.\nWhat is my name?\n",
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert said.returncode == 0, said.stderr
+    assert "Nice to meet you, Ada!" in said.stdout
+    assert "Your name is Ada." in said.stdout

@@ -126,8 +126,7 @@ void ContextTable::forget_orphans() {
         const std::lock_guard lock(mutex_);
         for (auto entry = contexts_.begin(); entry != contexts_.end();) {
             const Context* context = entry->second.get();
-            const bool is_orphan =
-                !models_.slots().find(context->graph).ok() && !requests_.has_any(context);
+            const bool is_orphan = !models_.slots().find(context->graph).ok() && !requests_.has_any(context);
             if (is_orphan) gone.push_back(entry->second);
             entry = is_orphan ? contexts_.erase(entry) : std::next(entry);
         }
@@ -208,8 +207,8 @@ Result<std::string> ContextTable::run(ContextId id, std::string_view prompt, std
         const std::lock_guard lock(context->mutex);
         own = context->parameters;
     }
-    HR_ASSIGN(Answer made, context->noting_error(
-                               answer(*context, prompt, {.context = own, .request = parameters})));
+    HR_ASSIGN(Answer made,
+              context->noting_error(answer(*context, prompt, {.context = own, .request = parameters})));
     std::string text = made.text;
     context->keep(std::move(made));
     return text;
@@ -250,17 +249,15 @@ Result<Answer> ContextTable::vectors(Context& context, std::string_view text, co
     llm::VectorRequest& request = *started.value();
     context.set_request(request.id());
     HR_ASSIGN(const std::vector<llm::TextVectors> made, request.wait());
-    return Answer{vectors_json(made.front(), request.pools()),
-                  vectors_metadata_json(static_cast<std::int64_t>(request.token_count()),
-                                        request.warnings())};
+    return Answer{
+        vectors_json(made.front(), request.pools()),
+        vectors_metadata_json(static_cast<std::int64_t>(request.token_count()), request.warnings())};
 }
 
 Result<llm::RequestInput> ContextTable::input_of(Context& context, const llm::LoadedModel& model,
                                                  const Texts& texts) {
-    llm::RequestInput input{.model = context.graph,
-                            .group = &context,
-                            .session = context.session,
-                            .settings = model.settings};
+    llm::RequestInput input{
+        .model = context.graph, .group = &context, .session = context.session, .settings = model.settings};
     HR_TRY(add_parameters(input, texts.context, Level::session));
     HR_TRY(add_parameters(input, texts.request, Level::request));
     context.set_request(0);
@@ -292,8 +289,7 @@ Status ContextTable::start_pieces(Context& context) {
         context.pieces_prompt_number = context.prompt_number;
     }
     context.first_piece.reset();
-    HR_ASSIGN(context.by_pieces,
-              start(context, prompt, {.context = parameters, .request = {}}, true));
+    HR_ASSIGN(context.by_pieces, start(context, prompt, {.context = parameters, .request = {}}, true));
     return success();
 }
 

@@ -22,8 +22,8 @@ struct Answer {
     std::string metadata;
 };
 
-/// What a backend holds: graphs, which are loaded models, and execution contexts, which are numbered inputs and
-/// outputs of sessions that use them. Everything is thread-safe; all texts may be any bytes.
+/// What a backend holds: graphs, which are loaded models, and execution contexts, which are numbered inputs
+/// and outputs of sessions that use them. Everything is thread-safe; all texts may be any bytes.
 class ContextTable {
 public:
     /// JSON texts: input 1 of a context, and what one request puts over it.

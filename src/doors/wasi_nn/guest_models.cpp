@@ -21,9 +21,9 @@ Result<GraphId> GuestModels::load(std::string_view name, std::string_view config
     HR_ASSIGN(Load load, read(config));
     load.names.add(path, std::string(name));
     llm::log_notes(load.warnings);
-    return add(llm::open_model(std::string(name), path, std::move(load.settings),
-                               with_own_warnings(load.warnings)),
-               std::move(load.names), replaces);
+    return add(
+        llm::open_model(std::string(name), path, std::move(load.settings), with_own_warnings(load.warnings)),
+        std::move(load.names), replaces);
 }
 
 Result<GraphId> GuestModels::load_bytes(std::string_view bytes, std::string_view config, bool replaces) {
@@ -91,8 +91,8 @@ Result<GraphId> GuestModels::add(Result<llm::LoadedModel> opened, GuestNames nam
     if (settings.log != settings_.log) HR_TRY(llm::set_log(settings.log));
     if (settings.model.replace == "true") replaces = true;
     if (settings.model.replace == "false") replaces = false;
+    const std::lock_guard lock(mutex_);  // two loads that replace the same graph: the later one's names stay
     const GraphId graph = slots_.put(std::move(opened).value(), replaces);
-    const std::lock_guard lock(mutex_);
     names_[graph] = std::move(names);
     return graph;
 }

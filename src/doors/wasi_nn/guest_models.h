@@ -20,8 +20,8 @@ public:
     GuestModels(llm::Settings settings, llm::Notes warnings, llm::Sessions& sessions)
         : settings_(std::move(settings)), warnings_(std::move(warnings)), sessions_(sessions) {}
 
-    /// config: JSON of the model's parameters, or empty. replaces: whether a load takes the place of the first
-    /// graph when the configuration says nothing else; one that fails changes nothing.
+    /// config: JSON of the model's parameters, or empty. replaces: whether a load takes the place of the
+    /// first graph when the configuration says nothing else; one that fails changes nothing.
     Result<GraphId> load(std::string_view name, std::string_view config, bool replaces);
     Result<GraphId> load_bytes(std::string_view bytes, std::string_view config, bool replaces);
     Status unload(GraphId graph);

@@ -60,8 +60,7 @@ std::string_view name_of(Code code) {
 
 json graph_of(std::uint32_t id, const GraphStatistics& graph) {
     const LanguageModelStatistics& s = graph.numbers;
-    json made = {
-        {"id", id}, {"name", s.name}, {"model", s.description}, {"weight_bytes", s.weight_bytes}};
+    json made = {{"id", id}, {"name", s.name}, {"model", s.description}, {"weight_bytes", s.weight_bytes}};
     made["requests"] = {{"submitted", s.submitted}, {"finished", s.finished}, {"failed", s.failed},
                         {"rejected", s.rejected},   {"waiting", s.waiting},   {"running", s.running}};
     made["tokens"] = {{"prompt", s.prompt_tokens}};
@@ -118,9 +117,9 @@ std::string metadata_json(const Reply& reply, bool with_tokens) {
 std::string piece_metadata_json(const PieceTime& first, const PieceTime& now) {
     const double ms = std::chrono::duration<double, std::milli>(now.time - first.time).count();
     const auto tokens = static_cast<double>(now.tokens - first.tokens);
-    return dump({{"output_tokens", now.tokens},
-                 {"timings",
-                  {{"generate_ms", ms}, {"generated_per_second", ms > 0 ? tokens * 1000.0 / ms : 0.0}}}});
+    return dump(
+        {{"output_tokens", now.tokens},
+         {"timings", {{"generate_ms", ms}, {"generated_per_second", ms > 0 ? tokens * 1000.0 / ms : 0.0}}}});
 }
 
 std::string vectors_json(const std::vector<std::vector<float>>& vectors, bool pools) {
@@ -141,8 +140,7 @@ std::string error_json(const Error& error) {
 std::string statistics_json(const std::map<std::uint32_t, GraphStatistics>& graphs, std::size_t contexts,
                             const LanguageModelStatistics& process) {
     json all = {{"contexts", contexts},
-                {"sessions",
-                 {{"named", process.named_sessions}, {"anonymous", process.anonymous_sessions}}},
+                {"sessions", {{"named", process.named_sessions}, {"anonymous", process.anonymous_sessions}}},
                 {"process",
                  {{"models", process.process_models},
                   {"engines", process.process_engines},

@@ -28,8 +28,8 @@ std::string vectors_metadata_json(std::int64_t tokens, const std::vector<Warning
 /// {"error": {"code": "prompt_too_long", "message": "..."}}
 std::string error_json(const Error& error);
 
-/// graphs: by their numbers; whether each gives vectors in place of texts. process: numbers of sessions and of
-/// the process.
+/// graphs: by their numbers; whether each gives vectors in place of texts. process: numbers of sessions and
+/// of the process.
 struct GraphStatistics {
     LanguageModelStatistics numbers;
     bool gives_vectors = false;

@@ -69,7 +69,8 @@ void Stream::show(const std::string& text) {
 void Stream::note_probabilities(const Sampler::Choice& choice) {
     if (settings().sampling.n_probs <= 0) return;
     std::vector<TokenProbability> row;
-    for (const llama_token_data& entry : choice.likeliest) row.push_back({.token = entry.id, .probability = entry.p});
+    for (const llama_token_data& entry : choice.likeliest)
+        row.push_back({.token = entry.id, .probability = entry.p});
     outcome.probabilities.push_back(std::move(row));
 }
 

@@ -143,6 +143,8 @@ const ParameterValue* Parameters::find(std::string_view name) const {
     return found == entries_.end() ? nullptr : &found->second;
 }
 
+std::vector<Parameters::Entry> Parameters::entries() && { return std::move(entries_); }
+
 bool Parameters::empty() const { return entries_.empty(); }
 
 bool Parameters::operator==(const Parameters& other) const { return entries_ == other.entries_; }

@@ -22,9 +22,9 @@ struct Prompt {
     std::shared_ptr<const common_chat_params> format;  ///< how the template writes reasoning and tool calls
 };
 
-/// The tokens for messages of which the last is to be answered, by the model's chat template. Messages are left
-/// out from the oldest on (never the system's) until prompt and some room for an answer fit into a context of
-/// that size. The settings' grammar and stop strings may be extended by what the template wants.
+/// The tokens for messages of which the last is to be answered, by the model's chat template. Messages are
+/// left out from the oldest on (never the system's) until prompt and some room for an answer fit into a
+/// context of that size. The settings' grammar and stop strings may be extended by what the template wants.
 Result<Prompt> make_prompt(const Model& model, Messages messages, int context_size,
                            RequestSettings& settings);
 
@@ -32,6 +32,9 @@ Result<Prompt> make_prompt(const Model& model, Messages messages, int context_si
 /// that follows a history.
 Result<Prompt> make_prompt(const Model& model, const Messages& history, std::string_view text,
                            int context_size, RequestSettings& settings);
+
+/// Notes the parameters of a request that the model's chat template does not look at.
+void note_unused_by_template(const Model& model, const RequestSettings& request, Notes& notes);
 
 /// An answer taken apart as its template writes it.
 struct Answer {

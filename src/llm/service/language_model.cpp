@@ -65,8 +65,9 @@ Status check_messages(const std::vector<Message>& messages) {
         return invalid("a request has {} messages; at most {} are allowed", messages.size(), kMost);
     for (std::size_t i = 0; i < messages.size(); ++i)
         if (std::find(kRoles.begin(), kRoles.end(), messages[i].role) == kRoles.end())
-            return invalid("message {} has the role '{:.60}'; it must be one of system, user, assistant, tool",
-                           i, messages[i].role);
+            return invalid(
+                "message {} has the role '{:.60}'; it must be one of system, user, assistant, tool", i,
+                messages[i].role);
     return success();
 }
 
@@ -241,8 +242,8 @@ LanguageModel LanguageModel::load(const std::string& path, const ModelOptions& o
 LanguageModel LanguageModel::load_bytes(std::string_view bytes, const ModelOptions& options) {
     return throwing([&]() -> Result<LanguageModel> {
         HR_ASSIGN(Load load, Load::of(options));
-        HR_ASSIGN(LoadedModel model, llm::open_model_bytes(bytes, std::move(load.settings),
-                                                           std::move(load.warnings)));
+        HR_ASSIGN(LoadedModel model,
+                  llm::open_model_bytes(bytes, std::move(load.settings), std::move(load.warnings)));
         return LanguageModel(std::make_shared<Impl>(std::move(model)));
     });
 }

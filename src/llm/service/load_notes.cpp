@@ -1,7 +1,5 @@
 #include "llm/service/load_notes.h"
 
-#include <common/chat.h>
-
 #include <algorithm>
 
 #include "llm/log/log.h"
@@ -90,15 +88,6 @@ Status adjust_to(const Engine& engine, Settings& settings, Notes& notes) {
             notes.push_back(std::move(change));
     }
     return success();
-}
-
-void note_unused_by_template(const Model& model, const RequestSettings& request, Notes& notes) {
-    if (request.tools.empty()) return;
-    const auto abilities = common_chat_templates_get_caps(model.templates());
-    const auto tools = abilities.find("supports_tools");
-    if (tools != abilities.end() && !tools->second)
-        notes.push_back(
-            {"tools", "'tools' has no effect: the model's chat template does not show them to it"});
 }
 
 }  // namespace headrace::llm

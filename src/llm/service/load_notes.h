@@ -12,7 +12,4 @@ void note_placement(const Runner& runner, const Settings& settings, Notes& notes
 /// the defaults would not have had.
 Status adjust_to(const Engine& engine, Settings& settings, Notes& notes);
 
-/// Notes the parameters of a request that the model's chat template does not look at.
-void note_unused_by_template(const Model& model, const RequestSettings& request, Notes& notes);
-
 }  // namespace headrace::llm

@@ -27,8 +27,8 @@ Status LoadedModel::check_writes_text() const {
 
 Result<LoadedModel> open_model(std::string name, std::string path, Settings settings, Notes warnings) {
     HR_ASSIGN(Runner runner, open_runner(path, settings));
-    return fitted({std::move(runner), std::move(settings), std::move(name), std::move(path),
-                   std::move(warnings)});
+    return fitted(
+        {std::move(runner), std::move(settings), std::move(name), std::move(path), std::move(warnings)});
 }
 
 Result<LoadedModel> open_model_bytes(std::string_view bytes, Settings settings, Notes warnings) {

@@ -51,9 +51,10 @@ Result<std::vector<Tokens>> ranking_inputs(const Model& model, std::string_view 
     const RankingMarks marks = ranking_marks(model.vocab());
     const std::size_t most = model.most_bytes(longest);
     if (query.size() > most)
-        return failure(Code::prompt_too_long,
-                       "the query has {} bytes, which are more than the {} tokens that the model reads at most",
-                       query.size(), longest);
+        return failure(
+            Code::prompt_too_long,
+            "the query has {} bytes, which are more than the {} tokens that the model reads at most",
+            query.size(), longest);
     const Tokens query_tokens = form ? Tokens() : model.tokenize(query, false, false);
     std::vector<Tokens> inputs;
     for (const std::string& document : documents) {
@@ -62,11 +63,9 @@ Result<std::vector<Tokens>> ranking_inputs(const Model& model, std::string_view 
                 Code::prompt_too_long,
                 "document {} has {} bytes, which are more than the {} tokens that the model reads at most",
                 inputs.size(), document.size(), longest);
-        Tokens tokens =
-            form ? model.tokenize(ranking_text(form, query, document), false, true)
-                 : ranking_tokens(marks, query_tokens, model.tokenize(document, false, false));
-        if (tokens.empty())
-            return invalid("document {} and the query are empty", inputs.size());
+        Tokens tokens = form ? model.tokenize(ranking_text(form, query, document), false, true)
+                             : ranking_tokens(marks, query_tokens, model.tokenize(document, false, false));
+        if (tokens.empty()) return invalid("document {} and the query are empty", inputs.size());
         if (tokens.size() > longest)
             return failure(Code::prompt_too_long,
                            "document {} has {} tokens with the query, and the model reads at most {}",

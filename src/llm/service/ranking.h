@@ -20,9 +20,9 @@ Tokens ranking_tokens(const RankingMarks& marks, const Tokens& query, const Toke
 /// A template with the texts in the places of {query} and {document}.
 std::string ranking_text(std::string_view form, std::string_view query, std::string_view document);
 
-/// What a ranking model reads of each document: by its "rerank" template, or else with the vocabulary's marks,
-/// as llama-server does. Errors: Code::prompt_too_long with the document's position and size; longest: tokens
-/// that the model reads at most.
+/// What a ranking model reads of each document: by its "rerank" template, or else with the vocabulary's
+/// marks, as llama-server does. Errors: Code::prompt_too_long with the document's position and size; longest:
+/// tokens that the model reads at most.
 Result<std::vector<Tokens>> ranking_inputs(const Model& model, std::string_view query,
                                            const std::vector<std::string>& documents, std::size_t longest);
 

@@ -5,7 +5,6 @@
 #include "llm/log/log.h"
 #include "llm/log/log_settings.h"
 #include "llm/parameters/parameters.h"
-#include "llm/service/load_notes.h"
 #include "llm/service/ranking.h"
 
 namespace headrace::llm {
@@ -32,12 +31,12 @@ double per_second(std::int64_t count, double ms) {
 
 Timings timings_of(const Outcome& outcome) {
     const auto generated = static_cast<std::int64_t>(outcome.tokens.size());
-    return {.queued_ms = outcome.queued_ms,
-            .prompt_ms = outcome.prompt_ms,
-            .generate_ms = outcome.generate_ms,
-            .prompt_per_second =
-                per_second(outcome.prompt_tokens - outcome.cached_tokens, outcome.prompt_ms),
-            .generated_per_second = per_second(std::max<std::int64_t>(generated - 1, 0), outcome.generate_ms)};
+    return {
+        .queued_ms = outcome.queued_ms,
+        .prompt_ms = outcome.prompt_ms,
+        .generate_ms = outcome.generate_ms,
+        .prompt_per_second = per_second(outcome.prompt_tokens - outcome.cached_tokens, outcome.prompt_ms),
+        .generated_per_second = per_second(std::max<std::int64_t>(generated - 1, 0), outcome.generate_ms)};
 }
 
 headrace::Reply reply_of(const Outcome& outcome, const Prompt& prompt, const Model& model,

@@ -2,6 +2,7 @@
 # the tests are there and say why they are skipped.
 set(wasi_nn_dir ${CMAKE_CURRENT_LIST_DIR})
 file(GLOB wasi_nn_tests CONFIGURE_DEPENDS ${wasi_nn_dir}/*_test.cpp)
+list(FILTER wasi_nn_tests EXCLUDE REGEX "/(context|metadata)_[a-z_]*_test.cpp$")
 add_executable(doors_wasi_nn_test ${wasi_nn_tests} ${wasi_nn_dir}/library.cpp)
 target_link_libraries(doors_wasi_nn_test PRIVATE checkout GTest::gmock_main Threads::Threads ${CMAKE_DL_LIBS})
 if(TARGET wasi_nn_backend)
@@ -18,3 +19,17 @@ endif()
 set_target_properties(doors_wasi_nn_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin/tests)
 gtest_discover_tests(doors_wasi_nn_test TEST_PREFIX doors/wasi_nn/ DISCOVERY_MODE PRE_TEST NO_PRETTY_TYPES
   NO_PRETTY_VALUES PROPERTIES TIMEOUT 120)
+
+# What is behind the libraries' functions. A program of its own: the libraries have their own llama.cpp inside.
+if(TARGET headrace_doors_wasi_nn)
+  file(GLOB context_tests CONFIGURE_DEPENDS ${wasi_nn_dir}/context_*_test.cpp ${wasi_nn_dir}/metadata_*_test.cpp)
+  set(stress ${wasi_nn_dir}/near_tie.cpp ${wasi_nn_dir}/context_stress.cpp)
+  add_executable(wasi_nn_contexts_test ${context_tests} ${stress})
+  target_link_libraries(wasi_nn_contexts_test PRIVATE headrace_doors_wasi_nn checkout GTest::gmock_main)
+  set_target_properties(wasi_nn_contexts_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin/tests)
+  gtest_discover_tests(wasi_nn_contexts_test TEST_PREFIX doors/wasi_nn/ DISCOVERY_MODE PRE_TEST NO_PRETTY_TYPES
+    NO_PRETTY_VALUES PROPERTIES TIMEOUT 300)
+  add_executable(llm_stress ${stress} ${wasi_nn_dir}/stress_main.cpp)
+  target_link_libraries(llm_stress PRIVATE headrace_doors_wasi_nn checkout CLI11::CLI11 GTest::gtest)
+  set_target_properties(llm_stress PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin/tests)
+endif()

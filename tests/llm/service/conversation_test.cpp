@@ -5,7 +5,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "llm/service/service.h"
 #include "llm/tiny_model.h"
 
 namespace headrace::llm {
@@ -37,16 +36,10 @@ constexpr const char* weather = R"([{"type": "function", "function": {
     "name": "get_weather", "description": "tells the weather",
     "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}])";
 
-Reply ask(const nlohmann::json& model, const nlohmann::json& request = nlohmann::json::object(),
-          const char* text = "What is 2+3?") {
-    auto service = std::move(Service::create("")).value();
-    nlohmann::json config = {{"threads", 1}, {"n_ctx", 512}, {"temp", 0}, {"n_predict", 40}};
-    config.update(model);
-    const auto graph = service->load(tiny_model(), config.dump());
-    EXPECT_TRUE(graph.ok());
-    const auto reply = service->infer(service->open(graph.value()).value(), text, request.dump());
-    EXPECT_TRUE(reply.ok()) << reply.error().message;
-    return reply.ok() ? reply.value() : Reply{};
+Reply ask(const Parameters& model, const Parameters& request = {}, const char* text = "What is 2+3?") {
+    Parameters config = {{"threads", 1}, {"n_ctx", 512}, {"temp", 0}, {"n_predict", 40}};
+    for (const auto& [name, value] : model.entries()) config.set(name, value);
+    return LanguageModel::load(tiny_model(), {.parameters = config}).generate(text, request);
 }
 
 TEST(Conversation, RefusesATextThatCannotFitBeforeItIsReadAsTokens) {
@@ -116,31 +109,32 @@ TEST(Conversation, LeavesOutTheFewestOfManyMessages) {
 }
 
 TEST(Conversation, EndsThoughtsThatReachTheirBudget) {
-    nlohmann::json request = {{"ignore_eos", true}};
+    Parameters request = {{"ignore_eos", true}};
     EXPECT_THAT(ask({{"chat_template", thinking}}, request).text, Not(HasSubstr("</think>")));
-    request["reasoning_budget_tokens"] = 3;
-    request["reasoning_budget_message"] = "Enough.";
-    const auto reply = ask({{"chat_template", thinking}}, request);
-    const auto metadata = nlohmann::json::parse(reply.metadata);
+    request.set("reasoning_budget_tokens", 3);
+    request.set("reasoning_budget_message", "Enough.");
+    const Reply reply = ask({{"chat_template", thinking}}, request);
     EXPECT_THAT(reply.text, HasSubstr("Enough.</think>"));
-    EXPECT_THAT(metadata.value("reasoning", ""), HasSubstr("Enough.")) << reply.metadata;
+    EXPECT_THAT(reply.reasoning, HasSubstr("Enough."));
+    EXPECT_THAT(reply.content, Not(HasSubstr("Enough.")));
 }
 
 TEST(Conversation, CallsAToolWhereItMustOrMay) {
-    const auto metadata_for = [](const char* text, const char* choice) {
-        const nlohmann::json request = {{"tools", nlohmann::json::parse(weather)}, {"tool_choice", choice}};
+    const auto reply_for = [](const char* text, const char* choice) {
+        Parameters request = Parameters::from_json(fmt::format(R"({{"tools": {}}})", weather));
+        request.set("tool_choice", choice);
         const Reply reply = ask({{"chat_template", calling}}, request, text);
         EXPECT_THAT(reply.text, Not(HasSubstr("assistant"))) << "the prompt's end is not written again";
-        return nlohmann::json::parse(reply.metadata);
+        return reply;
     };
     for (const char* choice : {"required", "auto"}) {
-        const nlohmann::json metadata = metadata_for("What is the weather in Rome?", choice);
-        ASSERT_EQ(metadata.value("tool_calls", nlohmann::json::array()).size(), 1u) << choice << metadata;
-        EXPECT_EQ(metadata["tool_calls"][0]["name"], "get_weather");
-        EXPECT_EQ(metadata["tool_calls"][0]["arguments"], nlohmann::json({{"city", "Rome"}}));
+        const Reply reply = reply_for("What is the weather in Rome?", choice);
+        ASSERT_EQ(reply.tool_calls.size(), 1u) << choice << reply.text;
+        EXPECT_EQ(reply.tool_calls[0].name, "get_weather");
+        EXPECT_EQ(nlohmann::json::parse(reply.tool_calls[0].arguments), nlohmann::json({{"city", "Rome"}}));
     }
-    EXPECT_EQ(metadata_for("What is 2+3?", "auto")["stop_reason"], "end_of_answer");
-    EXPECT_EQ(metadata_for("What is 2+3?", "required")["stop_reason"], "token_limit")
+    EXPECT_EQ(reply_for("What is 2+3?", "auto").stop_reason, StopReason::end_of_answer);
+    EXPECT_EQ(reply_for("What is 2+3?", "required").stop_reason, StopReason::token_limit)
         << "text may come first, but without a call it cannot end";
 }
 

@@ -7,10 +7,10 @@
 #include <random>
 #include <thread>
 
+#include "headrace/language_model.h"
 #include "llm/model/context_memory.h"
 #include "llm/model/context_params.h"
 #include "llm/model/placement.h"
-#include "llm/service/service.h"
 #include "llm/split_model.h"
 #include "llm/tiny_model.h"
 #include "remote/relay.h"
@@ -59,6 +59,17 @@ std::string config_of(const std::string& device) {
     return fmt::format(
         R"({{"devices": ["{}"], "temp": 0, "n_ctx": 512, "fit_margin_mib": 0, "log_level": "none"}})",
         device);
+}
+
+/// What the call threw; an empty message where it did not.
+template <class Call>
+Error error_of(Call call) {
+    try {
+        call();
+    } catch (const Exception& error) {
+        return {error.code(), error.what()};
+    }
+    return {Code::invalid_argument, ""};
 }
 
 TEST(Placement, FillsTheFastestPlaceFirstAndUsesNoOtherThatIsNotNeeded) {
@@ -240,28 +251,23 @@ TEST(RemoteModel, OfAnUnreachableHostIsAnErrorThatNamesIt) {
 
 TEST(RemoteModel, LosesItsHostInTheMiddleOfAnAnswerAndIsLoadedAgainWhenItIsBack) {
     RpcServer server;
-    const auto service = Service::create(R"({"log_level": "none"})");
-    const auto graph = service.value()->load(tiny_model(), config_of(server.device()));
-    ASSERT_TRUE(graph.ok()) << graph.error().message;
-    const auto context = service.value()->open(graph.value()).value();
-    ASSERT_TRUE(service.value()->set_input(context, 0, story).ok());
-    ASSERT_TRUE(service.value()->compute_piece(context).ok());
+    LanguageModel model =
+        LanguageModel::load(tiny_model(), {.parameters = Parameters::from_json(config_of(server.device()))});
+    headrace::Generation answer = model.stream(story);
+    ASSERT_TRUE(answer.next());
     server.stop();
-    Result<std::optional<std::string>> piece = std::optional<std::string>("");
     const auto start = Clock::now();
-    while (piece.ok() && piece.value()) piece = service.value()->compute_piece(context);
-    ASSERT_FALSE(piece.ok());
+    const auto lost = error_of([&] {
+        while (answer.next()) continue;
+    });
     EXPECT_LT(Clock::now() - start, 30s);
-    EXPECT_EQ(piece.error().code, Code::backend_failure);
-    EXPECT_THAT(piece.error().message, HasSubstr(server.device() + "' was lost"));
+    EXPECT_EQ(lost.code, Code::backend_failure);
+    EXPECT_THAT(lost.message, HasSubstr(server.device() + "' was lost"));
 
-    const auto away = service.value()->infer(context, "What is 2+3?", "");
-    ASSERT_FALSE(away.ok());
-    EXPECT_THAT(away.error().message, HasSubstr("cannot be loaded again"));
+    const auto away = error_of([&] { model.generate("What is 2+3?"); });
+    EXPECT_THAT(away.message, HasSubstr("cannot be loaded again"));
     server.start();
-    const auto back = service.value()->infer(context, "What is 2+3?", "");
-    ASSERT_TRUE(back.ok()) << back.error().message;
-    EXPECT_EQ(back.value().text, "2+3=5");
+    EXPECT_EQ(model.generate("What is 2+3?").text, "2+3=5");
 }
 
 TEST(RemoteModel, ThatIsLoadedAgainDoesNotUndoASwapMadeMeanwhile) {
@@ -281,30 +287,25 @@ TEST(RemoteModel, ThatIsLoadedAgainDoesNotUndoASwapMadeMeanwhile) {
         changed.wait(lock, [&] { return link != holds; });
         return link == passes;
     });
-    const auto service = std::move(Service::create(R"({"log_level": "none"})")).value();
-    const auto graph = service->load(tiny_model(), config_of(relay.device()));
-    ASSERT_TRUE(graph.ok()) << graph.error().message;
-    const auto context = service->open(graph.value()).value();
+    LanguageModel model =
+        LanguageModel::load(tiny_model(), {.parameters = Parameters::from_json(config_of(relay.device()))});
     set(breaks);
-    EXPECT_FALSE(service->infer(context, story, "").ok()) << "the host is lost";
+    EXPECT_NE(error_of([&] { model.generate(story); }).message, "") << "the host is lost";
     set(holds);
-    std::thread waiting([&] {
-        const auto answer = service->infer(service->open(graph.value()).value(), story, "");
-        EXPECT_TRUE(answer.ok()) << answer.error().message;
-    });
+    std::thread waiting([&] { EXPECT_EQ(error_of([&] { model.generate(story); }).message, ""); });
     {
         std::unique_lock lock(mutex);
         EXPECT_TRUE(changed.wait_for(lock, 20s, [&] { return held; })) << "the model is being loaded again";
     }
-    const auto here = service->load(tiny_model(), R"({"temp": 0, "n_ctx": 512, "log_level": "none"})", true);
+    const auto here = error_of([&] {
+        model.replace(tiny_model(), {.parameters = {{"temp", 0}, {"n_ctx", 512}, {"log_level", "none"}}});
+    });
     set(passes);
     waiting.join();
-    ASSERT_TRUE(here.ok()) << here.error().message;
-    EXPECT_EQ(here.value(), graph.value());
+    EXPECT_EQ(here.message, "");
     server.stop();
-    const auto answer = service->infer(context, "What is 2+3?", "");
-    ASSERT_TRUE(answer.ok()) << "the model that replaced the other needs no host: " << answer.error().message;
-    EXPECT_EQ(answer.value().text, "2+3=5");
+    EXPECT_EQ(model.generate("What is 2+3?").text, "2+3=5")
+        << "the model that replaced the other needs no host";
 }
 
 TEST(RemoteModel, GivesEachOfManyRequestsTheErrorWhenTheHostIsLost) {
@@ -410,15 +411,6 @@ TEST(RemoteModel, AHostThatSendsGarbageFailsRequestsAndNothingElse) {
         lost += engine.is_lost();
     }
     EXPECT_GE(lost, 6);
-}
-
-TEST(RemoteModel, AConfinedServiceLetsNoLoadChooseAnotherHost) {
-    const std::string root = std::filesystem::path(tiny_model()).parent_path();
-    const auto service = Service::create(fmt::format(R"({{"model_root": "{}", "log_level": "none"}})", root));
-    ASSERT_TRUE(service.ok()) << service.error().message;
-    const auto graph = service.value()->load("tiny-chat-q8_0.gguf", R"({"devices": ["rpc://127.0.0.1:1"]})");
-    ASSERT_FALSE(graph.ok());
-    EXPECT_EQ(graph.error().code, Code::denied);
 }
 
 }  // namespace

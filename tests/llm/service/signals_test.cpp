@@ -9,7 +9,7 @@
 #include <cstring>
 #include <thread>
 
-#include "llm/service/service.h"
+#include "headrace/language_model.h"
 #include "llm/tiny_model.h"
 
 namespace headrace::llm {
@@ -46,18 +46,18 @@ const char* serve_under_signals() {
         }
     });
     const char* wrong = nullptr;
-    constexpr const char* config = R"({"temp": 0, "n_predict": 24, "threads": 1, "n_ctx": 384})";
-    auto service = Service::create(R"({"log_level": "none"})");
-    const auto graph = service.value()->load(tiny_model(), config);
-    if (!graph.ok()) wrong = "the model cannot be loaded";
-    for (int i = 0; i < 6 && !wrong; ++i) {
-        const auto context = service.value()->open(graph.value());
-        const auto reply = service.value()->infer(context.value(), "What is 2+3?", "");
-        if (!reply.ok() || reply.value().text != "2+3=5") wrong = "a wrong answer";
-        if (!service.value()->load(tiny_model(), config, true).ok()) wrong = "the model cannot be swapped";
-        if (!service.value()->close(context.value()).ok()) wrong = "the context cannot be closed";
+    const ModelOptions options{
+        .parameters = {
+            {"temp", 0}, {"n_predict", 24}, {"threads", 1}, {"n_ctx", 384}, {"log_level", "none"}}};
+    try {
+        LanguageModel model = LanguageModel::load(tiny_model(), options);
+        for (int i = 0; i < 6 && !wrong; ++i) {
+            if (model.conversation().say("What is 2+3?").text != "2+3=5") wrong = "a wrong answer";
+            model.replace(tiny_model(), options);
+        }
+    } catch (const Exception&) {
+        wrong = "the model cannot be loaded, used or swapped";
     }
-    service.value().reset();
     over = true;
     sender.join();
     if (!same(before, current_handlers())) return "a handler was replaced";

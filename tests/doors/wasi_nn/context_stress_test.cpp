@@ -1,12 +1,12 @@
-#include "stress.h"
+#include "context_stress.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace headrace::llm {
+namespace headrace::wasi_nn {
 namespace {
 
-TEST(ServiceThreads, GivesEverySessionItsOwnAnswersUnderCancelsSwapsAndBadInput) {
+TEST(ContextTableThreads, GivesEverySessionItsOwnAnswersUnderCancelsSwapsAndBadInput) {
     const StressReport report = run_stress({.requests = 160, .sessions = 12, .threads = 6, .seed = 7});
     EXPECT_THAT(report.faults, testing::IsEmpty());
     EXPECT_TRUE(report.has_few_near_ties()) << report.near_ties << " of " << report.answers;
@@ -19,4 +19,4 @@ TEST(ServiceThreads, GivesEverySessionItsOwnAnswersUnderCancelsSwapsAndBadInput)
 }
 
 }  // namespace
-}  // namespace headrace::llm
+}  // namespace headrace::wasi_nn

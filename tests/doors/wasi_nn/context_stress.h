@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace headrace::llm {
+namespace headrace::wasi_nn {
 
 struct StressOptions {
     int requests = 10000;
@@ -42,4 +42,4 @@ struct StressReport {
 /// conversation gets alone, or differ from it by a near-tie.
 StressReport run_stress(const StressOptions& options);
 
-}  // namespace headrace::llm
+}  // namespace headrace::wasi_nn

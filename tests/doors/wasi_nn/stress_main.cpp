@@ -2,10 +2,10 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "stress.h"
+#include "context_stress.h"
 
 int main(int argc, char** argv) {
-    using namespace headrace::llm;
+    using namespace headrace::wasi_nn;
     StressOptions options;
     double growth = 2;
     bool no_swaps = false;

@@ -3,11 +3,13 @@
 #include <span>
 #include <string>
 
+#include "doors/wasi_nn/context_table.h"
 #include "llm/engine/generation.h"
-#include "llm/service/service.h"
 #include "stress_conversation.h"
 
-namespace headrace::llm {
+namespace headrace::wasi_nn {
+
+using namespace llm;
 
 /// ggml's kernels round differently at different batch sizes, so a token that is nearly as likely as another
 /// may be chosen in its place when other streams run beside. Such an answer is right, too; any other that
@@ -25,10 +27,10 @@ std::optional<std::string> why_no_near_tie(std::span<const TokenProbability> row
 
 /// Asks the conversation up to the turn again, with nothing beside it, and looks at the first token that
 /// differs.
-std::optional<std::string> why_wrong(Service& service, Service::GraphId graph, std::span<const Turn> turns,
+std::optional<std::string> why_wrong(ContextTable& service, GraphId graph, std::span<const Turn> turns,
                                      size_t turn, const Tokens& observed);
 
 /// The tokens of a reply to a request with "return_tokens".
 Tokens tokens_of(const std::string& metadata);
 
-}  // namespace headrace::llm
+}  // namespace headrace::wasi_nn

@@ -8,7 +8,9 @@
 
 #include "llm/model/model.h"
 
-namespace headrace::llm {
+namespace headrace::wasi_nn {
+
+using namespace llm;
 
 /// A question, the parameters that decide its answer, and the answer it gets when nothing else runs.
 struct Turn {
@@ -64,4 +66,4 @@ inline std::vector<Turn> conversation(std::uint64_t seed, int session) {
     return turns;
 }
 
-}  // namespace headrace::llm
+}  // namespace headrace::wasi_nn

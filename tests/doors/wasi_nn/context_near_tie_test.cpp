@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tiny_model.h"
+#include "llm/tiny_model.h"
 
-namespace headrace::llm {
+namespace headrace::wasi_nn {
+
+using namespace llm;
 namespace {
 
 using testing::HasSubstr;
@@ -13,8 +15,15 @@ using testing::Optional;
 
 constexpr const char* greedy = R"("temp": 0)";
 
+std::vector<TokenProbability> row_of(std::initializer_list<std::pair<llama_token, float>> tokens) {
+    std::vector<TokenProbability> row;
+    for (const auto& [token, probability] : tokens)
+        row.push_back({.token = token, .probability = probability});
+    return row;
+}
+
 TEST(NearTie, ExcusesATokenThatIsAlmostAsLikely) {
-    const std::vector<TokenProbability> row{{7, 0.41f}, {8, 0.39f}, {9, 0.2f}};
+    const auto row = row_of({{7, 0.41f}, {8, 0.39f}, {9, 0.2f}});
     EXPECT_EQ(why_no_near_tie(row, 8, 7, 3, greedy), std::nullopt);
     EXPECT_THAT(why_no_near_tie(row, 9, 7, 3, greedy), Optional(HasSubstr("token 3 is 9 in place of 7")));
     EXPECT_NE(why_no_near_tie(row, 5, 7, 3, greedy), std::nullopt) << "it is not in the row at all";
@@ -23,13 +32,13 @@ TEST(NearTie, ExcusesATokenThatIsAlmostAsLikely) {
 
 TEST(NearTie, ExcusesASampledTokenBesideTheNumberThatWasDrawn) {
     // With seed 1 the first number drawn is 0.997, the second 0.933.
-    const std::vector<TokenProbability> row{{7, 0.6f}, {8, 0.36f}, {9, 0.04f}};
+    const auto row = row_of({{7, 0.6f}, {8, 0.36f}, {9, 0.04f}});
     const char* const sampled = R"("temp": 1, "top_k": 4, "seed": 1)";
     EXPECT_EQ(why_no_near_tie(row, 9, 8, 1, sampled), std::nullopt);
     EXPECT_EQ(why_no_near_tie(row, 8, 9, 0, sampled), std::nullopt) << "0.037 from its part's end";
     EXPECT_THAT(why_no_near_tie(row, 7, 8, 1, sampled), Optional(HasSubstr("0.333 beside it")));
     // Rounding changes the order of tokens that are almost as likely.
-    const std::vector<TokenProbability> flat{{7, 0.8f}, {8, 0.07f}, {9, 0.066f}, {10, 0.064f}};
+    const auto flat = row_of({{7, 0.8f}, {8, 0.07f}, {9, 0.066f}, {10, 0.064f}});
     EXPECT_EQ(why_no_near_tie(flat, 8, 10, 0, sampled), std::nullopt);
     EXPECT_NE(why_no_near_tie(flat, 7, 10, 0, sampled), std::nullopt);
 }
@@ -37,21 +46,21 @@ TEST(NearTie, ExcusesASampledTokenBesideTheNumberThatWasDrawn) {
 class WhyWrong : public testing::Test {
 protected:
     void SetUp() override {
-        service = std::move(Service::create(R"({"log_level": "none"})")).value();
+        service = std::move(ContextTable::create(R"({"log_level": "none"})")).value();
         graph = service->load(tiny_model(), R"({"threads": 1, "n_ctx": 512, "n_predict": 24})").value();
         const auto context = service->open(graph).value();
         for (Turn& turn : turns) {
-            const Reply reply = service
-                                    ->infer(context, turn.text,
-                                            fmt::format(R"({{{}, "return_tokens": true}})", turn.parameters))
-                                    .value();
+            const Answer reply = service
+                                     ->infer(context, turn.text,
+                                             fmt::format(R"({{{}, "return_tokens": true}})", turn.parameters))
+                                     .value();
             turn.answer = reply.text;
             turn.tokens = tokens_of(reply.metadata);
         }
     }
 
-    std::unique_ptr<Service> service;
-    Service::GraphId graph = 0;
+    std::unique_ptr<ContextTable> service;
+    GraphId graph = 0;
     std::vector<Turn> turns{
         {"My name is Ada.", greedy, "", {}},
         {"What is my name?", greedy, "", {}},
@@ -82,4 +91,4 @@ TEST_F(WhyWrong, AsksWithTheHistoryThatTheReferenceHad) {
 }
 
 }  // namespace
-}  // namespace headrace::llm
+}  // namespace headrace::wasi_nn

@@ -4,35 +4,37 @@
 #include <nlohmann/json.hpp>
 
 #include "checkout.h"
-#include "llm/service/service.h"
+#include "doors/wasi_nn/context_table.h"
 #include "llm/tiny_model.h"
 
-namespace headrace::llm {
+namespace headrace::wasi_nn {
+
+using namespace llm;
 namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-class ServiceReports : public testing::Test {
+class ContextReports : public testing::Test {
 protected:
-    ServiceReports() : service_(std::move(Service::create("")).value()) {}
+    ContextReports() : service_(std::move(ContextTable::create("")).value()) {}
 
-    Result<Service::GraphId> load(nlohmann::json config = nlohmann::json::object()) {
+    Result<GraphId> load(nlohmann::json config = nlohmann::json::object()) {
         config["temp"] = 0;
         config["n_predict"] = 64;
         return service_->load(tiny_model(), config.dump());
     }
-    Service::ContextId open(const nlohmann::json& config = nlohmann::json::object()) {
+    ContextId open(const nlohmann::json& config = nlohmann::json::object()) {
         const auto graph = load(config);
         EXPECT_TRUE(graph.ok()) << graph.error().message;
         return service_->open(graph.value()).value();
     }
-    std::string metadata(Service::ContextId context, std::string_view options = "") {
+    std::string metadata(ContextId context, std::string_view options = "") {
         const std::string text = answer(context, options);
         return text.starts_with("error: ") ? text : service_->output(context, 1).value();
     }
-    std::string answer(Service::ContextId context, std::string_view options = "") {
+    std::string answer(ContextId context, std::string_view options = "") {
         const auto text = service_->run(context, "What is 2+3?", options);
         return text.ok() ? text.value() : "error: " + text.error().message;
     }
@@ -43,10 +45,10 @@ protected:
         return graph.error().message;
     }
 
-    std::unique_ptr<Service> service_;
+    std::unique_ptr<ContextTable> service_;
 };
 
-TEST_F(ServiceReports, WarnOfWhatALoadChanged) {
+TEST_F(ContextReports, WarnOfWhatALoadChanged) {
     const auto context = open({{"min_p", 4},
                                {"tempp", 1},
                                {"penalty_last_n", -1},
@@ -62,20 +64,20 @@ TEST_F(ServiceReports, WarnOfWhatALoadChanged) {
     EXPECT_THAT(metadata(open()), Not(HasSubstr("warnings"))) << "what the defaults are fitted to is no news";
 }
 
-TEST_F(ServiceReports, WarnOfGpuParametersWithoutAGpu) {
+TEST_F(ContextReports, WarnOfGpuParametersWithoutAGpu) {
     if (has_gpu()) GTEST_SKIP() << "this machine has a GPU";
     EXPECT_THAT(metadata(open({{"n_gpu_layers", 98}, {"main_gpu", 1}, {"tensor_split", {1, 2}}})),
                 AllOf(HasSubstr("'n_gpu_layers' has no effect"), HasSubstr("'main_gpu' has no effect"),
                       HasSubstr("'tensor_split' has no effect")));
 }
 
-TEST_F(ServiceReports, WarnOfToolsThatTheTemplateDoesNotShow) {
+TEST_F(ContextReports, WarnOfToolsThatTheTemplateDoesNotShow) {
     const auto context = open();
     EXPECT_THAT(metadata(context, R"({"tools": [{"type": "function", "function": {"name": "f"}}]})"),
                 HasSubstr("'tools' has no effect"));
 }
 
-TEST_F(ServiceReports, OptionsGoOverTheContextsParametersOverTheModels) {
+TEST_F(ContextReports, OptionsGoOverTheContextsParametersOverTheModels) {
     const auto context = open();
     ASSERT_TRUE(
         service_->set_input(context, 1, R"({"grammar": "root ::= \"seven\"", "max_history": 2})").ok());
@@ -88,7 +90,7 @@ TEST_F(ServiceReports, OptionsGoOverTheContextsParametersOverTheModels) {
     EXPECT_EQ(answer(context), "2+3=5");
 }
 
-TEST_F(ServiceReports, AContextMayLimitItsHistory) {
+TEST_F(ContextReports, AContextMayLimitItsHistory) {
     const auto context = open();
     const auto input_tokens = [&] {
         return nlohmann::json::parse(metadata(context))["input_tokens"].get<int>();
@@ -102,7 +104,7 @@ TEST_F(ServiceReports, AContextMayLimitItsHistory) {
     EXPECT_GT(input_tokens(), third);
 }
 
-TEST_F(ServiceReports, EndingPiecesLeavesTheNextPrompt) {
+TEST_F(ContextReports, EndingPiecesLeavesTheNextPrompt) {
     const auto context = open();
     ASSERT_TRUE(service_->set_input(context, 0, "Tell me a story.").ok());
     ASSERT_TRUE(service_->compute_piece(context).ok());
@@ -112,7 +114,7 @@ TEST_F(ServiceReports, EndingPiecesLeavesTheNextPrompt) {
     EXPECT_EQ(service_->output(context, 0).value(), "2+3=5");
 }
 
-TEST_F(ServiceReports, NameWhatALoadCouldNotDo) {
+TEST_F(ContextReports, NameWhatALoadCouldNotDo) {
     EXPECT_THAT(load_error({{"devices", {"GPU9"}}}, Code::invalid_argument),
                 AllOf(HasSubstr("no device is called 'GPU9'"), HasSubstr("CPU")));
     EXPECT_THAT(load_error({{"draft_model", "/missing.gguf"}}, Code::not_found),
@@ -129,7 +131,7 @@ TEST_F(ServiceReports, NameWhatALoadCouldNotDo) {
     }
 }
 
-TEST_F(ServiceReports, RefuseAGuestsMetadataAndTemplatesAsThoseOfAFile) {
+TEST_F(ContextReports, RefuseAGuestsMetadataAndTemplatesAsThoseOfAFile) {
     const std::pair<const char*, const char*> overrides[] = {
         {"llama.expert_count=int:3", "expert_used_count is 0, and llama.expert_count 3"},
         {"llama.expert_count=int:-1", "llama.expert_count is 4294967295"},
@@ -147,13 +149,13 @@ TEST_F(ServiceReports, RefuseAGuestsMetadataAndTemplatesAsThoseOfAFile) {
                 HasSubstr("chat_template: brackets"));
 }
 
-TEST_F(ServiceReports, SayHowMuchMemoryAContextNeeds) {
+TEST_F(ContextReports, SayHowMuchMemoryAContextNeeds) {
     EXPECT_THAT(load_error({{"n_ctx", 2000000000}}, Code::out_of_memory),
                 AllOf(HasSubstr("a context of 2000000000 tokens needs 3814.70 GiB"),
                       HasSubstr("GiB are available"), HasSubstr("Use an n_ctx below")));
 }
 
-TEST_F(ServiceReports, SayWhatIsWrongWithAGrammar) {
+TEST_F(ContextReports, SayWhatIsWrongWithAGrammar) {
     const auto context = open();
     EXPECT_THAT(answer(context, R"({"grammar": "roto ::= \"a\""})"),
                 HasSubstr("grammar: there is no rule 'root'"));
@@ -166,7 +168,7 @@ TEST_F(ServiceReports, SayWhatIsWrongWithAGrammar) {
                 HasSubstr("must begin with the trigger's own text"));
 }
 
-TEST_F(ServiceReports, ShowPreservedTokensAsText) {
+TEST_F(ContextReports, ShowPreservedTokensAsText) {
     const auto context = open();
     const std::string options = R"({"logit_bias": [["<|im_start|>", 100]], "n_predict": 2)";
     EXPECT_EQ(answer(context, options + "}"), "");
@@ -175,4 +177,4 @@ TEST_F(ServiceReports, ShowPreservedTokensAsText) {
 }
 
 }  // namespace
-}  // namespace headrace::llm
+}  // namespace headrace::wasi_nn

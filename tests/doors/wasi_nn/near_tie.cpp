@@ -4,7 +4,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-namespace headrace::llm {
+namespace headrace::wasi_nn {
+
+using namespace llm;
 namespace {
 
 using nlohmann::json;
@@ -50,7 +52,7 @@ std::vector<TokenProbability> row_of(const std::string& metadata, size_t positio
     std::vector<TokenProbability> row;
     const json parsed = json::parse(metadata);
     for (const json& entry : parsed.at("probabilities").at(position))
-        row.push_back({entry.at("token"), entry.at("probability")});
+        row.push_back({.token = entry.at("token"), .probability = entry.at("probability")});
     return row;
 }
 
@@ -75,7 +77,7 @@ std::optional<std::string> why_no_near_tie(std::span<const TokenProbability> row
                        reference, there, expected);
 }
 
-std::optional<std::string> why_wrong(Service& service, Service::GraphId graph, std::span<const Turn> turns,
+std::optional<std::string> why_wrong(ContextTable& service, GraphId graph, std::span<const Turn> turns,
                                      size_t turn, const Tokens& observed) {
     const Tokens& reference = turns[turn].tokens;
     const auto [there, expected] =
@@ -84,7 +86,7 @@ std::optional<std::string> why_wrong(Service& service, Service::GraphId graph, s
     const auto position = static_cast<size_t>(there - observed.begin());
     const auto context = service.open(graph);
     if (!context.ok()) return context.error().message;
-    Result<Reply> reply = Reply{};
+    Result<Answer> reply = Answer{};
     for (size_t i = 0; i <= turn && reply.ok(); ++i)
         reply = service.infer(
             context.value(), turns[i].text,
@@ -104,4 +106,4 @@ Tokens tokens_of(const std::string& metadata) {
     return json::parse(metadata).value("tokens", json::array()).get<Tokens>();
 }
 
-}  // namespace headrace::llm
+}  // namespace headrace::wasi_nn

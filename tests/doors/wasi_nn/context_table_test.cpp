@@ -1,4 +1,4 @@
-#include "llm/service/service.h"
+#include "doors/wasi_nn/context_table.h"
 #include "checkout.h"
 
 #include <gmock/gmock.h>
@@ -12,7 +12,9 @@
 
 #include "llm/tiny_model.h"
 
-namespace headrace::llm {
+namespace headrace::wasi_nn {
+
+using namespace llm;
 namespace {
 
 using testing::AllOf;
@@ -20,31 +22,31 @@ using testing::HasSubstr;
 
 constexpr const char* greedy = R"({"temp": 0, "n_predict": 64, "threads": 1})";
 
-class ServiceTest : public testing::Test {
+class ContextTableTest : public testing::Test {
 protected:
     void make(std::string_view config = "") {
-        auto created = Service::create(config);
+        auto created = ContextTable::create(config);
         ASSERT_TRUE(created.ok()) << created.error().message;
         service = std::move(created).value();
         const auto loaded = service->load(tiny_model(), greedy);
         ASSERT_TRUE(loaded.ok()) << loaded.error().message;
         graph = loaded.value();
     }
-    Service::ContextId open(std::optional<std::string_view> session = std::nullopt) {
+    ContextId open(std::optional<std::string_view> session = std::nullopt) {
         const auto context = service->open(graph, session);
         EXPECT_TRUE(context.ok()) << context.error().message;
         return context.ok() ? context.value() : 0;
     }
-    std::string say(Service::ContextId context, std::string_view text, std::string_view parameters = "") {
+    std::string say(ContextId context, std::string_view text, std::string_view parameters = "") {
         const auto reply = service->infer(context, text, parameters);
         return reply.ok() ? reply.value().text : "error: " + reply.error().message;
     }
 
-    std::unique_ptr<Service> service;
-    Service::GraphId graph = 0;
+    std::unique_ptr<ContextTable> service;
+    GraphId graph = 0;
 };
 
-TEST_F(ServiceTest, RemembersAConversationAndKeepsItFromOthers) {
+TEST_F(ContextTableTest, RemembersAConversationAndKeepsItFromOthers) {
     make();
     const auto ada = open("ada"), leo = open("leo"), nobody = open();
     say(ada, "My name is Ada.");
@@ -57,7 +59,7 @@ TEST_F(ServiceTest, RemembersAConversationAndKeepsItFromOthers) {
     EXPECT_EQ(say(again, "What is my name?"), "Your name is Ada.");
 }
 
-TEST_F(ServiceTest, TakesTheConversationFromTheRequestInPlaceOfTheSessions) {
+TEST_F(ContextTableTest, TakesTheConversationFromTheRequestInPlaceOfTheSessions) {
     make();
     constexpr const char* ada = R"({"previous_messages": [{"role": "user", "content": "My name is Ada."},
                                                           {"role": "assistant", "content": "Nice to meet you, Ada!"}]})";
@@ -68,7 +70,7 @@ TEST_F(ServiceTest, TakesTheConversationFromTheRequestInPlaceOfTheSessions) {
     EXPECT_EQ(say(leo, "What is my name?"), "Your name is Ada.") << "what was given is remembered";
 }
 
-TEST_F(ServiceTest, CountsTokensThatWereRememberedInTheStatistics) {
+TEST_F(ContextTableTest, CountsTokensThatWereRememberedInTheStatistics) {
     make();
     const auto cached = [this] {
         return nlohmann::json::parse(service->statistics())["graphs"][0]["tokens"].value("cached", -1);
@@ -80,14 +82,14 @@ TEST_F(ServiceTest, CountsTokensThatWereRememberedInTheStatistics) {
     EXPECT_GT(cached(), 4);
 }
 
-TEST_F(ServiceTest, TakesAPromptInTheTemplatesFormAsItIs) {
+TEST_F(ContextTableTest, TakesAPromptInTheTemplatesFormAsItIs) {
     make();
     const auto context = open();
     EXPECT_EQ(say(context, "<|im_start|>user\nWhat is 2+3?<|im_end|>\n<|im_start|>assistant\n"), "2+3=5");
     EXPECT_EQ(say(context, "What is 2+4?"), "2+4=6");
 }
 
-TEST_F(ServiceTest, LeavesOutTheOldestMessagesOfALongConversation) {
+TEST_F(ContextTableTest, LeavesOutTheOldestMessagesOfALongConversation) {
     make();
     const auto context = open();
     say(context, "My name is Ada.");
@@ -101,7 +103,7 @@ TEST_F(ServiceTest, LeavesOutTheOldestMessagesOfALongConversation) {
     EXPECT_GT(nlohmann::json::parse(metadata).value("dropped_messages", 0), 0);
 }
 
-TEST_F(ServiceTest, ReportsTokensReasonAndTimesInTheMetadata) {
+TEST_F(ContextTableTest, ReportsTokensReasonAndTimesInTheMetadata) {
     make();
     const auto reply = service->infer(open(), "What is 2+3?", "");
     ASSERT_TRUE(reply.ok());
@@ -112,7 +114,7 @@ TEST_F(ServiceTest, ReportsTokensReasonAndTimesInTheMetadata) {
     EXPECT_GE(metadata["timings"]["generate_ms"], 0.0);
 }
 
-TEST_F(ServiceTest, UsesTheDefaultsForOptionsThatAreNoJsonAndSaysSo) {
+TEST_F(ContextTableTest, UsesTheDefaultsForOptionsThatAreNoJsonAndSaysSo) {
     make();
     const auto reply = service->infer(open(), "What is 2+3?", "{temperature=");
     ASSERT_TRUE(reply.ok()) << reply.error().message;
@@ -125,7 +127,7 @@ TEST_F(ServiceTest, UsesTheDefaultsForOptionsThatAreNoJsonAndSaysSo) {
     EXPECT_FALSE(service->load(tiny_model(), "{").ok());
 }
 
-TEST_F(ServiceTest, GivesAnAnswerPieceByPiece) {
+TEST_F(ContextTableTest, GivesAnAnswerPieceByPiece) {
     make();
     const auto context = open();
     ASSERT_TRUE(service->set_input(context, 0, "Which month comes after May?").ok());
@@ -144,7 +146,7 @@ TEST_F(ServiceTest, GivesAnAnswerPieceByPiece) {
     EXPECT_EQ(service->compute_piece(context).error().code, Code::invalid_state) << "the prompt is used up";
 }
 
-TEST_F(ServiceTest, TellsTheSpeedBesideEveryPieceWhenAsked) {
+TEST_F(ContextTableTest, TellsTheSpeedBesideEveryPieceWhenAsked) {
     make();
     for (const bool asked : {true, false}) {
         const auto context = open();
@@ -163,7 +165,7 @@ TEST_F(ServiceTest, TellsTheSpeedBesideEveryPieceWhenAsked) {
     }
 }
 
-TEST_F(ServiceTest, GivesUpTheRestOfAnAnswer) {
+TEST_F(ContextTableTest, GivesUpTheRestOfAnAnswer) {
     make();
     const auto context = open("ada");
     ASSERT_TRUE(service->set_input(context, 0, "Tell me a story.").ok());
@@ -174,7 +176,7 @@ TEST_F(ServiceTest, GivesUpTheRestOfAnAnswer) {
     EXPECT_EQ(say(context, "What is 2+3?"), "2+3=5");
 }
 
-TEST_F(ServiceTest, CancelsARequestThatWaitsForItsSession) {
+TEST_F(ContextTableTest, CancelsARequestThatWaitsForItsSession) {
     make();
     ASSERT_TRUE(
         service->load(tiny_model(), R"({"temp": 0, "threads": 1, "context_shift": true})", true).ok());
@@ -196,7 +198,7 @@ TEST_F(ServiceTest, CancelsARequestThatWaitsForItsSession) {
     EXPECT_EQ(say(waiting, "What is 2+3?"), "2+3=5");
 }
 
-TEST_F(ServiceTest, BoundsSessionsAndContexts) {
+TEST_F(ContextTableTest, BoundsSessionsAndContexts) {
     make(R"({"max_sessions": 2, "max_concurrent": 2})");
     open();
     const auto second = open();
@@ -213,7 +215,7 @@ TEST_F(ServiceTest, BoundsSessionsAndContexts) {
     EXPECT_EQ(say(mia, "What is 1+2?"), "1+2=3");
 }
 
-TEST_F(ServiceTest, ClosesSessionsThatNobodyUses) {
+TEST_F(ContextTableTest, ClosesSessionsThatNobodyUses) {
     make(R"({"idle_timeout_ms": 100})");
     const auto ada = open("ada");
     say(ada, "My name is Ada.");
@@ -222,12 +224,12 @@ TEST_F(ServiceTest, ClosesSessionsThatNobodyUses) {
     EXPECT_EQ(say(open("ada"), "What is 1+2?"), "1+2=3");
 }
 
-TEST_F(ServiceTest, ConfinesNamesToTheModelRootAndAliases) {
+TEST_F(ContextTableTest, ConfinesNamesToTheModelRootAndAliases) {
     const std::string folder = checkout_path("models");
-    auto created = Service::create(
+    auto created = ContextTable::create(
         nlohmann::json{{"model_root", folder}, {"model_aliases", {{"tiny", tiny_model()}}}}.dump());
     ASSERT_TRUE(created.ok()) << created.error().message;
-    Service& confined = *created.value();
+    ContextTable& confined = *created.value();
     EXPECT_TRUE(confined.load("tiny", greedy).ok());
     EXPECT_TRUE(confined.load("tiny-chat-q8_0.gguf", greedy).ok());
     EXPECT_TRUE(confined.load(tiny_model(), greedy).ok());
@@ -236,14 +238,22 @@ TEST_F(ServiceTest, ConfinesNamesToTheModelRootAndAliases) {
     EXPECT_EQ(confined.load("missing.gguf", greedy).error().code, Code::not_found);
 }
 
-TEST_F(ServiceTest, RunsNoTemplatesOfGuestsWhenItIsConfined) {
+TEST_F(ContextTableTest, LetsNoGuestChooseAnotherHost) {
+    const nlohmann::json root = {{"model_root", checkout_path("models")}, {"log_level", "none"}};
+    auto confined = ContextTable::create(root.dump()).value();
+    const auto refused = confined->load("tiny-chat-q8_0.gguf", R"({"devices": ["rpc://127.0.0.1:1"]})");
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code, Code::denied);
+}
+
+TEST_F(ContextTableTest, RunsNoTemplatesOfGuestsWhenItIsConfined) {
     const std::string endless =
         R"({"chat_template": "{% for i in range(9999999999) %}{% endfor %}", "temp": 0})";
     const nlohmann::json root = {{"model_root", checkout_path("models")}};
     std::ifstream file(tiny_model(), std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(file), {}};
     {
-        auto confined = Service::create(root.dump()).value();
+        auto confined = ContextTable::create(root.dump()).value();
         const auto refused = confined->load(tiny_model(), endless);
         ASSERT_FALSE(refused.ok());
         EXPECT_EQ(refused.error().code, Code::denied);
@@ -258,11 +268,11 @@ TEST_F(ServiceTest, RunsNoTemplatesOfGuestsWhenItIsConfined) {
     }
     nlohmann::json trusting = root;
     trusting["guest_templates"] = true;
-    auto confined = Service::create(trusting.dump()).value();
+    auto confined = ContextTable::create(trusting.dump()).value();
     EXPECT_TRUE(confined->load(tiny_model(), R"({"chat_template": "{{ messages[0].content }}"})").ok());
 }
 
-TEST_F(ServiceTest, ReplacesAModelWhileRequestsRun) {
+TEST_F(ContextTableTest, ReplacesAModelWhileRequestsRun) {
     make();
     std::atomic<bool> stop = false;
     std::atomic<int> answers = 0, failures = 0;
@@ -290,7 +300,7 @@ TEST_F(ServiceTest, ReplacesAModelWhileRequestsRun) {
     EXPECT_EQ(failures, 0);
 }
 
-TEST_F(ServiceTest, LoadsAModelFromMemoryAndSharesFilesThatAreOpen) {
+TEST_F(ContextTableTest, LoadsAModelFromMemoryAndSharesFilesThatAreOpen) {
     make();
     std::ifstream file(tiny_model(), std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(file), {}};
@@ -300,12 +310,12 @@ TEST_F(ServiceTest, LoadsAModelFromMemoryAndSharesFilesThatAreOpen) {
     EXPECT_EQ(say(context.value(), "What is 2+3?"), "2+3=5");
     EXPECT_FALSE(service->load_bytes("GGUF", greedy).ok());
     const size_t models = registry_statistics().models;
-    auto other = Service::create("");
+    auto other = ContextTable::create("");
     ASSERT_TRUE(other.value()->load(tiny_model(), greedy).ok());
     EXPECT_EQ(registry_statistics().models, models);
 }
 
-TEST_F(ServiceTest, AnswersWrongCallsWithErrors) {
+TEST_F(ContextTableTest, AnswersWrongCallsWithErrors) {
     make();
     EXPECT_EQ(service->open(99).error().code, Code::not_found);
     EXPECT_EQ(service->compute(99).error().code, Code::not_found);
@@ -322,7 +332,7 @@ TEST_F(ServiceTest, AnswersWrongCallsWithErrors) {
     EXPECT_FALSE(service->unload(graph).ok());
 }
 
-TEST_F(ServiceTest, ShowsItsStateAsJson) {
+TEST_F(ContextTableTest, ShowsItsStateAsJson) {
     make();
     say(open("ada"), "What is 2+3?");
     const auto statistics = nlohmann::json::parse(service->statistics());
@@ -332,10 +342,10 @@ TEST_F(ServiceTest, ShowsItsStateAsJson) {
     EXPECT_GT(statistics["process"]["resident_bytes"], 1 << 20);
 }
 
-TEST_F(ServiceTest, GivesVectorsWithinTheRequestsTimeAndUntilItIsCancelled) {
-    const auto created = Service::create("");
+TEST_F(ContextTableTest, GivesVectorsWithinTheRequestsTimeAndUntilItIsCancelled) {
+    const auto created = ContextTable::create("");
     ASSERT_TRUE(created.ok());
-    Service& vectors = *created.value();
+    ContextTable& vectors = *created.value();
     const auto loaded = vectors.load(
         tiny_model(), R"({"embeddings": true, "pooling": "mean", "n_ctx": 512, "threads": 1})", false);
     ASSERT_TRUE(loaded.ok()) << loaded.error().message;
@@ -356,4 +366,4 @@ TEST_F(ServiceTest, GivesVectorsWithinTheRequestsTimeAndUntilItIsCancelled) {
 }
 
 }  // namespace
-}  // namespace headrace::llm
+}  // namespace headrace::wasi_nn

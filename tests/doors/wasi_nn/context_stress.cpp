@@ -1,4 +1,4 @@
-#include "stress.h"
+#include "context_stress.h"
 
 #include <malloc.h>
 #include <unistd.h>
@@ -12,13 +12,15 @@
 #include <stdexcept>
 #include <thread>
 
-#include "held_heap.h"
-#include "llm/service/service.h"
+#include "doors/wasi_nn/context_table.h"
+#include "llm/held_heap.h"
+#include "llm/tiny_model.h"
 #include "near_tie.h"
 #include "stress_conversation.h"
-#include "tiny_model.h"
 
-namespace headrace::llm {
+namespace headrace::wasi_nn {
+
+using namespace llm;
 namespace {
 
 using Random = std::mt19937_64;
@@ -54,13 +56,13 @@ StressReport::Memory memory_in_use() {
 struct User {
     int number = 0, round = 0;
     std::size_t turn = 0;
-    std::optional<Service::ContextId> context;
+    std::optional<ContextId> context;
 
     std::string name() const { return fmt::format("user {} round {}", number, round); }
 };
 
 /// What came of a request: nothing that counts, the reference's answer, or another.
-enum class Answer { none, right, different };
+enum class Verdict { none, right, different };
 
 /// An answer that is not the reference's, to be judged when nothing else runs.
 struct Difference {
@@ -77,7 +79,7 @@ public:
         mallopt(M_MMAP_THRESHOLD, 128 << 10);
         // Every thread's heap keeps the pages in which a session's messages are left between what was freed.
         mallopt(M_ARENA_MAX, 1);
-        auto created = Service::create(service_config(options_.sessions));
+        auto created = ContextTable::create(service_config(options_.sessions));
         if (!created.ok()) throw std::runtime_error(created.error().message);
         service_ = std::move(created).value();
         load_usual_model();
@@ -155,7 +157,7 @@ private:
 
     // What a session does.
 
-    Service::ContextId context_of(User& user) {
+    ContextId context_of(User& user) {
         if (!user.context) {
             const auto opened = service_->open(graph_, user.name());
             if (!opened.ok()) throw std::runtime_error(opened.error().message);
@@ -169,20 +171,20 @@ private:
     }
 
     void take_turn(User& user, Random& random) {
-        const Service::ContextId context = context_of(user);
+        const ContextId context = context_of(user);
         const std::string parameters = parameters_of(turn_of(user), random);
-        Answer answer = Answer::none;
+        Verdict answer = Verdict::none;
         switch (below(random, 6)) {
             case 0: answer = by_pieces(user, context, parameters, random); break;
             case 1: answer = by_inputs(user, context, parameters); break;
             case 2: answer = with_a_cancel(user, context, parameters, random); break;
             default: answer = judge(user, service_->infer(context, turn_of(user).text, parameters)); break;
         }
-        if (answer == Answer::none) return;
+        if (answer == Verdict::none) return;
         ++answers_;
         // What follows a different answer has no reference: the conversation begins anew.
         const bool last = ++user.turn == turns_[static_cast<std::size_t>(user.number)].size() ||
-                          answer == Answer::different;
+                          answer == Verdict::different;
         if (last || below(random, 20) == 0) {
             if (const auto closed = service_->close(context); !closed.ok())
                 fault(user, "close: " + closed.error().message);
@@ -205,20 +207,20 @@ private:
         return fmt::format("{{{}}}", parameters);
     }
 
-    Answer judge(const User& user, const Result<Reply>& reply) {
+    Verdict judge(const User& user, const Result<Answer>& reply) {
         if (!reply.ok()) return excuse(user, reply.error());
         return compare(user, reply.value().text, reply.value().metadata);
     }
 
-    Answer compare(const User& user, const std::string& text, const std::string& metadata) {
-        if (text == turn_of(user).answer) return Answer::right;
+    Verdict compare(const User& user, const std::string& text, const std::string& metadata) {
+        if (text == turn_of(user).answer) return Verdict::right;
         const std::lock_guard lock(faults_mutex_);
         differences_.push_back({user, text, tokens_of(metadata)});
-        return Answer::different;
+        return Verdict::different;
     }
 
     /// A request that may fail, since it was cancelled, had little time, or too many others wait.
-    Answer excuse(const User& user, const Error& error) {
+    Verdict excuse(const User& user, const Error& error) {
         if (error.code == Code::cancelled)
             ++cancelled_;
         else if (error.code == Code::timed_out)
@@ -227,16 +229,16 @@ private:
             ++refused_;
         else
             fault(user, error.message);
-        return Answer::none;
+        return Verdict::none;
     }
 
-    void set_inputs(const User& user, Service::ContextId context, const std::string& parameters) {
+    void set_inputs(const User& user, ContextId context, const std::string& parameters) {
         if (!service_->set_input(context, 0, turn_of(user).text).ok() ||
             !service_->set_input(context, 1, parameters).ok())
             fault(user, "an input was refused");
     }
 
-    Answer by_inputs(const User& user, Service::ContextId context, const std::string& parameters) {
+    Verdict by_inputs(const User& user, ContextId context, const std::string& parameters) {
         set_inputs(user, context, parameters);
         if (const auto computed = service_->compute(context); !computed.ok()) {
             if (service_->output(context, 0).ok()) fault(user, "a failed request left an answer");
@@ -248,19 +250,18 @@ private:
         return compare(user, service_->output(context, 0).value(), metadata);
     }
 
-    Answer with_a_cancel(const User& user, Service::ContextId context, const std::string& parameters,
-                         Random& random) {
+    Verdict with_a_cancel(const User& user, ContextId context, const std::string& parameters,
+                          Random& random) {
         std::thread canceller([&, delay = below(random, 20000)] {
             std::this_thread::sleep_for(std::chrono::microseconds(delay));
             if (!service_->cancel(context).ok()) fault(user, "a request cannot be cancelled");
         });
-        const Answer answer = judge(user, service_->infer(context, turn_of(user).text, parameters));
+        const Verdict answer = judge(user, service_->infer(context, turn_of(user).text, parameters));
         canceller.join();
         return answer;
     }
 
-    Answer by_pieces(const User& user, Service::ContextId context, const std::string& parameters,
-                     Random& random) {
+    Verdict by_pieces(const User& user, ContextId context, const std::string& parameters, Random& random) {
         set_inputs(user, context, parameters);
         const int most = below(random, 2) ? INT32_MAX : below(random, 6);
         std::string text;
@@ -272,7 +273,7 @@ private:
         }
         if (!service_->end_pieces(context).ok()) fault(user, "pieces cannot be ended");
         const auto metadata = service_->output(context, 1);
-        if (!metadata.ok()) return Answer::none;  // given up before the first piece
+        if (!metadata.ok()) return Verdict::none;  // given up before the first piece
         const std::string whole = service_->output(context, 0).value();
         if (!whole.starts_with(text)) fault(user, fmt::format("pieces '{}' of '{}'", text, whole));
         const std::string reason = nlohmann::json::parse(metadata.value())["stop_reason"];
@@ -283,7 +284,7 @@ private:
         const Tokens& reference = turn_of(user).tokens;
         if (tokens.size() > reference.size() || !std::equal(tokens.begin(), tokens.end(), reference.begin()))
             compare(user, whole, metadata.value());
-        return Answer::none;
+        return Verdict::none;
     }
 
     // What happens beside.
@@ -387,8 +388,8 @@ private:
     }
 
     const StressOptions options_;
-    std::unique_ptr<Service> service_;
-    Service::GraphId graph_ = 0;
+    std::unique_ptr<ContextTable> service_;
+    GraphId graph_ = 0;
     std::vector<std::vector<Turn>> turns_;
     std::vector<User> users_;
     int requests_end_ = 0;
@@ -404,4 +405,4 @@ private:
 
 StressReport run_stress(const StressOptions& options) { return Stress(options).run(); }
 
-}  // namespace headrace::llm
+}  // namespace headrace::wasi_nn
