@@ -141,14 +141,12 @@ void bind_requests(nb::class_<Model>& cls) {
 void bind_vectors(nb::class_<Model>& cls) {
     const auto parameters = nb::arg("parameters").none() = nb::none();
     cls.def("embed", &embed, nb::arg("text"), parameters,
-            nb::sig("@typing.overload\n"
-                    "def embed(self, text: str, parameters: " HEADRACE_PARAMETERS ") -> list[float]"),
+            nb::sig("def embed(self, text: str, parameters: " HEADRACE_PARAMETERS ") -> list[float]"),
             "The vector of a text, or of each text of a list, by a model that is made for it or was loaded "
             "with "
             "{'embeddings': True}. Errors: LanguageModelError.")
         .def("embed", &embed, nb::arg("text"), parameters,
-             nb::sig("@typing.overload\n"
-                     "def embed(self, text: collections.abc.Sequence[str], parameters: " HEADRACE_PARAMETERS
+             nb::sig("def embed(self, text: collections.abc.Sequence[str], parameters: " HEADRACE_PARAMETERS
                      ") -> list[list[float]]"))
         .def("embeddings", &embeddings, nb::arg("texts"), parameters,
              nb::sig(
