@@ -166,4 +166,4 @@ setup: ## only install and fetch what the build needs; cmake --preset default wo
 	@$(PYTHON) tools/setup.py
 
 clean: ## remove build/ (the .venv and the user's ggml cache stay)
-	rm -rf build python/headrace/_core*.so python/headrace/_core.pyi python/webnn/__init__.pyi
+	rm -rf build python/headrace/_core*.so python/headrace/_core.pyi python/headrace/_llm*.so python/headrace/_llm.pyi python/webnn/__init__.pyi

@@ -80,7 +80,7 @@ def median_ms(call, rounds: int = 40) -> float:
 
 
 def measure_one_request(handle) -> None:
-    from headrace.language_model import LanguageModel
+    from headrace import LanguageModel
 
     connection = http.client.HTTPConnection("127.0.0.1", PORT)
     with LanguageModel(MODEL, {"n_threads": 1}) as model:

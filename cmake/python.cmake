@@ -1,4 +1,4 @@
-# The extension headrace._core, built in place so that an import from the checkout finds it.
+# The extensions headrace._core and headrace._llm, built in place so that an import from the checkout finds them.
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/src/*.cpp)
 if(NOT sources)
   message(STATUS "python/src has no sources: no Python extension")
@@ -20,6 +20,15 @@ find_package(nanobind CONFIG REQUIRED)
 nanobind_add_module(_core NB_STATIC NOMINSIZE ${sources})
 target_link_libraries(_core PRIVATE headrace)
 target_include_directories(_core PRIVATE ${PROJECT_SOURCE_DIR}/include)
+set(extensions _core)
+if(TARGET headrace_llm_shared)
+  # A module of its own: llama.cpp is loaded where language models are used. Its domain keeps errors apart, which become
+  # other exceptions than _core's.
+  file(GLOB llm_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/src/llm/*.cpp)
+  nanobind_add_module(_llm NB_STATIC NOMINSIZE NB_DOMAIN headrace_llm ${llm_sources})
+  target_link_libraries(_llm PRIVATE headrace_llm_shared)
+  list(APPEND extensions _llm)
+endif()
 # The packages' folder: the checkout's own, or for a wheel a copy, since the checkout's extension must stay as it is.
 set(packages ${PROJECT_SOURCE_DIR}/python)
 if(SKBUILD)
@@ -27,18 +36,23 @@ if(SKBUILD)
   file(COPY ${PROJECT_SOURCE_DIR}/python/headrace ${PROJECT_SOURCE_DIR}/python/webnn DESTINATION ${packages}
     FILES_MATCHING PATTERN "*.py")
   # In the wheel, CMake's prefix is the package headrace.
-  set_target_properties(_core PROPERTIES INSTALL_RPATH "$ORIGIN/${CMAKE_INSTALL_LIBDIR}")
-  install(TARGETS _core LIBRARY DESTINATION . COMPONENT python)
+  set_target_properties(${extensions} PROPERTIES INSTALL_RPATH "$ORIGIN/${CMAKE_INSTALL_LIBDIR}")
+  install(TARGETS ${extensions} LIBRARY DESTINATION . COMPONENT python)
 endif()
-set_target_properties(_core PROPERTIES
+set_target_properties(${extensions} PROPERTIES
   LIBRARY_OUTPUT_DIRECTORY ${packages}/headrace
   BUILD_RPATH "${PROJECT_BINARY_DIR}/lib;${HEADRACE_GGML_LIB_DIR}")
 
-# Type stubs, beside the modules: nanobind's of the native one, ours of what Python adds to its classes.
+# Type stubs, beside the modules: nanobind's of the native ones, ours of what Python adds to their classes.
 set(core_stub ${packages}/headrace/_core.pyi)
 set(webnn_stub ${packages}/webnn/__init__.pyi)
-nanobind_add_stub(_core_stub MODULE headrace._core OUTPUT ${core_stub}
-  PYTHON_PATH ${packages} DEPENDS _core)
+set(native_stubs "")
+foreach(extension IN LISTS extensions)
+  set(stub ${packages}/headrace/${extension}.pyi)
+  nanobind_add_stub(${extension}_stub MODULE headrace.${extension} OUTPUT ${stub}
+    PYTHON_PATH ${packages} DEPENDS ${extensions})
+  list(APPEND native_stubs ${stub})
+endforeach()
 # The interpreter keeps the environment that it is run in: there pip says where a build's requirements are.
 set(stubs ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/stubs.py)
 execute_process(COMMAND ${stubs} --check RESULT_VARIABLE lacking ERROR_VARIABLE reason ERROR_STRIP_TRAILING_WHITESPACE)
@@ -53,8 +67,10 @@ add_custom_command(OUTPUT ${webnn_stub}
   COMMAND ${stubs} --packages ${packages} --core ${core_stub} --output ${webnn_stub}
   DEPENDS ${core_stub} ${PROJECT_SOURCE_DIR}/tools/stubs.py ${webnn_sources} VERBATIM)
 add_custom_target(webnn_stub ALL DEPENDS ${webnn_stub})
-add_dependencies(webnn_stub _core_stub)
+foreach(extension IN LISTS extensions)
+  add_dependencies(webnn_stub ${extension}_stub)
+endforeach()
 if(SKBUILD)
-  install(FILES ${core_stub} DESTINATION . COMPONENT python)
+  install(FILES ${native_stubs} DESTINATION . COMPONENT python)
   install(FILES ${webnn_stub} DESTINATION ../webnn COMPONENT python)
 endif()

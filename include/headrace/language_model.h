@@ -1,4 +1,5 @@
 #pragma once
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -178,6 +179,8 @@ public:
     };
     /// Waits for more text; nothing at the end. Throws when the request fails, is cancelled or out of time.
     std::optional<Piece> next();
+    /// Waits no longer than that; whether `next` has an answer now.
+    bool wait_for(std::chrono::milliseconds patience);
     /// Waits for the end. Its text is the whole answer, whatever was read by next. After cancel: what there
     /// was until then, with StopReason::cancelled. Throws when the request fails or is out of time. A
     /// conversation remembers an answer once this was called, or `next` gave nothing.

@@ -21,6 +21,7 @@ from ._core import (
 )
 
 if TYPE_CHECKING:
+    from .language_model import LanguageModel
     from .model import Model, load
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "DeviceInfo",
     "Executable",
     "Graph",
+    "LanguageModel",
     "Model",
     "Session",
     "TensorInfo",
@@ -43,9 +45,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Model and load bring NumPy along, which the native program and language models do without."""
+    """Model and load bring NumPy along, LanguageModel llama.cpp; the rest does without."""
     if name in ("Model", "load"):
         from . import model
 
         return getattr(model, name)
+    if name == "LanguageModel":
+        from .language_model import LanguageModel
+
+        return LanguageModel
     raise AttributeError(f"module 'headrace' has no attribute {name!r}")

@@ -83,7 +83,8 @@ def test_the_readmes_example_runs(installation: Installation, tmp_path: Path):
 
 
 def test_stubs_are_installed_beside_the_extension(installation: Installation):
-    assert (installation.packages / "headrace/_core.pyi").exists()
+    for extension in ("_core", "_llm"):
+        assert (installation.packages / f"headrace/{extension}.pyi").exists()
     assert "def conv2d(" in (installation.packages / "webnn/__init__.pyi").read_text()
 
 

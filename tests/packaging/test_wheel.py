@@ -94,7 +94,7 @@ def test_the_program_is_a_console_script(environment: Path, tmp_path: Path):
 def test_a_language_model_answers_with_the_wheels_own_libraries(environment: Path, tmp_path: Path):
     model = ROOT / "models/tiny-chat-q8_0.gguf"
     program = f"""
-from headrace.language_model import LanguageModel
+from headrace import LanguageModel
 with LanguageModel({os.fspath(model)!r}, config={{"log_level": "none"}}) as model:
     print(model.generate("What is 2+3?", {{"temperature": 0}}).text)
 print(*{{line.split(maxsplit=5)[5].strip() for line in open("/proc/self/maps") if "/" in line}}, sep="\\n")
@@ -102,7 +102,8 @@ print(*{{line.split(maxsplit=5)[5].strip() for line in open("/proc/self/maps") i
     answer, *mapped = run(environment / "python", "-c", program, cwd=tmp_path).splitlines()
     assert answer == "2+3=5"
     installed = {Path(path).name for path in mapped if path.startswith(f"{environment.parent}/")}
-    assert {"libwasi_nn_llamacpp.so", "libheadrace_llm.so", "libggml.so.0"} <= installed, installed
+    assert {"libheadrace_llm.so", "libggml.so.0"} <= installed, installed
+    assert any(name.startswith("_llm") for name in installed)
     assert not [path for path in mapped if path.startswith(tuple(private_to_this_machine()))]
 
 
@@ -112,7 +113,8 @@ def test_the_wheel_holds_both_packages_and_says_what_it_is(wheel: Path):
         (metadata,) = (archive.read(name).decode() for name in names if name.endswith("dist-info/METADATA"))
     assert {"headrace/__init__.py", "webnn/__init__.py", "headrace/lib/libheadrace.so"} <= set(names)
     assert not [name for name in names if "minilm" in name]  # a demo's
-    assert len([name for name in names if re.match(r"headrace/_core[^/]*\.so$", name)]) == 1
+    for extension in ("_core", "_llm"):
+        assert len([name for name in names if re.match(rf"headrace/{extension}[^/]*\.so$", name)]) == 1
     assert any(name.endswith("licenses/LICENSE") for name in names)
     version = re.search(r"project\(headrace VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
     for line in (f"Version: {version}", "License-Expression: Apache-2.0"):
@@ -122,15 +124,18 @@ def test_the_wheel_holds_both_packages_and_says_what_it_is(wheel: Path):
 
 
 def test_building_the_wheel_leaves_the_checkouts_extension_alone(wheel: Path):
-    extensions = list((ROOT / "python/headrace").glob("_core*.so"))
-    assert extensions, "make build puts it there"
+    extensions = [
+        path for name in ("_core", "_llm") for path in (ROOT / "python/headrace").glob(f"{name}*.so")
+    ]
+    assert len(extensions) == 2, "make build puts them there"
     listed = subprocess.run(["readelf", "-d", *extensions], capture_output=True, text=True, check=True).stdout
     assert f"{ROOT}/build/lib" in listed
 
 
 def test_the_wheel_carries_type_stubs_with_every_operator(wheel: Path):
     with zipfile.ZipFile(wheel) as archive:
-        assert {"headrace/py.typed", "webnn/py.typed", "headrace/_core.pyi"} <= set(archive.namelist())
+        files = {"headrace/py.typed", "webnn/py.typed", "headrace/_core.pyi", "headrace/_llm.pyi"}
+        assert files <= set(archive.namelist())
         stub = archive.read("webnn/__init__.pyi").decode()
     assert "def conv2d(" in stub and "class MLContext" in stub
 

@@ -120,3 +120,14 @@ def test_the_native_module_has_a_stub_and_both_packages_are_marked_as_typed():
     names = {getattr(node, "name", "") for node in native.body}
     assert {"MLGraph", "GraphView", "view", "Executable", "Session", "compile"} <= names
     assert (folder / "py.typed").exists() and STUB.with_name("py.typed").exists()
+
+
+def test_the_module_of_language_models_has_a_stub_with_every_public_member():
+    native = pytest.importorskip("headrace._llm", reason="language models are not built")
+    stub = ast.parse((Path(headrace.__file__).parent / "_llm.pyi").read_text())
+    classes = {node.name: node for node in stub.body if isinstance(node, ast.ClassDef)}
+    public = {name: cls for name, cls in vars(native).items() if isinstance(cls, type)}
+    assert set(classes) == set(public) and "LanguageModel" in classes
+    for name, cls in public.items():
+        stubbed = {node.name for node in classes[name].body if isinstance(node, ast.FunctionDef)}
+        assert {member for member in vars(cls) if member[0] != "_"} <= stubbed, name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from types import SimpleNamespace
 
 import pytest
 from callers import ENDLESS, MODEL, wait_until
@@ -30,10 +31,10 @@ def check(replica: ModelReplica) -> None:
 class Frozen:
     """A model whose engine says the same again and again, as one that hangs does."""
 
-    def __init__(self, statistics: dict) -> None:
-        self._statistics = statistics
+    def __init__(self, **statistics: object) -> None:
+        self._statistics = SimpleNamespace(**statistics)
 
-    def statistics(self) -> dict:
+    def statistics(self) -> SimpleNamespace:
         return self._statistics
 
 
@@ -79,7 +80,7 @@ def test_an_engine_that_has_work_and_makes_no_step_is_unhealthy_once_that_took_t
 
     def body():
         wait_until(lambda: replica.record_autoscaling_stats()["running"] == 1, what="an answer")
-        replica._model, running = Frozen(replica._model.statistics()), replica._model
+        replica._model, running = Frozen(**replica._model.statistics().to_dict()), replica._model
         try:
             check(replica)
             check(replica)  # not yet
@@ -111,10 +112,8 @@ VECTORS = {**CONFIG, "embeddings": True, "pooling": "mean"}
 
 def test_an_engine_of_vectors_that_hangs_is_unhealthy():
     replica = started(VECTORS, stalled_after_s=1)
-    statistics = replica._model.statistics()
     check(replica)
-    statistics["graphs"][0]["requests"]["running"] = 1
-    replica._model = Frozen(statistics)
+    replica._model = Frozen(**{**replica._model.statistics().to_dict(), "running": 1})
     check(replica)
     time.sleep(1.2)
     with pytest.raises(RuntimeError, match=r"the engine of .*tiny-chat.* has made no step for 1 s"):

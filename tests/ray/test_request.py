@@ -20,18 +20,15 @@ def test_a_prompt_keeps_its_parameters_and_defaults():
         None,
     )
     assert request.model_parameters() == {"strict": True, "temperature": 0, "priority": "normal"}
+    assert request.messages == [], "a prompt is as it is"
 
 
-def test_messages_become_the_last_one_and_what_was_before():
+def test_messages_are_the_whole_conversation():
     before = [{"role": "system", "content": "Be brief."}, {"role": "assistant", "content": ""}]
     request = Request.read({"messages": [*before, HELLO], "priority": "high"})
     assert request.prompt == "Hello."
-    assert request.model_parameters() == {
-        "strict": True,
-        "chat": True,
-        "previous_messages": before,
-        "priority": "high",
-    }
+    assert request.messages == [*before, HELLO]
+    assert request.model_parameters() == {"strict": True, "priority": "high"}
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ class TextGenerator(_Texts):
             raise RequestError(f"column '{self._column}' has no value")
         content = {"prompt": value} if is_text else {"messages": _as_list(value)}
         request = Request.read({**content, "parameters": self._parameters})
-        return self._model.generate(request.prompt, request.model_parameters()).text
+        return self._model.generate(request.messages or request.prompt, request.model_parameters()).text
 
 
 class TextEmbedder(_Texts):

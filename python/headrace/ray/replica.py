@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from headrace.language_model import LanguageModel, LanguageModelError
 
+from . import replies
 from .request import Request
 
 if TYPE_CHECKING:
@@ -54,18 +55,19 @@ class ModelReplica:
         if self._model is None:
             self._model = await asyncio.to_thread(LanguageModel, name, config)
         else:
-            await asyncio.to_thread(self._model.swap, name, config)
+            await asyncio.to_thread(self._model.replace, name, config)
         self._name = name
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
         """The answer's events. Ends the generation when the caller goes away."""
         try:
-            generation = self._model.stream(request.prompt, request.model_parameters())
+            parameters = request.model_parameters()
+            generation = self._model.stream(request.messages or request.prompt, parameters)
         except LanguageModelError as error:
             yield error_event(error.code, error.message)
             return
         pieces = _Pieces()
-        self._threads.submit(_read, generation, pieces.put)
+        self._threads.submit(_read, generation, parameters.get("return_tokens") is True, pieces.put)
         try:
             while True:
                 event = await pieces.take()
@@ -80,37 +82,31 @@ class ModelReplica:
         """{"model", "vectors", "tokens"}, the tokens of all texts together, or {"error"}."""
         try:
             loop = asyncio.get_running_loop()
-            read = await loop.run_in_executor(
-                self._threads, lambda: [self._model.embedding(text) for text in texts]
-            )
+            read = await loop.run_in_executor(self._threads, self._model.embeddings, texts)
         except LanguageModelError as error:
             return error_event(error.code, error.message)
-        tokens = sum(embedding.input_tokens for embedding in read)
-        return {"model": self._name, "vectors": [embedding.vector for embedding in read], "tokens": tokens}
+        return {"model": self._name, "vectors": read.vectors, "tokens": read.tokens}
 
     async def statistics(self) -> dict[str, object]:
-        return {"model": self._name, "pid": os.getpid(), **self._model.statistics()}
+        return {"model": self._name, "pid": os.getpid(), **replies.statistics(self._model.statistics())}
 
     async def check_health(self) -> None:
         """Raises when the engine has work and does not get on with it."""
         if self._model is None:
             return
-        for graph in self._model.statistics().get("graphs", []):
-            steps, since = graph["steps"]["count"], self._last_step[1]
-            if not graph["requests"]["running"] or steps != self._last_step[0]:
-                self._last_step = (steps, time.monotonic())
-            elif time.monotonic() - since > self._stalled_after_s:
-                raise RuntimeError(
-                    f"the engine of {graph['name']} has made no step for {self._stalled_after_s} s"
-                )
+        now = self._model.statistics()
+        steps, since = self._last_step
+        if not now.running or now.steps != steps:
+            self._last_step = (now.steps, time.monotonic())
+        elif time.monotonic() - since > self._stalled_after_s:
+            raise RuntimeError(f"the engine of {now.name} has made no step for {self._stalled_after_s} s")
 
     def record_autoscaling_stats(self) -> dict[str, float]:
         """What the queues hold, for QueueDepth."""
-        totals = {"running": 0.0, "waiting": 0.0}
-        for graph in self._model.statistics().get("graphs", []) if self._model else []:
-            for name in totals:
-                totals[name] += graph["requests"][name]
-        return totals
+        if self._model is None:
+            return {"running": 0.0, "waiting": 0.0}
+        now = self._model.statistics()
+        return {"running": float(now.running), "waiting": float(now.waiting)}
 
     def _limits(self) -> dict[str, object]:
         # An anonymous context for every request; the engine's own queue orders them by priority.
@@ -159,12 +155,12 @@ def error_event(code: str, message: str) -> Event:
     return {"error": {"code": code, "message": message}}
 
 
-def _read(generation: Generation, put: Callable[[Event], None]) -> None:
+def _read(generation: Generation, with_tokens: bool, put: Callable[[Event], None]) -> None:
     """In a thread of its own: reads an answer to its end."""
     try:
         for piece in generation:
             put({"text": piece})
-        put({"metadata": generation.metadata})
+        put({"metadata": replies.metadata(generation.reply, with_tokens)})
     except LanguageModelError as error:
         put(error_event(error.code, error.message))
     except Exception as error:

@@ -65,14 +65,14 @@ class Request:
         return request
 
     def model_parameters(self) -> dict[str, object]:
-        """Input 1 of the model. What it does not know is an error, so that no misspelt name is overlooked."""
-        parameters = {"strict": True, **self.parameters, "priority": self.priority}
-        if self.is_chat:
-            parameters["chat"] = True
-            parameters["previous_messages"] = [
-                {"role": role, "content": content} for role, content in self.previous
-            ]
-        return parameters
+        """What the model does not know is an error, so that no misspelt name is overlooked."""
+        return {"strict": True, **self.parameters, "priority": self.priority}
+
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        """The whole conversation; none of a prompt that is no message."""
+        said = (*self.previous, ("user", self.prompt)) if self.is_chat else ()
+        return [{"role": role, "content": content} for role, content in said]
 
     def affinity(self) -> str:
         """Requests of the same affinity go to the same replica, whose memory then has their beginning."""

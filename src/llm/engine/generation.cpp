@@ -31,13 +31,23 @@ void Generation::give_up() {
 
 Result<Generation::Piece> Generation::next(std::chrono::milliseconds patience) {
     std::unique_lock lock(mutex_);
+    if (!wait_for_news(lock, patience))
+        return failure(Code::timed_out, "no token within {} ms", patience.count());
+    return Piece{std::exchange(unread_, {}), tokens_, done_};
+}
+
+bool Generation::wait_for(std::chrono::milliseconds patience) {
+    std::unique_lock lock(mutex_);
+    return wait_for_news(lock, patience);
+}
+
+bool Generation::wait_for_news(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds patience) {
     const auto until = Clock::now() + patience;
     const auto is_news = [&] { return done_ || !unread_.empty(); };
-    if (!changed_.wait_until(lock, std::min(until, deadline()), is_news)) {
-        if (until < deadline()) return failure(Code::timed_out, "no token within {} ms", patience.count());
-        give_up();
-    }
-    return Piece{std::exchange(unread_, {}), tokens_, done_};
+    if (changed_.wait_until(lock, std::min(until, deadline()), is_news)) return true;
+    if (until < deadline()) return false;
+    give_up();
+    return true;
 }
 
 const Outcome& Generation::wait() {

@@ -62,6 +62,8 @@ public:
     };
     /// Blocks until there is more text or the end. Code::timed_out when nothing came in that time.
     Result<Piece> next(std::chrono::milliseconds patience = std::chrono::hours(24));
+    /// Blocks no longer than that; whether `next` has an answer now.
+    bool wait_for(std::chrono::milliseconds patience);
     /// Blocks until the end, or until timeout_ms is over: a step that waits for a remote host may take
     /// longer, and its request does not.
     const Outcome& wait();
@@ -82,6 +84,7 @@ public:
 
 private:
     Clock::time_point deadline() const;
+    bool wait_for_news(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds patience);
     void give_up();
 
     const uint64_t id_;

@@ -215,6 +215,8 @@ std::optional<Generation::Piece> Generation::next() {
     });
 }
 
+bool Generation::wait_for(std::chrono::milliseconds patience) { return impl_->request->wait_for(patience); }
+
 Reply Generation::reply() {
     return throwing([&]() -> Result<Reply> {
         const Reply& reply = impl_->end();

@@ -64,7 +64,9 @@ public:
     const RequestSettings& settings() const { return input_.settings.request; }
     /// Waits for more text; `done` and none at the end.
     Result<Generation::Piece> next() { return generation_->next(); }
-    void cancel() { active_->cancel(); }
+    bool wait_for(std::chrono::milliseconds patience) { return generation_->wait_for(patience); }
+    /// From any thread, also after the end.
+    void cancel() { generation_->cancel(); }
     /// Waits for the end, lets the session remember the answer and leaves it; once. Of a request that failed
     /// the reply has what there was.
     headrace::Reply end();

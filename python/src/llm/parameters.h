@@ -1,0 +1,28 @@
+#pragma once
+#include <nanobind/nanobind.h>
+
+#include <string>
+#include <vector>
+
+#include "headrace/language_model.h"
+
+namespace headrace::python {
+
+namespace nb = nanobind;
+
+/// The type of all parameters in signatures.
+#define HEADRACE_PARAMETERS "collections.abc.Mapping[str, object] | None = None"
+
+/// What a mapping of names to values says; None says nothing. TypeError and ValueError name the parameter:
+/// values are None, bool, int, float, str, paths, lists and mappings of them, and what has `tolist()`.
+Parameters to_parameters(nb::handle mapping);
+/// Those of `above` go over those of `base`, in sections, too.
+void merge(Parameters& base, const Parameters& above);
+
+/// A str as UTF-8. TypeError, which names `what`, for another object.
+std::string to_text(nb::handle text, const char* what);
+std::vector<std::string> to_texts(nb::handle texts, const char* what);
+/// A prompt, or messages: headrace.language_model.Message objects, or mappings of their attributes.
+Request to_request(nb::handle prompt, nb::handle parameters);
+
+}  // namespace headrace::python
