@@ -17,6 +17,7 @@ from .functions import Function, Library
 from .graph import Graph, Operand
 from .interface import Dimensions, Interface
 from .limits import Budget
+from .oldest import modernised
 from .registry import MICROSOFT, OPERATORS, Invalid, Node, Refused, invalid_if, shortened
 from .source import Source, array_of, domain_named, opsets
 
@@ -159,6 +160,7 @@ class Importer:
             return self._called(function, node, proto, scope)
         if node.op == "If" and not node.domain:
             return self._branch(node)
+        node = modernised(self.graph, node)
         known = folded(self.graph, node)
         if known is not None:
             return known

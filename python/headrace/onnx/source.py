@@ -17,7 +17,7 @@ from onnx import TensorProto, defs, external_data_helper, numpy_helper
 from .external import mapped
 from .registry import MICROSOFT
 
-OLDEST = 7
+OLDEST = 1
 NEWEST = defs.onnx_opset_version()
 DOMAINS = ("", "ai.onnx", MICROSOFT)
 DTYPES = {
