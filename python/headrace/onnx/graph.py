@@ -15,6 +15,7 @@ from headrace._core import product as merged  # of extents that become one
 from .extents import Dim, Extent, is_same, product
 from .limits import Budget
 from .registry import Invalid, Refused
+from .stored import CARRIERS, RANGES, as_type, carried, element_type, low_bits, narrowed
 
 FLOATS = ("f32", "f16", "bf16", "f64")
 MOST_DIMENSIONS = 8
@@ -33,6 +34,18 @@ _TRUTHS = {
     "logical_or",
     "logical_xor",
     "logical_not",
+}
+# Their results may lie outside the operands' type where a wider one carries it.
+_LEAVING = {
+    "add",
+    "sub",
+    "mul",
+    "pow",
+    "shift_left",
+    "reduce_sum",
+    "reduce_sum_square",
+    "reduce_product",
+    "cumulative_sum",
 }
 
 
@@ -56,9 +69,9 @@ def known(array: Any, dtype: str) -> Operand:
     """An operand of known elements; extents among them stay what they are."""
     array = np.asarray(array)
     if array.dtype != object:
-        array = array.astype(dtype_of(dtype), copy=False)
+        array = array.astype(element_type(dtype), copy=False)
     elif not any(isinstance(item, Extent) for item in array.flat):
-        array = array.astype(dtype_of(dtype))
+        array = array.astype(element_type(dtype))
     return Operand(dtype, array=array)
 
 
@@ -100,7 +113,7 @@ class Graph:
                 f"it has {len(shape)} dimensions; {MOST_DIMENSIONS} are the most. Export the model with "
                 "some of them merged"
             )
-        stored = {"bool": "u8", "bf16": "f32"}.get(dtype, dtype)
+        stored = ({"bool": "u8", "bf16": "f32"} | CARRIERS).get(dtype, dtype)
         declared = [self._declared(d) if isinstance(d, Extent) else d for d in shape]
         value = self.writer.input(name, stored, declared)
         return self.cast(Operand(stored, value), dtype)
@@ -194,6 +207,9 @@ class Graph:
         if x.value is None:
             if x.array.dtype == object:
                 return self._computed(x)
+            if x.dtype in CARRIERS:
+                x.value = self.value(carried(self, x))
+                return x.value
             stored = "u8" if x.dtype == "bool" else x.dtype
             self.budget.constant(x.array.nbytes)
             x.value = self.writer.constant(stored, list(x.array.shape), _stored(x.array, x.dtype))
@@ -271,9 +287,16 @@ class Graph:
         dtypes = [self.writer.dtype(value) for value in results]
         source = operands[1 if name == "where" else 0]
         truth = name in _TRUTHS or (name != "cast" and source is not None and source.dtype == "bool")
-        return [
+        made = [
             Operand("bool" if truth and t == "u8" else t, v) for t, v in zip(dtypes, results, strict=True)
         ]
+        if source is None or source.dtype not in CARRIERS or name == "cast":
+            return made
+        return [self._of_type(y, source.dtype, name) if y.dtype == CARRIERS[source.dtype] else y for y in made]
+
+    def _of_type(self, y: Operand, dtype: str, name: str) -> Operand:
+        """An op's result in a type's carrier as that type."""
+        return as_type(self, low_bits(self, y, dtype) if name in _LEAVING and dtype in RANGES else y, dtype)
 
     def op(self, name: str, *operands: Operand | None, **attributes: Any) -> Operand:
         return self.ops(name, list(operands), **attributes)[0]
@@ -281,6 +304,10 @@ class Graph:
     def cast(self, x: Operand, dtype: str) -> Operand:
         if x.dtype == dtype:
             return x
+        if x.dtype in CARRIERS:
+            return self.cast(carried(self, x), dtype)
+        if dtype in CARRIERS:
+            return narrowed(self, x, dtype)
         if x.array is not None and x.array.dtype != object and x.array.size <= 64:
             return converted(x, dtype)
         if dtype == "bool":

@@ -18,7 +18,7 @@ from .graph import Graph, Operand
 from .interface import Dimensions, Interface
 from .limits import Budget
 from .oldest import modernised
-from .registry import MICROSOFT, OPERATORS, Invalid, Node, Refused, invalid_if, shortened
+from .registry import AS_DEFINED, MICROSOFT, OPERATORS, Invalid, Node, Refused, invalid_if, shortened
 from .source import Source, array_of, domain_named, opsets
 
 
@@ -165,12 +165,12 @@ class Importer:
         if known is not None:
             return known
         read = OPERATORS.get((node.domain, node.op))
-        if read is None:
+        result = AS_DEFINED if read is None else read(self.graph, node)
+        if result is AS_DEFINED:
             function = self.library.standard(self.graph, node, _resolved(proto, scope))
             if function is None:
                 raise self._no_function(node)
             return self._called(function, node, proto, scope)
-        result = read(self.graph, node)
         return list(result) if isinstance(result, (list, tuple)) else [result]
 
     def _no_function(self, node: Node) -> Refused:

@@ -23,7 +23,7 @@ UNARY = {
 def _unary(op: str) -> Any:
     def read(g: Graph, node: Node) -> Operand:
         x = node.x
-        if op == "abs" and x.dtype in ("u8", "u32", "u64"):
+        if op == "abs" and x.dtype in ("u8", "u16", "u32", "u64"):
             return x
         return g.op(op, x)
 
@@ -48,7 +48,7 @@ OPERATORS["", "HardSigmoid"] = with_attributes("hard_sigmoid", alpha=0.2, beta=0
 
 @reads("Relu")
 def relu(g: Graph, node: Node) -> Operand:
-    return g.op("relu", node.x) if node.x.dtype not in ("u8", "u32", "u64") else node.x
+    return g.op("relu", node.x) if node.x.dtype not in ("u8", "u16", "u32", "u64") else node.x
 
 
 @reads("HardSwish")
