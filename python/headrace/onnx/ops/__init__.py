@@ -22,6 +22,7 @@ from . import (
     sampling,
     scattering,
     slicing,
+    unfolding,
 )
 
 __all__ = [
@@ -46,4 +47,5 @@ __all__ = [
     "sampling",
     "scattering",
     "slicing",
+    "unfolding",
 ]

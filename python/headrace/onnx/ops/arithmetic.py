@@ -67,11 +67,8 @@ def power(g: Graph, node: Node) -> Operand:
 
 @reads("Mod")
 def modulo(g: Graph, node: Node) -> Operand:
-    fmod = node.get("fmod", 0)
-    invalid_if(
-        not fmod and node.x.is_float, f"fmod is 0, which is for integers, and the input is {node.x.dtype}"
-    )
-    return g.op("fmod" if fmod else "remainder", node.x, node.operand(1))
+    """The remainder has the sign of the divisor, or with fmod that of the dividend."""
+    return g.op("fmod" if node.get("fmod", 0) else "remainder", node.x, node.operand(1))
 
 
 @reads("BitwiseNot")
