@@ -159,7 +159,7 @@ def on_onnx_runtime(test: Test) -> None:
 
 
 def compare(actual: Any, expected: Any, test: Test) -> None:
-    """As onnx.backend.test compares."""
+    """As onnx.backend.test compares; of random values shape and dtype."""
     if isinstance(expected, (list, tuple)):
         assert isinstance(actual, (list, tuple)) and len(actual) == len(expected), "a list of another length"
         for one, other in zip(actual, expected, strict=True):
@@ -171,6 +171,8 @@ def compare(actual: Any, expected: Any, test: Test) -> None:
     actual, expected = np.asarray(actual), np.asarray(expected)
     assert actual.shape == expected.shape, f"shape {actual.shape}, not {expected.shape}"
     assert actual.dtype == expected.dtype, f"dtype {actual.dtype}, not {expected.dtype}"
+    if test.group == "random values":
+        return
     rtol = test.rtol
     if expected.dtype.kind in "OSU":
         np.testing.assert_array_equal(actual, expected)

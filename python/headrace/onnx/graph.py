@@ -103,6 +103,7 @@ class Graph:
         self._extents: dict[str, Extent] = {}  # by the catalog's name for them
         self._spelled: dict[Any, Any] = {}  # the catalog's extents, by polynomial
         self._counted: dict[Any, Operand] = {}  # polynomials as numbers at run time
+        self._runs: Operand | None = None
 
     # --- shapes -------------------------------------------------------------------------------------
 
@@ -244,6 +245,14 @@ class Graph:
             whole = self.op("mul", self._product_at_run_time(names[:-1]), last) if names[1:] else last
             self._counted[key] = whole
         return self._counted[key]
+
+    def run_number(self) -> Operand:
+        """How many runs a session has done, i64: a state, which random numbers are of."""
+        if self._runs is None:
+            state = self.writer.state("random.runs", "i64", [1])
+            one = self.value(known(np.ones(1, np.int64), "i64"))
+            self._runs = Operand("i64", self.writer.op("accumulate", [state, one], {}, self.label)[0])
+        return self._runs
 
     def scalar(self, number: Any, dtype: str) -> Operand:
         return known(number, dtype)

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..graph import Graph, Operand, known
-from ..registry import OPERATORS, Node, invalid_if, reads, refuse_if
+from ..registry import OPERATORS, Node, invalid_if, reads
+from .randomness import dropped
 
 # fmt: off
 UNARY = {
@@ -145,14 +146,11 @@ def clip(g: Graph, node: Node) -> Operand:
 
 @reads("Dropout")
 def dropout(g: Graph, node: Node) -> list[Operand]:
-    """As in inference: the input itself."""
+    """In inference the input itself."""
     training = node.optional(2)
-    is_off = training is None or (training.array is not None and not training.array.any())
-    refuse_if(
-        not is_off,
-        "training_mode (input 2) is not known to be false, and asks for random numbers",
-        "Export the model for inference",
-    )
+    if training is not None and (training.array is None or training.array.any()):
+        ratio = node.optional(1) or known(0.5, "f32")
+        return dropped(g, node, node.x, ratio, training)[: max(len(node.outputs), 1)]
     x = g.op("identity", node.x)
     if not node.wants(1):
         return [x]
