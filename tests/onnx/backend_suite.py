@@ -29,7 +29,14 @@ KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
 OUTCOMES = ("passed", "wrong", "refused", "unclean", "died")
 SLOWEST = 120  # seconds of one test
 OTHERS = {"ai.onnx.ml": "ai.onnx.ml", "ai.onnx.preview.training": "training"}  # domains that are not counted
-RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+RANDOM = {
+    "Bernoulli",
+    "Multinomial",
+    "RandomNormal",
+    "RandomNormalLike",
+    "RandomUniform",
+    "RandomUniformLike",
+}
 
 
 @dataclass
@@ -272,7 +279,9 @@ def summary(runtime: str, report: Report, by_name: dict[str, Test]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--onnxruntime", action="store_true", help="also on ONNX Runtime; lists what it alone passes")
+    parser.add_argument(
+        "--onnxruntime", action="store_true", help="also on ONNX Runtime; lists what it alone passes"
+    )
     parser.add_argument("--failures", action="store_true", help="list what did not pass, with the reason")
     parser.add_argument("--only", default="", help="tests with this in their name")
     parser.add_argument("--lanes", type=int, default=2, help="processes")

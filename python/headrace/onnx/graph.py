@@ -301,7 +301,9 @@ class Graph:
         ]
         if source is None or source.dtype not in CARRIERS or name == "cast":
             return made
-        return [self._of_type(y, source.dtype, name) if y.dtype == CARRIERS[source.dtype] else y for y in made]
+        return [
+            self._of_type(y, source.dtype, name) if y.dtype == CARRIERS[source.dtype] else y for y in made
+        ]
 
     def _of_type(self, y: Operand, dtype: str, name: str) -> Operand:
         """An op's result in a type's carrier as that type."""

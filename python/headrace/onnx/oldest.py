@@ -42,7 +42,9 @@ def _aligned(g: Graph, node: Node, made: Node) -> Node:
     else:
         axis = int(node.get("axis", rank - own))
     axis += rank if axis < 0 else 0
-    invalid_if(not 0 <= axis <= rank - own, f"axis is {node.get('axis')} for operands of {rank} and {own} dimensions")
+    invalid_if(
+        not 0 <= axis <= rank - own, f"axis is {node.get('axis')} for operands of {rank} and {own} dimensions"
+    )
     made.inputs = [a, g.add_axes(b, rank - own - axis)]
     return made
 

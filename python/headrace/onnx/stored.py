@@ -32,9 +32,7 @@ def element_type(dtype: str) -> np.dtype:
     return dtype_of(dtype) if found is None else np.dtype(found)
 
 
-def narrowed(
-    g: Graph, x: Operand, dtype: str, saturate: bool = True, direction: str = "up"
-) -> Operand:
+def narrowed(g: Graph, x: Operand, dtype: str, saturate: bool = True, direction: str = "up") -> Operand:
     """x as one of these types. Integers keep their low bits, of floats those of the integer of 32 bits.
 
     saturate, direction: as Cast has them, for floats; direction is for f8e8m0.

@@ -93,7 +93,9 @@ def cast(g: Graph, node: Node) -> Operand:
     x = carried(g, x) if x.dtype in CARRIERS and x.dtype != dtype else x
     if dtype in SMALL_FLOATS and x.dtype != dtype:
         direction = node.get("round_mode", "up")
-        invalid_if(direction not in _DIRECTIONS, f"round_mode is '{direction}'; {', '.join(_DIRECTIONS)} are ONNX's")
+        invalid_if(
+            direction not in _DIRECTIONS, f"round_mode is '{direction}'; {', '.join(_DIRECTIONS)} are ONNX's"
+        )
         return narrowed(g, x, dtype, bool(node.get("saturate", 1)), direction)
     if dtype in ("i4", "u4", "i2", "u2") and x.is_float:
         x = g.op("add", x, g.op("fmod", x, known(1, x.dtype)))

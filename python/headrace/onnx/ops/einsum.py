@@ -55,7 +55,9 @@ def _diagonal(g: Graph, x: Operand, labels: str) -> tuple[Operand, str]:
             sizes = g.shape(x)
             count = g.fixed(sizes[first], "the extent of a diagonal")
             invalid_if(sizes[second] != count, f"dimensions '{letter}' are {count} and {sizes[second]}")
-            flat = g.reshape(g.transpose(x, [*rest, first, second]), [*(sizes[i] for i in rest), count * count])
+            flat = g.reshape(
+                g.transpose(x, [*rest, first, second]), [*(sizes[i] for i in rest), count * count]
+            )
             x = g.op("gather", flat, known(g.numbered(count) * (count + 1), "i64"), axis=len(rest))
             labels = "".join(labels[i] for i in rest) + letter
     return x, labels

@@ -12,7 +12,9 @@ _HALF_PIXEL = {"half_pixel": True, "output_half_pixel": False}
 @reads("RoiAlign")
 def roi_align(g: Graph, node: Node) -> Operand:
     """Each region as a grid of cells; before operator set 16 coordinates are of elements' centres."""
-    mode = node.get("coordinate_transformation_mode", "half_pixel" if node.opset >= 16 else "output_half_pixel")
+    mode = node.get(
+        "coordinate_transformation_mode", "half_pixel" if node.opset >= 16 else "output_half_pixel"
+    )
     invalid_if(
         mode not in _HALF_PIXEL,
         f"coordinate_transformation_mode is '{mode}'; {', '.join(_HALF_PIXEL)} are ONNX's",
@@ -53,13 +55,17 @@ def deform_conv(g: Graph, node: Node) -> Operand:
     x, weight, offset, bias, mask = (node.optional(i) for i in range(5))
     invalid_if(None in (x, weight, offset), "the input, the filter or the offsets are missing")
     refuse_if(
-        g.rank(x) != 4, f"the input has {g.rank(x)} dimensions; images of 4 are read", "Run it with ONNX Runtime"
+        g.rank(x) != 4,
+        f"the input has {g.rank(x)} dimensions; images of 4 are read",
+        "Run it with ONNX Runtime",
     )
     kernel = kernel_of(g, node, weight, g.rank(x))
     window = window_of(g, node, g.shape(x)[2:], kernel)
     outputs, inner, *_ = g.fixed_shape(weight)
     groups = int(node.get("group", 1))
-    invalid_if(groups < 1 or outputs % groups, f"group is {groups}, into which {outputs} filters do not divide")
+    invalid_if(
+        groups < 1 or outputs % groups, f"group is {groups}, into which {outputs} filters do not divide"
+    )
     through = x.dtype if x.dtype in ("f32", "f64") else "f32"
     columns = g.op(
         "deformed_columns",
@@ -72,7 +78,9 @@ def deform_conv(g: Graph, node: Node) -> Operand:
     )
     batch, rows, places = g.fixed_shape(columns)
     columns = g.reshape(columns, [batch, groups, rows // groups, places])
-    filters = g.reshape(g.cast(weight, through), [1, groups, outputs // groups, inner * kernel[0] * kernel[1]])
+    filters = g.reshape(
+        g.cast(weight, through), [1, groups, outputs // groups, inner * kernel[0] * kernel[1]]
+    )
     y = g.op("matmul", filters, columns)
     y = g.reshape(y, [batch, outputs, *g.shape(offset)[2:]])
     if bias is not None:

@@ -98,7 +98,9 @@ def grid_sample(g: Graph, node: Node) -> Operand:
         f"the image has {g.rank(image)} dimensions and the grid the shape {g.shape(grid)}; images of 4 and "
         "volumes of 5 are read, whose grids end in 2 and 3",
     )
-    refuse_if(dims == 3 and _MODES[mode] == "cubic", "mode is 'cubic' for a volume; ONNX defines it for images")
+    refuse_if(
+        dims == 3 and _MODES[mode] == "cubic", "mode is 'cubic' for a volume; ONNX defines it for images"
+    )
     g.fixed_shape(grid, "an extent of the grid")
     source = _Image(g, image, mode, padding, bool(node.get("align_corners", 0)))
     grid = g.cast(grid, image.dtype)
@@ -124,9 +126,7 @@ def _taps(g: Graph, x: Operand, reach: range, is_cubic: bool) -> list[tuple[Oper
     away = [g.op("abs", g.op("sub", x, place)) for place in places]
     if not is_cubic:
         return [(p, g.op("linear", d, alpha=-1.0, beta=1.0)) for p, d in zip(places, away, strict=True)]
-    return [
-        (p, _cubic(g, d, offset in (0, 1))) for p, d, offset in zip(places, away, reach, strict=True)
-    ]
+    return [(p, _cubic(g, d, offset in (0, 1))) for p, d, offset in zip(places, away, reach, strict=True)]
 
 
 def _cubic(g: Graph, d: Operand, is_near: bool) -> Operand:

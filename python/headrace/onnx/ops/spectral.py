@@ -107,7 +107,13 @@ def dft(g: Graph, node: Node) -> Operand:
     re, im = (None if v is None else g.transpose(v, order) for v in (re, im))
     extent = g.fixed(g.shape(re)[-1], "the length of the signal")
     back = onesided and inverse
-    length = int(node.number(1, "the length")) if node.optional(1) is not None else 2 * (extent - 1) if back else extent
+    length = (
+        int(node.number(1, "the length"))
+        if node.optional(1) is not None
+        else 2 * (extent - 1)
+        if back
+        else extent
+    )
     invalid_if(length < 1, f"the length is {length}; at least 1")
     if back:
         re, im = _mirrored(g, re, im, length)
@@ -175,14 +181,19 @@ def mel_weight_matrix(g: Graph, node: Node) -> Operand:
     """[bins of the spectrum, bins of the mel scale]: triangles that overlap."""
     names = ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")
     count, length, rate, low, high = (node.number(i, name) for i, name in enumerate(names))
-    invalid_if(count < 1 or length < 1 or rate < 1, f"num_mel_bins is {count}, dft_length {length}, sample_rate {rate}")
+    invalid_if(
+        count < 1 or length < 1 or rate < 1,
+        f"num_mel_bins is {count}, dft_length {length}, sample_rate {rate}",
+    )
     rows = length // 2 + 1
     g.check_extent(rows * count)
     edges = [2595 * math.log10(1 + hertz / 700) for hertz in (low, high)]
     places = np.arange(count + 2) * ((edges[1] - edges[0]) / (count + 2)) + edges[0]
     hertz = 700 * (10 ** (places / 2595) - 1)
     bins = ((length + 1) * hertz // rate).astype(np.int64)
-    invalid_if(bins.min() < 0 or bins.max() > rows - 1 + 1, f"the edges {low} and {high} lie outside the spectrum")
+    invalid_if(
+        bins.min() < 0 or bins.max() > rows - 1 + 1, f"the edges {low} and {high} lie outside the spectrum"
+    )
     result = np.zeros([rows + 1, count])
     for i in range(count):
         lower, centre, higher = bins[i : i + 3]
