@@ -11,6 +11,7 @@ from ..graph import Graph, Operand, known
 from ..registry import MICROSOFT, OPERATORS, Node, invalid_if, reads, refuse_if
 from .indexing import as_indices
 from .linear_algebra import product_of
+from .pooling import means_with_margin
 from .quantization import dequantised, dynamic_quantize_linear, qlinear_conv, quantised, whole_product
 
 
@@ -70,6 +71,11 @@ def qlinear_average_pool(g: Graph, node: Node) -> Operand:
     op = node.op.removeprefix("QLinear")
     attributes = {k: v for k, v in node.attributes.items() if k != "channels_last"}
     read = OPERATORS["", op]
+    if node.get("ceil_mode", 0) and node.get("count_include_pad", 0):
+
+        def read(g: Graph, made: Node) -> Operand:
+            return means_with_margin(g, made, made.x)
+
     y = _in_channels_first(g, node, _real(g, node, 0), lambda x: read(g, _plain(node, x, op, **attributes)))
     return _whole(g, node, y, 3, node.x.dtype)
 

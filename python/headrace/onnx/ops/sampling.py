@@ -36,6 +36,8 @@ class _Image:
         # [-1, 1] are the centres of the outermost elements, or their outer edges
         factor = (size - 1) / 2 if self.align_corners else size / 2
         x = g.op("linear", x, alpha=float(factor), beta=(size - 1) / 2)
+        if self.mode == "cubic":
+            return x  # the elements around it are brought inside
         if self.mode == "nearest":
             x = g.op("round_even", x)
         return self._inside(x, size)
