@@ -229,9 +229,6 @@ def multi_head_attention(rng: Random, op: str) -> Case:
     keys = steps if before else others
     query, key, value = reals(rng, batch, steps, hidden), *(reals(rng, batch, keys, hidden) for _ in range(2))
     bias = Constant(reals(rng, 3 * hidden)) if chance(rng) else None
-    if chance(rng, 0.3):
-        key = np.stack([x.reshape(batch, keys, heads, width) for x in (key, value)], axis=3)
-        value, bias = None, None
     mask = rng.integers(0, 2, [batch, before + keys]).astype(I32) if chance(rng) else None
     if mask is not None:
         mask[:, 0] = 1

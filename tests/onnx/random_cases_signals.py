@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from operator_cases_base import F32, F64, I32, I64, Case, Constant
-from random_cases_base import Random, chance, ints, made, makes, numbers, pick, some
+from random_cases_base import Random, chance, ints, made, makes, pick, some
 
 
 def reals(rng: Random, *shape: int) -> np.ndarray:

@@ -126,7 +126,7 @@ def bitcast(g: Graph, node: Node) -> Operand:
     if x.dtype in _SAME_BITS:
         x = g.cast(x, _SAME_BITS[x.dtype])
     refuse_if(
-        x.dtype in CARRIERS or dtype in CARRIERS and dtype not in _SAME_BITS,
+        x.dtype in CARRIERS or (dtype in CARRIERS and dtype not in _SAME_BITS),
         f"it reads the bits of {node.x.dtype} as {dtype}; types of 2 bits and floats of 4 and 8 are not read",
     )
     if dtype == "bool":

@@ -35,16 +35,21 @@ _UNARY = {
 }
 
 
+def check_activation(node: Node) -> None:
+    name = node.get("activation", "")
+    refuse_if(
+        name and name not in _UNARY,
+        f"activation is '{name}'; {', '.join(sorted(_UNARY))} are read",
+        "Save the model before ONNX Runtime's optimiser fuses the activation into it",
+    )
+
+
 def activated(g: Graph, node: Node, y: Operand, given: dict[str, Any]) -> Operand:
     """By the operator that the attribute activation names; given: its own attributes."""
     name = node.get("activation", "")
     if not name:
         return y
-    refuse_if(
-        name not in _UNARY,
-        f"activation is '{name}'; {', '.join(sorted(_UNARY))} are read",
-        "Save the model before ONNX Runtime's optimiser fuses the activation into it",
-    )
+    check_activation(node)
     domain = MICROSOFT if name == "QuickGelu" else ""
     made = replace(node, domain=domain, op=name, opset=6, inputs=[y], outputs=["y"], attributes=given)
     return OPERATORS[domain, name](g, made)
@@ -120,6 +125,7 @@ def fused_matmul(g: Graph, node: Node) -> Operand:
 
 @reads("FusedGemm", domain=MICROSOFT)
 def fused_gemm(g: Graph, node: Node) -> Operand:
+    check_activation(node)
     return activated(g, node, gemm(g, replace(node, domain="", opset=13)), _named(node))
 
 
@@ -189,8 +195,10 @@ def skip_group_norm(g: Graph, node: Node) -> list[Operand]:
         last = bool(node.get("channels_last", 1))
         skip = g.reshape(skip, [batch, *ones, channels] if last else [batch, channels, *ones])
     total = g.op("add", x, skip)
-    if node.optional(4) is not None:
-        total = g.op("add", total, node.operand(4))
+    bias = node.optional(4)
+    if bias is not None:
+        bias = bias if node.get("channels_last", 1) else g.add_axes(bias, g.rank(x) - 2)
+        total = g.op("add", total, bias)
     return [_grouped(g, node, total), total]
 
 

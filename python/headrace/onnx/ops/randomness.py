@@ -56,6 +56,15 @@ def random_like(g: Graph, node: Node) -> Operand:
     return _drawn(g, node, g.shape(node.x), dtype)
 
 
+@reads("Bernoulli")
+def bernoulli(g: Graph, node: Node) -> Operand:
+    """1 with the input's probability. (ONNX's own definition by other operators has the other one.)"""
+    x = node.x
+    dtype = dtype_named(node.attributes["dtype"], "dtype") if "dtype" in node.attributes else x.dtype
+    drawn = uniform(g, _seed(node), g.shape(x))
+    return g.cast(g.op("lesser", drawn, g.cast(x, "f32")), dtype)
+
+
 @reads("Multinomial")
 def multinomial(g: Graph, node: Node) -> Operand:
     """Each sample is the largest of the logarithms with Gumbel's noise."""
