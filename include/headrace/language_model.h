@@ -59,9 +59,8 @@ private:
 
 /// Nothing (as if the parameter were not given), a truth value, a number, a text, a list, or parameters of a
 /// section.
-struct ParameterValue
-    : std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, std::vector<ParameterValue>,
-                   Parameters> {
+struct ParameterValue : std::variant<std::nullptr_t, bool, std::int64_t, double, std::string,
+                                     std::vector<ParameterValue>, Parameters> {
     using variant::variant;
     ParameterValue(int number) : variant(std::int64_t{number}) {}
     ParameterValue(float number) : variant(double{number}) {}
@@ -125,9 +124,9 @@ struct Warning {
 };
 
 struct Timings {
-    double queued_ms = 0;    ///< from the request to its first step
-    double prompt_ms = 0;    ///< to the first token
-    double generate_ms = 0;  ///< from the first token to the last
+    double queued_ms = 0;             ///< from the request to its first step
+    double prompt_ms = 0;             ///< to the first token
+    double generate_ms = 0;           ///< from the first token to the last
     double prompt_per_second = 0;     ///< tokens read, those from a cache not counted
     double generated_per_second = 0;  ///< tokens after the first
 };
@@ -145,15 +144,15 @@ struct Reply {
     std::string reasoning;  ///< of a message, as `reasoning_format` takes it out
     std::vector<ToolCall> tool_calls;
     StopReason stop_reason = StopReason::none;
-    std::string stop_detail;               ///< the stop string, pattern, repeated text
-    std::int64_t prompt_tokens = 0;        ///< those from a cache included
-    std::int64_t cached_tokens = 0;        ///< of the prompt: read for an earlier request
+    std::string stop_detail;         ///< the stop string, pattern, repeated text
+    std::int64_t prompt_tokens = 0;  ///< those from a cache included
+    std::int64_t cached_tokens = 0;  ///< of the prompt: read for an earlier request
     std::int64_t generated_tokens = 0;
-    std::vector<std::int32_t> tokens;      ///< generated ones
+    std::vector<std::int32_t> tokens;  ///< generated ones
     /// Of each generated token, the likeliest ones first, with the parameter n_probs.
     std::vector<std::vector<TokenProbability>> probabilities;
     std::int64_t drafted_tokens = 0, accepted_tokens = 0;  ///< of speculative decoding
-    std::int64_t pauses = 0;            ///< times that a request of higher priority went first
+    std::int64_t pauses = 0;  ///< times that a request of higher priority went first
     std::int64_t context_shifts = 0;
     std::int64_t dropped_messages = 0;  ///< oldest messages that the context had no room for
     Timings timings;
@@ -171,7 +170,7 @@ public:
     ~Generation();
 
     struct Piece {
-        std::string text;        ///< whole characters
+        std::string text;         ///< whole characters
         std::int64_t tokens = 0;  ///< generated so far
     };
     /// Waits for more text; nothing at the end. Throws when the request fails, is cancelled or out of time.
@@ -186,8 +185,8 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
-/// Messages and answers that a model remembers. One request at a time: another waits for it, or, when that one
-/// is read piece by piece, is told that it is busy.
+/// Messages and answers that a model remembers. One request at a time: another waits for it, or, when that
+/// one is read piece by piece, is told that it is busy.
 class HEADRACE_API Conversation {
 public:
     struct Impl;

@@ -44,14 +44,16 @@ struct RandomUniform {
         const auto part = args.share.of(args.out[0].elements(), 64);
         float* y = args.out[0].as<float>();
         for (std::int64_t i = part.begin; i < part.end; ++i)
-            y[i] = static_cast<float>(mixed(key + static_cast<std::uint64_t>(i + 1) * kStep) >> 40) * 0x1p-24f;
+            y[i] =
+                static_cast<float>(mixed(key + static_cast<std::uint64_t>(i + 1) * kStep) >> 40) * 0x1p-24f;
     }
     static Cost cost(const Operands&, std::span<const TensorType> out, const Attrs&) {
         return {10 * static_cast<double>(out[0].bytes()) / 4, static_cast<double>(out[0].bytes())};
     }
     static std::vector<Sample> samples() {
-        return {{{{.type = {DType::i64, {1}}, .low = 0, .high = 7}}, {{"seed", 5}, {"new_shape", Shape{3, 50}}}},
-                {{{.type = {DType::i64, {}}, .low = 0, .high = 7}}, {{"new_shape", Shape{}}}}};
+        return {
+            {{{.type = {DType::i64, {1}}, .low = 0, .high = 7}}, {{"seed", 5}, {"new_shape", Shape{3, 50}}}},
+            {{{.type = {DType::i64, {}}, .low = 0, .high = 7}}, {{"new_shape", Shape{}}}}};
     }
 };
 

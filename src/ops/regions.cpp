@@ -1,43 +1,24 @@
-/// Regions of images: pools over them (RoIAlign, He et al. 2017; RoI pooling, Girshick 2015), and the columns of
-/// deformable convolutions (Dai et al. 2017).
+/// Pools over regions of images: RoIAlign (He et al. 2017) and RoI pooling (Girshick 2015).
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
+#include <tuple>
+#include <type_traits>
 
-#include "ops/image.h"
+#include "ops/corners.h"
 #include "ops/infer.h"
 #include "ops/op.h"
+#include "ops/strided.h"
 
 namespace headrace::ops {
 namespace {
 
-constexpr DTypeSet kReal{DType::f32, DType::f64};
-
-/// A point between four elements of a plane, and how much each of them counts.
-struct Corners {
-    std::array<std::int64_t, 4> at{};
-    std::array<double, 4> weight{};
-
-    template <class T>
-    double sum(const T* plane) const {
-        double total = 0;
-        for (std::size_t i = 0; i < 4; ++i) total += weight[i] * static_cast<double>(plane[at[i]]);
-        return total;
-    }
-    template <class T>
-    double largest(const T* plane) const {
-        double value = -std::numeric_limits<double>::infinity();
-        for (std::size_t i = 0; i < 4; ++i)
-            value = std::max(value, weight[i] * static_cast<double>(plane[at[i]]));
-        return value;
-    }
-};
-
 /// As RoIAlign has it: up to one element outside the plane counts as its edge, more is 0.
 Corners clamped_corners(double y, double x, std::int64_t height, std::int64_t width) {
     Corners c;
-    if (!(y >= -1 && y <= static_cast<double>(height) && x >= -1 && x <= static_cast<double>(width))) return c;
+    if (!(y >= -1 && y <= static_cast<double>(height) && x >= -1 && x <= static_cast<double>(width)))
+        return c;
     const auto split = [](double v, std::int64_t size) {
         v = std::max(v, 0.0);
         const auto low = std::min(static_cast<std::int64_t>(v), size - 1);
@@ -48,21 +29,6 @@ Corners clamped_corners(double y, double x, std::int64_t height, std::int64_t wi
     const auto [left, right, across] = split(x, width);
     c.at = {top * width + left, top * width + right, bottom * width + left, bottom * width + right};
     c.weight = {(1 - down) * (1 - across), (1 - down) * across, down * (1 - across), down * across};
-    return c;
-}
-
-/// As deformable convolutions have it: elements outside the plane are 0.
-Corners open_corners(double y, double x, std::int64_t height, std::int64_t width) {
-    Corners c;
-    if (!(y > -1 && y < static_cast<double>(height) && x > -1 && x < static_cast<double>(width))) return c;
-    const double top = std::floor(y), left = std::floor(x);
-    for (std::size_t i = 0; i < 4; ++i) {
-        const double row = top + static_cast<double>(i / 2), column = left + static_cast<double>(i % 2);
-        if (row < 0 || column < 0 || row >= static_cast<double>(height) || column >= static_cast<double>(width))
-            continue;
-        c.at[i] = static_cast<std::int64_t>(row) * width + static_cast<std::int64_t>(column);
-        c.weight[i] = (1 - std::abs(y - row)) * (1 - std::abs(x - column));
-    }
     return c;
 }
 
@@ -99,17 +65,12 @@ struct RoiAlignAttrs : RegionAttrs {
     Pooling mode = Pooling::avg;
     static void fields(auto&& f) {
         RegionAttrs::fields(f, std::type_identity<RoiAlignAttrs>{});
-        f("sampling_ratio", &RoiAlignAttrs::sampling_ratio, "points per row and column of a cell; 0: its size");
+        f("sampling_ratio", &RoiAlignAttrs::sampling_ratio,
+          "points per row and column of a cell; 0: its size");
         f("half_pixel", &RoiAlignAttrs::half_pixel, "coordinates are of elements' edges, not centres");
         f("mode", &RoiAlignAttrs::mode, "what becomes of a cell's points");
     }
 };
-
-template <class F>
-void visit_real(DType t, F&& f) {
-    if (t == DType::f64) return f.template operator()<double>();
-    f.template operator()<float>();
-}
 
 /// Where a region begins, and how large its cells are.
 struct Grid {
@@ -143,7 +104,8 @@ struct Grid {
 
 struct RoiAlign {
     static constexpr std::string_view name = "roi_align",
-                                      summary = "regions of images as grids of cells, by points between elements";
+                                      summary =
+                                          "regions of images as grids of cells, by points between elements";
     static constexpr std::array operands{
         OperandRule{.name = "input", .dtypes = kReal, .min_rank = 4, .max_rank = 4},
         OperandRule{.name = "regions", .dtypes = kReal, .same_dtype_as = 0, .min_rank = 2, .max_rank = 2},
@@ -171,7 +133,8 @@ struct RoiAlign {
         for (std::int64_t i = part.begin; i < part.end; ++i) {
             const std::int64_t region = i / channels;
             const Grid grid(args.in[1].as<T>() + region * 4, a);
-            const std::int64_t n = std::clamp<std::int64_t>(args.in[2].as<std::int64_t>()[region], 0, image[0] - 1);
+            const std::int64_t n =
+                std::clamp<std::int64_t>(args.in[2].as<std::int64_t>()[region], 0, image[0] - 1);
             const T* x = args.in[0].as<T>() + (n * channels + i % channels) * plane;
             T* y = args.out[0].as<T>() + i * cells;
             for (std::int64_t cell = 0; cell < cells; ++cell)
@@ -190,8 +153,10 @@ struct RoiAlign {
             const Corners c = clamped_corners(g.top + (static_cast<double>(row) + down) * g.cell_height,
                                               g.left + (static_cast<double>(column) + across) * g.cell_width,
                                               image[2], image[3]);
-            if (mode == Pooling::avg) total += c.sum(x);
-            else most = std::max(most, c.largest(x));
+            if (mode == Pooling::avg)
+                total += c.sum(x);
+            else
+                most = std::max(most, c.largest(x));
         }
         if (count == 0) return 0;
         return mode == Pooling::avg ? total / static_cast<double>(count) : most;
@@ -233,13 +198,14 @@ struct RoiMaxPool {
 
     /// A cell's first and last element along an axis: regions are in whole elements, their ends included.
     template <class T>
-    static std::array<std::int64_t, 2> span(T first, T last, double scale, std::int64_t cell, std::int64_t cells,
-                                            std::int64_t size) {
+    static std::array<std::int64_t, 2> span(T first, T last, double scale, std::int64_t cell,
+                                            std::int64_t cells, std::int64_t size) {
         const double begin = std::round(static_cast<double>(first) * scale);
         const double extent = std::max(std::round(static_cast<double>(last) * scale) - begin + 1, 1.0);
         const double step = extent / static_cast<double>(cells);
         const auto place = [&](double v) {
-            return std::isnan(v) ? 0 : static_cast<std::int64_t>(std::clamp(v, 0.0, static_cast<double>(size)));
+            return std::isnan(v) ? 0
+                                 : static_cast<std::int64_t>(std::clamp(v, 0.0, static_cast<double>(size)));
         };
         return {place(std::floor(static_cast<double>(cell) * step) + begin),
                 place(std::ceil(static_cast<double>(cell + 1) * step) + begin)};
@@ -248,13 +214,15 @@ struct RoiMaxPool {
     template <class T>
     static void pool(const TensorArgs& args, const Attrs& a) {
         const Sizes image = args.in[0].shape;
-        const std::int64_t channels = image[1], height = image[2], width = image[3], cells = a.height * a.width;
+        const std::int64_t channels = image[1], height = image[2], width = image[3],
+                           cells = a.height * a.width;
         const auto part = args.share.of(args.out[0].elements());
         for (std::int64_t i = part.begin; i < part.end; ++i) {
             const std::int64_t cell = i % cells, channel = i / cells % channels;
             const T* roi = args.in[1].as<T>() + i / cells / channels * 5;
             const double number = std::isnan(static_cast<double>(roi[0])) ? 0 : static_cast<double>(roi[0]);
-            const auto n = static_cast<std::int64_t>(std::clamp(number, 0.0, static_cast<double>(image[0] - 1)));
+            const auto n =
+                static_cast<std::int64_t>(std::clamp(number, 0.0, static_cast<double>(image[0] - 1)));
             const T* x = args.in[0].as<T>() + (n * channels + channel) * height * width;
             const auto [top, bottom] = span(roi[2], roi[4], a.scale, cell / a.width, a.height, height);
             const auto [left, right] = span(roi[1], roi[3], a.scale, cell % a.width, a.width, width);
@@ -276,102 +244,8 @@ struct RoiMaxPool {
     }
 };
 
-struct DeformedAttrs {
-    std::vector<std::int64_t> kernel, strides{1, 1}, padding{0, 0, 0, 0}, dilations{1, 1};
-    std::int64_t offset_groups = 1;
-    static void fields(auto&& f) {
-        f("kernel", &DeformedAttrs::kernel, "height and width of the filter", kRequired);
-        f("strides", &DeformedAttrs::strides, "vertical and horizontal step of the filter");
-        f("padding", &DeformedAttrs::padding, "zeros above, below, left and right of the image");
-        f("dilations", &DeformedAttrs::dilations, "vertical and horizontal distance of its elements");
-        f("offset_groups", &DeformedAttrs::offset_groups, "how many groups of channels have offsets of their own");
-    }
-};
-
-struct DeformedColumns {
-    static constexpr std::string_view name = "deformed_columns",
-                                      summary =
-                                          "for each place of a filter the elements under it, each moved by an "
-                                          "offset: [n, c kh kw, places]";
-    static constexpr std::array operands{
-        OperandRule{.name = "input", .dtypes = kReal, .min_rank = 4, .max_rank = 4},
-        OperandRule{.name = "offset", .dtypes = kReal, .same_dtype_as = 0, .min_rank = 4, .max_rank = 4},
-        OperandRule{
-            .name = "mask", .dtypes = kReal, .same_dtype_as = 0, .optional = true, .min_rank = 4, .max_rank = 4}};
-    using Attrs = DeformedAttrs;
-
-    static Result<Types> infer(const Operands& in, const Attrs& a) {
-        HR_TRY(check_values("kernel", a.kernel, 2, 1));
-        HR_TRY(check_values("strides", a.strides, 2, 1));
-        HR_TRY(check_values("padding", a.padding, 4, 0));
-        HR_TRY(check_values("dilations", a.dilations, 2, 1));
-        const Shape &x = in[0].shape, &offset = in[1].shape;
-        for (const TensorType* t : {&in[0], &in[1]})
-            for (const Dim& d : t->shape)
-                if (d.is_symbolic()) return unsupported("open extents {}", str(t->shape));
-        const std::int64_t taps = a.kernel[0] * a.kernel[1];
-        if (a.offset_groups < 1 || x[1].size() % a.offset_groups)
-            return invalid("{} channels do not divide into {} groups", x[1].size(), a.offset_groups);
-        Shape wanted{x[0], Dim(2 * taps * a.offset_groups)};
-        for (int i : {0, 1}) {
-            const std::int64_t reach = (a.kernel[i] - 1) * a.dilations[i] + 1;
-            const std::int64_t room = x[2 + i].size() + a.padding[2 * i] + a.padding[2 * i + 1] - reach;
-            if (room < 0) return invalid("the filter reaches over {} elements of {}", reach, str(x));
-            wanted.push_back(Dim(room / a.strides[i] + 1));
-        }
-        if (offset != wanted) return invalid("Wrong shape: offset {} must be {}", str(offset), str(wanted));
-        const Dim places(wanted[2].size() * wanted[3].size());
-        wanted[1] = Dim(taps * a.offset_groups);
-        if (in.has(2) && in[2].shape != wanted)
-            return invalid("Wrong shape: mask {} must be {}", str(in[2].shape), str(wanted));
-        return Types{{in[0].dtype, {x[0], Dim(x[1].size() * taps), places}}};
-    }
-
-    static void reference(const TensorArgs& args, const Attrs& a) {
-        visit_real(args.in[0].dtype, [&]<class T>() { gather<T>(args, a); });
-    }
-
-    template <class T>
-    static void gather(const TensorArgs& args, const Attrs& a) {
-        const Sizes x = args.in[0].shape, offset = args.in[1].shape;
-        const std::int64_t taps = a.kernel[0] * a.kernel[1], places = offset[2] * offset[3];
-        if (places == 0) return;
-        const std::int64_t each = x[1] / a.offset_groups;  // channels of a group
-        const auto part = args.share.of(args.out[0].elements() / places);
-        for (std::int64_t row = part.begin; row < part.end; ++row) {
-            const std::int64_t tap = row % taps, channel = row / taps % x[1], n = row / taps / x[1];
-            const T* plane = args.in[0].as<T>() + (n * x[1] + channel) * x[2] * x[3];
-            const std::int64_t moved = (n * a.offset_groups + channel / each) * taps + tap;
-            const T* down = args.in[1].as<T>() + 2 * moved * places;
-            const T* mask = args.has(2) ? args.in[2].as<T>() + moved * places : nullptr;
-            T* y = args.out[0].as<T>() + row * places;
-            for (std::int64_t i = 0; i < places; ++i) {
-                const std::int64_t top = i / offset[3] * a.strides[0] - a.padding[0] + tap / a.kernel[1] * a.dilations[0];
-                const std::int64_t left = i % offset[3] * a.strides[1] - a.padding[2] + tap % a.kernel[1] * a.dilations[1];
-                const Corners c = open_corners(static_cast<double>(top) + static_cast<double>(down[i]),
-                                               static_cast<double>(left) + static_cast<double>(down[places + i]),
-                                               x[2], x[3]);
-                y[i] = static_cast<T>(c.sum(plane) * (mask ? static_cast<double>(mask[i]) : 1.0));
-            }
-        }
-    }
-
-    static Cost cost(const Operands&, std::span<const TensorType> out, const Attrs&) {
-        const auto bytes = static_cast<double>(out[0].bytes());
-        return {5 * bytes, 4 * bytes};
-    }
-    static std::vector<Sample> samples() {
-        return {{{{.type = {DType::f32, {2, 4, 6, 5}}},
-                  {.type = {DType::f32, {2, 16, 6, 5}}},
-                  {.type = {DType::f32, {2, 8, 6, 5}}}},
-                 {{"kernel", std::vector<std::int64_t>{2, 2}},
-                  {"padding", std::vector<std::int64_t>{1, 0, 0, 1}},
-                  {"offset_groups", 2}}}};
-    }
-};
-
 }  // namespace
 
-std::span<const OpDef> regions_ops() { return OpList<RoiAlign, RoiMaxPool, DeformedColumns>::defs(); }
+std::span<const OpDef> regions_ops() { return OpList<RoiAlign, RoiMaxPool>::defs(); }
 
 }  // namespace headrace::ops

@@ -1,7 +1,8 @@
 """ONNX's own backend tests, from the package onnx, as a user has them: `make test-onnx-suite`.
 
-Models and inputs go through headrace.load as they are: nothing is converted, and nothing is made constant. A line says
-what became of them; fewer that pass than FLOOR, or one that is wrong, unclean or dies, is a failure.
+Models and inputs go through headrace.load as they are: nothing is converted, and nothing is made constant. A
+line says what became of them; fewer that pass than FLOOR says, or one that is wrong, unclean or dies, is a
+failure.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Operators of ONNX Runtime's optimisers for which its CPU has no kernel, by what stands for them in NumPy."""
+"""Operators of ONNX Runtime's optimisers for which its CPU has no kernel, and packed forms of others."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 const double kNan = std::nan("");
 
 std::vector<float> rounded(const std::string& format, const std::vector<double>& x, bool saturate = true,
-                            const std::string& direction = "nearest") {
+                           const std::string& direction = "nearest") {
     return values("round_to", {tensor(DType::f32, {static_cast<std::int64_t>(x.size())}, x)},
                   {{"format", format}, {"saturate", saturate}, {"direction", direction}});
 }
@@ -42,8 +42,9 @@ TEST(NarrowFloats, RoundToPowersOfTwoInADirection) {
 }
 
 TEST(Bitcast, KeepsTheBits) {
-    EXPECT_THAT(values<std::int64_t>("bitcast", {tensor(DType::f32, {2}, {1.0, -0.0})}, {{"data_type", DType::i32}}),
-                ElementsAre(0x3f800000, INT32_MIN));
+    EXPECT_THAT(
+        values<std::int64_t>("bitcast", {tensor(DType::f32, {2}, {1.0, -0.0})}, {{"data_type", DType::i32}}),
+        ElementsAre(0x3f800000, INT32_MIN));
     EXPECT_THAT(values<int>("bitcast", {tensor(DType::i8, {2}, {-1, 5})}, {{"data_type", DType::u8}}),
                 ElementsAre(255, 5));
 }

@@ -24,7 +24,7 @@ def import_graph(source: Any, dimensions: Dimensions | None = None) -> Graph:
 
 
 def read(source: Any, dimensions: Dimensions | None = None) -> tuple[Graph, dict[str, np.dtype]]:
-    """import_graph's, and the outputs that the model declares as types which the graph gives in wider ones."""
+    """import_graph's, and the dtypes of outputs that the graph gives in wider ones."""
     importer = Importer(read_model(source), dimensions or {})
     return importer.run(), importer.interface.declared
 

@@ -14,6 +14,7 @@ from .registry import Node, Refused, invalid_if
 
 FIRST = 7  # the set in which shapes broadcast as NumPy's
 _ALIGNED = {"Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less", "PRelu"}
+_ELEMENT_TYPES = set(TensorProto.DataType.keys())
 _RENAMED = {"paddings": "pads"}
 _DROPPED = ("consumed_inputs", "broadcast", "is_test")
 
@@ -60,7 +61,7 @@ def _with_input(made: Node, name: str, default: Any = None) -> Node:
 def _cast(g: Graph, node: Node, made: Node) -> Node:
     to = node.get("to")
     if isinstance(to, str):
-        if to.upper() not in TensorProto.DataType.keys():
+        if to.upper() not in _ELEMENT_TYPES:
             raise Refused(f"the target type is '{to}', which ONNX does not name")
         made.attributes["to"] = TensorProto.DataType.Value(to.upper())
     return made

@@ -55,7 +55,7 @@ def simplified_layer_normalization(g: Graph, node: Node) -> list[Operand]:
 
 @reads("MatMulNBits", domain=MICROSOFT)
 def matmul_n_bits(g: Graph, node: Node) -> Operand:
-    """x times the transpose of a matrix [n, k] of blocks of 2, 4 or 8 bits, each with a scale and a zero point."""
+    """x times the transpose of a matrix [n, k] in blocks of 2, 4 or 8 bits with scales and zero points."""
     n, k, bits, block = (
         int(node.get(name, d)) for name, d in (("N", 0), ("K", 0), ("bits", 4), ("block_size", 0))
     )

@@ -56,7 +56,7 @@ def _key_bias(g: Graph, mask: Operand, batch: Dim, total: Dim, value: float, dty
         return _length_bias(g, g.cast(mask, "i64"), batch, total, value, dtype)
     refuse_if(
         g.rank(mask) not in (2, 3),
-        f"the mask has {g.rank(mask)} dimensions; lengths, masks of keys and masks of queries and keys are read",
+        f"the mask has {g.rank(mask)} dimensions; lengths, masks of keys and of both sides are read",
         "Export the model with a mask of the shape [batch, keys] or [batch, queries, keys]",
     )
     sizes = g.shape(mask)
@@ -351,7 +351,7 @@ def _embedded(g: Graph, node: Node, tables: list[Operand | None], ids: list[Oper
     """Words, places and segments, added up."""
     words, places, segments = tables
     total = g.op("gather", words, as_indices(g, ids[0]), axis=0)
-    batch, steps, width = g.shape(total)
+    _, steps, width = g.shape(total)
     if ids[1] is not None:
         place = g.op("gather", places, as_indices(g, ids[1]), axis=0)
     else:

@@ -1,4 +1,4 @@
-"""Random numbers: by the model's seed, or by one that is drawn when the model is read; other ones in each run."""
+"""Random numbers: by the model's seed or one that is drawn when the model is read, others in each run."""
 
 from __future__ import annotations
 

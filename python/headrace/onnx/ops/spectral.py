@@ -28,7 +28,7 @@ def transformed(g: Graph, x: Complex, length: int, sign: int) -> Complex:
     if length <= _DIRECT or factor == 1:
         refuse_if(
             length > _LONGEST,
-            f"the transform has the length {length}, a prime; up to {_LONGEST} are read, and longer ones that divide",
+            f"the transform has the length {length}, which does not divide; {_LONGEST} is the longest such",
             "Pad the signal to a power of two",
         )
         return _times_matrix(g, x, _angles(length, length, length, sign))

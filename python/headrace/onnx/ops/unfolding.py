@@ -33,7 +33,7 @@ def max_unpool(g: Graph, node: Node) -> Operand:
     wanted = node.integers(2, "the output's shape")
     invalid_if(
         len(wanted) != len(image) + 2 or any(w < n for w, n in zip(wanted[2:], image, strict=True)),
-        f"output_shape (input 2) is {wanted}; the pool's own is {[batch, channels, *image]}, and it may be larger",
+        f"output_shape (input 2) is {wanted}; it must be at least {[batch, channels, *image]}",
     )
     end = [0, 0, *(w - n for w, n in zip(wanted[2:], image, strict=True))]
     return g.op("pad", y, beginning_padding=[0] * len(end), ending_padding=end, mode="constant", value=0)
