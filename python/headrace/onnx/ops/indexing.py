@@ -13,6 +13,19 @@ def as_indices(g: Graph, x: Operand) -> Operand:
     return x if x.dtype in ("i32", "i64", "u32") else g.cast(x, "i64")
 
 
+def check_places(g: Graph, indices: Operand, extents: list[Dim], where: str) -> None:
+    """That indices which are known lie within extents that are: one for all, or one for each last index."""
+    places = indices.array
+    if places is None or places.dtype == object or not places.size:
+        return
+    for i, extent in enumerate(extents):
+        if isinstance(extent, Extent):
+            continue
+        own = places if len(extents) == 1 and places.shape[-1:] != (1,) else places[..., i]
+        outside = own[(own < -extent) | (own >= extent)]
+        invalid_if(outside.size, f"index {outside.reshape(-1)[:1]} is outside the extent {extent} of {where}")
+
+
 @reads("Gather")
 def gather(g: Graph, node: Node) -> Operand:
     x, indices = node.x, as_indices(g, node.operand(1))
