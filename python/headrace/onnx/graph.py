@@ -170,6 +170,10 @@ class Graph:
             raise self.unknown(d, "an extent")
         return merged([factors[0], *(self._spelled[Extent.named(n).key] for n in factors[1])])
 
+    def spelled_extent(self, x: Operand, axis: int) -> Any:
+        """An extent of an operand, as the catalog has it."""
+        return int(x.array.shape[axis]) if x.value is None else self.writer.shape(x.value)[axis]
+
     def learn(self, x: Operand, axis: int, extent: Dim) -> None:
         """Says which polynomial an extent is that the catalog named by itself."""
         ours = self.writer.shape(x.value)[axis] if x.value is not None else None

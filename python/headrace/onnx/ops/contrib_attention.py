@@ -10,7 +10,7 @@ from ..extents import Dim, Extent, is_same
 from ..graph import Graph, Operand, known
 from ..registry import MICROSOFT, Node, invalid_if, reads, refuse_if
 from .attention import rotated
-from .indexing import as_indices
+from .indexing import as_indices, checked
 from .linear_algebra import product_of
 from .normalization import layer_norm
 from .quantization import dequantised, whole_product
@@ -350,7 +350,7 @@ def contrib_rotary_embedding(g: Graph, node: Node) -> Operand:
 def _embedded(g: Graph, node: Node, tables: list[Operand | None], ids: list[Operand | None]) -> Operand:
     """Words, places and segments, added up."""
     words, places, segments = tables
-    total = g.op("gather", words, as_indices(g, ids[0]), axis=0)
+    total = g.op("gather", words, checked(g, node, words, as_indices(g, ids[0]), [0]), axis=0)
     _, steps, width = g.shape(total)
     if ids[1] is not None:
         place = g.op("gather", places, as_indices(g, ids[1]), axis=0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..graph import Graph, Operand, known
 from ..registry import MICROSOFT, OPERATORS, Node, invalid_if, reads, refuse_if
-from .indexing import as_indices
+from .indexing import as_indices, checked
 from .linear_algebra import product_of
 from .pooling import means_with_margin
 from .quantization import dequantised, dynamic_quantize_linear, qlinear_conv, quantised, whole_product
@@ -214,6 +214,7 @@ def gather_block_quantized(g: Graph, node: Node) -> Operand:
         "it takes elements of packed bytes",
         "Use a gather_axis before the last",
     )
+    indices = checked(g, node, data, indices, [axis])
     taken = [g.op("gather", x, indices, axis=axis) for x in (data, scales)]
     if along > axis:
         along += g.rank(indices) - 1
