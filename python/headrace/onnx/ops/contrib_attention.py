@@ -16,12 +16,13 @@ from .normalization import layer_norm
 from .quantization import dequantised, whole_product
 
 
-def split_heads(g: Graph, x: Operand, heads: int) -> Operand:
-    """[batch, steps, heads width] as [batch, heads, steps, width]"""
+def split_heads(g: Graph, x: Operand, heads: int, in_rows: bool = False) -> Operand:
+    """[batch, steps, heads width] as [batch, heads, steps, width], or in rows [batch, steps, heads, width]"""
     batch, steps, width = g.shape(x)
     width = g.fixed(width, "the width")
     invalid_if(heads < 1 or width % heads, f"{width} values do not divide into {heads} heads")
-    return g.transpose(g.reshape(x, [batch, steps, heads, width // heads]), [0, 2, 1, 3])
+    apart = g.reshape(x, [batch, steps, heads, width // heads])
+    return apart if in_rows else g.transpose(apart, [0, 2, 1, 3])
 
 
 def _joined_heads(g: Graph, y: Operand) -> Operand:
@@ -84,12 +85,22 @@ def _length_bias(g: Graph, ends: Operand, batch: Dim, total: Dim, value: float, 
 
 
 def attended(
-    g: Graph, query: Operand, key: Operand, value: Operand, bias: Operand | None, node: Node
+    g: Graph,
+    query: Operand,
+    key: Operand,
+    value: Operand,
+    bias: Operand | None,
+    node: Node,
+    in_rows: bool = False,
 ) -> Operand:
-    """[batch, steps, heads width] of operands [batch, heads, steps, width]; scale is the node's."""
+    """[batch, steps, heads width] of operands as split_heads makes them; scale is the node's."""
     options = {"scale": float(node.get("scale"))} if node.get("scale", 0.0) else {}
-    y = g.op("scaled_dot_product_attention", query, key, value, bias, causal=False, **options)
-    return _joined_heads(g, y)
+    options |= {"causal": False, "heads_after_rows": in_rows}
+    y = g.op("scaled_dot_product_attention", query, key, value, bias, **options)
+    if not in_rows:
+        return _joined_heads(g, y)
+    batch, steps, heads, width = g.shape(y)
+    return g.reshape(y, [batch, steps, heads * width])
 
 
 def _with_past(
@@ -119,20 +130,21 @@ def _self_attention(
     invalid_if(sum(sizes) != width or len(sizes) != 3, f"the projections are {sizes} of a width of {width}")
     starts = [0, sizes[0], sizes[0] + sizes[1]]
     parts = [g.cut(projected, 2, start, size) for start, size in zip(starts, sizes, strict=True)]
-    query, key, value = (split_heads(g, part, heads) for part in parts)
-    batch, _, steps, _ = g.shape(query)
+    in_rows = past is None and not node.wants(1)  # heads stay behind rows unless they are joined or given out
+    query, key, value = (split_heads(g, part, heads, in_rows) for part in parts)
+    batch, steps, _ = g.shape(projected)
     before: Dim = 0
     if past is not None:
         before = g.shape(past)[3]
         old = [g.reshape(g.cut(past, 0, i, 1), g.shape(past)[1:]) for i in (0, 1)]
         key, value = _with_past(g, key, value, (old[0], old[1]))
-    total = g.shape(key)[2]
+    total = before + steps
     if mask is not None:
         low = float(node.get("mask_filter_value", -10000.0))
         bias = _plus(g, bias, _key_bias(g, mask, batch, total, low, query.dtype))
     if node.get("unidirectional", 0):
         bias = _plus(g, bias, causal_bias(g, steps, before, query.dtype))
-    y = attended(g, query, key, value, bias, node)
+    y = attended(g, query, key, value, bias, node, in_rows)
     if not node.wants(1):
         return [y]
     shape = [1, *g.shape(key)]
@@ -162,20 +174,20 @@ def quantised_attention(g: Graph, node: Node) -> list[Operand | None]:
 # --- MultiHeadAttention -----------------------------------------------------------------------------------
 
 
-def _unpacked(g: Graph, x: Operand, count: int) -> list[Operand]:
-    """[batch, steps, heads, count, width] as so many of [batch, heads, steps, width]."""
+def _unpacked(g: Graph, x: Operand, count: int, in_rows: bool) -> list[Operand]:
+    """[batch, steps, heads, count, width] as so many operands with their heads apart."""
     batch, steps, heads, packed, width = g.shape(x)
     invalid_if(packed != count, f"input {g.shape(x)} has {packed} operands packed, not {count}")
     parts = [g.reshape(g.cut(x, 3, i, 1), [batch, steps, heads, width]) for i in range(count)]
-    return [g.transpose(part, [0, 2, 1, 3]) for part in parts]
+    return parts if in_rows else [g.transpose(part, [0, 2, 1, 3]) for part in parts]
 
 
-def _operands(g: Graph, node: Node, heads: int) -> list[Operand]:
+def _operands(g: Graph, node: Node, heads: int, in_rows: bool) -> list[Operand]:
     """Queries, keys and values apart, with the biases of their projections."""
     query, key, value, bias = (node.optional(i) for i in range(4))
     if g.rank(query) == 5:
         refuse_if(bias is not None, "the operands are packed and have a bias", "Export the model without it")
-        return _unpacked(g, query, 3)
+        return _unpacked(g, query, 3, in_rows)
     invalid_if(key is None, "the keys (input 1) are missing, and the queries are not packed")
     biases: list[Operand | None] = [None, None, None]
     if bias is not None:
@@ -183,14 +195,14 @@ def _operands(g: Graph, node: Node, heads: int) -> list[Operand]:
         last = g.fixed(g.shape(bias)[0], "the length of the bias") - 2 * width
         rows = ((0, width), (width, width), (2 * width, last))
         biases = [g.cut(bias, 0, start, size) for start, size in rows]
-    first = split_heads(g, _plus(g, query, biases[0]), heads)
+    first = split_heads(g, _plus(g, query, biases[0]), heads, in_rows)
     if g.rank(key) == 5:
-        return [first, *_unpacked(g, key, 2)]
+        return [first, *_unpacked(g, key, 2, in_rows)]
     invalid_if(value is None, "the values (input 2) are missing, and the keys are not packed")
     if g.rank(key) == 4:
         return [first, key, value]
     rest = ((key, biases[1]), (value, biases[2]))
-    return [first, *(split_heads(g, _plus(g, x, b), heads) for x, b in rest)]
+    return [first, *(split_heads(g, _plus(g, x, b), heads, in_rows) for x, b in rest)]
 
 
 @reads("MultiHeadAttention", domain=MICROSOFT)
@@ -200,18 +212,21 @@ def multi_head_attention(g: Graph, node: Node) -> list[Operand | None]:
         "it gives out the products (output 3), or has shared buffers or beams (inputs 8 and 9)",
         "Export the model without these, or run it with ONNX Runtime",
     )
-    query, key, value = _operands(g, node, int(node.get("num_heads", 0)))
-    past = (node.optional(6), node.optional(7))
+    past, other = (node.optional(6), node.optional(7)), node.optional(1)
+    is_given = past[0] is not None or (other is not None and g.rank(other) == 4)
+    in_rows = not is_given and not (node.wants(1) or node.wants(2))
+    query, key, value = _operands(g, node, int(node.get("num_heads", 0)), in_rows)
     before: Dim = 0 if past[0] is None else g.shape(past[0])[2]
     key, value = _with_past(g, key, value, past)
-    batch, _, steps, _ = g.shape(query)
+    batch, total = g.shape(query)[0], g.shape(key)[1 if in_rows else 2]
     bias = node.optional(5)
     if node.optional(4) is not None:
         low = float(node.get("mask_filter_value", -10000.0))
-        bias = _plus(g, bias, _key_bias(g, node.operand(4), batch, g.shape(key)[2], low, query.dtype))
+        bias = _plus(g, bias, _key_bias(g, node.operand(4), batch, total, low, query.dtype))
     if node.get("unidirectional", 0):
+        steps = g.shape(query)[1 if in_rows else 2]
         bias = _plus(g, bias, causal_bias(g, steps, before, query.dtype))
-    y = attended(g, query, key, value, bias, node)
+    y = attended(g, query, key, value, bias, node, in_rows)
     return [y, key if node.wants(1) else None, value if node.wants(2) else None]
 
 
