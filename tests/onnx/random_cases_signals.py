@@ -229,3 +229,30 @@ def dequantise_from_u16(rng: Random, op: str) -> Case:
 def arithmetic_of_u16(rng: Random, op: str) -> Case:
     a, b = (rng.integers(1, 65536, [3, 4]).astype(np.uint16) for _ in range(2))
     return made(op, [a, b], opset=14)
+
+
+@makes("TfIdfVectorizer", "TfIdfVectorizer-skips")
+def counts_of_ngrams(rng: Random, op: str) -> Case:
+    pool = [int(n) for n in (*range(3), *rng.integers(0, 3, 8))]
+    low = int(rng.integers(1, 3))
+    shape = [int(rng.integers(1, 4)), int(rng.integers(3, 9))] if chance(rng) else [int(rng.integers(3, 9))]
+    return made(
+        op,
+        [rng.integers(0, 4, shape).astype(pick(rng, (I64, I32)))],
+        opset=9,
+        mode=pick(rng, ("TF", "IDF", "TFIDF")),
+        min_gram_length=low,
+        max_gram_length=int(rng.integers(low, 3)),
+        max_skip_count=int(rng.integers(0, 4)),
+        ngram_counts=[0, 3],
+        ngram_indexes=[int(n) for n in rng.permutation(7)],
+        pool_int64s=_distinct(pool),
+        weights=[float(w) for w in rng.uniform(0.5, 2, 7)],
+    )
+
+
+def _distinct(pool: list[int]) -> list[int]:
+    """Three numbers and four different pairs."""
+    pairs = [(i, j) for i in range(3) for j in range(3)]
+    first = pool[3] % 5
+    return [*pool[:3], *(n for pair in pairs[first : first + 4] for n in pair)]

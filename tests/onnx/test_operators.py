@@ -48,6 +48,7 @@ for _case in cases.CASES:
 # Read, but not as a node of their own here: test_models.py, and below.
 ELSEWHERE = {
     ("", "BitCast"),
+    ("", "LinearAttention"),
     ("", "Constant"),
     ("", "CumProd"),
     ("", "SimplifiedLayerNormalization"),

@@ -38,7 +38,7 @@ def tf_idf_vectorizer(g: Graph, node: Node) -> Operand:
     low, high = int(node.get("min_gram_length", 1)), int(node.get("max_gram_length", 1))
     places = np.array(node.get("ngram_indexes"), np.int64)
     patterns = _patterns(node)
-    invalid_if(sum(map(len, patterns)) != places.size, f"{places.size} ngram_indexes are not one for each n-gram")
+    invalid_if(sum(map(len, patterns)) != places.size, f"{places.size} ngram_indexes do not fit the pool")
     x = g.cast(node.x, "i64")
     is_row = g.rank(x) == 1
     x = g.reshape(x, [1, *g.shape(x)]) if is_row else x
