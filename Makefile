@@ -5,7 +5,7 @@ VENV := .venv/bin/python
 BUILD := $(PYTHON) tools/build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-micro bench-qwen3 bench-packed stress-llm coverage cross-check test-arm executorch test-executorch-suite mlx test-mlx bench-mlx test-ray bench-ray asan tsan fuzz tiny-chat setup clean
+.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-micro bench-qwen3 bench-packed stress-llm coverage cross-check test-arm executorch test-executorch-suite test-onnx-suite mlx test-mlx bench-mlx test-ray bench-ray asan tsan fuzz tiny-chat setup clean
 
 help: ## show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -106,6 +106,10 @@ test-executorch-suite: ## run the operator tests of ExecuTorch's wheel on our ba
 	@$(BUILD) --target products
 	@PYTHONPATH=tests/executorch $(VENV) -m pytest -q -rs -p suite_plugin -p no:cacheprovider \
 	  --pyargs executorch.backends.test.suite.operators
+
+test-onnx-suite: ## run ONNX's backend tests as they are; fewer that pass than the floor is a failure (PEER=1: beside ONNX Runtime, FAILURES=1: list them)
+	@$(BUILD) --target products
+	@PYTHONPATH=tests/onnx $(VENV) tests/onnx/backend_suite.py $(if $(PEER),--onnxruntime) $(if $(FAILURES),--failures)
 
 mlx: ## build libggml-mlx.so, the ggml backend on Apple's MLX (installs the wheels mlx and mlx-cpu)
 	@$(PYTHON) tools/setup.py

@@ -32,8 +32,16 @@ class Model:
     for results, and times nodes.
     """
 
-    def __init__(self, executable: Executable, graph: Graph, title: str) -> None:
+    def __init__(
+        self,
+        executable: Executable,
+        graph: Graph,
+        title: str,
+        declared: Mapping[str, np.dtype] | None = None,
+    ) -> None:
+        """declared: dtypes of outputs that the executable gives in wider ones."""
         self.executable, self._source, self._title = executable, graph, title
+        self._declared = dict(declared or {})
         self.inputs: list[TensorInfo] = executable.inputs
         self.outputs: list[TensorInfo] = executable.outputs
         self.session = Session(executable)
@@ -54,7 +62,10 @@ class Model:
         for found, what in ((twice, "is given twice"), (unknown, "is no input"), (missing, "is missing")):
             if found:
                 raise ValueError(f"{self._title}: input '{found[0]}' {what}; there are {names}")
-        return self._run({**given, **named})
+        results = self._run({**given, **named})
+        for name, dtype in self._declared.items():
+            results[name] = results[name].astype(dtype)
+        return results
 
     def _run(self, feeds: dict[str, Any]) -> dict[str, np.ndarray]:
         if self._has_states:
@@ -120,11 +131,11 @@ def load(
     )
     is_path = isinstance(path, (str, os.PathLike))
     title = os.path.basename(os.fspath(path)) if is_path else "the ONNX model"
-    graph = read_graph(path, dimensions)
+    graph, declared = _read(path, dimensions)
     executable = compile(graph, host_timeout_ms=host_timeout_ms, **(hinted | options))
     # Where weights are quantised, nothing shall hold the others.
     is_as_given = hinted["weights"] == "as-given"
-    return Model(executable, graph if is_as_given else executable.graph, title)
+    return Model(executable, graph if is_as_given else executable.graph, title, declared)
 
 
 def is_onnx(path: Any) -> bool:
@@ -134,14 +145,19 @@ def is_onnx(path: Any) -> bool:
 
 def read_graph(path: Any, dimensions: Mapping[str, int | list[int]] | None = None) -> Graph:
     """load()'s graph, before it is compiled."""
-    if is_onnx(path):
-        from .onnx import import_graph
+    return _read(path, dimensions)[0]
 
-        return import_graph(path, dimensions)
+
+def _read(path: Any, dimensions: Mapping[str, int | list[int]] | None) -> tuple[Graph, dict[str, np.dtype]]:
+    """The graph, and the dtypes of outputs that it gives in wider ones."""
+    if is_onnx(path):
+        from .onnx import read
+
+        return read(path, dimensions)
     if dimensions:
         raise ValueError(
             f"{path}: dimensions are for ONNX models; a graph file keeps those it was saved with"
         )
     if not os.path.exists(path):
         raise FileNotFoundError(f"{path} does not exist")
-    return load_graph(path)
+    return load_graph(path), {}

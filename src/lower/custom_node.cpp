@@ -28,7 +28,7 @@ void CustomNode::compute(ggml_tensor* dst, int ith, int nth, void* self) noexcep
     try {
         node->execute(dst, {ith, nth});
     } catch (...) {  // an exception may not cross ggml's C frames; the session reports it after the run
-        node->failed_ = true;
+        if (!node->failed_.exchange(true)) node->thrown_ = std::current_exception();
     }
 }
 

@@ -1,6 +1,9 @@
 #pragma once
 #include <atomic>
+#include <exception>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/graph.h"
@@ -18,8 +21,11 @@ public:
     using Run = void (*)(const TensorArgs&, const void* attrs);
 
     /// one_thread: the first does all of it.
-    CustomNode(Run run, AttrBox attrs, bool one_thread = false)
-        : run_(run), attrs_(std::move(attrs)), one_thread_(one_thread) {}
+    CustomNode(Run run, AttrBox attrs, bool one_thread = false, std::string title = {})
+        : run_(run), attrs_(std::move(attrs)), one_thread_(one_thread), title_(std::move(title)) {}
+
+    /// Of the node, for messages.
+    const std::string& title() const { return title_; }
 
     /// Operand that comes from ggml source `source`; -1 leaves an optional operand out.
     void add_input(const TensorType& type, int source);
@@ -28,10 +34,12 @@ public:
     /// Output at a byte offset of the node's own data.
     void add_output(const TensorType& type, std::size_t offset);
 
-    /// What ggml calls, once per thread. Never throws: a failed allocation is kept for failed().
+    /// What ggml calls, once per thread. Never throws: what a kernel throws is kept for take_failure().
     static void compute(ggml_tensor* dst, int ith, int nth, void* self) noexcept;
-    /// True when a run could not allocate its scratch since the last call.
-    bool take_failure() { return failed_.exchange(false); }
+    /// What a kernel threw since the last call; null: nothing. Not during a run.
+    std::exception_ptr take_failure() {
+        return failed_.exchange(false) ? std::exchange(thrown_, nullptr) : nullptr;
+    }
 
 private:
     struct Slot {
@@ -47,8 +55,10 @@ private:
     Run run_;
     AttrBox attrs_;
     bool one_thread_;
+    std::string title_;
     std::vector<Slot> inputs_, outputs_;
     std::atomic<bool> failed_ = false;
+    std::exception_ptr thrown_;  ///< of the thread that failed first
 };
 
 }  // namespace headrace

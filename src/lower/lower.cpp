@@ -116,7 +116,8 @@ bool Lowering::is_written_state(const ggml_tensor* tensor) const {
 
 CustomNode& Lowering::new_custom(const Node& node, const NodePlan& plan) {
     const auto run = plan.kernel ? plan.kernel->run : node.op->reference;
-    result_.custom_nodes.push_back(std::make_unique<CustomNode>(run, node.attrs, plan.one_thread));
+    result_.custom_nodes.push_back(
+        std::make_unique<CustomNode>(run, node.attrs, plan.one_thread, node.title()));
     return *result_.custom_nodes.back();
 }
 

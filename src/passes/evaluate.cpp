@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/constant.h"
+#include "ir/kernel_error.h"
 
 namespace headrace {
 namespace {
@@ -34,7 +35,11 @@ public:
             out.push_back({type.dtype, shapes_.emplace_back(type.sizes()), buffer.data()});
             results.push_back(own_constant(std::move(buffer)));
         }
-        node.op->reference({in, out, {}}, node.attrs.get());
+        try {
+            node.op->reference({in, out, {}}, node.attrs.get());
+        } catch (const KernelError& error) {
+            return invalid("{}", error.what());
+        }
         return results;
     }
 

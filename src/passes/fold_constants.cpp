@@ -19,6 +19,16 @@ bool has_concrete_outputs(const Graph& graph, const Node& node) {
                        [&](ValueId id) { return graph.value(id).type.is_concrete(); });
 }
 
+/// Extents that a kernel reads are known.
+bool has_concrete_attributes(const Node& node) {
+    const std::vector<AttrValue> values = node.op->attr_values(node.attrs.get());
+    return std::all_of(values.begin(), values.end(), [](const AttrValue& value) {
+        const auto* shape = std::get_if<Shape>(&value);
+        return !shape ||
+               std::none_of(shape->begin(), shape->end(), [](const Dim& d) { return d.is_symbolic(); });
+    });
+}
+
 /// What the limits count of one node: bytes of its operands, each once, and of its results, and operations.
 struct Effort {
     std::size_t in = 0, out = 0;
@@ -68,7 +78,8 @@ Result<Counts> fold_constants(Graph& graph, const PassContext& context) {
     Allowance allowance{context.fold.all_flops, context.fold.most_bytes(graph)};
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
         const Node& node = graph.nodes[i];
-        if (!node.op->is_pure() || !has_constant_operands(graph, node) || !has_concrete_outputs(graph, node))
+        if (!node.op->is_pure() || !has_constant_operands(graph, node) ||
+            !has_concrete_outputs(graph, node) || !has_concrete_attributes(node))
             continue;
         const Effort effort = effort_of(graph, node);
         if (!node.op->folds_always && !(is_within(context.fold, effort) && allowance.takes(effort))) {

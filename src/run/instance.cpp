@@ -2,9 +2,24 @@
 
 #include "ggml-backend.h"
 #include "ggml.h"
+#include "ir/kernel_error.h"
 #include "run/host_memory.h"
 
 namespace headrace {
+
+namespace {
+
+Status status_of(const std::exception_ptr& thrown, const std::string& title) {
+    try {
+        std::rethrow_exception(thrown);
+    } catch (const KernelError& error) {
+        return invalid("{}: {}", title, error.what());
+    } catch (...) {
+        return failure(Code::out_of_memory, "{}: a kernel could not allocate its scratch memory", title);
+    }
+}
+
+}  // namespace
 
 void Instance::place_leaves(const StateBuffers& states) {
     for (std::size_t i = 0; i < states.size(); ++i) place_on_host(lowered_.states[i], states[i]->data());
@@ -20,8 +35,8 @@ std::size_t Instance::own_bytes() const {
 
 Status Instance::take_failures() {
     for (std::size_t i = 0; i < lowered_.custom_nodes.size(); ++i)
-        if (lowered_.custom_nodes[i]->take_failure())
-            return failure(Code::out_of_memory, "a kernel could not allocate its scratch memory");
+        if (const std::exception_ptr thrown = lowered_.custom_nodes[i]->take_failure())
+            return status_of(thrown, lowered_.custom_nodes[i]->title());
     return success();
 }
 

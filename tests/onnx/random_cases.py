@@ -4,8 +4,10 @@ Each maker makes one case of its operator from a generator of random numbers. A 
 Runtime refuses.
 """
 
+import random_cases_contrib  # noqa: F401
 import random_cases_elements  # noqa: F401
 import random_cases_networks  # noqa: F401
+import random_cases_signals  # noqa: F401
 import random_cases_tensors
 from random_cases_base import MAKERS
 

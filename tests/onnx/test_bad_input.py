@@ -107,13 +107,12 @@ def test_models_with_other_attributes_and_shapes_give_a_value_error_at_most(data
     ("source", "message"),
     [
         ("y = NonMaxSuppression(x, x)", r"NonMaxSuppression, ai\.onnx opset 21\).*invalid|not read"),
-        ("y = RandomNormalLike(x)", r"\(RandomNormalLike, ai\.onnx opset 21\): this operator is not read"),
+        ("y = SequenceEmpty()", r"\(SequenceEmpty, ai\.onnx opset 21\): this operator is not read"),
         ("y = Unique(x)", r"\(Unique, .*its result is known only at run time; of constants"),
         ("y = Relu(y)", r"invalid: .*y"),
         ("y = Relu(missing)", r"invalid: .*missing"),
         ("y = Nonsense(x)", r"invalid: No Op registered for Nonsense"),
         ("y = Cast<to = 8>(x)", r"\(Cast, ai\.onnx opset 21\): the target type is STRING; there are FLOAT"),
-        ("y = Cast<to = 17>(x)", r"the target type is FLOAT8E4M3FN"),
         ("y = Transpose<perm = [0, 5]>(x)", r"\(Transpose, ai\.onnx opset 21\)"),
         ("y = Softmax<axis = 7>(x)", r"axis 7 is outside the 2 dimensions of the input"),
         ("y = Reshape(x, i)", r"the shape \(input 1\) is known only at run time"),
@@ -125,31 +124,12 @@ def test_what_cannot_be_read_is_named_with_its_node(source: str, message: str) -
         headrace.load(made)
 
 
-QKV = "float[1, 2, 3, 4] q, float[1, 2, 3, 4] k, float[1, 2, 3, 4] v"
 IMAGE = "float[1, 2, 5, 5] x"
 
 
 @pytest.mark.parametrize(
     ("inputs", "call", "opset", "message"),
     [
-        (
-            QKV,
-            "Attention<softcap = 2.0>(q, k, v)",
-            24,
-            r"softcap is 2\.0; only 0 is read.*MatMul, Tanh, Softmax",
-        ),
-        (
-            QKV,
-            "Attention<left_window_size = 4>(q, k, v)",
-            28,
-            r"left_window_size is 4; only -1 is read, .*attention mask \(input 3\)",
-        ),
-        (
-            QKV,
-            "Attention<is_causal = 1>(q, k, v, , k, v)",
-            24,
-            "is_causal is 1 and input 4 is given.*attention mask",
-        ),
         (IMAGE, "LpPool<p = 0, kernel_shape = [2, 2]>(x)", 21, "p is 0; at least 1.* has to correct it"),
         (IMAGE, "GlobalLpPool<p = 0>(x)", 21, "p is 0; at least 1.* has to correct it"),
         (IMAGE, "LRN<size = 0>(x)", 21, "size is 0; at least 1.* has to correct it"),
@@ -178,30 +158,23 @@ IMAGE = "float[1, 2, 5, 5] x"
         ),
         (
             IMAGE,
-            'Einsum<equation = "abcc->abc">(x)',
-            21,
-            "'abcc' of equation 'abcc->abc' has .* twice.*diagonal",
-        ),
-        (
-            IMAGE,
             'Einsum<equation = "ab->a">(x)',
             21,
             "'ab' of equation 'ab->a' is for another rank than input 0's 4",
         ),
         ("float[4, 1, 1] x, float[4, 1] w", "GRU<clip = 3.0>(x, w, w)", 21, "clip|GRU"),
         ("float[2, 3] x", "BitwiseNot(x)", 21, "invalid|the input is f32"),
-        ("float[2, 3] x", "Mod(x, x)", 21, "fmod is 0, which is for integers, and the input is f32"),
         (
             "float[2, 3] x",
-            'com.microsoft.FusedGemm<activation = "Elu">(x, x)',
+            'com.microsoft.FusedGemm<activation = "Erf">(x, x)',
             21,
-            "activation is 'Elu'; Relu, ",
+            "activation is 'Erf'; Clip, ",
         ),
         (
             "float[2, 64] x, uint8[8, 2, 16] w, float[16] s",
             "com.microsoft.MatMulNBits<K = 64, N = 8, bits = 3, block_size = 32>(x, w, s)",
             21,
-            "bits is 3; 4 and 8 are read. Quantise the model",
+            "bits is 3; 2, 4 and 8 are read. Quantise the model",
         ),
         (
             "float[2, 64] x, uint8[8, 2, 16] w, float[16] s",
@@ -256,11 +229,11 @@ def test_cycles_are_refused() -> None:
         headrace.load(made)
 
 
-@pytest.mark.parametrize("opset", [1, 6, 999])
+@pytest.mark.parametrize("opset", [0, 999])
 def test_operator_sets_that_are_not_read_are_named(opset: int) -> None:
     made = small()
     made.opset_import[0].version = opset
-    with pytest.raises(ValueError, match=rf"it imports operator set {opset} of ai.onnx; 7 to \d+ are read"):
+    with pytest.raises(ValueError, match=rf"it imports operator set {opset} of ai.onnx; 1 to \d+ are read"):
         headrace.load(made)
 
 

@@ -280,16 +280,26 @@ def test_inputs_that_are_outputs_and_outputs_given_twice() -> None:
 
 
 @pytest.mark.parametrize(
-    "dtype", [TensorProto.BOOL, TensorProto.BFLOAT16, TensorProto.INT4, TensorProto.INT16]
+    "dtype",
+    [
+        TensorProto.BOOL,
+        TensorProto.BFLOAT16,
+        TensorProto.INT4,
+        TensorProto.INT16,
+        TensorProto.UINT16,
+        TensorProto.INT2,
+        TensorProto.FLOAT8E5M2,
+        TensorProto.FLOAT4E2M1,
+    ],
 )
 def test_dtypes_beside_webnns_go_in_and_out(dtype: int) -> None:
     info = [helper.make_tensor_value_info(name, dtype, [4]) for name in "xy"]
     graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g", [info[0]], [info[1]])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 25)], ir_version=13)
     array = np.array([0, 1, 1, 0], helper.tensor_dtype_to_np_dtype(dtype))
     actual = on_headrace(model, {"x": array})["y"]
     assert actual.astype(np.float32).tolist() == [0, 1, 1, 0]
-    assert actual.dtype == (np.float32 if dtype == TensorProto.BFLOAT16 else array.dtype)
+    assert actual.dtype == array.dtype
 
 
 def test_cumulative_products() -> None:

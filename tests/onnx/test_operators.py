@@ -11,17 +11,52 @@ from headrace.onnx import OPERATORS
 from headrace.onnx.folding import FOLDS
 from peers import assert_same, on_headrace, on_onnx_runtime
 
+# test_random_numbers.py, and test_contrib_operators.py
+RANDOM = {
+    "Bernoulli",
+    "Multinomial",
+    "RandomNormal",
+    "RandomNormalLike",
+    "RandomUniform",
+    "RandomUniformLike",
+}
+OF_OTHER_PROVIDERS = {
+    "BiasAdd",
+    "BiasSoftmax",
+    "BiasSplitGelu",
+    "DynamicQuantizeLSTM",
+    "ExpandDims",
+    "FusedMatMulActivation",
+    "GatherND",
+    "GridSample",
+    "GroupNorm",
+    "MatMulInteger16",
+    "NhwcConv",
+    "NhwcFusedConv",
+    "Pad",
+    "QEmbedLayerNormalization",
+    "QLinearConv",
+    "QLinearReduceMean",
+    "Range",
+    "ScaledSiLU",
+    "SkipGroupNorm",
+    "Trilu",
+}
 BY_OPERATOR = defaultdict(list)
 for _case in cases.CASES:
     BY_OPERATOR[_case.domain, _case.op].append(_case)
 # Read, but not as a node of their own here: test_models.py, and below.
 ELSEWHERE = {
+    ("", "BitCast"),
+    ("", "LinearAttention"),
     ("", "Constant"),
     ("", "CumProd"),
     ("", "SimplifiedLayerNormalization"),
     (cases.MICROSOFT, "SimplifiedLayerNormalization"),
     (cases.MICROSOFT, "QuantizeLinear"),
     (cases.MICROSOFT, "DequantizeLinear"),
+    *(("", name) for name in RANDOM),
+    *((cases.MICROSOFT, name) for name in OF_OTHER_PROVIDERS),
 }
 # Made of other operators by ONNX itself.
 COMPOSED = {("", "CenterCropPad")}

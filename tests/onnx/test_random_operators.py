@@ -44,7 +44,7 @@ def test_random_cases_give_what_onnx_runtime_gives(name: str) -> None:
             outcomes["computed"] += 1
             try:
                 for key, value in expected.items():
-                    assert_same(actual[key], value, 2e-5)
+                    assert_same(actual[key], value, max(case.tolerance, 2e-5), case.ulps)
             except AssertionError as error:
                 failures.append(f"seed {seed}: {case.label}: {' '.join(str(error).split())[:500]}")
     assert not failures, "\n".join(failures)

@@ -15,6 +15,8 @@ except ImportError:
         "reading ONNX models needs the package onnx: pip install onnx (or 'headrace[onnx]')"
     ) from None
 
+import numpy as np
+
 from headrace._core import Graph, graph_to_bytes, save_graph
 
 from . import ops
@@ -32,7 +34,13 @@ def import_graph(source: Any, dimensions: Dimensions | None = None) -> Graph:
     or an input's whole shape by its name. Errors: OSError for a file that cannot be read; ValueError for what
     is no valid model or cannot be expressed, with the node, its operator and what to do.
     """
-    return Importer(read_model(source), dimensions or {}).run()
+    return read(source, dimensions)[0]
+
+
+def read(source: Any, dimensions: Dimensions | None = None) -> tuple[Graph, dict[str, np.dtype]]:
+    """import_graph's, and the dtypes of outputs that the graph gives in wider ones."""
+    importer = Importer(read_model(source), dimensions or {})
+    return importer.run(), importer.interface.declared
 
 
 def graph_bytes(source: Any, dimensions: Dimensions | None = None) -> bytes:

@@ -47,9 +47,9 @@ class Library:
 
     def standard(self, g: Graph, node: Node, proto: NodeProto) -> Function | None:
         """What ONNX makes of an operator with these attributes and inputs; None where that is nothing."""
-        if node.domain or not defs.has(node.op, node.opset):
+        if not defs.has(node.op, node.opset, node.domain):
             return None
-        schema = defs.get_schema(node.op, node.opset)
+        schema = defs.get_schema(node.op, node.opset, node.domain)
         content = _body(schema, g, node, proto)
         if content is None:
             return None

@@ -14,6 +14,7 @@ from headrace._core import Extent, GraphWriter, Undecided, cast_elements
 
 from .limits import Budget
 from .registry import Invalid, Refused
+from .stored import CARRIERS, RANGES, as_type, carried, element_type, low_bits, narrowed
 
 __all__ = ["Dim", "Extent", "Graph", "Operand", "Undecided", "converted", "is_same", "known", "product"]
 
@@ -34,6 +35,18 @@ _TRUTHS = {
     "logical_or",
     "logical_xor",
     "logical_not",
+}
+# Their results may lie outside the operands' type where a wider one carries it.
+_LEAVING = {
+    "add",
+    "sub",
+    "mul",
+    "pow",
+    "shift_left",
+    "reduce_sum",
+    "reduce_sum_square",
+    "reduce_product",
+    "cumulative_sum",
 }
 
 
@@ -71,9 +84,9 @@ def known(array: Any, dtype: str) -> Operand:
     """An operand of known elements; extents among them stay what they are."""
     array = np.asarray(array)
     if array.dtype != object:
-        array = array.astype(dtype_of(dtype), copy=False)
+        array = array.astype(element_type(dtype), copy=False)
     elif not any(isinstance(item, Extent) for item in array.flat):
-        array = array.astype(dtype_of(dtype))
+        array = array.astype(element_type(dtype))
     return Operand(dtype, array=array)
 
 
@@ -104,6 +117,7 @@ class Graph:
         self.dimensions: list[str] = []  # named ones of the inputs
         self._counts = 0  # of symbols that a run gives values
         self._counted: dict[str, Operand] = {}  # extents as numbers at run time
+        self._runs: Operand | None = None
 
     # --- shapes -------------------------------------------------------------------------------------
 
@@ -114,7 +128,7 @@ class Graph:
                 f"it has {len(shape)} dimensions; {MOST_DIMENSIONS} are the most. Export the model with "
                 "some of them merged"
             )
-        stored = {"bool": "u8", "bf16": "f32"}.get(dtype, dtype)
+        stored = ({"bool": "u8", "bf16": "f32"} | CARRIERS).get(dtype, dtype)
         value = self.writer.input(name, stored, shape)
         names = [name for d in shape if isinstance(d, Extent) for name in d.symbols]
         self.dimensions = list(dict.fromkeys([*self.dimensions, *names]))
@@ -172,6 +186,9 @@ class Graph:
         if x.value is None:
             if x.array.dtype == object:
                 return self._computed(x)
+            if x.dtype in CARRIERS:
+                x.value = self.value(carried(self, x))
+                return x.value
             stored = "u8" if x.dtype == "bool" else x.dtype
             self.budget.constant(x.array.nbytes)
             x.value = self.writer.constant(stored, list(x.array.shape), _stored(x.array, x.dtype))
@@ -208,6 +225,14 @@ class Graph:
             whole = self.op("mul", self._product_at_run_time(parts[:-1]), last) if parts[1:] else last
             self._counted[key] = whole
         return self._counted[key]
+
+    def run_number(self) -> Operand:
+        """How many runs a session has done, i64: a state, which random numbers are of."""
+        if self._runs is None:
+            state = self.writer.state("random.runs", "i64", [1])
+            one = self.value(known(np.ones(1, np.int64), "i64"))
+            self._runs = Operand("i64", self.writer.op("accumulate", [state, one], {}, self.label)[0])
+        return self._runs
 
     def scalar(self, number: Any, dtype: str) -> Operand:
         return known(number, dtype)
@@ -248,9 +273,18 @@ class Graph:
         dtypes = [self.writer.dtype(value) for value in results]
         source = operands[1 if name == "where" else 0]
         truth = name in _TRUTHS or (name != "cast" and source is not None and source.dtype == "bool")
-        return [
+        made = [
             Operand("bool" if truth and t == "u8" else t, v) for t, v in zip(dtypes, results, strict=True)
         ]
+        if source is None or source.dtype not in CARRIERS or name == "cast":
+            return made
+        return [
+            self._of_type(y, source.dtype, name) if y.dtype == CARRIERS[source.dtype] else y for y in made
+        ]
+
+    def _of_type(self, y: Operand, dtype: str, name: str) -> Operand:
+        """An op's result in a type's carrier as that type."""
+        return as_type(self, low_bits(self, y, dtype) if name in _LEAVING and dtype in RANGES else y, dtype)
 
     def op(self, name: str, *operands: Operand | None, **attributes: Any) -> Operand:
         return self.ops(name, list(operands), **attributes)[0]
@@ -258,6 +292,10 @@ class Graph:
     def cast(self, x: Operand, dtype: str) -> Operand:
         if x.dtype == dtype:
             return x
+        if x.dtype in CARRIERS:
+            return self.cast(carried(self, x), dtype)
+        if dtype in CARRIERS:
+            return narrowed(self, x, dtype)
         if x.array is not None and x.array.dtype != object and x.array.size <= 64:
             return converted(x, dtype)
         if dtype == "bool":

@@ -16,7 +16,8 @@ from .functions import Function, Library
 from .graph import Graph, Operand, Undecided
 from .interface import Dimensions, Interface
 from .limits import Budget
-from .registry import MICROSOFT, OPERATORS, Invalid, Node, Refused, invalid_if, shortened
+from .oldest import modernised
+from .registry import AS_DEFINED, MICROSOFT, OPERATORS, Invalid, Node, Refused, invalid_if, shortened
 from .source import Source, array_of, domain_named, opsets
 
 
@@ -156,16 +157,17 @@ class Importer:
             return self._called(function, node, proto, scope)
         if node.op == "If" and not node.domain:
             return self._branch(node)
+        node = modernised(self.graph, node)
         known = folded(self.graph, node)
         if known is not None:
             return known
         read = OPERATORS.get((node.domain, node.op))
-        if read is None:
+        result = AS_DEFINED if read is None else read(self.graph, node)
+        if result is AS_DEFINED:
             function = self.library.standard(self.graph, node, _resolved(proto, scope))
             if function is None:
                 raise self._no_function(node)
             return self._called(function, node, proto, scope)
-        result = read(self.graph, node)
         return list(result) if isinstance(result, (list, tuple)) else [result]
 
     def _no_function(self, node: Node) -> Refused:

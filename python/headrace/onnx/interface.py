@@ -11,6 +11,7 @@ import onnx
 from .graph import Dim, Extent, Graph, Operand
 from .registry import Refused
 from .source import dtype_named
+from .stored import CARRIERS, element_type
 
 Dimensions = Mapping[str, int | list[int]]
 
@@ -25,6 +26,7 @@ class Interface:
         self._given, self._used = dict(given), set()
         named = {dim.dim_param for info in inputs for dim in info.type.tensor_type.shape.dim}
         self._named = named - {""}
+        self.declared: dict[str, np.dtype] = {}  # outputs whose elements the graph gives in a wider type
 
     def input(self, info: onnx.ValueInfoProto) -> Operand:
         what = f"{self._title}: input '{info.name}'"
@@ -96,6 +98,8 @@ class Interface:
         if operand is None:
             raise ValueError(f"{what} is computed by no node; remove it, or add the node that computes it")
         try:
+            if operand.dtype in CARRIERS or operand.dtype == "bf16":
+                self.declared[name] = element_type(operand.dtype)
             if operand.dtype == "bool":
                 result = g.writer.op("cast", [g.value(operand)], {"data_type": "dtype:bool"}, name)[0]
             elif operand.dtype == "bf16":

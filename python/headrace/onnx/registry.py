@@ -118,6 +118,11 @@ class Node:
         return None if self.optional(index) is None else self.integers(index, what)
 
 
+class AsDefined:
+    """What a function returns for a form of its operator that ONNX's own definition has to stand for."""
+
+
+AS_DEFINED = AsDefined()
 Result = "Operand | Sequence[Operand | None]"
 Function = Callable[["Graph", Node], Any]
 OPERATORS: dict[tuple[str, str], Function] = {}

@@ -16,8 +16,9 @@ from onnx import TensorProto, defs, external_data_helper, numpy_helper
 
 from .external import mapped
 from .registry import MICROSOFT
+from .stored import PACKED
 
-OLDEST = 7
+OLDEST = 1
 NEWEST = defs.onnx_opset_version()
 DOMAINS = ("", "ai.onnx", MICROSOFT)
 DTYPES = {
@@ -35,6 +36,15 @@ DTYPES = {
     TensorProto.INT4: "i4",
     TensorProto.UINT4: "u4",
     TensorProto.BOOL: "bool",
+    TensorProto.UINT16: "u16",
+    TensorProto.INT2: "i2",
+    TensorProto.UINT2: "u2",
+    TensorProto.FLOAT8E4M3FN: "f8e4m3fn",
+    TensorProto.FLOAT8E4M3FNUZ: "f8e4m3fnuz",
+    TensorProto.FLOAT8E5M2: "f8e5m2",
+    TensorProto.FLOAT8E5M2FNUZ: "f8e5m2fnuz",
+    TensorProto.FLOAT8E8M0: "f8e8m0",
+    TensorProto.FLOAT4E2M1: "f4e2m1",
 }
 _SMALL = 1024  # elements of tensors that stay in the model: shapes and axes
 _DEEPEST = 100  # messages within one another that Protocol Buffers parse
@@ -211,7 +221,7 @@ def _external(tensor: TensorProto, folder: str, dtype: str) -> np.ndarray:
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
     element = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
-    bits = 4 if dtype in ("i4", "u4") else element.itemsize * 8
+    bits = PACKED.get(dtype, element.itemsize * 8)
     needed = (math.prod(tensor.dims) * bits + 7) // 8
     offset, length = _whole(entries, "offset", 0), _whole(entries, "length", needed)
     if length != needed:
@@ -219,7 +229,7 @@ def _external(tensor: TensorProto, folder: str, dtype: str) -> np.ndarray:
             f"its shape {list(tensor.dims)} needs {needed} bytes, and {length} are said to be in '{location}'"
         )
     raw = mapped(location, folder, offset, needed)
-    if bits == 4:
+    if bits < 8:
         packed = TensorProto(data_type=tensor.data_type, dims=tensor.dims, raw_data=raw.tobytes())
         return numpy_helper.to_array(packed)
     return raw.view(element).reshape(list(tensor.dims))

@@ -8,10 +8,12 @@ import numpy as np
 
 from ..folding import LARGEST
 from ..graph import Graph, Operand, converted, known
-from ..registry import OPERATORS, Node, Refused, invalid_if, reads
+from ..registry import OPERATORS, Node, Refused, invalid_if, reads, refuse_if
 from ..source import dtype_named
+from ..stored import CARRIERS, SMALL_FLOATS, carried, narrowed
 
-BITS = {"u8": 8, "u32": 32, "u64": 64, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
+_DIRECTIONS = ("up", "down", "nearest")
+BITS = {"u8": 8, "u16": 16, "u32": 32, "u64": 64, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
 
 
 def _binary(op: str) -> Any:
@@ -65,11 +67,8 @@ def power(g: Graph, node: Node) -> Operand:
 
 @reads("Mod")
 def modulo(g: Graph, node: Node) -> Operand:
-    fmod = node.get("fmod", 0)
-    invalid_if(
-        not fmod and node.x.is_float, f"fmod is 0, which is for integers, and the input is {node.x.dtype}"
-    )
-    return g.op("fmod" if fmod else "remainder", node.x, node.operand(1))
+    """The remainder has the sign of the divisor, or with fmod that of the dividend."""
+    return g.op("fmod" if node.get("fmod", 0) else "remainder", node.x, node.operand(1))
 
 
 @reads("BitwiseNot")
@@ -91,9 +90,17 @@ def bit_shift(g: Graph, node: Node) -> Operand:
 def cast(g: Graph, node: Node) -> Operand:
     """Floats to integers towards zero, but to 4 bits the nearest, halves away from zero."""
     x, dtype = node.x, _target(node)
-    if dtype in ("i4", "u4") and x.is_float:
+    x = carried(g, x) if x.dtype in CARRIERS and x.dtype != dtype else x
+    if dtype in SMALL_FLOATS and x.dtype != dtype:
+        direction = node.get("round_mode", "up")
+        invalid_if(
+            direction not in _DIRECTIONS, f"round_mode is '{direction}'; {', '.join(_DIRECTIONS)} are ONNX's"
+        )
+        return narrowed(g, x, dtype, bool(node.get("saturate", 1)), direction)
+    if dtype in ("i4", "u4", "i2", "u2") and x.is_float:
         x = g.op("add", x, g.op("fmod", x, known(1, x.dtype)))
-    if x.array is not None and x.array.dtype != object and x.array.size <= LARGEST:
+    is_small = x.array is not None and x.array.dtype != object and x.array.size <= LARGEST
+    if is_small and not {dtype, x.dtype} & set(CARRIERS):
         return converted(x, dtype)
     return g.cast(x, dtype)
 
@@ -105,3 +112,25 @@ def _target(node: Node) -> str:
         return dtype_named(node.get("to", 0), "the target type")
     except ValueError as error:
         raise Refused(str(error)) from None
+
+
+_SAME_BITS = {"u16": "i16"}
+
+
+@reads("BitCast")
+def bitcast(g: Graph, node: Node) -> Operand:
+    """The same bits as another type of their size."""
+    x, dtype = node.x, _target(node)
+    if x.dtype == "bool":
+        x = Operand("u8", g.value(x))
+    if x.dtype in _SAME_BITS:
+        x = g.cast(x, _SAME_BITS[x.dtype])
+    refuse_if(
+        x.dtype in CARRIERS or (dtype in CARRIERS and dtype not in _SAME_BITS),
+        f"it reads the bits of {node.x.dtype} as {dtype}; types of 2 bits and floats of 4 and 8 are not read",
+    )
+    if dtype == "bool":
+        return g.cast(g.op("bitcast", x, data_type="dtype:u8"), "bool")
+    if dtype in _SAME_BITS:
+        return g.cast(g.op("bitcast", x, data_type=f"dtype:{_SAME_BITS[dtype]}"), dtype)
+    return g.op("bitcast", x, data_type=f"dtype:{dtype}")

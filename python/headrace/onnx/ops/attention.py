@@ -7,35 +7,14 @@ import math
 import numpy as np
 
 from ..graph import Graph, Operand, known
-from ..registry import Node, invalid_if, reads, refuse_if
+from ..registry import AS_DEFINED, AsDefined, Node, invalid_if, reads
 
 
 @reads("Attention")
-def attention(g: Graph, node: Node) -> list[Operand | None]:
+def attention(g: Graph, node: Node) -> list[Operand | None] | AsDefined:
     """softmax(scale Q K^T + mask) V, with grouped heads and keys and values of earlier steps."""
-    refuse_if(
-        node.wants(3),
-        "output 3 is wanted, the products of queries and keys, which are not given out",
-        "Export the model without this output, or run it with ONNX Runtime",
-    )
-    refuse_if(
-        node.optional(6) is not None,
-        "input 6 is given, nonpad_kv_seqlen: how many keys of each sequence count; that is not read",
-        "Export the model with an attention mask (input 3) that hides the others, or use ONNX Runtime",
-    )
-    refuse_if(
-        node.get("softcap", 0.0),
-        f"softcap is {node.get('softcap')}; only 0 is read, scores that are not capped",
-        "Export the model with its attention as single operators (MatMul, Tanh, Softmax), or run it with "
-        "ONNX Runtime",
-    )
-    for name in ("left_window_size", "right_window_size"):
-        refuse_if(
-            node.get(name, -1) >= 0,
-            f"{name} is {node.get(name)}; only -1 is read, attention to all keys",
-            "Export the model with an attention mask (input 3) that hides the keys outside the window, or "
-            "run it with ONNX Runtime",
-        )
+    if _needs_parts(node):
+        return AS_DEFINED
     query, key, value = node.x, node.operand(1), node.operand(2)
     is_flat = g.rank(query) == 3
     # Heads stay after rows, as flat operands have them, unless they are joined or given out apart.
@@ -52,11 +31,6 @@ def attention(g: Graph, node: Node) -> list[Operand | None]:
     if mask is not None and mask.dtype == "bool":
         mask = g.op("where", mask, known(0.0, query.dtype), known(-math.inf, query.dtype))
     causal = bool(node.get("is_causal", 0))
-    refuse_if(
-        causal and node.optional(4) is not None,
-        "is_causal is 1 and input 4 is given, keys of earlier steps; only one of the two is read",
-        "Export the model with an attention mask (input 3) and is_causal=0, or run it with ONNX Runtime",
-    )
     options = {"causal": causal, "heads_after_rows": in_rows}
     if node.get("scale"):
         options["scale"] = float(node.get("scale"))
@@ -68,6 +42,14 @@ def attention(g: Graph, node: Node) -> list[Operand | None]:
         batch, steps, heads, width = g.shape(y)
         y = g.reshape(y, [batch, steps, heads * width])
     return [y, key if node.wants(1) else None, value if node.wants(2) else None]
+
+
+def _needs_parts(node: Node) -> bool:
+    """Whether there is more to it than the catalog's op does."""
+    is_windowed = any(node.get(name, -1) >= 0 for name in ("left_window_size", "right_window_size"))
+    is_offset = bool(node.get("is_causal", 0)) and node.optional(4) is not None
+    counts_keys = node.optional(6) is not None
+    return node.wants(3) or counts_keys or bool(node.get("softcap", 0.0)) or is_windowed or is_offset
 
 
 def _split(g: Graph, x: Operand, heads: int) -> Operand:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import string
 
-from ..graph import Graph, Operand, product
-from ..registry import Node, invalid_if, reads, refuse_if
+from ..graph import Graph, Operand, known, product
+from ..registry import Node, invalid_if, reads
 from .linear_algebra import product_of
 
 
@@ -43,6 +43,23 @@ def _labels(g: Graph, node: Node) -> tuple[list[str], str]:
         f"the result '{right}' of equation '{equation}' has a letter that no input has, or one twice",
     )
     return terms, result
+
+
+def _diagonal(g: Graph, x: Operand, labels: str) -> tuple[Operand, str]:
+    """Where a letter is there twice, the elements whose indices are the same in both dimensions."""
+    for letter in dict.fromkeys(labels):
+        while labels.count(letter) > 1:
+            first, second = labels.index(letter), labels.rindex(letter)
+            rest = [i for i in range(len(labels)) if i not in (first, second)]
+            sizes = g.shape(x)
+            count = g.fixed(sizes[first], "the extent of a diagonal")
+            invalid_if(sizes[second] != count, f"dimensions '{letter}' are {count} and {sizes[second]}")
+            flat = g.reshape(
+                g.transpose(x, [*rest, first, second]), [*(sizes[i] for i in rest), count * count]
+            )
+            x = g.op("gather", flat, known(g.numbered(count) * (count + 1), "i64"), axis=len(rest))
+            labels = "".join(labels[i] for i in rest) + letter
+    return x, labels
 
 
 def _without(g: Graph, x: Operand, labels: str, kept: set[str]) -> tuple[Operand, str]:
@@ -86,16 +103,12 @@ def _pair(g: Graph, a: Operand, b: Operand, left: str, right: str, kept: set[str
 @reads("Einsum")
 def einsum(g: Graph, node: Node) -> Operand:
     terms, result = _labels(g, node)
-    for term in terms:
-        refuse_if(
-            len(set(term)) != len(term),
-            f"'{term}' of equation '{node.get('equation')}' has a dimension twice, which is a diagonal",
-            "Take the diagonal before it (Gather, or Mul with EyeLike and ReduceSum), or outside the model",
-        )
-    x, labels = node.x, terms[0]
+    operands = [_diagonal(g, node.operand(i), term) for i, term in enumerate(terms)]
+    terms = [term for _, term in operands]
+    x, labels = operands[0]
     for i in range(1, len(terms)):
         kept = set(result).union(*terms[i + 1 :])
-        x, labels = _pair(g, x, node.operand(i), labels, terms[i], kept)
+        x, labels = _pair(g, x, operands[i][0], labels, terms[i], kept)
     x, labels = _without(g, x, labels, set(result))
     x = g.transpose(x, [labels.index(letter) for letter in result])
     return x if x is not node.x else g.op("identity", x)

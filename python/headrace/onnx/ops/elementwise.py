@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..graph import Graph, Operand, known
-from ..registry import OPERATORS, Node, invalid_if, reads, refuse_if
+from ..registry import OPERATORS, Node, invalid_if, reads
+from .randomness import dropped
 
 # fmt: off
 UNARY = {
@@ -23,7 +24,7 @@ UNARY = {
 def _unary(op: str) -> Any:
     def read(g: Graph, node: Node) -> Operand:
         x = node.x
-        if op == "abs" and x.dtype in ("u8", "u32", "u64"):
+        if op == "abs" and x.dtype in ("u8", "u16", "u32", "u64"):
             return x
         return g.op(op, x)
 
@@ -48,7 +49,7 @@ OPERATORS["", "HardSigmoid"] = with_attributes("hard_sigmoid", alpha=0.2, beta=0
 
 @reads("Relu")
 def relu(g: Graph, node: Node) -> Operand:
-    return g.op("relu", node.x) if node.x.dtype not in ("u8", "u32", "u64") else node.x
+    return g.op("relu", node.x) if node.x.dtype not in ("u8", "u16", "u32", "u64") else node.x
 
 
 @reads("HardSwish")
@@ -145,14 +146,11 @@ def clip(g: Graph, node: Node) -> Operand:
 
 @reads("Dropout")
 def dropout(g: Graph, node: Node) -> list[Operand]:
-    """As in inference: the input itself."""
+    """In inference the input itself."""
     training = node.optional(2)
-    is_off = training is None or (training.array is not None and not training.array.any())
-    refuse_if(
-        not is_off,
-        "training_mode (input 2) is not known to be false, and asks for random numbers",
-        "Export the model for inference",
-    )
+    if training is not None and (training.array is None or training.array.any()):
+        ratio = node.optional(1) or known(0.5, "f32")
+        return dropped(g, node, node.x, ratio, training)[: max(len(node.outputs), 1)]
     x = g.op("identity", node.x)
     if not node.wants(1):
         return [x]

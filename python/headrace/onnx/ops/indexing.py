@@ -12,6 +12,25 @@ def as_indices(g: Graph, x: Operand) -> Operand:
     return x if x.dtype in ("i32", "i64", "u32") else g.cast(x, "i64")
 
 
+def checked(g: Graph, node: Node, x: Operand, indices: Operand, axes: list[int]) -> Operand:
+    """Indices into an axis, or tuples of them into several: those outside are errors, now or in a run."""
+    shape, places = g.shape(x), indices.array
+    if places is not None and places.dtype == object:
+        return indices
+    if places is None or any(isinstance(shape[axis], Extent) for axis in axes):
+        label, g.label = g.label, f"{node.op} '{node.name or next(iter(node.outputs), '')}'"
+        indices = g.op("checked_indices", indices, extents=[g.shape(x)[axis] for axis in axes])
+        g.label = label
+        return indices
+    for i, axis in enumerate(axes):
+        own, extent = (places if len(axes) == 1 else places[..., i]), shape[axis]
+        outside = own[(own < -extent) | (own >= extent)].reshape(-1)
+        invalid_if(
+            outside.size, f"index {outside[:1].tolist()} is outside the extent {extent} of axis {axis}"
+        )
+    return indices
+
+
 @reads("Gather")
 def gather(g: Graph, node: Node) -> Operand:
     x, indices = node.x, as_indices(g, node.operand(1))
@@ -27,12 +46,14 @@ def gather(g: Graph, node: Node) -> Operand:
         sizes = g.shape(x)
         taken = g.cut(x, axis, index % extent, 1)
         return g.reshape(taken, [*sizes[:axis], *one.shape, *sizes[axis + 1 :]])
-    return g.op("gather", x, indices, axis=axis)
+    return g.op("gather", x, checked(g, node, x, indices, [axis]), axis=axis)
 
 
 @reads("GatherElements")
 def gather_elements(g: Graph, node: Node) -> Operand:
-    return elements_at(g, node.x, as_indices(g, node.operand(1)), g.axis(node.x, node.get("axis", 0)))
+    axis = g.axis(node.x, node.get("axis", 0))
+    indices = checked(g, node, node.x, as_indices(g, node.operand(1)), [axis])
+    return elements_at(g, node.x, indices, axis)
 
 
 def elements_at(g: Graph, x: Operand, indices: Operand, axis: int) -> Operand:
@@ -43,10 +64,18 @@ def elements_at(g: Graph, x: Operand, indices: Operand, axis: int) -> Operand:
     return g.op("gather_elements", x, indices, axis=axis)
 
 
+def checked_tuples(g: Graph, node: Node, x: Operand, indices: Operand, batch: int = 0) -> Operand:
+    depth = g.shape(indices)[-1] if g.rank(indices) else 0
+    if not isinstance(depth, int) or not 0 < depth <= g.rank(x) - batch or batch < 0:
+        return indices  # the op says what is wrong with it
+    return checked(g, node, x, indices, [batch + i for i in range(depth)])
+
+
 @reads("GatherND")
 def gather_nd(g: Graph, node: Node) -> Operand:
     x, indices = node.x, as_indices(g, node.operand(1))
     batch = int(node.get("batch_dims", 0))
+    indices = checked_tuples(g, node, x, indices, batch)
     if batch == 0:
         return g.op("gather_nd", x, indices)
     shape, own = g.fixed_shape(x), g.fixed_shape(indices)

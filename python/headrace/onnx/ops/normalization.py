@@ -7,20 +7,17 @@ from ..registry import Node, invalid_if, reads, refuse_if
 
 
 @reads("BatchNormalization")
-def batch_normalization(g: Graph, node: Node) -> Operand:
+def batch_normalization(g: Graph, node: Node) -> Operand | list[Operand]:
     x, scale, bias, mean, variance = (node.operand(i) for i in range(5))
     training = node.get("training_mode", 0) if node.opset >= 14 else any(node.wants(i) for i in range(1, 5))
-    refuse_if(
-        training,
-        "it computes the batch's statistics (training_mode, or outputs 1 to 4)",
-        "Export the model for inference",
-    )
     refuse_if(
         not node.get("spatial", 1),
         "spatial is 0, statistics for every element; only 1 is read, statistics for every channel",
     )
     scale, bias, mean, variance = (g.cast(v, x.dtype) for v in (scale, bias, mean, variance))
     axis = 1 if g.rank(x) > 1 else 0
+    if training:
+        return _by_batch(g, node, x, scale, bias, mean, variance)
     return g.op(
         "batch_normalization",
         x,
@@ -31,6 +28,30 @@ def batch_normalization(g: Graph, node: Node) -> Operand:
         axis=axis,
         epsilon=float(node.get("epsilon", 1e-5)),
     )
+
+
+def _by_batch(
+    g: Graph, node: Node, x: Operand, scale: Operand, bias: Operand, mean: Operand, variance: Operand
+) -> list[Operand]:
+    """By the batch's own statistics, and the given ones moved towards them."""
+    refuse_if(
+        node.opset < 14 and any(node.wants(i) for i in (3, 4)),
+        "outputs 3 and 4 are wanted, the batch's statistics, which only operator sets before 14 give out",
+        "Export the model for inference",
+    )
+    column = [1, g.shape(x)[1], *[1] * (g.rank(x) - 2)]
+    axes = [i for i in range(g.rank(x)) if i != 1]
+    own = g.op("reduce_mean", x, axes=axes, keep_dimensions=True)
+    apart = g.op("sub", x, own)
+    spread = g.op("reduce_mean", g.op("mul", apart, apart), axes=axes, keep_dimensions=True)
+    y = g.op("div", apart, g.op("sqrt", g.plus(spread, float(node.get("epsilon", 1e-5)))))
+    y = g.op("add", g.op("mul", y, g.reshape(scale, column)), g.reshape(bias, column))
+    momentum = float(node.get("momentum", 0.9))
+    moved = [
+        g.op("add", g.times(old, momentum), g.times(g.reshape(new, g.shape(old)), 1 - momentum))
+        for old, new in ((mean, own), (variance, spread))
+    ]
+    return [y, *moved][: max(len(node.outputs), 1)]
 
 
 @reads("InstanceNormalization")

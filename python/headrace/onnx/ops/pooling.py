@@ -192,6 +192,12 @@ def lp_pool(g: Graph, node: Node) -> Operand:
     return total if p == 1 else g.op("pow", total, known(1 / p, x.dtype))
 
 
+def means_with_margin(g: Graph, node: Node, x: Operand) -> Operand:
+    """All of a window counts, also what lies outside the padded image."""
+    window, up = _pool_window(g, replace(node, inputs=[x])), _rounds_up(node)
+    return g.times(_sums(g, x, window, up), 1 / math.prod(window.kernel))
+
+
 def _sums(g: Graph, x: Operand, window: Window, up: bool) -> Operand:
     """Means of windows that are all whole, times their size."""
     counts = _counts(g, x, window, up)

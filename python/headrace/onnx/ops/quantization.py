@@ -10,8 +10,10 @@ import numpy as np
 from ..graph import Dim, Extent, Graph, Operand, known
 from ..registry import MICROSOFT, Node, invalid_if, reads, refuse_if
 from ..source import dtype_named
+from ..stored import CARRIERS, RANGES, SMALL_FLOATS, as_type, narrowed
 from .convolution import convolution
 from .linear_algebra import product_of
+from .reduction import is_zero
 
 EXACT = 256  # terms: so many products of bytes add up exactly in single precision
 
@@ -38,10 +40,39 @@ def _even_blocks(g: Graph, x: Operand, v: Operand, axis: int, block: int) -> Ope
     return g.op("gather", v, known(np.arange(extent) // block, "i64"), axis=axis)
 
 
+def _each(g: Graph, node: Node, x: Operand, v: Operand, axis: int) -> Operand:
+    """As _along, and a number for each element where they come in blocks: for ops that know no blocks."""
+    v = _along(g, node, x, v, axis)
+    block = int(node.get("block_size", 0))
+    if not block or g.rank(v) != g.rank(x) or g.rank(x) == 0 or g.has_shape(v, g.shape(x)):
+        return v
+    extent = g.fixed(g.shape(x)[axis], "the extent that is divided into blocks")
+    return g.op("gather", v, known(g.numbered(extent) // block, "i64"), axis=axis)
+
+
+def _quantised_by_parts(
+    g: Graph, node: Node, x: Operand, scale: Operand, zero: Operand | None, axis: int, dtype: str
+) -> Operand:
+    """To a type that the catalog's op does not know."""
+    y = g.op("div", g.cast(x, "f32"), g.cast(_each(g, node, x, scale, axis), "f32"))
+    if dtype in SMALL_FLOATS:
+        if not is_zero(zero):
+            y = g.op("add", y, g.cast(_each(g, node, x, zero, axis), "f32"))
+        return narrowed(g, y, dtype, bool(node.get("saturate", 1)))
+    y = g.op("round_even", y)
+    if not is_zero(zero):
+        y = g.op("add", y, g.cast(_each(g, node, x, zero, axis), "f32"))
+    low, high = RANGES[dtype]
+    y = g.op("max", g.op("min", y, known(high, "f32")), known(low, "f32"))
+    return as_type(g, g.cast(y, CARRIERS[dtype]), dtype)
+
+
 def quantised(g: Graph, node: Node, x: Operand, scale: Operand, zero: Operand | None, axis: int) -> Operand:
     dtype = "u8" if zero is None else zero.dtype
     if zero is None and node.get("output_dtype", 0):
         dtype = dtype_named(node.get("output_dtype"), "output_dtype")
+    if dtype in CARRIERS:
+        return _quantised_by_parts(g, node, x, scale, zero, axis, dtype)
     scale = _along(g, node, x, g.cast(scale, x.dtype), axis)
     zero = g.filled(0, dtype, g.shape(scale)) if zero is None else _along(g, node, x, zero, axis)
     return g.op("quantize_linear", x, scale, zero)
@@ -56,6 +87,12 @@ def quantize_linear(g: Graph, node: Node) -> Operand:
 
 
 def dequantised(g: Graph, node: Node, x: Operand, scale: Operand, zero: Operand | None, axis: int) -> Operand:
+    if x.dtype in CARRIERS or scale.dtype in CARRIERS:
+        y = g.cast(x, "f32")
+        if not is_zero(zero):
+            y = g.op("sub", y, g.cast(_each(g, node, x, zero, axis), "f32"))
+        wide = "f32" if scale.dtype in CARRIERS else scale.dtype
+        return g.cast(g.op("mul", y, g.cast(_each(g, node, x, scale, axis), "f32")), wide)
     scale = _along(g, node, x, scale, axis)
     return g.op("dequantize_linear", x, scale, None if zero is None else _along(g, node, x, zero, axis))
 

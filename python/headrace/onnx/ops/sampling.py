@@ -1,34 +1,50 @@
-"""Images sampled at given points."""
+"""Images and volumes sampled at given points."""
 
 from __future__ import annotations
+
+import itertools
 
 from ..graph import Dim, Graph, Operand, known, product
 from ..registry import Node, invalid_if, reads, refuse_if
 
-_MODES = {"linear": "linear", "bilinear": "linear", "nearest": "nearest"}
+_MODES = {
+    "linear": "linear",
+    "bilinear": "linear",
+    "nearest": "nearest",
+    "cubic": "cubic",
+    "bicubic": "cubic",
+}
+_SHARPNESS = -0.75  # of the cubic interpolation
 
 
 class _Image:
-    """[n, c, h, w], sampled at points [n, h', w', 2] whose coordinates are within [-1, 1]."""
+    """[n, c, sizes...], sampled at points [n, places..., axes] whose coordinates are within [-1, 1]."""
 
     def __init__(self, g: Graph, image: Operand, mode: str, padding: str, align_corners: bool) -> None:
         self.g, self.image, self.padding, self.align_corners = g, image, padding, align_corners
-        self.is_nearest = _MODES[mode] == "nearest"
-        self.batch, self.channels, self.height, self.width = g.fixed_shape(image)
+        self.mode = _MODES[mode]
+        self.batch, self.channels, *self.sizes = g.fixed_shape(image)
         self.dtype = image.dtype
 
-    def coordinate(self, grid: Operand, which: int, size: int) -> Operand:
+    def coordinate(self, grid: Operand, axis: int) -> Operand:
         """In elements of the image, rounded for the nearest one, and brought inside it by the padding."""
-        g = self.g
-        x = g.reshape(g.cut(grid, 3, which, 1), g.shape(grid)[:3])
+        g, size = self.g, self.sizes[axis]
+        last = len(self.sizes) - 1 - axis  # grids have the last axis first
+        rank = g.rank(grid)
+        x = g.reshape(g.cut(grid, rank - 1, last, 1), g.shape(grid)[:-1])
         # [-1, 1] are the centres of the outermost elements, or their outer edges
         factor = (size - 1) / 2 if self.align_corners else size / 2
         x = g.op("linear", x, alpha=float(factor), beta=(size - 1) / 2)
-        if self.is_nearest:
+        if self.mode == "cubic":
+            return x  # the elements around it are brought inside
+        if self.mode == "nearest":
             x = g.op("round_even", x)
+        return self._inside(x, size)
+
+    def _inside(self, x: Operand, size: int) -> Operand:
         if self.padding == "reflection":
             x = self._reflected(x, size)
-        return x if self.padding == "zeros" else g.op("clamp", x, min_value=0, max_value=size - 1)
+        return x if self.padding == "zeros" else self.g.op("clamp", x, min_value=0, max_value=size - 1)
 
     def _reflected(self, x: Operand, size: int) -> Operand:
         g = self.g
@@ -40,72 +56,88 @@ class _Image:
         folded = g.op("min", place, g.op("linear", place, alpha=-1.0, beta=2.0 * span))
         return g.plus(folded, low)
 
-    def at(self, y: Operand, x: Operand) -> Operand:
+    def at(self, places: list[Operand]) -> Operand:
         """The elements at whole coordinates, zero outside."""
         g = self.g
-        shape = g.shape(y)
+        shape = g.shape(places[0])
+        if self.mode == "cubic":
+            places = [self._inside(v, size) for v, size in zip(places, self.sizes, strict=True)]
         inside: Operand | None = None
-        for v, size in ((y, self.height), (x, self.width)):
+        where: Operand | None = None
+        for v, size in zip(places, self.sizes, strict=True):
             for test, bound in (("greater_or_equal", 0), ("lesser_or_equal", size - 1)):
                 holds = g.op(test, v, known(bound, self.dtype))
                 inside = holds if inside is None else g.op("logical_and", inside, holds)
-        row = g.cast(g.op("clamp", y, min_value=0, max_value=self.height - 1), "i64")
-        column = g.cast(g.op("clamp", x, min_value=0, max_value=self.width - 1), "i64")
+            step = g.cast(g.op("clamp", v, min_value=0, max_value=size - 1), "i64")
+            where = step if where is None else g.op("add", g.times(where, size), step)
         count = product(shape[1:])
-        place = g.reshape(g.op("add", g.times(row, self.width), column), [self.batch, 1, count])
-        place = g.expand(place, [self.batch, self.channels, count])
-        flat = g.reshape(self.image, [self.batch, self.channels, self.height * self.width])
-        taken = g.op("gather_elements", flat, place, axis=2)
+        where = g.expand(g.reshape(where, [self.batch, 1, count]), [self.batch, self.channels, count])
+        flat = g.reshape(self.image, [self.batch, self.channels, product(self.sizes)])
+        taken = g.op("gather_elements", flat, where, axis=2)
         taken = g.reshape(taken, [self.batch, self.channels, *shape[1:]])
         return g.op("where", self.for_channels(inside), taken, known(0, self.dtype))
 
     def for_channels(self, x: Operand) -> Operand:
-        """[n, h', w'] as [n, 1, h', w']"""
+        """[n, places...] as [n, 1, places...]"""
         batch, *size = self.g.shape(x)
         return self.g.reshape(x, [batch, 1, *size])
 
 
 @reads("GridSample")
 def grid_sample(g: Graph, node: Node) -> Operand:
-    image, grid, mode = (
-        node.x,
-        node.operand(1),
-        node.get("mode", "linear" if node.opset >= 20 else "bilinear"),
-    )
+    image, grid = node.x, node.operand(1)
+    mode = node.get("mode", "linear" if node.opset >= 20 else "bilinear")
     padding = node.get("padding_mode", "zeros")
-    refuse_if(
-        mode not in _MODES,
-        f"mode is '{mode}'; linear and nearest are read",
-        "Export the model with one of these, or run it with ONNX Runtime",
-    )
+    invalid_if(mode not in _MODES, f"mode is '{mode}'; linear, nearest and cubic are ONNX's")
     invalid_if(
         padding not in ("zeros", "border", "reflection"),
         f"padding_mode is '{padding}'; zeros, border and reflection are ONNX's",
     )
+    dims = g.rank(image) - 2
     refuse_if(
-        g.rank(image) != 4 or g.rank(grid) != 4,
-        f"the image has {g.rank(image)} dimensions and the grid {g.rank(grid)}; 4 are read",
+        dims not in (2, 3) or g.rank(grid) != dims + 2 or g.shape(grid)[-1] != dims,
+        f"the image has {g.rank(image)} dimensions and the grid the shape {g.shape(grid)}; images of 4 and "
+        "volumes of 5 are read, whose grids end in 2 and 3",
+    )
+    refuse_if(
+        dims == 3 and _MODES[mode] == "cubic", "mode is 'cubic' for a volume; ONNX defines it for images"
     )
     g.fixed_shape(grid, "an extent of the grid")
     source = _Image(g, image, mode, padding, bool(node.get("align_corners", 0)))
     grid = g.cast(grid, image.dtype)
-    x, y = source.coordinate(grid, 0, source.width), source.coordinate(grid, 1, source.height)
-    if source.is_nearest:
-        return source.at(y, x)
-    left, top = g.op("floor", x), g.op("floor", y)
+    points = [source.coordinate(grid, axis) for axis in range(dims)]
+    if source.mode == "nearest":
+        return source.at(points)
+    reach = range(-1, 3) if source.mode == "cubic" else range(2)
+    taps = [_taps(g, x, reach, source.mode == "cubic") for x in points]
     total: Operand | None = None
-    for down in (0, 1):
-        for right in (0, 1):
-            row, column = g.plus(top, down), g.plus(left, right)
-            weight = g.op("mul", _closeness(g, x, column), _closeness(g, y, row))
-            part = g.op("mul", source.at(row, column), source.for_channels(weight))
-            total = part if total is None else g.op("add", total, part)
+    for corner in itertools.product(*taps):
+        weight = corner[0][1]
+        for _, other in corner[1:]:
+            weight = g.op("mul", weight, other)
+        part = g.op("mul", source.at([place for place, _ in corner]), source.for_channels(weight))
+        total = part if total is None else g.op("add", total, part)
     return total
 
 
-def _closeness(g: Graph, a: Operand, b: Operand) -> Operand:
-    """1 - |a - b|"""
-    return g.op("linear", g.op("abs", g.op("sub", a, b)), alpha=-1.0, beta=1.0)
+def _taps(g: Graph, x: Operand, reach: range, is_cubic: bool) -> list[tuple[Operand, Operand]]:
+    """The whole coordinates around one, each with its weight."""
+    base = g.op("floor", x)
+    places = [g.plus(base, offset) for offset in reach]
+    away = [g.op("abs", g.op("sub", x, place)) for place in places]
+    if not is_cubic:
+        return [(p, g.op("linear", d, alpha=-1.0, beta=1.0)) for p, d in zip(places, away, strict=True)]
+    return [(p, _cubic(g, d, offset in (0, 1))) for p, d, offset in zip(places, away, reach, strict=True)]
+
+
+def _cubic(g: Graph, d: Operand, is_near: bool) -> Operand:
+    """Keys' weight of a distance within 1, or between 1 and 2."""
+    a = _SHARPNESS
+    factors = (a + 2, -(a + 3), 0.0, 1.0) if is_near else (a, -5 * a, 8 * a, -4 * a)
+    total = g.times(d, factors[0])
+    for factor in factors[1:-1]:
+        total = g.op("mul", g.plus(total, factor), d)
+    return g.plus(total, factors[-1])
 
 
 @reads("AffineGrid")

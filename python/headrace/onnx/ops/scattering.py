@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..graph import Graph, Operand, known, product
 from ..registry import Node, invalid_if, reads
-from .indexing import as_indices, row_major
+from .indexing import as_indices, checked, checked_tuples, row_major
 
 _COMBINE = {"add": "sum", "mul": "product", "max": "max", "min": "min"}
 
@@ -13,6 +13,7 @@ _COMBINE = {"add": "sum", "mul": "product", "max": "max", "min": "min"}
 def scatter_elements(g: Graph, node: Node) -> Operand:
     x, indices, updates = node.x, as_indices(g, node.operand(1)), node.operand(2)
     axis, reduction = g.axis(x, node.get("axis", 0)), node.get("reduction", "none")
+    indices = checked(g, node, x, indices, [axis])
     if reduction == "none":
         return g.op("scatter_elements", x, indices, updates, axis=axis)
     invalid_if(
@@ -24,6 +25,7 @@ def scatter_elements(g: Graph, node: Node) -> Operand:
 @reads("ScatterND")
 def scatter_nd(g: Graph, node: Node) -> Operand:
     x, indices, updates = node.x, as_indices(g, node.operand(1)), node.operand(2)
+    indices = checked_tuples(g, node, x, indices)
     reduction = node.get("reduction", "none")
     if reduction == "none":
         return g.op("scatter_nd", x, indices, updates)

@@ -21,6 +21,7 @@ private:
         std::vector<ValueId> operands;
         for (const ValueId old : node.inputs) operands.push_back(old == kNoValue ? kNoValue : id(old));
         label_ = node.label;
+        if (node.op->name == "checked_indices") return std::vector{operands[0]};  // WebNN's operators clamp
         if (node.op->name == "silu" || node.op->name == "gelu_tanh") {
             HR_ASSIGN(const ValueId y, activated(node.op->name, operands[0]));
             return std::vector{y};

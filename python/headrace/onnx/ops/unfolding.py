@@ -1,0 +1,89 @@
+"""The ways back from pools and windows to images, and writes into caches."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..graph import LARGEST_EXTENT, Graph, Operand, known, product
+from ..registry import Node, invalid_if, reads, refuse_if
+from .convolution import window_of
+from .indexing import as_indices
+
+
+@reads("MaxUnpool")
+def max_unpool(g: Graph, node: Node) -> Operand:
+    """Each element where its maximum was, zero elsewhere; a larger output_shape adds zeros behind."""
+    x, places = node.x, g.cast(node.operand(1), "i64")
+    batch, channels, *sizes = g.fixed_shape(x)
+    kernel = [int(n) for n in node.get("kernel_shape") or []]
+    window = window_of(g, node, sizes, kernel)
+    rows = zip(sizes, window.strides, window.before, window.after, window.kernel, strict=True)
+    image = [(n - 1) * stride - before - after + k for n, stride, before, after, k in rows]
+    total = batch * channels * math.prod(image)
+    refuse_if(total > LARGEST_EXTENT, f"it would have {total} elements; {LARGEST_EXTENT} are the most")
+    zeros = known(np.zeros(total), x.dtype)
+    count = product(g.shape(x))
+    y = g.op("scatter_elements", zeros, g.reshape(places, [count]), g.reshape(x, [count]), axis=0)
+    y = g.reshape(y, [batch, channels, *image])
+    if node.optional(2) is None:
+        return y
+    wanted = node.integers(2, "the output's shape")
+    invalid_if(
+        len(wanted) != len(image) + 2 or any(w < n for w, n in zip(wanted[2:], image, strict=True)),
+        f"output_shape (input 2) is {wanted}; it must be at least {[batch, channels, *image]}",
+    )
+    end = [0, 0, *(w - n for w, n in zip(wanted[2:], image, strict=True))]
+    return g.op("pad", y, beginning_padding=[0] * len(end), ending_padding=end, mode="constant", value=0)
+
+
+@reads("Col2Im")
+def columns_to_image(g: Graph, node: Node) -> Operand:
+    """Adds up the blocks' elements where they lie in the image."""
+    x = node.x
+    image, block = node.integers(1, "the image's shape"), node.integers(2, "the blocks' shape")
+    window = window_of(g, node, list(image), block)
+    batch, rows, columns = g.fixed_shape(x)
+    taps = math.prod(block)
+    parts = zip(image, window.before, window.after, window.reach, window.strides, strict=True)
+    counts = [(n + before + after - reach) // stride + 1 for n, before, after, reach, stride in parts]
+    invalid_if(
+        not taps or rows % taps or math.prod(counts) != columns,
+        f"the input has {rows} rows and {columns} columns; blocks {block} lie {counts} times in the image",
+    )
+    padded = [n + before + after for n, before, after in zip(image, window.before, window.after, strict=True)]
+    g.check_extent(taps * columns)
+    place = np.zeros([1] * (2 * len(image)), np.int64)
+    for axis, size in enumerate(padded):
+        within = np.arange(block[axis])[:, None] * window.dilations[axis]
+        starts = np.arange(counts[axis])[None, :] * window.strides[axis]
+        shape = [1] * (2 * len(image))
+        shape[axis], shape[len(image) + axis] = block[axis], counts[axis]
+        place = place * size + (within + starts).reshape(shape)
+    channels = rows // taps
+    places = g.expand(known(place.reshape(1, 1, -1), "i64"), [batch, channels, taps * columns])
+    zeros = g.filled(0, x.dtype, [batch, channels, math.prod(padded)])
+    updates = g.reshape(x, [batch, channels, taps * columns])
+    y = g.op("scatter_reduce", zeros, places, updates, axis=2, reduction="sum")
+    y = g.reshape(y, [batch, channels, *padded])
+    for axis, (before, size) in enumerate(zip(window.before, image, strict=True)):
+        y = g.cut(y, 2 + axis, before, size)
+    return y
+
+
+@reads("TensorScatter")
+def tensor_scatter(g: Graph, node: Node) -> Operand:
+    """The cache with an update written at each sequence's own place."""
+    cache, update, begins = node.x, node.operand(1), node.optional(2)
+    axis, mode = g.axis(cache, node.get("axis", -2)), node.get("mode", "linear")
+    invalid_if(mode not in ("linear", "circular"), f"mode is '{mode}'; linear and circular are ONNX's")
+    invalid_if(axis == 0, "axis is 0, the batch")
+    shape, rank = g.shape(update), g.rank(update)
+    places = g.reshape(g.positions(shape[axis]), [shape[axis], *[1] * (rank - 1 - axis)])
+    if begins is not None:
+        begins = g.cast(as_indices(g, begins), "i64")
+        places = g.op("add", g.reshape(begins, [*g.shape(begins), *[1] * (rank - 1)]), places)
+    if mode == "circular":
+        places = g.op("remainder", places, g.at_run_time(g.shape(cache)[axis], "i64"))
+    return g.op("scatter_elements", cache, g.expand(places, shape), update, axis=axis)

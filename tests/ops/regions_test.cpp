@@ -1,0 +1,51 @@
+#include <gmock/gmock.h>
+
+#include "ops/run_reference.h"
+
+namespace headrace::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TestTensor counted(std::int64_t height, std::int64_t width) {
+    std::vector<double> x;
+    for (std::int64_t i = 0; i < height * width; ++i) x.push_back(static_cast<double>(i));
+    return tensor(DType::f32, {1, 1, height, width}, x);
+}
+
+TEST(RoiAlign, TakesPointsBetweenElements) {
+    const auto roi = tensor(DType::f32, {1, 4}, {0.5, 0.5, 2.5, 2.5});
+    const auto image = tensor<std::int64_t>(DType::i64, {1}, {0});
+    EXPECT_THAT(values("roi_align", {counted(4, 4), roi, image},
+                       {{"height", 2}, {"width", 2}, {"sampling_ratio", 1}}),
+                ElementsAre(2.5, 3.5, 6.5, 7.5));
+    EXPECT_THAT(values("roi_align", {counted(4, 4), roi, image},
+                       {{"height", 1}, {"width", 1}, {"sampling_ratio", 2}, {"half_pixel", false}}),
+                ElementsAre(7.5));
+}
+
+TEST(RoiAlign, ReadsNothingOutsideTheImages) {
+    const auto roi = tensor(DType::f32, {2, 4}, {-90, -90, -80, -80, 0, 0, 1e30, std::nan("")});
+    const auto image = tensor<std::int64_t>(DType::i64, {2}, {77, -5});
+    EXPECT_EQ(values("roi_align", {counted(4, 4), roi, image})[0], 0);
+}
+
+TEST(RoiAlign, NamesWhatDoesNotFit) {
+    const TensorType x{DType::f32, {1, 2, 4, 4}}, images{DType::i64, {3}};
+    EXPECT_THAT(infer_error("roi_align", {x, TensorType{DType::f32, {2, 4}}, images}),
+                HasSubstr("2 regions and 3"));
+    EXPECT_THAT(infer_error("roi_align", {x, TensorType{DType::f32, {3, 5}}, images}),
+                HasSubstr("4 columns"));
+    EXPECT_THAT(infer_error("roi_align", {x, TensorType{DType::f32, {3, 4}}, images}, {{"height", 0}}),
+                HasSubstr("at least 1"));
+}
+
+TEST(RoiMaxPool, TakesTheLargestOfEachCell) {
+    const auto roi = tensor(DType::f32, {2, 5}, {0, 0, 0, 3, 3, 0, 9, 9, 12, 12});
+    EXPECT_THAT(values("roi_max_pool", {counted(4, 4), roi}, {{"height", 2}, {"width", 1}}),
+                ElementsAre(7, 15, 0, 0));
+}
+
+}  // namespace
+}  // namespace headrace::testing
