@@ -1,5 +1,6 @@
 #include "headrace/extent.h"
 
+#include "base/result.h"
 #include "headrace/error.h"
 #include "ir/dim.h"
 

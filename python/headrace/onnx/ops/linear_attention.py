@@ -49,10 +49,7 @@ def linear_attention(g: Graph, node: Node) -> list[Operand] | AsDefined:
 
 
 def _step(g: Graph, state: Operand, one: list[Operand | None], each: int) -> tuple[Operand, Operand]:
-    """The state [batch, groups, width, inner] after a step, and what its queries read.
-
-    That is [batch, heads, 1, inner].
-    """
+    """The state [batch, groups, width, inner] after a step, and what is read: [batch, heads, 1, inner]."""
     q, k, v, gate, rate = one
     if gate is not None:  # of a group, or of each of its rows
         state = g.op("mul", state, g.transpose(g.op("exp", gate), [0, 1, 3, 2]))
