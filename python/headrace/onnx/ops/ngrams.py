@@ -52,6 +52,8 @@ def tf_idf_vectorizer(g: Graph, node: Node) -> Operand:
         if len(grams)
     ]
     counts = g.concat(columns, 1)
+    invalid_if(places.size == 0 or places.min() < 0, "ngram_indexes are no places of the result")
+    g.check_extent(places.size * (int(places.max()) + 1))
     order = np.zeros([places.size, int(places.max()) + 1], np.float32)
     order[np.arange(places.size), places] = 1
     y = g.op("matmul", counts, known(order, "f32"))

@@ -11,7 +11,7 @@ from ..registry import Node, invalid_if, reads, refuse_if
 from ..source import dtype_named
 
 _DIRECT = 256  # longer transforms are composed of shorter ones where their length divides
-_LONGEST = 2**14  # of a transform by one matrix
+_LONGEST = 2**12  # of a transform by one matrix
 
 Complex = tuple[Operand, Operand | None]  # real and imaginary parts; None: zero
 
@@ -114,6 +114,7 @@ def dft(g: Graph, node: Node) -> Operand:
         else extent
     )
     invalid_if(length < 1, f"the length is {length}; at least 1")
+    g.check_extent(length)
     if back:
         re, im = _mirrored(g, re, im, length)
     re, im = _to_length(g, re, length), _to_length(g, im, length)
