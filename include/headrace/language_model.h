@@ -81,6 +81,8 @@ struct ToolCall {
     std::string name;
     std::string arguments;  ///< a JSON object as text
     std::string id;         ///< may be empty
+
+    bool operator==(const ToolCall&) const = default;
 };
 
 /// A message of a conversation.
@@ -90,6 +92,8 @@ struct Message {
     std::string reasoning;             ///< of the assistant, before its answer
     std::vector<ToolCall> tool_calls;  ///< of the assistant
     std::string tool_call_id;          ///< of a tool's answer: which call it answers
+
+    bool operator==(const Message&) const = default;
 };
 
 /// What a model is asked: a text, which is a user's message or one to go on with, as the parameter `chat`

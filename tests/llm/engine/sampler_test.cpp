@@ -6,6 +6,7 @@
 #include <random>
 
 #include "llm/held_heap.h"
+#include "llm/json.h"
 #include "llm/parameters/parameters.h"
 #include "llm/tiny_model.h"
 
