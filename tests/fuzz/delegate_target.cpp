@@ -33,9 +33,9 @@ Parts blocks() {
     GraphWriter w;
     const Value x = w.input("in0", DType::f32, {kRows, kIn});
     const Value wide =
-        w.op("expand", {w.op("reshape", {x}, {{"new_shape", std::vector<Dimension>{2, 4, 1}}})[0]},
-             {{"new_shape", std::vector<Dimension>{2, 4, 8}}})[0];
-    const Value rows = w.op("reshape", {wide}, {{"new_shape", std::vector<Dimension>{2, 32}}})[0];
+        w.op("expand", {w.op("reshape", {x}, {{"new_shape", std::vector<Extent>{2, 4, 1}}})[0]},
+             {{"new_shape", std::vector<Extent>{2, 4, 8}}})[0];
+    const Value rows = w.op("reshape", {wide}, {{"new_shape", std::vector<Extent>{2, 32}}})[0];
     const Value blocks = w.constant(DType::f32, {kOut, 32}, weight, nullptr, "layer.weight", "q8_0");
     const Value y = w.op("fused_matmul", {rows, blocks}, {{"transpose_b", true}})[0];
     w.output("out0", y);
@@ -48,13 +48,13 @@ Parts movement() {
     const std::vector<float> weight{1, 2, 3};
     const std::vector<std::int64_t> places{2, 0, 1};
     GraphWriter w;
-    const Dimension n("n", kMostRows);
+    const Extent n("n", kMostRows);
     const Value x = w.input("in0", DType::f32, {n, kIn});
     const Value columns = w.constant(DType::i64, {3}, std::as_bytes(std::span(places)), nullptr);
     const Value taken = w.op("gather", {x, columns}, {{"axis", std::int64_t{1}}})[0];
     const Value scale =
         w.constant(DType::f32, {3}, std::as_bytes(std::span(weight)), nullptr, "layer.weight");
-    const Value wide = w.op("expand", {scale}, {{"new_shape", std::vector<Dimension>{n, 3}}})[0];
+    const Value wide = w.op("expand", {scale}, {{"new_shape", std::vector<Extent>{n, 3}}})[0];
     const Value y = w.op("softmax", {w.op("mul", {taken, wide})[0]}, {{"axis", std::int64_t{1}}})[0];
     w.output("out0", y);
     w.output("out1", w.op("reduce_sum", {y}, {{"axes", std::vector<std::int64_t>{0}}})[0]);
@@ -70,10 +70,10 @@ Parts cache() {
     const auto bytes = std::as_bytes(std::span(initial));
     const Value state = w.state("cache", DType::f32, {kMostRows, kOut}, bytes, nullptr, "layer.weight");
     const Value rows =
-        w.op("slice", {x}, {{"starts", first}, {"sizes", std::vector<Dimension>{kRows, kOut}}})[0];
+        w.op("slice", {x}, {{"starts", first}, {"sizes", std::vector<Extent>{kRows, kOut}}})[0];
     const Value rest = w.op("slice", {state},
                             {{"starts", std::vector<std::int64_t>{kRows, 0}},
-                             {"sizes", std::vector<Dimension>{kMostRows - kRows, kOut}}})[0];
+                             {"sizes", std::vector<Extent>{kMostRows - kRows, kOut}}})[0];
     const Value fresh = w.op("concat", {rows, rest}, {{"axis", std::int64_t{0}}})[0];
     const Value kept = w.op("assign", {state, fresh})[0];
     w.output("out0", rows);

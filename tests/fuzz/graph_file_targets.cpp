@@ -118,7 +118,7 @@ Parts parts_of(const Graph& graph, bool as_text) {
     for (const auto& c : source.value().constants) {
         if (c.kind != webnn::SourceConstant::Kind::weights) continue;
         TensorType type{c.type.dataType, {}};
-        for (const auto& d : c.type.shape) type.shape.emplace_back(d.size);
+        for (const auto& d : c.type.shape) type.shape.push_back(d.dim());
         weights.push_back({c.key, type, c.bytes});
     }
     std::ostringstream stream;

@@ -32,7 +32,7 @@ TEST(GraphView, ShowsTheGraphAsItWasBuilt) {
     EXPECT_THAT(seen.outputs, ElementsAre(Pair("y", 2)));
     EXPECT_EQ(seen.values[0].kind, MLValueKind::input);
     EXPECT_EQ(seen.values[2].kind, MLValueKind::result);
-    EXPECT_EQ(seen.values[2].shape[0].size, 3);
+    EXPECT_EQ(seen.values[2].shape[0].number(), 3);
 }
 
 TEST(GraphView, LeavesOutAttributesThatAreAbsent) {
@@ -49,8 +49,8 @@ TEST(GraphView, NamesDynamicExtents) {
     MLGraphBuilder builder(cpu());
     const MLOperand x = builder.input("x", {DType::f32, {MLDimension("n", 8), 3}});
     const MLGraphView seen = view(builder.build({{"y", builder.relu(x)}}));
-    EXPECT_EQ(seen.values[0].shape[0].name, "n");
-    EXPECT_EQ(seen.values[0].shape[0].max_size, 8);
+    EXPECT_EQ(seen.values[0].shape[0].str(), "n");
+    EXPECT_EQ(seen.values[0].shape[0].most(), 8);
 }
 
 TEST(GraphView, KeepsConstantsAliveAfterTheGraph) {

@@ -58,8 +58,8 @@ webnn_graph "a \"name\"" v 2 @quantized {
 )"));
     EXPECT_EQ(source.name, "a \"name\"");
     ASSERT_EQ(source.inputs.size(), 4u);
-    EXPECT_EQ(source.inputs[0].type.shape[0].name, "batch");
-    EXPECT_EQ(source.inputs[0].type.shape[0].max_size, 8);
+    EXPECT_EQ(source.inputs[0].type.shape[0].str(), "batch");
+    EXPECT_EQ(source.inputs[0].type.shape[0].most(), 8);
     EXPECT_EQ(source.inputs[1].name, "y/0.a");
     EXPECT_TRUE(source.inputs[1].type.shape.empty());
     EXPECT_EQ(source.inputs[3].name, "late");
