@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-
 #include "llm/parameters/names.h"
 #include "llm/parameters/value.h"
 
@@ -56,12 +55,12 @@ TEST(Parameters, AreUnchangedByNothing) {
 
 TEST(Parameters, AreTakenAsValuesLikeTheSameText) {
     const Parameters values = {{"temp", 0.7},
-                         {"stop", std::vector<ParameterValue>{"a", "b"}},
-                         {"sampling", Parameters{{"top-k", 3}}},
-                         {"n_predict", std::int64_t{12}},
-                         {"tempreature", 1},
-                         {"ignore_eos", true},
-                         {"top_p", nullptr}};
+                               {"stop", std::vector<ParameterValue>{"a", "b"}},
+                               {"sampling", Parameters{{"top-k", 3}}},
+                               {"n_predict", std::int64_t{12}},
+                               {"tempreature", 1},
+                               {"ignore_eos", true},
+                               {"top_p", nullptr}};
     const Read text(values.to_json(), Level::request);
     Notes notes;
     const auto read = with_parameters({}, values, Level::request, notes);
