@@ -72,6 +72,7 @@ PACKAGES = [
     "libgtest-dev",
     "libgmock-dev",
     "libhwy-dev",
+    "libxxhash-dev",
     "ninja-build",
     "nlohmann-json3-dev",
 ]
