@@ -39,6 +39,9 @@ if(SKBUILD)
   set_target_properties(${extensions} PROPERTIES INSTALL_RPATH "$ORIGIN/${CMAKE_INSTALL_LIBDIR}")
   install(TARGETS ${extensions} LIBRARY DESTINATION . COMPONENT python)
 endif()
+foreach(extension IN LISTS extensions)
+  headrace_unity(${extension})
+endforeach()
 set_target_properties(${extensions} PROPERTIES
   LIBRARY_OUTPUT_DIRECTORY ${packages}/headrace
   BUILD_RPATH "${PROJECT_BINARY_DIR}/lib;${HEADRACE_GGML_LIB_DIR}")
