@@ -72,6 +72,8 @@ _BY_REFERENCE = {
 def folded(g: Graph, node: Node) -> list[Operand] | None:
     """The node's results where its inputs are known and few; None where an op has to compute them."""
     given = [x for x in node.inputs if x is not None]
+    if node.op == "Identity" and given and not isinstance(given[0], Operand):
+        return given  # a sequence or an optional
     if not given or node.domain or any(x.array is None for x in given):
         return None
     if sum(x.array.size for x in given) > LARGEST:

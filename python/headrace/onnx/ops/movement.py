@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from ..graph import Dim, Extent, Graph, Operand, is_same, known, product
+from ..numbers import Numbers, axes_told, counted_from_front, dims, is_known, others
 from ..registry import Invalid, Node, axes_of, invalid_if, reads, shortened
 
 
 @reads("Reshape")
 def reshape(g: Graph, node: Node) -> Operand:
     """0 keeps an extent, -1 stands for what is left."""
+    if not is_known(node.operand(1)):
+        return _reshaped_as_told(g, node)
     own, wanted = g.shape(node.x), node.dims(1, "the shape")
     if not node.get("allowzero", 0):
         for i, d in enumerate(wanted):
@@ -27,6 +30,22 @@ def reshape(g: Graph, node: Node) -> Operand:
         rest = product(d for i, d in enumerate(wanted) if i != open_[0])
         wanted[open_[0]] = _quotient(product(own), rest)
     return g.reshape(node.x, wanted)
+
+
+def _reshaped_as_told(g: Graph, node: Node) -> Operand:
+    """To a shape that is known only at run time."""
+    own, wanted = g.shape(node.x), Numbers(g, node.operand(1))
+    rank = g.shape(node.operand(1))
+    invalid_if(len(rank) != 1, f"the shape (input 1) has the shape {rank}; it is a list")
+    count = g.fixed(rank[0], "the number of dimensions of the result")
+    if count == 0:
+        return g.reshape(node.x, [])
+    if not node.get("allowzero", 0):
+        kept = Numbers(g, [*own, *[0] * count][:count])
+        wanted = wanted.equals(0).choose(kept, wanted)
+    is_left = wanted.equals(-1)
+    rest = is_left.choose(1, wanted).reduced("product")
+    return g.reshape(node.x, is_left.choose(Numbers(g, product(own)) // rest, wanted).extents())
 
 
 def _quotient(total: Dim, rest: Dim) -> Dim:
@@ -50,6 +69,8 @@ def flatten(g: Graph, node: Node) -> Operand:
 @reads("Squeeze")
 def squeeze(g: Graph, node: Node) -> Operand:
     sizes = g.shape(node.x)
+    if not is_known(node.optional(1)):
+        return _squeezed_as_told(g, node.x, node.operand(1))
     axes = node.list_at("axes", 1, "the axes")
     if axes is None:
         axes = [i for i, d in enumerate(sizes) if is_same(d, 1)]
@@ -62,9 +83,40 @@ def squeeze(g: Graph, node: Node) -> Operand:
     return g.reshape(node.x, [d for i, d in enumerate(sizes) if i not in axes])
 
 
+def _told_axes(g: Graph, x: Operand) -> int:
+    sizes = g.shape(x)
+    invalid_if(len(sizes) > 1, f"the axes have the shape {sizes}; they are a list")
+    return g.fixed(product(sizes), "the number of axes")
+
+
+def _squeezed_as_told(g: Graph, x: Operand, axes: Operand) -> Operand:
+    sizes = g.shape(x)
+    count = _told_axes(g, axes)
+    if count == 0:
+        return g.op("identity", x)
+    left = len(sizes) - count
+    invalid_if(left < 0, f"{count} axes of {len(sizes)} dimensions are to be dropped")
+    if left == 0:
+        return g.reshape(x, [])
+    kept = others(g, axes_told(g, axes, len(sizes)), len(sizes), left)
+    return g.reshape(x, Numbers(g, sizes).at(kept).extents())
+
+
+def _unsqueezed_as_told(g: Graph, x: Operand, axes: Operand) -> Operand:
+    sizes = g.shape(x)
+    count = _told_axes(g, axes)
+    rank = len(sizes) + count
+    is_new = axes_told(g, axes, rank)
+    # A dimension that is kept has as many kept ones before it as its place in the input says.
+    before = Numbers(g, g.op("cumulative_sum", is_new.choose(0, 1).x, axis=0, exclusive=True))
+    return g.reshape(x, is_new.choose(1, Numbers(g, [*sizes, 1]).at(before)).extents())
+
+
 @reads("Unsqueeze")
 def unsqueeze(g: Graph, node: Node) -> Operand:
     sizes = g.shape(node.x)
+    if not is_known(node.optional(1)):
+        return _unsqueezed_as_told(g, node.x, node.operand(1))
     axes = node.list_at("axes", 1, "the axes")
     invalid_if(axes is None, "the axes are missing (attribute axes, or input 1 from operator set 13 on)")
     rank = len(sizes) + len(axes)
@@ -100,6 +152,8 @@ def split(g: Graph, node: Node) -> list[Operand]:
     invalid_if(given != count or not count, f"num_outputs is {given} and there are {count} outputs")
     axis = g.axis(x, node.get("axis", 0))
     extent = g.shape(x)[axis]
+    if not is_known(node.optional(1)):
+        return _split_as_told(g, x, axis, dims(g, node, 1, "the parts' sizes"))
     sizes = node.list_at("split", 1, "the parts' sizes")
     if sizes is None and isinstance(extent, Extent):
         return _split_evenly(g, x, axis, extent, count)
@@ -111,6 +165,16 @@ def split(g: Graph, node: Node) -> list[Operand]:
         f"parts of {shortened(sizes)} do not add up to {extent}, extent {axis} of the input",
     )
     return g.ops("split", [x], splits=sizes, axis=axis)
+
+
+def _split_as_told(g: Graph, x: Operand, axis: int, sizes: list[Dim]) -> list[Operand]:
+    whole = g.shape(x)
+    whole[axis] = sum(sizes[1:], sizes[0])
+    x, begin, parts = g.reshape(x, whole), known(0, "i64"), []
+    for size in sizes:
+        parts.append(g.op("gather", x, g.op("add", g.positions(size), begin), axis=axis))
+        begin = g.op("add", begin, g.at_run_time(size, "i64"))
+    return parts
 
 
 def _split_evenly(g: Graph, x: Operand, axis: int, extent: Extent, count: int) -> list[Operand]:
@@ -125,7 +189,18 @@ def _split_evenly(g: Graph, x: Operand, axis: int, extent: Extent, count: int) -
 @reads("Expand")
 def expand(g: Graph, node: Node) -> Operand:
     """To the shape that both broadcast to."""
+    if not is_known(node.operand(1)):
+        return _expanded_as_told(g, node.x, node.operand(1))
     return g.expand(node.x, broadcast(g, g.shape(node.x), node.dims(1, "the shape")))
+
+
+def _expanded_as_told(g: Graph, x: Operand, shape: Operand) -> Operand:
+    count = g.fixed(product(g.shape(shape)), "the number of dimensions of the result")
+    rank = max(count, g.rank(x))
+    own = Numbers(g, [*[1] * (rank - g.rank(x)), *g.shape(x)])
+    wanted = g.reshape(g.cast(shape, "i64"), [count])
+    wanted = Numbers(g, g.concat([known([1] * (rank - count), "i64"), wanted], 0) if rank > count else wanted)
+    return g.expand(x, wanted.equals(1).choose(own, wanted).extents()) if rank else x
 
 
 def broadcast(g: Graph, a: list[Dim], b: list[Dim]) -> list[Dim]:
@@ -148,6 +223,8 @@ def broadcast(g: Graph, a: list[Dim], b: list[Dim]) -> list[Dim]:
 
 @reads("Tile")
 def tile(g: Graph, node: Node) -> Operand:
+    if not is_known(node.operand(1)):
+        return _tiled_as_told(g, node.x, dims(g, node, 1, "the repetitions"))
     counts = node.integers(1, "the repetitions")
     for d, count in zip(g.shape(node.x), counts, strict=True):
         if count != 1 and isinstance(d, Extent):
@@ -164,6 +241,17 @@ def _tiled(g: Graph, x: Operand, counts: list[int]) -> Operand:
     return g.reshape(g.expand(tall, wide), [count * size for count, size in zip(counts, sizes, strict=True)])
 
 
+def _tiled_as_told(g: Graph, x: Operand, counts: list[Dim]) -> Operand:
+    """An axis after the other, so that there are never more than 4 dimensions."""
+    sizes = g.shape(x)
+    invalid_if(len(sizes) != len(counts), f"{len(counts)} repetitions are given for {len(sizes)} dimensions")
+    for axis, count in enumerate(counts):
+        before, after = product(sizes[:axis]), product(sizes[axis + 1 :])
+        x = g.expand(g.reshape(x, [before, 1, sizes[axis], after]), [before, count, sizes[axis], after])
+        sizes[axis] = count * sizes[axis]
+    return g.reshape(x, sizes)
+
+
 _PAD_MODES = {"constant": "constant", "edge": "edge", "reflect": "reflection"}
 
 
@@ -171,6 +259,8 @@ _PAD_MODES = {"constant": "constant", "edge": "edge", "reflect": "reflection"}
 def pad(g: Graph, node: Node) -> Operand:
     """Negative amounts take elements away; mode wrap repeats the input."""
     x = node.x
+    if not all(is_known(operand) for operand in node.inputs[1:]):
+        return _padded_as_told(g, node)
     amounts = node.list_at("pads", 1, "the amounts")
     invalid_if(
         amounts is None, "the amounts are missing (attribute pads, or input 1 from operator set 11 on)"
@@ -195,6 +285,48 @@ def pad(g: Graph, node: Node) -> Operand:
         value = node.number(2, "the value") if has_input else node.get("value", 0)
         options["value"] = int(value) if isinstance(value, bool) else value
     return g.op("pad", x, **options)
+
+
+def _padded_as_told(g: Graph, node: Node) -> Operand:
+    """By amounts, axes or with a value that are known only at run time."""
+    x, sizes, mode = node.x, g.shape(node.x), node.get("mode", "constant")
+    rank = len(sizes)
+    invalid_if(
+        mode not in (*_PAD_MODES, "wrap"), f"mode is '{mode}'; {', '.join(_PAD_MODES)} and wrap are ONNX's"
+    )
+    amounts, axes = Numbers(g, node.operand(1)), node.optional(3)
+    count = rank if axes is None else g.fixed(g.size(axes), "the number of axes")
+    given = g.shape(amounts.x)
+    invalid_if(given != [2 * count], f"pads has the shape {given}; {count} axes need {2 * count} amounts")
+    begin, end = amounts.at(list(range(count))), amounts.at(list(range(count, 2 * count)))
+    if axes is not None:
+        places = counted_from_front(Numbers(g, axes), rank)
+        begin, end = (Numbers(g, [0] * rank).with_at(places, side) for side in (begin, end))
+    value = node.optional(2)
+    value = known(0, x.dtype) if value is None else g.reshape(g.cast(value, x.dtype), [])
+    # What is taken away is so first; the rest is continued.
+    cut = (0 - begin).at_least(0)
+    left = Numbers(g, sizes) - cut - (0 - end).at_least(0)
+    for axis, size in enumerate((begin + end + sizes).extents()):
+        own, first = left.at([axis]), cut.at([axis])
+        place = Numbers(g, g.positions(size)) - begin.at([axis]).at_least(0)
+        source = _continued(place, own, mode).at_most(own - 1).at_least(0)
+        x = g.op("gather", x, (source + first).x, axis=axis)
+        if mode == "constant":
+            is_outside = (place < 0).either(place >= own)
+            x = g.op("where", g.add_axes(is_outside.x, rank - 1 - axis), value, x)
+    return x
+
+
+def _continued(place: Numbers, extent: Numbers, mode: str) -> Numbers:
+    """Which element lies at a place before the first or behind the last."""
+    if mode == "wrap":
+        return place % extent
+    if mode == "reflect":
+        period = (extent - 1) * 2
+        rest = place % period
+        return (rest < extent).choose(rest, period - rest)
+    return place
 
 
 def _cropped(g: Graph, x: Operand, begin: list[int], end: list[int]) -> Operand:
@@ -255,6 +387,19 @@ def space_to_depth(g: Graph, node: Node) -> Operand:
 
 @reads("Trilu")
 def trilu(g: Graph, node: Node) -> Operand:
+    upper = bool(node.get("upper", 1))
+    if not is_known(node.optional(1)):
+        return _triangle_as_told(g, node.x, Numbers(g, node.operand(1)), upper)
     diagonal = int(node.number(1, "the diagonal")) if node.optional(1) else 0
     diagonal = max(min(diagonal, 2**31 - 1), -(2**31))
-    return g.op("triangular", node.x, upper=bool(node.get("upper", 1)), diagonal=diagonal)
+    return g.op("triangular", node.x, upper=upper, diagonal=diagonal)
+
+
+def _triangle_as_told(g: Graph, x: Operand, diagonal: Numbers, upper: bool) -> Operand:
+    sizes = g.shape(x)
+    invalid_if(len(sizes) < 2, f"the input has {len(sizes)} dimensions; 2 are the least")
+    rows = Numbers(g, g.reshape(g.positions(sizes[-2]), [sizes[-2], 1]))
+    distance = Numbers(g, g.positions(sizes[-1])) - rows
+    diagonal = diagonal.shaped([])
+    is_kept = distance >= diagonal if upper else diagonal >= distance
+    return g.op("where", is_kept.x, x, known(0, x.dtype))
