@@ -86,7 +86,7 @@ def folded(g: Graph, node: Node) -> list[Operand] | None:
     results: list[Operand] | None = None
     if node.op in FOLDS and (symbolic or all(x.dtype in _INTEGERS for x in given)):
         try:
-            results = _by_extents(node, given)
+            results = _by_extents(g, node, given)
         except (Undecided, *_NUMPY_ERRORS):
             pass  # an op, or its error, says the rest
     if results is None and not symbolic and node.op in _BY_REFERENCE:
@@ -106,7 +106,7 @@ def _is_large_together(node: Node, given: list[Operand]) -> bool:
         return False
 
 
-def _by_extents(node: Node, given: list[Operand]) -> list[Operand] | None:
+def _by_extents(g: Graph, node: Node, given: list[Operand]) -> list[Operand] | None:
     if any(x.dtype not in _INTEGERS and x.dtype not in _REALS for x in given):
         return None
     function = FOLDS[node.op]
@@ -114,7 +114,7 @@ def _by_extents(node: Node, given: list[Operand]) -> list[Operand] | None:
         function = _REAL_FOLDS[node.op]
     elif node.op == "Cast":
         function = _cast_of(given[0].dtype, DTYPES.get(node.get("to")))
-    result = function(node, [None if x is None else x.array for x in node.inputs])
+    result = function(node, [None if x is None else g.ranges.of_array(x.array) for x in node.inputs])
     if result is None:
         return None
     results = [np.asarray(r) for r in (result if isinstance(result, list) else [result])]

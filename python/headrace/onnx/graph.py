@@ -13,6 +13,7 @@ from headrace._arrays import dtype_of, pack_nibbles, unpack_nibbles
 from headrace._core import Extent, GraphWriter, Undecided, cast_elements
 
 from .limits import Budget
+from .ranges import Ranges
 from .ratios import Ratio
 from .registry import Invalid, Refused
 from .stored import CARRIERS, RANGES, as_type, carried, element_type, low_bits, narrowed
@@ -139,6 +140,7 @@ class Graph:
     def __init__(self, budget: Budget) -> None:
         self.writer = GraphWriter()
         self.budget = budget
+        self.ranges = Ranges()
         self.label = ""  # of the ops that are added: the node's name
         self.dimensions: list[str] = []  # named ones of the inputs
         self._counts = 0  # of symbols that a run gives values
@@ -161,7 +163,9 @@ class Graph:
         return self.cast(Operand(stored, value), dtype)
 
     def shape(self, x: Operand) -> list[Dim]:
-        return list(x.array.shape) if x.array is not None else self.writer.shape(x.value)
+        if x.array is not None:
+            return list(x.array.shape)
+        return [self.ranges.narrowed(d) for d in self.writer.shape(x.value)]
 
     def rank(self, x: Operand) -> int:
         return len(self.shape(x))
@@ -302,6 +306,8 @@ class Graph:
             results = self.writer.op(name, values, attributes, self.label)
         except ValueError as error:
             raise Refused(str(error)) from None
+        for value in results:
+            self.ranges.learn(self.writer.shape(value))
         dtypes = [self.writer.dtype(value) for value in results]
         source = operands[1 if name == "where" else 0]
         truth = name in _TRUTHS or (name != "cast" and source is not None and source.dtype == "bool")

@@ -25,7 +25,8 @@ class Ratio:
     __slots__ = ("above", "below")
 
     def __init__(self, above: Whole, below: Whole = 1) -> None:
-        if not below > 0:  # Undecided where that is open
+        is_extent = isinstance(below, Extent) and below.least >= 0  # by 0 nothing is divided
+        if not is_extent and not below > 0:  # Undecided where that is open
             above, below = -above, -below
         self.above, self.below = above, below
 
