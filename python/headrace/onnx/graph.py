@@ -13,12 +13,27 @@ from headrace._arrays import dtype_of, pack_nibbles, unpack_nibbles
 from headrace._core import Extent, GraphWriter, Undecided, cast_elements
 
 from .limits import Budget
+from .ranges import Ranges
+from .ratios import Ratio
 from .registry import Invalid, Refused
 from .stored import CARRIERS, RANGES, as_type, carried, element_type, low_bits, narrowed
 
-__all__ = ["Dim", "Extent", "Graph", "Operand", "Undecided", "converted", "is_same", "known", "product"]
+__all__ = [
+    "Dim",
+    "Extent",
+    "Graph",
+    "Number",
+    "Operand",
+    "Undecided",
+    "converted",
+    "is_number",
+    "is_same",
+    "known",
+    "product",
+]
 
 Dim = Extent | int  # of a shape
+Number = Extent | Ratio | float  # also one that follows from shapes
 FLOATS = ("f32", "f16", "bf16", "f64")
 MOST_DIMENSIONS = 8
 LARGEST_EXTENT = 2**24  # of what is laid out while a model is read: places, weights of interpolation
@@ -57,6 +72,11 @@ def is_same(a: Dim, b: Dim) -> bool:
     return b.equals(a) is True if isinstance(b, Extent) else a == b
 
 
+def is_number(a: Number, number: int) -> bool:
+    """Whether it is that number; False where it is open."""
+    return not isinstance(a, (Extent, Ratio)) and a == number
+
+
 def product(extents: Iterable[Dim]) -> Dim:
     total: Dim = 1
     for extent in extents:
@@ -86,9 +106,16 @@ def known(array: Any, dtype: str) -> Operand:
     array = np.asarray(array)
     if array.dtype != object:
         array = array.astype(element_type(dtype), copy=False)
-    elif not any(isinstance(item, Extent) for item in array.flat):
-        array = array.astype(element_type(dtype))
+    elif not any(isinstance(item, Extent) for item in _wholes(array)):
+        numbers = [x.above / x.below if isinstance(x, Ratio) else x for x in array.flat]
+        array = np.array(numbers, element_type(dtype)).reshape(array.shape)
     return Operand(dtype, array=array)
+
+
+def _wholes(array: np.ndarray) -> Iterable[Any]:
+    """What an array of objects is made of."""
+    for item in array.flat:
+        yield from (item.above, item.below) if isinstance(item, Ratio) else (item,)
 
 
 def converted(x: Operand, dtype: str) -> Operand:
@@ -114,6 +141,7 @@ class Graph:
     def __init__(self, budget: Budget) -> None:
         self.writer = GraphWriter()
         self.budget = budget
+        self.ranges = Ranges()
         self.label = ""  # of the ops that are added: the node's name
         self.dimensions: list[str] = []  # named ones of the inputs
         self.symbols: dict[str, Extent] = {}  # with the ranges that they have in all graphs of the model
@@ -145,7 +173,9 @@ class Graph:
         return self.writer.input(name, stored, shape)
 
     def shape(self, x: Operand) -> list[Dim]:
-        return list(x.array.shape) if x.array is not None else x.home.writer.shape(x.value)
+        if x.array is not None:
+            return list(x.array.shape)
+        return [self.ranges.narrowed(d) for d in x.home.writer.shape(x.value)]
 
     def rank(self, x: Operand) -> int:
         return len(self.shape(x))
@@ -236,10 +266,13 @@ class Graph:
         joined = parts[0] if len(parts) == 1 else self.ops("concat", parts, axis=0)[0]
         return self.value(self.reshape(joined, list(x.array.shape)))
 
-    def at_run_time(self, d: Dim, dtype: str) -> Operand:
-        """An extent as a scalar: as many ones are added up."""
+    def at_run_time(self, d: Number, dtype: str) -> Operand:
+        """A number, an extent or a quotient of two, as a scalar: of an extent, as many ones are added up."""
+        if isinstance(d, Ratio):
+            above, below = (self.at_run_time(part, dtype) for part in (d.above, d.below))
+            return self.op("div", above, below)
         if not isinstance(d, Extent):
-            return known(int(d), dtype)
+            return known(d, dtype)
         if str(d) not in self._as_numbers:
             total: Operand | None = None
             for factor, parts in d.terms:
@@ -255,9 +288,12 @@ class Graph:
         key = "*".join(map(str, parts))
         if key not in self._as_numbers:
             if parts[-1].least < 0:
-                raise self.unknown(parts[-1], "a number")
-            ones = self.expand(known(1, "i64"), [parts[-1]])
-            last = self.op("reduce_sum", ones, axes=[0])
+                above, below = (Extent.largest([part, 0]) for part in (parts[-1], -parts[-1]))
+                counts = [self.at_run_time(part, "i64") for part in (above, below)]
+                last = self.op("sub", *counts)
+            else:
+                ones = self.expand(known(1, "i64"), [parts[-1]])
+                last = self.op("reduce_sum", ones, axes=[0])
             whole = self.op("mul", self._product_at_run_time(parts[:-1]), last) if parts[1:] else last
             self._as_numbers[key] = whole
         return self._as_numbers[key]
@@ -307,6 +343,8 @@ class Graph:
             results = self.writer.op(name, values, attributes, self.label)
         except ValueError as error:
             raise Refused(str(error)) from None
+        for value in results:
+            self.ranges.learn(self.writer.shape(value))
         dtypes = [self.writer.dtype(value) for value in results]
         source = operands[1 if name == "where" else 0] if operands else None
         truth = name in _TRUTHS or (name != "cast" and source is not None and source.dtype == "bool")
@@ -374,20 +412,27 @@ class Graph:
             return parts[0]
         return self.ops("concat", parts, axis=axis)[0]
 
-    def cut(self, x: Operand, axis: int, start: int, size: Dim, step: int = 1) -> Operand:
+    def cut(self, x: Operand, axis: int, start: Dim, size: Dim, step: int = 1) -> Operand:
         """`size` elements along an axis, every step-th of them."""
         sizes = self.shape(x)
-        if start == 0 and step == 1 and is_same(size, sizes[axis]):
+        if is_number(start, 0) and step == 1 and is_same(size, sizes[axis]):
             return x
         starts, steps = [0] * len(sizes), [1] * len(sizes)
         starts[axis], sizes[axis], steps[axis] = start, size, step
         return self.op("slice", x, starts=starts, sizes=sizes, **({"strides": steps} if step != 1 else {}))
 
-    def times(self, x: Operand, factor: float) -> Operand:
-        return x if factor == 1 else self.op("mul", x, known(factor, x.dtype))
+    def times(self, x: Operand, factor: Number) -> Operand:
+        return x if is_number(factor, 1) else self.op("mul", x, self.at_run_time(factor, x.dtype))
 
-    def plus(self, x: Operand, number: float) -> Operand:
-        return x if number == 0 else self.op("add", x, known(number, x.dtype))
+    def plus(self, x: Operand, number: Number) -> Operand:
+        return x if is_number(number, 0) else self.op("add", x, self.at_run_time(number, x.dtype))
+
+    def within(self, x: Operand, low: Number, high: Number) -> Operand:
+        """Clamped to [low, high]."""
+        if not any(isinstance(bound, (Extent, Ratio)) for bound in (low, high)):
+            return self.op("clamp", x, min_value=low, max_value=high)
+        low, high = (self.at_run_time(bound, x.dtype) for bound in (low, high))
+        return self.op("min", self.op("max", x, low), high)
 
     def add_axes(self, x: Operand, after: int) -> Operand:
         """With extents of 1 behind the others."""

@@ -152,38 +152,23 @@ def split(g: Graph, node: Node) -> list[Operand]:
     invalid_if(given != count or not count, f"num_outputs is {given} and there are {count} outputs")
     axis = g.axis(x, node.get("axis", 0))
     extent = g.shape(x)[axis]
-    if not is_known(node.optional(1)):
-        return _split_as_told(g, x, axis, dims(g, node, 1, "the parts' sizes"))
-    sizes = node.list_at("split", 1, "the parts' sizes")
-    if sizes is None and isinstance(extent, Extent):
-        return _split_evenly(g, x, axis, extent, count)
+    if "split" in node.attributes:
+        sizes: list[Dim] | None = [int(n) for n in node.get("split")]
+    else:
+        sizes = None if node.optional(1) is None else dims(g, node, 1, "the parts' sizes")
     if sizes is None:
-        each = -(-extent // count)
+        each = _rounded_up(extent, count)
         sizes = [each] * (count - 1) + [extent - each * (count - 1)]
+    is_open = any(isinstance(d, Extent) for d in (extent, *sizes))
     invalid_if(
-        (isinstance(extent, int) and sum(sizes) != extent) or min(sizes) < 0,
+        len(sizes) != count or (not is_open and (sum(sizes) != extent or min(sizes) < 0)),
         f"parts of {shortened(sizes)} do not add up to {extent}, extent {axis} of the input",
     )
     return g.ops("split", [x], splits=sizes, axis=axis)
 
 
-def _split_as_told(g: Graph, x: Operand, axis: int, sizes: list[Dim]) -> list[Operand]:
-    whole = g.shape(x)
-    whole[axis] = sum(sizes[1:], sizes[0])
-    x, begin, parts = g.reshape(x, whole), known(0, "i64"), []
-    for size in sizes:
-        parts.append(g.op("gather", x, g.op("add", g.positions(size), begin), axis=axis))
-        begin = g.op("add", begin, g.at_run_time(size, "i64"))
-    return parts
-
-
-def _split_evenly(g: Graph, x: Operand, axis: int, extent: Extent, count: int) -> list[Operand]:
-    """An open extent into parts of one size: the model is called with multiples of their number."""
-    sizes = g.shape(x)
-    each = extent // count
-    rows = g.reshape(x, [*sizes[:axis], count, each, *sizes[axis + 1 :]])
-    whole = [*sizes[:axis], each, *sizes[axis + 1 :]]
-    return [g.reshape(g.cut(rows, axis, i, 1), whole) for i in range(count)]
+def _rounded_up(extent: Dim, count: int) -> Dim:
+    return extent.divided_up(count) if isinstance(extent, Extent) else -(-extent // count)
 
 
 @reads("Expand")
@@ -223,33 +208,7 @@ def broadcast(g: Graph, a: list[Dim], b: list[Dim]) -> list[Dim]:
 
 @reads("Tile")
 def tile(g: Graph, node: Node) -> Operand:
-    if not is_known(node.operand(1)):
-        return _tiled_as_told(g, node.x, dims(g, node, 1, "the repetitions"))
-    counts = node.integers(1, "the repetitions")
-    for d, count in zip(g.shape(node.x), counts, strict=True):
-        if count != 1 and isinstance(d, Extent):
-            return _tiled(g, node.x, counts)
-    return g.op("tile", node.x, repetitions=counts)
-
-
-def _tiled(g: Graph, x: Operand, counts: list[int]) -> Operand:
-    """Extents of 1 before those that repeat become the repetitions."""
-    sizes = g.shape(x)
-    pairs = [[1, d] for d in sizes]
-    tall = g.reshape(x, [d for pair in pairs for d in pair])
-    wide = [d for count, size in zip(counts, sizes, strict=True) for d in (count, size)]
-    return g.reshape(g.expand(tall, wide), [count * size for count, size in zip(counts, sizes, strict=True)])
-
-
-def _tiled_as_told(g: Graph, x: Operand, counts: list[Dim]) -> Operand:
-    """An axis after the other, so that there are never more than 4 dimensions."""
-    sizes = g.shape(x)
-    invalid_if(len(sizes) != len(counts), f"{len(counts)} repetitions are given for {len(sizes)} dimensions")
-    for axis, count in enumerate(counts):
-        before, after = product(sizes[:axis]), product(sizes[axis + 1 :])
-        x = g.expand(g.reshape(x, [before, 1, sizes[axis], after]), [before, count, sizes[axis], after])
-        sizes[axis] = count * sizes[axis]
-    return g.reshape(x, sizes)
+    return g.op("tile", node.x, repetitions=dims(g, node, 1, "the repetitions"))
 
 
 _PAD_MODES = {"constant": "constant", "edge": "edge", "reflect": "reflection"}
@@ -261,30 +220,31 @@ def pad(g: Graph, node: Node) -> Operand:
     x = node.x
     if not all(is_known(operand) for operand in node.inputs[1:]):
         return _padded_as_told(g, node)
-    amounts = node.list_at("pads", 1, "the amounts")
-    invalid_if(
-        amounts is None, "the amounts are missing (attribute pads, or input 1 from operator set 11 on)"
-    )
+    if "pads" in node.attributes:
+        amounts: list[Dim] = [int(n) for n in node.get("pads")]
+    else:
+        invalid_if(
+            node.optional(1) is None,
+            "the amounts are missing (attribute pads, or input 1 from operator set 11 on)",
+        )
+        amounts = node.dims(1, "the amounts")
     rank = g.rank(x)
     axes = axes_of(node.integers(3, "the axes") if node.optional(3) else range(rank), rank)
     invalid_if(len(amounts) != 2 * len(axes), f"pads has {len(amounts)} amounts for {len(axes)} axes")
-    begin, end = [0] * rank, [0] * rank
+    begin: list[Dim] = [0] * rank
+    end: list[Dim] = [0] * rank
     for i, axis in enumerate(axes):
         begin[axis], end[axis] = amounts[i], amounts[i + len(axes)]
-    x = _cropped(g, x, begin, end)
-    begin, end = [max(n, 0) for n in begin], [max(n, 0) for n in end]
-    if not any(begin + end):
-        return g.op("identity", x)
     mode = node.get("mode", "constant")
-    if mode == "wrap":
-        return _wrapped(g, x, begin, end)
-    invalid_if(mode not in _PAD_MODES, f"mode is '{mode}'; {', '.join(_PAD_MODES)} and wrap are ONNX's")
-    options = {"beginning_padding": begin, "ending_padding": end, "mode": _PAD_MODES[mode]}
+    invalid_if(
+        mode not in (*_PAD_MODES, "wrap"),
+        f"mode is '{mode}'; {', '.join(_PAD_MODES)} and wrap are ONNX's",
+    )
+    value: int | float = 0
     if mode == "constant":
         has_input = node.optional(2) is not None
         value = node.number(2, "the value") if has_input else node.get("value", 0)
-        options["value"] = int(value) if isinstance(value, bool) else value
-    return g.op("pad", x, **options)
+    return with_margin(g, x, begin, end, mode, int(value) if isinstance(value, bool) else value)
 
 
 def _padded_as_told(g: Graph, node: Node) -> Operand:
@@ -329,22 +289,35 @@ def _continued(place: Numbers, extent: Numbers, mode: str) -> Numbers:
     return place
 
 
-def _cropped(g: Graph, x: Operand, begin: list[int], end: list[int]) -> Operand:
-    from .slicing import part
+def with_margin(
+    g: Graph, x: Operand, begin: list[Dim], end: list[Dim], mode: str = "constant", value: float = 0
+) -> Operand:
+    """Negative amounts take elements away."""
+    before, after = ([Extent.largest([n, 0]) for n in amounts] for amounts in (begin, end))
+    for axis, (own, first, last) in enumerate(zip(g.shape(x), begin, end, strict=True)):
+        cut = [Extent.largest([-n, 0]) for n in (first, last)]
+        if not all(is_same(n, 0) for n in cut):
+            x = g.cut(x, axis, cut[0], Extent.largest([0, own - cut[0] - cut[1]]))
+    if all(is_same(n, 0) for n in (*before, *after)):
+        return g.op("identity", x)
+    if mode == "wrap":
+        return _wrapped(g, x, before, after)
+    options = {"value": value} if mode == "constant" else {}
+    return g.op("pad", x, beginning_padding=before, ending_padding=after, mode=_PAD_MODES[mode], **options)
 
-    for axis in range(len(begin)):
-        if begin[axis] < 0 or end[axis] < 0:
-            x = part(g, x, axis, max(-begin[axis], 0), -max(-end[axis], 0) or None, 1)
-    return x
 
-
-def _wrapped(g: Graph, x: Operand, begin: list[int], end: list[int]) -> Operand:
+def _wrapped(g: Graph, x: Operand, begin: list[Dim], end: list[Dim]) -> Operand:
     for axis, (before, after) in enumerate(zip(begin, end, strict=True)):
-        if before or after:
-            extent = g.fixed(g.shape(x)[axis], "the extent that is continued")
-            invalid_if(extent == 0, f"mode is wrap, and extent {axis} is 0, with nothing to continue")
-            places = (g.numbered(before + extent + after) - before) % extent
-            x = g.op("gather", x, known(places, "i64"), axis=axis)
+        if is_same(before, 0) and is_same(after, 0):
+            continue
+        extent = g.shape(x)[axis]
+        invalid_if(is_same(extent, 0), f"mode is wrap, and extent {axis} is 0, with nothing to continue")
+        if not any(isinstance(d, Extent) for d in (before, extent, after)):
+            places = known((g.numbered(before + extent + after) - before) % extent, "i64")
+        else:  # the remainder of what is moved into the positive ones
+            moved = g.plus(g.positions(before + extent + after), extent * before - before)
+            places = g.op("remainder", moved, g.at_run_time(extent, "i64"))
+        x = g.op("gather", x, places, axis=axis)
     return x
 
 
@@ -375,9 +348,9 @@ def space_to_depth(g: Graph, node: Node) -> Operand:
     """The inverse of DepthToSpace in the same mode."""
     b, mode = _blocks(node)
     n, c, h, w = g.shape(node.x)
-    h, w = g.fixed(h, "the height"), g.fixed(w, "the width")
+    is_open = isinstance(h, Extent) or isinstance(w, Extent)  # then Reshape says what does not divide
     invalid_if(
-        b < 1 or h % b or w % b,
+        b < 1 or (not is_open and (h % b or w % b)),
         f"blocksize is {b}, and the image of {h} x {w} does not divide into blocks of {b} x {b}",
     )
     order = [0, 3, 5, 1, 2, 4] if mode == "DCR" else [0, 1, 3, 5, 2, 4]
@@ -387,19 +360,12 @@ def space_to_depth(g: Graph, node: Node) -> Operand:
 
 @reads("Trilu")
 def trilu(g: Graph, node: Node) -> Operand:
-    upper = bool(node.get("upper", 1))
-    if not is_known(node.optional(1)):
-        return _triangle_as_told(g, node.x, Numbers(g, node.operand(1)), upper)
-    diagonal = int(node.number(1, "the diagonal")) if node.optional(1) else 0
-    diagonal = max(min(diagonal, 2**31 - 1), -(2**31))
-    return g.op("triangular", node.x, upper=upper, diagonal=diagonal)
-
-
-def _triangle_as_told(g: Graph, x: Operand, diagonal: Numbers, upper: bool) -> Operand:
-    sizes = g.shape(x)
-    invalid_if(len(sizes) < 2, f"the input has {len(sizes)} dimensions; 2 are the least")
-    rows = Numbers(g, g.reshape(g.positions(sizes[-2]), [sizes[-2], 1]))
-    distance = Numbers(g, g.positions(sizes[-1])) - rows
-    diagonal = diagonal.shaped([])
-    is_kept = distance >= diagonal if upper else diagonal >= distance
-    return g.op("where", is_kept.x, x, known(0, x.dtype))
+    x, upper, diagonal = node.x, bool(node.get("upper", 1)), node.optional(1)
+    if diagonal is None or (is_known(diagonal) and not isinstance(node.dims(1, "the diagonal")[0], Extent)):
+        number = int(node.number(1, "the diagonal")) if diagonal else 0
+        return g.op("triangular", x, upper=upper, diagonal=max(min(number, 2**31 - 1), -(2**31)))
+    invalid_if(g.rank(x) < 2, f"the input has {g.rank(x)} dimensions; 2 are the least")
+    rows, columns = g.shape(x)[-2:]
+    row = Numbers(g, g.positions(rows)).shaped([rows, 1]) + Numbers(g, g.reshape(diagonal, []))
+    column = Numbers(g, g.positions(columns)).shaped([1, columns])
+    return g.op("where", (column >= row if upper else row >= column).x, x, known(0, x.dtype))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..graph import Extent, Graph, Operand, product
-from ..numbers import extents_of, is_known
+from ..numbers import dims, extents_of
 from ..registry import Node, invalid_if, reads
 
 
@@ -13,10 +13,7 @@ def top_k(g: Graph, node: Node) -> list[Operand]:
     x = node.x
     axis = g.axis(x, node.get("axis", -1))
     order = {"axis": axis, "descending": bool(node.get("largest", 1))}
-    if "k" not in node.attributes and not is_known(node.operand(1)):
-        count = extents_of(g, g.reshape(node.operand(1), [1]))[0]
-        return [g.cut(y, axis, 0, count) for y in g.ops("sort", [x], **order)]
-    k = node.get("k") if "k" in node.attributes else node.dims(1, "k")[0]
+    k = node.get("k") if "k" in node.attributes else dims(g, node, 1, "k")[0]
     if isinstance(k, Extent):
         return [g.cut(y, axis, 0, k) for y in g.ops("sort", [x], **order)]
     extent = g.shape(x)[axis]

@@ -76,7 +76,7 @@ def deform_conv(g: Graph, node: Node) -> Operand:
         dilations=window.dilations,
         offset_groups=int(node.get("offset_group", 1)),
     )
-    batch, rows, places = g.fixed_shape(columns)
+    batch, rows, places = g.shape(columns)
     columns = g.reshape(columns, [batch, groups, rows // groups, places])
     filters = g.reshape(
         g.cast(weight, through), [1, groups, outputs // groups, inner * kernel[0] * kernel[1]]
