@@ -126,7 +126,7 @@ def load(
     "low-power" "q8_0" and products in float32. host_timeout_ms: a remote host that is silent for that long is
     lost. dimensions: numbers for an ONNX model's named dimensions, which otherwise stay open until the model
     is called, or an input's whole shape by its name. Of an input that is a sequence: the shapes of its
-    tensors, [[2, "n"], [2, 3]]; else the model is a StructuredModel, which takes any lists. most_iterations: of
+    tensors, [[2, "n"], [2, 3]]; else the model is a StructuredModel, which takes any. most_iterations: of
     all loops of a call together; one that would go on after that is an error (10,000,000 unless said
     otherwise). options: others of headrace.compile, such as threads=2.
 

@@ -34,7 +34,7 @@ struct Executable::Impl {
     std::shared_ptr<const Tuning> tuning;  ///< measured choices for the CPU; null: none
     /// Where a run counts extents or has bodies: the graph's stages, each compiled. Else none.
     struct CompiledStage {
-        Stage stage;
+        Stage stage;  ///< its graph is the executable's
         std::shared_ptr<Impl> executable;
     };
     std::vector<CompiledStage> stages;

@@ -224,10 +224,11 @@ Status StagedRun::run(const Session::MakeOutputs& make_outputs) {
     for (std::size_t s = 0; s < sessions_.stages.size(); ++s) {
         const Stage& stage = exe_.stages[s].stage;
         const bool is_last = s + 1 == sessions_.stages.size();
+        const bool has_nodes = !exe_.stages[s].executable->graph.nodes.empty();
         for (const NodeId id : stage.before) HR_TRY(see_to(id));
-        if (is_last && !stage.graph.nodes.empty()) return run_last(stage, sessions_.stages[s], make_outputs);
+        if (is_last && has_nodes) return run_last(stage, sessions_.stages[s], make_outputs);
         if (is_last) return copy_outputs(output_memory(make_outputs));
-        if (!stage.graph.nodes.empty()) HR_TRY(run_stage(stage, sessions_.stages[s]));
+        if (has_nodes) HR_TRY(run_stage(stage, sessions_.stages[s]));
         for (const ValueId id : stage.released) held_.erase(id);
     }
     return success();

@@ -27,8 +27,8 @@ struct OperandRule {
     int min_rank = 0;
     int max_rank = kMaxRank;
     bool blocks = false;  ///< may be a constant stored in a BlockFormat, seen by kernels as its blocks
+    bool mixed = false;   ///< where it repeats, each may have a dtype of its own
     std::string_view title = {};  ///< what messages about its rank call it ("Conv2d input"); empty: the name
-    bool mixed = false;           ///< where it repeats, each may have a dtype of its own
 };
 
 /// Types of a node's operands; absent optional operands are empty. What inference needs of their extents and

@@ -22,16 +22,20 @@ std::string ranked(const TensorType& type) {
     return fmt::format("{} of {} dimensions", name_of(type.dtype), type.rank());
 }
 
-/// That a body takes what it is given: one of the node's operands, or a value of its own that comes back.
-Status check_taken(std::string_view body, const Value& input, const TensorType* value) {
+/// That a body takes what it is given: one of the node's operands, or a value of its own that comes back, of
+/// which a symbol then has another value.
+Status check_taken(std::string_view body, const Value& input, const TensorType* value, bool is_next = false) {
     if (!value) return invalid("{} takes '{}', which is missing", body, input.name);
     const TensorType& given = *value;
     const auto mismatch = [&] {
         return invalid("{} takes {} as '{}', which is {}", body, input.type.str(), input.name, given.str());
     };
     if (input.type.dtype != given.dtype || input.type.rank() != given.rank()) return mismatch();
-    for (int d = 0; d < given.rank(); ++d)
-        if (equals(input.type.shape[d], given.shape[d]) == Answer::no) return mismatch();
+    for (int d = 0; d < given.rank(); ++d) {
+        const Dim &taken = input.type.shape[d], &extent = given.shape[d];
+        const bool is_open = is_next && (taken.is_symbolic() || extent.is_symbolic());
+        if (!is_open && equals(taken, extent) == Answer::no) return mismatch();
+    }
     return success();
 }
 
@@ -199,7 +203,7 @@ private:
                                in.has(static_cast<int>(i) + 2) ? &in[static_cast<int>(i) + 2] : nullptr));
         for (std::int64_t i = 0; i < a.carried; ++i)
             HR_TRY(check_taken("the next iteration", body.value(body.inputs[i + 1]),
-                               &body.value(body.outputs[i + 1].second).type));
+                               &body.value(body.outputs[i + 1].second).type, true));
         return success();
     }
 };

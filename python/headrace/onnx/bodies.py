@@ -17,11 +17,16 @@ class Body(Graph):
     def __init__(self, outer: Graph) -> None:
         super().__init__(outer.budget)
         self.outer = outer
+        outer.bodies.append(self)
         self.label, self.dimensions, self.symbols = outer.label, outer.dimensions, outer.symbols
         self.captured: list[Operand] = []  # the outer graph's values that are the last inputs, in order
         self._captures: dict[int, int] = {}  # inputs by the outer graph's values
         self._named: dict[str, Extent] = {}  # symbols that ops name
         self._told: set[str] = set()  # by the inputs' shapes
+
+    def forget(self) -> None:
+        super().forget()
+        self.captured.clear()
 
     def declare(self, name: str, stored: str, shape: list[Dim]) -> int:
         for d in shape:

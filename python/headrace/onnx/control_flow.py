@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .bodies import Body, Extents
-from .graph import Dim, Extent, Graph, Operand, is_same, known
+from .graph import Dim, Extent, Graph, Operand, is_same, is_told, known
 from .registry import Node, Refused, axes_of, invalid_if, refuse_if
 from .sequences import Sequence, TensorLists, alike, form, grouped, leaves
 
@@ -72,6 +72,7 @@ def _chosen(
     """The op if."""
     (yes, one), (no, other) = then, otherwise
     extents = Extents(g, yes.counts | no.counts)
+    one, other = _of_one_rank((yes, one), (no, other))
     for i, (a, b) in enumerate(zip(one, other, strict=True)):
         _check_alike(i, (yes, a), (no, b))
         extents.add(yes.shape(a), no.shape(b))
@@ -86,6 +87,21 @@ def _chosen(
         counts=extents.counts,
     )
     return [g.retyped(y, x.dtype) for x, y in zip(one, made, strict=True)]
+
+
+def _of_one_rank(
+    then: tuple[Body, list[Operand]], otherwise: tuple[Body, list[Operand]]
+) -> tuple[list[Operand], list[Operand]]:
+    """A scalar beside a list of one element is one, too: the ops that follow do with both."""
+
+    def listed(own: tuple[Body, Operand], peer: tuple[Body, Operand]) -> Operand:
+        (g, x), (h, y) = own, peer
+        is_list = h.rank(y) == 1 and is_same(h.shape(y)[0], 1)
+        return g.reshape(x, [1]) if is_list and g.rank(x) == 0 else x
+
+    (yes, one), (no, other) = then, otherwise
+    pairs = [((yes, a), (no, b)) for a, b in zip(one, other, strict=True)]
+    return [listed(a, b) for a, b in pairs], [listed(b, a) for a, b in pairs]
 
 
 def _check_alike(i: int, one: tuple[Body, Operand], other: tuple[Body, Operand]) -> None:
@@ -172,7 +188,7 @@ def _is_true(x: Operand) -> bool:
 
 def _number(count: Operand | None) -> Dim | None:
     """How many iterations there are, where that is known or follows from shapes."""
-    if count is None or count.array is None:
+    if count is None or is_told(count.array):
         return None
     number = count.array.reshape(-1)[0]
     return number if isinstance(number, Extent) else max(int(number), 0)

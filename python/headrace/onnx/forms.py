@@ -33,12 +33,16 @@ class OfTable:
 
     elements: str
     shapes: str
+    ranks: str | None = None  # how many of the dimensions each has, where that is not one number
 
     def value(self, tensors: Tensors) -> list[np.ndarray]:
-        return list(self._parts(tensors[self.elements], tensors[self.shapes]))
+        shapes = list(tensors[self.shapes])
+        if self.ranks is not None:
+            shapes = [shape[:rank] for shape, rank in zip(shapes, tensors[self.ranks], strict=True)]
+        return list(self._parts(tensors[self.elements], shapes))
 
     @staticmethod
-    def _parts(elements: np.ndarray, shapes: np.ndarray) -> Iterator[np.ndarray]:
+    def _parts(elements: np.ndarray, shapes: list[np.ndarray]) -> Iterator[np.ndarray]:
         begin = 0
         for shape in shapes:
             count = int(np.prod(shape, dtype=np.int64))

@@ -101,12 +101,35 @@ class Operand:
         return self.dtype in FLOATS
 
 
+class Told:
+    """One element, known only at run time, of a list that has others too. Nothing can be asked of it."""
+
+    __slots__ = ("operand",)
+    __hash__ = object.__hash__
+
+    def __init__(self, operand: Operand) -> None:
+        self.operand = operand
+
+    def __repr__(self) -> str:
+        return "?"
+
+    def _undecided(self, *_: Any) -> bool:
+        raise Undecided("a number that is fed")
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = _undecided
+
+
+def is_told(array: np.ndarray | None) -> bool:
+    """Whether a run tells elements that are not known."""
+    return array is None or (array.dtype == object and any(isinstance(d, Told) for d in array.flat))
+
+
 def known(array: Any, dtype: str) -> Operand:
     """An operand of known elements; extents among them stay what they are."""
     array = np.asarray(array)
     if array.dtype != object:
         array = array.astype(element_type(dtype), copy=False)
-    elif not any(isinstance(item, Extent) for item in _wholes(array)):
+    elif not any(isinstance(item, (Extent, Told)) for item in _wholes(array)):
         numbers = [x.above / x.below if isinstance(x, Ratio) else x for x in array.flat]
         array = np.array(numbers, element_type(dtype)).reshape(array.shape)
     return Operand(dtype, array=array)
@@ -146,9 +169,19 @@ class Graph:
         self.dimensions: list[str] = []  # named ones of the inputs
         self.symbols: dict[str, Extent] = {}  # with the ranges that they have in all graphs of the model
         self.counts: set[str] = set()  # symbols that a run of this graph gives values
+        self.told: dict[int, tuple[Operand, Extent]] = {}  # elements that were counted, by their operands
         self._constants: dict[int, tuple[Operand, int]] = {}  # of operands that are another graph's, too
         self._as_numbers: dict[str, Operand] = {}  # extents as numbers at run time
         self._runs: Operand | None = None
+        self.bodies: list[Graph] = []  # within this one
+
+    def forget(self) -> None:
+        """Operands and graphs that know each other would stay until the collector comes."""
+        for body in self.bodies:
+            body.forget()
+        for kept in (self.bodies, self.told, self._constants, self._as_numbers):
+            kept.clear()
+        self._runs = None
 
     # --- shapes -------------------------------------------------------------------------------------
 
@@ -266,8 +299,12 @@ class Graph:
         joined = parts[0] if len(parts) == 1 else self.ops("concat", parts, axis=0)[0]
         return self.value(self.reshape(joined, list(x.array.shape)))
 
-    def at_run_time(self, d: Number, dtype: str) -> Operand:
+    def at_run_time(self, d: Number | Operand, dtype: str) -> Operand:
         """A number, an extent or a quotient of two, as a scalar: of an extent, as many ones are added up."""
+        if isinstance(d, Told):
+            d = self.reshape(d.operand, [])
+        if isinstance(d, Operand):
+            return self.cast(d, dtype)
         if isinstance(d, Ratio):
             above, below = (self.at_run_time(part, dtype) for part in (d.above, d.below))
             return self.op("div", above, below)

@@ -64,6 +64,8 @@ class Importer:
             return self._content()
         except _Unreadable as error:
             raise ValueError(str(error)) from None
+        finally:
+            self.graph.forget()
 
     def _content(self) -> _core.Graph:
         graph = self.model.graph

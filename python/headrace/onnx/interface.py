@@ -140,11 +140,10 @@ class Interface:
         if isinstance(value, Sequence):
             return OfSequence([self._form(f"{name}[{i}]", x) for i, x in enumerate(value.items)])
         if isinstance(value, Table):
-            elements, shapes = (
-                self._tensor(f"{name}.{n}", x).name
-                for n, x in (("elements", value.flat), ("shapes", value.shapes))
+            parts = {"elements": value.flat, "shapes": value.shapes, "ranks": value.ranks}
+            return OfTable(
+                **{part: self._tensor(f"{name}.{part}", x).name for part, x in parts.items() if x is not None}
             )
-            return OfTable(elements, shapes)
         return self._tensor(name, value)
 
     def _tensor(self, name: str, operand: Operand) -> OfTensor:

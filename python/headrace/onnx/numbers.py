@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .graph import Dim, Extent, Graph, Operand, known, product
+from .graph import Dim, Extent, Graph, Operand, Told, is_told, known, product
 from .registry import Node, invalid_if, refuse_if, shortened
 
 MOST_COUNTED = 4096  # extents that one operand gives
@@ -108,13 +108,13 @@ def _of(g: Graph, x: Any) -> Numbers:
 
 def is_known(x: Operand | None) -> bool:
     """Whether its elements are numbers, or follow from shapes."""
-    return x is None or x.array is not None
+    return x is None or not is_told(x.array)
 
 
 def extents_of(g: Graph, x: Operand) -> list[Dim]:
     """The elements of a tensor of known length: where only a run knows them they are counted then."""
     if x.array is not None:
-        return [d if isinstance(d, Extent) else int(d) for d in x.array.reshape(-1)]
+        return [_extent(g, d) for d in x.array.reshape(-1)]
     count = product(g.shape(x))
     refuse_if(
         isinstance(count, Extent),
@@ -128,11 +128,28 @@ def extents_of(g: Graph, x: Operand) -> list[Dim]:
     return list(counts)
 
 
+def _extent(g: Graph, d: Any) -> Dim:
+    """An element of a list; one that a run tells is counted once."""
+    if not isinstance(d, Told):
+        return d if isinstance(d, Extent) else int(d)
+    key = id(d.operand)
+    if key not in g.told:
+        g.told[key] = (d.operand, extents_of(g, g.reshape(d.operand, [1]))[0])
+    return g.told[key][1]
+
+
+def extents_among(g: Graph, whole: Numbers, sure: list[Any]) -> list[Dim]:
+    """Of a list: those that are sure, and the others counted."""
+    open_ = [i for i, d in enumerate(sure) if d is None]
+    counted = iter(whole.at(open_).extents() if open_ else [])
+    return [next(counted) if d is None else _extent(g, d) for d in sure]
+
+
 def dims(g: Graph, node: Node, index: int, what: str) -> list[Dim]:
     """A list of extents that is an input, none of them negative where it is known only at run time."""
     x = node.operand(index)
     invalid_if(g.rank(x) > 1, f"{what} (input {index}) has {g.rank(x)} dimensions; it is a list")
-    return node.dims(index, what) if x.array is not None else extents_of(g, x)
+    return node.dims(index, what) if is_known(x) else extents_of(g, x)
 
 
 def around(g: Graph, x: Operand, axis: Numbers) -> tuple[Operand, list[Dim]]:

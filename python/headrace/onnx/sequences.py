@@ -29,10 +29,14 @@ class Sequence:
 
 @dataclass(eq=False)
 class Table:
-    """A sequence of unknown length. flat: all elements; shapes: [length, dimensions]."""
+    """A sequence of unknown length. flat: all elements; shapes: [length, dimensions].
+
+    ranks: how many of the dimensions each tensor has, where they are not all of one number; the others are 1.
+    """
 
     flat: Operand
     shapes: Operand
+    ranks: Operand | None = None
     dtype: str = field(default="sequence", init=False)
     value: None = field(default=None, init=False)
     array: None = field(default=None, init=False)
@@ -59,18 +63,36 @@ def as_table(g: Graph, x: Sequence | Table, rank: int | None = None) -> Table:
     ranks = {g.rank(item) for item in x.items} or {rank}
     dtypes = {item.dtype for item in x.items} or {x.element}
     refuse_if(
-        len(ranks) > 1 or len(dtypes) > 1 or ranks == {None},
-        f"a sequence of tensors of {sorted(map(str, ranks))} dimensions and of {sorted(dtypes)} is"
-        " used where its length or a place in it is known only at run time; its tensors must have one dtype and number of"
-        " dimensions",
+        len(dtypes) > 1 or ranks == {None},
+        f"a sequence of tensors of {sorted(dtypes)} is used where its length or a place in it is known only"
+        " at run time; its tensors must have one dtype, and the first of them be known",
     )
-    rank, dtype = ranks.pop(), dtypes.pop()
+    rank, dtype = max(ranks), dtypes.pop()
     if not x.items:
         return Table(known(np.zeros(0), dtype), known(np.zeros([0, rank]), "i64"))
     rows = np.empty([len(x.items), rank], object)
     for i, item in enumerate(x.items):
-        rows[i, :] = g.shape(item)
-    return Table(g.concat([_flat(g, item) for item in x.items], 0), known(rows, "i64"))
+        rows[i, :] = [*g.shape(item), *[1] * (rank - g.rank(item))]
+    own = None if len(ranks) == 1 else known([g.rank(item) for item in x.items], "i64")
+    return Table(g.concat([_flat(g, item) for item in x.items], 0), known(rows, "i64"), own)
+
+
+def _of_ranks(g: Graph, x: Table, rank: int) -> Table:
+    """A table whose tensors may have so many dimensions, or fewer."""
+    count, own = g.shape(x.shapes)
+    ranks = x.ranks or g.expand(known(own, "i64"), [count])
+    if own < rank:
+        more = g.filled(1, "i64", [count, rank - own])
+        return Table(x.flat, g.concat([x.shapes, more], 1), ranks)
+    return Table(x.flat, x.shapes, ranks)
+
+
+def _check_one_rank(x: Table) -> None:
+    refuse_if(
+        x.ranks is not None,
+        "the sequence has tensors of several numbers of dimensions, and which one is taken is known only at"
+        " run time",
+    )
 
 
 def _flat(g: Graph, x: Operand) -> Operand:
@@ -81,7 +103,7 @@ def rank_of(g: Graph, x: Sequence | Table) -> int | None:
     """Dimensions of the tensors; None where there are none to tell."""
     if isinstance(x, Table):
         return int(g.shape(x.shapes)[1])
-    return g.rank(x.items[0]) if x.items else None
+    return max((g.rank(item) for item in x.items), default=None)
 
 
 def length(g: Graph, x: Sequence | Table) -> Dim:
@@ -111,6 +133,7 @@ def item_at(g: Graph, x: Sequence | Table, at: Operand) -> Operand:
     if isinstance(x, Sequence) and is_number(at):
         return x.items[place_in(x, at, len(x.items))]
     table = as_table(g, x)
+    _check_one_rank(table)
     place = position(g, at, length(g, table))
     sizes = Numbers(g, table.shapes).reduced("product", 1)
     begin = Numbers(g, g.op("cumulative_sum", sizes.x, axis=0, exclusive=True)).at(place)
@@ -130,13 +153,19 @@ def inserted(g: Graph, x: Sequence | Table, tensor: Operand, at: Operand | None)
         return Sequence([*x.items[:place], tensor, *x.items[place:]], x.element)
     table = as_table(g, x, g.rank(tensor))
     invalid_if(
-        table.flat.dtype != tensor.dtype or rank_of(g, table) != g.rank(tensor),
-        f"a tensor of {tensor.dtype}{g.shape(tensor)} is inserted into a sequence of {table.flat.dtype} of "
-        f"{rank_of(g, table)} dimensions",
+        table.flat.dtype != tensor.dtype,
+        f"a tensor of {tensor.dtype} is inserted into a sequence of {table.flat.dtype}",
     )
-    count = length(g, table)
-    row = Numbers(g, [g.shape(tensor)]).x if g.rank(tensor) else known(np.zeros([1, 0]), "i64")
-    longer = Table(g.concat([table.flat, _flat(g, tensor)], 0), g.concat([table.shapes, row], 0))
+    if table.ranks is not None or rank_of(g, table) != g.rank(tensor):
+        table = _of_ranks(g, table, max(rank_of(g, table), g.rank(tensor)))
+    count, rank = length(g, table), rank_of(g, table)
+    sizes = [*g.shape(tensor), *[1] * (rank - g.rank(tensor))]
+    row = Numbers(g, [sizes]).x if rank else known(np.zeros([1, 0]), "i64")
+    ranks = table.ranks
+    if ranks is not None:
+        ranks = g.concat([ranks, known([g.rank(tensor)], "i64")], 0)
+    shapes = g.concat([table.shapes, row], 0)
+    longer = Table(g.concat([table.flat, _flat(g, tensor)], 0), shapes, ranks)
     if at is None:
         return longer
     # A negative place counts from the end of what there was.
@@ -169,7 +198,8 @@ def _reordered(g: Graph, x: Table, order: Numbers, total: Dim) -> Table:
     first = Numbers(g, g.op("cumulative_sum", sizes.x, axis=0, exclusive=True))
     owner, within = owners(g, sizes.at(order), total)
     flat = g.op("gather", x.flat, (first.at(order).at(owner) + within).x, axis=0)
-    return Table(flat, g.op("gather", x.shapes, order.x, axis=0))
+    ranks = None if x.ranks is None else g.op("gather", x.ranks, order.x, axis=0)
+    return Table(flat, g.op("gather", x.shapes, order.x, axis=0), ranks)
 
 
 def owners(g: Graph, sizes: Numbers, total: Dim) -> tuple[Numbers, Numbers]:
@@ -191,6 +221,7 @@ def joined(g: Graph, x: Sequence | Table, axis: int, is_new: bool) -> Operand:
         if is_new:
             parts = [g.reshape(item, [*g.shape(item)[:axis], 1, *g.shape(item)[axis:]]) for item in parts]
         return g.concat(parts, axis)
+    _check_one_rank(x)
     rank = rank_of(g, x) + is_new
     invalid_if(not -rank <= axis < rank, f"axis {axis} is outside the {rank} dimensions of the result")
     axis %= rank
@@ -218,7 +249,9 @@ def leaves(x: Any) -> list[Operand]:
         ]
     if isinstance(x, Sequence):
         return list(x.items)
-    return [x.flat, x.shapes] if isinstance(x, Table) else [x]
+    if isinstance(x, Table):
+        return [x.flat, x.shapes] if x.ranks is None else [x.flat, x.shapes, x.ranks]
+    return [x]
 
 
 def with_leaves(x: Any, operands: list[Operand]) -> Any:
@@ -248,7 +281,7 @@ def form(x: Any) -> Any:
         return ("optional", x.is_there is not None, None if x.item is None else form(x.item))
     if isinstance(x, Sequence):
         return ("sequence", len(x.items))
-    return ("table",) if isinstance(x, Table) else ("tensor",)
+    return ("table", x.ranks is not None) if isinstance(x, Table) else ("tensor",)
 
 
 def alike(one: tuple[Graph, Any], other: tuple[Graph, Any]) -> tuple[Any, Any]:
@@ -270,7 +303,11 @@ def alike(one: tuple[Graph, Any], other: tuple[Graph, Any]) -> tuple[Any, Any]:
         )
     if isinstance(a, TensorLists) and isinstance(b, TensorLists):
         ranks = [rank for rank in (rank_of(g, a), rank_of(h, b)) if rank is not None]
-        return tuple(as_table(graph, x, ranks[0] if ranks else 1) for graph, x in ((g, a), (h, b)))
+        rank = max(ranks, default=1)
+        a, b = as_table(g, a, rank), as_table(h, b, rank)
+        if a.ranks is None and b.ranks is None and rank_of(g, a) == rank_of(h, b):
+            return a, b
+        return _of_ranks(g, a, rank), _of_ranks(h, b, rank)
     raise Refused("one is a tensor and the other a sequence, and which one is known only at run time")
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from ..graph import Dim, Extent, Graph, Operand, is_same, known, product
-from ..numbers import Numbers, axes_told, counted_from_front, dims, is_known, others
+from typing import Any
+
+import numpy as np
+
+from ..graph import Dim, Extent, Graph, Operand, Told, is_same, is_told, known, product
+from ..numbers import Numbers, axes_told, counted_from_front, dims, extents_among, is_known, others
 from ..registry import Invalid, Node, axes_of, invalid_if, reads, shortened
 
 
@@ -45,7 +49,15 @@ def _reshaped_as_told(g: Graph, node: Node) -> Operand:
         wanted = wanted.equals(0).choose(kept, wanted)
     is_left = wanted.equals(-1)
     rest = is_left.choose(1, wanted).reduced("product")
-    return g.reshape(node.x, is_left.choose(Numbers(g, product(own)) // rest, wanted).extents())
+    whole = is_left.choose(Numbers(g, product(own)) // rest, wanted)
+    elements = _elements(node.operand(1), count)
+    sure = [d if isinstance(d, Extent) or (isinstance(d, int) and d > 0) else None for d in elements]
+    return g.reshape(node.x, extents_among(g, whole, sure))
+
+
+def _elements(x: Operand, count: int) -> list[Any]:
+    """Of a list of which a run tells some."""
+    return list(x.array) if x.array is not None else [None] * count
 
 
 def _quotient(total: Dim, rest: Dim) -> Dim:
@@ -140,8 +152,31 @@ def concat(g: Graph, node: Node) -> Operand:
         len(ranks) != 1 or ranks == {0},
         f"the inputs have {sorted(ranks)} dimensions; they must have the same number, 1 or more",
     )
+    listed = _listed(g, parts)
+    if listed is not None:
+        return listed
     filled = [x for x in parts if not is_same(g.shape(x)[axis], 0)]
     return g.concat(filled or parts[:1], axis)
+
+
+_MOST_LISTED = 64
+
+
+def _listed(g: Graph, parts: list[Operand]) -> Operand | None:
+    """A list of few integers of which some are known: the shapes that are made of them are known as far."""
+    sizes = [g.shape(x) for x in parts]
+    is_small = all(len(s) == 1 and isinstance(s[0], int) and s[0] <= _MOST_LISTED for s in sizes)
+    if not is_small or parts[0].dtype not in ("i32", "i64") or all(is_told(x.array) for x in parts):
+        return None
+    elements: list[Any] = []
+    for x, (count,) in zip(parts, sizes, strict=True):
+        if x.array is not None:
+            elements.extend(x.array)
+        else:
+            elements.extend(Told(x if count == 1 else g.cut(x, 0, i, 1)) for i in range(count))
+    array = np.empty(len(elements), object)
+    array[:] = [d if isinstance(d, (Extent, Told)) else int(d) for d in elements]
+    return known(array, parts[0].dtype)
 
 
 @reads("Split")
@@ -182,10 +217,24 @@ def expand(g: Graph, node: Node) -> Operand:
 def _expanded_as_told(g: Graph, x: Operand, shape: Operand) -> Operand:
     count = g.fixed(product(g.shape(shape)), "the number of dimensions of the result")
     rank = max(count, g.rank(x))
-    own = Numbers(g, [*[1] * (rank - g.rank(x)), *g.shape(x)])
+    if rank == 0:
+        return x
+    own = [*[1] * (rank - g.rank(x)), *g.shape(x)]
+    elements = [*[1] * (rank - count), *_elements(shape, count)]
     wanted = g.reshape(g.cast(shape, "i64"), [count])
     wanted = Numbers(g, g.concat([known([1] * (rank - count), "i64"), wanted], 0) if rank > count else wanted)
-    return g.expand(x, wanted.equals(1).choose(own, wanted).extents()) if rank else x
+    whole = wanted.equals(1).choose(Numbers(g, own), wanted)
+    sure = [_joint(d, d_own) for d, d_own in zip(elements, own, strict=True)]
+    return g.expand(x, extents_among(g, whole, sure))
+
+
+def _joint(wanted: Any, own: Dim) -> Any:
+    """What both broadcast to, where that is sure."""
+    if is_same(own, 1):
+        return wanted
+    if isinstance(wanted, int):
+        return own if wanted == 1 else wanted
+    return None
 
 
 def broadcast(g: Graph, a: list[Dim], b: list[Dim]) -> list[Dim]:
