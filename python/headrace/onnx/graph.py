@@ -251,16 +251,19 @@ class Graph:
             return known(1, "i64")
         key = "*".join(map(str, parts))
         if key not in self._counted:
+            last = self._count_of(parts[-1])
             if parts[-1].least < 0:
-                above, below = (Extent.largest([part, 0]) for part in (parts[-1], -parts[-1]))
-                counts = [self.at_run_time(part, "i64") for part in (above, below)]
-                last = self.op("sub", *counts)
-            else:
-                ones = self.expand(known(1, "i64"), [parts[-1]])
-                last = self.op("reduce_sum", ones, axes=[0])
+                last = self.op("sub", last, self._count_of(-parts[-1]))
             whole = self.op("mul", self._product_at_run_time(parts[:-1]), last) if parts[1:] else last
             self._counted[key] = whole
         return self._counted[key]
+
+    def _count_of(self, d: Extent) -> Operand:
+        """How many there are, 0 for what is less."""
+        count = Extent.largest([d, 0])
+        if not isinstance(count, Extent):
+            return known(count, "i64")
+        return self.op("reduce_sum", self.expand(known(1, "i64"), [count]), axes=[0])
 
     def run_number(self) -> Operand:
         """How many runs a session has done, i64: a state, which random numbers are of."""

@@ -19,6 +19,11 @@ _LARGEST_TERM = 2**20
 Whole = Extent | int
 
 
+def divided_up(a: Whole, b: Whole) -> Whole:
+    """The quotient rounded up."""
+    return a.divided_up(b) if isinstance(a, Extent) else -(-a // b)
+
+
 class Ratio:
     """above / below, where below is more than 0."""
 
@@ -54,7 +59,7 @@ class Ratio:
         return self.above // self.below
 
     def ceil(self) -> Whole:
-        return -((-self.above) // self.below)
+        return divided_up(self.above, self.below)
 
     def toward_zero(self) -> Whole:
         try:

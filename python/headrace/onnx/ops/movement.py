@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..graph import Dim, Extent, Graph, Operand, is_same, known, product
+from ..ratios import divided_up
 from ..registry import Invalid, Node, axes_of, invalid_if, reads, shortened
 
 
@@ -105,7 +106,7 @@ def split(g: Graph, node: Node) -> list[Operand]:
     else:
         sizes = None if node.optional(1) is None else node.dims(1, "the parts' sizes")
     if sizes is None:
-        each = _rounded_up(extent, count)
+        each = divided_up(extent, count)
         sizes = [each] * (count - 1) + [extent - each * (count - 1)]
     is_open = any(isinstance(d, Extent) for d in (extent, *sizes))
     invalid_if(
@@ -113,10 +114,6 @@ def split(g: Graph, node: Node) -> list[Operand]:
         f"parts of {shortened(sizes)} do not add up to {extent}, extent {axis} of the input",
     )
     return g.ops("split", [x], splits=sizes, axis=axis)
-
-
-def _rounded_up(extent: Dim, count: int) -> Dim:
-    return extent.divided_up(count) if isinstance(extent, Extent) else -(-extent // count)
 
 
 @reads("Expand")
