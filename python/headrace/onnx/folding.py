@@ -197,7 +197,6 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "Sub": lambda a, b: a - b,
     "Mul": lambda a, b: a * b,
     "Div": _divide,
-    "Mod": _modulo,
     "Min": lambda a, b: Extent.smallest([a, b]),
     "Max": lambda a, b: Extent.largest([a, b]),
     "And": lambda a, b: either(a, b, False),
@@ -232,6 +231,15 @@ def _each(function: Callable[[Any], Any]) -> Any:
 for _name, _function in _BINARY.items():
     FOLDS[_name] = _elementwise(_function)
 _BROADCAST = {*_BINARY, "Where", "Pow", "Mod", "Xor"}
+
+
+@_folds("Mod")
+def _remainder(node: Node, x: list[Any]) -> Any:
+    """Of the divisor's sign, or of the dividend's."""
+    rest = (lambda a, b: a - _divide(a, b) * b) if node.get("fmod", 0) else _modulo
+    return _elementwise(rest)(node, x)
+
+
 FOLDS["Neg"] = _each(lambda a: -a)
 FOLDS["Abs"] = _each(lambda a: Extent.largest([a, -a]))
 FOLDS["Sign"] = _each(lambda a: Extent.largest([-1, Extent.smallest([1, a])]))

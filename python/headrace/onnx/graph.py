@@ -106,8 +106,9 @@ def known(array: Any, dtype: str) -> Operand:
     if array.dtype != object:
         array = array.astype(element_type(dtype), copy=False)
     elif not any(isinstance(item, Extent) for item in _wholes(array)):
-        numbers = [x.above / x.below if isinstance(x, Ratio) else x for x in array.flat]
-        array = np.array(numbers, element_type(dtype)).reshape(array.shape)
+        result = np.empty(array.shape, object)
+        result.reshape(-1)[:] = [x.above / x.below if isinstance(x, Ratio) else x for x in array.flat]
+        array = result.astype(element_type(dtype))
     return Operand(dtype, array=array)
 
 
