@@ -223,7 +223,7 @@ def depth_to_space(g: Graph, node: Node) -> Operand:
     b, mode = _blocks(node)
     n, c, h, w = g.shape(node.x)
     invalid_if(
-        isinstance(c, Extent) or b < 1 or c % (b * b),
+        b < 1 or (not isinstance(c, Extent) and c % (b * b)),
         f"blocksize is {b}, and {c} channels do not divide into blocks of {b} x {b}",
     )
     if mode == "DCR":
