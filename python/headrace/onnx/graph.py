@@ -144,6 +144,7 @@ class Graph:
         self.ranges = Ranges()
         self.label = ""  # of the ops that are added: the node's name
         self.dimensions: list[str] = []  # named ones of the inputs
+        self.places: dict[int, Operand] = {}  # of non-zeros, by the value that has them
         self._counts = 0  # of symbols that a run gives values
         self._counted: dict[str, Operand] = {}  # extents as numbers at run time
         self._runs: Operand | None = None

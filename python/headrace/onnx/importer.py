@@ -14,7 +14,7 @@ from headrace import _core
 from .folding import folded
 from .functions import Function, Library
 from .graph import Graph, Operand, Undecided
-from .interface import Dimensions, Interface
+from .interface import Dimensions, Interface, perhaps_empty
 from .limits import Budget
 from .oldest import modernised
 from .registry import AS_DEFINED, MICROSOFT, OPERATORS, Invalid, Node, Refused, invalid_if, shortened
@@ -54,7 +54,8 @@ class Importer:
         self.tensors = source.tensors
         self.library = Library(source.model.functions)
         self.graph = Graph(Budget(_count(source.model), source.model.ByteSize()))
-        self.interface = Interface(self.graph, self.title, source.model.graph.input, dimensions)
+        graph = source.model.graph
+        self.interface = Interface(self.graph, self.title, graph.input, dimensions, perhaps_empty(graph))
 
     def run(self) -> _core.Graph:
         """The graph, before any pass. Errors: ValueError."""
