@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .graph import Extent, Graph, Operand, Undecided, known
+from .polynomials import exact_quotient
 from .ratios import BINARY as OF_RATIOS
 from .ratios import COMPARISONS, Ratio, either, inverted
 from .ratios import UNARY as OF_RATIO
@@ -181,7 +182,8 @@ def _folds(*names: str) -> Any:
 def _divide(a: Any, b: Any) -> Any:
     """Towards zero."""
     if isinstance(a, Extent) or isinstance(b, Extent):
-        return Ratio(a, b).toward_zero()
+        exact = exact_quotient(a, b)
+        return Ratio(a, b).toward_zero() if exact is None else exact
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..graph import Dim, Extent, Graph, Operand, is_same, known, product
-from ..ratios import divided_up
+from ..polynomials import exact_quotient
+from ..ratios import at_least_0, divided_up, is_short
 from ..registry import Invalid, Node, axes_of, invalid_if, reads, shortened
 
 
@@ -25,9 +26,20 @@ def reshape(g: Graph, node: Node) -> Operand:
         f"the shape (input 1) is {shortened(wanted)}; extents are at least -1",
     )
     if open_:
-        rest = product(d for i, d in enumerate(wanted) if i != open_[0])
-        wanted[open_[0]] = _quotient(product(own), rest)
+        wanted[open_[0]] = _left_over(own, [d for i, d in enumerate(wanted) if i != open_[0]])
     return g.reshape(node.x, wanted)
+
+
+def _left_over(own: list[Dim], others: list[Dim]) -> Dim:
+    """What the others leave of the elements; extents that both have cancel out."""
+    left, divisors = list(own), []
+    for d in others:
+        same = next((i for i, other in enumerate(left) if is_same(d, other)), None)
+        if same is None or is_same(d, 0):
+            divisors.append(d)
+        else:
+            del left[same]
+    return _quotient(product(left), product(divisors))
 
 
 def _quotient(total: Dim, rest: Dim) -> Dim:
@@ -36,7 +48,8 @@ def _quotient(total: Dim, rest: Dim) -> Dim:
         return 0
     if isinstance(total, int) and isinstance(rest, int):
         invalid_if(total % rest, f"{total} elements do not divide by {rest}, the other extents' product")
-    return total // rest
+    exact = exact_quotient(total, rest)
+    return total // rest if exact is None else exact
 
 
 @reads("Flatten")
@@ -131,6 +144,8 @@ def broadcast(g: Graph, a: list[Dim], b: list[Dim]) -> list[Dim]:
             joint.append(other)
         elif is_same(other, 1):
             joint.append(one)
+        elif not is_short(one, other):
+            joint.append(other if isinstance(one, Extent) else one)
         elif isinstance(one, Extent) and isinstance(other, Extent):
             joint.append(Extent.largest([one, other]) * Extent.smallest([one, other, 1]))
         elif isinstance(one, Extent) or isinstance(other, Extent):
@@ -183,17 +198,21 @@ def with_margin(
     g: Graph, x: Operand, begin: list[Dim], end: list[Dim], mode: str = "constant", value: float = 0
 ) -> Operand:
     """Negative amounts take elements away."""
-    before, after = ([Extent.largest([n, 0]) for n in amounts] for amounts in (begin, end))
+    before, after = ([_positive(n) for n in amounts] for amounts in (begin, end))
     for axis, (own, first, last) in enumerate(zip(g.shape(x), begin, end, strict=True)):
-        cut = [Extent.largest([-n, 0]) for n in (first, last)]
+        cut = [_positive(n) - n for n in (first, last)]
         if not all(is_same(n, 0) for n in cut):
-            x = g.cut(x, axis, cut[0], Extent.largest([0, own - cut[0] - cut[1]]))
+            x = g.cut(x, axis, cut[0], at_least_0(own - cut[0] - cut[1]))
     if all(is_same(n, 0) for n in (*before, *after)):
         return g.op("identity", x)
     if mode == "wrap":
         return _wrapped(g, x, before, after)
     options = {"value": value} if mode == "constant" else {}
     return g.op("pad", x, beginning_padding=before, ending_padding=after, mode=_PAD_MODES[mode], **options)
+
+
+def _positive(amount: Dim) -> Dim:
+    return at_least_0(amount) if isinstance(amount, Extent) else max(amount, 0)
 
 
 def _wrapped(g: Graph, x: Operand, begin: list[Dim], end: list[Dim]) -> Operand:
