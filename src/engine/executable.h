@@ -2,6 +2,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "engine/stage.h"
 #include "headrace/headrace.h"
 #include "ir/graph.h"
+#include "ir/specialise.h"
 #include "plan/plan.h"
 #include "run/device_constants.h"
 #include "run/devices.h"
@@ -47,7 +49,16 @@ struct Executable::Impl {
     Result<std::shared_ptr<const Plan>> plan_for(const ShapeKey& shapes);
 
 private:
+    Result<Plan> made_plan(const SymbolBindings& bindings);
+
     std::mutex mutex_;
+    /// The last plan that was made, of which the next one takes what is the same.
+    struct Latest {
+        SymbolBindings bindings;
+        std::shared_ptr<const Plan> plan;
+    };
+    std::optional<SymbolUses> uses_;
+    std::optional<Latest> latest_;
     ByteLru<ShapeKey, std::shared_ptr<const Plan>> plans_;
     friend class Executable;
 };

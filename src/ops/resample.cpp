@@ -65,9 +65,9 @@ std::vector<Tap> nearest_taps(std::int64_t input, std::int64_t output) {
     return taps;
 }
 
-/// The point of output element o is o * ratio + first.
+/// The point of output element o is (o + shift) * ratio - shift.
 struct Line {
-    double ratio, first;
+    double ratio, shift;
 };
 
 Line line_of(std::int64_t input, std::int64_t output, Coordinates coordinates) {
@@ -79,16 +79,16 @@ Line line_of(std::int64_t input, std::int64_t output, Coordinates coordinates) {
         case Coordinates::half_pixel_or_first:
             if (output == 1) return {0, 0};
             [[fallthrough]];
-        default: return {ratio, 0.5 * ratio - 0.5};
+        default: return {ratio, 0.5};
     }
 }
 
 std::vector<Tap> linear_taps(std::int64_t input, std::int64_t output, Coordinates coordinates) {
     std::vector<Tap> taps;
-    const auto [ratio, first] = line_of(input, output, coordinates);
+    const auto [ratio, shift] = line_of(input, output, coordinates);
     for (std::int64_t o = 0; o < output; ++o) {
         const double x =
-            std::clamp(static_cast<double>(o) * ratio + first, 0.0, static_cast<double>(input - 1));
+            std::clamp((static_cast<double>(o) + shift) * ratio - shift, 0.0, static_cast<double>(input - 1));
         const auto low = static_cast<std::int64_t>(x);
         taps.push_back({low, std::min(low + 1, input - 1), x - static_cast<double>(low)});
     }

@@ -1,4 +1,4 @@
-"""What a published architecture is here: a module with random weights, its inputs at two shapes, what is open."""
+"""A published architecture: a module with random weights, its inputs at two shapes, what is open."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Inputs = tuple[torch.Tensor, ...]
 class Architecture:
     """module(*make(**sizes)) gives a tensor, or a tuple of them.
 
-    dimensions: of each input, the names of its open axes; sizes: two sets of numbers for these names, the first
-    for the export.
+    dimensions: of each input, the names of its open axes.
+    sizes: two sets of numbers for these names, the first for the export.
     """
 
     module: nn.Module

@@ -127,7 +127,7 @@ def cached(name: str, whole: bool) -> Architecture:
 
 @published(*(f"transformers.{name}" for name in _DECODERS))
 def decoder(name: str, whole: bool) -> Architecture:
-    model, config = causal_model(name.removeprefix("transformers."), whole)
+    model, _ = causal_model(name.removeprefix("transformers."), whole)
 
     def make(batch: int, length: int) -> tuple:
         mask = torch.ones(batch, length, dtype=torch.long)
@@ -208,7 +208,12 @@ def pair_model(base: str, whole: bool) -> tuple[Any, Any, int]:
 
 @published("cached.T5", "cached.Whisper", "cached.Bart")
 def pair_with_cache(name: str, whole: bool) -> Architecture:
-    model, config, layers = pair_model(name.removeprefix("cached."), whole)
+    return step_architecture(name.removeprefix("cached."), whole)[0]
+
+
+def step_architecture(base: str, whole: bool) -> tuple[Architecture, Any]:
+    """A step of the decoder, and the model that it is of."""
+    model, config, layers = pair_model(base, whole)
     heads = getattr(config, "num_heads", None) or config.decoder_attention_heads
     width = getattr(config, "d_kv", None) or config.d_model // heads
 
@@ -226,4 +231,4 @@ def pair_with_cache(name: str, whole: bool) -> Architecture:
         {"batch": 3, "past": 40, "new": 2, "heard": 29},
     ]
     outputs = ["logits", *(f"present_{kind}.{i}" for i in range(layers) for kind in ("key", "value"))]
-    return Architecture(settled(Step(model)), make, names, dims, sizes, outputs=outputs)
+    return Architecture(settled(Step(model)), make, names, dims, sizes, outputs=outputs), model

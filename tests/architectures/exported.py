@@ -1,12 +1,13 @@
-"""An architecture as an ONNX file with open dimensions, by either exporter, and what ONNX Runtime makes of it."""
+"""An architecture as an ONNX file with open dimensions, by either exporter of PyTorch."""
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import onnxruntime
 import torch
 from architecture import Architecture
 
@@ -15,41 +16,37 @@ warnings.filterwarnings("ignore")
 
 def export(a: Architecture, path: Path, dynamo: bool) -> None:
     """Writes the model. Errors: whatever the exporter raises."""
-    inputs = a.inputs(0)
     options: dict[str, Any] = {"input_names": a.names, "output_names": a.outputs or None}
-    if dynamo:
-        dims = tuple(dict(d) for d in a.dimensions)
-        options["dynamic_shapes"] = _grouped(a, dims)
-        with torch.no_grad():
+    with torch.no_grad():
+        if dynamo:
+            shapes = grouped(a, [{axis: _named(n) for axis, n in d.items()} for d in a.dimensions])
             program = torch.onnx.export(
-                a.module, inputs, dynamo=True, verbose=False, optimize=True, **options
+                a.module, a.inputs(0), dynamo=True, verbose=False, dynamic_shapes=shapes, **options
             )
-        program.save(str(path))
-    else:
-        options["dynamic_axes"] = {n: dict(d) for n, d in zip(a.names, a.dimensions, strict=True)}
-        with torch.no_grad():
-            torch.onnx.export(a.module, inputs, str(path), dynamo=False, opset_version=18, **options)
+            program.save(str(path))
+        else:
+            axes = {n: dict(d) for n, d in zip(a.names, a.dimensions, strict=True)}
+            torch.onnx.export(
+                a.module, a.inputs(0), str(path), dynamo=False, opset_version=18, dynamic_axes=axes, **options
+            )
 
 
-def _grouped(a: Architecture, dims: tuple) -> Any:
-    """As torch.export wants them: arguments of *args are one tuple. The sum of two is left to the exporter."""
-    import inspect
+def _named(name: str) -> Any:
+    """The sum of two others is left to the exporter."""
+    return torch.export.Dim.AUTO if "+" in name else name
 
-    auto = torch.export.Dim.AUTO
-    dims = tuple({axis: auto if "+" in n else n for axis, n in d.items()} for d in dims)
+
+def grouped(a: Architecture, dims: list) -> Any:
+    """As torch.export wants them: what becomes *arguments is one tuple."""
     parameters = list(inspect.signature(a.module.forward).parameters.values())
     plain = [p for p in parameters if p.kind != p.VAR_POSITIONAL]
     if len(plain) == len(parameters):
-        return dims
-    return (*dims[: len(plain)], dims[len(plain) :])
+        return tuple(dims)
+    return (*dims[: len(plain)], tuple(dims[len(plain) :]))
 
 
-def reference(path: Path, inputs: tuple, threads: int = 2) -> tuple[list[np.ndarray], list[str]]:
-    """ONNX Runtime's results, and the names of the model's inputs, some of which the exporter may leave out."""
-    import onnxruntime
-
+def session_of(path: Path, threads: int = 2) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    return session
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])

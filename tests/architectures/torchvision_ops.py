@@ -1,4 +1,4 @@
-"""torchvision's own operators in Python, where its wheel is for a PyTorch with CUDA and its library does not load."""
+"""torchvision's own operators in Python, where the library of its wheel wants another PyTorch."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _nms(boxes: torch.Tensor, scores: torch.Tensor, threshold: float) -> torch.T
 
 def _load() -> None:
     try:
-        import torchvision  # noqa: F401
+        import torchvision
 
         return
     except RuntimeError as error:

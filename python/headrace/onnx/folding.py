@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .graph import Extent, Graph, Operand, Undecided, known
+from .polynomials import exact_quotient
 from .ratios import BINARY as OF_RATIOS
 from .ratios import COMPARISONS, Ratio, either, inverted
 from .ratios import UNARY as OF_RATIO
@@ -183,7 +184,8 @@ def _folds(*names: str) -> Any:
 def _divide(a: Any, b: Any) -> Any:
     """Towards zero."""
     if isinstance(a, Extent) or isinstance(b, Extent):
-        return Ratio(a, b).toward_zero()
+        exact = exact_quotient(a, b)
+        return Ratio(a, b).toward_zero() if exact is None else exact
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
@@ -199,7 +201,6 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "Sub": lambda a, b: a - b,
     "Mul": lambda a, b: a * b,
     "Div": _divide,
-    "Mod": _modulo,
     "Min": lambda a, b: Extent.smallest([a, b]),
     "Max": lambda a, b: Extent.largest([a, b]),
     "And": lambda a, b: either(a, b, False),
@@ -234,6 +235,15 @@ def _each(function: Callable[[Any], Any]) -> Any:
 for _name, _function in _BINARY.items():
     FOLDS[_name] = _elementwise(_function)
 _BROADCAST = {*_BINARY, "Where", "Pow", "Mod", "Xor"}
+
+
+@_folds("Mod")
+def _remainder(node: Node, x: list[Any]) -> Any:
+    """Of the divisor's sign, or of the dividend's."""
+    rest = (lambda a, b: a - _divide(a, b) * b) if node.get("fmod", 0) else _modulo
+    return _elementwise(rest)(node, x)
+
+
 FOLDS["Neg"] = _each(lambda a: -a)
 FOLDS["Abs"] = _each(lambda a: Extent.largest([a, -a]))
 FOLDS["Sign"] = _each(lambda a: Extent.largest([-1, Extent.smallest([1, a])]))

@@ -130,8 +130,9 @@ def known(array: Any, dtype: str) -> Operand:
     if array.dtype != object:
         array = array.astype(element_type(dtype), copy=False)
     elif not any(isinstance(item, (Extent, Told)) for item in _wholes(array)):
-        numbers = [x.above / x.below if isinstance(x, Ratio) else x for x in array.flat]
-        array = np.array(numbers, element_type(dtype)).reshape(array.shape)
+        result = np.empty(array.shape, object)
+        result.reshape(-1)[:] = [x.above / x.below if isinstance(x, Ratio) else x for x in array.flat]
+        array = result.astype(element_type(dtype))
     return Operand(dtype, array=array)
 
 
@@ -172,6 +173,7 @@ class Graph:
         self.told: dict[int, tuple[Operand, Extent]] = {}  # elements that were counted, by their operands
         self._constants: dict[int, tuple[Operand, int]] = {}  # of operands that are another graph's, too
         self._as_numbers: dict[str, Operand] = {}  # extents as numbers at run time
+        self.places: dict[int, Operand] = {}  # of non-zeros, by the value that has them
         self._runs: Operand | None = None
         self.bodies: list[Graph] = []  # within this one
 
@@ -179,7 +181,7 @@ class Graph:
         """Operands and graphs that know each other would stay until the collector comes."""
         for body in self.bodies:
             body.forget()
-        for kept in (self.bodies, self.told, self._constants, self._as_numbers):
+        for kept in (self.bodies, self.told, self.places, self._constants, self._as_numbers):
             kept.clear()
         self._runs = None
 
@@ -324,16 +326,19 @@ class Graph:
             return known(1, "i64")
         key = "*".join(map(str, parts))
         if key not in self._as_numbers:
+            last = self._count_of(parts[-1])
             if parts[-1].least < 0:
-                above, below = (Extent.largest([part, 0]) for part in (parts[-1], -parts[-1]))
-                counts = [self.at_run_time(part, "i64") for part in (above, below)]
-                last = self.op("sub", *counts)
-            else:
-                ones = self.expand(known(1, "i64"), [parts[-1]])
-                last = self.op("reduce_sum", ones, axes=[0])
+                last = self.op("sub", last, self._count_of(-parts[-1]))
             whole = self.op("mul", self._product_at_run_time(parts[:-1]), last) if parts[1:] else last
             self._as_numbers[key] = whole
         return self._as_numbers[key]
+
+    def _count_of(self, d: Extent) -> Operand:
+        """How many there are, 0 for what is less."""
+        count = Extent.largest([d, 0])
+        if not isinstance(count, Extent):
+            return known(count, "i64")
+        return self.op("reduce_sum", self.expand(known(1, "i64"), [count]), axes=[0])
 
     def run_number(self) -> Operand:
         """How many runs a session has done, i64: a state, which random numbers are of."""

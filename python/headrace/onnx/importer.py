@@ -16,7 +16,7 @@ from .control_flow import CONTROL_FLOW
 from .folding import folded
 from .functions import Function, Library
 from .graph import Graph, Operand, Undecided
-from .interface import Dimensions, Interface
+from .interface import Dimensions, Interface, perhaps_empty
 from .limits import Budget
 from .oldest import modernised
 from .registry import AS_DEFINED, MICROSOFT, OPERATORS, Invalid, Node, Refused, invalid_if, shortened
@@ -56,7 +56,8 @@ class Importer:
         self.tensors = source.tensors
         self.library = Library(source.model.functions)
         self.graph = Graph(Budget(_count(source.model), source.model.ByteSize()))
-        self.interface = Interface(self.graph, self.title, source.model.graph.input, dimensions)
+        graph = source.model.graph
+        self.interface = Interface(self.graph, self.title, graph.input, dimensions, perhaps_empty(graph))
 
     def run(self) -> _core.Graph:
         """The graph, before any pass. Errors: ValueError."""

@@ -18,16 +18,47 @@ from .stored import CARRIERS, element_type
 Dimensions = Mapping[str, Any]  # numbers, shapes, and of sequences the tensors' shapes
 
 
+def perhaps_empty(graph: onnx.GraphProto) -> set[str]:
+    """Dimensions along which inputs are only joined with others, or cut apart: caches begin with nothing."""
+    readers: dict[str, list[onnx.NodeProto]] = {}
+    for node in graph.node:
+        for name in node.input:
+            readers.setdefault(name, []).append(node)
+    joined: set[str] = set()
+    others: set[str] = set()
+    for info in graph.input:
+        dims = info.type.tensor_type.shape.dim
+        for axis, dim in enumerate(dims):
+            of = readers.get(info.name, [])
+            is_joined = bool(of) and all(_joins(node, axis, len(dims)) for node in of)
+            (joined if is_joined else others).add(dim.dim_param)
+    return joined - others - {""}
+
+
+def _joins(node: onnx.NodeProto, axis: int, rank: int) -> bool:
+    if node.op_type == "Shape":
+        return True
+    own = next((a.i for a in node.attribute if a.name == "axis"), 0)
+    return node.op_type in ("Concat", "SplitToSequence") and own % rank == axis
+
+
 class Interface:
     """Declares them in the graph. Errors: ValueError with the name and what to do."""
 
     def __init__(
-        self, graph: Graph, title: str, inputs: Iterable[onnx.ValueInfoProto], given: Dimensions
+        self,
+        graph: Graph,
+        title: str,
+        inputs: Iterable[onnx.ValueInfoProto],
+        given: Dimensions,
+        perhaps_empty: Iterable[str] = (),
     ) -> None:
+        """perhaps_empty: names of dimensions that may be 0; others are at least 1."""
         self._graph, self._title = graph, title
         self._given, self._used = dict(given), set()
         named = {dim.dim_param for info in inputs for dim in info.type.tensor_type.shape.dim}
         self._named = named - {""}
+        self._perhaps_empty = set(perhaps_empty)
         self.declared: dict[str, np.dtype] = {}  # outputs whose elements the graph gives in a wider type
         self.outputs: list[Output] = []  # the model's
         self._has_output = False
@@ -113,7 +144,7 @@ class Interface:
         if len(parts) == 2 and set(parts) <= self._named:
             first, second = (self._dimension(part) for part in parts)
             return first + second
-        return Extent.symbol(name)
+        return Extent.symbol(name, 0 if name in self._perhaps_empty else 1)
 
     def _size(self, value: Any, name: str) -> int:
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:

@@ -15,8 +15,33 @@ import numpy as np
 
 from headrace._core import Extent, Undecided
 
+from .polynomials import exact_quotient
+
 _LARGEST_TERM = 2**20
 Whole = Extent | int
+
+
+_SHORT = 24
+
+
+def is_short(*extents: Whole) -> bool:
+    """Whether smallest and largest ones of these make no sums that grow from operator to operator.
+
+    Where they would, what holds in every model that works is believed, and a run shows it.
+    """
+    return all(len(str(d)) <= _SHORT for d in extents)
+
+
+def at_least_0(d: Whole) -> Whole:
+    """The larger of it and 0."""
+    if isinstance(d, Extent) and (d.least >= 0 or not is_short(d)):
+        return d
+    return Extent.largest([0, d])
+
+
+def divided_up(a: Whole, b: Whole) -> Whole:
+    """The quotient rounded up."""
+    return a.divided_up(b) if isinstance(a, Extent) else -(-a // b)
 
 
 class Ratio:
@@ -54,7 +79,7 @@ class Ratio:
         return self.above // self.below
 
     def ceil(self) -> Whole:
-        return -((-self.above) // self.below)
+        return divided_up(self.above, self.below)
 
     def toward_zero(self) -> Whole:
         try:
@@ -76,12 +101,9 @@ def _reduced(above: Whole, below: Whole) -> Ratio:
     if isinstance(below, int) and isinstance(above, int):
         common = math.gcd(above, below)
         return Ratio(above // common, below // common)
-    try:
-        whole = above // below
-        if whole * below == above:
-            return Ratio(whole)
-    except (Undecided, ValueError):
-        pass
+    whole = exact_quotient(above, below)
+    if whole is not None:
+        return Ratio(whole)
     if isinstance(below, int) and isinstance(above, Extent):
         common = math.gcd(below, *(factor for factor, _ in above.terms))
         return Ratio(above // common, below // common)

@@ -11,7 +11,7 @@ from ..folding import LARGEST
 from ..graph import LARGEST_EXTENT, Dim, Extent, Graph, Operand, Undecided, is_number, known, product
 from ..numbers import Numbers, dims, extents_of, is_known
 from ..ratios import BINARY as OF_RATIOS
-from ..ratios import Ratio
+from ..ratios import Ratio, at_least_0
 from ..registry import Node, Refused, invalid_if, reads, refuse_if, shortened
 from ..source import dtype_named
 
@@ -76,7 +76,7 @@ def range_(g: Graph, node: Node) -> Operand:
     first, last, step = (node.known(i, name).reshape(-1)[0] for i, name in enumerate(names))
     invalid_if(is_number(step, 0), "delta (input 2) is 0")
     try:
-        count = Extent.largest([0, _steps(first, last, step)])
+        count = at_least_0(_steps(first, last, step))
     except Undecided:
         raise Refused(
             f"it goes from {first} to {last} in steps of {step}, and whether they go up or down is open",

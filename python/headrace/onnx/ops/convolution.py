@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..graph import Dim, Extent, Graph, Operand
+from ..ratios import divided_up
 from ..registry import Node, invalid_if, reads, refuse_if
 from .movement import with_margin
 
@@ -15,7 +16,7 @@ _AUTOMATIC = ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")
 class Window:
     """How a filter or a pool's window moves, a number for each axis of the image."""
 
-    kernel: list[int]
+    kernel: list[Dim]
     strides: list[int]
     dilations: list[int]
     before: list[Dim]
@@ -27,8 +28,9 @@ class Window:
             len({len(numbers) for numbers in lists}) != 1,
             f"kernel, strides, dilations and pads {lists} differ in their number of axes",
         )
+        numbers = [n for n in (*self.kernel, *self.strides, *self.dilations) if isinstance(n, int)]
         invalid_if(
-            min([*self.kernel, *self.strides, *self.dilations], default=1) < 1,
+            min(numbers, default=1) < 1,
             f"kernel {self.kernel}, strides {self.strides}, dilations {self.dilations} must be at least 1",
         )
 
@@ -37,7 +39,7 @@ class Window:
         return len(self.kernel)
 
     @property
-    def reach(self) -> list[int]:
+    def reach(self) -> list[Dim]:
         """How many elements a window covers, those between its own included."""
         return [(k - 1) * d + 1 for k, d in zip(self.kernel, self.dilations, strict=True)]
 
@@ -55,7 +57,7 @@ class Window:
         return Window(*([n, *numbers] for n, numbers in zip((1, 1, 1, 0, 0), lists, strict=True)))
 
 
-def window_of(g: Graph, node: Node, sizes: list[Dim], kernel: list[int]) -> Window:
+def window_of(g: Graph, node: Node, sizes: list[Dim], kernel: list[Dim]) -> Window:
     """By the attributes; auto_pad SAME_* gives each axis ceil(size / stride) windows."""
     dims = len(sizes)
     strides = [int(n) for n in node.get("strides") or [1] * dims]
@@ -74,7 +76,7 @@ def window_of(g: Graph, node: Node, sizes: list[Dim], kernel: list[int]) -> Wind
         if stride == 1:
             totals.append(reach - 1)
             continue
-        totals.append(Extent.largest([(-(-size // stride) - 1) * stride + reach - size, 0]))
+        totals.append(Extent.largest([(divided_up(size, stride) - 1) * stride + reach - size, 0]))
     small = [total // 2 for total in totals]
     large = [total - n for total, n in zip(totals, small, strict=True)]
     upper = auto == "SAME_UPPER"
@@ -135,7 +137,8 @@ def _over_volumes(
         margin = {"beginning_padding": [0, 0, before, 0, 0], "ending_padding": [0, 0, after, 0, 0]}
         x = g.op("pad", x, mode="constant", value=0, **margin)
     batch, channels, depth, height, width = g.shape(x)
-    outputs, inner, planes, *kernel = g.fixed_shape(weight)
+    outputs, inner, planes, *kernel = g.shape(weight)
+    planes = g.fixed(planes, "the depth of the filter")
     stride, dilation = window.strides[0], window.dilations[0]
     count = (depth - dilation * (planes - 1) - 1) // stride + 1
     taps = []
@@ -150,15 +153,19 @@ def _over_volumes(
     return g.transpose(g.reshape(y, [batch, count, outputs, *size]), [0, 2, 1, 3, 4])
 
 
-def kernel_of(g: Graph, node: Node, weight: Operand, rank: int) -> list[int]:
-    shape = g.fixed_shape(weight, "an extent of the filter")
+def kernel_of(g: Graph, node: Node, weight: Operand, rank: int) -> list[Dim]:
+    shape = g.shape(weight)
     invalid_if(
         len(shape) != rank or rank < 3,
         f"the filter (input 1) has {len(shape)} dimensions and the input {rank}; both need 3 or more",
     )
     refuse_if(rank > 5, f"the convolution is over {rank - 2} dimensions; 3 are the most")
     given = node.get("kernel_shape")
-    invalid_if(given and list(given) != shape[2:], f"kernel_shape is {given} and the filter's shape {shape}")
+    is_open = any(isinstance(d, Extent) for d in shape[2:])
+    invalid_if(
+        given and not is_open and list(given) != shape[2:],
+        f"kernel_shape is {given} and the filter's shape {shape}",
+    )
     return shape[2:]
 
 

@@ -8,6 +8,8 @@ import numpy as np
 
 from ..graph import Dim, Extent, Graph, Operand, Told, is_same, is_told, known, product
 from ..numbers import Numbers, axes_told, counted_from_front, dims, extents_among, is_known, others
+from ..polynomials import exact_quotient
+from ..ratios import at_least_0, divided_up, is_short
 from ..registry import Invalid, Node, axes_of, invalid_if, reads, shortened
 
 
@@ -31,9 +33,20 @@ def reshape(g: Graph, node: Node) -> Operand:
         f"the shape (input 1) is {shortened(wanted)}; extents are at least -1",
     )
     if open_:
-        rest = product(d for i, d in enumerate(wanted) if i != open_[0])
-        wanted[open_[0]] = _quotient(product(own), rest)
+        wanted[open_[0]] = _left_over(own, [d for i, d in enumerate(wanted) if i != open_[0]])
     return g.reshape(node.x, wanted)
+
+
+def _left_over(own: list[Dim], others: list[Dim]) -> Dim:
+    """What the others leave of the elements; extents that both have cancel out."""
+    left, divisors = list(own), []
+    for d in others:
+        same = next((i for i, other in enumerate(left) if is_same(d, other)), None)
+        if same is None or is_same(d, 0):
+            divisors.append(d)
+        else:
+            del left[same]
+    return _quotient(product(left), product(divisors))
 
 
 def _reshaped_as_told(g: Graph, node: Node) -> Operand:
@@ -66,7 +79,8 @@ def _quotient(total: Dim, rest: Dim) -> Dim:
         return 0
     if isinstance(total, int) and isinstance(rest, int):
         invalid_if(total % rest, f"{total} elements do not divide by {rest}, the other extents' product")
-    return total // rest
+    exact = exact_quotient(total, rest)
+    return total // rest if exact is None else exact
 
 
 @reads("Flatten")
@@ -192,7 +206,7 @@ def split(g: Graph, node: Node) -> list[Operand]:
     else:
         sizes = None if node.optional(1) is None else dims(g, node, 1, "the parts' sizes")
     if sizes is None:
-        each = _rounded_up(extent, count)
+        each = divided_up(extent, count)
         sizes = [each] * (count - 1) + [extent - each * (count - 1)]
     is_open = any(isinstance(d, Extent) for d in (extent, *sizes))
     invalid_if(
@@ -200,10 +214,6 @@ def split(g: Graph, node: Node) -> list[Operand]:
         f"parts of {shortened(sizes)} do not add up to {extent}, extent {axis} of the input",
     )
     return g.ops("split", [x], splits=sizes, axis=axis)
-
-
-def _rounded_up(extent: Dim, count: int) -> Dim:
-    return extent.divided_up(count) if isinstance(extent, Extent) else -(-extent // count)
 
 
 @reads("Expand")
@@ -246,6 +256,8 @@ def broadcast(g: Graph, a: list[Dim], b: list[Dim]) -> list[Dim]:
             joint.append(other)
         elif is_same(other, 1):
             joint.append(one)
+        elif not is_short(one, other):
+            joint.append(other if isinstance(one, Extent) else one)
         elif isinstance(one, Extent) and isinstance(other, Extent):
             joint.append(Extent.largest([one, other]) * Extent.smallest([one, other, 1]))
         elif isinstance(one, Extent) or isinstance(other, Extent):
@@ -342,17 +354,21 @@ def with_margin(
     g: Graph, x: Operand, begin: list[Dim], end: list[Dim], mode: str = "constant", value: float = 0
 ) -> Operand:
     """Negative amounts take elements away."""
-    before, after = ([Extent.largest([n, 0]) for n in amounts] for amounts in (begin, end))
+    before, after = ([_positive(n) for n in amounts] for amounts in (begin, end))
     for axis, (own, first, last) in enumerate(zip(g.shape(x), begin, end, strict=True)):
-        cut = [Extent.largest([-n, 0]) for n in (first, last)]
+        cut = [_positive(n) - n for n in (first, last)]
         if not all(is_same(n, 0) for n in cut):
-            x = g.cut(x, axis, cut[0], Extent.largest([0, own - cut[0] - cut[1]]))
+            x = g.cut(x, axis, cut[0], at_least_0(own - cut[0] - cut[1]))
     if all(is_same(n, 0) for n in (*before, *after)):
         return g.op("identity", x)
     if mode == "wrap":
         return _wrapped(g, x, before, after)
     options = {"value": value} if mode == "constant" else {}
     return g.op("pad", x, beginning_padding=before, ending_padding=after, mode=_PAD_MODES[mode], **options)
+
+
+def _positive(amount: Dim) -> Dim:
+    return at_least_0(amount) if isinstance(amount, Extent) else max(amount, 0)
 
 
 def _wrapped(g: Graph, x: Operand, begin: list[Dim], end: list[Dim]) -> Operand:
@@ -382,7 +398,7 @@ def depth_to_space(g: Graph, node: Node) -> Operand:
     b, mode = _blocks(node)
     n, c, h, w = g.shape(node.x)
     invalid_if(
-        isinstance(c, Extent) or b < 1 or c % (b * b),
+        b < 1 or (not isinstance(c, Extent) and c % (b * b)),
         f"blocksize is {b}, and {c} channels do not divide into blocks of {b} x {b}",
     )
     if mode == "DCR":

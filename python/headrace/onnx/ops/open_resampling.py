@@ -44,6 +44,8 @@ class OpenAxis:
         if transformation == "tf_crop_and_resize":
             return self._of_region(g, x)
         scale = g.at_run_time(self.scale, "f32")
+        if transformation == "half_pixel_symmetric":
+            return self._symmetric(g, x, scale)
         if transformation == "asymmetric":
             return g.op("div", x, scale)
         middle = g.op("div", g.plus(x, 0.5), scale)
@@ -54,10 +56,6 @@ class OpenAxis:
             return points
         if transformation == "pytorch_half_pixel":  # a lone element is the first
             return g.times(points, Extent.smallest([self.out - 1, 1]))
-        if transformation == "half_pixel_symmetric":
-            whole = g.times(scale, self.size)
-            short = g.plus(g.op("neg", g.op("div", g.at_run_time(self.out, "f32"), whole)), 1)
-            return g.op("add", points, g.times(short, Ratio(self.size, 2)))
         raise AssertionError(transformation)
 
     def _of_region(self, g: Graph, x: Operand) -> Operand:
@@ -69,6 +67,13 @@ class OpenAxis:
         step = g.op("div", g.op("sub", end, start), g.op("where", is_lone, known(1, "f32"), steps))
         begin = g.op("where", is_lone, g.times(g.op("add", start, end), 0.5), start)
         return g.op("mul", g.op("add", g.op("mul", x, step), begin), last)
+
+    def _symmetric(self, g: Graph, x: Operand, scale: Operand) -> Operand:
+        """All but the offset in double precision, as ONNX Runtime has it."""
+        share = g.op("neg", g.op("div", g.at_run_time(self.out, "f32"), g.times(scale, self.size)))
+        offset = g.cast(g.times(g.plus(share, 1), Ratio(self.size, 2)), "f64")
+        middle = g.op("div", g.plus(g.cast(x, "f64"), 0.5), g.cast(scale, "f64"))
+        return g.cast(g.op("add", g.plus(middle, -0.5), offset), "f32")
 
 
 def resized_open_axis(g: Graph, x: Operand, dim: int, axis: OpenAxis, node: Node) -> Operand:

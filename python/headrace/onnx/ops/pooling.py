@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..graph import LARGEST_EXTENT, Dim, Extent, Graph, Operand, known, product
+from ..ratios import divided_up
 from ..registry import Node, invalid_if, reads, refuse_if
 from .convolution import Window, unpadded, window_of, with_height, without_height
 
@@ -35,7 +36,7 @@ def _count(size: Dim, before: int, after: int, reach: int, stride: int, up: bool
     span = size + before + after - reach
     if not up:
         return span // stride + 1
-    whole, within = -(-span // stride) + 1, -(-(size + before) // stride)
+    whole, within = divided_up(span, stride) + 1, divided_up(size + before, stride)
     return whole if reach >= stride + after else Extent.smallest([whole, within])
 
 

@@ -97,6 +97,8 @@ def grid_sample(g: Graph, node: Node) -> Operand:
         f"padding_mode is '{padding}'; zeros, border and reflection are ONNX's",
     )
     dims = g.rank(image) - 2
+    if g.rank(grid) == dims + 2 and isinstance(g.shape(grid)[-1], Extent):
+        grid = g.reshape(grid, [*g.shape(grid)[:-1], dims])
     refuse_if(
         dims not in (2, 3) or g.rank(grid) != dims + 2 or g.shape(grid)[-1] != dims,
         f"the image has {g.rank(image)} dimensions and the grid the shape {g.shape(grid)}; images of 4 and "

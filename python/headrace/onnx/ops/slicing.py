@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..graph import Dim, Extent, Graph, Operand, is_same
 from ..numbers import Numbers, counted_from_front, is_known
-from ..ratios import either, less
+from ..ratios import at_least_0, either, is_short, less
 from ..registry import Node, axes_of, invalid_if, reads
 
 _FAR = 2**31 - 1  # from there on a place means "as far as there are elements"
@@ -83,7 +83,7 @@ def part(g: Graph, x: Operand, axis: int, start: Dim, end: Dim | None, step: int
     else:
         first = _clamped(_from_the_front(start, extent), extent)
         last = extent if end is None else _clamped(_from_the_front(end, extent), extent)
-    count = Extent.largest([0, last - first])
+    count = at_least_0(last - first)
     return g.cut(x, axis, 0 if is_same(count, 0) else first, count, min(abs(step), _FAR))
 
 
@@ -100,8 +100,15 @@ def _from_the_front(place: Dim, extent: Dim) -> Dim:
     """Negative places are counted from the end; far ones stay far."""
     if isinstance(place, int) and abs(place) >= _FAR:
         return -_FAR if place < 0 else extent + _FAR
-    return either(less(place, 0), place + extent, place)
+    is_negative = less(place, 0)
+    if isinstance(is_negative, Extent) and not is_short(place, extent):
+        return place
+    return either(is_negative, place + extent, place)
 
 
 def _clamped(place: Dim, extent: Dim) -> Dim:
-    return Extent.largest([0, Extent.smallest([place, extent])])
+    """Within [0, extent]; believed to lie there where that is open and long to say. A run shows it."""
+    lower = Extent.smallest([place, extent])
+    if isinstance(lower, Extent) and not is_short(place, extent):
+        lower = extent if is_same(lower, extent) else place
+    return at_least_0(lower)
