@@ -101,6 +101,7 @@ struct If {
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {
         HR_TRY(check_one(in, 0, "the condition"));
+        if (!a.then_body || !a.else_body) return invalid("a body is missing");
         const Graph &yes = *a.then_body, &no = *a.else_body;
         if (a.then_values < 0 || a.then_values != static_cast<std::int64_t>(yes.inputs.size()) ||
             yes.inputs.size() + no.inputs.size() + 1 != static_cast<std::size_t>(in.size()))
@@ -163,6 +164,7 @@ struct Loop {
     };
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {
+        if (!a.body) return invalid("the body is missing");
         HR_TRY(check_one(in, 0, "the count"));
         HR_TRY(check_one(in, 1, "the condition"));
         HR_TRY(check_body(in, a));
