@@ -111,11 +111,10 @@ struct If {
             return invalid("the bodies have {} and {} outputs; they must have as many", yes.outputs.size(),
                            no.outputs.size());
         int operand = 0;
-        for (const Graph* body : {&yes, &no})
+        for (const auto& [name, body] : {std::pair("then_body", &yes), std::pair("else_body", &no)})
             for (const ValueId id : body->inputs) {
                 ++operand;
-                HR_TRY(check_taken(body == &yes ? "then_body" : "else_body", body->value(id),
-                                   in.has(operand) ? &in[operand] : nullptr));
+                HR_TRY(check_taken(name, body->value(id), in.has(operand) ? &in[operand] : nullptr));
             }
         ResultTypes types(a.results);
         for (std::size_t i = 0; i < yes.outputs.size(); ++i) {

@@ -186,9 +186,10 @@ def _carriable(importer: Importer, initial: Results, read: Read) -> Results:
             operands = [x for value in initial for x in leaves(value)]
             inputs = [trial.input(f"carried {i}", x.dtype, g.shape(x)) for i, x in enumerate(operands)]
             _, next_, _ = read(iteration, grouped(initial, inputs))
-        if all(form(a) == form(b) for a, b in zip(initial, next_, strict=True)):
+        both = [alike((g, a), (trial, b))[0] for a, b in zip(initial, next_, strict=True)]
+        if all(form(a) == form(b) for a, b in zip(initial, both, strict=True)):
             return initial
-        initial = [alike((g, a), (trial, b))[0] for a, b in zip(initial, next_, strict=True)]
+        initial = both
     raise Refused(_CHANGES)
 
 
