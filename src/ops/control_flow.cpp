@@ -101,6 +101,7 @@ struct If {
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {
         HR_TRY(check_one(in, 0, "the condition"));
+        if (!a.then_body || !a.else_body) return invalid("a body is missing");
         const Graph &yes = *a.then_body, &no = *a.else_body;
         if (a.then_values < 0 || a.then_values != static_cast<std::int64_t>(yes.inputs.size()) ||
             yes.inputs.size() + no.inputs.size() + 1 != static_cast<std::size_t>(in.size()))
@@ -110,11 +111,10 @@ struct If {
             return invalid("the bodies have {} and {} outputs; they must have as many", yes.outputs.size(),
                            no.outputs.size());
         int operand = 0;
-        for (const Graph* body : {&yes, &no})
+        for (const auto& [name, body] : {std::pair("then_body", &yes), std::pair("else_body", &no)})
             for (const ValueId id : body->inputs) {
                 ++operand;
-                HR_TRY(check_taken(body == &yes ? "then_body" : "else_body", body->value(id),
-                                   in.has(operand) ? &in[operand] : nullptr));
+                HR_TRY(check_taken(name, body->value(id), in.has(operand) ? &in[operand] : nullptr));
             }
         ResultTypes types(a.results);
         for (std::size_t i = 0; i < yes.outputs.size(); ++i) {
@@ -163,6 +163,7 @@ struct Loop {
     };
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {
+        if (!a.body) return invalid("the body is missing");
         HR_TRY(check_one(in, 0, "the count"));
         HR_TRY(check_one(in, 1, "the condition"));
         HR_TRY(check_body(in, a));

@@ -16,7 +16,7 @@ namespace {
 /// Corners of a box, low before high.
 struct Corners {
     float low[2], high[2];
-    float area() const { return (high[0] - low[0]) * (high[1] - low[1]); }
+    float area;
 };
 
 Corners corners_of(const float* box, bool is_centered) {
@@ -27,15 +27,16 @@ Corners corners_of(const float* box, bool is_centered) {
         c.low[d] = std::min(a, b);
         c.high[d] = std::max(a, b);
     }
+    c.area = (c.high[0] - c.low[0]) * (c.high[1] - c.low[1]);
     return c;
 }
 
 bool overlap_more(const Corners& a, const Corners& b, float threshold) {
-    float common = 1;
-    for (int d = 0; d < 2; ++d)
-        common *= std::max(0.0f, std::min(a.high[d], b.high[d]) - std::max(a.low[d], b.low[d]));
-    const float all = a.area() + b.area() - common;
-    return common > 0 && all > 0 && common / all > threshold;
+    const float height = std::min(a.high[0], b.high[0]) - std::max(a.low[0], b.low[0]);
+    const float width = std::min(a.high[1], b.high[1]) - std::max(a.low[1], b.low[1]);
+    if (!(height > 0 && width > 0)) return false;
+    const float common = height * width;
+    return common / (a.area + b.area - common) > threshold;
 }
 
 struct NonMaxSuppression {
@@ -126,9 +127,15 @@ private:
         std::vector<std::int64_t> candidates, kept;
         for (std::int64_t i = 0; i < boxes; ++i)
             if (!args.has(4) || scores[i] > *args.in[4].as<float>()) candidates.push_back(i);
-        std::ranges::stable_sort(candidates, [&](auto i, auto j) { return scores[i] > scores[j]; });
-        for (const std::int64_t i : candidates) {
-            if (static_cast<std::int64_t>(kept.size()) >= most) break;
+        // A heap, for most often only a few of many are asked for.
+        const auto is_worse = [&](std::int64_t i, std::int64_t j) {
+            return scores[i] < scores[j] || (scores[i] == scores[j] && i > j);
+        };
+        std::ranges::make_heap(candidates, is_worse);
+        while (!candidates.empty() && static_cast<std::int64_t>(kept.size()) < most) {
+            std::ranges::pop_heap(candidates, is_worse);
+            const std::int64_t i = candidates.back();
+            candidates.pop_back();
             if (std::ranges::none_of(kept,
                                      [&](auto k) { return overlap_more(corners[i], corners[k], overlap); }))
                 kept.push_back(i);

@@ -120,7 +120,8 @@ def test_a_loop_in_a_branch_reads_values_of_both_graphs_around_it() -> None:
 
 def test_the_best_boxes_are_found_inside_a_model(tmp_path: Path) -> None:
     model = model_of("""
-    boxes (float[1, n, 4] boxes, float[1, 2, n] scores, int64[1] most) => (float[k, 4] y, int64[k, 3] chosen) {
+    boxes (float[1, n, 4] boxes, float[1, 2, n] scores, int64[1] most)
+        => (float[k, 4] y, int64[k, 3] chosen) {
       overlap = Constant <value_floats = [0.5]> ()
       least = Constant <value_floats = [0.2]> ()
       chosen = NonMaxSuppression (boxes, scores, most, overlap, least)

@@ -50,7 +50,7 @@ TEST(If, SaysWhatDoesNotFit) {
     EXPECT_THAT(infer_error("if", {kTruth, kPair, kPair}, branches(two, two, {2, 2})),
                 HasSubstr("results has 2 extents; the body's outputs have 1"));
     EXPECT_THAT(infer_error("if", {kPair, kPair, kPair}, branches(two, two, {2})),
-                HasSubstr("the condition is f32[2], allowed dtypes"));
+                HasSubstr("operand condition is f32[2], allowed dtypes"));
 }
 
 TEST(Loop, HasWhatIsCarriedAndWhatIsCollected) {

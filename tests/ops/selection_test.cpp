@@ -43,10 +43,10 @@ TEST(NonMaxSuppression, HasRoomForAllThatAreAskedFor) {
     const Dim n = Dim::symbolic("n");
     const TensorType open{DType::f32, {2, n, 4}}, scores{DType::f32, {2, 3, n}}, one{DType::i64, {}},
         real{DType::f32, {}};
-    EXPECT_EQ(infer("non_max_suppression", {open, scores, one, real}).value()[0].str(), "i64[(6*n), 3]");
+    EXPECT_EQ(infer("non_max_suppression", {open, scores, one, real}).value()[0].str(), "i64[6*n, 3]");
     EXPECT_EQ(
         infer("non_max_suppression", {open, scores, one, real}, {{"room", std::int64_t{5}}}).value()[0].str(),
-        "i64[(6*Min(5, n)), 3]");
+        "i64[6*Min(5, n), 3]");
     EXPECT_THAT(infer_error("non_max_suppression", {TensorType{DType::f32, {2, 5, 5}}, scores, one, real}),
                 HasSubstr("must be [batches, boxes, 4] and [batches, classes, boxes]"));
 }

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .bodies import Body, Extents
-from .graph import Dim, Extent, Graph, Operand, is_same, is_told, known
+from .graph import Graph, Operand, is_same, known
+from .loops import is_true, iterations, repeat, truth
 from .registry import Node, Refused, axes_of, invalid_if, refuse_if
 from .sequences import Sequence, TensorLists, alike, form, grouped, leaves
 
@@ -20,23 +21,12 @@ if TYPE_CHECKING:
 Results = list[Any]
 # Of an iteration's number and values: whether it goes on, what is carried, what is collected.
 Read = Callable[[Operand, Results], tuple[Operand, Results, Results]]
-# Of an iteration's number and what is carried: whether it goes on, what is carried, what is collected.
-Build = Callable[[Body, Operand, list[Operand]], tuple[Operand, list[Operand], list[Operand]]]
 
 
 def _branch(node: Node, name: str) -> Branch:
     branch = node.attributes.get(name)
     invalid_if(not hasattr(branch, "graph"), f"attribute '{name}' is no graph")
     return branch
-
-
-def _truth(g: Graph, x: Operand, what: str) -> Operand:
-    sizes = g.shape(x)
-    invalid_if(
-        any(isinstance(d, int) and d != 1 for d in sizes),
-        f"{what} has the shape {sizes}; it is one truth value",
-    )
-    return g.reshape(g.cast(x, "bool"), [])
 
 
 # --- If -----------------------------------------------------------------------------------------------------
@@ -49,7 +39,7 @@ def read_if(importer: Importer, node: Node) -> Results:
         invalid_if(condition.array.size != 1, f"the condition has {condition.array.size} elements, not one")
         name = "then_branch" if condition.array.reshape(-1)[0] else "else_branch"
         return importer.read_body(_branch(node, name), [])
-    condition = _truth(g, condition, "the condition")
+    condition = truth(g, condition, "the condition")
     bodies: list[tuple[Body, list[Operand]]] = []
     for name in ("then_branch", "else_branch"):
         body = Body(g)
@@ -119,88 +109,13 @@ def _check_alike(i: int, one: tuple[Body, Operand], other: tuple[Body, Operand])
 # --- loops --------------------------------------------------------------------------------------------------
 
 
-def repeat(
-    importer: Importer, count: Operand | None, condition: Operand | None, initial: list[Operand], build: Build
-) -> list[Operand]:
-    """The op loop: its last carried values, and what it collects."""
-    g = importer.graph
-    shapes: list[list[Dim]] = [g.shape(x) for x in initial]
-    open_: set[str] = set()  # symbols of extents that change from one iteration to the next
-    while True:
-        body = Body(g)
-        with importer.inside(body):
-            iteration = body.input("iteration", "i64", [])
-            carried = [
-                body.input(f"carried {i}", x.dtype, shape)
-                for i, (x, shape) in enumerate(zip(initial, shapes, strict=True))
-            ]
-            goes_on, next_, collected = build(body, iteration, carried)
-            _check_carried(g, initial, body, next_)
-            next_ = [body.cast(x, first.dtype) for x, first in zip(next_, initial, strict=True)]
-            goes_on = _truth(body, goes_on, "the condition that the body gives")
-        if not _opened(body, shapes, next_, open_):
-            break
-    extents = Extents(g, body.counts | open_)
-    for shape, first in zip(shapes, initial, strict=True):
-        extents.add(*([shape, g.shape(first)] if open_ else [shape]))
-    always = _is_true(goes_on) and (condition is None or _is_true(condition))
-    for x in collected:
-        extents.results.append(_number(count) if always and _number(count) is not None else extents.count())
-        extents.add(body.shape(x))
-    graph = body.finish([goes_on, *next_, *collected])
-    made = g.ops(
-        "loop",
-        [count, condition, *initial, *body.captured],
-        body=graph,
-        carried=len(initial),
-        results=extents.results,
-        counts=extents.counts,
-    )
-    dtypes = [x.dtype for x in [*initial, *collected]]
-    return [g.retyped(y, dtype) for y, dtype in zip(made, dtypes, strict=True)]
-
-
-def _check_carried(g: Graph, initial: list[Operand], body: Body, next_: list[Operand]) -> None:
-    for i, (first, x) in enumerate(zip(initial, next_, strict=True)):
-        ranks = [g.rank(first), body.rank(x)]
-        refuse_if(
-            ranks[0] != ranks[1],
-            f"value {i} that is carried has {ranks[0]} dimensions at first and {ranks[1]} after an iteration",
-            "Export the model so that what a loop carries keeps its number of dimensions",
-        )
-
-
-def _opened(body: Body, shapes: list[list[Dim]], next_: list[Operand], open_: set[str]) -> bool:
-    """Puts symbols in place of extents that the body changes; whether there were any."""
-    found = False
-    for shape, x in zip(shapes, next_, strict=True):
-        for axis, d in enumerate(body.shape(x)):
-            if str(shape[axis]) not in open_ and not is_same(shape[axis], d):
-                shape[axis] = body.fresh("carried")
-                open_.add(str(shape[axis]))
-                found = True
-    return found
-
-
-def _is_true(x: Operand) -> bool:
-    return x.array is not None and x.array.dtype != object and bool(x.array.all())
-
-
-def _number(count: Operand | None) -> Dim | None:
-    """How many iterations there are, where that is known or follows from shapes."""
-    if count is None or is_told(count.array):
-        return None
-    number = count.array.reshape(-1)[0]
-    return number if isinstance(number, Extent) else max(int(number), 0)
-
-
 def read_loop(importer: Importer, node: Node) -> Results:
     g, branch = importer.graph, _branch(node, "body")
     count, condition = node.optional(0), node.optional(1)
     if count is not None:
         count = g.reshape(g.cast(count, "i64"), [])
     if condition is not None:
-        condition = _truth(g, condition, "the condition (input 1)")
+        condition = truth(g, condition, "the condition (input 1)")
     initial = [node.operand(i) for i in range(2, len(node.inputs))]
     carried_count = len(initial)
 
@@ -214,7 +129,9 @@ def read_loop(importer: Importer, node: Node) -> Results:
         return results[0], results[1 : 1 + carried_count], results[1 + carried_count :]
 
     if all(isinstance(x, Operand) for x in initial):
-        return repeat(importer, count, condition, initial, lambda body, i, carried: read(i, carried))
+        return repeat(
+            g, count, condition, initial, lambda body, i, carried: read(i, carried), importer.inside
+        )
     unrolled = _unrolled(g, count, condition, initial, read)
     if unrolled is not None:
         return unrolled
@@ -229,7 +146,7 @@ def read_loop(importer: Importer, node: Node) -> Results:
         return goes_on, [x for _, b in pairs for x in leaves(b)], collected
 
     operands = [x for value in initial for x in leaves(value)]
-    made = repeat(importer, count, condition, operands, build)
+    made = repeat(g, count, condition, operands, build, importer.inside)
     return [*grouped(initial, made[: len(operands)]), *made[len(operands) :]]
 
 
@@ -241,17 +158,17 @@ def _unrolled(
     g: Graph, count: Operand | None, condition: Operand | None, carried: Results, read: Read
 ) -> Results | None:
     """A loop over sequences whose number of iterations is known: one after the other. None: it is not."""
-    number = _number(count)
+    number = iterations(count)
     if (
         not isinstance(number, int)
         or number > _MOST_UNROLLED
-        or not (condition is None or _is_true(condition))
+        or not (condition is None or is_true(condition))
     ):
         return None
     collected: list[list[Operand]] = []
     for i in range(number):
         goes_on, carried, more = read(known(i, "i64"), carried)
-        if not _is_true(goes_on):
+        if not is_true(goes_on):
             return None
         collected.append([g.reshape(x, [1, *g.shape(x)]) for x in more])
     if collected:
@@ -269,9 +186,10 @@ def _carriable(importer: Importer, initial: Results, read: Read) -> Results:
             operands = [x for value in initial for x in leaves(value)]
             inputs = [trial.input(f"carried {i}", x.dtype, g.shape(x)) for i, x in enumerate(operands)]
             _, next_, _ = read(iteration, grouped(initial, inputs))
-        if all(form(a) == form(b) for a, b in zip(initial, next_, strict=True)):
+        both = [alike((g, a), (trial, b))[0] for a, b in zip(initial, next_, strict=True)]
+        if all(form(a) == form(b) for a, b in zip(initial, both, strict=True)):
             return initial
-        initial = [alike((g, a), (trial, b))[0] for a, b in zip(initial, next_, strict=True)]
+        initial = both
     raise Refused(_CHANGES)
 
 
@@ -295,7 +213,7 @@ def read_scan(importer: Importer, node: Node) -> Results:
         results = _scan(importer, node, own[: len(states)], own[len(states) :])
         return known(True, "bool"), [], results
 
-    return repeat(importer, known(batch, "i64"), None, [], build)
+    return repeat(g, known(batch, "i64"), None, [], build, importer.inside)
 
 
 def _scan(importer: Importer, node: Node, states: list[Operand], inputs: list[Operand]) -> Results:
@@ -317,7 +235,7 @@ def _scan(importer: Importer, node: Node, states: list[Operand], inputs: list[Op
         results = importer.read_body(branch, [*carried, *slices])
         return known(True, "bool"), results[: len(states)], results[len(states) :]
 
-    results = repeat(importer, known(count, "i64"), None, states, build)
+    results = repeat(g, known(count, "i64"), None, states, build, importer.inside)
     made = results[len(states) :]
     out_axes = _list(node, "scan_output_axes", len(made))
     out_backwards = _flags(node, "scan_output_directions", len(made))

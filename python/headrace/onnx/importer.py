@@ -190,10 +190,6 @@ class Importer:
                 "this operator is not in the operator set that the model imports",
                 "onnx.version_converter.convert_version changes the set",
             )
-        if node.op == "Unique":
-            return Refused(
-                "the size of its result is known only at run time; of constants it is computed beforehand"
-            )
         return Refused(
             "this operator is not read",
             "`python -m headrace.onnx.coverage` lists those that are; export the model so that it uses them, "
