@@ -132,7 +132,14 @@ def _tiny_t5() -> Decoding:
 
     torch.manual_seed(0)
     config = T5Config(
-        vocab_size=100, d_model=32, d_kv=8, d_ff=64, num_layers=1, num_decoder_layers=2, num_heads=4
+        vocab_size=100,
+        d_model=32,
+        d_kv=8,
+        d_ff=64,
+        num_layers=1,
+        num_decoder_layers=2,
+        num_heads=4,
+        initializer_factor=4.0,
     )
     return _with_encoder(*cross_step(T5ForConditionalGeneration(config), config, 2, 100), 3, 6, 100)
 
