@@ -1,0 +1,20 @@
+# What a build for other machines takes in place of this machine's packages: headers alone, which tools/wheels links into
+# HEADRACE_HEADERS, and Highway from its sources in HEADRACE_HIGHWAY.
+find_package(Threads REQUIRED)
+foreach(package fmt::fmt flatbuffers::flatbuffers nlohmann_json::nlohmann_json CLI11::CLI11)
+  add_library(${package} INTERFACE IMPORTED)
+  target_include_directories(${package} SYSTEM INTERFACE ${HEADRACE_HEADERS})
+endforeach()
+target_compile_definitions(fmt::fmt INTERFACE FMT_HEADER_ONLY)
+find_program(HEADRACE_FLATC flatc REQUIRED)
+add_executable(flatbuffers::flatc IMPORTED)
+set_property(TARGET flatbuffers::flatc PROPERTY IMPORTED_LOCATION ${HEADRACE_FLATC})
+
+foreach(source aligned_allocator per_target print targets)
+  list(APPEND highway_sources ${HEADRACE_HIGHWAY}/hwy/${source}.cc)
+endforeach()
+add_library(hwy STATIC ${highway_sources})
+add_library(hwy::hwy ALIAS hwy)
+target_include_directories(hwy SYSTEM PUBLIC ${HEADRACE_HIGHWAY})
+target_compile_options(hwy PRIVATE -w)
+set_target_properties(hwy PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden)
