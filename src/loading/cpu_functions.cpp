@@ -17,7 +17,8 @@ void* cpu_library() {
     ggml_backend_reg_t cpu = ggml_backend_reg_by_name("CPU");
     void* inside = cpu ? ggml_backend_reg_get_proc_address(cpu, "ggml_backend_set_n_threads") : nullptr;
     Dl_info info{};
-    void* library = inside && dladdr(inside, &info) ? dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD) : nullptr;
+    void* library =
+        inside && dladdr(inside, &info) ? dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD) : nullptr;
     if (!library) GGML_ABORT("ggml has no CPU backend; its library should lie beside libggml");
     return library;
 }

@@ -15,9 +15,8 @@ DIST = WORK / "dist"
 TOOLCHAIN = setup.ROOT / "cmake/portable/toolchain.cmake"
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}  # with Debian's names
 GLIBC = "2.28"  # of manylinux_2_28
-# The release that has the Highway of a native build, and that with a Python whose headers know the stable ABI of 3.12.
-HIGHWAY_RELEASE = "bookworm"
-RELEASES = ("bookworm", "trixie")
+HIGHWAY_RELEASE = "bookworm"  # as a native build's
+RELEASES = (HIGHWAY_RELEASE, "trixie")  # the second has headers that know the stable ABI of Python 3.12
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ class Build:
     def stage(self, python):
         """The folder with the libraries and extensions as they lie in a wheel for that Python."""
         setup.say(4, f"{self.arch}: Headrace for Python {python.version}")
-        package = self.archive.package(f"libpython{python.headers}-dev", python.release)
+        package = self.archive.packages(python.release, f"libpython{python.headers}-dev")
         build = self.folder / "headrace"
         build.mkdir(exist_ok=True)
         (build / "setup.cmake").write_text(
@@ -119,7 +118,7 @@ class Build:
                 path.chmod(0o755)
 
     def headers(self):
-        """A folder with links to the libraries' headers alone: the system's C headers are not the target's."""
+        """A folder with links to libraries' headers alone: the system's C headers are not the target's."""
         folder = WORK / "include"
         folder.mkdir(exist_ok=True)
         for library in HEADERS:

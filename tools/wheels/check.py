@@ -18,7 +18,9 @@ def platform_tag(wheel):
     text = " ".join(done.stdout.split())
     found = re.search(r'platform tag: "(\w+)"', text)
     if not found:
-        raise setup.SetupError(f"auditwheel does not know what {wheel.name} fits:\n{done.stdout}{done.stderr}")
+        raise setup.SetupError(
+            f"auditwheel does not know what {wheel.name} fits:\n{done.stdout}{done.stderr}"
+        )
     return found[1]
 
 

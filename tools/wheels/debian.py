@@ -1,5 +1,5 @@
-"""Files of Debian's archive, from wherever this machine's apt finds it: sources of a package, and packages of other
-architectures and releases. Nothing is installed and root is not needed."""
+"""Files of Debian's archive, from wherever this machine's apt finds it: the sources of a package, and
+packages of other architectures and releases. Nothing is installed and root is not needed."""
 
 import re
 from pathlib import Path
@@ -24,7 +24,7 @@ def mirror(folder="/etc/apt"):
 
 
 class Archive:
-    """The archive as a machine of an architecture (Debian's name: amd64) sees it; releases: ("bookworm", "trixie")."""
+    """Some releases as a machine of an architecture, by Debian's name, sees them."""
 
     def __init__(self, folder, architecture, releases):
         self.folder = folder
@@ -63,13 +63,13 @@ class Archive:
             scratch.rename(folder)
         return next(path for path in folder.iterdir() if path.is_dir())
 
-    def package(self, package, release):
-        """The folder with a package's files."""
-        folder = self.folder / f"{package}-{release}"
+    def packages(self, release, *names):
+        """One folder with the files of some packages; it is called after the first."""
+        folder = self.folder / f"{names[0]}-{release}"
         if not folder.exists():
-            scratch = self.folder / f"{package}-{release}.partial"
+            scratch = self.folder / f"{names[0]}-{release}.partial"
             scratch.mkdir(exist_ok=True)
-            self.apt("download", f"{package}/{release}", cwd=scratch)
+            self.apt("download", *(f"{name}/{release}" for name in names), cwd=scratch)
             for file in scratch.glob("*.deb"):
                 setup.run_logged("wheels", ["dpkg-deb", "-x", file, scratch])
                 file.unlink()

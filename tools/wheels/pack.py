@@ -1,4 +1,4 @@
-"""Writes a wheel from the libraries and extensions of a build, the Python packages and the licences of all parts."""
+"""Writes a wheel: a build's libraries and extensions, the Python packages and the licences of all parts."""
 
 import base64
 import hashlib
@@ -19,28 +19,30 @@ PLATFORM = "manylinux_2_28"
 TIME = (1980, 1, 1, 0, 0, 0)
 
 
+LLVM_PARTS = ("libcxx", "libcxxabi", "libunwind")
+LLAMA_LICENCES = {
+    "llama.cpp-and-ggml": "LICENSE",
+    "cpp-httplib": "vendor/cpp-httplib/LICENSE",
+    "nlohmann-json": "licenses/LICENSE-jsonhpp",
+    "hash-sha256": "vendor/hash/sha256/LICENSE",
+    "hash-rotate-bits": "vendor/hash/rotate-bits/LICENSE.md",
+    "hash-xxhash": "vendor/hash/xxhash/LICENSE",
+}
+DEBIAN_LICENCES = {"fmt": "libfmt-dev", "flatbuffers": "libflatbuffers-dev", "CLI11": "libcli11-dev"}
+
+
 def licences(build):
     """Name in the wheel and file, of everything that its libraries are made of."""
-    llama, zig = build.source, Path(ziglang.__file__).parent
-    packages = Path(distribution("nanobind").locate_file(""))
-    found = {
-        "llama.cpp-and-ggml": llama / "LICENSE",
-        "cpp-httplib": llama / "vendor/cpp-httplib/LICENSE",
-        "nlohmann-json": llama / "licenses/LICENSE-jsonhpp",
-        "hash-sha256": llama / "vendor/hash/sha256/LICENSE",
-        "hash-rotate-bits": llama / "vendor/hash/rotate-bits/LICENSE.md",
-        "hash-xxhash": llama / "vendor/hash/xxhash/LICENSE",
+    zig, packages = Path(ziglang.__file__).parent, Path(distribution("nanobind").locate_file(""))
+    return {
+        **{part: build.source / file for part, file in LLAMA_LICENCES.items()},
+        **{part: Path("/usr/share/doc", name, "copyright") for part, name in DEBIAN_LICENCES.items()},
         "highway": build.highway / "LICENSE",
-        "fmt": Path("/usr/share/doc/libfmt-dev/copyright"),
-        "flatbuffers": Path("/usr/share/doc/libflatbuffers-dev/copyright"),
-        "CLI11": Path("/usr/share/doc/libcli11-dev/copyright"),
         "nanobind": next(packages.glob("nanobind-*.dist-info/licenses/LICENSE")),
         "robin-map": packages / "nanobind/ext/robin_map/include/tsl/robin_map.h",  # in its head
         "zig": zig / "LICENSE",
+        **{f"llvm-{part}": zig / "lib" / part / "LICENSE.TXT" for part in LLVM_PARTS},
     }
-    for part in ("libcxx", "libcxxabi", "libunwind"):
-        found[f"llvm-{part}"] = zig / "lib" / part / "LICENSE.TXT"
-    return found
 
 
 def package_files():
@@ -53,7 +55,7 @@ def package_files():
 
 
 def metadata_files(build, tag):
-    """Name and content of what belongs into the folder .dist-info; the metadata are those that pip's build makes."""
+    """The folder .dist-info, and name and content of its files; pip's own build makes the same metadata."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch, scikit_build_core.build.prepare_metadata_for_build_wheel(scratch))
         files = {str(path.relative_to(scratch)): path for path in folder.rglob("*") if path.is_file()}
