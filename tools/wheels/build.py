@@ -141,8 +141,8 @@ class Build:
         command += [f"-DHEADRACE_ZIG={self.zig}", f"-DHEADRACE_ARCH={self.arch}", *flags]
         log = f"wheels-{self.arch}-{name}"
         setup.run_logged(log, command)
-        jobs = str(len(os.sched_getaffinity(0)))
-        setup.run_logged(log, ["cmake", "--build", build, "--target", target, "--parallel", jobs])
+        jobs = {"CMAKE_BUILD_PARALLEL_LEVEL": str(len(os.sched_getaffinity(0)))}
+        setup.run_logged(log, ["cmake", "--build", build, "--target", target], env={**jobs, **os.environ})
 
     def install(self, name, component=None, prefix=None):
         command = ["cmake", "--install", self.folder / name, "--prefix", prefix or self.prefix(name)]
