@@ -40,6 +40,11 @@ class StagedBuild:
         (self.folder / "LICENSE").write_text("Highway's licence")
         return self.folder
 
+    @property
+    def fmt(self) -> Path:
+        (self.folder / "LICENSE.rst").write_text("fmt's licence")
+        return self.folder
+
     def stage(self, python: Python) -> Path:
         for name, content in (("bin/headrace", b"\x7fELF"), ("lib/library.so", self.library)):
             path = self.folder / "stage/headrace" / name

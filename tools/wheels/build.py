@@ -15,8 +15,8 @@ DIST = WORK / "dist"
 TOOLCHAIN = setup.ROOT / "cmake/portable/toolchain.cmake"
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}  # with Debian's names
 GLIBC = "2.28"  # of manylinux_2_28
-HIGHWAY_RELEASE = "bookworm"  # as a native build's
-RELEASES = (HIGHWAY_RELEASE, "trixie")  # the second has headers that know the stable ABI of Python 3.12
+SOURCES_RELEASE = "bookworm"  # Highway and fmt as a native build has them
+RELEASES = (SOURCES_RELEASE, "trixie")  # the second has headers that know the stable ABI of Python 3.12
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ GGML_FLAGS = [
     f"-DGGML_BUILD_COMMIT={setup.SDIST_SHA256[:8]}",
 ]
 # Header-only, from the system's development packages.
-HEADERS = ("fmt", "flatbuffers", "nlohmann", "CLI")
+HEADERS = ("flatbuffers", "nlohmann", "CLI")
 
 
 class Build:
@@ -51,7 +51,8 @@ class Build:
         self.zig = self.folder / "zig"
         self.archive = Archive(WORK / f"debian-{arch}", ARCHITECTURES[arch], RELEASES)
         self.source = setup.fetch_llama_cpp(setup.VENV_PYTHON)
-        self.highway = self.archive.source("highway", HIGHWAY_RELEASE)
+        self.highway = self.archive.source("highway", SOURCES_RELEASE)
+        self.fmt = self.archive.source("fmtlib", SOURCES_RELEASE)
 
     def libraries(self):
         """Everything that no version of Python matters to, except Headrace's own libraries."""
@@ -92,6 +93,7 @@ class Build:
             f"-DHEADRACE_RUNTIME={self.folder / 'runtime'}",
             f"-DHEADRACE_HEADERS={self.headers()}",
             f"-DHEADRACE_HIGHWAY={self.highway}",
+            f"-DHEADRACE_FMT={self.fmt}",
             f"-DHEADRACE_PYTHON_VERSION={python.version}",
             f"-DHEADRACE_PYTHON_INCLUDE={include};{include / f'python{python.headers}'}",
         ]

@@ -28,7 +28,7 @@ LLAMA_LICENCES = {
     "hash-rotate-bits": "vendor/hash/rotate-bits/LICENSE.md",
     "hash-xxhash": "vendor/hash/xxhash/LICENSE",
 }
-DEBIAN_LICENCES = {"fmt": "libfmt-dev", "flatbuffers": "libflatbuffers-dev", "CLI11": "libcli11-dev"}
+DEBIAN_LICENCES = {"flatbuffers": "libflatbuffers-dev", "CLI11": "libcli11-dev"}
 
 
 def licences(build):
@@ -38,6 +38,7 @@ def licences(build):
         **{part: build.source / file for part, file in LLAMA_LICENCES.items()},
         **{part: Path("/usr/share/doc", name, "copyright") for part, name in DEBIAN_LICENCES.items()},
         "highway": build.highway / "LICENSE",
+        "fmt": build.fmt / "LICENSE.rst",
         "nanobind": next(packages.glob("nanobind-*.dist-info/licenses/LICENSE")),
         "robin-map": packages / "nanobind/ext/robin_map/include/tsl/robin_map.h",  # in its head
         "zig": zig / "LICENSE",
