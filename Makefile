@@ -5,16 +5,14 @@ VENV := .venv/bin/python
 BUILD := $(PYTHON) tools/build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-micro bench-qwen3 bench-packed stress-llm coverage cross-check test-arm wheels test-wheels bench-wheel executorch test-executorch-suite test-onnx-suite mlx test-mlx bench-mlx test-ray bench-ray asan tsan fuzz tiny-chat setup clean
+.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-micro bench-qwen3 bench-packed stress-llm coverage cross-check test-arm wheels test-wheels bench-wheel executorch test-executorch test-executorch-suite test-onnx-suite mlx test-mlx bench-mlx test-ray bench-ray asan tsan fuzz tiny-chat setup clean
 
 help: ## show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 demo: ## search text by meaning with MiniLM (FILE=notes.txt for your own text), and let a WebAssembly guest chat
-	@$(BUILD) --target products
-	@$(PYTHON) tools/setup.py --on-demand ziglang
+	@$(BUILD) --target demo
 	@$(VENV) examples/semantic_search.py $(FILE)
-	@$(VENV) examples/executorch_minilm.py $(FILE)
 	@$(VENV) examples/wasm_chat.py
 
 build: ## compile everything: build/bin, build/lib and the Python extension
@@ -112,7 +110,11 @@ bench-wheel: ## compare the wheel for this machine with the native build, on the
 	@$(BUILD) --target products
 	@$(VENV) bench/wheel_speed.py $(if $(MODELS),--models $(MODELS))
 
-executorch: ## build the delegate and run the ExecuTorch door's tests
+executorch: ## build the delegate, and embed the demo's text with MiniLM from PyTorch (FILE=notes.txt for your own)
+	@$(BUILD) --target products
+	@$(VENV) examples/executorch_minilm.py $(FILE)
+
+test-executorch: ## run the ExecuTorch door's tests
 	@$(BUILD)
 	@$(VENV) -m pytest -q tests/executorch
 

@@ -12,6 +12,7 @@ else()
   find_package(fmt REQUIRED)
   find_package(FlatBuffers CONFIG REQUIRED NAMES FlatBuffers flatbuffers)  # the name changed in 23.x
   find_package(hwy CONFIG REQUIRED)
+  find_path(HEADRACE_XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
   find_package(nlohmann_json CONFIG REQUIRED)
 endif()
 

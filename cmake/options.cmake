@@ -49,3 +49,5 @@ if(sanitizers)
   add_compile_options(-fsanitize=${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${sanitizers})
 endif()
+
+option(HEADRACE_UNITY "Compile a folder's sources several at a time: half the time from nothing, more after a change" ON)

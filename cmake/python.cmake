@@ -48,6 +48,9 @@ if(SKBUILD OR HEADRACE_PORTABLE)
     INSTALL_RPATH "$ORIGIN/${CMAKE_INSTALL_LIBDIR};$ORIGIN/${CMAKE_INSTALL_LIBDIR}/headrace")
   install(TARGETS ${extensions} LIBRARY DESTINATION . COMPONENT python)
 endif()
+foreach(extension IN LISTS extensions)
+  headrace_unity(${extension})
+endforeach()
 set_target_properties(${extensions} PROPERTIES
   LIBRARY_OUTPUT_DIRECTORY ${packages}/headrace
   BUILD_RPATH "${PROJECT_BINARY_DIR}/lib;${HEADRACE_GGML_LIB_DIR}")

@@ -3,6 +3,7 @@
 file(GLOB door_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/doors/wasi_nn/*.cpp)
 list(FILTER door_sources EXCLUDE REGEX "_abi.cpp$")
 add_library(headrace_doors_wasi_nn STATIC ${door_sources})
+headrace_unity(headrace_doors_wasi_nn)
 target_link_libraries(headrace_doors_wasi_nn PUBLIC headrace_llm)
 add_library(headrace_llm_shared SHARED $<TARGET_OBJECTS:headrace_doors_wasi_nn> $<TARGET_OBJECTS:headrace_llm>
   $<TARGET_OBJECTS:headrace_base>)

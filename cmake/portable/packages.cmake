@@ -5,6 +5,7 @@ foreach(package flatbuffers::flatbuffers nlohmann_json::nlohmann_json CLI11::CLI
   add_library(${package} INTERFACE IMPORTED)
   target_include_directories(${package} SYSTEM INTERFACE ${HEADRACE_HEADERS})
 endforeach()
+set(HEADRACE_XXHASH_INCLUDE_DIR ${HEADRACE_HEADERS})
 find_program(HEADRACE_FLATC flatc REQUIRED)
 add_executable(flatbuffers::flatc IMPORTED)
 set_property(TARGET flatbuffers::flatc PROPERTY IMPORTED_LOCATION ${HEADRACE_FLATC})

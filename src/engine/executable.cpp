@@ -59,21 +59,36 @@ TensorInfo describe(const std::string& name, const TensorType& type) {
     return info;
 }
 
-Result<std::shared_ptr<const Plan>> Executable::Impl::plan_for(const ShapeKey& shapes) {
-    const std::lock_guard lock(mutex_);
-    if (const auto* plan = plans_.find(shapes)) return *plan;
-    HR_ASSIGN(const SymbolBindings bindings, bind_symbols(graph, shapes));
-    HR_ASSIGN(Graph concrete, specialise(graph, bindings));
+Result<Plan> Executable::Impl::made_plan(const SymbolBindings& bindings) {
     const PlanOptions plan_options{.devices = device.handles(),
                                    .packed_kernels = options.packed_kernels,
                                    .native_ops = options.native_ops,
                                    .tuning = tuning.get(),
                                    .threads = threads()};
-    HR_ASSIGN(Plan plan, make_plan(std::move(concrete), plan_options, packed));
+    if (!latest_) {
+        HR_ASSIGN(Graph concrete, specialise(graph, bindings));
+        return make_plan(std::move(concrete), plan_options, packed);
+    }
+    if (!uses_) uses_.emplace(graph);
+    const auto changed = uses_->changed_nodes(latest_->bindings, bindings);
+    const Plan& before = *latest_->plan;
+    HR_ASSIGN(Graph concrete,
+              specialise_changes(graph, bindings, before.graph, changed,
+                                 uses_->changed_conditions(latest_->bindings, bindings)));
+    return replan(std::move(concrete), plan_options, packed, before, changed);
+}
+
+Result<std::shared_ptr<const Plan>> Executable::Impl::plan_for(const ShapeKey& shapes) {
+    const std::lock_guard lock(mutex_);
+    if (const auto* plan = plans_.find(shapes)) return *plan;
+    HR_ASSIGN(SymbolBindings bindings, bind_symbols(graph, shapes));
+    HR_ASSIGN(Plan made, made_plan(bindings));
     packed.keep();
-    const std::size_t bytes = plan.own_bytes();
+    const std::size_t bytes = made.own_bytes();
     ++stats.plans;
-    return plans_.insert(shapes, std::make_shared<const Plan>(std::move(plan)), bytes);
+    auto plan = std::make_shared<const Plan>(std::move(made));
+    latest_ = Latest{std::move(bindings), plan};
+    return plans_.insert(shapes, std::move(plan), bytes);
 }
 
 int Executable::Impl::threads() const {
@@ -86,8 +101,24 @@ Result<std::string> tuning_folder(const CompileOptions& options) {
 
 namespace {
 
+/// Each body is an executable of its own, whose passes run here.
+Status compile_bodies(Executable::Impl& impl) {
+    CompileOptions options = impl.options;
+    options.buffers = impl.buffers;
+    for (std::size_t i = 0; i < impl.graph.nodes.size(); ++i) {
+        const Node& node = impl.graph.nodes[i];
+        for (const GraphPtr& body : bodies(node)) {
+            auto compiled = compile_graph(*body, options, impl.tuning);
+            if (!compiled.ok()) return compiled.error().within(fmt::format("{}: its body", node.title()));
+            impl.bodies[static_cast<NodeId>(i)].push_back(std::move(compiled).value());
+        }
+    }
+    return success();
+}
+
 /// What a graph after all passes needs to run.
 Status prepare(Executable::Impl& impl) {
+    HR_TRY(compile_bodies(impl));
     HR_ASSIGN(auto stages, split_stages(impl.graph));
     for (Stage& stage : stages) {
         auto part = std::make_shared<Executable::Impl>(impl.options);
@@ -170,6 +201,16 @@ CompileStats Executable::stats() const {
         stats.plans += own.plans;
         stats.cached_plans += own.cached_plans;
     }
+    for (const auto& [node, parts] : impl_->bodies)
+        for (const auto& part : parts) {
+            const CompileStats own = Executable(part).stats();
+            stats.constant_bytes += own.constant_bytes;
+            stats.mapped_bytes += own.mapped_bytes;
+            stats.packed_bytes += own.packed_bytes;
+            stats.packed_mapped_bytes += own.packed_mapped_bytes;
+            stats.plans += own.plans;
+            stats.cached_plans += own.cached_plans;
+        }
     return stats;
 }
 

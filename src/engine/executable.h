@@ -2,6 +2,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "engine/stage.h"
 #include "headrace/headrace.h"
 #include "ir/graph.h"
+#include "ir/specialise.h"
 #include "plan/plan.h"
 #include "run/device_constants.h"
 #include "run/devices.h"
@@ -32,12 +34,13 @@ struct Executable::Impl {
     DeviceConstants device_constants;
     std::shared_ptr<BufferPool> buffers;
     std::shared_ptr<const Tuning> tuning;  ///< measured choices for the CPU; null: none
-    /// Where a run counts extents: the graph's stages, each compiled. Else none.
+    /// Where a run counts extents or has bodies: the graph's stages, each compiled. Else none.
     struct CompiledStage {
-        Stage stage;
+        Stage stage;  ///< its graph is the executable's
         std::shared_ptr<Impl> executable;
     };
     std::vector<CompiledStage> stages;
+    std::map<NodeId, std::vector<std::shared_ptr<Impl>>> bodies;  ///< of the graph's nodes that have some
 
     /// Threads that a run asks for, at this moment.
     int threads() const;
@@ -46,7 +49,16 @@ struct Executable::Impl {
     Result<std::shared_ptr<const Plan>> plan_for(const ShapeKey& shapes);
 
 private:
+    Result<Plan> made_plan(const SymbolBindings& bindings);
+
     std::mutex mutex_;
+    /// The last plan that was made, of which the next one takes what is the same.
+    struct Latest {
+        SymbolBindings bindings;
+        std::shared_ptr<const Plan> plan;
+    };
+    std::optional<SymbolUses> uses_;
+    std::optional<Latest> latest_;
     ByteLru<ShapeKey, std::shared_ptr<const Plan>> plans_;
     friend class Executable;
 };

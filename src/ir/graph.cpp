@@ -74,35 +74,6 @@ void Graph::compact(const std::vector<bool>& keep) {
 
 namespace {
 
-void bind_shape(Shape& shape, const SymbolBindings& bindings) {
-    for (Dim& d : shape) d = bound(d, bindings);
-}
-
-/// An extent that an op computed from symbols is a symbol as well; later attributes may name it.
-void bind_derived(const Shape& symbolic, const Shape& concrete, SymbolBindings& bindings) {
-    for (std::size_t d = 0; d < symbolic.size() && d < concrete.size(); ++d)
-        if (symbolic[d].is_symbolic() && !concrete[d].is_symbolic())
-            bindings.emplace(symbolic[d].str(), concrete[d].size());
-}
-
-/// Attributes may hold symbols too (reshape's new shape); rebuild those that do.
-Result<AttrBox> bind_attrs(const Node& node, const SymbolBindings& bindings) {
-    NamedAttrs named;
-    bool changed = false;
-    std::vector<AttrValue> values = node.op->attr_values(node.attrs.get());
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        if (auto* shape = std::get_if<Shape>(&values[i])) {
-            Shape bound = *shape;
-            bind_shape(bound, bindings);
-            changed = changed || bound != *shape;
-            *shape = std::move(bound);
-        }
-        named.emplace_back(node.op->fields[i].name, std::move(values[i]));
-    }
-    if (!changed) return node.attrs;
-    return node.op->make_attrs(named);
-}
-
 /// An input's extent "(n+1)" gives n, where no input has that extent itself.
 Status bind_names_of_lines(const Graph& graph, SymbolBindings& bindings) {
     for (const ValueId id : graph.inputs)
@@ -122,17 +93,31 @@ Status bind_names_of_lines(const Graph& graph, SymbolBindings& bindings) {
 
 }  // namespace
 
-std::vector<std::string> counted_symbols(const Node& node) {
-    std::vector<std::string> symbols;
-    if (!node.op || !node.op->count) return symbols;
+Shape counted_extents(const Node& node) {
+    Shape extents;
+    if (!node.op || (!node.op->count && node.op->control == Control::none)) return extents;
     const auto values = node.op->attr_values(node.attrs.get());
     for (std::size_t i = 0; i < values.size(); ++i) {
         const auto* counts = std::get_if<Shape>(&values[i]);
         if (!counts || node.op->fields[i].name != "counts") continue;
         for (const Dim& d : *counts)
-            if (d.is_symbolic()) symbols.push_back(d.str());
+            if (d.is_symbolic()) extents.push_back(d);
     }
+    return extents;
+}
+
+std::vector<std::string> counted_symbols(const Node& node) {
+    std::vector<std::string> symbols;
+    for (const Dim& d : counted_extents(node)) symbols.push_back(d.str());
     return symbols;
+}
+
+std::vector<GraphPtr> bodies(const Node& node) {
+    std::vector<GraphPtr> graphs;
+    if (!node.op || node.op->control == Control::none) return graphs;
+    for (const AttrValue& value : node.op->attr_values(node.attrs.get()))
+        if (const auto* graph = std::get_if<GraphPtr>(&value); graph && *graph) graphs.push_back(*graph);
+    return graphs;
 }
 
 std::vector<Condition> conditions_of(const Graph& graph, const std::vector<bool>& of) {
@@ -151,35 +136,6 @@ std::vector<Condition> conditions_of(const Graph& graph, const std::vector<bool>
         }
     }
     return all;
-}
-
-Result<Graph> specialise(const Graph& graph, const SymbolBindings& input_bindings) {
-    Graph result = graph;
-    SymbolBindings bindings = input_bindings;
-    for (ValueId id : result.inputs) {
-        bind_shape(result.value(id).type.shape, bindings);
-        if (auto status = result.value(id).type.check(); !status.ok())
-            return status.error().within(fmt::format("input '{}'", result.value(id).name));
-    }
-    for (ValueId id : result.states) bind_shape(result.value(id).type.shape, bindings);
-    for (const Condition& condition : graph.conditions) HR_TRY(condition.check(bindings));
-    for (Node& node : result.nodes) {
-        HR_ASSIGN(node.attrs, bind_attrs(node, bindings));
-        const auto types = result.operand_types(node);
-        auto inferred = check_and_infer(*node.op, Operands(types), node.attrs.get());
-        if (!inferred.ok()) return inferred.error().within(node.title());
-        for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-            TensorType& type = result.value(node.outputs[i]).type;
-            bind_derived(type.shape, inferred.value()[i].shape, bindings);
-            type = std::move(inferred.value()[i]);
-        }
-    }
-    for (const Value& v : result.values)
-        if (!v.type.is_concrete())
-            return invalid("shape {} of '{}' has a symbol that no input binds", str(v.type.shape), v.name);
-    for (const Condition& condition : graph.conditions) HR_TRY(condition.check(bindings));
-    result.conditions.clear();
-    return result;
 }
 
 Result<SymbolBindings> bind_symbols(const Graph& graph, std::span<const std::vector<std::int64_t>> shapes) {

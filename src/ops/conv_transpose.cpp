@@ -7,6 +7,7 @@
 #include "kernels/conv/conv_transpose2d_f32.h"
 #include "kernels/conv/nhwc_conv_transpose2d_f32.h"
 #include "ops/arithmetic.h"
+#include "ops/extents.h"
 #include "ops/image.h"
 #include "ops/infer.h"
 #include "ops/op.h"
@@ -15,15 +16,17 @@ namespace headrace::ops {
 namespace {
 
 /// Order of a filter's dimensions: input channels i, output channels of one group o, height h, width w.
-enum class FilterLayout : std::uint8_t { iohw, hwoi, ohwi };
-constexpr auto enum_names(FilterLayout) { return std::array<std::string_view, 3>{"iohw", "hwoi", "ohwi"}; }
+enum class TransposedFilterLayout : std::uint8_t { iohw, hwoi, ohwi };
+constexpr auto enum_names(TransposedFilterLayout) {
+    return std::array<std::string_view, 3>{"iohw", "hwoi", "ohwi"};
+}
 
 /// Which dimension of the filter is i, o, h and w.
-constexpr std::array<int, 4> positions(FilterLayout layout) {
+constexpr std::array<int, 4> positions(TransposedFilterLayout layout) {
     switch (layout) {
-        case FilterLayout::iohw: return {0, 1, 2, 3};
-        case FilterLayout::hwoi: return {3, 2, 0, 1};
-        case FilterLayout::ohwi: return {3, 0, 1, 2};
+        case TransposedFilterLayout::iohw: return {0, 1, 2, 3};
+        case TransposedFilterLayout::hwoi: return {3, 2, 0, 1};
+        case TransposedFilterLayout::ohwi: return {3, 0, 1, 2};
     }
     return {};
 }
@@ -50,10 +53,10 @@ struct ConvTranspose2d {
     using List = std::vector<std::int64_t>;
     struct Attrs {
         List padding{0, 0, 0, 0}, strides{1, 1}, dilations{1, 1}, output_padding{0, 0};
-        std::optional<List> output_sizes;
+        std::optional<Shape> output_sizes;
         std::int64_t groups = 1;
         ImageLayout input_layout = ImageLayout::nchw;
-        FilterLayout filter_layout = FilterLayout::iohw;
+        TransposedFilterLayout filter_layout = TransposedFilterLayout::iohw;
         static void fields(auto&& f) {
             f("padding", &Attrs::padding,
               "rows and columns cut off above, below, left and right of the output");
@@ -75,7 +78,8 @@ struct ConvTranspose2d {
         HR_TRY(check_values("strides", a.strides, 2, 1));
         HR_TRY(check_values("dilations", a.dilations, 2, 1));
         HR_TRY(check_values("output_padding", a.output_padding, 2, 0));
-        if (a.output_sizes) HR_TRY(check_values("output_sizes", *a.output_sizes, 2, 1));
+        if (a.output_sizes && a.output_sizes->size() != 2)
+            return invalid("output_sizes must have 2 values, got {}", str(*a.output_sizes));
         for (const Dim& d : in[1].shape)
             if (d.is_symbolic())
                 return invalid("ConvTranspose2d filter's extents {} must be known", str(in[1].shape));
@@ -101,12 +105,13 @@ struct ConvTranspose2d {
         out[image[1]] = outputs;
         for (int i : {0, 1}) {
             Dim& extent = out[image[2 + i]];
-            HR_ASSIGN(extent, output_extent(extent, f[filter[2 + i]].size(), i, a));
+            HR_ASSIGN(extent, output_extent(in, extent, f[filter[2 + i]].size(), i, a));
         }
         return Types{{in[0].dtype, std::move(out)}};
     }
 
-    static Result<Dim> output_extent(const Dim& size, std::int64_t kernel, int i, const Attrs& a) {
+    static Result<Dim> output_extent(const Operands& in, const Dim& size, std::int64_t kernel, int i,
+                                     const Attrs& a) {
         const char* what = i ? "ConvTranspose2d width" : "ConvTranspose2d height";
         const std::int64_t stride = a.strides[i], padding = a.padding[2 * i] + a.padding[2 * i + 1];
         if (kernel < 1) return invalid("{}: the filter has {} elements", what, kernel);
@@ -114,9 +119,10 @@ struct ConvTranspose2d {
             return invalid("{}: output_padding {} must be less than the stride {}", what, a.output_padding[i],
                            stride);
         if (size.is_symbolic()) {
-            if (a.output_sizes) return invalid("{} {} must be known for output_sizes", what, size.str());
-            const std::int64_t added =
-                (kernel - 1) * a.dilations[i] + 1 - stride - padding + a.output_padding[i];
+            const std::int64_t added = (kernel - 1) * a.dilations[i] + 1 - stride - padding +
+                                       (a.output_sizes ? 0 : a.output_padding[i]);
+            if (a.output_sizes)
+                return wanted_extent(in, what, Dim::of(Expression(size) * stride + added), i, a);
             if (stride == 1 && added == 0) return size;
             const std::int64_t most = size.max_size(),
                                largest = most > INT64_MAX / 4 / stride ? INT64_MAX : most * stride + added;
@@ -130,13 +136,21 @@ struct ConvTranspose2d {
             return invalid("{}: {} pixels with stride {} and a filter of {} are too many", what, size.size(),
                            stride, kernel);
         const std::int64_t least = last + effective + 1 - padding;
-        const std::int64_t extent = a.output_sizes ? (*a.output_sizes)[i] : least + a.output_padding[i];
-        if (a.output_sizes && (extent < least || extent - least >= stride))
-            return invalid("{}: output_sizes has {} but {} to {} are possible", what, extent, least,
-                           least + stride - 1);
+        if (a.output_sizes) return wanted_extent(in, what, least, i, a);
+        const std::int64_t extent = least + a.output_padding[i];
         if (extent < 1)
             return invalid("{}: padding {} leaves nothing of {} elements", what, padding, least + padding);
         return Dim(extent);
+    }
+
+    /// What output_sizes says, which is one of as many as the stride.
+    static Result<Dim> wanted_extent(const Operands& in, const char* what, const Dim& least, int i,
+                                     const Attrs& a) {
+        const Dim &wanted = (*a.output_sizes)[i], most = sum(least, a.strides[i] - 1);
+        if (!at_least(in, wanted, 1) || !at_least(in, wanted, least) || !at_least(in, most, wanted))
+            return invalid("{}: output_sizes has {} but {} to {} are possible", what, wanted.str(),
+                           least.str(), most.str());
+        return wanted;
     }
 
     /// Rows of one output channel: each input row that reaches them adds its filter row.
@@ -194,19 +208,19 @@ struct ConvTranspose2d {
 
     /// Planes of channels, and filters [i][o][h][w]: what the products below read as it lies.
     static bool products_apply(const Operands& in, std::span<const bool>, const void* attrs) {
-        const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        const auto& a = detail::attrs_ref<Attrs>(attrs);
         return in[0].dtype == DType::f32 && a.input_layout == ImageLayout::nchw &&
-               a.filter_layout == FilterLayout::iohw && in[1].sizes()[0] >= a.groups;
+               a.filter_layout == TransposedFilterLayout::iohw && in[1].sizes()[0] >= a.groups;
     }
 
     static void run_products(const TensorArgs& args, const void* attrs) {
-        headrace::kernels::conv_transpose2d_f32(kernel_args(args, headrace::detail::attrs_ref<Attrs>(attrs)),
+        headrace::kernels::conv_transpose2d_f32(kernel_args(args, detail::attrs_ref<Attrs>(attrs)),
                                                 args.share.ith, args.share.nth);
     }
 
     /// With channels last the kernel reads constant filters only, in any order.
     static bool nhwc_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
-        const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        const auto& a = detail::attrs_ref<Attrs>(attrs);
         return in[0].dtype == DType::f32 && a.input_layout == ImageLayout::nhwc && is_constant[1] &&
                in[1].sizes()[positions(a.filter_layout)[0]] >= a.groups;
     }
@@ -223,10 +237,10 @@ struct ConvTranspose2d {
     }
     static std::size_t packed_filter_bytes(const Operands& in, const void* attrs) {
         return headrace::kernels::packed_transposed_filters_bytes(
-            filter_args(in[1].sizes(), headrace::detail::attrs_ref<Attrs>(attrs)));
+            filter_args(in[1].sizes(), detail::attrs_ref<Attrs>(attrs)));
     }
     static void pack_filter(const ConstView& filter, const void* attrs, std::byte* packed) {
-        const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        const auto& a = detail::attrs_ref<Attrs>(attrs);
         const auto strides = Axes(filter.shape, positions(a.filter_layout)).stride;
         headrace::kernels::pack_transposed_filters(filter_args(filter.shape, a), filter.as<float>(),
                                                    {strides[0], strides[1], strides[2], strides[3]},
@@ -247,9 +261,8 @@ struct ConvTranspose2d {
         return g;
     }
     static void run_nhwc(const TensorArgs& args, const void* attrs) {
-        headrace::kernels::nhwc_conv_transpose2d_f32(
-            kernel_args(args, headrace::detail::attrs_ref<Attrs>(attrs)), args.in[1].as<float>(),
-            args.share.ith, args.share.nth);
+        headrace::kernels::nhwc_conv_transpose2d_f32(kernel_args(args, detail::attrs_ref<Attrs>(attrs)),
+                                                     args.in[1].as<float>(), args.share.ith, args.share.nth);
     }
     static constexpr std::array kernels{
         KernelDef{.name = "conv_transpose2d_f32", .applies = &products_apply, .run = &run_products},

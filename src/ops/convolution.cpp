@@ -10,28 +10,21 @@ Axes filter_of(const Operands& in, const Conv2dAttrs& a) {
     return Axes(in[1].sizes(), filter_axes(a.filter_layout));
 }
 
-Status check_group_outputs(const Dim& outputs, std::int64_t groups) {
-    if (outputs.size() % groups)
-        return invalid("Conv2d output channels {} must be divisible by groups {}", outputs.size(), groups);
-    return success();
-}
-
-Status check_groups(const Operands& in, const Dim& channels, std::int64_t filter_inputs, const Dim& outputs,
+Status check_groups(const Operands& in, const Dim& channels, const Dim& filter_inputs, const Dim& outputs,
                     std::int64_t groups) {
     if (groups < 1) return invalid("groups is {} but must be at least 1", groups);
-    if (channels.is_symbolic()) {
-        std::int64_t needed = 0;
-        if (__builtin_mul_overflow(filter_inputs, groups, &needed) || !same_extent(in, channels, needed))
-            return invalid("Conv2d filter has {} input channels in each of {} groups but input has {}",
-                           filter_inputs, groups, channels.str());
-        return check_group_outputs(outputs, groups);
-    }
-    if (channels.size() % groups)
+    if (!channels.is_symbolic() && channels.size() % groups)
         return invalid("Conv2d input channels {} must be divisible by groups {}", channels.size(), groups);
-    if (channels.size() / groups != filter_inputs)
+    if (!channels.is_symbolic() && !same_extent(in, filter_inputs, channels.size() / groups))
         return invalid("Conv2d filter has {} input channels but {} input channels in {} groups need {}",
-                       filter_inputs, channels.size(), groups, channels.size() / groups);
-    return check_group_outputs(outputs, groups);
+                       filter_inputs.str(), channels.size(), groups, channels.size() / groups);
+    if (channels.is_symbolic() && !same_extent(in, channels, product({filter_inputs, groups})))
+        return invalid("Conv2d filter has {} input channels in each of {} groups but input has {}",
+                       filter_inputs.str(), groups, channels.str());
+    const Dim each = outputs.is_symbolic() ? Dim::of(Expression(outputs) / groups) : outputs.size() / groups;
+    if (groups > 1 && !same_extent(in, outputs, product({each, groups})))
+        return invalid("Conv2d output channels {} must be divisible by groups {}", outputs.str(), groups);
+    return success();
 }
 
 bool is_depthwise(const Axes& filter, const Conv2dAttrs& a) {
@@ -44,13 +37,11 @@ Result<TensorType> infer_conv2d(const Operands& in, const Conv2dAttrs& a) {
     HR_TRY(check_values("padding", a.padding, 4, 0));
     HR_TRY(check_values("strides", a.strides, 2, 1));
     HR_TRY(check_values("dilations", a.dilations, 2, 1));
-    for (const Dim& d : in[1].shape)
-        if (d.is_symbolic()) return invalid("Conv2d filter's extents {} must be known", str(in[1].shape));
     const auto image = image_axes(a.input_layout);
     const auto filter = filter_axes(a.filter_layout);
     const Shape& f = in[1].shape;
     const Dim &channels = in[0].shape[image[1]], &outputs = f[filter[0]];
-    HR_TRY(check_groups(in, channels, f[filter[1]].size(), outputs, a.groups));
+    HR_TRY(check_groups(in, channels, f[filter[1]], outputs, a.groups));
     if (in.has(2) && !same_shape(in, in[2].shape, {outputs}))
         return invalid("bias has shape {} but the filter has {} output channels", str(in[2].shape),
                        outputs.str());
@@ -63,7 +54,7 @@ Result<TensorType> infer_conv2d(const Operands& in, const Conv2dAttrs& a) {
     out.shape[output[1]] = outputs;
     for (int i : {0, 1}) {
         Dim& extent = out.shape[output[2 + i]];
-        const Window window{f[filter[2 + i]].size(), a.strides[i], a.dilations[i], a.padding[2 * i],
+        const Window window{f[filter[2 + i]], a.strides[i], a.dilations[i], a.padding[2 * i],
                             a.padding[2 * i + 1]};
         HR_ASSIGN(extent, window_output(i ? "Conv2d width" : "Conv2d height", extent, window));
     }

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "emit/emit.h"
+#include "ops/extents.h"
 #include "ops/infer.h"
 #include "ops/nibbles.h"
 #include "ops/op.h"
@@ -141,7 +142,7 @@ struct Expand : RepeatOp<Expand, ExpandAttrs> {
 };
 
 struct TileAttrs {
-    std::vector<std::int64_t> repetitions;
+    Shape repetitions;
     static void fields(auto&& f) {
         f("repetitions", &TileAttrs::repetitions, "how often the input is repeated along each dimension",
           kRequired);
@@ -157,17 +158,17 @@ struct Tile : RepeatOp<Tile, TileAttrs> {
                            str(in[0].shape));
         TensorType out = in[0];
         for (std::size_t i = 0; i < a.repetitions.size(); ++i) {
-            const std::int64_t times = a.repetitions[i];
-            if (times < 0) return invalid("repetitions {} must not be negative", str(a.repetitions));
-            if (out.shape[i].is_symbolic()) {
-                out.shape[i] = product({out.shape[i], times});
-                continue;
-            }
+            const Dim& times = a.repetitions[i];
+            if (!at_least(in, times, 0))
+                return invalid("repetitions {} must not be negative", str(a.repetitions));
             std::int64_t size = 0;
-            if (__builtin_mul_overflow(out.shape[i].size(), times, &size))
-                return invalid("{} repetitions of extent {} are more than the largest integer", times,
+            if (out.shape[i].is_symbolic() || times.is_symbolic())
+                out.shape[i] = product({out.shape[i], times});
+            else if (__builtin_mul_overflow(out.shape[i].size(), times.size(), &size))
+                return invalid("{} repetitions of extent {} are more than the largest integer", times.str(),
                                out.shape[i].size());
-            out.shape[i] = size;
+            else
+                out.shape[i] = size;
         }
         return Types{out};
     }

@@ -87,15 +87,27 @@ Result<std::vector<int>> normalise_axes(std::span<const std::int64_t> axes, int 
     return result;
 }
 
+namespace {
+
+/// Where the window's own extent is open, too.
+Dim open_window_output(const Dim& size, const Window& w, bool round_up) {
+    const Expression reach = (Expression(w.kernel) - 1) * w.dilation + 1;
+    const Expression rest = Expression(size) + w.before + w.after - reach + (round_up ? w.stride - 1 : 0);
+    return Dim::of(rest / w.stride + 1, {1, INT64_MAX});
+}
+
+}  // namespace
+
 Result<Dim> window_output(std::string_view what, const Dim& size, const Window& w, bool round_up) {
-    if (w.kernel < 1 || w.stride < 1 || w.dilation < 1 || w.before < 0 || w.after < 0)
+    if (w.kernel.max_size() < 1 || w.stride < 1 || w.dilation < 1 || w.before < 0 || w.after < 0)
         return invalid(
             "{}: window {}, stride {} and dilation {} must be at least 1, padding {} and {} at least 0", what,
-            w.kernel, w.stride, w.dilation, w.before, w.after);
+            w.kernel.str(), w.stride, w.dilation, w.before, w.after);
+    if (w.kernel.is_symbolic()) return open_window_output(size, w, round_up);
     std::int64_t effective = 0, padding = 0;
-    if (__builtin_mul_overflow(w.kernel - 1, w.dilation, &effective) || effective == INT64_MAX ||
+    if (__builtin_mul_overflow(w.kernel.size() - 1, w.dilation, &effective) || effective == INT64_MAX ||
         __builtin_add_overflow(w.before, w.after, &padding))
-        return invalid("{}: window {} with dilation {} and padding {}, {} overflows", what, w.kernel,
+        return invalid("{}: window {} with dilation {} and padding {}, {} overflows", what, w.kernel.str(),
                        w.dilation, w.before, w.after);
     ++effective;
     const std::int64_t round = round_up ? w.stride - 1 : 0;

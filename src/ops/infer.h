@@ -31,7 +31,8 @@ inline Result<Types> same_type(const TensorType& type) { return Types{type}; }
 /// stride + 1, rounded down or up. Errors name `what` and all values. Symbolic extents give a symbol named by
 /// the expression.
 struct Window {
-    std::int64_t kernel, stride, dilation, before, after;
+    Dim kernel;
+    std::int64_t stride, dilation, before, after;
 };
 Result<Dim> window_output(std::string_view what, const Dim& size, const Window& window,
                           bool round_up = false);

@@ -7,6 +7,7 @@
 
 #include "emit/emit.h"
 #include "ir/expression.h"
+#include "ops/extents.h"
 #include "ops/infer.h"
 #include "ops/nibbles.h"
 #include "ops/op.h"
@@ -19,7 +20,7 @@ enum class PadMode : std::uint8_t { constant, edge, reflection };
 constexpr std::array<std::string_view, 3> enum_names(PadMode) { return {"constant", "edge", "reflection"}; }
 
 struct PadAttrs {
-    std::vector<std::int64_t> beginning_padding, ending_padding;
+    Shape beginning_padding, ending_padding;
     PadMode mode = PadMode::constant;
     Number value = std::int64_t{0};
     static void fields(auto&& f) {
@@ -73,15 +74,15 @@ struct Margins {
     Margins(Sizes shape, const PadAttrs& a) {
         bool previous_padded = false;
         for (std::size_t i = 0; i < shape.size(); ++i) {
-            const bool padded = a.beginning_padding[i] != 0 || a.ending_padding[i] != 0;
+            const bool padded = !a.beginning_padding[i].is(0) || !a.ending_padding[i].is(0);
             const bool same_margin = a.mode == PadMode::constant || !previous_padded;
             if (!sizes.empty() && !padded && same_margin) {
                 for (auto* v : {&sizes, &before, &after}) v->back() *= shape[i];
                 continue;
             }
             sizes.push_back(shape[i]);
-            before.push_back(a.beginning_padding[i]);
-            after.push_back(a.ending_padding[i]);
+            before.push_back(a.beginning_padding[i].size());
+            after.push_back(a.ending_padding[i].size());
             previous_padded = padded;
         }
         if (sizes.empty()) {
@@ -143,7 +144,7 @@ struct Pad {
                            str(a.beginning_padding), str(a.ending_padding), str(in[0].shape));
         TensorType out = in[0];
         for (std::size_t i = 0; i < rank; ++i) {
-            HR_ASSIGN(out.shape[i], output_extent(in[0].shape[i], i, a));
+            HR_ASSIGN(out.shape[i], output_extent(in, in[0].shape[i], i, a));
         }
         return Types{out};
     }
@@ -178,7 +179,7 @@ struct Pad {
                                            const Attrs& a) {
         const TensorType out = infer(in, a).value()[0];
         const Margins m(in[0].sizes(), a);
-        if (is_zero(m.before) && is_zero(m.after)) return {e.shaped(x[0], out)};
+        if (m.extents() == m.sizes) return {e.shaped(x[0], out)};
         return {e.shaped(e.pad_zero(e.reshape(x[0], m.sizes), m.before, m.after), out)};
     }
 
@@ -217,29 +218,40 @@ struct Pad {
     }
 
 private:
-    static bool is_zero(const std::vector<std::int64_t>& padding) {
-        return std::all_of(padding.begin(), padding.end(), [](std::int64_t n) { return n == 0; });
+    static bool is_zero(const Shape& padding) {
+        return std::ranges::all_of(padding, [](const Dim& n) { return n.is(0); });
     }
 
-    static Result<Dim> output_extent(const Dim& extent, std::size_t i, const Attrs& a) {
-        const std::int64_t before = a.beginning_padding[i], after = a.ending_padding[i];
-        if (before < 0 || after < 0)
-            return invalid("dimension {}: padding {} and {} must not be negative", i, before, after);
-        if (before == 0 && after == 0) return extent;
-        const std::int64_t most = extent.max_size(), least = extent.min_size();
-        if (a.mode == PadMode::reflection && std::max(before, after) >= most)
+    static Result<Dim> output_extent(const Operands& in, const Dim& extent, std::size_t i, const Attrs& a) {
+        const Dim &before = a.beginning_padding[i], &after = a.ending_padding[i];
+        if (!at_least(in, before, 0) || !at_least(in, after, 0))
+            return invalid("dimension {}: padding {} and {} must not be negative", i, before.str(),
+                           after.str());
+        if (before.is(0) && after.is(0)) return extent;
+        if (a.mode == PadMode::reflection && !(reflects(in, extent, before) && reflects(in, extent, after)))
             return invalid("dimension {}: reflection padding {} and {} must be less than the extent {}", i,
-                           before, after, extent.str());
-        if (a.mode == PadMode::edge && most == 0)
+                           before.str(), after.str(), extent.str());
+        if (a.mode == PadMode::edge && extent.max_size() == 0)
             return invalid("dimension {}: an extent of 0 has no edge to pad with", i);
-        std::int64_t margin = 0, low = 0, high = 0;
-        if (__builtin_add_overflow(before, after, &margin) || __builtin_add_overflow(margin, least, &low))
+        std::int64_t low = 0, high = 0;
+        if (!total(low, before.min_size(), extent.min_size(), after.min_size()))
             return invalid(
                 "dimension {}: extent {} and padding {} and {} add up to more than the largest integer", i,
-                extent.str(), before, after);
-        if (!extent.is_symbolic()) return Dim(low);
-        if (__builtin_add_overflow(margin, most, &high)) high = INT64_MAX;
-        return Dim::of(Expression(extent) + margin, {low, high});
+                extent.str(), before.str(), after.str());
+        if (!extent.is_symbolic() && !before.is_symbolic() && !after.is_symbolic()) return Dim(low);
+        if (!total(high, before.max_size(), extent.max_size(), after.max_size())) high = INT64_MAX;
+        return Dim::of(Expression(extent) + Expression(before) + Expression(after), {low, high});
+    }
+
+    /// Whether there is an element for each of the margin.
+    static bool reflects(const Operands& in, const Dim& extent, const Dim& margin) {
+        if (margin.is(0)) return true;
+        if (!margin.is_symbolic()) return margin.size() < extent.max_size();  // the rest when it is run
+        return at_least(in, extent, sum(margin, 1));
+    }
+
+    static bool total(std::int64_t& sum, std::int64_t a, std::int64_t b, std::int64_t c) {
+        return !__builtin_add_overflow(a, b, &sum) && !__builtin_add_overflow(sum, c, &sum);
     }
 };
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "kernels/tensor/pool2d_f32.h"
+#include "ops/extents.h"
 #include "ops/image.h"
 #include "ops/infer.h"
 #include "ops/op.h"
@@ -19,7 +20,8 @@ constexpr auto enum_names(Rounding) { return std::array<std::string_view, 2>{"fl
 using List = std::vector<std::int64_t>;
 
 struct PoolAttrs {
-    std::optional<List> window_dimensions, output_sizes;
+    std::optional<List> window_dimensions;
+    std::optional<Shape> output_sizes;
     List padding{0, 0, 0, 0}, strides{1, 1}, dilations{1, 1};
     ImageLayout layout = ImageLayout::nchw;
     Rounding output_shape_rounding = Rounding::floor;
@@ -80,23 +82,20 @@ struct Pooling {
     }
 };
 
-Result<Dim> pooled_extent(const Dim& size, int i, const PoolAttrs& a) {
+Result<Dim> pooled_extent(const Operands& in, const Dim& size, int i, const PoolAttrs& a) {
     const char* what = i ? "Pool2d width" : "Pool2d height";
-    if (!a.window_dimensions && size.is_symbolic())
-        return invalid("{} {} must be known, or window_dimensions given", what, size.str());
-    const std::int64_t kernel = a.window_dimensions ? (*a.window_dimensions)[i] : size.size();
+    const Dim kernel = a.window_dimensions ? Dim((*a.window_dimensions)[i]) : size;
     const Window window{kernel, a.strides[i], a.dilations[i], a.padding[2 * i], a.padding[2 * i + 1]};
     HR_ASSIGN(const Dim rounded,
               window_output(what, size, window, a.output_shape_rounding == Rounding::ceil));
     if (!a.output_sizes) return rounded;
-    const std::int64_t wanted = (*a.output_sizes)[i];
-    if (size.is_symbolic()) return invalid("{} {} must be known for output_sizes", what, size.str());
+    const Dim& wanted = (*a.output_sizes)[i];
     HR_ASSIGN(const Dim low, window_output(what, size, window, false));
     HR_ASSIGN(const Dim high, window_output(what, size, window, true));
-    if (wanted != low.size() && wanted != high.size())
-        return invalid("{}: output_sizes has {} but {} or {} is possible", what, wanted, low.size(),
-                       high.size());
-    return Dim(wanted);
+    if (!at_least(in, wanted, 1) || !at_least(in, wanted, low) || !at_least(in, high, wanted))
+        return invalid("{}: output_sizes has {} but {} or {} is possible", what, wanted.str(), low.str(),
+                       high.str());
+    return wanted;
 }
 
 /// What every pool here shares; Self gives name, summary and Sum, an accumulator of one window, and where
@@ -110,14 +109,15 @@ struct PoolOp {
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {
         if (a.window_dimensions) HR_TRY(check_values("window_dimensions", *a.window_dimensions, 2, 1));
-        if (a.output_sizes) HR_TRY(check_values("output_sizes", *a.output_sizes, 2, 1));
+        if (a.output_sizes && a.output_sizes->size() != 2)
+            return invalid("output_sizes must have 2 values, got {}", str(*a.output_sizes));
         HR_TRY(check_values("padding", a.padding, 4, 0));
         HR_TRY(check_values("strides", a.strides, 2, 1));
         HR_TRY(check_values("dilations", a.dilations, 2, 1));
         TensorType out = in[0];
         for (int i : {0, 1}) {
             Dim& extent = out.shape[image_axes(a.layout)[2 + i]];
-            HR_ASSIGN(extent, pooled_extent(extent, i, a));
+            HR_ASSIGN(extent, pooled_extent(in, extent, i, a));
         }
         return Types{std::move(out)};
     }
@@ -142,12 +142,12 @@ struct PoolOp {
 
     static bool vectors_apply(const Operands& in, std::span<const bool>, const void* attrs) {
         if (in[0].dtype != DType::f32) return false;
-        const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        const auto& a = detail::attrs_ref<Attrs>(attrs);
         return kernels::pool2d_f32_applies(
             Pooling(a, in[0].sizes(), infer(in, a).value()[0].sizes()).kernel_args(false));
     }
     static void run_vectors(const TensorArgs& args, const void* attrs) {
-        const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        const auto& a = detail::attrs_ref<Attrs>(attrs);
         kernels::Pool2dArgs g = Pooling(a, args.in[0].shape, args.out[0].shape).kernel_args(Self::is_max);
         g.x = args.in[0].as<float>();
         g.y = args.out[0].as<float>();
@@ -160,7 +160,7 @@ struct PoolOp {
             .name = "pool2d",
             .applies = [](const Operands&, std::span<const bool>, const void*) { return true; },
             .run = [](const TensorArgs& args,
-                      const void* a) { reference(args, headrace::detail::attrs_ref<Attrs>(a)); }};
+                      const void* a) { reference(args, detail::attrs_ref<Attrs>(a)); }};
         if constexpr (kVectors)
             return std::array{KernelDef{.name = "pool2d_f32", .applies = &vectors_apply, .run = &run_vectors},
                               any};

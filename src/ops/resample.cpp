@@ -17,17 +17,31 @@ namespace {
 enum class ResampleMode : std::uint8_t { nearest_neighbor, linear };
 constexpr std::array<std::string_view, 2> enum_names(ResampleMode) { return {"nearest-neighbor", "linear"}; }
 
+/// Where the points of linear interpolation lie.
+enum class Coordinates : std::uint8_t {
+    half_pixel,           ///< pixels are areas
+    half_pixel_or_first,  ///< the same; a lone element of the output is the first of the input
+    corners,              ///< the outermost elements lie on one another
+    edges                 ///< the first elements do; the others as far apart as the extents tell
+};
+constexpr std::array<std::string_view, 4> enum_names(Coordinates) {
+    return {"half_pixel", "half_pixel_or_first", "corners", "edges"};
+}
+
 struct ResampleAttrs {
     ResampleMode mode = ResampleMode::nearest_neighbor;
     std::vector<double> scales{1, 1};
     std::optional<Shape> sizes;
     std::vector<std::int64_t> axes{2, 3};
+    Coordinates coordinates = Coordinates::half_pixel;
     static void fields(auto&& f) {
         f("mode", &ResampleAttrs::mode, "how values between elements come about");
         f("scales", &ResampleAttrs::scales,
           "output extent / input extent of each axis; ignored when sizes are given");
         f("sizes", &ResampleAttrs::sizes, "output extent of each axis");
         f("axes", &ResampleAttrs::axes, "the two neighbouring dimensions to resize, in either order");
+        f("coordinates", &ResampleAttrs::coordinates,
+          "where the output's elements lie in the input, of linear interpolation");
     }
 };
 
@@ -51,12 +65,30 @@ std::vector<Tap> nearest_taps(std::int64_t input, std::int64_t output) {
     return taps;
 }
 
-std::vector<Tap> linear_taps(std::int64_t input, std::int64_t output) {
-    std::vector<Tap> taps;
+/// The point of output element o is (o + shift) * ratio - shift.
+struct Line {
+    double ratio, shift;
+};
+
+Line line_of(std::int64_t input, std::int64_t output, Coordinates coordinates) {
     const double ratio = static_cast<double>(input) / static_cast<double>(output);
+    switch (coordinates) {
+        case Coordinates::corners:
+            return {output == 1 ? 0 : static_cast<double>(input - 1) / static_cast<double>(output - 1), 0};
+        case Coordinates::edges: return {ratio, 0};
+        case Coordinates::half_pixel_or_first:
+            if (output == 1) return {0, 0};
+            [[fallthrough]];
+        default: return {ratio, 0.5};
+    }
+}
+
+std::vector<Tap> linear_taps(std::int64_t input, std::int64_t output, Coordinates coordinates) {
+    std::vector<Tap> taps;
+    const auto [ratio, shift] = line_of(input, output, coordinates);
     for (std::int64_t o = 0; o < output; ++o) {
         const double x =
-            std::clamp((static_cast<double>(o) + 0.5) * ratio - 0.5, 0.0, static_cast<double>(input - 1));
+            std::clamp((static_cast<double>(o) + shift) * ratio - shift, 0.0, static_cast<double>(input - 1));
         const auto low = static_cast<std::int64_t>(x);
         taps.push_back({low, std::min(low + 1, input - 1), x - static_cast<double>(low)});
     }
@@ -110,10 +142,10 @@ void resample_nearest(const TensorArgs& args, int axis) {
 }
 
 template <class T>
-void resample_linear(const TensorArgs& args, int axis) {
+void resample_linear(const TensorArgs& args, int axis, Coordinates coordinates) {
     const Planes in(args.in[0].shape, axis), out(args.out[0].shape, axis);
-    const std::vector<Tap> rows = linear_taps(in.height, out.height),
-                           columns = linear_taps(in.width, out.width);
+    const std::vector<Tap> rows = linear_taps(in.height, out.height, coordinates),
+                           columns = linear_taps(in.width, out.width, coordinates);
     const auto at = [](const T* p, std::int64_t i) {
         return static_cast<double>(static_cast<compute_t<T>>(p[i]));
     };
@@ -150,10 +182,10 @@ void resize_row(const float* x, const std::vector<Tap>& columns, std::int64_t in
 }
 
 /// Each row of the input is resized once, and two of them are mixed for each row of the output.
-void resample_linear_f32(const TensorArgs& args, int axis) {
+void resample_linear_f32(const TensorArgs& args, int axis, Coordinates coordinates) {
     const Planes in(args.in[0].shape, axis), out(args.out[0].shape, axis);
-    const std::vector<Tap> rows = linear_taps(in.height, out.height),
-                           columns = linear_taps(in.width, out.width);
+    const std::vector<Tap> rows = linear_taps(in.height, out.height, coordinates),
+                           columns = linear_taps(in.width, out.width, coordinates);
     struct Row {
         std::int64_t at = -1;  ///< which row of the input, counted over all planes
         std::vector<float> values;
@@ -226,7 +258,7 @@ struct Resample2d {
     static void reference(const TensorArgs& args, const Attrs& a) {
         visit_dtype(args.in[0].dtype, [&]<class T>() {
             if (a.mode == ResampleMode::linear)
-                resample_linear<T>(args, first_axis(a));
+                resample_linear<T>(args, first_axis(a), a.coordinates);
             else
                 resample_nearest<T>(args, first_axis(a));
         });
@@ -234,7 +266,8 @@ struct Resample2d {
 
     static Status lowerable(const Operands& in, const Attrs& a) {
         // ggml's nearest neighbour is the one below, not the nearest.
-        if (in[0].dtype != DType::f32 || a.mode != ResampleMode::linear)
+        if (in[0].dtype != DType::f32 || a.mode != ResampleMode::linear ||
+            a.coordinates != Coordinates::half_pixel)
             return unsupported("{} of {}", enum_names(a.mode)[static_cast<int>(a.mode)],
                                name_of(in[0].dtype));
         if (Planes(in[0].sizes(), first_axis(a)).inner != 1) return unsupported("channels inside the planes");
@@ -260,7 +293,8 @@ struct Resample2d {
                is_resized(in, constants, attrs);
     }
     static void run_linear(const TensorArgs& args, const void* attrs) {
-        resample_linear_f32(args, first_axis(detail::attrs_ref<Attrs>(attrs)));
+        const auto& a = detail::attrs_ref<Attrs>(attrs);
+        resample_linear_f32(args, first_axis(a), a.coordinates);
     }
     /// ggml computes every element's position anew.
     static constexpr std::array kernels{
@@ -283,6 +317,12 @@ struct Resample2d {
                 sample(DType::f32, {2, 1, 3, 2}, {{"scales", Reals{2, 2}}, {"mode", "linear"}}),
                 sample(DType::f32, {2, 3, 3, 2},
                        {{"sizes", Integers{5, 4}}, {"axes", Integers{1, 2}}, {"mode", "linear"}}),
+                sample(DType::f32, {1, 2, 4, 3},
+                       {{"sizes", Integers{7, 1}}, {"mode", "linear"}, {"coordinates", "corners"}}),
+                sample(DType::f32, {1, 2, 4, 3},
+                       {{"sizes", Integers{7, 1}}, {"mode", "linear"}, {"coordinates", "half_pixel_or_first"}}),
+                sample(DType::f16, {1, 2, 4, 3},
+                       {{"sizes", Integers{6, 5}}, {"mode", "linear"}, {"coordinates", "edges"}}),
                 sample(DType::f32, {1, 1, 4, 6}, {{"scales", Reals{0.5, 0.4}}}),
                 sample(DType::f32, {2, 3, 5, 4}, {{"scales", Reals{2, 3}}}),
                 sample(DType::f32, {2, 3, 5, 4}, {{"scales", Reals{3, 2}}, {"axes", Integers{1, 2}}}),

@@ -5,6 +5,7 @@
 
 #include "emit/emit.h"
 #include "ir/expression.h"
+#include "ops/extents.h"
 #include "ops/infer.h"
 #include "ops/nibbles.h"
 #include "ops/op.h"
@@ -75,8 +76,7 @@ struct Slice {
     static constexpr LayoutRule layout = LayoutRule::axes;
 
     struct Attrs {
-        std::vector<std::int64_t> starts;
-        Shape sizes;
+        Shape starts, sizes;
         std::optional<std::vector<std::int64_t>> strides;
         static void fields(auto&& f) {
             f("starts", &Attrs::starts, "first index in each dimension", kRequired);
@@ -102,7 +102,7 @@ struct Slice {
 
     static std::optional<int> same_as(const Operands& in, const Attrs& a) {
         for (std::size_t i = 0; i < a.starts.size(); ++i)
-            if (a.starts[i] != 0 || a.stride(i) != 1 || !(a.sizes[i] == in[0].shape[i])) return std::nullopt;
+            if (!a.starts[i].is(0) || a.stride(i) != 1 || !(a.sizes[i] == in[0].shape[i])) return std::nullopt;
         return 0;
     }
 
@@ -112,7 +112,7 @@ struct Slice {
             auto strides = dense_strides(view.in[0].shape);
             std::int64_t first = 0;
             for (std::size_t i = 0; i < strides.size(); ++i) {
-                first += a.starts[i] * strides[i];
+                first += a.starts[i].size() * strides[i];
                 strides[i] *= a.stride(i);
             }
             strided_copy(view.in[0].data, first, view.out[0].shape, strides, view.out[0].data,
@@ -161,25 +161,24 @@ struct Slice {
     }
 
 private:
-    static bool has_room(const Operands& in, const Dim& extent, const Dim& size, std::int64_t start) {
-        if (start == 0 && size == extent) return true;
-        if (!extent.is_symbolic() && !size.is_symbolic()) return size.size() <= extent.size() - start;
-        return at_least(in, extent, Dim::of(Expression(size) + start));
+    static bool has_room(const Operands& in, const Dim& extent, const Dim& start, const Dim& size) {
+        if (start.is(0) && size == extent) return true;
+        if (!extent.is_symbolic() && !size.is_symbolic() && !start.is_symbolic())
+            return size.size() <= extent.size() && start.size() <= extent.size() - size.size();
+        return at_least(in, extent, sum(start, size));
     }
 
     static Result<Dim> output_extent(const Operands& in, const Dim& extent, std::size_t i, const Attrs& a) {
-        const std::int64_t start = a.starts[i], stride = a.stride(i);
-        const Dim& size = a.sizes[i];
-        const std::int64_t least =
-            size.is_symbolic() ? std::max<std::int64_t>(0, size.min_size()) : size.size();
-        if (start < 0 || least < 0 || stride < 1)
+        const std::int64_t stride = a.stride(i);
+        const Dim &start = a.starts[i], &size = a.sizes[i];
+        if (stride < 1 || !at_least(in, start, 0) || !at_least(in, size, 0))
             return invalid("dimension {}: start {} and size {} must be at least 0, stride {} at least 1", i,
-                           start, size.str(), stride);
-        if (start > extent.max_size() - least || !has_room(in, extent, size, start))
-            return invalid("start {} and size {} are out of bounds for dimension {} of extent {}", start,
-                           size.str(), i, extent.str());
+                           start.str(), size.str(), stride);
+        if (!has_room(in, extent, start, size))
+            return invalid("start {} and size {} are out of bounds for dimension {} of extent {}",
+                           start.str(), size.str(), i, extent.str());
         if (stride == 1) return size;
-        const auto steps = [&](std::int64_t n) { return n == 0 ? 0 : (n - 1) / stride + 1; };
+        const auto steps = [&](std::int64_t n) { return n <= 0 ? 0 : (n - 1) / stride + 1; };
         if (!size.is_symbolic()) return Dim(steps(size.size()));
         return Dim::of((Expression(size) + (stride - 1)) / stride,
                        {steps(size.min_size()), steps(size.max_size())});
@@ -188,7 +187,7 @@ private:
     static Region region_of(const Operands& in, const Attrs& a) {
         Region region;
         for (std::size_t i = 0; i < a.starts.size(); ++i)
-            region.add(in[0].shape[i].size(), a.starts[i],
+            region.add(in[0].shape[i].size(), a.starts[i].size(),
                        std::min(a.sizes[i].size(), a.stride(i) == 1 ? INT64_MAX : 1));
         return region;
     }
@@ -202,7 +201,7 @@ struct Split {
     static constexpr LayoutRule layout = LayoutRule::axes;
 
     struct Attrs {
-        std::vector<std::int64_t> splits;
+        Shape splits;
         std::int64_t axis = 0;
         static void fields(auto&& f) {
             f("splits", &Attrs::splits, "extent of each part; together the axis's extent", kRequired);
@@ -214,15 +213,12 @@ struct Split {
         HR_ASSIGN(const int axis, normalise_axis(a.axis, in[0].rank()));
         const Dim& extent = in[0].shape[axis];
         Types parts;
-        std::int64_t rest = extent.max_size();
-        for (std::int64_t size : a.splits) {
-            if (size < 0 || size > rest) rest = -1;
-            if (rest < 0) break;
-            rest -= size;
+        for (const Dim& size : a.splits) {
             parts.push_back(in[0]);
             parts.back().shape[axis] = size;
         }
-        if (rest < 0 || parts.empty() || !same_extent(in, extent, extent.max_size() - rest))
+        if (parts.empty() || !all_at_least(in, a.splits, 0) || !fit(a.splits, extent) ||
+            !same_extent(in, extent, std::accumulate(a.splits.begin(), a.splits.end(), Dim(0), sum)))
             return invalid("splits {} must add up to {}, the extent of dimension {} of {}", str(a.splits),
                            extent.str(), axis, str(in[0].shape));
         return parts;
@@ -243,7 +239,7 @@ struct Split {
 
     static Status lowerable(const Operands& in, const Attrs& a) {
         std::int64_t start = 0;
-        for (std::int64_t size : a.splits) {
+        for (const std::int64_t size : numbers(a.splits)) {
             HR_TRY(region_lowerable(in[0].dtype, region_of(in, a, start, size)));
             start += size;
         }
@@ -256,8 +252,9 @@ struct Split {
         std::vector<ggml_tensor*> parts;
         std::int64_t start = 0;
         for (std::size_t i = 0; i < types.size(); ++i) {
-            parts.push_back(lower_region(e, x[0], region_of(in, a, start, a.splits[i]), types[i]));
-            start += a.splits[i];
+            const std::int64_t size = a.splits[i].size();
+            parts.push_back(lower_region(e, x[0], region_of(in, a, start, size), types[i]));
+            start += size;
         }
         return parts;
     }
@@ -284,6 +281,17 @@ struct Split {
     }
 
 private:
+    /// Numbers that are within an extent that is one, so that their sum is no more than 64 bits hold.
+    static bool fit(const Shape& splits, const Dim& extent) {
+        std::int64_t rest = extent.max_size();
+        for (const Dim& size : splits) {
+            if (size.is_symbolic()) continue;
+            if (size.size() > rest) return false;
+            rest -= size.size();
+        }
+        return true;
+    }
+
     static Region region_of(const Operands& in, const Attrs& a, std::int64_t start, std::int64_t size) {
         const int axis = normalise_axis(a.axis, in[0].rank()).value();
         Region region;

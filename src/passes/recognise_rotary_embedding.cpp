@@ -15,7 +15,7 @@ std::optional<ValueId> half_of(const Patterns& p, ValueId id, bool second) {
         return std::nullopt;
     const std::int64_t half = expected.back().size() / 2;
     expected.back() = half;
-    Extents starts(expected.size(), 0);
+    Shape starts(expected.size(), 0);
     starts.back() = second ? half : 0;
     const AttrValue strides = attr_value(*slice, "strides");
     const auto* steps = std::get_if<Extents>(&strides);

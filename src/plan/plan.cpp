@@ -106,18 +106,37 @@ std::size_t Plan::own_bytes() const {
     return total;
 }
 
-Result<Plan> make_plan(Graph graph, const PlanOptions& options, PackedConstants& packed) {
+namespace {
+
+/// changed: the nodes to decide on anew; null: all of them.
+Result<Plan> plan_nodes(Graph graph, const PlanOptions& options, PackedConstants& packed, const Plan* before,
+                        const std::vector<bool>* changed) {
     Plan plan;
     plan.nodes.reserve(graph.nodes.size());
-    for (const Node& node : graph.nodes) {
-        auto planned = plan_node(graph, node, options, packed);
-        if (!planned.ok()) return planned.error().within(node.title());
-        plan.flops += planned.value().cost.flops;
-        plan.bytes += planned.value().cost.bytes;
-        plan.nodes.push_back(std::move(planned).value());
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+        if (before && !(*changed)[i]) {
+            plan.nodes.push_back(before->nodes[i]);
+        } else {
+            auto planned = plan_node(graph, graph.nodes[i], options, packed);
+            if (!planned.ok()) return planned.error().within(graph.nodes[i].title());
+            plan.nodes.push_back(std::move(planned).value());
+        }
+        plan.flops += plan.nodes.back().cost.flops;
+        plan.bytes += plan.nodes.back().cost.bytes;
     }
     plan.graph = std::move(graph);
     return plan;
+}
+
+}  // namespace
+
+Result<Plan> make_plan(Graph graph, const PlanOptions& options, PackedConstants& packed) {
+    return plan_nodes(std::move(graph), options, packed, nullptr, nullptr);
+}
+
+Result<Plan> replan(Graph graph, const PlanOptions& options, PackedConstants& packed, const Plan& before,
+                    const std::vector<bool>& changed_nodes) {
+    return plan_nodes(std::move(graph), options, packed, &before, &changed_nodes);
 }
 
 std::string_view name_of(const Candidate& candidate) {

@@ -58,6 +58,9 @@ struct Plan {
 };
 
 Result<Plan> make_plan(Graph graph, const PlanOptions& options, PackedConstants& packed);
+/// The same, where `before` is the plan for other extents: what has not changed is decided there.
+Result<Plan> replan(Graph graph, const PlanOptions& options, PackedConstants& packed, const Plan& before,
+                    const std::vector<bool>& changed_nodes);
 
 /// "ggml", "reference" or the kernel's name.
 std::string_view name_of(const Candidate& candidate);

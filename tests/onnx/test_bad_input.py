@@ -246,23 +246,27 @@ def test_operators_of_foreign_domains_are_named() -> None:
 
 
 def test_the_node_is_named_with_what_to_fix() -> None:
-    made = model("g (float[batch, 4] x) => (float[a, b] y) { y = EyeLike(x) }")
-    made.graph.node[0].name = "diagonal"
+    made = model(
+        "g (float[2, width, 4] x) => (float[a, b, c] y) {"
+        "s = Constant<value_floats = [1.0, 1.0]>() y = GroupNormalization<num_groups = 1>(x, s, s) }"
+    )
+    made.graph.node[1].name = "groups"
     with pytest.raises(
-        ValueError, match=r"node 'diagonal' \(EyeLike, ai.onnx opset 21\): .*dimension 'batch'.*"
+        ValueError, match=r"node 'groups' \(GroupNormalization, ai.onnx opset 21\): .*dimension 'width'.*"
     ) as error:
         headrace.load(made)
-    assert "dimensions={'batch': 1} (--dimension batch=1)" in str(error.value)
-    assert headrace.load(made, dimensions={"batch": 6}).outputs[0].shape == [6, 4]
+    assert "dimensions={'width': 1} (--dimension width=1)" in str(error.value)
+    assert headrace.load(made, dimensions={"width": 2}).outputs[0].shape == [2, 2, 4]
 
 
 def test_an_extent_that_is_open_is_refused_only_with_its_number() -> None:
     made = model(
-        "g (float[batch, 4] x) => (float[a, b] y, float[c, d] z) { y, z = Split<num_outputs = 2>(x) }"
+        "g (float[batch, 4] x) => (float[a, b] y, float[c, d] z) {"
+        "t = Constant<value_ints = [3, 3]>() y, z = Split(x, t) }"
     )
     halves = headrace.load(made, device="cpu")
     assert halves(np.ones((6, 4), np.float32))["z"].shape == (3, 4)
-    with pytest.raises(ValueError, match=r"reshape.*4\*batch = 20 and .* = 16 must be equal"):
+    with pytest.raises(ValueError, match=r"split.*batch = 5 and 6 must be equal"):
         halves(np.ones((5, 4), np.float32))
 
 

@@ -92,6 +92,13 @@ TEST(ConvTranspose2d, KeepsSymbolicSizes) {
         infer("conv_transpose2d", {f32({n, 3, h, 8}), f32({3, 4, 3, 3})}, {{"padding", List{1, 1, 1, 1}}})
             .value()[0],
         f32({n, 4, h, 8}));
+    const Dim longest = Dim::of(Expression(h) * 2 + 2);
+    const auto sized = [&](std::int64_t kernel) {
+        return infer_error("conv_transpose2d", {f32({n, 3, h, 8}), f32({3, 4, kernel, 2})},
+                           {{"strides", List{2, 2}}, {"output_sizes", Shape{longest, 16}}});
+    };
+    EXPECT_EQ(sized(3), "");
+    EXPECT_THAT(sized(2), HasSubstr("output_sizes has (2*h+2) but 2*h to (2*h+1) are possible"));
 }
 
 TEST(ConvTranspose2d, RejectsWhatDoesNotFit) {

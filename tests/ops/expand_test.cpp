@@ -74,6 +74,7 @@ TEST(Tile, NeedsOneRepetitionPerDimension) {
     const TensorType n{DType::f32, {Dim::symbolic("n", 1, 8)}};
     EXPECT_EQ(infer("tile", {n}, times({3})).value()[0].str(), "f32[3*n]");
     EXPECT_EQ(infer("tile", {n}, times({1})).value()[0].str(), "f32[n]");
+    EXPECT_EQ(infer("tile", {x}, {{"repetitions", Shape{n.shape[0], 1}}}).value()[0].str(), "f32[2*n, 3]");
 }
 
 }  // namespace

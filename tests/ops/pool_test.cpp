@@ -128,7 +128,13 @@ TEST(Pool2d, KeepsSymbolicSizes) {
     EXPECT_EQ(pooled.shape[2].min_size(), 2);
     EXPECT_EQ(pooled.shape[2].max_size(), 4);
     EXPECT_EQ(pooled.shape[3], Dim(4));
-    EXPECT_THAT(infer_error("max_pool2d", {x}), HasSubstr("Pool2d height h must be known"));
+    EXPECT_EQ(infer("max_pool2d", {x}).value()[0], (TensorType{DType::f32, {n, 3, 1, 1}}));
+    const Dim half = Dim::of(Expression(h) / 2);
+    const auto sized = [&](const Dim& height) {
+        return window({2, 2}, {{"strides", List{2, 2}}, {"output_sizes", Shape{height, 4}}});
+    };
+    EXPECT_EQ(infer("max_pool2d", {x}, sized(half)).value()[0].shape[2], half);
+    EXPECT_THAT(infer_error("max_pool2d", {x}, sized(h)), HasSubstr("output_sizes has h"));
 }
 
 TEST(Pool2d, RejectsWhatDoesNotFit) {

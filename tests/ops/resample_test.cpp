@@ -41,6 +41,20 @@ TEST(Resample2d, LinearBlendsAtHalfPixelCentres) {
                 ElementsAre(0, 64, 191, 255));
 }
 
+TEST(Resample2d, LinearPointsLieWhereTheCoordinatesSay) {
+    const auto x = tensor(DType::f32, {1, 1, 1, 3}, {0, 10, 20});
+    const auto resized = [&](std::int64_t to, const char* how) {
+        return values("resample2d", {x},
+                      {{"sizes", Integers{1, to}}, {"mode", "linear"}, {"coordinates", std::string(how)}});
+    };
+    EXPECT_THAT(resized(5, "corners"), ElementsAre(0, 5, 10, 15, 20));
+    EXPECT_THAT(resized(1, "corners"), ElementsAre(0));
+    EXPECT_THAT(resized(6, "edges"), ElementsAre(0, 5, 10, 15, 20, 20));
+    EXPECT_THAT(resized(1, "half_pixel"), ElementsAre(10));
+    EXPECT_THAT(resized(1, "half_pixel_or_first"), ElementsAre(0));
+    EXPECT_EQ(resized(7, "half_pixel_or_first"), resized(7, "half_pixel"));
+}
+
 TEST(Resample2d, BlendsChannelsInsideThePlanesSeparately) {
     const auto out = run("resample2d", {tensor(DType::f32, {1, 1, 2, 2}, {0, 100, 8, 200})},
                          {{"sizes", Integers{1, 4}}, {"axes", Integers{1, 2}}, {"mode", "linear"}});

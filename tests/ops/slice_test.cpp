@@ -46,6 +46,17 @@ TEST(Slice, RefusesBoxesThatLeaveTheInput) {
                 HasSubstr("one entry per dimension of [3, 4], got 1, 2"));
 }
 
+TEST(Slice, MayStartAtAnOpenPlace) {
+    const Dim n = Dim::symbolic("n", 1, 100), from = Dim::of(Expression(n) - 3);
+    const TensorType x{DType::f32, {n, 4}};
+    const NamedAttrs last{{"starts", Shape{from, 0}}, {"sizes", Shape{3, 4}}};
+    EXPECT_EQ(infer("slice", {x}, last).value()[0].str(), "f32[3, 4]");
+    EXPECT_THAT(conditions("slice", {x}, last), ElementsAre("(n-3) >= 0"));
+    const Dim m = Dim::symbolic("m");
+    const NamedAttrs any{{"starts", Shape{m, 0}}, {"sizes", Shape{n, 4}}};
+    EXPECT_THAT(infer_error("slice", {x}, any), HasSubstr("start m and size n are out of bounds"));
+}
+
 TEST(Slice, KeepsSymbolicExtents) {
     const Dim n = Dim::symbolic("n", 1, 100);
     const TensorType x{DType::f32, {n, 4}};
@@ -90,6 +101,10 @@ TEST(Split, NeedsPartsThatAddUp) {
     const TensorType open{DType::f32, {Dim::symbolic("n", 1, 9)}};
     EXPECT_THAT(conditions("split", {open}, {{"splits", Integers{4, 2}}}), ElementsAre("n = 6"));
     EXPECT_THAT(infer_error("split", {open}, {{"splits", Integers{4, 6}}}), HasSubstr("must add up to n"));
+    const Dim n = open.shape[0], half = Dim::of(Expression(n) / 2), rest = Dim::of(Expression(n) - Expression(half));
+    EXPECT_THAT(conditions("split", {open}, {{"splits", Shape{half, rest}}}), IsEmpty());
+    EXPECT_EQ(infer("split", {open}, {{"splits", Shape{half, rest}}}).value()[1].shape[0], rest);
+    EXPECT_THAT(conditions("split", {open}, {{"splits", Shape{half, half}}}), ElementsAre("n = 2*(n//2)"));
     EXPECT_THAT(infer_error("split", {TensorType{DType::f32, {}}}, {{"splits", Integers{1}}}),
                 HasSubstr("input must have rank 1 to 8"));
 }

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from elf import ROOT
-from setup import SetupError
+from provision.base import SetupError
 
 pytest.importorskip("ziglang", reason="ziglang is not installed: make wheels installs it")
 pytest.importorskip("auditwheel", reason="auditwheel is not installed: make wheels installs it")

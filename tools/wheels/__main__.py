@@ -2,7 +2,7 @@
 
 import argparse
 
-import setup
+from provision import base
 
 from wheels import check, pack
 from wheels.build import ARCHITECTURES, DIST, PYTHONS, Build
@@ -19,7 +19,7 @@ def main():
         build.libraries()
         for name in arguments.python:
             wheel = pack.write_wheel(build, PYTHONS[name], DIST)
-            print(f"{wheel.relative_to(setup.ROOT)}: {check.check_wheel(wheel)}", flush=True)
+            print(f"{wheel.relative_to(base.ROOT)}: {check.check_wheel(wheel)}", flush=True)
 
 
-setup.run_main(main)
+base.run_main(main)

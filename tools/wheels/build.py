@@ -5,14 +5,14 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-import setup
 import ziglang
+from provision import base, ggml
 
 from wheels.debian import Archive
 
-WORK = setup.BUILD / "wheels"
+WORK = base.BUILD / "wheels"
 DIST = WORK / "dist"
-TOOLCHAIN = setup.ROOT / "cmake/portable/toolchain.cmake"
+TOOLCHAIN = base.ROOT / "cmake/portable/toolchain.cmake"
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}  # with Debian's names
 GLIBC = "2.28"  # of manylinux_2_28
 SOURCES_RELEASE = "bookworm"  # Highway and fmt as a native build has them
@@ -38,10 +38,10 @@ GGML_FLAGS = [
     "-DGGML_CCACHE=OFF",
     "-DCMAKE_INSTALL_BINDIR=lib",  # where ggml puts the backends
     "-DGIT_EXE=OFF",
-    f"-DGGML_BUILD_COMMIT={setup.SDIST_SHA256[:8]}",
+    f"-DGGML_BUILD_COMMIT={ggml.SDIST_SHA256[:8]}",
 ]
 # Header-only, from the system's development packages.
-HEADERS = ("flatbuffers", "nlohmann", "CLI")
+HEADERS = ("flatbuffers", "nlohmann", "CLI", "xxhash.h")
 
 
 class Build:
@@ -50,31 +50,31 @@ class Build:
         self.folder = WORK / arch
         self.zig = self.folder / "zig"
         self.archive = Archive(WORK / f"debian-{arch}", ARCHITECTURES[arch], RELEASES)
-        self.source = setup.fetch_llama_cpp(setup.VENV_PYTHON)
+        self.source = ggml.fetch_llama_cpp(base.VENV_PYTHON)
         self.highway = self.archive.source("highway", SOURCES_RELEASE)
         self.fmt = self.archive.source("fmtlib", SOURCES_RELEASE)
 
     def libraries(self):
         """Everything that no version of Python matters to, except Headrace's own libraries."""
         self.write_compilers()
-        setup.say(1, f"{self.arch}: the C++ library")
+        base.say(1, f"{self.arch}: the C++ library")
         zig_lib = Path(ziglang.__file__).parent / "lib"
         self.compile("runtime", TOOLCHAIN.parent / "runtime", f"-DZIG_LIB={zig_lib}")
         runtime = f"-DHEADRACE_RUNTIME={self.folder / 'runtime'}"
-        setup.say(2, f"{self.arch}: ggml, once for each generation of CPUs")
-        common = [flag for flag in setup.GGML_FLAGS if "NATIVE" not in flag]
-        self.compile("ggml", setup.ROOT / "cmake/ggml", runtime, *common, *GGML_FLAGS, *self.llama_flags())
+        base.say(2, f"{self.arch}: ggml, once for each generation of CPUs")
+        common = [flag for flag in ggml.GGML_FLAGS if "NATIVE" not in flag]
+        self.compile("ggml", base.ROOT / "cmake/ggml", runtime, *common, *GGML_FLAGS, *self.llama_flags())
         self.install("ggml")
-        setup.say(3, f"{self.arch}: llama.cpp")
+        base.say(3, f"{self.arch}: llama.cpp")
         prefix = f"-DGGML_PREFIX={self.prefix('ggml')}"
         self.compile(
-            "llama", setup.ROOT / "cmake/llama", runtime, prefix, *self.llama_flags(), target="libraries"
+            "llama", base.ROOT / "cmake/llama", runtime, prefix, *self.llama_flags(), target="libraries"
         )
         self.install("llama", "headrace")
 
     def stage(self, python):
         """The folder with the libraries and extensions as they lie in a wheel for that Python."""
-        setup.say(4, f"{self.arch}: Headrace for Python {python.version}")
+        base.say(4, f"{self.arch}: Headrace for Python {python.version}")
         package = self.archive.packages(python.release, f"libpython{python.headers}-dev")
         build = self.folder / "headrace"
         build.mkdir(exist_ok=True)
@@ -97,7 +97,7 @@ class Build:
             f"-DHEADRACE_PYTHON_VERSION={python.version}",
             f"-DHEADRACE_PYTHON_INCLUDE={include};{include / f'python{python.headers}'}",
         ]
-        self.compile("headrace", setup.ROOT, *flags, target="products")
+        self.compile("headrace", base.ROOT, *flags, target="products")
         stage = self.folder / f"stage-{python.tag}"
         shutil.rmtree(stage, ignore_errors=True)
         for component in ("runtime", "python"):
@@ -125,7 +125,7 @@ class Build:
         folder.mkdir(exist_ok=True)
         for library in HEADERS:
             if not (Path("/usr/include") / library).exists():
-                raise setup.SetupError(f"/usr/include/{library} is missing: make setup installs it")
+                raise base.SetupError(f"/usr/include/{library} is missing: make setup installs it")
             if not (folder / library).is_symlink():
                 (folder / library).symlink_to(Path("/usr/include") / library)
         return folder
@@ -142,11 +142,11 @@ class Build:
         command += ["-DCMAKE_BUILD_TYPE=Release", f"-DCMAKE_INSTALL_PREFIX={self.prefix(name)}"]
         command += [f"-DHEADRACE_ZIG={self.zig}", f"-DHEADRACE_ARCH={self.arch}", *flags]
         log = f"wheels-{self.arch}-{name}"
-        setup.run_logged(log, command)
+        base.run_logged(log, command)
         jobs = {"CMAKE_BUILD_PARALLEL_LEVEL": str(len(os.sched_getaffinity(0)))}
-        setup.run_logged(log, ["cmake", "--build", build, "--target", target], env={**jobs, **os.environ})
+        base.run_logged(log, ["cmake", "--build", build, "--target", target], env={**jobs, **os.environ})
 
     def install(self, name, component=None, prefix=None):
         command = ["cmake", "--install", self.folder / name, "--prefix", prefix or self.prefix(name)]
         command += ["--component", component] if component else []
-        setup.run_logged(f"wheels-{self.arch}-{name}", command)
+        base.run_logged(f"wheels-{self.arch}-{name}", command)

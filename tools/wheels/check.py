@@ -5,7 +5,7 @@ import subprocess
 import sys
 import zipfile
 
-import setup
+from provision import base
 
 MOST_BYTES = 30_000_000
 PLATFORM = re.compile(r"manylinux_2_28_\w+(?=\.whl$)")
@@ -18,9 +18,7 @@ def platform_tag(wheel):
     text = " ".join(done.stdout.split())
     found = re.search(r'platform tag: "(\w+)"', text)
     if not found:
-        raise setup.SetupError(
-            f"auditwheel does not know what {wheel.name} fits:\n{done.stdout}{done.stderr}"
-        )
+        raise base.SetupError(f"auditwheel does not know what {wheel.name} fits:\n{done.stdout}{done.stderr}")
     return found[1]
 
 
@@ -32,10 +30,10 @@ def check_wheel(wheel):
     """One line about a wheel that is fine; a SetupError about another."""
     size = wheel.stat().st_size
     if size > MOST_BYTES:
-        raise setup.SetupError(f"{wheel.name} has {size:,} bytes; {MOST_BYTES:,} are allowed")
+        raise base.SetupError(f"{wheel.name} has {size:,} bytes; {MOST_BYTES:,} are allowed")
     promised, found = PLATFORM.search(wheel.name)[0], platform_tag(wheel)
     if not found.startswith("manylinux") or glibc_of(found) > glibc_of(promised):
-        raise setup.SetupError(f"{wheel.name} promises {promised}, and auditwheel finds {found}")
+        raise base.SetupError(f"{wheel.name} promises {promised}, and auditwheel finds {found}")
     with zipfile.ZipFile(wheel) as archive:
         libraries = sum(".so" in name for name in archive.namelist())
     return f"{size / 1e6:.1f} MB, {libraries} libraries, fits {found}"

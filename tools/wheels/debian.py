@@ -4,7 +4,7 @@ packages of other architectures and releases. Nothing is installed and root is n
 import re
 from pathlib import Path
 
-import setup
+from provision import base
 
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
@@ -20,7 +20,7 @@ def mirror(folder="/etc/apt"):
         line = re.search(r"^deb\s+(?:\[.*?\]\s+)?(\S+)\s+\w+-updates\s", text, re.MULTILINE)
         if line:
             return line[1]
-    raise setup.SetupError(f"no list of apt's in {folder} names Debian's archive")
+    raise base.SetupError(f"no list of apt's in {folder} names Debian's archive")
 
 
 class Archive:
@@ -49,9 +49,9 @@ class Archive:
 
     def apt(self, *command, cwd=None):
         if not self.has_lists:
-            setup.run_logged("wheels", ["apt-get", *self.options, "update"])
+            base.run_logged("wheels", ["apt-get", *self.options, "update"])
             self.has_lists = True
-        setup.run_logged("wheels", ["apt-get", *self.options, *command], cwd=cwd)
+        base.run_logged("wheels", ["apt-get", *self.options, *command], cwd=cwd)
 
     def source(self, package, release):
         """The unpacked source tree of a package, with Debian's patches."""
@@ -71,7 +71,7 @@ class Archive:
             scratch.mkdir(exist_ok=True)
             self.apt("download", *(f"{name}/{release}" for name in names), cwd=scratch)
             for file in scratch.glob("*.deb"):
-                setup.run_logged("wheels", ["dpkg-deb", "-x", file, scratch])
+                base.run_logged("wheels", ["dpkg-deb", "-x", file, scratch])
                 file.unlink()
             scratch.rename(folder)
         return folder

@@ -10,8 +10,8 @@ from importlib.metadata import distribution
 from pathlib import Path
 
 import scikit_build_core.build
-import setup
 import ziglang
+from provision import base
 
 PACKAGES = ("headrace", "webnn")
 PLATFORM = "manylinux_2_28"
@@ -28,7 +28,7 @@ LLAMA_LICENCES = {
     "hash-rotate-bits": "vendor/hash/rotate-bits/LICENSE.md",
     "hash-xxhash": "vendor/hash/xxhash/LICENSE",
 }
-DEBIAN_LICENCES = {"flatbuffers": "libflatbuffers-dev", "CLI11": "libcli11-dev"}
+DEBIAN_LICENCES = {"flatbuffers": "libflatbuffers-dev", "CLI11": "libcli11-dev", "xxhash": "libxxhash-dev"}
 
 
 def licences(build):
@@ -49,7 +49,7 @@ def licences(build):
 def package_files():
     """Name in the wheel and content of what is Python, with the stubs that this machine's build has made."""
     for package in PACKAGES:
-        folder = setup.ROOT / "python" / package
+        folder = base.ROOT / "python" / package
         for path in sorted(folder.rglob("*")):
             if path.suffix in (".py", ".pyi") or path.name == "py.typed":
                 yield str(path.relative_to(folder.parent)), path.read_bytes()

@@ -12,6 +12,10 @@ from typing import Any
 import numpy as np
 
 from .graph import Extent, Graph, Operand, Undecided, known
+from .polynomials import exact_quotient
+from .ratios import BINARY as OF_RATIOS
+from .ratios import COMPARISONS, Ratio, either, inverted
+from .ratios import UNARY as OF_RATIO
 from .registry import Node
 from .source import DTYPES
 
@@ -21,6 +25,7 @@ FOLDS: dict[str, Callable[[Node, list[Any]], Any]] = {}
 _NUMPY_ERRORS = (ValueError, IndexError, TypeError, ZeroDivisionError, KeyError, OverflowError)
 _NUMBERS = range(-(2**63), 2**64)  # that run time has; Python's own grow without end
 _INTEGERS = ("i8", "u8", "i16", "i32", "u32", "i64", "u64", "bool")
+_REALS = ("f32", "f64", "f16")
 # Without a form in the graph, or cheap here; none of them makes much of little.
 _BY_REFERENCE = {
     "NonZero",
@@ -72,6 +77,8 @@ _BY_REFERENCE = {
 def folded(g: Graph, node: Node) -> list[Operand] | None:
     """The node's results where its inputs are known and few; None where an op has to compute them."""
     given = [x for x in node.inputs if x is not None]
+    if node.op == "Identity" and given and not isinstance(given[0], Operand):
+        return given  # a sequence or an optional
     if not given or node.domain or any(x.array is None for x in given):
         return None
     if sum(x.array.size for x in given) > LARGEST:
@@ -80,9 +87,9 @@ def folded(g: Graph, node: Node) -> list[Operand] | None:
         return None
     symbolic = any(x.array.dtype == object for x in given)
     results: list[Operand] | None = None
-    if node.op in FOLDS and all(x.dtype in _INTEGERS for x in given):
+    if node.op in FOLDS and (symbolic or all(x.dtype in _INTEGERS for x in given)):
         try:
-            results = _by_extents(node, given)
+            results = _by_extents(g, node, given)
         except (Undecided, *_NUMPY_ERRORS):
             pass  # an op, or its error, says the rest
     if results is None and not symbolic and node.op in _BY_REFERENCE:
@@ -102,8 +109,15 @@ def _is_large_together(node: Node, given: list[Operand]) -> bool:
         return False
 
 
-def _by_extents(node: Node, given: list[Operand]) -> list[Operand] | None:
-    result = FOLDS[node.op](node, [None if x is None else x.array for x in node.inputs])
+def _by_extents(g: Graph, node: Node, given: list[Operand]) -> list[Operand] | None:
+    if any(x.dtype not in _INTEGERS and x.dtype not in _REALS for x in given):
+        return None
+    function = FOLDS[node.op]
+    if given[-1].dtype in _REALS and node.op in _REAL_FOLDS:
+        function = _REAL_FOLDS[node.op]
+    elif node.op == "Cast":
+        function = _cast_of(given[0].dtype, DTYPES.get(node.get("to")))
+    result = function(node, [None if x is None else g.ranges.of_array(x.array) for x in node.inputs])
     if result is None:
         return None
     results = [np.asarray(r) for r in (result if isinstance(result, list) else [result])]
@@ -114,13 +128,11 @@ def _by_extents(node: Node, given: list[Operand]) -> list[Operand] | None:
 
 
 def _dtype_of_fold(node: Node, given: list[Operand]) -> str:
-    """Of a fold's result. Extents can only be what shapes are made of: a TypeError for other casts."""
+    """Of a fold's result."""
     if node.op in _TRUTHS:
         return "bool"
     if node.op != "Cast":
         return given[1 if node.op == "Where" else 0].dtype
-    if DTYPES.get(node.get("to")) not in ("i64", "i32"):
-        raise TypeError
     return DTYPES[node.get("to")]
 
 
@@ -172,17 +184,16 @@ def _folds(*names: str) -> Any:
 def _divide(a: Any, b: Any) -> Any:
     """Towards zero."""
     if isinstance(a, Extent) or isinstance(b, Extent):
-        if a >= 0 and b > 0:
-            return a // b
-        raise Undecided(f"{a} / {b}")
+        exact = exact_quotient(a, b)
+        return Ratio(a, b).toward_zero() if exact is None else exact
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
 def _modulo(a: Any, b: Any) -> Any:
-    """Of numbers that are not negative, for which both of ONNX's kinds are one."""
-    if a >= 0 and b > 0:
-        return a % b
-    raise Undecided(f"{a} % {b}")
+    """Of the divisor's sign."""
+    if isinstance(b, Extent) and not b > 0:
+        raise Undecided(f"{a} % {b}")
+    return a % b
 
 
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
@@ -190,17 +201,13 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "Sub": lambda a, b: a - b,
     "Mul": lambda a, b: a * b,
     "Div": _divide,
-    "Mod": _modulo,
-    "Equal": lambda a, b: a == b,
-    "Greater": lambda a, b: a > b,
-    "Less": lambda a, b: a < b,
-    "GreaterOrEqual": lambda a, b: a >= b,
-    "LessOrEqual": lambda a, b: a <= b,
     "Min": lambda a, b: Extent.smallest([a, b]),
     "Max": lambda a, b: Extent.largest([a, b]),
-    "And": lambda a, b: bool(a) and bool(b),
-    "Or": lambda a, b: bool(a) or bool(b),
-}
+    "And": lambda a, b: either(a, b, False),
+    "Or": lambda a, b: either(a, True, b),
+    "Xor": lambda a, b: either(a, inverted(b), b),
+    "Sum": lambda a, b: a + b,
+} | COMPARISONS
 
 
 def _elementwise(function: Callable[[Any, Any], Any]) -> Any:
@@ -216,9 +223,60 @@ def _elementwise(function: Callable[[Any, Any], Any]) -> Any:
     return fold
 
 
+def _each(function: Callable[[Any], Any]) -> Any:
+    def fold(node: Node, x: list[Any]) -> Any:
+        result = np.empty(x[0].shape, object)
+        result.reshape(-1)[:] = [function(a) for a in x[0].astype(object).flat]
+        return result
+
+    return fold
+
+
 for _name, _function in _BINARY.items():
     FOLDS[_name] = _elementwise(_function)
 _BROADCAST = {*_BINARY, "Where", "Pow", "Mod", "Xor"}
+
+
+@_folds("Mod")
+def _remainder(node: Node, x: list[Any]) -> Any:
+    """Of the divisor's sign, or of the dividend's."""
+    rest = (lambda a, b: a - _divide(a, b) * b) if node.get("fmod", 0) else _modulo
+    return _elementwise(rest)(node, x)
+
+
+FOLDS["Neg"] = _each(lambda a: -a)
+FOLDS["Abs"] = _each(lambda a: Extent.largest([a, -a]))
+FOLDS["Sign"] = _each(lambda a: Extent.largest([-1, Extent.smallest([1, a])]))
+FOLDS["Not"] = _each(inverted)
+# Of floats that are quotients of extents.
+_REAL_FOLDS: dict[str, Any] = {
+    name: _elementwise(lambda a, b, f=function: f(Ratio.of(a), Ratio.of(b)))
+    for name, function in OF_RATIOS.items()
+}
+_REAL_FOLDS |= {name: _each(lambda a, f=function: f(Ratio.of(a))) for name, function in OF_RATIO.items()}
+_REAL_FOLDS |= {
+    name: _elementwise(lambda a, b, f=function: f(*(_over_one_divisor(Ratio.of(a), Ratio.of(b)))))
+    for name, function in COMPARISONS.items()
+}
+for _name in ("Floor", "Ceil", "Round", "Reciprocal"):
+    FOLDS[_name] = _REAL_FOLDS[_name]
+
+
+def _over_one_divisor(a: Ratio, b: Ratio) -> tuple[Any, Any]:
+    return a.above * b.below, b.above * a.below
+
+
+def _cast_of(source: str, target: str) -> Any:
+    """Between integers nothing changes that an extent can have; a TypeError for what is no number."""
+    if target == "bool":
+        return _each(lambda a: inverted(COMPARISONS["Equal"](Ratio.of(a).above, 0)))
+    if target not in _REALS and target not in _INTEGERS:
+        raise TypeError
+    if source in _REALS:
+        return _same if target in _REALS else _each(lambda a: Ratio.of(a).toward_zero())
+    if target in _REALS:
+        return _each(Ratio.of)
+    return _each(lambda a: int(a) if isinstance(a, (bool, np.bool_)) else a)
 
 
 @_folds("Identity", "Cast")
@@ -226,18 +284,69 @@ def _same(node: Node, x: list[Any]) -> Any:
     return x[0]
 
 
-@_folds("Neg", "Abs", "Not")
-def _unary(node: Node, x: list[Any]) -> Any:
-    one = {"Neg": lambda a: -a, "Abs": lambda a: a if a >= 0 else -a, "Not": lambda a: not a}[node.op]
-    result = np.empty(x[0].shape, object)
-    result.reshape(-1)[:] = [one(a) for a in x[0].astype(object).flat]
-    return result
+@_folds("Pow")
+def _power(node: Node, x: list[Any]) -> Any:
+    """Small whole powers."""
+    exponents = x[1].reshape(-1)
+    if exponents.size != 1 or float(exponents[0]) not in (0.0, 1.0, 2.0, 3.0):
+        return None
+    times = int(exponents[0])
+    return _each(lambda a: math.prod([a] * times))(node, x) if x[0].dtype == object else None
+
+
+@_folds("Clip")
+def _clip(node: Node, x: list[Any]) -> Any:
+    low, high = (x[i].reshape(-1)[0] if len(x) > i and x[i] is not None else None for i in (1, 2))
+    whole = [v for v in (low, high) if v is not None]
+    if any(isinstance(v, (float, np.floating, Ratio)) for v in [*whole, *x[0].flat]):
+        return None
+
+    def one(a: Any) -> Any:
+        a = a if low is None else Extent.largest([a, low])
+        return a if high is None else Extent.smallest([a, high])
+
+    return _each(one)(node, x)
 
 
 @_folds("Where")
 def _where(node: Node, x: list[Any]) -> Any:
-    condition = x[0].astype(bool)
-    return np.where(condition, x[1].astype(object), x[2].astype(object))
+    parts = np.broadcast_arrays(*(part.astype(object) for part in x))
+    result = np.empty(parts[0].shape, object)
+    result.reshape(-1)[:] = [either(*three) for three in zip(*(part.flat for part in parts), strict=True)]
+    return result
+
+
+@_folds("Tile")
+def _tile(node: Node, x: list[Any]) -> Any:
+    counts = [int(n) for n in x[1]]
+    return np.tile(x[0], counts) if x[0].size * math.prod(counts) <= LARGEST else None
+
+
+@_folds("ScatterND")
+def _scatter(node: Node, x: list[Any]) -> Any:
+    if node.get("reduction", "none") != "none" or x[1].dtype == object:
+        return None
+    result, places = x[0].astype(object), x[1].reshape(-1, x[1].shape[-1])
+    rows = x[2].astype(object).reshape(len(places), -1)
+    for place, row in zip(places, rows, strict=True):
+        at = tuple(int(i) for i in place)
+        result[at] = row.reshape(result[at].shape) if isinstance(result[at], np.ndarray) else row[0]
+    return result
+
+
+@_folds("GatherElements")
+def _gather_elements(node: Node, x: list[Any]) -> Any:
+    axis = node.get("axis", 0)
+    if x[1].dtype == object or ((x[1] < 0) | (x[1] >= x[0].shape[axis])).any():
+        return None
+    return np.take_along_axis(x[0], x[1].astype(np.int64), axis)
+
+
+@_folds("CumSum")
+def _running_sum(node: Node, x: list[Any]) -> Any:
+    if node.get("exclusive", 0) or node.get("reverse", 0):
+        return None
+    return np.add.accumulate(x[0].astype(object), axis=int(x[1].reshape(-1)[0]))
 
 
 @_folds("Gather")
@@ -300,24 +409,30 @@ def _expand(node: Node, x: list[Any]) -> Any:
     return np.broadcast_to(x[0], shape) if math.prod(shape) <= LARGEST else None
 
 
-@_folds("ReduceProd", "ReduceSum")
+_TOTALS = {
+    "ReduceProd": lambda a, b: a * b,
+    "ReduceSum": lambda a, b: a + b,
+    "ReduceMax": lambda a, b: Extent.largest([a, b]),
+    "ReduceMin": lambda a, b: Extent.smallest([a, b]),
+}
+
+
+@_folds(*_TOTALS)
 def _reduce(node: Node, x: list[Any]) -> Any:
     axes = node.get("axes")
     if axes is None and len(x) > 1 and x[1] is not None:
         axes = [int(a) for a in x[1]]
     if axes == [] or (axes is None and node.get("noop_with_empty_axes", 0)):
         return None
-    total = np.multiply if node.op == "ReduceProd" else np.add
-    axis = None if axes is None else tuple(axes)
-    result = x[0].astype(object)
-    return np.asarray(
-        total.reduce(
-            result,
-            axis=axis if axis is not None else tuple(range(result.ndim)),
-            keepdims=bool(node.get("keepdims", 1)),
-        ),
-        dtype=object,
-    )
+    if any(isinstance(a, (float, np.floating, Ratio)) for a in x[0].flat):
+        return None
+    result, keep = x[0].astype(object), bool(node.get("keepdims", 1))
+    total = np.frompyfunc(_TOTALS[node.op], 2, 1)
+    for axis in sorted((a % result.ndim for a in (axes or range(result.ndim))), reverse=True):
+        if result.shape[axis] == 0:
+            return None
+        result = np.asarray(total.reduce(result, axis=axis, keepdims=keep), dtype=object)
+    return result
 
 
 @_folds("Split")

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..graph import Graph, Operand, known
+from ..graph import Extent, Graph, Operand, known
 from ..registry import AS_DEFINED, AsDefined, Node, invalid_if, reads
 
 
@@ -55,9 +55,8 @@ def _needs_parts(node: Node) -> bool:
 def _split(g: Graph, x: Operand, heads: int) -> Operand:
     """[batch, steps, heads width] as [batch, steps, heads, width]"""
     batch, steps, width = g.shape(x)
-    invalid_if(
-        heads < 1 or g.fixed(width, "the width") % heads, f"{width} values do not divide into {heads} heads"
-    )
+    is_whole = isinstance(width, Extent) or width % max(heads, 1) == 0
+    invalid_if(heads < 1 or not is_whole, f"{width} values do not divide into {heads} heads")
     return g.reshape(x, [batch, steps, heads, width // heads])
 
 

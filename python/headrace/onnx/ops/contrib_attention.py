@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..graph import Dim, Graph, Operand, is_same, known
+from ..graph import Dim, Extent, Graph, Operand, is_same, known
 from ..registry import MICROSOFT, Node, invalid_if, reads, refuse_if
 from .attention import rotated
 from .linear_algebra import product_of
@@ -16,8 +16,8 @@ from .quantization import whole_product
 def split_heads(g: Graph, x: Operand, heads: int, in_rows: bool = False) -> Operand:
     """[batch, steps, heads width] as [batch, heads, steps, width], or in rows [batch, steps, heads, width]"""
     batch, steps, width = g.shape(x)
-    width = g.fixed(width, "the width")
-    invalid_if(heads < 1 or width % heads, f"{width} values do not divide into {heads} heads")
+    is_whole = isinstance(width, Extent) or width % max(heads, 1) == 0
+    invalid_if(heads < 1 or not is_whole, f"{width} values do not divide into {heads} heads")
     apart = g.reshape(x, [batch, steps, heads, width // heads])
     return apart if in_rows else g.transpose(apart, [0, 2, 1, 3])
 

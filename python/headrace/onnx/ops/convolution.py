@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..graph import Dim, Extent, Graph, Operand
+from ..ratios import divided_up
 from ..registry import Node, invalid_if, reads, refuse_if
+from .movement import with_margin
 
 _AUTOMATIC = ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")
 
@@ -14,11 +16,11 @@ _AUTOMATIC = ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")
 class Window:
     """How a filter or a pool's window moves, a number for each axis of the image."""
 
-    kernel: list[int]
+    kernel: list[Dim]
     strides: list[int]
     dilations: list[int]
-    before: list[int]
-    after: list[int]
+    before: list[Dim]
+    after: list[Dim]
 
     def __post_init__(self) -> None:
         lists = (self.kernel, self.strides, self.dilations, self.before, self.after)
@@ -26,8 +28,9 @@ class Window:
             len({len(numbers) for numbers in lists}) != 1,
             f"kernel, strides, dilations and pads {lists} differ in their number of axes",
         )
+        numbers = [n for n in (*self.kernel, *self.strides, *self.dilations) if isinstance(n, int)]
         invalid_if(
-            min([*self.kernel, *self.strides, *self.dilations], default=1) < 1,
+            min(numbers, default=1) < 1,
             f"kernel {self.kernel}, strides {self.strides}, dilations {self.dilations} must be at least 1",
         )
 
@@ -36,12 +39,12 @@ class Window:
         return len(self.kernel)
 
     @property
-    def reach(self) -> list[int]:
+    def reach(self) -> list[Dim]:
         """How many elements a window covers, those between its own included."""
         return [(k - 1) * d + 1 for k, d in zip(self.kernel, self.dilations, strict=True)]
 
     @property
-    def padding(self) -> list[int]:
+    def padding(self) -> list[Dim]:
         """As the catalog has it: above, below, left, right."""
         return [n for pair in zip(self.before, self.after, strict=True) for n in pair]
 
@@ -54,7 +57,7 @@ class Window:
         return Window(*([n, *numbers] for n, numbers in zip((1, 1, 1, 0, 0), lists, strict=True)))
 
 
-def window_of(g: Graph, node: Node, sizes: list[Dim], kernel: list[int]) -> Window:
+def window_of(g: Graph, node: Node, sizes: list[Dim], kernel: list[Dim]) -> Window:
     """By the attributes; auto_pad SAME_* gives each axis ceil(size / stride) windows."""
     dims = len(sizes)
     strides = [int(n) for n in node.get("strides") or [1] * dims]
@@ -73,8 +76,7 @@ def window_of(g: Graph, node: Node, sizes: list[Dim], kernel: list[int]) -> Wind
         if stride == 1:
             totals.append(reach - 1)
             continue
-        size = g.fixed(size, "an extent of the image, with auto_pad and strides,")
-        totals.append(max((-(-size // stride) - 1) * stride + reach - size, 0))
+        totals.append(Extent.largest([(divided_up(size, stride) - 1) * stride + reach - size, 0]))
     small = [total // 2 for total in totals]
     large = [total - n for total, n in zip(totals, small, strict=True)]
     upper = auto == "SAME_UPPER"
@@ -92,16 +94,25 @@ def without_height(g: Graph, y: Operand) -> Operand:
     return g.reshape(y, [n, c, w])
 
 
-def unpadded(g: Graph, x: Operand, window: Window) -> tuple[Operand, Window]:
-    """Negative padding takes rows and columns away."""
-    for i in range(window.dims):
-        first, last = max(-window.before[i], 0), max(-window.after[i], 0)
-        if first or last:
-            axis = g.rank(x) - window.dims + i
-            size = g.shape(x)[axis] - first - last
-            x = g.cut(x, axis, first, size)
-    positive = {name: [max(n, 0) for n in getattr(window, name)] for name in ("before", "after")}
-    return x, replace(window, **positive)
+def unpadded(g: Graph, x: Operand, window: Window, value: float = 0) -> tuple[Operand, Window]:
+    """Negative padding takes rows and columns away; open padding becomes a margin of a value."""
+    apart = [
+        any(isinstance(n, Extent) or n < 0 for n in pair)
+        for pair in zip(window.before, window.after, strict=True)
+    ]
+    if not any(apart):
+        return x, window
+    kept = [0] * (g.rank(x) - window.dims)
+    begin, end = (
+        kept + [n if out else 0 for n, out in zip(amounts, apart, strict=True)]
+        for amounts in (window.before, window.after)
+    )
+    x = with_margin(g, x, begin, end, "constant", value)
+    inside = {
+        name: [0 if out else n for n, out in zip(getattr(window, name), apart, strict=True)]
+        for name in ("before", "after")
+    }
+    return x, replace(window, **inside)
 
 
 def convolve(
@@ -125,8 +136,9 @@ def _over_volumes(
     if before or after:
         margin = {"beginning_padding": [0, 0, before, 0, 0], "ending_padding": [0, 0, after, 0, 0]}
         x = g.op("pad", x, mode="constant", value=0, **margin)
-    batch, channels, depth, height, width = g.fixed_shape(x)
-    outputs, inner, planes, *kernel = g.fixed_shape(weight)
+    batch, channels, depth, height, width = g.shape(x)
+    outputs, inner, planes, *kernel = g.shape(weight)
+    planes = g.fixed(planes, "the depth of the filter")
     stride, dilation = window.strides[0], window.dilations[0]
     count = (depth - dilation * (planes - 1) - 1) // stride + 1
     taps = []
@@ -141,15 +153,19 @@ def _over_volumes(
     return g.transpose(g.reshape(y, [batch, count, outputs, *size]), [0, 2, 1, 3, 4])
 
 
-def kernel_of(g: Graph, node: Node, weight: Operand, rank: int) -> list[int]:
-    shape = g.fixed_shape(weight, "an extent of the filter")
+def kernel_of(g: Graph, node: Node, weight: Operand, rank: int) -> list[Dim]:
+    shape = g.shape(weight)
     invalid_if(
         len(shape) != rank or rank < 3,
         f"the filter (input 1) has {len(shape)} dimensions and the input {rank}; both need 3 or more",
     )
     refuse_if(rank > 5, f"the convolution is over {rank - 2} dimensions; 3 are the most")
     given = node.get("kernel_shape")
-    invalid_if(given and list(given) != shape[2:], f"kernel_shape is {given} and the filter's shape {shape}")
+    is_open = any(isinstance(d, Extent) for d in shape[2:])
+    invalid_if(
+        given and not is_open and list(given) != shape[2:],
+        f"kernel_shape is {given} and the filter's shape {shape}",
+    )
     return shape[2:]
 
 
@@ -214,10 +230,9 @@ def _to_size(
     """
     before, after = [], []
     for i, size in enumerate(sizes):
-        size = g.fixed(size, "an extent of the image, with output_shape or auto_pad,")
         whole = window.strides[i] * (size - 1) + added[i] + window.reach[i]
         surplus = whole - (wanted[i] if wanted else size * window.strides[i])
-        total = max(surplus, 0)
+        total = Extent.largest([surplus, 0])
         before.append(total // 2 if auto == "SAME_UPPER" else total - total // 2)
         after.append((surplus if wanted else total) - before[-1])
     return replace(window, before=before, after=after)
@@ -227,24 +242,15 @@ def _transposed(
     g: Graph, x: Operand, weight: Operand, bias: Operand | None, window: Window, added: list[int], groups: int
 ) -> Operand:
     options = {"strides": window.strides, "dilations": window.dilations, "groups": groups}
-    fits = min(window.before + window.after) >= 0
+    fits = all(isinstance(n, int) and n >= 0 for n in window.before + window.after)
     if fits and all(a < s for a, s in zip(added, window.strides, strict=True)):
         return g.op(
             "conv_transpose2d", x, weight, bias, padding=window.padding, output_padding=added, **options
         )
     # The catalog's cannot: the whole result, then its edges by themselves, then the bias also there.
     y = g.op("conv_transpose2d", x, weight, None, **options)
-    margin = Window(
-        [1, 1],
-        [1, 1],
-        [1, 1],
-        [-n for n in window.before],
-        [a - n for a, n in zip(added, window.after, strict=True)],
-    )
-    y, margin = unpadded(g, y, margin)
-    if any(margin.before + margin.after):
-        pads = {"beginning_padding": [0, 0, *margin.before], "ending_padding": [0, 0, *margin.after]}
-        y = g.op("pad", y, mode="constant", value=0, **pads)
+    begin = [0, 0, *(-n for n in window.before)]
+    y = with_margin(g, y, begin, [0, 0, *(a - n for a, n in zip(added, window.after, strict=True))])
     if bias is None:
         return y
     return g.op("add", y, g.reshape(bias, [g.shape(bias)[0], 1, 1]))
@@ -254,7 +260,7 @@ def _transposed_volume(
     g: Graph, x: Operand, weight: Operand, bias: Operand | None, window: Window, added: list[int], groups: int
 ) -> Operand:
     """A convolution of the volume set apart by zeros, with the filter backwards."""
-    shape = g.fixed_shape(x)
+    shape = g.shape(x)
     for i, stride in enumerate(window.strides):
         if stride > 1:
             axis = 2 + i
@@ -274,7 +280,3 @@ def _transposed_volume(
     after = [r - 1 - n + a for r, n, a in zip(window.reach, window.after, added, strict=True)]
     dense = replace(window, strides=[1] * 3, before=before, after=after)
     return convolve(g, x, weight, bias, dense, groups)
-
-
-def is_dynamic(sizes: list[Dim]) -> bool:
-    return any(isinstance(d, Extent) for d in sizes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import string
 
-from ..graph import Graph, Operand, known, product
+from ..graph import Extent, Graph, Operand, product
 from ..registry import Node, invalid_if, reads
 from .linear_algebra import product_of
 
@@ -52,12 +52,16 @@ def _diagonal(g: Graph, x: Operand, labels: str) -> tuple[Operand, str]:
             first, second = labels.index(letter), labels.rindex(letter)
             rest = [i for i in range(len(labels)) if i not in (first, second)]
             sizes = g.shape(x)
-            count = g.fixed(sizes[first], "the extent of a diagonal")
-            invalid_if(sizes[second] != count, f"dimensions '{letter}' are {count} and {sizes[second]}")
+            count = sizes[first]
+            both = (count, sizes[second])
+            invalid_if(
+                not any(isinstance(d, Extent) for d in both) and both[0] != both[1],
+                f"dimensions '{letter}' are {count} and {sizes[second]}",
+            )
             flat = g.reshape(
                 g.transpose(x, [*rest, first, second]), [*(sizes[i] for i in rest), count * count]
             )
-            x = g.op("gather", flat, known(g.numbered(count) * (count + 1), "i64"), axis=len(rest))
+            x = g.op("gather", flat, g.times(g.positions(count), count + 1), axis=len(rest))
             labels = "".join(labels[i] for i in rest) + letter
     return x, labels
 
@@ -90,12 +94,10 @@ def _pair(g: Graph, a: Operand, b: Operand, left: str, right: str, kept: set[str
     rows = "".join(c for c in left if c not in right)
     columns = "".join(c for c in right if c not in left)
     sizes = dict(zip(left, g.shape(a), strict=True)) | dict(zip(right, g.shape(b), strict=True))
-    for letter in batch:  # one of the two may be 1
-        own = g.shape(a)[left.index(letter)]
-        sizes[letter] = own if sizes[letter] == 1 else sizes[letter]
     y = product_of(
         g, _grouped(g, a, left, [batch, rows, inner]), _grouped(g, b, right, [batch, inner, columns])
     )
+    sizes |= dict(zip(batch, g.shape(y), strict=False))  # one of the two may be 1
     labels = batch + rows + columns
     return g.reshape(y, [sizes[c] for c in labels]), labels
 

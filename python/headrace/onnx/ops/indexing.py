@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from ..graph import Extent, Graph, Operand, known, product
+from ..graph import Dim, Extent, Graph, Operand, product
 from ..registry import Node, invalid_if, reads
 
 
@@ -78,7 +76,7 @@ def gather_nd(g: Graph, node: Node) -> Operand:
     indices = checked_tuples(g, node, x, indices, batch)
     if batch == 0:
         return g.op("gather_nd", x, indices)
-    shape, own = g.fixed_shape(x), g.fixed_shape(indices)
+    shape, own = g.shape(x), g.shape(indices)
     invalid_if(
         not 0 <= batch < min(len(shape), len(own)),
         f"batch_dims is {batch}; the inputs have {len(shape)} and {len(own)} dimensions",
@@ -86,9 +84,8 @@ def gather_nd(g: Graph, node: Node) -> Operand:
     count = product(shape[:batch])
     flat = g.reshape(x, [count, *shape[batch:]])
     rows = g.reshape(indices, [count, *own[batch:]])
-    number = g.numbered(count).reshape([count, *[1] * (len(own) - batch)])
-    number = np.broadcast_to(number, [count, *own[batch:-1], 1])
-    whole = g.concat([known(number, indices.dtype), rows], g.rank(rows) - 1)
+    number = g.reshape(g.cast(g.positions(count), indices.dtype), [count, *[1] * (len(own) - batch)])
+    whole = g.concat([g.expand(number, [count, *own[batch:-1], 1]), rows], g.rank(rows) - 1)
     y = g.op("gather_nd", flat, whole)
     return g.reshape(y, [*shape[:batch], *g.shape(y)[1:]])
 
@@ -113,9 +110,9 @@ def reverse_sequence(g: Graph, node: Node) -> Operand:
     return g.op("gather_elements", x, g.expand(source, sizes), axis=time)
 
 
-def row_major(shape: list[int | Extent]) -> list[int]:
+def row_major(shape: list[Dim]) -> list[Dim]:
     """How many elements a step of each dimension is."""
-    steps = [1] * len(shape)
+    steps: list[Dim] = [1] * len(shape)
     for i in range(len(shape) - 2, -1, -1):
-        steps[i] = steps[i + 1] * int(shape[i + 1])
+        steps[i] = steps[i + 1] * shape[i + 1]
     return steps

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from ..graph import Dim, Extent, Graph, Operand, is_same, known, product
+from typing import Any
+
+import numpy as np
+
+from ..graph import Dim, Extent, Graph, Operand, Told, is_same, is_told, known, product
+from ..numbers import Numbers, axes_told, counted_from_front, dims, extents_among, is_known, others
+from ..polynomials import exact_quotient
+from ..ratios import at_least_0, divided_up, is_short
 from ..registry import Invalid, Node, axes_of, invalid_if, reads, shortened
 
 
 @reads("Reshape")
 def reshape(g: Graph, node: Node) -> Operand:
     """0 keeps an extent, -1 stands for what is left."""
+    if not is_known(node.operand(1)):
+        return _reshaped_as_told(g, node)
     own, wanted = g.shape(node.x), node.dims(1, "the shape")
     if not node.get("allowzero", 0):
         for i, d in enumerate(wanted):
@@ -24,9 +33,44 @@ def reshape(g: Graph, node: Node) -> Operand:
         f"the shape (input 1) is {shortened(wanted)}; extents are at least -1",
     )
     if open_:
-        rest = product(d for i, d in enumerate(wanted) if i != open_[0])
-        wanted[open_[0]] = _quotient(product(own), rest)
+        wanted[open_[0]] = _left_over(own, [d for i, d in enumerate(wanted) if i != open_[0]])
     return g.reshape(node.x, wanted)
+
+
+def _left_over(own: list[Dim], others: list[Dim]) -> Dim:
+    """What the others leave of the elements; extents that both have cancel out."""
+    left, divisors = list(own), []
+    for d in others:
+        same = next((i for i, other in enumerate(left) if is_same(d, other)), None)
+        if same is None or is_same(d, 0):
+            divisors.append(d)
+        else:
+            del left[same]
+    return _quotient(product(left), product(divisors))
+
+
+def _reshaped_as_told(g: Graph, node: Node) -> Operand:
+    """To a shape that is known only at run time."""
+    own, wanted = g.shape(node.x), Numbers(g, node.operand(1))
+    rank = g.shape(node.operand(1))
+    invalid_if(len(rank) != 1, f"the shape (input 1) has the shape {rank}; it is a list")
+    count = g.fixed(rank[0], "the number of dimensions of the result")
+    if count == 0:
+        return g.reshape(node.x, [])
+    if not node.get("allowzero", 0):
+        kept = Numbers(g, [*own, *[0] * count][:count])
+        wanted = wanted.equals(0).choose(kept, wanted)
+    is_left = wanted.equals(-1)
+    rest = is_left.choose(1, wanted).reduced("product")
+    whole = is_left.choose(Numbers(g, product(own)) // rest, wanted)
+    elements = _elements(node.operand(1), count)
+    sure = [d if isinstance(d, Extent) or (isinstance(d, int) and d > 0) else None for d in elements]
+    return g.reshape(node.x, extents_among(g, whole, sure))
+
+
+def _elements(x: Operand, count: int) -> list[Any]:
+    """Of a list of which a run tells some."""
+    return list(x.array) if x.array is not None else [None] * count
 
 
 def _quotient(total: Dim, rest: Dim) -> Dim:
@@ -35,7 +79,8 @@ def _quotient(total: Dim, rest: Dim) -> Dim:
         return 0
     if isinstance(total, int) and isinstance(rest, int):
         invalid_if(total % rest, f"{total} elements do not divide by {rest}, the other extents' product")
-    return total // rest
+    exact = exact_quotient(total, rest)
+    return total // rest if exact is None else exact
 
 
 @reads("Flatten")
@@ -50,6 +95,8 @@ def flatten(g: Graph, node: Node) -> Operand:
 @reads("Squeeze")
 def squeeze(g: Graph, node: Node) -> Operand:
     sizes = g.shape(node.x)
+    if not is_known(node.optional(1)):
+        return _squeezed_as_told(g, node.x, node.operand(1))
     axes = node.list_at("axes", 1, "the axes")
     if axes is None:
         axes = [i for i, d in enumerate(sizes) if is_same(d, 1)]
@@ -62,9 +109,40 @@ def squeeze(g: Graph, node: Node) -> Operand:
     return g.reshape(node.x, [d for i, d in enumerate(sizes) if i not in axes])
 
 
+def _told_axes(g: Graph, x: Operand) -> int:
+    sizes = g.shape(x)
+    invalid_if(len(sizes) > 1, f"the axes have the shape {sizes}; they are a list")
+    return g.fixed(product(sizes), "the number of axes")
+
+
+def _squeezed_as_told(g: Graph, x: Operand, axes: Operand) -> Operand:
+    sizes = g.shape(x)
+    count = _told_axes(g, axes)
+    if count == 0:
+        return g.op("identity", x)
+    left = len(sizes) - count
+    invalid_if(left < 0, f"{count} axes of {len(sizes)} dimensions are to be dropped")
+    if left == 0:
+        return g.reshape(x, [])
+    kept = others(g, axes_told(g, axes, len(sizes)), len(sizes), left)
+    return g.reshape(x, Numbers(g, sizes).at(kept).extents())
+
+
+def _unsqueezed_as_told(g: Graph, x: Operand, axes: Operand) -> Operand:
+    sizes = g.shape(x)
+    count = _told_axes(g, axes)
+    rank = len(sizes) + count
+    is_new = axes_told(g, axes, rank)
+    # A dimension that is kept has as many kept ones before it as its place in the input says.
+    before = Numbers(g, g.op("cumulative_sum", is_new.choose(0, 1).x, axis=0, exclusive=True))
+    return g.reshape(x, is_new.choose(1, Numbers(g, [*sizes, 1]).at(before)).extents())
+
+
 @reads("Unsqueeze")
 def unsqueeze(g: Graph, node: Node) -> Operand:
     sizes = g.shape(node.x)
+    if not is_known(node.optional(1)):
+        return _unsqueezed_as_told(g, node.x, node.operand(1))
     axes = node.list_at("axes", 1, "the axes")
     invalid_if(axes is None, "the axes are missing (attribute axes, or input 1 from operator set 13 on)")
     rank = len(sizes) + len(axes)
@@ -88,8 +166,31 @@ def concat(g: Graph, node: Node) -> Operand:
         len(ranks) != 1 or ranks == {0},
         f"the inputs have {sorted(ranks)} dimensions; they must have the same number, 1 or more",
     )
+    listed = _listed(g, parts)
+    if listed is not None:
+        return listed
     filled = [x for x in parts if not is_same(g.shape(x)[axis], 0)]
     return g.concat(filled or parts[:1], axis)
+
+
+_MOST_LISTED = 64
+
+
+def _listed(g: Graph, parts: list[Operand]) -> Operand | None:
+    """A list of few integers of which some are known: the shapes that are made of them are known as far."""
+    sizes = [g.shape(x) for x in parts]
+    is_small = all(len(s) == 1 and isinstance(s[0], int) and s[0] <= _MOST_LISTED for s in sizes)
+    if not is_small or parts[0].dtype not in ("i32", "i64") or all(is_told(x.array) for x in parts):
+        return None
+    elements: list[Any] = []
+    for x, (count,) in zip(parts, sizes, strict=True):
+        if x.array is not None:
+            elements.extend(x.array)
+        else:
+            elements.extend(Told(x if count == 1 else g.cut(x, 0, i, 1)) for i in range(count))
+    array = np.empty(len(elements), object)
+    array[:] = [d if isinstance(d, (Extent, Told)) else int(d) for d in elements]
+    return known(array, parts[0].dtype)
 
 
 @reads("Split")
@@ -100,32 +201,50 @@ def split(g: Graph, node: Node) -> list[Operand]:
     invalid_if(given != count or not count, f"num_outputs is {given} and there are {count} outputs")
     axis = g.axis(x, node.get("axis", 0))
     extent = g.shape(x)[axis]
-    sizes = node.list_at("split", 1, "the parts' sizes")
-    if sizes is None and isinstance(extent, Extent):
-        return _split_evenly(g, x, axis, extent, count)
+    if "split" in node.attributes:
+        sizes: list[Dim] | None = [int(n) for n in node.get("split")]
+    else:
+        sizes = None if node.optional(1) is None else dims(g, node, 1, "the parts' sizes")
     if sizes is None:
-        each = -(-extent // count)
+        each = divided_up(extent, count)
         sizes = [each] * (count - 1) + [extent - each * (count - 1)]
+    is_open = any(isinstance(d, Extent) for d in (extent, *sizes))
     invalid_if(
-        (isinstance(extent, int) and sum(sizes) != extent) or min(sizes) < 0,
+        len(sizes) != count or (not is_open and (sum(sizes) != extent or min(sizes) < 0)),
         f"parts of {shortened(sizes)} do not add up to {extent}, extent {axis} of the input",
     )
     return g.ops("split", [x], splits=sizes, axis=axis)
 
 
-def _split_evenly(g: Graph, x: Operand, axis: int, extent: Extent, count: int) -> list[Operand]:
-    """An open extent into parts of one size: the model is called with multiples of their number."""
-    sizes = g.shape(x)
-    each = extent // count
-    rows = g.reshape(x, [*sizes[:axis], count, each, *sizes[axis + 1 :]])
-    whole = [*sizes[:axis], each, *sizes[axis + 1 :]]
-    return [g.reshape(g.cut(rows, axis, i, 1), whole) for i in range(count)]
-
-
 @reads("Expand")
 def expand(g: Graph, node: Node) -> Operand:
     """To the shape that both broadcast to."""
+    if not is_known(node.operand(1)):
+        return _expanded_as_told(g, node.x, node.operand(1))
     return g.expand(node.x, broadcast(g, g.shape(node.x), node.dims(1, "the shape")))
+
+
+def _expanded_as_told(g: Graph, x: Operand, shape: Operand) -> Operand:
+    count = g.fixed(product(g.shape(shape)), "the number of dimensions of the result")
+    rank = max(count, g.rank(x))
+    if rank == 0:
+        return x
+    own = [*[1] * (rank - g.rank(x)), *g.shape(x)]
+    elements = [*[1] * (rank - count), *_elements(shape, count)]
+    wanted = g.reshape(g.cast(shape, "i64"), [count])
+    wanted = Numbers(g, g.concat([known([1] * (rank - count), "i64"), wanted], 0) if rank > count else wanted)
+    whole = wanted.equals(1).choose(Numbers(g, own), wanted)
+    sure = [_joint(d, d_own) for d, d_own in zip(elements, own, strict=True)]
+    return g.expand(x, extents_among(g, whole, sure))
+
+
+def _joint(wanted: Any, own: Dim) -> Any:
+    """What both broadcast to, where that is sure."""
+    if is_same(own, 1):
+        return wanted
+    if isinstance(wanted, int):
+        return own if wanted == 1 else wanted
+    return None
 
 
 def broadcast(g: Graph, a: list[Dim], b: list[Dim]) -> list[Dim]:
@@ -137,6 +256,8 @@ def broadcast(g: Graph, a: list[Dim], b: list[Dim]) -> list[Dim]:
             joint.append(other)
         elif is_same(other, 1):
             joint.append(one)
+        elif not is_short(one, other):
+            joint.append(other if isinstance(one, Extent) else one)
         elif isinstance(one, Extent) and isinstance(other, Extent):
             joint.append(Extent.largest([one, other]) * Extent.smallest([one, other, 1]))
         elif isinstance(one, Extent) or isinstance(other, Extent):
@@ -148,20 +269,7 @@ def broadcast(g: Graph, a: list[Dim], b: list[Dim]) -> list[Dim]:
 
 @reads("Tile")
 def tile(g: Graph, node: Node) -> Operand:
-    counts = node.integers(1, "the repetitions")
-    for d, count in zip(g.shape(node.x), counts, strict=True):
-        if count != 1 and isinstance(d, Extent):
-            return _tiled(g, node.x, counts)
-    return g.op("tile", node.x, repetitions=counts)
-
-
-def _tiled(g: Graph, x: Operand, counts: list[int]) -> Operand:
-    """Extents of 1 before those that repeat become the repetitions."""
-    sizes = g.shape(x)
-    pairs = [[1, d] for d in sizes]
-    tall = g.reshape(x, [d for pair in pairs for d in pair])
-    wide = [d for count, size in zip(counts, sizes, strict=True) for d in (count, size)]
-    return g.reshape(g.expand(tall, wide), [count * size for count, size in zip(counts, sizes, strict=True)])
+    return g.op("tile", node.x, repetitions=dims(g, node, 1, "the repetitions"))
 
 
 _PAD_MODES = {"constant": "constant", "edge": "edge", "reflect": "reflection"}
@@ -171,48 +279,110 @@ _PAD_MODES = {"constant": "constant", "edge": "edge", "reflect": "reflection"}
 def pad(g: Graph, node: Node) -> Operand:
     """Negative amounts take elements away; mode wrap repeats the input."""
     x = node.x
-    amounts = node.list_at("pads", 1, "the amounts")
-    invalid_if(
-        amounts is None, "the amounts are missing (attribute pads, or input 1 from operator set 11 on)"
-    )
+    if not all(is_known(operand) for operand in node.inputs[1:]):
+        return _padded_as_told(g, node)
+    if "pads" in node.attributes:
+        amounts: list[Dim] = [int(n) for n in node.get("pads")]
+    else:
+        invalid_if(
+            node.optional(1) is None,
+            "the amounts are missing (attribute pads, or input 1 from operator set 11 on)",
+        )
+        amounts = node.dims(1, "the amounts")
     rank = g.rank(x)
     axes = axes_of(node.integers(3, "the axes") if node.optional(3) else range(rank), rank)
     invalid_if(len(amounts) != 2 * len(axes), f"pads has {len(amounts)} amounts for {len(axes)} axes")
-    begin, end = [0] * rank, [0] * rank
+    begin: list[Dim] = [0] * rank
+    end: list[Dim] = [0] * rank
     for i, axis in enumerate(axes):
         begin[axis], end[axis] = amounts[i], amounts[i + len(axes)]
-    x = _cropped(g, x, begin, end)
-    begin, end = [max(n, 0) for n in begin], [max(n, 0) for n in end]
-    if not any(begin + end):
-        return g.op("identity", x)
     mode = node.get("mode", "constant")
-    if mode == "wrap":
-        return _wrapped(g, x, begin, end)
-    invalid_if(mode not in _PAD_MODES, f"mode is '{mode}'; {', '.join(_PAD_MODES)} and wrap are ONNX's")
-    options = {"beginning_padding": begin, "ending_padding": end, "mode": _PAD_MODES[mode]}
+    invalid_if(
+        mode not in (*_PAD_MODES, "wrap"),
+        f"mode is '{mode}'; {', '.join(_PAD_MODES)} and wrap are ONNX's",
+    )
+    value: int | float = 0
     if mode == "constant":
         has_input = node.optional(2) is not None
         value = node.number(2, "the value") if has_input else node.get("value", 0)
-        options["value"] = int(value) if isinstance(value, bool) else value
-    return g.op("pad", x, **options)
+    return with_margin(g, x, begin, end, mode, int(value) if isinstance(value, bool) else value)
 
 
-def _cropped(g: Graph, x: Operand, begin: list[int], end: list[int]) -> Operand:
-    from .slicing import part
-
-    for axis in range(len(begin)):
-        if begin[axis] < 0 or end[axis] < 0:
-            x = part(g, x, axis, max(-begin[axis], 0), -max(-end[axis], 0) or None, 1)
+def _padded_as_told(g: Graph, node: Node) -> Operand:
+    """By amounts, axes or with a value that are known only at run time."""
+    x, sizes, mode = node.x, g.shape(node.x), node.get("mode", "constant")
+    rank = len(sizes)
+    invalid_if(
+        mode not in (*_PAD_MODES, "wrap"), f"mode is '{mode}'; {', '.join(_PAD_MODES)} and wrap are ONNX's"
+    )
+    amounts, axes = Numbers(g, node.operand(1)), node.optional(3)
+    count = rank if axes is None else g.fixed(g.size(axes), "the number of axes")
+    given = g.shape(amounts.x)
+    invalid_if(given != [2 * count], f"pads has the shape {given}; {count} axes need {2 * count} amounts")
+    begin, end = amounts.at(list(range(count))), amounts.at(list(range(count, 2 * count)))
+    if axes is not None:
+        places = counted_from_front(Numbers(g, axes), rank)
+        begin, end = (Numbers(g, [0] * rank).with_at(places, side) for side in (begin, end))
+    value = node.optional(2)
+    value = known(0, x.dtype) if value is None else g.reshape(g.cast(value, x.dtype), [])
+    # What is taken away is so first; the rest is continued.
+    cut = (0 - begin).at_least(0)
+    left = Numbers(g, sizes) - cut - (0 - end).at_least(0)
+    for axis, size in enumerate((begin + end + sizes).extents()):
+        own, first = left.at([axis]), cut.at([axis])
+        place = Numbers(g, g.positions(size)) - begin.at([axis]).at_least(0)
+        source = _continued(place, own, mode).at_most(own - 1).at_least(0)
+        x = g.op("gather", x, (source + first).x, axis=axis)
+        if mode == "constant":
+            is_outside = (place < 0).either(place >= own)
+            x = g.op("where", g.add_axes(is_outside.x, rank - 1 - axis), value, x)
     return x
 
 
-def _wrapped(g: Graph, x: Operand, begin: list[int], end: list[int]) -> Operand:
+def _continued(place: Numbers, extent: Numbers, mode: str) -> Numbers:
+    """Which element lies at a place before the first or behind the last."""
+    if mode == "wrap":
+        return place % extent
+    if mode == "reflect":
+        period = (extent - 1) * 2
+        rest = place % period
+        return (rest < extent).choose(rest, period - rest)
+    return place
+
+
+def with_margin(
+    g: Graph, x: Operand, begin: list[Dim], end: list[Dim], mode: str = "constant", value: float = 0
+) -> Operand:
+    """Negative amounts take elements away."""
+    before, after = ([_positive(n) for n in amounts] for amounts in (begin, end))
+    for axis, (own, first, last) in enumerate(zip(g.shape(x), begin, end, strict=True)):
+        cut = [_positive(n) - n for n in (first, last)]
+        if not all(is_same(n, 0) for n in cut):
+            x = g.cut(x, axis, cut[0], at_least_0(own - cut[0] - cut[1]))
+    if all(is_same(n, 0) for n in (*before, *after)):
+        return g.op("identity", x)
+    if mode == "wrap":
+        return _wrapped(g, x, before, after)
+    options = {"value": value} if mode == "constant" else {}
+    return g.op("pad", x, beginning_padding=before, ending_padding=after, mode=_PAD_MODES[mode], **options)
+
+
+def _positive(amount: Dim) -> Dim:
+    return at_least_0(amount) if isinstance(amount, Extent) else max(amount, 0)
+
+
+def _wrapped(g: Graph, x: Operand, begin: list[Dim], end: list[Dim]) -> Operand:
     for axis, (before, after) in enumerate(zip(begin, end, strict=True)):
-        if before or after:
-            extent = g.fixed(g.shape(x)[axis], "the extent that is continued")
-            invalid_if(extent == 0, f"mode is wrap, and extent {axis} is 0, with nothing to continue")
-            places = (g.numbered(before + extent + after) - before) % extent
-            x = g.op("gather", x, known(places, "i64"), axis=axis)
+        if is_same(before, 0) and is_same(after, 0):
+            continue
+        extent = g.shape(x)[axis]
+        invalid_if(is_same(extent, 0), f"mode is wrap, and extent {axis} is 0, with nothing to continue")
+        if not any(isinstance(d, Extent) for d in (before, extent, after)):
+            places = known((g.numbered(before + extent + after) - before) % extent, "i64")
+        else:  # the remainder of what is moved into the positive ones
+            moved = g.plus(g.positions(before + extent + after), extent * before - before)
+            places = g.op("remainder", moved, g.at_run_time(extent, "i64"))
+        x = g.op("gather", x, places, axis=axis)
     return x
 
 
@@ -228,7 +398,7 @@ def depth_to_space(g: Graph, node: Node) -> Operand:
     b, mode = _blocks(node)
     n, c, h, w = g.shape(node.x)
     invalid_if(
-        isinstance(c, Extent) or b < 1 or c % (b * b),
+        b < 1 or (not isinstance(c, Extent) and c % (b * b)),
         f"blocksize is {b}, and {c} channels do not divide into blocks of {b} x {b}",
     )
     if mode == "DCR":
@@ -243,9 +413,9 @@ def space_to_depth(g: Graph, node: Node) -> Operand:
     """The inverse of DepthToSpace in the same mode."""
     b, mode = _blocks(node)
     n, c, h, w = g.shape(node.x)
-    h, w = g.fixed(h, "the height"), g.fixed(w, "the width")
+    is_open = isinstance(h, Extent) or isinstance(w, Extent)  # then Reshape says what does not divide
     invalid_if(
-        b < 1 or h % b or w % b,
+        b < 1 or (not is_open and (h % b or w % b)),
         f"blocksize is {b}, and the image of {h} x {w} does not divide into blocks of {b} x {b}",
     )
     order = [0, 3, 5, 1, 2, 4] if mode == "DCR" else [0, 1, 3, 5, 2, 4]
@@ -255,6 +425,12 @@ def space_to_depth(g: Graph, node: Node) -> Operand:
 
 @reads("Trilu")
 def trilu(g: Graph, node: Node) -> Operand:
-    diagonal = int(node.number(1, "the diagonal")) if node.optional(1) else 0
-    diagonal = max(min(diagonal, 2**31 - 1), -(2**31))
-    return g.op("triangular", node.x, upper=bool(node.get("upper", 1)), diagonal=diagonal)
+    x, upper, diagonal = node.x, bool(node.get("upper", 1)), node.optional(1)
+    if diagonal is None or (is_known(diagonal) and not isinstance(node.dims(1, "the diagonal")[0], Extent)):
+        number = int(node.number(1, "the diagonal")) if diagonal else 0
+        return g.op("triangular", x, upper=upper, diagonal=max(min(number, 2**31 - 1), -(2**31)))
+    invalid_if(g.rank(x) < 2, f"the input has {g.rank(x)} dimensions; 2 are the least")
+    rows, columns = g.shape(x)[-2:]
+    row = Numbers(g, g.positions(rows)).shaped([rows, 1]) + Numbers(g, g.reshape(diagonal, []))
+    column = Numbers(g, g.positions(columns)).shaped([1, columns])
+    return g.op("where", (column >= row if upper else row >= column).x, x, known(0, x.dtype))

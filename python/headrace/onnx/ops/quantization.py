@@ -145,7 +145,9 @@ def whole_product(
     """int32, exact: the inner dimension in parts that single precision holds."""
     a, b = _shifted(g, a, a_zero, True), _shifted(g, b, b_zero, False)
     inner: Dim = g.shape(a)[-1]
-    size = g.fixed(inner, "the extent that is summed over")
+    if isinstance(inner, Extent):
+        return g.cast(product_of(g, g.cast(a, "f64"), g.cast(b, "f64")), "i32")
+    size = inner
     total: Operand | None = None
     for start in range(0, size, EXACT):
         count = min(EXACT, size - start)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..graph import Extent, Graph, Operand, known
+from ..numbers import Numbers
 from ..registry import Node, invalid_if, reads, refuse_if
-from .reduction import is_zero
 
 _DIRECTIONS = {"forward": "forward", "reverse": "backward", "bidirectional": "both"}
 _OPEN = 1e4  # far enough for sigmoid to be exactly 0 or 1
@@ -47,7 +47,10 @@ def _sequence(g: Graph, node: Node) -> Operand:
         x = g.transpose(x, [1, 0, 2])
     if lengths is not None:
         steps = g.shape(x)[0]
-        whole = lengths.array is not None and not isinstance(steps, Extent) and np.all(lengths.array == steps)
+        if lengths.array is None:  # reshape then says which steps and lengths differ
+            least = Numbers(g, lengths).reduced("min").extents()[0]
+            return g.reshape(x, [least, *g.shape(x)[1:]])
+        whole = not isinstance(steps, Extent) and np.all(lengths.array == steps)
         refuse_if(
             not whole,
             f"sequence_lens (input 4) are not known to be the number of steps, {steps}",
@@ -87,10 +90,6 @@ def lstm(g: Graph, node: Node) -> list[Operand]:
         node.get("input_forget", 0),
         f"input_forget is {node.get('input_forget')}; only 0 is read, gates that are not coupled",
     )
-    refuse_if(
-        not is_zero(node.optional(7)),
-        "input 7 is given, weights of peepholes; only cells without them are read",
-    )
     x, hidden = _sequence(g, node), _hidden_size(g, node)
     last, cell, every = g.ops(
         "lstm",
@@ -99,7 +98,7 @@ def lstm(g: Graph, node: Node) -> list[Operand]:
             node.operand(1),
             node.operand(2),
             *_biases(g, node, 4, hidden),
-            None,
+            node.optional(7),
             _state(g, node, 5),
             _state(g, node, 6),
         ],

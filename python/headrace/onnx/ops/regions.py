@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..graph import Graph, Operand
+from ..graph import Extent, Graph, Operand
 from ..registry import Node, invalid_if, reads, refuse_if
 from .convolution import kernel_of, window_of
 
@@ -26,7 +26,7 @@ def roi_align(g: Graph, node: Node) -> Operand:
     y = g.op(
         "roi_align",
         g.cast(x, through),
-        g.cast(node.operand(1), through),
+        _rows(g, g.cast(node.operand(1), through), 4),
         g.cast(node.operand(2), "i64"),
         height=int(node.get("output_height", 1)),
         width=int(node.get("output_width", 1)),
@@ -38,13 +38,20 @@ def roi_align(g: Graph, node: Node) -> Operand:
     return g.cast(y, x.dtype)
 
 
+def _rows(g: Graph, regions: Operand, width: int) -> Operand:
+    """Of so many numbers, also where a run has to show that."""
+    shape = g.shape(regions)
+    is_open = len(shape) == 2 and isinstance(shape[1], Extent)
+    return g.reshape(regions, [shape[0], width]) if is_open else regions
+
+
 @reads("MaxRoiPool")
 def max_roi_pool(g: Graph, node: Node) -> Operand:
     shape = [int(n) for n in node.get("pooled_shape") or []]
     invalid_if(len(shape) != 2, f"pooled_shape is {shape}; a height and a width")
     x = node.x
     through = x.dtype if x.dtype in ("f32", "f64") else "f32"
-    regions, scale = g.cast(node.operand(1), through), float(node.get("spatial_scale", 1.0))
+    regions, scale = _rows(g, g.cast(node.operand(1), through), 5), float(node.get("spatial_scale", 1.0))
     y = g.op("roi_max_pool", g.cast(x, through), regions, height=shape[0], width=shape[1], scale=scale)
     return g.cast(y, x.dtype)
 
@@ -76,7 +83,7 @@ def deform_conv(g: Graph, node: Node) -> Operand:
         dilations=window.dilations,
         offset_groups=int(node.get("offset_group", 1)),
     )
-    batch, rows, places = g.fixed_shape(columns)
+    batch, rows, places = g.shape(columns)
     columns = g.reshape(columns, [batch, groups, rows // groups, places])
     filters = g.reshape(
         g.cast(weight, through), [1, groups, outputs // groups, inner * kernel[0] * kernel[1]]

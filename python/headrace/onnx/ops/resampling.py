@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from ..graph import LARGEST_EXTENT, Dim, Extent, Graph, Operand, known
+from ..graph import LARGEST_EXTENT, Dim, Extent, Graph, Number, Operand, is_same, known
+from ..numbers import extents_of, is_known
+from ..ratios import BINARY, Ratio
 from ..registry import Invalid, Node, Refused, axes_of, invalid_if, reads, refuse_if
+from .open_resampling import OpenAxis, resized_open_axis
 
 Taps = list[tuple[np.ndarray, np.ndarray]]  # places and weights for each element of the result
 _ROUNDINGS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -139,27 +144,54 @@ def _resized_axis(g: Graph, x: Operand, dim: int, axis: _Axis, node: Node) -> Op
     return g.op("where", known(outside.reshape(column), "bool"), value, y)
 
 
-def _is_plain(node: Node, pairs: list[tuple[int, _Axis]], rank: int) -> bool:
-    """What resample2d says: linear, by half pixels, of the last two axes."""
+_PLAIN = {  # as resample2d calls them
+    "half_pixel": "half_pixel",
+    "pytorch_half_pixel": "half_pixel_or_first",
+    "align_corners": "corners",
+    "asymmetric": "edges",
+}
+
+
+def _is_plain(node: Node, pairs: list[tuple[int, _Axis | OpenAxis]], rank: int) -> bool:
+    """What resample2d does: linear, of the last two axes."""
     return (
         rank == 4
-        and [dim for dim, _ in pairs] == [2, 3]
+        and all(dim in (2, 3) for dim, _ in pairs)
         and node.get("mode") == "linear"
-        and node.get("coordinate_transformation_mode", "half_pixel") == "half_pixel"
+        and node.get("coordinate_transformation_mode", "half_pixel") in _PLAIN
         and not node.get("antialias", 0)
         and not node.get("exclude_outside", 0)
-        and all(axis.scale == axis.out / axis.size for _, axis in pairs)
+        and all(_is_exact(axis) for _, axis in pairs)
     )
 
 
-def resized(g: Graph, node: Node, x: Operand, axes: dict[int, _Axis]) -> Operand:
+def _is_exact(axis: _Axis | OpenAxis) -> bool:
+    """Whether the scale is the quotient of the extents."""
+    if isinstance(axis, _Axis):
+        return axis.scale == axis.out / axis.size
+    if isinstance(axis.scale, Operand):
+        return False
+    scale = Ratio.of(axis.scale)
+    return is_same(axis.size * scale.above, axis.out * scale.below)
+
+
+def _resampled(g: Graph, node: Node, x: Operand, pairs: list[tuple[int, _Axis | OpenAxis]]) -> Operand:
+    sizes = g.shape(x)
+    for dim, axis in pairs:
+        sizes[dim] = axis.out
+    way = _PLAIN[node.get("coordinate_transformation_mode", "half_pixel")]
+    return g.op("resample2d", x, mode="linear", sizes=sizes[2:], axes=[2, 3], coordinates=way)
+
+
+def resized(g: Graph, node: Node, x: Operand, axes: dict[int, _Axis | OpenAxis]) -> Operand:
     pairs = [(dim, axis) for dim, axis in sorted(axes.items()) if not _is_unchanged(axis, node)]
     if not pairs:
         return g.op("identity", x)
-    largest = max(axis.out for _, axis in pairs)
+    closed = [axis for _, axis in pairs if isinstance(axis, _Axis)]
+    largest = max((axis.out for axis in closed), default=1)
     invalid_if(
-        any(axis.size < 1 or axis.out < 1 for _, axis in pairs),
-        f"extents {[axis.size for _, axis in pairs]} become {[axis.out for _, axis in pairs]}; least is 1",
+        any(axis.size < 1 or axis.out < 1 for axis in closed),
+        f"extents {[axis.size for axis in closed]} become {[axis.out for axis in closed]}; least is 1",
     )
     refuse_if(
         largest > LARGEST_EXTENT,
@@ -172,30 +204,100 @@ def resized(g: Graph, node: Node, x: Operand, axes: dict[int, _Axis]) -> Operand
             "Cast the image to float before it",
         )
     if _is_plain(node, pairs, g.rank(x)):
-        return g.op("resample2d", x, mode="linear", sizes=[axis.out for _, axis in pairs], axes=[2, 3])
+        return _resampled(g, node, x, pairs)
     for dim, axis in pairs:
-        x = _resized_axis(g, x, dim, axis, node)
+        resize_axis = resized_open_axis if isinstance(axis, OpenAxis) else _resized_axis
+        x = resize_axis(g, x, dim, axis, node)
     return x
 
 
-def _is_unchanged(axis: _Axis, node: Node) -> bool:
+def _is_unchanged(axis: _Axis | OpenAxis, node: Node) -> bool:
     cropped = node.get("coordinate_transformation_mode") == "tf_crop_and_resize"
+    if isinstance(axis, OpenAxis):
+        return is_same(axis.size, axis.out) and not cropped and _is_exact(axis)
     return axis.size == axis.out and axis.scale == 1 and not cropped
 
 
-def _targets(g: Graph, node: Node, sizes: list[Dim], axes: list[int], given: tuple) -> dict[int, _Axis]:
+def _targets_told(
+    g: Graph, sizes: list[Dim], axes: list[int], scales: list[Operand]
+) -> dict[int, _Axis | OpenAxis]:
+    """By scales that are known only at run time."""
+    result: dict[int, _Axis | OpenAxis] = {}
+    for a, scale in zip(axes, scales, strict=True):
+        scale = g.cast(scale, "f32")
+        out = g.op("floor", g.op("mul", g.at_run_time(sizes[a], "f32"), scale))
+        result[a] = OpenAxis(sizes[a], extents_of(g, g.reshape(g.cast(out, "i64"), [1]))[0], scale)
+    return result
+
+
+def _open_targets(node: Node, sizes: list[Dim], axes: list[int], given: tuple) -> dict[int, _Axis | OpenAxis]:
+    scales, wanted = given
+    policy = node.get("keep_aspect_ratio_policy", "stretch")
+    _check_policy(policy)
+    own = [sizes[a] for a in axes]
+    if wanted is None:
+        pairs = [(s, _checked_scale(f)) for s, f in zip(own, scales, strict=True)]
+        factors = [Ratio.of(f) for _, f in pairs]
+        outs = [_scaled(s, f) for s, f in pairs]
+    else:
+        factors = [Ratio.of(w) for w in wanted]
+        factors = [Ratio(f.above, f.below * s) for s, f in zip(own, factors, strict=True)]
+        outs = list(wanted)
+        if policy != "stretch":
+            choose = BINARY["Min" if policy == "not_larger" else "Max"]
+            factors = [functools.reduce(choose, factors)] * len(own)
+            outs = [
+                Ratio(2 * s * f.above + f.below, 2 * f.below).floor()
+                for s, f in zip(own, factors, strict=True)
+            ]
+    result: dict[int, _Axis | OpenAxis] = {}
+    for a, size, out, factor in zip(axes, own, outs, factors, strict=True):
+        if any(isinstance(n, Extent) for n in (size, out, factor.above, factor.below)):
+            result[a] = OpenAxis(size, out, factor)
+        else:
+            result[a] = _Axis(size, out, factor.above / factor.below)
+    return result
+
+
+def _checked_scale(factor: Number) -> Number:
+    is_float = isinstance(factor, float)
+    invalid_if(is_float and not 0 < factor < math.inf, f"scales has {factor}; each is more than 0")
+    return factor
+
+
+def _scaled(size: Dim, factor: Number) -> Dim:
+    """Numbers in single precision, as runtimes have them."""
+    if isinstance(size, int) and isinstance(factor, float):
+        return int(np.floor(np.float32(size) * np.float32(factor)))
+    factor = Ratio.of(factor)
+    return Ratio(size * factor.above, factor.below).floor()
+
+
+def _check_policy(policy: str) -> None:
+    invalid_if(
+        policy not in ("stretch", "not_larger", "not_smaller"),
+        f"keep_aspect_ratio_policy is '{policy}'; stretch, not_larger and not_smaller are ONNX's",
+    )
+
+
+def _targets(
+    g: Graph, node: Node, sizes: list[Dim], axes: list[int], given: tuple
+) -> dict[int, _Axis | OpenAxis]:
     """By scales or by sizes, which may keep the aspect ratio."""
     scales, wanted = given
-    result = {}
+    result: dict[int, _Axis | OpenAxis] = {}
+    numbers = wanted if wanted is not None else scales
+    invalid_if(len(numbers) != len(axes), f"there are {len(numbers)} sizes or scales for {len(axes)} axes")
+    if any(isinstance(n, Operand) for n in numbers):
+        return _targets_told(g, sizes, axes, numbers)
+    if any(isinstance(n, (Extent, Ratio)) for n in (*numbers, *(sizes[a] for a in axes))):
+        return _open_targets(node, sizes, axes, given)
     if wanted is not None:
         policy = node.get("keep_aspect_ratio_policy", "stretch")
         own = [g.fixed(sizes[a], "an extent of the image") for a in axes]
         factors = [w / s if s else 1.0 for w, s in zip(wanted, own, strict=True)]
         if policy != "stretch":
-            invalid_if(
-                policy not in ("not_larger", "not_smaller"),
-                f"keep_aspect_ratio_policy is '{policy}'; stretch, not_larger and not_smaller are ONNX's",
-            )
+            _check_policy(policy)
             factor = min(factors) if policy == "not_larger" else max(factors)
             factors = [factor] * len(own)
             wanted = [int(np.floor(factor * s + 0.5)) for s in own]
@@ -203,23 +305,26 @@ def _targets(g: Graph, node: Node, sizes: list[Dim], axes: list[int], given: tup
             result[a] = _Axis(size, int(out), factor)
         return result
     for a, factor in zip(axes, scales, strict=True):
-        if factor == 1:
-            continue
-        invalid_if(not 0 < factor < math.inf, f"scales has {factor}; each is more than 0")
-        size = g.fixed(sizes[a], "an extent of the image")
-        result[a] = _Axis(size, int(np.floor(np.float32(size) * np.float32(factor))), float(factor))
+        if factor != 1:
+            result[a] = _Axis(sizes[a], _scaled(sizes[a], _checked_scale(factor)), float(factor))
     return result
 
 
-def _numbers(node: Node, index: int, what: str) -> list[float] | None:
-    """An input that is a list of numbers; left out, or empty, it is None."""
+def _numbers(g: Graph, node: Node, index: int, what: str) -> list[Any] | None:
+    """An input that is a list of numbers; left out, or empty, it is None.
+
+    Where only a run knows them, integers are extents, and others are operands.
+    """
     operand = node.optional(index)
-    if operand is None or (operand.array is not None and operand.array.size == 0):
+    if operand is None or is_same(g.size(operand), 0):
         return None
-    values = node.known(index, what)
-    if values.dtype == object:
-        node.integers(index, what)
-    return [float(v) for v in values.reshape(-1)]
+    if not is_known(operand):
+        if not operand.is_float:
+            return extents_of(g, operand)
+        count = g.fixed(g.size(operand), f"the number of {what}")
+        return [g.reshape(g.cut(operand, 0, i, 1), []) for i in range(count)]
+    values = node.known(index, what).reshape(-1)
+    return [v if isinstance(v, (Extent, Ratio)) else float(v) for v in values]
 
 
 def _repeated(g: Graph, node: Node, scales: list[float] | None, axes: list[int]) -> Operand | None:
@@ -234,7 +339,10 @@ def _repeated(g: Graph, node: Node, scales: list[float] | None, axes: list[int])
     factors = dict(zip(axes, scales, strict=True))
     if not any(isinstance(sizes[a], Extent) and factors[a] != 1 for a in axes):
         return None
-    if any(not f.is_integer() or not 1 <= f <= LARGEST_EXTENT for f in scales):
+    if any(
+        isinstance(f, (Extent, Ratio, Operand)) or not f.is_integer() or not 1 <= f <= LARGEST_EXTENT
+        for f in scales
+    ):
         return None
     x = node.x
     for a, factor in factors.items():
@@ -252,7 +360,7 @@ def resize(g: Graph, node: Node) -> Operand:
     mode, how = node.get("mode", "nearest"), node.get("coordinate_transformation_mode", "half_pixel")
     invalid_if(mode not in ("nearest", "linear", "cubic"), f"mode is '{mode}'; nearest, linear or cubic")
     if node.opset < 11:
-        scales = _numbers(node, 1, "the scales")
+        scales = _numbers(g, node, 1, "the scales")
         return _by_old_rules(g, node, scales)
     invalid_if(
         how not in _TRANSFORMATIONS,
@@ -263,26 +371,39 @@ def resize(g: Graph, node: Node) -> Operand:
         f"nearest_mode is '{node.get('nearest_mode')}'; {', '.join(_ROUNDINGS)} are ONNX's",
     )
     axes = axes_of(node.get("axes") or range(len(sizes)), len(sizes))
-    wanted, scales = _numbers(node, 3, "the sizes"), _numbers(node, 2, "the scales")
+    wanted, scales = _numbers(g, node, 3, "the sizes"), _numbers(g, node, 2, "the scales")
     if wanted is None and scales is None:
         raise Invalid("it has neither scales (input 2) nor sizes (input 3)")
     repeated = _repeated(g, node, scales if wanted is None else None, axes)
     if repeated is not None:
         return repeated
-    targets = _targets(g, node, sizes, axes, (scales, None if wanted is None else [int(w) for w in wanted]))
+    if wanted is not None:
+        wanted = [w if isinstance(w, Extent) else int(w) for w in wanted]
+    targets = _targets(g, node, sizes, axes, (scales, wanted))
     if how == "tf_crop_and_resize":
-        roi = _numbers(node, 1, "the region")
+        roi = _numbers(g, node, 1, "the region")
         invalid_if(
             roi is None or len(roi) != 2 * len(axes),
             f"roi (input 1) must have {2 * len(axes)} numbers where the mode is tf_crop_and_resize",
         )
         for i, a in enumerate(axes):
-            if (roi[i], roi[i + len(axes)]) == (0, 1) and a not in targets:
+            if _is_whole(roi[i], roi[i + len(axes)]) and a not in targets:
                 continue
-            size = g.fixed(sizes[a], "an extent of the image")
-            target = targets.setdefault(a, _Axis(size, size, 1.0))
-            target.start, target.end = roi[i], roi[i + len(axes)]
+            targets[a] = _of_region(targets.get(a), sizes[a], roi[i], roi[i + len(axes)])
     return resized(g, node, x, targets)
+
+
+def _is_whole(start: Any, end: Any) -> bool:
+    return not isinstance(start, Operand) and (start, end) == (0, 1)
+
+
+def _of_region(target: _Axis | OpenAxis | None, size: Dim, start: Any, end: Any) -> _Axis | OpenAxis:
+    if target is None:
+        target = OpenAxis(size, size, 1.0) if isinstance(size, Extent) else _Axis(size, size, 1.0)
+    if isinstance(target, _Axis) and any(isinstance(edge, (Extent, Ratio, Operand)) for edge in (start, end)):
+        target = OpenAxis(target.size, target.out, target.scale)
+    target.start, target.end = start, end
+    return target
 
 
 def _by_old_rules(g: Graph, node: Node, scales: list[float] | None) -> Operand:
@@ -304,5 +425,5 @@ def _by_old_rules(g: Graph, node: Node, scales: list[float] | None) -> Operand:
 def upsample(g: Graph, node: Node) -> Operand:
     mode = node.get("mode", "nearest")
     invalid_if(mode not in ("nearest", "linear", "bilinear"), f"mode is '{mode}'; nearest or linear")
-    scales = node.get("scales") or _numbers(node, 1, "the scales")
+    scales = node.get("scales") or _numbers(g, node, 1, "the scales")
     return _by_old_rules(g, node, scales)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 
-from ..graph import Dim, Graph, Operand, known, product
+from ..graph import Dim, Extent, Graph, Operand, is_same, known, product
+from ..numbers import dims
+from ..ratios import Ratio
 from ..registry import Node, invalid_if, reads, refuse_if
 
 _MODES = {
@@ -23,7 +25,7 @@ class _Image:
     def __init__(self, g: Graph, image: Operand, mode: str, padding: str, align_corners: bool) -> None:
         self.g, self.image, self.padding, self.align_corners = g, image, padding, align_corners
         self.mode = _MODES[mode]
-        self.batch, self.channels, *self.sizes = g.fixed_shape(image)
+        self.batch, self.channels, *self.sizes = g.shape(image)
         self.dtype = image.dtype
 
     def coordinate(self, grid: Operand, axis: int) -> Operand:
@@ -33,27 +35,28 @@ class _Image:
         rank = g.rank(grid)
         x = g.reshape(g.cut(grid, rank - 1, last, 1), g.shape(grid)[:-1])
         # [-1, 1] are the centres of the outermost elements, or their outer edges
-        factor = (size - 1) / 2 if self.align_corners else size / 2
-        x = g.op("linear", x, alpha=float(factor), beta=(size - 1) / 2)
+        factor = Ratio(size - 1 if self.align_corners else size, 2)
+        x = g.plus(g.times(x, factor), Ratio(size - 1, 2))
         if self.mode == "cubic":
             return x  # the elements around it are brought inside
         if self.mode == "nearest":
             x = g.op("round_even", x)
         return self._inside(x, size)
 
-    def _inside(self, x: Operand, size: int) -> Operand:
+    def _inside(self, x: Operand, size: Dim) -> Operand:
         if self.padding == "reflection":
             x = self._reflected(x, size)
-        return x if self.padding == "zeros" else self.g.op("clamp", x, min_value=0, max_value=size - 1)
+        return x if self.padding == "zeros" else self.g.within(x, 0, size - 1)
 
-    def _reflected(self, x: Operand, size: int) -> Operand:
+    def _reflected(self, x: Operand, size: Dim) -> Operand:
         g = self.g
         low, span = (0.0, size - 1) if self.align_corners else (-0.5, size)
-        if span == 0:
+        if is_same(span, 0):
             return g.times(x, 0)
+        span = Extent.largest([span, 1])  # of one element all else is clamped
         away = g.op("abs", g.plus(x, -low))
-        place = g.op("remainder", away, known(2.0 * span, self.dtype))
-        folded = g.op("min", place, g.op("linear", place, alpha=-1.0, beta=2.0 * span))
+        place = g.op("remainder", away, g.at_run_time(2 * span, self.dtype))
+        folded = g.op("min", place, g.plus(g.op("neg", place), 2 * span))
         return g.plus(folded, low)
 
     def at(self, places: list[Operand]) -> Operand:
@@ -66,9 +69,9 @@ class _Image:
         where: Operand | None = None
         for v, size in zip(places, self.sizes, strict=True):
             for test, bound in (("greater_or_equal", 0), ("lesser_or_equal", size - 1)):
-                holds = g.op(test, v, known(bound, self.dtype))
+                holds = g.op(test, v, g.at_run_time(bound, self.dtype))
                 inside = holds if inside is None else g.op("logical_and", inside, holds)
-            step = g.cast(g.op("clamp", v, min_value=0, max_value=size - 1), "i64")
+            step = g.cast(g.within(v, 0, size - 1), "i64")
             where = step if where is None else g.op("add", g.times(where, size), step)
         count = product(shape[1:])
         where = g.expand(g.reshape(where, [self.batch, 1, count]), [self.batch, self.channels, count])
@@ -94,6 +97,8 @@ def grid_sample(g: Graph, node: Node) -> Operand:
         f"padding_mode is '{padding}'; zeros, border and reflection are ONNX's",
     )
     dims = g.rank(image) - 2
+    if g.rank(grid) == dims + 2 and isinstance(g.shape(grid)[-1], Extent):
+        grid = g.reshape(grid, [*g.shape(grid)[:-1], dims])
     refuse_if(
         dims not in (2, 3) or g.rank(grid) != dims + 2 or g.shape(grid)[-1] != dims,
         f"the image has {g.rank(image)} dimensions and the grid the shape {g.shape(grid)}; images of 4 and "
@@ -102,7 +107,6 @@ def grid_sample(g: Graph, node: Node) -> Operand:
     refuse_if(
         dims == 3 and _MODES[mode] == "cubic", "mode is 'cubic' for a volume; ONNX defines it for images"
     )
-    g.fixed_shape(grid, "an extent of the grid")
     source = _Image(g, image, mode, padding, bool(node.get("align_corners", 0)))
     grid = g.cast(grid, image.dtype)
     points = [source.coordinate(grid, axis) for axis in range(dims)]
@@ -143,19 +147,19 @@ def _cubic(g: Graph, d: Operand, is_near: bool) -> Operand:
 @reads("AffineGrid")
 def affine_grid(g: Graph, node: Node) -> Operand:
     """Where theta [n, 2, 3] or [n, 3, 4] puts each element of an image: [n, h, w, 2] or [n, d, h, w, 3]."""
-    theta, sizes = node.x, node.dims(1, "the size")
+    theta, sizes = node.x, dims(g, node, 1, "the size")
     refuse_if(len(sizes) not in (4, 5), f"the size is {sizes}; an image has 4 extents and a volume 5")
     batch, _, *extents = sizes
-    dims, columns = len(extents), []
+    rank, columns = len(extents), []
     for i, extent in reversed(
         list(enumerate(extents))
     ):  # x is the last coordinate of an image, and here the first
         line = g.cast(_centres(g, extent, bool(node.get("align_corners", 0))), theta.dtype)
-        line = g.reshape(line, [extent if j == i else 1 for j in range(dims)])
+        line = g.reshape(line, [extent if j == i else 1 for j in range(rank)])
         columns.append(g.reshape(g.expand(line, extents), [product(extents), 1]))
     columns.append(g.filled(1, theta.dtype, [product(extents), 1]))
     grid = g.op("matmul", g.concat(columns, 1), g.transpose(theta, [0, 2, 1]))
-    return g.reshape(grid, [batch, *extents, dims])
+    return g.reshape(grid, [batch, *extents, rank])
 
 
 def _centres(g: Graph, extent: Dim, align_corners: bool) -> Operand:

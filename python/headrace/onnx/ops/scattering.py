@@ -37,8 +37,8 @@ def scatter_nd(g: Graph, node: Node) -> Operand:
 
 def _combined(g: Graph, x: Operand, indices: Operand, updates: Operand, reduction: str) -> Operand:
     """All indexed dimensions as one, so that an index is one number, and each slice a row."""
-    shape, own = g.fixed_shape(x), g.fixed_shape(indices)
-    depth = own[-1]
+    shape, own = g.shape(x), g.shape(indices)
+    depth = g.fixed(own[-1], "how many dimensions the indices are of")
     row, count = product(shape[depth:]), product(own[:-1])
     sizes = known(shape[:depth], "i64")
     negative = g.op("lesser", indices, known(0, "i64"))
