@@ -69,6 +69,11 @@ void ggml_backend_cpu_set_threadpool(ggml_backend_t backend, ggml_threadpool_t p
     function(backend, pool);
 }
 
+const ggml_type_traits_cpu* ggml_get_type_traits_cpu(ggml_type type) {
+    HEADRACE_LOADED(ggml_get_type_traits_cpu);
+    return function(type);
+}
+
 int ggml_cpu_has_avx2() {
     HEADRACE_LOADED(ggml_cpu_has_avx2);
     return function();
