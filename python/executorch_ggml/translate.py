@@ -161,9 +161,13 @@ def _has_doubtful_order(val: torch.Tensor) -> bool:
     return wide != sorted(wide)
 
 
-def is_extent(node: torch.fx.Node) -> bool:
+def is_extent(node: Any) -> bool:
     """A size of a tensor, or arithmetic of sizes."""
-    return isinstance(node.meta.get("val"), torch.SymInt) and node.target in EXTENT_OPS
+    return (
+        isinstance(node, torch.fx.Node)
+        and isinstance(node.meta.get("val"), torch.SymInt)
+        and node.target in EXTENT_OPS
+    )
 
 
 def bytes_of(tensor: torch.Tensor) -> np.ndarray:
@@ -221,6 +225,12 @@ class Translator:
         if not isinstance(arg, (int, float, bool)):
             raise Unsupported(f"{arg!r} where a number is expected")
         return arg
+
+    def extent(self, arg: Any) -> Dim:
+        """An integer argument, which may follow from shapes that a run has."""
+        if isinstance(arg, torch.fx.Node):
+            arg = arg.meta["val"]
+        return self.named(extent(arg)) if isinstance(arg, torch.SymInt) else int(self.number(arg))
 
     def dtype(self, value: Value) -> str:
         return self.writer.dtype(value)

@@ -64,7 +64,7 @@ Result<Plan> Executable::Impl::made_plan(const SymbolBindings& bindings) {
                                    .packed_kernels = options.packed_kernels,
                                    .native_ops = options.native_ops,
                                    .tuning = tuning.get(),
-                                   .threads = threads()};
+                                   .threads = tuning ? threads() : 0};
     if (!latest_) {
         HR_ASSIGN(Graph concrete, specialise(graph, bindings));
         return make_plan(std::move(concrete), plan_options, packed);

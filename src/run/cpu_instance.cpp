@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <map>
@@ -35,6 +36,14 @@ constexpr double kSingleThreadNodeUs = 1;
 /// Activations up to this size stay with the instance: fetching them for each run would cost more time than
 /// the memory is worth.
 constexpr std::size_t kKeptBytes = std::size_t{64} << 10;
+
+/// A little more than is needed: shapes that are nearly alike, such as a cache's from step to step, then take
+/// the same buffer from the pool, whose pages are there already.
+std::size_t pooled_size(std::size_t bytes) {
+    if (bytes <= kKeptBytes) return bytes;
+    const std::size_t step = std::bit_floor(bytes) / 8;
+    return (bytes + step - 1) / step * step;
+}
 
 /// A tensor whose memory changes from run to run, and the views that must follow it.
 struct Binding {
@@ -252,7 +261,7 @@ ggml_cplan& CpuInstance::compute_plan(int threads) {
 }
 
 Status CpuInstance::take_memory(const ggml_cplan& plan, bool reuse) {
-    const std::size_t bytes = stats_.arena_bytes + plan.work_size;
+    const std::size_t bytes = pooled_size(stats_.arena_bytes + plan.work_size);
     if (!memory_ || memory_.bytes() != bytes || !reuse) {
         memory_.release();
         HR_ASSIGN(memory_, PooledBuffer::take(buffers_, bytes, "the activations", reuse));

@@ -96,8 +96,11 @@ def causal_model(base: str, whole: bool) -> Any:
 
 def with_cache(base: str, whole: bool) -> Architecture:
     model, config = causal_model(base, whole)
-    module = Cached(settled(model))
-    vocabulary = min(1000, config.vocab_size)
+    return cached_step(Cached(settled(model)), min(1000, config.vocab_size))
+
+
+def cached_step(module: Cached, vocabulary: int) -> Architecture:
+    """Some tokens after others; the caches' widths are those that the model gives."""
     with torch.no_grad():
         ids = tokens(2, 3, below=vocabulary)
         past = module(ids, torch.ones(2, 3, dtype=torch.long))[1:]
@@ -213,14 +216,17 @@ def pair_with_cache(name: str, whole: bool) -> Architecture:
 
 def step_architecture(base: str, whole: bool) -> tuple[Architecture, Any]:
     """A step of the decoder, and the model that it is of."""
-    model, config, layers = pair_model(base, whole)
+    return cross_step(*pair_model(base, whole), 1000)
+
+
+def cross_step(model: nn.Module, config: Any, layers: int, vocabulary: int) -> tuple[Architecture, nn.Module]:
     heads = getattr(config, "num_heads", None) or config.decoder_attention_heads
     width = getattr(config, "d_kv", None) or config.d_model // heads
 
     def make(batch: int, past: int, new: int, heard: int) -> tuple:
         one = lambda n: torch.randn(batch, heads, n, width)  # noqa: E731
         caches = [one(n) for _ in range(layers) for n in (past, past, heard, heard)]
-        return tokens(batch, new, below=1000), torch.randn(batch, heard, config.d_model), *caches
+        return tokens(batch, new, below=vocabulary), torch.randn(batch, heard, config.d_model), *caches
 
     kinds = ("key", "value", "cross_key", "cross_value")
     names = ["ids", "hidden", *(f"past_{kind}.{i}" for i in range(layers) for kind in kinds)]

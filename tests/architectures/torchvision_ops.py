@@ -34,6 +34,8 @@ def _load() -> None:
         import torchvision
 
         return
+    except ModuleNotFoundError:
+        return  # transformers alone are used
     except RuntimeError as error:
         if "torchvision::nms" not in str(error):
             raise

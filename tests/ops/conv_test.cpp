@@ -139,7 +139,7 @@ TEST(Conv2d, RejectsWhatDoesNotFit) {
     EXPECT_THAT(conditions("conv2d", {f32({1, c, 5, 5}), f32({6, 4, 3, 3})}), ElementsAre("c = 4"));
     EXPECT_THAT(infer_error("conv2d", {f32({1, Dim::symbolic("c", 5, 9), 5, 5}), f32({6, 4, 3, 3})}),
                 HasSubstr("4 input channels in each of 1 groups but input has c"));
-    EXPECT_EQ(infer("conv2d", {x, f32({6, 4, c, 3})}).value()[0].str(), "f32[1, 6, (6-c), 3]");
+    EXPECT_EQ(infer("conv2d", {x, f32({6, 4, c, 3})}).value()[0].str(), "f32[1, 6, (-c+6), 3]");
     EXPECT_THAT(conditions("conv2d", {x, f32({6, c, 3, 3})}), ElementsAre("c = 4"));
 }
 

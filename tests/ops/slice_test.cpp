@@ -47,11 +47,11 @@ TEST(Slice, RefusesBoxesThatLeaveTheInput) {
 }
 
 TEST(Slice, MayStartAtAnOpenPlace) {
-    const Dim n = Dim::symbolic("n", 1, 100), from = Dim::of(Expression(n) - 3);
+    const Dim n = Dim::symbolic("n", 1, 100), from = Dim::of(Expression(n) - 3, Range{});
     const TensorType x{DType::f32, {n, 4}};
     const NamedAttrs last{{"starts", Shape{from, 0}}, {"sizes", Shape{3, 4}}};
     EXPECT_EQ(infer("slice", {x}, last).value()[0].str(), "f32[3, 4]");
-    EXPECT_THAT(conditions("slice", {x}, last), ElementsAre("(n-3) >= 0"));
+    EXPECT_THAT(conditions("slice", {x}, last), ElementsAre("(n - 3) >= 0"));
     const Dim m = Dim::symbolic("m");
     const NamedAttrs any{{"starts", Shape{m, 0}}, {"sizes", Shape{n, 4}}};
     EXPECT_THAT(infer_error("slice", {x}, any), HasSubstr("start m and size n are out of bounds"));

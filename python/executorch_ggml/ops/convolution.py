@@ -68,8 +68,6 @@ def _convolve_2d(t: Translator, x: Value, weight: Value, bias: Value | None, win
 
 def _convolve_3d(t: Translator, x: Value, weight: Value, bias: Value | None, window: Window) -> Value:
     """The planes under a filter become channels of one image: [n, c, d, h, w] as [n * d', c * kd, h, w]."""
-    if not all(isinstance(extent, int) for extent in t.shape(x)):
-        raise Unsupported("a convolution over a volume of unknown extents")
     batch, channels, _, height, width = t.shape(x)
     outer, inner, depth, *kernel = t.shape(weight)
     stride, dilation = window.stride[0], window.dilation[0]

@@ -6,7 +6,17 @@ from typing import Any
 
 import torch
 
-from ..translate import Translator, Unsupported, Value, arguments, dtype_name, extent, extents, lowers
+from ..translate import (
+    Translator,
+    Unsupported,
+    Value,
+    arguments,
+    dtype_name,
+    extent,
+    extents,
+    is_extent,
+    lowers,
+)
 
 
 def _filled(t: Translator, node: torch.fx.Node, number: Any) -> Value:
@@ -44,13 +54,17 @@ def scalar_tensor(t: Translator, node: torch.fx.Node) -> Value:
 @lowers("aten.arange.start_step", "aten.arange.default", "aten.arange.start")
 def arange(t: Translator, node: torch.fx.Node) -> Value:
     val, a = node.meta["val"], arguments(node)
-    start, step, dtype = t.number(a.get("start", 0)), t.number(a.get("step", 1)), dtype_name(val.dtype)
-    count = extent(val.shape[0])
-    if isinstance(count, int):
+    dtype, count = dtype_name(val.dtype), extent(val.shape[0])
+    if isinstance(count, int) and not is_extent(a.get("start")):
+        start, step = t.number(a.get("start", 0)), t.number(a.get("step", 1))
         return t.constant(torch.arange(start, t.number(a["end"]), step, dtype=val.dtype))
+    start, step = t.extent(a.get("start", 0)), t.number(a.get("step", 1))
     if val.dtype not in (torch.int32, torch.int64):
         raise Unsupported("a range of unknown extent that is not of integers")
     y = t.positions(count, dtype)
     if step != 1:
         y = t.op("mul", y, t.scalar(step, dtype))
-    return y if start == 0 else t.op("add", y, t.scalar(start, dtype))
+    if isinstance(start, int):
+        return y if start == 0 else t.op("add", y, t.scalar(start, dtype))
+    before = t.op("reduce_sum", t.filled(1, dtype, [start]), axes=[0])  # as many ones are added up
+    return t.op("add", y, before)

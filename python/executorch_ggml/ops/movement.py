@@ -6,8 +6,11 @@ import math
 from typing import Any
 
 import torch
+from headrace._core import Extent
 
 from ..translate import (
+    UNBOUNDED,
+    Dim,
     Translator,
     Unsupported,
     Value,
@@ -95,7 +98,7 @@ def expand(t: Translator, node: torch.fx.Node) -> Value:
 @lowers("aten.repeat.default")
 def repeat(t: Translator, node: torch.fx.Node) -> Value:
     x = t.value(node.args[0])
-    counts = [int(t.number(n)) for n in node.args[1]]
+    counts = [t.extent(n) for n in node.args[1]]
     x = t.reshape(x, [1] * (len(counts) - t.rank(x)) + t.shape(x))
     return t.op("tile", x, repetitions=counts)
 
@@ -108,21 +111,16 @@ def cat(t: Translator, node: torch.fx.Node) -> Value:
     return t.ops("concat", inputs, axis=t.axis(inputs[0], arguments(node)["dim"]))[0]
 
 
-def cut(t: Translator, x: Value, axis: int, start: int, count: Any, step: int = 1) -> Value:
+def cut(t: Translator, x: Value, axis: int, start: Dim, count: Dim, step: int = 1) -> Value:
     """Every step-th element of [start, start + count) along an axis."""
     sizes = t.shape(x)
     starts, strides = [0] * len(sizes), [1] * len(sizes)
     starts[axis], sizes[axis], strides[axis] = start, count, step
     return (
         x
-        if start == 0 and step == 1 and is_same(sizes, t.shape(x))
+        if is_same([start], [0]) and step == 1 and is_same(sizes, t.shape(x))
         else t.op("slice", x, starts=starts, sizes=sizes, strides=strides)
     )
-
-
-def _from_the_end(t: Translator, x: Value, axis: int, places: Any) -> Value:
-    """Elements at negative indices, which also count from an end that is not known yet."""
-    return t.op("gather", x, t.constant(torch.tensor(places)), axis=axis)
 
 
 @lowers("aten.slice_copy.Tensor", "aten.slice.Tensor")
@@ -134,15 +132,11 @@ def slice_copy(t: Translator, node: torch.fx.Node) -> Value:
         return x
     if is_same([wanted], [0]):
         return cut(t, x, axis, 0, 0)
-    start = 0 if a["start"] is None else int(t.number(a["start"]))
-    if isinstance(size, int):
-        start = min(max(start + size if start < 0 else start, 0), size)
-    if start < 0:
-        if step != 1 or not isinstance(wanted, int):
-            raise Unsupported("a slice from an unknown end")
-        return _from_the_end(t, x, axis, list(range(start, start + wanted)))
-    if step != 1 and not isinstance(wanted, int):
-        raise Unsupported("a slice in steps of unknown extent")
+    start = 0 if a["start"] is None else t.extent(a["start"])
+    if is_negative(start):
+        start = start + size
+    if isinstance(size, int) and isinstance(start, int):
+        start = min(max(start, 0), size)
     return cut(t, x, axis, start, wanted if step == 1 else (wanted - 1) * step + 1, step)
 
 
@@ -150,10 +144,8 @@ def slice_copy(t: Translator, node: torch.fx.Node) -> Value:
 def select(t: Translator, node: torch.fx.Node) -> Value:
     x = t.value(node.args[0])
     axis = t.axis(x, node.args[1])
-    size, index = t.shape(x)[axis], int(t.number(node.args[2]))
-    if not isinstance(size, int) and index < 0:
-        return _from_the_end(t, x, axis, index)
-    part = cut(t, x, axis, index if index >= 0 else index + size, 1)
+    size, index = t.shape(x)[axis], t.extent(node.args[2])
+    part = cut(t, x, axis, index + size if is_negative(index) else index, 1)
     return t.reshape(part, [d for i, d in enumerate(t.shape(part)) if i != axis])
 
 
@@ -161,7 +153,7 @@ def select(t: Translator, node: torch.fx.Node) -> Value:
 def split(t: Translator, node: torch.fx.Node) -> list[Value]:
     x = t.value(node.args[0])
     axis = t.axis(x, arguments(node)["dim"])
-    return t.ops("split", [x], splits=[int(t.number(n)) for n in node.args[1]], axis=axis)
+    return t.ops("split", [x], splits=[t.extent(n) for n in node.args[1]], axis=axis)
 
 
 @lowers("aten.flip.default")
@@ -183,8 +175,6 @@ def pixel_shuffle(t: Translator, node: torch.fx.Node) -> Value:
     """[..., c r r, h, w] as [..., c, h r, w r]"""
     x, r = t.value(node.args[0]), int(node.args[1])
     *batch, channels, height, width = t.shape(x)
-    if not isinstance(channels, int):
-        raise Unsupported("an unknown number of channels")
     x = t.reshape(x, [merged(batch), channels // (r * r), r, r, height, width])
     return t.reshape(t.transpose(x, [0, 1, 4, 2, 5, 3]), _output_shape(node))
 
@@ -193,8 +183,8 @@ def pixel_shuffle(t: Translator, node: torch.fx.Node) -> Value:
 def pixel_unshuffle(t: Translator, node: torch.fx.Node) -> Value:
     """[..., c, h r, w r] as [..., c r r, h, w]"""
     x, r = t.value(node.args[0]), int(node.args[1])
-    *batch, channels, height, width = known(t, x)
-    x = t.reshape(x, [product(batch), channels, height // r, r, width // r, r])
+    *batch, channels, height, width = t.shape(x)
+    x = t.reshape(x, [merged(batch), channels, height // r, r, width // r, r])
     return t.reshape(t.transpose(x, [0, 1, 3, 5, 2, 4]), _output_shape(node))
 
 
@@ -212,16 +202,14 @@ def product(sizes: list[Any]) -> int:
     return math.prod(sizes)
 
 
-def _replaced(t: Translator, x: Value, part: Value, axis: int, start: int, end: int) -> Value:
+def _replaced(t: Translator, x: Value, part: Value, axis: int, start: Dim, end: Dim) -> Value:
     """x with [start, end) along an axis taken from part."""
     size = t.shape(x)[axis]
-    if not isinstance(size, int):
-        raise Unsupported("a replacement along an unknown extent")
     pieces = []
-    if start > 0:
+    if not is_same([start], [0]):
         pieces.append(cut(t, x, axis, 0, start))
     pieces.append(part)
-    if end < size:
+    if not is_same([end], [size]):
         pieces.append(cut(t, x, axis, end, size - end))
     return pieces[0] if len(pieces) == 1 else t.ops("concat", pieces, axis=axis)[0]
 
@@ -229,13 +217,27 @@ def _replaced(t: Translator, x: Value, part: Value, axis: int, start: int, end: 
 @lowers("aten.select_scatter.default")
 def select_scatter(t: Translator, node: torch.fx.Node) -> Value:
     x, part = t.value(node.args[0]), t.value(node.args[1])
-    axis, index = t.axis(x, node.args[2]), int(t.number(node.args[3]))
+    axis, index = t.axis(x, node.args[2]), t.extent(node.args[3])
     shape = t.shape(x)
-    if not isinstance(shape[axis], int):
-        raise Unsupported("a replacement along an unknown extent")
-    index %= shape[axis]
+    index = index + shape[axis] if is_negative(index) else index
     part = t.reshape(t.cast(part, t.dtype(x)), [1 if i == axis else d for i, d in enumerate(shape)])
     return _replaced(t, x, part, axis, index, index + 1)
+
+
+def is_negative(place: Dim) -> bool:
+    """Whether it is counted from the end, as far as that is known."""
+    return place.is_less(0) is True if isinstance(place, Extent) else place < 0
+
+
+def _slice_of_open_extent(t: Translator, x: Value, part: Value, axis: int, where: tuple) -> Value:
+    size, (start, end, step) = t.shape(x)[axis], where
+    if step != 1:
+        raise Unsupported("a replacement in steps along an unknown extent")
+    first, last = 0 if start is None else t.extent(start), size if end is None else t.extent(end)
+    if isinstance(last, int) and last >= UNBOUNDED:
+        last = size
+    first, last = (size + place if is_negative(place) else place for place in (first, last))
+    return _replaced(t, x, t.cast(part, t.dtype(x)), axis, first, last)
 
 
 @lowers("aten.slice_scatter.default")
@@ -245,7 +247,7 @@ def slice_scatter(t: Translator, node: torch.fx.Node) -> Value:
     axis, start, end, step = t.axis(x, a["dim"]), a["start"], a["end"], a["step"]
     size = t.shape(x)[axis]
     if not isinstance(size, int):
-        raise Unsupported("a replacement along an unknown extent")
+        return _slice_of_open_extent(t, x, part, axis, (start, end, step))
     first, last, _ = slice(*(None if v is None else int(t.number(v)) for v in (start, end))).indices(size)
     part = t.cast(part, t.dtype(x))
     if last <= first:

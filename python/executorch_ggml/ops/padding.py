@@ -8,25 +8,24 @@ from typing import Any
 
 import torch
 
-from ..translate import LOWERINGS, Translator, Unsupported, Value, arguments, lowers
-from .movement import cut
+from ..translate import LOWERINGS, Dim, Translator, Unsupported, Value, arguments, is_same, lowers
+from .movement import cut, is_negative
 
 
 def _pad(t: Translator, node: torch.fx.Node, mode: str, **options: Any) -> Value:
-    x, amounts = t.value(node.args[0]), [int(t.number(n)) for n in node.args[1]]
+    x, amounts = t.value(node.args[0]), [t.extent(n) for n in node.args[1]]
     rank = t.rank(x)
-    begin, end = [0] * rank, [0] * rank
+    begin: list[Dim] = [0] * rank
+    end: list[Dim] = [0] * rank
     for i in range(len(amounts) // 2):  # from the last dimension on
         begin[-1 - i], end[-1 - i] = amounts[2 * i], amounts[2 * i + 1]
     for axis in range(rank):  # a margin of less than nothing takes elements away
-        if begin[axis] < 0 or end[axis] < 0:
+        if is_negative(begin[axis]) or is_negative(end[axis]):
             size = t.shape(x)[axis]
-            if not isinstance(size, int):
-                raise Unsupported("negative padding of an unknown extent")
-            first, last = max(-begin[axis], 0), max(-end[axis], 0)
+            first, last = (-n if is_negative(n) else 0 for n in (begin[axis], end[axis]))
             x = cut(t, x, axis, first, size - first - last)
-            begin[axis], end[axis] = max(begin[axis], 0), max(end[axis], 0)
-    if not any(begin + end):
+            begin[axis], end[axis] = (0 if is_negative(n) else n for n in (begin[axis], end[axis]))
+    if is_same([*begin, *end], [0] * (2 * rank)):
         return x
     return t.op("pad", x, beginning_padding=begin, ending_padding=end, mode=mode, **options)
 

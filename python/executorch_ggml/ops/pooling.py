@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from headrace._core import Extent
 
-from ..translate import LOWERINGS, Translator, Unsupported, Value, arguments, merged
+from ..translate import LOWERINGS, Dim, Translator, Unsupported, Value, arguments, extent, merged
 from .convolution import spread
-from .movement import product
 
 
 @dataclass
@@ -23,11 +23,12 @@ class _Axis:
     stride: int = 1
     padding: int = 0  # on both sides
     dilation: int = 1
-    outputs: int | None = None  # where it is not what rounding down gives
+    outputs: Dim | None = None  # where it is not what rounding down gives
 
     def places(self) -> list[list[int]]:
         """The image's positions in each window."""
         starts = [i * self.stride - self.padding for i in range(self.outputs)]
+        _known(self.size)
         windows = [range(s, s + self.window * self.dilation, self.dilation) for s in starts]
         return [[p for p in window if 0 <= p < self.size] for window in windows]
 
@@ -46,7 +47,7 @@ def _axes(t: Translator, node: torch.fx.Node, dims: int) -> list[_Axis]:
     axes = [_Axis(*row) for row in zip(sizes, window, stride, padding, dilation, strict=True)]
     if a["ceil_mode"]:  # PyTorch's own rule says whether a window that sticks out is kept
         for axis, outputs in zip(axes, _tensor_of(node).shape[-dims:], strict=True):
-            axis.outputs = _known(outputs)
+            axis.outputs = extent(outputs)
     return axes
 
 
@@ -78,9 +79,9 @@ def _pool(t: Translator, op: str, x: Value, axes: list[_Axis]) -> Value:
     leading = t.shape(x)[:-dims]
     batch, channels = (leading[0], merged(leading[1:])) if len(leading) > 1 else (1, merged(leading))
     if dims == 3:
-        depth, plane = axes[0], product([_known(axes[1].size), _known(axes[2].size)])
+        depth, plane = axes[0], merged([axes[1].size, axes[2].size])
         across = _Axis(plane, outputs=None if depth.outputs is None else plane)
-        flat = t.reshape(x, [batch, channels, _known(depth.size), plane])
+        flat = t.reshape(x, [batch, channels, depth.size, plane])
         x = _pool_2d(t, op, flat, depth, across)
         depth_out = t.shape(x)[2]
         x = t.reshape(x, [batch, merged([channels, depth_out]), axes[1].size, axes[2].size])
@@ -146,13 +147,15 @@ def _adaptive_windows(size: int, outputs: int) -> list[list[int]]:
     return [list(range(i * size // outputs, -(-(i + 1) * size // outputs))) for i in range(outputs)]
 
 
-def _adaptive_sizes(t: Translator, node: torch.fx.Node, dims: int) -> tuple[list[int], list[int]]:
+def _adaptive_sizes(t: Translator, node: torch.fx.Node, dims: int) -> tuple[list[Dim], list[int]]:
     sizes, outputs = t.shape(t.value(node.args[0]))[-dims:], _tensor_of(node).shape[-dims:]
-    return [_known(n) for n in sizes], [_known(n) for n in outputs]
+    return sizes, [_known(n) for n in outputs]
 
 
-def _even(sizes: list[int], outputs: list[int]) -> list[_Axis] | None:
+def _even(sizes: list[Dim], outputs: list[int]) -> list[_Axis] | None:
     """The axes of windows that are all equal."""
+    if any(isinstance(size, Extent) for size in sizes):
+        return None
     if any(out == 0 or size % out for size, out in zip(sizes, outputs, strict=True)):
         return None
     return [_Axis(size, size // out, size // out) for size, out in zip(sizes, outputs, strict=True)]
@@ -164,7 +167,7 @@ def _adaptive_max(dims: int) -> Any:
         even = _even(sizes, outputs)
         if even and not _wants_positions(node):
             return [_pool(t, "max_pool2d", x, even), None]
-        windows = [_adaptive_windows(*pair) for pair in zip(sizes, outputs, strict=True)]
+        windows = [_adaptive_windows(_known(size), n) for size, n in zip(sizes, outputs, strict=True)]
         return _maxima(t, x, windows, sizes)
 
     return lower
@@ -219,8 +222,11 @@ def _adaptive_average(dims: int) -> Any:
         if even := _even(sizes, outputs):
             return _pool(t, "average_pool2d", x, even)
         for i, (size, out) in enumerate(zip(sizes, outputs, strict=True)):
-            if size != out:
-                x = _averaged(t, x, t.rank(x) - dims + i, _adaptive_windows(size, out), size)
+            axis = t.rank(x) - dims + i
+            if out == 1:  # of whatever extent
+                x = t.op("reduce_mean", x, axes=[axis], keep_dimensions=True)
+            elif _known(size) != out:
+                x = _averaged(t, x, axis, _adaptive_windows(size, out), size)
         return x
 
     return lower

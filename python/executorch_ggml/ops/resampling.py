@@ -2,37 +2,69 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
+from headrace._core import Extent
 
-from ..translate import LOWERINGS, Translator, Unsupported, Value, arguments, lowers
+from ..translate import (
+    LOWERINGS,
+    Dim,
+    Translator,
+    Unsupported,
+    Value,
+    arguments,
+    extents,
+    is_same,
+    lowers,
+    merged,
+)
 from .elementwise import times
 
 
-def _sizes(t: Translator, node: torch.fx.Node, dims: int) -> list[tuple[int, int]]:
+def _sizes(t: Translator, node: torch.fx.Node, dims: int) -> list[tuple[Dim, Dim]]:
     """The input's and the output's extent of each axis of the image."""
-    sizes = list(zip(t.shape(t.value(node.args[0]))[-dims:], node.meta["val"].shape[-dims:], strict=True))
-    if not all(isinstance(extent, int) for pair in sizes for extent in pair):
-        raise Unsupported("resampling of unknown extents")
-    return sizes
+    outputs = [t.named(e) for e in extents(node.meta["val"].shape[-dims:])]
+    return list(zip(t.shape(t.value(node.args[0]))[-dims:], outputs, strict=True))
 
 
-def _scales(node: torch.fx.Node, sizes: list[tuple[int, int]]) -> list[float]:
-    """Input elements per output element, by the factors where they are given and else by the sizes."""
+def _is_open(sizes: list[tuple[Dim, Dim]]) -> bool:
+    return any(isinstance(extent, Extent) for pair in sizes for extent in pair)
+
+
+def _factors(node: torch.fx.Node, dims: int) -> list[float | None]:
+    """What the sizes are multiplied by, where that is given."""
     a = arguments(node)
     factors = a.get("scale_factors")
     if factors is None:
         factors = [a[name] for name in ("scales", "scales_d", "scales_h", "scales_w") if name in a]
-    if len(factors or []) != len(sizes):
-        factors = [None] * len(sizes)
+    return list(factors) if len(factors or []) == dims else [None] * dims
+
+
+def _of_open_sizes(
+    t: Translator, node: torch.fx.Node, x: Value, sizes: list[tuple[Dim, Dim]], **options: Any
+) -> Value:
+    """An image whose extents are known only at run time, by the catalog's own op."""
+    for (size, out), factor in zip(sizes, _factors(node, len(sizes)), strict=True):
+        if len(sizes) != 2 or (factor is not None and not is_same([out], [size * int(factor)])):
+            raise Unsupported("resampling of unknown extents by a factor that is not whole")
+    return t.op("resample2d", x, sizes=[out for _, out in sizes], axes=[2, 3], **options)
+
+
+def _scales(node: torch.fx.Node, sizes: list[tuple[int, int]]) -> list[float]:
+    """Input elements per output element, by the factors where they are given and else by the sizes."""
+    factors = _factors(node, len(sizes))
     return [1 / f if f else size / out for (size, out), f in zip(sizes, factors, strict=True)]
 
 
 def _nearest(is_exact: bool, dims: int) -> Any:
     def lower(t: Translator, node: torch.fx.Node) -> Value:
         x, sizes = t.value(node.args[0]), _sizes(t, node, dims)
+        if _is_open(sizes):
+            whole = [factor is not None and float(factor).is_integer() for factor in _factors(node, dims)]
+            if not is_exact and not all(whole):
+                raise Unsupported("the nearest elements of unknown extents by a factor that is not whole")
+            return _of_open_sizes(t, node, x, sizes, mode="nearest-neighbor")
         if dims == 2 and not is_exact and all(out % size == 0 for size, out in sizes):
             return t.op(
                 "resample2d", x, mode="nearest-neighbor", sizes=[out for _, out in sizes], axes=[2, 3]
@@ -92,6 +124,11 @@ def _cubic_taps(points: torch.Tensor, size: int) -> list[tuple[torch.Tensor, tor
 def _interpolation(taps: Any, dims: int) -> Any:
     def lower(t: Translator, node: torch.fx.Node) -> Value:
         x, sizes, align = t.value(node.args[0]), _sizes(t, node, dims), arguments(node)["align_corners"]
+        if _is_open(sizes):
+            if taps is not _linear_taps:
+                raise Unsupported("cubic resampling of unknown extents")
+            way = "corners" if align else "half_pixel"
+            return _of_open_sizes(t, node, x, sizes, mode="linear", coordinates=way)
         scales = _scales(node, sizes)
         plain = not align and scales == [size / out for size, out in sizes]
         if taps is _linear_taps and dims == 2 and plain:
@@ -168,7 +205,7 @@ class _Grid:
         place = t.op(
             "add", t.op("mul", t.cast(row, "i64"), t.scalar(self.width, "i64")), t.cast(column, "i64")
         )
-        count = math.prod(shape[1:])
+        count = merged(shape[1:])
         place = t.op(
             "expand", t.reshape(place, [self.batch, 1, count]), new_shape=[self.batch, self.channels, count]
         )
@@ -187,8 +224,8 @@ class _Grid:
 def grid_sampler(t: Translator, node: torch.fx.Node) -> Value:
     a = arguments(node)
     image, grid, mode = t.value(a["input"]), t.value(a["grid"]), a["interpolation_mode"]
-    if not all(isinstance(extent, int) for extent in [*t.shape(image), *t.shape(grid)]):
-        raise Unsupported("sampling of unknown extents")
+    if any(isinstance(extent, Extent) for extent in t.shape(image)[2:]):
+        raise Unsupported("sampling of an image of unknown extents")
     if mode == 2:
         raise Unsupported("cubic sampling at points")
     sampler = _Grid(t, image, a["padding_mode"], a["align_corners"])
