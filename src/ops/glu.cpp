@@ -51,8 +51,7 @@ struct Glu {
     }
 
     static bool kernel_applies(const Operands& in, std::span<const bool>, const void* attrs) {
-        return in[0].dtype == DType::f32 &&
-               detail::attrs_ref<Attrs>(attrs).activation != Activation::none;
+        return in[0].dtype == DType::f32 && detail::attrs_ref<Attrs>(attrs).activation != Activation::none;
     }
     static kernels::Unary kernel_function(Activation gate) {
         switch (gate) {

@@ -115,8 +115,7 @@ struct LayerNormalization {
     }
 
     static bool kernel_applies(const Operands& in, std::span<const bool>, const void* attrs) {
-        return in[0].dtype == DType::f32 &&
-               is_by_rows(detail::attrs_ref<Attrs>(attrs), in[0].rank());
+        return in[0].dtype == DType::f32 && is_by_rows(detail::attrs_ref<Attrs>(attrs), in[0].rank());
     }
     static void run_kernel(const TensorArgs& args, const void* attrs) {
         const Attrs& a = detail::attrs_ref<Attrs>(attrs);
