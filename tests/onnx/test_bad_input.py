@@ -97,7 +97,8 @@ def test_models_with_other_attributes_and_shapes_give_a_value_error_at_most(data
             tensor.CopyFrom(numpy_helper.from_array(values.reshape(list(tensor.dims)), tensor.name))
     try:
         loaded = headrace.load(made, device="cpu")
-        if all(math.prod(t.shape) < 2**20 for t in loaded.outputs):
+        sizes = (math.prod(d for d in t.shape if isinstance(d, int)) for t in loaded.outputs)
+        if all(size < 2**20 for size in sizes):
             loaded(case.feeds)
     except (ValueError, MemoryError) as error:
         assert str(error)

@@ -29,7 +29,6 @@ _REALS = ("f32", "f64", "f16")
 # Without a form in the graph, or cheap here; none of them makes much of little.
 _BY_REFERENCE = {
     "NonZero",
-    "Unique",
     "Compress",
     "ReduceSum",
     "ReduceMax",
