@@ -72,9 +72,8 @@ Result<Plan> Executable::Impl::made_plan(const SymbolBindings& bindings) {
     if (!uses_) uses_.emplace(graph);
     const auto changed = uses_->changed_nodes(latest_->bindings, bindings);
     const Plan& before = *latest_->plan;
-    HR_ASSIGN(Graph concrete,
-              specialise_changes(graph, bindings, before.graph, changed,
-                                 uses_->changed_conditions(latest_->bindings, bindings)));
+    HR_ASSIGN(Graph concrete, specialise_changes(graph, bindings, before.graph, changed,
+                                                 uses_->changed_conditions(latest_->bindings, bindings)));
     return replan(std::move(concrete), plan_options, packed, before, changed);
 }
 

@@ -313,23 +313,24 @@ struct Resample2d {
         };
         using Integers = std::vector<std::int64_t>;
         using Reals = std::vector<double>;
-        return {sample(DType::f32, {1, 2, 4, 6}, {{"sizes", Integers{7, 5}}, {"mode", "linear"}}),
-                sample(DType::f32, {2, 1, 3, 2}, {{"scales", Reals{2, 2}}, {"mode", "linear"}}),
-                sample(DType::f32, {2, 3, 3, 2},
-                       {{"sizes", Integers{5, 4}}, {"axes", Integers{1, 2}}, {"mode", "linear"}}),
-                sample(DType::f32, {1, 2, 4, 3},
-                       {{"sizes", Integers{7, 1}}, {"mode", "linear"}, {"coordinates", "corners"}}),
-                sample(DType::f32, {1, 2, 4, 3},
-                       {{"sizes", Integers{7, 1}}, {"mode", "linear"}, {"coordinates", "half_pixel_or_first"}}),
-                sample(DType::f16, {1, 2, 4, 3},
-                       {{"sizes", Integers{6, 5}}, {"mode", "linear"}, {"coordinates", "edges"}}),
-                sample(DType::f32, {1, 1, 4, 6}, {{"scales", Reals{0.5, 0.4}}}),
-                sample(DType::f32, {2, 3, 5, 4}, {{"scales", Reals{2, 3}}}),
-                sample(DType::f32, {2, 3, 5, 4}, {{"scales", Reals{3, 2}}, {"axes", Integers{1, 2}}}),
-                sample(DType::f16, {1, 2, 3, 2}, {{"sizes", Integers{3, 4}}, {"axes", Integers{3, 2}}}),
-                sample(DType::f16, {1, 2, 3, 2}, {{"sizes", Integers{2, 4}}, {"mode", "linear"}}),
-                sample(DType::u8, {1, 2, 3, 2}, {{"sizes", Integers{6, 4}}, {"mode", "linear"}}),
-                sample(DType::i8, {2, 3, 1, 2}, {{"sizes", Integers{4, 4}}, {"axes", Integers{0, 1}}})};
+        return {
+            sample(DType::f32, {1, 2, 4, 6}, {{"sizes", Integers{7, 5}}, {"mode", "linear"}}),
+            sample(DType::f32, {2, 1, 3, 2}, {{"scales", Reals{2, 2}}, {"mode", "linear"}}),
+            sample(DType::f32, {2, 3, 3, 2},
+                   {{"sizes", Integers{5, 4}}, {"axes", Integers{1, 2}}, {"mode", "linear"}}),
+            sample(DType::f32, {1, 2, 4, 3},
+                   {{"sizes", Integers{7, 1}}, {"mode", "linear"}, {"coordinates", "corners"}}),
+            sample(DType::f32, {1, 2, 4, 3},
+                   {{"sizes", Integers{7, 1}}, {"mode", "linear"}, {"coordinates", "half_pixel_or_first"}}),
+            sample(DType::f16, {1, 2, 4, 3},
+                   {{"sizes", Integers{6, 5}}, {"mode", "linear"}, {"coordinates", "edges"}}),
+            sample(DType::f32, {1, 1, 4, 6}, {{"scales", Reals{0.5, 0.4}}}),
+            sample(DType::f32, {2, 3, 5, 4}, {{"scales", Reals{2, 3}}}),
+            sample(DType::f32, {2, 3, 5, 4}, {{"scales", Reals{3, 2}}, {"axes", Integers{1, 2}}}),
+            sample(DType::f16, {1, 2, 3, 2}, {{"sizes", Integers{3, 4}}, {"axes", Integers{3, 2}}}),
+            sample(DType::f16, {1, 2, 3, 2}, {{"sizes", Integers{2, 4}}, {"mode", "linear"}}),
+            sample(DType::u8, {1, 2, 3, 2}, {{"sizes", Integers{6, 4}}, {"mode", "linear"}}),
+            sample(DType::i8, {2, 3, 1, 2}, {{"sizes", Integers{4, 4}}, {"axes", Integers{0, 1}}})};
     }
 
 private:

@@ -102,7 +102,8 @@ struct Slice {
 
     static std::optional<int> same_as(const Operands& in, const Attrs& a) {
         for (std::size_t i = 0; i < a.starts.size(); ++i)
-            if (!a.starts[i].is(0) || a.stride(i) != 1 || !(a.sizes[i] == in[0].shape[i])) return std::nullopt;
+            if (!a.starts[i].is(0) || a.stride(i) != 1 || !(a.sizes[i] == in[0].shape[i]))
+                return std::nullopt;
         return 0;
     }
 

@@ -83,8 +83,9 @@ TEST(Pad, SaysWhatTheMarginsMayBe) {
 TEST(Pad, MayAddAnOpenNumberOfElements) {
     const Dim n = Dim::symbolic("n", 1, 8), rest = Dim::of(Expression(8) - Expression(n));
     const TensorType x{DType::f32, {n}};
-    EXPECT_EQ(infer("pad", {x}, {{"beginning_padding", Shape{0}}, {"ending_padding", Shape{rest}}}).value()[0],
-              (TensorType{DType::f32, {8}}));
+    EXPECT_EQ(
+        infer("pad", {x}, {{"beginning_padding", Shape{0}}, {"ending_padding", Shape{rest}}}).value()[0],
+        (TensorType{DType::f32, {8}}));
     const NamedAttrs mirrored{
         {"beginning_padding", Shape{n}}, {"ending_padding", Shape{0}}, {"mode", "reflection"}};
     EXPECT_THAT(infer_error("pad", {x}, mirrored), HasSubstr("must be less than the extent n"));

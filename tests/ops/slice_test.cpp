@@ -101,7 +101,8 @@ TEST(Split, NeedsPartsThatAddUp) {
     const TensorType open{DType::f32, {Dim::symbolic("n", 1, 9)}};
     EXPECT_THAT(conditions("split", {open}, {{"splits", Integers{4, 2}}}), ElementsAre("n = 6"));
     EXPECT_THAT(infer_error("split", {open}, {{"splits", Integers{4, 6}}}), HasSubstr("must add up to n"));
-    const Dim n = open.shape[0], half = Dim::of(Expression(n) / 2), rest = Dim::of(Expression(n) - Expression(half));
+    const Dim n = open.shape[0], half = Dim::of(Expression(n) / 2),
+              rest = Dim::of(Expression(n) - Expression(half));
     EXPECT_THAT(conditions("split", {open}, {{"splits", Shape{half, rest}}}), IsEmpty());
     EXPECT_EQ(infer("split", {open}, {{"splits", Shape{half, rest}}}).value()[1].shape[0], rest);
     EXPECT_THAT(conditions("split", {open}, {{"splits", Shape{half, half}}}), ElementsAre("n = 2*(n//2)"));

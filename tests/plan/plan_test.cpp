@@ -26,9 +26,8 @@ TEST(Replan, DecidesAsMakePlanDoes) {
     const SymbolBindings before{{"n", 3}}, now{{"n", 30}};
     const Plan first = make_plan(specialise(graph, before).value(), {}, packed).value();
     const Plan whole = make_plan(specialise(graph, now).value(), {}, packed).value();
-    const Plan again = replan(specialise(graph, now).value(), {}, packed, first,
-                              uses.changed_nodes(before, now))
-                           .value();
+    const Plan again =
+        replan(specialise(graph, now).value(), {}, packed, first, uses.changed_nodes(before, now)).value();
     EXPECT_EQ(again.flops, whole.flops);
     EXPECT_EQ(again.bytes, whole.bytes);
     for (std::size_t i = 0; i < whole.nodes.size(); ++i)
