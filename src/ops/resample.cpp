@@ -33,15 +33,26 @@ struct ResampleAttrs {
     std::vector<double> scales{1, 1};
     std::optional<Shape> sizes;
     std::vector<std::int64_t> axes{2, 3};
-    Coordinates coordinates = Coordinates::half_pixel;
+    static constexpr Coordinates coordinates = Coordinates::half_pixel;
     static void fields(auto&& f) {
         f("mode", &ResampleAttrs::mode, "how values between elements come about");
         f("scales", &ResampleAttrs::scales,
           "output extent / input extent of each axis; ignored when sizes are given");
         f("sizes", &ResampleAttrs::sizes, "output extent of each axis");
         f("axes", &ResampleAttrs::axes, "the two neighbouring dimensions to resize, in either order");
-        f("coordinates", &ResampleAttrs::coordinates,
-          "where the output's elements lie in the input, of linear interpolation");
+    }
+};
+
+struct ResampleLinearAttrs {
+    static constexpr ResampleMode mode = ResampleMode::linear;
+    std::optional<Shape> sizes = Shape{1, 1};
+    std::vector<std::int64_t> axes{2, 3};
+    Coordinates coordinates = Coordinates::half_pixel;
+    inline static const std::vector<double> scales{};
+    static void fields(auto&& f) {
+        f("sizes", &ResampleLinearAttrs::sizes, "output extent of each axis");
+        f("axes", &ResampleLinearAttrs::axes, "the two neighbouring dimensions to resize, in either order");
+        f("coordinates", &ResampleLinearAttrs::coordinates, "where the output's elements lie in the input");
     }
 };
 
@@ -217,16 +228,15 @@ void resample_linear_f32(const TensorArgs& args, int axis, Coordinates coordinat
     }
 }
 
-struct Resample2d {
-    static constexpr std::string_view name = "resample2d",
-                                      summary = "the input resized along two neighbouring axes";
+template <class OpAttrs>
+struct Resample {
     static constexpr std::array operands{
         OperandRule{.name = "input",
                     .dtypes = kFloats | DTypeSet{DType::i8, DType::u8, DType::i16, DType::i32},
                     .min_rank = 4,
                     .max_rank = 4}};
     static constexpr LayoutRule layout = LayoutRule::axes;
-    using Attrs = ResampleAttrs;
+    using Attrs = OpAttrs;
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {
         HR_ASSIGN(const std::vector<int> axes, normalise_axes(a.axes, in[0].rank()));
@@ -305,34 +315,6 @@ struct Resample2d {
         return elementwise_cost(in, out, a.mode == ResampleMode::linear ? 9 : 0);
     }
 
-    static std::vector<Sample> samples() {
-        const auto sample = [](DType t, Shape shape, NamedAttrs attrs) {
-            return Sample{{{.type = {t, std::move(shape)}, .low = 0, .high = 100}},
-                          std::move(attrs),
-                          t == DType::f16 ? 1e-3 : 1e-5};
-        };
-        using Integers = std::vector<std::int64_t>;
-        using Reals = std::vector<double>;
-        return {
-            sample(DType::f32, {1, 2, 4, 6}, {{"sizes", Integers{7, 5}}, {"mode", "linear"}}),
-            sample(DType::f32, {2, 1, 3, 2}, {{"scales", Reals{2, 2}}, {"mode", "linear"}}),
-            sample(DType::f32, {2, 3, 3, 2},
-                   {{"sizes", Integers{5, 4}}, {"axes", Integers{1, 2}}, {"mode", "linear"}}),
-            sample(DType::f32, {1, 2, 4, 3},
-                   {{"sizes", Integers{7, 1}}, {"mode", "linear"}, {"coordinates", "corners"}}),
-            sample(DType::f32, {1, 2, 4, 3},
-                   {{"sizes", Integers{7, 1}}, {"mode", "linear"}, {"coordinates", "half_pixel_or_first"}}),
-            sample(DType::f16, {1, 2, 4, 3},
-                   {{"sizes", Integers{6, 5}}, {"mode", "linear"}, {"coordinates", "edges"}}),
-            sample(DType::f32, {1, 1, 4, 6}, {{"scales", Reals{0.5, 0.4}}}),
-            sample(DType::f32, {2, 3, 5, 4}, {{"scales", Reals{2, 3}}}),
-            sample(DType::f32, {2, 3, 5, 4}, {{"scales", Reals{3, 2}}, {"axes", Integers{1, 2}}}),
-            sample(DType::f16, {1, 2, 3, 2}, {{"sizes", Integers{3, 4}}, {"axes", Integers{3, 2}}}),
-            sample(DType::f16, {1, 2, 3, 2}, {{"sizes", Integers{2, 4}}, {"mode", "linear"}}),
-            sample(DType::u8, {1, 2, 3, 2}, {{"sizes", Integers{6, 4}}, {"mode", "linear"}}),
-            sample(DType::i8, {2, 3, 1, 2}, {{"sizes", Integers{4, 4}}, {"axes", Integers{0, 1}}})};
-    }
-
 private:
     static int first_axis(const Attrs& a) { return normalise_axes(a.axes, 4).value()[0]; }
 
@@ -351,8 +333,53 @@ private:
     }
 };
 
+using Integers = std::vector<std::int64_t>;
+using Reals = std::vector<double>;
+
+Sample image_sample(DType t, Shape shape, NamedAttrs attrs) {
+    return {{{.type = {t, std::move(shape)}, .low = 0, .high = 100}},
+            std::move(attrs),
+            t == DType::f16 ? 1e-3 : 1e-5};
+}
+
+struct Resample2d : Resample<ResampleAttrs> {
+    static constexpr std::string_view name = "resample2d",
+                                      summary = "the input resized along two neighbouring axes";
+
+    static std::vector<Sample> samples() {
+        const auto& sample = image_sample;
+        return {sample(DType::f32, {1, 2, 4, 6}, {{"sizes", Integers{7, 5}}, {"mode", "linear"}}),
+                sample(DType::f32, {2, 1, 3, 2}, {{"scales", Reals{2, 2}}, {"mode", "linear"}}),
+                sample(DType::f32, {2, 3, 3, 2},
+                       {{"sizes", Integers{5, 4}}, {"axes", Integers{1, 2}}, {"mode", "linear"}}),
+                sample(DType::f32, {1, 1, 4, 6}, {{"scales", Reals{0.5, 0.4}}}),
+                sample(DType::f32, {2, 3, 5, 4}, {{"scales", Reals{2, 3}}}),
+                sample(DType::f32, {2, 3, 5, 4}, {{"scales", Reals{3, 2}}, {"axes", Integers{1, 2}}}),
+                sample(DType::f16, {1, 2, 3, 2}, {{"sizes", Integers{3, 4}}, {"axes", Integers{3, 2}}}),
+                sample(DType::f16, {1, 2, 3, 2}, {{"sizes", Integers{2, 4}}, {"mode", "linear"}}),
+                sample(DType::u8, {1, 2, 3, 2}, {{"sizes", Integers{6, 4}}, {"mode", "linear"}}),
+                sample(DType::i8, {2, 3, 1, 2}, {{"sizes", Integers{4, 4}}, {"axes", Integers{0, 1}}})};
+    }
+};
+
+struct ResampleLinear2d : Resample<ResampleLinearAttrs> {
+    static constexpr std::string_view name = "resample_linear2d",
+                                      summary =
+                                          "the input resized along two neighbouring axes by linear "
+                                          "interpolation, as exporters place the elements";
+
+    static std::vector<Sample> samples() {
+        const auto& sample = image_sample;
+        return {sample(DType::f32, {1, 2, 4, 3}, {{"sizes", Integers{7, 1}}, {"coordinates", "corners"}}),
+                sample(DType::f32, {1, 2, 4, 3},
+                       {{"sizes", Integers{7, 1}}, {"coordinates", "half_pixel_or_first"}}),
+                sample(DType::f32, {2, 3, 3, 2}, {{"sizes", Integers{5, 4}}, {"axes", Integers{1, 2}}}),
+                sample(DType::f16, {1, 2, 4, 3}, {{"sizes", Integers{6, 5}}, {"coordinates", "edges"}})};
+    }
+};
+
 }  // namespace
 
-std::span<const OpDef> resample_ops() { return OpList<Resample2d>::defs(); }
+std::span<const OpDef> resample_ops() { return OpList<Resample2d, ResampleLinear2d>::defs(); }
 
 }  // namespace headrace::ops

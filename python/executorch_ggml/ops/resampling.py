@@ -42,13 +42,13 @@ def _factors(node: torch.fx.Node, dims: int) -> list[float | None]:
 
 
 def _of_open_sizes(
-    t: Translator, node: torch.fx.Node, x: Value, sizes: list[tuple[Dim, Dim]], **options: Any
+    t: Translator, node: torch.fx.Node, op: str, x: Value, sizes: list[tuple[Dim, Dim]], **options: Any
 ) -> Value:
     """An image whose extents are known only at run time, by the catalog's own op."""
     for (size, out), factor in zip(sizes, _factors(node, len(sizes)), strict=True):
         if len(sizes) != 2 or (factor is not None and not is_same([out], [size * int(factor)])):
             raise Unsupported("resampling of unknown extents by a factor that is not whole")
-    return t.op("resample2d", x, sizes=[out for _, out in sizes], axes=[2, 3], **options)
+    return t.op(op, x, sizes=[out for _, out in sizes], axes=[2, 3], **options)
 
 
 def _scales(node: torch.fx.Node, sizes: list[tuple[int, int]]) -> list[float]:
@@ -64,7 +64,7 @@ def _nearest(is_exact: bool, dims: int) -> Any:
             whole = [factor is not None and float(factor).is_integer() for factor in _factors(node, dims)]
             if not is_exact and not all(whole):
                 raise Unsupported("the nearest elements of unknown extents by a factor that is not whole")
-            return _of_open_sizes(t, node, x, sizes, mode="nearest-neighbor")
+            return _of_open_sizes(t, node, "resample2d", x, sizes, mode="nearest-neighbor")
         if dims == 2 and not is_exact and all(out % size == 0 for size, out in sizes):
             return t.op(
                 "resample2d", x, mode="nearest-neighbor", sizes=[out for _, out in sizes], axes=[2, 3]
@@ -127,8 +127,9 @@ def _interpolation(taps: Any, dims: int) -> Any:
         if _is_open(sizes):
             if taps is not _linear_taps:
                 raise Unsupported("cubic resampling of unknown extents")
-            way = "corners" if align else "half_pixel"
-            return _of_open_sizes(t, node, x, sizes, mode="linear", coordinates=way)
+            if align:
+                return _of_open_sizes(t, node, "resample_linear2d", x, sizes, coordinates="corners")
+            return _of_open_sizes(t, node, "resample2d", x, sizes, mode="linear")
         scales = _scales(node, sizes)
         plain = not align and scales == [size / out for size, out in sizes]
         if taps is _linear_taps and dims == 2 and plain:

@@ -180,7 +180,9 @@ def _resampled(g: Graph, node: Node, x: Operand, pairs: list[tuple[int, _Axis | 
     for dim, axis in pairs:
         sizes[dim] = axis.out
     way = _PLAIN[node.get("coordinate_transformation_mode", "half_pixel")]
-    return g.op("resample2d", x, mode="linear", sizes=sizes[2:], axes=[2, 3], coordinates=way)
+    if way == "half_pixel":
+        return g.op("resample2d", x, mode="linear", sizes=sizes[2:], axes=[2, 3])
+    return g.op("resample_linear2d", x, sizes=sizes[2:], axes=[2, 3], coordinates=way)
 
 
 def resized(g: Graph, node: Node, x: Operand, axes: dict[int, _Axis | OpenAxis]) -> Operand:
