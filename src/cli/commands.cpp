@@ -12,6 +12,7 @@
 #include "cli/profile.h"
 #include "cli/statistics.h"
 #include "cli/svg.h"
+#include "engine/executable.h"
 #include "engine/tune.h"
 #include "remote/link.h"
 #include "remote/probe.h"
@@ -50,14 +51,17 @@ struct Prepared {
     }
 };
 
-Result<std::unique_ptr<Prepared>> prepare(const GraphOptions& options) {
-    HR_ASSIGN(const Graph graph, webnn::read_graph_file(options.graph, options.weights));
-    const Executable executable = compile(graph, options.compile);
+Result<std::unique_ptr<Prepared>> prepare(const Executable& executable, const GraphOptions& options) {
     auto prepared = std::unique_ptr<Prepared>(
         new Prepared{executable, Session(executable), {}, {}, {}, options.most_iterations});
     HR_ASSIGN(prepared->inputs, gather_inputs(executable.inputs(), options.inputs));
     for (const Array& a : prepared->inputs) prepared->in.push_back({a.dtype, a.shape, a.bytes.data()});
     return prepared;
+}
+
+Result<std::unique_ptr<Prepared>> prepare(const GraphOptions& options) {
+    HR_ASSIGN(const Graph graph, webnn::read_graph_file(options.graph, options.weights));
+    return prepare(compile(graph, options.compile), options);
 }
 
 double to_mib(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
@@ -247,11 +251,15 @@ Status inspect_graph(const InspectOptions& options) {
     const Executable executable = compile(graph, options.compile);
     std::printf("%s\n", print_graph(executable.graph()).c_str());
     print_passes(executable.stats());
-    std::vector<std::vector<std::int64_t>> shapes;
-    HR_ASSIGN(const auto inputs, gather_inputs(executable.inputs(), options.inputs));
-    for (const Array& a : inputs) shapes.push_back(a.shape);
-    Session session(executable);
-    session.output_shapes(shapes);  // plans and allocates without running
+    HR_ASSIGN(auto prepared, prepare(executable, options));
+    Session& session = prepared->session;
+    if (executable.impl()->stages.empty()) {  // plans and allocates without running
+        std::vector<std::vector<std::int64_t>> shapes;
+        for (const Array& a : prepared->inputs) shapes.push_back(a.shape);
+        session.output_shapes(shapes);
+    } else {
+        prepared->run();
+    }
     print_plan(session.stats(), executable.stats());
     if (options.svg.empty()) return success();
     std::ofstream file(options.svg);

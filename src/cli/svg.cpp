@@ -54,7 +54,10 @@ public:
         : graph_(graph), box_of_(graph.values.size(), kNone) {
         for (ValueId id : graph.inputs) add_leaf(id, "input");
         for (ValueId id : graph.states) add_leaf(id, "state");
-        for (std::size_t i = 0; i < graph.nodes.size(); ++i) add_node(graph.nodes[i], nodes[i]);
+        // Of a graph that runs in stages the statistics are the stages'.
+        const bool has_stats = nodes.size() == graph.nodes.size();
+        for (std::size_t i = 0; i < graph.nodes.size(); ++i)
+            add_node(graph.nodes[i], has_stats ? nodes[i] : NodeStats{.implementation = "in stages"});
         for (const auto& [name, id] : graph.outputs) {
             boxes_.push_back(
                 {.title = name, .detail = "output " + graph.value(id).type.str(), .colour = "#eeeeee"});

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import webnn
+from headrace._core import Extent, GraphWriter, save_graph
 
 HEADRACE = Path(__file__).parents[2] / "build" / "bin" / "headrace"
 
@@ -188,3 +189,31 @@ def test_ops_lists_every_webnn_operator_with_its_implementations():
     for name, row in rows.items():
         taken = limits[name][row["operand"]]["dataTypes"] if row["operand"] in limits[name] else None
         assert taken is None or {column for column in columns[2:-1] if row[column]} <= set(taken), name
+
+
+@pytest.fixture
+def loop(tmp_path):
+    """`most` times x is doubled."""
+    writer, body = GraphWriter(), GraphWriter()
+    body.input("i", "i64", [])
+    x = body.input("x", "f32", [Extent.symbol("n")])
+    always = body.constant("u8", [], np.ones(1, np.uint8))
+    body.output("goes on", body.op("identity", [always])[0])
+    body.output("next", body.op("add", [x, x])[0])
+    count, x = writer.input("most", "i64", []), writer.input("x", "f32", [Extent.symbol("n")])
+    attributes = {"body": body.finish(), "carried": 1, "results": [Extent.symbol("n")]}
+    writer.output("y", writer.op("loop", [count, None, x], attributes)[0])
+    path = tmp_path / "loop.hrg"
+    save_graph(writer.finish(), path)
+    np.save(tmp_path / "x.npy", np.array([1, 2], np.float32))
+    np.save(tmp_path / "most.npy", np.array(3))
+    return [path, "--input", f"x={tmp_path}/x.npy", "--input", f"most={tmp_path}/most.npy"]
+
+
+def test_graphs_that_run_in_stages_run_and_are_inspected(loop, tmp_path):
+    headrace("run", *loop, "--output", f"y={tmp_path}/y.npy")
+    assert np.load(tmp_path / "y.npy").tolist() == [8, 16]
+    assert "2 iterations" in headrace("run", *loop, "--most-iterations", 2, fails=True)
+    printed = headrace("inspect", *loop, "--svg", tmp_path / "loop.svg")
+    assert "body:" in printed and "memory: weights" in printed
+    ElementTree.parse(tmp_path / "loop.svg")

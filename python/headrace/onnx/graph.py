@@ -17,6 +17,7 @@ from .ranges import Ranges
 from .ratios import Ratio
 from .registry import Invalid, Refused
 from .stored import CARRIERS, RANGES, as_type, carried, element_type, low_bits, narrowed
+from .told import Told
 
 __all__ = [
     "Dim",
@@ -99,29 +100,6 @@ class Operand:
     @property
     def is_float(self) -> bool:
         return self.dtype in FLOATS
-
-
-class Told:
-    """One element, known only at run time, of a list that has others too. Nothing can be asked of it."""
-
-    __slots__ = ("operand",)
-    __hash__ = object.__hash__
-
-    def __init__(self, operand: Operand) -> None:
-        self.operand = operand
-
-    def __repr__(self) -> str:
-        return "?"
-
-    def _undecided(self, *_: Any) -> bool:
-        raise Undecided("a number that is fed")
-
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = _undecided
-
-
-def is_told(array: np.ndarray | None) -> bool:
-    """Whether a run tells elements that are not known."""
-    return array is None or (array.dtype == object and any(isinstance(d, Told) for d in array.flat))
 
 
 def known(array: Any, dtype: str) -> Operand:

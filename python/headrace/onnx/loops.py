@@ -6,8 +6,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
 from .bodies import Body, Extents
-from .graph import Dim, Extent, Graph, Operand, is_same, is_told
+from .graph import Dim, Extent, Graph, Operand, is_same
 from .registry import invalid_if, refuse_if
+from .told import is_told
 
 # Of an iteration's number and what is carried: whether it goes on, what is carried, what is collected.
 Build = Callable[[Body, Operand, list[Operand]], tuple[Operand, list[Operand], list[Operand]]]

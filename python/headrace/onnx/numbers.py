@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .graph import Dim, Extent, Graph, Operand, Told, is_told, known, product
+from .graph import Dim, Extent, Graph, Operand, known, product
 from .registry import Node, invalid_if, refuse_if, shortened
+from .told import Told, is_told
 
 MOST_COUNTED = 4096  # extents that one operand gives
 

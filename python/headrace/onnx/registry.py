@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .told import is_told
+
 if TYPE_CHECKING:
     from .graph import Dim, Graph, Operand
 
@@ -75,8 +77,6 @@ class Node:
 
     def known(self, index: int, what: str) -> np.ndarray:
         """An input's value; it may hold extents where the model computes it from shapes."""
-        from .graph import is_told
-
         array = self.operand(index).array
         if is_told(array):
             raise Refused(

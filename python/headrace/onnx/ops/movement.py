@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Dim, Extent, Graph, Operand, Told, is_same, is_told, known, product
+from ..graph import Dim, Extent, Graph, Operand, is_same, known, product
 from ..numbers import Numbers, axes_told, dims, extents_among, is_known, others
 from ..polynomials import exact_quotient
 from ..ratios import divided_up, is_short
 from ..registry import Invalid, Node, axes_of, invalid_if, reads, shortened
+from ..told import Told, is_told
 
 
 @reads("Reshape")
