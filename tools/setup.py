@@ -217,22 +217,24 @@ def install_python_packages():
     stamp.write_text(text)
 
 
-def install_on_demand(package):
+def install_on_demand(package, beside=None):
     """Brings a package that few need, with the extras and in the version that requirements.txt names after
-    "on-demand:"."""
+    "on-demand:". beside: alone into that folder, where nothing of .venv sees it."""
     text = (ROOT / "requirements.txt").read_text()
     pinned = re.search(rf"^# on-demand: ({re.escape(package)}(?:\[[\w,]+\])?==(\S+))", text, re.MULTILINE)
     if not pinned:
         raise SetupError(f"requirements.txt pins no {package} on demand")
     name = package.replace("-", "_")
-    if any(VENV.glob(f"lib/python*/site-packages/{name}-{pinned[2]}*.dist-info")):
+    folders = [beside] if beside else VENV.glob("lib/python*/site-packages")
+    if any(any(folder.glob(f"{name}-{pinned[2]}*.dist-info")) for folder in folders):
         return
     say(3, f"installing {pinned[1]}")
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
         constraints.write("\n".join(pinned_versions(text)))
         constraints.flush()
         pip = [VENV_PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
-        run_logged("pip", [*pip, "--constraint", constraints.name, pinned[1]])
+        where = ["--no-deps", "--target", beside] if beside else []
+        run_logged("pip", [*pip, *where, "--constraint", constraints.name, pinned[1]])
 
 
 def install_executorch():
@@ -515,6 +517,7 @@ def main():
     parser.add_argument("--arm", action="store_true", help="what running tests for 64-bit ARM needs besides")
     parser.add_argument("--peers", action="store_true", help="llama.cpp's programs, and print their folder")
     parser.add_argument("--on-demand", metavar="PACKAGE", help="one that requirements.txt only pins")
+    parser.add_argument("--beside", type=Path, metavar="FOLDER", help="of --on-demand, in place of .venv")
     arguments = parser.parse_args()
     if arguments.wheel:
         prepare_wheel(arguments.wheel)
@@ -527,7 +530,7 @@ def main():
     elif arguments.arm:
         prepare_arm()
     elif arguments.on_demand:
-        install_on_demand(arguments.on_demand)
+        install_on_demand(arguments.on_demand, arguments.beside)
     else:
         prepare(lint_only=arguments.lint)
 
