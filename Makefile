@@ -5,16 +5,14 @@ VENV := .venv/bin/python
 BUILD := $(PYTHON) tools/build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-micro bench-qwen3 bench-decoders bench-packed stress-llm coverage cross-check test-arm executorch test-executorch-suite test-onnx-suite test-architectures mlx test-mlx bench-mlx test-ray bench-ray asan tsan fuzz tiny-chat setup clean
+.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-micro bench-qwen3 bench-decoders bench-packed stress-llm coverage cross-check test-arm wheels test-wheels bench-wheel executorch test-executorch test-executorch-suite test-onnx-suite test-architectures mlx test-mlx bench-mlx test-ray bench-ray asan tsan fuzz tiny-chat setup clean
 
 help: ## show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 demo: ## search text by meaning with MiniLM (FILE=notes.txt for your own text), and let a WebAssembly guest chat
-	@$(BUILD) --target products
-	@$(PYTHON) tools/setup.py --on-demand ziglang
+	@$(BUILD) --target demo
 	@$(VENV) examples/semantic_search.py $(FILE)
-	@$(VENV) examples/executorch_minilm.py $(FILE)
 	@$(VENV) examples/wasm_chat.py
 
 build: ## compile everything: build/bin, build/lib and the Python extension
@@ -103,7 +101,25 @@ test-arm: ## run the tests of src/kernels for 64-bit ARM in QEMU (installs qemu-
 	@$(PYTHON) tools/setup.py --arm
 	@$(VENV) tools/test_arm.py $(if $(FILTER),--filter '$(FILTER)') $(if $(COMPILER),--compiler '$(COMPILER)')
 
-executorch: ## build the delegate and run the ExecuTorch door's tests
+wheels: ## build wheels for other machines into build/wheels/dist: manylinux_2_28, x86-64 and 64-bit ARM (ARCH=x86_64 ABI=cp311, or cp312)
+	@$(BUILD) --target products
+	@$(PYTHON) tools/setup.py --on-demand ziglang
+	@$(PYTHON) tools/setup.py --on-demand auditwheel
+	@PYTHONPATH=tools $(VENV) -m wheels $(if $(ARCH),--arch $(ARCH)) $(if $(ABI),--python $(ABI))
+
+test-wheels: ## test the wheels that make wheels has built, in empty environments and on QEMU's CPUs (installs qemu-user)
+	@$(PYTHON) tools/setup.py --arm
+	@HEADRACE_TEST_WHEELS=1 $(VENV) -m pytest -q -rs -p no:cacheprovider tests/packaging/test_built_wheels.py
+
+bench-wheel: ## compare the wheel for this machine with the native build, on the zoo's models (MODELS="mlp resnet18")
+	@$(BUILD) --target products
+	@$(VENV) bench/wheel_speed.py $(if $(MODELS),--models $(MODELS))
+
+executorch: ## build the delegate, and embed the demo's text with MiniLM from PyTorch (FILE=notes.txt for your own)
+	@$(BUILD) --target products
+	@$(VENV) examples/executorch_minilm.py $(FILE)
+
+test-executorch: ## run the ExecuTorch door's tests
 	@$(BUILD)
 	@$(VENV) -m pytest -q tests/executorch
 

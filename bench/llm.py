@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "build/bench"
 sys.path.insert(0, str(ROOT / "tools"))
 
-import setup  # noqa: E402  (tools/setup.py)
+from provision import base, ggml  # noqa: E402
 
 PROMPT, GENERATE, STREAMS = 512, 64, 8
 PORT = 18431
@@ -33,9 +33,9 @@ PORT = 18431
 
 def peers():
     """The folder of llama.cpp's programs, built when the cache has none."""
-    text = (setup.BUILD / "setup.cmake").read_text()
-    ggml = Path(re.search(r'HEADRACE_GGML_DIR "([^"]+)"', text)[1])
-    return setup.build_llama(ggml, peers=True) / "bin"
+    text = (base.BUILD / "setup.cmake").read_text()
+    prefix = Path(re.search(r'HEADRACE_GGML_DIR "([^"]+)"', text)[1])
+    return ggml.build_llama(prefix, peers=True) / "bin"
 
 
 def model_file(kind, period=0):
@@ -208,4 +208,4 @@ def main():
 
 
 if __name__ == "__main__":
-    setup.run_main(main)
+    base.run_main(main)

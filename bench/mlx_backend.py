@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 sys.path.insert(0, str(ROOT / "bench"))
 import make_llm  # noqa: E402
-import setup  # noqa: E402
+from provision import ggml  # noqa: E402
 
 # MLX as the wheel has it, with the reference BLAS.
 PLAIN_MLX = """
@@ -69,8 +69,8 @@ def main():
     arguments = parser.parse_args()
     subprocess.run([ROOT / "build/bin/bench/mlx_graph_cost"], check=True)
     subprocess.run([sys.executable, "-c", PLAIN_MLX], check=True)
-    ggml = setup.installed_ggml() or setup.build_ggml()
-    program = setup.build_llama(ggml, peers=True) / "bin/llama-bench"
+    prefix = ggml.installed_ggml() or ggml.build_ggml()
+    program = ggml.build_llama(prefix, peers=True) / "bin/llama-bench"
     print(f"{'model':32} {'tokens/s':>16} {'MLX':>9} {'ggml CPU':>9} {'ratio':>6}")
     for model in arguments.model or default_models():
         rounds = {True: [], False: []}

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -47,12 +48,28 @@ class UnavailableError(Exception):
 class Side:
     """One program with the model loaded."""
 
-    def __init__(self, name: str, case: str, folder: Path, threads: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        case: str,
+        folder: Path,
+        threads: int,
+        program: str = "",
+        packages: Path | None = None,
+    ) -> None:
+        """The program is another than the name where one takes part twice, with packages of its own first."""
         self.name = name
-        command = [sys.executable, str(ROOT / "bench/zoo_worker.py"), name, case, str(folder), str(threads)]
+        worker = str(ROOT / "bench/zoo_worker.py")
+        command = [sys.executable, worker, program or name, case, str(folder), str(threads)]
+        environment = {**os.environ, "PYTHONPATH": str(packages)} if packages else None
         self.log = (folder / f"{name}.log").open("w+")
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            text=True,
+            env=environment,
         )
         self.answer()
 

@@ -60,10 +60,17 @@ def headrace(case: str, folder: Path, threads: int) -> Callable[[], Call]:
         import executorch_ggml  # noqa: F401  (registers the backend)
 
         return _executorch(folder / "headrace.pte", folder, threads)
-
     # ExecuTorch's binding copies results, which takes longer than many an operator.
+    return headrace_onnx(case, folder, threads)
+
+
+def headrace_onnx(case: str, folder: Path, threads: int) -> Callable[[], Call]:
+    import headrace
+
+    headrace.set_num_threads(threads)
+    weights = json.loads((folder / "facts.json").read_text())["weights"] or "as-given"
+
     def load() -> Call:
-        weights = facts["weights"] or "as-given"
         model = headrace.load(folder / "model.onnx", device="cpu", weights=weights)
         feeds = dict(zip([x.name for x in model.inputs], _inputs(folder), strict=True))
         name = model.outputs[0].name
@@ -138,6 +145,7 @@ def torch_compile(case: str, folder: Path, threads: int) -> Callable[[], Call]:
 
 SIDES = {
     "Headrace": headrace,
+    "Headrace on ONNX": headrace_onnx,
     "plain ggml": plain_ggml,
     "ONNX Runtime": onnx_runtime,
     "OpenVINO": openvino,

@@ -5,12 +5,16 @@ if(SKBUILD)
     COMMAND_ERROR_IS_FATAL ANY)
 endif()
 
-find_package(Threads REQUIRED)
-find_package(fmt REQUIRED)
-find_package(FlatBuffers CONFIG REQUIRED NAMES FlatBuffers flatbuffers)  # the name changed in 23.x
-
-find_package(hwy CONFIG REQUIRED)
-find_package(nlohmann_json CONFIG REQUIRED)
+if(HEADRACE_PORTABLE)
+  include(${PROJECT_SOURCE_DIR}/cmake/portable/packages.cmake)
+else()
+  find_package(Threads REQUIRED)
+  find_package(fmt REQUIRED)
+  find_package(FlatBuffers CONFIG REQUIRED NAMES FlatBuffers flatbuffers)  # the name changed in 23.x
+  find_package(hwy CONFIG REQUIRED)
+  find_path(HEADRACE_XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
+  find_package(nlohmann_json CONFIG REQUIRED)
+endif()
 
 # A llama.cpp tree that is named here: its ggml is built, once per user, and used by this build folder.
 set(LLAMA_CPP_DIR "" CACHE PATH "A llama.cpp tree to build ggml from; empty: what tools/setup.py has set up")

@@ -33,6 +33,7 @@ message(STATUS "ExecuTorch from ${package}")
 
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/doors/executorch/*.cpp)
 add_library(executorch_ggml_runtime SHARED ${sources})
+headrace_unity(executorch_ggml_runtime)
 target_include_directories(executorch_ggml_runtime PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
 target_include_directories(executorch_ggml_runtime SYSTEM PRIVATE ${EXECUTORCH_INCLUDE_DIRS})
 target_compile_definitions(executorch_ggml_runtime PRIVATE ${EXECUTORCH_COMPILE_DEFINITIONS})

@@ -1,3 +1,9 @@
+# headrace_unity(<target>): compiles its sources several at a time, if that is wanted. Not for Highway's kernels, which
+# include themselves.
+function(headrace_unity target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${HEADRACE_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+endfunction()
+
 # headrace_folder(<name> <dependency>...): the static library headrace_<name> from src/<name>/**.cpp.
 # A dependency is another folder's name or any CMake target. A slash in <name> becomes an underscore.
 # A folder without sources yields an INTERFACE library, so that its users link either way.
@@ -8,6 +14,7 @@ function(headrace_folder name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cpp)
   if(sources)
     add_library(${target} STATIC ${sources})
+    headrace_unity(${target})
     set(scope PUBLIC)
     set(HEADRACE_FOLDER_TARGETS ${HEADRACE_FOLDER_TARGETS} ${target} CACHE INTERNAL "")
   else()

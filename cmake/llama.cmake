@@ -8,4 +8,4 @@ add_library(headrace_llama_cpp INTERFACE)
 target_include_directories(headrace_llama_cpp SYSTEM INTERFACE ${HEADRACE_LLAMA_DIR}/include)
 target_link_libraries(headrace_llama_cpp INTERFACE
   ${HEADRACE_LLAMA_DIR}/lib/libllama-common.a ${HEADRACE_LLAMA_DIR}/lib/libllama-common-base.a
-  ${HEADRACE_LLAMA_DIR}/lib/libcpp-httplib.a ${HEADRACE_LLAMA_DIR}/lib/libllama.a ggml::ggml Threads::Threads)
+  ${HEADRACE_LLAMA_DIR}/lib/libllama.a ggml::ggml Threads::Threads)

@@ -20,6 +20,12 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   add_compile_options(-Wno-restrict)  # false alarms about std::string in g++ 12 (GCC bug 105651)
 endif()
 
+# What goes into a library from archives stays inside. Zig's linker has no such option, and its archives hide theirs by
+# themselves.
+if(NOT HEADRACE_PORTABLE)
+  set(HEADRACE_HIDE_ARCHIVES -Wl,--exclude-libs,ALL)
+endif()
+
 find_program(CCACHE ccache)
 if(CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
@@ -43,3 +49,5 @@ if(sanitizers)
   add_compile_options(-fsanitize=${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${sanitizers})
 endif()
+
+option(HEADRACE_UNITY "Compile a folder's sources several at a time: half the time from nothing, more after a change" ON)

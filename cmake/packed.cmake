@@ -18,7 +18,7 @@ target_link_libraries(headrace_backends_packed PUBLIC headrace_kernels ggml::ggm
 
 add_library(ggml-headrace SHARED $<TARGET_OBJECTS:headrace_backends_packed>)
 target_link_libraries(ggml-headrace PRIVATE headrace_backends_packed)
-target_link_options(ggml-headrace PRIVATE -Wl,--exclude-libs,ALL
+target_link_options(ggml-headrace PRIVATE ${HEADRACE_HIDE_ARCHIVES}
   -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/ggml-headrace.map)
 # No path to the ggml it was built with: it takes the host's, which it compares with that. Installed, it finds Highway
 # beside itself.

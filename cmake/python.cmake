@@ -11,13 +11,17 @@ endif()
 if(NOT Python_EXECUTABLE AND EXISTS ${PROJECT_SOURCE_DIR}/.venv/bin/python)
   set(Python_EXECUTABLE ${PROJECT_SOURCE_DIR}/.venv/bin/python)
 endif()
-find_package(Python 3.9 REQUIRED COMPONENTS Interpreter Development.Module)
+if(HEADRACE_PORTABLE)
+  include(${PROJECT_SOURCE_DIR}/cmake/portable/python.cmake)
+else()
+  find_package(Python 3.9 REQUIRED COMPONENTS Interpreter Development.Module)
+endif()
 execute_process(
   COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir
   OUTPUT_VARIABLE nanobind_ROOT OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 find_package(nanobind CONFIG REQUIRED)
 
-nanobind_add_module(_core NB_STATIC NOMINSIZE ${sources})
+nanobind_add_module(_core STABLE_ABI NB_STATIC NOMINSIZE ${sources})
 target_link_libraries(_core PRIVATE headrace)
 target_include_directories(_core PRIVATE ${PROJECT_SOURCE_DIR}/include)
 set(extensions _core)
@@ -25,23 +29,34 @@ if(TARGET headrace_llm_shared)
   # A module of its own: llama.cpp is loaded where language models are used. Its domain keeps errors apart, which become
   # other exceptions than _core's.
   file(GLOB llm_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/src/llm/*.cpp)
-  nanobind_add_module(_llm NB_STATIC NOMINSIZE NB_DOMAIN headrace_llm ${llm_sources})
+  nanobind_add_module(_llm STABLE_ABI NB_STATIC NOMINSIZE NB_DOMAIN headrace_llm ${llm_sources})
   target_link_libraries(_llm PRIVATE headrace_llm_shared)
   list(APPEND extensions _llm)
 endif()
 # The packages' folder: the checkout's own, or for a wheel a copy, since the checkout's extension must stay as it is.
 set(packages ${PROJECT_SOURCE_DIR}/python)
-if(SKBUILD)
+if(SKBUILD OR HEADRACE_PORTABLE)
   set(packages ${PROJECT_BINARY_DIR}/python)
+endif()
+if(SKBUILD)
   file(COPY ${PROJECT_SOURCE_DIR}/python/headrace ${PROJECT_SOURCE_DIR}/python/webnn DESTINATION ${packages}
     FILES_MATCHING PATTERN "*.py")
+endif()
+if(SKBUILD OR HEADRACE_PORTABLE)
   # In the wheel, CMake's prefix is the package headrace.
-  set_target_properties(${extensions} PROPERTIES INSTALL_RPATH "$ORIGIN/${CMAKE_INSTALL_LIBDIR}")
+  set_target_properties(${extensions} PROPERTIES
+    INSTALL_RPATH "$ORIGIN/${CMAKE_INSTALL_LIBDIR};$ORIGIN/${CMAKE_INSTALL_LIBDIR}/headrace")
   install(TARGETS ${extensions} LIBRARY DESTINATION . COMPONENT python)
 endif()
+foreach(extension IN LISTS extensions)
+  headrace_unity(${extension})
+endforeach()
 set_target_properties(${extensions} PROPERTIES
   LIBRARY_OUTPUT_DIRECTORY ${packages}/headrace
   BUILD_RPATH "${PROJECT_BINARY_DIR}/lib;${HEADRACE_GGML_LIB_DIR}")
+if(HEADRACE_PORTABLE)
+  return()  # the stubs are made by importing the modules: tools/wheels takes those of this machine's build
+endif()
 
 # Type stubs, beside the modules: nanobind's of the native ones, ours of what Python adds to their classes.
 set(core_stub ${packages}/headrace/_core.pyi)

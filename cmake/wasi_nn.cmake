@@ -3,6 +3,7 @@
 file(GLOB door_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/doors/wasi_nn/*.cpp)
 list(FILTER door_sources EXCLUDE REGEX "_abi.cpp$")
 add_library(headrace_doors_wasi_nn STATIC ${door_sources})
+headrace_unity(headrace_doors_wasi_nn)
 target_link_libraries(headrace_doors_wasi_nn PUBLIC headrace_llm)
 add_library(headrace_llm_shared SHARED $<TARGET_OBJECTS:headrace_doors_wasi_nn> $<TARGET_OBJECTS:headrace_llm>
   $<TARGET_OBJECTS:headrace_base>)
@@ -12,7 +13,7 @@ target_compile_features(headrace_llm_shared INTERFACE cxx_std_20)
 add_library(headrace::llm ALIAS headrace_llm_shared)
 set_target_properties(headrace_llm_shared PROPERTIES OUTPUT_NAME headrace_llm EXPORT_NAME llm BUILD_RPATH "$ORIGIN;${HEADRACE_GGML_LIB_DIR}")
 # Hosts bring llama.cpp or ggml of their own: what is inside stays inside.
-target_link_options(headrace_llm_shared PRIVATE -Wl,--exclude-libs,ALL)
+target_link_options(headrace_llm_shared PRIVATE ${HEADRACE_HIDE_ARCHIVES})
 
 foreach(interface backend llamacpp)
   add_library(wasi_nn_${interface} SHARED ${PROJECT_SOURCE_DIR}/src/doors/wasi_nn/${interface}_abi.cpp)

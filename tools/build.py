@@ -7,17 +7,24 @@ import re
 import subprocess
 import time
 
-import setup
+from provision import base
+from setup import prepare
+
+# The demo leaves out what it does not show, as long as nothing else was asked for in this folder.
+DEMO = ["-DHEADRACE_TESTS=OFF", "-DHEADRACE_KERNEL_TARGETS=native"]
+WHOLE = ["-DHEADRACE_KERNEL_TARGETS=all"]
 
 
-def configure(preset, build_dir):
+def configure(preset, build_dir, target):
     """Applies the preset when it is new or has changed; ninja itself notices changed CMake files."""
-    presets = (setup.ROOT / "CMakePresets.json").read_text()
+    presets = (base.ROOT / "CMakePresets.json").read_text()
     stamp = build_dir / "preset.stamp"
-    if (build_dir / "build.ninja").exists() and stamp.exists() and stamp.read_text() == presets:
+    done = stamp.read_text() if stamp.exists() and (build_dir / "build.ninja").exists() else ""
+    if done == presets or (target == "demo" and done == f"demo {presets}"):
         return
-    setup.run_logged(f"configure_{preset}", ["cmake", "--preset", preset], cwd=setup.ROOT)
-    stamp.write_text(presets)
+    options = DEMO if target == "demo" else WHOLE
+    base.run_logged(f"configure_{preset}", ["cmake", "--preset", preset, *options], cwd=base.ROOT)
+    stamp.write_text(f"demo {presets}" if target == "demo" else presets)
 
 
 def compile_target(preset, build_dir, target):
@@ -26,19 +33,19 @@ def compile_target(preset, build_dir, target):
     shown = None
     lines = []
     # Line buffering lets a second terminal follow the log.
-    with (setup.LOGS / f"build_{preset}.log").open("w", buffering=1) as log:
+    with (base.LOGS / f"build_{preset}.log").open("w", buffering=1) as log:
         ninja = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         for line in ninja.stdout:
             log.write(line)
             lines.append(line)
             step = re.match(r"\[(\d+)/(\d+)\] (?!Re-)", line)
             if step and shown is None:
-                setup.say(
+                base.say(
                     6, f"compiling Headrace{'' if preset == 'default' else f' ({preset})'}, {step[2]} steps"
                 )
                 shown = time.monotonic()
             elif step and time.monotonic() - shown > 30:
-                setup.say(6, f"{step[1]} of {step[2]}")
+                base.say(6, f"{step[1]} of {step[2]}")
                 shown = time.monotonic()
             if "warning:" in line:
                 print(line, end="", flush=True)
@@ -47,7 +54,7 @@ def compile_target(preset, build_dir, target):
             (i for i, line in enumerate(lines) if line.startswith("FAILED:")), max(0, len(lines) - 40)
         )
         print("".join(lines[first : first + 40]), end="")
-        raise setup.SetupError(f"compiling failed; the whole output is in build/logs/build_{preset}.log")
+        raise base.SetupError(f"compiling failed; the whole output is in build/logs/build_{preset}.log")
 
 
 def main():
@@ -55,14 +62,15 @@ def main():
     parser.add_argument("--preset", default="default", choices=["default", "asan", "tsan", "coverage"])
     parser.add_argument("--target", default="all")
     arguments = parser.parse_args()
-    build_dir = setup.BUILD if arguments.preset == "default" else setup.BUILD / arguments.preset
-    setup.prepare(sanitize="thread" if arguments.preset == "tsan" else None)
-    setup.LOGS.mkdir(parents=True, exist_ok=True)
+    build_dir = base.BUILD if arguments.preset == "default" else base.BUILD / arguments.preset
+    purpose = "demo" if arguments.target == "demo" else "development"
+    prepare(sanitize="thread" if arguments.preset == "tsan" else None, purpose=purpose)
+    base.LOGS.mkdir(parents=True, exist_ok=True)
     # Two ninjas in one folder would overwrite each other's outputs.
-    with setup.locked(build_dir / ".build.lock"):
-        configure(arguments.preset, build_dir)
+    with base.locked(build_dir / ".build.lock"):
+        configure(arguments.preset, build_dir, arguments.target)
         compile_target(arguments.preset, build_dir, arguments.target)
 
 
 if __name__ == "__main__":
-    setup.run_main(main)
+    base.run_main(main)

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from setup import BUILD, SetupError, run_logged, run_main
+from provision.base import BUILD, SetupError, run_logged, run_main
 
 OUT = BUILD / "wasmedge"
 PACKAGES = ["wasmedge", "libwasmedge-dev"]

@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2 as an ONNX model, to be run by ONNX Runtime as an independent peer.
+"""all-MiniLM-L6-v2 as an ONNX model, to be run by headrace.load, and by ONNX Runtime as an independent peer.
 
 Beyond finding the files it shares no code with minilm.py, so that a mistake in one shows up as a
 difference: the safetensors package reads the weights, and the graph has the form that exporters from
@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import headrace
 import numpy as np
 import onnxruntime
 from onnx import ModelProto, TensorProto, helper, numpy_helper
@@ -156,5 +157,19 @@ class OnnxMiniLM:
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
         """Embedding, float32 [384], of `input_ids` and `attention_mask`, int [1, S]."""
-        feeds = {name: value.astype(np.int64) for name, value in inputs.items()}
-        return self.session.run(["sentence_embedding"], feeds)[0][0]
+        return self.session.run(["sentence_embedding"], _int64(inputs))[0][0]
+
+
+class LoadedMiniLM:
+    """The same ONNX model by headrace.load."""
+
+    def __init__(self, threads: int) -> None:
+        self.model = headrace.load(build_onnx(model_file("model.safetensors")), device="cpu", threads=threads)
+
+    def run(self, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
+        """As OnnxMiniLM.run."""
+        return self.model(_int64(inputs))["sentence_embedding"][0]
+
+
+def _int64(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name: value.astype(np.int64) for name, value in inputs.items()}

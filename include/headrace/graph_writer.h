@@ -16,9 +16,10 @@
 
 namespace headrace {
 
-/// One option of an operator: a flag, number, text, list of numbers, shape or data type.
+/// One option of an operator: a flag, number, text, list of numbers, shape, data type, or the graph that is
+/// its body.
 using Option = std::variant<bool, std::int64_t, std::uint64_t, double, std::string, std::vector<std::int64_t>,
-                            std::vector<double>, std::vector<Extent>, DType>;
+                            std::vector<double>, std::vector<Extent>, DType, std::shared_ptr<const Graph>>;
 using Options = std::vector<std::pair<std::string, Option>>;
 
 /// Builds a graph of any ops of the catalog, as `headrace ops` lists them; each call checks and infers.

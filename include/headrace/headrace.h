@@ -81,6 +81,8 @@ struct RunOptions {
     bool reuse_buffers = true;
     /// Run and time one node after the other, which takes longer; RunStats has the times.
     bool profile = false;
+    /// Of all loops of the run together: a loop that would go on after that is an error.
+    std::int64_t most_iterations = 10'000'000;
 };
 
 /// A named operand or result of a graph; -1 stands for an extent that is known only at run time.
@@ -131,6 +133,7 @@ struct RunStats {
     std::size_t naive_bytes = 0;                       ///< activations, if each had memory of its own
     std::int64_t inputs_bound = 0, inputs_copied = 0;  ///< of the last run
     std::int64_t outputs_bound = 0, outputs_copied = 0;
+    std::int64_t iterations = 0;  ///< of all loops, in the last run
 };
 
 /// A compiled graph: immutable, shared by any number of sessions and threads.
@@ -200,6 +203,8 @@ public:
 
 private:
     struct Impl;
+    friend class StagedRun;
+    std::int64_t iterations() const;
     std::unique_ptr<Impl> impl_;
 };
 

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ._core import (
     Executable,
     Graph,
@@ -37,45 +35,38 @@ class Model:
         executable: Executable,
         graph: Graph,
         title: str,
-        declared: Mapping[str, np.dtype] | None = None,
+        interface: Any = None,
+        most_iterations: int | None = None,
     ) -> None:
-        """declared: dtypes of outputs that the executable gives in wider ones."""
+        """interface: of an ONNX model, whose outputs may be of other dtypes, or sequences and optionals."""
         self.executable, self._source, self._title = executable, graph, title
-        self._declared = dict(declared or {})
+        self._declared = {} if interface is None else dict(interface.declared)
+        self._forms = None if interface is None else interface.outputs
+        self._limits = {} if most_iterations is None else {"most_iterations": most_iterations}
         self.inputs: list[TensorInfo] = executable.inputs
         self.outputs: list[TensorInfo] = executable.outputs
         self.session = Session(executable)
         self._idle = [self.session]
         self._has_states = bool(executable.states)
 
-    def __call__(self, *arrays: Any, **named: Any) -> dict[str, np.ndarray]:
+    def __call__(self, *arrays: Any, **named: Any) -> dict[str, Any]:
         """Runs the model. Errors: ValueError for missing, unknown or unfit inputs."""
-        if len(arrays) == 1 and isinstance(arrays[0], Mapping):
-            named = {**arrays[0], **named}
-            arrays = ()
-        names = [tensor.name for tensor in self.inputs]
-        if len(arrays) > len(names):
-            raise ValueError(f"{self._title} has {len(names)} inputs, {names}; {len(arrays)} are given")
-        given = dict(zip(names, arrays, strict=False))
-        twice, unknown = sorted(set(given) & set(named)), sorted(set(named) - set(names))
-        missing = [name for name in names if name not in given and name not in named]
-        for found, what in ((twice, "is given twice"), (unknown, "is no input"), (missing, "is missing")):
-            if found:
-                raise ValueError(f"{self._title}: input '{found[0]}' {what}; there are {names}")
-        results = self._run({**given, **named})
+        results = self._run(named_inputs(self._title, [tensor.name for tensor in self.inputs], arrays, named))
         for name, dtype in self._declared.items():
             results[name] = results[name].astype(dtype)
-        return results
+        if self._forms is None:
+            return results
+        return {output.name: output.form.value(results) for output in self._forms}
 
-    def _run(self, feeds: dict[str, Any]) -> dict[str, np.ndarray]:
+    def _run(self, feeds: dict[str, Any]) -> dict[str, Any]:
         if self._has_states:
-            return self.session.run(feeds)
+            return self.session.run(feeds, **self._limits)
         try:
             session = self._idle.pop()
         except IndexError:
             session = Session(self.executable)
         try:
-            return session.run(feeds)
+            return session.run(feeds, **self._limits)
         finally:
             self._idle.append(session)
 
@@ -95,6 +86,24 @@ class Model:
         return f"Model({self._title}: {listed(self.inputs)} -> {listed(self.outputs)})"
 
 
+def named_inputs(
+    title: str, names: list[str], arrays: tuple[Any, ...], named: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A call's arguments by name. Errors: ValueError."""
+    if len(arrays) == 1 and isinstance(arrays[0], Mapping):
+        named = {**arrays[0], **named}
+        arrays = ()
+    if len(arrays) > len(names):
+        raise ValueError(f"{title} has {len(names)} inputs, {names}; {len(arrays)} are given")
+    given = dict(zip(names, arrays, strict=False))
+    twice, unknown = sorted(set(given) & set(named)), sorted(set(named) - set(names))
+    missing = [name for name in names if name not in given and name not in named]
+    for found, what in ((twice, "is given twice"), (unknown, "is no input"), (missing, "is missing")):
+        if found:
+            raise ValueError(f"{title}: input '{found[0]}' {what}; there are {names}")
+    return {**given, **named}
+
+
 def load(
     path: Any,
     *,
@@ -104,7 +113,8 @@ def load(
     power_preference: str = "default",
     weights: str = "",
     host_timeout_ms: int = 60000,
-    dimensions: Mapping[str, int | list[int]] | None = None,
+    dimensions: Mapping[str, Any] | None = None,
+    most_iterations: int | None = None,
     **options: Any,
 ) -> Model:
     """A model that can be called: an ONNX model (`.onnx`) or a graph file (`.hrg`, `.webnn`, `.json`).
@@ -115,7 +125,10 @@ def load(
     which products round their other operand to 8 bits, too; "" is as given, or for the power preference
     "low-power" "q8_0" and products in float32. host_timeout_ms: a remote host that is silent for that long is
     lost. dimensions: numbers for an ONNX model's named dimensions, which otherwise stay open until the model
-    is called, or an input's whole shape by its name. options: others of headrace.compile, such as threads=2.
+    is called, or an input's whole shape by its name. Of an input that is a sequence: the shapes of its
+    tensors, [[2, "n"], [2, 3]]; else the model is a StructuredModel, which takes any. most_iterations: of
+    all loops of a call together; one that would go on after that is an error (10,000,000 unless said
+    otherwise). options: others of headrace.compile, such as threads=2.
 
     Errors: OSError for a file that cannot be read, FileNotFoundError where there is none; ImportError without
     the package onnx; ValueError for what is no valid model, or for what it has that cannot be expressed, with
@@ -131,11 +144,29 @@ def load(
     )
     is_path = isinstance(path, (str, os.PathLike))
     title = os.path.basename(os.fspath(path)) if is_path else "the ONNX model"
-    graph, declared = _read(path, dimensions)
-    executable = compile(graph, host_timeout_ms=host_timeout_ms, **(hinted | options))
+    from . import structured
+
+    options = {"host_timeout_ms": host_timeout_ms, **hinted, **options}
+    if is_onnx(path):
+        path = structured.source_of(path)
+        if structured.is_needed(path, dimensions):
+            return structured.StructuredModel(path, title, dimensions, most_iterations, options)
+    return loaded(path, title, dimensions, most_iterations, options)
+
+
+def loaded(
+    path: Any,
+    title: str,
+    dimensions: Mapping[str, Any] | None,
+    most_iterations: int | None,
+    options: dict[str, Any],
+) -> Model:
+    """options: headrace.compile's."""
+    graph, interface = _read(path, dimensions)
+    executable = compile(graph, **options)
     # Where weights are quantised, nothing shall hold the others.
-    is_as_given = hinted["weights"] == "as-given"
-    return Model(executable, graph if is_as_given else executable.graph, title, declared)
+    is_as_given = options["weights"] == "as-given"
+    return Model(executable, graph if is_as_given else executable.graph, title, interface, most_iterations)
 
 
 def is_onnx(path: Any) -> bool:
@@ -143,13 +174,13 @@ def is_onnx(path: Any) -> bool:
     return not isinstance(path, (str, os.PathLike)) or Path(path).suffix.lower() == ".onnx"
 
 
-def read_graph(path: Any, dimensions: Mapping[str, int | list[int]] | None = None) -> Graph:
+def read_graph(path: Any, dimensions: Mapping[str, Any] | None = None) -> Graph:
     """load()'s graph, before it is compiled."""
     return _read(path, dimensions)[0]
 
 
-def _read(path: Any, dimensions: Mapping[str, int | list[int]] | None) -> tuple[Graph, dict[str, np.dtype]]:
-    """The graph, and the dtypes of outputs that it gives in wider ones."""
+def _read(path: Any, dimensions: Mapping[str, Any] | None) -> tuple[Graph, Any]:
+    """The graph, and of an ONNX model what its outputs are."""
     if is_onnx(path):
         from .onnx import read
 
@@ -160,4 +191,4 @@ def _read(path: Any, dimensions: Mapping[str, int | list[int]] | None) -> tuple[
         )
     if not os.path.exists(path):
         raise FileNotFoundError(f"{path} does not exist")
-    return load_graph(path), {}
+    return load_graph(path), None

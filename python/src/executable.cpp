@@ -112,7 +112,7 @@ activations and states come from; None: a pool of the executable's own.
 
 Errors: ValueError for a bad graph, option or device; OSError; MemoryError; RuntimeError of the device.)";
 
-void bind_values(nb::module_& m) {
+void bind_tensor_info(nb::module_& m) {
     nb::class_<TensorInfo>(m, "TensorInfo", "A named input, output or state.")
         .def_ro("name", &TensorInfo::name)
         .def_prop_ro(
@@ -136,7 +136,7 @@ void bind_values(nb::module_& m) {
 }  // namespace
 
 void bind_executable(nb::module_& m) {
-    bind_values(m);
+    bind_tensor_info(m);
     nb::class_<Executable>(m, "Executable",
                            "A compiled graph: immutable, shared by any number of sessions and threads.")
         .def_prop_ro("inputs", &Executable::inputs)

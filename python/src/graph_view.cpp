@@ -32,6 +32,9 @@ nb::list dimensions(const std::vector<MLDimension>& shape) {
 
 struct ToPython {
     nb::object operator()(const std::vector<MLDimension>& shape) const { return dimensions(shape); }
+    nb::object operator()(const std::shared_ptr<const Graph>& body) const {
+        return nb::cast(SharedGraph{body});
+    }
     nb::object operator()(DType type) const { return nb::cast(std::string(data_type_name(type))); }
     template <class T>
     nb::object operator()(const T& value) const {

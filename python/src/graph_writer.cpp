@@ -36,6 +36,11 @@ Options options_of(nb::dict attributes) {
     Options options;
     for (const auto& [name, value] : attributes) {
         auto key = nb::cast<std::string>(name);
+        SharedGraph body;
+        if (nb::try_cast(value, body)) {
+            options.emplace_back(std::move(key), body.graph);
+            continue;
+        }
         // Text is text here, except where it names a dtype after "dtype:".
         if (nb::isinstance<nb::str>(value)) {
             auto text = nb::cast<std::string>(value);

@@ -58,8 +58,10 @@ private:
     Session session_;
 };
 
-nb::dict run(TurnSession& self, nb::dict inputs, nb::object outputs, bool reuse_buffers, bool profile) {
-    const RunOptions options{.reuse_buffers = reuse_buffers, .profile = profile};
+nb::dict run(TurnSession& self, nb::dict inputs, nb::object outputs, bool reuse_buffers, bool profile,
+             std::int64_t most_iterations) {
+    const RunOptions options{
+        .reuse_buffers = reuse_buffers, .profile = profile, .most_iterations = most_iterations};
     const ArrayRun on_arrays{.call = "run",
                              .inputs = self.inputs(),
                              .outputs = self.outputs(),
@@ -130,7 +132,8 @@ nb::dict stats(TurnSession& self) {
 constexpr const char* kRunSignature =
     "def run(self, inputs: dict[str, numpy.typing.ArrayLike], outputs: dict[str, numpy.ndarray] | None = "
     "None, "
-    "*, reuse_buffers: bool = True, profile: bool = False) -> dict[str, numpy.ndarray]";
+    "*, reuse_buffers: bool = True, profile: bool = False, most_iterations: int = 10000000) -> dict[str, "
+    "numpy.ndarray]";
 
 constexpr const char* kRunDoc = R"(Runs the graph on arrays by name and returns every output by name.
 
@@ -138,7 +141,7 @@ inputs: arrays of NumPy or, by DLPack, of others. Dense ones of the declared dty
 are converted, floats by rounding, and integers only if they stay what they are. outputs: arrays of the caller's
 for some outputs; dense ones of the right dtype are written in place. They may be inputs, too, but not overlap each
 other. reuse_buffers: take activations from the executable's pool. profile: run and time one node after the other;
-stats has the times.
+stats has the times. most_iterations: of all loops of the run together; one that would go on after that is an error.
 
 Errors: ValueError for missing, unknown or unfit arrays; RuntimeError of the device.)";
 
@@ -155,7 +158,8 @@ void bind_session(nb::module_& m) {
                     "()) -> None"),
             "States that one of `sharing` has, too (the same name and type), are shared with it.")
         .def("run", &run, nb::arg("inputs"), nb::arg("outputs") = nb::none(), nb::kw_only(),
-             nb::arg("reuse_buffers") = true, nb::arg("profile") = false, nb::sig(kRunSignature), kRunDoc)
+             nb::arg("reuse_buffers") = true, nb::arg("profile") = false,
+             nb::arg("most_iterations") = RunOptions().most_iterations, nb::sig(kRunSignature), kRunDoc)
         .def("output_shapes", &output_shapes, nb::arg("input_shapes"),
              nb::sig("def output_shapes(self, input_shapes: dict[str, collections.abc.Sequence[int]]) -> "
                      "dict[str, list[int]]"),

@@ -96,7 +96,7 @@ TensorInfo state_info(const MLGraph& graph, const std::string& name) {
     return {};
 }
 
-nb::object read_state(const MLGraph& graph, const std::string& name) {
+nb::object read_graph_state(const MLGraph& graph, const std::string& name) {
     const TensorInfo info = state_info(graph, name);
     ArrayWriter writer(info.dtype, info.shape);
     const OutputView view = writer.view();
@@ -107,7 +107,7 @@ nb::object read_state(const MLGraph& graph, const std::string& name) {
     return writer.finish();
 }
 
-void write_state(const MLGraph& graph, const std::string& name, nb::handle data) {
+void write_graph_state(const MLGraph& graph, const std::string& name, nb::handle data) {
     const TensorInfo info = state_info(graph, name);
     const ArrayReader reader(data, info.dtype, name.c_str());
     if (reader.shape() != info.shape)
@@ -225,8 +225,8 @@ void bind_graph(nb::module_& m) {
             "about 3.7 times smaller. Products stay in float32, so that results differ by the rounding of "
             "weights only. .webnn and .json say it in int8 and dequantizeLinear.")
         .def("destroy", &MLGraph::destroy)
-        .def("read_state", &read_state, nb::arg("name"), "A copy of the state.")
-        .def("write_state", &write_state, nb::arg("name"), nb::arg("data"),
+        .def("read_state", &read_graph_state, nb::arg("name"), "A copy of the state.")
+        .def("write_state", &write_graph_state, nb::arg("name"), nb::arg("data"),
              "Replaces the state; ValueError when the shape is another.")
         .def_prop_ro("run_stats", &run_stats, "How the last run went: a dict of RunStats' members.")
         .def_prop_ro("pass_stats", &pass_stats, "What each optimiser pass did: a list of dicts.")

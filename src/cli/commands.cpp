@@ -25,29 +25,38 @@ struct Prepared {
     Session session;
     std::vector<Array> inputs, outputs;
     std::vector<InputView> in;
-    std::vector<OutputView> out;
+    std::int64_t most_iterations;
 
-    void run(const RunOptions& options = {}) { session.run(in, out, options); }
+    void run(RunOptions options = {}) {
+        options.most_iterations = most_iterations;
+        session.run(
+            in, [this](const auto& shapes) { return memory_for(shapes); }, options);
+    }
+
+    /// What the last run had, where the shapes are the same.
+    std::vector<OutputView> memory_for(const std::vector<std::vector<std::int64_t>>& shapes) {
+        outputs.resize(shapes.size());
+        std::vector<OutputView> views;
+        for (std::size_t i = 0; i < shapes.size(); ++i) {
+            Array& array = outputs[i];
+            if (array.shape != shapes[i] || array.bytes.empty()) {
+                const DType dtype = executable.outputs()[i].dtype;
+                const std::size_t bytes = bytes_of(dtype, ConstView{dtype, shapes[i]}.elements());
+                array = {dtype, shapes[i], std::vector<std::byte>(bytes)};
+            }
+            views.push_back({array.bytes.data(), array.bytes.size()});
+        }
+        return views;
+    }
 };
 
 Result<std::unique_ptr<Prepared>> prepare(const GraphOptions& options) {
     HR_ASSIGN(const Graph graph, webnn::read_graph_file(options.graph, options.weights));
     const Executable executable = compile(graph, options.compile);
-    auto prepared = std::unique_ptr<Prepared>(new Prepared{executable, Session(executable), {}, {}, {}, {}});
+    auto prepared = std::unique_ptr<Prepared>(
+        new Prepared{executable, Session(executable), {}, {}, {}, options.most_iterations});
     HR_ASSIGN(prepared->inputs, gather_inputs(executable.inputs(), options.inputs));
-    std::vector<std::vector<std::int64_t>> shapes;
-    for (const Array& a : prepared->inputs) {
-        shapes.push_back(a.shape);
-        prepared->in.push_back({a.dtype, a.shape, a.bytes.data()});
-    }
-    const auto out_shapes = prepared->session.output_shapes(shapes);
-    for (std::size_t i = 0; i < out_shapes.size(); ++i) {
-        std::int64_t n = 1;
-        for (std::int64_t d : out_shapes[i]) n *= d;
-        const DType dtype = executable.outputs()[i].dtype;
-        prepared->outputs.push_back({dtype, out_shapes[i], std::vector<std::byte>(bytes_of(dtype, n))});
-    }
-    for (Array& a : prepared->outputs) prepared->out.push_back({a.bytes.data(), a.bytes.size()});
+    for (const Array& a : prepared->inputs) prepared->in.push_back({a.dtype, a.shape, a.bytes.data()});
     return prepared;
 }
 
@@ -152,7 +161,10 @@ Status profile_graph(const BenchOptions& options) {
 Status tune_graph(const BenchOptions& options) {
     HR_ASSIGN(auto prepared, prepare(options));
     HR_ASSIGN(const Graph graph, webnn::read_graph_file(options.graph, options.weights));
-    const TuneReport report = tune(graph, options.compile, prepared->in, prepared->out);
+    std::vector<OutputView> out;
+    prepared->run();
+    for (Array& a : prepared->outputs) out.push_back({a.bytes.data(), a.bytes.size()});
+    const TuneReport report = tune(graph, options.compile, prepared->in, out);
     std::printf("%10s %10s %6s  %-28s %-28s %s\n", "us before", "after", "nodes", "by rule", "by time",
                 "node");
     for (const TunedKind& kind : report.changed)

@@ -13,6 +13,7 @@ struct GraphOptions {
     std::vector<std::string> dimensions;  ///< "name=4": only ONNX models, which Python reads, have them
     webnn::WeightPaths weights;
     CompileOptions compile;
+    std::int64_t most_iterations = RunOptions().most_iterations;
     InputOptions inputs;
 };
 

@@ -32,6 +32,7 @@ void add_graph_options(CLI::App& command, GraphOptions& options) {
     command.add_option("--host-timeout-ms", options.compile.host_timeout_ms,
                        "a remote host that is silent for that long is lost; 60000 unless said otherwise");
     command.add_option("--threads", options.compile.threads, "0: one per CPU");
+    command.add_option("--most-iterations", options.most_iterations, "of all loops of a run together");
     command.add_option("--packed-cache", options.compile.packed_cache,
                        "where packed weights are kept for later starts: on, off or a folder");
     command.add_option("--tuning", options.compile.tuning,

@@ -100,8 +100,24 @@ Result<std::string> tuning_folder(const CompileOptions& options) {
 
 namespace {
 
+/// Each body is an executable of its own, whose passes run here.
+Status compile_bodies(Executable::Impl& impl) {
+    CompileOptions options = impl.options;
+    options.buffers = impl.buffers;
+    for (std::size_t i = 0; i < impl.graph.nodes.size(); ++i) {
+        const Node& node = impl.graph.nodes[i];
+        for (const GraphPtr& body : bodies(node)) {
+            auto compiled = compile_graph(*body, options, impl.tuning);
+            if (!compiled.ok()) return compiled.error().within(fmt::format("{}: its body", node.title()));
+            impl.bodies[static_cast<NodeId>(i)].push_back(std::move(compiled).value());
+        }
+    }
+    return success();
+}
+
 /// What a graph after all passes needs to run.
 Status prepare(Executable::Impl& impl) {
+    HR_TRY(compile_bodies(impl));
     HR_ASSIGN(auto stages, split_stages(impl.graph));
     for (Stage& stage : stages) {
         auto part = std::make_shared<Executable::Impl>(impl.options);
@@ -184,6 +200,16 @@ CompileStats Executable::stats() const {
         stats.plans += own.plans;
         stats.cached_plans += own.cached_plans;
     }
+    for (const auto& [node, parts] : impl_->bodies)
+        for (const auto& part : parts) {
+            const CompileStats own = Executable(part).stats();
+            stats.constant_bytes += own.constant_bytes;
+            stats.mapped_bytes += own.mapped_bytes;
+            stats.packed_bytes += own.packed_bytes;
+            stats.packed_mapped_bytes += own.packed_mapped_bytes;
+            stats.plans += own.plans;
+            stats.cached_plans += own.cached_plans;
+        }
     return stats;
 }
 

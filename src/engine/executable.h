@@ -34,12 +34,13 @@ struct Executable::Impl {
     DeviceConstants device_constants;
     std::shared_ptr<BufferPool> buffers;
     std::shared_ptr<const Tuning> tuning;  ///< measured choices for the CPU; null: none
-    /// Where a run counts extents: the graph's stages, each compiled. Else none.
+    /// Where a run counts extents or has bodies: the graph's stages, each compiled. Else none.
     struct CompiledStage {
-        Stage stage;
+        Stage stage;  ///< its graph is the executable's
         std::shared_ptr<Impl> executable;
     };
     std::vector<CompiledStage> stages;
+    std::map<NodeId, std::vector<std::shared_ptr<Impl>>> bodies;  ///< of the graph's nodes that have some
 
     /// Threads that a run asks for, at this moment.
     int threads() const;

@@ -58,7 +58,8 @@ struct Session::Impl {
     std::shared_ptr<Executable::Impl> exe;
     StateBuffers states;
     ByteLru<ShapeKey, std::unique_ptr<Instance>> instances;
-    std::vector<Session> stages;  ///< of each of the executable's stages
+    StageSessions parts;          ///< none where the executable has no stages
+    std::int64_t iterations = 0;  ///< of loops, in the last run
     bool states_are_lost = false;
     std::int64_t detoured = 0;  ///< outputs of the last run that were made elsewhere, and copied
     ShapeKey key;               ///< reused from run to run, so that a run allocates nothing
@@ -204,8 +205,12 @@ Status Session::Impl::check_given(std::span<const InputView> inputs) const {
 Status Session::Impl::run(std::span<const InputView> inputs, const MakeOutputs& make_outputs,
                           const RunOptions& options) {
     HR_TRY(check_given(inputs));
-    if (!stages.empty())
-        return StagedRun(*exe, inputs, states, options.reuse_buffers).run(stages, make_outputs, options);
+    if (!parts.stages.empty()) {
+        StagedRun run(*exe, inputs, states, parts, options);
+        const Status status = run.run(make_outputs);
+        iterations = run.iterations();
+        return status;
+    }
     key.resize(inputs.size());
     for (std::size_t i = 0; i < inputs.size(); ++i)
         key[i].assign(inputs[i].shape.begin(), inputs[i].shape.end());
@@ -218,7 +223,7 @@ Status Session::Impl::run(std::span<const InputView> inputs, const MakeOutputs& 
 
 Status Session::Impl::run(std::span<const InputView> inputs, std::span<const OutputView> outputs,
                           const RunOptions& options) {
-    if (!stages.empty())
+    if (!parts.stages.empty())
         return run(
             inputs, [&](const auto&) { return std::vector<OutputView>(outputs.begin(), outputs.end()); },
             options);
@@ -258,7 +263,9 @@ Session::Session(const Executable& executable, std::span<const Session* const> s
     value_or_throw(impl_->allocate_states(sharing));
     const Session* const own = this;
     for (const auto& [stage, part] : executable.impl()->stages)
-        impl_->stages.emplace_back(Executable(part), std::span(&own, 1));
+        impl_->parts.stages.emplace_back(Executable(part), std::span(&own, 1));
+    for (const auto& [node, bodies] : executable.impl()->bodies)
+        for (const auto& body : bodies) impl_->parts.bodies[node].emplace_back(Executable(body));
 }
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
@@ -270,7 +277,7 @@ std::vector<std::vector<std::int64_t>> Session::output_shapes(
         throw Exception(Code::invalid_argument,
                         fmt::format("{} input shapes given, the graph has {} inputs", input_shapes.size(),
                                     impl_->exe->graph.inputs.size()));
-    if (!impl_->stages.empty())
+    if (!impl_->parts.stages.empty())
         throw Exception(
             Code::invalid_argument,
             "the shapes of the outputs depend on what a run counts: give run() a function that makes "
@@ -302,12 +309,19 @@ void Session::write_state(const std::string& name, const void* data, std::size_t
     std::memcpy(impl_->states[i]->data(), data, bytes);
 }
 
-void Session::reset_states() { impl_->reset_states(); }
+void Session::reset_states() {
+    impl_->reset_states();
+    for (auto& [node, bodies] : impl_->parts.bodies)
+        for (Session& body : bodies) body.reset_states();
+}
+
+std::int64_t Session::iterations() const { return impl_->iterations; }
 
 RunStats Session::stats() const {
-    if (!impl_->stages.empty()) {
-        RunStats total = impl_->stages.front().stats();
-        for (std::size_t i = 1; i < impl_->stages.size(); ++i) add(total, impl_->stages[i].stats());
+    if (const auto& stages = impl_->parts.stages; !stages.empty()) {
+        RunStats total = stages.front().stats();
+        for (std::size_t i = 1; i < stages.size(); ++i) add(total, stages[i].stats());
+        total.iterations = impl_->iterations;
         return total;
     }
     const auto* newest = impl_->instances.newest();

@@ -1,37 +1,98 @@
 #include "engine/stage.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace headrace {
 namespace {
 
-/// Which stage each node is in, and which nodes count before each.
-struct Cut {
-    std::vector<std::size_t> stage_of;
-    std::vector<std::vector<NodeId>> counting{{}};
-};
-
-Cut cut(const Graph& graph) {
-    Cut found;
-    std::size_t stage = 0;
-    for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-        const Node& node = graph.nodes[i];
-        if (!counted_symbols(node).empty()) {
-            const bool is_there = std::ranges::all_of(node.inputs, [&](ValueId id) {
-                const NodeId producer = id == kNoValue ? -1 : graph.value(id).producer;
-                return producer < 0 || found.stage_of[static_cast<std::size_t>(producer)] < stage;
-            });
-            if (!is_there) {
-                ++stage;
-                found.counting.emplace_back();
-            }
-            found.counting.back().push_back(static_cast<NodeId>(i));
-        }
-        found.stage_of.push_back(stage);
-    }
-    return found;
+bool is_between_stages(const Node& node) {
+    return node.op->control != Control::none || !counted_extents(node).empty();
 }
+
+/// Which stage each node is in, or comes before, if it has bodies. An op that counts does both: the run
+/// counts before the stage that computes its results.
+class Cut {
+public:
+    explicit Cut(const Graph& graph) : graph_(graph), readers_(graph.values.size()) {}
+
+    Status run() {
+        for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+            HR_TRY(declare(graph_.nodes[i]));
+            place(static_cast<NodeId>(i));
+        }
+        return success();
+    }
+
+    std::vector<std::size_t> stage_of;
+    std::vector<std::vector<NodeId>> before{{}};
+    std::map<std::string, Dim> counted;
+
+    bool is_computed(NodeId id) const { return graph_.node(id).op->control == Control::none; }
+
+private:
+    Status declare(const Node& node) {
+        for (const Dim& d : counted_extents(node))
+            if (!counted.emplace(d.str(), d).second)
+                return invalid("{}: the extent {} is counted by another node, too; name it anew",
+                               node.title(), d.str());
+        return success();
+    }
+
+    void place(NodeId id) {
+        const Node& node = graph_.node(id);
+        const bool is_between = is_between_stages(node);
+        std::size_t stage = 0;
+        for (ValueId operand : node.inputs) {
+            if (operand == kNoValue) continue;
+            stage = std::max(stage, known_at(graph_.value(operand).type.shape));
+            const NodeId producer = graph_.value(operand).producer;
+            if (producer < 0) continue;
+            const bool is_after = is_between && is_computed(producer);
+            stage = std::max(stage, stage_of[static_cast<std::size_t>(producer)] + (is_after ? 1 : 0));
+        }
+        stage = std::max(stage, known_by_attributes(node));
+        stage = std::max(stage, after_readers(node));
+        for (ValueId operand : node.inputs)
+            if (operand != kNoValue) readers_[operand] = std::max(readers_[operand], stage);
+        stage_of.push_back(stage);
+        if (before.size() <= stage) before.resize(stage + 1);
+        if (!is_between) return;
+        before[stage].push_back(id);
+        for (const std::string& symbol : counted_symbols(node)) symbol_at_[symbol] = stage;
+    }
+
+    /// The first stage in which all symbols of a shape have values.
+    std::size_t known_at(const Shape& shape) const {
+        std::size_t stage = 0;
+        if (symbol_at_.empty()) return stage;
+        for (const Dim& d : shape) {
+            if (!d.is_symbolic()) continue;
+            for (const std::string& name : d.expression().names())
+                if (const auto at = symbol_at_.find(name); at != symbol_at_.end())
+                    stage = std::max(stage, at->second);
+        }
+        return stage;
+    }
+
+    std::size_t known_by_attributes(const Node& node) const {
+        std::size_t stage = 0;
+        if (symbol_at_.empty() || node.op->fields.empty()) return stage;
+        for (const AttrValue& value : node.op->attr_values(node.attrs.get()))
+            if (const auto* shape = std::get_if<Shape>(&value)) stage = std::max(stage, known_at(*shape));
+        return stage;
+    }
+
+    /// A state may be written when all that read its old version have done so.
+    std::size_t after_readers(const Node& node) const {
+        return node.op->is_pure() ? 0 : readers_[node.inputs[node.op->writes_state]];
+    }
+
+    const Graph& graph_;
+    std::vector<std::size_t> readers_;  ///< of each value: the last stage that reads it so far
+    std::map<std::string, std::size_t> symbol_at_;
+};
 
 /// Builds the graph of one stage.
 class StageBuilder {
@@ -43,24 +104,27 @@ public:
         for (ValueId id : whole_.inputs) result_.graph.inputs.push_back(copied(id));
         for (ValueId id : whole_.states) result_.graph.states.push_back(copied(id));
         for (std::size_t i = 0; i < whole_.nodes.size(); ++i)
-            if (cut_.stage_of[i] == stage_) carry_operands(whole_.nodes[i]);
+            if (is_here(static_cast<NodeId>(i))) carry_operands(whole_.nodes[i]);
         result_.symbols = symbols;
         for (const std::string& symbol : symbols)
             result_.graph.inputs.push_back(added({.kind = ValueKind::input,
-                                                  .type = {DType::u8, {Dim::symbolic(symbol, 0), 0}},
+                                                  .type = {DType::u8, {cut_.counted.at(symbol), 0}},
                                                   .name = fmt::format("count of {}", symbol)}));
         for (std::size_t i = 0; i < whole_.nodes.size(); ++i)
-            if (cut_.stage_of[i] == stage_) add_node(whole_.nodes[i]);
+            if (is_here(static_cast<NodeId>(i))) add_node(whole_.nodes[i]);
         mark_made();
         result_.graph.conditions = whole_.conditions;
-        result_.counting = cut_.counting[stage_];
+        result_.before = cut_.before[stage_];
         return std::move(result_);
     }
 
 private:
-    bool is_here(ValueId id) const {
+    bool is_here(NodeId id) const {
+        return cut_.stage_of[static_cast<std::size_t>(id)] == stage_ && cut_.is_computed(id);
+    }
+    bool is_made_here(ValueId id) const {
         const NodeId producer = whole_.value(id).producer;
-        return producer >= 0 && cut_.stage_of[static_cast<std::size_t>(producer)] == stage_;
+        return producer >= 0 && is_here(producer);
     }
 
     ValueId added(Value value) {
@@ -75,7 +139,7 @@ private:
 
     void carry_operands(const Node& node) {
         for (ValueId id : node.inputs) {
-            if (id == kNoValue || ids_[id] != kNoValue || is_here(id)) continue;
+            if (id == kNoValue || ids_[id] != kNoValue || is_made_here(id)) continue;
             if (whole_.value(id).kind != ValueKind::result) {
                 copied(id);
                 continue;
@@ -99,18 +163,16 @@ private:
         result_.graph.nodes.push_back(std::move(here));
     }
 
-    /// What a later stage reads or counts, and the graph's outputs.
+    /// What a later stage or the run reads, and the graph's outputs.
     void mark_made() {
         std::set<ValueId> made;
         for (std::size_t i = 0; i < whole_.nodes.size(); ++i) {
-            const bool counts_later = std::ranges::any_of(
-                cut_.counting, [&](const auto& nodes) { return std::ranges::count(nodes, NodeId(i)) > 0; });
-            if (cut_.stage_of[i] <= stage_ && !counts_later) continue;
+            if (cut_.stage_of[i] <= stage_) continue;
             for (ValueId id : whole_.nodes[i].inputs)
-                if (id != kNoValue && is_here(id)) made.insert(id);
+                if (id != kNoValue && is_made_here(id)) made.insert(id);
         }
         for (const auto& [name, id] : whole_.outputs)
-            if (is_here(id)) made.insert(id);
+            if (is_made_here(id)) made.insert(id);
         for (ValueId id : made) {
             result_.made.push_back(id);
             result_.graph.outputs.emplace_back(fmt::format("result {}", id), ids_[id]);
@@ -124,21 +186,34 @@ private:
     Stage result_;
 };
 
+/// Says after which stage each value between stages is no more needed.
+void release_values(const Graph& graph, std::vector<Stage>& stages) {
+    std::map<ValueId, std::size_t> last;
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+        for (const auto* values : {&stages[s].carried, &stages[s].made})
+            for (ValueId id : *values) last[id] = s;
+        for (NodeId id : stages[s].before)
+            for (const auto* values : {&graph.node(id).inputs, &graph.node(id).outputs})
+                for (ValueId value : *values) last[value] = s;
+    }
+    for (const auto& [name, id] : graph.outputs) last.erase(id);
+    for (const auto& [id, stage] : last) stages[stage].released.push_back(id);
+}
+
 }  // namespace
 
 Result<std::vector<Stage>> split_stages(const Graph& graph) {
     std::vector<Stage> stages;
-    const Cut found = cut(graph);
+    if (std::ranges::none_of(graph.nodes, is_between_stages)) return stages;
+    Cut cut(graph);
+    HR_TRY(cut.run());
     std::set<std::string> known;
-    for (std::size_t s = 0; s < found.counting.size(); ++s) {
-        for (NodeId id : found.counting[s])
-            for (const std::string& symbol : counted_symbols(graph.node(id)))
-                if (!known.insert(symbol).second)
-                    return invalid("{}: the extent {} is counted by another node, too; name it anew",
-                                   graph.node(id).title(), symbol);
-        stages.push_back(StageBuilder(graph, found, s).build({known.begin(), known.end()}));
+    for (std::size_t s = 0; s < cut.before.size(); ++s) {
+        for (NodeId id : cut.before[s])
+            for (const std::string& symbol : counted_symbols(graph.node(id))) known.insert(symbol);
+        stages.push_back(StageBuilder(graph, cut, s).build({known.begin(), known.end()}));
     }
-    if (known.empty()) stages.clear();
+    release_values(graph, stages);
     return stages;
 }
 

@@ -6,18 +6,19 @@
 
 namespace headrace {
 
-/// A part of a graph whose extents are all known when it begins: consecutive nodes, cut before each that
-/// counts what the nodes before it compute.
+/// A part of a graph whose extents are all known when it begins. What a run does itself lies between stages:
+/// it counts extents, and goes through the bodies of nodes that have some.
 struct Stage {
     /// Inputs: the whole graph's, the values that are carried, and for each symbol that was counted a tensor
-    /// without elements, which has it as an extent. Outputs: the values that are made.
+    /// without elements, which has it as an extent. Outputs: the values that are made. It may have no nodes.
     Graph graph;
-    std::vector<std::string> symbols;    ///< counted before this stage or an earlier one
+    std::vector<std::string> symbols;    ///< of the counted ones, those that this stage knows
     std::vector<ValueId> carried, made;  ///< values of the whole graph
-    std::vector<NodeId> counting;        ///< nodes of the whole graph that count before this stage
+    std::vector<NodeId> before;          ///< nodes of the whole graph that the run sees to first, in order
+    std::vector<ValueId> released;       ///< values that nothing reads when it has run
 };
 
-/// None where no node counts.
+/// None where all is one stage. Each node is in the first that can have it.
 Result<std::vector<Stage>> split_stages(const Graph& graph);
 
 }  // namespace headrace

@@ -3,13 +3,36 @@
 #include <algorithm>
 #include <cstring>
 
-namespace headrace {
+#include "engine/loop_run.h"
+#include "ir/kernel_error.h"
+#include "ir/node_attr.h"
 
-Result<ConstView> StagedRun::view(ValueId id) const {
+namespace headrace {
+namespace {
+
+Status run_session(Session& session, std::span<const InputView> inputs, const Session::MakeOutputs& make,
+                   const RunOptions& options) {
+    try {
+        session.run(inputs, make, options);
+    } catch (const Exception& e) {
+        return Error{e.code(), e.what()};
+    }
+    return success();
+}
+
+}  // namespace
+
+Result<ConstView> StagedRun::view(ValueId id) {
     const Value& value = graph_.value(id);
-    if (const auto it = held_.find(id); it != held_.end())
-        return ConstView{value.type.dtype, it->second.shape,
-                         static_cast<const std::byte*>(it->second.data())};
+    if (const auto it = held_.find(id); it != held_.end()) return it->second.view();
+    if (value.kind == ValueKind::constant)
+        return ConstView{value.type.dtype, sizes_.emplace_back(value.type.sizes()),
+                         value.constant->bytes.data()};
+    if (value.kind == ValueKind::state) {
+        const auto at = std::ranges::find(graph_.states, id) - graph_.states.begin();
+        return ConstView{value.type.dtype, sizes_.emplace_back(value.type.sizes()),
+                         states_[static_cast<std::size_t>(at)]->data()};
+    }
     for (std::size_t i = 0; i < graph_.inputs.size(); ++i)
         if (graph_.inputs[i] == id)
             return ConstView{value.type.dtype, inputs_[i].shape,
@@ -17,33 +40,105 @@ Result<ConstView> StagedRun::view(ValueId id) const {
     return unsupported("'{}' is no input and computed by no stage", value.name);
 }
 
-Status StagedRun::count(const Stage& stage) {
-    for (NodeId id : stage.counting) {
-        const Node& node = graph_.node(id);
-        std::vector<ConstView> operands;
-        std::vector<std::vector<std::int64_t>> sizes(node.inputs.size());
-        for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-            const ValueId operand = node.inputs[i];
-            if (operand == kNoValue) {
-                operands.emplace_back();
-                continue;
-            }
-            const Value& value = graph_.value(operand);
-            if (value.kind == ValueKind::constant || value.kind == ValueKind::state) {
-                sizes[i] = value.type.sizes();
-                const auto at = std::ranges::find(graph_.states, operand) - graph_.states.begin();
-                operands.push_back({value.type.dtype, sizes[i],
-                                    value.kind == ValueKind::state
-                                        ? states_[static_cast<std::size_t>(at)]->data()
-                                        : value.constant->bytes.data()});
-            } else {
-                HR_ASSIGN(const ConstView found, view(operand));
-                operands.push_back(found);
-            }
+Result<std::vector<ConstView>> StagedRun::operands_of(const Node& node) {
+    std::vector<ConstView> operands;
+    for (ValueId id : node.inputs) {
+        if (id == kNoValue) {
+            operands.emplace_back();
+            continue;
         }
-        const auto symbols = counted_symbols(node);
+        HR_ASSIGN(const ConstView found, view(id));
+        operands.push_back(found);
+    }
+    return operands;
+}
+
+Status StagedRun::see_to(NodeId id) {
+    const Node& node = graph_.node(id);
+    HR_ASSIGN(const auto operands, operands_of(node));
+    const auto status = [&] {
+        switch (node.op->control) {
+            case Control::branch: return branch(id, operands);
+            case Control::repeat: return repeat(id, operands);
+            default: return count(node, operands);
+        }
+    }();
+    return status.ok() ? success() : Status(status.error().within(node.title()));
+}
+
+Status StagedRun::count(const Node& node, std::span<const ConstView> operands) {
+    const auto symbols = counted_symbols(node);
+    try {
         const auto counted = node.op->count(operands, node.attrs.get());
         for (std::size_t i = 0; i < symbols.size(); ++i) counts_[symbols[i]] = counted[i];
+    } catch (const KernelError& error) {
+        return invalid("{}", error.what());
+    }
+    return success();
+}
+
+Status StagedRun::branch(NodeId id, std::span<const ConstView> operands) {
+    const Node& node = graph_.node(id);
+    const bool is_then = *operands[0].data != std::byte{0};
+    const auto then_values = static_cast<std::size_t>(attr<std::int64_t>(node, "then_values"));
+    const Graph& body = *attr<GraphPtr>(node, is_then ? "then_body" : "else_body");
+    const auto values = is_then ? operands.subspan(1, then_values) : operands.subspan(1 + then_values);
+    std::vector<InputView> inputs;
+    for (const ConstView& v : values) inputs.push_back({v.dtype, v.shape, v.data});
+    std::vector<Held> results(body.outputs.size());
+    HR_TRY(run_body(sessions_.bodies.at(id)[is_then ? 0 : 1], inputs, [&](const auto& shapes) {
+        std::vector<OutputView> outputs;
+        for (std::size_t i = 0; i < shapes.size(); ++i) {
+            const DType dtype = body.value(body.outputs[i].second).type.dtype;
+            value_or_throw(results[i].become(*exe_.buffers, dtype, shapes[i], options_.reuse_buffers));
+            outputs.push_back({results[i].memory.data(), results[i].bytes()});
+        }
+        return outputs;
+    }));
+    return keep_results(node, std::move(results));
+}
+
+Status StagedRun::repeat(NodeId id, std::span<const ConstView> operands) {
+    const Node& node = graph_.node(id);
+    Session& session = sessions_.bodies.at(id)[0];
+    LoopRun loop(node, operands, *exe_.buffers, options_.reuse_buffers);
+    HR_TRY(loop.run(
+        [&](std::span<const InputView> inputs, const Session::MakeOutputs& make) {
+            ++iterations_;
+            return run_body(session, inputs, make);
+        },
+        [&] { return iterations_ < options_.most_iterations; }));
+    HR_ASSIGN(auto results, loop.take_results());
+    return keep_results(node, std::move(results));
+}
+
+Status StagedRun::run_body(Session& body, std::span<const InputView> inputs,
+                           const Session::MakeOutputs& make) {
+    RunOptions options = options_;
+    options.most_iterations -= iterations_;
+    const Status status = run_session(body, inputs, make, options);
+    iterations_ += body.iterations();
+    return status;
+}
+
+/// And gives the symbols that they count their values.
+Status StagedRun::keep_results(const Node& node, std::vector<Held> results) {
+    const auto symbols = counted_symbols(node);
+    const auto declared = attr<Shape>(node, "results");
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        for (const std::int64_t extent : results[i].shape) {
+            const Dim& d = declared[at++];
+            if (!d.is_symbolic() && d.size() != extent)
+                return invalid("result {} has the shape {}, and {} in place of {} was expected", i,
+                               str(std::span<const std::int64_t>(results[i].shape)), d.str(), extent);
+            if (!d.is_symbolic() || std::ranges::count(symbols, d.str()) == 0) continue;
+            const auto [known, fresh] = counts_.try_emplace(d.str(), extent);
+            if (!fresh && known->second != extent)
+                return invalid("result {} has the shape {}, and another one {} in place of {}", i,
+                               str(std::span<const std::int64_t>(results[i].shape)), known->second, extent);
+        }
+        held_[node.outputs[i]] = std::move(results[i]);
     }
     return success();
 }
@@ -58,119 +153,83 @@ std::vector<InputView> StagedRun::inputs_of(const Stage& stage) {
     return views;
 }
 
-Status StagedRun::run_stage(const Stage& stage, Session& session, const RunOptions& options) {
-    const auto views = inputs_of(stage);
-    const Session::MakeOutputs make = [&](const std::vector<std::vector<std::int64_t>>& shapes) {
-        std::vector<OutputView> outputs;
-        for (std::size_t i = 0; i < shapes.size(); ++i) {
-            Held& held = held_[stage.made[i]];
-            held.shape = shapes[i];
-            if (!held.elsewhere) {
-                const auto bytes = bytes_of(graph_.value(stage.made[i]).type.dtype,
-                                            ConstView{DType::u8, held.shape}.elements());
-                held.memory = value_or_throw(
-                    PooledBuffer::take(*exe_.buffers, bytes, "a value between stages", reuse_));
+Status StagedRun::run_stage(const Stage& stage, Session& session) {
+    return run_session(
+        session, inputs_of(stage),
+        [&](const std::vector<std::vector<std::int64_t>>& shapes) {
+            std::vector<OutputView> outputs;
+            for (std::size_t i = 0; i < shapes.size(); ++i) {
+                Held& held = held_[stage.made[i]];
+                value_or_throw(held.become(*exe_.buffers, graph_.value(stage.made[i]).type.dtype, shapes[i],
+                                           options_.reuse_buffers));
+                outputs.push_back({held.memory.data(), held.bytes()});
             }
-            outputs.push_back(
-                {const_cast<void*>(held.data()), bytes_of(graph_.value(stage.made[i]).type.dtype,
-                                                          ConstView{DType::u8, held.shape}.elements())});
-        }
-        return outputs;
-    };
-    try {
-        session.run(views, make, options);
-    } catch (const Exception& e) {
-        return Error{e.code(), e.what()};
-    }
-    return success();
+            return outputs;
+        },
+        options_);
 }
 
-Status StagedRun::run_last(const Stage& stage, Session& session, const Session::MakeOutputs& make_outputs,
-                           const RunOptions& options) {
-    const auto views = inputs_of(stage);
-    std::vector<OutputView> outputs;
-    const Session::MakeOutputs make = [&](const std::vector<std::vector<std::int64_t>>& made) {
-        for (std::size_t i = 0; i < made.size(); ++i) held_[stage.made[i]].shape = made[i];
-        std::vector<std::vector<std::int64_t>> shapes;
-        for (const auto& [name, id] : graph_.outputs) {
-            const auto sizes = graph_.value(id).kind == ValueKind::constant ? graph_.value(id).type.sizes()
-                                                                            : std::vector<std::int64_t>();
-            if (graph_.value(id).kind == ValueKind::constant) {
-                shapes.push_back(sizes);
-                continue;
-            }
-            const auto shape = value_or_throw(view(id)).shape;
-            shapes.emplace_back(shape.begin(), shape.end());
-        }
-        outputs = make_outputs(shapes);
-        if (outputs.size() != graph_.outputs.size())
-            throw Exception(Code::invalid_argument, fmt::format("{} outputs given, the graph has {}",
-                                                                outputs.size(), graph_.outputs.size()));
-        std::vector<OutputView> here;
-        for (std::size_t i = 0; i < made.size(); ++i) {
-            Held& held = held_[stage.made[i]];
-            const auto at =
-                std::ranges::find(graph_.outputs, stage.made[i], &std::pair<std::string, ValueId>::second);
-            const OutputView& target = outputs[static_cast<std::size_t>(at - graph_.outputs.begin())];
-            held.elsewhere = target.data;
-            here.push_back(target);
-        }
-        return here;
-    };
-    try {
-        session.run(views, make, options);
-    } catch (const Exception& e) {
-        return Error{e.code(), e.what()};
+/// The caller's, for all outputs, whose shapes are known.
+std::vector<OutputView> StagedRun::output_memory(const Session::MakeOutputs& make_outputs) {
+    std::vector<std::vector<std::int64_t>> shapes;
+    for (const auto& [name, id] : graph_.outputs) {
+        const auto shape = value_or_throw(view(id)).shape;
+        shapes.emplace_back(shape.begin(), shape.end());
     }
+    auto outputs = make_outputs(shapes);
+    if (outputs.size() != graph_.outputs.size())
+        throw Exception(Code::invalid_argument, fmt::format("{} outputs given, the graph has {}",
+                                                            outputs.size(), graph_.outputs.size()));
+    return outputs;
+}
+
+Status StagedRun::run_last(const Stage& stage, Session& session, const Session::MakeOutputs& make_outputs) {
+    std::vector<OutputView> outputs;
+    HR_TRY(run_session(
+        session, inputs_of(stage),
+        [&](const std::vector<std::vector<std::int64_t>>& made) {
+            for (std::size_t i = 0; i < made.size(); ++i) {
+                held_[stage.made[i]].dtype = graph_.value(stage.made[i]).type.dtype;
+                held_[stage.made[i]].shape = made[i];
+            }
+            outputs = output_memory(make_outputs);
+            std::vector<OutputView> here;
+            for (const ValueId id : stage.made) {
+                const auto at =
+                    std::ranges::find(graph_.outputs, id, &std::pair<std::string, ValueId>::second);
+                here.push_back(outputs[static_cast<std::size_t>(at - graph_.outputs.begin())]);
+                held_[id].elsewhere = here.back().data;
+            }
+            return here;
+        },
+        options_));
     return copy_outputs(outputs);
 }
 
-/// Outputs that an earlier stage made, or that are one value with another.
-Status StagedRun::copy_outputs(std::span<const OutputView> outputs) const {
+/// Outputs that were made before the last stage, or that are one value with another.
+Status StagedRun::copy_outputs(std::span<const OutputView> outputs) {
     for (std::size_t i = 0; i < outputs.size(); ++i) {
         const auto& [name, id] = graph_.outputs[i];
-        const Value& value = graph_.value(id);
-        const void* from = nullptr;
-        std::size_t bytes = 0;
-        if (value.kind == ValueKind::constant) {
-            from = value.constant->bytes.data();
-            bytes = value.constant->bytes.size();
-        } else {
-            HR_ASSIGN(const ConstView found, view(id));
-            from = found.data;
-            bytes = bytes_of(value.type.dtype, found.elements());
-        }
+        HR_ASSIGN(const ConstView found, view(id));
+        const std::size_t bytes = bytes_of(found.dtype, found.elements());
         if (outputs[i].bytes != bytes)
             return invalid("output '{}': {} bytes of memory given, it needs {}", name, outputs[i].bytes,
                            bytes);
-        if (outputs[i].data != from && bytes > 0) std::memmove(outputs[i].data, from, bytes);
+        if (outputs[i].data != found.data && bytes > 0) std::memmove(outputs[i].data, found.data, bytes);
     }
     return success();
 }
 
-void StagedRun::release_after(std::size_t stage) {
-    for (auto it = held_.begin(); it != held_.end();) {
-        const ValueId id = it->first;
-        bool is_read = std::ranges::any_of(graph_.outputs, [&](const auto& out) { return out.second == id; });
-        for (std::size_t s = stage + 1; s < exe_.stages.size() && !is_read; ++s) {
-            const Stage& later = exe_.stages[s].stage;
-            is_read = std::ranges::count(later.carried, id) > 0 ||
-                      std::ranges::any_of(later.counting, [&](NodeId node) {
-                          return std::ranges::count(graph_.node(node).inputs, id) > 0;
-                      });
-        }
-        it = is_read ? std::next(it) : held_.erase(it);
-    }
-}
-
-Status StagedRun::run(std::span<Session> sessions, const Session::MakeOutputs& make_outputs,
-                      const RunOptions& options) {
-    for (std::size_t s = 0; s < sessions.size(); ++s) {
+Status StagedRun::run(const Session::MakeOutputs& make_outputs) {
+    for (std::size_t s = 0; s < sessions_.stages.size(); ++s) {
         const Stage& stage = exe_.stages[s].stage;
-        HR_TRY(count(stage));
-        if (s + 1 == sessions.size()) return run_last(stage, sessions[s], make_outputs, options);
-        HR_TRY(run_stage(stage, sessions[s], options));
-        release_after(s);
+        const bool is_last = s + 1 == sessions_.stages.size();
+        const bool has_nodes = !exe_.stages[s].executable->graph.nodes.empty();
+        for (const NodeId id : stage.before) HR_TRY(see_to(id));
+        if (is_last && has_nodes) return run_last(stage, sessions_.stages[s], make_outputs);
+        if (is_last) return copy_outputs(output_memory(make_outputs));
+        if (has_nodes) HR_TRY(run_stage(stage, sessions_.stages[s]));
+        for (const ValueId id : stage.released) held_.erase(id);
     }
     return success();
 }

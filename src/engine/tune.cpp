@@ -72,6 +72,11 @@ void Tuner::find_ways() {
     if (!impl->device.is_cpu)
         throw Exception(Code::invalid_argument,
                         fmt::format("choices are measured for the CPU; the device is '{}'", options_.device));
+    if (!impl->stages.empty())
+        throw Exception(
+            Code::unsupported,
+            "the graph runs in stages, by what it counts or by its branches and loops; choices are "
+            "measured of graphs that run at once");
     const auto plan = plan_of(*impl);
     for (std::size_t i = 0; i < plan->nodes.size(); ++i) add_ways(*plan, i, impl->threads());
 }

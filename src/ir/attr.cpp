@@ -3,12 +3,14 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/graph.h"
+
 namespace headrace {
 
 std::string_view name_of(AttrKind kind) {
     static constexpr std::string_view kNames[] = {
         "bool",          "integer",         "number", "real number", "text", "list of integers",
-        "list of reals", "list of extents", "dtype"};
+        "list of reals", "list of extents", "dtype",  "graph"};
     return kNames[static_cast<int>(kind)];
 }
 
@@ -30,6 +32,9 @@ struct Printer {
     std::string operator()(const std::vector<double>& v) const { return list(v); }
     std::string operator()(const Shape& v) const { return headrace::str(v); }
     std::string operator()(DType v) const { return std::string(name_of(v)); }
+    std::string operator()(const GraphPtr& v) const {
+        return v ? fmt::format("a graph of {} nodes", v->nodes.size()) : "none";
+    }
 };
 
 Error mistyped(AttrKind wanted, const AttrValue& v) {
@@ -98,6 +103,11 @@ Result<DType> as_dtype(const AttrValue& v) {
     if (const auto* s = std::get_if<std::string>(&v))
         if (auto t = dtype_from_name(*s)) return *t;
     return mistyped(AttrKind::dtype, v);
+}
+
+Result<GraphPtr> as_graph(const AttrValue& v) {
+    if (const auto* graph = std::get_if<GraphPtr>(&v); graph && *graph) return *graph;
+    return mistyped(AttrKind::graph, v);
 }
 
 Result<std::size_t> as_choice(const AttrValue& v, std::span<const std::string_view> choices) {

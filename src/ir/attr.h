@@ -17,12 +17,27 @@
 
 namespace headrace {
 
+class Graph;
+/// The body of an op that decides how a run goes on. Two are equal where they are one object.
+using GraphPtr = std::shared_ptr<const Graph>;
+
 /// An attribute's value in the one generic form that printing, equality, files, JSON and Python share.
 /// monostate: an optional attribute that is absent.
 using AttrValue = std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string,
-                               std::vector<std::int64_t>, std::vector<double>, Shape, DType>;
+                               std::vector<std::int64_t>, std::vector<double>, Shape, DType, GraphPtr>;
 
-enum class AttrKind : std::uint8_t { boolean, integer, number, real, text, integers, reals, shape, dtype };
+enum class AttrKind : std::uint8_t {
+    boolean,
+    integer,
+    number,
+    real,
+    text,
+    integers,
+    reals,
+    shape,
+    dtype,
+    graph
+};
 std::string_view name_of(AttrKind kind);
 std::string text_of(const AttrValue& value);
 
@@ -98,6 +113,8 @@ constexpr AttrKind kind_of() {
         return AttrKind::reals;
     else if constexpr (std::same_as<T, Shape>)
         return AttrKind::shape;
+    else if constexpr (std::same_as<T, GraphPtr>)
+        return AttrKind::graph;
     else {
         static_assert(std::same_as<T, DType>, "no attribute may have this type");
         return AttrKind::dtype;
@@ -126,6 +143,7 @@ Result<std::vector<std::int64_t>> as_integers(const AttrValue& v);
 Result<std::vector<double>> as_reals(const AttrValue& v);
 Result<Shape> as_shape(const AttrValue& v);
 Result<DType> as_dtype(const AttrValue& v);
+Result<GraphPtr> as_graph(const AttrValue& v);
 Result<std::size_t> as_choice(const AttrValue& v, std::span<const std::string_view> choices);
 
 template <class T>
@@ -153,6 +171,8 @@ Result<T> from_attr(const AttrValue& v) {
         return as_reals(v);
     else if constexpr (std::same_as<T, Shape>)
         return as_shape(v);
+    else if constexpr (std::same_as<T, GraphPtr>)
+        return as_graph(v);
     else
         return as_dtype(v);
 }

@@ -93,17 +93,31 @@ Status bind_names_of_lines(const Graph& graph, SymbolBindings& bindings) {
 
 }  // namespace
 
-std::vector<std::string> counted_symbols(const Node& node) {
-    std::vector<std::string> symbols;
-    if (!node.op || !node.op->count) return symbols;
+Shape counted_extents(const Node& node) {
+    Shape extents;
+    if (!node.op || (!node.op->count && node.op->control == Control::none)) return extents;
     const auto values = node.op->attr_values(node.attrs.get());
     for (std::size_t i = 0; i < values.size(); ++i) {
         const auto* counts = std::get_if<Shape>(&values[i]);
         if (!counts || node.op->fields[i].name != "counts") continue;
         for (const Dim& d : *counts)
-            if (d.is_symbolic()) symbols.push_back(d.str());
+            if (d.is_symbolic()) extents.push_back(d);
     }
+    return extents;
+}
+
+std::vector<std::string> counted_symbols(const Node& node) {
+    std::vector<std::string> symbols;
+    for (const Dim& d : counted_extents(node)) symbols.push_back(d.str());
     return symbols;
+}
+
+std::vector<GraphPtr> bodies(const Node& node) {
+    std::vector<GraphPtr> graphs;
+    if (!node.op || node.op->control == Control::none) return graphs;
+    for (const AttrValue& value : node.op->attr_values(node.attrs.get()))
+        if (const auto* graph = std::get_if<GraphPtr>(&value); graph && *graph) graphs.push_back(*graph);
+    return graphs;
 }
 
 std::vector<Condition> conditions_of(const Graph& graph, const std::vector<bool>& of) {

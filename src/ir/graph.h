@@ -80,9 +80,14 @@ public:
     void compact(const std::vector<bool>& keep);
 };
 
-/// The symbols that get their values when a node's operands are there: the attribute `counts` of an op that
-/// counts; none of other ops, and of numbers.
+/// The symbols that get their values while a graph runs: the attribute `counts` of an op that counts when its
+/// operands are there, or whose bodies do; none of other ops, and of numbers.
+Shape counted_extents(const Node& node);
 std::vector<std::string> counted_symbols(const Node& node);
+
+/// The graphs that a node has as attributes.
+std::vector<GraphPtr> bodies(const Node& node);
+inline constexpr int kMostNested = 16;  ///< how deep graphs may lie in bodies of others
 
 /// What some nodes of a well-formed graph need of the symbols' values: those for which `of` holds.
 std::vector<Condition> conditions_of(const Graph& graph, const std::vector<bool>& of);

@@ -50,9 +50,10 @@ class Decoder {
 public:
     /// `budget`: how many bytes of strings and lists may be copied. Vectors of a hostile FlatBuffer may
     /// overlap, so that a small file would unfold to an enormous graph; in an honest one they do not.
+    /// `depth`: of graphs around this one, which is a body.
     Decoder(const schema::Graph& file, const WeightBytes& weights, const OpLookup& find_op,
-            std::size_t budget)
-        : file_(file), weights_(weights), find_op_(find_op), budget_(budget) {}
+            std::size_t& budget, int depth)
+        : file_(file), weights_(weights), find_op_(find_op), budget_(budget), depth_(depth) {}
 
     Result<Graph> run() {
         HR_TRY(read_symbols());
@@ -72,7 +73,7 @@ public:
             graph_.outputs.emplace_back(std::move(name), output.value());
         }
         HR_TRY(read_conditions());
-        HR_TRY(verify(graph_));
+        if (depth_ == 0) HR_TRY(verify(graph_));
         return std::move(graph_);
     }
 
@@ -285,10 +286,17 @@ private:
             case schema::AttrValue::Reals: return as_attr(list(attr.value_as_Reals()->value()));
             case schema::AttrValue::Shape: return as_attr(shape(*attr.value_as_Shape()));
             case schema::AttrValue::Type: return as_attr(dtype(attr.value_as_Type()->value()));
+            case schema::AttrValue::Body: return body(*attr.value_as_Body());
             default: break;
         }
         return invalid("attribute {} is of the unknown kind {}", view(attr.name()),
                        static_cast<int>(attr.value_type()));
+    }
+
+    Result<AttrValue> body(const schema::Body& from) {
+        if (depth_ == kMostNested) return invalid("graphs lie more than {} deep in one another", kMostNested);
+        HR_ASSIGN(Graph graph, Decoder(*from.graph(), weights_, find_op_, budget_, depth_ + 1).run());
+        return AttrValue(std::make_shared<const Graph>(std::move(graph)));
     }
 
     template <class T>
@@ -300,7 +308,8 @@ private:
     const schema::Graph& file_;
     const WeightBytes& weights_;
     const OpLookup& find_op_;
-    std::size_t budget_;
+    std::size_t& budget_;
+    int depth_;
     std::vector<Dim> symbols_;
     std::vector<const OpDef*> ops_;
     std::vector<std::shared_ptr<const Constant>> constants_;
@@ -315,13 +324,14 @@ Result<Graph> decode_graph(std::span<const std::byte> tables, const WeightBytes&
         return invalid("{} bytes of tables are more than a FlatBuffer holds", tables.size());
     const auto* data = reinterpret_cast<const std::uint8_t*>(tables.data());
     flatbuffers::Verifier::Options limits;
-    limits.max_depth = 8;  // Graph, Node, Attr, value
+    limits.max_depth = 4 + 4 * (kMostNested + 1);  // Graph, Node, Attr, value, and so on in bodies
     // Each table is reached through an offset of its own; more visits than offsets fit means shared tables,
     // which could make verification take exponential time.
     limits.max_tables = static_cast<flatbuffers::uoffset_t>(tables.size() / sizeof(flatbuffers::uoffset_t));
     flatbuffers::Verifier verifier(data, tables.size(), limits);
     if (!schema::VerifyGraphBuffer(verifier)) return invalid("the graph's tables are damaged");
-    return Decoder(*schema::GetGraph(data), weights, find_op, tables.size()).run();
+    std::size_t budget = tables.size();
+    return Decoder(*schema::GetGraph(data), weights, find_op, budget, 0).run();
 }
 
 }  // namespace headrace::detail

@@ -11,11 +11,20 @@ namespace {
 
 using flatbuffers::Offset;
 
+/// What a graph and its bodies have in common.
+struct Content {
+    flatbuffers::FlatBufferBuilder builder;
+    std::vector<EncodedGraph::Weight> weights;
+    std::uint64_t weights_end = 0;
+    std::unordered_map<const Constant*, std::uint64_t> offsets;
+};
+
 class Encoder {
 public:
-    Encoder(const Graph& graph, bool by_key) : graph_(graph), by_key_(by_key) {}
+    Encoder(const Graph& graph, bool by_key, Content& content)
+        : graph_(graph), by_key_(by_key), content_(content), builder_(content.builder) {}
 
-    Result<EncodedGraph> run() {
+    Result<Offset<schema::Graph>> run() {
         std::vector<Offset<schema::Value>> values;
         values.reserve(graph_.values.size());
         for (const Value& v : graph_.values) {
@@ -53,10 +62,8 @@ public:
         const auto inputs_at = builder_.CreateVector(graph_.inputs);
         const auto states_at = builder_.CreateVector(graph_.states);
         const auto conditions_at = builder_.CreateVector(conditions);
-        builder_.Finish(schema::CreateGraph(builder_, symbols_at, ops_at, constants_at, values_at, nodes_at,
-                                            inputs_at, states_at, outputs_at, conditions_at),
-                        schema::GraphIdentifier());
-        return EncodedGraph{builder_.Release(), std::move(weights_)};
+        return schema::CreateGraph(builder_, symbols_at, ops_at, constants_at, values_at, nodes_at, inputs_at,
+                                   states_at, outputs_at, conditions_at);
     }
 
 private:
@@ -115,9 +122,16 @@ private:
             const auto key_at = builder_.CreateString(c->key);
             constants_.push_back(schema::CreateConstant(builder_, 0, c->bytes.size(), key_at));
         } else if (fresh) {
-            constants_.push_back(schema::CreateConstant(builder_, weights_end_, c->bytes.size()));
-            weights_.push_back({weights_end_, c.get()});
-            weights_end_ = align_weight(weights_end_ + c->bytes.size());
+            constants_.push_back(schema::CreateConstant(builder_, weight_offset(*c), c->bytes.size()));
+        }
+        return at->second;
+    }
+
+    std::uint64_t weight_offset(const Constant& c) {
+        const auto [at, fresh] = content_.offsets.try_emplace(&c, content_.weights_end);
+        if (fresh) {
+            content_.weights.push_back({at->second, &c});
+            content_.weights_end = align_weight(at->second + c.bytes.size());
         }
         return at->second;
     }
@@ -150,6 +164,15 @@ private:
         for (std::size_t i = 0; i < values.size(); ++i) {
             HR_TRY(expect_room(content_bytes(values[i])));
             const std::string_view name = n.op->fields[i].name;
+            if (const auto* body = std::get_if<GraphPtr>(&values[i])) {
+                HR_ASSIGN(const auto graph_at, Encoder(**body, by_key_, content_).run());
+                HR_TRY(expect_room(name.size()));
+                const auto body_at = schema::CreateBody(builder_, graph_at);
+                list.push_back(schema::CreateAttr(builder_,
+                                                  builder_.CreateSharedString(name.data(), name.size()),
+                                                  schema::AttrValue::Body, body_at.Union()));
+                continue;
+            }
             const auto name_at = builder_.CreateSharedString(name.data(), name.size());
             const auto [type, value_at] = std::visit([&](const auto& v) { return attr(v); }, values[i]);
             list.push_back(schema::CreateAttr(builder_, name_at, type, value_at));
@@ -195,18 +218,18 @@ private:
         return tagged(schema::AttrValue::Reals, schema::CreateReals(builder_, builder_.CreateVector(v)));
     }
     Attr attr(const Shape& v) { return tagged(schema::AttrValue::Shape, shape(v)); }
+    Attr attr(const GraphPtr&) { return {schema::AttrValue::NONE, 0}; }  // attrs() writes those
     Attr attr(DType v) {
         return tagged(schema::AttrValue::Type, schema::CreateType(builder_, static_cast<schema::DType>(v)));
     }
 
     const Graph& graph_;
     bool by_key_;
-    flatbuffers::FlatBufferBuilder builder_;
+    Content& content_;
+    flatbuffers::FlatBufferBuilder& builder_;
     std::vector<Offset<schema::Symbol>> symbols_;
     std::vector<Offset<schema::Op>> ops_;
     std::vector<Offset<schema::Constant>> constants_;
-    std::vector<EncodedGraph::Weight> weights_;
-    std::uint64_t weights_end_ = 0;
     std::map<std::tuple<std::string, std::int64_t, std::int64_t>, std::int32_t> symbol_index_;
     std::unordered_map<const Constant*, std::int32_t> constant_index_;
     std::unordered_map<const OpDef*, std::uint32_t> op_index_;
@@ -214,6 +237,11 @@ private:
 
 }  // namespace
 
-Result<EncodedGraph> encode_graph(const Graph& graph, bool by_key) { return Encoder(graph, by_key).run(); }
+Result<EncodedGraph> encode_graph(const Graph& graph, bool by_key) {
+    Content content;
+    HR_ASSIGN(const auto root, Encoder(graph, by_key, content).run());
+    content.builder.Finish(root, schema::GraphIdentifier());
+    return EncodedGraph{content.builder.Release(), std::move(content.weights)};
+}
 
 }  // namespace headrace::detail

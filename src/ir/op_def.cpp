@@ -32,7 +32,7 @@ Status check_operand(const OpDef& op, const Operands& in, int i) {
                        type.rank(), type.str());
     }
     int peer = rule.same_dtype_as;
-    if (op.variadic && i >= static_cast<int>(op.operands.size()) && peer < 0)
+    if (op.variadic && !rule.mixed && i >= static_cast<int>(op.operands.size()) && peer < 0)
         peer = static_cast<int>(op.operands.size()) - 1;
     if (peer >= 0 && in.has(peer) && in[peer].dtype != type.dtype)
         return invalid("operand {} is {} but {} is {}; they must have the same dtype", rule.name,

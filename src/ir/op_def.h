@@ -27,6 +27,7 @@ struct OperandRule {
     int min_rank = 0;
     int max_rank = kMaxRank;
     bool blocks = false;  ///< may be a constant stored in a BlockFormat, seen by kernels as its blocks
+    bool mixed = false;   ///< where it repeats, each may have a dtype of its own
     std::string_view title = {};  ///< what messages about its rank call it ("Conv2d input"); empty: the name
 };
 
@@ -73,6 +74,13 @@ enum class LayoutRule : std::uint8_t {
     axes,       ///< any of operand 0 (all, if variadic), when `axis`, `axes` or lists with 4 values follow
 };
 
+/// Ops that no kernel computes: the run goes through their bodies, which are attributes.
+enum class Control : std::uint8_t {
+    none,
+    branch,  ///< one body or the other (`if`)
+    repeat,  ///< one body again and again (`loop`)
+};
+
 /// A packed CPU kernel that may stand in for the op: named in plans, statistics and cache keys.
 struct KernelDef {
     std::string_view name;
@@ -115,7 +123,8 @@ struct OpDef {
     void (*reference)(const TensorArgs&, const void*) = nullptr;
 
     /// Of an op that has output extents which its operands' elements decide: their values, one for each
-    /// symbol of its attribute `counts`, by which its types know them. Null: the op has none.
+    /// symbol of its attribute `counts`, by which its types know them. Null: the op has none. Throws
+    /// KernelError for elements that are no extents.
     std::vector<std::int64_t> (*count)(std::span<const ConstView> in, const void* attrs) = nullptr;
 
     /// Optional facets: null where the op has none.
@@ -127,6 +136,7 @@ struct OpDef {
     Cost (*cost)(const Operands&, std::span<const TensorType> outputs, const void*) = nullptr;
     std::vector<Sample> (*samples)() = nullptr;
     LayoutRule layout = LayoutRule::row_major;
+    Control control = Control::none;  ///< else `counts` has what its results' extents turn out to be
     int writes_state = -1;      ///< operand (a state) that the op updates in place; its output 0 aliases it
     bool folds_always = false;  ///< of constants: computed when compiling, however large the result is
 

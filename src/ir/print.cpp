@@ -28,6 +28,7 @@ std::string attrs_text(const Node& node) {
     for (std::size_t i = 0; i < values.size() && i < node.op->fields.size(); ++i) {
         const Field& field = node.op->fields[i];
         if (values[i] == field.default_value && !field.required) continue;
+        if (field.kind == AttrKind::graph) continue;
         text += fmt::format("{}{}={}", text.empty() ? "" : ", ", field.name, text_of(values[i]));
     }
     return text.empty() ? "" : " {" + text + "}";
@@ -90,6 +91,23 @@ void print_sources(const Graph& graph, std::string& text) {
         if (graph.values[i].kind == ValueKind::constant) line("constant", static_cast<ValueId>(i));
 }
 
+/// The bodies of a node, each under its attribute's name.
+void print_bodies(const Node& node, std::string& text) {
+    if (!node.op || node.op->control == Control::none) return;
+    const auto values = node.op->attr_values(node.attrs.get());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const auto* body = std::get_if<GraphPtr>(&values[i]);
+        if (!body || !*body) continue;
+        fmt::format_to(std::back_inserter(text), "    {}:\n", node.op->fields[i].name);
+        const std::string inner = print(**body);
+        for (std::size_t at = 0; at < inner.size();) {
+            const std::size_t end = inner.find('\n', at);
+            text.append("        ").append(inner, at, end - at + 1);
+            at = end + 1;
+        }
+    }
+}
+
 }  // namespace
 
 std::string print(const Graph& graph, const Node& node) {
@@ -112,7 +130,10 @@ std::string print(const Graph& graph, const Node& node) {
 std::string print(const Graph& graph) {
     std::string text;
     print_sources(graph, text);
-    for (const Node& node : graph.nodes) text += print(graph, node) + '\n';
+    for (const Node& node : graph.nodes) {
+        text += print(graph, node) + '\n';
+        print_bodies(node, text);
+    }
     for (const auto& [name, id] : graph.outputs)
         fmt::format_to(std::back_inserter(text), "{:<8} \"{}\" = {}\n", "output", name,
                        reference_to(graph, id));

@@ -13,7 +13,8 @@ namespace headrace {
 ///     %3 = matmul(%0 "ids", %1 "weight") {transpose_b=true} : f32[1, seq, 384]   # encoder.0
 ///     output   "embedding" = %3
 ///
-/// Attributes equal to their defaults are left out. A broken graph prints too, so that it can be examined.
+/// The bodies of a node follow its line, set in. Attributes equal to their defaults are left out. A broken
+/// graph prints too, so that it can be examined.
 std::string print(const Graph& graph);
 
 /// One node's line, without the line end.

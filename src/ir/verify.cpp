@@ -16,7 +16,8 @@ std::string_view name_of(ValueKind kind) {
 
 class Verifier {
 public:
-    explicit Verifier(const Graph& graph) : graph_(graph), listed_(graph.values.size()) {}
+    explicit Verifier(const Graph& graph, int depth)
+        : graph_(graph), depth_(depth), listed_(graph.values.size()) {}
 
     Status run() {
         constexpr std::size_t kMost = INT32_MAX;
@@ -136,6 +137,7 @@ private:
         if (!node.op) return invalid("the op is missing");
         for (std::size_t i = 0; i < node.inputs.size(); ++i) HR_TRY(check_operand(id, i));
         for (std::size_t i = 0; i < node.outputs.size(); ++i) HR_TRY(check_output(id, i));
+        HR_TRY(check_bodies(node));
         HR_TRY(check_types(node));
         return node.op->writes_state < 0 ? success() : check_write(id);
     }
@@ -161,6 +163,15 @@ private:
         if (v.kind != ValueKind::result || v.producer != id || v.output_index != static_cast<std::int32_t>(i))
             return invalid("output {}, {}, does not name this node and place as its producer", i,
                            describe(output));
+        return success();
+    }
+
+    Status check_bodies(const Node& node) const {
+        if (node.op->control == Control::none) return success();
+        if (depth_ == kMostNested) return invalid("graphs lie more than {} deep in one another", kMostNested);
+        for (const GraphPtr& body : bodies(node))
+            if (auto status = Verifier(*body, depth_ + 1).run(); !status.ok())
+                return status.error().within("its body");
         return success();
     }
 
@@ -224,6 +235,7 @@ private:
     }
 
     const Graph& graph_;
+    int depth_;  ///< of bodies around this one
     std::vector<bool> listed_;
     std::vector<NodeId> writer_;  ///< of each value that is a state: the node that has written it so far
     std::unordered_set<std::string_view> names_;
@@ -232,6 +244,6 @@ private:
 
 }  // namespace
 
-Status verify(const Graph& graph) { return Verifier(graph).run(); }
+Status verify(const Graph& graph) { return Verifier(graph, 0).run(); }
 
 }  // namespace headrace

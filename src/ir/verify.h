@@ -9,7 +9,8 @@ namespace headrace {
 /// - inputs and states have unique names and are listed once, outputs have unique names;
 /// - types are in range and constants hold exactly their type's bytes;
 /// - a state has at most one writer, and nothing reads its old version after the write;
-/// - inferring every node again yields the stored types.
+/// - inferring every node again yields the stored types;
+/// - all this holds of the bodies of its nodes.
 ///
 /// Every door and, in debug builds, every pass ends with it. The error names the node, the value and what is
 /// wrong.

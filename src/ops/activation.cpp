@@ -64,7 +64,7 @@ struct LeakyRelu : ActivationOp<LeakyRelu, LeakyReluAttrs> {
     static std::vector<NamedAttrs> sample_attrs() { return {{}, {{"alpha", 0.25}}, {{"alpha", -1.5}}}; }
 
     static void run_vectors(const TensorArgs& args, const void* attrs) {
-        const double alpha = headrace::detail::attrs_ref<Attrs>(attrs).alpha;
+        const double alpha = detail::attrs_ref<Attrs>(attrs).alpha;
         headrace::kernels::leaky_relu_f32(
             static_cast<float>(alpha), args.in[0].as<float>(), args.out[0].as<float>(),
             static_cast<std::size_t>(args.in[0].elements()), args.share.ith, args.share.nth);
@@ -136,7 +136,7 @@ struct HardSwish : ActivationOp<HardSwish, HardSwishAttrs> {
 
     /// ggml's function for the CPU computes one element at a time.
     static void run_vectors(const TensorArgs& args, const void* attrs) {
-        const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        const auto& a = detail::attrs_ref<Attrs>(attrs);
         if (a.is_standard()) return VectorKernel<headrace::kernels::Unary::hard_swish>::run(args, attrs);
         reference(args, a);
     }

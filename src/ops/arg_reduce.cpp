@@ -66,13 +66,13 @@ struct ArgReduceOp {
     }
 
     static bool vectors_apply(const Operands& in, std::span<const bool>, const void* attrs) {
-        const std::int64_t axis = headrace::detail::attrs_ref<Attrs>(attrs).axis;
+        const std::int64_t axis = detail::attrs_ref<Attrs>(attrs).axis;
         const std::vector<std::int64_t> shape = in[0].sizes();
         return in[0].dtype == DType::f32 &&
                dense_strides(shape)[normalise_axis(axis, in[0].rank()).value()] == 1;
     }
     static void run_vectors(const TensorArgs& args, const void* attrs) {
-        find_each<float>(args, headrace::detail::attrs_ref<Attrs>(attrs),
+        find_each<float>(args, detail::attrs_ref<Attrs>(attrs),
                          [](const float* x, std::int64_t count, std::int64_t) {
                              return static_cast<std::int64_t>(headrace::kernels::arg_extreme_f32(
                                  Self::is_better(1, 0), x, static_cast<std::size_t>(count)));

@@ -12,31 +12,29 @@
 /// Arithmetic that is defined for every value: integers wrap, conversions saturate.
 namespace headrace::ops {
 
-namespace detail {
 /// Unsigned and not narrower than int, because narrower operands would be promoted to signed int and
 /// overflow.
 template <std::integral T>
 using wrap_t = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
-}  // namespace detail
 
 template <class T>
 T wrapping_add(T a, T b) {
     if constexpr (std::integral<T>)
-        return static_cast<T>(detail::wrap_t<T>(a) + detail::wrap_t<T>(b));
+        return static_cast<T>(wrap_t<T>(a) + wrap_t<T>(b));
     else
         return a + b;
 }
 template <class T>
 T wrapping_sub(T a, T b) {
     if constexpr (std::integral<T>)
-        return static_cast<T>(detail::wrap_t<T>(a) - detail::wrap_t<T>(b));
+        return static_cast<T>(wrap_t<T>(a) - wrap_t<T>(b));
     else
         return a - b;
 }
 template <class T>
 T wrapping_mul(T a, T b) {
     if constexpr (std::integral<T>)
-        return static_cast<T>(detail::wrap_t<T>(a) * detail::wrap_t<T>(b));
+        return static_cast<T>(wrap_t<T>(a) * wrap_t<T>(b));
     else
         return a * b;
 }

@@ -231,7 +231,7 @@ struct Attention {
         return in[0].dtype == DType::f32 && in[0].rank() <= 4;
     }
     static void run_kernel(const TensorArgs& args, const void* attrs) {
-        const Attrs& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        const Attrs& a = detail::attrs_ref<Attrs>(attrs);
         const Extents e(args.in[0].shape, args.in[1].shape, args.in[2].shape, a);
         kernels::AttentionArgs g;
         g.batch = static_cast<std::size_t>(e.batch), g.heads = static_cast<std::size_t>(e.heads);

@@ -114,11 +114,11 @@ struct Cast {
 
     /// ggml converts element by element.
     static bool vectors_apply(const Operands& in, std::span<const bool>, const void* attrs) {
-        const DType from = in[0].dtype, to = headrace::detail::attrs_ref<Attrs>(attrs).data_type;
+        const DType from = in[0].dtype, to = detail::attrs_ref<Attrs>(attrs).data_type;
         return (from == DType::f32 && kHalves.has(to)) || (to == DType::f32 && kHalves.has(from));
     }
     static void run_vectors(const TensorArgs& args, const void* attrs) {
-        const DType to = headrace::detail::attrs_ref<Attrs>(attrs).data_type;
+        const DType to = detail::attrs_ref<Attrs>(attrs).data_type;
         const auto convert_to = [&]<class From, class To>() {
             headrace::kernels::convert_f32(args.in[0].as<From>(), args.out[0].as<To>(),
                                            static_cast<std::size_t>(args.out[0].elements()), args.share.ith,

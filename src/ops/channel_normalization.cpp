@@ -120,7 +120,7 @@ struct BatchNormalization {
     }
 
     static bool planes_apply(const Operands& in, std::span<const bool>, const void* attrs) {
-        const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        const auto& a = detail::attrs_ref<Attrs>(attrs);
         return in[0].dtype == DType::f32 && channels(in[0].sizes(), a).inner > 1;
     }
     static headrace::kernels::ShiftAndScale given_statistics(const TensorArgs& args, std::int64_t channel,
@@ -129,7 +129,7 @@ struct BatchNormalization {
                                args.in[2].as<float>()[channel] + a.epsilon);
     }
     static void run_planes(const TensorArgs& args, const void* attrs) {
-        const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        const auto& a = detail::attrs_ref<Attrs>(attrs);
         const Channels c = channels(args.in[0].shape, a);
         const auto part = args.share.of(c.outer * c.count);
         for (std::int64_t plane = part.begin; plane < part.end; ++plane) {
@@ -140,11 +140,11 @@ struct BatchNormalization {
     }
 
     static bool rows_apply(const Operands& in, std::span<const bool>, const void* attrs) {
-        const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        const auto& a = detail::attrs_ref<Attrs>(attrs);
         return in[0].dtype == DType::f32 && channels(in[0].sizes(), a).inner == 1;
     }
     static void run_rows(const TensorArgs& args, const void* attrs) {
-        const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        const auto& a = detail::attrs_ref<Attrs>(attrs);
         const Channels c = channels(args.in[0].shape, a);
         const auto part = args.share.of(c.outer);
         std::vector<headrace::kernels::ShiftAndScale> columns;
@@ -162,7 +162,7 @@ struct BatchNormalization {
         KernelDef{.name = "batch_norm_one_pass",
                   .applies = [](const Operands&, std::span<const bool>, const void*) { return true; },
                   .run = [](const TensorArgs& args,
-                            const void* a) { reference(args, headrace::detail::attrs_ref<Attrs>(a)); }}};
+                            const void* a) { reference(args, detail::attrs_ref<Attrs>(a)); }}};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {
         return elementwise_cost(in, out, 3);
@@ -262,11 +262,11 @@ struct InstanceNormalization {
     }
 
     static bool planes_apply(const Operands& in, std::span<const bool>, const void* attrs) {
-        const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        const auto& a = detail::attrs_ref<Attrs>(attrs);
         return in[0].dtype == DType::f32 && a.layout == ImageLayout::nchw;
     }
     static void run_planes(const TensorArgs& args, const void* attrs) {
-        const double epsilon = headrace::detail::attrs_ref<Attrs>(attrs).epsilon;
+        const double epsilon = detail::attrs_ref<Attrs>(attrs).epsilon;
         const Sizes shape = args.in[0].shape;
         const std::int64_t channels = shape[1], pixels = shape[2] * shape[3];
         const auto count = static_cast<std::size_t>(pixels);
@@ -284,13 +284,13 @@ struct InstanceNormalization {
     }
 
     static bool pixels_apply(const Operands& in, std::span<const bool>, const void* attrs) {
-        const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        const auto& a = detail::attrs_ref<Attrs>(attrs);
         return in[0].dtype == DType::f32 && a.layout == ImageLayout::nhwc;
     }
     /// Each thread takes some vectors of channels of an image, since a mean needs all pixels.
     static void run_pixels(const TensorArgs& args, const void* attrs) {
         constexpr std::int64_t kVector = 16;
-        const double epsilon = headrace::detail::attrs_ref<Attrs>(attrs).epsilon;
+        const double epsilon = detail::attrs_ref<Attrs>(attrs).epsilon;
         const Sizes shape = args.in[0].shape;
         const std::int64_t pixels = shape[1] * shape[2], channels = shape[3];
         const std::int64_t vectors = (channels + kVector - 1) / kVector;
@@ -329,7 +329,7 @@ struct InstanceNormalization {
         KernelDef{.name = "instance_norm_one_pass",
                   .applies = [](const Operands&, std::span<const bool>, const void*) { return true; },
                   .run = [](const TensorArgs& args,
-                            const void* a) { reference(args, headrace::detail::attrs_ref<Attrs>(a)); }}};
+                            const void* a) { reference(args, detail::attrs_ref<Attrs>(a)); }}};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {
         return elementwise_cost(in, out, 8);

@@ -16,15 +16,17 @@ namespace headrace::ops {
 namespace {
 
 /// Order of a filter's dimensions: input channels i, output channels of one group o, height h, width w.
-enum class FilterLayout : std::uint8_t { iohw, hwoi, ohwi };
-constexpr auto enum_names(FilterLayout) { return std::array<std::string_view, 3>{"iohw", "hwoi", "ohwi"}; }
+enum class TransposedFilterLayout : std::uint8_t { iohw, hwoi, ohwi };
+constexpr auto enum_names(TransposedFilterLayout) {
+    return std::array<std::string_view, 3>{"iohw", "hwoi", "ohwi"};
+}
 
 /// Which dimension of the filter is i, o, h and w.
-constexpr std::array<int, 4> positions(FilterLayout layout) {
+constexpr std::array<int, 4> positions(TransposedFilterLayout layout) {
     switch (layout) {
-        case FilterLayout::iohw: return {0, 1, 2, 3};
-        case FilterLayout::hwoi: return {3, 2, 0, 1};
-        case FilterLayout::ohwi: return {3, 0, 1, 2};
+        case TransposedFilterLayout::iohw: return {0, 1, 2, 3};
+        case TransposedFilterLayout::hwoi: return {3, 2, 0, 1};
+        case TransposedFilterLayout::ohwi: return {3, 0, 1, 2};
     }
     return {};
 }
@@ -54,7 +56,7 @@ struct ConvTranspose2d {
         std::optional<Shape> output_sizes;
         std::int64_t groups = 1;
         ImageLayout input_layout = ImageLayout::nchw;
-        FilterLayout filter_layout = FilterLayout::iohw;
+        TransposedFilterLayout filter_layout = TransposedFilterLayout::iohw;
         static void fields(auto&& f) {
             f("padding", &Attrs::padding,
               "rows and columns cut off above, below, left and right of the output");
@@ -206,19 +208,19 @@ struct ConvTranspose2d {
 
     /// Planes of channels, and filters [i][o][h][w]: what the products below read as it lies.
     static bool products_apply(const Operands& in, std::span<const bool>, const void* attrs) {
-        const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        const auto& a = detail::attrs_ref<Attrs>(attrs);
         return in[0].dtype == DType::f32 && a.input_layout == ImageLayout::nchw &&
-               a.filter_layout == FilterLayout::iohw && in[1].sizes()[0] >= a.groups;
+               a.filter_layout == TransposedFilterLayout::iohw && in[1].sizes()[0] >= a.groups;
     }
 
     static void run_products(const TensorArgs& args, const void* attrs) {
-        headrace::kernels::conv_transpose2d_f32(kernel_args(args, headrace::detail::attrs_ref<Attrs>(attrs)),
+        headrace::kernels::conv_transpose2d_f32(kernel_args(args, detail::attrs_ref<Attrs>(attrs)),
                                                 args.share.ith, args.share.nth);
     }
 
     /// With channels last the kernel reads constant filters only, in any order.
     static bool nhwc_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
-        const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        const auto& a = detail::attrs_ref<Attrs>(attrs);
         return in[0].dtype == DType::f32 && a.input_layout == ImageLayout::nhwc && is_constant[1] &&
                in[1].sizes()[positions(a.filter_layout)[0]] >= a.groups;
     }
@@ -235,10 +237,10 @@ struct ConvTranspose2d {
     }
     static std::size_t packed_filter_bytes(const Operands& in, const void* attrs) {
         return headrace::kernels::packed_transposed_filters_bytes(
-            filter_args(in[1].sizes(), headrace::detail::attrs_ref<Attrs>(attrs)));
+            filter_args(in[1].sizes(), detail::attrs_ref<Attrs>(attrs)));
     }
     static void pack_filter(const ConstView& filter, const void* attrs, std::byte* packed) {
-        const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        const auto& a = detail::attrs_ref<Attrs>(attrs);
         const auto strides = Axes(filter.shape, positions(a.filter_layout)).stride;
         headrace::kernels::pack_transposed_filters(filter_args(filter.shape, a), filter.as<float>(),
                                                    {strides[0], strides[1], strides[2], strides[3]},
@@ -259,9 +261,8 @@ struct ConvTranspose2d {
         return g;
     }
     static void run_nhwc(const TensorArgs& args, const void* attrs) {
-        headrace::kernels::nhwc_conv_transpose2d_f32(
-            kernel_args(args, headrace::detail::attrs_ref<Attrs>(attrs)), args.in[1].as<float>(),
-            args.share.ith, args.share.nth);
+        headrace::kernels::nhwc_conv_transpose2d_f32(kernel_args(args, detail::attrs_ref<Attrs>(attrs)),
+                                                     args.in[1].as<float>(), args.share.ith, args.share.nth);
     }
     static constexpr std::array kernels{
         KernelDef{.name = "conv_transpose2d_f32", .applies = &products_apply, .run = &run_products},

@@ -99,7 +99,7 @@ kernels::Conv2dArgs conv2d_args(const TensorArgs& args, const Conv2dAttrs& a);
 /// The kernels of an op with these attributes; to_args gives them their arguments with the op's epilogue.
 template <class Attrs, kernels::Conv2dArgs (*to_args)(const TensorArgs&, const Attrs&)>
 struct Conv2dKernels {
-    static const Attrs& cast(const void* attrs) { return headrace::detail::attrs_ref<Attrs>(attrs); }
+    static const Attrs& cast(const void* attrs) { return detail::attrs_ref<Attrs>(attrs); }
     static bool plain_applies(const Operands& in, std::span<const bool>, const void* attrs) {
         return conv2d_kernel_applies(in, cast(attrs));
     }

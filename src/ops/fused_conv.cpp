@@ -126,7 +126,7 @@ std::vector<Sample> FusedConv2d::samples() {
                         std::move(attrs),
                         sample_tolerance(t)});
     };
-    for (std::string_view f : headrace::detail::kEnumNames<Activation>)
+    for (std::string_view f : detail::kEnumNames<Activation>)
         for (const bool first : {false, true})
             add(DType::f32, {2, 3, 9, 8}, {5, 3, 3, 3}, 5, {2, 5, 9, 8},
                 {{"padding", List{1, 1, 1, 1}}, {"activation", std::string(f)}, {"residual_first", first}},

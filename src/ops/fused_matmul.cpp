@@ -122,7 +122,7 @@ struct FusedMatMul {
         return {from_f32(e, y, out)};
     }
 
-    static const Attrs& cast(const void* attrs) { return headrace::detail::attrs_ref<Attrs>(attrs); }
+    static const Attrs& cast(const void* attrs) { return detail::attrs_ref<Attrs>(attrs); }
     static bool packed_applies(const Operands& in, std::span<const bool> is_constant, const void*) {
         return in[0].dtype == DType::f32 && in[1].dtype == DType::f32 && is_constant[1] &&
                in[1].format == BlockFormat::plain;
@@ -242,7 +242,7 @@ struct FusedMatMul {
             list.push_back(std::move(s));
         };
         for (const bool constant : {false, true}) {
-            for (std::string_view f : headrace::detail::kEnumNames<Activation>)
+            for (std::string_view f : detail::kEnumNames<Activation>)
                 add(DType::f32, {2, 9, 24}, {24, 40}, true, true, {{"activation", std::string(f)}}, constant);
             add(DType::f32, {9, 24}, {40, 24}, true, false, {{"transpose_b", true}}, constant);
             add(DType::f32, {2, 1, 2, 1, 24}, {24, 40}, false, true, {}, constant);

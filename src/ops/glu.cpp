@@ -51,8 +51,7 @@ struct Glu {
     }
 
     static bool kernel_applies(const Operands& in, std::span<const bool>, const void* attrs) {
-        return in[0].dtype == DType::f32 &&
-               headrace::detail::attrs_ref<Attrs>(attrs).activation != Activation::none;
+        return in[0].dtype == DType::f32 && detail::attrs_ref<Attrs>(attrs).activation != Activation::none;
     }
     static kernels::Unary kernel_function(Activation gate) {
         switch (gate) {
@@ -67,7 +66,7 @@ struct Glu {
         return kernels::Unary::silu;
     }
     static void run_kernel(const TensorArgs& args, const void* attrs) {
-        const Attrs& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        const Attrs& a = detail::attrs_ref<Attrs>(attrs);
         kernels::gated_f32(kernel_function(a.activation), args.in[0].as<float>(), args.in[1].as<float>(),
                            reinterpret_cast<float*>(args.out[0].data),
                            static_cast<std::size_t>(args.out[0].elements()), args.share.ith, args.share.nth);
@@ -82,7 +81,7 @@ struct Glu {
     static std::vector<Sample> samples() {
         std::vector<Sample> list;
         for (DType t : {DType::f32, DType::f16, DType::bf16, DType::f64})
-            for (const std::string_view activation : headrace::detail::kEnumNames<Activation>)
+            for (const std::string_view activation : detail::kEnumNames<Activation>)
                 for (const Shape& shape : {Shape{3, 5, 7}, Shape{2, 1, 3, 1, 2}, Shape{}})
                     list.push_back({{{.type = {t, shape}, .low = -5, .high = 5}, {.type = {t, shape}}},
                                     {{"activation", std::string(activation)}},

@@ -12,7 +12,7 @@ namespace {
 enum class GruLayout : std::uint8_t { zrn, rzn };
 constexpr auto enum_names(GruLayout) { return std::array<std::string_view, 2>{"zrn", "rzn"}; }
 
-struct CellAttrs {
+struct GruAttrs {
     std::int64_t hidden_size = 0;
     bool reset_after = true;
     GruLayout layout = GruLayout::zrn;
@@ -32,7 +32,7 @@ struct CellAttrs {
 template <class T>
 class GruState {
 public:
-    GruState(const CellAttrs& a, Gates<T> gates, std::vector<double> hidden)
+    GruState(const GruAttrs& a, Gates<T> gates, std::vector<double> hidden)
         : gates_(gates),
           reset_after_(a.reset_after),
           update_(a.layout == GruLayout::zrn ? 0 : 1),
@@ -78,7 +78,7 @@ struct Gru {
         optional("initial_hidden_state", 3)};
     static constexpr int outputs = -1;
 
-    struct Attrs : CellAttrs {
+    struct Attrs : GruAttrs {
         std::optional<std::int64_t> steps;
         bool return_sequence = false;
         Direction direction = Direction::forward;
@@ -165,7 +165,7 @@ struct GruCell {
         optional("bias", 1),
         optional("recurrent_bias", 1)};
 
-    struct Attrs : CellAttrs {
+    struct Attrs : GruAttrs {
         static void fields(auto&& f) { cell_fields<Attrs>(f); }
     };
 

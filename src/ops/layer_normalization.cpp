@@ -115,11 +115,10 @@ struct LayerNormalization {
     }
 
     static bool kernel_applies(const Operands& in, std::span<const bool>, const void* attrs) {
-        return in[0].dtype == DType::f32 &&
-               is_by_rows(headrace::detail::attrs_ref<Attrs>(attrs), in[0].rank());
+        return in[0].dtype == DType::f32 && is_by_rows(detail::attrs_ref<Attrs>(attrs), in[0].rank());
     }
     static void run_kernel(const TensorArgs& args, const void* attrs) {
-        const Attrs& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        const Attrs& a = detail::attrs_ref<Attrs>(attrs);
         const auto [rows, n] = rows_of(args.in[0].shape, a);
         kernels::layer_norm_f32({.rows = static_cast<std::size_t>(rows),
                                  .n = static_cast<std::size_t>(n),

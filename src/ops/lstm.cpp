@@ -99,7 +99,7 @@ struct LstmCell {
         optional("peephole_weight", 1)};
     static constexpr int outputs = 2;
 
-    struct Attrs : CellAttrs {
+    struct Attrs : LstmAttrs {
         static void fields(auto&& f) { cell_fields<Attrs>(f); }
     };
 

@@ -11,7 +11,7 @@ namespace headrace::ops {
 enum class LstmLayout : std::uint8_t { iofg, ifgo };
 constexpr auto enum_names(LstmLayout) { return std::array<std::string_view, 2>{"iofg", "ifgo"}; }
 
-struct CellAttrs {
+struct LstmAttrs {
     std::int64_t hidden_size = 0;
     LstmLayout layout = LstmLayout::iofg;
     std::string activations = "sigmoid,tanh,tanh";
@@ -25,7 +25,7 @@ struct CellAttrs {
     }
 };
 
-struct SequenceAttrs : CellAttrs {
+struct SequenceAttrs : LstmAttrs {
     bool return_sequence = false;
     Direction direction = Direction::forward;
 
@@ -50,7 +50,7 @@ template <class T, class G>
 class LstmState {
 public:
     /// `peephole` is null or has the weights with which the cell enters the gates i, o and f, in this order.
-    LstmState(const CellAttrs& a, G gates, const T* peephole, std::vector<double> hidden,
+    LstmState(const LstmAttrs& a, G gates, const T* peephole, std::vector<double> hidden,
               std::vector<double> cell)
         : gates_(gates),
           peephole_(peephole),

@@ -68,7 +68,7 @@ struct LstmRecurrence {
 
     static bool kernel_applies(const Operands& in, std::span<const bool>, const void* attrs) {
         return in[0].dtype == DType::f32 && !in.has(kPeephole) &&
-               headrace::detail::attrs_ref<Attrs>(attrs).activations == "sigmoid,tanh,tanh";
+               detail::attrs_ref<Attrs>(attrs).activations == "sigmoid,tanh,tanh";
     }
     static bool packed_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
         return kernel_applies(in, is_constant, attrs) && is_constant[1];
@@ -84,7 +84,7 @@ struct LstmRecurrence {
     }
     template <bool kIsPacked>
     static void run_kernel(const TensorArgs& args, const void* attrs) {
-        const Attrs& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        const Attrs& a = detail::attrs_ref<Attrs>(attrs);
         const auto shape = args.in[0].shape;
         const auto data = [&](int i) { return args.has(i) ? args.in[i].as<float>() : nullptr; };
         const bool ifgo = a.layout == LstmLayout::ifgo;

@@ -229,7 +229,7 @@ struct Gemm {
         return {from_f32(e, out, {t, infer(in, attrs).value()[0].shape})};
     }
 
-    static const Attrs& cast(const void* attrs) { return headrace::detail::attrs_ref<Attrs>(attrs); }
+    static const Attrs& cast(const void* attrs) { return detail::attrs_ref<Attrs>(attrs); }
     /// The packed kernel has no factors, reads A by rows, and adds either a row or a whole matrix.
     static bool packed_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
         const Attrs& g = cast(attrs);

@@ -8,9 +8,9 @@
 ///
 /// Required: name, summary, operands (std::array<OperandRule, N>), infer, reference.
 /// Optional: Attrs (default NoAttrs), variadic, outputs, version, same_as, lowerable + lower, kernels, cost,
-/// samples, layout, writes_state, folds_always. A variadic op must be associative: the lowering chains it
-/// where a ggml node has too few sources. A family, src/ops/<stem>.cpp, ends with `std::span<const OpDef>
-/// <stem>_ops() { return OpList<...>::defs(); }`, by which CMake finds it.
+/// samples, layout, control, count, writes_state, folds_always. A variadic op must be associative: the
+/// lowering chains it where a ggml node has too few sources. A family, src/ops/<stem>.cpp, ends with
+/// `std::span<const OpDef> <stem>_ops() { return OpList<...>::defs(); }`, by which CMake finds it.
 namespace headrace {
 
 using Types = std::vector<TensorType>;
@@ -65,6 +65,7 @@ OpDef make_def() {
     if constexpr (requires { T::outputs; }) def.outputs = T::outputs;
     if constexpr (requires { T::version; }) def.version = T::version;
     if constexpr (requires { T::layout; }) def.layout = T::layout;
+    if constexpr (requires { T::control; }) def.control = T::control;
     if constexpr (requires { T::writes_state; }) def.writes_state = T::writes_state;
     if constexpr (requires { T::folds_always; }) def.folds_always = T::folds_always;
     if constexpr (requires { T::kernels; }) def.kernels = T::kernels;

@@ -142,12 +142,12 @@ struct PoolOp {
 
     static bool vectors_apply(const Operands& in, std::span<const bool>, const void* attrs) {
         if (in[0].dtype != DType::f32) return false;
-        const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        const auto& a = detail::attrs_ref<Attrs>(attrs);
         return kernels::pool2d_f32_applies(
             Pooling(a, in[0].sizes(), infer(in, a).value()[0].sizes()).kernel_args(false));
     }
     static void run_vectors(const TensorArgs& args, const void* attrs) {
-        const auto& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        const auto& a = detail::attrs_ref<Attrs>(attrs);
         kernels::Pool2dArgs g = Pooling(a, args.in[0].shape, args.out[0].shape).kernel_args(Self::is_max);
         g.x = args.in[0].as<float>();
         g.y = args.out[0].as<float>();
@@ -160,7 +160,7 @@ struct PoolOp {
             .name = "pool2d",
             .applies = [](const Operands&, std::span<const bool>, const void*) { return true; },
             .run = [](const TensorArgs& args,
-                      const void* a) { reference(args, headrace::detail::attrs_ref<Attrs>(a)); }};
+                      const void* a) { reference(args, detail::attrs_ref<Attrs>(a)); }};
         if constexpr (kVectors)
             return std::array{KernelDef{.name = "pool2d_f32", .applies = &vectors_apply, .run = &run_vectors},
                               any};

@@ -11,8 +11,8 @@
 namespace headrace::ops {
 namespace {
 
-constexpr DTypeSet kReal{DType::f32, DType::f16, DType::bf16};
-constexpr DTypeSet kWhole{DType::i4, DType::u4, DType::i8, DType::u8, DType::i16, DType::i32};
+constexpr DTypeSet kUnquantized{DType::f32, DType::f16, DType::bf16};
+constexpr DTypeSet kQuantized{DType::i4, DType::u4, DType::i8, DType::u8, DType::i16, DType::i32};
 
 /// Every scale serves a block of input elements: aligned from the last dimension, an extent of the scale
 /// divides the input's, and the block is their quotient. A missing leading dimension is one block.
@@ -97,7 +97,7 @@ void visit_whole(const ConstView& x, F&& f) {
 }
 
 template <class F>
-void visit_real(DType t, F&& f) {
+void visit_unquantized(DType t, F&& f) {
     switch (t) {
         case DType::f16: return f.template operator()<Half>();
         case DType::bf16: return f.template operator()<BFloat16>();
@@ -153,9 +153,10 @@ struct QuantizeLinear {
     static constexpr std::string_view
         name = "quantize_linear",
         summary = "input / scale, rounded to even, + zero_point, saturated (NaN: the lowest)";
-    static constexpr std::array operands{OperandRule{.name = "input", .dtypes = kReal},
-                                         OperandRule{.name = "scale", .dtypes = kReal, .same_dtype_as = 0},
-                                         OperandRule{.name = "zero_point", .dtypes = kWhole}};
+    static constexpr std::array operands{
+        OperandRule{.name = "input", .dtypes = kUnquantized},
+        OperandRule{.name = "scale", .dtypes = kUnquantized, .same_dtype_as = 0},
+        OperandRule{.name = "zero_point", .dtypes = kQuantized}};
 
     static Result<Types> infer(const Operands& in, const NoAttrs&) {
         HR_TRY(check_blocks(in, in[0].shape, in[1].shape));
@@ -168,7 +169,7 @@ struct QuantizeLinear {
         const Range range = range_of(y.dtype);
         const auto part = args.share.of(y.elements(), 64);
         const Blocks blocks(args.in[0].shape, args.in[1].shape);
-        visit_real(args.in[0].dtype, [&]<class T>() {
+        visit_unquantized(args.in[0].dtype, [&]<class T>() {
             const T *x = args.in[0].as<T>(), *scale = args.in[1].as<T>();
             visit_whole(args.in[2], [&](auto zero_point) {
                 blocks.for_each_run(part, [&](std::int64_t begin, std::int64_t end, std::int64_t s) {
@@ -201,8 +202,9 @@ struct DequantizeLinear {
     static constexpr std::string_view name = "dequantize_linear",
                                       summary = "(input - zero_point) * scale; block-wise scale";
     static constexpr std::array operands{
-        OperandRule{.name = "input", .dtypes = kWhole}, OperandRule{.name = "scale", .dtypes = kReal},
-        OperandRule{.name = "zero_point", .dtypes = kWhole, .same_dtype_as = 0, .optional = true}};
+        OperandRule{.name = "input", .dtypes = kQuantized},
+        OperandRule{.name = "scale", .dtypes = kUnquantized},
+        OperandRule{.name = "zero_point", .dtypes = kQuantized, .same_dtype_as = 0, .optional = true}};
 
     static Result<Types> infer(const Operands& in, const NoAttrs&) {
         HR_TRY(check_blocks(in, in[0].shape, in[1].shape));
@@ -213,7 +215,7 @@ struct DequantizeLinear {
     static void reference(const TensorArgs& args, const NoAttrs&) {
         const auto part = args.share.of(args.out[0].elements(), 64);
         const Blocks blocks(args.in[0].shape, args.in[1].shape);
-        visit_real(args.out[0].dtype, [&]<class T>() {
+        visit_unquantized(args.out[0].dtype, [&]<class T>() {
             const T* scale = args.in[1].as<T>();
             T* y = args.out[0].as<T>();
             visit_whole(args.in[0], [&](auto input) {

@@ -37,7 +37,7 @@ struct VectorReduceOp {
         return in[0].dtype == DType::f32;
     }
     static void run(const TensorArgs& args, const void* attrs) {
-        const auto& a = headrace::detail::attrs_ref<ReduceAttrs>(attrs);
+        const auto& a = detail::attrs_ref<ReduceAttrs>(attrs);
         const Groups groups(args.in[0].shape, reduced_axes(a, args.in[0].rank()).value());
         reduce<Op, ByVectors<kKind>>(args.in[0].as<float>(), args.out[0].as<float>(), groups, args.share);
     }

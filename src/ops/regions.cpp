@@ -56,13 +56,13 @@ Result<Types> pooled_type(const Operands& in, const RegionAttrs& a, int columns)
     return Types{{in[0].dtype, {in[1].shape[0], in[0].shape[1], Dim(a.height), Dim(a.width)}}};
 }
 
-enum class Pooling { avg, max };
-constexpr std::array<std::string_view, 2> enum_names(Pooling) { return {"avg", "max"}; }
+enum class RegionPooling { avg, max };
+constexpr std::array<std::string_view, 2> enum_names(RegionPooling) { return {"avg", "max"}; }
 
 struct RoiAlignAttrs : RegionAttrs {
     std::int64_t sampling_ratio = 0;
     bool half_pixel = true;
-    Pooling mode = Pooling::avg;
+    RegionPooling mode = RegionPooling::avg;
     static void fields(auto&& f) {
         RegionAttrs::fields(f, std::type_identity<RoiAlignAttrs>{});
         f("sampling_ratio", &RoiAlignAttrs::sampling_ratio,
@@ -144,7 +144,7 @@ struct RoiAlign {
 
     template <class T>
     static double value(const T* x, const Grid& g, std::int64_t row, std::int64_t column, Sizes image,
-                        Pooling mode) {
+                        RegionPooling mode) {
         double total = 0, most = -std::numeric_limits<double>::infinity();
         const std::int64_t count = g.rows * g.columns;
         for (std::int64_t i = 0; i < count; ++i) {
@@ -153,13 +153,13 @@ struct RoiAlign {
             const Corners c = clamped_corners(g.top + (static_cast<double>(row) + down) * g.cell_height,
                                               g.left + (static_cast<double>(column) + across) * g.cell_width,
                                               image[2], image[3]);
-            if (mode == Pooling::avg)
+            if (mode == RegionPooling::avg)
                 total += c.sum(x);
             else
                 most = std::max(most, c.largest(x));
         }
         if (count == 0) return 0;
-        return mode == Pooling::avg ? total / static_cast<double>(count) : most;
+        return mode == RegionPooling::avg ? total / static_cast<double>(count) : most;
     }
 
     static Cost cost(const Operands&, std::span<const TensorType> out, const Attrs&) {

@@ -78,7 +78,7 @@ struct RmsNorm {
         return in[0].dtype == DType::f32;
     }
     static void run_kernel(const TensorArgs& args, const void* attrs) {
-        const Attrs& a = headrace::detail::attrs_ref<Attrs>(attrs);
+        const Attrs& a = detail::attrs_ref<Attrs>(attrs);
         const auto [rows, n] = rows_of(args.in[0].shape, a);
         kernels::rms_norm_f32({.rows = static_cast<std::size_t>(rows),
                                .n = static_cast<std::size_t>(n),

@@ -100,7 +100,7 @@ struct RotaryEmbedding {
         return in[0].dtype == DType::f32;
     }
     static void run_kernel(const TensorArgs& args, const void* attrs) {
-        const bool interleaved = headrace::detail::attrs_ref<Attrs>(attrs).interleaved;
+        const bool interleaved = detail::attrs_ref<Attrs>(attrs).interleaved;
         for_rows(args, [&](std::int64_t row, std::int64_t angle, std::int64_t n) {
             kernels::rotate_row_f32(args.in[0].as<float>() + row, args.in[1].as<float>() + angle,
                                     args.in[2].as<float>() + angle, args.out[0].as<float>() + row,

@@ -71,10 +71,10 @@ struct Softmax {
 
     static bool kernel_applies(const Operands& in, std::span<const bool>, const void* attrs) {
         const auto sizes = in[0].sizes();
-        return in[0].dtype == DType::f32 && split(sizes, headrace::detail::attrs_ref<Attrs>(attrs))[2] == 1;
+        return in[0].dtype == DType::f32 && split(sizes, detail::attrs_ref<Attrs>(attrs))[2] == 1;
     }
     static void run_kernel(const TensorArgs& args, const void* attrs) {
-        const auto [rows, n, inner] = split(args.in[0].shape, headrace::detail::attrs_ref<Attrs>(attrs));
+        const auto [rows, n, inner] = split(args.in[0].shape, detail::attrs_ref<Attrs>(attrs));
         kernels::softmax_f32({.rows = static_cast<std::size_t>(rows),
                               .n = static_cast<std::size_t>(n),
                               .x = args.in[0].as<float>(),

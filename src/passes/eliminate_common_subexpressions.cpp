@@ -82,6 +82,7 @@ std::string node_key(const Node& node) {
     for (ValueId id : node.inputs) append(key, id);
     for (const AttrValue& value : node.op->attr_values(node.attrs.get())) {
         append(key, value.index());
+        if (const auto* body = std::get_if<GraphPtr>(&value)) append(key, body->get());
         append_text(key, text_of(value));
     }
     return key;

@@ -78,7 +78,7 @@ Result<Counts> fold_constants(Graph& graph, const PassContext& context) {
     Allowance allowance{context.fold.all_flops, context.fold.most_bytes(graph)};
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
         const Node& node = graph.nodes[i];
-        if (!node.op->is_pure() || !has_constant_operands(graph, node) ||
+        if (!node.op->is_pure() || node.op->control != Control::none || !has_constant_operands(graph, node) ||
             !has_concrete_outputs(graph, node) || !has_concrete_attributes(node))
             continue;
         const Effort effort = effort_of(graph, node);

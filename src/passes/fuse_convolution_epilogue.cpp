@@ -10,22 +10,22 @@ namespace headrace {
 namespace {
 
 /// A fused_conv2d in the making.
-struct Epilogue {
+struct ConvolutionEpilogue {
     ValueId residual = kNoValue;
     NamedAttrs attrs;           ///< besides those of the convolution
     bool is_active = false;     ///< has an activation or limits
     std::vector<NodeId> parts;  ///< the nodes that it replaces; it computes the result of the last
 };
 
-class Fusion {
+class ConvolutionFusion {
 public:
-    Fusion(Graph& graph, const OpDef& fused) : graph_(graph), fused_(fused), followers_(graph) {}
+    ConvolutionFusion(Graph& graph, const OpDef& fused) : graph_(graph), fused_(fused), followers_(graph) {}
 
     Result<Counts> run() {
         for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
             const auto id = static_cast<NodeId>(i);
             if (!followers_.is_kept(id) || !is_convolution(graph_.node(id))) continue;
-            Epilogue epilogue{.parts = {id}};
+            ConvolutionEpilogue epilogue{.parts = {id}};
             while (extend(epilogue)) continue;
             if (epilogue.parts.size() == 1) continue;
             HR_TRY(replace(epilogue));
@@ -46,11 +46,11 @@ private:
     }
 
     /// Takes the only reader of the result so far into the epilogue, where it fits.
-    bool extend(Epilogue& e) {
+    bool extend(ConvolutionEpilogue& e) {
         const NodeId id = followers_.next(e.parts);
         if (id < 0) return false;
         const Node& node = graph_.node(id);
-        Epilogue longer = e;
+        ConvolutionEpilogue longer = e;
         longer.parts.push_back(id);
         if (node.op->name == "add") {
             const ValueId result = graph_.node(e.parts.back()).outputs[0], other = other_addend(node, result);
@@ -69,11 +69,11 @@ private:
         return true;
     }
 
-    bool is_active_after(const Epilogue& e, const Node& node) const {
+    bool is_active_after(const ConvolutionEpilogue& e, const Node& node) const {
         return !e.is_active && (node.op->name == "clamp" || is_activation_of(fused_, node));
     }
 
-    void add_activation(Epilogue& e, const Node& node) const {
+    void add_activation(ConvolutionEpilogue& e, const Node& node) const {
         e.is_active = true;
         if (e.residual != kNoValue) e.attrs.emplace_back("residual_first", true);
         if (node.op->name != "clamp") {
@@ -96,7 +96,7 @@ private:
         return std::isnan(limit) ? std::nullopt : std::optional(limit);
     }
 
-    Status replace(const Epilogue& e) {
+    Status replace(const ConvolutionEpilogue& e) {
         const Node& conv = graph_.node(e.parts[0]);
         NamedAttrs attrs = named_attrs(conv);
         attrs.insert(attrs.end(), e.attrs.begin(), e.attrs.end());
@@ -124,7 +124,7 @@ private:
 Result<Counts> fuse_convolution_epilogue(Graph& graph, const PassContext&) {
     const OpDef* fused = find_op("fused_conv2d");
     if (!fused) return Counts{};
-    return Fusion(graph, *fused).run();
+    return ConvolutionFusion(graph, *fused).run();
 }
 
 }  // namespace headrace

@@ -9,21 +9,21 @@ namespace headrace {
 namespace {
 
 /// A fused_matmul in the making.
-struct Epilogue : FusedProduct {
+struct MatmulEpilogue : FusedProduct {
     std::vector<NodeId> parts;  ///< the nodes that it replaces; it computes the result of the last
 
     bool has_activation() const { return activation != "none"; }
 };
 
-class Fusion {
+class MatmulFusion {
 public:
-    Fusion(Graph& graph, const OpDef& fused) : graph_(graph), fused_(fused), followers_(graph) {}
+    MatmulFusion(Graph& graph, const OpDef& fused) : graph_(graph), fused_(fused), followers_(graph) {}
 
     Result<Counts> run() {
         for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
             auto epilogue = product(static_cast<NodeId>(i));
             if (!epilogue) continue;
-            const Epilogue start = *epilogue;
+            const MatmulEpilogue start = *epilogue;
             while (extend(*epilogue)) continue;
             if (epilogue->parts.size() == 1) continue;
             HR_TRY(replace(*epilogue));
@@ -38,23 +38,23 @@ public:
 
 private:
     /// A product with a constant matrix, as the beginning.
-    std::optional<Epilogue> product(NodeId id) {
+    std::optional<MatmulEpilogue> product(NodeId id) {
         if (!followers_.is_kept(id)) return std::nullopt;
         const auto product = fused_product(graph_, graph_.node(id));
         if (!product) return std::nullopt;
         const Value& b = graph_.value(product->b);
         if (b.kind != ValueKind::constant || b.type.dtype == DType::f64) return std::nullopt;
-        return Epilogue{*product, {id}};
+        return MatmulEpilogue{*product, {id}};
     }
 
     /// Takes the only reader of the result so far into the epilogue, where it fits.
-    bool extend(Epilogue& e) {
+    bool extend(MatmulEpilogue& e) {
         if (e.residual != kNoValue) return false;
         const NodeId id = followers_.next(e.parts);
         if (id < 0) return false;
         const Node& node = graph_.node(id);
         const ValueId result = graph_.node(e.parts.back()).outputs[0];
-        Epilogue longer = e;
+        MatmulEpilogue longer = e;
         longer.parts.push_back(id);
         if (node.op->name == "add") {
             const ValueId other = other_addend(node, result);
@@ -76,7 +76,7 @@ private:
         return true;
     }
 
-    Status replace(const Epilogue& e) {
+    Status replace(const MatmulEpilogue& e) {
         HR_ASSIGN(Node node,
                   make_fused(graph_, e, graph_.node(e.parts.back()).outputs, followers_.label(e.parts)));
         followers_.replace(e.parts, std::move(node));
@@ -94,7 +94,7 @@ private:
 Result<Counts> fuse_matmul_epilogue(Graph& graph, const PassContext&) {
     const OpDef* fused = find_op("fused_matmul");
     if (!fused) return Counts{};
-    return Fusion(graph, *fused).run();
+    return MatmulFusion(graph, *fused).run();
 }
 
 }  // namespace headrace

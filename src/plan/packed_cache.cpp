@@ -18,7 +18,7 @@ void append(std::string& bytes, const T& value) {
     bytes.append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-ContentHash hash_of(const std::string& bytes) { return kernels::content_hash(bytes.data(), bytes.size()); }
+ContentHash hash_of(const std::string& bytes) { return content_hash(bytes.data(), bytes.size()); }
 
 bool may_be_packed(const OpDef& op, std::size_t operand) {
     return std::any_of(op.kernels.begin(), op.kernels.end(), [&](const KernelDef& kernel) {
@@ -76,7 +76,7 @@ ContentHash PackedCache::hash_uses(const Graph& graph) {
 const ContentHash& PackedCache::content_of(const Constant* constant) {
     const auto [it, is_new] = contents_.try_emplace(constant);
     if (is_new) {
-        it->second = kernels::content_hash(constant->bytes.data(), constant->bytes.size());
+        it->second = content_hash(constant->bytes.data(), constant->bytes.size());
         pages_.give_back(constant->bytes);
     }
     return it->second;

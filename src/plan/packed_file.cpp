@@ -54,7 +54,7 @@ ContentHash checksum_of(PackedFileHeader header, std::span<const std::byte> entr
     std::vector<std::byte> both(sizeof(header) + entries.size());
     std::memcpy(both.data(), &header, sizeof(header));
     if (!entries.empty()) std::memcpy(both.data() + sizeof(header), entries.data(), entries.size());
-    return kernels::content_hash(both.data(), both.size());
+    return content_hash(both.data(), both.size());
 }
 
 Result<std::shared_ptr<const PackedFile>> PackedFile::open(const std::string& path,
@@ -96,7 +96,7 @@ Result<std::optional<std::span<const std::byte>>> PackedFile::find(const Content
     if (entry.bytes != bytes)
         return invalid("an entry takes {} bytes and should take {}", entry.bytes, bytes);
     const auto form = bytes_.subspan(entry.offset, entry.bytes);
-    if (kernels::content_hash(form.data(), form.size()) != entry.checksum)
+    if (content_hash(form.data(), form.size()) != entry.checksum)
         return invalid("the checksum of the {} bytes at {} is wrong", entry.bytes, entry.offset);
     return std::optional(form);
 }
@@ -110,7 +110,7 @@ Status write_packed_file(const std::string& path, const PackedFileKey& key,
         entries.push_back({.use = use,
                            .offset = offset,
                            .bytes = form.size(),
-                           .checksum = kernels::content_hash(form.data(), form.size())});
+                           .checksum = content_hash(form.data(), form.size())});
         end = offset + form.size();
     }
     PackedFileHeader header{.magic = kMagic,

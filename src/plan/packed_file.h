@@ -8,12 +8,10 @@
 #include <span>
 #include <string>
 
+#include "base/content_hash.h"
 #include "base/result.h"
-#include "kernels/content_hash.h"
 
 namespace headrace {
-
-using kernels::ContentHash;
 
 /// What a file of packed weights holds the weights of, and who can read them.
 struct PackedFileKey {

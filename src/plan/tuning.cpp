@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kFirstLine = "headrace tuning 1";
 
-ContentHash hash_of(std::string_view text) { return kernels::content_hash(text.data(), text.size()); }
+ContentHash hash_of(std::string_view text) { return content_hash(text.data(), text.size()); }
 
 std::string hex(const ContentHash& hash) { return fmt::format("{:016x}{:016x}", hash.high, hash.low); }
 

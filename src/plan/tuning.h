@@ -3,13 +3,11 @@
 #include <string>
 #include <string_view>
 
+#include "base/content_hash.h"
 #include "base/result.h"
 #include "ir/graph.h"
-#include "kernels/content_hash.h"
 
 namespace headrace {
-
-using kernels::ContentHash;
 
 /// How a kind of node is to run, as `headrace bench --tune` found it.
 struct NodeChoice {

@@ -25,6 +25,7 @@
 
 #include "base/machine_memory.h"
 #include "ggml-backend.h"
+#include "loading/backends.h"
 #include "remote/protocol.h"
 #include "remote/socket.h"
 
@@ -63,7 +64,7 @@ Status check_host(const ServerOptions& options) {
 }
 
 Result<std::vector<ggml_backend_dev_t>> chosen_devices(const std::vector<std::string>& names) {
-    if (ggml_backend_dev_count() == 0) ggml_backend_load_all();
+    load_backends();
     std::vector<ggml_backend_dev_t> devices;
     std::string known;
     for (std::size_t i = 0; i < ggml_backend_dev_count(); ++i) {

@@ -2,23 +2,15 @@
 
 #include <algorithm>
 #include <iterator>
-#include <mutex>
 #include <string_view>
 
 #include "ggml-backend.h"
+#include "loading/backends.h"
 #include "remote/host.h"
 #include "run/mlx_device.h"
 
 namespace headrace {
 namespace {
-
-/// Backends built as separate libraries are found only when asked for.
-void load_backends() {
-    static std::once_flag once;
-    std::call_once(once, [] {
-        if (ggml_backend_dev_count() == 0) ggml_backend_load_all();
-    });
-}
 
 /// MLX reports itself as a GPU even where it computes on the CPU; ggml's CPU is then the faster choice.
 bool is_cpu_hosted_mlx(ggml_backend_dev_t device) {

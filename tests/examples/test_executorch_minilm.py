@@ -1,4 +1,4 @@
-"""examples/executorch_minilm.py, the second half of make demo."""
+"""examples/executorch_minilm.py, which make executorch runs."""
 
 from __future__ import annotations
 

@@ -42,9 +42,11 @@ def test_the_default_text_answers_the_default_queries(search) -> None:
     ):
         first_hit = result.stdout.split(query)[1].splitlines()[1]
         assert best in first_hit
-    assert len(re.findall(r"\d ms per sentence", result.stdout)) == 2
-    assert float(re.search(r"lowest cosine +(\S+)", result.stdout)[1]) >= 0.99999
-    assert float(re.search(r"largest difference +(\S+)", result.stdout)[1]) <= 1e-5
+    assert len(re.findall(r"\d ms per sentence", result.stdout)) == 3
+    for door in ("WebNN graph", "ONNX model"):
+        line = re.search(rf"^{door} beside ONNX Runtime.*", result.stdout, re.MULTILINE)[0]
+        assert float(re.search(r"lowest cosine (\S+)", line)[1]) >= 0.99999
+        assert float(re.search(r"largest difference (\S+),", line)[1]) <= 1e-5
 
 
 def test_a_given_file_is_searched_for_given_queries(search, tmp_path: Path) -> None:
@@ -52,7 +54,7 @@ def test_a_given_file_is_searched_for_given_queries(search, tmp_path: Path) -> N
     text.write_text("The dog barks at the moon.\n\nOil prices fell sharply today. Milk turns sour.\n")
     result = search(text, "--query", "a pet at night", "stock market", "--top", 2, "--threads", 1)
     assert result.returncode == 0, result.stderr
-    assert "embedding on ggml: 5/5" in result.stderr  # three sentences and two queries
+    assert "embedding by the WebNN graph: 5/5" in result.stderr  # three sentences and two queries
     pet, market = (
         result.stdout.split(query)[1].splitlines()[1:3] for query in ("pet at night", "stock market")
     )
@@ -100,8 +102,9 @@ def test_sentences_are_lines_unless_a_paragraph_wraps() -> None:
     ]
 
 
-def test_differing_embeddings_fail(monkeypatch, capsys) -> None:
-    """A wrong result must not pass as a search result: the peer is made to answer nonsense."""
+@pytest.mark.parametrize("wrong", ["OnnxMiniLM", "LoadedMiniLM"])
+def test_differing_embeddings_fail(monkeypatch, wrong) -> None:
+    """A wrong result must not pass as a search result: one of the three is made to answer nonsense."""
     monkeypatch.setattr(sys, "argv", ["semantic_search.py"])
 
     class WrongPeer:
@@ -111,6 +114,6 @@ def test_differing_embeddings_fail(monkeypatch, capsys) -> None:
         def run(self, inputs: dict[str, np.ndarray]) -> np.ndarray:
             return self.rng.standard_normal(384).astype(np.float32)
 
-    monkeypatch.setattr(semantic_search, "OnnxMiniLM", WrongPeer)
+    monkeypatch.setattr(semantic_search, wrong, WrongPeer)
     with pytest.raises(SystemExit, match="disagree: cosine"):
         semantic_search.main()

@@ -97,7 +97,8 @@ def test_models_with_other_attributes_and_shapes_give_a_value_error_at_most(data
             tensor.CopyFrom(numpy_helper.from_array(values.reshape(list(tensor.dims)), tensor.name))
     try:
         loaded = headrace.load(made, device="cpu")
-        if all(math.prod(t.shape) < 2**20 for t in loaded.outputs):
+        sizes = (math.prod(d for d in t.shape if isinstance(d, int)) for t in loaded.outputs)
+        if all(size < 2**20 for size in sizes):
             loaded(case.feeds)
     except (ValueError, MemoryError) as error:
         assert str(error)
@@ -106,16 +107,16 @@ def test_models_with_other_attributes_and_shapes_give_a_value_error_at_most(data
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("y = NonMaxSuppression(x, x)", r"NonMaxSuppression, ai\.onnx opset 21\).*invalid|not read"),
-        ("y = SequenceEmpty()", r"\(SequenceEmpty, ai\.onnx opset 21\): this operator is not read"),
-        ("y = Unique(x)", r"\(Unique, .*its result is known only at run time; of constants"),
+        ("y = NonMaxSuppression(x, x)", r"boxes and scores have 2 and 2 dimensions, not 3|invalid"),
+        ("y = SequenceAt(x, i)", r"\(SequenceAt, ai\.onnx opset 21\): input 0 is no sequence|invalid"),
+        ("y = Unique<axis = 5>(x)", r"axis 5 is outside the 2 dimensions"),
         ("y = Relu(y)", r"invalid: .*y"),
         ("y = Relu(missing)", r"invalid: .*missing"),
         ("y = Nonsense(x)", r"invalid: No Op registered for Nonsense"),
         ("y = Cast<to = 8>(x)", r"\(Cast, ai\.onnx opset 21\): the target type is STRING; there are FLOAT"),
         ("y = Transpose<perm = [0, 5]>(x)", r"\(Transpose, ai\.onnx opset 21\)"),
         ("y = Softmax<axis = 7>(x)", r"axis 7 is outside the 2 dimensions of the input"),
-        ("y = Reshape(x, i)", r"the shape \(input 1\) is known only at run time"),
+        ("y = Reshape(x, x)", r"invalid|the shape \(input 1\) has the shape \[2, 3\]; it is a list"),
     ],
 )
 def test_what_cannot_be_read_is_named_with_its_node(source: str, message: str) -> None:

@@ -42,6 +42,20 @@ OF_OTHER_PROVIDERS = {
     "SkipGroupNorm",
     "Trilu",
 }
+# Of sequences and optionals: test_control_flow.py.
+OF_LISTS = {
+    "ConcatFromSequence",
+    "Optional",
+    "OptionalGetElement",
+    "OptionalHasElement",
+    "SequenceAt",
+    "SequenceConstruct",
+    "SequenceEmpty",
+    "SequenceErase",
+    "SequenceInsert",
+    "SequenceLength",
+    "SplitToSequence",
+}
 BY_OPERATOR = defaultdict(list)
 for _case in cases.CASES:
     BY_OPERATOR[_case.domain, _case.op].append(_case)
@@ -56,6 +70,7 @@ ELSEWHERE = {
     (cases.MICROSOFT, "QuantizeLinear"),
     (cases.MICROSOFT, "DequantizeLinear"),
     *(("", name) for name in RANDOM),
+    *(("", name) for name in OF_LISTS),
     *((cases.MICROSOFT, name) for name in OF_OTHER_PROVIDERS),
 }
 # Made of other operators by ONNX itself.

@@ -3,8 +3,8 @@
 
 #include <map>
 
+#include "base/content_hash.h"
 #include "engine/sample_graph.h"
-#include "kernels/content_hash.h"
 #include "kernels/each_target.h"
 #include "plan/packed_cache.h"
 
@@ -35,7 +35,7 @@ std::map<std::string, std::string> digests() {
                 const auto shape = value.type.sizes();
                 kernel.pack({value.type.dtype, shape, value.constant->bytes.data(), value.type.format},
                             node.attrs.get(), reinterpret_cast<std::byte*>(form.data()));
-                packed[name] = fmt::format("{:016x}", kernels::content_hash(form.data(), form.size()).low);
+                packed[name] = fmt::format("{:016x}", content_hash(form.data(), form.size()).low);
             }
         }
     }

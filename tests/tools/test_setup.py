@@ -1,10 +1,11 @@
-"""tools/setup.py: what the environment asks ggml's build for."""
+"""tools/provision: what the environment asks ggml's build for."""
 
 import shutil
 
 import pytest
-import setup
-from setup import SetupError, build_ggml, cuda_flags
+from provision import ggml
+from provision.base import SetupError
+from provision.ggml import build_ggml, cuda_flags
 
 
 def test_cuda_is_built_for_the_gpus_that_are_named_or_else_for_those_of_the_machine(monkeypatch):
@@ -22,10 +23,10 @@ def test_a_machine_without_gpus_is_told_how_to_build_for_others(monkeypatch, tmp
         raise SetupError("no GPU was detected")
 
     monkeypatch.delenv("CUDAARCHS", raising=False)
-    monkeypatch.setattr(setup, "CACHE", tmp_path)
-    monkeypatch.setattr(setup, "run_logged", no_gpu)
-    monkeypatch.setattr(setup, "fetch_llama_cpp", lambda python: setup.pinned_source())
-    monkeypatch.setattr(setup, "ggml_version", lambda source: setup.GGML_VERSION)
+    monkeypatch.setattr(ggml, "CACHE", tmp_path)
+    monkeypatch.setattr(ggml, "run_logged", no_gpu)
+    monkeypatch.setattr(ggml, "fetch_llama_cpp", lambda python: ggml.pinned_source())
+    monkeypatch.setattr(ggml, "ggml_version", lambda source: ggml.GGML_VERSION)
     monkeypatch.setenv("HEADRACE_CUDA", "ON")
     with pytest.raises(SetupError, match=r"(?s)no GPU was detected.*CUDAARCHS=80"):
         build_ggml()
@@ -45,5 +46,5 @@ def test_a_build_is_found_again_by_whatever_name_its_compiler_is_called(monkeypa
         link = tmp_path / name
         link.symlink_to(gcc)
         monkeypatch.setenv("CXX", str(link))
-        targets.add(setup.native_target())
+        targets.add(ggml.native_target())
     assert len(targets) == 1

@@ -15,16 +15,15 @@ except ImportError:
         "reading ONNX models needs the package onnx: pip install onnx (or 'headrace[onnx]')"
     ) from None
 
-import numpy as np
-
 from headrace._core import Graph, graph_to_bytes, save_graph
 
 from . import ops
 from .importer import Dimensions, Importer
+from .interface import Interface
 from .registry import OPERATORS
-from .source import read_model
+from .source import Source, read_model
 
-__all__ = ["OPERATORS", "convert", "graph_bytes", "import_graph", "ops"]
+__all__ = ["OPERATORS", "Source", "convert", "graph_bytes", "import_graph", "ops", "read", "read_model"]
 
 
 def import_graph(source: Any, dimensions: Dimensions | None = None) -> Graph:
@@ -37,10 +36,11 @@ def import_graph(source: Any, dimensions: Dimensions | None = None) -> Graph:
     return read(source, dimensions)[0]
 
 
-def read(source: Any, dimensions: Dimensions | None = None) -> tuple[Graph, dict[str, np.dtype]]:
-    """import_graph's, and the dtypes of outputs that the graph gives in wider ones."""
-    importer = Importer(read_model(source), dimensions or {})
-    return importer.run(), importer.interface.declared
+def read(source: Any, dimensions: Dimensions | None = None) -> tuple[Graph, Interface]:
+    """import_graph's, and what is known of the model's outputs. source: may also be what read_model made."""
+    found = source if isinstance(source, Source) else read_model(source)
+    importer = Importer(found, dimensions or {})
+    return importer.run(), importer.interface
 
 
 def graph_bytes(source: Any, dimensions: Dimensions | None = None) -> bytes:

@@ -8,18 +8,16 @@ from pathlib import Path
 from onnx import defs
 
 from . import OPERATORS
+from .control_flow import CONTROL_FLOW
 from .source import NEWEST, OLDEST
 
-OF_CONSTANTS = {"Unique": "of constants", "If": "its condition must be known"}
 COMPOSED = "where what ONNX makes it of is read"
 
 
 def how_read(name: str) -> str:
     """ "yes", by what other means, or "" for an operator that is not read."""
-    if ("", name) in OPERATORS:
+    if ("", name) in OPERATORS or name in CONTROL_FLOW:
         return "yes"
-    if name in OF_CONSTANTS:
-        return OF_CONSTANTS[name]
     schema = defs.get_schema(name, NEWEST)
     return COMPOSED if schema.has_function or schema.has_context_dependent_function else ""
 

@@ -29,7 +29,6 @@ _REALS = ("f32", "f64", "f16")
 # Without a form in the graph, or cheap here; none of them makes much of little.
 _BY_REFERENCE = {
     "NonZero",
-    "Unique",
     "Compress",
     "ReduceSum",
     "ReduceMax",
@@ -77,6 +76,8 @@ _BY_REFERENCE = {
 def folded(g: Graph, node: Node) -> list[Operand] | None:
     """The node's results where its inputs are known and few; None where an op has to compute them."""
     given = [x for x in node.inputs if x is not None]
+    if node.op == "Identity" and given and not isinstance(given[0], Operand):
+        return given  # a sequence or an optional
     if not given or node.domain or any(x.array is None for x in given):
         return None
     if sum(x.array.size for x in given) > LARGEST:

@@ -94,10 +94,34 @@ class Operand:
     dtype: str
     value: int | None = None
     array: np.ndarray | None = None
+    home: Graph | None = None  # whose value it is
 
     @property
     def is_float(self) -> bool:
         return self.dtype in FLOATS
+
+
+class Told:
+    """One element, known only at run time, of a list that has others too. Nothing can be asked of it."""
+
+    __slots__ = ("operand",)
+    __hash__ = object.__hash__
+
+    def __init__(self, operand: Operand) -> None:
+        self.operand = operand
+
+    def __repr__(self) -> str:
+        return "?"
+
+    def _undecided(self, *_: Any) -> bool:
+        raise Undecided("a number that is fed")
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = _undecided
+
+
+def is_told(array: np.ndarray | None) -> bool:
+    """Whether a run tells elements that are not known."""
+    return array is None or (array.dtype == object and any(isinstance(d, Told) for d in array.flat))
 
 
 def known(array: Any, dtype: str) -> Operand:
@@ -105,7 +129,7 @@ def known(array: Any, dtype: str) -> Operand:
     array = np.asarray(array)
     if array.dtype != object:
         array = array.astype(element_type(dtype), copy=False)
-    elif not any(isinstance(item, Extent) for item in _wholes(array)):
+    elif not any(isinstance(item, (Extent, Told)) for item in _wholes(array)):
         result = np.empty(array.shape, object)
         result.reshape(-1)[:] = [x.above / x.below if isinstance(x, Ratio) else x for x in array.flat]
         array = result.astype(element_type(dtype))
@@ -144,10 +168,22 @@ class Graph:
         self.ranges = Ranges()
         self.label = ""  # of the ops that are added: the node's name
         self.dimensions: list[str] = []  # named ones of the inputs
+        self.symbols: dict[str, Extent] = {}  # with the ranges that they have in all graphs of the model
+        self.counts: set[str] = set()  # symbols that a run of this graph gives values
+        self.told: dict[int, tuple[Operand, Extent]] = {}  # elements that were counted, by their operands
+        self._constants: dict[int, tuple[Operand, int]] = {}  # of operands that are another graph's, too
+        self._as_numbers: dict[str, Operand] = {}  # extents as numbers at run time
         self.places: dict[int, Operand] = {}  # of non-zeros, by the value that has them
-        self._counts = 0  # of symbols that a run gives values
-        self._counted: dict[str, Operand] = {}  # extents as numbers at run time
         self._runs: Operand | None = None
+        self.bodies: list[Graph] = []  # within this one
+
+    def forget(self) -> None:
+        """Operands and graphs that know each other would stay until the collector comes."""
+        for body in self.bodies:
+            body.forget()
+        for kept in (self.bodies, self.told, self.places, self._constants, self._as_numbers):
+            kept.clear()
+        self._runs = None
 
     # --- shapes -------------------------------------------------------------------------------------
 
@@ -159,15 +195,22 @@ class Graph:
                 "some of them merged"
             )
         stored = ({"bool": "u8", "bf16": "f32"} | CARRIERS).get(dtype, dtype)
-        value = self.writer.input(name, stored, shape)
+        value = self.declare(name, stored, shape)
         names = [name for d in shape if isinstance(d, Extent) for name in d.symbols]
         self.dimensions = list(dict.fromkeys([*self.dimensions, *names]))
-        return self.cast(Operand(stored, value), dtype)
+        return self.cast(Operand(stored, value, home=self), dtype)
+
+    def declare(self, name: str, stored: str, shape: list[Dim]) -> int:
+        """An input of the writer."""
+        for d in shape:
+            if isinstance(d, Extent) and d.symbols == [str(d)]:
+                self.symbols.setdefault(str(d), d)
+        return self.writer.input(name, stored, shape)
 
     def shape(self, x: Operand) -> list[Dim]:
         if x.array is not None:
             return list(x.array.shape)
-        return [self.ranges.narrowed(d) for d in self.writer.shape(x.value)]
+        return [self.ranges.narrowed(d) for d in x.home.writer.shape(x.value)]
 
     def rank(self, x: Operand) -> int:
         return len(self.shape(x))
@@ -182,10 +225,18 @@ class Graph:
             raise Invalid(f"axis {axis} is outside the {rank} dimensions of the input")
         return axis % max(rank, 1)
 
+    def fresh(self, word: str) -> Extent:
+        """A new symbol."""
+        number = len(self.symbols)
+        while f"{word}{number}" in self.symbols:
+            number += 1
+        return self.symbols.setdefault(f"{word}{number}", Extent.symbol(f"{word}{number}", 0))
+
     def counted(self) -> Extent:
         """A new symbol, which the model's run gives a value."""
-        self._counts += 1
-        return Extent.symbol(f"count{self._counts}", 0)
+        extent = self.fresh("count")
+        self.counts.add(str(extent))
+        return extent
 
     def is_open(self, x: Operand) -> bool:
         """Whether its shape has extents that are known only at run time."""
@@ -215,16 +266,34 @@ class Graph:
 
     def value(self, x: Operand) -> int:
         """The writer's value; known elements become a constant."""
-        if x.value is None:
-            if x.array.dtype == object:
-                return self._computed(x)
-            if x.dtype in CARRIERS:
-                x.value = self.value(carried(self, x))
-                return x.value
-            stored = "u8" if x.dtype == "bool" else x.dtype
+        if x.value is not None and x.home is self:
+            return x.value
+        if x.array is None:
+            return self.capture(x)
+        if x.array.dtype == object:
+            return self._computed(x)
+        if x.home is None:
+            x.value, x.home = self._constant(x), self
+            return x.value
+        if id(x) not in self._constants:
+            self._constants[id(x)] = (x, self._constant(x))
+        return self._constants[id(x)][1]
+
+    def _constant(self, x: Operand) -> int:
+        if x.dtype in CARRIERS:
+            return self.value(carried(self, x))
+        stored = "u8" if x.dtype == "bool" else x.dtype
+        if x.home is None:
             self.budget.constant(x.array.nbytes)
-            x.value = self.writer.constant(stored, list(x.array.shape), _stored(x.array, x.dtype))
-        return x.value
+        return self.writer.constant(stored, list(x.array.shape), _stored(x.array, x.dtype))
+
+    def capture(self, x: Operand) -> int:
+        """A value of another graph."""
+        raise AssertionError(f"{x} is a value of another graph")
+
+    def retyped(self, x: Operand, dtype: str) -> Operand:
+        """The same value, which the graph stores alike, as another type of ONNX's."""
+        return Operand(dtype, self.value(x), home=self)
 
     def _computed(self, x: Operand) -> int:
         """Extents as numbers at run time."""
@@ -232,33 +301,37 @@ class Graph:
         joined = parts[0] if len(parts) == 1 else self.ops("concat", parts, axis=0)[0]
         return self.value(self.reshape(joined, list(x.array.shape)))
 
-    def at_run_time(self, d: Number, dtype: str) -> Operand:
+    def at_run_time(self, d: Number | Operand, dtype: str) -> Operand:
         """A number, an extent or a quotient of two, as a scalar: of an extent, as many ones are added up."""
+        if isinstance(d, Told):
+            d = self.reshape(d.operand, [])
+        if isinstance(d, Operand):
+            return self.cast(d, dtype)
         if isinstance(d, Ratio):
             above, below = (self.at_run_time(part, dtype) for part in (d.above, d.below))
             return self.op("div", above, below)
         if not isinstance(d, Extent):
             return known(d, dtype)
-        if str(d) not in self._counted:
+        if str(d) not in self._as_numbers:
             total: Operand | None = None
             for factor, parts in d.terms:
                 part = self._product_at_run_time(parts)
                 part = part if factor == 1 else self.op("mul", part, known(factor, "i64"))
                 total = part if total is None else self.op("add", total, part)
-            self._counted[str(d)] = total
-        return self.cast(self._counted[str(d)], dtype)
+            self._as_numbers[str(d)] = total
+        return self.cast(self._as_numbers[str(d)], dtype)
 
     def _product_at_run_time(self, parts: list[Extent]) -> Operand:
         if not parts:
             return known(1, "i64")
         key = "*".join(map(str, parts))
-        if key not in self._counted:
+        if key not in self._as_numbers:
             last = self._count_of(parts[-1])
             if parts[-1].least < 0:
                 last = self.op("sub", last, self._count_of(-parts[-1]))
             whole = self.op("mul", self._product_at_run_time(parts[:-1]), last) if parts[1:] else last
-            self._counted[key] = whole
-        return self._counted[key]
+            self._as_numbers[key] = whole
+        return self._as_numbers[key]
 
     def _count_of(self, d: Extent) -> Operand:
         """How many there are, 0 for what is less."""
@@ -272,7 +345,8 @@ class Graph:
         if self._runs is None:
             state = self.writer.state("random.runs", "i64", [1])
             one = self.value(known(np.ones(1, np.int64), "i64"))
-            self._runs = Operand("i64", self.writer.op("accumulate", [state, one], {}, self.label)[0])
+            count = self.writer.op("accumulate", [state, one], {}, self.label)[0]
+            self._runs = Operand("i64", count, home=self)
         return self._runs
 
     def scalar(self, number: Any, dtype: str) -> Operand:
@@ -314,10 +388,11 @@ class Graph:
         for value in results:
             self.ranges.learn(self.writer.shape(value))
         dtypes = [self.writer.dtype(value) for value in results]
-        source = operands[1 if name == "where" else 0]
+        source = operands[1 if name == "where" else 0] if operands else None
         truth = name in _TRUTHS or (name != "cast" and source is not None and source.dtype == "bool")
         made = [
-            Operand("bool" if truth and t == "u8" else t, v) for t, v in zip(dtypes, results, strict=True)
+            Operand("bool" if truth and t == "u8" else t, v, home=self)
+            for t, v in zip(dtypes, results, strict=True)
         ]
         if source is None or source.dtype not in CARRIERS or name == "cast":
             return made
@@ -345,7 +420,7 @@ class Graph:
             x = self.cast(x, "i8") if x.dtype in ("i4", "u4") else x
             return self.op("not_equal", x, known(0, x.dtype))
         if x.dtype == "bool":
-            x = Operand("u8", self.value(x))
+            x = self.retyped(x, "u8")
         return x if x.dtype == dtype else self.op("cast", x, data_type=f"dtype:{dtype}")
 
     def reshape(self, x: Operand, shape: list[Dim]) -> Operand:

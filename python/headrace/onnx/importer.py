@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from onnx import AttributeProto, defs
 
 from headrace import _core
 
+from .control_flow import CONTROL_FLOW
 from .folding import folded
 from .functions import Function, Library
 from .graph import Graph, Operand, Undecided
@@ -63,6 +65,8 @@ class Importer:
             return self._content()
         except _Unreadable as error:
             raise ValueError(str(error)) from None
+        finally:
+            self.graph.forget()
 
     def _content(self) -> _core.Graph:
         graph = self.model.graph
@@ -76,6 +80,7 @@ class Importer:
         self._read_nodes(graph.node, scope)
         for info in graph.output:
             self.interface.output(info.name, scope.values.get(info.name))
+        self.interface.finish()
         return self.graph.writer.finish()
 
     def _read_constants(self, tensors: Iterable[onnx.TensorProto], scope: Scope) -> None:
@@ -144,7 +149,10 @@ class Importer:
 
     def _shown(self, node: Node) -> str:
         """Inputs and attributes, for messages."""
-        inputs = ", ".join("none" if x is None else f"{x.dtype}{self.graph.shape(x)}" for x in node.inputs)
+        inputs = ", ".join(
+            "none" if x is None else f"{x.dtype}{self.graph.shape(x) if isinstance(x, Operand) else ''}"
+            for x in node.inputs
+        )
         attributes = ", ".join(
             f"{name}={value}"
             for name, value in node.attributes.items()
@@ -156,8 +164,8 @@ class Importer:
         function = self.library.own(node, proto)
         if function is not None:
             return self._called(function, node, proto, scope)
-        if node.op == "If" and not node.domain:
-            return self._branch(node)
+        if node.op in CONTROL_FLOW and not node.domain:
+            return CONTROL_FLOW[node.op](self, node)
         node = modernised(self.graph, node)
         known = folded(self.graph, node)
         if known is not None:
@@ -182,33 +190,39 @@ class Importer:
                 "this operator is not in the operator set that the model imports",
                 "onnx.version_converter.convert_version changes the set",
             )
-        if node.op == "Unique":
-            return Refused(
-                "the size of its result is known only at run time; of constants it is computed beforehand"
-            )
         return Refused(
             "this operator is not read",
             "`python -m headrace.onnx.coverage` lists those that are; export the model so that it uses them, "
             "compute this part outside the model, or run the model with ONNX Runtime",
         )
 
-    def _branch(self, node: Node) -> list[Operand | None]:
-        condition = node.x.array
-        if condition is None or condition.dtype == object or condition.size != 1:
-            raise Refused(
-                "the condition is known only at run time, and only one branch can be read",
-                "Where it comes from dimensions, fix those with dimensions={...} (--dimension NAME=N); "
-                "otherwise export the model without it",
-            )
-        name = "then_branch" if condition.reshape(-1)[0] else "else_branch"
-        branch = node.attributes.get(name)
-        invalid_if(not isinstance(branch, Branch), f"attribute '{name}' is no graph")
+    @contextmanager
+    def inside(self, body: Graph) -> Iterator[None]:
+        """Nodes that are read meanwhile become ops of that graph."""
+        outer, self.graph = self.graph, body
+        try:
+            yield
+        finally:
+            self.graph = outer
+
+    def read_body(self, branch: Branch, inputs: list[Operand]) -> list[Operand]:
+        """The results of a graph that is an attribute, as part of the graph that is made now."""
         outer, graph = branch.scope, branch.graph
+        invalid_if(
+            len(graph.input) != len(inputs),
+            f"its body has {len(graph.input)} inputs; it is given {len(inputs)}",
+        )
         inner = replace(outer, values=dict(outer.values), depth=outer.depth + 1)
         self._refuse_sparse(graph)
         self._read_constants(graph.initializer, inner)
+        inner.values.update(zip((info.name for info in graph.input), inputs, strict=True))
+        label = self.graph.label
         self._read_nodes(graph.node, inner)
-        return [inner.values.get(info.name) for info in graph.output]
+        self.graph.label = label
+        results = [inner.values.get(info.name) for info in graph.output]
+        missing = [info.name for info, x in zip(graph.output, results, strict=True) if x is None]
+        invalid_if(missing, f"its body computes no '{next(iter(missing), '')}'")
+        return results
 
     def _called(
         self, function: Function, node: Node, proto: onnx.NodeProto, scope: Scope

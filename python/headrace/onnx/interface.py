@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 import onnx
 
-from .graph import Dim, Extent, Graph, Operand
+from .forms import OfOptional, OfSequence, OfTable, OfTensor, Output
+from .graph import Dim, Extent, Graph, Operand, known
 from .registry import Refused
+from .sequences import Optional, Sequence, Table
 from .source import dtype_named
 from .stored import CARRIERS, element_type
 
-Dimensions = Mapping[str, int | list[int]]
+Dimensions = Mapping[str, Any]  # numbers, shapes, and of sequences the tensors' shapes
 
 
 def perhaps_empty(graph: onnx.GraphProto) -> set[str]:
-    """Dimensions along which inputs are only joined with others: caches, which begin with nothing."""
+    """Dimensions along which inputs are only joined with others, or cut apart: caches begin with nothing."""
     readers: dict[str, list[onnx.NodeProto]] = {}
     for node in graph.node:
         for name in node.input:
@@ -37,7 +39,7 @@ def _joins(node: onnx.NodeProto, axis: int, rank: int) -> bool:
     if node.op_type == "Shape":
         return True
     own = next((a.i for a in node.attribute if a.name == "axis"), 0)
-    return node.op_type == "Concat" and own % rank == axis
+    return node.op_type in ("Concat", "SplitToSequence") and own % rank == axis
 
 
 class Interface:
@@ -58,21 +60,48 @@ class Interface:
         self._named = named - {""}
         self._perhaps_empty = set(perhaps_empty)
         self.declared: dict[str, np.dtype] = {}  # outputs whose elements the graph gives in a wider type
+        self.outputs: list[Output] = []  # the model's
+        self._has_output = False
 
     def input(self, info: onnx.ValueInfoProto) -> Operand:
         what = f"{self._title}: input '{info.name}'"
         if not info.type.HasField("tensor_type"):
-            kind = info.type.WhichOneof("value") or "without a type"
-            raise ValueError(
-                f"{what} is {kind}; only tensors are read. Export the model so that it takes tensors, or run "
-                "it with ONNX Runtime"
-            )
+            return self._structured(info)
         tensor = info.type.tensor_type
         dtype = dtype_named(tensor.elem_type, what)
         try:
             return self._graph.input(info.name, dtype, self._shape(info, tensor))
         except (Refused, ValueError, OverflowError, TypeError) as error:
             raise ValueError(f"{what}: {error}") from None
+
+    def _structured(self, info: onnx.ValueInfoProto) -> Sequence | Optional | Operand:
+        """A sequence or an optional, whose tensors' shapes are given."""
+        what = f"{self._title}: input '{info.name}'"
+        if info.name not in self._given:
+            kind = (info.type.WhichOneof("value") or "without a type").removesuffix("_type")
+            raise ValueError(
+                f"{what} is {kind}; a graph has to know of which tensors. headrace.load finds that out when"
+                f" the model is called; else give their shapes: dimensions={{'{info.name}': [[2, 'n']]}},"
+                " None for an empty optional"
+            )
+        self._used.add(info.name)
+        try:
+            return self._part(info.name, info.type, self._given[info.name], what)
+        except (Refused, ValueError, OverflowError, TypeError) as error:
+            raise ValueError(f"{what}: {error}") from None
+
+    def _part(self, name: str, kind: onnx.TypeProto, given: Any, what: str) -> Any:
+        if kind.HasField("optional_type"):
+            inner = kind.optional_type.elem_type
+            return Optional(None if given is None else self._part(name, inner, given, what))
+        if kind.HasField("sequence_type"):
+            inner = kind.sequence_type.elem_type
+            items = [self._part(f"{name}[{i}]", inner, shape, what) for i, shape in enumerate(given)]
+            return Sequence(items, dtype_named(inner.tensor_type.elem_type, what))
+        if not kind.HasField("tensor_type"):
+            raise Refused("only tensors, sequences and optionals of them are read")
+        shape = [Extent.symbol(d, 0) if isinstance(d, str) else self._size(d, name) for d in given]
+        return self._graph.input(name, dtype_named(kind.tensor_type.elem_type, what), shape)
 
     def check_dimensions(self) -> None:
         """That all that are given belong to an input."""
@@ -122,12 +151,37 @@ class Interface:
             raise Refused(f"dimensions['{name}'] is {value!r}; it must be a number of at least 0")
         return int(value)
 
-    def output(self, name: str, operand: Operand | None) -> None:
+    def output(self, name: str, value: Any) -> None:
+        if value is None:
+            what = f"{self._title}: output '{name}'"
+            raise ValueError(f"{what} is computed by no node; remove it, or add the node that computes it")
+        self.outputs.append(Output(name, self._form(name, value)))
+
+    def finish(self) -> None:
+        """A graph has an output, also where the model's are empty sequences and optionals only."""
+        if not self._has_output:
+            self._tensor("no output", known(0, "u8"))
+
+    def _form(self, name: str, value: Any) -> Any:
+        if isinstance(value, Optional):
+            flag = None
+            if value.is_there is not None:
+                flag = self._tensor(f"{name} is there", value.is_there).name
+            return OfOptional(None if value.item is None else self._form(name, value.item), flag)
+        if isinstance(value, Sequence):
+            return OfSequence([self._form(f"{name}[{i}]", x) for i, x in enumerate(value.items)])
+        if isinstance(value, Table):
+            parts = {"elements": value.flat, "shapes": value.shapes, "ranks": value.ranks}
+            return OfTable(
+                **{part: self._tensor(f"{name}.{part}", x).name for part, x in parts.items() if x is not None}
+            )
+        return self._tensor(name, value)
+
+    def _tensor(self, name: str, operand: Operand) -> OfTensor:
         """An operator's result; inputs and constants are copied, and truth values are bool."""
         g = self._graph
         what = f"{self._title}: output '{name}'"
-        if operand is None:
-            raise ValueError(f"{what} is computed by no node; remove it, or add the node that computes it")
+        self._has_output = True
         try:
             if operand.dtype in CARRIERS or operand.dtype == "bf16":
                 self.declared[name] = element_type(operand.dtype)
@@ -138,6 +192,7 @@ class Interface:
             else:
                 result = g.writer.op("identity", [g.value(operand)], {}, name)[0]
             g.writer.output(name, result)
+            return OfTensor(name)
         except Refused as error:
             raise ValueError(f"{what}: {error}. {error.remedy}") from None
         except (ValueError, TypeError, OverflowError) as error:

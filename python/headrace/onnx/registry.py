@@ -75,8 +75,10 @@ class Node:
 
     def known(self, index: int, what: str) -> np.ndarray:
         """An input's value; it may hold extents where the model computes it from shapes."""
+        from .graph import is_told
+
         array = self.operand(index).array
-        if array is None:
+        if is_told(array):
             raise Refused(
                 f"{what} (input {index}) is known only at run time; it must be a constant or follow from the "
                 "shapes of tensors",

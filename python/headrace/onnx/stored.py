@@ -59,9 +59,7 @@ def low_bits(g: Graph, y: Operand, dtype: str) -> Operand:
 
 def as_type(g: Graph, x: Operand, dtype: str) -> Operand:
     """A carrier whose elements are known to be numbers of the type."""
-    from .graph import Operand
-
-    return Operand(dtype, g.value(x))
+    return g.retyped(x, dtype)
 
 
 def carried(g: Graph, x: Operand) -> Operand:
@@ -70,5 +68,5 @@ def carried(g: Graph, x: Operand) -> Operand:
 
     carrier = CARRIERS[x.dtype]
     if x.value is not None or x.array is None:
-        return Operand(carrier, g.value(x))
+        return g.retyped(x, carrier)
     return Operand(carrier, array=x.array.astype(dtype_of(carrier)))

@@ -102,7 +102,7 @@ private:
     }
 
     ParameterValue number(nb::handle value) const {
-        const double number = PyFloat_AS_DOUBLE(value.ptr());
+        const double number = PyFloat_AsDouble(value.ptr());
         if (std::isfinite(number)) return number;
         throw nb::value_error(
             (name() + " is " + nb::cast<std::string>(nb::str(value)) + "; it must be a finite number")

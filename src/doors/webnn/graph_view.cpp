@@ -35,7 +35,7 @@ MLOptions view_attributes(const Node& node) {
             [&]<class T>(const T& value) {
                 if constexpr (std::same_as<T, Shape>)
                     options.emplace_back(name, to_extents(value));
-                else if constexpr (!std::same_as<T, std::monostate>)
+                else if constexpr (!std::same_as<T, std::monostate> && !std::same_as<T, GraphPtr>)
                     options.emplace_back(name, value);
             },
             values[i]);

@@ -141,7 +141,7 @@ std::string python_text(const AttrValue& value) {
 std::string annotation(const Field& field) {
     static constexpr std::string_view kTypes[] = {"bool", "int",           "int | float",     "float",
                                                   "str",  "Sequence[int]", "Sequence[float]", "Sequence[int]",
-                                                  "str"};
+                                                  "str",  "MLGraph"};
     std::string text(kTypes[static_cast<int>(field.kind)]);
     if (std::holds_alternative<std::monostate>(field.default_value) && !field.required) text += " | None";
     return text;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/aligned_buffer.h"
+#include "base/cpu_features.h"
 #include "kernels/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -89,7 +90,7 @@ void bf16_gemm(const GemmArgs& args, const uint16_t* packed, int ith, int nth) {
     });
 }
 
-bool multiplies_bf16() { return __builtin_cpu_supports("avx512bf16"); }
+bool multiplies_bf16() { return cpu_features().avx512_bf16; }
 
 #else
 

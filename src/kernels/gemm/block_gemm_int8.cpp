@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/cpu_features.h"
 #include "ir/block_group.h"
 #include "kernels/gemm/gemm_share.h"
 #include "kernels/simd/targets.h"
@@ -205,7 +206,7 @@ ChosenGemm chosen_gemm() {
     if (ways > 0) return {&HWY_DYNAMIC_DISPATCH(gemm_int8), ways};
 #if HWY_TARGETS & HWY_AVX2
     // AVX-512 without VNNI leaves products of bytes to AVX2.
-    if (__builtin_cpu_supports("avx512f")) return {&N_AVX2::gemm_int8, N_AVX2::ways_of_int8()};
+    if (cpu_features().avx512f) return {&N_AVX2::gemm_int8, N_AVX2::ways_of_int8()};
 #endif
     return {nullptr, 0};
 }

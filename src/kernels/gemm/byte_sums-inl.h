@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/cpu_features.h"
 #include "hwy/highway.h"
 #include "kernels/gemm/gemm_f32.h"
 #include "kernels/simd/memory-inl.h"
@@ -62,7 +63,7 @@ struct VnniSums {
     HEADRACE_BYTES HWY_INLINE static Int32Vec total(const VnniSums (&of)[1], int32_t) { return of[0].sums; }
 };
 
-inline int byte_ways() { return __builtin_cpu_supports("avx512vnni") ? 1 : 0; }
+inline int byte_ways() { return cpu_features().avx512_vnni ? 1 : 0; }
 
 template <class Fn>
 void with_byte_sums(int, Fn fn) {
@@ -126,10 +127,8 @@ struct QuadSums {
     HWY_INLINE static Int32Vec total(const QuadSums (&of)[1], int32_t) { return Int32Vec{of[0].sums}; }
 };
 
-inline bool has_vex_vnni() { return __builtin_cpu_supports("avxvnni"); }
-inline bool has_evex_vnni() {
-    return __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
-}
+inline bool has_vex_vnni() { return cpu_features().avx_vnni; }
+inline bool has_evex_vnni() { return cpu_features().avx512_vnni_vl; }
 
 inline int byte_ways() { return has_vex_vnni() || has_evex_vnni() ? 2 : 1; }
 

@@ -12,9 +12,9 @@
 namespace headrace::llm {
 namespace {
 
-constexpr size_t most_bytes = 256u << 10;
+constexpr size_t kMostGrammarBytes = 256u << 10;
 constexpr size_t most_rules = 5000;
-constexpr int most_levels = 100;
+constexpr int kMostGrammarLevels = 100;
 constexpr uint64_t most_repetitions = 2000;   // llama.cpp's own limit
 constexpr uint64_t most_optional = 32;        // parts in a row
 constexpr uint64_t most_elements = 1u << 20;  // characters and names, repetitions written out
@@ -254,10 +254,10 @@ private:
     }
 
     Result<Item> read_group(int level) {
-        if (level > most_levels)
+        if (level > kMostGrammarLevels)
             return invalid(
                 "grammar: brackets are nested deeper than {}; give the inner ones rules of their own",
-                most_levels);
+                kMostGrammarLevels);
         ++at_;
         skip_space(true);
         const uint64_t before = rules();
@@ -354,8 +354,8 @@ private:
 }  // namespace
 
 Status check_grammar(std::string_view source, const IsToken& is_token) {
-    if (source.size() > most_bytes)
-        return invalid("grammar: it has {} bytes, and {} are allowed", source.size(), most_bytes);
+    if (source.size() > kMostGrammarBytes)
+        return invalid("grammar: it has {} bytes, and {} are allowed", source.size(), kMostGrammarBytes);
     if (source.starts_with("%llguidance"))
         return invalid("grammar: llguidance is not built in; give a grammar in GBNF");
     if (source.find('\0') != std::string_view::npos) return invalid("grammar: it has a NUL byte inside");

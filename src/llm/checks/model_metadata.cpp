@@ -45,14 +45,14 @@ std::optional<std::string_view> text(const gguf_context* gguf, const std::string
     return gguf_get_val_str(gguf, id);
 }
 
-struct Range {
+struct MetadataRange {
     const char* key;
     uint64_t least, most;
 };
 
 /// llama.cpp divides by some of these, asserts others, and reserves memory of others' size. The keys may be
 /// absent.
-constexpr Range ranges[] = {
+constexpr MetadataRange ranges[] = {
     {"block_count", 1, 512},
     {"nextn_predict_layers", 0, 16},
     {"embedding_length", 1, 1u << 20},
@@ -86,7 +86,7 @@ constexpr Range ranges[] = {
 };
 
 Status check_ranges(const gguf_context* gguf, const std::string& prefix) {
-    for (const Range& range : ranges) {
+    for (const MetadataRange& range : ranges) {
         const std::string key = prefix + range.key;
         HR_ASSIGN(const std::vector<uint64_t> values, integers(gguf, key));
         for (uint64_t value : values)

@@ -7,10 +7,10 @@
 namespace headrace::llm {
 namespace {
 
-constexpr size_t most_bytes = 1u << 20;
-constexpr int most_levels = 100;    // of blocks in blocks, and of brackets in one tag
-constexpr int most_words = 1000;    // in one tag: a chain of operators is a tree as deep as it is long
-constexpr int most_branches = 500;  // elif of one template
+constexpr size_t kMostTemplateBytes = 1u << 20;
+constexpr int kMostTemplateLevels = 100;  // of blocks in blocks, and of brackets in one tag
+constexpr int most_words = 1000;          // in one tag: a chain of operators is a tree as deep as it is long
+constexpr int most_branches = 500;        // elif of one template
 
 bool in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
@@ -59,7 +59,7 @@ private:
                 assigns |= c == '=';
                 level +=
                     (c == '(' || c == '[' || c == '{') - (level > 0 && (c == ')' || c == ']' || c == '}'));
-                if (level > most_levels) return invalid("brackets are nested {} deep", level);
+                if (level > kMostTemplateLevels) return invalid("brackets are nested {} deep", level);
             }
             words += !std::isspace(static_cast<unsigned char>(c));
             if (words > most_words) return invalid("a tag has more than {} words and signs", most_words);
@@ -79,7 +79,7 @@ private:
             is_one_of(keyword, {"if", "for", "macro", "call", "filter"}) || (keyword == "set" && !assigns);
         blocks_ = std::max(0, blocks_ + begins - keyword.starts_with("end"));
         branches_ += keyword == "elif";
-        if (blocks_ > most_levels) return invalid("blocks are nested {} deep", blocks_);
+        if (blocks_ > kMostTemplateLevels) return invalid("blocks are nested {} deep", blocks_);
         if (branches_ > most_branches) return invalid("it has more than {} branches", most_branches);
         return success();
     }
@@ -90,8 +90,8 @@ private:
 }  // namespace
 
 Status check_template(std::string_view source) {
-    if (source.size() > most_bytes)
-        return invalid("a template of {} bytes, and {} are allowed", source.size(), most_bytes);
+    if (source.size() > kMostTemplateBytes)
+        return invalid("a template of {} bytes, and {} are allowed", source.size(), kMostTemplateBytes);
     return Nesting().take(source);
 }
 

@@ -14,13 +14,13 @@ namespace {
 constexpr std::uint32_t kMostByDefault = 8192;
 constexpr std::uint64_t kThreadsFromBytes = 32u << 20;
 
-constexpr ggml_type kCacheTypes[] = {GGML_TYPE_F32,    GGML_TYPE_F16,  GGML_TYPE_BF16,
-                                     GGML_TYPE_Q8_0,   GGML_TYPE_Q4_0, GGML_TYPE_Q4_1,
-                                     GGML_TYPE_IQ4_NL, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1};
+constexpr ggml_type kGgmlCacheTypes[] = {GGML_TYPE_F32,    GGML_TYPE_F16,  GGML_TYPE_BF16,
+                                         GGML_TYPE_Q8_0,   GGML_TYPE_Q4_0, GGML_TYPE_Q4_1,
+                                         GGML_TYPE_IQ4_NL, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1};
 
 Result<ggml_type> cache_type(const char* parameter, const std::string& name) {
     std::string names;
-    for (ggml_type type : kCacheTypes) {
+    for (ggml_type type : kGgmlCacheTypes) {
         if (name == ggml_type_name(type)) return type;
         names += fmt::format("{}{}", names.empty() ? "" : ", ", ggml_type_name(type));
     }

@@ -18,6 +18,7 @@
 #include "llm/model/context_needs.h"
 #include "llm/model/packed_products.h"
 #include "llm/model/placement.h"
+#include "loading/backends.h"
 
 namespace headrace::llm {
 namespace {
@@ -151,7 +152,7 @@ void start_llama() {
     std::call_once(once, [] {
         capture_llama_log();
         llama_backend_init();
-        ggml_backend_load_all();
+        load_all_backends();
         offer_packed_products();
     });
 }

@@ -144,7 +144,7 @@ Status read_numbers(const Reading& reading, const Json& value, std::vector<float
 }
 
 /// Stores one JSON value in a field of each type.
-struct Reader {
+struct ValueReader {
     const Reading& reading;
     const Json& value;
     Settings& settings;
@@ -303,7 +303,7 @@ Status read_strings(const Reading& reading, const Json& value, std::vector<std::
 }
 
 Status read_value(const Reading& reading, const Json& value, Settings& settings) {
-    return std::visit(Reader{reading, value, settings}, reading.row.field);
+    return std::visit(ValueReader{reading, value, settings}, reading.row.field);
 }
 
 Json value_of(const Row& row, Settings& settings) { return std::visit(Writer{settings}, row.field); }

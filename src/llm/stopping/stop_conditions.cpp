@@ -25,7 +25,6 @@ std::string_view to_string(StopReason reason) {
 }  // namespace headrace
 
 namespace headrace::llm {
-namespace {
 
 /// As llama-server has it: from the second line on, blanks before a line's first other character are counted;
 /// an empty line has none.
@@ -53,6 +52,8 @@ private:
     int blanks_ = 0;
     bool in_blanks_ = false;
 };
+
+namespace {
 
 /// The window of settings that ask for the detection of repetitions, and say no more.
 constexpr int kUsualWindow = 128;

@@ -6,15 +6,15 @@ namespace headrace::llm {
 namespace {
 
 /// A time that passes later than any clock can show is none.
-constexpr std::int64_t kLongestMs = std::int64_t{1} << 40;
+constexpr std::int64_t kLongestLimitMs = std::int64_t{1} << 40;
 
 }  // namespace
 
 TimeLimit::TimeLimit(const StoppingSettings& settings, int most_tokens) : most_tokens_(most_tokens) {
     if (!settings.limits_time) return;
-    limit_ms_ = std::min(settings.max_predict_ms, kLongestMs);
+    limit_ms_ = std::min(settings.max_predict_ms, kLongestLimitMs);
     is_adaptive_ = settings.adaptive_time && most_tokens > 0;
-    least_ms_ = std::clamp<std::int64_t>(settings.min_time_ms, 0, kLongestMs);
+    least_ms_ = std::clamp<std::int64_t>(settings.min_time_ms, 0, kLongestLimitMs);
     multiplier_ = settings.time_multiplier;
 }
 
@@ -29,7 +29,8 @@ std::optional<std::int64_t> TimeLimit::reached(std::chrono::steady_clock::time_p
 
 void TimeLimit::adapt(std::chrono::steady_clock::duration measured) {
     const double token_ms = std::chrono::duration<double, std::milli>(measured).count() / kMeasured;
-    const double expected = std::min(token_ms * most_tokens_ * multiplier_, static_cast<double>(kLongestMs));
+    const double expected =
+        std::min(token_ms * most_tokens_ * multiplier_, static_cast<double>(kLongestLimitMs));
     const std::int64_t adapted = std::max(static_cast<std::int64_t>(expected), least_ms_);
     limit_ms_ = limit_ms_ < 0 ? adapted : std::min(limit_ms_, adapted);
 }

@@ -122,7 +122,7 @@ def bitcast(g: Graph, node: Node) -> Operand:
     """The same bits as another type of their size."""
     x, dtype = node.x, _target(node)
     if x.dtype == "bool":
-        x = Operand("u8", g.value(x))
+        x = g.retyped(x, "u8")
     if x.dtype in _SAME_BITS:
         x = g.cast(x, _SAME_BITS[x.dtype])
     refuse_if(

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..folding import LARGEST
 from ..graph import LARGEST_EXTENT, Dim, Extent, Graph, Operand, Undecided, is_number, known, product
+from ..numbers import Numbers, dims, extents_of, is_known
 from ..ratios import BINARY as OF_RATIOS
 from ..ratios import Ratio, at_least_0
 from ..registry import Node, Refused, invalid_if, reads, refuse_if, shortened
@@ -51,7 +52,7 @@ def size(g: Graph, node: Node) -> Operand:
 def constant_of_shape(g: Graph, node: Node) -> Operand:
     value = node.get("value") or known(np.zeros(1, np.float32), "f32")
     invalid_if(value.array.size != 1, f"value has {value.array.size} elements, not one")
-    wanted = node.dims(0, "the shape")
+    wanted = dims(g, node, 0, "the shape")
     number = Operand(value.dtype, array=value.array.reshape(()))
     if not any(isinstance(d, Extent) for d in wanted) and 0 <= product(wanted) <= LARGEST:
         return Operand(value.dtype, array=np.broadcast_to(number.array, [int(d) for d in wanted]))
@@ -69,6 +70,8 @@ def range_(g: Graph, node: Node) -> Operand:
         count = max(math.ceil((last - first) / step), 0)
         refuse_if(count > LARGEST_EXTENT, f"it would have {count} elements; {LARGEST_EXTENT} are the most")
         return known(first + np.arange(count) * step, dtype)
+    if not all(is_known(x) for x in (start, limit, delta)):
+        return _range_as_told(g, start, limit, delta)
     names = ("the start", "the limit", "the step")
     first, last, step = (node.known(i, name).reshape(-1)[0] for i, name in enumerate(names))
     invalid_if(is_number(step, 0), "delta (input 2) is 0")
@@ -89,6 +92,27 @@ def _steps(first: Any, last: Any, step: Any) -> Dim:
     return ratio.ceil()
 
 
+def _range_as_told(g: Graph, start: Operand, limit: Operand, delta: Operand) -> Operand:
+    dtype = start.dtype
+    start, limit, delta = (g.reshape(x, []) for x in (start, limit, delta))
+    if start.is_float:
+        wide = [g.cast(x, "f64") for x in (start, limit, delta)]
+        count = g.cast(g.op("ceil", g.op("div", g.op("sub", wide[1], wide[0]), wide[2])), "i64")
+        count = Numbers(g, count)
+    else:
+        distance, step = Numbers(g, limit) - Numbers(g, start), Numbers(g, delta)
+        is_down = step < 0
+        distance, step = is_down.choose(0 - distance, distance), is_down.choose(0 - step, step)
+        count = (distance + step - 1) // step
+    places = g.positions(extents_of(g, count.at_least(0).x)[0])
+    if not start.is_float:
+        start, delta = g.cast(start, "i64"), g.cast(delta, "i64")
+    elif dtype != "f64":
+        start, delta = g.cast(start, "f32"), g.cast(delta, "f32")
+    y = g.op("add", g.op("mul", g.cast(places, start.dtype), delta), start)
+    return g.cast(y, dtype)
+
+
 @reads("EyeLike")
 def eye_like(g: Graph, node: Node) -> Operand:
     invalid_if(g.rank(node.x) != 2, f"the input has {g.rank(node.x)} dimensions, not 2")
@@ -106,24 +130,34 @@ def eye_like(g: Graph, node: Node) -> Operand:
 
 @reads("Compress")
 def compress(g: Graph, node: Node) -> Operand:
-    """Elements where a condition that is known holds, of the flattened input without an axis."""
-    kept = np.flatnonzero(node.known(1, "the condition"))
-    x, axis = node.x, node.get("axis")
+    """Elements where a condition holds, of the flattened input without an axis."""
+    x, axis, condition = node.x, node.get("axis"), node.operand(1)
     if axis is None:
         x, axis = g.reshape(x, [g.size(x)]), 0
-    return g.op("gather", x, known(kept, "i64"), axis=g.axis(x, axis))
+    if is_known(condition):
+        return g.op("gather", x, known(np.flatnonzero(condition.array), "i64"), axis=g.axis(x, axis))
+    count = g.counted()
+    kept = g.op("non_zero", g.reshape(condition, [g.size(condition)]), counts=[count])
+    return g.op("gather", x, g.reshape(kept, [count]), axis=g.axis(x, axis))
+
+
+def _depth(g: Graph, node: Node) -> Dim:
+    if not is_known(node.operand(1)):
+        return extents_of(g, g.reshape(node.operand(1), [1]))[0]
+    depth = node.dims(1, "the depth")[0]
+    if isinstance(depth, Extent):
+        return depth
+    refuse_if(
+        not 1 <= int(depth) <= LARGEST_EXTENT,
+        f"the depth (input 1) is {depth}; 1 to {LARGEST_EXTENT} are read",
+    )
+    return int(depth)
 
 
 @reads("OneHot")
 def one_hot(g: Graph, node: Node) -> Operand:
     """on where the index (negative ones count from the end) is the place along the new axis, else off."""
-    depth, values = node.dims(1, "the depth")[0], node.operand(2)
-    if not isinstance(depth, Extent):
-        depth = int(depth)
-        refuse_if(
-            not 1 <= depth <= LARGEST_EXTENT,
-            f"the depth (input 1) is {depth}; 1 to {LARGEST_EXTENT} are read",
-        )
+    values, depth = node.operand(2), _depth(g, node)
     rank = g.rank(node.x)
     axis = node.get("axis", -1)
     invalid_if(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from ..graph import Dim, Extent, Graph, Operand
 from ..ratios import divided_up
 from ..registry import Node, invalid_if, reads, refuse_if
-from .movement import with_margin
+from .padding import with_margin
 
 _AUTOMATIC = ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")
 

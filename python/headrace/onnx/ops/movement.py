@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from ..graph import Dim, Extent, Graph, Operand, is_same, known, product
+from typing import Any
+
+import numpy as np
+
+from ..graph import Dim, Extent, Graph, Operand, Told, is_same, is_told, known, product
+from ..numbers import Numbers, axes_told, dims, extents_among, is_known, others
 from ..polynomials import exact_quotient
-from ..ratios import at_least_0, divided_up, is_short
+from ..ratios import divided_up, is_short
 from ..registry import Invalid, Node, axes_of, invalid_if, reads, shortened
 
 
 @reads("Reshape")
 def reshape(g: Graph, node: Node) -> Operand:
     """0 keeps an extent, -1 stands for what is left."""
+    if not is_known(node.operand(1)):
+        return _reshaped_as_told(g, node)
     own, wanted = g.shape(node.x), node.dims(1, "the shape")
     if not node.get("allowzero", 0):
         for i, d in enumerate(wanted):
@@ -42,6 +49,30 @@ def _left_over(own: list[Dim], others: list[Dim]) -> Dim:
     return _quotient(product(left), product(divisors))
 
 
+def _reshaped_as_told(g: Graph, node: Node) -> Operand:
+    """To a shape that is known only at run time."""
+    own, wanted = g.shape(node.x), Numbers(g, node.operand(1))
+    rank = g.shape(node.operand(1))
+    invalid_if(len(rank) != 1, f"the shape (input 1) has the shape {rank}; it is a list")
+    count = g.fixed(rank[0], "the number of dimensions of the result")
+    if count == 0:
+        return g.reshape(node.x, [])
+    if not node.get("allowzero", 0):
+        kept = Numbers(g, [*own, *[0] * count][:count])
+        wanted = wanted.equals(0).choose(kept, wanted)
+    is_left = wanted.equals(-1)
+    rest = is_left.choose(1, wanted).reduced("product")
+    whole = is_left.choose(Numbers(g, product(own)) // rest, wanted)
+    elements = _elements(node.operand(1), count)
+    sure = [d if isinstance(d, Extent) or (isinstance(d, int) and d > 0) else None for d in elements]
+    return g.reshape(node.x, extents_among(g, whole, sure))
+
+
+def _elements(x: Operand, count: int) -> list[Any]:
+    """Of a list of which a run tells some."""
+    return list(x.array) if x.array is not None else [None] * count
+
+
 def _quotient(total: Dim, rest: Dim) -> Dim:
     """Open extents are checked when they are known, as all that Reshape takes."""
     if isinstance(rest, int) and rest == 0:
@@ -64,6 +95,8 @@ def flatten(g: Graph, node: Node) -> Operand:
 @reads("Squeeze")
 def squeeze(g: Graph, node: Node) -> Operand:
     sizes = g.shape(node.x)
+    if not is_known(node.optional(1)):
+        return _squeezed_as_told(g, node.x, node.operand(1))
     axes = node.list_at("axes", 1, "the axes")
     if axes is None:
         axes = [i for i, d in enumerate(sizes) if is_same(d, 1)]
@@ -76,9 +109,40 @@ def squeeze(g: Graph, node: Node) -> Operand:
     return g.reshape(node.x, [d for i, d in enumerate(sizes) if i not in axes])
 
 
+def _told_axes(g: Graph, x: Operand) -> int:
+    sizes = g.shape(x)
+    invalid_if(len(sizes) > 1, f"the axes have the shape {sizes}; they are a list")
+    return g.fixed(product(sizes), "the number of axes")
+
+
+def _squeezed_as_told(g: Graph, x: Operand, axes: Operand) -> Operand:
+    sizes = g.shape(x)
+    count = _told_axes(g, axes)
+    if count == 0:
+        return g.op("identity", x)
+    left = len(sizes) - count
+    invalid_if(left < 0, f"{count} axes of {len(sizes)} dimensions are to be dropped")
+    if left == 0:
+        return g.reshape(x, [])
+    kept = others(g, axes_told(g, axes, len(sizes)), len(sizes), left)
+    return g.reshape(x, Numbers(g, sizes).at(kept).extents())
+
+
+def _unsqueezed_as_told(g: Graph, x: Operand, axes: Operand) -> Operand:
+    sizes = g.shape(x)
+    count = _told_axes(g, axes)
+    rank = len(sizes) + count
+    is_new = axes_told(g, axes, rank)
+    # A dimension that is kept has as many kept ones before it as its place in the input says.
+    before = Numbers(g, g.op("cumulative_sum", is_new.choose(0, 1).x, axis=0, exclusive=True))
+    return g.reshape(x, is_new.choose(1, Numbers(g, [*sizes, 1]).at(before)).extents())
+
+
 @reads("Unsqueeze")
 def unsqueeze(g: Graph, node: Node) -> Operand:
     sizes = g.shape(node.x)
+    if not is_known(node.optional(1)):
+        return _unsqueezed_as_told(g, node.x, node.operand(1))
     axes = node.list_at("axes", 1, "the axes")
     invalid_if(axes is None, "the axes are missing (attribute axes, or input 1 from operator set 13 on)")
     rank = len(sizes) + len(axes)
@@ -102,8 +166,31 @@ def concat(g: Graph, node: Node) -> Operand:
         len(ranks) != 1 or ranks == {0},
         f"the inputs have {sorted(ranks)} dimensions; they must have the same number, 1 or more",
     )
+    listed = _listed(g, parts)
+    if listed is not None:
+        return listed
     filled = [x for x in parts if not is_same(g.shape(x)[axis], 0)]
     return g.concat(filled or parts[:1], axis)
+
+
+_MOST_LISTED = 64
+
+
+def _listed(g: Graph, parts: list[Operand]) -> Operand | None:
+    """A list of few integers of which some are known: the shapes that are made of them are known as far."""
+    sizes = [g.shape(x) for x in parts]
+    is_small = all(len(s) == 1 and isinstance(s[0], int) and s[0] <= _MOST_LISTED for s in sizes)
+    if not is_small or parts[0].dtype not in ("i32", "i64") or all(is_told(x.array) for x in parts):
+        return None
+    elements: list[Any] = []
+    for x, (count,) in zip(parts, sizes, strict=True):
+        if x.array is not None:
+            elements.extend(x.array)
+        else:
+            elements.extend(Told(x if count == 1 else g.cut(x, 0, i, 1)) for i in range(count))
+    array = np.empty(len(elements), object)
+    array[:] = [d if isinstance(d, (Extent, Told)) else int(d) for d in elements]
+    return known(array, parts[0].dtype)
 
 
 @reads("Split")
@@ -117,7 +204,7 @@ def split(g: Graph, node: Node) -> list[Operand]:
     if "split" in node.attributes:
         sizes: list[Dim] | None = [int(n) for n in node.get("split")]
     else:
-        sizes = None if node.optional(1) is None else node.dims(1, "the parts' sizes")
+        sizes = None if node.optional(1) is None else dims(g, node, 1, "the parts' sizes")
     if sizes is None:
         each = divided_up(extent, count)
         sizes = [each] * (count - 1) + [extent - each * (count - 1)]
@@ -132,7 +219,32 @@ def split(g: Graph, node: Node) -> list[Operand]:
 @reads("Expand")
 def expand(g: Graph, node: Node) -> Operand:
     """To the shape that both broadcast to."""
+    if not is_known(node.operand(1)):
+        return _expanded_as_told(g, node.x, node.operand(1))
     return g.expand(node.x, broadcast(g, g.shape(node.x), node.dims(1, "the shape")))
+
+
+def _expanded_as_told(g: Graph, x: Operand, shape: Operand) -> Operand:
+    count = g.fixed(product(g.shape(shape)), "the number of dimensions of the result")
+    rank = max(count, g.rank(x))
+    if rank == 0:
+        return x
+    own = [*[1] * (rank - g.rank(x)), *g.shape(x)]
+    elements = [*[1] * (rank - count), *_elements(shape, count)]
+    wanted = g.reshape(g.cast(shape, "i64"), [count])
+    wanted = Numbers(g, g.concat([known([1] * (rank - count), "i64"), wanted], 0) if rank > count else wanted)
+    whole = wanted.equals(1).choose(Numbers(g, own), wanted)
+    sure = [_joint(d, d_own) for d, d_own in zip(elements, own, strict=True)]
+    return g.expand(x, extents_among(g, whole, sure))
+
+
+def _joint(wanted: Any, own: Dim) -> Any:
+    """What both broadcast to, where that is sure."""
+    if is_same(own, 1):
+        return wanted
+    if isinstance(wanted, int):
+        return own if wanted == 1 else wanted
+    return None
 
 
 def broadcast(g: Graph, a: list[Dim], b: list[Dim]) -> list[Dim]:
@@ -157,77 +269,7 @@ def broadcast(g: Graph, a: list[Dim], b: list[Dim]) -> list[Dim]:
 
 @reads("Tile")
 def tile(g: Graph, node: Node) -> Operand:
-    return g.op("tile", node.x, repetitions=node.dims(1, "the repetitions"))
-
-
-_PAD_MODES = {"constant": "constant", "edge": "edge", "reflect": "reflection"}
-
-
-@reads("Pad")
-def pad(g: Graph, node: Node) -> Operand:
-    """Negative amounts take elements away; mode wrap repeats the input."""
-    x = node.x
-    if "pads" in node.attributes:
-        amounts: list[Dim] = [int(n) for n in node.get("pads")]
-    else:
-        invalid_if(
-            node.optional(1) is None,
-            "the amounts are missing (attribute pads, or input 1 from operator set 11 on)",
-        )
-        amounts = node.dims(1, "the amounts")
-    rank = g.rank(x)
-    axes = axes_of(node.integers(3, "the axes") if node.optional(3) else range(rank), rank)
-    invalid_if(len(amounts) != 2 * len(axes), f"pads has {len(amounts)} amounts for {len(axes)} axes")
-    begin: list[Dim] = [0] * rank
-    end: list[Dim] = [0] * rank
-    for i, axis in enumerate(axes):
-        begin[axis], end[axis] = amounts[i], amounts[i + len(axes)]
-    mode = node.get("mode", "constant")
-    invalid_if(
-        mode not in (*_PAD_MODES, "wrap"),
-        f"mode is '{mode}'; {', '.join(_PAD_MODES)} and wrap are ONNX's",
-    )
-    value: int | float = 0
-    if mode == "constant":
-        has_input = node.optional(2) is not None
-        value = node.number(2, "the value") if has_input else node.get("value", 0)
-    return with_margin(g, x, begin, end, mode, int(value) if isinstance(value, bool) else value)
-
-
-def with_margin(
-    g: Graph, x: Operand, begin: list[Dim], end: list[Dim], mode: str = "constant", value: float = 0
-) -> Operand:
-    """Negative amounts take elements away."""
-    before, after = ([_positive(n) for n in amounts] for amounts in (begin, end))
-    for axis, (own, first, last) in enumerate(zip(g.shape(x), begin, end, strict=True)):
-        cut = [_positive(n) - n for n in (first, last)]
-        if not all(is_same(n, 0) for n in cut):
-            x = g.cut(x, axis, cut[0], at_least_0(own - cut[0] - cut[1]))
-    if all(is_same(n, 0) for n in (*before, *after)):
-        return g.op("identity", x)
-    if mode == "wrap":
-        return _wrapped(g, x, before, after)
-    options = {"value": value} if mode == "constant" else {}
-    return g.op("pad", x, beginning_padding=before, ending_padding=after, mode=_PAD_MODES[mode], **options)
-
-
-def _positive(amount: Dim) -> Dim:
-    return at_least_0(amount) if isinstance(amount, Extent) else max(amount, 0)
-
-
-def _wrapped(g: Graph, x: Operand, begin: list[Dim], end: list[Dim]) -> Operand:
-    for axis, (before, after) in enumerate(zip(begin, end, strict=True)):
-        if is_same(before, 0) and is_same(after, 0):
-            continue
-        extent = g.shape(x)[axis]
-        invalid_if(is_same(extent, 0), f"mode is wrap, and extent {axis} is 0, with nothing to continue")
-        if not any(isinstance(d, Extent) for d in (before, extent, after)):
-            places = known((g.numbered(before + extent + after) - before) % extent, "i64")
-        else:  # the remainder of what is moved into the positive ones
-            moved = g.plus(g.positions(before + extent + after), extent * before - before)
-            places = g.op("remainder", moved, g.at_run_time(extent, "i64"))
-        x = g.op("gather", x, places, axis=axis)
-    return x
+    return g.op("tile", node.x, repetitions=dims(g, node, 1, "the repetitions"))
 
 
 def _blocks(node: Node) -> tuple[int, str]:
@@ -269,13 +311,12 @@ def space_to_depth(g: Graph, node: Node) -> Operand:
 
 @reads("Trilu")
 def trilu(g: Graph, node: Node) -> Operand:
-    x, upper = node.x, bool(node.get("upper", 1))
-    diagonal = node.dims(1, "the diagonal")[0] if node.optional(1) else 0
-    if not isinstance(diagonal, Extent):
-        diagonal = max(min(diagonal, 2**31 - 1), -(2**31))
-        return g.op("triangular", x, upper=upper, diagonal=diagonal)
+    x, upper, diagonal = node.x, bool(node.get("upper", 1)), node.optional(1)
+    if diagonal is None or (is_known(diagonal) and not isinstance(node.dims(1, "the diagonal")[0], Extent)):
+        number = int(node.number(1, "the diagonal")) if diagonal else 0
+        return g.op("triangular", x, upper=upper, diagonal=max(min(number, 2**31 - 1), -(2**31)))
+    invalid_if(g.rank(x) < 2, f"the input has {g.rank(x)} dimensions; 2 are the least")
     rows, columns = g.shape(x)[-2:]
-    row = g.plus(g.reshape(g.positions(rows), [rows, 1]), diagonal)
-    column = g.reshape(g.positions(columns), [1, columns])
-    kept = g.op("greater_or_equal" if upper else "lesser_or_equal", column, row)
-    return g.op("where", kept, x, known(0, x.dtype))
+    row = Numbers(g, g.positions(rows)).shaped([rows, 1]) + Numbers(g, g.reshape(diagonal, []))
+    column = Numbers(g, g.positions(columns)).shaped([1, columns])
+    return g.op("where", (column >= row if upper else row >= column).x, x, known(0, x.dtype))

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..graph import Dim, Extent, Graph, Number, Operand, is_same, known
+from ..numbers import extents_of
 from ..ratios import BINARY, Ratio
-from ..registry import Node, Refused
+from ..registry import Node
 
 _ROUNDINGS = {
     "round_prefer_floor": lambda g, x: g.op("ceil", g.plus(x, -0.5)),
@@ -27,14 +28,21 @@ class OpenAxis:
 
     size: Dim
     out: Dim
-    scale: Number
+    scale: Number | Operand
+    start: Number | Operand = 0.0  # of the region that is shown
+    end: Number | Operand = 1.0
 
     def points(self, g: Graph, transformation: str) -> Operand:
         """Where each output element lies in the input, f32."""
         x = g.cast(g.positions(self.out), "f32")
         if transformation == "align_corners":
-            last = Extent.largest([self.out - 1, 1])
+            last: Number | Operand = Extent.largest([self.out - 1, 1])
+            if isinstance(self.scale, Operand):  # the last element is where the scale puts it, between two
+                last = g.plus(g.times(self.scale, self.size), -1)
+                last = g.op("where", g.op("equal", last, known(0, "f32")), known(1, "f32"), last)
             return g.op("div", g.times(x, self.size - 1), g.at_run_time(last, "f32"))
+        if transformation == "tf_crop_and_resize":
+            return self._of_region(g, x)
         scale = g.at_run_time(self.scale, "f32")
         if transformation == "half_pixel_symmetric":
             return self._symmetric(g, x, scale)
@@ -48,11 +56,17 @@ class OpenAxis:
             return points
         if transformation == "pytorch_half_pixel":  # a lone element is the first
             return g.times(points, Extent.smallest([self.out - 1, 1]))
-        raise Refused(
-            f"the region that is resized has the extents {self.size} and {self.out}, known only at run time, "
-            f"and coordinate_transformation_mode is {transformation}",
-            "Fix the dimensions with dimensions={...} (--dimension NAME=N)",
-        )
+        raise AssertionError(transformation)
+
+    def _of_region(self, g: Graph, x: Operand) -> Operand:
+        """From its start to its end; a lone element is in the middle."""
+        start, end = (g.at_run_time(edge, "f32") for edge in (self.start, self.end))
+        last = g.at_run_time(self.size - 1, "f32")
+        steps = g.plus(g.at_run_time(self.out, "f32"), -1)
+        is_lone = g.op("equal", steps, known(0, "f32"))
+        step = g.op("div", g.op("sub", end, start), g.op("where", is_lone, known(1, "f32"), steps))
+        begin = g.op("where", is_lone, g.times(g.op("add", start, end), 0.5), start)
+        return g.op("mul", g.op("add", g.op("mul", x, step), begin), last)
 
     def _symmetric(self, g: Graph, x: Operand, scale: Operand) -> Operand:
         """All but the offset in double precision, as ONNX Runtime has it."""
@@ -63,7 +77,18 @@ class OpenAxis:
 
 
 def resized_open_axis(g: Graph, x: Operand, dim: int, axis: OpenAxis, node: Node) -> Operand:
-    points = axis.points(g, node.get("coordinate_transformation_mode", "half_pixel"))
+    transformation = node.get("coordinate_transformation_mode", "half_pixel")
+    points = axis.points(g, transformation)
+    y = _resized(g, x, dim, axis, points, node)
+    if transformation != "tf_crop_and_resize":
+        return y
+    last = g.at_run_time(axis.size - 1, "f32")
+    is_outside = g.op("logical_or", g.op("lesser", points, known(0, "f32")), g.op("greater", points, last))
+    is_outside = g.reshape(is_outside, [axis.out, *[1] * (g.rank(x) - 1 - dim)])
+    return g.op("where", is_outside, known(float(node.get("extrapolation_value", 0.0)), x.dtype), y)
+
+
+def _resized(g: Graph, x: Operand, dim: int, axis: OpenAxis, points: Operand, node: Node) -> Operand:
     mode = node.get("mode", "nearest")
     if mode == "nearest":
         rounded = _ROUNDINGS[node.get("nearest_mode", "round_prefer_floor")](g, points)
@@ -112,11 +137,21 @@ def _polynomial(g: Graph, d: Operand, factors: tuple[float, ...]) -> Operand:
     return g.plus(total, factors[-1])
 
 
+def _widened(g: Graph, scale: Number | Operand, radius: int) -> tuple[Number | Operand, Dim]:
+    """By how much the kernel of a smaller image is wider, and over how many elements it then goes."""
+    if not isinstance(scale, Operand):
+        wider = BINARY["Max"](Ratio(1), BINARY["Div"](Ratio(1), Ratio.of(scale)))
+        return wider, Ratio(radius * wider.above, wider.below).ceil()
+    wider = g.op("max", g.op("div", known(1, "f32"), g.cast(scale, "f32")), known(1, "f32"))
+    reach = g.cast(g.op("ceil", g.times(wider, radius)), "i64")
+    return wider, extents_of(g, g.reshape(reach, [1]))[0]
+
+
 def _antialiased(g: Graph, x: Operand, dim: int, axis: OpenAxis, points: Operand, node: Node) -> Operand:
     """A product with a matrix of weights: how many elements one is a sum of is open, too."""
-    wider = BINARY["Max"](Ratio(1), BINARY["Div"](Ratio(1), Ratio.of(axis.scale)))
-    radius = 2 if node.get("mode") == "cubic" else 1
-    margin = 0 if node.get("exclude_outside", 0) else Ratio(radius * wider.above, wider.below).ceil()
+    radius, is_inside = 2 if node.get("mode") == "cubic" else 1, bool(node.get("exclude_outside", 0))
+    wider, margin = _widened(g, axis.scale, radius)
+    margin = 0 if is_inside else margin
     places = g.plus(g.cast(g.positions(axis.size + 2 * margin), "f32"), -margin)
     apart = g.op("sub", g.reshape(points, [axis.out, 1]), places)
     distance = g.op("div", g.op("abs", apart), g.at_run_time(wider, "f32"))

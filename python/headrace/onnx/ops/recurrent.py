@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..graph import Extent, Graph, Operand, known
+from ..numbers import Numbers, is_known
 from ..registry import Node, invalid_if, reads, refuse_if
 from .reduction import is_zero
+from .stepped_lstm import stepped
 
 _DIRECTIONS = {"forward": "forward", "reverse": "backward", "bidirectional": "both"}
 _OPEN = 1e4  # far enough for sigmoid to be exactly 0 or 1
@@ -47,7 +49,10 @@ def _sequence(g: Graph, node: Node) -> Operand:
         x = g.transpose(x, [1, 0, 2])
     if lengths is not None:
         steps = g.shape(x)[0]
-        whole = lengths.array is not None and not isinstance(steps, Extent) and np.all(lengths.array == steps)
+        if lengths.array is None:  # reshape then says which steps and lengths differ
+            least = Numbers(g, lengths).reduced("min").extents()[0]
+            return g.reshape(x, [least, *g.shape(x)[1:]])
+        whole = not isinstance(steps, Extent) and np.all(lengths.array == steps)
         refuse_if(
             not whole,
             f"sequence_lens (input 4) are not known to be the number of steps, {steps}",
@@ -87,11 +92,11 @@ def lstm(g: Graph, node: Node) -> list[Operand]:
         node.get("input_forget", 0),
         f"input_forget is {node.get('input_forget')}; only 0 is read, gates that are not coupled",
     )
-    refuse_if(
-        not is_zero(node.optional(7)),
-        "input 7 is given, weights of peepholes; only cells without them are read",
-    )
-    x, hidden = _sequence(g, node), _hidden_size(g, node)
+    hidden, lengths = _hidden_size(g, node), node.optional(4)
+    is_told = lengths is not None and not is_known(lengths)
+    if is_told or not is_zero(node.optional(7)):
+        return _lstm_by_steps(g, node, lengths if is_told else None)
+    x = _sequence(g, node)
     last, cell, every = g.ops(
         "lstm",
         [
@@ -109,6 +114,24 @@ def lstm(g: Graph, node: Node) -> list[Operand]:
         return_sequence=True,
         direction=_direction(node),
     )
+    return _outputs(g, node, every, [last, cell])
+
+
+def _lstm_by_steps(g: Graph, node: Node, lengths: Operand | None) -> list[Operand]:
+    functions, hidden = _functions(node, ["Sigmoid", "Tanh", "Tanh"]), _hidden_size(g, node)
+    refuse_if(
+        functions != "sigmoid,tanh,tanh",
+        f"activations are {functions}, and there are peepholes or sequences of several lengths",
+        "Export the model with sigmoid and tanh, or without these",
+    )
+    if lengths is None:
+        x = _sequence(g, node)
+    else:
+        x = g.transpose(node.x, [1, 0, 2]) if node.get("layout", 0) else node.x
+    ways = {"forward": [False], "backward": [True], "both": [False, True]}[_direction(node)]
+    weights, biases = (node.operand(1), node.operand(2)), _biases(g, node, 4, hidden)
+    states = (_state(g, node, 5), _state(g, node, 6))
+    last, cell, every = stepped(g, x, weights, biases, node.optional(7), states, lengths, ways)
     return _outputs(g, node, every, [last, cell])
 
 

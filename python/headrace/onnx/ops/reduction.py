@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Graph, Operand, product
+from ..graph import LARGEST_EXTENT, MOST_DIMENSIONS, Dim, Extent, Graph, Operand, product
+from ..numbers import Numbers, around, axes_told, is_known, others
 from ..registry import OPERATORS, Node, axes_of, invalid_if, reads, refuse_if
 
 REDUCTIONS = {
@@ -27,20 +28,70 @@ _OF_FLOATS = {"reduce_l2", "reduce_log_sum", "reduce_log_sum_exp", "reduce_mean"
 def _reduce(op: str) -> Any:
     def reduce(g: Graph, node: Node) -> Operand:
         """The axes are an attribute in older operator sets and an input in newer ones."""
-        x, axes = node.x, node.list_at("axes", 1, "the axes")
+        x = node.x
         rank, keep = g.rank(x), bool(node.get("keepdims", 1))
+        if not is_known(node.optional(1)) and "axes" not in node.attributes:
+            return _reduced_as_told(g, op, node, keep)
+        axes = node.list_at("axes", 1, "the axes")
         if not axes:
             if node.get("noop_with_empty_axes", 0):
                 return _of_single_elements(g, op, x)
             axes = list(range(rank))
-        axes = sorted(set(axes_of(axes, rank)))
-        if not axes:
-            return _of_single_elements(g, op, x)
-        through = "f64" if op in _OF_FLOATS and not x.is_float else x.dtype
-        y = g.op(op, g.cast(x, through), axes=axes, keep_dimensions=keep)
-        return g.cast(y, x.dtype)
+        return _over(g, op, x, sorted(set(axes_of(axes, rank))), keep)
 
     return reduce
+
+
+def _reduced_as_told(g: Graph, op: str, node: Node, keep: bool) -> Operand:
+    """Over axes that are known only at run time. Every dimension is two, of which one has the extent 1: the
+    one that is reduced, or the one that is kept."""
+    x, axes = node.x, node.operand(1)
+    rank, count = g.rank(x), product(g.shape(axes))
+    noop = bool(node.get("noop_with_empty_axes", 0))
+    if count == 0:
+        return _of_single_elements(g, op, x) if noop else _over(g, op, x, list(range(rank)), keep)
+    is_axis = axes_told(g, axes, rank)
+    if isinstance(count, Extent) and not noop:
+        is_axis = Numbers(g, count).equals(0).either(is_axis)
+    sizes = Numbers(g, g.shape(x))
+    pairs = g.concat([is_axis.choose(1, sizes).x, is_axis.choose(sizes, 1).x], 0)
+    extents = Numbers(g, pairs).extents()
+    y = _over_pairs(g, op, x, extents[:rank], extents[rank:])
+    if keep:
+        return y
+    kept = rank - g.fixed(count, "the number of axes")
+    if kept == 0:
+        return g.reshape(y, [])
+    return g.reshape(y, Numbers(g, g.shape(y)).at(others(g, is_axis, rank, kept)).extents())
+
+
+# What one axis after the other may do; before or after all of them comes another op.
+_IN_TURN = {"reduce_log_sum": "reduce_sum", "reduce_sum_square": "reduce_sum"}
+
+
+def _over_pairs(g: Graph, op: str, x: Operand, kept: list[Dim], reduced: list[Dim]) -> Operand:
+    rank = len(kept)
+    if 2 * rank <= MOST_DIMENSIONS:
+        pairs = [d for pair in zip(kept, reduced, strict=True) for d in pair]
+        return _over(g, op, g.reshape(x, pairs), list(range(1, 2 * rank, 2)), False)
+    if op == "reduce_sum_square":
+        x = g.op("mul", x, x)
+    sizes = g.shape(x)
+    for axis in range(rank):
+        parts = [*sizes[:axis], kept[axis], reduced[axis], *sizes[axis + 1 :]]
+        before, after = product(parts[:axis]), product(parts[axis + 2 :])
+        x = g.reshape(x, [before, kept[axis], reduced[axis], after])
+        x = _over(g, _IN_TURN.get(op, op), x, [2], False)
+        sizes[axis] = kept[axis]
+    x = g.reshape(x, sizes)
+    return g.op("log", x) if op == "reduce_log_sum" else x
+
+
+def _over(g: Graph, op: str, x: Operand, axes: list[int], keep: bool) -> Operand:
+    if not axes:
+        return _of_single_elements(g, op, x)
+    through = "f64" if op in _OF_FLOATS and not x.is_float else x.dtype
+    return g.cast(g.op(op, g.cast(x, through), axes=axes, keep_dimensions=keep), x.dtype)
 
 
 def _of_single_elements(g: Graph, op: str, x: Operand) -> Operand:
@@ -113,39 +164,41 @@ def hardmax(g: Graph, node: Node) -> Operand:
 
 @reads("CumSum")
 def cumulative_sum(g: Graph, node: Node) -> Operand:
-    axis = g.axis(node.x, int(node.number(1, "the axis")))
     options = {"exclusive": bool(node.get("exclusive", 0)), "reversed": bool(node.get("reverse", 0))}
-    return g.op("cumulative_sum", node.x, axis=axis, **options)
+    return _along(g, node, lambda x, axis: g.op("cumulative_sum", x, axis=axis, **options))
+
+
+def _along(g: Graph, node: Node, function: Any) -> Operand:
+    """Of a tensor and an axis, which is an input."""
+    if is_known(node.operand(1)):
+        return function(node.x, g.axis(node.x, int(node.number(1, "the axis"))))
+    parts, sizes = around(g, node.x, Numbers(g, node.operand(1)))
+    return g.reshape(function(parts, 1), sizes)
 
 
 @reads("CumProd")
 def cumulative_product(g: Graph, node: Node) -> Operand:
     """In as many steps as the extent has bits: each multiplies by what lies twice as far before."""
-    x = node.x
-    axis = g.axis(x, int(node.number(1, "the axis")))
-    extent = g.fixed(g.shape(x)[axis], "the extent along which to multiply")
-    backwards = bool(node.get("reverse", 0))
-    if backwards:
-        x = g.op("reverse", x, axes=[axis])
-    distance = 1
-    if node.get("exclusive", 0):
-        x = _moved(g, x, axis, extent, 1)
-    while distance < extent:
-        x = g.op("mul", x, _moved(g, x, axis, extent, distance))
-        distance *= 2
-    return g.op("reverse", x, axes=[axis]) if backwards else x
+    backwards, exclusive = bool(node.get("reverse", 0)), bool(node.get("exclusive", 0))
+    longest = max((d.most if isinstance(d, Extent) else d for d in g.shape(node.x)), default=1)
+
+    def function(x: Operand, axis: int) -> Operand:
+        most = min(g.shape(x)[axis], longest) if isinstance(g.shape(x)[axis], int) else longest
+        x = g.op("reverse", x, axes=[axis]) if backwards else x
+        x = _moved(g, x, axis, 1) if exclusive else x
+        for bit in range(min(most, LARGEST_EXTENT).bit_length() if most > 1 else 0):
+            x = g.op("mul", x, _moved(g, x, axis, 2**bit))
+        return g.op("reverse", x, axes=[axis]) if backwards else x
+
+    return _along(g, node, function)
 
 
-def _moved(g: Graph, x: Operand, axis: int, extent: int, distance: int) -> Operand:
+def _moved(g: Graph, x: Operand, axis: int, distance: int) -> Operand:
     """Every element so much further on, with ones before."""
-    begin = [0] * g.rank(x)
-    begin[axis] = min(distance, extent)
-    kept = g.cut(x, axis, 0, extent - begin[axis]) if begin[axis] < extent else None
-    if kept is None:
-        return g.filled(np.array(1), x.dtype, g.shape(x))
-    return g.op(
-        "pad", kept, beginning_padding=begin, ending_padding=[0] * g.rank(x), mode="constant", value=1
-    )
+    sizes = g.shape(x)
+    kept = Extent.largest([0, sizes[axis] - distance])
+    ones = [*sizes[:axis], sizes[axis] - kept, *sizes[axis + 1 :]]
+    return g.concat([g.filled(np.array(1), x.dtype, ones), g.cut(x, axis, 0, kept)], axis)
 
 
 @reads("Det")

@@ -6,10 +6,12 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..graph import LARGEST_EXTENT, Dim, Extent, Graph, Number, Operand, is_same, known
+from ..numbers import extents_of, is_known
 from ..ratios import BINARY, Ratio
 from ..registry import Invalid, Node, Refused, axes_of, invalid_if, reads, refuse_if
 from .open_resampling import OpenAxis, resized_open_axis
@@ -167,6 +169,8 @@ def _is_exact(axis: _Axis | OpenAxis) -> bool:
     """Whether the scale is the quotient of the extents."""
     if isinstance(axis, _Axis):
         return axis.scale == axis.out / axis.size
+    if isinstance(axis.scale, Operand):
+        return False
     scale = Ratio.of(axis.scale)
     return is_same(axis.size * scale.above, axis.out * scale.below)
 
@@ -212,6 +216,18 @@ def _is_unchanged(axis: _Axis | OpenAxis, node: Node) -> bool:
     if isinstance(axis, OpenAxis):
         return is_same(axis.size, axis.out) and not cropped and _is_exact(axis)
     return axis.size == axis.out and axis.scale == 1 and not cropped
+
+
+def _targets_told(
+    g: Graph, sizes: list[Dim], axes: list[int], scales: list[Operand]
+) -> dict[int, _Axis | OpenAxis]:
+    """By scales that are known only at run time."""
+    result: dict[int, _Axis | OpenAxis] = {}
+    for a, scale in zip(axes, scales, strict=True):
+        scale = g.cast(scale, "f32")
+        out = g.op("floor", g.op("mul", g.at_run_time(sizes[a], "f32"), scale))
+        result[a] = OpenAxis(sizes[a], extents_of(g, g.reshape(g.cast(out, "i64"), [1]))[0], scale)
+    return result
 
 
 def _open_targets(node: Node, sizes: list[Dim], axes: list[int], given: tuple) -> dict[int, _Axis | OpenAxis]:
@@ -272,6 +288,8 @@ def _targets(
     result: dict[int, _Axis | OpenAxis] = {}
     numbers = wanted if wanted is not None else scales
     invalid_if(len(numbers) != len(axes), f"there are {len(numbers)} sizes or scales for {len(axes)} axes")
+    if any(isinstance(n, Operand) for n in numbers):
+        return _targets_told(g, sizes, axes, numbers)
     if any(isinstance(n, (Extent, Ratio)) for n in (*numbers, *(sizes[a] for a in axes))):
         return _open_targets(node, sizes, axes, given)
     if wanted is not None:
@@ -292,11 +310,19 @@ def _targets(
     return result
 
 
-def _numbers(node: Node, index: int, what: str) -> list[float] | None:
-    """An input that is a list of numbers; left out, or empty, it is None."""
+def _numbers(g: Graph, node: Node, index: int, what: str) -> list[Any] | None:
+    """An input that is a list of numbers; left out, or empty, it is None.
+
+    Where only a run knows them, integers are extents, and others are operands.
+    """
     operand = node.optional(index)
-    if operand is None or (operand.array is not None and operand.array.size == 0):
+    if operand is None or is_same(g.size(operand), 0):
         return None
+    if not is_known(operand):
+        if not operand.is_float:
+            return extents_of(g, operand)
+        count = g.fixed(g.size(operand), f"the number of {what}")
+        return [g.reshape(g.cut(operand, 0, i, 1), []) for i in range(count)]
     values = node.known(index, what).reshape(-1)
     return [v if isinstance(v, (Extent, Ratio)) else float(v) for v in values]
 
@@ -314,7 +340,8 @@ def _repeated(g: Graph, node: Node, scales: list[float] | None, axes: list[int])
     if not any(isinstance(sizes[a], Extent) and factors[a] != 1 for a in axes):
         return None
     if any(
-        isinstance(f, (Extent, Ratio)) or not f.is_integer() or not 1 <= f <= LARGEST_EXTENT for f in scales
+        isinstance(f, (Extent, Ratio, Operand)) or not f.is_integer() or not 1 <= f <= LARGEST_EXTENT
+        for f in scales
     ):
         return None
     x = node.x
@@ -333,7 +360,7 @@ def resize(g: Graph, node: Node) -> Operand:
     mode, how = node.get("mode", "nearest"), node.get("coordinate_transformation_mode", "half_pixel")
     invalid_if(mode not in ("nearest", "linear", "cubic"), f"mode is '{mode}'; nearest, linear or cubic")
     if node.opset < 11:
-        scales = _numbers(node, 1, "the scales")
+        scales = _numbers(g, node, 1, "the scales")
         return _by_old_rules(g, node, scales)
     invalid_if(
         how not in _TRANSFORMATIONS,
@@ -344,7 +371,7 @@ def resize(g: Graph, node: Node) -> Operand:
         f"nearest_mode is '{node.get('nearest_mode')}'; {', '.join(_ROUNDINGS)} are ONNX's",
     )
     axes = axes_of(node.get("axes") or range(len(sizes)), len(sizes))
-    wanted, scales = _numbers(node, 3, "the sizes"), _numbers(node, 2, "the scales")
+    wanted, scales = _numbers(g, node, 3, "the sizes"), _numbers(g, node, 2, "the scales")
     if wanted is None and scales is None:
         raise Invalid("it has neither scales (input 2) nor sizes (input 3)")
     repeated = _repeated(g, node, scales if wanted is None else None, axes)
@@ -354,18 +381,29 @@ def resize(g: Graph, node: Node) -> Operand:
         wanted = [w if isinstance(w, Extent) else int(w) for w in wanted]
     targets = _targets(g, node, sizes, axes, (scales, wanted))
     if how == "tf_crop_and_resize":
-        roi = _numbers(node, 1, "the region")
+        roi = _numbers(g, node, 1, "the region")
         invalid_if(
             roi is None or len(roi) != 2 * len(axes),
             f"roi (input 1) must have {2 * len(axes)} numbers where the mode is tf_crop_and_resize",
         )
         for i, a in enumerate(axes):
-            if (roi[i], roi[i + len(axes)]) == (0, 1) and a not in targets:
+            if _is_whole(roi[i], roi[i + len(axes)]) and a not in targets:
                 continue
-            size = g.fixed(sizes[a], "an extent of the image")
-            target = targets.setdefault(a, _Axis(size, size, 1.0))
-            target.start, target.end = roi[i], roi[i + len(axes)]
+            targets[a] = _of_region(targets.get(a), sizes[a], roi[i], roi[i + len(axes)])
     return resized(g, node, x, targets)
+
+
+def _is_whole(start: Any, end: Any) -> bool:
+    return not isinstance(start, Operand) and (start, end) == (0, 1)
+
+
+def _of_region(target: _Axis | OpenAxis | None, size: Dim, start: Any, end: Any) -> _Axis | OpenAxis:
+    if target is None:
+        target = OpenAxis(size, size, 1.0) if isinstance(size, Extent) else _Axis(size, size, 1.0)
+    if isinstance(target, _Axis) and any(isinstance(edge, (Extent, Ratio, Operand)) for edge in (start, end)):
+        target = OpenAxis(target.size, target.out, target.scale)
+    target.start, target.end = start, end
+    return target
 
 
 def _by_old_rules(g: Graph, node: Node, scales: list[float] | None) -> Operand:
@@ -387,5 +425,5 @@ def _by_old_rules(g: Graph, node: Node, scales: list[float] | None) -> Operand:
 def upsample(g: Graph, node: Node) -> Operand:
     mode = node.get("mode", "nearest")
     invalid_if(mode not in ("nearest", "linear", "bilinear"), f"mode is '{mode}'; nearest or linear")
-    scales = node.get("scales") or _numbers(node, 1, "the scales")
+    scales = node.get("scales") or _numbers(g, node, 1, "the scales")
     return _by_old_rules(g, node, scales)

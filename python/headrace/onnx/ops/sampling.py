@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 from ..graph import Dim, Extent, Graph, Operand, is_same, known, product
+from ..numbers import dims
 from ..ratios import Ratio
 from ..registry import Node, invalid_if, reads, refuse_if
 
@@ -146,19 +147,19 @@ def _cubic(g: Graph, d: Operand, is_near: bool) -> Operand:
 @reads("AffineGrid")
 def affine_grid(g: Graph, node: Node) -> Operand:
     """Where theta [n, 2, 3] or [n, 3, 4] puts each element of an image: [n, h, w, 2] or [n, d, h, w, 3]."""
-    theta, sizes = node.x, node.dims(1, "the size")
+    theta, sizes = node.x, dims(g, node, 1, "the size")
     refuse_if(len(sizes) not in (4, 5), f"the size is {sizes}; an image has 4 extents and a volume 5")
     batch, _, *extents = sizes
-    dims, columns = len(extents), []
+    rank, columns = len(extents), []
     for i, extent in reversed(
         list(enumerate(extents))
     ):  # x is the last coordinate of an image, and here the first
         line = g.cast(_centres(g, extent, bool(node.get("align_corners", 0))), theta.dtype)
-        line = g.reshape(line, [extent if j == i else 1 for j in range(dims)])
+        line = g.reshape(line, [extent if j == i else 1 for j in range(rank)])
         columns.append(g.reshape(g.expand(line, extents), [product(extents), 1]))
     columns.append(g.filled(1, theta.dtype, [product(extents), 1]))
     grid = g.op("matmul", g.concat(columns, 1), g.transpose(theta, [0, 2, 1]))
-    return g.reshape(grid, [batch, *extents, dims])
+    return g.reshape(grid, [batch, *extents, rank])
 
 
 def _centres(g: Graph, extent: Dim, align_corners: bool) -> Operand:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..graph import Dim, Extent, Graph, Operand, is_same
+from ..numbers import Numbers, counted_from_front, is_known
 from ..ratios import at_least_0, either, is_short, less
 from ..registry import Node, axes_of, invalid_if, reads
 
@@ -15,6 +16,8 @@ def slice_(g: Graph, node: Node) -> Operand:
     if "starts" in node.attributes:
         starts, ends = list(node.get("starts")), list(node.get("ends"))
         axes, steps = node.get("axes") or list(range(len(starts))), [1] * len(starts)
+    elif not all(is_known(operand) for operand in node.inputs[1:]):
+        return _as_told(g, node)
     else:
         starts, ends = node.dims(1, "the starts"), node.dims(2, "the ends")
         axes = node.integers(3, "the axes") if node.optional(3) else list(range(len(starts)))
@@ -27,6 +30,45 @@ def slice_(g: Graph, node: Node) -> Operand:
         invalid_if(step == 0, f"the step along axis {axis} is 0")
         x = part(g, x, axis, start, end, step)
     return x if x is not node.x else g.op("identity", x)
+
+
+def _as_told(g: Graph, node: Node) -> Operand:
+    """Of places that are known only at run time."""
+    x, sizes = node.x, g.shape(node.x)
+    shape = g.shape(node.operand(1))
+    invalid_if(len(shape) != 1, f"the starts (input 1) have the shape {shape}; they are a list")
+    count = g.fixed(shape[0], "the number of axes")
+    starts, ends = Numbers(g, node.operand(1)), Numbers(g, node.operand(2))
+    steps = Numbers(g, node.optional(4) or [1] * count)
+    axes = node.optional(3)
+    if axes is None or is_known(axes):
+        chosen = axes_of(node.integers(3, "the axes") if axes else range(count), len(sizes))
+        extent = Numbers(g, [sizes[axis] for axis in chosen])
+    else:
+        chosen, extent = list(range(len(sizes))), Numbers(g, sizes)
+        places = counted_from_front(Numbers(g, axes), len(sizes))
+        starts = Numbers(g, [0] * len(sizes)).with_at(places, starts)
+        ends = Numbers(g, sizes).with_at(places, ends)
+        steps = Numbers(g, [1] * len(sizes)).with_at(places, steps)
+    if not chosen:
+        return g.op("identity", x)
+    is_down = steps < 0
+    low, high = is_down.choose(-1, 0), is_down.choose(extent - 1, extent)
+    first, last = (
+        (place < 0).choose(place + extent, place).at_least(low).at_most(high) for place in (starts, ends)
+    )
+    stride = is_down.choose(0 - steps, steps).at_most(2**60)
+    counts = (is_down.choose(first - last, last - first) + stride - 1) // stride
+    counts = counts.at_least(0)
+    if node.optional(4) is None:
+        extents = Numbers(g, g.concat([first.x, counts.x], 0)).extents()
+        for axis, start, size in zip(chosen, extents[: len(chosen)], extents[len(chosen) :], strict=True):
+            x = g.cut(x, axis, start, size)
+        return x
+    for i, (axis, size) in enumerate(zip(chosen, counts.extents(), strict=True)):
+        places = Numbers(g, g.positions(size)) * steps.at([i]) + first.at([i])
+        x = g.op("gather", x, places.x, axis=axis)
+    return x
 
 
 def part(g: Graph, x: Operand, axis: int, start: Dim, end: Dim | None, step: int) -> Operand:

@@ -6,9 +6,11 @@ import math
 
 import numpy as np
 
-from ..graph import Dim, Graph, Operand, known
+from ..graph import Dim, Extent, Graph, Operand, known
+from ..numbers import dims, is_known
 from ..registry import Node, invalid_if, reads, refuse_if
 from ..source import dtype_named
+from .open_spectral import dft_as_told, mel_as_told, stft_as_told
 
 _DIRECT = 256  # longer transforms are composed of shorter ones where their length divides
 _LONGEST = 2**12  # of a transform by one matrix
@@ -95,12 +97,17 @@ def dft(g: Graph, node: Node) -> Operand:
     """Along an axis, which is an attribute before operator set 20."""
     x, inverse, onesided = node.x, bool(node.get("inverse", 0)), bool(node.get("onesided", 0))
     axis = node.get("axis", 1) if node.opset < 20 else -2
-    if node.opset >= 20 and node.optional(2) is not None:
-        axis = int(node.number(2, "the axis"))
-    axis, last = g.axis(x, int(axis)), g.rank(x) - 1
-    invalid_if(axis == last, "the axis is the last one, which has the real and imaginary parts")
     through = x.dtype if x.dtype in ("f32", "f64") else "f32"
+    last = g.rank(x) - 1
+    if node.opset >= 20 and node.optional(2) is not None:
+        if not is_known(node.operand(2)):
+            return _dft_as_told(g, node, _parts(g, g.cast(x, through)), node.operand(2))
+        axis = int(node.number(2, "the axis"))
+    axis = g.axis(x, int(axis))
+    invalid_if(axis == last, "the axis is the last one, which has the real and imaginary parts")
     re, im = _parts(g, g.cast(x, through))
+    if not is_known(node.optional(1)) or isinstance(g.shape(re)[axis], Extent):
+        return _dft_as_told(g, node, (re, im), axis)
     order = list(range(last))
     order[axis], order[-1] = order[-1], order[axis]
     re, im = (None if v is None else g.transpose(v, order) for v in (re, im))
@@ -127,6 +134,11 @@ def dft(g: Graph, node: Node) -> Operand:
     return g.cast(g.add_axes(y[0], 1) if back else _joined(g, y), x.dtype)
 
 
+def _dft_as_told(g: Graph, node: Node, parts: Complex, axis: int | Operand) -> Operand:
+    y, is_real = dft_as_told(g, node, parts, axis)
+    return g.cast(g.add_axes(y[0], 1) if is_real else _joined(g, y), node.x.dtype)
+
+
 def _mirrored(g: Graph, re: Operand, im: Operand | None, length: int) -> Complex:
     """A spectrum of which half is given: the other half has the conjugates in reverse."""
     half = length // 2 + 1
@@ -143,8 +155,14 @@ def _mirrored(g: Graph, re: Operand, im: Operand | None, length: int) -> Complex
 @reads("STFT")
 def stft(g: Graph, node: Node) -> Operand:
     """[batch, frames, bins, 2]: a convolution whose filters are the transform's rows in the window."""
-    signal, step = node.x, int(node.number(1, "frame_step"))
-    window = node.optional(2)
+    signal, window = node.x, node.optional(2)
+    through = signal.dtype if signal.dtype in ("f32", "f64") else "f32"
+    parts = _parts(g, g.cast(signal if g.rank(signal) == 3 else g.add_axes(signal, 1), through))
+    if not is_known(node.operand(1)) or not is_known(node.optional(3)):
+        step = dims(g, node, 1, "frame_step")[0]
+        length = dims(g, node, 3, "frame_length")[0] if node.optional(3) is not None else g.size(window)
+        return g.cast(_joined(g, stft_as_told(g, node, parts, length, step)), signal.dtype)
+    step = int(node.number(1, "frame_step"))
     if node.optional(3) is not None:
         length = int(node.number(3, "frame_length"))
     else:
@@ -152,8 +170,6 @@ def stft(g: Graph, node: Node) -> Operand:
         length = g.fixed(g.shape(window)[0], "the length of the window")
     invalid_if(step < 1 or length < 1, f"frame_step is {step} and frame_length {length}; both are at least 1")
     onesided = bool(node.get("onesided", 1))
-    through = signal.dtype if signal.dtype in ("f32", "f64") else "f32"
-    parts = _parts(g, g.cast(signal if g.rank(signal) == 3 else g.add_axes(signal, 1), through))
     bins = length // 2 + 1 if onesided else length
     g.check_extent(2 * bins * length)
     rows = _angles(bins, length, length, -1)
@@ -179,6 +195,8 @@ def stft(g: Graph, node: Node) -> Operand:
 @reads("MelWeightMatrix")
 def mel_weight_matrix(g: Graph, node: Node) -> Operand:
     """[bins of the spectrum, bins of the mel scale]: triangles that overlap."""
+    if not all(is_known(x) for x in node.inputs):
+        return mel_as_told(g, node, dtype_named(node.get("output_datatype", 1), "output_datatype"))
     names = ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")
     count, length, rate, low, high = (node.number(i, name) for i, name in enumerate(names))
     invalid_if(

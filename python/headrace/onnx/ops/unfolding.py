@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from ..graph import LARGEST_EXTENT, Graph, Operand, known, product
+from ..graph import LARGEST_EXTENT, Dim, Graph, Operand, known, product
+from ..numbers import Numbers, dims, is_known
 from ..registry import Node, invalid_if, reads, refuse_if
 from .convolution import window_of
 from .indexing import as_indices
@@ -29,6 +30,8 @@ def max_unpool(g: Graph, node: Node) -> Operand:
     y = g.reshape(y, [batch, channels, *image])
     if node.optional(2) is None:
         return y
+    if not is_known(node.operand(2)):
+        return _with_zeros_behind(g, y, dims(g, node, 2, "the output's shape"))
     wanted = node.integers(2, "the output's shape")
     invalid_if(
         len(wanted) != len(image) + 2 or any(w < n for w, n in zip(wanted[2:], image, strict=True)),
@@ -38,10 +41,20 @@ def max_unpool(g: Graph, node: Node) -> Operand:
     return g.op("pad", y, beginning_padding=[0] * len(end), ending_padding=end, mode="constant", value=0)
 
 
+def _with_zeros_behind(g: Graph, x: Operand, sizes: list[Dim]) -> Operand:
+    for axis, size in enumerate(sizes):
+        own = g.shape(x)
+        zeros = g.filled(0, x.dtype, [*own[:axis], size - own[axis], *own[axis + 1 :]])
+        x = g.concat([x, zeros], axis)
+    return g.reshape(x, sizes)
+
+
 @reads("Col2Im")
 def columns_to_image(g: Graph, node: Node) -> Operand:
     """Adds up the blocks' elements where they lie in the image."""
     x = node.x
+    if not is_known(node.operand(1)) or not is_known(node.operand(2)):
+        return _columns_as_told(g, node)
     image, block = node.integers(1, "the image's shape"), node.integers(2, "the blocks' shape")
     window = window_of(g, node, list(image), block)
     batch, rows, columns = g.fixed_shape(x)
@@ -69,6 +82,36 @@ def columns_to_image(g: Graph, node: Node) -> Operand:
     y = g.reshape(y, [batch, channels, *padded])
     for axis, (before, size) in enumerate(zip(window.before, image, strict=True)):
         y = g.cut(y, 2 + axis, before, size)
+    return y
+
+
+def _columns_as_told(g: Graph, node: Node) -> Operand:
+    """Of an image and blocks whose extents are known only at run time."""
+    x, image, block = node.x, dims(g, node, 1, "the image's shape"), dims(g, node, 2, "the blocks' shape")
+    rank = len(image)
+    strides, dilations = ([int(n) for n in node.get(name) or [1] * rank] for name in ("strides", "dilations"))
+    pads = [int(n) for n in node.get("pads") or [0] * (2 * rank)]
+    invalid_if(len(block) != rank, f"the image has {rank} extents and the blocks {len(block)}")
+    batch, rows, columns = g.shape(x)
+    taps = product(block)
+    place, padded = Numbers(g, [0]), []
+    for axis in range(rank):
+        size = image[axis] + pads[axis] + pads[rank + axis]
+        count = (size - (block[axis] - 1) * dilations[axis] - 1) // strides[axis] + 1
+        within = Numbers(g, g.positions(block[axis])) * dilations[axis]
+        begins = Numbers(g, g.positions(count)) * strides[axis]
+        shape = [1] * (2 * rank)
+        own = within.shaped([*shape[:axis], block[axis], *shape[axis + 1 :]])
+        own = own + begins.shaped([*shape[: rank + axis], count, *shape[rank + axis + 1 :]])
+        place = place * size + own
+        padded.append(size)
+    channels, whole = rows // taps, [batch, rows // taps, taps * columns]
+    places = g.expand(place.shaped([1, 1, taps * columns]).x, whole)
+    zeros = g.filled(0, x.dtype, [batch, channels, product(padded)])
+    y = g.op("scatter_reduce", zeros, places, g.reshape(x, whole), axis=2, reduction="sum")
+    y = g.reshape(y, [batch, channels, *padded])
+    for axis, size in enumerate(image):
+        y = g.cut(y, 2 + axis, pads[axis], size)
     return y
 
 

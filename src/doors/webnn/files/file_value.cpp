@@ -101,6 +101,7 @@ struct FromAttr {
         for (const MLDimension& d : to_extents(shape)) append_element(array, from_dimension(d));
         return array;
     }
+    FileValue operator()(const GraphPtr& v) const { return {text_of(v)}; }  // no operator of WebNN has one
     FileValue operator()(DType v) const { return {std::string(data_type_name(v))}; }
     template <class T>
     FileValue operator()(const T& v) const {

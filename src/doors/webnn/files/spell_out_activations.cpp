@@ -12,7 +12,7 @@
 namespace headrace::webnn {
 namespace {
 
-class Speller final : public GraphCopy {
+class ActivationSpeller final : public GraphCopy {
 public:
     using GraphCopy::GraphCopy;
 
@@ -69,6 +69,6 @@ private:
 
 }  // namespace
 
-Result<Graph> spell_out_activations(const Graph& graph) { return Speller(graph).run(); }
+Result<Graph> spell_out_activations(const Graph& graph) { return ActivationSpeller(graph).run(); }
 
 }  // namespace headrace::webnn

@@ -21,7 +21,7 @@ struct Parts {
     ValueId whole = kNoValue, scale = kNoValue, zero_point = kNoValue;
 };
 
-class Speller final : public GraphCopy {
+class BlockSpeller final : public GraphCopy {
 public:
     using GraphCopy::GraphCopy;
 
@@ -116,6 +116,6 @@ private:
 
 }  // namespace
 
-Result<Graph> spell_out_blocks(const Graph& graph) { return Speller(graph).run(); }
+Result<Graph> spell_out_blocks(const Graph& graph) { return BlockSpeller(graph).run(); }
 
 }  // namespace headrace::webnn

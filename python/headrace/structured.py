@@ -1,0 +1,99 @@
+"""ONNX models whose inputs are sequences or optionals: a graph for each form in which they are given."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .model import Model, loaded, named_inputs
+
+_KEPT = 16  # graphs of the forms that were given last
+
+
+def source_of(path: Any) -> Any:
+    """The model, read and checked."""
+    from .onnx import read_model
+
+    return read_model(path)
+
+
+def is_needed(source: Any, dimensions: Mapping[str, Any] | None) -> bool:
+    """Whether an input is no tensor, and its form is not given."""
+    return any(
+        not info.type.HasField("tensor_type") and info.name not in (dimensions or {})
+        for info in source.model.graph.input
+    )
+
+
+class StructuredModel:
+    """A model that takes lists of arrays for sequences and None for optionals that are empty, and gives such.
+
+    How many arrays there are, how many dimensions they have and which optionals are empty decides on a graph,
+    which is made when it is first needed. Is called as a Model.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        title: str,
+        dimensions: Mapping[str, Any] | None,
+        most_iterations: int | None,
+        options: dict[str, Any],
+    ) -> None:
+        self._source, self._title, self._dimensions = source, title, dict(dimensions or {})
+        self._most_iterations, self._options = most_iterations, options
+        self._names = [info.name for info in source.model.graph.input]
+        self._models: OrderedDict[Any, Model] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __call__(self, *arrays: Any, **named: Any) -> dict[str, Any]:
+        """Runs the model. Errors: ValueError for missing, unknown or unfit inputs, and headrace.load's."""
+        given = named_inputs(self._title, self._names, arrays, named)
+        forms, feeds = {}, {}
+        for info in self._source.model.graph.input:
+            value = given[info.name]
+            if info.type.HasField("tensor_type"):
+                feeds[info.name] = value
+            elif info.name not in self._dimensions:
+                forms[info.name] = _form(info.name, value, feeds)
+            else:
+                _form(info.name, value, feeds)
+        return self._model(forms)(feeds)
+
+    def _model(self, forms: dict[str, Any]) -> Model:
+        key = repr(forms)
+        with self._lock:
+            if key not in self._models:
+                dimensions = {**self._dimensions, **forms}
+                self._models[key] = loaded(
+                    self._source, self._title, dimensions, self._most_iterations, self._options
+                )
+            self._models.move_to_end(key)
+            while len(self._models) > _KEPT:
+                self._models.popitem(last=False)
+            return self._models[key]
+
+    def save(self, path: str | Path) -> None:
+        """Errors: ValueError; a graph is of one form."""
+        raise ValueError(
+            f"{self._title} has inputs that are sequences or optionals; load it with the shapes of their"
+            " tensors, dimensions={'x': [[2, 'n'], [2, 3]]}, to save a graph"
+        )
+
+    def __repr__(self) -> str:
+        return f"StructuredModel({self._title}: {', '.join(self._names)})"
+
+
+def _form(name: str, value: Any, feeds: dict[str, Any]) -> Any:
+    """Of a value given: the shapes of its tensors, with names for extents. Adds the tensors to the feeds."""
+    if value is None:
+        return None
+    if isinstance(value, (list, tuple)):
+        return [_form(f"{name}[{i}]", item, feeds) for i, item in enumerate(value)]
+    feeds[name] = array = np.asarray(value)
+    return [f"{name}.{axis}" if extent else 0 for axis, extent in enumerate(array.shape)]

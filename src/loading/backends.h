@@ -1,0 +1,11 @@
+#pragma once
+
+namespace headrace {
+
+/// Loads ggml's backends that are libraries of their own, and the one that GGML_BACKEND_PATH names.
+void load_all_backends();
+
+/// The same where ggml has no device yet.
+void load_backends();
+
+}  // namespace headrace

@@ -1,0 +1,156 @@
+"""What makes wheels portable, without building one: test_built_wheels.py has those that make wheels built."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from elf import ROOT
+from provision.base import SetupError
+
+pytest.importorskip("ziglang", reason="ziglang is not installed: make wheels installs it")
+pytest.importorskip("auditwheel", reason="auditwheel is not installed: make wheels installs it")
+
+from wheels import check, debian, pack
+from wheels.build import PYTHONS, Python
+
+
+@dataclass
+class StagedBuild:
+    """As wheels.build.Build, with a stage of one library and one program."""
+
+    folder: Path
+    library: bytes
+    arch: str = "x86_64"
+
+    @property
+    def source(self) -> Path:
+        for part in pack.LLAMA_LICENCES.values():
+            (self.folder / part).parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / part).write_text(f"the licence in {part}")
+        return self.folder
+
+    @property
+    def highway(self) -> Path:
+        (self.folder / "LICENSE").write_text("Highway's licence")
+        return self.folder
+
+    @property
+    def fmt(self) -> Path:
+        (self.folder / "LICENSE.rst").write_text("fmt's licence")
+        return self.folder
+
+    def stage(self, python: Python) -> Path:
+        for name, content in (("bin/headrace", b"\x7fELF"), ("lib/library.so", self.library)):
+            path = self.folder / "stage/headrace" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            path.chmod(0o755)
+        return self.folder / "stage"
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> Path:
+    return pack.write_wheel(StagedBuild(tmp_path, b"\x7fELF"), PYTHONS["cp312"], tmp_path)
+
+
+def test_the_name_and_the_metadata_agree_on_the_tag(wheel: Path):
+    assert re.fullmatch(r"headrace-[\d.]+-cp312-abi3-manylinux_2_28_x86_64\.whl", wheel.name)
+    with zipfile.ZipFile(wheel) as archive:
+        (info,) = (archive.read(name).decode() for name in archive.namelist() if name.endswith("/WHEEL"))
+    assert re.findall(r"^Tag: (.*)$", info, re.MULTILINE) == ["cp312-abi3-manylinux_2_28_x86_64"]
+
+
+def test_the_record_holds_every_file_with_its_digest(wheel: Path):
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        (record,) = (name for name in names if name.endswith("/RECORD"))
+        lines = dict(line.split(",", 1) for line in archive.read(record).decode().splitlines())
+        assert lines.keys() == names
+        for name, rest in lines.items():
+            if name != record:
+                digest = base64.urlsafe_b64encode(hashlib.sha256(archive.read(name)).digest()).rstrip(b"=")
+                assert rest.split(",")[0] == f"sha256={digest.decode()}", name
+
+
+def test_programs_stay_programs_and_nothing_of_the_checkouts_build_comes_along(wheel: Path):
+    with zipfile.ZipFile(wheel) as archive:
+        modes = {entry.filename: entry.external_attr >> 16 & 0o777 for entry in archive.infolist()}
+    assert modes["headrace/bin/headrace"] == 0o755
+    assert modes["headrace/__init__.py"] == 0o644
+    native = [name for name in modes if ".so" in name or name.startswith("headrace/bin/")]
+    assert native == ["headrace/bin/headrace", "headrace/lib/library.so"]
+
+
+def test_the_metadata_list_every_licence_that_is_inside(wheel: Path):
+    with zipfile.ZipFile(wheel) as archive:
+        (metadata,) = (
+            archive.read(name).decode() for name in archive.namelist() if name.endswith("/METADATA")
+        )
+        inside = {
+            name.split("/licenses/")[1]
+            for name in archive.namelist()
+            if "/licenses/" in name and archive.read(name).strip()
+        }
+    listed = set(re.findall(r"^License-File: (.*)$", metadata, re.MULTILINE))
+    assert listed == inside
+    for part in ("llama.cpp-and-ggml", "highway", "fmt", "flatbuffers", "CLI11", "nanobind", "llvm-libcxx"):
+        assert f"parts/{part}.txt" in listed
+
+
+def test_the_same_content_is_the_same_wheel(wheel: Path, tmp_path: Path):
+    before = wheel.read_bytes()
+    again = pack.write_wheel(StagedBuild(tmp_path, b"\x7fELF"), PYTHONS["cp312"], tmp_path)
+    assert again.read_bytes() == before
+
+
+def test_a_library_for_a_newer_glibc_is_refused(tmp_path: Path):
+    """This machine's own library is one."""
+    library = (ROOT / "build/lib/libheadrace.so").read_bytes()
+    wheel = pack.write_wheel(StagedBuild(tmp_path, library), PYTHONS["cp311"], tmp_path)
+    with pytest.raises(SetupError, match="promises manylinux_2_28_x86_64, and auditwheel finds"):
+        check.check_wheel(wheel)
+
+
+def test_a_large_wheel_is_refused(tmp_path: Path):
+    wheel = tmp_path / "headrace-0.1.0-cp312-abi3-manylinux_2_28_x86_64.whl"
+    with wheel.open("wb") as file:
+        file.truncate(check.MOST_BYTES + 1)
+    with pytest.raises(SetupError, match="30,000,001 bytes"):
+        check.check_wheel(wheel)
+
+
+@pytest.mark.parametrize(
+    "name, text",
+    [
+        ("debian.sources", "Types: deb\nURIs: scheme://host/debian\nSuites: bookworm bookworm-updates\n"),
+        ("sources.list", "deb [arch=amd64] scheme://host/debian bookworm-updates main\n"),
+    ],
+)
+def test_the_address_of_the_archive_is_that_of_the_machines_apt(name: str, text: str, tmp_path: Path):
+    (tmp_path / "other.list").write_text("deb scheme://elsewhere stable main\n")
+    (tmp_path / name).write_text(text)
+    assert debian.mirror(tmp_path) == "scheme://host/debian"
+
+
+def test_every_function_of_the_cpu_backend_that_is_called_is_forwarded():
+    """A wheel loads the backend when it runs, so src/loading must have them all."""
+    (ggml,) = re.findall(r'HEADRACE_GGML_DIR "(.*)"', (ROOT / "build/setup.cmake").read_text()) or [None]
+    if not ggml:
+        pytest.skip("built with the system's ggml")
+    header = (Path(ggml) / "include/ggml-cpu.h").read_text()
+    declared = set(re.findall(r"GGML_BACKEND_API[^;(]*?\b(ggml_\w+)\s*\(", header))
+    assert "ggml_graph_compute" in declared
+    loading = ROOT / "src/loading/cpu_functions.cpp"
+    # The other backends live in programs that bring a CPU backend of their own.
+    others = [
+        path for path in (ROOT / "src").rglob("*.cpp") if "backends" not in path.parts and path != loading
+    ]
+    called = {name for path in others for name in re.findall(r"\b(ggml_\w+)\(", path.read_text())}
+    forwarded = set(re.findall(r"HEADRACE_LOADED\((ggml_\w+)\)", loading.read_text()))
+    assert called & declared == forwarded

@@ -1,0 +1,1 @@
+"""What tools/setup.py is made of; the standard library only, since it runs before .venv exists."""

@@ -1,0 +1,230 @@
+"""The llama.cpp source tree, and ggml and llama.cpp built of it, in the cache that all clones share."""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from pathlib import Path
+
+from .base import CACHE, ROOT, VENV_PYTHON, SetupError, locked, run_logged, say
+
+# The sdist of llama-cpp-python carries the llama.cpp tree that its version was made for.
+SDIST_VERSION = "0.3.36"
+SDIST_SHA256 = "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e"
+GGML_VERSION = "0.25.3"
+GGML_FLAGS = [
+    "-DCMAKE_BUILD_TYPE=Release",
+    "-DBUILD_SHARED_LIBS=ON",
+    "-DGGML_NATIVE=ON",
+    "-DGGML_RPC=ON",
+    "-DGGML_OPENMP=OFF",
+    "-DGGML_BUILD_TESTS=OFF",
+    "-DGGML_BUILD_EXAMPLES=OFF",
+    "-DCMAKE_INSTALL_LIBDIR=lib",
+    "-DCMAKE_INSTALL_RPATH=$ORIGIN",
+]
+SANITIZERS = {"thread": ["-DCMAKE_C_FLAGS=-fsanitize=thread -g1", "-DCMAKE_CXX_FLAGS=-fsanitize=thread -g1"]}
+
+
+def pinned_source():
+    return CACHE / f"llama.cpp-{SDIST_VERSION}"
+
+
+def fetch_llama_cpp(python):
+    """The llama.cpp tree: LLAMA_CPP_DIR, or the pinned sdist unpacked in the cache."""
+    if os.environ.get("LLAMA_CPP_DIR"):
+        source = Path(os.environ["LLAMA_CPP_DIR"]).expanduser().resolve()
+        if not (source / "ggml/CMakeLists.txt").exists():
+            raise SetupError(
+                f"LLAMA_CPP_DIR={source} has no ggml/CMakeLists.txt: it should be a llama.cpp tree."
+            )
+        return source
+    source = pinned_source()
+    if source.exists():
+        return source
+    with locked(CACHE / "source.lock"):
+        if source.exists():
+            return source
+        say(4, f"fetching the llama.cpp source (from llama-cpp-python {SDIST_VERSION})")
+        with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+            sdist = download_sdist(Path(scratch), python)
+            with tarfile.open(sdist) as archive:
+                archive.extractall(scratch)
+            # A rename makes the tree appear whole or not at all.
+            Path(scratch, f"llama_cpp_python-{SDIST_VERSION}/vendor/llama.cpp").rename(source)
+    return source
+
+
+def download_sdist(directory, python):
+    # Without build isolation pip takes the sdist's build backend, scikit-build-core, from where it runs.
+    options = ["--no-deps", "--no-build-isolation", "--no-binary", ":all:", "--dest", directory]
+    command = [python, "-m", "pip", "download", "--disable-pip-version-check", *options]
+    run_logged("llama_cpp_source", [*command, f"llama-cpp-python=={SDIST_VERSION}"])
+    (sdist,) = directory.glob("*.tar.gz")
+    digest = hashlib.sha256(sdist.read_bytes()).hexdigest()
+    if digest != SDIST_SHA256:
+        raise SetupError(f"{sdist.name}: sha256 is {digest}, expected {SDIST_SHA256}. Nothing was unpacked.")
+    return sdist
+
+
+def ggml_version(source):
+    text = (source / "ggml/CMakeLists.txt").read_text()
+    return ".".join(re.search(rf"GGML_VERSION_{part} (\d+)", text)[1] for part in ("MAJOR", "MINOR", "PATCH"))
+
+
+def source_state(source):
+    """What identifies an overriding tree: commit and local changes, or the files' times and sizes."""
+    git = ["git", "-C", str(source)]
+    if (source / ".git").exists():
+        commands = (
+            ["rev-parse", "HEAD"],
+            ["diff", "HEAD", "--", "ggml"],
+            ["status", "--porcelain", "--", "ggml"],
+        )
+        return b"".join(subprocess.run([*git, *command], capture_output=True).stdout for command in commands)
+    files = sorted(path for path in (source / "ggml").rglob("*") if path.is_file())
+    return "".join(f"{path} {path.stat().st_mtime_ns} {path.stat().st_size}\n" for path in files).encode()
+
+
+def native_target():
+    """The compiler's version and what -march=native means to it: the CPU's features that it would use."""
+    compiler = os.environ.get("CXX", "g++")
+    version = subprocess.run([compiler, "--version"], capture_output=True).stdout
+    # GCC begins with the name that it is called by: CMake says c++ to what it starts, make g++.
+    version = re.sub(rb"^\S+ (?=\()", b"g++ ", version)
+    target = subprocess.run([compiler, "-march=native", "-Q", "--help=target"], capture_output=True).stdout
+    if not target and Path("/proc/cpuinfo").exists():  # clang has no -Q
+        target = re.search(rb"^(flags|Features).*", Path("/proc/cpuinfo").read_bytes(), re.MULTILINE)[0]
+    return version + target
+
+
+def recipe(name):
+    """Our own files that a cached build depends on."""
+    return b"".join(path.read_bytes() for path in sorted((ROOT / "cmake" / name).iterdir()))
+
+
+def cuda_flags():
+    if os.environ.get("HEADRACE_CUDA") not in ("ON", "1"):
+        return []
+    architectures = os.environ.get("CUDAARCHS")
+    return ["-DGGML_CUDA=ON", *([f"-DCMAKE_CUDA_ARCHITECTURES={architectures}"] if architectures else [])]
+
+
+def build_ggml(sanitize=None, python=VENV_PYTHON):
+    """Returns the folder of ggml's installation, building it when the cache has none for this key."""
+    flags = [*GGML_FLAGS, *({"thread": ["-DGGML_SANITIZE_THREAD=ON"]}.get(sanitize, []))]
+    flags += cuda_flags()
+    key = hashlib.sha256(repr(flags).encode() + native_target() + recipe("ggml"))
+    source = fetch_llama_cpp(python)
+    version = ggml_version(source)
+    if source != pinned_source():
+        key.update(str(source).encode() + source_state(source))
+    elif version != GGML_VERSION:
+        raise SetupError(
+            f"{source} holds ggml {version}, expected {GGML_VERSION}. Remove that folder and try again."
+        )
+    else:
+        # Not a git tree of its own, so git would report the commit of whatever surrounds the cache.
+        flags += ["-DGIT_EXE=OFF", f"-DGGML_BUILD_COMMIT={SDIST_SHA256[:8]}"]
+    installed = CACHE / f"ggml-{version}-{key.hexdigest()[:12]}"
+    if installed.exists():
+        return installed
+    with locked(CACHE / "ggml.lock"):
+        if installed.exists():
+            return installed
+        kind = f" with the {sanitize} sanitizer" if sanitize else ""
+        say(5, f"building ggml {version}{kind} (about 3 minutes, once per user)")
+        with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+            out, staged = Path(scratch, "build"), Path(scratch, "install")
+            configure = ["cmake", "-S", ROOT / "cmake/ggml", "-B", out, "-G", "Ninja", *flags]
+            configure += [f"-DLLAMA_CPP_DIR={source}", f"-DCMAKE_INSTALL_PREFIX={staged}"]
+            try:
+                run_logged("ggml", configure)
+            except SetupError as error:
+                if "-DGGML_CUDA=ON" not in flags or os.environ.get("CUDAARCHS"):
+                    raise
+                raise SetupError(
+                    f"{error}\nHEADRACE_CUDA=ON needs the CUDA toolkit, and builds for this machine's GPUs: "
+                    "where it has none, CUDAARCHS names others, as in CUDAARCHS=80."
+                ) from None
+            run_logged("ggml", ["cmake", "--build", out, "--parallel", str(os.cpu_count())])
+            run_logged("ggml", ["cmake", "--install", out])
+            staged.rename(installed)
+    return installed
+
+
+def build_llama(ggml, sanitize=None, python=VENV_PYTHON, peers=False):
+    """Returns the folder of llama.cpp's static libraries and headers for that ggml, built unless cached.
+
+    With peers=True its programs are in bin/, too: llama-bench, llama-batched-bench and llama-server.
+    """
+    source = fetch_llama_cpp(python)
+    flags = ["-DCMAKE_BUILD_TYPE=Release", *(SANITIZERS[sanitize] if sanitize else [])]
+    key = hashlib.sha256(
+        repr(flags).encode() + native_target() + recipe("llama") + str(ggml.resolve()).encode()
+    )
+    if source != pinned_source():
+        key.update(str(source).encode() + source_state(source))
+    installed = CACHE / f"llama-{SDIST_VERSION}-{key.hexdigest()[:12]}{'-peers' if peers else ''}"
+    if installed.exists():
+        return installed
+    with locked(CACHE / "llama.lock"):
+        if installed.exists():
+            return installed
+        kind = f" with the {sanitize} sanitizer" if sanitize else "'s programs" if peers else ""
+        say(5, f"building llama.cpp{kind} (about 4 minutes, once per user)")
+        with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+            out, staged = Path(scratch, "build"), Path(scratch, "install")
+            flags += [
+                f"-DLLAMA_CPP_DIR={source}",
+                f"-DGGML_PREFIX={ggml}",
+                f"-DPEERS={'ON' if peers else 'OFF'}",
+            ]
+            if shutil.which("ccache"):
+                flags += ["-DCMAKE_C_COMPILER_LAUNCHER=ccache", "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"]
+            configure = ["cmake", "-S", ROOT / "cmake/llama", "-B", out, "-G", "Ninja", *flags]
+            run_logged("llama", [*configure, f"-DCMAKE_INSTALL_PREFIX={staged}"])
+            target = "peers" if peers else "libraries"
+            run_logged(
+                "llama", ["cmake", "--build", out, "--target", target, "--parallel", str(os.cpu_count())]
+            )
+            run_logged("llama", ["cmake", "--install", out, "--component", "headrace"])
+            staged.rename(installed)
+    return installed
+
+
+def installed_ggml():
+    """A ggml that the user has installed and names in GGML_DIR or CMAKE_PREFIX_PATH, or None."""
+    config = "lib*/**/ggml-config.cmake"
+    if os.environ.get("GGML_DIR"):
+        folder = Path(os.environ["GGML_DIR"]).expanduser().resolve()
+        if not any(folder.glob(config)):
+            raise SetupError(
+                f"GGML_DIR={folder} has no {config}: it should be the prefix ggml was installed to."
+            )
+        return folder
+    prefixes = filter(None, os.environ.get("CMAKE_PREFIX_PATH", "").split(":"))
+    return next((Path(prefix) for prefix in prefixes if any(Path(prefix).glob(config))), None)
+
+
+def find_or_build_ggml(build_dir, **options):
+    """Tells CMake where ggml and llama.cpp's libraries are.
+
+    An unchanged file keeps its time, so CMake does not configure again.
+    """
+    text = "# Written by tools/setup.py\n"
+    if os.environ.get("HEADRACE_GGML") == "system":
+        text += "set(HEADRACE_GGML system)\n"
+    else:
+        ggml = installed_ggml() or build_ggml(**options)
+        text += f'set(HEADRACE_GGML_DIR "{ggml}")\n'
+        source = fetch_llama_cpp(options.get("python", VENV_PYTHON))
+        text += f'set(HEADRACE_LLAMA_DIR "{build_llama(ggml, **options)}")\n'
+        text += f'set(HEADRACE_LLAMA_SOURCE "{source}")\n'
+    path = build_dir / "setup.cmake"
+    if not path.exists() or path.read_text() != text:
+        build_dir.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)

@@ -1,0 +1,110 @@
+"""Debian's packages, and whether the tools are there."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+from .base import VENV_PYTHON, SetupError, run_logged, say
+
+MIN_CMAKE = (3, 25)
+# What a wheel's build and the demo need; CMake and Ninja may also come from PyPI.
+PACKAGES = [
+    "flatbuffers-compiler",
+    "libflatbuffers-dev",
+    "libfmt-dev",
+    "libhwy-dev",
+    "libxxhash-dev",
+    "nlohmann-json3-dev",
+]
+PROGRAM_PACKAGES = ["libcli11-dev"]
+BUILD_TOOLS = ["cmake", "ninja-build"]
+TEST_PACKAGES = ["clang-format", "libgtest-dev", "libgmock-dev"]
+# Installed along with missing packages, but alone no reason to ask for root. ccache makes the wheel's build,
+# the second of the same sources, a matter of seconds.
+OPTIONAL_PACKAGES = ["ccache"]
+
+# By what is to be made.
+PURPOSES = {
+    "wheel": PACKAGES + PROGRAM_PACKAGES,
+    "demo": PACKAGES + BUILD_TOOLS,
+    "development": PACKAGES + PROGRAM_PACKAGES + BUILD_TOOLS + TEST_PACKAGES,
+}
+
+
+def missing_packages(purpose):
+    wanted = list(PURPOSES[purpose])
+    if sys.executable.startswith("/usr/bin/") and not has_python_headers():
+        wanted.append("python3-dev")
+    if purpose != "wheel" and not VENV_PYTHON.exists() and not has_venv():
+        wanted.append("python3-venv")
+    query = ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *wanted]
+    listed = subprocess.run(query, capture_output=True, text=True).stdout
+    installed = {line.split()[0] for line in listed.splitlines() if line.endswith(" installed")}
+    return [package for package in wanted if package not in installed]
+
+
+def has_python_headers():
+    return Path(sysconfig.get_paths()["include"], "Python.h").exists()
+
+
+def has_venv():
+    # Debian ships venv without ensurepip; importing venv alone would not notice.
+    return (
+        subprocess.run([sys.executable, "-c", "import ensurepip, venv"], capture_output=True).returncode == 0
+    )
+
+
+def install_system_packages(purpose):
+    if not shutil.which("dpkg-query"):
+        return  # Not Debian: CMake names whatever it does not find.
+    missing = missing_packages(purpose)
+    if not missing:
+        return
+    if purpose != "wheel":
+        missing += [package for package in OPTIONAL_PACKAGES if not shutil.which(package)]
+    say(1, f"installing system packages: {' '.join(missing)}")
+    # Another apt may be at work: wait for it rather than fail.
+    install = [
+        "apt-get",
+        "-o",
+        "DPkg::Lock::Timeout=600",
+        "install",
+        "-y",
+        "--no-install-recommends",
+        *missing,
+    ]
+    sudo = []
+    if os.geteuid() != 0:
+        sudo = ["sudo", "-n"]
+        if not shutil.which("sudo") or subprocess.run([*sudo, "true"], capture_output=True).returncode:
+            raise SetupError(
+                "system packages are missing and installing them needs root. Please run\n"
+                f"  sudo apt-get install --no-install-recommends {' '.join(missing)}"
+            )
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    run_logged("apt", [*sudo, "apt-get", "update"], env=environment)
+    run_logged("apt", [*sudo, *install], env=environment)
+
+
+def install_system_package(package):
+    say(1, f"installing system packages: {package}")
+    run_logged("apt", ["apt-get", "update"])
+    run_logged("apt", ["apt-get", "install", "-y", "--no-install-recommends", package])
+
+
+def check_tools(*tools):
+    for tool in tools:
+        if not shutil.which(tool):
+            raise SetupError(
+                f"{tool} is not on the PATH. On Debian: apt-get install g++ cmake ninja-build git"
+            )
+    text = subprocess.run(["cmake", "--version"], capture_output=True, text=True).stdout
+    version = tuple(map(int, re.search(r"(\d+)\.(\d+)", text).groups()))
+    if version < MIN_CMAKE:
+        raise SetupError(
+            f"cmake is {version[0]}.{version[1]}, and {MIN_CMAKE[0]}.{MIN_CMAKE[1]} or newer is needed."
+        )

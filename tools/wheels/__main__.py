@@ -1,0 +1,25 @@
+"""make wheels: builds the chosen wheels into build/wheels/dist and checks them."""
+
+import argparse
+
+from provision import base
+
+from wheels import check, pack
+from wheels.build import ARCHITECTURES, DIST, PYTHONS, Build
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--arch", nargs="+", choices=ARCHITECTURES, default=list(ARCHITECTURES))
+    parser.add_argument("--python", nargs="+", choices=PYTHONS, default=list(PYTHONS))
+    arguments = parser.parse_args()
+    DIST.mkdir(parents=True, exist_ok=True)
+    for arch in arguments.arch:
+        build = Build(arch)
+        build.libraries()
+        for name in arguments.python:
+            wheel = pack.write_wheel(build, PYTHONS[name], DIST)
+            print(f"{wheel.relative_to(base.ROOT)}: {check.check_wheel(wheel)}", flush=True)
+
+
+base.run_main(main)

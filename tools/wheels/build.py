@@ -1,0 +1,152 @@
+"""Compiles everything that a wheel holds, for another machine, into build/wheels/<architecture>."""
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import ziglang
+from provision import base, ggml
+
+from wheels.debian import Archive
+
+WORK = base.BUILD / "wheels"
+DIST = WORK / "dist"
+TOOLCHAIN = base.ROOT / "cmake/portable/toolchain.cmake"
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}  # with Debian's names
+GLIBC = "2.28"  # of manylinux_2_28
+SOURCES_RELEASE = "bookworm"  # Highway and fmt as a native build has them
+RELEASES = (SOURCES_RELEASE, "trixie")  # the second has headers that know the stable ABI of Python 3.12
+
+
+@dataclass(frozen=True)
+class Python:
+    version: str  # that the extensions are for
+    headers: str  # of this version are used
+    release: str  # of Debian has them
+    tag: str  # of Python and its ABI, in the wheel's name
+
+
+PYTHONS = {
+    "cp311": Python("3.11", "3.11", "bookworm", "cp311-cp311"),
+    "cp312": Python("3.12", "3.13", "trixie", "cp312-abi3"),
+}
+GGML_FLAGS = [
+    "-DGGML_NATIVE=OFF",
+    "-DGGML_BACKEND_DL=ON",
+    "-DGGML_CPU_ALL_VARIANTS=ON",
+    "-DGGML_CCACHE=OFF",
+    "-DCMAKE_INSTALL_BINDIR=lib",  # where ggml puts the backends
+    "-DGIT_EXE=OFF",
+    f"-DGGML_BUILD_COMMIT={ggml.SDIST_SHA256[:8]}",
+]
+# Header-only, from the system's development packages.
+HEADERS = ("flatbuffers", "nlohmann", "CLI", "xxhash.h")
+
+
+class Build:
+    def __init__(self, arch):
+        self.arch = arch
+        self.folder = WORK / arch
+        self.zig = self.folder / "zig"
+        self.archive = Archive(WORK / f"debian-{arch}", ARCHITECTURES[arch], RELEASES)
+        self.source = ggml.fetch_llama_cpp(base.VENV_PYTHON)
+        self.highway = self.archive.source("highway", SOURCES_RELEASE)
+        self.fmt = self.archive.source("fmtlib", SOURCES_RELEASE)
+
+    def libraries(self):
+        """Everything that no version of Python matters to, except Headrace's own libraries."""
+        self.write_compilers()
+        base.say(1, f"{self.arch}: the C++ library")
+        zig_lib = Path(ziglang.__file__).parent / "lib"
+        self.compile("runtime", TOOLCHAIN.parent / "runtime", f"-DZIG_LIB={zig_lib}")
+        runtime = f"-DHEADRACE_RUNTIME={self.folder / 'runtime'}"
+        base.say(2, f"{self.arch}: ggml, once for each generation of CPUs")
+        common = [flag for flag in ggml.GGML_FLAGS if "NATIVE" not in flag]
+        self.compile("ggml", base.ROOT / "cmake/ggml", runtime, *common, *GGML_FLAGS, *self.llama_flags())
+        self.install("ggml")
+        base.say(3, f"{self.arch}: llama.cpp")
+        prefix = f"-DGGML_PREFIX={self.prefix('ggml')}"
+        self.compile(
+            "llama", base.ROOT / "cmake/llama", runtime, prefix, *self.llama_flags(), target="libraries"
+        )
+        self.install("llama", "headrace")
+
+    def stage(self, python):
+        """The folder with the libraries and extensions as they lie in a wheel for that Python."""
+        base.say(4, f"{self.arch}: Headrace for Python {python.version}")
+        package = self.archive.packages(python.release, f"libpython{python.headers}-dev")
+        build = self.folder / "headrace"
+        build.mkdir(exist_ok=True)
+        (build / "setup.cmake").write_text(
+            f'set(HEADRACE_GGML_DIR "{self.prefix("ggml")}")\n'
+            f'set(HEADRACE_LLAMA_DIR "{self.prefix("llama")}")\n'
+            f'set(HEADRACE_LLAMA_SOURCE "{self.source}")\n'
+        )
+        include = package / "usr/include"
+        flags = [
+            "-DHEADRACE_PORTABLE=ON",
+            "-DHEADRACE_PYTHON=ON",
+            "-DHEADRACE_MLX=OFF",
+            "-DCCACHE=",  # Zig itself remembers what it compiled
+            "-DCMAKE_INSTALL_LIBDIR=lib",
+            f"-DHEADRACE_RUNTIME={self.folder / 'runtime'}",
+            f"-DHEADRACE_HEADERS={self.headers()}",
+            f"-DHEADRACE_HIGHWAY={self.highway}",
+            f"-DHEADRACE_FMT={self.fmt}",
+            f"-DHEADRACE_PYTHON_VERSION={python.version}",
+            f"-DHEADRACE_PYTHON_INCLUDE={include};{include / f'python{python.headers}'}",
+        ]
+        self.compile("headrace", base.ROOT, *flags, target="products")
+        stage = self.folder / f"stage-{python.tag}"
+        shutil.rmtree(stage, ignore_errors=True)
+        for component in ("runtime", "python"):
+            self.install("headrace", component, stage / "headrace")
+        return stage
+
+    def write_compilers(self):
+        """Zig's compilers as programs of their own, as CMake wants them."""
+        self.zig.mkdir(parents=True, exist_ok=True)
+        program = Path(ziglang.__file__).parent / "zig"
+        target = f"-target {self.arch}-linux-gnu.{GLIBC}"
+        commands = {"cc": f"cc {target}", "c++": f"c++ {target}", "ar": "ar", "ranlib": "ranlib"}
+        caches = " ".join(f"ZIG_{kind}_CACHE_DIR='{WORK / 'zig-cache'}'" for kind in ("GLOBAL", "LOCAL"))
+        for name, command in commands.items():
+            text = f"#!/bin/sh\n{caches} exec '{program}' {command} \"$@\"\n"
+            path = self.zig / name
+            # An unchanged file keeps its time, so nothing is compiled again.
+            if not path.exists() or path.read_text() != text:
+                path.write_text(text)
+                path.chmod(0o755)
+
+    def headers(self):
+        """A folder with links to libraries' headers alone: the system's C headers are not the target's."""
+        folder = WORK / "include"
+        folder.mkdir(exist_ok=True)
+        for library in HEADERS:
+            if not (Path("/usr/include") / library).exists():
+                raise base.SetupError(f"/usr/include/{library} is missing: make setup installs it")
+            if not (folder / library).is_symlink():
+                (folder / library).symlink_to(Path("/usr/include") / library)
+        return folder
+
+    def llama_flags(self):
+        return ["-DHEADRACE_PORTABLE=ON", f"-DLLAMA_CPP_DIR={self.source}"]
+
+    def prefix(self, name):
+        return self.folder / f"{name}-installed"
+
+    def compile(self, name, source, *flags, target="all"):
+        build = self.folder / name
+        command = ["cmake", "-S", source, "-B", build, "-G", "Ninja", f"--toolchain={TOOLCHAIN}"]
+        command += ["-DCMAKE_BUILD_TYPE=Release", f"-DCMAKE_INSTALL_PREFIX={self.prefix(name)}"]
+        command += [f"-DHEADRACE_ZIG={self.zig}", f"-DHEADRACE_ARCH={self.arch}", *flags]
+        log = f"wheels-{self.arch}-{name}"
+        base.run_logged(log, command)
+        jobs = {"CMAKE_BUILD_PARALLEL_LEVEL": str(len(os.sched_getaffinity(0)))}
+        base.run_logged(log, ["cmake", "--build", build, "--target", target], env={**jobs, **os.environ})
+
+    def install(self, name, component=None, prefix=None):
+        command = ["cmake", "--install", self.folder / name, "--prefix", prefix or self.prefix(name)]
+        command += ["--component", component] if component else []
+        base.run_logged(f"wheels-{self.arch}-{name}", command)
