@@ -134,7 +134,8 @@ test-onnx-suite: ## run ONNX's backend tests as they are; fewer that pass than t
 
 test-architectures: ## published architectures through both doors with open dimensions, up to an hour (ONLY="Detr SegFormer")
 	@$(BUILD) --target products
-	@for package in torchvision timm onnxscript; do $(PYTHON) tools/setup.py --on-demand $$package || exit 1; done
+	@$(PYTHON) tools/setup.py --on-demand onnxscript
+	@for package in torchvision timm pillow; do $(PYTHON) tools/setup.py --on-demand $$package --beside build/architectures || exit 1; done
 	@$(VENV) tests/architectures/run.py $(if $(ONLY),--only $(ONLY))
 
 mlx: ## build libggml-mlx.so, the ggml backend on Apple's MLX (installs the wheels mlx and mlx-cpu)

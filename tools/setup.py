@@ -112,6 +112,7 @@ def main():
     parser.add_argument("--arm", action="store_true", help="what running tests for 64-bit ARM needs besides")
     parser.add_argument("--peers", action="store_true", help="llama.cpp's programs, and print their folder")
     parser.add_argument("--on-demand", metavar="PACKAGE", help="one that requirements.txt only pins")
+    parser.add_argument("--beside", type=Path, metavar="FOLDER", help="of --on-demand, in place of .venv")
     arguments = parser.parse_args()
     if arguments.wheel:
         prepare_wheel(arguments.wheel)
@@ -124,7 +125,7 @@ def main():
     elif arguments.arm:
         prepare_arm()
     elif arguments.on_demand:
-        install_on_demand(arguments.on_demand)
+        install_on_demand(arguments.on_demand, arguments.beside)
     else:
         prepare(purpose="lint" if arguments.lint else "development")
 

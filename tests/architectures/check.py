@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).resolve().parent
-sys.path[:0] = [str(FOLDER), str(FOLDER.parent.parent / "python")]
+ROOT = FOLDER.parent.parent
+sys.path[:0] = [str(FOLDER), str(ROOT / "python")]
+sys.path.append(str(ROOT / "build" / "architectures"))  # torchvision and timm
 
 import decoders  # noqa: E402, F401
 import images  # noqa: E402, F401

@@ -51,13 +51,21 @@ def install_demo_packages():
     install_pinned(DEMO_PACKAGES_ALONE, "--no-deps")
 
 
-def install_on_demand(package):
-    """Brings a package that few need, with the extras that requirements.txt names after "on-demand:"."""
-    install_pinned([package])
+def install_on_demand(package, beside=None):
+    """Brings a package that few need, with the extras that requirements.txt names after "on-demand:".
+
+    beside: alone into that folder, where nothing of .venv sees it.
+    """
+    if beside is None:
+        return install_pinned([package])
+    install_pinned([package], "--no-deps", "--target", beside, folders=[beside])
 
 
-def install_pinned(packages, *options):
-    """Brings those that are not there in the version that requirements.txt names. Errors: SetupError."""
+def install_pinned(packages, *options, folders=None):
+    """Brings those that are not there in the version that requirements.txt names. Errors: SetupError.
+
+    folders: where they may be; .venv's own by default.
+    """
     text = requirements()
     missing = []
     for package in packages:
@@ -69,7 +77,8 @@ def install_pinned(packages, *options):
         if not pin:
             raise SetupError(f"requirements.txt pins no {package}")
         name = re.sub(r"[-.]+", "_", package)
-        if not any(VENV.glob(f"lib/python*/site-packages/{name}-{pin[2]}*.dist-info")):
+        places = folders or list(VENV.glob("lib/python*/site-packages"))
+        if not any(any(place.glob(f"{name}-{pin[2]}*.dist-info")) for place in places):
             missing.append(pin[1])
     if not missing:
         return

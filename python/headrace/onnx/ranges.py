@@ -24,6 +24,7 @@ class Ranges:
     def __init__(self) -> None:
         self._least: dict[str, int] = {}
         self._instead: dict[str, Extent] = {}
+        self._learned: set[tuple[str, int]] = set()
         self._known: dict[str, Extent | int] = {}  # expressions with these ranges
 
     def learn(self, extents: Iterable[Extent | int]) -> None:
@@ -31,6 +32,9 @@ class Ranges:
         for d in extents:
             if not isinstance(d, Extent) or d.least < 1:
                 continue
+            if (str(d), d.least) in self._learned:
+                continue
+            self._learned.add((str(d), d.least))
             names = d.symbols
             if len(names) != 1 or names[0] == str(d) or _MAY_FALL.search(str(d)):
                 continue
