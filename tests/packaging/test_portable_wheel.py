@@ -118,7 +118,7 @@ def test_a_library_for_a_newer_glibc_is_refused(tmp_path: Path):
 
 
 def test_a_large_wheel_is_refused(tmp_path: Path):
-    wheel = tmp_path / "headrace-0.1.0-cp312-abi3-manylinux_2_28_x86_64.whl"
+    wheel = tmp_path / "headrace-0.2.0-cp312-abi3-manylinux_2_28_x86_64.whl"
     with wheel.open("wb") as file:
         file.truncate(check.MOST_BYTES + 1)
     with pytest.raises(SetupError, match="30,000,001 bytes"):
