@@ -374,6 +374,7 @@ struct ResampleLinear2d : Resample<ResampleLinearAttrs> {
                 sample(DType::f32, {1, 2, 4, 3},
                        {{"sizes", Integers{7, 1}}, {"coordinates", "half_pixel_or_first"}}),
                 sample(DType::f32, {2, 3, 3, 2}, {{"sizes", Integers{5, 4}}, {"axes", Integers{1, 2}}}),
+                sample(DType::u8, {1, 2, 3, 2}, {{"sizes", Integers{6, 4}}, {"coordinates", "corners"}}),
                 sample(DType::f16, {1, 2, 4, 3}, {{"sizes", Integers{6, 5}}, {"coordinates", "edges"}})};
     }
 };

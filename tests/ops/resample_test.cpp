@@ -41,11 +41,11 @@ TEST(Resample2d, LinearBlendsAtHalfPixelCentres) {
                 ElementsAre(0, 64, 191, 255));
 }
 
-TEST(Resample2d, LinearPointsLieWhereTheCoordinatesSay) {
+TEST(ResampleLinear2d, PointsLieWhereTheCoordinatesSay) {
     const auto x = tensor(DType::f32, {1, 1, 1, 3}, {0, 10, 20});
     const auto resized = [&](std::int64_t to, const char* how) {
-        return values("resample2d", {x},
-                      {{"sizes", Integers{1, to}}, {"mode", "linear"}, {"coordinates", std::string(how)}});
+        return values("resample_linear2d", {x},
+                      {{"sizes", Integers{1, to}}, {"coordinates", std::string(how)}});
     };
     EXPECT_THAT(resized(5, "corners"), ElementsAre(0, 5, 10, 15, 20));
     EXPECT_THAT(resized(1, "corners"), ElementsAre(0));
