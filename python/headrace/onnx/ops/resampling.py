@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import functools
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..graph import LARGEST_EXTENT, Dim, Extent, Graph, Number, Operand, is_same, known
+from ..graph import LARGEST_EXTENT, Dim, Extent, Graph, Operand, is_same, known
 from ..numbers import extents_of, is_known
-from ..ratios import BINARY, Ratio
+from ..ratios import Ratio
 from ..registry import Invalid, Node, Refused, axes_of, invalid_if, reads, refuse_if
 from .open_resampling import OpenAxis, resized_open_axis
+from .resampling_targets import Axis, targets
 
 Taps = list[tuple[np.ndarray, np.ndarray]]  # places and weights for each element of the result
 _ROUNDINGS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -35,42 +33,6 @@ _TRANSFORMATIONS = (
 )
 
 
-@dataclass
-class _Axis:
-    """One that is resized: the input's and the output's extent, and the part of the input that is shown."""
-
-    size: int
-    out: int
-    scale: float
-    start: float = 0.0
-    end: float = 1.0
-
-    def points(self, transformation: str) -> np.ndarray:
-        """Where each output element lies in the input, in single precision as runtimes compute it."""
-        x, scale, half = np.arange(self.out, dtype=np.float32), np.float32(self.scale), np.float32(0.5)
-        size, out = np.float32(self.size), np.float32(self.out)
-        if transformation == "asymmetric":
-            return x / scale
-        if transformation == "align_corners":
-            return x * (size - 1) / (out - 1) if self.out > 1 else x * 0
-        if transformation == "pytorch_half_pixel":
-            return (x + half) / scale - half if self.out > 1 else x * 0
-        if transformation == "tf_half_pixel_for_nn":
-            return (x + half) / scale
-        if transformation == "half_pixel_symmetric":
-            offset = size / 2 * (1 - out / (scale * size))
-            doubled = (
-                offset + (x.astype(np.float64) + 0.5) / np.float64(scale) - 0.5
-            )  # ONNX Runtime rounds here
-            return doubled.astype(np.float32)
-        if transformation == "tf_crop_and_resize":
-            start, end = np.float32(self.start), np.float32(self.end)
-            if self.out == 1:
-                return x + half * (start + end) * (size - 1)
-            return start * (size - 1) + x * (end - start) * (size - 1) / (out - 1)
-        return (x + half) / scale - half
-
-
 def _cubic(distance: np.ndarray, a: float) -> np.ndarray:
     """Keys' kernel (doi:10.1109/TASSP.1981.1163711), of distances up to 2."""
     d = np.abs(distance)
@@ -79,7 +41,7 @@ def _cubic(distance: np.ndarray, a: float) -> np.ndarray:
     return np.where(d <= 1, near, np.where(d < 2, far, 0))
 
 
-def _kernel_taps(points: np.ndarray, axis: _Axis, node: Node) -> Taps:
+def _kernel_taps(points: np.ndarray, axis: Axis, node: Node) -> Taps:
     """Of linear and cubic interpolation; antialiasing widens the kernel where the image shrinks."""
     cubic, a = node.get("mode") == "cubic", float(node.get("cubic_coeff_a", -0.75))
     antialias = node.get("antialias", 0)
@@ -121,7 +83,7 @@ def _blended(g: Graph, x: Operand, dim: int, taps: Taps) -> Operand:
     return x if total is None else total
 
 
-def _resized_axis(g: Graph, x: Operand, dim: int, axis: _Axis, node: Node) -> Operand:
+def _resized_axis(g: Graph, x: Operand, dim: int, axis: Axis, node: Node) -> Operand:
     transformation = node.get("coordinate_transformation_mode", "half_pixel")
     points = axis.points(transformation)
     if node.get("mode", "nearest") == "nearest":
@@ -152,7 +114,7 @@ _PLAIN = {  # as resample2d calls them
 }
 
 
-def _is_plain(node: Node, pairs: list[tuple[int, _Axis | OpenAxis]], rank: int) -> bool:
+def _is_plain(node: Node, pairs: list[tuple[int, Axis | OpenAxis]], rank: int) -> bool:
     """What resample2d does: linear, of the last two axes."""
     return (
         rank == 4
@@ -165,9 +127,9 @@ def _is_plain(node: Node, pairs: list[tuple[int, _Axis | OpenAxis]], rank: int) 
     )
 
 
-def _is_exact(axis: _Axis | OpenAxis) -> bool:
+def _is_exact(axis: Axis | OpenAxis) -> bool:
     """Whether the scale is the quotient of the extents."""
-    if isinstance(axis, _Axis):
+    if isinstance(axis, Axis):
         return axis.scale == axis.out / axis.size
     if isinstance(axis.scale, Operand):
         return False
@@ -175,7 +137,7 @@ def _is_exact(axis: _Axis | OpenAxis) -> bool:
     return is_same(axis.size * scale.above, axis.out * scale.below)
 
 
-def _resampled(g: Graph, node: Node, x: Operand, pairs: list[tuple[int, _Axis | OpenAxis]]) -> Operand:
+def _resampled(g: Graph, node: Node, x: Operand, pairs: list[tuple[int, Axis | OpenAxis]]) -> Operand:
     sizes = g.shape(x)
     for dim, axis in pairs:
         sizes[dim] = axis.out
@@ -185,11 +147,11 @@ def _resampled(g: Graph, node: Node, x: Operand, pairs: list[tuple[int, _Axis | 
     return g.op("resample_linear2d", x, sizes=sizes[2:], axes=[2, 3], coordinates=way)
 
 
-def resized(g: Graph, node: Node, x: Operand, axes: dict[int, _Axis | OpenAxis]) -> Operand:
+def resized(g: Graph, node: Node, x: Operand, axes: dict[int, Axis | OpenAxis]) -> Operand:
     pairs = [(dim, axis) for dim, axis in sorted(axes.items()) if not _is_unchanged(axis, node)]
     if not pairs:
         return g.op("identity", x)
-    closed = [axis for _, axis in pairs if isinstance(axis, _Axis)]
+    closed = [axis for _, axis in pairs if isinstance(axis, Axis)]
     largest = max((axis.out for axis in closed), default=1)
     invalid_if(
         any(axis.size < 1 or axis.out < 1 for axis in closed),
@@ -213,103 +175,11 @@ def resized(g: Graph, node: Node, x: Operand, axes: dict[int, _Axis | OpenAxis])
     return x
 
 
-def _is_unchanged(axis: _Axis | OpenAxis, node: Node) -> bool:
+def _is_unchanged(axis: Axis | OpenAxis, node: Node) -> bool:
     cropped = node.get("coordinate_transformation_mode") == "tf_crop_and_resize"
     if isinstance(axis, OpenAxis):
         return is_same(axis.size, axis.out) and not cropped and _is_exact(axis)
     return axis.size == axis.out and axis.scale == 1 and not cropped
-
-
-def _targets_told(
-    g: Graph, sizes: list[Dim], axes: list[int], scales: list[Operand]
-) -> dict[int, _Axis | OpenAxis]:
-    """By scales that are known only at run time."""
-    result: dict[int, _Axis | OpenAxis] = {}
-    for a, scale in zip(axes, scales, strict=True):
-        scale = g.cast(scale, "f32")
-        out = g.op("floor", g.op("mul", g.at_run_time(sizes[a], "f32"), scale))
-        result[a] = OpenAxis(sizes[a], extents_of(g, g.reshape(g.cast(out, "i64"), [1]))[0], scale)
-    return result
-
-
-def _open_targets(node: Node, sizes: list[Dim], axes: list[int], given: tuple) -> dict[int, _Axis | OpenAxis]:
-    scales, wanted = given
-    policy = node.get("keep_aspect_ratio_policy", "stretch")
-    _check_policy(policy)
-    own = [sizes[a] for a in axes]
-    if wanted is None:
-        pairs = [(s, _checked_scale(f)) for s, f in zip(own, scales, strict=True)]
-        factors = [Ratio.of(f) for _, f in pairs]
-        outs = [_scaled(s, f) for s, f in pairs]
-    else:
-        factors = [Ratio.of(w) for w in wanted]
-        factors = [Ratio(f.above, f.below * s) for s, f in zip(own, factors, strict=True)]
-        outs = list(wanted)
-        if policy != "stretch":
-            choose = BINARY["Min" if policy == "not_larger" else "Max"]
-            factors = [functools.reduce(choose, factors)] * len(own)
-            outs = [
-                Ratio(2 * s * f.above + f.below, 2 * f.below).floor()
-                for s, f in zip(own, factors, strict=True)
-            ]
-    result: dict[int, _Axis | OpenAxis] = {}
-    for a, size, out, factor in zip(axes, own, outs, factors, strict=True):
-        if any(isinstance(n, Extent) for n in (size, out, factor.above, factor.below)):
-            result[a] = OpenAxis(size, out, factor)
-        else:
-            result[a] = _Axis(size, out, factor.above / factor.below)
-    return result
-
-
-def _checked_scale(factor: Number) -> Number:
-    is_float = isinstance(factor, float)
-    invalid_if(is_float and not 0 < factor < math.inf, f"scales has {factor}; each is more than 0")
-    return factor
-
-
-def _scaled(size: Dim, factor: Number) -> Dim:
-    """Numbers in single precision, as runtimes have them."""
-    if isinstance(size, int) and isinstance(factor, float):
-        return int(np.floor(np.float32(size) * np.float32(factor)))
-    factor = Ratio.of(factor)
-    return Ratio(size * factor.above, factor.below).floor()
-
-
-def _check_policy(policy: str) -> None:
-    invalid_if(
-        policy not in ("stretch", "not_larger", "not_smaller"),
-        f"keep_aspect_ratio_policy is '{policy}'; stretch, not_larger and not_smaller are ONNX's",
-    )
-
-
-def _targets(
-    g: Graph, node: Node, sizes: list[Dim], axes: list[int], given: tuple
-) -> dict[int, _Axis | OpenAxis]:
-    """By scales or by sizes, which may keep the aspect ratio."""
-    scales, wanted = given
-    result: dict[int, _Axis | OpenAxis] = {}
-    numbers = wanted if wanted is not None else scales
-    invalid_if(len(numbers) != len(axes), f"there are {len(numbers)} sizes or scales for {len(axes)} axes")
-    if any(isinstance(n, Operand) for n in numbers):
-        return _targets_told(g, sizes, axes, numbers)
-    if any(isinstance(n, (Extent, Ratio)) for n in (*numbers, *(sizes[a] for a in axes))):
-        return _open_targets(node, sizes, axes, given)
-    if wanted is not None:
-        policy = node.get("keep_aspect_ratio_policy", "stretch")
-        own = [g.fixed(sizes[a], "an extent of the image") for a in axes]
-        factors = [w / s if s else 1.0 for w, s in zip(wanted, own, strict=True)]
-        if policy != "stretch":
-            _check_policy(policy)
-            factor = min(factors) if policy == "not_larger" else max(factors)
-            factors = [factor] * len(own)
-            wanted = [int(np.floor(factor * s + 0.5)) for s in own]
-        for a, size, out, factor in zip(axes, own, wanted, factors, strict=True):
-            result[a] = _Axis(size, int(out), factor)
-        return result
-    for a, factor in zip(axes, scales, strict=True):
-        if factor != 1:
-            result[a] = _Axis(sizes[a], _scaled(sizes[a], _checked_scale(factor)), float(factor))
-    return result
 
 
 def _numbers(g: Graph, node: Node, index: int, what: str) -> list[Any] | None:
@@ -381,7 +251,7 @@ def resize(g: Graph, node: Node) -> Operand:
         return repeated
     if wanted is not None:
         wanted = [w if isinstance(w, Extent) else int(w) for w in wanted]
-    targets = _targets(g, node, sizes, axes, (scales, wanted))
+    resizes = targets(g, node, sizes, axes, (scales, wanted))
     if how == "tf_crop_and_resize":
         roi = _numbers(g, node, 1, "the region")
         invalid_if(
@@ -389,20 +259,20 @@ def resize(g: Graph, node: Node) -> Operand:
             f"roi (input 1) must have {2 * len(axes)} numbers where the mode is tf_crop_and_resize",
         )
         for i, a in enumerate(axes):
-            if _is_whole(roi[i], roi[i + len(axes)]) and a not in targets:
+            if _is_whole(roi[i], roi[i + len(axes)]) and a not in resizes:
                 continue
-            targets[a] = _of_region(targets.get(a), sizes[a], roi[i], roi[i + len(axes)])
-    return resized(g, node, x, targets)
+            resizes[a] = _of_region(resizes.get(a), sizes[a], roi[i], roi[i + len(axes)])
+    return resized(g, node, x, resizes)
 
 
 def _is_whole(start: Any, end: Any) -> bool:
     return not isinstance(start, Operand) and (start, end) == (0, 1)
 
 
-def _of_region(target: _Axis | OpenAxis | None, size: Dim, start: Any, end: Any) -> _Axis | OpenAxis:
+def _of_region(target: Axis | OpenAxis | None, size: Dim, start: Any, end: Any) -> Axis | OpenAxis:
     if target is None:
-        target = OpenAxis(size, size, 1.0) if isinstance(size, Extent) else _Axis(size, size, 1.0)
-    if isinstance(target, _Axis) and any(isinstance(edge, (Extent, Ratio, Operand)) for edge in (start, end)):
+        target = OpenAxis(size, size, 1.0) if isinstance(size, Extent) else Axis(size, size, 1.0)
+    if isinstance(target, Axis) and any(isinstance(edge, (Extent, Ratio, Operand)) for edge in (start, end)):
         target = OpenAxis(target.size, target.out, target.scale)
     target.start, target.end = start, end
     return target
@@ -420,7 +290,7 @@ def _by_old_rules(g: Graph, node: Node, scales: list[float] | None) -> Operand:
     repeated = _repeated(g, node, scales, list(range(len(sizes))))
     if repeated is not None:
         return repeated
-    return resized(g, node, node.x, _targets(g, node, sizes, list(range(len(sizes))), (scales, None)))
+    return resized(g, node, node.x, targets(g, node, sizes, list(range(len(sizes))), (scales, None)))
 
 
 @reads("Upsample")
