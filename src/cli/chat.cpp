@@ -163,10 +163,11 @@ private:
     /// A value of JSON, or else the text itself.
     static ParameterValue value_of(const std::string& text) {
         try {
-            return *Parameters::from_json("{\"value\": " + text + "}").find("value");
+            const Parameters given = Parameters::from_json("{\"value\": " + text + "}");
+            if (given.entries().size() == 1) return given.entries().front().second;
         } catch (const Exception&) {
-            return text;
         }
+        return text;
     }
 
     static void show_speed(const Reply& reply) {

@@ -32,8 +32,8 @@ def test_what_does_not_divide_has_no_exact_quotient() -> None:
     assert exact_quotient(12, 4) == 3 and exact_quotient(12, 5) is None
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 10, 40])
-@pytest.mark.parametrize("factor", [0.7, 0.5, 1 / 3, 2.5])
+@pytest.mark.parametrize("n", [1, 2, 7, 10, 40, 180, 4095])
+@pytest.mark.parametrize("factor", [0.5, 2.5, 0.375, 3.0, 160.0])
 def test_ratios_are_rounded_as_floats_are(n: int, factor: float) -> None:
     def number(whole: Extent | int) -> int:
         return whole.evaluate({"n": n}) if isinstance(whole, Extent) else whole
@@ -43,6 +43,12 @@ def test_ratios_are_rounded_as_floats_are(n: int, factor: float) -> None:
     assert number(UNARY["Floor"](scaled).floor()) == math.floor(product)
     assert number(UNARY["Ceil"](scaled).floor()) == math.ceil(product)
     assert number(UNARY["Neg"](scaled).toward_zero()) == -math.floor(product)
+
+
+@pytest.mark.parametrize("factor", [0.65, 0.7, 1 / 3, 1e-3, 1e9])
+def test_floats_that_products_with_extents_round_are_left_to_the_run(factor: float) -> None:
+    with pytest.raises(Undecided):
+        Ratio.of(np.float32(factor))
 
 
 @pytest.mark.parametrize("n", [3, 4, 5, 9])

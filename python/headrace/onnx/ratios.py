@@ -1,12 +1,13 @@
 """Numbers that models compute of extents by floats: quotients of two extents, kept exact.
 
-`floor(height * 0.5)` of an open height is then `height // 2`. A float stands for the fraction with the least
-terms that rounds to it: 0.7 for 7/10.
+`floor(height * 0.5)` of an open height is then `height // 2`. Only floats that products with extents do not round take
+part: integers, and fractions of small powers of 2. What is computed with others, such as 0.7, is left to the run.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -17,19 +18,20 @@ from headrace._core import Extent, Undecided
 
 from .polynomials import exact_quotient
 
-_LARGEST_TERM = 2**20
 Whole = Extent | int
 
-
+_EXACT = 2**24  # integers below it are exact in single precision
 _SHORT = 24
+_NAME = re.compile(r"[^\W\d]\w*\b(?!\()")
 
 
 def is_short(*extents: Whole) -> bool:
     """Whether smallest and largest ones of these make no sums that grow from operator to operator.
 
-    Where they would, what holds in every model that works is believed, and a run shows it.
+    Where they would, what holds in every model that works is believed, and a run shows it. However long the names
+    of dimensions are, each counts as four characters.
     """
-    return all(len(str(d)) <= _SHORT for d in extents)
+    return all(len(_NAME.sub("name", str(d))) <= _SHORT for d in extents)
 
 
 def at_least_0(d: Whole) -> Whole:
@@ -60,7 +62,7 @@ class Ratio:
 
     @staticmethod
     def of(number: Any) -> Ratio:
-        """Errors: Undecided for what is no fraction of small numbers."""
+        """Errors: Undecided for a float that products with extents round."""
         if isinstance(number, Ratio):
             return number
         if isinstance(number, (Extent, int, np.integer)):
@@ -68,10 +70,9 @@ class Ratio:
         value = float(number)
         if not math.isfinite(value):
             raise Undecided(f"{value} in arithmetic with extents")
-        near = Fraction(value).limit_denominator(_LARGEST_TERM)
-        tight = abs(float(near) - value) <= abs(value) * 2.0**-24
-        exact = near if tight else Fraction(value)
-        if abs(exact.numerator) >= 2**53 or exact.denominator >= 2**53:
+        exact = Fraction(value)
+        largest = _EXACT if exact.denominator == 1 else 2**11
+        if abs(exact.numerator) > largest or exact.denominator > 2**11:
             raise Undecided(f"{value} in arithmetic with extents")
         return Ratio(exact.numerator, exact.denominator)
 

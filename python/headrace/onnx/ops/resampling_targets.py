@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..graph import Dim, Extent, Graph, Number, Operand
+from ..graph import Dim, Extent, Graph, Number, Operand, Undecided, known
 from ..numbers import extents_of
 from ..ratios import BINARY, Ratio
 from ..registry import Node, invalid_if
@@ -61,6 +61,15 @@ def _targets_told(
         out = g.op("floor", g.op("mul", g.at_run_time(sizes[a], "f32"), scale))
         result[a] = OpenAxis(sizes[a], extents_of(g, g.reshape(g.cast(out, "i64"), [1]))[0], scale)
     return result
+
+
+def _scaled_open(g: Graph, node: Node, sizes: list[Dim], axis: int, scale: Number) -> Axis | OpenAxis:
+    """By a scale that a product with an open extent may round: then it is computed when the model is called."""
+    try:
+        return _open_targets(node, sizes, [axis], ([scale], None))[axis]
+    except Undecided:
+        told = _targets_told(g, sizes, [axis], [known(_checked_scale(scale), "f32")])[axis]
+        return replace(told, scale=Ratio(*float(scale).as_integer_ratio()))
 
 
 def _open_targets(node: Node, sizes: list[Dim], axes: list[int], given: tuple) -> dict[int, Axis | OpenAxis]:
@@ -124,7 +133,9 @@ def targets(
     if any(isinstance(n, Operand) for n in numbers):
         return _targets_told(g, sizes, axes, numbers)
     if any(isinstance(n, (Extent, Ratio)) for n in (*numbers, *(sizes[a] for a in axes))):
-        return _open_targets(node, sizes, axes, given)
+        if wanted is not None:
+            return _open_targets(node, sizes, axes, given)
+        return {a: _scaled_open(g, node, sizes, a, scale) for a, scale in zip(axes, scales, strict=True)}
     if wanted is not None:
         policy = node.get("keep_aspect_ratio_policy", "stretch")
         own = [g.fixed(sizes[a], "an extent of the image") for a in axes]
