@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import re
 import shutil
 import signal
 import subprocess
@@ -58,6 +60,16 @@ def why_no_netem() -> str:
     return done.stderr.strip() if done.returncode else ""
 
 
+def _remove_abandoned() -> None:
+    """Namespaces of processes that were killed before they could remove them: their links hold our addresses."""
+    for line in ip("netns", "list").stdout.splitlines():
+        found = re.match(r"hr(\d+)-\d+", line)
+        if found and not Path(f"/proc/{found[1]}").exists():
+            for pid in ip("netns", "pids", found[0]).stdout.split():
+                os.kill(int(pid), signal.SIGKILL)
+            ip("netns", "del", found[0])
+
+
 def _children(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
@@ -76,6 +88,7 @@ class Host:
             self._connect()
 
     def _connect(self) -> None:
+        _remove_abandoned()
         for step in (
             ("netns", "add", self.namespace),
             ("link", "add", self.link, "type", "veth", "peer", "name", "up0", "netns", self.namespace),

@@ -85,12 +85,12 @@ def test_the_interface_asks_for_no_other_package(prefix: Path):
 
 def test_a_newer_minor_version_is_refused(prefix: Path, tmp_path: Path):
     (tmp_path / "CMakeLists.txt").write_text(
-        "cmake_minimum_required(VERSION 3.25)\nproject(p NONE)\nfind_package(headrace 0.2 REQUIRED)\n"
+        "cmake_minimum_required(VERSION 3.25)\nproject(p NONE)\nfind_package(headrace 0.3 REQUIRED)\n"
     )
     command = ["cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode != 0
-    assert 'compatible with requested version "0.2"' in done.stderr
+    assert 'compatible with requested version "0.3"' in done.stderr
 
 
 def test_the_installed_program_lists_the_cpu(prefix: Path, tmp_path: Path):

@@ -14,7 +14,7 @@ import numpy as np
 from headrace._core import Extent
 
 _LARGEST = 2**24
-# A minus before anything but a number alone, and remainders, may let an expression fall where its symbol grows.
+# A minus before all but a number alone, and remainders, may let an expression fall where its symbol grows.
 _MAY_FALL = re.compile(r"-\s*(?:\d+\s*\*|[^\d\s])|%|Mod|//\s*[^\d\s]|[^\w\s()+*/,-]")
 
 

@@ -1,7 +1,8 @@
 """Numbers that models compute of extents by floats: quotients of two extents, kept exact.
 
-`floor(height * 0.5)` of an open height is then `height // 2`. Only floats that products with extents do not round take
-part: integers, and fractions of small powers of 2. What is computed with others, such as 0.7, is left to the run.
+`floor(height * 0.5)` of an open height is then `height // 2`. Only floats take part whose products with extents
+are not rounded: integers, and fractions of small powers of 2. What is computed with others, such as 0.7, is left
+to the run.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ _NAME = re.compile(r"[^\W\d]\w*\b(?!\()")
 def is_short(*extents: Whole) -> bool:
     """Whether smallest and largest ones of these make no sums that grow from operator to operator.
 
-    Where they would, what holds in every model that works is believed, and a run shows it. However long the names
-    of dimensions are, each counts as four characters.
+    Where they would, what holds in every model that works is believed, and a run shows it. However long the
+    names of dimensions are, each counts as four characters.
     """
     return all(len(_NAME.sub("name", str(d))) <= _SHORT for d in extents)
 

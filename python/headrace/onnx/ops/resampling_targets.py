@@ -64,7 +64,7 @@ def _targets_told(
 
 
 def _scaled_open(g: Graph, node: Node, sizes: list[Dim], axis: int, scale: Number) -> Axis | OpenAxis:
-    """By a scale that a product with an open extent may round: then it is computed when the model is called."""
+    """By a scale whose product with an open extent may be rounded: then it is computed in the run."""
     try:
         return _open_targets(node, sizes, [axis], ([scale], None))[axis]
     except Undecided:
