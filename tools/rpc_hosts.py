@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import re
 import shutil
 import signal
 import subprocess
