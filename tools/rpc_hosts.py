@@ -60,7 +60,7 @@ def why_no_netem() -> str:
 
 
 def _remove_abandoned() -> None:
-    """Namespaces of processes that were killed before they could remove them: their links hold our addresses."""
+    """Namespaces of killed processes, which could not do it: their links hold our addresses."""
     for line in ip("netns", "list").stdout.splitlines():
         found = re.match(r"hr(\d+)-\d+", line)
         if found and not Path(f"/proc/{found[1]}").exists():

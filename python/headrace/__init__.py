@@ -22,7 +22,8 @@ from ._core import (
 
 if TYPE_CHECKING:
     from .language_model import LanguageModel
-    from .model import Model, load
+    from .loading import load
+    from .model import Model
 
 __all__ = [
     "BufferPool",
@@ -46,10 +47,14 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Model and load bring NumPy along, LanguageModel llama.cpp; the rest does without."""
-    if name in ("Model", "load"):
-        from . import model
+    if name == "Model":
+        from .model import Model
 
-        return getattr(model, name)
+        return Model
+    if name == "load":
+        from .loading import load
+
+        return load
     if name == "LanguageModel":
         from .language_model import LanguageModel
 

@@ -1,4 +1,4 @@
-"""headrace.load: a model file as something that is called with arrays."""
+"""What headrace.load makes of a file: something that is called with arrays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from ._core import (
     Session,
     TensorInfo,
     compile,
-    hinted_options,
     load_graph,
     save_graph,
 )
@@ -102,56 +101,6 @@ def named_inputs(
         if found:
             raise ValueError(f"{title}: input '{found[0]}' {what}; there are {names}")
     return {**given, **named}
-
-
-def load(
-    path: Any,
-    *,
-    device: str | None = None,
-    accelerated: bool = True,
-    device_type: str = "auto",
-    power_preference: str = "default",
-    weights: str = "",
-    host_timeout_ms: int = 60000,
-    dimensions: Mapping[str, Any] | None = None,
-    most_iterations: int | None = None,
-    **options: Any,
-) -> Model:
-    """A model that can be called: an ONNX model (`.onnx`) or a graph file (`.hrg`, `.webnn`, `.json`).
-
-    path: the file; of ONNX models also its bytes or an onnx.ModelProto. device: a name of headrace.devices();
-    None takes the best GPU, or else the CPU, which accelerated=False or device_type="cpu" takes at once.
-    weights: how constant matrices of products are stored: "as-given", "q8_0" or "q4_0" (blocks of 32), with
-    which products round their other operand to 8 bits, too; "" is as given, or for the power preference
-    "low-power" "q8_0" and products in float32. host_timeout_ms: a remote host that is silent for that long is
-    lost. dimensions: numbers for an ONNX model's named dimensions, which otherwise stay open until the model
-    is called, or an input's whole shape by its name. Of an input that is a sequence: the shapes of its
-    tensors, [[2, "n"], [2, 3]]; else the model is a StructuredModel, which takes any. most_iterations: of
-    all loops of a call together; one that would go on after that is an error (10,000,000 unless said
-    otherwise). options: others of headrace.compile, such as threads=2.
-
-    Errors: OSError for a file that cannot be read, FileNotFoundError where there is none; ImportError without
-    the package onnx; ValueError for what is no valid model, or for what it has that cannot be expressed, with
-    the node, its operator and what to do; MemoryError where the machine has not enough.
-    """
-    hinted = hinted_options(
-        power_preference=power_preference,
-        accelerated=accelerated,
-        device_type=device_type,
-        device="cpu" if (device or "").lower() == "cpu" else device or "",
-        host_timeout_ms=host_timeout_ms,
-        weights=weights,
-    )
-    is_path = isinstance(path, (str, os.PathLike))
-    title = os.path.basename(os.fspath(path)) if is_path else "the ONNX model"
-    from . import structured
-
-    options = {"host_timeout_ms": host_timeout_ms, **hinted, **options}
-    if is_onnx(path):
-        path = structured.source_of(path)
-        if structured.is_needed(path, dimensions):
-            return structured.StructuredModel(path, title, dimensions, most_iterations, options)
-    return loaded(path, title, dimensions, most_iterations, options)
 
 
 def loaded(

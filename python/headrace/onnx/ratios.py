@@ -1,8 +1,8 @@
 """Numbers that models compute of extents by floats: quotients of two extents, kept exact.
 
-`floor(height * 0.5)` of an open height is then `height // 2`. Only floats take part whose products with extents
-are not rounded: integers, and fractions of small powers of 2. What is computed with others, such as 0.7, is left
-to the run.
+`floor(height * 0.5)` of an open height is then `height // 2`. Only floats take part whose products with
+extents are not rounded: integers, and fractions of small powers of 2. What is computed with others, such as
+0.7, is left to the run.
 """
 
 from __future__ import annotations

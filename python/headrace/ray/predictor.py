@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headrace.language_model import LanguageModel, LanguageModelError
-from headrace.model import load
+from headrace.loading import load
 
 from .request import Request, RequestError
 
