@@ -28,7 +28,7 @@ struct CacheUpdate {
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {
         HR_ASSIGN(const int axis, normalise_axis(a.axis, in[0].rank()));
-        HR_TRY(check_indexable(in[0], axis));
+        HR_TRY(check_indexable(in[0], axis, in[1]));
         Shape expected = in[0].shape;
         expected[static_cast<std::size_t>(axis)] = in[1].shape[0];
         if (!same_shape(in, in[2].shape, expected))

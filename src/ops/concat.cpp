@@ -123,8 +123,11 @@ private:
     static Dim symbolic_sum(const Dim& a, const Dim& b) {
         if (a.is(0)) return b;
         if (b.is(0)) return a;
+        // Bounds that are found term by term may lie below what an extent can be.
+        const std::int64_t least_a = std::max<std::int64_t>(a.min_size(), 0),
+                           least_b = std::max<std::int64_t>(b.min_size(), 0);
         std::int64_t low = 0, high = 0;
-        if (__builtin_add_overflow(a.min_size(), b.min_size(), &low)) low = INT64_MAX;
+        if (__builtin_add_overflow(least_a, least_b, &low)) low = INT64_MAX;
         if (__builtin_add_overflow(a.max_size(), b.max_size(), &high)) high = INT64_MAX;
         return Dim::of(Expression(a) + Expression(b), {low, high});
     }

@@ -34,7 +34,7 @@ struct Gather {
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {
         HR_ASSIGN(const int axis, normalise_axis(a.axis, in[0].rank()));
-        HR_TRY(check_indexable(in[0], axis));
+        HR_TRY(check_indexable(in[0], axis, in[1]));
         if (in[0].format != BlockFormat::plain && axis + 1 == in[0].rank())
             return invalid("input is {}; blocks lie along the last dimension, which cannot be indexed",
                            in[0].str());
@@ -129,7 +129,7 @@ struct GatherElements {
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {
         HR_ASSIGN(const int axis, normalise_axis(a.axis, in[0].rank()));
-        HR_TRY(check_indexable(in[0], axis));
+        HR_TRY(check_indexable(in[0], axis, in[1]));
         HR_TRY(check_element_indices(in, axis));
         return Types{{in[0].dtype, in[1].shape}};
     }

@@ -37,8 +37,9 @@ inline std::int64_t extent_product(std::span<const std::int64_t> shape, std::siz
     return n;
 }
 
-/// Indexing needs an element to clamp to.
-inline Status check_indexable(const TensorType& input, int axis) {
+/// Indexing needs an element to clamp to, if there are indices.
+inline Status check_indexable(const TensorType& input, int axis, const TensorType& indices) {
+    if (std::ranges::any_of(indices.shape, [](const Dim& d) { return d.is(0); })) return success();
     if (input.shape[static_cast<std::size_t>(axis)].is(0))
         return invalid("dimension {} of input {} is empty and cannot be indexed", axis, str(input.shape));
     return success();
@@ -63,7 +64,7 @@ inline Status check_element_indices(const Operands& in, int axis) {
 /// The output of an op that puts updates, one for each index, into its input along an axis.
 inline Result<Types> infer_element_updates(const Operands& in, std::int64_t given_axis) {
     HR_ASSIGN(const int axis, normalise_axis(given_axis, in[0].rank()));
-    HR_TRY(check_indexable(in[0], axis));
+    HR_TRY(check_indexable(in[0], axis, in[1]));
     HR_TRY(check_element_indices(in, axis));
     if (!same_shape(in, in[1].shape, in[2].shape))
         return invalid("Shape mismatch: indices {} and updates {} must be equal", str(in[1].shape),
@@ -80,7 +81,7 @@ inline Result<int> tuple_size(const TensorType& input, const TensorType& indices
         return invalid("the last extent of indices {} must be at most {}, the rank of input {}",
                        str(indices.shape), input.rank(), str(input.shape));
     const int depth = static_cast<int>(size.size());
-    for (int d = 0; d < depth; ++d) HR_TRY(check_indexable(input, d));
+    for (int d = 0; d < depth; ++d) HR_TRY(check_indexable(input, d, indices));
     return depth;
 }
 

@@ -233,8 +233,10 @@ private:
                            before.str(), after.str(), extent.str());
         if (a.mode == PadMode::edge && extent.max_size() == 0)
             return invalid("dimension {}: an extent of 0 has no edge to pad with", i);
+        // Bounds that are found term by term may lie below what an extent can be.
+        const auto least = [](const Dim& d) { return std::max<std::int64_t>(d.min_size(), 0); };
         std::int64_t low = 0, high = 0;
-        if (!total(low, before.min_size(), extent.min_size(), after.min_size()))
+        if (!total(low, least(before), least(extent), least(after)))
             return invalid(
                 "dimension {}: extent {} and padding {} and {} add up to more than the largest integer", i,
                 extent.str(), before.str(), after.str());

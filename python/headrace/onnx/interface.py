@@ -30,16 +30,22 @@ def perhaps_empty(graph: onnx.GraphProto) -> set[str]:
         dims = info.type.tensor_type.shape.dim
         for axis, dim in enumerate(dims):
             of = readers.get(info.name, [])
-            is_joined = bool(of) and all(_joins(node, axis, len(dims)) for node in of)
+            is_joined = bool(of) and all(_joins(node, info.name, axis, len(dims)) for node in of)
             (joined if is_joined else others).add(dim.dim_param)
     return joined - others - {""}
 
 
-def _joins(node: onnx.NodeProto, axis: int, rank: int) -> bool:
+def _joins(node: onnx.NodeProto, name: str, axis: int, rank: int) -> bool:
     if node.op_type == "Shape":
         return True
+    if node.op_type in _CACHES:
+        return axis == 2 and list(node.input).index(name) in _CACHES[node.op_type]
     own = next((a.i for a in node.attribute if a.name == "axis"), 0)
     return node.op_type in ("Concat", "SplitToSequence") and own % rank == axis
+
+
+# Inputs of attention that are past keys and values [batch, heads, past, width].
+_CACHES = {"Attention": (4, 5), "MultiHeadAttention": (6, 7)}
 
 
 class Interface:

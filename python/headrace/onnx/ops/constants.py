@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..folding import LARGEST
-from ..graph import LARGEST_EXTENT, Dim, Extent, Graph, Operand, Undecided, is_number, known, product
+from ..graph import LARGEST_EXTENT, Dim, Extent, Graph, Operand, Undecided, is_number, is_same, known, product
 from ..numbers import Numbers, dims, extents_of, is_known
 from ..ratios import BINARY as OF_RATIOS
-from ..ratios import Ratio, at_least_0
+from ..ratios import Ratio
 from ..registry import Node, Refused, invalid_if, reads, refuse_if, shortened
 from ..source import dtype_named
 
@@ -76,12 +76,13 @@ def range_(g: Graph, node: Node) -> Operand:
     first, last, step = (node.known(i, name).reshape(-1)[0] for i, name in enumerate(names))
     invalid_if(is_number(step, 0), "delta (input 2) is 0")
     try:
-        count = at_least_0(_steps(first, last, step))
+        count = _steps(first, last, step)
     except Undecided:
         raise Refused(
             f"it goes from {first} to {last} in steps of {step}, and whether they go up or down is open",
             "Fix the dimensions with dimensions={...} (--dimension NAME=N)",
         ) from None
+    count = Extent.largest([0, count]) if isinstance(count, Extent) else max(count, 0)
     whole = "i64" if not start.is_float else dtype
     return g.cast(g.plus(g.times(g.cast(g.positions(count), whole), step), first), dtype)
 
@@ -134,10 +135,16 @@ def compress(g: Graph, node: Node) -> Operand:
     x, axis, condition = node.x, node.get("axis"), node.operand(1)
     if axis is None:
         x, axis = g.reshape(x, [g.size(x)]), 0
-    if is_known(condition):
-        return g.op("gather", x, known(np.flatnonzero(condition.array), "i64"), axis=g.axis(x, axis))
+    extent, size = g.shape(x)[g.axis(x, axis)], g.size(condition)
+    if is_known(condition) and isinstance(extent, int):
+        kept = np.flatnonzero(condition.array.reshape(-1)[:extent])
+        return g.op("gather", x, known(kept, "i64"), axis=g.axis(x, axis))
+    condition = g.reshape(condition, [size])
+    if not is_same(size, extent):  # what is beyond the extent does not count
+        inside = g.op("lesser", g.positions(size), g.at_run_time(extent, "i64"))
+        condition = g.op("logical_and", condition, inside)
     count = g.counted()
-    kept = g.op("non_zero", g.reshape(condition, [g.size(condition)]), counts=[count])
+    kept = g.op("non_zero", condition, counts=[count])
     return g.op("gather", x, g.reshape(kept, [count]), axis=g.axis(x, axis))
 
 

@@ -1,0 +1,116 @@
+"""Where open shapes become empty, meet floats that round, or have long names: as ONNX Runtime has it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import headrace
+import numpy as np
+import pytest
+from onnx import parser
+from peers import assert_same, on_onnx_runtime
+
+RNG = np.random.default_rng(7)
+
+
+def rows(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def parsed(text: str, opset: int = 20) -> Any:
+    return parser.parse_model(f'<ir_version: 10, opset_import: ["": {opset}]>\n{text}')
+
+
+CASES = {
+    "a part to the front, whose length is a remainder of the extent": (
+        """g (float[a, b] x) => (float[c, b] y) {
+            z = Constant<value_ints = [0]>()
+            two = Constant<value_ints = [2]>()
+            n = Shape<start = 0, end = 1>(x)
+            k = Mod(two, n)
+            p = Slice(x, z, k, z)
+            s = Slice(x, k, n, z)
+            y = Concat<axis = 0>(s, p) }""",
+        [{"x": rows(5, 2)}, {"x": rows(2, 2)}],
+    ),
+    "a condition that is longer than the axis": (
+        "g (float[a, b] x, bool[n] c) => (float[m, b] y) { y = Compress<axis = 0>(x, c) }",
+        [
+            {"x": rows(2, 3), "c": np.array([1, 0, 1], bool)},
+            {"x": rows(2, 3), "c": np.array([0, 0, 1, 1], bool)},
+            {"x": rows(2, 3), "c": np.array([0, 1], bool)},
+        ],
+    ),
+    "a range in steps of two that leads away from its end": (
+        """g (float[n] x, float[m] w) => (int64[k] y) {
+            a = Shape(x)
+            b = Shape(w)
+            none = Constant<value_ints = [0]>()
+            first = Squeeze(a, none)
+            last = Squeeze(b, none)
+            two = Constant<value_int = 2>()
+            y = Range(first, last, two) }""",
+        [{"x": rows(7), "w": rows(3)}, {"x": rows(2), "w": rows(7)}],
+    ),
+    "elements of what is empty, by no indices": (
+        """g (float[n, 3] x) => (float[k, 3] y) {
+            zero = Constant<value_float = 0.0>()
+            axis = Constant<value_ints = [1]>()
+            total = ReduceMax<keepdims = 0>(x, axis)
+            is_kept = Greater(total, zero)
+            found = NonZero(is_kept)
+            first = Constant<value_ints = [0]>()
+            places = Squeeze(found, first)
+            kept = Gather<axis = 0>(x, places)
+            count = Shape<start = 0, end = 1>(kept)
+            order = ConstantOfShape<value = int64[1] {0}>(count)
+            y = Gather<axis = 0>(kept, order) }""",
+        [{"x": -np.abs(rows(4, 3))}, {"x": rows(6, 3) + 1}],
+    ),
+    "an extent times a float that rounds": (
+        """g (float[n] x) => (float[k] y) {
+            n = Shape(x)
+            wide = Cast<to = 1>(n)
+            part = Constant<value_floats = [0.65]>()
+            product = Mul(wide, part)
+            below = Floor(product)
+            k = Cast<to = 7>(below)
+            z = Constant<value_ints = [0]>()
+            y = Slice(x, z, k, z) }""",
+        [{"x": rows(180)}, {"x": rows(20)}, {"x": rows(37)}],
+    ),
+    "lengths with long names": (
+        """g (float[decoder_sequence_length_padded] x, float[encoder_sequence_length_padded] w)
+            => (float[k] y) {
+            n = Shape(w)
+            z = Constant<value_ints = [0]>()
+            y = Slice(x, z, n, z) }""",
+        [{"x": rows(3), "w": rows(5)}, {"x": rows(5), "w": rows(3)}],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_edges_of_open_shapes_are_as_onnx_runtime_has_them(name: str) -> None:
+    text, feeds = CASES[name]
+    model = parsed(text)
+    loaded = headrace.load(model, device="cpu")
+    for fed in feeds:
+        assert_same(loaded(fed)["y"], on_onnx_runtime(model, fed)["y"])
+
+
+def test_a_cache_that_goes_into_attention_may_be_empty() -> None:
+    model = parsed(
+        """g (float[1, 2, 1, 4] q, float[1, 2, 1, 4] k, float[1, 2, 1, 4] v, float[1, 2, past, 4] pk,
+              float[1, 2, past, 4] pv) =>
+             (float[1, 2, 1, 4] y, float[1, 2, total, 4] nk, float[1, 2, total, 4] nv) {
+            y, nk, nv = Attention(q, k, v, , pk, pv) }""",
+        23,
+    )
+    loaded = headrace.load(model, device="cpu")
+    new = {name: rows(1, 2, 1, 4) for name in "qkv"}
+    for past in (0, 3):
+        fed = {**new, "pk": rows(1, 2, past, 4), "pv": rows(1, 2, past, 4)}
+        actual = loaded(fed)
+        for name, expected in on_onnx_runtime(model, fed).items():
+            assert_same(actual[name], expected)
