@@ -79,6 +79,27 @@ CASES = {
             y = Slice(x, z, k, z) }""",
         [{"x": rows(180)}, {"x": rows(20)}, {"x": rows(37)}],
     ),
+    "steps of a third of the extent": (
+        """g (float[n] x) => (float[k] y) {
+            n = Shape(x)
+            three = Constant<value_ints = [3]>()
+            step = Div(n, three)
+            z = Constant<value_ints = [0]>()
+            y = Slice(x, z, n, z, step) }""",
+        [{"x": rows(3)}, {"x": rows(7)}, {"x": rows(10)}],
+    ),
+    "a range of which open extents say whether it goes up or down": (
+        """g (float[n] x, float[m] w) => (int64[k] y) {
+            a = Shape(x)
+            b = Shape(w)
+            none = Constant<value_ints = [0]>()
+            n = Squeeze(a, none)
+            m = Squeeze(b, none)
+            z = Constant<value_int = 0>()
+            step = Sub(n, m)
+            y = Range(z, n, step) }""",
+        [{"x": rows(7), "w": rows(5)}, {"x": rows(9), "w": rows(2)}, {"x": rows(3), "w": rows(5)}],
+    ),
     "lengths with long names": (
         """g (float[decoder_sequence_length_padded] x, float[encoder_sequence_length_padded] w)
             => (float[k] y) {

@@ -77,11 +77,8 @@ def range_(g: Graph, node: Node) -> Operand:
     invalid_if(is_number(step, 0), "delta (input 2) is 0")
     try:
         count = _steps(first, last, step)
-    except Undecided:
-        raise Refused(
-            f"it goes from {first} to {last} in steps of {step}, and whether they go up or down is open",
-            "Fix the dimensions with dimensions={...} (--dimension NAME=N)",
-        ) from None
+    except Undecided:  # whether it goes up or down is open
+        return _range_as_told(g, start, limit, delta)
     count = Extent.largest([0, count]) if isinstance(count, Extent) else max(count, 0)
     whole = "i64" if not start.is_float else dtype
     return g.cast(g.plus(g.times(g.cast(g.positions(count), whole), step), first), dtype)

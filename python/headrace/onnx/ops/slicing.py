@@ -16,7 +16,7 @@ def slice_(g: Graph, node: Node) -> Operand:
     if "starts" in node.attributes:
         starts, ends = list(node.get("starts")), list(node.get("ends"))
         axes, steps = node.get("axes") or list(range(len(starts))), [1] * len(starts)
-    elif not all(is_known(operand) for operand in node.inputs[1:]):
+    elif not all(is_known(operand) for operand in node.inputs[1:]) or _is_open(node.optional(4)):
         return _as_told(g, node)
     else:
         starts, ends = node.dims(1, "the starts"), node.dims(2, "the ends")
@@ -30,6 +30,11 @@ def slice_(g: Graph, node: Node) -> Operand:
         invalid_if(step == 0, f"the step along axis {axis} is 0")
         x = part(g, x, axis, start, end, step)
     return x if x is not node.x else g.op("identity", x)
+
+
+def _is_open(steps: Operand | None) -> bool:
+    """Whether they follow from open dimensions: how many elements there are is counted in the run then."""
+    return steps is not None and any(isinstance(step, Extent) for step in steps.array.flat)
 
 
 def _as_told(g: Graph, node: Node) -> Operand:
