@@ -7,7 +7,7 @@ from typing import Any
 import headrace
 import numpy as np
 import pytest
-from onnx import parser
+from onnx import TensorProto, helper, numpy_helper, parser
 from peers import assert_same, on_onnx_runtime
 
 RNG = np.random.default_rng(7)
@@ -132,6 +132,40 @@ def test_a_cache_that_goes_into_attention_may_be_empty() -> None:
     new = {name: rows(1, 2, 1, 4) for name in "qkv"}
     for past in (0, 3):
         fed = {**new, "pk": rows(1, 2, past, 4), "pv": rows(1, 2, past, 4)}
+        actual = loaded(fed)
+        for name, expected in on_onnx_runtime(model, fed).items():
+            assert_same(actual[name], expected)
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize(("op", "gates"), [("GRU", 3), ("RNN", 1), ("LSTM", 4)])
+def test_sequences_of_a_batch_have_lengths_of_their_own(op: str, gates: int, direction: str) -> None:
+    ways = 2 if direction == "bidirectional" else 1
+    node = helper.make_node(
+        op, ["x", "w", "r", "b", "lengths", "h"], ["y", "last"], hidden_size=6, direction=direction
+    )
+    inputs = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, ["steps", "batch", 5]),
+        helper.make_tensor_value_info("lengths", TensorProto.INT32, ["batch"]),
+        helper.make_tensor_value_info("h", TensorProto.FLOAT, [ways, "batch", 6]),
+    ]
+    outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("y", "last")]
+    weights = {
+        "w": rows(ways, 6 * gates, 5),
+        "r": rows(ways, 6 * gates, 6) / 3,
+        "b": rows(ways, 12 * gates),
+    }
+    constants = [numpy_helper.from_array(value, name) for name, value in weights.items()]
+    graph = helper.make_graph([node], "g", inputs, outputs, constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    loaded = headrace.load(model, device="cpu")
+    for steps, lengths in ((7, [7, 3]), (4, [2, 4, 1]), (4, [0, 4])):
+        batch = len(lengths)
+        fed = {
+            "x": rows(steps, batch, 5),
+            "lengths": np.array(lengths, np.int32),
+            "h": rows(ways, batch, 6),
+        }
         actual = loaded(fed)
         for name, expected in on_onnx_runtime(model, fed).items():
             assert_same(actual[name], expected)

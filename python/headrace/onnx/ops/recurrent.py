@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from ..graph import Extent, Graph, Operand, known
-from ..numbers import Numbers, is_known
+from ..numbers import is_known
 from ..registry import Node, invalid_if, reads, refuse_if
+from .recurrent_lengths import of_lengths
 from .reduction import is_zero
 from .stepped_lstm import stepped
 
 _DIRECTIONS = {"forward": "forward", "reverse": "backward", "bidirectional": "both"}
+_WAYS = {"forward": [False], "backward": [True], "both": [False, True]}  # which go backwards
 _OPEN = 1e4  # far enough for sigmoid to be exactly 0 or 1
 
 
@@ -42,23 +44,12 @@ def _direction(node: Node) -> str:
     return _DIRECTIONS[direction]
 
 
-def _sequence(g: Graph, node: Node) -> Operand:
-    """[steps, batch, features], of sequences that are all as long as the input."""
-    x, lengths = node.x, node.optional(4)
-    if node.get("layout", 0):
-        x = g.transpose(x, [1, 0, 2])
-    if lengths is not None:
-        steps = g.shape(x)[0]
-        if lengths.array is None:  # reshape then says which steps and lengths differ
-            least = Numbers(g, lengths).reduced("min").extents()[0]
-            return g.reshape(x, [least, *g.shape(x)[1:]])
-        whole = not isinstance(steps, Extent) and np.all(lengths.array == steps)
-        refuse_if(
-            not whole,
-            f"sequence_lens (input 4) are not known to be the number of steps, {steps}",
-            "Export the model without them, for sequences of one length",
-        )
-    return x
+def _is_whole(g: Graph, x: Operand, lengths: Operand | None) -> bool:
+    """Whether all sequences of [steps, batch, features] are known to be as long as that."""
+    if lengths is None:
+        return True
+    steps = g.shape(x)[0]
+    return is_known(lengths) and not isinstance(steps, Extent) and bool(np.all(lengths.array == steps))
 
 
 def _biases(g: Graph, node: Node, gates: int, hidden: int) -> tuple[Operand | None, Operand | None]:
@@ -93,10 +84,10 @@ def lstm(g: Graph, node: Node) -> list[Operand]:
         f"input_forget is {node.get('input_forget')}; only 0 is read, gates that are not coupled",
     )
     hidden, lengths = _hidden_size(g, node), node.optional(4)
-    is_told = lengths is not None and not is_known(lengths)
-    if is_told or not is_zero(node.optional(7)):
-        return _lstm_by_steps(g, node, lengths if is_told else None)
-    x = _sequence(g, node)
+    x = g.transpose(node.x, [1, 0, 2]) if node.get("layout", 0) else node.x
+    is_whole = _is_whole(g, x, lengths)
+    if not is_whole or not is_zero(node.optional(7)):
+        return _lstm_by_steps(g, node, x, None if is_whole else lengths)
     last, cell, every = g.ops(
         "lstm",
         [
@@ -117,18 +108,14 @@ def lstm(g: Graph, node: Node) -> list[Operand]:
     return _outputs(g, node, every, [last, cell])
 
 
-def _lstm_by_steps(g: Graph, node: Node, lengths: Operand | None) -> list[Operand]:
+def _lstm_by_steps(g: Graph, node: Node, x: Operand, lengths: Operand | None) -> list[Operand]:
     functions, hidden = _functions(node, ["Sigmoid", "Tanh", "Tanh"]), _hidden_size(g, node)
     refuse_if(
         functions != "sigmoid,tanh,tanh",
         f"activations are {functions}, and there are peepholes or sequences of several lengths",
         "Export the model with sigmoid and tanh, or without these",
     )
-    if lengths is None:
-        x = _sequence(g, node)
-    else:
-        x = g.transpose(node.x, [1, 0, 2]) if node.get("layout", 0) else node.x
-    ways = {"forward": [False], "backward": [True], "both": [False, True]}[_direction(node)]
+    ways = _WAYS[_direction(node)]
     weights, biases = (node.operand(1), node.operand(2)), _biases(g, node, 4, hidden)
     states = (_state(g, node, 5), _state(g, node, 6))
     last, cell, every = stepped(g, x, weights, biases, node.optional(7), states, lengths, ways)
@@ -136,16 +123,26 @@ def _lstm_by_steps(g: Graph, node: Node, lengths: Operand | None) -> list[Operan
 
 
 def _gru(g: Graph, node: Node, weights: list[Operand | None], functions: str, after: bool) -> list[Operand]:
-    last, every = g.ops(
-        "gru",
-        [_sequence(g, node), *weights, _state(g, node, 5)],
-        hidden_size=_hidden_size(g, node),
-        layout="zrn",
-        reset_after=after,
-        activations=functions,
-        return_sequence=True,
-        direction=_direction(node),
-    )
+    options = {
+        "hidden_size": _hidden_size(g, node),
+        "layout": "zrn",
+        "reset_after": after,
+        "activations": functions,
+        "return_sequence": True,
+    }
+    first = _state(g, node, 5)
+    x = g.transpose(node.x, [1, 0, 2]) if node.get("layout", 0) else node.x
+    if _is_whole(g, x, node.optional(4)):
+        last, every = g.ops("gru", [x, *weights, first], direction=_direction(node), **options)
+        return _outputs(g, node, every, [last])
+
+    def forwards(x: Operand, i: int) -> Operand:
+        own = [None if v is None else g.cut(v, 0, i, 1) for v in (*weights, first)]
+        every = g.ops("gru", [x, *own], direction="forward", **options)[1]
+        steps, _, batch, hidden = g.shape(every)
+        return g.reshape(every, [steps, batch, hidden])
+
+    last, every = of_lengths(g, x, node.operand(4), _WAYS[_direction(node)], forwards)
     return _outputs(g, node, every, [last])
 
 

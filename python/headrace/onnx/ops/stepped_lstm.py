@@ -29,15 +29,15 @@ def stepped(
         own = [_of_way(g, v, i) for v in (*weights, *biases, peepholes, *states)]
         ways.append(_one_way(g, x, own, lengths, is_backwards))
     last, cell, every = zip(*ways, strict=True)
-    stacked = [_stacked(g, list(parts), 0) for parts in (last, cell)]
-    return [*stacked, _stacked(g, list(every), 1)]
+    states = [stacked(g, list(parts), 0) for parts in (last, cell)]
+    return [*states, stacked(g, list(every), 1)]
 
 
 def _of_way(g: Graph, x: Operand | None, i: int) -> Operand | None:
     return None if x is None else g.reshape(g.cut(x, 0, i, 1), g.shape(x)[1:])
 
 
-def _stacked(g: Graph, parts: list[Operand], axis: int) -> Operand:
+def stacked(g: Graph, parts: list[Operand], axis: int) -> Operand:
     rows = [g.reshape(x, [*g.shape(x)[:axis], 1, *g.shape(x)[axis:]]) for x in parts]
     return g.concat(rows, axis)
 
@@ -48,7 +48,7 @@ def _one_way(
     w, r, input_bias, state_bias, peepholes, hidden, cell = own
     steps, batch, features = g.shape(x)
     size = g.shape(r)[1]
-    x = _turned(g, x, lengths) if is_backwards else x
+    x = turned(g, x, lengths) if is_backwards else x
     gates = g.op("matmul", g.reshape(x, [steps * batch, features]), g.transpose(w, [1, 0]))
     for bias in (input_bias, state_bias):
         gates = gates if bias is None else g.op("add", gates, bias)
@@ -70,7 +70,12 @@ def _one_way(
         return known(True, "bool"), new, [given]
 
     last, cell, every = repeat(g, known(steps, "i64"), None, first, step)
-    return last, cell, _turned(g, every, lengths) if is_backwards else every
+    if (
+        lengths is not None
+    ):  # as ONNX Runtime has it, an empty sequence ends with 0, whatever was there before
+        is_any = g.reshape(g.op("greater", g.cast(lengths, "i64"), known(0, "i64")), [batch, 1])
+        last, cell = (g.op("where", is_any, v, known(0, v.dtype)) for v in (last, cell))
+    return last, cell, turned(g, every, lengths) if is_backwards else every
 
 
 def _cell(g: Graph, gates: Operand, cell: Operand, peepholes: Operand | None) -> list[Operand]:
@@ -89,7 +94,7 @@ def _cell(g: Graph, gates: Operand, cell: Operand, peepholes: Operand | None) ->
     return [g.op("mul", g.op("sigmoid", with_peephole(out, 1, cell)), g.op("tanh", cell)), cell]
 
 
-def _turned(g: Graph, x: Operand, lengths: Operand | None) -> Operand:
+def turned(g: Graph, x: Operand, lengths: Operand | None) -> Operand:
     """Each sequence backwards, and what follows it in its place."""
     if lengths is None:
         return g.op("reverse", x, axes=[0])
