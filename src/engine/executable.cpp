@@ -187,28 +187,27 @@ std::vector<TensorInfo> Executable::states() const {
     return list;
 }
 
+/// Adds what a stage or a body has packed and planned for itself.
+static void add_own(CompileStats& total, const CompileStats& part) {
+    total.packed_bytes += part.packed_bytes;
+    total.packed_mapped_bytes += part.packed_mapped_bytes;
+    total.plans += part.plans;
+    total.cached_plans += part.cached_plans;
+}
+
 CompileStats Executable::stats() const {
     const std::lock_guard lock(impl_->mutex_);
     CompileStats stats = impl_->stats;
     stats.packed_bytes = impl_->packed.bytes();
     stats.packed_mapped_bytes = impl_->packed.mapped_bytes();
     stats.cached_plans = static_cast<std::int64_t>(impl_->plans_.size());
-    for (const auto& [stage, part] : impl_->stages) {
-        const CompileStats own = Executable(part).stats();
-        stats.packed_bytes += own.packed_bytes;
-        stats.packed_mapped_bytes += own.packed_mapped_bytes;
-        stats.plans += own.plans;
-        stats.cached_plans += own.cached_plans;
-    }
+    for (const auto& [stage, part] : impl_->stages) add_own(stats, Executable(part).stats());
     for (const auto& [node, parts] : impl_->bodies)
         for (const auto& part : parts) {
             const CompileStats own = Executable(part).stats();
             stats.constant_bytes += own.constant_bytes;
             stats.mapped_bytes += own.mapped_bytes;
-            stats.packed_bytes += own.packed_bytes;
-            stats.packed_mapped_bytes += own.packed_mapped_bytes;
-            stats.plans += own.plans;
-            stats.cached_plans += own.cached_plans;
+            add_own(stats, own);
         }
     return stats;
 }

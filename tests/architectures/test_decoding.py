@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,13 +24,18 @@ def decoding(request) -> Decoding:
     return TINY_DECODINGS[request.param]()
 
 
-def test_tokens_of_64_greedy_steps_are_onnx_runtimes(decoding: Decoding, tmp_path: Path) -> None:
-    path = tmp_path / "step.onnx"
+def exported_step(decoding: Decoding, folder: Path) -> tuple[Any, headrace.Model, set[str]]:
+    """ONNX Runtime's session, the model, and the names of its inputs."""
+    path = folder / "step.onnx"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         export(decoding.architecture, path, dynamo=False)
     session, model = session_of(path, 1), headrace.load(path, device="cpu", threads=1)
-    known = {given.name for given in session.get_inputs()}
+    return session, model, {given.name for given in session.get_inputs()}
+
+
+def test_tokens_of_64_greedy_steps_are_onnx_runtimes(decoding: Decoding, tmp_path: Path) -> None:
+    session, model, known = exported_step(decoding, tmp_path)
 
     def wanted(feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         return {key: value for key, value in feeds.items() if key in known}
@@ -41,12 +47,7 @@ def test_tokens_of_64_greedy_steps_are_onnx_runtimes(decoding: Decoding, tmp_pat
 
 
 def test_a_cache_may_begin_empty(decoding: Decoding, tmp_path: Path) -> None:
-    path = tmp_path / "step.onnx"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        export(decoding.architecture, path, dynamo=False)
-    session, model = session_of(path, 1), headrace.load(path, device="cpu", threads=1)
-    known = {given.name for given in session.get_inputs()}
+    session, model, known = exported_step(decoding, tmp_path)
     feeds = {key: value for key, value in decoding.first.items() if key in known}
     feeds |= {key: feeds[key][:, :, :0] for key in decoding.caches if key in known}
     feeds["ids"] = np.array([[decoding.token]])
