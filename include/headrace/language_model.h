@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -92,17 +93,21 @@ struct Message {
     std::string reasoning;             ///< of the assistant, before its answer
     std::vector<ToolCall> tool_calls;  ///< of the assistant
     std::string tool_call_id;          ///< of a tool's answer: which call it answers
+    std::string tool_name;             ///< of a tool's answer: whose it is
+    std::vector<std::string> parts;    ///< in place of content: texts that the chat template may keep apart
 
     bool operator==(const Message&) const = default;
 };
 
 /// What a model is asked: a text, which is a user's message or one to go on with, as the parameter `chat`
 /// says (auto: a message, unless it has the chat template's control tokens or the model has no template), or,
-/// in its place, messages of which the last is to be answered.
+/// in its place, messages of which the last is to be answered, or tokens to go on with.
 struct Request {
     std::string prompt;
     std::vector<Message> messages;
     Parameters parameters;  ///< of this request: temperature, n_predict, stop, grammar, priority ...
+    std::vector<std::int32_t> tokens;
+    std::string owner;  ///< requests of one owner share its turns; empty: this one has its own
 };
 
 /// Why an answer ended.
@@ -157,8 +162,10 @@ struct Reply {
     std::int64_t cached_tokens = 0;  ///< of the prompt: read for an earlier request
     std::int64_t generated_tokens = 0;
     std::vector<std::int32_t> tokens;  ///< generated ones
+    std::vector<std::int32_t> prompt;  ///< tokens that were read, or remembered
     /// Of each generated token, the likeliest ones first, with the parameter n_probs.
     std::vector<std::vector<TokenProbability>> probabilities;
+    std::vector<float> token_probabilities;                ///< of each generated token itself, with n_probs
     std::int64_t drafted_tokens = 0, accepted_tokens = 0;  ///< of speculative decoding
     std::int64_t pauses = 0;  ///< times that a request of higher priority went first
     std::int64_t context_shifts = 0;
@@ -166,6 +173,39 @@ struct Reply {
     Timings timings;
     std::vector<Warning> warnings;
     std::string model;  ///< what llama.cpp calls it, e.g. "qwen3 0.6B Q8_0"
+};
+
+/// How much of a prompt was read.
+struct PromptProgress {
+    std::int64_t total = 0;      ///< tokens of the prompt
+    std::int64_t cached = 0;     ///< of these, read for an earlier request
+    std::int64_t processed = 0;  ///< in the model's memory now, the cached ones included
+    double ms = 0;               ///< since the first step
+};
+
+/// More of an answer.
+struct Piece {
+    std::string text;                      ///< whole characters
+    std::int64_t tokens = 0;               ///< generated so far
+    std::vector<std::int32_t> new_tokens;  ///< that the text is of
+    /// Of each of these, as Reply has them; with n_probs a piece has the text of one token.
+    std::vector<std::vector<TokenProbability>> probabilities;
+    std::vector<float> token_probabilities;
+    /// With the parameter return_progress, in place of a text while the prompt is read.
+    std::optional<PromptProgress> progress;
+};
+
+/// More of a message, told apart as Reply has it.
+struct MessagePart {
+    struct Call {
+        std::size_t index = 0;  ///< of the message's calls
+        std::string name;       ///< whole, with the call's first part
+        std::string id;         ///< likewise; may be empty
+        std::string arguments;  ///< more of the JSON text
+    };
+    std::string content, reasoning;
+    std::vector<Call> calls;
+    Piece piece;  ///< that it was found in; all other fields may be empty
 };
 
 /// An answer that is being written. One that nobody holds any more is cancelled.
@@ -177,12 +217,11 @@ public:
     Generation& operator=(Generation&&) noexcept;
     ~Generation();
 
-    struct Piece {
-        std::string text;         ///< whole characters
-        std::int64_t tokens = 0;  ///< generated so far
-    };
+    using Piece = headrace::Piece;
     /// Waits for more text; nothing at the end. Throws when the request fails, is cancelled or out of time.
     std::optional<Piece> next();
+    /// The same of a request with messages; use either.
+    std::optional<MessagePart> next_part();
     /// Waits no longer than that; whether `next` has an answer now.
     bool wait_for(std::chrono::milliseconds patience);
     /// Waits for the end. Its text is the whole answer, whatever was read by next. After cancel: what there
@@ -234,6 +273,35 @@ enum class ModelKind : std::uint8_t {
     scores,         ///< how well it answers another: rerank
 };
 
+/// What a file and its load say of a model.
+struct ModelInfo {
+    std::string path, description;
+    std::string chat_template;                       ///< Jinja's source; empty when the model has none
+    std::map<std::string, bool> template_abilities;  ///< what llama.cpp finds that it can do
+    std::string begin_of_text, end_of_text;          ///< tokens; empty where it has none
+    std::int64_t vocabulary_size = 0, training_context = 0, embedding_size = 0, parameters = 0, bytes = 0;
+    std::string vocabulary;                               ///< kind of tokenizer: SPM, BPE, WPM, UGM ...
+    std::int64_t context_tokens = 0;                      ///< that all requests share
+    std::int64_t request_tokens = 0;                      ///< that one may have, its answer included
+    std::int64_t parallel = 0;                            ///< requests that run at once
+    std::vector<std::pair<std::string, float>> adapters;  ///< LoRA files and their scales
+    /// Of filling in the middle; -1 where the vocabulary has none.
+    std::int32_t fill_prefix = -1, fill_suffix = -1, fill_middle = -1, fill_repository = -1,
+                 fill_separator = -1;
+};
+
+/// What was read of a prompt, in a file.
+struct SavedPrompt {
+    std::int64_t tokens = 0, bytes = 0;
+    std::vector<std::int32_t> text;  ///< the tokens themselves, of a file that was restored
+};
+
+/// What a request becomes for the model.
+struct RenderedPrompt {
+    std::string text;  ///< as the chat template writes it, or the request's own
+    std::vector<std::int32_t> tokens;
+};
+
 /// Counts since the model was loaded, and what is held now.
 struct LanguageModelStatistics {
     std::string name, description;
@@ -267,6 +335,8 @@ public:
     static LanguageModel load_bytes(std::string_view bytes, const ModelOptions& options = {});
 
     ModelKind kind() const;
+    /// Whether a remote host of it was lost. The next request loads the model again.
+    bool is_lost() const;
 
     Reply generate(std::string_view prompt, const Parameters& parameters = {});
     Reply generate(const Request& request);
@@ -280,11 +350,35 @@ public:
     /// A vector of each text, by a model loaded with `embeddings`. Errors: Code::unsupported where the model
     /// writes texts, ranks, or leaves a vector for each token (`pooling` none).
     Embeddings embed(const std::vector<std::string>& texts, const Parameters& parameters = {});
+    /// The same of texts that are tokens already.
+    Embeddings embed_sequences(const std::vector<std::vector<std::int32_t>>& sequences,
+                               const Parameters& parameters = {});
     /// A vector of each token of a text, by a model loaded with `embeddings` and `pooling` none.
     Embeddings embed_tokens(std::string_view text, const Parameters& parameters = {});
+    Embeddings embed_tokens(const std::vector<std::int32_t>& sequence, const Parameters& parameters = {});
     /// How well each document answers the query, by a model loaded with `pooling` rank.
     RankScores rerank(std::string_view query, const std::vector<std::string>& documents,
                       const Parameters& parameters = {});
+
+    ModelInfo info() const;
+    /// special: with the marks of begin and end that the model wants. control: control tokens in the text are
+    /// read as such.
+    std::vector<std::int32_t> tokenize(std::string_view text, bool special = true, bool control = true) const;
+    /// Control tokens show. Errors: Code::invalid_argument for a number outside the vocabulary.
+    std::string detokenize(const std::vector<std::int32_t>& tokens) const;
+    /// What the model would read for a request, and nothing is done.
+    RenderedPrompt render(const Request& request) const;
+    /// All parameters of a request with these values, those of the load and defaults included.
+    Parameters effective(const Parameters& parameters = {}) const;
+
+    /// Writes what is remembered of a text that begins with these tokens into a file, from which this model
+    /// reads it faster than it would read the text. Errors: Code::invalid_argument where nothing is; io.
+    SavedPrompt save_prompt(const std::vector<std::int32_t>& tokens, const std::string& path);
+    /// Remembers what such a file has. Errors: Code::not_found; invalid_argument where it is another model's
+    /// or damaged; unsupported where the cache has no room (cache_ram).
+    SavedPrompt restore_prompt(const std::string& path);
+    /// Forgets what is remembered of texts that begin like these tokens; returns how many tokens that were.
+    std::int64_t forget_prompt(const std::vector<std::int32_t>& tokens);
 
     /// Puts another model in this one's place: requests that run end on the old one, later ones use the new
     /// one. A load that fails changes nothing.

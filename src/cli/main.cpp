@@ -11,6 +11,7 @@
 #include "remote/server.h"
 #ifdef HEADRACE_LLM
 #include "cli/language.h"
+#include "doors/serve/program.h"
 #include "llm/model/packed_products.h"
 #endif
 
@@ -64,6 +65,13 @@ int report(const Status& status) {
     return 1;
 }
 
+#ifdef HEADRACE_LLM
+/// Its options are llama-server's, such as -ngl, which CLI11 cannot read.
+bool is_for_server(std::span<char* const> arguments) {
+    return arguments.size() > 1 && std::string_view(arguments[1]) == "serve";
+}
+#endif
+
 int dispatch(int argc, char** argv) {
     CLI::App app{"Runs models on ggml."};
     app.require_subcommand(1);
@@ -104,6 +112,9 @@ int dispatch(int argc, char** argv) {
     inspect_command->add_flag("--before", inspect.before, "show the graph before the passes, too");
     inspect_command->add_option("--svg", inspect.svg, "draw the optimised graph into this file");
     app.add_subcommand("convert", "write an ONNX model as a graph file");
+    app.add_subcommand("serve",
+                       "serve a language model over HTTP by the APIs of OpenAI, Anthropic, Ollama and "
+                       "llama-server");
     app.add_subcommand("wasm", "run a WebAssembly guest that uses language models");
 #ifdef HEADRACE_LLM
     Status language = success();
@@ -141,6 +152,11 @@ int main(int argc, char** argv) {
         if (const std::span<char* const> arguments(argv, static_cast<std::size_t>(argc));
             is_for_python(arguments))
             return report(become_python(arguments));
+#ifdef HEADRACE_LLM
+        if (const std::span<char* const> arguments(argv, static_cast<std::size_t>(argc));
+            is_for_server(arguments))
+            return report(serve::run(std::vector<std::string>(arguments.begin() + 2, arguments.end())));
+#endif
         return dispatch(argc, argv);
     } catch (const Exception& e) {
         return report(Error{e.code(), e.what()});

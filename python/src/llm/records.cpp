@@ -38,7 +38,9 @@ constexpr auto fields_of(const Message*) {
         Field{"content", &Message::content, "The text."},
         Field{"reasoning", &Message::reasoning, "Of the assistant, before its answer."},
         Field{"tool_calls", &Message::tool_calls, "Of the assistant."},
-        Field{"tool_call_id", &Message::tool_call_id, "Of a tool's answer: which call it answers."});
+        Field{"tool_call_id", &Message::tool_call_id, "Of a tool's answer: which call it answers."},
+        Field{"tool_name", &Message::tool_name, "Of a tool's answer: whose it is."},
+        Field{"parts", &Message::parts, "In place of content: texts that the chat template may keep apart."});
 }
 
 constexpr auto fields_of(const Warning*) {
@@ -78,8 +80,11 @@ constexpr auto fields_of(const Reply*) {
               "Tokens of the prompt that were read for an earlier request."},
         Field{"generated_tokens", &Reply::generated_tokens, "How many tokens the answer has."},
         Field{"tokens", &Reply::tokens, "The answer's tokens, as numbers in the vocabulary."},
+        Field{"prompt", &Reply::prompt, "The prompt's tokens."},
         Field{"probabilities", &Reply::probabilities,
               "For each token of the answer the likeliest ones, with the parameter n_probs."},
+        Field{"token_probabilities", &Reply::token_probabilities,
+              "Of each token of the answer itself, with n_probs."},
         Field{"drafted_tokens", &Reply::drafted_tokens, "Tokens that speculative decoding proposed."},
         Field{"accepted_tokens", &Reply::accepted_tokens, "How many of those were right."},
         Field{"pauses", &Reply::pauses, "How often a request of higher priority went first."},

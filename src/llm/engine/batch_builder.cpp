@@ -12,14 +12,14 @@ constexpr int kMostDrafted = 32;  // tokens of all drafts in a step: more cost a
 
 BatchBuilder::BatchBuilder(const Model& model, ComputeContext& context, Sequences& sequences,
                            std::unique_ptr<DraftModel> draft_model, const EngineSettings& settings,
-                           EngineStatistics& counters)
+                           int context_size, EngineStatistics& counters)
     : model_(model),
       context_(context),
       sequences_(sequences),
       draft_model_(std::move(draft_model)),
       settings_(settings),
       counters_(counters),
-      context_size_(static_cast<int>(llama_n_ctx_seq(context.get()))),
+      context_size_(context_size),
       batch_size_(static_cast<int>(llama_n_batch(context.get()))),
       decode_threads_(llama_n_threads(context.get())),
       prompt_pacing_(static_cast<double>(settings.queue.step_target_ms), settings.context.n_ubatch),
@@ -145,6 +145,7 @@ bool BatchBuilder::add_prompts(std::vector<Stream*> reading, bool reads_guardedl
         const int share = std::max(1, budget / static_cast<int>(reading.size() - i));
         const int count = std::min(share, static_cast<int>(stream.pending()));
         const bool is_last = std::cmp_equal(count, stream.pending());
+        if (stream.outcome.read_tokens == 0) stream.show_progress(Clock::now());
         parts_.push_back({&stream, {}, batch_.n_tokens, count, is_last});
         for (size_t at = stream.decoded, end = at + static_cast<size_t>(count); at < end; ++at)
             add_token(batch_, stream.tokens[at], at, *stream.sequence, is_last && at + 1 == end);
@@ -194,6 +195,7 @@ void BatchBuilder::read_back() {
         const size_t read = static_cast<size_t>(part.count) - part.draft.size();
         sequences_.append(*stream.sequence, stream.tokens.data() + stream.decoded, read);
         stream.decoded += read;
+        if (part.draft.empty()) stream.show_progress(now);
         if (!part.has_output) continue;
         if (stream.settings().n_predict == 0)
             stream.end(StopReason::token_limit);

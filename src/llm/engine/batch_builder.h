@@ -18,9 +18,10 @@ namespace headrace::llm {
 /// llama_batch; run, and read back into the streams. For one loop: build, run, then read_back or take_back.
 class BatchBuilder {
 public:
-    /// What steps do is counted in `counters`. draft_model: none where drafts come from the stream itself.
+    /// context_size: tokens of one stream. What steps do is counted in `counters`. draft_model: none where
+    /// drafts come from the stream itself.
     BatchBuilder(const Model& model, ComputeContext& context, Sequences& sequences,
-                 std::unique_ptr<DraftModel> draft_model, const EngineSettings& settings,
+                 std::unique_ptr<DraftModel> draft_model, const EngineSettings& settings, int context_size,
                  EngineStatistics& counters);
     ~BatchBuilder() { llama_batch_free(batch_); }
     BatchBuilder(const BatchBuilder&) = delete;

@@ -48,14 +48,15 @@ Result<std::vector<Tokens>> Embedder::read(std::span<const std::string> texts) c
     std::vector<Tokens> tokens;
     for (const std::string& text : texts) {
         if (text.size() > model_->most_bytes(longest_))
-            return failure(
-                Code::prompt_too_long,
-                "text {} has {} bytes, which are more than the {} tokens that the model reads at most",
-                tokens.size(), text.size(), longest_);
+            return failure(Code::prompt_too_long,
+                           "text {} is too large: it has {} bytes, which are more than the {} tokens that "
+                           "the model reads at most",
+                           tokens.size(), text.size(), longest_);
         tokens.push_back(model_->tokenize(text, true, false));
         if (tokens.back().empty()) return invalid("text {} is empty", tokens.size() - 1);
         if (tokens.back().size() > longest_)
-            return failure(Code::prompt_too_long, "text {} has {} tokens, and the model reads at most {}",
+            return failure(Code::prompt_too_long,
+                           "text {} is too large: it has {} tokens, and the model reads at most {}",
                            tokens.size() - 1, tokens.back().size(), longest_);
     }
     return tokens;

@@ -6,6 +6,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/content_hash.h"
 #include "llm/engine/draft_model.h"
 #include "llm/log/log.h"
 #include "llm/model/context_memory.h"
@@ -39,6 +40,8 @@ Status Engine::make_parts() {
             "{}: the model has no memory of tokens, so it cannot generate; use it for embeddings",
             model_->path());
     context_size_ = static_cast<int>(llama_n_ctx_seq(context_->get()));
+    if (const int most = settings_.context.n_ctx_per_request; most > 0)
+        context_size_ = std::min(context_size_, most);
     const int64_t ram = settings_.cache.ram_mib;
     sequences_ = std::make_unique<Sequences>(context_->get(), model_->memory_is_divisible(),
                                              ram < 0 ? SIZE_MAX : static_cast<size_t>(ram) << 20);
@@ -49,7 +52,7 @@ Status Engine::make_parts() {
         HR_ASSIGN(draft_model, DraftModel::load(*model_, settings_));
     }
     batch_ = std::make_unique<BatchBuilder>(*model_, *context_, *sequences_, std::move(draft_model),
-                                            settings_, counters_);
+                                            settings_, context_size_, counters_);
     return success();
 }
 
@@ -97,7 +100,7 @@ EngineStatistics Engine::statistics() const {
     EngineStatistics statistics = statistics_;
     statistics.waiting = admission_->waiting();
     statistics.rejected = admission_->rejected();
-    statistics.context_tokens = context_size_;
+    statistics.context_tokens = context_tokens();
     return statistics;
 }
 
@@ -106,11 +109,69 @@ void Engine::clear_cache() {
     thread_.wake();
 }
 
+void Engine::run_tasks() {
+    std::vector<std::packaged_task<void()>> tasks;
+    {
+        const std::lock_guard lock(tasks_mutex_);
+        tasks.swap(tasks_);
+    }
+    for (auto& task : tasks) task();
+}
+
+/// Lets the loop, whose the sequences are, do it between two steps, and waits for that.
+void Engine::with_sequences(std::function<void()> use) {
+    std::packaged_task<void()> task(std::move(use));
+    std::future<void> done = task.get_future();
+    {
+        const std::lock_guard lock(tasks_mutex_);
+        tasks_.push_back(std::move(task));
+    }
+    thread_.wake();
+    done.get();
+}
+
+/// Of this model's weights and cache; LoRA adapters are the sequence's variant.
+std::uint64_t Engine::state_owner() const {
+    const ContextSettings& context = settings_.context;
+    const std::string text = fmt::format(
+        "{} {} {} {} {} {} {} {} {} {}", model_->description(), llama_model_n_params(model_->get()),
+        llama_model_size(model_->get()), model_->vocabulary_size(), context.type_k, context.type_v,
+        context.rope_scaling, context.rope_freq_base, context.rope_freq_scale, context.swa_full);
+    return content_hash(text.data(), text.size()).low;
+}
+
+Result<SavedPrompt> Engine::save_prompt(const Tokens& tokens, const std::string& path) {
+    std::optional<PromptState> state;
+    with_sequences([&] { state = sequences_->state_of(tokens); });
+    if (!state) return invalid("nothing of this text is remembered, so there is nothing to save");
+    HR_ASSIGN(const std::size_t bytes, write_prompt_file(path, state_owner(), *state));
+    return SavedPrompt{static_cast<std::int64_t>(state->tokens.size()), static_cast<std::int64_t>(bytes)};
+}
+
+Result<SavedPrompt> Engine::restore_prompt(const std::string& path) {
+    HR_ASSIGN(PromptState state, read_prompt_file(path, state_owner()));
+    const SavedPrompt restored{static_cast<std::int64_t>(state.tokens.size()),
+                               static_cast<std::int64_t>(state.bytes.size()), state.tokens};
+    bool fits = false;
+    with_sequences([&] { fits = sequences_->remember(std::move(state)); });
+    if (!fits)
+        return unsupported("{}: it has {} bytes, and the cache has {} MiB of RAM (cache_ram)", path,
+                           restored.bytes, settings_.cache.ram_mib);
+    return restored;
+}
+
+std::int64_t Engine::forget_prompt(const Tokens& tokens) {
+    std::size_t forgotten = 0;
+    with_sequences([&] { forgotten = sequences_->forget(tokens); });
+    return static_cast<std::int64_t>(forgotten);
+}
+
 std::chrono::milliseconds Engine::pass() {
     admission_->receive(Clock::now());
     fail_if_lost();
     deliver_ended();
     if (clear_cache_.exchange(false)) sequences_->evict_idle();
+    run_tasks();
     admission_->evict_expired(Clock::now());
     if (!admission_->streams().empty()) {
         try {

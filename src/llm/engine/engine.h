@@ -1,9 +1,14 @@
 #pragma once
 #include <atomic>
 #include <chrono>
+#include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <vector>
 
+#include "headrace/language_model.h"
 #include "llm/engine/admission.h"
 #include "llm/engine/batch_builder.h"
 #include "llm/engine/compute_context.h"
@@ -36,10 +41,22 @@ public:
     bool is_lost() const { return model_->is_lost(); }
     const std::shared_ptr<const Model>& shared_model() const { return model_; }
     const EngineSettings& settings() const { return settings_; }
+    /// Tokens of one request, its answer included.
     int context_size() const { return context_size_; }
+    /// Tokens of all requests together.
+    int context_tokens() const { return static_cast<int>(llama_n_ctx(context_->get())); }
     EngineStatistics statistics() const;
     /// Forgets the prompts that are only remembered.
     void clear_cache();
+
+    /// Writes what the context has read of a text that begins with these tokens. Errors: nothing of it is
+    /// remembered; those of write_prompt_file.
+    Result<SavedPrompt> save_prompt(const Tokens& tokens, const std::string& path);
+    /// Remembers what such a file has, as if it had just been read. Errors: those of read_prompt_file; Code::
+    /// unsupported where the cache has no RAM for it.
+    Result<SavedPrompt> restore_prompt(const std::string& path);
+    /// Forgets what is remembered of texts that begin with these tokens, unless a request uses it.
+    std::int64_t forget_prompt(const Tokens& tokens);
 
 private:
     Engine(std::shared_ptr<const Model> model, const EngineSettings& settings);
@@ -47,12 +64,15 @@ private:
     Status check(const GenerationRequest& request) const;
 
     std::chrono::milliseconds pass();
+    void run_tasks();
     void step();
     void end_failed_step(int status);
     bool fail_if_lost();
     void deliver_ended();
     void count(const Outcome& outcome);
     void publish_statistics();
+    std::uint64_t state_owner() const;
+    void with_sequences(std::function<void()> use);
     bool is_step_overtaken() const;
     bool is_step_unwanted() const;
 
@@ -66,6 +86,8 @@ private:
     std::unique_ptr<BatchBuilder> batch_;
 
     std::atomic<bool> clear_cache_ = false;
+    std::mutex tasks_mutex_;
+    std::vector<std::packaged_task<void()>> tasks_;  // of other threads, for the loop
     std::atomic<uint64_t> next_id_ = 1;
     mutable std::mutex statistics_mutex_;
     EngineStatistics statistics_;  // a copy of the counters, for callers

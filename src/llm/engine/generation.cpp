@@ -5,6 +5,12 @@ namespace {
 
 constexpr auto grace = std::chrono::milliseconds(250);
 
+void append(headrace::Piece& piece, const headrace::Piece& next) {
+    piece.text += next.text;
+    piece.tokens = next.tokens;
+    piece.new_tokens.insert(piece.new_tokens.end(), next.new_tokens.begin(), next.new_tokens.end());
+}
+
 }  // namespace
 
 Generation::Generation(uint64_t id, GenerationRequest request) : id_(id), request_(std::move(request)) {}
@@ -33,7 +39,14 @@ Result<Generation::Piece> Generation::next(std::chrono::milliseconds patience) {
     std::unique_lock lock(mutex_);
     if (!wait_for_news(lock, patience))
         return failure(Code::timed_out, "no token within {} ms", patience.count());
-    return Piece{std::exchange(unread_, {}), tokens_, done_};
+    Piece piece;
+    if (!unread_.empty()) {
+        static_cast<headrace::Piece&>(piece) = std::move(unread_.front());
+        unread_.pop_front();
+    }
+    piece.tokens = unread_.empty() ? tokens_ : piece.tokens;
+    piece.done = done_ && unread_.empty();
+    return piece;
 }
 
 bool Generation::wait_for(std::chrono::milliseconds patience) {
@@ -61,13 +74,17 @@ bool Generation::done() const {
     return done_;
 }
 
-void Generation::push(std::string_view text, int tokens) {
+void Generation::push(headrace::Piece piece) {
     {
         const std::lock_guard lock(mutex_);
         if (done_) return;
-        unread_ += text;
-        text_ += text;
-        tokens_ = tokens;
+        text_ += piece.text;
+        tokens_ = piece.tokens;
+        const bool is_apart = piece.progress || request_.settings.sampling.n_probs > 0;
+        if (is_apart || unread_.empty() || unread_.back().progress)
+            unread_.push_back(std::move(piece));
+        else
+            append(unread_.back(), piece);
     }
     changed_.notify_all();
 }

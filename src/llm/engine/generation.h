@@ -2,6 +2,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -31,6 +32,7 @@ struct Outcome {
     int read_tokens = 0;  ///< of the prompt, in steps of this request
     double queued_ms = 0, prompt_ms = 0, generate_ms = 0;
     std::vector<std::vector<TokenProbability>> probabilities;  ///< of each token, when asked for; no texts
+    std::vector<float> token_probabilities;                    ///< of the tokens themselves
 
     bool failed() const {
         return reason == StopReason::failed || reason == StopReason::cancelled ||
@@ -55,10 +57,8 @@ public:
 
     uint64_t id() const { return id_; }
 
-    struct Piece {
-        std::string text;   ///< whole characters
-        int tokens = 0;     ///< generated so far
-        bool done = false;  ///< text is then what remained
+    struct Piece : headrace::Piece {
+        bool done = false;  ///< the rest is then what remained
     };
     /// Blocks until there is more text or the end. Code::timed_out when nothing came in that time.
     Result<Piece> next(std::chrono::milliseconds patience = std::chrono::hours(24));
@@ -79,7 +79,7 @@ public:
     bool is_cancelled() const { return cancelled_; }
     Clock::time_point arrival() const { return request_.arrival; }
     void set_wake(std::function<void()> wake) { wake_ = std::move(wake); }
-    void push(std::string_view text, int tokens);
+    void push(headrace::Piece piece);
     void finish(Outcome outcome);
 
 private:
@@ -93,8 +93,9 @@ private:
     std::function<void()> wake_ = [] {};
     mutable std::mutex mutex_;
     std::condition_variable changed_;
-    std::string unread_, text_;
-    int tokens_ = 0;
+    std::deque<headrace::Piece> unread_;  // one, unless each token is wanted for itself
+    std::string text_;
+    std::int64_t tokens_ = 0;
     bool done_ = false;
     Outcome outcome_;
 };

@@ -256,11 +256,13 @@ Result<Sampler::Choice> Sampler::choose(llama_context* context, int index) {
             "when it is loaded, or too large for their type");
     Choice choice{};
     // Those of the model's choice, before the filter changes the logits.
-    if (shown_ > 0 && !shows_remaining_) choice.likeliest = probabilities(context, index);
+    std::vector<llama_token_data> all;
+    if (shown_ > 0 && !shows_remaining_) all = probabilities(context, index);
     HR_ASSIGN(choice.token, next_token(context, index));
     filter_.accept(choice.token);
     if (greedy_) return choice;
-    if (shown_ > 0 && shows_remaining_) choice.likeliest = remaining();
+    if (!all.empty()) show_model(std::move(all), choice);
+    if (shown_ > 0 && shows_remaining_) show_remaining(choice);
     common_sampler_accept(chain_.get(), choice.token, true);
     return choice;
 }
@@ -298,17 +300,26 @@ std::vector<llama_token_data> Sampler::probabilities(llama_context* context, int
         all[static_cast<std::size_t>(token)] = {token, logits[token], std::exp(logits[token] - most)};
         sum += all[static_cast<std::size_t>(token)].p;
     }
-    const std::size_t size = std::min(all.size(), shown_);
-    std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(size), all.end(),
-                      [](const llama_token_data& a, const llama_token_data& b) { return a.p > b.p; });
-    all.resize(size);
     for (llama_token_data& entry : all) entry.p = static_cast<float>(entry.p / sum);
     return all;
 }
 
-std::vector<llama_token_data> Sampler::remaining() {
+void Sampler::show_model(std::vector<llama_token_data> all, Choice& choice) const {
+    choice.probability = all[static_cast<std::size_t>(choice.token)].p;
+    const std::size_t size = std::min(all.size(), shown_);
+    std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(size), all.end(),
+                      [](const llama_token_data& a, const llama_token_data& b) { return a.p > b.p; });
+    all.resize(size);
+    choice.likeliest = std::move(all);
+}
+
+void Sampler::show_remaining(Choice& choice) {
     const llama_token_data_array* all = common_sampler_get_candidates(chain_.get(), true);
-    return {all->data, all->data + std::min(all->size, shown_)};
+    for (std::size_t i = 0; i < all->size; ++i)
+        if (all->data[i].id == choice.token) choice.probability = all->data[i].p;
+    choice.likeliest.assign(all->data, all->data + std::min(all->size, shown_));
+    // What the samplers took away has no probability.
+    std::erase_if(choice.likeliest, [](const llama_token_data& entry) { return !(entry.p > 0); });
 }
 
 }  // namespace headrace::llm

@@ -26,6 +26,7 @@ public:
     struct Choice {
         llama_token token;
         std::vector<llama_token_data> likeliest;  ///< with their probabilities, as many as n_probs wants
+        float probability = 0;                    ///< of the token, where n_probs wants any
     };
     /// Tokens chosen at the positions of a context's last batch: one for each draft token that was right, and
     /// one more. indices.size() is draft.size() + 1.
@@ -55,10 +56,12 @@ private:
     Status count_searched(const llama_vocab* vocab, llama_token token);
     Result<llama_token> next_token(llama_context* context, int index);
     bool nothing_is_left(llama_token chosen, const float* logits) const;
-    /// The model's likeliest tokens at a position of the last batch.
+    /// All tokens' probabilities at a position of the last batch, as the model has them.
     std::vector<llama_token_data> probabilities(llama_context* context, int index) const;
-    /// The likeliest of those that the sampler chain left at the position it has just sampled.
-    std::vector<llama_token_data> remaining();
+    /// Those of the likeliest tokens and of the chosen one.
+    void show_model(std::vector<llama_token_data> all, Choice& choice) const;
+    /// The same of what the sampler chain left at the position it has just sampled.
+    void show_remaining(Choice& choice);
 
     Chain chain_;
     TokenFilter filter_;

@@ -246,6 +246,56 @@ bool Sequences::restore(Id id, const Tokens& prompt, size_t better_than) {
     return fits && truncate(id, best_size);
 }
 
+std::optional<PromptState> Sequences::state_of(const Tokens& tokens) {
+    std::optional<PromptState> best;
+    size_t most = 0;
+    for (const Saved& saved : saved_)
+        if (const size_t size = common_prefix(saved.tokens, tokens); size > most) {
+            most = size;
+            best = PromptState{saved.tokens, saved.variant, saved.state};
+        }
+    for (Id id = 0; id < static_cast<Id>(entries_.size()); ++id) {
+        const Entry& entry = entries_[id];
+        const size_t size = entry.used ? common_prefix(entry.tokens, tokens) : 0;
+        if (size <= most) continue;
+        PromptState state{entry.tokens, entry.variant,
+                          std::vector<uint8_t>(llama_state_seq_get_size(context_, id))};
+        if (llama_state_seq_get_data(context_, state.bytes.data(), state.bytes.size(), id) !=
+            state.bytes.size())
+            continue;
+        most = size;
+        best = std::move(state);
+    }
+    return best;
+}
+
+bool Sequences::remember(PromptState state) {
+    if (state.bytes.size() > ram_limit_) return false;
+    keep({std::move(state.tokens), std::move(state.bytes), state.variant, Clock::now()});
+    return true;
+}
+
+size_t Sequences::forget(const Tokens& tokens) {
+    const auto begins_alike = [&](const Tokens& other) { return common_prefix(other, tokens) > 1; };
+    size_t forgotten = 0;
+    for (Id id = 0; id < static_cast<Id>(entries_.size()); ++id) {
+        const Entry& entry = entries_[id];
+        if (!entry.used || entry.busy || !begins_alike(entry.tokens)) continue;
+        forgotten += entry.tokens.size();
+        clear(id);
+    }
+    for (auto saved = saved_.begin(); saved != saved_.end();) {
+        if (!begins_alike(saved->tokens)) {
+            ++saved;
+            continue;
+        }
+        forgotten += saved->tokens.size();
+        ram_used_ -= saved->state.size();
+        saved = saved_.erase(saved);
+    }
+    return forgotten;
+}
+
 size_t Sequences::idle_count() const {
     return static_cast<size_t>(
         std::count_if(entries_.begin(), entries_.end(), [](const Entry& e) { return e.used && !e.busy; }));

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "llm/engine/prompt_file.h"
 #include "llm/model/model.h"
 
 namespace headrace::llm {
@@ -47,6 +48,15 @@ public:
     bool evict_one();
     void evict_older_than(Clock::time_point time);
     void evict_idle();
+
+    /// The state of the sequence that has most of these tokens in common at their start, and what of it is
+    /// not in common cut off. None where nothing is.
+    std::optional<PromptState> state_of(const Tokens& tokens);
+    /// Remembers a state as one that was moved out of the context. False where RAM has no room for it.
+    bool remember(PromptState state);
+    /// Forgets idle sequences, those that were moved out too, that begin with any of these tokens; returns
+    /// how many tokens they had.
+    size_t forget(const Tokens& tokens);
 
     size_t size(Id id) const { return entries_[id].tokens.size(); }
     size_t idle_count() const;

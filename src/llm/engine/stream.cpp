@@ -1,6 +1,7 @@
 #include "llm/engine/stream.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace headrace::llm {
 namespace {
@@ -63,7 +64,24 @@ bool Stream::take(const Sampler::Choice& choice, const Model& model, Clock::time
 
 void Stream::show(const std::string& text) {
     outcome.text += text;
-    if (!text.empty()) generation->push(text, static_cast<int>(outcome.tokens.size()));
+    if (text.empty()) return;
+    headrace::Piece piece{.text = text, .tokens = static_cast<std::int64_t>(outcome.tokens.size())};
+    const auto from = static_cast<std::ptrdiff_t>(std::exchange(shown_, outcome.tokens.size()));
+    piece.new_tokens.assign(outcome.tokens.begin() + from, outcome.tokens.end());
+    if (!outcome.probabilities.empty()) {
+        piece.probabilities.assign(outcome.probabilities.begin() + from, outcome.probabilities.end());
+        piece.token_probabilities.assign(outcome.token_probabilities.begin() + from,
+                                         outcome.token_probabilities.end());
+    }
+    generation->push(std::move(piece));
+}
+
+void Stream::show_progress(Clock::time_point now) {
+    if (!settings().return_progress || !outcome.tokens.empty()) return;
+    generation->push({.progress = PromptProgress{.total = outcome.prompt_tokens,
+                                                 .cached = outcome.cached_tokens,
+                                                 .processed = static_cast<std::int64_t>(decoded),
+                                                 .ms = milliseconds(now - began.value_or(now))}});
 }
 
 void Stream::note_probabilities(const Sampler::Choice& choice) {
@@ -72,6 +90,7 @@ void Stream::note_probabilities(const Sampler::Choice& choice) {
     for (const llama_token_data& entry : choice.likeliest)
         row.push_back({.token = entry.id, .probability = entry.p});
     outcome.probabilities.push_back(std::move(row));
+    outcome.token_probabilities.push_back(choice.probability);
 }
 
 void Stream::end(StopReason reason, std::string detail) {

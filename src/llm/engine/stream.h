@@ -27,6 +27,8 @@ struct Stream {
     bool take(const Sampler::Choice& choice, const Model& model, Clock::time_point now);
     void end(StopReason reason, std::string detail = {});
     void fail(Code code, std::string message);
+    /// Tells the caller how much of the prompt was read, if that is wanted.
+    void show_progress(Clock::time_point now);
     /// Hands the outcome to the caller.
     void deliver(Clock::time_point now);
 
@@ -47,6 +49,7 @@ struct Stream {
 private:
     Stream(std::shared_ptr<Generation> shared, Sampler chooser, StopConditions conditions);
     void show(const std::string& text);
+    size_t shown_ = 0;  // tokens whose text the caller has, or will never have
     void note_probabilities(const Sampler::Choice& choice);
 };
 

@@ -140,6 +140,15 @@ Result<Settings> with_object(const Settings& base, const Json& object, Level lev
 
 }  // namespace
 
+Parameters request_parameters(const Settings& settings) {
+    Settings copy = settings;  // a row's field is reached in settings that may be changed
+    Json all = Json::object();
+    for (const Row* row : parameter_rows())
+        if (row->level == Level::request && !row->ignored())
+            all[std::string(split(row->names).front())] = value_of(*row, copy);
+    return parameters_of(all);
+}
+
 Note defaults_note(const Error& error) { return {"parameters", error.message + "; the defaults are used"}; }
 
 std::string_view level_name(Level level) {

@@ -30,6 +30,9 @@ Result<Settings> with_parameters(const Settings& base, std::string_view json, Le
 Result<Settings> with_parameters(const Settings& base, const Parameters& parameters, Level level,
                                  Notes& notes);
 
+/// All parameters of a request, by their first names.
+Parameters request_parameters(const Settings& settings);
+
 /// What replies say where a text that is no JSON leaves the defaults.
 Note defaults_note(const Error& error);
 

@@ -26,7 +26,9 @@ common_chat_templates_inputs inputs_of(const Messages& messages, const RequestSe
         entry.role = message.role;
         entry.content = message.content;
         entry.reasoning_content = message.reasoning;
+        for (const std::string& part : message.parts) entry.content_parts.push_back({"text", part});
         entry.tool_call_id = message.tool_call_id;
+        entry.tool_name = message.tool_name;
         for (const ToolCall& call : message.tool_calls)
             entry.tool_calls.push_back({call.name, call.arguments, call.id});
         inputs.messages.push_back(std::move(entry));
@@ -37,6 +39,8 @@ common_chat_templates_inputs inputs_of(const Messages& messages, const RequestSe
         inputs.parallel_tool_calls = settings.parallel_tool_calls;
     }
     inputs.use_jinja = use_jinja;
+    inputs.add_generation_prompt = settings.add_generation_prompt && !settings.continues_final_message;
+    if (settings.continues_final_message) inputs.continue_final_message = COMMON_CHAT_CONTINUATION_AUTO;
     inputs.enable_thinking = settings.enable_thinking;
     inputs.chat_template_kwargs = settings.template_kwargs;
     inputs.reasoning_format = common_reasoning_format_from_name(settings.reasoning_format);
@@ -152,30 +156,12 @@ void note_unused_by_template(const Model& model, const RequestSettings& request,
             {"tools", "'tools' has no effect: the model's chat template does not show them to it"});
 }
 
-Answer parse_answer(const Prompt& prompt, const std::string& text, const RequestSettings& settings) {
-    if (!prompt.format) return {.content = text};
-    try {
-        common_chat_parser_params params(*prompt.format);
-        params.reasoning_format = common_reasoning_format_from_name(settings.reasoning_format);
-        params.parse_tool_calls = !settings.tools.empty();
-        if (!prompt.format->parser.empty()) params.parser.load(prompt.format->parser);
-        common_chat_msg message = common_chat_parse(text, false, params);
-        Answer answer{.content = std::move(message.content),
-                      .reasoning = std::move(message.reasoning_content)};
-        for (common_chat_tool_call& call : message.tool_calls)
-            answer.calls.push_back({std::move(call.name), std::move(call.arguments), std::move(call.id)});
-        return answer;
-    } catch (const std::exception&) {
-        return {.content = text};  // an answer that was cut need not follow its format
-    }
-}
-
 Result<Prompt> make_prompt(const Model& model, const Messages& history, std::string_view text,
                            int context_size, RequestSettings& settings) {
     if (text.size() > model.most_bytes(static_cast<size_t>(context_size)))
         return too_many_bytes(text, context_size);
     if (settings.chat != "on") {
-        Prompt prompt{.tokens = model.tokenize(text, true, true)};
+        Prompt prompt{.tokens = model.tokenize(text, true, true), .text = std::string(text)};
         if (settings.chat == "off" || has_control_tokens(model, prompt.tokens) ||
             !common_chat_templates_was_explicit(model.templates()))
             return prompt;
@@ -194,9 +180,9 @@ Result<Prompt> make_prompt(const Model& model, Messages messages, int context_si
     const auto written = [&](size_t pairs) -> Result<Prompt> {
         settings = asked;
         Prompt shorter = without_oldest(prompt, pairs);
-        HR_ASSIGN(const std::string rendered, render_chat(model, shorter, settings));
-        if (rendered.size() > most) return too_many_bytes(rendered, context_size);
-        shorter.tokens = model.tokenize(rendered, true, true);
+        HR_ASSIGN(shorter.text, render_chat(model, shorter, settings));
+        if (shorter.text.size() > most) return too_many_bytes(shorter.text, context_size);
+        shorter.tokens = model.tokenize(shorter.text, true, true);
         return shorter;
     };
     const auto fits = [&](const Result<Prompt>& tried) {
@@ -205,7 +191,7 @@ Result<Prompt> make_prompt(const Model& model, Messages messages, int context_si
     Result<Prompt> whole = written(0);
     size_t too_few = 0, enough = (prompt.messages.size() - begins_with_system(prompt.messages) - 1) / 2;
     const bool is_wrong = !whole.ok() && whole.error().code != Code::prompt_too_long;
-    if (fits(whole) || is_wrong || enough == 0) return whole;
+    if (fits(whole) || is_wrong || enough == 0 || !asked.drops_oldest) return whole;
     // The fewest that have to go, found in few tries: a guest may send thousands of messages.
     while (enough - too_few > 1) {
         const size_t middle = too_few + (enough - too_few) / 2;

@@ -16,6 +16,7 @@ namespace headrace::llm {
 /// What a model is given for an input.
 struct Prompt {
     Tokens tokens;
+    std::string text;    ///< that they are of; empty where they were given
     bool chat = false;   ///< the input was a message, so that the answer is one
     size_t dropped = 0;  ///< oldest messages that were left out for lack of room
     Messages messages;   ///< with the input's, those that were not left out
@@ -35,13 +36,5 @@ Result<Prompt> make_prompt(const Model& model, const Messages& history, std::str
 
 /// Notes the parameters of a request that the model's chat template does not look at.
 void note_unused_by_template(const Model& model, const RequestSettings& request, Notes& notes);
-
-/// An answer taken apart as its template writes it.
-struct Answer {
-    std::string content, reasoning;
-    std::vector<ToolCall> calls;
-};
-/// What cannot be parsed is content.
-Answer parse_answer(const Prompt& prompt, const std::string& text, const RequestSettings& settings);
 
 }  // namespace headrace::llm

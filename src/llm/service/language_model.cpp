@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "llm/log/log_settings.h"
 #include "llm/parameters/parameters.h"
+#include "llm/service/model_info.h"
 #include "llm/service/model_names.h"
 #include "llm/service/requests.h"
 #include "llm/service/statistics.h"
@@ -80,8 +81,9 @@ struct LanguageModel::Impl {
 
     LoadedModel model() const { return models.find(kSlot).value(); }
     /// A session of a request that belongs to no conversation.
-    std::shared_ptr<Session> own_session() {
-        return std::make_shared<Session>("", fmt::format("request:{}", next_request++));
+    std::shared_ptr<Session> own_session(const std::string& owner = {}) {
+        return std::make_shared<Session>("",
+                                         owner.empty() ? fmt::format("request:{}", next_request++) : owner);
     }
     /// conversation: the parameters that are its defaults, or null.
     Result<llm::RequestInput> input(std::shared_ptr<Session> session, const Parameters* conversation,
@@ -98,21 +100,43 @@ struct LanguageModel::Impl {
     }
     Result<std::unique_ptr<llm::TextRequest>> start(const Request& request, bool is_read_by_pieces) {
         HR_TRY(model().check_writes_text());
-        HR_TRY(check_messages(request.messages));
-        if (!request.prompt.empty() && !request.messages.empty())
-            return invalid("a request has a prompt and messages; it must have one of them");
+        HR_ASSIGN(llm::RequestInput made, input(request));
         sessions.close_idle();
-        HR_ASSIGN(llm::RequestInput made, input(own_session(), nullptr, request.parameters));
-        made.prompt = request.prompt;
-        made.messages = request.messages;
         made.is_read_by_pieces = is_read_by_pieces;
         return requests.start(std::move(made));
+    }
+    Result<llm::RequestInput> input(const Request& request) {
+        HR_TRY(check_messages(request.messages));
+        if (!request.prompt.empty() + !request.messages.empty() + !request.tokens.empty() > 1)
+            return invalid("a request has one of a prompt, messages and tokens, and no two of them");
+        HR_ASSIGN(llm::RequestInput made, input(own_session(request.owner), nullptr, request.parameters));
+        made.prompt = request.prompt;
+        made.messages = request.messages;
+        made.tokens = request.tokens;
+        return made;
     }
     Result<std::unique_ptr<llm::VectorRequest>> start_vectors(std::vector<std::string> texts,
                                                               const Parameters& parameters,
                                                               std::optional<std::string_view> query = {}) {
         HR_ASSIGN(llm::RequestInput made, input(own_session(), nullptr, parameters));
         return requests.start_vectors(std::move(made), std::move(texts), query);
+    }
+    Result<std::unique_ptr<llm::VectorRequest>> start_vectors(std::vector<llm::Tokens> sequences,
+                                                              const Parameters& parameters) {
+        HR_ASSIGN(llm::RequestInput made, input(own_session(), nullptr, parameters));
+        return requests.start_vectors(std::move(made), std::move(sequences));
+    }
+    Status check_pools() const {
+        const LoadedModel loaded = model();
+        if (loaded.runner.engine)
+            return unsupported("the model writes texts; load it with {{'embeddings': true}} for vectors");
+        if (loaded.runner.embedder->ranks())
+            return unsupported("the model gives scores of documents, and no vectors; see rerank");
+        if (!loaded.runner.embedder->pools())
+            return unsupported(
+                "with pooling none a text has a vector for each token: see embed_tokens, or load the "
+                "model with another pooling");
+        return success();
     }
 
     llm::Sessions sessions;
@@ -175,6 +199,16 @@ struct Generation::Impl {
     std::unique_ptr<llm::TextRequest> request;
     std::mutex mutex;
     std::optional<Reply> reply;
+    std::optional<llm::AnswerReader> reader;  // of next_part
+
+    /// More than one that is done and empty, or nothing.
+    Result<std::optional<Piece>> next() {
+        HR_ASSIGN(llm::Generation::Piece piece, request->next());
+        if (!piece.text.empty() || piece.progress) return std::optional<Piece>(std::move(piece));
+        end();
+        HR_TRY(request->status());
+        return std::optional<Piece>();
+    }
 
     const Reply& end() {
         const std::lock_guard lock(mutex);
@@ -206,12 +240,22 @@ Generation Conversation::stream(std::string_view message, const Parameters& para
 }
 
 std::optional<Generation::Piece> Generation::next() {
-    return throwing([&]() -> Result<std::optional<Piece>> {
-        HR_ASSIGN(llm::Generation::Piece piece, impl_->request->next());
-        if (!piece.text.empty()) return std::optional(Piece{std::move(piece.text), piece.tokens});
-        impl_->end();
-        HR_TRY(impl_->request->status());
-        return std::optional<Piece>();
+    return throwing([&] { return impl_->next(); });
+}
+
+std::optional<MessagePart> Generation::next_part() {
+    return throwing([&]() -> Result<std::optional<MessagePart>> {
+        if (!impl_->reader) impl_->reader.emplace(impl_->request->answer_reader());
+        HR_ASSIGN(std::optional<Piece> piece, impl_->next());
+        if (piece) {
+            MessagePart part = impl_->reader->read(piece->text);
+            part.piece = std::move(*piece);
+            return std::optional(std::move(part));
+        }
+        MessagePart rest = impl_->reader->finish();
+        if (rest.content.empty() && rest.reasoning.empty() && rest.calls.empty())
+            return std::optional<MessagePart>();
+        return std::optional(std::move(rest));
     });
 }
 
@@ -281,26 +325,41 @@ Conversation LanguageModel::conversation(std::string_view name, const Parameters
     });
 }
 
+namespace {
+
+Result<Embeddings> pooled(Result<std::unique_ptr<llm::VectorRequest>> started) {
+    HR_ASSIGN(const std::unique_ptr<llm::VectorRequest> request, std::move(started));
+    HR_ASSIGN(std::vector<llm::TextVectors> vectors, request->wait());
+    Embeddings made{.tokens = static_cast<std::int64_t>(request->token_count()),
+                    .warnings = request->warnings()};
+    for (llm::TextVectors& text : vectors) made.vectors.push_back(std::move(text.front()));
+    return made;
+}
+
+Result<Embeddings> of_tokens(Result<std::unique_ptr<llm::VectorRequest>> started) {
+    HR_ASSIGN(const std::unique_ptr<llm::VectorRequest> request, std::move(started));
+    HR_ASSIGN(std::vector<llm::TextVectors> vectors, request->wait());
+    return Embeddings{.vectors = std::move(vectors.front()),
+                      .tokens = static_cast<std::int64_t>(request->token_count()),
+                      .warnings = request->warnings()};
+}
+
+}  // namespace
+
 Embeddings LanguageModel::embed(const std::vector<std::string>& texts, const Parameters& parameters) {
     return throwing([&]() -> Result<Embeddings> {
-        switch (kind()) {
-            case ModelKind::vectors: break;
-            case ModelKind::text:
-                return unsupported("the model writes texts; load it with {{'embeddings': true}} for vectors");
-            case ModelKind::scores:
-                return unsupported("the model gives scores of documents, and no vectors; see rerank");
-            case ModelKind::token_vectors:
-                return unsupported(
-                    "with pooling none a text has a vector for each token: see embed_tokens, or load the "
-                    "model with another pooling");
-        }
+        HR_TRY(impl_->check_pools());
         if (texts.empty()) return Embeddings{};
-        HR_ASSIGN(const auto request, impl_->start_vectors(texts, parameters));
-        HR_ASSIGN(std::vector<llm::TextVectors> vectors, request->wait());
-        Embeddings made{.tokens = static_cast<std::int64_t>(request->token_count()),
-                        .warnings = request->warnings()};
-        for (llm::TextVectors& text : vectors) made.vectors.push_back(std::move(text.front()));
-        return made;
+        return pooled(impl_->start_vectors(texts, parameters));
+    });
+}
+
+Embeddings LanguageModel::embed_sequences(const std::vector<std::vector<std::int32_t>>& sequences,
+                                          const Parameters& parameters) {
+    return throwing([&]() -> Result<Embeddings> {
+        HR_TRY(impl_->check_pools());
+        if (sequences.empty()) return Embeddings{};
+        return pooled(impl_->start_vectors(sequences, parameters));
     });
 }
 
@@ -308,11 +367,16 @@ Embeddings LanguageModel::embed_tokens(std::string_view text, const Parameters& 
     return throwing([&]() -> Result<Embeddings> {
         if (kind() != ModelKind::token_vectors)
             return unsupported("the tokens' vectors are pooled; load the model with pooling none");
-        HR_ASSIGN(const auto request, impl_->start_vectors({std::string(text)}, parameters));
-        HR_ASSIGN(std::vector<llm::TextVectors> vectors, request->wait());
-        return Embeddings{.vectors = std::move(vectors.front()),
-                          .tokens = static_cast<std::int64_t>(request->token_count()),
-                          .warnings = request->warnings()};
+        return of_tokens(impl_->start_vectors(std::vector<std::string>{std::string(text)}, parameters));
+    });
+}
+
+Embeddings LanguageModel::embed_tokens(const std::vector<std::int32_t>& sequence,
+                                       const Parameters& parameters) {
+    return throwing([&]() -> Result<Embeddings> {
+        if (kind() != ModelKind::token_vectors)
+            return unsupported("the tokens' vectors are pooled; load the model with pooling none");
+        return of_tokens(impl_->start_vectors(std::vector<llm::Tokens>{sequence}, parameters));
     });
 }
 
@@ -328,6 +392,80 @@ RankScores LanguageModel::rerank(std::string_view query, const std::vector<std::
                         .warnings = request->warnings()};
         for (const llm::TextVectors& document : vectors) made.scores.push_back(document.front().front());
         return made;
+    });
+}
+
+bool LanguageModel::is_lost() const { return impl_->model().runner.model().is_lost(); }
+
+ModelInfo LanguageModel::info() const {
+    return throwing([&]() -> Result<ModelInfo> { return llm::info_of(impl_->model()); });
+}
+
+std::vector<std::int32_t> LanguageModel::tokenize(std::string_view text, bool special, bool control) const {
+    return throwing([&]() -> Result<std::vector<std::int32_t>> {
+        return impl_->model().runner.model().tokenize(text, special, control);
+    });
+}
+
+std::string LanguageModel::detokenize(const std::vector<std::int32_t>& tokens) const {
+    return throwing([&]() -> Result<std::string> {
+        const LoadedModel loaded = impl_->model();
+        const llm::Model& model = loaded.runner.model();
+        std::string text;
+        for (const std::int32_t token : tokens) {
+            if (token < 0 || token >= model.vocabulary_size())
+                return invalid("token {} is not in the vocabulary, which ends at {}", token,
+                               model.vocabulary_size() - 1);
+            text += model.piece(token, true);
+        }
+        return text;
+    });
+}
+
+RenderedPrompt LanguageModel::render(const Request& request) const {
+    return throwing([&]() -> Result<RenderedPrompt> {
+        HR_ASSIGN(llm::RequestInput input, impl_->input(request));
+        HR_ASSIGN(llm::Prompt prompt, impl_->requests.render(std::move(input)));
+        return RenderedPrompt{std::move(prompt.text), std::move(prompt.tokens)};
+    });
+}
+
+Parameters LanguageModel::effective(const Parameters& parameters) const {
+    return throwing([&]() -> Result<Parameters> {
+        llm::Notes shown_with_replies;
+        HR_ASSIGN(llm::Settings settings,
+                  with_parameters(impl_->model().settings, parameters, Level::request, shown_with_replies));
+        return llm::request_parameters(settings);
+    });
+}
+
+namespace {
+
+Result<std::shared_ptr<llm::Engine>> writing_engine(const LoadedModel& model) {
+    HR_TRY(model.check_writes_text());
+    return model.runner.engine;
+}
+
+}  // namespace
+
+SavedPrompt LanguageModel::save_prompt(const std::vector<std::int32_t>& tokens, const std::string& path) {
+    return throwing([&]() -> Result<SavedPrompt> {
+        HR_ASSIGN(const auto engine, writing_engine(impl_->model()));
+        return engine->save_prompt(tokens, path);
+    });
+}
+
+SavedPrompt LanguageModel::restore_prompt(const std::string& path) {
+    return throwing([&]() -> Result<SavedPrompt> {
+        HR_ASSIGN(const auto engine, writing_engine(impl_->model()));
+        return engine->restore_prompt(path);
+    });
+}
+
+std::int64_t LanguageModel::forget_prompt(const std::vector<std::int32_t>& tokens) {
+    return throwing([&]() -> Result<std::int64_t> {
+        HR_ASSIGN(const auto engine, writing_engine(impl_->model()));
+        return engine->forget_prompt(tokens);
     });
 }
 

@@ -44,12 +44,12 @@ void note_threads(const Model& model, const ContextSettings& context, Notes& not
 }
 
 void note_context_size(const Engine& engine, const ContextSettings& context, Notes& notes) {
-    if (context.n_ctx > 0 && context.n_ctx != engine.context_size())
+    if (context.n_ctx > 0 && context.n_ctx != engine.context_tokens())
         note(notes, "n_ctx",
              fmt::format(
                  "'n_ctx' is {} in place of {}: contexts are multiples of 256 tokens and hold one of each of "
                  "max_sequences",
-                 engine.context_size(), context.n_ctx));
+                 engine.context_tokens(), context.n_ctx));
     const int trained = llama_model_n_ctx_train(engine.model().get());
     const bool is_stretched =
         !context.rope_scaling.empty() || context.rope_freq_base > 0 || context.rope_freq_scale > 0;

@@ -39,6 +39,23 @@ Timings timings_of(const Outcome& outcome) {
         .generated_per_second = per_second(std::max<std::int64_t>(generated - 1, 0), outcome.generate_ms)};
 }
 
+void write_texts(std::vector<std::vector<TokenProbability>>& rows, const Model& model) {
+    for (auto& row : rows)
+        for (TokenProbability& entry : row) entry.text = model.piece(entry.token, true);
+}
+
+/// The settings may be extended by what the chat template wants.
+Result<Prompt> prompt_of(RequestInput& input, const Engine& engine) {
+    if (!input.tokens.empty()) return Prompt{.tokens = input.tokens};
+    RequestSettings& request = input.settings.request;
+    Messages history = request.previous_messages;
+    if (history.empty() && request.history) history = input.session->messages();
+    if (input.messages.empty())
+        return make_prompt(engine.model(), history, input.prompt, engine.context_size(), request);
+    history.insert(history.end(), input.messages.begin(), input.messages.end());
+    return make_prompt(engine.model(), std::move(history), engine.context_size(), request);
+}
+
 headrace::Reply reply_of(const Outcome& outcome, const Prompt& prompt, const Model& model,
                          const RequestSettings& settings) {
     headrace::Reply reply;
@@ -49,9 +66,10 @@ headrace::Reply reply_of(const Outcome& outcome, const Prompt& prompt, const Mod
     reply.cached_tokens = outcome.cached_tokens;
     reply.generated_tokens = static_cast<std::int64_t>(outcome.tokens.size());
     reply.tokens = outcome.tokens;
+    reply.prompt = prompt.tokens;
     reply.probabilities = outcome.probabilities;
-    for (auto& row : reply.probabilities)
-        for (TokenProbability& entry : row) entry.text = model.piece(entry.token, true);
+    reply.token_probabilities = outcome.token_probabilities;
+    write_texts(reply.probabilities, model);
     reply.drafted_tokens = outcome.drafted;
     reply.accepted_tokens = outcome.accepted;
     reply.pauses = outcome.pauses;
@@ -119,15 +137,7 @@ Status TextRequest::submit() {
     HR_TRY(adjust(input_.settings, engine.context_size(), engine.model().vocabulary_size(), input_.warnings));
     RequestSettings& request = input_.settings.request;
     note_unused_by_template(engine.model(), request, input_.warnings);
-    Messages history = request.previous_messages;
-    if (history.empty() && request.history) history = input_.session->messages();
-    if (input_.messages.empty()) {
-        HR_ASSIGN(prompt_,
-                  make_prompt(engine.model(), history, input_.prompt, engine.context_size(), request));
-    } else {
-        history.insert(history.end(), input_.messages.begin(), input_.messages.end());
-        HR_ASSIGN(prompt_, make_prompt(engine.model(), std::move(history), engine.context_size(), request));
-    }
+    HR_ASSIGN(prompt_, prompt_of(input_, engine));
     HR_ASSIGN(generation_, engine.submit({.prompt = prompt_.tokens,
                                           .settings = request,
                                           .owner = input_.session->owner,
@@ -135,6 +145,18 @@ Status TextRequest::submit() {
                                           .add_special_pieces = request.echo_special,
                                           .arrival = input_.arrival}));
     return success();
+}
+
+Result<Prompt> Requests::render(RequestInput input) const {
+    HR_ASSIGN(const LoadedModel model, models_.usable(input.model, deadline_of(input)));
+    HR_TRY(model.check_writes_text());
+    return prompt_of(input, *model.runner.engine);
+}
+
+Result<Generation::Piece> TextRequest::next() {
+    HR_ASSIGN(Generation::Piece piece, generation_->next());
+    write_texts(piece.probabilities, model_.runner.model());
+    return piece;
 }
 
 TextRequest::~TextRequest() {
@@ -175,6 +197,34 @@ Result<std::unique_ptr<VectorRequest>> Requests::start_vectors(RequestInput inpu
         HR_ASSIGN(tokens, ranking_inputs(embedder->model(), *query, texts, embedder->longest()));
         texts.clear();
     }
+    return submit_vectors(std::move(input), std::move(model), std::move(texts), std::move(tokens));
+}
+
+Result<std::unique_ptr<VectorRequest>> Requests::start_vectors(RequestInput input,
+                                                               std::vector<Tokens> sequences) {
+    HR_ASSIGN(LoadedModel model, models_.usable(input.model, deadline_of(input)));
+    const Embedder* embedder = model.runner.embedder.get();
+    if (!embedder) return unsupported("{} gives text, and no embeddings", model.name);
+    const int vocabulary = embedder->model().vocabulary_size();
+    for (std::size_t i = 0; i < sequences.size(); ++i) {
+        const Tokens& tokens = sequences[i];
+        if (tokens.empty()) return invalid("text {} is empty", i);
+        if (tokens.size() > embedder->longest())
+            return failure(Code::prompt_too_long,
+                           "text {} is too large: it has {} tokens, and the model reads at most {}", i,
+                           tokens.size(), embedder->longest());
+        for (const llama_token token : tokens)
+            if (token < 0 || token >= vocabulary)
+                return invalid("text {} has token {}, and the vocabulary ends at {}", i, token,
+                               vocabulary - 1);
+    }
+    return submit_vectors(std::move(input), std::move(model), {}, std::move(sequences));
+}
+
+Result<std::unique_ptr<VectorRequest>> Requests::submit_vectors(RequestInput input, LoadedModel model,
+                                                                std::vector<std::string> texts,
+                                                                std::vector<Tokens> tokens) {
+    Embedder* embedder = model.runner.embedder.get();
     const std::shared_ptr<ActiveRequest> active = enlist(input);
     std::unique_ptr<VectorRequest> request(new VectorRequest(std::move(input), std::move(model), active));
     const RequestInput& own = request->input_;

@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "headrace/language_model.h"
+#include "llm/service/answer.h"
 #include "llm/service/conversation.h"
 #include "llm/service/model_slots.h"
 #include "llm/service/sessions.h"
@@ -24,6 +25,7 @@ struct RequestInput {
     Notes warnings;  ///< of the parameters
     std::string prompt;
     Messages messages;  ///< in place of a prompt: the last is to be answered
+    Tokens tokens;      ///< in place of both
     bool is_read_by_pieces = false;
     Clock::time_point arrival = Clock::now();  ///< from which its timeouts count
 };
@@ -63,7 +65,9 @@ public:
     std::uint64_t id() const { return generation_->id(); }
     const RequestSettings& settings() const { return input_.settings.request; }
     /// Waits for more text; `done` and none at the end.
-    Result<Generation::Piece> next() { return generation_->next(); }
+    Result<Generation::Piece> next();
+    /// What the prompt's template makes of the answer.
+    AnswerReader answer_reader() const { return AnswerReader(prompt_, settings()); }
     bool wait_for(std::chrono::milliseconds patience) { return generation_->wait_for(patience); }
     /// From any thread, also after the end.
     void cancel() { generation_->cancel(); }
@@ -120,6 +124,11 @@ public:
     /// looked at.
     Result<std::unique_ptr<VectorRequest>> start_vectors(RequestInput input, std::vector<std::string> texts,
                                                          std::optional<std::string_view> query = {});
+    /// The same of texts that are tokens already.
+    Result<std::unique_ptr<VectorRequest>> start_vectors(RequestInput input, std::vector<Tokens> sequences);
+
+    /// The prompt that such a request would have.
+    Result<Prompt> render(RequestInput input) const;
 
     void cancel(const void* group);
     void cancel_all();
@@ -128,6 +137,9 @@ public:
     bool has_any(const void* group) const;
 
 private:
+    Result<std::unique_ptr<VectorRequest>> submit_vectors(RequestInput input, LoadedModel model,
+                                                          std::vector<std::string> texts,
+                                                          std::vector<Tokens> tokens);
     std::shared_ptr<ActiveRequest> enlist(const RequestInput& input);
     std::vector<std::shared_ptr<ActiveRequest>> active(std::optional<const void*> group) const;
 

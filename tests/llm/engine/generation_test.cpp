@@ -11,8 +11,8 @@ using namespace std::chrono_literals;
 
 TEST(Generation, GivesTheTextThatCameSinceTheLastPiece) {
     Generation generation(1, {});
-    generation.push("one ", 1);
-    generation.push("two", 2);
+    generation.push({.text = "one ", .tokens = 1});
+    generation.push({.text = "two", .tokens = 2});
     const auto piece = generation.next();
     ASSERT_TRUE(piece.ok());
     EXPECT_EQ(piece.value().text, "one two");
@@ -27,7 +27,7 @@ TEST(Generation, SaysThatNothingCameInTime) {
 
 TEST(Generation, EndsWithWhatWasNotRead) {
     Generation generation(1, {});
-    generation.push("rest", 1);
+    generation.push({.text = "rest", .tokens = 1});
     generation.finish({.reason = StopReason::end_of_answer, .text = "rest"});
     const auto piece = generation.next();
     EXPECT_EQ(piece.value().text, "rest");
@@ -40,7 +40,7 @@ TEST(GenerationThreads, WakeTheirReaderAndTheirEngine) {
     Generation generation(1, {});
     int wakes = 0;
     generation.set_wake([&] { ++wakes; });
-    std::thread engine([&] { generation.push("a", 1); });
+    std::thread engine([&] { generation.push({.text = "a", .tokens = 1}); });
     EXPECT_EQ(generation.next().value().text, "a");
     engine.join();
     generation.cancel();

@@ -1,0 +1,41 @@
+#include "doors/serve/access.h"
+
+#include <fmt/format.h>
+
+#include "doors/serve/request/errors.h"
+
+namespace headrace::serve {
+namespace {
+
+/// Looks at all of `given`, whatever it finds.
+bool equals_in_constant_time(std::string_view known, std::string_view given) {
+    unsigned difference = known.size() == given.size() ? 0u : 1u;
+    for (std::size_t i = 0; i < given.size(); ++i)
+        difference |= static_cast<unsigned>(static_cast<unsigned char>(given[i])) ^
+                      static_cast<unsigned char>(known.empty() ? 0 : known[i % known.size()]);
+    return difference == 0;
+}
+
+std::string_view given_key(const HttpRequest& http) {
+    constexpr std::string_view kBearer = "Bearer ";
+    const std::string_view authorization = http.header("authorization");
+    if (authorization.starts_with(kBearer)) return authorization.substr(kBearer.size());
+    return http.header("x-api-key");
+}
+
+}  // namespace
+
+std::string Access::client_of(const HttpRequest& http) const {
+    if (keys_.empty()) return {};
+    const std::string_view given = given_key(http);
+    std::size_t found = keys_.size();
+    for (std::size_t i = 0; i < keys_.size(); ++i)
+        if (equals_in_constant_time(keys_[i], given)) found = i;
+    if (found == keys_.size() || given.empty())
+        throw ApiError(401, "authentication_error",
+                       given.empty() ? "this server asks for a key: send 'Authorization: Bearer KEY'"
+                                     : "Invalid API Key");
+    return fmt::format("{}", found);
+}
+
+}  // namespace headrace::serve

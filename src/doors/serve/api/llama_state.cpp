@@ -1,0 +1,192 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <chrono>
+#include <filesystem>
+#include <utility>
+
+#include "doors/serve/api/llama_server.h"
+#include "doors/serve/api/settings_json.h"
+#include "doors/serve/api/shapes.h"
+#include "doors/serve/request/fields.h"
+
+namespace headrace::serve {
+
+Json settings_json(ServedModel& model, const Parameters& parameters, bool streams) {
+    Json all = Json::parse(model.engine().effective(parameters).to_json());
+    // By the names that llama-server shows; requests may use either.
+    for (const auto& [own, shown] : {std::pair{"temp", "temperature"}, {"penalty_last_n", "repeat_last_n"}})
+        if (const auto found = all.find(own); found != all.end()) {
+            all[shown] = *found;
+            all.erase(own);
+        }
+    all["max_tokens"] = all["n_predict"];
+    all["stream"] = streams;
+    return all;
+}
+
+HttpResponse props(Service& service, const HttpRequest&) {
+    const auto& model = service.models().front();
+    const ModelInfo& info = model->info();
+    const Json settings = {
+        {"id", 0},
+        {"id_task", -1},
+        {"n_ctx", info.request_tokens},
+        {"speculative", service.options().parameters.find("speculative") != nullptr},
+        {"is_processing", false},
+        {"params", settings_json(*model, {}, true)},
+        {"prompt", ""},
+        {"next_token",
+         {{"has_next_token", true}, {"has_new_line", false}, {"n_remain", -1}, {"n_decoded", 0}}}};
+    return {.body = text_of({{"default_generation_settings", settings},
+                             {"total_slots", model->places().count()},
+                             {"model_alias", model->id()},
+                             {"model_path", std::filesystem::path(info.path).filename().string()},
+                             {"chat_template", info.chat_template},
+                             {"chat_template_caps", info.template_abilities},
+                             {"modalities", {{"vision", false}, {"audio", false}}},
+                             {"bos_token", info.begin_of_text},
+                             {"eos_token", info.end_of_text},
+                             {"build_info", fingerprint()},
+                             {"is_sleeping", false}})};
+}
+
+HttpResponse change_props(Service& service, const HttpRequest& http) {
+    if (!service.options().changes_props)
+        throw not_offered("This server does not support changing global properties. Start it with `--props`");
+    parse_body(http.body);
+    return {.body = text_of({{"success", true}})};  // as in llama-server, there is none that can be changed
+}
+
+HttpResponse slots(Service& service, const HttpRequest& http) {
+    if (!service.options().offers_slots)
+        throw not_offered("This server does not support slots endpoint. Start it with `--slots`");
+    const auto& model = service.models().front();
+    Json all = Json::array();
+    bool has_free = false;
+    const std::vector<PlaceState> states = model->places().states();
+    for (std::size_t i = 0; i < states.size(); ++i) {
+        const PlaceState& state = states[i];
+        has_free = has_free || !state.is_processing;
+        Json slot = {{"id", i},
+                     {"id_task", state.task},
+                     {"n_ctx", model->info().request_tokens},
+                     {"speculative", service.options().parameters.find("speculative") != nullptr},
+                     {"is_processing", state.is_processing}};
+        if (state.is_processing)
+            slot["next_token"] = {{"has_next_token", true}, {"n_decoded", state.generated_tokens}};
+        all.push_back(std::move(slot));
+    }
+    const auto asked = http.query.find("fail_on_no_slot");
+    if (asked != http.query.end() && asked->second != "0" && !has_free) throw overloaded("no slot available");
+    return {.body = text_of(all)};
+}
+
+namespace {
+
+int slot_of(const HttpRequest& http, std::size_t count) {
+    const std::string text = http.path.substr(http.path.rfind('/') + 1);
+    int slot = -1;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), slot);
+    if (read.ec != std::errc() || read.ptr != text.data() + text.size() || slot < 0 ||
+        std::cmp_greater_equal(slot, count))
+        throw wrong_field("id_slot", fmt::format("is '{:.20}'; it must be from 0 to {}", text, count - 1));
+    return slot;
+}
+
+/// In the folder that the operator named, and nowhere else.
+std::string saved_path(const Service& service, const Fields& body, std::string& name) {
+    if (service.options().slot_save_path.empty())
+        throw not_offered("This server does not support slots action. Start it with `--slot-save-path`");
+    name = body.required_text("filename");
+    const bool is_plain = !name.empty() && name.size() < 200 && name.front() != '.' &&
+                          std::ranges::all_of(name, [](unsigned char c) {
+                              return std::isalnum(c) || c == '.' || c == '_' || c == '-';
+                          });
+    if (!is_plain)
+        throw wrong_field("filename", "must be a name of letters, digits, '.', '-' and '_', and no path");
+    return (std::filesystem::path(service.options().slot_save_path) / name).string();
+}
+
+}  // namespace
+
+HttpResponse change_slot(Service& service, const HttpRequest& http) {
+    const auto& model = service.models().front();
+    const int slot = slot_of(http, model->places().count());
+    const auto action = http.query.find("action");
+    const std::string what = action == http.query.end() ? "" : action->second;
+    if (what != "save" && what != "restore" && what != "erase")
+        throw wrong_field("action", fmt::format("is '{:.20}'; it must be save, restore or erase", what));
+    const Json given = http.body.empty() ? Json::object() : parse_body(http.body);
+    const Fields body(given);
+    const std::vector<std::int32_t> tokens = model->places().states()[static_cast<std::size_t>(slot)].tokens;
+    Json answer = {{"id_slot", slot}};
+    std::string path, name;
+    if (what != "erase") {
+        path = saved_path(service, body, name);
+        answer["filename"] = name;
+    }
+    const auto start = std::chrono::steady_clock::now();
+    const auto ms = [&] {
+        return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    };
+    try {
+        if (what == "save") {
+            const SavedPrompt saved = model->engine().save_prompt(tokens, path);
+            answer.update(
+                {{"n_saved", saved.tokens}, {"n_written", saved.bytes}, {"timings", {{"save_ms", ms()}}}});
+        } else if (what == "restore") {
+            SavedPrompt saved = model->engine().restore_prompt(path);
+            model->places().set_tokens(slot, std::move(saved.text));
+            answer.update(
+                {{"n_restored", saved.tokens}, {"n_read", saved.bytes}, {"timings", {{"restore_ms", ms()}}}});
+        } else {
+            answer["n_erased"] = model->engine().forget_prompt(tokens);
+            model->places().set_tokens(slot, {});
+        }
+    } catch (const Exception& error) {
+        ApiError shown = api_error(error);
+        throw ApiError(shown.status, shown.type, without_paths(error.what(), path));
+    }
+    return {.body = text_of(answer)};
+}
+
+HttpResponse adapters(Service& service, const HttpRequest&) {
+    const auto& model = service.models().front();
+    const std::vector<float> scales = model->adapter_scales();
+    Json all = Json::array();
+    for (std::size_t i = 0; i < scales.size(); ++i)
+        all.push_back({{"id", i},
+                       {"path", std::filesystem::path(model->info().adapters[i].first).filename().string()},
+                       {"scale", scales[i]}});
+    return {.body = text_of(all)};
+}
+
+HttpResponse change_adapters(Service& service, const HttpRequest& http) {
+    const auto& model = service.models().front();
+    // A list is no body that an object's reader takes.
+    const Json wrapped = parse_body("{\"adapters\": " + http.body + "}");
+    const Json* given = Fields(wrapped).list("adapters");
+    if (!given) throw wrong_field("", "the body must be a list of {\"id\", \"scale\"}");
+    std::vector<float> scales(model->info().adapters.size(), 0.0f);
+    for (std::size_t i = 0; i < given->size(); ++i) {
+        const Fields entry((*given)[i], fmt::format("[{}]", i));
+        const auto id = entry.integer("id", 0, static_cast<std::int64_t>(scales.size()) - 1);
+        const Json& scale = entry.required("scale");
+        if (!id) throw wrong_field(entry.name("id"), "is missing");
+        if (!scale.is_number()) entry.wrong("scale", "a number");
+        scales[static_cast<std::size_t>(*id)] = scale.get<float>();
+    }
+    model->set_adapter_scales(std::move(scales));
+    return {.body = text_of({{"success", true}})};
+}
+
+HttpResponse metrics(Service& service, const HttpRequest&) {
+    if (!service.options().offers_metrics)
+        throw not_offered("This server does not support metrics endpoint. Start it with `--metrics`");
+    return {.type = "text/plain; version=0.0.4; charset=utf-8", .body = service.metrics()};
+}
+
+}  // namespace headrace::serve

@@ -1,0 +1,368 @@
+#include "doors/serve/api/ollama.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <ctime>
+
+#include "doors/serve/api/shapes.h"
+#include "doors/serve/api/vectors.h"
+#include "doors/serve/models/answering.h"
+#include "doors/serve/request/fields.h"
+
+namespace headrace::serve {
+namespace {
+
+const std::set<std::string_view> kOllamaFields = {"model",
+                                                  "messages",
+                                                  "prompt",
+                                                  "suffix",
+                                                  "images",
+                                                  "format",
+                                                  "options",
+                                                  "system",
+                                                  "template",
+                                                  "context",
+                                                  "stream",
+                                                  "raw",
+                                                  "keep_alive",
+                                                  "tools",
+                                                  "think",
+                                                  "session",
+                                                  "session_id",
+                                                  "input",
+                                                  "truncate",
+                                                  "logprobs",
+                                                  "top_logprobs",
+                                                  "dimensions",
+                                                  "previous_messages",
+                                                  "_debug_render_only"};
+
+/// Ollama's options that have no meaning here, or are of the model's load.
+const std::set<std::string_view> kLoadOptions = {
+    "num_ctx",    "num_batch",  "num_gpu",    "main_gpu", "use_mmap",    "use_mlock",
+    "num_thread", "numa",       "low_vram",   "num_keep", "num_predict", "penalize_newline",
+    "f16_kv",     "vocab_only", "logits_all", "tfs_z",    "typical_p",   "repeat_last_n"};
+
+std::string timestamp() {
+    const auto since = std::chrono::system_clock::now().time_since_epoch();
+    const auto us = std::chrono::duration_cast<std::chrono::microseconds>(since).count();
+    const std::time_t seconds = us / 1'000'000;
+    std::tm utc{};
+    gmtime_r(&seconds, &utc);
+    return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", utc.tm_year + 1900, utc.tm_mon + 1,
+                       utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, us % 1'000'000);
+}
+
+std::int64_t nanoseconds(double ms) { return static_cast<std::int64_t>(ms * 1e6); }
+
+std::string_view done_reason(const Reply& reply) {
+    return finish_reason(reply) == "length" ? "length" : "stop";
+}
+
+void add_times(Json& body, const Reply& reply) {
+    const Timings& times = reply.timings;
+    body["total_duration"] = nanoseconds(times.queued_ms + times.prompt_ms + times.generate_ms);
+    body["load_duration"] = nanoseconds(times.queued_ms);
+    body["prompt_eval_count"] = reply.prompt_tokens;
+    body["prompt_eval_duration"] = nanoseconds(times.prompt_ms);
+    body["eval_count"] = reply.generated_tokens;
+    body["eval_duration"] = nanoseconds(times.generate_ms);
+}
+
+Json call_shape(const std::string& name, const std::string& arguments, std::size_t index) {
+    Json parsed = Json::parse(arguments, nullptr, false);
+    if (!parsed.is_object()) parsed = Json::object();
+    return {{"function", {{"index", index}, {"name", name}, {"arguments", std::move(parsed)}}}};
+}
+
+/// A line of JSON for each piece.
+class OllamaWriter : public AnswerWriter {
+public:
+    /// name: as the request spells the model. is_chat: messages, and not texts.
+    OllamaWriter(std::string name, bool is_chat, bool thinks)
+        : name_(std::move(name)), is_chat_(is_chat), thinks_(thinks) {}
+
+    Json whole(const std::vector<Reply>& replies) override {
+        const Reply& reply = replies.front();
+        Json calls = Json::array();
+        for (std::size_t i = 0; i < reply.tool_calls.size(); ++i)
+            calls.push_back(call_shape(reply.tool_calls[i].name, reply.tool_calls[i].arguments, i));
+        Json body =
+            shaped(is_chat_ ? reply.content : content_of(reply), reply.reasoning, std::move(calls), true);
+        body["done_reason"] = done_reason(reply);
+        add_times(body, reply);
+        add_warnings(body, replies);
+        return body;
+    }
+    std::string_view type() const override { return "application/x-ndjson"; }
+    std::string part(std::size_t, const MessagePart& part) override {
+        for (const MessagePart::Call& call : part.calls) {  // Ollama sends calls whole
+            if (call.index >= calls_.size()) calls_.resize(call.index + 1);
+            if (!call.name.empty()) calls_[call.index].name = call.name;
+            calls_[call.index].arguments += call.arguments;
+        }
+        if (part.content.empty() && part.reasoning.empty()) return {};
+        return line(shaped(part.content, part.reasoning, Json::array(), false));
+    }
+    std::string end(std::size_t, const Reply& reply) override {
+        std::string text;
+        Json calls = Json::array();
+        for (std::size_t i = 0; i < calls_.size(); ++i)
+            calls.push_back(call_shape(calls_[i].name, calls_[i].arguments, i));
+        if (!calls.empty()) text = line(shaped("", "", std::move(calls), false));
+        Json body = shaped("", "", Json::array(), true);
+        body["done_reason"] = done_reason(reply);
+        add_times(body, reply);
+        return text + line(body);
+    }
+    std::string finish(const std::vector<Reply>&) override { return {}; }
+    std::string failed(const ApiError& error) override { return line({{"error", error.what()}}); }
+    std::string ping() const override { return {}; }
+
+private:
+    static std::string line(const Json& body) { return text_of(body) + "\n"; }
+    static const std::string& content_of(const Reply& reply) {
+        return reply.content.empty() && reply.reasoning.empty() ? reply.text : reply.content;
+    }
+    Json shaped(const std::string& content, const std::string& reasoning, Json calls, bool is_done) const {
+        Json body = {{"model", name_}, {"created_at", timestamp()}};
+        if (is_chat_) {
+            Json& message = body["message"] = {{"role", "assistant"}, {"content", content}};
+            if (thinks_ && !reasoning.empty()) message["thinking"] = reasoning;
+            if (!calls.empty()) message["tool_calls"] = std::move(calls);
+        } else {
+            body["response"] = content;
+            if (thinks_ && !reasoning.empty()) body["thinking"] = reasoning;
+        }
+        body["done"] = is_done;
+        return body;
+    }
+
+    const std::string name_;
+    const bool is_chat_, thinks_;
+    std::vector<ToolCall> calls_;
+};
+
+void read_options(const Fields& body, Parameters& parameters) {
+    const Json* given = body.object("options");
+    if (!given) return;
+    const Fields options(*given, "options");
+    for (const auto& [name, value] : engine_parameters(*given, kLoadOptions).entries())
+        parameters.set(name, value);
+    if (const auto count = options.integer("num_predict", -2, INT32_MAX))
+        parameters.set("n_predict", std::max<std::int64_t>(*count, -1));
+    if (const auto keep = options.integer("num_keep", -1, INT32_MAX)) parameters.set("n_keep", *keep);
+    if (const auto last = options.integer("repeat_last_n", -1, INT32_MAX))
+        parameters.set("repeat_last_n", *last);
+    if (const Json* typical = options.any("typical_p"); typical && typical->is_number())
+        parameters.set("typical_p", typical->get<double>());
+}
+
+/// "json", or a schema.
+void read_format(const Fields& body, Parameters& parameters) {
+    const Json* format = body.any("format");
+    if (!format || *format == "") return;
+    if (*format == "json")
+        parameters.set("response_format", Parameters{{"type", "json_object"}});
+    else if (format->is_object())
+        parameters.set("json_schema", Parameters::from_json(text_of(*format)));
+    else
+        body.wrong("format", "\"json\" or a JSON schema");
+}
+
+/// Ollama's messages as OpenAI's: arguments of calls are objects, results name their tool.
+std::vector<Message> ollama_messages(const Fields& body) {
+    Json list = body.required("messages");
+    if (!list.is_array()) body.wrong("messages", "a list");
+    for (std::size_t i = 0; i < list.size(); ++i) {
+        Json& message = list[i];
+        if (!message.is_object()) continue;
+        if (const auto images = message.find("images");
+            images != message.end() && images->is_array() && !images->empty())
+            throw wrong_field(fmt::format("messages[{}].images", i), "are not taken: this model reads texts");
+        if (!message.contains("content") || message["content"].is_null()) message["content"] = "";
+        if (message.contains("thinking")) message["reasoning_content"] = message["thinking"];
+        if (message.contains("tool_name")) message["name"] = message["tool_name"];
+    }
+    return messages_of(list, "messages");
+}
+
+std::string name_in(const Fields& body, const ServedModel& model) {
+    return body.text("model").value_or(model.id());
+}
+
+/// Ollama says so where a model is not there, and does not take another one.
+std::shared_ptr<ServedModel> named(Service& service, const Fields& body, const Json& given, ModelKind kind) {
+    const auto model = service.model_for(given, kind);
+    const std::string name = body.text("model").value_or("");
+    if (name.empty()) throw wrong_field("model", "is missing");
+    return model;
+}
+
+struct Thinking {
+    bool shows = false;
+};
+Thinking read_thinking(const Fields& body, Parameters& parameters) {
+    const Json* think = body.any("think");
+    if (!think) return {.shows = true};
+    const bool on = think->is_boolean() ? think->get<bool>() : true;
+    if (think->is_string()) parameters.set("reasoning_effort", think->get<std::string>());
+    parameters.set("enable_thinking", on);
+    return {.shows = on};
+}
+
+/// A request without anything to answer asks whether the model is there.
+std::optional<HttpResponse> loaded_only(const std::string& name, bool is_chat, bool has_input) {
+    if (has_input) return std::nullopt;
+    Json body = {{"model", name}, {"created_at", timestamp()}};
+    if (is_chat)
+        body["message"] = {{"role", "assistant"}, {"content", ""}};
+    else
+        body["response"] = "";
+    body["done"] = true;
+    body["done_reason"] = "load";
+    return HttpResponse{.body = text_of(body)};
+}
+
+Json model_entry(const ServedModel& model) {
+    const ModelInfo& info = model.info();
+    return {{"name", model.id()},
+            {"model", model.id()},
+            {"modified_at", timestamp()},
+            {"size", info.bytes},
+            {"digest", ""},
+            {"details",
+             {{"parent_model", ""},
+              {"format", "gguf"},
+              {"family", info.description},
+              {"families", Json::array({info.description})},
+              {"parameter_size", fmt::format("{:.1f}M", static_cast<double>(info.parameters) / 1e6)},
+              {"quantization_level", ""}}}};
+}
+
+}  // namespace
+
+HttpResponse ollama_chat(Service& service, const HttpRequest& http) {
+    const Json given = parse_body(http.body);
+    const Fields body(given);
+    const auto model = named(service, body, given, ModelKind::text);
+    const Json* messages = body.list("messages");
+    const std::string name = name_in(body, *model);
+    if (auto response = loaded_only(name, true, messages && !messages->empty())) return *response;
+    Request request{.messages = ollama_messages(body), .parameters = engine_parameters(given, kOllamaFields)};
+    request.parameters.set("drop_oldest", true);  // as Ollama's own default is
+    read_options(body, request.parameters);
+    read_format(body, request.parameters);
+    read_tools(body, request.parameters);
+    request.parameters.set("parallel_tool_calls", true);
+    const Thinking thinking = read_thinking(body, request.parameters);
+    if (request.messages.back().role == "assistant" && request.messages.back().tool_calls.empty())
+        request.parameters.set("continue_final_message", true);
+    if (const auto session = body.text("session")) request.parameters.set("session_id", *session);
+    Task task;
+    task.requests.push_back(std::move(request));
+    task.options.streams = body.flag("stream").value_or(true);
+    return answer(model, http, std::move(task), std::make_unique<OllamaWriter>(name, true, thinking.shows));
+}
+
+HttpResponse ollama_generate(Service& service, const HttpRequest& http) {
+    const Json given = parse_body(http.body);
+    const Fields body(given);
+    const auto model = named(service, body, given, ModelKind::text);
+    if (body.any("template")) throw wrong_field("template", "is not taken from requests");
+    if (const Json* images = body.list("images"); images && !images->empty())
+        throw wrong_field("images", "are not taken: this model reads texts");
+    const std::string name = name_in(body, *model), prompt = body.text("prompt").value_or("");
+    if (auto response = loaded_only(name, false, !prompt.empty())) return *response;
+    Request request{.parameters = engine_parameters(given, kOllamaFields)};
+    read_options(body, request.parameters);
+    read_format(body, request.parameters);
+    const Thinking thinking = read_thinking(body, request.parameters);
+    if (body.flag("raw").value_or(false) || model->info().chat_template.empty()) {
+        request.parameters.set("chat", false);
+        request.prompt = body.text("system").value_or("") + prompt;
+    } else {
+        if (const auto system = body.text("system")) request.messages.push_back({"system", *system});
+        request.messages.push_back({"user", prompt});
+    }
+    Task task;
+    task.requests.push_back(std::move(request));
+    task.options.streams = body.flag("stream").value_or(true);
+    return answer(model, http, std::move(task), std::make_unique<OllamaWriter>(name, false, thinking.shows));
+}
+
+HttpResponse ollama_embed(Service& service, const HttpRequest& http) {
+    const Json given = parse_body(http.body);
+    const Fields body(given);
+    const auto model = named(service, body, given, ModelKind::vectors);
+    const std::vector<TextEmbedding> all = embed(*model, http, given, "input");
+    std::string text = fmt::format("{{\"model\":{},\"embeddings\":[", text_of(Json(name_in(body, *model))));
+    std::int64_t tokens = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        text.append(i ? "," : "").append(number_list(all[i].vectors.front()));
+        tokens += all[i].tokens;
+    }
+    return {.body = fmt::format("{}],\"total_duration\":0,\"load_duration\":0,\"prompt_eval_count\":{}}}",
+                                text, tokens)};
+}
+
+HttpResponse ollama_old_embeddings(Service& service, const HttpRequest& http) {
+    const Json given = parse_body(http.body);
+    const auto model = named(service, Fields(given), given, ModelKind::vectors);
+    const std::vector<TextEmbedding> all = embed(*model, http, given, "prompt");
+    return {.body = "{\"embedding\":" + number_list(all.front().vectors.front()) + "}"};
+}
+
+HttpResponse ollama_tags(Service& service, const HttpRequest&) {
+    Json all = Json::array();
+    for (const auto& model : service.models()) all.push_back(model_entry(*model));
+    return {.body = text_of({{"models", std::move(all)}})};
+}
+
+HttpResponse ollama_show(Service& service, const HttpRequest& http) {
+    const Json given = parse_body(http.body);
+    const Fields body(given);
+    const std::string name = body.text("model").value_or(body.text("name").value_or(""));
+    if (name.empty()) throw wrong_field("model", "is missing");
+    for (const auto& model : service.models()) {
+        if (!model->answers_to(name)) continue;
+        const ModelInfo& info = model->info();
+        Json abilities = Json::array();
+        if (model->kind() == ModelKind::text) abilities.push_back("completion");
+        if (model->kind() == ModelKind::vectors) abilities.push_back("embedding");
+        const auto tools = info.template_abilities.find("supports_tools");
+        if (tools != info.template_abilities.end() && tools->second) abilities.push_back("tools");
+        if (info.fill_middle >= 0) abilities.push_back("insert");
+        return {.body = text_of({{"modelfile", ""},
+                                 {"parameters", ""},
+                                 {"template", info.chat_template},
+                                 {"details", model_entry(*model)["details"]},
+                                 {"model_info",
+                                  {{"general.parameter_count", info.parameters},
+                                   {"general.context_length", info.training_context},
+                                   {"general.embedding_length", info.embedding_size},
+                                   {"tokenizer.ggml.model", info.vocabulary}}},
+                                 {"capabilities", std::move(abilities)},
+                                 {"modified_at", timestamp()}})};
+    }
+    throw not_found(fmt::format("model '{:.100}' not found", name));
+}
+
+HttpResponse ollama_running(Service& service, const HttpRequest&) {
+    Json all = Json::array();
+    for (const auto& model : service.models()) {
+        Json entry = model_entry(*model);
+        entry["expires_at"] = "9999-12-31T23:59:59Z";
+        entry["size_vram"] = 0;
+        entry["context_length"] = model->info().request_tokens;
+        all.push_back(std::move(entry));
+    }
+    return {.body = text_of({{"models", std::move(all)}})};
+}
+
+HttpResponse ollama_version(Service&, const HttpRequest&) {
+    return {.body = text_of({{"version", HEADRACE_VERSION}})};
+}
+
+}  // namespace headrace::serve

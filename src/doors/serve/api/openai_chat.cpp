@@ -1,0 +1,185 @@
+#include <utility>
+
+#include "doors/serve/api/openai.h"
+#include "doors/serve/api/shapes.h"
+#include "doors/serve/models/answering.h"
+
+namespace headrace::serve {
+namespace {
+
+class ChatWriter : public AnswerWriter {
+public:
+    ChatWriter(std::shared_ptr<ServedModel> model, AnswerOptions options, std::string prompt)
+        : model_(std::move(model)),
+          options_(options),
+          prompt_(std::move(prompt)),
+          ids_(static_cast<std::size_t>(options.choices)) {}
+
+    Json whole(const std::vector<Reply>& replies) override {
+        Json choices = Json::array();
+        for (std::size_t i = 0; i < replies.size(); ++i) choices.push_back(choice_of(i, replies[i]));
+        Json body = {{"choices", std::move(choices)},
+                     {"created", created_},
+                     {"model", model_->id()},
+                     {"system_fingerprint", fingerprint()},
+                     {"object", "chat.completion"},
+                     {"usage", usage_of(replies)},
+                     {"id", id_},
+                     {"timings", timings_of(replies.front())}};
+        if (options_.shows_prompt)
+            body["__verbose"] = {{"prompt", prompt_}, {"content", replies.front().text}};
+        add_warnings(body, replies);
+        return body;
+    }
+
+    std::string begin() override {
+        std::string text;
+        for (std::size_t i = 0; i < ids_.size(); ++i)
+            text += chunk(i, {{"role", "assistant"}, {"content", nullptr}});
+        return text;
+    }
+
+    std::string part(std::size_t choice, const MessagePart& part) override {
+        if (part.piece.progress) return progress(choice, *part.piece.progress);
+        Json probabilities;
+        if (options_.shows_probabilities && !part.piece.new_tokens.empty())
+            probabilities = probabilities_of(*model_, part.piece.new_tokens, part.piece.probabilities,
+                                             part.piece.token_probabilities);
+        std::string text;
+        const auto add = [&](Json delta) {
+            text += chunk(choice, std::move(delta), nullptr, std::exchange(probabilities, Json()));
+        };
+        if (!part.reasoning.empty()) add({{"reasoning_content", part.reasoning}});
+        if (!part.content.empty()) add({{"content", part.content}});
+        for (const MessagePart::Call& call : part.calls)
+            add({{"tool_calls", Json::array({call_delta(choice, call)})}});
+        return text;
+    }
+
+    std::string end(std::size_t choice, const Reply& reply) override {
+        Json body = chunk_of(choice, Json::object(), std::string(finish_reason(reply)), Json());
+        if (!options_.includes_usage) body["timings"] = timings_of(reply);
+        return event_of(body);
+    }
+
+    std::string finish(const std::vector<Reply>& replies) override {
+        std::string text;
+        if (options_.includes_usage) {
+            Json body = envelope(Json::array());
+            body["usage"] = usage_of(replies);
+            body["timings"] = timings_of(replies.front());
+            text = event_of(body);
+        }
+        return text + "data: [DONE]\n\n";
+    }
+
+    std::string failed(const ApiError& error) override {
+        return event_of(openai_error(error)) + "data: [DONE]\n\n";
+    }
+
+private:
+    Json choice_of(std::size_t index, const Reply& reply) {
+        Json message = {{"role", "assistant"}};
+        const bool only_calls = reply.content.empty() && !reply.tool_calls.empty();
+        message["content"] = only_calls ? Json() : Json(reply.content);
+        if (!reply.reasoning.empty()) message["reasoning_content"] = reply.reasoning;
+        for (std::size_t i = 0; i < reply.tool_calls.size(); ++i) {
+            const ToolCall& call = reply.tool_calls[i];
+            message["tool_calls"].push_back(
+                {{"type", "function"},
+                 {"function", {{"name", call.name}, {"arguments", call.arguments}}},
+                 {"id", call_id(index, i, call.id)}});
+        }
+        Json choice = {{"finish_reason", finish_reason(reply)}, {"index", index}, {"message", message}};
+        if (options_.shows_probabilities) {
+            std::vector<std::int32_t> shown = reply.tokens;
+            if (reply.stop_reason == StopReason::end_of_answer && !shown.empty()) shown.pop_back();
+            choice["logprobs"] = {{"content", probabilities_of(*model_, shown, reply.probabilities,
+                                                               reply.token_probabilities)}};
+        }
+        return choice;
+    }
+
+    const std::string& call_id(std::size_t choice, std::size_t index, const std::string& given) {
+        std::vector<std::string>& ids = ids_[choice];
+        while (ids.size() <= index) ids.push_back(new_id("call_"));
+        if (!given.empty()) ids[index] = given;
+        return ids[index];
+    }
+
+    Json call_delta(std::size_t choice, const MessagePart::Call& call) {
+        Json delta = {{"index", call.index}};
+        if (!call.name.empty()) {
+            delta["id"] = call_id(choice, call.index, call.id);
+            delta["type"] = "function";
+            delta["function"] = {{"name", call.name}, {"arguments", call.arguments}};
+        } else {
+            delta["function"] = {{"arguments", call.arguments}};
+        }
+        return delta;
+    }
+
+    std::string progress(std::size_t choice, const PromptProgress& progress) {
+        Json body = chunk_of(choice, Json::object(), Json(), Json());
+        body["prompt_progress"] = {{"total", progress.total},
+                                   {"cache", progress.cached},
+                                   {"processed", progress.processed},
+                                   {"time_ms", static_cast<std::int64_t>(progress.ms)}};
+        return event_of(body);
+    }
+
+    Json envelope(Json choices) const {
+        return {{"choices", std::move(choices)},
+                {"created", created_},
+                {"id", id_},
+                {"model", model_->id()},
+                {"system_fingerprint", fingerprint()},
+                {"object", "chat.completion.chunk"}};
+    }
+
+    Json chunk_of(std::size_t choice, Json delta, Json reason, Json probabilities) const {
+        Json entry = {{"finish_reason", std::move(reason)}, {"index", choice}, {"delta", std::move(delta)}};
+        if (!probabilities.is_null()) entry["logprobs"] = {{"content", std::move(probabilities)}};
+        return envelope(Json::array({std::move(entry)}));
+    }
+
+    std::string chunk(std::size_t choice, Json delta, Json reason = nullptr,
+                      Json probabilities = Json()) const {
+        return event_of(chunk_of(choice, std::move(delta), std::move(reason), std::move(probabilities)));
+    }
+
+    const std::shared_ptr<ServedModel> model_;
+    const AnswerOptions options_;
+    const std::string prompt_;
+    const std::string id_ = new_id("chatcmpl-");
+    const std::int64_t created_ = now();
+    std::vector<std::vector<std::string>> ids_;  // of the tool calls of each choice
+};
+
+}  // namespace
+
+HttpResponse openai_chat(Service& service, const HttpRequest& http) {
+    const Json body = parse_body(http.body);
+    const auto model = service.model_for(body, ModelKind::text);
+    ChatBody chat = chat_body(body, model->info());
+    service.check_request(body);
+    std::string prompt;
+    if (chat.options.shows_prompt || service.options().verbose) {
+        chat.options.shows_prompt = true;
+        prompt = service.rendered(*model, chat.request);
+    }
+    Task task{.requests = choices_of(*model, chat.request, chat.options.choices), .options = chat.options};
+    task.wanted_slot = static_cast<int>(Fields(body).integer("id_slot", -1, INT32_MAX).value_or(-1));
+    return answer(model, http, std::move(task),
+                  std::make_unique<ChatWriter>(model, chat.options, std::move(prompt)));
+}
+
+HttpResponse openai_chat_tokens(Service& service, const HttpRequest& http) {
+    const Json body = parse_body(http.body);
+    const auto model = service.model_for(body, ModelKind::text);
+    const ChatBody chat = chat_body(body, model->info());
+    return {.body = text_of({{"object", "response.input_tokens"},
+                             {"input_tokens", service.count_tokens(*model, chat.request)}})};
+}
+
+}  // namespace headrace::serve

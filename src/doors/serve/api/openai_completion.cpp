@@ -1,0 +1,161 @@
+#include "doors/serve/api/openai.h"
+#include "doors/serve/api/shapes.h"
+#include "doors/serve/models/answering.h"
+
+namespace headrace::serve {
+namespace {
+
+const std::set<std::string_view> kCompletionFields = {
+    "prompt",     "model",   "stream",   "stream_options", "n",           "logprobs",
+    "echo",       "best_of", "suffix",   "user",           "id_slot",     "session",
+    "session_id", "verbose", "messages", "tools",          "tool_choice", "previous_messages"};
+
+/// OpenAI's older shape: lists beside each other.
+Json logprobs_of(ServedModel& model, const std::vector<std::int32_t>& tokens,
+                 const std::vector<std::vector<TokenProbability>>& likeliest, const std::vector<float>& own,
+                 std::size_t& offset) {
+    Json shape = {{"tokens", Json::array()},
+                  {"token_logprobs", Json::array()},
+                  {"top_logprobs", Json::array()},
+                  {"text_offset", Json::array()}};
+    for (const Json& entry : probabilities_of(model, tokens, likeliest, own)) {
+        const auto& text = entry["token"].get_ref<const std::string&>();
+        shape["tokens"].push_back(text);
+        shape["token_logprobs"].push_back(entry["logprob"]);
+        Json top = Json::object();
+        for (const Json& other : entry["top_logprobs"])
+            top[other["token"].get_ref<const std::string&>()] = other["logprob"];
+        shape["top_logprobs"].push_back(std::move(top));
+        shape["text_offset"].push_back(offset);
+        offset += text.size();
+    }
+    // llama-server's shape, too, whose clients read it here.
+    shape["content"] = probabilities_of(model, tokens, likeliest, own);
+    return shape;
+}
+
+class CompletionWriter : public AnswerWriter {
+public:
+    CompletionWriter(std::shared_ptr<ServedModel> model, AnswerOptions options,
+                     std::vector<std::string> echoes)
+        : model_(std::move(model)), options_(options), echoes_(std::move(echoes)), offsets_(echoes_.size()) {}
+
+    Json whole(const std::vector<Reply>& replies) override {
+        Json choices = Json::array();
+        for (std::size_t i = 0; i < replies.size(); ++i) {
+            const Reply& reply = replies[i];
+            Json probabilities;
+            std::size_t offset = echoes_[i].size();
+            if (options_.shows_probabilities)
+                probabilities = logprobs_of(*model_, reply.tokens, reply.probabilities,
+                                            reply.token_probabilities, offset);
+            choices.push_back({{"text", echoes_[i] + reply.text},
+                               {"index", i},
+                               {"logprobs", std::move(probabilities)},
+                               {"finish_reason", finish_reason(reply)}});
+        }
+        Json body = envelope(std::move(choices));
+        body["usage"] = usage(replies);
+        body["timings"] = timings_of(replies.front());
+        add_warnings(body, replies);
+        return body;
+    }
+
+    std::string begin() override {
+        std::string text;
+        for (std::size_t i = 0; i < echoes_.size(); ++i)
+            if (!echoes_[i].empty()) text += chunk(i, echoes_[i], nullptr, nullptr);
+        return text;
+    }
+    std::string part(std::size_t choice, const MessagePart& part) override {
+        if (part.content.empty()) return {};
+        Json probabilities;
+        if (options_.shows_probabilities)
+            probabilities = logprobs_of(*model_, part.piece.new_tokens, part.piece.probabilities,
+                                        part.piece.token_probabilities, offsets_[choice]);
+        return chunk(choice, part.content, nullptr, std::move(probabilities));
+    }
+    std::string end(std::size_t choice, const Reply& reply) override {
+        return chunk(choice, "", finish_reason(reply), nullptr);
+    }
+    std::string finish(const std::vector<Reply>& replies) override {
+        std::string text;
+        if (options_.includes_usage) {
+            Json body = envelope(Json::array());
+            body["usage"] = usage(replies);
+            body["timings"] = timings_of(replies.front());
+            text = event_of(body);
+        }
+        return text + "data: [DONE]\n\n";
+    }
+    std::string failed(const ApiError& error) override {
+        return event_of(openai_error(error)) + "data: [DONE]\n\n";
+    }
+
+private:
+    /// Of several prompts, together.
+    Json usage(const std::vector<Reply>& replies) const {
+        const auto choices = static_cast<std::size_t>(options_.choices);
+        Json sum = usage_of(replies);
+        for (std::size_t i = choices; i < replies.size(); i += choices) {
+            sum["prompt_tokens"] = sum["prompt_tokens"].get<std::int64_t>() + replies[i].prompt_tokens;
+            sum["total_tokens"] = sum["total_tokens"].get<std::int64_t>() + replies[i].prompt_tokens;
+        }
+        return sum;
+    }
+    Json envelope(Json choices) const {
+        return {{"choices", std::move(choices)},       {"created", created_},         {"model", model_->id()},
+                {"system_fingerprint", fingerprint()}, {"object", "text_completion"}, {"id", id_}};
+    }
+    std::string chunk(std::size_t choice, std::string_view text, Json reason, Json probabilities) const {
+        return event_of(envelope(Json::array({{{"text", text},
+                                               {"index", choice},
+                                               {"logprobs", std::move(probabilities)},
+                                               {"finish_reason", std::move(reason)}}})));
+    }
+
+    const std::shared_ptr<ServedModel> model_;
+    const AnswerOptions options_;
+    const std::vector<std::string> echoes_;  // of each choice
+    std::vector<std::size_t> offsets_;
+    const std::string id_ = new_id("cmpl-");
+    const std::int64_t created_ = now();
+};
+
+}  // namespace
+
+HttpResponse openai_completion(Service& service, const HttpRequest& http) {
+    const Json body = parse_body(http.body);
+    const Fields fields(body);
+    const auto model = service.model_for(body, ModelKind::text);
+    service.check_request(body);
+    if (const auto suffix = fields.text("suffix"); suffix && !suffix->empty())
+        throw wrong_field("suffix", "is not taken here; /infill fills in the middle");
+    Task task;
+    task.options.streams = fields.flag("stream").value_or(false);
+    if (const Json* stream = fields.object("stream_options"))
+        task.options.includes_usage = Fields(*stream, "stream_options").flag("include_usage").value_or(false);
+    task.options.choices = static_cast<int>(fields.integer("n", 1, kMostChoices).value_or(1));
+    task.wanted_slot = static_cast<int>(fields.integer("id_slot", -1, INT32_MAX).value_or(-1));
+    Request request{.parameters = engine_parameters(body, kCompletionFields)};
+    if (const Json* wanted = fields.any("logprobs"); wanted && *wanted != false) {
+        task.options.shows_probabilities = true;
+        const bool counts = wanted->is_number();
+        request.parameters.set("n_probs",
+                               counts ? std::max<std::int64_t>(1, *fields.integer("logprobs", 0, 100)) : 1);
+    }
+    request.parameters.set("chat", false);  // no message, whatever it looks like
+    const bool echoes = fields.flag("echo").value_or(false);
+    std::vector<std::string> echo;
+    for (auto& tokens : prompts_of(*model, fields.required("prompt"), "prompt")) {
+        request.tokens = std::move(tokens);
+        for (Request& choice : choices_of(*model, request, task.options.choices)) {
+            echo.push_back(echoes ? model->engine().detokenize(choice.tokens) : "");
+            task.requests.push_back(std::move(choice));
+        }
+    }
+    auto writer = std::make_unique<CompletionWriter>(model, task.options, std::move(echo));
+    return answer(model, http, std::move(task), std::move(writer));
+}
+
+}  // namespace headrace::serve

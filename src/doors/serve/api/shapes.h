@@ -1,0 +1,38 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "doors/serve/models/served_model.h"
+#include "doors/serve/request/json.h"
+#include "headrace/language_model.h"
+
+// What OpenAI's, llama-server's and other APIs' answers have in common.
+namespace headrace::serve {
+
+/// A prefix and letters and digits that no other answer has.
+std::string new_id(std::string_view prefix);
+/// Seconds since 1970.
+std::int64_t now();
+/// llama-server's "b" and a build; here Headrace's version.
+std::string fingerprint();
+
+/// "stop", "length" or "tool_calls".
+std::string_view finish_reason(const Reply& reply);
+Json usage_of(const std::vector<Reply>& replies);
+/// llama-server's numbers of an answer.
+Json timings_of(const Reply& reply);
+/// Of the tokens, as OpenAI's chats and llama-server have them. after_sampling: probabilities in place of
+/// their logarithms.
+Json probabilities_of(ServedModel& model, const std::vector<std::int32_t>& tokens,
+                      const std::vector<std::vector<TokenProbability>>& likeliest,
+                      const std::vector<float>& own, bool after_sampling = false);
+/// Parameters that were not taken as they are; nothing where there is none.
+void add_warnings(Json& body, const std::vector<Reply>& replies);
+
+/// A text prompt, a list of tokens, or such a list with texts in it, as tokens; of several such, each.
+/// key: of the field, for errors.
+std::vector<std::vector<std::int32_t>> prompts_of(ServedModel& model, const Json& given, std::string_view key,
+                                                  bool special = true);
+
+}  // namespace headrace::serve

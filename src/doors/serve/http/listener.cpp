@@ -1,0 +1,162 @@
+#include "doors/serve/http/listener.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "doors/serve/http/connection_threads.h"
+
+namespace headrace::serve {
+namespace {
+
+std::string lower(std::string text) {
+    std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+    return text;
+}
+
+std::string new_id() {
+    static thread_local std::mt19937_64 random{std::random_device{}()};
+    return fmt::format("{:016x}", random());
+}
+
+HttpRequest request_of(const httplib::Request& given) {
+    HttpRequest request{.method = given.method, .path = given.path, .body = given.body};
+    for (const auto& [name, value] : given.params) request.query.emplace(name, value);
+    for (const auto& [name, value] : given.headers) request.headers.emplace(lower(name), value);
+    request.id = new_id();
+    request.is_gone = given.is_connection_closed;
+    return request;
+}
+
+class Sink : public HttpSink {
+public:
+    explicit Sink(httplib::DataSink& sink) : sink_(sink) {}
+    bool write(std::string_view bytes) override { return sink_.write(bytes.data(), bytes.size()); }
+
+private:
+    httplib::DataSink& sink_;
+};
+
+void answer(const HttpHandler& handler, const httplib::Request& given, httplib::Response& response,
+            int refused) {
+    HttpRequest request = request_of(given);
+    request.refused = refused;
+    HttpResponse made = handler(request);
+    if (refused != 0) response.set_header("Connection", "close");
+    response.status = made.status;
+    for (const auto& [name, value] : made.headers) response.set_header(name, value);
+    if (!made.stream) {
+        if (!made.body.empty() || made.status != 204) response.set_content(std::move(made.body), made.type);
+        return;
+    }
+    response.set_chunked_content_provider(
+        made.type, [write = std::move(made.stream)](std::size_t, httplib::DataSink& sink) {
+            Sink out(sink);
+            write(out);
+            sink.done();
+            return true;
+        });
+}
+
+}  // namespace
+
+struct Listener::Impl {
+    /// One for each address: httplib's server has one socket.
+    struct Socket {
+        std::string host;
+        int port = 0;
+        httplib::Server server;
+    };
+    ListenerOptions options;
+    HttpHandler handler;
+    std::vector<std::unique_ptr<Socket>> sockets;
+
+    void configure(httplib::Server& server) {
+        server.new_task_queue = [most = options.most_connections] { return new ConnectionThreads(most); };
+        server.set_payload_max_length(options.most_body_bytes);
+        server.set_read_timeout(options.patience);
+        server.set_write_timeout(options.patience);
+        server.set_keep_alive_timeout(30);
+        server.set_keep_alive_max_count(10'000);
+        server.set_tcp_nodelay(true);
+        const auto serve = [this](const httplib::Request& given, httplib::Response& response) {
+            answer(handler, given, response, ConnectionThreads::is_surplus() ? 503 : 0);
+        };
+        server.Get(".*", serve);
+        server.Post(".*", serve);
+        server.Put(".*", serve);
+        server.Patch(".*", serve);
+        server.Delete(".*", serve);
+        server.Options(".*", serve);
+        // What httplib refuses by itself, in the same shape.
+        server.set_error_handler([this](const httplib::Request& given, httplib::Response& response) {
+            if (!response.body.empty()) return httplib::Server::HandlerResponse::Unhandled;
+            answer(handler, given, response, response.status);
+            return httplib::Server::HandlerResponse::Handled;
+        });
+    }
+
+    Status bind(const std::string& host) {
+        auto socket = std::make_unique<Socket>();
+        socket->host = host;
+        configure(socket->server);
+        if (host.ends_with(".sock")) {
+            socket->server.set_address_family(AF_UNIX);
+            if (!socket->server.bind_to_port(host, 8080))
+                return failure(Code::io, "--host: cannot listen at the socket {}: {}", host,
+                               std::strerror(errno));
+        } else if (options.port == 0) {
+            socket->port = socket->server.bind_to_any_port(host);
+            if (socket->port <= 0)
+                return failure(Code::io, "--host: cannot listen at {}: {}", host, std::strerror(errno));
+            options.port = socket->port;  // the other addresses take the same
+        } else {
+            socket->port = options.port;
+            if (!socket->server.bind_to_port(host, options.port))
+                return failure(Code::io,
+                               "cannot listen at {}, port {}: {}. Name another --port, or 0 for a free one",
+                               host, options.port, std::strerror(errno));
+        }
+        sockets.push_back(std::move(socket));
+        return success();
+    }
+};
+
+Listener::Listener(ListenerOptions options, HttpHandler handler)
+    : impl_(new Impl{std::move(options), std::move(handler), {}}) {}
+
+Listener::~Listener() = default;
+
+Status Listener::bind() {
+    for (const std::string& host : impl_->options.hosts) HR_TRY(impl_->bind(host));
+    return success();
+}
+
+std::vector<std::string> Listener::addresses() const {
+    std::vector<std::string> all;
+    for (const auto& socket : impl_->sockets)
+        all.push_back(socket->port == 0 ? socket->host
+                      : socket->host.find(':') != std::string::npos
+                          ? fmt::format("http://[{}]:{}", socket->host, socket->port)
+                          : fmt::format("http://{}:{}", socket->host, socket->port));
+    return all;
+}
+
+void Listener::run() {
+    std::vector<std::thread> others;
+    for (std::size_t i = 1; i < impl_->sockets.size(); ++i)
+        others.emplace_back([socket = impl_->sockets[i].get()] { socket->server.listen_after_bind(); });
+    impl_->sockets.front()->server.listen_after_bind();
+    for (std::thread& other : others) other.join();
+}
+
+void Listener::stop() {
+    for (const auto& socket : impl_->sockets) socket->server.stop();
+}
+
+}  // namespace headrace::serve

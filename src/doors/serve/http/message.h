@@ -1,0 +1,45 @@
+#pragma once
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace headrace::serve {
+
+/// A request as handlers see it, whatever brought it.
+struct HttpRequest {
+    std::string method, path, body;
+    std::map<std::string, std::string> query;
+    std::map<std::string, std::string> headers;  ///< names in lower case
+    std::string id;                              ///< of the log, and of the header x-request-id
+    int refused = 0;     ///< the status with which HTTP itself refuses it: only its shape is asked for
+    std::string client;  ///< whose key it came with; empty where none is asked for
+    /// Whether nobody waits for the answer any more.
+    std::function<bool()> is_gone = [] { return false; };
+
+    /// Empty when there is none.
+    std::string_view header(const std::string& name) const;
+};
+
+/// Takes a response in pieces.
+class HttpSink {
+public:
+    virtual ~HttpSink() = default;
+    /// False when nobody reads them any more.
+    virtual bool write(std::string_view bytes) = 0;
+};
+
+struct HttpResponse {
+    int status = 200;
+    std::string type = "application/json; charset=utf-8";
+    std::string body;
+    std::vector<std::pair<std::string, std::string>> headers;
+    /// In place of a body: writes it piece by piece, and returns at its end.
+    std::function<void(HttpSink&)> stream;
+};
+
+using HttpHandler = std::function<HttpResponse(const HttpRequest&)>;
+
+}  // namespace headrace::serve

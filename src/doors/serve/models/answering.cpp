@@ -1,0 +1,168 @@
+#include "doors/serve/models/answering.h"
+
+#include <chrono>
+#include <optional>
+
+namespace headrace::serve {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLook(100);         // whether the client is still there
+constexpr milliseconds kLookAtSeveral(2);  // of several answers, each in its turn
+constexpr std::chrono::seconds kPing(15);
+constexpr std::int64_t kRandomSeed = 0xFFFFFFFF;  // asks for another one each time
+
+/// Answers that are being written, from their start to their end.
+class Answers {
+public:
+    Answers(std::shared_ptr<ServedModel> model, const HttpRequest& from, Task task)
+        : model_(std::move(model)), task_(std::move(task)), is_gone_(from.is_gone) {
+        for (Request& request : task_.requests) {
+            model_->add_adapters(request.parameters);
+            request.owner = from.client.empty() ? request.owner : "key:" + from.client;
+            keep_apart(request.parameters, from.client);
+            holders_.push_back(model_->places().enter(from.client, task_.wanted_slot,
+                                                      Json::parse(request.parameters.to_json())));
+            start(request);
+        }
+    }
+
+    /// Waits for all. Nothing when the client went away.
+    std::optional<std::vector<Reply>> collect() {
+        for (std::size_t i = 0; i < generations_.size(); ++i)
+            while (next(i, kLook))
+                if (is_gone_()) return std::nullopt;
+        return std::move(replies_);
+    }
+
+    void stream(HttpSink& sink, AnswerWriter& writer) {
+        Clock::time_point written = Clock::now();
+        const auto write = [&](const std::string& text) {
+            if (text.empty()) return true;
+            written = Clock::now();
+            return sink.write(text);
+        };
+        if (!write(writer.begin())) return;
+        const milliseconds patience = generations_.size() == 1 ? kLook : kLookAtSeveral;
+        std::vector<bool> ended(generations_.size());
+        for (std::size_t left = generations_.size(), i = 0; left > 0; i = (i + 1) % generations_.size()) {
+            if (ended[i]) continue;
+            std::vector<MessagePart> parts;
+            const bool goes_on = next(i, patience, &parts);
+            for (const MessagePart& part : parts)
+                if (!write(writer.part(i, part))) return;
+            if (!goes_on) {
+                ended[i] = true;
+                --left;
+                if (!write(writer.end(i, replies_[i]))) return;
+            }
+            if (is_gone_()) return;
+            if (Clock::now() - written > kPing && !write(writer.ping())) return;
+        }
+        write(writer.finish(replies_));
+    }
+
+    /// For a failure while they are written.
+    ApiError error_of(const Exception& error) const { return model_->error_of(error); }
+
+private:
+    void start(const Request& request) {
+        try {
+            generations_.push_back(model_->engine().stream(request));
+            replies_.emplace_back();
+        } catch (const Exception& error) {
+            throw model_->error_of(error, &request);
+        }
+    }
+
+    /// Sessions of one key are not another's.
+    static void keep_apart(Parameters& parameters, const std::string& client) {
+        const ParameterValue* name = parameters.find("session_id");
+        if (!name || client.empty()) return;
+        if (const auto* text = std::get_if<std::string>(name))
+            parameters.set("session_id", client + ":" + *text);
+    }
+
+    /// Waits for more of an answer; false at its end, when the reply is there.
+    bool next(std::size_t i, milliseconds patience, std::vector<MessagePart>* parts = nullptr) {
+        if (!generations_[i].wait_for(patience)) {
+            holders_[i]->slot();
+            return true;
+        }
+        std::optional<MessagePart> part;
+        if (parts) {
+            if ((part = generations_[i].next_part())) parts->push_back(*part);
+        } else if (auto piece = generations_[i].next()) {
+            part = MessagePart{.piece = std::move(*piece)};
+        }
+        if (part) {
+            holders_[i]->generated(part->piece.tokens);
+            return true;
+        }
+        replies_[i] = generations_[i].reply();
+        std::vector<std::int32_t> read = replies_[i].prompt;
+        read.insert(read.end(), replies_[i].tokens.begin(), replies_[i].tokens.end());
+        holders_[i]->ends_with(std::move(read));
+        observe(model_->metrics(), replies_[i]);
+        return false;
+    }
+
+    const std::shared_ptr<ServedModel> model_;
+    Task task_;
+    const std::function<bool()> is_gone_;
+    std::vector<std::unique_ptr<Places::Holder>> holders_;
+    std::vector<Generation> generations_;  // cancelled when they go
+    std::vector<Reply> replies_;
+};
+
+HttpResponse stream_of(std::shared_ptr<Answers> answers, std::shared_ptr<AnswerWriter> writer) {
+    HttpResponse response{.type = std::string(writer->type())};
+    response.headers.emplace_back("Cache-Control", "no-cache");
+    response.headers.emplace_back("X-Accel-Buffering", "no");
+    response.stream = [answers = std::move(answers), writer = std::move(writer)](HttpSink& sink) mutable {
+        try {
+            answers->stream(sink, *writer);
+        } catch (const Exception& error) {
+            sink.write(writer->failed(answers->error_of(error)));
+        } catch (const std::exception& error) {
+            sink.write(writer->failed(ApiError(500, "server_error", error.what())));
+        }
+        answers.reset();  // the client's connection may live on
+    };
+    return response;
+}
+
+}  // namespace
+
+std::string event_of(const Json& data, std::string_view name) {
+    std::string text;
+    if (!name.empty()) text.append("event: ").append(name).append("\n");
+    return text.append("data: ").append(text_of(data)).append("\n\n");
+}
+
+std::vector<Request> choices_of(const ServedModel& model, const Request& request, int count) {
+    std::vector<Request> all(static_cast<std::size_t>(count), request);
+    if (count == 1) return all;
+    const std::int64_t first = model.seed_of(request.parameters);
+    for (std::size_t i = 1; first >= 0 && i < all.size(); ++i)
+        all[i].parameters.set("seed", (first + static_cast<std::int64_t>(i)) % kRandomSeed);
+    return all;
+}
+
+HttpResponse answer(std::shared_ptr<ServedModel> model, const HttpRequest& from, Task task,
+                    std::unique_ptr<AnswerWriter> writer) {
+    const bool streams = task.options.streams;
+    auto answers = std::make_shared<Answers>(std::move(model), from, std::move(task));
+    if (streams) return stream_of(std::move(answers), std::move(writer));
+    try {
+        const std::optional<std::vector<Reply>> replies = answers->collect();
+        if (!replies) return {.status = 499};  // nobody reads it
+        return {.body = text_of(writer->whole(*replies))};
+    } catch (const Exception& error) {
+        throw answers->error_of(error);
+    }
+}
+
+}  // namespace headrace::serve

@@ -1,0 +1,95 @@
+#include <fmt/format.h>
+
+#include "doors/serve/models/metrics.h"
+#include "doors/serve/models/served_model.h"
+
+namespace headrace::serve {
+namespace {
+
+struct Count {
+    std::string_view name, type, help;
+    double (*value)(const LanguageModelStatistics&);
+};
+
+template <auto Member>
+double count_of(const LanguageModelStatistics& statistics) {
+    return static_cast<double>(statistics.*Member);
+}
+
+using S = LanguageModelStatistics;
+const Count kCounts[] = {
+    {"headrace_requests_total", "counter", "requests that the engine took", count_of<&S::submitted>},
+    {"headrace_requests_finished_total", "counter", "requests that ended by themselves",
+     count_of<&S::finished>},
+    {"headrace_requests_failed_total", "counter", "requests that failed", count_of<&S::failed>},
+    {"headrace_requests_cancelled_total", "counter", "requests whose client went away",
+     count_of<&S::cancelled>},
+    {"headrace_requests_rejected_total", "counter", "requests that found the queue full",
+     count_of<&S::rejected>},
+    {"headrace_requests_running", "gauge", "requests that run", count_of<&S::running>},
+    {"headrace_requests_waiting", "gauge", "requests that wait", count_of<&S::waiting>},
+    {"headrace_prompt_tokens_total", "counter", "tokens of prompts that were read",
+     count_of<&S::prompt_tokens>},
+    {"headrace_cached_tokens_total", "counter", "tokens of prompts that were remembered",
+     count_of<&S::cached_tokens>},
+    {"headrace_generated_tokens_total", "counter", "tokens that were chosen", count_of<&S::generated_tokens>},
+    {"headrace_drafted_tokens_total", "counter", "tokens that were drafted", count_of<&S::drafted_tokens>},
+    {"headrace_accepted_tokens_total", "counter", "drafted tokens that were right",
+     count_of<&S::accepted_tokens>},
+    {"headrace_steps_total", "counter", "batches that were computed", count_of<&S::steps>},
+    {"headrace_pauses_total", "counter", "times that a higher priority went first", count_of<&S::pauses>},
+    {"headrace_evictions_total", "counter", "remembered prompts that were forgotten for room",
+     count_of<&S::evictions>},
+    {"headrace_remembered_tokens", "gauge", "tokens of idle sequences", count_of<&S::remembered_tokens>},
+    {"headrace_ram_cache_bytes", "gauge", "prompts that were moved out of the context",
+     count_of<&S::ram_cache_bytes>},
+    {"headrace_resident_bytes", "gauge", "memory of the process", count_of<&S::process_resident_bytes>},
+    // llama-server's, for dashboards that have them.
+    {"llamacpp:prompt_tokens_total", "counter", "Number of prompt tokens processed.",
+     count_of<&S::prompt_tokens>},
+    {"llamacpp:tokens_predicted_total", "counter", "Number of generation tokens processed.",
+     count_of<&S::generated_tokens>},
+    {"llamacpp:n_decode_total", "counter", "Total number of llama_decode() calls", count_of<&S::steps>},
+    {"llamacpp:requests_processing", "gauge", "Number of requests processing.", count_of<&S::running>},
+    {"llamacpp:requests_deferred", "gauge", "Number of requests deferred.", count_of<&S::waiting>},
+};
+
+struct Times {
+    std::string_view name, help;
+    const Histogram ModelMetrics::*histogram;
+};
+const Times kTimes[] = {
+    {"headrace_time_to_first_token_seconds", "from a request to its first token", &ModelMetrics::first_token},
+    {"headrace_time_between_tokens_seconds", "between tokens of an answer", &ModelMetrics::between_tokens},
+    {"headrace_queue_seconds", "from a request to its first step", &ModelMetrics::queue},
+    {"headrace_request_seconds", "from a request to its end", &ModelMetrics::whole},
+};
+
+std::string label_of(const ServedModel& model) {
+    std::string escaped;
+    for (const char c : model.id()) {
+        if (c == '"' || c == '\\') escaped += '\\';
+        escaped += c == '\n' ? ' ' : c;
+    }
+    return fmt::format("model=\"{}\"", escaped);
+}
+
+}  // namespace
+
+void write_model_metrics(std::string& out, const std::vector<std::shared_ptr<ServedModel>>& models) {
+    std::vector<std::pair<std::string, LanguageModelStatistics>> all;
+    for (const auto& model : models) all.emplace_back(label_of(*model), model->engine().statistics());
+    for (const Count& count : kCounts) {
+        write_header(out, count.name, count.type, count.help);
+        for (const auto& [label, statistics] : all)
+            write_sample(out, count.name, count.name.starts_with("llamacpp:") ? "" : label,
+                         count.value(statistics));
+    }
+    for (const Times& times : kTimes) {
+        write_header(out, times.name, "histogram", times.help);
+        for (std::size_t i = 0; i < models.size(); ++i)
+            (models[i]->metrics().*times.histogram).write(out, times.name, all[i].first);
+    }
+}
+
+}  // namespace headrace::serve

@@ -1,0 +1,88 @@
+#include "doors/serve/models/places.h"
+
+#include <fmt/format.h>
+
+#include "doors/serve/request/errors.h"
+
+namespace headrace::serve {
+
+std::unique_ptr<Places::Holder> Places::enter(const std::string& client, int wanted_slot, Json parameters) {
+    const std::lock_guard lock(mutex_);
+    std::size_t& held = clients_[client];
+    if (most_per_client_ > 0 && held >= most_per_client_) {
+        ApiError error(
+            429, "rate_limit_error",
+            fmt::format("this key has {} requests at once, which is as many as it may have", held));
+        error.retry_after = 1;
+        throw error;
+    }
+    ++held;
+    ++waiting_;
+    std::unique_ptr<Holder> holder(new Holder(*this, client));
+    holder->parameters_ = std::move(parameters);
+    holder->task_ = next_task_++;
+    take_slot(*holder, wanted_slot);
+    return holder;
+}
+
+/// With mutex_ held. The one that is wanted, if it is free, or else the first.
+bool Places::take_slot(Holder& holder, int wanted) {
+    if (holder.slot_ >= 0) return true;
+    int found = -1;
+    for (int i = static_cast<int>(states_.size()) - 1; i >= 0; --i)
+        if (!states_[static_cast<std::size_t>(i)].is_processing && (found < 0 || found != wanted)) found = i;
+    if (found < 0) return false;
+    holder.slot_ = found;
+    --waiting_;
+    PlaceState& state = states_[static_cast<std::size_t>(found)];
+    state.is_processing = true;
+    state.task = holder.task_;
+    state.parameters = holder.parameters_;
+    state.generated_tokens = 0;
+    return true;
+}
+
+Places::Holder::~Holder() {
+    const std::lock_guard lock(places_.mutex_);
+    if (slot_ >= 0)
+        places_.states_[static_cast<std::size_t>(slot_)].is_processing = false;
+    else
+        --places_.waiting_;
+    const auto found = places_.clients_.find(client_);
+    if (--found->second == 0) places_.clients_.erase(found);
+}
+
+int Places::Holder::slot() {
+    const std::lock_guard lock(places_.mutex_);
+    places_.take_slot(*this, -1);
+    return slot_;
+}
+
+void Places::Holder::generated(std::int64_t tokens) {
+    const std::lock_guard lock(places_.mutex_);
+    if (places_.take_slot(*this, -1))
+        places_.states_[static_cast<std::size_t>(slot_)].generated_tokens = tokens;
+}
+
+void Places::Holder::ends_with(std::vector<std::int32_t> tokens) {
+    const std::lock_guard lock(places_.mutex_);
+    if (places_.take_slot(*this, -1))
+        places_.states_[static_cast<std::size_t>(slot_)].tokens = std::move(tokens);
+}
+
+std::vector<PlaceState> Places::states() const {
+    const std::lock_guard lock(mutex_);
+    return states_;
+}
+
+std::size_t Places::waiting() const {
+    const std::lock_guard lock(mutex_);
+    return waiting_;
+}
+
+void Places::set_tokens(int slot, std::vector<std::int32_t> tokens) {
+    const std::lock_guard lock(mutex_);
+    states_[static_cast<std::size_t>(slot)].tokens = std::move(tokens);
+}
+
+}  // namespace headrace::serve

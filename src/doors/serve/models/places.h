@@ -1,0 +1,72 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "doors/serve/request/json.h"
+
+namespace headrace::serve {
+
+/// What a place of the server's table of slots is doing.
+struct PlaceState {
+    bool is_processing = false;
+    std::int64_t task = -1;            ///< number of the request, the last one when idle
+    std::vector<std::int32_t> tokens;  ///< prompt and answer of the last request that ended
+    Json parameters = Json::object();
+    std::int64_t prompt_tokens = 0, generated_tokens = 0;
+};
+
+/// The places of llama-server's `/slots`, and how many requests each key has at once. The engine has no
+/// slots: these are numbers for those that run. Thread-safe.
+class Places {
+public:
+    /// most_per_client: requests of one key at once; 0: no limit.
+    Places(std::size_t count, std::size_t most_per_client)
+        : states_(count), most_per_client_(most_per_client) {}
+
+    /// A request from its arrival to its end.
+    class Holder {
+    public:
+        ~Holder();
+        Holder(const Holder&) = delete;
+        Holder& operator=(const Holder&) = delete;
+        std::int64_t task() const { return task_; }
+        /// The slot's number, -1 while it waits for one.
+        int slot();
+        void generated(std::int64_t tokens);
+        void ends_with(std::vector<std::int32_t> tokens);
+
+    private:
+        friend class Places;
+        Holder(Places& places, std::string client) : places_(places), client_(std::move(client)) {}
+
+        Places& places_;
+        const std::string client_;
+        std::int64_t task_ = 0;
+        int slot_ = -1;
+        Json parameters_;
+        std::int64_t prompt_tokens_ = 0;
+    };
+    /// Throws ApiError 429 when the key has as many as it may have.
+    std::unique_ptr<Holder> enter(const std::string& client, int wanted_slot, Json parameters);
+
+    std::vector<PlaceState> states() const;
+    std::size_t count() const { return states_.size(); }
+    std::size_t waiting() const;
+    void set_tokens(int slot, std::vector<std::int32_t> tokens);
+
+private:
+    bool take_slot(Holder& holder, int wanted);
+
+    mutable std::mutex mutex_;
+    std::vector<PlaceState> states_;
+    std::map<std::string, std::size_t> clients_;
+    const std::size_t most_per_client_;
+    std::int64_t next_task_ = 0;
+    std::size_t waiting_ = 0;
+};
+
+}  // namespace headrace::serve

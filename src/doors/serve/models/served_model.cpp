@@ -1,0 +1,86 @@
+#include "doors/serve/models/served_model.h"
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+
+namespace headrace::serve {
+
+ServedModel::ServedModel(LanguageModel model, Names names, std::size_t places, std::size_t most_per_client)
+    : loaded_at(std::time(nullptr)),
+      model_(std::move(model)),
+      info_(model_.info()),
+      kind_(model_.kind()),
+      names_(std::move(names)),
+      places_(places, most_per_client) {
+    for (const auto& [path, scale] : info_.adapters) adapter_scales_.push_back(scale);
+}
+
+bool ServedModel::answers_to(std::string_view name) const {
+    return std::ranges::find(names_.aliases, name) != names_.aliases.end();
+}
+
+std::vector<float> ServedModel::adapter_scales() const {
+    const std::lock_guard lock(mutex_);
+    return adapter_scales_;
+}
+
+void ServedModel::set_adapter_scales(std::vector<float> scales) {
+    const std::lock_guard lock(mutex_);
+    adapter_scales_ = std::move(scales);
+    has_own_scales_ = true;
+}
+
+void ServedModel::add_adapters(Parameters& parameters) const {
+    const std::lock_guard lock(mutex_);
+    if (!has_own_scales_ || parameters.find("lora")) return;
+    std::vector<ParameterValue> all;
+    for (std::size_t i = 0; i < adapter_scales_.size(); ++i)
+        all.push_back(Parameters{{"id", static_cast<std::int64_t>(i)}, {"scale", adapter_scales_[i]}});
+    parameters.set("lora", std::move(all));
+}
+
+std::int64_t ServedModel::seed_of(const Parameters& parameters) const {
+    constexpr std::int64_t kRandom = 0xFFFFFFFF;
+    const Parameters all = model_.effective(parameters);
+    const ParameterValue* seed = all.find("seed");
+    const auto* number = seed ? std::get_if<std::int64_t>(seed) : nullptr;
+    return number && *number != kRandom ? *number : -1;
+}
+
+std::string without_paths(std::string message, std::string_view path) {
+    const std::string name = std::filesystem::path(path).filename().string();
+    for (std::size_t at = message.find(path); !path.empty() && name != path && at != std::string::npos;
+         at = message.find(path, at + name.size()))
+        message.replace(at, path.size(), name);
+    return message;
+}
+
+ApiError ServedModel::error_of(const Exception& error, const Request* request) const {
+    const ApiError whole = api_error(error);
+    ApiError shown(whole.status, whole.type, without_paths(error.what(), info_.path), whole.field);
+    shown.retry_after = whole.retry_after;
+    if (error.code() != Code::prompt_too_long || !request) return shown;
+    std::int64_t tokens = info_.request_tokens + 1;  // at least, where it is too long to be read at all
+    try {
+        tokens = static_cast<std::int64_t>(request->tokens.empty() ? model_.render(*request).tokens.size()
+                                                                   : request->tokens.size());
+    } catch (const Exception&) {
+    }
+    shown.extra["n_prompt_tokens"] = tokens;
+    shown.extra["n_ctx"] = info_.request_tokens;
+    return shown;
+}
+
+void observe(ModelMetrics& metrics, const Reply& reply) {
+    const Timings& times = reply.timings;
+    metrics.queue.observe(times.queued_ms / 1e3);
+    metrics.whole.observe((times.queued_ms + times.prompt_ms + times.generate_ms) / 1e3);
+    if (reply.generated_tokens < 1) return;
+    metrics.first_token.observe((times.queued_ms + times.prompt_ms) / 1e3);
+    const auto between = static_cast<std::uint64_t>(reply.generated_tokens - 1);
+    if (between > 0)
+        metrics.between_tokens.observe(times.generate_ms / 1e3 / static_cast<double>(between), between);
+}
+
+}  // namespace headrace::serve

@@ -1,0 +1,63 @@
+#pragma once
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "doors/serve/models/metrics.h"
+#include "doors/serve/models/places.h"
+#include "doors/serve/request/errors.h"
+#include "headrace/language_model.h"
+
+namespace headrace::serve {
+
+/// A language model that the server has loaded, with what it knows beside the engine.
+class ServedModel {
+public:
+    struct Names {
+        std::vector<std::string> aliases;  ///< sorted; the first is its id
+        std::vector<std::string> tags;
+    };
+    /// places: requests that `/slots` shows.
+    ServedModel(LanguageModel model, Names names, std::size_t places, std::size_t most_per_client);
+
+    LanguageModel& engine() { return model_; }
+    const ModelInfo& info() const { return info_; }
+    ModelKind kind() const { return kind_; }
+    const std::string& id() const { return names_.aliases.front(); }
+    const Names& names() const { return names_; }
+    bool answers_to(std::string_view name) const;
+    Places& places() { return places_; }
+    ModelMetrics& metrics() { return metrics_; }
+    const std::time_t loaded_at;
+
+    /// Of the adapters, by position: what requests that say nothing get.
+    std::vector<float> adapter_scales() const;
+    void set_adapter_scales(std::vector<float> scales);
+    /// Sets them in a request that says nothing.
+    void add_adapters(Parameters& parameters) const;
+
+    /// The seed that a request would have; -1 where it is another each time.
+    std::int64_t seed_of(const Parameters& parameters) const;
+
+    /// A failure of the engine, without paths of this machine; of a prompt that is too long, with its tokens.
+    ApiError error_of(const Exception& error, const Request* request = nullptr) const;
+
+private:
+    LanguageModel model_;
+    const ModelInfo info_;
+    const ModelKind kind_;
+    const Names names_;
+    Places places_;
+    ModelMetrics metrics_;
+    mutable std::mutex mutex_;
+    std::vector<float> adapter_scales_;
+    bool has_own_scales_ = false;
+};
+
+/// What an answer took, as Prometheus has it.
+void observe(ModelMetrics& metrics, const Reply& reply);
+
+/// The message with every path of this machine in it as the file's name alone.
+std::string without_paths(std::string message, std::string_view path);
+
+}  // namespace headrace::serve

@@ -1,0 +1,45 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "doors/serve/models/metrics.h"
+#include "doors/serve/models/served_model.h"
+#include "doors/serve/options/options.h"
+#include "doors/serve/request/errors.h"
+
+namespace headrace::serve {
+
+/// The models of a server and what it was started with: what handlers see of it. Thread-safe after `load`;
+/// the functions of handlers throw ApiError.
+class Service {
+public:
+    explicit Service(ServeOptions options) : options_(std::move(options)) {}
+
+    /// Once. Errors: of the load.
+    Status load();
+
+    const ServeOptions& options() const { return options_; }
+    const std::vector<std::shared_ptr<ServedModel>>& models() const { return models_; }
+    /// The model that a body names, or the first of that kind.
+    std::shared_ptr<ServedModel> model_for(const Json& body, ModelKind kind) const;
+    /// The same of one that gives a vector of a text, or, where there is none such, of each token.
+    std::shared_ptr<ServedModel> embedding_model(const Json& body) const;
+    /// A template of the request's own, where that is not allowed.
+    void check_request(const Json& body) const;
+    /// The prompt's text, with the marks that the tokenizer adds.
+    std::string rendered(ServedModel& model, const Request& request) const;
+    std::int64_t count_tokens(ServedModel& model, const Request& request) const;
+
+    RequestCounts& counts() { return counts_; }
+    /// In Prometheus' text format.
+    std::string metrics() const;
+
+private:
+    const ServeOptions options_;
+    std::vector<std::shared_ptr<ServedModel>> models_;
+    RequestCounts counts_;
+};
+
+}  // namespace headrace::serve

@@ -1,0 +1,276 @@
+#include "doors/serve/options/options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "base/edit_distance.h"
+#include "doors/serve/options/flags.h"
+
+namespace headrace::serve {
+namespace {
+
+constexpr std::string_view kConfig = "--config";
+
+std::vector<std::string_view> words(std::string_view text) {
+    std::vector<std::string_view> all;
+    while (!text.empty()) {
+        const auto space = text.find(' ');
+        if (space != 0) all.push_back(text.substr(0, space));
+        text.remove_prefix(space == std::string_view::npos ? text.size() : space + 1);
+    }
+    return all;
+}
+
+bool has_word(std::string_view list, std::string_view word) {
+    const auto all = words(list);
+    return std::ranges::find(all, word) != all.end();
+}
+
+std::string_view trimmed(std::string_view text) {
+    while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
+    while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.remove_suffix(1);
+    return text;
+}
+
+/// Long flags may be spelled with underscores.
+std::string spelled(std::string name) {
+    if (name.starts_with("--")) std::ranges::replace(name, '_', '-');
+    return name;
+}
+
+struct Found {
+    const Flag* flag;
+    bool is_negative;
+};
+
+std::optional<Found> find_flag(std::string_view name) {
+    for (const Flag& flag : flags()) {
+        if (has_word(flag.names, name)) return Found{&flag, false};
+        if (has_word(flag.negative, name)) return Found{&flag, true};
+    }
+    return std::nullopt;
+}
+
+Error unknown(std::string_view name, std::string_view where) {
+    std::string_view best;
+    std::size_t nearest = 4;  // one more than the most
+    for (const Flag& flag : flags())
+        for (const std::string_view list : {flag.names, flag.negative})
+            for (const std::string_view other : words(list)) {
+                const std::size_t distance =
+                    edit_distance(name, other, std::min(nearest, name.size() / 3 + 1));
+                if (distance >= nearest || distance > name.size() / 3) continue;
+                nearest = distance;
+                best = other;
+            }
+    return invalid("{}'{:.80}' is no option of `headrace serve`{}; --help lists them", where, name,
+                   best.empty() ? std::string() : fmt::format("; did you mean '{}'?", best));
+}
+
+/// What the flags that were read so far leave to those of lesser rank.
+class Reader {
+public:
+    explicit Reader(ServeOptions& options) : options_(options) {}
+
+    /// where: for errors, "the environment's LLAMA_ARG_PORT: ", or nothing for an argument.
+    Status take(const Flag& flag, const std::string& name, const std::string& value,
+                const std::string& where) {
+        switch (flag.kind) {
+            case FlagKind::is_refused:
+                return unsupported("{}{} is llama-server's: {}", where, name, flag.summary);
+            case FlagKind::is_ignored: return success();
+            default: break;
+        }
+        const Status status = flag.apply ? flag.apply(options_, value) : set_parameter(flag, name, value);
+        return status.ok() ? success() : Status(status.error().within(where + name));
+    }
+
+    /// A rank's own flags may come several times; those of a lesser rank do not count then.
+    void begin_rank() { taken_.insert(this_rank_.begin(), this_rank_.end()); }
+    bool is_taken(const Flag& flag) {
+        this_rank_.insert(&flag);
+        return taken_.contains(&flag);
+    }
+
+private:
+    Status set_parameter(const Flag& flag, const std::string& name, const std::string& value) {
+        const std::string parameter(flag.parameter);
+        if (flag.kind == FlagKind::a_list) {
+            std::vector<ParameterValue> all;
+            std::istringstream stream(value);
+            for (std::string part; std::getline(stream, part, ',');) all.emplace_back(part);
+            options_.parameters.set(parameter, std::move(all));
+            return success();
+        }
+        if (flag.kind == FlagKind::a_text) return options_.parameters.set(parameter, value), success();
+        try {
+            Parameters read = Parameters::from_json("{\"value\": " + value + "}");
+            const ParameterValue& only = read.entries().front().second;
+            const bool is_number =
+                std::holds_alternative<std::int64_t>(only) || std::holds_alternative<double>(only);
+            if (flag.kind == FlagKind::a_number && !is_number) return invalid("'{}' must be a number", value);
+            options_.parameters.set(parameter, only);
+            return success();
+        } catch (const Exception&) {
+            return invalid("'{}' must be {}", value, flag.kind == FlagKind::a_number ? "a number" : "JSON");
+        }
+    }
+
+    ServeOptions& options_;
+    std::set<const Flag*> this_rank_, taken_;
+};
+
+Result<std::string> switch_value(std::string_view text) {
+    for (std::string_view on : {"true", "1", "on", "enabled", "yes"})
+        if (text == on) return std::string("true");
+    for (std::string_view off : {"false", "0", "off", "disabled", "no"})
+        if (text == off) return std::string("false");
+    return invalid("'{:.40}' must be true or false", text);
+}
+
+Status read_arguments(std::span<const std::string> arguments, Reader& reader, std::string& config) {
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        std::string name = arguments[i];
+        std::optional<std::string> value;
+        if (!name.starts_with('-')) {
+            if (i > 0) return invalid("'{:.80}' is no option; options begin with - or --", name);
+            value = std::exchange(name, "--model");  // headrace serve model.gguf
+        } else if (const auto equals = name.find('=');
+                   name.starts_with("--") && equals != std::string::npos) {
+            value = name.substr(equals + 1);
+            name.resize(equals);
+        }
+        name = spelled(name);
+        const auto next = [&]() -> Result<std::string> {
+            if (value) return *value;
+            if (i + 1 == arguments.size()) return invalid("{} needs a value", name);
+            return arguments[++i];
+        };
+        if (name == kConfig) {
+            HR_ASSIGN(config, next());
+            continue;
+        }
+        const std::optional<Found> found = find_flag(name);
+        if (!found) return unknown(name, "");
+        reader.is_taken(*found->flag);
+        std::string text = found->is_negative ? "false" : "true";
+        if (!found->flag->value.empty() && !found->is_negative) {
+            HR_ASSIGN(text, next());
+        } else if (value) {
+            return invalid("{} takes no value", name);
+        }
+        HR_TRY(reader.take(*found->flag, name, text, ""));
+    }
+    return success();
+}
+
+Status read_environment(const std::map<std::string, std::string>& environment, Reader& reader) {
+    for (const Flag& flag : flags()) {
+        const auto variable = environment.find(std::string(flag.variable));
+        if (flag.variable.empty() || variable == environment.end() || reader.is_taken(flag)) continue;
+        std::string value = variable->second;
+        const std::string where = "the environment's ";
+        if (flag.value.empty() && flag.kind == FlagKind::a_switch) {
+            const Result<std::string> read = switch_value(value);
+            if (!read.ok()) return read.error().within(where + variable->first);
+            value = read.value();
+        }
+        HR_TRY(reader.take(flag, variable->first, value, where));
+    }
+    return success();
+}
+
+/// Lines of `name = value`, named as the flags without their dashes, or as their variables; sections, and
+/// lines that begin with # or ;, are not looked at.
+Status read_file(const std::string& path, Reader& reader) {
+    std::ifstream file(path);
+    if (!file) return failure(Code::not_found, "--config: '{}' cannot be read", path);
+    std::string line;
+    for (int number = 1; std::getline(file, line); ++number) {
+        const std::string_view text = trimmed(line);
+        if (text.empty() || text.front() == '#' || text.front() == ';' || text.front() == '[') continue;
+        const std::string where =
+            fmt::format("{}, line {}: ", std::filesystem::path(path).filename().string(), number);
+        const auto equals = text.find('=');
+        const std::string key(trimmed(text.substr(0, equals)));
+        if (key == "version") continue;
+        std::optional<Found> found = find_flag(spelled("--" + key));
+        if (!found) found = find_flag("-" + key);
+        for (const Flag& flag : flags())
+            if (!found && !flag.variable.empty() && flag.variable == key) found = Found{&flag, false};
+        if (!found) return unknown("--" + key, where);
+        if (reader.is_taken(*found->flag)) continue;
+        std::string value(equals == std::string_view::npos ? "true" : trimmed(text.substr(equals + 1)));
+        if (found->flag->value.empty()) {
+            const Result<std::string> read = switch_value(value);
+            if (!read.ok()) return read.error().within(where + key);
+            value = found->is_negative ? (read.value() == "true" ? "false" : "true") : read.value();
+        }
+        HR_TRY(reader.take(*found->flag, key, value, where));
+    }
+    return success();
+}
+
+/// What llama-server derives from several flags.
+Status finish(ServeOptions& options) {
+    if (options.shows_help || options.shows_version) return success();
+    if (options.model.empty())
+        return invalid("no model is named: headrace serve model.gguf; --help lists the options");
+    if (options.aliases.empty()) options.aliases = {std::filesystem::path(options.model).filename().string()};
+    std::ranges::sort(options.aliases);
+    const auto parallel = static_cast<std::int64_t>(options.parallel);
+    options.parameters.set("n_parallel", parallel);
+    if (const ParameterValue* size = options.parameters.find("n_ctx"); size && !options.unified)
+        if (const auto* tokens = std::get_if<std::int64_t>(size); tokens && *tokens > 0)
+            options.parameters.set("n_ctx_per_request", std::max<std::int64_t>(1, *tokens / parallel));
+    if (!options.slot_save_path.empty() && !std::filesystem::is_directory(options.slot_save_path))
+        return failure(Code::not_found, "--slot-save-path: '{}' is no folder", options.slot_save_path);
+    return success();
+}
+
+}  // namespace
+
+Result<ServeOptions> serve_options(std::span<const std::string> arguments,
+                                   const std::map<std::string, std::string>& environment) {
+    ServeOptions options;
+    options.parameters.set("log_level", "warn");
+    Reader reader(options);
+    std::string config;
+    HR_TRY(read_arguments(arguments, reader, config));
+    reader.begin_rank();
+    HR_TRY(read_environment(environment, reader));
+    reader.begin_rank();
+    if (!config.empty()) HR_TRY(read_file(config, reader));
+    HR_TRY(finish(options));
+    return options;
+}
+
+std::string serve_help() {
+    std::string text =
+        "headrace serve model.gguf [options]\n\n"
+        "Serves a language model by the APIs of OpenAI, Anthropic, Ollama and llama-server.\n\n"
+        "  --config FILE  options as lines of `name = value`; arguments and the environment come first\n";
+    for (const Flag& flag : flags()) {
+        if (flag.kind == FlagKind::is_ignored || flag.kind == FlagKind::is_refused) continue;
+        std::string names;
+        for (const std::string_view list : {flag.names, flag.negative})
+            for (const std::string_view name : words(list))
+                names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+        text += fmt::format("  {}{}{}\n", names, flag.value.empty() ? "" : " ", flag.value);
+        const std::string summary = flag.summary.empty() ? fmt::format("the parameter {}", flag.parameter)
+                                                         : std::string(flag.summary);
+        text += fmt::format("      {}{}\n", summary,
+                            flag.variable.empty() ? std::string() : fmt::format(" ({})", flag.variable));
+    }
+    return text;
+}
+
+}  // namespace headrace::serve

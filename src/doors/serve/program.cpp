@@ -1,0 +1,118 @@
+#include "doors/serve/program.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <thread>
+
+#include "doors/serve/options/options.h"
+#include "doors/serve/server.h"
+
+extern char** environ;
+
+namespace headrace::serve {
+namespace {
+
+constexpr std::chrono::seconds kGrace(30);
+
+std::map<std::string, std::string> environment() {
+    std::map<std::string, std::string> all;
+    for (char** entry = environ; *entry; ++entry) {
+        const std::string_view text = *entry;
+        const auto equals = text.find('=');
+        if (equals != std::string_view::npos) all.emplace(text.substr(0, equals), text.substr(equals + 1));
+    }
+    return all;
+}
+
+/// Waits for SIGTERM and SIGINT, which no other thread gets while this lives, and ends the server.
+class Signals {
+public:
+    Signals() {
+        sigemptyset(&set_);
+        sigaddset(&set_, SIGTERM);
+        sigaddset(&set_, SIGINT);
+        pthread_sigmask(SIG_BLOCK, &set_, &before_);
+    }
+    ~Signals() {
+        ends_ = true;
+        if (thread_.joinable()) thread_.join();
+        pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+    Signals(const Signals&) = delete;
+    Signals& operator=(const Signals&) = delete;
+
+    void end(Server& server, Listener& listener) {
+        thread_ = std::thread([&] {
+            while (!ends_ && !arrives(std::chrono::milliseconds(200))) {
+            }
+            if (ends_) return;
+            std::fprintf(stderr, "headrace: stopping; answers that are being written have %d s\n",
+                         static_cast<int>(kGrace.count()));
+            listener.stop();
+            const auto until = std::chrono::steady_clock::now() + kGrace;
+            while (server.active() > 0 && std::chrono::steady_clock::now() < until && !ends_)
+                if (arrives(std::chrono::milliseconds(50))) break;
+            server.stop();
+        });
+    }
+
+private:
+    bool arrives(std::chrono::milliseconds patience) const {
+        const timespec time{.tv_sec = 0, .tv_nsec = patience.count() * 1'000'000};
+        return sigtimedwait(&set_, nullptr, &time) > 0;
+    }
+
+    sigset_t set_{}, before_{};
+    std::atomic<bool> ends_ = false;
+    std::thread thread_;
+};
+
+void announce(const Listener& listener, const ServeOptions& options) {
+    const std::vector<std::string> addresses = listener.addresses();
+    std::string shown;
+    for (const std::string& address : addresses)
+        shown += fmt::format("{}{}", shown.empty() ? "" : ", ", address);
+    std::printf("headrace: %s listens at %s\n", options.aliases.front().c_str(), shown.c_str());
+    const std::string key = options.keys.empty() ? "" : " -H 'Authorization: Bearer KEY'";
+    if (addresses.front().starts_with("http"))
+        std::printf(
+            "  try: curl %s/v1/chat/completions -H 'Content-Type: application/json'%s "
+            "-d '{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'\n",
+            addresses.front().c_str(), key.c_str());
+    if (options.offers_page && addresses.front().starts_with("http"))
+        std::printf("  or open %s/ in a browser\n", addresses.front().c_str());
+    std::fflush(stdout);
+}
+
+}  // namespace
+
+Status run(std::span<const std::string> arguments) {
+    HR_ASSIGN(ServeOptions options, serve_options(arguments, environment()));
+    if (options.shows_help) return std::fputs(serve_help().c_str(), stdout), success();
+    if (options.shows_version) return std::printf("headrace %s\n", HEADRACE_VERSION), success();
+    std::signal(SIGPIPE, SIG_IGN);  // a client that went away
+    Signals signals;                // before there are threads
+    Server server(options);
+    Listener listener(options.listener, [&](const HttpRequest& http) { return server.handle(http); });
+    HR_TRY(listener.bind());
+    signals.end(server, listener);
+    Status loaded = success();
+    std::thread loader([&] {
+        loaded = server.load();
+        if (loaded.ok())
+            announce(listener, options);
+        else
+            listener.stop();
+    });
+    listener.run();
+    loader.join();
+    return loaded;
+}
+
+}  // namespace headrace::serve

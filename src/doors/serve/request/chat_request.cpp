@@ -1,0 +1,219 @@
+#include "doors/serve/request/chat_request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace headrace::serve {
+namespace {
+
+constexpr int kMostLogprobs = 100;
+
+/// Of the body's fields, those that this door or nobody reads; all others are the engine's.
+const std::set<std::string_view> kChatFields = {"messages",
+                                                "model",
+                                                "stream",
+                                                "stream_options",
+                                                "n",
+                                                "n_cmpl",
+                                                "logprobs",
+                                                "top_logprobs",
+                                                "tools",
+                                                "tool_choice",
+                                                "functions",
+                                                "function_call",
+                                                "user",
+                                                "metadata",
+                                                "store",
+                                                "modalities",
+                                                "audio",
+                                                "prediction",
+                                                "service_tier",
+                                                "id_slot",
+                                                "verbose",
+                                                "session",
+                                                "session_id",
+                                                "prompt_cache_key",
+                                                "safety_identifier",
+                                                "verbosity",
+                                                "web_search_options",
+                                                "add_generation_prompt",
+                                                "continue_final_message",
+                                                "sse_ping_interval",
+                                                "reasoning_control",
+                                                "previous_messages",
+                                                "messages_format"};
+
+std::string text_part(const Json& part, const std::string& place) {
+    const Fields fields(part, place);
+    const std::string type = fields.required_text("type");
+    if (type == "text" || type == "input_text" || type == "output_text") return fields.required_text("text");
+    if (type == "refusal") return fields.required_text("refusal");
+    throw wrong_field(
+        fields.name("type"),
+        fmt::format("is '{:.40}'; this model reads texts, and no images, audio or files", type));
+}
+
+ToolCall call_of(const Json& given, const std::string& place) {
+    const Fields call(given, place);
+    const Json* function = call.object("function");
+    if (!function) call.wrong("function", "an object");
+    const Fields fields(*function, call.name("function"));
+    ToolCall read{
+        .name = fields.required_text("name"), .arguments = "{}", .id = call.text("id").value_or("")};
+    if (const Json* arguments = fields.any("arguments"))
+        read.arguments = arguments->is_string() ? arguments->get<std::string>() : text_of(*arguments);
+    return read;
+}
+
+Message message_of(const Json& given, const std::string& place) {
+    const Fields fields(given, place);
+    Message message{.role = fields.required_text("role")};
+    if (message.role == "developer") message.role = "system";
+    if (message.role == "function") message.role = "tool";
+    constexpr std::array<std::string_view, 4> kRoles = {"system", "user", "assistant", "tool"};
+    if (std::ranges::find(kRoles, message.role) == kRoles.end())
+        throw wrong_field(
+            fields.name("role"),
+            fmt::format("is '{:.40}'; it must be system, developer, user, assistant or tool", message.role));
+    read_content(fields, "content", message);
+    for (std::string_view name : {"reasoning_content", "reasoning"})
+        if (message.reasoning.empty()) message.reasoning = fields.text(name).value_or("");
+    if (const Json* calls = fields.list("tool_calls"))
+        for (std::size_t i = 0; i < calls->size(); ++i)
+            message.tool_calls.push_back(
+                call_of((*calls)[i], fmt::format("{}[{}]", fields.name("tool_calls"), i)));
+    message.tool_call_id = fields.text("tool_call_id").value_or("");
+    if (message.role == "tool") message.tool_name = fields.text("name").value_or("");
+    const bool is_empty = !fields.any("content") && message.tool_calls.empty() && message.reasoning.empty();
+    if (is_empty) throw wrong_field(fields.name("content"), "is missing");
+    return message;
+}
+
+/// An assistant's message at the end is gone on with, as llama-server does.
+void read_continuation(const Fields& body, ChatBody& chat) {
+    const std::vector<Message>& messages = chat.request.messages;
+    std::optional<bool> continues;
+    if (const Json* given = body.any("continue_final_message"))
+        continues = given->is_boolean() ? given->get<bool>() : true;  // or which part of it
+    const std::optional<bool> begins = body.flag("add_generation_prompt");
+    if (continues.value_or(false) && begins.value_or(false))
+        throw wrong_field(
+            "continue_final_message",
+            "goes on with the last message, and add_generation_prompt begins another: set only one");
+    const bool is_answered = !messages.empty() && messages.back().role == "assistant";
+    if (is_answered && messages.size() > 1 && messages[messages.size() - 2].role == "assistant")
+        throw wrong_field("messages", "ends with two messages of the assistant; join them");
+    if (continues.value_or(is_answered && begins.value_or(true) && messages.back().tool_calls.empty())) {
+        if (!is_answered)
+            throw wrong_field("continue_final_message", "needs a message of the assistant at the end");
+        chat.request.parameters.set("continue_final_message", true);
+    } else if (begins) {
+        chat.request.parameters.set("add_generation_prompt", *begins);
+    }
+}
+
+}  // namespace
+
+void read_content(const Fields& fields, std::string_view key, Message& message) {
+    const Json* content = fields.any(key);
+    if (!content) return;
+    if (content->is_string()) {
+        message.content = content->get<std::string>();
+        return;
+    }
+    if (!content->is_array()) fields.wrong(key, "a text or a list of parts");
+    for (std::size_t i = 0; i < content->size(); ++i)
+        message.parts.push_back(text_part((*content)[i], fmt::format("{}[{}]", fields.name(key), i)));
+}
+
+std::vector<Message> messages_of(const Json& list, const std::string& place) {
+    if (!list.is_array()) throw wrong_field(place, fmt::format("is {}; it must be a list", kind_of(list)));
+    if (list.empty()) throw wrong_field(place, "is empty; it must have at least one message");
+    std::vector<Message> messages;
+    for (std::size_t i = 0; i < list.size(); ++i)
+        messages.push_back(message_of(list[i], fmt::format("{}[{}]", place, i)));
+    return messages;
+}
+
+Parameters engine_parameters(const Json& body, const std::set<std::string_view>& known) {
+    Json rest = Json::object();
+    for (const auto& [name, value] : body.items())
+        if (!known.contains(name) && !value.is_null()) rest[name] = value;
+    try {
+        return Parameters::from_json(text_of(rest));
+    } catch (const Exception& error) {
+        throw wrong_field("", error.what());
+    }
+}
+
+void read_tools(const Fields& body, Parameters& parameters) {
+    const Json* tools = body.list("tools");
+    if (!tools || tools->empty()) return;
+    Json chosen = *tools;
+    std::string choice = "auto";
+    if (const Json* given = body.any("tool_choice")) {
+        if (given->is_string()) {
+            choice = given->get<std::string>();
+            if (choice != "auto" && choice != "none" && choice != "required")
+                throw wrong_field("tool_choice",
+                                  fmt::format("is '{:.40}'; it must be auto, none, required, or "
+                                              "name a function",
+                                              choice));
+        } else {
+            const Fields fields(*given, "tool_choice");
+            const Json* function = fields.object("function");
+            const std::string name = function
+                                         ? Fields(*function, "tool_choice.function").required_text("name")
+                                         : fields.required_text("name");
+            std::erase_if(chosen.get_ref<Json::array_t&>(), [&](const Json& tool) {
+                return !tool.is_object() || !tool.contains("function") || !tool["function"].is_object() ||
+                       tool["function"].value("name", Json()) != name;
+            });
+            if (chosen.empty())
+                throw wrong_field("tool_choice",
+                                  fmt::format("names '{:.60}', which is none of the tools", name));
+            choice = "required";
+        }
+    }
+    parameters.set("tools", Parameters::from_json(text_of(Json{{"tools", chosen}})).entries().front().second);
+    parameters.set("tool_choice", choice);
+}
+
+void read_logprobs(const Fields& body, ChatBody& chat) {
+    const auto top = body.integer("top_logprobs", 0, kMostLogprobs);
+    const bool wanted = body.flag("logprobs").value_or(false);
+    if (top.value_or(0) > 0 && !wanted) throw wrong_field("top_logprobs", "needs 'logprobs': true");
+    if (!wanted) return;
+    chat.options.shows_probabilities = true;
+    chat.request.parameters.set("n_probs", std::max<std::int64_t>(top.value_or(0), 1));
+}
+
+ChatBody chat_body(const Json& given, const ModelInfo& model) {
+    const Fields body(given);
+    ChatBody chat;
+    chat.request.messages = messages_of(body.required("messages"), "messages");
+    chat.request.parameters = engine_parameters(given, kChatFields);
+    chat.request.parameters.set("drop_oldest", false);
+    read_tools(body, chat.request.parameters);
+    if (!given.contains("parallel_tool_calls")) {
+        const auto able = model.template_abilities.find("supports_parallel_tool_calls");
+        chat.request.parameters.set("parallel_tool_calls",
+                                    able != model.template_abilities.end() && able->second);
+    }
+    read_continuation(body, chat);
+    read_logprobs(body, chat);
+    chat.options.streams = body.flag("stream").value_or(false);
+    if (const Json* stream = body.object("stream_options"))
+        chat.options.includes_usage = Fields(*stream, "stream_options").flag("include_usage").value_or(false);
+    for (std::string_view name : {"n", "n_cmpl"})
+        chat.options.choices =
+            static_cast<int>(body.integer(name, 1, kMostChoices).value_or(chat.options.choices));
+    chat.options.shows_prompt = body.flag("verbose").value_or(false);
+    chat.options.shows_timings = body.flag("timings_per_token").value_or(false);
+    if (const auto session = body.text("session")) chat.request.parameters.set("session_id", *session);
+    return chat;
+}
+
+}  // namespace headrace::serve

@@ -1,0 +1,47 @@
+#pragma once
+#include <set>
+#include <string>
+
+#include "doors/serve/request/fields.h"
+#include "headrace/language_model.h"
+
+namespace headrace::serve {
+
+/// Answers to one prompt, as `n` asks for them.
+constexpr int kMostChoices = 128;
+
+/// What a request says besides what the model is asked.
+struct AnswerOptions {
+    bool streams = false;
+    bool includes_usage = false;  ///< in a stream
+    int choices = 1;
+    bool shows_probabilities = false;
+    bool shows_prompt = false;  ///< llama-server's __verbose
+    bool shows_timings = false;
+};
+
+/// Messages in OpenAI's shape. Throws ApiError with the place of what is wrong.
+std::vector<Message> messages_of(const Json& list, const std::string& place);
+
+/// The text of a content that is a text or a list of text parts; of a list, its parts.
+void read_content(const Fields& fields, std::string_view key, Message& message);
+
+/// A tool_choice in OpenAI's shape: "auto", "none", "required", or one that names a function, which leaves
+/// only that of the tools, and required.
+void read_tools(const Fields& body, Parameters& parameters);
+
+/// Everything of a body that the engine has a parameter for, under the names that docs/parameters.md lists,
+/// but `known`, which the API itself reads.
+Parameters engine_parameters(const Json& body, const std::set<std::string_view>& known);
+
+/// A body in the shape of OpenAI's chat completions; defaults: the model's abilities.
+struct ChatBody {
+    Request request;
+    AnswerOptions options;
+};
+ChatBody chat_body(const Json& body, const ModelInfo& model);
+
+/// Sets `n_probs` and so on from `logprobs` and `top_logprobs` as chats have them.
+void read_logprobs(const Fields& body, ChatBody& chat);
+
+}  // namespace headrace::serve

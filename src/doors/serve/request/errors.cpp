@@ -1,0 +1,47 @@
+#include "doors/serve/request/errors.h"
+
+namespace headrace::serve {
+
+ApiError wrong_field(const std::string& field, const std::string& what) {
+    return {400, "invalid_request_error", field.empty() ? what : "'" + field + "' " + what, field};
+}
+
+ApiError not_found(const std::string& what) { return {404, "not_found_error", what}; }
+
+ApiError not_offered(const std::string& what) { return {501, "not_supported_error", what}; }
+
+ApiError overloaded(const std::string& what) {
+    ApiError error(503, "unavailable_error", what);
+    error.retry_after = 1;
+    return error;
+}
+
+Json openai_error(const ApiError& error) {
+    Json shape = {{"code", error.status},
+                  {"message", error.what()},
+                  {"type", error.type},
+                  {"param", error.field.empty() ? Json() : Json(error.field)}};
+    shape.update(error.extra);
+    return {{"error", std::move(shape)}};
+}
+
+ApiError api_error(const Exception& error) {
+    switch (error.code()) {
+        case Code::invalid_argument:
+        case Code::invalid_state: return {400, "invalid_request_error", error.what()};
+        case Code::prompt_too_long: return {400, "exceed_context_size_error", error.what()};
+        case Code::unsupported: return {501, "not_supported_error", error.what()};
+        case Code::not_found: return {404, "not_found_error", error.what()};
+        case Code::denied: return {403, "permission_error", error.what()};
+        case Code::busy:
+        case Code::cancelled: return overloaded(error.what());
+        case Code::timed_out: return {504, "timeout_error", error.what()};
+        case Code::out_of_memory:
+        case Code::io:
+        case Code::backend_failure:
+        case Code::context_full: break;
+    }
+    return {500, "server_error", error.what()};
+}
+
+}  // namespace headrace::serve

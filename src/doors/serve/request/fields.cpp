@@ -1,0 +1,112 @@
+#include "doors/serve/request/fields.h"
+
+#include <fmt/format.h>
+
+namespace headrace::serve {
+namespace {
+
+constexpr int kMostDepth = 64;
+
+}  // namespace
+
+Json parse_body(std::string_view body) {
+    bool is_too_deep = false;
+    const auto look = [&](int depth, Json::parse_event_t, Json&) {
+        is_too_deep = is_too_deep || depth > kMostDepth;
+        return !is_too_deep;
+    };
+    Json parsed;
+    try {
+        parsed = Json::parse(body, look);
+    } catch (const Json::exception& e) {
+        // What nlohmann says begins with its own name and number.
+        std::string_view message = e.what();
+        if (const auto at = message.find("] "); at != std::string_view::npos) message.remove_prefix(at + 2);
+        throw wrong_field("", fmt::format("the body is no JSON: {}", message));
+    }
+    if (is_too_deep)
+        throw wrong_field("", fmt::format("the body is nested deeper than {} levels", kMostDepth));
+    if (!parsed.is_object())
+        throw wrong_field("", fmt::format("the body is {}; it must be an object", kind_of(parsed)));
+    return parsed;
+}
+
+std::string_view kind_of(const Json& value) {
+    if (value.is_string()) return "a text";
+    if (value.is_boolean()) return "true or false";
+    if (value.is_number()) return "a number";
+    if (value.is_array()) return "a list";
+    if (value.is_object()) return "an object";
+    return "null";
+}
+
+Fields::Fields(const Json& object, std::string place) : object_(object), place_(std::move(place)) {
+    if (!object.is_object())
+        throw wrong_field(place_, fmt::format("is {}; it must be an object", kind_of(object)));
+}
+
+std::string Fields::name(std::string_view key) const {
+    return place_.empty() ? std::string(key) : fmt::format("{}.{}", place_, key);
+}
+
+const Json* Fields::any(std::string_view key) const {
+    const auto found = object_.find(key);
+    return found == object_.end() || found->is_null() ? nullptr : &*found;
+}
+
+const Json& Fields::required(std::string_view key) const {
+    if (const Json* value = any(key)) return *value;
+    throw wrong_field(name(key), "is missing");
+}
+
+void Fields::wrong(std::string_view key, std::string_view must_be) const {
+    const Json* value = any(key);
+    throw wrong_field(name(key),
+                      fmt::format("is {}; it must be {}", value ? kind_of(*value) : "missing", must_be));
+}
+
+std::optional<std::string> Fields::text(std::string_view key) const {
+    const Json* value = any(key);
+    if (!value) return std::nullopt;
+    if (!value->is_string()) wrong(key, "a text");
+    return value->get<std::string>();
+}
+
+std::string Fields::required_text(std::string_view key) const {
+    if (auto value = text(key)) return *value;
+    throw wrong_field(name(key), "is missing");
+}
+
+std::optional<bool> Fields::flag(std::string_view key) const {
+    const Json* value = any(key);
+    if (!value) return std::nullopt;
+    if (!value->is_boolean()) wrong(key, "true or false");
+    return value->get<bool>();
+}
+
+std::optional<std::int64_t> Fields::integer(std::string_view key, std::int64_t least,
+                                            std::int64_t most) const {
+    const Json* value = any(key);
+    if (!value) return std::nullopt;
+    if (!value->is_number_integer()) wrong(key, "an integer");
+    const bool is_large = value->is_number_unsigned() && value->get<std::uint64_t>() > INT64_MAX;
+    const auto number = is_large ? INT64_MAX : value->get<std::int64_t>();
+    if (number < least || number > most)
+        throw wrong_field(name(key),
+                          fmt::format("is {}; it must be from {} to {}", value->dump(), least, most));
+    return number;
+}
+
+const Json* Fields::list(std::string_view key) const {
+    const Json* value = any(key);
+    if (value && !value->is_array()) wrong(key, "a list");
+    return value;
+}
+
+const Json* Fields::object(std::string_view key) const {
+    const Json* value = any(key);
+    if (value && !value->is_object()) wrong(key, "an object");
+    return value;
+}
+
+}  // namespace headrace::serve

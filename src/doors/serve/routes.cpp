@@ -1,0 +1,116 @@
+#include "doors/serve/routes.h"
+
+#include "doors/serve/api/anthropic.h"
+#include "doors/serve/api/llama_server.h"
+#include "doors/serve/api/ollama.h"
+#include "doors/serve/api/openai.h"
+#include "doors/serve/api/page.h"
+
+namespace headrace::serve {
+namespace {
+
+const Route kRoutes[] = {
+    {"GET", "/health", nullptr, true},
+    {"GET", "/", page, true},
+    {"GET", "/index.html", page, true},
+
+    {"GET", "/v1/models", openai_models},
+    {"GET", "/models", openai_models},
+    {"GET", "/v1/models/*", openai_model},
+    {"POST", "/v1/chat/completions", openai_chat},
+    {"POST", "/chat/completions", openai_chat},
+    {"POST", "/v1/chat/completions/input_tokens", openai_chat_tokens},
+    {"POST", "/chat/completions/input_tokens", openai_chat_tokens},
+    {"POST", "/v1/completions", openai_completion},
+    {"POST", "/v1/embeddings", openai_embeddings},
+    {"POST", "/v1/responses", openai_responses},
+    {"POST", "/responses", openai_responses},
+    {"POST", "/v1/responses/input_tokens", openai_response_tokens},
+
+    {"POST", "/v1/messages", anthropic_messages},
+    {"POST", "/v1/messages/count_tokens", anthropic_tokens},
+
+    {"POST", "/v1/rerank", rerank},
+    {"POST", "/v1/reranking", rerank},
+    {"POST", "/rerank", rerank},
+    {"POST", "/reranking", rerank},
+
+    {"POST", "/completion", completion},
+    {"POST", "/completions", completion},
+    {"POST", "/infill", infill},
+    {"POST", "/embedding", embeddings},
+    {"POST", "/embeddings", embeddings},
+    {"POST", "/tokenize", tokenize},
+    {"POST", "/detokenize", detokenize},
+    {"POST", "/apply-template", apply_template},
+    {"GET", "/props", props},
+    {"POST", "/props", change_props},
+    {"GET", "/slots", slots},
+    {"POST", "/slots/*", change_slot},
+    {"GET", "/lora-adapters", adapters},
+    {"POST", "/lora-adapters", change_adapters},
+    {"GET", "/metrics", metrics},
+
+    {"POST", "/api/chat", ollama_chat},
+    {"POST", "/api/generate", ollama_generate},
+    {"POST", "/api/embed", ollama_embed},
+    {"POST", "/api/embeddings", ollama_old_embeddings},
+    {"GET", "/api/tags", ollama_tags},
+    {"POST", "/api/show", ollama_show},
+    {"GET", "/api/ps", ollama_running},
+    {"GET", "/api/version", ollama_version, true},
+};
+
+bool matches(std::string_view pattern, std::string_view path) {
+    if (!pattern.ends_with("/*")) return pattern == path;
+    pattern.remove_suffix(1);
+    return path.size() > pattern.size() && path.starts_with(pattern);
+}
+
+/// The same place under llama-server's other name.
+std::string_view usual(std::string_view path) { return path == "/v1/health" ? "/health" : path; }
+
+}  // namespace
+
+const Route* find_route(std::string_view method, std::string_view path) {
+    if (method == "HEAD") method = "GET";
+    for (const Route& route : kRoutes)
+        if (route.method == method && matches(route.path, usual(path))) return &route;
+    return nullptr;
+}
+
+bool has_path(std::string_view path) {
+    for (const Route& route : kRoutes)
+        if (matches(route.path, usual(path))) return true;
+    return false;
+}
+
+Dialect dialect_of(std::string_view path) {
+    if (path.starts_with("/v1/messages")) return Dialect::anthropic;
+    return path.starts_with("/api/") ? Dialect::ollama : Dialect::openai;
+}
+
+Json error_in(Dialect dialect, const ApiError& error) {
+    switch (dialect) {
+        case Dialect::anthropic: return anthropic_error(error);
+        case Dialect::ollama: return {{"error", error.what()}};
+        case Dialect::openai: break;
+    }
+    return openai_error(error);
+}
+
+bool allows_origin(std::string_view allowed, std::string_view origin) {
+    while (!allowed.empty()) {
+        const std::string_view entry = allowed.substr(0, allowed.find(','));
+        allowed.remove_prefix(std::min(allowed.size(), entry.size() + 1));
+        if (entry == "*" || entry == origin) return true;
+        if (entry != "localhost") continue;
+        std::string_view host = origin.substr(std::min(origin.size(), origin.find("://") + 3));
+        if (host.starts_with("[::1]")) return true;
+        host = host.substr(0, host.find(':'));
+        if (host == "localhost" || host == "127.0.0.1") return true;
+    }
+    return false;
+}
+
+}  // namespace headrace::serve

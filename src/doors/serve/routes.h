@@ -1,0 +1,30 @@
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "doors/serve/http/message.h"
+#include "doors/serve/models/service.h"
+#include "doors/serve/request/errors.h"
+
+namespace headrace::serve {
+
+/// Whose shape errors have.
+enum class Dialect { openai, anthropic, ollama };
+
+struct Route {
+    std::string_view method, path;  ///< a path that ends in /* has more behind it
+    HttpResponse (*handler)(Service&, const HttpRequest&);
+    bool works_without_model = false;
+};
+
+/// Null when there is none.
+const Route* find_route(std::string_view method, std::string_view path);
+/// With any method.
+bool has_path(std::string_view path);
+Dialect dialect_of(std::string_view path);
+Json error_in(Dialect dialect, const ApiError& error);
+
+/// Whether a browser's page of that origin may read answers. allowed: as --cors-origins has it.
+bool allows_origin(std::string_view allowed, std::string_view origin);
+
+}  // namespace headrace::serve

@@ -1,0 +1,41 @@
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <string>
+
+#include "base/result.h"
+#include "doors/serve/access.h"
+#include "doors/serve/http/message.h"
+#include "doors/serve/models/service.h"
+
+namespace headrace::serve {
+
+/// Models behind HTTP's APIs. Thread-safe; `handle` answers from its first moment on, and says that models
+/// are being loaded until they are.
+class Server {
+public:
+    explicit Server(ServeOptions options);
+
+    /// Loads the models; once. Errors: of the load.
+    Status load();
+    HttpResponse handle(const HttpRequest& http);
+    /// Requests that run end with an error, later ones are refused.
+    void stop();
+    /// Requests that are answered now.
+    std::size_t active() const { return active_; }
+
+private:
+    enum class State { loading, ready, failed, stopping };
+
+    HttpResponse dispatch(const HttpRequest& http, std::string& route);
+    HttpResponse health() const;
+    void add_cors(const HttpRequest& http, HttpResponse& response) const;
+    void log(const HttpRequest& http, const HttpResponse& response, std::chrono::duration<double> took) const;
+
+    Service service_;  // its models are there when state_ is ready
+    const Access access_;
+    std::atomic<State> state_ = State::loading;
+    std::atomic<std::size_t> active_ = 0;
+};
+
+}  // namespace headrace::serve

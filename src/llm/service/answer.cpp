@@ -1,0 +1,101 @@
+#include "llm/service/answer.h"
+
+#include <common/chat.h>
+
+#include <exception>
+#include <utility>
+
+namespace headrace::llm {
+
+namespace {
+
+/// What `now` has more than `shown`, which then has it, too; nothing where it does not begin with that: a
+/// part that more text made something else.
+std::string take_more(std::string& shown, const std::string& now) {
+    if (!now.starts_with(shown)) return {};
+    std::string more = now.substr(shown.size());
+    shown = now;
+    return more;
+}
+
+}  // namespace
+
+/// How a prompt's template writes answers.
+struct AnswerReader::Parser {
+    common_chat_parser_params params;
+    common_chat_msg shown;  ///< what the caller has, or wrote itself
+
+    Parser(const common_chat_params& format, const RequestSettings& settings) : params(format) {
+        params.reasoning_format = common_reasoning_format_from_name(settings.reasoning_format);
+        params.parse_tool_calls = !settings.tools.empty();
+        params.is_continuation = settings.continues_final_message;
+        if (!format.parser.empty()) params.parser.load(format.parser);
+        if (params.is_continuation) shown = common_chat_parse("", true, params);
+    }
+
+    /// A call's name comes whole, once its arguments begin: until then it may be a part of it.
+    void add_call(const common_chat_tool_call& call, size_t index, bool is_partial, MessagePart& part) {
+        const bool is_new = index >= shown.tool_calls.size();
+        if (is_new && is_partial && call.arguments.empty()) return;
+        if (is_new) shown.tool_calls.push_back({call.name, "", call.id});
+        std::string more = take_more(shown.tool_calls[index].arguments, call.arguments);
+        if (!is_new && more.empty()) return;
+        part.calls.push_back({.index = index,
+                              .name = is_new ? call.name : "",
+                              .id = is_new ? call.id : "",
+                              .arguments = std::move(more)});
+    }
+};
+
+AnswerReader::AnswerReader(const Prompt& prompt, const RequestSettings& settings) {
+    if (!prompt.format) return;
+    try {
+        parser_ = std::make_unique<Parser>(*prompt.format, settings);
+    } catch (const std::exception&) {  // llama.cpp cannot parse this template's answers
+    }
+}
+
+AnswerReader::AnswerReader(AnswerReader&&) noexcept = default;
+AnswerReader::~AnswerReader() = default;
+
+MessagePart AnswerReader::read(const std::string& more) {
+    if (!parser_) return {.content = more};
+    text_ += more;
+    return difference(true);
+}
+
+MessagePart AnswerReader::finish() { return parser_ ? difference(false) : MessagePart(); }
+
+MessagePart AnswerReader::difference(bool is_partial) {
+    MessagePart part;
+    try {
+        const common_chat_msg now = common_chat_parse(text_, is_partial, parser_->params);
+        common_chat_msg& shown = parser_->shown;
+        part.content = take_more(shown.content, now.content);
+        part.reasoning = take_more(shown.reasoning_content, now.reasoning_content);
+        for (size_t i = 0; i < now.tool_calls.size() && i <= shown.tool_calls.size(); ++i)
+            parser_->add_call(now.tool_calls[i], i, is_partial && i + 1 == now.tool_calls.size(), part);
+    } catch (const std::exception&) {  // an answer that was cut need not follow its format
+        if (!is_partial && parser_->shown.empty()) part.content = text_;
+    }
+    return part;
+}
+
+Answer parse_answer(const Prompt& prompt, const std::string& text, const RequestSettings& settings) {
+    AnswerReader reader(prompt, settings);
+    MessagePart first = reader.read(text), rest = reader.finish();
+    Answer answer{.content = std::move(first.content), .reasoning = std::move(first.reasoning)};
+    answer.content += rest.content;
+    answer.reasoning += rest.reasoning;
+    for (std::vector<MessagePart::Call>* calls : {&first.calls, &rest.calls})
+        for (MessagePart::Call& call : *calls) {
+            if (call.index >= answer.calls.size()) answer.calls.resize(call.index + 1);
+            ToolCall& whole = answer.calls[call.index];
+            if (!call.name.empty()) whole.name = std::move(call.name);
+            if (!call.id.empty()) whole.id = std::move(call.id);
+            whole.arguments += call.arguments;
+        }
+    return answer;
+}
+
+}  // namespace headrace::llm
