@@ -41,7 +41,10 @@ public:
     }
     ~Signals() {
         ends_ = true;
-        if (thread_.joinable()) thread_.join();
+        if (thread_.joinable()) {
+            pthread_kill(thread_.native_handle(), SIGTERM);  // for which it waits
+            thread_.join();
+        }
         pthread_sigmask(SIG_SETMASK, &before_, nullptr);
     }
     Signals(const Signals&) = delete;

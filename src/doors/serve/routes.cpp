@@ -105,7 +105,9 @@ bool allows_origin(std::string_view allowed, std::string_view origin) {
         allowed.remove_prefix(std::min(allowed.size(), entry.size() + 1));
         if (entry == "*" || entry == origin) return true;
         if (entry != "localhost") continue;
-        std::string_view host = origin.substr(std::min(origin.size(), origin.find("://") + 3));
+        const std::size_t scheme = origin.find("://");
+        if (scheme == std::string_view::npos) continue;
+        std::string_view host = origin.substr(scheme + 3);
         if (host.starts_with("[::1]")) return true;
         host = host.substr(0, host.find(':'));
         if (host == "localhost" || host == "127.0.0.1") return true;

@@ -66,12 +66,15 @@ void Stream::show(const std::string& text) {
     outcome.text += text;
     if (text.empty()) return;
     headrace::Piece piece{.text = text, .tokens = static_cast<std::int64_t>(outcome.tokens.size())};
-    const auto from = static_cast<std::ptrdiff_t>(std::exchange(shown_, outcome.tokens.size()));
-    piece.new_tokens.assign(outcome.tokens.begin() + from, outcome.tokens.end());
+    // Without the token that ends the answer, which has no text.
+    const std::size_t end = outcome.tokens.size() - (outcome.reason == StopReason::end_of_answer ? 1 : 0);
+    const auto from = static_cast<std::ptrdiff_t>(std::exchange(shown_, end));
+    const auto to = static_cast<std::ptrdiff_t>(end);
+    piece.new_tokens.assign(outcome.tokens.begin() + from, outcome.tokens.begin() + to);
     if (!outcome.probabilities.empty()) {
-        piece.probabilities.assign(outcome.probabilities.begin() + from, outcome.probabilities.end());
+        piece.probabilities.assign(outcome.probabilities.begin() + from, outcome.probabilities.begin() + to);
         piece.token_probabilities.assign(outcome.token_probabilities.begin() + from,
-                                         outcome.token_probabilities.end());
+                                         outcome.token_probabilities.begin() + to);
     }
     generation->push(std::move(piece));
 }

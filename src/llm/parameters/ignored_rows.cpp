@@ -17,7 +17,7 @@ std::span<const Row> ignored_rows() {
                 "the input is tensor 0"),
         ignored("ignored.model", "model_path model_alias model_name", "the graph decides on the model"),
         ignored("ignored.output",
-                "stream stream_stdout stream_options include_usage return_progress sse_ping_interval "
+                "stream stream_stdout stream_options include_usage sse_ping_interval "
                 "response_fields verbose encoding_format echo return_text with_pieces",
                 "the call decides on the output: compute_single streams, get_output returns text at 0 and "
                 "counts at 1"),
@@ -36,8 +36,8 @@ std::span<const Row> ignored_rows() {
                 "requests are always batched, by priority and fairly"),
         ignored("ignored.queue", "queue_warning_threshold", "get_statistics tells how many wait"),
         ignored("ignored.chat",
-                "chat_format chat_parser generation_prompt parse_tool_calls add_generation_prompt "
-                "continue_final_message prefill_assistant skip_chat_parsing skip_parsing "
+                "chat_format chat_parser generation_prompt parse_tool_calls prefill_assistant "
+                "skip_chat_parsing skip_parsing "
                 "reasoning_budget_start_tag reasoning_budget_end_tag reasoning_budget_end_tags "
                 "reasoning_control template_file chat_template_file",
                 "the model's chat template or chat.template decides"),

@@ -211,7 +211,8 @@ Status adjust(Settings& settings, int n_ctx, int n_vocab, Notes& notes) {
         adjuster.set(name, *last_n, *last_n < 0 ? n_ctx : std::min(*last_n, n_ctx), "the context's size");
     adjuster.at_most("min_keep", sampling.min_keep, n_vocab, "the vocabulary's size");
     adjuster.at_most("n_probs", sampling.n_probs, n_vocab, "the vocabulary's size");
-    adjuster.at_most("n_batch", settings.context.n_batch, n_ctx, "the context's size");
+    adjuster.at_most("n_batch", settings.context.n_batch, std::max(n_ctx, settings.context.n_ctx),
+                     "the context's size");
     adjuster.at_most("n_ubatch", settings.context.n_ubatch, settings.context.n_batch, "n_batch");
     // llama.cpp's shift leaves room for four tokens.
     const int most = std::max(n_ctx - 4, 0);

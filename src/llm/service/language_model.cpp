@@ -108,7 +108,8 @@ struct LanguageModel::Impl {
     Result<llm::RequestInput> input(const Request& request) {
         HR_TRY(check_messages(request.messages));
         if (!request.prompt.empty() + !request.messages.empty() + !request.tokens.empty() > 1)
-            return invalid("a request has one of a prompt, messages and tokens, and no two of them");
+            return invalid(
+                "a request has several of a prompt, messages and tokens; it must have one of them");
         HR_ASSIGN(llm::RequestInput made, input(own_session(request.owner), nullptr, request.parameters));
         made.prompt = request.prompt;
         made.messages = request.messages;

@@ -39,21 +39,23 @@ Timings timings_of(const Outcome& outcome) {
         .generated_per_second = per_second(std::max<std::int64_t>(generated - 1, 0), outcome.generate_ms)};
 }
 
+constexpr int kAnySize = 1 << 24;  // tokens of a prompt that is only looked at
+
 void write_texts(std::vector<std::vector<TokenProbability>>& rows, const Model& model) {
     for (auto& row : rows)
         for (TokenProbability& entry : row) entry.text = model.piece(entry.token, true);
 }
 
 /// The settings may be extended by what the chat template wants.
-Result<Prompt> prompt_of(RequestInput& input, const Engine& engine) {
+Result<Prompt> prompt_of(RequestInput& input, const Engine& engine, int context_size) {
     if (!input.tokens.empty()) return Prompt{.tokens = input.tokens};
     RequestSettings& request = input.settings.request;
     Messages history = request.previous_messages;
     if (history.empty() && request.history) history = input.session->messages();
     if (input.messages.empty())
-        return make_prompt(engine.model(), history, input.prompt, engine.context_size(), request);
+        return make_prompt(engine.model(), history, input.prompt, context_size, request);
     history.insert(history.end(), input.messages.begin(), input.messages.end());
-    return make_prompt(engine.model(), std::move(history), engine.context_size(), request);
+    return make_prompt(engine.model(), std::move(history), context_size, request);
 }
 
 headrace::Reply reply_of(const Outcome& outcome, const Prompt& prompt, const Model& model,
@@ -137,7 +139,7 @@ Status TextRequest::submit() {
     HR_TRY(adjust(input_.settings, engine.context_size(), engine.model().vocabulary_size(), input_.warnings));
     RequestSettings& request = input_.settings.request;
     note_unused_by_template(engine.model(), request, input_.warnings);
-    HR_ASSIGN(prompt_, prompt_of(input_, engine));
+    HR_ASSIGN(prompt_, prompt_of(input_, engine, engine.context_size()));
     HR_ASSIGN(generation_, engine.submit({.prompt = prompt_.tokens,
                                           .settings = request,
                                           .owner = input_.session->owner,
@@ -150,7 +152,7 @@ Status TextRequest::submit() {
 Result<Prompt> Requests::render(RequestInput input) const {
     HR_ASSIGN(const LoadedModel model, models_.usable(input.model, deadline_of(input)));
     HR_TRY(model.check_writes_text());
-    return prompt_of(input, *model.runner.engine);
+    return prompt_of(input, *model.runner.engine, kAnySize);
 }
 
 Result<Generation::Piece> TextRequest::next() {

@@ -127,7 +127,7 @@ public:
     /// The same of texts that are tokens already.
     Result<std::unique_ptr<VectorRequest>> start_vectors(RequestInput input, std::vector<Tokens> sequences);
 
-    /// The prompt that such a request would have.
+    /// The prompt that such a request would have, with no regard to the context's size.
     Result<Prompt> render(RequestInput input) const;
 
     void cancel(const void* group);

@@ -13,7 +13,8 @@ class BatchBuilderTest : public EngineParts {
 protected:
     BatchBuilderTest() : EngineParts(3) {
         settings.context.n_ubatch = 32;
-        batch.emplace(*model, *context, *sequences, nullptr, settings, counters);
+        batch.emplace(*model, *context, *sequences, nullptr, settings,
+                      static_cast<int>(llama_n_ctx_seq(context->get())), counters);
     }
     /// A stream with a sequence of its own.
     std::unique_ptr<Stream> placed(size_t size, llama_token token) {

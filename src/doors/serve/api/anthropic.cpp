@@ -150,7 +150,7 @@ void read_anthropic_tools(const Fields& body, Parameters& parameters) {
     parameters.set("parallel_tool_calls", is_parallel);
 }
 
-Request anthropic_request(const Json& given, bool needs_limit) {
+Request anthropic_request(const Json& given, const ModelInfo& model, bool needs_limit) {
     const Fields body(given);
     Request request{.messages = anthropic_messages_of(body),
                     .parameters = engine_parameters(given, kAnthropicFields)};
@@ -161,6 +161,7 @@ Request anthropic_request(const Json& given, bool needs_limit) {
     if (const Json* stop = body.list("stop_sequences"))
         parameters.set("stop", Parameters::from_json(text_of({{"stop", *stop}})).entries().front().second);
     read_anthropic_tools(body, parameters);
+    check_can_call(parameters, model);
     bool thinks = false;
     if (const Json* thinking = body.object("thinking")) {
         const Fields fields(*thinking, "thinking");
@@ -223,7 +224,7 @@ public:
                      {"model", model_->id()}};
         body.update(stopped(reply));
         body["usage"] = usage(reply);
-        add_warnings(body, replies);
+        add_warnings(body, *model_, replies);
         return body;
     }
 
@@ -334,7 +335,7 @@ HttpResponse anthropic_messages(Service& service, const HttpRequest& http) {
     const auto model = service.model_for(body, ModelKind::text);
     service.check_request(body);
     Task task;
-    task.requests.push_back(anthropic_request(body, true));
+    task.requests.push_back(anthropic_request(body, model->info(), true));
     task.options.streams = Fields(body).flag("stream").value_or(false);
     const std::int64_t tokens =
         task.options.streams ? service.count_tokens(*model, task.requests.front()) : 0;
@@ -344,8 +345,8 @@ HttpResponse anthropic_messages(Service& service, const HttpRequest& http) {
 HttpResponse anthropic_tokens(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
     const auto model = service.model_for(body, ModelKind::text);
-    return {.body =
-                text_of({{"input_tokens", service.count_tokens(*model, anthropic_request(body, false))}})};
+    return {.body = text_of({{"input_tokens",
+                              service.count_tokens(*model, anthropic_request(body, model->info(), false))}})};
 }
 
 }  // namespace headrace::serve

@@ -106,7 +106,7 @@ private:
         if (shown_.probabilities && !content.empty())
             body["completion_probabilities"] = probabilities_of(
                 *model_, reply.tokens, reply.probabilities, reply.token_probabilities, shown_.after_sampling);
-        add_warnings(body, {reply});
+        add_warnings(body, *model_, {reply});
         return body;
     }
 

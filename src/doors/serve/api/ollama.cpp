@@ -80,8 +80,8 @@ Json call_shape(const std::string& name, const std::string& arguments, std::size
 class OllamaWriter : public AnswerWriter {
 public:
     /// name: as the request spells the model. is_chat: messages, and not texts.
-    OllamaWriter(std::string name, bool is_chat, bool thinks)
-        : name_(std::move(name)), is_chat_(is_chat), thinks_(thinks) {}
+    OllamaWriter(std::shared_ptr<ServedModel> model, std::string name, bool is_chat, bool thinks)
+        : model_(std::move(model)), name_(std::move(name)), is_chat_(is_chat), thinks_(thinks) {}
 
     Json whole(const std::vector<Reply>& replies) override {
         const Reply& reply = replies.front();
@@ -92,7 +92,7 @@ public:
             shaped(is_chat_ ? reply.content : content_of(reply), reply.reasoning, std::move(calls), true);
         body["done_reason"] = done_reason(reply);
         add_times(body, reply);
-        add_warnings(body, replies);
+        add_warnings(body, *model_, replies);
         return body;
     }
     std::string_view type() const override { return "application/x-ndjson"; }
@@ -139,6 +139,7 @@ private:
         return body;
     }
 
+    const std::shared_ptr<ServedModel> model_;
     const std::string name_;
     const bool is_chat_, thinks_;
     std::vector<ToolCall> calls_;
@@ -192,12 +193,20 @@ std::string name_in(const Fields& body, const ServedModel& model) {
     return body.text("model").value_or(model.id());
 }
 
+/// Whether a model has that name, with or without Ollama's tag for the usual one.
+bool is_named(const ServedModel& model, std::string_view name) {
+    if (model.answers_to(name)) return true;
+    constexpr std::string_view kTag = ":latest";
+    return name.ends_with(kTag) && model.answers_to(name.substr(0, name.size() - kTag.size()));
+}
+
 /// Ollama says so where a model is not there, and does not take another one.
 std::shared_ptr<ServedModel> named(Service& service, const Fields& body, const Json& given, ModelKind kind) {
-    const auto model = service.model_for(given, kind);
     const std::string name = body.text("model").value_or("");
     if (name.empty()) throw wrong_field("model", "is missing");
-    return model;
+    for (const auto& model : service.models())
+        if (is_named(*model, name)) return model->kind() == kind ? model : service.model_for(given, kind);
+    throw not_found(fmt::format("model '{:.100}' not found", name));
 }
 
 struct Thinking {
@@ -255,6 +264,7 @@ HttpResponse ollama_chat(Service& service, const HttpRequest& http) {
     read_options(body, request.parameters);
     read_format(body, request.parameters);
     read_tools(body, request.parameters);
+    check_can_call(request.parameters, model->info());
     request.parameters.set("parallel_tool_calls", true);
     const Thinking thinking = read_thinking(body, request.parameters);
     if (request.messages.back().role == "assistant" && request.messages.back().tool_calls.empty())
@@ -263,7 +273,8 @@ HttpResponse ollama_chat(Service& service, const HttpRequest& http) {
     Task task;
     task.requests.push_back(std::move(request));
     task.options.streams = body.flag("stream").value_or(true);
-    return answer(model, http, std::move(task), std::make_unique<OllamaWriter>(name, true, thinking.shows));
+    return answer(model, http, std::move(task),
+                  std::make_unique<OllamaWriter>(model, name, true, thinking.shows));
 }
 
 HttpResponse ollama_generate(Service& service, const HttpRequest& http) {
@@ -289,7 +300,8 @@ HttpResponse ollama_generate(Service& service, const HttpRequest& http) {
     Task task;
     task.requests.push_back(std::move(request));
     task.options.streams = body.flag("stream").value_or(true);
-    return answer(model, http, std::move(task), std::make_unique<OllamaWriter>(name, false, thinking.shows));
+    return answer(model, http, std::move(task),
+                  std::make_unique<OllamaWriter>(model, name, false, thinking.shows));
 }
 
 HttpResponse ollama_embed(Service& service, const HttpRequest& http) {
@@ -326,7 +338,7 @@ HttpResponse ollama_show(Service& service, const HttpRequest& http) {
     const std::string name = body.text("model").value_or(body.text("name").value_or(""));
     if (name.empty()) throw wrong_field("model", "is missing");
     for (const auto& model : service.models()) {
-        if (!model->answers_to(name)) continue;
+        if (!is_named(*model, name)) continue;
         const ModelInfo& info = model->info();
         Json abilities = Json::array();
         if (model->kind() == ModelKind::text) abilities.push_back("completion");

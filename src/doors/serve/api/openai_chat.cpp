@@ -28,7 +28,7 @@ public:
                      {"timings", timings_of(replies.front())}};
         if (options_.shows_prompt)
             body["__verbose"] = {{"prompt", prompt_}, {"content", replies.front().text}};
-        add_warnings(body, replies);
+        add_warnings(body, *model_, replies);
         return body;
     }
 
@@ -92,10 +92,9 @@ private:
         }
         Json choice = {{"finish_reason", finish_reason(reply)}, {"index", index}, {"message", message}};
         if (options_.shows_probabilities) {
-            std::vector<std::int32_t> shown = reply.tokens;
-            if (reply.stop_reason == StopReason::end_of_answer && !shown.empty()) shown.pop_back();
-            choice["logprobs"] = {{"content", probabilities_of(*model_, shown, reply.probabilities,
-                                                               reply.token_probabilities)}};
+            choice["logprobs"] = {
+                {"content", probabilities_of(*model_, text_tokens(reply), reply.probabilities,
+                                             reply.token_probabilities)}};
         }
         return choice;
     }

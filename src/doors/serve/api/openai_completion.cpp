@@ -47,7 +47,7 @@ public:
             Json probabilities;
             std::size_t offset = echoes_[i].size();
             if (options_.shows_probabilities)
-                probabilities = logprobs_of(*model_, reply.tokens, reply.probabilities,
+                probabilities = logprobs_of(*model_, text_tokens(reply), reply.probabilities,
                                             reply.token_probabilities, offset);
             choices.push_back({{"text", echoes_[i] + reply.text},
                                {"index", i},
@@ -57,7 +57,7 @@ public:
         Json body = envelope(std::move(choices));
         body["usage"] = usage(replies);
         body["timings"] = timings_of(replies.front());
-        add_warnings(body, replies);
+        add_warnings(body, *model_, replies);
         return body;
     }
 
@@ -146,6 +146,8 @@ HttpResponse openai_completion(Service& service, const HttpRequest& http) {
     }
     request.parameters.set("chat", false);  // no message, whatever it looks like
     const bool echoes = fields.flag("echo").value_or(false);
+    if (echoes && task.options.shows_probabilities)
+        throw wrong_field("logprobs", "are those of the answer: with 'echo' they are not offered");
     std::vector<std::string> echo;
     for (auto& tokens : prompts_of(*model, fields.required("prompt"), "prompt")) {
         request.tokens = std::move(tokens);

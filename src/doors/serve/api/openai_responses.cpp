@@ -141,7 +141,7 @@ public:
         for (const ToolCall& call : reply.tool_calls)
             output.push_back(call_item(new_id("fc_"), call, "completed"));
         Json body = response(status_of(reply), std::move(output), &reply);
-        add_warnings(body, replies);
+        add_warnings(body, *model_, replies);
         return body;
     }
 

@@ -157,10 +157,18 @@ Json probabilities_of(ServedModel& model, const std::vector<std::int32_t>& token
     return all;
 }
 
-void add_warnings(Json& body, const std::vector<Reply>& replies) {
-    if (replies.empty() || replies.front().warnings.empty()) return;
+std::vector<std::int32_t> text_tokens(const Reply& reply) {
+    std::vector<std::int32_t> tokens = reply.tokens;
+    if (reply.stop_reason == StopReason::end_of_answer && !tokens.empty()) tokens.pop_back();
+    return tokens;
+}
+
+void add_warnings(Json& body, const ServedModel& model, const std::vector<Reply>& replies) {
+    if (replies.empty()) return;
+    const std::vector<Warning> warnings = model.new_warnings(replies.front());
+    if (warnings.empty()) return;
     Json& all = body["warnings"] = Json::array();
-    for (const Warning& warning : replies.front().warnings)
+    for (const Warning& warning : warnings)
         all.push_back({{"parameter", warning.parameter}, {"message", warning.message}});
 }
 

@@ -27,8 +27,10 @@ Json timings_of(const Reply& reply);
 Json probabilities_of(ServedModel& model, const std::vector<std::int32_t>& tokens,
                       const std::vector<std::vector<TokenProbability>>& likeliest,
                       const std::vector<float>& own, bool after_sampling = false);
+/// The answer's tokens without the one that ends it, which has no text.
+std::vector<std::int32_t> text_tokens(const Reply& reply);
 /// Parameters that were not taken as they are; nothing where there is none.
-void add_warnings(Json& body, const std::vector<Reply>& replies);
+void add_warnings(Json& body, const ServedModel& model, const std::vector<Reply>& replies);
 
 /// A text prompt, a list of tokens, or such a list with texts in it, as tokens; of several such, each.
 /// key: of the field, for errors.

@@ -1,6 +1,7 @@
 #include "doors/serve/models/served_model.h"
 
 #include <algorithm>
+#include <cctype>
 #include <ctime>
 #include <filesystem>
 
@@ -11,6 +12,7 @@ ServedModel::ServedModel(LanguageModel model, Names names, std::size_t places, s
       model_(std::move(model)),
       info_(model_.info()),
       kind_(model_.kind()),
+      warnings_(model_.warnings()),
       names_(std::move(names)),
       places_(places, most_per_client) {
     for (const auto& [path, scale] : info_.adapters) adapter_scales_.push_back(scale);
@@ -56,9 +58,32 @@ std::string without_paths(std::string message, std::string_view path) {
     return message;
 }
 
+std::vector<Warning> ServedModel::new_warnings(const Reply& reply) const {
+    std::vector<Warning> fresh;
+    for (const Warning& warning : reply.warnings)
+        if (std::ranges::none_of(warnings_, [&](const Warning& other) {
+                return other.parameter == warning.parameter && other.message == warning.message;
+            }))
+            fresh.push_back(warning);
+    return fresh;
+}
+
+std::string parameter_in(std::string_view message) {
+    const bool is_quoted = message.starts_with('\'');
+    if (is_quoted) message.remove_prefix(1);
+    std::size_t size = 0;
+    while (size < message.size() && (std::islower(static_cast<unsigned char>(message[size])) ||
+                                     std::isdigit(static_cast<unsigned char>(message[size])) ||
+                                     message[size] == '_' || message[size] == '.'))
+        ++size;
+    const bool ends = size > 0 && size < message.size() && message[size] == (is_quoted ? '\'' : ':');
+    return ends ? std::string(message.substr(0, size)) : std::string();
+}
+
 ApiError ServedModel::error_of(const Exception& error, const Request* request) const {
     const ApiError whole = api_error(error);
-    ApiError shown(whole.status, whole.type, without_paths(error.what(), info_.path), whole.field);
+    const std::string field = error.code() == Code::invalid_argument ? parameter_in(error.what()) : "";
+    ApiError shown(whole.status, whole.type, without_paths(error.what(), info_.path), field);
     shown.retry_after = whole.retry_after;
     if (error.code() != Code::prompt_too_long || !request) return shown;
     std::int64_t tokens = info_.request_tokens + 1;  // at least, where it is too long to be read at all

@@ -39,6 +39,9 @@ public:
     /// The seed that a request would have; -1 where it is another each time.
     std::int64_t seed_of(const Parameters& parameters) const;
 
+    /// Of those of a reply, what the load has not said.
+    std::vector<Warning> new_warnings(const Reply& reply) const;
+
     /// A failure of the engine, without paths of this machine; of a prompt that is too long, with its tokens.
     ApiError error_of(const Exception& error, const Request* request = nullptr) const;
 
@@ -46,6 +49,7 @@ private:
     LanguageModel model_;
     const ModelInfo info_;
     const ModelKind kind_;
+    const std::vector<Warning> warnings_;  // of the load
     const Names names_;
     Places places_;
     ModelMetrics metrics_;
@@ -56,6 +60,10 @@ private:
 
 /// What an answer took, as Prometheus has it.
 void observe(ModelMetrics& metrics, const Reply& reply);
+
+/// The parameter that a message of the engine begins with, "'n_predict' is ..." or "grammar: ..."; or
+/// nothing.
+std::string parameter_in(std::string_view message);
 
 /// The message with every path of this machine in it as the file's name alone.
 std::string without_paths(std::string message, std::string_view path);

@@ -49,7 +49,7 @@ Status read_parallel(ServeOptions& options, const std::string& text) {
     if (count == 0) return invalid("--parallel: 0 must be from 1 to 256, or -1 for {}", options.parallel);
     if (count < 0) return success();
     options.parallel = static_cast<std::size_t>(count);
-    options.unified = false;
+    options.divides = true;
     return success();
 }
 

@@ -228,7 +228,8 @@ Status finish(ServeOptions& options) {
     std::ranges::sort(options.aliases);
     const auto parallel = static_cast<std::int64_t>(options.parallel);
     options.parameters.set("n_parallel", parallel);
-    if (const ParameterValue* size = options.parameters.find("n_ctx"); size && !options.unified)
+    if (const ParameterValue* size = options.parameters.find("n_ctx");
+        size && !options.unified.value_or(!options.divides))
         if (const auto* tokens = std::get_if<std::int64_t>(size); tokens && *tokens > 0)
             options.parameters.set("n_ctx_per_request", std::max<std::int64_t>(1, *tokens / parallel));
     if (!options.slot_save_path.empty() && !std::filesystem::is_directory(options.slot_save_path))

@@ -1,5 +1,6 @@
 #pragma once
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,9 +17,10 @@ struct ServeOptions {
     std::string model;                 ///< GGUF file
     std::vector<std::string> aliases;  ///< names that requests may give it; empty: the file's
     std::vector<std::string> tags;
-    Parameters parameters;     ///< of the model, and defaults of its requests
-    std::size_t parallel = 4;  ///< requests that run at once
-    bool unified = true;       ///< each may have the whole context, and not its part
+    Parameters parameters;        ///< of the model, and defaults of its requests
+    std::size_t parallel = 4;     ///< requests that run at once
+    bool divides = false;         ///< each has its part of the context, as --parallel says
+    std::optional<bool> unified;  ///< what --kv-unified says of that
     std::vector<std::string> keys;
     std::size_t most_per_key = 0;   ///< requests at once; 0: no limit
     std::string slot_save_path;     ///< empty: states of slots are not saved

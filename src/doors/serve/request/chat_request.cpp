@@ -148,6 +148,15 @@ Parameters engine_parameters(const Json& body, const std::set<std::string_view>&
     }
 }
 
+void check_can_call(const Parameters& parameters, const ModelInfo& model) {
+    const ParameterValue* choice = parameters.find("tool_choice");
+    const auto able = model.template_abilities.find("supports_tools");
+    // Without a template that shows tools the answer would be any text.
+    const bool shows_tools = able == model.template_abilities.end() || able->second;
+    if (choice && std::get<std::string>(*choice) == "required" && !shows_tools)
+        throw wrong_field("tool_choice", "forces a call, and this model's chat template shows it no tools");
+}
+
 void read_tools(const Fields& body, Parameters& parameters) {
     const Json* tools = body.list("tools");
     if (!tools || tools->empty()) return;
@@ -197,6 +206,7 @@ ChatBody chat_body(const Json& given, const ModelInfo& model) {
     chat.request.parameters = engine_parameters(given, kChatFields);
     chat.request.parameters.set("drop_oldest", false);
     read_tools(body, chat.request.parameters);
+    check_can_call(chat.request.parameters, model);
     if (!given.contains("parallel_tool_calls")) {
         const auto able = model.template_abilities.find("supports_parallel_tool_calls");
         chat.request.parameters.set("parallel_tool_calls",

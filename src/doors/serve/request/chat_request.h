@@ -30,6 +30,9 @@ void read_content(const Fields& fields, std::string_view key, Message& message);
 /// only that of the tools, and required.
 void read_tools(const Fields& body, Parameters& parameters);
 
+/// Throws ApiError where a call is forced that the model's template cannot show.
+void check_can_call(const Parameters& parameters, const ModelInfo& model);
+
 /// Everything of a body that the engine has a parameter for, under the names that docs/parameters.md lists,
 /// but `known`, which the API itself reads.
 Parameters engine_parameters(const Json& body, const std::set<std::string_view>& known);

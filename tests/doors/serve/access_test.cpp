@@ -1,0 +1,117 @@
+#include "doors/serve/access.h"
+
+#include <gtest/gtest.h>
+
+#include "doors/serve/models/metrics.h"
+#include "doors/serve/models/places.h"
+#include "doors/serve/request/errors.h"
+#include "doors/serve/routes.h"
+
+namespace headrace::serve {
+namespace {
+
+HttpRequest with_header(const std::string& name, const std::string& value) {
+    HttpRequest http;
+    http.headers[name] = value;
+    return http;
+}
+
+int status_of(const Access& access, const HttpRequest& http) {
+    try {
+        access.client_of(http);
+        return 200;
+    } catch (const ApiError& error) {
+        return error.status;
+    }
+}
+
+TEST(Access, IsGivenToWhoeverBringsAKey) {
+    const Access access({"first", "second-key"});
+    EXPECT_EQ(access.client_of(with_header("authorization", "Bearer second-key")), "1");
+    EXPECT_EQ(access.client_of(with_header("x-api-key", "first")), "0");
+    for (const char* wrong : {"", "f", "firs", "first ", "firstfirst", "second-kez", "firstt"}) {
+        EXPECT_EQ(status_of(access, with_header("authorization", std::string("Bearer ") + wrong)), 401)
+            << wrong;
+        EXPECT_EQ(status_of(access, with_header("x-api-key", wrong)), 401) << wrong;
+    }
+    EXPECT_EQ(status_of(access, HttpRequest()), 401);
+    EXPECT_EQ(status_of(access, with_header("authorization", "Basic first")), 401);
+}
+
+TEST(Access, IsFreeWithoutKeys) { EXPECT_EQ(Access({}).client_of(HttpRequest()), ""); }
+
+TEST(Origins, AreRefusedUnlessTheyAreNamed) {
+    EXPECT_FALSE(allows_origin("", "http://a.example"));
+    EXPECT_TRUE(allows_origin("*", "http://a.example"));
+    EXPECT_TRUE(allows_origin("http://b.example,http://a.example", "http://a.example"));
+    EXPECT_FALSE(allows_origin("http://a.example", "http://a.example.evil"));
+    EXPECT_TRUE(allows_origin("localhost", "http://localhost:3000"));
+    EXPECT_TRUE(allows_origin("localhost", "http://[::1]:3000"));
+    EXPECT_TRUE(allows_origin("localhost", "https://127.0.0.1"));
+    EXPECT_FALSE(allows_origin("localhost", "http://localhost.evil"));
+    EXPECT_FALSE(allows_origin("localhost", "null"));
+}
+
+TEST(Routes, AreFoundByMethodAndPath) {
+    EXPECT_NE(find_route("POST", "/v1/chat/completions"), nullptr);
+    EXPECT_EQ(find_route("GET", "/v1/chat/completions"), nullptr);
+    EXPECT_TRUE(has_path("/v1/chat/completions"));
+    EXPECT_NE(find_route("GET", "/v1/models/some/model.gguf"), nullptr);
+    EXPECT_EQ(find_route("GET", "/v1/models/"), nullptr);
+    EXPECT_NE(find_route("HEAD", "/health"), nullptr);
+    EXPECT_FALSE(has_path("/v1/chat/completions/"));
+}
+
+TEST(Places, AreGivenInOrderAndTakenBack) {
+    Places places(2, 0);
+    auto first = places.enter("", -1, Json::object());
+    auto second = places.enter("", -1, Json::object());
+    auto third = places.enter("", -1, Json::object());
+    EXPECT_EQ(first->slot(), 0);
+    EXPECT_EQ(second->slot(), 1);
+    EXPECT_EQ(third->slot(), -1);
+    EXPECT_EQ(places.waiting(), 1u);
+    first.reset();
+    EXPECT_EQ(third->slot(), 0);
+    EXPECT_EQ(places.waiting(), 0u);
+    second.reset();
+    auto wanted = places.enter("", 1, Json::object());
+    EXPECT_EQ(wanted->slot(), 1);
+    wanted->ends_with({1, 2});
+    wanted.reset();
+    EXPECT_FALSE(places.states()[1].is_processing);
+    EXPECT_EQ(places.states()[1].tokens, (std::vector<std::int32_t>{1, 2}));
+}
+
+TEST(Places, OfOneKeyAreLimited) {
+    Places places(4, 1);
+    auto mine = places.enter("a", -1, Json::object());
+    try {
+        places.enter("a", -1, Json::object());
+        ADD_FAILURE() << "a second request of the key was let in";
+    } catch (const ApiError& error) {
+        EXPECT_EQ(error.status, 429);
+        EXPECT_GT(error.retry_after, 0);
+    }
+    EXPECT_NE(places.enter("b", -1, Json::object()), nullptr);
+    mine.reset();
+    EXPECT_NE(places.enter("a", -1, Json::object()), nullptr);
+}
+
+TEST(Histograms, CountWhatIsNoMoreThanEachBound) {
+    Histogram histogram;
+    histogram.observe(0.001);
+    histogram.observe(0.02, 3);
+    histogram.observe(1000);
+    std::string text;
+    histogram.write(text, "t", "m=\"x\"");
+    EXPECT_NE(text.find("t_bucket{m=\"x\",le=\"0.001\"} 1\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("t_bucket{m=\"x\",le=\"0.01\"} 1\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("t_bucket{m=\"x\",le=\"0.025\"} 4\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("t_bucket{m=\"x\",le=\"60\"} 4\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("t_bucket{m=\"x\",le=\"+Inf\"} 5\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("t_count{m=\"x\"} 5\n"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace headrace::serve
