@@ -107,7 +107,8 @@ struct Request {
     std::vector<Message> messages;
     Parameters parameters;  ///< of this request: temperature, n_predict, stop, grammar, priority ...
     std::vector<std::int32_t> tokens;
-    std::string owner;  ///< requests of one owner share its turns; empty: this one has its own
+    std::string owner;          ///< requests of one owner share its turns; empty: this one has its own
+    std::string chat_template;  ///< Jinja, for its messages in place of the model's; it may run for ever
 };
 
 /// Why an answer ended.

@@ -8,6 +8,7 @@ namespace headrace::cli {
 
 struct ChatOptions {
     std::string model, parameters, session = "chat", system;
+    std::string server, key;  ///< in place of a model
     std::vector<std::string> prompts;
     std::vector<std::string> devices;  ///< empty: all that are here
 };

@@ -7,6 +7,7 @@
 #include "cli/chat.h"
 #include "cli/device_option.h"
 #include "cli/language_bench.h"
+#include "doors/serve/client.h"
 #include "headrace/language_model.h"
 #include "llm/log/log_settings.h"
 #include "llm/parameters/parameters.h"
@@ -49,6 +50,17 @@ Status embed(const EmbedOptions& options) {
     return success();
 }
 
+Status chat_anywhere(const ChatOptions& options) {
+    if (options.model.empty() == options.server.empty())
+        return invalid("chat needs a GGUF file or the --server that has a model, and not both");
+    if (options.server.empty()) return chat(options);
+    return serve::chat({.url = options.server,
+                        .key = options.key,
+                        .system = options.system,
+                        .parameters = command_parameters(options.parameters, {}),
+                        .prompts = options.prompts});
+}
+
 /// Runs a command that uses the public API.
 template <class Command>
 Status caught(Command command) {
@@ -85,15 +97,19 @@ Result<llm::Settings> command_settings(const std::string& parameters, const std:
 void add_language_commands(CLI::App& app, Status& status) {
     constexpr const char* parameters_help = "JSON, see docs/parameters.md";
     constexpr const char* device_help = "of ggml, or rpc://host:port; several of those share the model";
-    auto* chat_command = app.add_subcommand("chat", "talk to a GGUF language model");
+    auto* chat_command = app.add_subcommand("chat", "talk to a GGUF language model, here or on a server");
     auto chat_options = std::make_shared<ChatOptions>();
-    chat_command->add_option("model", chat_options->model, "GGUF file")->required();
+    chat_command->add_option("model", chat_options->model, "GGUF file");
+    chat_command->add_option("--server", chat_options->server,
+                             "http://host:port of a server with OpenAI's API, such as headrace serve");
+    chat_command->add_option("--api-key", chat_options->key, "of that server")->needs("--server");
     add_device_option(*chat_command, device_help, [=](const auto& names) { chat_options->devices = names; });
     chat_command->add_option("--parameters", chat_options->parameters, parameters_help);
     chat_command->add_option("--session", chat_options->session, "the conversation's name");
     chat_command->add_option("--system", chat_options->system, "the conversation's first message");
     chat_command->add_option("--prompt", chat_options->prompts, "say this and end; may be repeated");
-    chat_command->final_callback([=, &status] { status = caught([&] { return chat(*chat_options); }); });
+    chat_command->final_callback(
+        [=, &status] { status = caught([&] { return chat_anywhere(*chat_options); }); });
 
     auto* embed_command = app.add_subcommand("embed", "turn texts into vectors with a GGUF model");
     auto embed_options = std::make_shared<EmbedOptions>();

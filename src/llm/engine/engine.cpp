@@ -151,7 +151,7 @@ Result<SavedPrompt> Engine::save_prompt(const Tokens& tokens, const std::string&
 Result<SavedPrompt> Engine::restore_prompt(const std::string& path) {
     HR_ASSIGN(PromptState state, read_prompt_file(path, state_owner()));
     const SavedPrompt restored{static_cast<std::int64_t>(state.tokens.size()),
-                               static_cast<std::int64_t>(state.bytes.size()), state.tokens};
+                               static_cast<std::int64_t>(prompt_file_size(state)), state.tokens};
     bool fits = false;
     with_sequences([&] { fits = sequences_->remember(std::move(state)); });
     if (!fits)

@@ -45,7 +45,11 @@ Result<std::size_t> write_prompt_file(const std::string& path, std::uint64_t own
         return success();
     }));
     HR_TRY(files.finish());
-    return sizeof(header) + body.size();
+    return prompt_file_size(state);
+}
+
+std::size_t prompt_file_size(const PromptState& state) {
+    return sizeof(Header) + state.tokens.size() * sizeof(llama_token) + state.bytes.size();
 }
 
 Result<PromptState> read_prompt_file(const std::string& path, std::uint64_t owner) {

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <mutex>
 
+#include "llm/checks/model_metadata.h"
+
 namespace headrace::llm {
 namespace {
 
@@ -111,9 +113,15 @@ Result<std::string> render_chat(const Model& model, Prompt& prompt, RequestSetti
     // Templates are told the date, which llama.cpp takes from std::localtime: one result for all threads.
     static std::mutex mutex;
     try {
+        common_chat_templates_ptr own;
+        if (!settings.own_template.empty()) {
+            if (const Status status = check_template(settings.own_template); !status.ok())
+                return status.error().within("chat_template");
+            own = common_chat_templates_init(model.get(), settings.own_template);
+        }
         common_chat_params params = [&] {
             const std::lock_guard lock(mutex);
-            return common_chat_templates_apply(model.templates(),
+            return common_chat_templates_apply(own ? own.get() : model.templates(),
                                                inputs_of(prompt.messages, settings, model.uses_jinja()));
         }();
         settings.stopping.strings.insert(settings.stopping.strings.end(), params.additional_stops.begin(),
@@ -132,6 +140,7 @@ Result<std::string> render_chat(const Model& model, Prompt& prompt, RequestSetti
         prompt.format = std::make_shared<const common_chat_params>(std::move(params));
         return text;
     } catch (const std::exception& e) {
+        if (!settings.own_template.empty()) return invalid("chat_template: {}", e.what());
         if (!common_chat_templates_was_explicit(model.templates())) return fallback_chat(prompt.messages);
         return invalid("the model's chat template cannot take these messages: {}", e.what());
     }

@@ -114,6 +114,7 @@ struct LanguageModel::Impl {
         made.prompt = request.prompt;
         made.messages = request.messages;
         made.tokens = request.tokens;
+        made.settings.request.own_template = request.chat_template;
         return made;
     }
     Result<std::unique_ptr<llm::VectorRequest>> start_vectors(std::vector<std::string> texts,

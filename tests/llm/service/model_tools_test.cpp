@@ -110,6 +110,15 @@ TEST(Messages, OfTheAssistantAreGoneOnWith) {
     EXPECT_EQ(reply.content, "=5");  // without what the caller wrote
 }
 
+TEST(Messages, MayBringATemplateOfTheirOwn) {
+    LanguageModel model = load();
+    const auto rendered = [&](const char* source) {
+        return model.render({.messages = {{"user", "Hi"}}, .chat_template = source}).text;
+    };
+    EXPECT_EQ(rendered("{{ messages[0].content }}!"), "Hi!");
+    EXPECT_THAT(error_of([&] { rendered("{{ foo "); }, Code::invalid_argument), HasSubstr("chat_template"));
+}
+
 TEST(MessageParts, AddUpToTheWholeMessage) {
     LanguageModel model = load();
     Generation generation = model.stream(Request{.messages = {{"user", "What is 2+3?"}}});
@@ -147,7 +156,9 @@ TEST(MessageParts, OfToolCallsBeginWithTheirNames) {
     std::string name, arguments;
     while (auto part = generation.next_part())
         for (const MessagePart::Call& call : part->calls) {
-            if (name.empty()) EXPECT_FALSE(call.name.empty());
+            if (name.empty()) {
+                EXPECT_FALSE(call.name.empty());
+            }
             name += call.name;
             arguments += call.arguments;
         }
@@ -170,8 +181,9 @@ TEST(Pieces, HaveTheProbabilitiesOfTheirTokens) {
             EXPECT_THAT(piece->probabilities[i], SizeIs(3));
             EXPECT_GT(piece->token_probabilities[i], 0);
             for (const TokenProbability& likely : piece->probabilities[i])
-                if (likely.token == piece->new_tokens[i])
+                if (likely.token == piece->new_tokens[i]) {
                     EXPECT_FLOAT_EQ(likely.probability, piece->token_probabilities[i]);
+                }
         }
     }
     const Reply reply = generation.reply();

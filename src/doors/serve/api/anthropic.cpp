@@ -118,6 +118,7 @@ std::vector<Message> anthropic_messages_of(const Fields& body) {
 /// In OpenAI's shape, which the engine reads.
 void read_anthropic_tools(const Fields& body, Parameters& parameters) {
     const Json* given = body.list("tools");
+    const Json* choice = body.object("tool_choice");
     if (!given || given->empty()) return;
     Json tools = Json::array();
     for (std::size_t i = 0; i < given->size(); ++i) {
@@ -133,7 +134,7 @@ void read_anthropic_tools(const Fields& body, Parameters& parameters) {
     }
     Json shaped = {{"tools", std::move(tools)}};
     bool is_parallel = true;
-    if (const Json* choice = body.object("tool_choice")) {
+    if (choice) {
         const Fields fields(*choice, "tool_choice");
         const std::string type = fields.required_text("type");
         if (type == "tool")

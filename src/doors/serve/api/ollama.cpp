@@ -215,6 +215,7 @@ struct Thinking {
 Thinking read_thinking(const Fields& body, Parameters& parameters) {
     const Json* think = body.any("think");
     if (!think) return {.shows = true};
+    if (!think->is_boolean() && !think->is_string()) body.wrong("think", "true, false, or a level");
     const bool on = think->is_boolean() ? think->get<bool>() : true;
     if (think->is_string()) parameters.set("reasoning_effort", think->get<std::string>());
     parameters.set("enable_thinking", on);

@@ -97,10 +97,10 @@ private:
     Json usage(const std::vector<Reply>& replies) const {
         const auto choices = static_cast<std::size_t>(options_.choices);
         Json sum = usage_of(replies);
-        for (std::size_t i = choices; i < replies.size(); i += choices) {
-            sum["prompt_tokens"] = sum["prompt_tokens"].get<std::int64_t>() + replies[i].prompt_tokens;
-            sum["total_tokens"] = sum["total_tokens"].get<std::int64_t>() + replies[i].prompt_tokens;
-        }
+        std::int64_t read = 0;
+        for (std::size_t i = 0; i < replies.size(); i += choices) read += replies[i].prompt_tokens;
+        sum["prompt_tokens"] = read;
+        sum["total_tokens"] = read + sum["completion_tokens"].get<std::int64_t>();
         return sum;
     }
     Json envelope(Json choices) const {

@@ -147,8 +147,9 @@ public:
 
     std::string begin() override {
         const Json body = response("in_progress", Json::array(), nullptr);
-        return event("response.created", {{"response", body}}) +
-               event("response.in_progress", {{"response", body}});
+        std::string text = event("response.created", {{"response", body}});
+        text += event("response.in_progress", {{"response", body}});
+        return text;
     }
 
     std::string part(std::size_t, const MessagePart& part) override {
@@ -179,7 +180,10 @@ public:
 
     std::string end(std::size_t, const Reply& reply) override {
         std::string text = close();
-        if (output_.empty()) text += open(Item::message, {}) + close();
+        if (output_.empty()) {
+            text += open(Item::message, {});
+            text += close();
+        }
         const std::string status(status_of(reply));
         return text + event("response." + status, {{"response", response(status, output_, &reply)}});
     }

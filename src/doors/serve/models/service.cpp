@@ -1,23 +1,40 @@
 #include "doors/serve/models/service.h"
 
 #include <cstdio>
+#include <filesystem>
 
 #include "doors/serve/request/fields.h"
 
 namespace headrace::serve {
 
 Status Service::load() {
+    const auto name_of = [](const std::string& path) {
+        return ServedModel::Names{{std::filesystem::path(path).filename().string()}, {}};
+    };
     try {
-        LanguageModel model = LanguageModel::load(options_.model, {.parameters = options_.parameters});
-        for (const Warning& warning : model.warnings())
-            std::fprintf(stderr, "headrace: %s: %s\n", warning.parameter.c_str(), warning.message.c_str());
-        models_.push_back(std::make_shared<ServedModel>(std::move(model),
-                                                        ServedModel::Names{options_.aliases, options_.tags},
-                                                        options_.parallel, options_.most_per_key));
+        add(options_.model, options_.parameters, {options_.aliases, options_.tags});
+        Parameters parameters = {{"embeddings", true}, {"log_level", "warn"}};
+        for (const char* shared : {"n_threads", "devices"})
+            if (const ParameterValue* value = options_.parameters.find(shared))
+                parameters.set(shared, *value);
+        if (const std::string& path = options_.embedding_model; !path.empty())
+            add(path, parameters, name_of(path));
+        parameters.set("pooling", "rank");
+        if (const std::string& path = options_.ranking_model; !path.empty())
+            add(path, parameters, name_of(path));
         return success();
     } catch (const Exception& error) {
         return Error{error.code(), error.what()};
     }
+}
+
+void Service::add(const std::string& path, const Parameters& parameters, ServedModel::Names names) {
+    LanguageModel model = LanguageModel::load(path, {.parameters = parameters});
+    for (const Warning& warning : model.warnings())
+        std::fprintf(stderr, "headrace: %s: %s: %s\n", names.aliases.front().c_str(),
+                     warning.parameter.c_str(), warning.message.c_str());
+    models_.push_back(std::make_shared<ServedModel>(std::move(model), std::move(names), options_.parallel,
+                                                    options_.most_per_key));
 }
 
 std::shared_ptr<ServedModel> Service::model_for(const Json& body, ModelKind kind) const {

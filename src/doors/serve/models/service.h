@@ -37,6 +37,8 @@ public:
     std::string metrics() const;
 
 private:
+    void add(const std::string& path, const Parameters& parameters, ServedModel::Names names);
+
     const ServeOptions options_;
     std::vector<std::shared_ptr<ServedModel>> models_;
     RequestCounts counts_;

@@ -254,6 +254,10 @@ const Flag kFlags[] = {
          options.parameters.set("pooling", "rank");
          return success();
      }},
+    {"--embed", "", "FILE", "", "another GGUF file beside --model, which turns texts into vectors", a_text,
+     "", set_text<&ServeOptions::embedding_model>},
+    {"--rank", "", "FILE", "", "another GGUF file beside --model, which ranks documents", a_text, "",
+     set_text<&ServeOptions::ranking_model>},
     {"--pooling", "", "KIND", "LLAMA_ARG_POOLING", "none, mean, cls, last or rank", a_text, "pooling"},
     {"--embd-normalize", "", "N", "", "of vectors: -1 none, 2 Euclidean", a_number, "embd_normalize"},
 

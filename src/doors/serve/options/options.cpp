@@ -89,7 +89,7 @@ public:
             case FlagKind::is_ignored: return success();
             default: break;
         }
-        const Status status = flag.apply ? flag.apply(options_, value) : set_parameter(flag, name, value);
+        const Status status = flag.apply ? flag.apply(options_, value) : set_parameter(flag, value);
         return status.ok() ? success() : Status(status.error().within(where + name));
     }
 
@@ -101,7 +101,7 @@ public:
     }
 
 private:
-    Status set_parameter(const Flag& flag, const std::string& name, const std::string& value) {
+    Status set_parameter(const Flag& flag, const std::string& value) {
         const std::string parameter(flag.parameter);
         if (flag.kind == FlagKind::a_list) {
             std::vector<ParameterValue> all;

@@ -18,6 +18,8 @@ struct ServeOptions {
     std::vector<std::string> aliases;  ///< names that requests may give it; empty: the file's
     std::vector<std::string> tags;
     Parameters parameters;        ///< of the model, and defaults of its requests
+    std::string embedding_model;  ///< GGUF file that turns texts into vectors beside it
+    std::string ranking_model;    ///< one that ranks documents beside it
     std::size_t parallel = 4;     ///< requests that run at once
     bool divides = false;         ///< each has its part of the context, as --parallel says
     std::optional<bool> unified;  ///< what --kv-unified says of that

@@ -12,6 +12,7 @@ constexpr int kMostLogprobs = 100;
 
 /// Of the body's fields, those that this door or nobody reads; all others are the engine's.
 const std::set<std::string_view> kChatFields = {"messages",
+                                                "chat_template",
                                                 "model",
                                                 "stream",
                                                 "stream_options",
@@ -138,6 +139,13 @@ std::vector<Message> messages_of(const Json& list, const std::string& place) {
 }
 
 Parameters engine_parameters(const Json& body, const std::set<std::string_view>& known) {
+    if (const auto stop = body.find("stop"); stop != body.end() && !stop->is_null()) {
+        const bool is_list =
+            stop->is_array() && std::ranges::all_of(*stop, [](const Json& text) { return text.is_string(); });
+        if (!stop->is_string() && !is_list)
+            throw wrong_field("stop",
+                              fmt::format("is {}; it must be a text or a list of texts", kind_of(*stop)));
+    }
     Json rest = Json::object();
     for (const auto& [name, value] : body.items())
         if (!known.contains(name) && !value.is_null()) rest[name] = value;
@@ -159,6 +167,8 @@ void check_can_call(const Parameters& parameters, const ModelInfo& model) {
 
 void read_tools(const Fields& body, Parameters& parameters) {
     const Json* tools = body.list("tools");
+    if (const Json* given = body.any("tool_choice"); given && !given->is_string() && !given->is_object())
+        body.wrong("tool_choice", "auto, none, required, or an object that names a function");
     if (!tools || tools->empty()) return;
     Json chosen = *tools;
     std::string choice = "auto";
@@ -205,8 +215,11 @@ ChatBody chat_body(const Json& given, const ModelInfo& model) {
     chat.request.messages = messages_of(body.required("messages"), "messages");
     chat.request.parameters = engine_parameters(given, kChatFields);
     chat.request.parameters.set("drop_oldest", false);
+    chat.request.chat_template = body.text("chat_template").value_or("");
     read_tools(body, chat.request.parameters);
     check_can_call(chat.request.parameters, model);
+    if (chat.request.parameters.find("tools") && body.any("grammar"))
+        throw wrong_field("grammar", "cannot be given with tools, whose calls have a grammar of their own");
     if (!given.contains("parallel_tool_calls")) {
         const auto able = model.template_abilities.find("supports_parallel_tool_calls");
         chat.request.parameters.set("parallel_tool_calls",

@@ -1,0 +1,23 @@
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "headrace/language_model.h"
+
+namespace headrace::serve {
+
+struct ClientOptions {
+    std::string url;  ///< http://host:port
+    std::string key;  ///< empty: none is sent
+    std::string system;
+    Parameters parameters;             ///< of every request
+    std::vector<std::string> prompts;  ///< said one after the other; none: lines of standard input
+};
+
+/// `headrace chat --server`: a conversation with any server that speaks OpenAI's chat completions. Answers
+/// are shown while they come.
+Status chat(const ClientOptions& options);
+
+}  // namespace headrace::serve
