@@ -1,6 +1,7 @@
 #include "doors/serve/program.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -39,14 +40,7 @@ public:
         sigaddset(&set_, SIGINT);
         pthread_sigmask(SIG_BLOCK, &set_, &before_);
     }
-    ~Signals() {
-        ends_ = true;
-        if (thread_.joinable()) {
-            pthread_kill(thread_.native_handle(), SIGTERM);  // for which it waits
-            thread_.join();
-        }
-        pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-    }
+    ~Signals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
     Signals(const Signals&) = delete;
     Signals& operator=(const Signals&) = delete;
 
@@ -65,6 +59,13 @@ public:
         });
     }
 
+    /// Before the server and the listener go.
+    void finish() {
+        ends_ = true;
+        pthread_kill(thread_.native_handle(), SIGTERM);  // for which it waits
+        thread_.join();
+    }
+
 private:
     bool arrives(std::chrono::milliseconds patience) const {
         const timespec time{.tv_sec = 0, .tv_nsec = patience.count() * 1'000'000};
@@ -75,6 +76,16 @@ private:
     std::atomic<bool> ends_ = false;
     std::thread thread_;
 };
+
+/// What large bodies took goes back to the system: glibc would learn from them to keep such blocks, in each
+/// connection's arena.
+void return_memory() {
+#ifdef __GLIBC__
+    constexpr int kLargest = 256 << 10;
+    mallopt(M_MMAP_THRESHOLD, kLargest);
+    mallopt(M_TRIM_THRESHOLD, kLargest);
+#endif
+}
 
 void announce(const Listener& listener, const ServeOptions& options) {
     const std::vector<std::string> addresses = listener.addresses();
@@ -100,7 +111,8 @@ Status run(std::span<const std::string> arguments) {
     if (options.shows_help) return std::fputs(serve_help().c_str(), stdout), success();
     if (options.shows_version) return std::printf("headrace %s\n", HEADRACE_VERSION), success();
     std::signal(SIGPIPE, SIG_IGN);  // a client that went away
-    Signals signals;                // before there are threads
+    return_memory();
+    Signals signals;  // before there are threads
     Server server(options);
     Listener listener(options.listener, [&](const HttpRequest& http) { return server.handle(http); });
     HR_TRY(listener.bind());
@@ -115,6 +127,7 @@ Status run(std::span<const std::string> arguments) {
     });
     listener.run();
     loader.join();
+    signals.finish();
     return loaded;
 }
 

@@ -159,8 +159,11 @@ Request anthropic_request(const Json& given, const ModelInfo& model, bool needs_
     parameters.set("drop_oldest", false);
     const auto limit = body.integer("max_tokens", needs_limit ? 1 : 0, kMostTokens);
     if (needs_limit) parameters.set("n_predict", limit.value_or(4096));
-    if (const Json* stop = body.list("stop_sequences"))
+    if (const Json* stop = body.list("stop_sequences")) {
+        for (const Json& text : *stop)
+            if (!text.is_string()) body.wrong("stop_sequences", "a list of texts");
         parameters.set("stop", Parameters::from_json(text_of({{"stop", *stop}})).entries().front().second);
+    }
     read_anthropic_tools(body, parameters);
     check_can_call(parameters, model);
     bool thinks = false;

@@ -140,6 +140,7 @@ HttpResponse openai_completion(Service& service, const HttpRequest& http) {
     Request request{.parameters = engine_parameters(body, kCompletionFields)};
     if (const Json* wanted = fields.any("logprobs"); wanted && *wanted != false) {
         task.options.shows_probabilities = true;
+        if (!wanted->is_number() && !wanted->is_boolean()) fields.wrong("logprobs", "an integer or true");
         const bool counts = wanted->is_number();
         request.parameters.set("n_probs",
                                counts ? std::max<std::int64_t>(1, *fields.integer("logprobs", 0, 100)) : 1);

@@ -127,6 +127,19 @@ Json as_chat(const Json& given) {
     return chat;
 }
 
+ChatBody read_chat(const Json& body, const ServedModel& model) {
+    try {
+        return chat_body(as_chat(body), model.info());
+    } catch (const ApiError& error) {
+        // By the name that the client knows it by.
+        if (!error.field.starts_with("messages")) throw;
+        std::string message = error.what();
+        if (const auto at = message.find("messages"); at != std::string::npos)
+            message.replace(at, 8, "input");
+        throw ApiError(error.status, error.type, message, "input" + error.field.substr(8));
+    }
+}
+
 class ResponseWriter : public AnswerWriter {
 public:
     ResponseWriter(std::shared_ptr<ServedModel> model, Json request)
@@ -336,7 +349,7 @@ HttpResponse openai_responses(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
     const auto model = service.model_for(body, ModelKind::text);
     service.check_request(body);
-    ChatBody chat = chat_body(as_chat(body), model->info());
+    ChatBody chat = read_chat(body, *model);
     Task task{.requests = {chat.request}, .options = chat.options};
     return answer(model, http, std::move(task), std::make_unique<ResponseWriter>(model, body));
 }
@@ -344,7 +357,7 @@ HttpResponse openai_responses(Service& service, const HttpRequest& http) {
 HttpResponse openai_response_tokens(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
     const auto model = service.model_for(body, ModelKind::text);
-    const ChatBody chat = chat_body(as_chat(body), model->info());
+    const ChatBody chat = read_chat(body, *model);
     return {.body = text_of({{"object", "response.input_tokens"},
                              {"input_tokens", service.count_tokens(*model, chat.request)}})};
 }

@@ -47,7 +47,7 @@ void answer(const HttpHandler& handler, const httplib::Request& given, httplib::
     HttpRequest request = request_of(given);
     request.refused = refused;
     HttpResponse made = handler(request);
-    if (refused != 0) response.set_header("Connection", "close");
+    if (ConnectionThreads::is_surplus()) response.set_header("Connection", "close");
     response.status = made.status;
     for (const auto& [name, value] : made.headers) response.set_header(name, value);
     if (!made.stream) {
@@ -81,7 +81,7 @@ struct Listener::Impl {
         server.set_payload_max_length(options.most_body_bytes);
         server.set_read_timeout(options.patience);
         server.set_write_timeout(options.patience);
-        server.set_keep_alive_timeout(30);
+        server.set_keep_alive_timeout(5);  // also of those that httplib says it closes, after an error
         server.set_keep_alive_max_count(10'000);
         server.set_tcp_nodelay(true);
         const auto serve = [this](const httplib::Request& given, httplib::Response& response) {

@@ -1,6 +1,7 @@
 #include "doors/serve/models/served_model.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <ctime>
 #include <filesystem>
@@ -58,6 +59,36 @@ std::string without_paths(std::string message, std::string_view path) {
     return message;
 }
 
+void ServedModel::check_values(const Parameters& parameters) const {
+    constexpr std::array<std::string_view, 5> kObjects = {"json_schema", "response_format", "logit_bias",
+                                                          "chat_template_kwargs", "template_kwargs"};
+    for (const auto& [name, value] : parameters.entries()) {
+        if (!std::holds_alternative<Parameters>(value) || std::ranges::find(kObjects, name) != kObjects.end())
+            continue;
+        try {
+            // Strictly read, a list of nothing is an error of whatever the engine knows.
+            static_cast<void>(
+                model_.effective({{"strict", true}, {name, std::vector<ParameterValue>{nullptr}}}));
+        } catch (const Exception& error) {
+            if (std::string_view(error.what()).find("is not known") == std::string_view::npos)
+                throw wrong_field(name, "is an object; it must be a value");
+        }
+    }
+}
+
+namespace {
+
+std::size_t size_of(const Request& request) {
+    std::size_t bytes = request.prompt.size();
+    for (const Message& message : request.messages) {
+        bytes += message.content.size();
+        for (const std::string& part : message.parts) bytes += part.size();
+    }
+    return bytes;
+}
+
+}  // namespace
+
 std::vector<Warning> ServedModel::new_warnings(const Reply& reply) const {
     std::vector<Warning> fresh;
     for (const Warning& warning : reply.warnings)
@@ -86,12 +117,15 @@ ApiError ServedModel::error_of(const Exception& error, const Request* request) c
     ApiError shown(whole.status, whole.type, without_paths(error.what(), info_.path), field);
     shown.retry_after = whole.retry_after;
     if (error.code() != Code::prompt_too_long || !request) return shown;
-    std::int64_t tokens = info_.request_tokens + 1;  // at least, where it is too long to be read at all
-    try {
-        tokens = static_cast<std::int64_t>(request->tokens.empty() ? model_.render(*request).tokens.size()
-                                                                   : request->tokens.size());
-    } catch (const Exception&) {
-    }
+    // Reading megabytes only to count them would take seconds: four bytes are a usual token.
+    constexpr std::size_t kMostCounted = 1 << 20;
+    const std::size_t size = size_of(*request);
+    std::int64_t tokens = std::max(info_.request_tokens + 1, static_cast<std::int64_t>(size / 4));
+    if (size <= kMostCounted) try {
+            tokens = static_cast<std::int64_t>(request->tokens.empty() ? model_.render(*request).tokens.size()
+                                                                       : request->tokens.size());
+        } catch (const Exception&) {
+        }
     shown.extra["n_prompt_tokens"] = tokens;
     shown.extra["n_ctx"] = info_.request_tokens;
     return shown;

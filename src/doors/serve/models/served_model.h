@@ -39,6 +39,10 @@ public:
     /// The seed that a request would have; -1 where it is another each time.
     std::int64_t seed_of(const Parameters& parameters) const;
 
+    /// Throws ApiError for a parameter of the engine that has an object in place of a value: the engine would
+    /// read that as a section.
+    void check_values(const Parameters& parameters) const;
+
     /// Of those of a reply, what the load has not said.
     std::vector<Warning> new_warnings(const Reply& reply) const;
 

@@ -146,6 +146,10 @@ Parameters engine_parameters(const Json& body, const std::set<std::string_view>&
             throw wrong_field("stop",
                               fmt::format("is {}; it must be a text or a list of texts", kind_of(*stop)));
     }
+    constexpr std::size_t kMostFields = 256;
+    if (body.size() > kMostFields)
+        throw wrong_field(
+            "", fmt::format("the body has {} fields; at most {} are taken", body.size(), kMostFields));
     Json rest = Json::object();
     for (const auto& [name, value] : body.items())
         if (!known.contains(name) && !value.is_null()) rest[name] = value;
@@ -165,21 +169,32 @@ void check_can_call(const Parameters& parameters, const ModelInfo& model) {
         throw wrong_field("tool_choice", "forces a call, and this model's chat template shows it no tools");
 }
 
+namespace {
+
+void check_choice(const Json& choice) {
+    constexpr std::array<std::string_view, 3> kWords = {"auto", "none", "required"};
+    const bool is_word =
+        choice.is_string() && std::ranges::find(kWords, choice.get_ref<const std::string&>()) != kWords.end();
+    const bool names = choice.is_object() && (choice.contains("function") || choice.contains("name"));
+    if (!is_word && !names)
+        throw wrong_field(
+            "tool_choice",
+            fmt::format("is {:.60}; it must be auto, none, required, or an object that names a function",
+                        text_of(choice)));
+}
+
+}  // namespace
+
 void read_tools(const Fields& body, Parameters& parameters) {
     const Json* tools = body.list("tools");
-    if (const Json* given = body.any("tool_choice"); given && !given->is_string() && !given->is_object())
-        body.wrong("tool_choice", "auto, none, required, or an object that names a function");
+    const Json* given_choice = body.any("tool_choice");
+    if (given_choice) check_choice(*given_choice);
     if (!tools || tools->empty()) return;
     Json chosen = *tools;
     std::string choice = "auto";
-    if (const Json* given = body.any("tool_choice")) {
+    if (const Json* given = given_choice) {
         if (given->is_string()) {
             choice = given->get<std::string>();
-            if (choice != "auto" && choice != "none" && choice != "required")
-                throw wrong_field("tool_choice",
-                                  fmt::format("is '{:.40}'; it must be auto, none, required, or "
-                                              "name a function",
-                                              choice));
         } else {
             const Fields fields(*given, "tool_choice");
             const Json* function = fields.object("function");
@@ -233,6 +248,9 @@ ChatBody chat_body(const Json& given, const ModelInfo& model) {
     for (std::string_view name : {"n", "n_cmpl"})
         chat.options.choices =
             static_cast<int>(body.integer(name, 1, kMostChoices).value_or(chat.options.choices));
+    for (std::string_view name : {"max_tokens", "max_completion_tokens", "n_predict"})
+        static_cast<void>(
+            body.integer(name, -1, INT32_MAX));  // of several the first counts, and none may be wrong
     chat.options.shows_prompt = body.flag("verbose").value_or(false);
     chat.options.shows_timings = body.flag("timings_per_token").value_or(false);
     if (const auto session = body.text("session")) chat.request.parameters.set("session_id", *session);
