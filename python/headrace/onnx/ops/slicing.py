@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..graph import Dim, Extent, Graph, Operand, is_same
-from ..numbers import Numbers, counted_from_front, is_known
+from ..numbers import Numbers, counted_from_front, distinct, is_known
 from ..ratios import at_least_0, either, is_short, less
 from ..registry import Node, axes_of, invalid_if, reads
 
@@ -26,7 +26,9 @@ def slice_(g: Graph, node: Node) -> Operand:
     invalid_if(
         len(set(numbers)) != 1, f"starts, ends, axes and steps have {numbers} numbers; as many are needed"
     )
-    for axis, start, end, step in zip(axes_of(axes, g.rank(x)), starts, ends, steps, strict=True):
+    axes = axes_of(axes, g.rank(x))
+    invalid_if(len(set(axes)) != len(axes), f"the axes {axes} have one twice")
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         invalid_if(step == 0, f"the step along axis {axis} is 0")
         x = part(g, x, axis, start, end, step)
     return x if x is not node.x else g.op("identity", x)
@@ -51,7 +53,7 @@ def _as_told(g: Graph, node: Node) -> Operand:
         extent = Numbers(g, [sizes[axis] for axis in chosen])
     else:
         chosen, extent = list(range(len(sizes))), Numbers(g, sizes)
-        places = counted_from_front(Numbers(g, axes), len(sizes))
+        places = distinct(counted_from_front(Numbers(g, axes), len(sizes)))
         starts = Numbers(g, [0] * len(sizes)).with_at(places, starts)
         ends = Numbers(g, sizes).with_at(places, ends)
         steps = Numbers(g, [1] * len(sizes)).with_at(places, steps)
@@ -63,6 +65,8 @@ def _as_told(g: Graph, node: Node) -> Operand:
         (place < 0).choose(place + extent, place).at_least(low).at_most(high) for place in (starts, ends)
     )
     stride = is_down.choose(0 - steps, steps).at_most(2**60)
+    if node.optional(4) is not None:
+        stride = stride.checked("the distance of a step", 1)
     counts = (is_down.choose(first - last, last - first) + stride - 1) // stride
     counts = counts.at_least(0)
     if node.optional(4) is None:
