@@ -60,4 +60,12 @@ def load(
         path = structured.source_of(path)
         if structured.is_needed(path, dimensions):
             return structured.StructuredModel(path, title, dimensions, most_iterations, options)
-    return loaded(path, title, dimensions, most_iterations, options)
+    try:
+        return loaded(path, title, dimensions, most_iterations, options)
+    except ValueError:
+        found = None
+        if is_onnx(path):
+            found = structured.of_each_shape(path, title, dimensions, most_iterations, options)
+        if found is None:
+            raise
+        return found
