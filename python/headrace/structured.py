@@ -119,6 +119,11 @@ class StructuredModel:
 
     def save(self, path: str | Path) -> None:
         """Errors: ValueError; a graph is of one form."""
+        if self._of_shapes:
+            raise ValueError(
+                f"{self._title} cannot be read with open dimensions (headrace.onnx.import_graph says why);"
+                " load it with the numbers that you need, dimensions={'batch': 1}, to save a graph"
+            )
         raise ValueError(
             f"{self._title} has inputs that are sequences or optionals; load it with the shapes of their"
             " tensors, dimensions={'x': [[2, 'n'], [2, 3]]}, to save a graph"

@@ -230,6 +230,8 @@ def test_where_extents_decide_on_a_number_of_dimensions_the_model_is_read_for_ea
     for shape in ([3, 1], [3, 2], [1, 1], [3, 1]):
         x = np.ones(shape, np.float32)
         assert_same(loaded(x)["y"], on_onnx_runtime(model, {"x": x})["y"])
+    with pytest.raises(ValueError, match="cannot be read with open dimensions"):
+        loaded.save("model.hrg")
 
 
 def test_what_a_loop_collects_in_no_iteration_has_the_extents_that_are_known() -> None:
