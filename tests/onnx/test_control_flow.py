@@ -202,6 +202,26 @@ def test_sequences_go_in_and_come_out_as_lists() -> None:
         model.save("model.hrg")
 
 
+def test_what_a_sequence_of_single_elements_gives_has_one_whatever_their_number() -> None:
+    """So PyTorch's older exporter writes repeat_interleave: the shape of each part has a known length."""
+    model = model_of("""
+    repeated (float[n, 4] x, int64[n] times, int64 at) => (float[k, 4] y) {
+      sizes = Shape (times)
+      ones = ConstantOfShape <value = int64[1] {1}> (sizes)
+      rows = SplitToSequence <axis = 0> (x, ones)
+      counts = SplitToSequence <axis = 0> (times, ones)
+      row = SequenceAt (rows, at)
+      count = SequenceAt (counts, at)
+      four = Constant <value_ints = [4]> ()
+      shape = Concat <axis = 0> (count, four)
+      y = Expand (row, shape)
+    }""")
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    times = np.array([2, 0, 5])
+    check(model, *({"x": x, "times": times, "at": np.array(at)} for at in (0, 1, 2)))
+    assert isinstance(headrace.load(model, device="cpu"), headrace.Model)
+
+
 def test_branches_of_other_numbers_of_dimensions_are_refused_with_a_remedy() -> None:
     model = model_of("""
     ranks (float[n, 1] x, bool flag) => (float[m] y) {

@@ -56,7 +56,9 @@ def constant_of_shape(g: Graph, node: Node) -> Operand:
     number = Operand(value.dtype, array=value.array.reshape(()))
     if not any(isinstance(d, Extent) for d in wanted) and 0 <= product(wanted) <= LARGEST:
         return Operand(value.dtype, array=np.broadcast_to(number.array, [int(d) for d in wanted]))
-    return g.expand(number, wanted)
+    filled = g.expand(number, wanted)
+    filled.fill = number.array.item()
+    return filled
 
 
 @reads("Range")
