@@ -87,6 +87,7 @@ class Graph:
             body.forget()
         for kept in (self.bodies, self.told, self.places, self._constants, self._as_numbers):
             kept.clear()
+        self.budget.forget()
         self._runs = None
 
     # --- shapes -------------------------------------------------------------------------------------
