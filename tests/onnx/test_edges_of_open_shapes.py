@@ -126,6 +126,12 @@ CASES = {
             y = Concat<axis = 0>(p, q, r) }""",
         [{"x": rows(2, 2)}, {"x": rows(4, 3)}, {"x": rows(9, 1)}],
     ),
+    "maxima back in images of any size": (
+        """g (float[n, c, h, w] x) => (float[n, c, k, m] y) {
+            small, places = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(x)
+            y = MaxUnpool<kernel_shape = [2, 2], strides = [2, 2]>(small, places) }""",
+        [{"x": rows(1, 2, 4, 6)}, {"x": rows(2, 1, 6, 2)}],
+    ),
     "lengths with long names": (
         """g (float[decoder_sequence_length_padded] x, float[encoder_sequence_length_padded] w)
             => (float[k] y) {

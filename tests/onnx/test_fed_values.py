@@ -75,6 +75,26 @@ REFUSED = {
         {"lengths": np.array([4], np.int32)},
         r"\(RNN 'y'\): the length of a sequence is 4; at most 3",
     ),
+    "ranges in steps of nothing": (
+        "(int64 x, int64 end, int64 step) => (int64[k] y) { y = Range(x, end, step) }",
+        {"x": 1, "end": 5, "step": 2},
+        {"step": 0},
+        r"\(Range 'y'\): the distance of a step is 0; at least 1",
+    ),
+    "classes of no number": (
+        """(int64[n] x, int64 depth) => (float[n, d] y) {
+        values = Constant<value_floats = [0.0, 1.0]>() y = OneHot(x, depth, values) }""",
+        {"x": [0, 1], "depth": 3},
+        {"depth": 0},
+        r"\(OneHot 'y'\): the depth is 0; at least 1",
+    ),
+    "places of maxima outside the image": (
+        """(float[n, 1, 2] x, int64[n, 1, 2] places) => (float[n, 1, k] y) {
+        y = MaxUnpool<kernel_shape = [2], strides = [2]>(x, places) }""",
+        {"x": X[:2, :2].reshape(2, 1, 2), "places": [[[0, 3]], [[5, 6]]]},
+        {"places": [[[0, 3]], [[5, 8]]]},
+        r"\(MaxUnpool 'y'\): the place of a maximum is 8; at most 7",
+    ),
     "regions of images that do not exist": (
         REGIONS,
         {"x": X.reshape(1, 1, 3, 4), "boxes": np.ones([2, 4], np.float32), "which": [0, 0]},
