@@ -136,7 +136,7 @@ test-architectures: ## published architectures through both doors with open dime
 	@$(BUILD) --target products
 	@$(PYTHON) tools/setup.py --on-demand onnxscript
 	@for package in torchvision timm pillow; do $(PYTHON) tools/setup.py --on-demand $$package --beside build/architectures || exit 1; done
-	@$(VENV) tests/architectures/run.py $(if $(ONLY),--only $(ONLY))
+	@$(VENV) tests/architectures/run_all.py $(if $(ONLY),--only $(ONLY))
 
 mlx: ## build libggml-mlx.so, the ggml backend on Apple's MLX (installs the wheels mlx and mlx-cpu)
 	@$(PYTHON) tools/setup.py
@@ -177,12 +177,13 @@ tsan: ## run the threaded C++ tests (Thread or Concurrent in the name) with the 
 	@$(BUILD) --preset tsan
 	@$(VENV) tools/run_tests.py --preset tsan --filter 'Thread|Concurrent'
 
-fuzz: ## feed damaged graph files, delegates, packed weights, language models and RPC replies to the loaders under the sanitizers, and changed ONNX models to headrace.load (SECONDS=60 for each)
+fuzz: ## feed damaged graph files, delegates, packed weights, language models and RPC replies to the loaders under the sanitizers, and changed ONNX models to headrace.load (SECONDS=60 for each); run 10,000 random ones of branches and loops beside ONNX Runtime (CASES=)
 	@$(BUILD) --preset asan --target fuzzers
 	@export LSAN_OPTIONS=suppressions=tools/lsan.supp:print_suppressions=0; \
 	  for fuzzer in build/asan/bin/tests/*_fuzz; do $$fuzzer --seconds $(or $(SECONDS),60) || exit 1; done
 	@$(BUILD) --target products
 	@PYTHONPATH=tests/onnx:tests/python $(VENV) tests/onnx/model_fuzz.py --seconds $(or $(SECONDS),60)
+	@PYTHONPATH=tests/onnx:tests/python $(VENV) tests/onnx/control_flow_fuzz.py --cases $(or $(CASES),10000)
 
 tiny-chat: ## train models/tiny-chat-q8_0.gguf again and test what it answers (10 minutes, needs PyTorch)
 	@$(PYTHON) tools/setup.py

@@ -35,9 +35,10 @@ def load(
     "low-power" "q8_0" and products in float32. host_timeout_ms: a remote host that is silent for that long is
     lost. dimensions: numbers for an ONNX model's named dimensions, which otherwise stay open until the model
     is called, or an input's whole shape by its name. Of an input that is a sequence: the shapes of its
-    tensors, [[2, "n"], [2, 3]]; else the model is a StructuredModel, which takes any. most_iterations: of
-    all loops of a call together; one that would go on after that is an error (10,000,000 unless said
-    otherwise). options: others of headrace.compile, such as threads=2.
+    tensors, [[2, "n"], [2, 3]]; else the model is a StructuredModel, which takes any; so is one that can be
+    read with known dimensions only, for the shapes of each call. most_iterations: of all loops of a call
+    together; one that would go on after that is an error (10,000,000 unless said otherwise). options: others
+    of headrace.compile, such as threads=2.
 
     Errors: OSError for a file that cannot be read, FileNotFoundError where there is none; ImportError without
     the package onnx; ValueError for what is no valid model, or for what it has that cannot be expressed, with
@@ -60,4 +61,12 @@ def load(
         path = structured.source_of(path)
         if structured.is_needed(path, dimensions):
             return structured.StructuredModel(path, title, dimensions, most_iterations, options)
-    return loaded(path, title, dimensions, most_iterations, options)
+    try:
+        return loaded(path, title, dimensions, most_iterations, options)
+    except ValueError:
+        found = None
+        if is_onnx(path):
+            found = structured.of_each_shape(path, title, dimensions, most_iterations, options)
+        if found is None:
+            raise
+        return found

@@ -1,4 +1,7 @@
-"""ONNX models whose inputs are sequences or optionals: a graph for each form in which they are given."""
+"""ONNX models that need a graph for each form of their inputs.
+
+That are those with sequences or optionals, and those that cannot be read as long as dimensions are open.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ import numpy as np
 from .model import Model, loaded, named_inputs
 
 _KEPT = 16  # graphs of the forms that were given last
+_TRIED = (1, 8, 64, 256)  # for all open dimensions: whether a model can be read once these are known
 
 
 def source_of(path: Any) -> Any:
@@ -26,8 +30,38 @@ def is_needed(source: Any, dimensions: Mapping[str, Any] | None) -> bool:
     """Whether an input is no tensor, and its form is not given."""
     return any(
         not info.type.HasField("tensor_type") and info.name not in (dimensions or {})
-        for info in source.model.graph.input
+        for info in source.inputs
     )
+
+
+def of_each_shape(
+    source: Any,
+    title: str,
+    dimensions: Mapping[str, Any] | None,
+    most_iterations: int | None,
+    options: dict[str, Any],
+) -> StructuredModel | None:
+    """What reads a model for the shapes of each call. None: knowing them is no help."""
+    from .onnx import read
+
+    names = _open_dimensions(source, dimensions or {})
+    for number in _TRIED if names else ():
+        try:
+            read(source, {**(dimensions or {}), **dict.fromkeys(names, number)})
+        except ValueError:
+            continue
+        return StructuredModel(source, title, dimensions, most_iterations, options, of_shapes=True)
+    return None
+
+
+def _open_dimensions(source: Any, given: Mapping[str, Any]) -> list[str]:
+    """Names of those of tensors, as Interface has them."""
+    names = []
+    for info in source.inputs:
+        if info.type.HasField("tensor_type") and info.name not in given:
+            dims = enumerate(info.type.tensor_type.shape.dim)
+            names += [d.dim_param or f"{info.name}.{i}" for i, d in dims if not d.HasField("dim_value")]
+    return [name for name in dict.fromkeys(names) if name not in given]
 
 
 class StructuredModel:
@@ -44,10 +78,13 @@ class StructuredModel:
         dimensions: Mapping[str, Any] | None,
         most_iterations: int | None,
         options: dict[str, Any],
+        of_shapes: bool = False,
     ) -> None:
+        """of_shapes: the tensors' shapes, too, decide on a graph."""
+        self._of_shapes = of_shapes
         self._source, self._title, self._dimensions = source, title, dict(dimensions or {})
         self._most_iterations, self._options = most_iterations, options
-        self._names = [info.name for info in source.model.graph.input]
+        self._names = [info.name for info in source.inputs]
         self._models: OrderedDict[Any, Model] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -55,10 +92,12 @@ class StructuredModel:
         """Runs the model. Errors: ValueError for missing, unknown or unfit inputs, and headrace.load's."""
         given = named_inputs(self._title, self._names, arrays, named)
         forms, feeds = {}, {}
-        for info in self._source.model.graph.input:
+        for info in self._source.inputs:
             value = given[info.name]
             if info.type.HasField("tensor_type"):
                 feeds[info.name] = value
+                if self._of_shapes:
+                    forms[info.name] = list(np.shape(value))
             elif info.name not in self._dimensions:
                 forms[info.name] = _form(info.name, value, feeds)
             else:
@@ -80,6 +119,11 @@ class StructuredModel:
 
     def save(self, path: str | Path) -> None:
         """Errors: ValueError; a graph is of one form."""
+        if self._of_shapes:
+            raise ValueError(
+                f"{self._title} cannot be read with open dimensions (headrace.onnx.import_graph says why);"
+                " load it with the numbers that you need, dimensions={'batch': 1}, to save a graph"
+            )
         raise ValueError(
             f"{self._title} has inputs that are sequences or optionals; load it with the shapes of their"
             " tensors, dimensions={'x': [[2, 'n'], [2, 3]]}, to save a graph"

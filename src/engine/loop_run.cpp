@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/machine_memory.h"
 #include "ir/node_attr.h"
 
 namespace headrace {
@@ -10,20 +11,32 @@ namespace {
 
 constexpr std::size_t kReserved = std::size_t{64} << 20;  // bytes of what is collected, before it is
 
+/// The kernel promises memory that the machine does not have, and kills who uses it: a loop that grows
+/// without an end fails before.
+void check_memory(std::size_t bytes, std::int64_t iteration) {
+    if (bytes <= kReserved || bytes <= available_memory()) return;
+    throw Exception(
+        Code::out_of_memory,
+        fmt::format("iteration {} needs {} MiB for one of its results, more than the machine has; let it "
+                    "end earlier, or carry and collect less",
+                    iteration, bytes >> 20));
+}
+
 InputView to_input(const ConstView& view) { return {view.dtype, view.shape, view.data}; }
 
 }  // namespace
 
-LoopRun::LoopRun(const Node& node, std::span<const ConstView> operands, const BufferPool& pool, bool reuse)
+LoopRun::LoopRun(const Node& node, std::span<const ConstView> operands, const BufferPool& pool, bool reuse,
+                 std::function<std::int64_t(const Dim&)> extent_of)
     : body_(*attr<GraphPtr>(node, "body")),
       operands_(operands.subspan(std::min<std::size_t>(2, operands.size()))),
       pool_(pool),
       reuse_(reuse),
-      carried_count_(static_cast<std::size_t>(attr<std::int64_t>(node, "carried"))) {
+      carried_count_(static_cast<std::size_t>(attr<std::int64_t>(node, "carried"))),
+      result_extents_(attr<Shape>(node, "results")),
+      extent_of_(std::move(extent_of)) {
     if (!operands.empty() && operands[0]) count_ = *operands[0].as<std::int64_t>();
     if (operands.size() > 1 && operands[1]) goes_on_ = *operands[1].data != std::byte{0};
-    for (const Dim& d : attr<Shape>(node, "results"))
-        result_extents_.push_back(d.is_symbolic() ? -1 : d.size());
     next_.resize(carried_count_);
     collected_.resize(body_.outputs.size() - 1 - carried_count_);
 }
@@ -54,8 +67,9 @@ OutputView LoopRun::room_for(Collected& collected, DType dtype, const std::vecto
         const bool is_known =
             count_ < INT64_MAX && bytes > 0 && static_cast<std::size_t>(count_) <= kReserved / bytes;
         const std::int64_t room = std::max<std::int64_t>(is_known ? count_ : 4, 2 * collected.room);
-        PooledBuffer more = value_or_throw(PooledBuffer::take(pool_, bytes * static_cast<std::size_t>(room),
-                                                              "what a loop collects", reuse_));
+        const std::size_t needed = bytes * static_cast<std::size_t>(room);
+        check_memory(needed, iteration_);
+        PooledBuffer more = value_or_throw(PooledBuffer::take(pool_, needed, "what a loop collects", reuse_));
         if (iteration_ > 0)
             std::memcpy(more.data(), all.memory.data(), bytes * static_cast<std::size_t>(iteration_));
         all.memory = std::move(more);
@@ -74,6 +88,7 @@ std::vector<OutputView> LoopRun::make(const std::vector<std::vector<std::int64_t
             continue;
         }
         Held& held = next_[i - 1];
+        check_memory(bytes_of(dtype, ConstView{dtype, shapes[i]}.elements()), iteration_);
         value_or_throw(held.become(pool_, dtype, shapes[i], reuse_));
         outputs.push_back({held.memory.data(), held.bytes()});
     }
@@ -120,7 +135,7 @@ Result<std::vector<Held>> LoopRun::take_results() {
             all.dtype = type.dtype;
             all.shape.push_back(0);
             for (std::size_t d = 1; d < rank; ++d)
-                all.shape.push_back(std::max<std::int64_t>(0, result_extents_[at + d]));
+                all.shape.push_back(std::max<std::int64_t>(0, extent_of_(result_extents_[at + d])));
         }
         at += rank;
         results.push_back(std::move(all));

@@ -17,7 +17,10 @@ using RunBody = std::function<Status(std::span<const InputView>, const Session::
 class LoopRun {
 public:
     /// operands: the node's. Views must live as long as this.
-    LoopRun(const Node& node, std::span<const ConstView> operands, const BufferPool& pool, bool reuse);
+    /// extent_of: a result's as the node declares it, -1 where only the body tells; asked where it never
+    /// runs.
+    LoopRun(const Node& node, std::span<const ConstView> operands, const BufferPool& pool, bool reuse,
+            std::function<std::int64_t(const Dim&)> extent_of);
 
     /// Errors: the body's; another iteration where `may_go_on` says no.
     Status run(const RunBody& body, const std::function<bool()>& may_go_on);
@@ -40,8 +43,9 @@ private:
     const BufferPool& pool_;
     bool reuse_;
     std::size_t carried_count_;
-    std::vector<std::int64_t> result_extents_;  ///< all results' as they are declared; -1 where one is open
-    std::int64_t count_ = INT64_MAX;            ///< the most iterations that the node asks for
+    Shape result_extents_;  ///< all results' as they are declared
+    std::function<std::int64_t(const Dim&)> extent_of_;
+    std::int64_t count_ = INT64_MAX;  ///< the most iterations that the node asks for
     bool goes_on_ = true;
     std::int64_t iteration_ = 0;
     std::vector<Held> carried_, next_;

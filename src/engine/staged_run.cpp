@@ -101,7 +101,8 @@ Status StagedRun::branch(NodeId id, std::span<const ConstView> operands) {
 Status StagedRun::repeat(NodeId id, std::span<const ConstView> operands) {
     const Node& node = graph_.node(id);
     Session& session = sessions_.bodies.at(id)[0];
-    LoopRun loop(node, operands, *exe_.buffers, options_.reuse_buffers);
+    LoopRun loop(node, operands, *exe_.buffers, options_.reuse_buffers,
+                 [&](const Dim& d) { return known_extent(d); });
     HR_TRY(loop.run(
         [&](std::span<const InputView> inputs, const Session::MakeOutputs& make) {
             ++iterations_;
@@ -110,6 +111,17 @@ Status StagedRun::repeat(NodeId id, std::span<const ConstView> operands) {
         [&] { return iterations_ < options_.most_iterations; }));
     HR_ASSIGN(auto results, loop.take_results());
     return keep_results(node, std::move(results));
+}
+
+/// -1 where nothing that this run has counted so far tells it.
+std::int64_t StagedRun::known_extent(const Dim& d) const {
+    ShapeKey shapes;
+    for (const InputView& input : inputs_) shapes.emplace_back(input.shape.begin(), input.shape.end());
+    auto bindings = bind_symbols(graph_, shapes);
+    if (!bindings.ok()) return -1;
+    for (const auto& [symbol, number] : counts_) bindings.value()[symbol] = number;
+    const Dim known = bound(d, bindings.value());
+    return known.is_symbolic() ? -1 : known.size();
 }
 
 Status StagedRun::run_body(Session& body, std::span<const InputView> inputs,

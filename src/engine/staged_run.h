@@ -38,6 +38,7 @@ private:
     Status count(const Node& node, std::span<const ConstView> operands);
     Status branch(NodeId id, std::span<const ConstView> operands);
     Status repeat(NodeId id, std::span<const ConstView> operands);
+    std::int64_t known_extent(const Dim& d) const;
     Status keep_results(const Node& node, std::vector<Held> results);
     Status run_body(Session& body, std::span<const InputView> inputs, const Session::MakeOutputs& make);
     Result<std::vector<ConstView>> operands_of(const Node& node);

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import tiny_models
 import torch
 from architecture import Architecture, settled, tokens
-from decoders import Cached, cached_step, cross_step, step_architecture, with_cache
+from caches import Cached, cached_step, cross_step, step_architecture, with_cache
 
 Arrays = dict[str, np.ndarray]
 
@@ -46,7 +47,9 @@ def decoder_only(base: str, whole: bool, prompt: int = 16) -> Decoding:
     return _decoder_only(with_cache(base, whole), prompt, 1000)
 
 
-def _decoder_only(architecture: Architecture, prompt: int, vocabulary: int = 100) -> Decoding:
+def _decoder_only(
+    architecture: Architecture, prompt: int, vocabulary: int = tiny_models.VOCABULARY
+) -> Decoding:
     torch.manual_seed(1)
     ids, mask = tokens(1, prompt, below=vocabulary), torch.ones(1, prompt, dtype=torch.long)
     with torch.no_grad():
@@ -99,79 +102,21 @@ DECODINGS: dict[str, Callable[[bool], Decoding]] = {
 }
 
 
-def _tiny_decoder(model: Any) -> Decoding:
-    return _decoder_only(cached_step(Cached(settled(model)), 100), 5)
+def _tiny_decoder(make: Callable[[], Any]) -> Decoding:
+    model = tiny_models.seeded(make)
+    return _decoder_only(cached_step(Cached(settled(model)), tiny_models.VOCABULARY), 5)
 
 
-def _tiny_gpt2() -> Decoding:
-    from transformers import GPT2Config, GPT2LMHeadModel
-
-    torch.manual_seed(0)
-    config = GPT2Config(vocab_size=100, n_embd=32, n_layer=2, n_head=4, initializer_range=0.3)
-    return _tiny_decoder(GPT2LMHeadModel(config))
-
-
-def _tiny_llama() -> Decoding:
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=100,
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        initializer_range=0.3,
+def _tiny_with_encoder(make: Callable[[], Any]) -> Decoding:
+    model = tiny_models.seeded(make)
+    return _with_encoder(
+        *cross_step(model, model.config, 2, tiny_models.VOCABULARY), 3, 6, tiny_models.VOCABULARY
     )
-    return _tiny_decoder(LlamaForCausalLM(config))
-
-
-def _tiny_t5() -> Decoding:
-    from transformers import T5Config, T5ForConditionalGeneration
-
-    torch.manual_seed(0)
-    config = T5Config(
-        vocab_size=100,
-        d_model=32,
-        d_kv=8,
-        d_ff=64,
-        num_layers=1,
-        num_decoder_layers=2,
-        num_heads=4,
-        initializer_factor=4.0,
-    )
-    return _with_encoder(*cross_step(T5ForConditionalGeneration(config), config, 2, 100), 3, 6, 100)
-
-
-def _tiny_whisper() -> Decoding:
-    from transformers import WhisperConfig, WhisperForConditionalGeneration
-
-    torch.manual_seed(0)
-    config = WhisperConfig(
-        vocab_size=100,
-        d_model=32,
-        encoder_layers=1,
-        decoder_layers=2,
-        encoder_attention_heads=4,
-        decoder_attention_heads=4,
-        encoder_ffn_dim=64,
-        decoder_ffn_dim=64,
-        max_source_positions=50,
-        max_target_positions=80,
-        pad_token_id=0,
-        bos_token_id=1,
-        eos_token_id=2,
-        decoder_start_token_id=1,
-        init_std=0.3,
-    )
-    model = WhisperForConditionalGeneration(config)
-    return _with_encoder(*cross_step(model, config, 2, 100), 3, 6, 100)
 
 
 TINY_DECODINGS: dict[str, Callable[[], Decoding]] = {
-    "gpt2": _tiny_gpt2,
-    "llama": _tiny_llama,
-    "t5": _tiny_t5,
-    "whisper": _tiny_whisper,
+    "gpt2": lambda: _tiny_decoder(tiny_models.gpt2),
+    "llama": lambda: _tiny_decoder(tiny_models.llama),
+    "t5": lambda: _tiny_with_encoder(tiny_models.t5),
+    "whisper": lambda: _tiny_with_encoder(tiny_models.whisper),
 }

@@ -35,8 +35,9 @@ def test_a_model_of_onnx_is_called_at_two_shapes(name: str, tmp_path: Path) -> N
         assert not isinstance(error, str) and error < a.tolerance, error
 
 
-# The others take PyTorch's lowering half a minute each; make test-architectures has their like.
-QUICK = ("an encoder of text", "an encoder of speech", "a decoder whose cache grows")
+# The others take PyTorch's lowering half a minute each; make test-architectures has their like, and
+# tests/executorch/test_decoders.py decoders.
+QUICK = ("an encoder of text", "an encoder of speech")
 
 
 @pytest.mark.parametrize("name", QUICK)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import tiny_models
 import torch
 from architecture import Architecture, Call, picture, settled, sound, tokens
-from decoders import Cached, cached_step
+from caches import Cached, cached_step
 from images import of_pictures
 
 
@@ -78,17 +79,7 @@ def speech() -> Architecture:
 
 
 def decoder() -> Architecture:
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    config = LlamaConfig(
-        vocab_size=100,
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-    )
-    return cached_step(Cached(settled(LlamaForCausalLM(config))), 100)
+    return cached_step(Cached(settled(tiny_models.llama())), tiny_models.VOCABULARY)
 
 
 TINY: dict[str, Callable[[], Architecture]] = {

@@ -7,32 +7,20 @@ import pytest
 pytest.importorskip("executorch", reason="ExecuTorch is not installed: make executorch installs it")
 pytest.importorskip("transformers", reason="transformers is not installed: make executorch installs it")
 
+import tiny_models
 import torch
+from check import through_executorch
+from decoding import TINY_DECODINGS
 from executorch_ggml import _runtime
 from executorch_ggml.llm import ExportableDecoder
 from torch import nn
 from torch.export import Dim
-from transformers import (
-    DynamicCache,
-    GPT2Config,
-    GPT2LMHeadModel,
-    LlamaConfig,
-    LlamaForCausalLM,
-    Qwen3Config,
-    Qwen3ForCausalLM,
-)
+from transformers import DynamicCache
 
 if _runtime.runtime_path() is None:
     pytest.skip("libexecutorch_ggml_runtime.so is not built: make build", allow_module_level=True)
 
-SIZES = dict(
-    hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2
-)
-MODELS = {
-    "llama": lambda: LlamaForCausalLM(LlamaConfig(vocab_size=61, **SIZES)),
-    "qwen3": lambda: Qwen3ForCausalLM(Qwen3Config(vocab_size=61, head_dim=8, **SIZES)),
-    "gpt2": lambda: GPT2LMHeadModel(GPT2Config(vocab_size=61, n_embd=32, n_layer=2, n_head=4)),
-}
+MODELS = {"llama": tiny_models.llama, "qwen3": tiny_models.qwen3, "gpt2": tiny_models.gpt2}
 PROMPT, STEPS, MOST = torch.tensor([[3, 14, 15, 9, 26]]), 6, 64
 
 
@@ -63,8 +51,7 @@ def decode(first, step) -> list[torch.Tensor]:
 
 @pytest.fixture(params=MODELS)
 def model(request) -> nn.Module:
-    torch.manual_seed(0)
-    return MODELS[request.param]().eval().requires_grad_(False)
+    return tiny_models.seeded(MODELS[request.param])
 
 
 def test_a_cache_that_grows_is_handed_from_step_to_step(model, lower):
@@ -77,6 +64,16 @@ def test_a_cache_that_grows_is_handed_from_step_to_step(model, lower):
     assert (first.delegates, first.left, step.delegates) == (1, [], 1)
     actual = decode(first.load(), step.load())
     torch.testing.assert_close(actual, decode(module, module), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", TINY_DECODINGS)
+def test_a_step_with_open_batch_tokens_and_caches_is_pytorchs_at_two_shapes(name):
+    """Llama's and GPT-2's with a mask, T5's and Whisper's with attention to what an encoder gave."""
+    architecture = TINY_DECODINGS[name]().architecture
+    found = through_executorch(architecture)
+    assert len(found.get("errors", [])) == 2, found
+    for error in found["errors"]:
+        assert not isinstance(error, str) and error < architecture.tolerance, error
 
 
 def test_a_cache_of_a_fixed_length_is_kept_by_the_delegate(model, lower):

@@ -202,6 +202,26 @@ def test_sequences_go_in_and_come_out_as_lists() -> None:
         model.save("model.hrg")
 
 
+def test_what_a_sequence_of_single_elements_gives_has_one_whatever_their_number() -> None:
+    """So PyTorch's older exporter writes repeat_interleave: the shape of each part has a known length."""
+    model = model_of("""
+    repeated (float[n, 4] x, int64[n] times, int64 at) => (float[k, 4] y) {
+      sizes = Shape (times)
+      ones = ConstantOfShape <value = int64[1] {1}> (sizes)
+      rows = SplitToSequence <axis = 0> (x, ones)
+      counts = SplitToSequence <axis = 0> (times, ones)
+      row = SequenceAt (rows, at)
+      count = SequenceAt (counts, at)
+      four = Constant <value_ints = [4]> ()
+      shape = Concat <axis = 0> (count, four)
+      y = Expand (row, shape)
+    }""")
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    times = np.array([2, 0, 5])
+    check(model, *({"x": x, "times": times, "at": np.array(at)} for at in (0, 1, 2)))
+    assert isinstance(headrace.load(model, device="cpu"), headrace.Model)
+
+
 def test_branches_of_other_numbers_of_dimensions_are_refused_with_a_remedy() -> None:
     model = model_of("""
     ranks (float[n, 1] x, bool flag) => (float[m] y) {
@@ -210,3 +230,58 @@ def test_branches_of_other_numbers_of_dimensions_are_refused_with_a_remedy() -> 
     }""")
     with pytest.raises(ValueError, match="f32 of 1 dimensions in one branch and f32 of 2 dimensions"):
         headrace.load(model, device="cpu")
+
+
+def test_where_extents_decide_on_a_number_of_dimensions_the_model_is_read_for_each_shape() -> None:
+    """PyTorch's older exporter writes squeeze(1) of an open dimension so."""
+    model = model_of("""
+    squeezed (float[n, m] x) => (float[] y) {
+      sizes = Shape (x)
+      place = Constant <value_int = 1> ()
+      width = Gather (sizes, place)
+      one = Constant <value_int = 1> ()
+      is_one = Equal (width, one)
+      y = If <then_branch = a () => (float[] p) { axis = Constant <value_ints = [1]> ()
+        p = Squeeze (x, axis) }, else_branch = b () => (float[] q) { q = Identity (x) }> (is_one)
+    }""")
+    with pytest.raises(ValueError, match=r"other, and which one is known only at run time.*dimensions={"):
+        headrace.onnx.import_graph(model)
+    loaded = headrace.load(model, device="cpu")
+    for shape in ([3, 1], [3, 2], [1, 1], [3, 1]):
+        x = np.ones(shape, np.float32)
+        assert_same(loaded(x)["y"], on_onnx_runtime(model, {"x": x})["y"])
+    with pytest.raises(ValueError, match="cannot be read with open dimensions"):
+        loaded.save("model.hrg")
+
+
+def test_what_a_loop_collects_in_no_iteration_has_the_extents_that_are_known() -> None:
+    model = model_of("""
+    never (float[n, m] x, int64 most) => (float[k, n, m] y, float[k, n, m] z) {
+      last, y = Loop <body = once (int64 i, bool c, float[n, m] now)
+                             => (bool more, float[n, m] a, float[n, m] b) {
+        more = Identity (c)
+        a = Neg (now)
+        b = Add (now, x)
+      }> (most, , x)
+      z = Add (y, x)
+    }""")
+    loaded = headrace.load(model, device="cpu")
+    for most in (0, 2):
+        result = loaded(np.ones([2, 3], np.float32), np.array(most, np.int64))
+        assert result["y"].shape == result["z"].shape == (most, 2, 3)
+
+
+def test_a_loop_that_needs_more_memory_than_there_is_fails_before_it_takes_it() -> None:
+    model = model_of("""
+    large (float[1] x, int64[1] size) => (float[n] y) {
+      one = Constant <value_int = 1> ()
+      y = Loop <body = once (int64 i, bool c, float[k] now) => (bool more, float[j] next) {
+        more = Identity (c)
+        next = Expand (x, size)
+      }> (one, , x)
+    }""")
+    loaded = headrace.load(model, device="cpu")
+    x = np.ones(1, np.float32)
+    assert loaded(x, np.array([5]))["y"].shape == (5,)
+    with pytest.raises(MemoryError, match="iteration 0 needs 4194304 MiB"):
+        loaded(x, np.array([2**40]))

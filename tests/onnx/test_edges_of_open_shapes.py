@@ -100,6 +100,38 @@ CASES = {
             y = Range(z, n, step) }""",
         [{"x": rows(7), "w": rows(5)}, {"x": rows(9), "w": rows(2)}, {"x": rows(3), "w": rows(5)}],
     ),
+    "a margin that an extent decides to add or to take away": (
+        """g (float[a, b] x, float[c, b] w) => (float[c, b] y) {
+            own = Shape<start = 0, end = 1>(x)
+            wanted = Shape<start = 0, end = 1>(w)
+            z = Constant<value_ints = [0]>()
+            two = Constant<value_ints = [2]>()
+            missing = Sub(wanted, own)
+            before = Div(missing, two)
+            after = Sub(missing, before)
+            pads = Concat<axis = 0>(before, z, after, z)
+            padded = Pad(x, pads)
+            y = Add(padded, w) }""",
+        [{"x": rows(4, 2), "w": rows(8, 2)}, {"x": rows(8, 2), "w": rows(4, 2)}],
+    ),
+    "parts of parts whose ends lie behind one another": (
+        """g (float[n, m] x) => (float[k, m] y) {
+            a = Constant<value_ints = [-3]>()
+            b = Constant<value_ints = [2]>()
+            c = Constant<value_ints = [1]>()
+            z = Constant<value_ints = [0]>()
+            p = Slice(x, a, b, z)
+            q = Slice(p, c, a, z)
+            r = Slice(x, z, b, z)
+            y = Concat<axis = 0>(p, q, r) }""",
+        [{"x": rows(2, 2)}, {"x": rows(4, 3)}, {"x": rows(9, 1)}],
+    ),
+    "maxima back in images of any size": (
+        """g (float[n, c, h, w] x) => (float[n, c, k, m] y) {
+            small, places = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(x)
+            y = MaxUnpool<kernel_shape = [2, 2], strides = [2, 2]>(small, places) }""",
+        [{"x": rows(1, 2, 4, 6)}, {"x": rows(2, 1, 6, 2)}],
+    ),
     "lengths with long names": (
         """g (float[decoder_sequence_length_padded] x, float[encoder_sequence_length_padded] w)
             => (float[k] y) {

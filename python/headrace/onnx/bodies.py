@@ -18,7 +18,8 @@ class Body(Graph):
         super().__init__(outer.budget)
         self.outer = outer
         outer.bodies.append(self)
-        self.label, self.dimensions, self.symbols = outer.label, outer.dimensions, outer.symbols
+        self.label, self.operator = outer.label, outer.operator
+        self.dimensions, self.symbols = outer.dimensions, outer.symbols
         self.captured: list[Operand] = []  # the outer graph's values that are the last inputs, in order
         self._captures: dict[int, int] = {}  # inputs by the outer graph's values
         self._named: dict[str, Extent] = {}  # symbols that ops name

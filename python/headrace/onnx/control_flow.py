@@ -229,6 +229,10 @@ def _scan(importer: Importer, node: Node, states: list[Operand], inputs: list[Op
         last = None
         slices = []
         for x, axis, is_backwards in zip(inputs, axes, backwards, strict=True):
+            if is_same(count, 0):  # nothing is read of nothing, in an iteration that there never is
+                sizes = g.shape(x)
+                slices.append(body.filled(0, x.dtype, [*sizes[:axis], *sizes[axis + 1 :]]))
+                continue
             if is_backwards and last is None:
                 last = body.op("sub", body.at_run_time(count - 1, "i64"), number)
             slices.append(body.op("gather", x, last if is_backwards else number, axis=axis))

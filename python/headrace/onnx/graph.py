@@ -58,6 +58,8 @@ _LEAVING = {
     "reduce_product",
     "cumulative_sum",
 }
+# What they say of numbers that a caller gives names the operator that takes these.
+_JUDGES = {"checked_indices", "checked_numbers", "read_extents"}
 
 
 class Graph:
@@ -68,6 +70,7 @@ class Graph:
         self.budget = budget
         self.ranges = Ranges()
         self.label = ""  # of the ops that are added: the node's name
+        self.operator = ""  # the node's operator and name
         self.dimensions: list[str] = []  # named ones of the inputs
         self.symbols: dict[str, Extent] = {}  # with the ranges that they have in all graphs of the model
         self.counts: set[str] = set()  # symbols that a run of this graph gives values
@@ -84,6 +87,7 @@ class Graph:
             body.forget()
         for kept in (self.bodies, self.told, self.places, self._constants, self._as_numbers):
             kept.clear()
+        self.budget.forget()
         self._runs = None
 
     # --- shapes -------------------------------------------------------------------------------------
@@ -283,7 +287,8 @@ class Graph:
         self.budget.op()
         values = [None if x is None else self.value(x) for x in operands]
         try:
-            results = self.writer.op(name, values, attributes, self.label)
+            label = self.operator if name in _JUDGES else self.label
+            results = self.writer.op(name, values, attributes, label)
         except ValueError as error:
             raise Refused(str(error)) from None
         for value in results:

@@ -105,7 +105,7 @@ class Importer:
         self.graph.budget.nodes(len(nodes), scope.depth)
         for proto in nodes:
             node = self._node(proto, scope)
-            self.graph.label = node.name
+            self.graph.label, self.graph.operator = node.name, node.short_title
             results = self._checked_results(node, proto, scope)
             for name, result in zip(proto.output, results, strict=False):
                 if name and result is None:
@@ -216,9 +216,9 @@ class Importer:
         self._refuse_sparse(graph)
         self._read_constants(graph.initializer, inner)
         inner.values.update(zip((info.name for info in graph.input), inputs, strict=True))
-        label = self.graph.label
+        label, operator = self.graph.label, self.graph.operator
         self._read_nodes(graph.node, inner)
-        self.graph.label = label
+        self.graph.label, self.graph.operator = label, operator
         results = [inner.values.get(info.name) for info in graph.output]
         missing = [info.name for info, x in zip(graph.output, results, strict=True) if x is None]
         invalid_if(missing, f"its body computes no '{next(iter(missing), '')}'")

@@ -59,6 +59,10 @@ class Budget:
             self._seen[id(root)] = root
             self.constant(root.nbytes)
 
+    def forget(self) -> None:
+        """The collector does not see what arrays of objects hold, which may be the graph."""
+        self._seen.clear()
+
     def constant(self, size: int) -> None:
         """Bytes of a constant."""
         self._bytes += size

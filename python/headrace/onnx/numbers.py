@@ -94,8 +94,17 @@ class Numbers:
         x = self.g.op("scatter_elements", self.x, places.x, _of(self.g, values).x, axis=0)
         return self._made(self.g, x)
 
+    def checked(self, what: str, least: int, most: Dim | None = None) -> Numbers:
+        """A run in which one of them is outside [least, most] fails, and says what it is."""
+        return self._made(self.g, checked(self.g, self.x, what, least, most))
+
     def extents(self) -> list[Dim]:
         return extents_of(self.g, self.x)
+
+
+def checked(g: Graph, x: Operand, what: str, least: int, most: Dim | None = None) -> Operand:
+    """Integers that are known only at run time, where they must lie within [least, most]."""
+    return g.op("checked_numbers", x, what=what, least=least, most=[] if most is None else [most])
 
 
 def _listed(numbers: Any) -> Operand:
@@ -168,12 +177,23 @@ def around(g: Graph, x: Operand, axis: Numbers) -> tuple[Operand, list[Dim]]:
     return g.reshape(x, extents_of(g, joined)), sizes
 
 
-def axes_told(g: Graph, axes: Operand, rank: int) -> Numbers:
-    """For each dimension whether it is one of the axes, which are a list."""
+def axes_told(g: Graph, axes: Operand, rank: int, distinct: bool = True) -> Numbers:
+    """For each dimension whether it is one of the axes, a list. Errors, in a run: one given twice."""
     sizes = g.shape(axes)
     invalid_if(len(sizes) > 1, f"the axes have the shape {sizes}; they are a list")
     column = counted_from_front(Numbers(g, axes), rank).shaped([product(sizes), 1])
-    return column.equals(list(range(rank))).choose(1, 0).reduced("max").equals(1)
+    times = column.equals(list(range(rank))).choose(1, 0).reduced("sum")
+    return (times.checked(TIMES, 0, 1) if distinct else times) > 0
+
+
+TIMES = "how often an axis is given"
+
+
+def distinct(axes: Numbers) -> Numbers:
+    """Axes counted from the front. Errors, in a run: one given twice."""
+    count = product(axes.g.shape(axes.x))
+    times = axes.shaped([count, 1]).equals(axes).choose(1, 0).reduced("sum")
+    return axes * times.checked(TIMES, 1, 1)
 
 
 def others(g: Graph, chosen: Numbers, rank: int, count: int) -> Numbers:

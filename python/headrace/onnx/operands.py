@@ -47,12 +47,14 @@ class Operand:
     """A value of the graph. dtype: the catalog's short name, "bool" for truth values, which are u8 there.
 
     array: its elements where they are known; they are extents in an array of objects.
+    fill: what they all are, where their number is open.
     """
 
     dtype: str
     value: int | None = None
     array: np.ndarray | None = None
     home: Graph | None = None  # whose value it is
+    fill: float | None = None
 
     @property
     def is_float(self) -> bool:

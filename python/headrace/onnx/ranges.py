@@ -30,19 +30,22 @@ class Ranges:
     def learn(self, extents: Iterable[Extent | int]) -> None:
         """Results' extents, which are at least what their ops say."""
         for d in extents:
-            if not isinstance(d, Extent) or d.least < 1:
-                continue
-            if (str(d), d.least) in self._learned:
-                continue
-            self._learned.add((str(d), d.least))
-            names = d.symbols
-            if len(names) != 1 or names[0] == str(d) or _MAY_FALL.search(str(d)):
-                continue
-            least = _least_symbol(d, names[0], d.least)
-            if least is not None and least > self._least.get(names[0], 1):
-                self._least[names[0]] = least
-                self._instead[names[0]] = Extent.symbol(names[0], least)
-                self._known.clear()
+            if isinstance(d, Extent) and d.least >= 1 and str(d) not in d.symbols:
+                self.needs(d, d.least)
+
+    def needs(self, d: Extent, least: int) -> None:
+        """A run in which an extent is less fails."""
+        if (str(d), least) in self._learned:
+            return
+        self._learned.add((str(d), least))
+        names = d.symbols
+        if len(names) != 1 or _MAY_FALL.search(str(d)):
+            return
+        symbol = _least_symbol(d, names[0], least)
+        if symbol is not None and symbol > self._least.get(names[0], 1):
+            self._least[names[0]] = symbol
+            self._instead[names[0]] = Extent.symbol(names[0], symbol)
+            self._known.clear()
 
     def of_array(self, array: np.ndarray) -> np.ndarray:
         """An array of extents with what is known of them by now."""

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -26,13 +29,40 @@ _SHORT = 24
 _NAME = re.compile(r"[^\W\d]\w*\b(?!\()")
 
 
-def is_short(*extents: Whole) -> bool:
-    """Whether smallest and largest ones of these make no sums that grow from operator to operator.
+@dataclass
+class Patience:
+    """How long extents may be whose smallest and largest ones are kept as formulas."""
 
-    Where they would, what holds in every model that works is believed, and a run shows it. However long the
+    longest: int = 160
+    was_needed: bool = False  # for one that would otherwise be long
+
+
+_patience: ContextVar[Patience | None] = ContextVar("patience", default=None)
+
+
+@contextmanager
+def patient(patience: Patience) -> Iterator[None]:
+    token = _patience.set(patience)
+    try:
+        yield
+    finally:
+        _patience.reset(token)
+
+
+def impatient() -> Patience:
+    """For models whose formulas would grow from operator to operator."""
+    return Patience(_SHORT)
+
+
+def is_short(*extents: Whole) -> bool:
+    """Whether smallest and largest ones of these are kept as formulas.
+
+    Where they are not, what holds in every model that works is believed, and a run shows it. However long the
     names of dimensions are, each counts as four characters.
     """
-    return all(len(_NAME.sub("name", str(d))) <= _SHORT for d in extents)
+    longest, patience = max(len(_NAME.sub("name", str(d))) for d in extents), _patience.get() or Patience()
+    patience.was_needed |= longest > _SHORT
+    return longest <= patience.longest
 
 
 def at_least_0(d: Whole) -> Whole:

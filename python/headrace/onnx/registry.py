@@ -55,6 +55,10 @@ class Node:
         named = f"node '{self.name}' " if self.name else f"node of output '{next(iter(self.outputs), '')}' "
         return f"{named}({self.op}, {domain} opset {self.opset})"
 
+    @property
+    def short_title(self) -> str:
+        return f"{self.op} '{self.name or next(iter(self.outputs), '')}'"
+
     def get(self, name: str, default: Any = None) -> Any:
         return self.attributes.get(name, default)
 

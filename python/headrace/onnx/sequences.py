@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .graph import Dim, Extent, Graph, Operand, known, product
-from .numbers import Numbers, extents_of
+from .numbers import Numbers, extents_among, extents_of
 from .registry import Refused, invalid_if, refuse_if
 
 
@@ -32,11 +32,13 @@ class Table:
     """A sequence of unknown length. flat: all elements; shapes: [length, dimensions].
 
     ranks: how many of the dimensions each tensor has, where they are not all of one number; the others are 1.
+    common: extents that all tensors have, and None for the others, where something of them is known.
     """
 
     flat: Operand
     shapes: Operand
     ranks: Operand | None = None
+    common: list[Dim | None] | None = None
     dtype: str = field(default="sequence", init=False)
     value: None = field(default=None, init=False)
     array: None = field(default=None, init=False)
@@ -138,7 +140,7 @@ def item_at(g: Graph, x: Sequence | Table, at: Operand) -> Operand:
     sizes = Numbers(g, table.shapes).reduced("product", 1)
     begin = Numbers(g, g.op("cumulative_sum", sizes.x, axis=0, exclusive=True)).at(place)
     row = g.reshape(g.op("gather", table.shapes, place.x, axis=0), [rank_of(g, table)])
-    shape = extents_of(g, row)
+    shape = extents_among(g, Numbers(g, row), table.common or [None] * rank_of(g, table))
     places = Numbers(g, g.positions(product(shape))) + begin
     return g.reshape(g.op("gather", table.flat, places.x, axis=0), shape)
 

@@ -70,6 +70,12 @@ class Source:
     folder: str  # of external data; "" where the model is no file
     title: str  # what messages call it
 
+    @property
+    def inputs(self) -> list[onnx.ValueInfoProto]:
+        """What a caller gives: not the tensors, which may be listed as inputs, too."""
+        tensors = {t.name for t in (*self.model.graph.initializer, *self.tensors)}
+        return [info for info in self.model.graph.input if info.name not in tensors]
+
 
 def read_model(source: Any) -> Source:
     """source: a path, a file's bytes or a ModelProto.

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from ..graph import Extent, Graph, Operand, known
+from ..numbers import checked
 from ..registry import AS_DEFINED, AsDefined, Node, invalid_if, reads
 
 
@@ -74,6 +75,7 @@ def rotary_embedding(g: Graph, node: Node) -> Operand:
         invalid_if(not node.get("num_heads", 0), "num_heads is missing, and the input has 3 dimensions")
         x = _heads(g, x, int(node.get("num_heads")))
     if positions is not None:
+        positions = checked(g, g.cast(positions, "i64"), "a position", 0, g.shape(cos)[0] - 1)
         cos, sin = (g.op("gather", table, positions, axis=0) for table in (cos, sin))
     y = rotated(g, x, cos, sin, bool(node.get("interleaved", 0)), int(node.get("rotary_embedding_dim", 0)))
     if not is_flat:

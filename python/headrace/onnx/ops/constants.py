@@ -9,7 +9,7 @@ import numpy as np
 
 from ..folding import LARGEST
 from ..graph import LARGEST_EXTENT, Dim, Extent, Graph, Operand, Undecided, is_number, is_same, known, product
-from ..numbers import Numbers, dims, extents_of, is_known
+from ..numbers import Numbers, checked, dims, extents_of, is_known
 from ..ratios import BINARY as OF_RATIOS
 from ..ratios import Ratio
 from ..registry import Node, Refused, invalid_if, reads, refuse_if, shortened
@@ -56,7 +56,9 @@ def constant_of_shape(g: Graph, node: Node) -> Operand:
     number = Operand(value.dtype, array=value.array.reshape(()))
     if not any(isinstance(d, Extent) for d in wanted) and 0 <= product(wanted) <= LARGEST:
         return Operand(value.dtype, array=np.broadcast_to(number.array, [int(d) for d in wanted]))
-    return g.expand(number, wanted)
+    filled = g.expand(number, wanted)
+    filled.fill = number.array.item()
+    return filled
 
 
 @reads("Range")
@@ -101,6 +103,7 @@ def _range_as_told(g: Graph, start: Operand, limit: Operand, delta: Operand) -> 
         distance, step = Numbers(g, limit) - Numbers(g, start), Numbers(g, delta)
         is_down = step < 0
         distance, step = is_down.choose(0 - distance, distance), is_down.choose(0 - step, step)
+        step = step.checked("the distance of a step", 1)
         count = (distance + step - 1) // step
     places = g.positions(extents_of(g, count.at_least(0).x)[0])
     if not start.is_float:
@@ -147,7 +150,8 @@ def compress(g: Graph, node: Node) -> Operand:
 
 def _depth(g: Graph, node: Node) -> Dim:
     if not is_known(node.operand(1)):
-        return extents_of(g, g.reshape(node.operand(1), [1]))[0]
+        depth = g.reshape(g.cast(node.operand(1), "i64"), [1])
+        return extents_of(g, checked(g, depth, "the depth", 1))[0]
     depth = node.dims(1, "the depth")[0]
     if isinstance(depth, Extent):
         return depth

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from ..graph import Dim, Extent, Graph, Operand, is_same, known
+from ..numbers import checked
 from ..registry import MICROSOFT, Node, invalid_if, reads, refuse_if
 from .attention import rotated
 from .linear_algebra import product_of
@@ -352,6 +353,7 @@ def contrib_rotary_embedding(g: Graph, node: Node) -> Operand:
     positions = g.cast(positions, "i64")
     if g.rank(positions) == 1:
         positions = g.op("add", g.reshape(positions, [1, 1]), g.reshape(g.positions(steps), [1, steps]))
+    positions = checked(g, positions, "a position", 0, g.shape(cos)[0] - 1)
     positions = g.expand(positions, [batch, steps])
     tables = [g.op("gather", table, positions, axis=0) for table in (cos, sin)]
     y = rotated(g, x, *tables, bool(node.get("interleaved", 0)), width)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .. import numbers
 from ..graph import Dim, Extent, Graph, Operand, product
 from ..registry import Node, invalid_if, reads
 
@@ -16,10 +17,9 @@ def checked(g: Graph, node: Node, x: Operand, indices: Operand, axes: list[int])
     if places is not None and places.dtype == object:
         return indices
     if places is None or any(isinstance(shape[axis], Extent) for axis in axes):
-        label, g.label = g.label, f"{node.op} '{node.name or next(iter(node.outputs), '')}'"
-        indices = g.op("checked_indices", indices, extents=[g.shape(x)[axis] for axis in axes])
-        g.label = label
-        return indices
+        if places is not None and places.size and len(axes) == 1 and isinstance(shape[axes[0]], Extent):
+            g.ranges.needs(shape[axes[0]], int(max(places.max() + 1, -places.min())))
+        return g.op("checked_indices", indices, extents=[shape[axis] for axis in axes])
     for i, axis in enumerate(axes):
         own, extent = (places if len(axes) == 1 else places[..., i]), shape[axis]
         outside = own[(own < -extent) | (own >= extent)].reshape(-1)
@@ -97,6 +97,7 @@ def reverse_sequence(g: Graph, node: Node) -> Operand:
     time, batch = int(node.get("time_axis", 0)), int(node.get("batch_axis", 1))
     invalid_if({time, batch} != {0, 1}, f"time_axis is {time} and batch_axis {batch}; one is 0, the other 1")
     sizes = g.shape(x)
+    lengths = numbers.checked(g, lengths, "the length of a sequence", 0, sizes[time])
     place = g.positions(sizes[time])
     grid = [1, 1]
     grid[time] = sizes[time]

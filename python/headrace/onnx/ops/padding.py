@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ..graph import Dim, Extent, Graph, Operand, is_same, known
-from ..numbers import Numbers, counted_from_front, is_known
-from ..ratios import at_least_0
+from ..numbers import Numbers, counted_from_front, distinct, is_known
 from ..registry import Node, axes_of, invalid_if, reads
 
 _PAD_MODES = {"constant": "constant", "edge": "edge", "reflect": "reflection"}
@@ -56,7 +55,7 @@ def _padded_as_told(g: Graph, node: Node) -> Operand:
     invalid_if(given != [2 * count], f"pads has the shape {given}; {count} axes need {2 * count} amounts")
     begin, end = amounts.at(list(range(count))), amounts.at(list(range(count, 2 * count)))
     if axes is not None:
-        places = counted_from_front(Numbers(g, axes), rank)
+        places = distinct(counted_from_front(Numbers(g, axes), rank))
         begin, end = (Numbers(g, [0] * rank).with_at(places, side) for side in (begin, end))
     value = node.optional(2)
     value = known(0, x.dtype) if value is None else g.reshape(g.cast(value, x.dtype), [])
@@ -93,7 +92,7 @@ def with_margin(
     for axis, (own, first, last) in enumerate(zip(g.shape(x), begin, end, strict=True)):
         cut = [_positive(n) - n for n in (first, last)]
         if not all(is_same(n, 0) for n in cut):
-            x = g.cut(x, axis, cut[0], at_least_0(own - cut[0] - cut[1]))
+            x = g.cut(x, axis, cut[0], own - cut[0] - cut[1])
     if all(is_same(n, 0) for n in (*before, *after)):
         return g.op("identity", x)
     if mode == "wrap":
@@ -103,7 +102,8 @@ def with_margin(
 
 
 def _positive(amount: Dim) -> Dim:
-    return at_least_0(amount) if isinstance(amount, Extent) else max(amount, 0)
+    """What is added; the rest of an amount is taken away, so that the sum is as short as the amount is."""
+    return Extent.largest([0, amount])
 
 
 def _wrapped(g: Graph, x: Operand, begin: list[Dim], end: list[Dim]) -> Operand:

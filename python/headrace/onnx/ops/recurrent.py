@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..graph import Extent, Graph, Operand, known
-from ..numbers import is_known
+from ..numbers import checked, is_known
 from ..registry import Node, invalid_if, reads, refuse_if
 from .recurrent_lengths import of_lengths
 from .reduction import is_zero
@@ -52,6 +52,14 @@ def _is_whole(g: Graph, x: Operand, lengths: Operand | None) -> bool:
     return is_known(lengths) and not isinstance(steps, Extent) and bool(np.all(lengths.array == steps))
 
 
+def _lengths(g: Graph, node: Node, x: Operand) -> Operand | None:
+    """Of the sequences of [steps, batch, features]; None where all are known to be as long as that."""
+    lengths = node.optional(4)
+    if _is_whole(g, x, lengths):
+        return None
+    return checked(g, lengths, "the length of a sequence", 0, g.shape(x)[0])
+
+
 def _biases(g: Graph, node: Node, gates: int, hidden: int) -> tuple[Operand | None, Operand | None]:
     """Those of the input and of the state, which lie behind one another."""
     both = node.optional(3)
@@ -83,11 +91,11 @@ def lstm(g: Graph, node: Node) -> list[Operand]:
         node.get("input_forget", 0),
         f"input_forget is {node.get('input_forget')}; only 0 is read, gates that are not coupled",
     )
-    hidden, lengths = _hidden_size(g, node), node.optional(4)
+    hidden = _hidden_size(g, node)
     x = g.transpose(node.x, [1, 0, 2]) if node.get("layout", 0) else node.x
-    is_whole = _is_whole(g, x, lengths)
-    if not is_whole or not is_zero(node.optional(7)):
-        return _lstm_by_steps(g, node, x, None if is_whole else lengths)
+    lengths = _lengths(g, node, x)
+    if lengths is not None or not is_zero(node.optional(7)):
+        return _lstm_by_steps(g, node, x, lengths)
     last, cell, every = g.ops(
         "lstm",
         [
@@ -132,7 +140,8 @@ def _gru(g: Graph, node: Node, weights: list[Operand | None], functions: str, af
     }
     first = _state(g, node, 5)
     x = g.transpose(node.x, [1, 0, 2]) if node.get("layout", 0) else node.x
-    if _is_whole(g, x, node.optional(4)):
+    lengths = _lengths(g, node, x)
+    if lengths is None:
         last, every = g.ops("gru", [x, *weights, first], direction=_direction(node), **options)
         return _outputs(g, node, every, [last])
 
@@ -142,7 +151,7 @@ def _gru(g: Graph, node: Node, weights: list[Operand | None], functions: str, af
         steps, _, batch, hidden = g.shape(every)
         return g.reshape(every, [steps, batch, hidden])
 
-    last, every = of_lengths(g, x, node.operand(4), _WAYS[_direction(node)], forwards)
+    last, every = of_lengths(g, x, lengths, _WAYS[_direction(node)], forwards)
     return _outputs(g, node, every, [last])
 
 

@@ -50,7 +50,7 @@ def _reduced_as_told(g: Graph, op: str, node: Node, keep: bool) -> Operand:
     noop = bool(node.get("noop_with_empty_axes", 0))
     if count == 0:
         return _of_single_elements(g, op, x) if noop else _over(g, op, x, list(range(rank)), keep)
-    is_axis = axes_told(g, axes, rank)
+    is_axis = axes_told(g, axes, rank, distinct=not keep)
     if isinstance(count, Extent) and not noop:
         is_axis = Numbers(g, count).equals(0).either(is_axis)
     sizes = Numbers(g, g.shape(x))

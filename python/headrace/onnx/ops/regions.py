@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..graph import Extent, Graph, Operand
+from ..numbers import checked
 from ..registry import Node, invalid_if, reads, refuse_if
 from .convolution import kernel_of, window_of
 
@@ -27,7 +28,7 @@ def roi_align(g: Graph, node: Node) -> Operand:
         "roi_align",
         g.cast(x, through),
         _rows(g, g.cast(node.operand(1), through), 4),
-        g.cast(node.operand(2), "i64"),
+        checked(g, g.cast(node.operand(2), "i64"), "the number of a region's image", 0, g.shape(x)[0] - 1),
         height=int(node.get("output_height", 1)),
         width=int(node.get("output_width", 1)),
         sampling_ratio=int(node.get("sampling_ratio", 0)),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Dim, Extent, Graph, Operand, known, product
+from ..graph import Dim, Extent, Graph, Operand, is_number, known, product
 from ..numbers import Numbers, is_known
 from ..registry import Node, invalid_if, reads
 from ..sequences import (
@@ -75,13 +75,19 @@ def split(g: Graph, node: Node) -> Sequence | Table:
     if parts is None:
         drops = not node.get("keepdims", 1)
         if isinstance(extent, Extent):
-            return _table(g, x, axis, Numbers(g, g.filled(1, "i64", [extent])), extent, drops)
+            return _singles(g, x, axis, drops)
         slices = [g.cut(x, axis, i, 1) for i in range(extent)]
         rest = [*sizes[:axis], *sizes[axis + 1 :]]
         return Sequence([g.reshape(y, rest) for y in slices] if drops else slices, x.dtype)
     if is_known(parts) and not isinstance(extent, Extent) and parts.array.dtype != object:
         return _split(g, x, axis, _sizes(parts.array, extent))
+    if parts.fill == 1:  # PyTorch's repeat_interleave
+        return _singles(
+            g, g.op("reshape", x, new_shape=[*sizes[:axis], *g.shape(parts), *sizes[axis + 1 :]]), axis, False
+        )
     if g.rank(parts) == 0:
+        if is_known(parts) and is_number(parts.array.item(), 1):
+            return _singles(g, x, axis, False)
         size = Numbers(g, parts)
         number = ((Numbers(g, extent) + size - 1) // size).extents()[0]
         places = Numbers(g, g.positions(number)) * size
@@ -105,6 +111,14 @@ def _split(g: Graph, x: Operand, axis: int, sizes: list[int]) -> Sequence:
     )
     begins = np.cumsum([0, *sizes]).tolist()
     return Sequence([g.cut(x, axis, begins[i], size) for i, size in enumerate(sizes)], x.dtype)
+
+
+def _singles(g: Graph, x: Operand, axis: int, drops: bool) -> Table:
+    """Parts of one element along an axis whose extent is open."""
+    sizes = g.shape(x)
+    table = _table(g, x, axis, Numbers(g, g.filled(1, "i64", [sizes[axis]])), sizes[axis], drops)
+    table.common = [*sizes[:axis], *([] if drops else [1]), *sizes[axis + 1 :]]
+    return table
 
 
 def _table(g: Graph, x: Operand, axis: int, sizes: Numbers, count: Dim, drops: bool) -> Table:

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from ..graph import LARGEST_EXTENT, Dim, Graph, Operand, known, product
-from ..numbers import Numbers, dims, is_known
-from ..registry import Node, invalid_if, reads, refuse_if
+from ..graph import Dim, Extent, Graph, Operand, known, product
+from ..numbers import Numbers, checked, dims, is_known
+from ..registry import Node, invalid_if, reads
 from .convolution import window_of
 from .indexing import as_indices
 
@@ -17,20 +17,19 @@ from .indexing import as_indices
 def max_unpool(g: Graph, node: Node) -> Operand:
     """Each element where its maximum was, zero elsewhere; a larger output_shape adds zeros behind."""
     x, places = node.x, g.cast(node.operand(1), "i64")
-    batch, channels, *sizes = g.fixed_shape(x)
+    batch, channels, *sizes = g.shape(x)
     kernel = [int(n) for n in node.get("kernel_shape") or []]
     window = window_of(g, node, sizes, kernel)
     rows = zip(sizes, window.strides, window.before, window.after, window.kernel, strict=True)
     image = [(n - 1) * stride - before - after + k for n, stride, before, after, k in rows]
-    total = batch * channels * math.prod(image)
-    refuse_if(total > LARGEST_EXTENT, f"it would have {total} elements; {LARGEST_EXTENT} are the most")
-    zeros = known(np.zeros(total), x.dtype)
-    count = product(g.shape(x))
+    total, count = product([batch, channels, *image]), g.size(x)
+    places = checked(g, places, "the place of a maximum", 0, total - 1)
+    zeros = g.filled(0, x.dtype, [total])
     y = g.op("scatter_elements", zeros, g.reshape(places, [count]), g.reshape(x, [count]), axis=0)
     y = g.reshape(y, [batch, channels, *image])
     if node.optional(2) is None:
         return y
-    if not is_known(node.operand(2)):
+    if not is_known(node.operand(2)) or any(isinstance(n, Extent) for n in image):
         return _with_zeros_behind(g, y, dims(g, node, 2, "the output's shape"))
     wanted = node.integers(2, "the output's shape")
     invalid_if(
@@ -125,7 +124,8 @@ def tensor_scatter(g: Graph, node: Node) -> Operand:
     shape, rank = g.shape(update), g.rank(update)
     places = g.reshape(g.positions(shape[axis]), [shape[axis], *[1] * (rank - 1 - axis)])
     if begins is not None:
-        begins = g.cast(as_indices(g, begins), "i64")
+        most = g.shape(cache)[axis] - shape[axis] if mode == "linear" else None
+        begins = checked(g, g.cast(as_indices(g, begins), "i64"), "the place of an update", 0, most)
         places = g.op("add", g.reshape(begins, [*g.shape(begins), *[1] * (rank - 1)]), places)
     if mode == "circular":
         places = g.op("remainder", places, g.at_run_time(g.shape(cache)[axis], "i64"))

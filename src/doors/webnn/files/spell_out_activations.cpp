@@ -21,7 +21,8 @@ private:
         std::vector<ValueId> operands;
         for (const ValueId old : node.inputs) operands.push_back(old == kNoValue ? kNoValue : id(old));
         label_ = node.label;
-        if (node.op->name == "checked_indices") return std::vector{operands[0]};  // WebNN's operators clamp
+        const bool checks = node.op->name == "checked_indices" || node.op->name == "checked_numbers";
+        if (checks) return std::vector{operands[0]};  // WebNN's operators clamp
         if (node.op->name == "silu" || node.op->name == "gelu_tanh") {
             HR_ASSIGN(const ValueId y, activated(node.op->name, operands[0]));
             return std::vector{y};

@@ -1,0 +1,73 @@
+/// Numbers that a caller gives and an operator does not take: steps of 0, lengths beyond the end.
+#include <array>
+#include <optional>
+
+#include "ir/kernel_error.h"
+#include "ops/elementwise.h"
+#include "ops/infer.h"
+#include "ops/op.h"
+
+namespace headrace::ops {
+namespace {
+
+struct CheckedNumbers {
+    static constexpr std::string_view name = "checked_numbers",
+                                      summary =
+                                          "the numbers themselves; a run in which one is less than the least "
+                                          "or more than the most fails";
+    static constexpr std::array operands{OperandRule{.name = "numbers", .dtypes = kIndices}};
+    static constexpr LayoutRule layout = LayoutRule::any;
+
+    struct Attrs {
+        std::string what;
+        std::int64_t least = 0;
+        Shape most;
+        static void fields(auto&& f) {
+            f("what", &Attrs::what, "what messages call one of them", kRequired);
+            f("least", &Attrs::least, "what each is at least");
+            f("most", &Attrs::most, "what each is at most; empty: anything");
+        }
+    };
+
+    static Result<Types> infer(const Operands& in, const Attrs& a) {
+        if (a.most.size() > 1)
+            return invalid("most {} has {} values; one or none", str(a.most), a.most.size());
+        return same_type(in[0]);
+    }
+
+    static void reference(const TensorArgs& args, const Attrs& a) {
+        visit_allowed<kIndices>(args.in[0].dtype, [&]<class T>() { check<T>(args, a); });
+    }
+
+    template <class T>
+    static void check(const TensorArgs& args, const Attrs& a) {
+        const auto part = args.share.of(args.in[0].elements(), 64);
+        const T* x = args.in[0].as<T>();
+        for (std::int64_t i = part.begin; i < part.end; ++i) {
+            const auto number = static_cast<std::int64_t>(x[i]);
+            if (number < a.least)
+                throw KernelError(fmt::format("{} is {}; at least {} is right", a.what, number, a.least));
+            if (!a.most.empty() && number > a.most[0].size())
+                throw KernelError(
+                    fmt::format("{} is {}; at most {} is right", a.what, number, a.most[0].size()));
+            args.out[0].as<T>()[i] = x[i];
+        }
+    }
+
+    static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {
+        return elementwise_cost(in, out, 2);
+    }
+    static std::vector<Sample> samples() {
+        const auto sample = [](DType t, Shape shape, Shape most) {
+            return Sample{{{.type = {t, std::move(shape)}, .low = 0, .high = 3}},
+                          {{"what", std::string("a step")}, {"most", std::move(most)}}};
+        };
+        return {sample(DType::i32, {2, 3}, {5}), sample(DType::i64, {4}, {}), sample(DType::u32, {}, {9})};
+    }
+};
+
+}  // namespace
+
+std::span<const OpDef> checked_numbers_ops() { return OpList<CheckedNumbers>::defs(); }
+
+}  // namespace headrace::ops
