@@ -109,7 +109,7 @@ wheels: ## build wheels for other machines into build/wheels/dist: manylinux_2_2
 
 test-wheels: ## test the wheels that make wheels has built, in empty environments and on QEMU's CPUs (installs qemu-user)
 	@$(PYTHON) tools/setup.py --arm
-	@HEADRACE_TEST_WHEELS=1 $(VENV) -m pytest -q -rs -p no:cacheprovider tests/packaging/test_built_wheels.py
+	@HEADRACE_TEST_WHEELS=1 $(VENV) -m pytest -q -rs -p no:cacheprovider tests/packaging/test_built_*.py
 
 bench-wheel: ## compare the wheel for this machine with the native build, on the zoo's models (MODELS="mlp resnet18")
 	@$(BUILD) --target products

@@ -11,7 +11,7 @@ elseif(NOT package AND SKBUILD)
   execute_process(COMMAND ${Python_EXECUTABLE} -c "import sysconfig; print(sysconfig.get_path('purelib'))"
     OUTPUT_VARIABLE package OUTPUT_STRIP_TRAILING_WHITESPACE)
   set(package ${package}/executorch)
-elseif(NOT package)
+elseif(NOT package AND NOT HEADRACE_PORTABLE)
   # Noticed by the next build when make executorch installs it.
   file(GLOB package CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/.venv/lib/python*/site-packages/executorch/${config})
   string(REPLACE "/${config}" "" package "${package}")
@@ -43,9 +43,15 @@ set_target_properties(executorch_ggml_runtime PROPERTIES
   LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib
   BUILD_RPATH "$ORIGIN;${EXECUTORCH_RUNTIME_LIBRARY_DIR};${HEADRACE_GGML_LIB_DIR}")
 
-if(SKBUILD)
-  # In the wheel, beside the package executorch_ggml: headrace and ExecuTorch are its neighbours.
-  set_target_properties(executorch_ggml_runtime PROPERTIES
-    INSTALL_RPATH "$ORIGIN/../headrace/${CMAKE_INSTALL_LIBDIR};$ORIGIN/../executorch/lib")
-  install(TARGETS executorch_ggml_runtime LIBRARY DESTINATION ../executorch_ggml COMPONENT python)
+# In the wheel, beside the package executorch_ggml: headrace and ExecuTorch are its neighbours.
+set(neighbours "$ORIGIN/../headrace/${CMAKE_INSTALL_LIBDIR}" "$ORIGIN/../executorch/lib")
+set(component python)
+if(HEADRACE_PORTABLE)
+  target_compile_definitions(executorch_ggml_runtime PRIVATE HEADRACE_PORTABLE)
+  list(APPEND neighbours "$ORIGIN/../headrace/${CMAKE_INSTALL_LIBDIR}/headrace")  # the C++ library
+  set(component delegate)  # of a wheel of its own
+endif()
+if(SKBUILD OR HEADRACE_PORTABLE)
+  set_target_properties(executorch_ggml_runtime PROPERTIES INSTALL_RPATH "${neighbours}")
+  install(TARGETS executorch_ggml_runtime LIBRARY DESTINATION ../executorch_ggml COMPONENT ${component})
 endif()

@@ -18,6 +18,8 @@ endif()
 # another. Instead all share the one of cmake/portable/runtime. Names decide whether two types are one, as in GNU's library.
 set(runtime "-U_LIBCPP_DISABLE_VISIBILITY_ANNOTATIONS -U_LIBCXXABI_DISABLE_VISIBILITY_ANNOTATIONS")
 string(APPEND runtime " -D_LIBCPP_TYPEINFO_COMPARISON_IMPLEMENTATION=2")
+# With it a std::variant lies in memory as GNU's library has it, which ExecuTorch's package is made with.
+string(APPEND runtime " -D_LIBCPP_ABI_VARIANT_INDEX_TYPE_OPTIMIZATION")
 set(CMAKE_C_FLAGS_INIT "${flags}")
 set(CMAKE_CXX_FLAGS_INIT "${flags} ${runtime}")
 foreach(kind SHARED MODULE EXE)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from environments import run
 from wheels.build import ARCHITECTURES, RELEASES, WORK
 from wheels.debian import Archive
+from wheels.pypi import download
 
 PYTHON_OF_RELEASE = {"bookworm": "3.11", "trixie": "3.13"}
 # What Python and NumPy load.
@@ -45,18 +44,7 @@ class EmulatedPython:
         return python
 
     def install_numpy(self) -> None:
-        downloads = WORK / f"numpy-{self.arch}-{self.version}"
-        if not list(downloads.glob("*.whl")):
-            # pip takes a platform's name literally.
-            names = (
-                f"manylinux_2_27_{self.arch}",
-                f"manylinux_2_28_{self.arch}",
-                f"manylinux2014_{self.arch}",
-            )
-            platforms = [f"--platform={name}" for name in names]
-            options = ["--no-deps", "--only-binary=:all:", f"--python-version={self.version}", *platforms]
-            run(sys.executable, "-m", "pip", "download", *options, "--dest", downloads, "numpy")
-        self.unpack(next(downloads.glob("*.whl")))
+        self.unpack(download("numpy", self.arch, self.version, WORK / f"numpy-{self.arch}-{self.version}"))
 
     def unpack(self, wheel: Path) -> None:
         with zipfile.ZipFile(wheel) as archive:

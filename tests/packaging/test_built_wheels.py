@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -11,6 +12,7 @@ import zipfile
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 from elf import ROOT, is_elf, run_paths
 from environments import PROGRAM, RESULT, run
@@ -37,6 +39,20 @@ CHAT = f"""
 from headrace import LanguageModel
 with LanguageModel({os.fspath(MODEL)!r}, config={{"log_level": "none"}}) as model:
     print(model.generate("What is 2+3?", {{"temperature": 0}}).text)
+"""
+# Writes model.onnx and x.npy, then prints where the package is and what it computes.
+ONNX = """
+import numpy as np, onnx, headrace
+from onnx import TensorProto, helper, numpy_helper
+weights = numpy_helper.from_array(np.arange(12, dtype=np.float32).reshape(3, 4), "w")
+nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Relu", ["m"], ["y"])]
+x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", k]) for name, k in (("x", 3), ("y", 4)))
+graph = helper.make_graph(nodes, "layer", [x], [y], [weights])
+onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]), "model.onnx")
+data = np.array([[1, 0, -1], [0, 1, 0]], np.float32)
+np.save("x.npy", data)
+print(headrace.__file__.partition("lib/python")[0])
+print(headrace.load("model.onnx")(x=data)["y"].tolist())
 """
 
 
@@ -141,6 +157,19 @@ except OSError as error: print("OSError", error)
 def test_a_language_model_and_the_program_run(environment: Path, tmp_path: Path):
     assert run(environment / "python", "-c", CHAT, cwd=tmp_path).strip() == "2+3=5"
     assert "CPU" in run(environment / "headrace", "devices", cwd=tmp_path)
+
+
+def test_onnx_models_run_from_python_and_the_command_line(environment: Path, tmp_path: Path):
+    """With the package onnx, which the extra of that name brings: here it is borrowed."""
+    borrowed = {"PYTHONPATH": os.fspath(Path(find_spec("onnx").origin).parents[1])}
+    printed = run(environment / "python", "-c", ONNX, cwd=tmp_path, **borrowed)
+    assert printed.splitlines() == [f"{environment.parent}/", RESULT]
+    run(environment / "headrace", "convert", "model.onnx", "model.hrg", cwd=tmp_path, **borrowed)
+    options = ("--input", "x=x.npy", "--output", "y=y.npy")
+    for model in ("model.onnx", "model.hrg"):
+        run(environment / "headrace", "run", model, *options, cwd=tmp_path, **borrowed)
+        assert np.load(tmp_path / "y.npy").tolist() == json.loads(RESULT)
+        (tmp_path / "y.npy").unlink()
 
 
 def test_both_kinds_of_models_share_ggml_with_another_one_in_the_process(environment: Path, tmp_path: Path):

@@ -16,7 +16,7 @@ from provision.base import SetupError
 pytest.importorskip("ziglang", reason="ziglang is not installed: make wheels installs it")
 pytest.importorskip("auditwheel", reason="auditwheel is not installed: make wheels installs it")
 
-from wheels import check, debian, pack
+from wheels import check, debian, delegate, pack
 from wheels.build import PYTHONS, Python
 
 
@@ -45,6 +45,16 @@ class StagedBuild:
         (self.folder / "LICENSE.rst").write_text("fmt's licence")
         return self.folder
 
+    def executorch_licence(self) -> Path:
+        (self.folder / "LICENSE").write_text("ExecuTorch's licence")
+        return self.folder / "LICENSE"
+
+    def stage_delegate(self) -> Path:
+        path = self.folder / "stage-delegate/executorch_ggml/libexecutorch_ggml_runtime.so"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(self.library)
+        return self.folder / "stage-delegate"
+
     def stage(self, python: Python) -> Path:
         for name, content in (("bin/headrace", b"\x7fELF"), ("lib/library.so", self.library)):
             path = self.folder / "stage/headrace" / name
@@ -59,11 +69,30 @@ def wheel(tmp_path: Path) -> Path:
     return pack.write_wheel(StagedBuild(tmp_path, b"\x7fELF"), PYTHONS["cp312"], tmp_path)
 
 
-def test_the_name_and_the_metadata_agree_on_the_tag(wheel: Path):
-    assert re.fullmatch(r"headrace-[\d.]+-cp312-abi3-manylinux_2_28_x86_64\.whl", wheel.name)
+@pytest.fixture
+def delegates_wheel(tmp_path: Path) -> Path:
+    return delegate.write_wheel(StagedBuild(tmp_path, b"\x7fELF"), tmp_path)
+
+
+def described(wheel: Path, file: str) -> str:
+    """METADATA or WHEEL."""
     with zipfile.ZipFile(wheel) as archive:
-        (info,) = (archive.read(name).decode() for name in archive.namelist() if name.endswith("/WHEEL"))
-    assert re.findall(r"^Tag: (.*)$", info, re.MULTILINE) == ["cp312-abi3-manylinux_2_28_x86_64"]
+        (text,) = (archive.read(name).decode() for name in archive.namelist() if name.endswith(f"/{file}"))
+    return text
+
+
+def test_the_name_and_the_metadata_agree_on_the_tag(wheel: Path, delegates_wheel: Path):
+    for path, tag in ((wheel, "cp312-abi3"), (delegates_wheel, "py3-none")):
+        assert re.fullmatch(rf"\w+-[\d.]+-{tag}-manylinux_2_28_x86_64\.whl", path.name)
+        tags = re.findall(r"^Tag: (.*)$", described(path, "WHEEL"), re.MULTILINE)
+        assert tags == [f"{tag}-manylinux_2_28_x86_64"]
+
+
+def test_the_delegates_wheel_requires_what_it_is_compiled_for(wheel: Path, delegates_wheel: Path):
+    required = re.findall(r"^Requires-Dist: (.*)$", described(delegates_wheel, "METADATA"), re.MULTILINE)
+    version = re.search(r"^Version: (.*)$", described(wheel, "METADATA"), re.MULTILINE)[1]
+    assert required[0] == f"headrace=={version}"
+    assert [re.match(r"[a-z]+==", line)[0] for line in required[1:]] == ["torch==", "executorch=="]
 
 
 def test_the_record_holds_every_file_with_its_digest(wheel: Path):
@@ -88,10 +117,8 @@ def test_programs_stay_programs_and_nothing_of_the_checkouts_build_comes_along(w
 
 
 def test_the_metadata_list_every_licence_that_is_inside(wheel: Path):
+    metadata = described(wheel, "METADATA")
     with zipfile.ZipFile(wheel) as archive:
-        (metadata,) = (
-            archive.read(name).decode() for name in archive.namelist() if name.endswith("/METADATA")
-        )
         inside = {
             name.split("/licenses/")[1]
             for name in archive.namelist()

@@ -12,42 +12,9 @@ from pathlib import Path
 
 import pytest
 from elf import ROOT, private_to_this_machine, run_paths
-from environments import PROGRAM, RESULT, build_settings, run
+from environments import PROGRAM, QUICK_START, RESULT, build_settings, run
 
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
-
-# The quick start of the ExecuTorch door, then where the delegate came from.
-QUICK_START = """
-import torch
-import torch.nn as nn
-from torch.export import export
-from executorch.exir import to_edge_transform_and_lower
-from executorch_ggml import GgmlBackend, GgmlPartitioner, runtime_path
-
-class MyModel(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.linear = nn.Linear(4, 8)
-        self.leaky_relu = nn.LeakyReLU(0.1)
-
-    def forward(self, x):
-        return self.leaky_relu(self.linear(x))
-
-model = MyModel().eval()
-exported = export(model, (torch.randn(2, 4),))
-edge = to_edge_transform_and_lower(exported, partitioner=[GgmlPartitioner()])
-et_program = edge.to_executorch()
-
-with open("model.pte", "wb") as f:
-    f.write(et_program.buffer)
-
-from executorch.runtime import Runtime
-x = torch.randn(2, 4)
-program = Runtime.get().load_program("model.pte")
-(y,) = program.load_method("forward").execute([x])
-print(float((y - model(x)).abs().max()))
-print(runtime_path())
-"""
 
 
 @pytest.fixture(scope="module")

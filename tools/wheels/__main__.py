@@ -4,7 +4,7 @@ import argparse
 
 from provision import base
 
-from wheels import check, pack
+from wheels import check, delegate, pack
 from wheels.build import ARCHITECTURES, DIST, PYTHONS, Build
 
 
@@ -18,8 +18,12 @@ def main():
         build = Build(arch)
         build.libraries()
         for name in arguments.python:
-            wheel = pack.write_wheel(build, PYTHONS[name], DIST)
-            print(f"{wheel.relative_to(base.ROOT)}: {check.check_wheel(wheel)}", flush=True)
+            report(pack.write_wheel(build, PYTHONS[name], DIST))
+        report(delegate.write_wheel(build, DIST))
+
+
+def report(wheel):
+    print(f"{wheel.relative_to(base.ROOT)}: {check.check_wheel(wheel)}", flush=True)
 
 
 base.run_main(main)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import ziglang
-from provision import base, ggml
+from provision import base, ggml, python_packages
 
+from wheels import pypi
 from wheels.debian import Archive
 
 WORK = base.BUILD / "wheels"
@@ -75,7 +76,7 @@ class Build:
     def stage(self, python):
         """The folder with the libraries and extensions as they lie in a wheel for that Python."""
         base.say(4, f"{self.arch}: Headrace for Python {python.version}")
-        package = self.archive.packages(python.release, f"libpython{python.headers}-dev")
+        headers = self.archive.packages(python.release, f"libpython{python.headers}-dev")
         build = self.folder / "headrace"
         build.mkdir(exist_ok=True)
         (build / "setup.cmake").write_text(
@@ -83,7 +84,7 @@ class Build:
             f'set(HEADRACE_LLAMA_DIR "{self.prefix("llama")}")\n'
             f'set(HEADRACE_LLAMA_SOURCE "{self.source}")\n'
         )
-        include = package / "usr/include"
+        include = headers / "usr/include"
         flags = [
             "-DHEADRACE_PORTABLE=ON",
             "-DHEADRACE_PYTHON=ON",
@@ -94,21 +95,39 @@ class Build:
             f"-DHEADRACE_HEADERS={self.headers()}",
             f"-DHEADRACE_HIGHWAY={self.highway}",
             f"-DHEADRACE_FMT={self.fmt}",
+            f"-DEXECUTORCH_DIR={self.executorch() / 'executorch'}",
             f"-DHEADRACE_PYTHON_VERSION={python.version}",
             f"-DHEADRACE_PYTHON_INCLUDE={include};{include / f'python{python.headers}'}",
         ]
         self.compile("headrace", base.ROOT, *flags, target="products")
-        stage = self.folder / f"stage-{python.tag}"
+        return self.staged(f"stage-{python.tag}", "runtime", "python")
+
+    def stage_delegate(self):
+        """The same for the wheel executorch-ggml; no version of Python matters to it."""
+        return self.staged("stage-delegate", "delegate")
+
+    def staged(self, name, *components):
+        stage = self.folder / name
         shutil.rmtree(stage, ignore_errors=True)
-        for component in ("runtime", "python"):
+        for component in components:
             self.install("headrace", component, stage / "headrace")
         return stage
+
+    def executorch(self):
+        """ExecuTorch's package, which has its headers and libraries; they are the same for every Python."""
+        pins = python_packages.pinned_versions(python_packages.requirements())
+        (pin,) = (pin for pin in pins if pin.startswith("executorch=="))
+        return pypi.unpacked(pin, self.arch, "3.11", WORK / f"executorch-{self.arch}")
+
+    def executorch_licence(self):
+        return next(self.executorch().glob("executorch-*.dist-info/**/LICENSE*"))
 
     def write_compilers(self):
         """Zig's compilers as programs of their own, as CMake wants them."""
         self.zig.mkdir(parents=True, exist_ok=True)
         program = Path(ziglang.__file__).parent / "zig"
-        target = f"-target {self.arch}-linux-gnu.{GLIBC}"
+        # Zig adds debug information unless it is told not to, which takes a third of the time.
+        target = f"-target {self.arch}-linux-gnu.{GLIBC} -g0"
         commands = {"cc": f"cc {target}", "c++": f"c++ {target}", "ar": "ar", "ranlib": "ranlib"}
         caches = " ".join(f"ZIG_{kind}_CACHE_DIR='{WORK / 'zig-cache'}'" for kind in ("GLOBAL", "LOCAL"))
         for name, command in commands.items():

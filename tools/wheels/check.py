@@ -1,5 +1,6 @@
 """What a finished wheel must fulfil, as far as it can be seen without running it."""
 
+import json
 import re
 import subprocess
 import sys
@@ -9,17 +10,24 @@ from provision import base
 
 MOST_BYTES = 30_000_000
 PLATFORM = re.compile(r"manylinux_2_28_\w+(?=\.whl$)")
+# What the wheel executorch-ggml takes from those that it requires.
+NEIGHBOURS = {"libheadrace.so", "libheadrace-c++.so", "libexecutorch.so", "libexecutorch_threadpool.so"}
 
 
 def platform_tag(wheel):
     """The oldest manylinux that auditwheel finds the wheel to fit, by its libraries and their symbols."""
-    command = [sys.executable, "-m", "auditwheel", "show", wheel]
+    command = [sys.executable, "-m", "auditwheel", "show", "--json", wheel]
     done = subprocess.run(command, capture_output=True, text=True)
-    text = " ".join(done.stdout.split())
-    found = re.search(r'platform tag: "(\w+)"', text)
-    if not found:
-        raise base.SetupError(f"auditwheel does not know what {wheel.name} fits:\n{done.stdout}{done.stderr}")
-    return found[1]
+    try:
+        found = json.loads(done.stdout)
+        tags = found["overall_tag"], found["sym_tag"]
+    except (ValueError, KeyError):
+        raise base.SetupError(
+            f"auditwheel does not know what {wheel.name} fits:\n{done.stdout}{done.stderr}"
+        ) from None
+    # auditwheel gives up a wheel with libraries of others, but knows whose symbols it needs.
+    borrows = wheel.name.startswith("executorch_ggml-") and found["external_libs"].keys() <= NEIGHBOURS
+    return tags[1] if borrows else tags[0]
 
 
 def glibc_of(tag):

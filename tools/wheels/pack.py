@@ -46,9 +46,9 @@ def licences(build):
     }
 
 
-def package_files():
+def package_files(packages):
     """Name in the wheel and content of what is Python, with the stubs that this machine's build has made."""
-    for package in PACKAGES:
+    for package in packages:
         folder = base.ROOT / "python" / package
         for path in sorted(folder.rglob("*")):
             if path.suffix in (".py", ".pyi") or path.name == "py.typed":
@@ -78,16 +78,21 @@ def record_line(name, content):
 
 
 def write_wheel(build, python, output):
-    """Packs what build.stage(python.name) has laid out; returns the wheel."""
-    stage, tag = build.stage(python), f"{python.tag}-{PLATFORM}_{build.arch}"
-    content, programs = dict(package_files()), set()
+    """Packs what build.stage(python) has laid out; returns the wheel."""
+    tag = f"{python.tag}-{PLATFORM}_{build.arch}"
+    return write_archive(build.stage(python), PACKAGES, metadata_files(build, tag), tag, output)
+
+
+def write_archive(stage, packages, metadata, tag, output):
+    """The wheel of a stage's files, Python packages and the metadata: their folder, and name and content."""
+    content, programs = dict(package_files(packages)), set()
     for path in sorted(path for path in stage.rglob("*") if path.is_file()):
         name = str(path.relative_to(stage))
         content[name] = path.read_bytes()
         if os.access(path, os.X_OK):
             programs.add(name)
-    info, metadata = metadata_files(build, tag)
-    content |= metadata
+    info, files = metadata
+    content |= files
     record = "".join(record_line(name, data) for name, data in content.items())
     content[f"{info}/RECORD"] = f"{record}{info}/RECORD,,\n".encode()
     wheel = output / f"{info.removesuffix('.dist-info')}-{tag}.whl"

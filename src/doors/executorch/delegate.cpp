@@ -8,10 +8,12 @@
 #include <executorch/runtime/platform/log.h>
 #include <executorch/runtime/platform/platform.h>
 
+#include <bit>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "doors/executorch/part.h"
@@ -85,10 +87,24 @@ et::Error guarded(const char* doing, et::Error (*code_of)(const Exception&), F&&
     }
 }
 
+#ifdef HEADRACE_PORTABLE
+/// ExecuTorch's package has GNU's C++ library, whose string_view begins with the size; ours begins with the
+/// pointer. The result is for a call of ExecuTorch's and nothing else.
+std::string_view as_passed(std::string_view text) {
+    struct {
+        std::size_t size;
+        const char* data;
+    } const theirs{text.size(), text.data()};
+    return std::bit_cast<std::string_view>(theirs);
+}
+#else
+std::string_view as_passed(std::string_view text) { return text; }
+#endif
+
 /// Weights of the program, which stay where ExecuTorch has them for as long as the graph lives.
 NamedWeight find_weight(const et::NamedDataMap* map, const std::string& key) {
     if (!map) throw Exception(Code::io, "the program brings no weights");
-    auto data = map->get_data(key);
+    auto data = map->get_data(as_passed(key));
     if (!data.ok()) throw Exception(Code::io, "the program has no weights named '" + key + "'");
     auto buffer = std::make_shared<et::FreeableBuffer>(std::move(data.get()));
     const auto* first = static_cast<const std::byte*>(buffer->data());

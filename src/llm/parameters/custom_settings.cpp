@@ -99,9 +99,11 @@ Json write_tools(const Settings& settings) {
 constexpr std::array<std::string_view, 4> kRoles = {"system", "user", "assistant", "tool"};
 
 bool is_message(const Json& value) {
-    return value.is_object() && value.size() == 2 && value.contains("role") && value.contains("content") &&
-           std::find(kRoles.begin(), kRoles.end(), value["role"]) != kRoles.end() &&
-           value["content"].is_string();
+    if (!value.is_object() || value.size() != 2 || !value.contains("role") || !value.contains("content"))
+        return false;
+    const Json &role = value["role"], &content = value["content"];
+    return role.is_string() && content.is_string() &&
+           std::find(kRoles.begin(), kRoles.end(), role.get_ref<const std::string&>()) != kRoles.end();
 }
 
 Status read_previous_messages(Reading& reading, Settings& settings, const Json& value) {

@@ -1,0 +1,93 @@
+"""The wheels executorch-ggml of make wheels, beside headrace's wheel and ExecuTorch (make test-wheels)."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from elf import ROOT, is_elf, run_paths
+from environments import QUICK_START, run
+
+DIST = ROOT / "build/wheels/dist"
+if not os.environ.get("HEADRACE_TEST_WHEELS"):
+    pytest.skip("takes minutes: make test-wheels runs it", allow_module_level=True)
+if not list(DIST.glob("executorch_ggml-*.whl")):
+    pytest.skip("no wheel has been built: make wheels builds them", allow_module_level=True)
+
+from wheels.check import check_wheel
+
+WHEELS = sorted(DIST.glob("executorch_ggml-*.whl"))
+# Of the door's tests those that reach what passes between the C++ libraries of both: weights by their names,
+# options, kinds of tensors, traces, errors, threads.
+DOOR_TESTS = ("options", "external_weights", "profile", "damaged_programs", "halves", "states", "threads")
+
+
+@pytest.fixture(params=WHEELS, ids=lambda wheel: wheel.name.removesuffix(".whl"))
+def wheel(request: pytest.FixtureRequest) -> Path:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bin folder of an environment with both wheels, which borrows every other package from this one."""
+    pytest.importorskip("executorch", reason="ExecuTorch is not installed: make executorch installs it")
+    abi = "cp312-abi3" if sys.version_info >= (3, 12) else f"cp3{sys.version_info.minor}"
+    wheels = [*DIST.glob(f"headrace-*-{abi}-*_{os.uname().machine}.whl")]
+    wheels += DIST.glob(f"executorch_ggml-*_{os.uname().machine}.whl")
+    if len(wheels) != 2:
+        pytest.skip("make wheels has not built both for this machine")
+    folder = tmp_path_factory.mktemp("executorch") / "venv"
+    run(sys.executable, "-m", "venv", "--without-pip", folder)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", folder / "bin/python"]
+    run(*pip, "install", "--no-deps", "--no-index", *wheels)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    (packages / "borrowed.pth").write_text(f"{Path(find_spec('numpy').origin).parents[1]}\n")
+    return folder / "bin"
+
+
+def test_the_wheel_keeps_its_promises(wheel: Path):
+    assert "1 libraries, fits manylinux" in check_wheel(wheel)
+
+
+def test_the_wheel_requires_the_versions_that_its_delegate_is_made_for(wheel: Path):
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith("dist-info/METADATA"))
+        required = re.findall(r"^Requires-Dist: (.*)$", archive.read(name).decode(), re.MULTILINE)
+        names = archive.namelist()
+    version = re.search(r"project\(headrace VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
+    assert required[0] == f"headrace=={version}"
+    assert [re.sub("==.*", "", line) for line in required[1:]] == ["torch", "executorch"]
+    assert {"executorch_ggml/__init__.py", "executorch_ggml/ops/linear.py"} <= set(names)
+    assert not [name for name in names if name.startswith(("headrace/", "webnn/"))]
+    assert any(name.endswith("licenses/parts/executorch.txt") for name in names)
+
+
+def test_the_delegate_takes_libraries_of_its_neighbours_alone(wheel: Path, tmp_path: Path):
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path)
+    (delegate,) = filter(is_elf, tmp_path.rglob("*"))
+    places = ["$ORIGIN/../headrace/lib", "$ORIGIN/../executorch/lib", "$ORIGIN/../headrace/lib/headrace"]
+    assert run_paths(delegate) == places
+    dynamic = subprocess.run(["readelf", "-d", delegate], capture_output=True, text=True, check=True).stdout
+    names = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
+    assert {"libheadrace.so", "libheadrace-c++.so", "libexecutorch.so"} <= set(names)
+    assert not [name for name in names if name.startswith(("libstdc++", "libggml", "libgcc"))]
+
+
+def test_the_quick_start_runs(environment: Path, tmp_path: Path):
+    difference, path = run(environment / "python", "-c", QUICK_START, cwd=tmp_path).splitlines()[-2:]
+    assert float(difference) <= 1e-5
+    assert Path(path).is_relative_to(environment.parent)
+
+
+def test_the_doors_own_tests_pass(environment: Path, tmp_path: Path):
+    files = [ROOT / f"tests/executorch/test_{name}.py" for name in DOOR_TESTS]
+    pytest_quietly = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
+    printed = run(environment / "python", *pytest_quietly, *files, cwd=tmp_path)
+    assert int(re.search(r"(\d+) passed", printed)[1]) > 30
