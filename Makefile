@@ -5,7 +5,7 @@ VENV := .venv/bin/python
 BUILD := $(PYTHON) tools/build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-micro bench-qwen3 bench-decoders bench-packed stress-llm coverage cross-check test-arm wheels test-wheels bench-wheel executorch test-executorch test-executorch-suite test-onnx-suite test-architectures mlx test-mlx bench-mlx test-ray bench-ray asan tsan fuzz tiny-chat setup clean
+.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-micro bench-qwen3 bench-decoders bench-packed bench-serve stress-llm stress-serve coverage cross-check test-arm wheels test-wheels bench-wheel executorch test-executorch test-executorch-suite test-onnx-suite test-architectures mlx test-mlx bench-mlx test-ray bench-ray asan tsan fuzz tiny-chat setup clean
 
 help: ## show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -56,6 +56,10 @@ bench-ops: ## compare single operators with ONNX Runtime
 bench-llm: ## compare language models with llama.cpp's own programs (MODEL=q4_0 ROUNDS=5)
 	@$(BUILD) --target products
 	@$(VENV) bench/llm.py $(if $(MODEL),--model $(MODEL)) $(if $(ROUNDS),--rounds $(ROUNDS))
+
+bench-serve: ## compare headrace serve with llama-server over HTTP (MODEL=q4_0 ROUNDS=5; EMBEDDINGS=1: texts per second, with fastembed where it is installed)
+	@$(BUILD) --target products
+	@$(VENV) bench/serve.py $(if $(EMBEDDINGS),--embeddings) $(if $(MODEL),--model $(MODEL)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 bench-rpc: ## a language model over one to three RPC hosts on links of 0, 0.1, 1 and 10 ms (MODEL=file.gguf)
 	@$(BUILD) --target products
@@ -193,6 +197,10 @@ tiny-chat: ## train models/tiny-chat-q8_0.gguf again and test what it answers (1
 stress-llm: ## 10,000 requests of 200 sessions with cancels, swaps and bad input; every answer is checked (REQUESTS=, SESSIONS=)
 	@$(BUILD) --target llm_stress
 	@build/bin/tests/llm_stress --requests $(or $(REQUESTS),10000) --sessions $(or $(SESSIONS),200) 2>/dev/null
+
+stress-serve: ## 10,000 requests to headrace serve by 2,000 clients that come and leave at random; every answer is checked (REQUESTS=, CLIENTS=)
+	@$(BUILD) --target products
+	@$(VENV) bench/serve_stress.py $(if $(REQUESTS),--requests $(REQUESTS)) $(if $(CLIENTS),--clients $(CLIENTS))
 
 setup: ## only install and fetch what the build needs; cmake --preset default works afterwards
 	@$(PYTHON) tools/setup.py
