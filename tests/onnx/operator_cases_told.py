@@ -46,6 +46,9 @@ case("Unsqueeze", X, told(3, 0))
 case("Slice", X, told(1, 0), told(3, 3))
 case("Slice", X, told(-1, 5), told(0, -9), told(2, 1), told(-2, -1))
 case("Slice", X, told(0), told(2**62), Constant(told(1)))
+for _places in (told(-5), told(-9), told(1), told(-1)), (told(-7), told(1), told(2), told(-2)):
+    case("Slice", X, *_places)
+    case("Slice", X, *(Constant(numbers) for numbers in _places))
 case("Pad", X, told(0, 1, -1, 2, 0, 3))
 case("Pad", X, told(1, 2), np.array(7, F32), told(-2))
 for _mode in ("edge", "reflect", "wrap"):

@@ -226,8 +226,9 @@ def _slice(node: Node, x: list[Any]) -> Any:
         steps = [1] * len(starts) if len(x) < 5 or x[4] is None else [int(s) for s in x[4]]
     whole = [slice(None)] * rank
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        last = None if step < 0 and end < -x[0].shape[axis] else end
-        whole[axis] = slice(start, last, step)
+        extent = x[0].shape[axis]
+        last = None if step < 0 and end < -extent else end
+        whole[axis] = slice(max(start, -extent) if extent else start, last, step)
     return x[0][tuple(whole)]
 
 

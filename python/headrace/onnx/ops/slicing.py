@@ -61,9 +61,8 @@ def _as_told(g: Graph, node: Node) -> Operand:
         return g.op("identity", x)
     is_down = steps < 0
     low, high = is_down.choose(-1, 0), is_down.choose(extent - 1, extent)
-    first, last = (
-        (place < 0).choose(place + extent, place).at_least(low).at_most(high) for place in (starts, ends)
-    )
+    starts, ends = ((place < 0).choose(place + extent, place) for place in (starts, ends))
+    first, last = starts.at_least(0).at_most(high), ends.at_least(low).at_most(high)
     stride = is_down.choose(0 - steps, steps).at_most(2**60)
     if node.optional(4) is not None:
         stride = stride.checked("the distance of a step", 1)
@@ -81,13 +80,14 @@ def _as_told(g: Graph, node: Node) -> Operand:
 
 
 def part(g: Graph, x: Operand, axis: int, start: Dim, end: Dim | None, step: int) -> Operand:
-    """x[start:end:step] along an axis, as NumPy has it."""
+    """x[start:end:step] along an axis as NumPy has it, but a start before the first element is that."""
     extent = g.shape(x)[axis]
     if not any(isinstance(d, Extent) for d in (extent, start, end)):
+        start = max(start, -extent) if extent else start
         return _of_numbers(g, x, axis, range(*slice(start, end, step).indices(extent)))
     if step < 0:  # element i is at extent - 1 - i of the reversed order
         x = g.op("reverse", x, axes=[axis])
-        first = _clamped(extent - 1 - _from_the_front(start, extent), extent)
+        first = _clamped(extent - 1 - _from_the_front(start, extent), extent - 1)
         last = extent if end is None else _clamped(extent - 1 - _from_the_front(end, extent), extent)
     else:
         first = _clamped(_from_the_front(start, extent), extent)
@@ -115,9 +115,9 @@ def _from_the_front(place: Dim, extent: Dim) -> Dim:
     return either(is_negative, place + extent, place)
 
 
-def _clamped(place: Dim, extent: Dim) -> Dim:
-    """Within [0, extent]; believed to lie there where that is open and long to say. A run shows it."""
-    lower = Extent.smallest([place, extent])
-    if isinstance(lower, Extent) and not is_short(place, extent):
-        lower = extent if is_same(lower, extent) else place
+def _clamped(place: Dim, most: Dim) -> Dim:
+    """Within [0, most]; believed to lie there where that is open and long to say. A run shows it."""
+    lower = Extent.smallest([place, most])
+    if isinstance(lower, Extent) and not is_short(place, most):
+        lower = most if is_same(lower, most) else place
     return at_least_0(lower)
