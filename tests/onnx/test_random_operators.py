@@ -91,6 +91,11 @@ def _random_slice(rng: np.random.Generator) -> tuple[int, int, int]:
     return start, end, step
 
 
+def _part(x: np.ndarray, start: int, end: int, step: int) -> np.ndarray:
+    """As NumPy has it, but a start before the first element is that on the way back, too."""
+    return x[:, max(start, -x.shape[1]) if x.shape[1] else start : end : step]
+
+
 @pytest.mark.parametrize("end", [5, 4, 6, 2**31 - 1, 2**63 - 1])
 def test_a_slice_backwards_to_an_end_past_its_start_is_empty(end: int) -> None:
     x = np.arange(10).reshape(2, 5)
@@ -98,15 +103,14 @@ def test_a_slice_backwards_to_an_end_past_its_start_is_empty(end: int) -> None:
     assert on_headrace(_slice_model(5, -1, end, -1, x), {})["y"].shape == (2, 0)
 
 
-def test_slices_clamp_their_ends_as_onnx_runtime_does() -> None:
-    """As NumPy does but for starts before the first element, which ONNX has begin there on the way back."""
+def test_slices_clamp_their_ends_as_onnx_has_it() -> None:
     rng = np.random.default_rng(SEED)
     for _ in range(150):
         extent, (start, end, step) = int(rng.integers(0, 7)), _random_slice(rng)
         x = np.arange(2 * extent).reshape(2, extent)
-        model, what = _slice_model(extent, start, end, step), f"{extent} elements [{start}:{end}:{step}]"
-        expected = on_onnx_runtime(model, {"x": x})["y"]
-        at_run_time = on_headrace(model, {"x": x})["y"]
+        expected = _part(x, start, end, step)
+        what = f"{extent} elements [{start}:{end}:{step}]"
+        at_run_time = on_headrace(_slice_model(extent, start, end, step), {"x": x})["y"]
         beforehand = on_headrace(_slice_model(extent, start, end, step, x), {})["y"]
         np.testing.assert_array_equal(at_run_time, expected, what)
         np.testing.assert_array_equal(beforehand, expected, what)
@@ -131,7 +135,7 @@ def test_slices_of_open_extents_are_right_or_errors() -> None:
                 outcomes["error"] += 1
                 continue
             what = f"{extent} elements [{start}:{end}:{step}]"
-            np.testing.assert_array_equal(y, x[:, start:end:step], what)
+            np.testing.assert_array_equal(y, _part(x, start, end, step), what)
             outcomes["computed"] += 1
             backwards += step < 0
     assert outcomes["computed"] >= 250 and backwards >= 80, outcomes
