@@ -56,6 +56,10 @@ def copy(tmp_path_factory) -> Path:
     names = ["conftest.py", "utils.py", *(f"unit/test_{name}.py" for name in (*FILES, *IMPORTED))]
     for name in names:
         shutil.copy(TESTS / name, folder / name)
+    # By this interpreter: the python3 of the PATH may be a script that takes its time and keeps signals.
+    shim = Path(__file__).with_name("llama_server_shim.py").read_text().partition("\n")[2]
+    (folder / "shim").write_text(f"#!{sys.executable}\n{shim}")
+    (folder / "shim").chmod(0o755)
     (root / "models").mkdir()
     (root / "models/templates").symlink_to(TEMPLATES)
     return folder
@@ -64,7 +68,7 @@ def copy(tmp_path_factory) -> Path:
 def start(copy: Path, models: Path, files: tuple[str, ...]) -> tuple[subprocess.Popen, Path]:
     junit = copy / f"{files[0]}.xml"
     variables = environment(
-        LLAMA_SERVER_BIN_PATH=str(Path(__file__).with_name("llama_server_shim.py")),
+        LLAMA_SERVER_BIN_PATH=str(copy / "shim"),
         HEADRACE_SHIM_MODELS=str(models),
         HEADRACE_SHIM_PROGRAM=str(serve_program.HEADRACE),
         PORT=str(free_port()),
