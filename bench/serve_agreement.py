@@ -12,8 +12,9 @@ from serve_load import words
 
 #: Words of the prompts, and tokens that are generated from each.
 PROMPTS, TOKENS, CANDIDATES = (4, 16, 64, 300), 32, 10
-#: Both round activations, each its own way: below this distance (of logarithms) either choice is right.
-TIE = 0.25
+#: Both round activations, each its own way: below this distance (of logarithms) either choice is right. With
+#: random weights of 0.6B in q8_0 the first token of one chat differs by 0.3.
+TIE = 0.5
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Parting:
 
     @property
     def is_tie(self) -> bool:
-        return min(self.leads) <= TIE
+        return max(self.leads) <= TIE
 
     def __str__(self) -> str:
         ours, theirs = self.leads

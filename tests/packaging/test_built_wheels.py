@@ -207,6 +207,8 @@ def test_the_tests_of_pythons_api_pass_on_the_oldest_and_the_newest_cpu(emulated
     for name in ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments"):
         if not (emulated.site / name).exists():
             (emulated.site / name).symlink_to(Path(find_spec(name).origin).parent)
+    if not (emulated.site / "py.py").exists():  # pytest's own, beside its folders
+        (emulated.site / "py.py").symlink_to(Path(find_spec("py").origin))
     files = [ROOT / "tests/python" / f"test_{name}.py" for name in API_TESTS]
     cpus = list(CPUS[emulated.arch])
     for cpu in (cpus[0], cpus[-1]):

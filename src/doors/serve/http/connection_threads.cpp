@@ -1,11 +1,13 @@
 #include "doors/serve/http/connection_threads.h"
 
+#include <chrono>
 #include <system_error>
 
 namespace headrace::serve {
 namespace {
 
 constexpr std::size_t kMostSurplus = 64;
+constexpr std::chrono::seconds kRest(10);  // a thread without a connection for that long ends
 
 thread_local bool surplus = false;
 
@@ -16,9 +18,12 @@ bool ConnectionThreads::is_surplus() { return surplus; }
 bool ConnectionThreads::enqueue(std::function<void()> connection) {
     const std::lock_guard lock(mutex_);
     if (ends_ || serving_ >= most_ + kMostSurplus) return false;
+    for (std::thread& thread : ended_) thread.join();
+    ended_.clear();
     if (free_ == 0) {
         try {
-            threads_.emplace_back([this] { work(); });
+            const std::size_t number = next_++;
+            threads_.emplace(number, std::thread([this, number] { work(number); }));
         } catch (const std::system_error&) {
             return false;  // the system has no more
         }
@@ -31,10 +36,18 @@ bool ConnectionThreads::enqueue(std::function<void()> connection) {
     return true;
 }
 
-void ConnectionThreads::work() {
+void ConnectionThreads::work(std::size_t number) {
     std::unique_lock lock(mutex_);
     for (;;) {
-        arrived_.wait(lock, [&] { return !tasks_.empty() || ends_; });
+        const bool woken = arrived_.wait_for(lock, kRest, [&] { return !tasks_.empty() || ends_; });
+        if (!woken) {
+            if (free_ == 0) continue;  // a task is on its way to it
+            --free_;
+            const auto own = threads_.find(number);
+            ended_.push_back(std::move(own->second));
+            threads_.erase(own);
+            return;
+        }
         if (tasks_.empty()) return;
         Task task = std::move(tasks_.front());
         tasks_.pop_front();
@@ -49,14 +62,17 @@ void ConnectionThreads::work() {
 }
 
 void ConnectionThreads::shutdown() {
-    std::vector<std::thread> threads;
+    std::map<std::size_t, std::thread> threads;
+    std::vector<std::thread> ended;
     {
         const std::lock_guard lock(mutex_);
         ends_ = true;
         threads.swap(threads_);
+        ended.swap(ended_);
     }
     arrived_.notify_all();
-    for (std::thread& thread : threads) thread.join();
+    for (auto& [number, thread] : threads) thread.join();
+    for (std::thread& thread : ended) thread.join();
 }
 
 }  // namespace headrace::serve

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -27,13 +28,15 @@ private:
         std::function<void()> connection;
         bool is_surplus;
     };
-    void work();
+    void work(std::size_t number);
 
     const std::size_t most_;
     std::mutex mutex_;
     std::condition_variable arrived_;
     std::deque<Task> tasks_;
-    std::vector<std::thread> threads_;
+    std::map<std::size_t, std::thread> threads_;
+    std::vector<std::thread> ended_;  // to be joined
+    std::size_t next_ = 0;
     std::size_t free_ = 0;     // threads that wait, less the tasks that wait for them
     std::size_t serving_ = 0;  // connections
     bool ends_ = false;

@@ -81,9 +81,13 @@ struct Listener::Impl {
         server.set_payload_max_length(options.most_body_bytes);
         server.set_read_timeout(options.patience);
         server.set_write_timeout(options.patience);
-        server.set_keep_alive_timeout(5);  // also of those that httplib says it closes, after an error
+        server.set_keep_alive_timeout(15);  // also of those that httplib says it closes, after an error
         server.set_keep_alive_max_count(10'000);
         server.set_tcp_nodelay(true);
+        // Without httplib's SO_REUSEPORT, by which a second server would take a part of the first one's
+        // clients.
+        server.set_socket_options(
+            [](socket_t socket) { httplib::set_socket_opt(socket, SOL_SOCKET, SO_REUSEADDR, 1); });
         const auto serve = [this](const httplib::Request& given, httplib::Response& response) {
             answer(handler, given, response, ConnectionThreads::is_surplus() ? 503 : 0);
         };
