@@ -7,9 +7,9 @@ import socket
 import threading
 import time
 
+import http_bytes
 import pytest
-import raw_http
-from raw_http import exchange, request, statuses
+from http_bytes import exchange, request, statuses
 from serve_program import MODEL, Served, wait_for
 from wrong_values import BODIES, HELLO, is_error_of
 
@@ -204,7 +204,7 @@ def test_a_client_that_sends_byte_by_byte_is_served(server):
         received = b""
         while piece := client.recv(4096):
             received += piece
-    assert raw_http.body_of(received)["content"] == "2"
+    assert http_bytes.body_of(received)["content"] == "2"
 
 
 def test_a_slow_reader_does_not_hold_others_up(serve):
@@ -343,7 +343,7 @@ def test_wrong_requests_at_once_disturb_no_right_one(server):
         received = exchange(
             server.port, request("POST", "/v1/chat/completions", body, "Connection: close\r\n")
         )
-        answers.append(raw_http.body_of(received)["choices"][0]["message"]["content"])
+        answers.append(http_bytes.body_of(received)["choices"][0]["message"]["content"])
 
     threads = [threading.Thread(target=target) for target in [ask_wrongly, ask] * 15]
     for thread in threads:

@@ -11,7 +11,7 @@ import time
 
 import pytest
 import requests
-from raw_http import request
+from http_bytes import request
 from serve_program import (
     ENDLESS,
     ENDLESSLY,
