@@ -31,6 +31,13 @@ std::map<std::string, std::string> environment() {
     return all;
 }
 
+/// An idle server keeps no pages of what its requests took.
+void trim_memory() {
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
+}
+
 /// Waits for SIGTERM and SIGINT, which no other thread gets while this lives, and ends the server.
 class Signals {
 public:
@@ -46,8 +53,12 @@ public:
 
     void end(Server& server, Listener& listener) {
         thread_ = std::thread([&] {
-            while (!ends_ && !arrives(std::chrono::milliseconds(200))) {
-            }
+            std::size_t trimmed = 0;  // after that many requests
+            while (!ends_ && !arrives(std::chrono::milliseconds(200)))
+                if (server.active() == 0 && server.handled() != trimmed) {
+                    trimmed = server.handled();
+                    trim_memory();
+                }
             if (ends_) return;
             std::fprintf(stderr, "headrace: stopping; answers that are being written have %d s\n",
                          static_cast<int>(kGrace.count()));

@@ -65,6 +65,7 @@ HttpResponse Server::handle(const HttpRequest& http) {
     std::string route = "other";
     HttpResponse response;
     ++active_;
+    ++handled_;
     try {
         response = dispatch(http, route);
     } catch (const ApiError& error) {

@@ -23,6 +23,8 @@ public:
     void stop();
     /// Requests that are answered now.
     std::size_t active() const { return active_; }
+    /// Requests so far.
+    std::size_t handled() const { return handled_; }
 
 private:
     enum class State { loading, ready, failed, stopping };
@@ -35,7 +37,7 @@ private:
     Service service_;  // its models are there when state_ is ready
     const Access access_;
     std::atomic<State> state_ = State::loading;
-    std::atomic<std::size_t> active_ = 0;
+    std::atomic<std::size_t> active_ = 0, handled_ = 0;
 };
 
 }  // namespace headrace::serve
