@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "ir/kernel_error.h"
-#include "ops/elementwise.h"
+#include "ops/checked.h"
 #include "ops/infer.h"
 #include "ops/op.h"
 
@@ -36,21 +36,12 @@ struct CheckedIndices {
     }
 
     static void reference(const TensorArgs& args, const Attrs& a) {
-        visit_allowed<kIndices>(args.in[0].dtype, [&]<class T>() { check<T>(args, a); });
-    }
-
-    template <class T>
-    static void check(const TensorArgs& args, const Attrs& a) {
-        const auto part = args.share.of(args.in[0].elements(), 64);
-        const T* x = args.in[0].as<T>();
         const auto count = static_cast<std::int64_t>(a.extents.size());
-        for (std::int64_t i = part.begin; i < part.end; ++i) {
-            const auto index = static_cast<std::int64_t>(x[i]);
+        copy_checked(args, [&](std::int64_t i, std::int64_t index) {
             const std::int64_t extent = a.extents[static_cast<std::size_t>(i % count)].size();
             if (index < -extent || index >= extent)
                 throw KernelError(fmt::format("index {} is outside the extent {}", index, extent));
-            args.out[0].as<T>()[i] = x[i];
-        }
+        });
     }
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "ir/kernel_error.h"
-#include "ops/elementwise.h"
+#include "ops/checked.h"
 #include "ops/infer.h"
 #include "ops/op.h"
 
@@ -36,22 +36,13 @@ struct CheckedNumbers {
     }
 
     static void reference(const TensorArgs& args, const Attrs& a) {
-        visit_allowed<kIndices>(args.in[0].dtype, [&]<class T>() { check<T>(args, a); });
-    }
-
-    template <class T>
-    static void check(const TensorArgs& args, const Attrs& a) {
-        const auto part = args.share.of(args.in[0].elements(), 64);
-        const T* x = args.in[0].as<T>();
-        for (std::int64_t i = part.begin; i < part.end; ++i) {
-            const auto number = static_cast<std::int64_t>(x[i]);
+        copy_checked(args, [&](std::int64_t, std::int64_t number) {
             if (number < a.least)
                 throw KernelError(fmt::format("{} is {}; at least {} is right", a.what, number, a.least));
             if (!a.most.empty() && number > a.most[0].size())
                 throw KernelError(
                     fmt::format("{} is {}; at most {} is right", a.what, number, a.most[0].size()));
-            args.out[0].as<T>()[i] = x[i];
-        }
+        });
     }
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {

@@ -53,13 +53,24 @@ Result<std::vector<Tokens>> Embedder::read(std::span<const std::string> texts) c
                            "the model reads at most",
                            tokens.size(), text.size(), longest_);
         tokens.push_back(model_->tokenize(text, true, false));
-        if (tokens.back().empty()) return invalid("text {} is empty", tokens.size() - 1);
-        if (tokens.back().size() > longest_)
-            return failure(Code::prompt_too_long,
-                           "text {} is too large: it has {} tokens, and the model reads at most {}",
-                           tokens.size() - 1, tokens.back().size(), longest_);
     }
     return tokens;
+}
+
+Status Embedder::check(std::span<const Tokens> texts) const {
+    const int vocabulary = model_->vocabulary_size();
+    for (size_t i = 0; i < texts.size(); ++i) {
+        if (texts[i].empty()) return invalid("text {} is empty", i);
+        if (texts[i].size() > longest_)
+            return failure(Code::prompt_too_long,
+                           "text {} is too large: it has {} tokens, and the model reads at most {}", i,
+                           texts[i].size(), longest_);
+        for (const llama_token token : texts[i])
+            if (token < 0 || token >= vocabulary)
+                return invalid("text {} has token {}, and the vocabulary ends at {}", i, token,
+                               vocabulary - 1);
+    }
+    return success();
 }
 
 Result<std::shared_ptr<Embedding>> Embedder::submit(EmbeddingRequest request) {
@@ -69,6 +80,7 @@ Result<std::shared_ptr<Embedding>> Embedder::submit(EmbeddingRequest request) {
     if (tokens.empty()) {
         HR_ASSIGN(tokens, read(request.texts));
     }
+    HR_TRY(check(tokens));
     std::shared_ptr<Embedding> embedding;
     {
         const std::lock_guard lock(mutex_);

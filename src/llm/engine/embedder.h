@@ -54,6 +54,7 @@ private:
     Embedder(std::shared_ptr<const Model> model, const QueueSettings& settings);
     Status make_context(const ContextSettings& settings);
     Result<std::vector<Tokens>> read(std::span<const std::string> texts) const;
+    Status check(std::span<const Tokens> texts) const;
     std::chrono::milliseconds pass();
     size_t count_waiting() const;
     void drop_ended();

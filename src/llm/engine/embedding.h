@@ -20,7 +20,7 @@ using TextVectors = std::vector<std::vector<float>>;
 /// What an embedder is asked for: a vector of each text.
 struct EmbeddingRequest {
     std::vector<std::string> texts;
-    std::vector<Tokens> tokens;  ///< in place of texts: no more than Embedder::longest() each, none empty
+    std::vector<Tokens> tokens;  ///< in place of texts
     RequestSettings settings;
     std::string owner;                         ///< requests of one owner take turns with those of others
     Clock::time_point arrival = Clock::now();  ///< from which its timeouts count

@@ -105,8 +105,7 @@ EngineStatistics Engine::statistics() const {
 }
 
 void Engine::clear_cache() {
-    clear_cache_ = true;
-    thread_.wake();
+    post([this] { sequences_->evict_idle(); });
 }
 
 void Engine::run_tasks() {
@@ -118,16 +117,16 @@ void Engine::run_tasks() {
     for (auto& task : tasks) task();
 }
 
-/// Lets the loop, whose the sequences are, do it between two steps, and waits for that.
-void Engine::with_sequences(std::function<void()> use) {
-    std::packaged_task<void()> task(std::move(use));
+/// Lets the loop, whose the sequences are, do it between two steps.
+std::future<void> Engine::post(std::function<void()> work) {
+    std::packaged_task<void()> task(std::move(work));
     std::future<void> done = task.get_future();
     {
         const std::lock_guard lock(tasks_mutex_);
         tasks_.push_back(std::move(task));
     }
     thread_.wake();
-    done.get();
+    return done;
 }
 
 /// Of this model's weights and cache; LoRA adapters are the sequence's variant.
@@ -142,7 +141,7 @@ std::uint64_t Engine::state_owner() const {
 
 Result<SavedPrompt> Engine::save_prompt(const Tokens& tokens, const std::string& path) {
     std::optional<PromptState> state;
-    with_sequences([&] { state = sequences_->state_of(tokens); });
+    post([&] { state = sequences_->state_of(tokens); }).get();
     if (!state) return invalid("nothing of this text is remembered, so there is nothing to save");
     HR_ASSIGN(const std::size_t bytes, write_prompt_file(path, state_owner(), *state));
     return SavedPrompt{static_cast<std::int64_t>(state->tokens.size()), static_cast<std::int64_t>(bytes)};
@@ -153,7 +152,7 @@ Result<SavedPrompt> Engine::restore_prompt(const std::string& path) {
     const SavedPrompt restored{static_cast<std::int64_t>(state.tokens.size()),
                                static_cast<std::int64_t>(prompt_file_size(state)), state.tokens};
     bool fits = false;
-    with_sequences([&] { fits = sequences_->remember(std::move(state)); });
+    post([&] { fits = sequences_->remember(std::move(state)); }).get();
     if (!fits)
         return unsupported("{}: it has {} bytes, and the cache has {} MiB of RAM (cache_ram)", path,
                            restored.bytes, settings_.cache.ram_mib);
@@ -162,7 +161,7 @@ Result<SavedPrompt> Engine::restore_prompt(const std::string& path) {
 
 std::int64_t Engine::forget_prompt(const Tokens& tokens) {
     std::size_t forgotten = 0;
-    with_sequences([&] { forgotten = sequences_->forget(tokens); });
+    post([&] { forgotten = sequences_->forget(tokens); }).get();
     return static_cast<std::int64_t>(forgotten);
 }
 
@@ -170,7 +169,6 @@ std::chrono::milliseconds Engine::pass() {
     admission_->receive(Clock::now());
     fail_if_lost();
     deliver_ended();
-    if (clear_cache_.exchange(false)) sequences_->evict_idle();
     run_tasks();
     admission_->evict_expired(Clock::now());
     if (!admission_->streams().empty()) {

@@ -72,7 +72,7 @@ private:
     void count(const Outcome& outcome);
     void publish_statistics();
     std::uint64_t state_owner() const;
-    void with_sequences(std::function<void()> use);
+    std::future<void> post(std::function<void()> work);
     bool is_step_overtaken() const;
     bool is_step_unwanted() const;
 
@@ -85,7 +85,6 @@ private:
     std::unique_ptr<Admission> admission_;
     std::unique_ptr<BatchBuilder> batch_;
 
-    std::atomic<bool> clear_cache_ = false;
     std::mutex tasks_mutex_;
     std::vector<std::packaged_task<void()>> tasks_;  // of other threads, for the loop
     std::atomic<uint64_t> next_id_ = 1;

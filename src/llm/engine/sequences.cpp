@@ -184,7 +184,7 @@ void Sequences::evict_older_than(Clock::time_point time) {
         if (entries_[id].used && !entries_[id].busy && entries_[id].last_used < time) clear(id);
     for (auto saved = saved_.begin(); saved != saved_.end();) {
         const bool old = saved->last_used < time;
-        if (old) ram_used_ -= saved->state.size();
+        if (old) ram_used_ -= saved->bytes.size();
         saved = old ? saved_.erase(saved) : std::next(saved);
     }
 }
@@ -198,18 +198,24 @@ void Sequences::save(Id id) {
         if (saved.variant == entry.variant &&
             common_prefix(saved.tokens, entry.tokens) == entry.tokens.size())
             return;
+    if (std::optional<PromptState> state = read_state(id, ram_limit_))
+        keep({*std::move(state), entry.last_used});
+}
+
+/// None where it has more bytes than that, or llama.cpp does not give it.
+std::optional<PromptState> Sequences::read_state(Id id, size_t most_bytes) const {
     const size_t bytes = llama_state_seq_get_size(context_, id);
-    if (bytes == 0 || bytes > ram_limit_) return;
-    Saved saved{entry.tokens, std::vector<uint8_t>(bytes), entry.variant, entry.last_used};
-    if (llama_state_seq_get_data(context_, saved.state.data(), bytes, id) != bytes) return;
-    keep(std::move(saved));
+    if (bytes == 0 || bytes > most_bytes) return std::nullopt;
+    PromptState state{entries_[id].tokens, entries_[id].variant, std::vector<uint8_t>(bytes)};
+    if (llama_state_seq_get_data(context_, state.bytes.data(), bytes, id) != bytes) return std::nullopt;
+    return state;
 }
 
 void Sequences::keep(Saved saved) {
-    ram_used_ += saved.state.size();
+    ram_used_ += saved.bytes.size();
     saved_.push_front(std::move(saved));
     while (ram_used_ > ram_limit_) {
-        ram_used_ -= saved_.back().state.size();
+        ram_used_ -= saved_.back().bytes.size();
         saved_.pop_back();
     }
 }
@@ -228,11 +234,11 @@ bool Sequences::restore(Id id, const Tokens& prompt, size_t better_than) {
     // Apart from the others while those that give way are saved, too.
     Saved saved = std::move(*best);
     saved_.erase(best);
-    ram_used_ -= saved.state.size();
+    ram_used_ -= saved.bytes.size();
     bool fits = false;
     do {
         fits = room() >= saved.tokens.size() &&  // or else llama.cpp calls it an error in the log
-               llama_state_seq_set_data(context_, saved.state.data(), saved.state.size(), id) != 0;
+               llama_state_seq_set_data(context_, saved.bytes.data(), saved.bytes.size(), id) != 0;
         if (!fits) llama_memory_seq_rm(memory_, id, -1, -1);
     } while (!fits && evict_one());
     if (fits) {
@@ -252,26 +258,23 @@ std::optional<PromptState> Sequences::state_of(const Tokens& tokens) {
     for (const Saved& saved : saved_)
         if (const size_t size = common_prefix(saved.tokens, tokens); size > most) {
             most = size;
-            best = PromptState{saved.tokens, saved.variant, saved.state};
+            best = saved;
         }
     for (Id id = 0; id < static_cast<Id>(entries_.size()); ++id) {
         const Entry& entry = entries_[id];
         const size_t size = entry.used ? common_prefix(entry.tokens, tokens) : 0;
         if (size <= most) continue;
-        PromptState state{entry.tokens, entry.variant,
-                          std::vector<uint8_t>(llama_state_seq_get_size(context_, id))};
-        if (llama_state_seq_get_data(context_, state.bytes.data(), state.bytes.size(), id) !=
-            state.bytes.size())
-            continue;
-        most = size;
-        best = std::move(state);
+        if (std::optional<PromptState> state = read_state(id, SIZE_MAX)) {
+            most = size;
+            best = std::move(state);
+        }
     }
     return best;
 }
 
 bool Sequences::remember(PromptState state) {
     if (state.bytes.size() > ram_limit_) return false;
-    keep({std::move(state.tokens), std::move(state.bytes), state.variant, Clock::now()});
+    keep({std::move(state), Clock::now()});
     return true;
 }
 
@@ -290,7 +293,7 @@ size_t Sequences::forget(const Tokens& tokens) {
             continue;
         }
         forgotten += saved->tokens.size();
-        ram_used_ -= saved->state.size();
+        ram_used_ -= saved->bytes.size();
         saved = saved_.erase(saved);
     }
     return forgotten;

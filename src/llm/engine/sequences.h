@@ -74,15 +74,13 @@ private:
         std::vector<uint32_t> cells;  ///< of each token; see cell_users_
         Clock::time_point last_used{};
     };
-    struct Saved {
-        Tokens tokens;
-        std::vector<uint8_t> state;
-        uint64_t variant;
+    struct Saved : PromptState {
         Clock::time_point last_used;
     };
     std::optional<Id> free_id(std::optional<Id> spare);
     void clear(Id id);
     void save(Id id);
+    std::optional<PromptState> read_state(Id id, size_t most_bytes) const;
     void keep(Saved saved);
     bool restore(Id id, const Tokens& prompt, size_t better_than);
     void share(Id from, Id to, size_t begin, size_t end);

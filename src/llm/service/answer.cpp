@@ -61,40 +61,39 @@ AnswerReader::~AnswerReader() = default;
 MessagePart AnswerReader::read(const std::string& more) {
     if (!parser_) return {.content = more};
     text_ += more;
-    return difference(true);
+    return difference(true).value_or(MessagePart());
 }
 
-MessagePart AnswerReader::finish() { return parser_ ? difference(false) : MessagePart(); }
-
-MessagePart AnswerReader::difference(bool is_partial) {
-    MessagePart part;
-    try {
-        const common_chat_msg now = common_chat_parse(text_, is_partial, parser_->params);
-        common_chat_msg& shown = parser_->shown;
-        part.content = take_more(shown.content, now.content);
-        part.reasoning = take_more(shown.reasoning_content, now.reasoning_content);
-        for (size_t i = 0; i < now.tool_calls.size() && i <= shown.tool_calls.size(); ++i)
-            parser_->add_call(now.tool_calls[i], i, is_partial && i + 1 == now.tool_calls.size(), part);
-    } catch (const std::exception&) {  // an answer that was cut need not follow its format
-        if (!is_partial && parser_->shown.empty()) part.content = text_;
-    }
+MessagePart AnswerReader::finish(const std::string& rest) {
+    if (!parser_) return {.content = rest};
+    text_ += rest;
+    if (std::optional<MessagePart> part = difference(false)) return *std::move(part);
+    // An answer that was cut need not follow its format: what of it does, or else its text.
+    MessagePart part = difference(true).value_or(MessagePart());
+    if (parser_->shown.empty()) part.content = text_;
     return part;
 }
 
+/// What the text has beyond what was shown; none where it does not follow its format.
+std::optional<MessagePart> AnswerReader::difference(bool is_partial) {
+    try {
+        const common_chat_msg now = common_chat_parse(text_, is_partial, parser_->params);
+        common_chat_msg& shown = parser_->shown;
+        MessagePart part{.content = take_more(shown.content, now.content),
+                         .reasoning = take_more(shown.reasoning_content, now.reasoning_content)};
+        for (size_t i = 0; i < now.tool_calls.size() && i <= shown.tool_calls.size(); ++i)
+            parser_->add_call(now.tool_calls[i], i, is_partial && i + 1 == now.tool_calls.size(), part);
+        return part;
+    } catch (const std::exception&) {
+        return std::nullopt;
+    }
+}
+
 Answer parse_answer(const Prompt& prompt, const std::string& text, const RequestSettings& settings) {
-    AnswerReader reader(prompt, settings);
-    MessagePart first = reader.read(text), rest = reader.finish();
-    Answer answer{.content = std::move(first.content), .reasoning = std::move(first.reasoning)};
-    answer.content += rest.content;
-    answer.reasoning += rest.reasoning;
-    for (std::vector<MessagePart::Call>* calls : {&first.calls, &rest.calls})
-        for (MessagePart::Call& call : *calls) {
-            if (call.index >= answer.calls.size()) answer.calls.resize(call.index + 1);
-            ToolCall& whole = answer.calls[call.index];
-            if (!call.name.empty()) whole.name = std::move(call.name);
-            if (!call.id.empty()) whole.id = std::move(call.id);
-            whole.arguments += call.arguments;
-        }
+    MessagePart whole = AnswerReader(prompt, settings).finish(text);
+    Answer answer{.content = std::move(whole.content), .reasoning = std::move(whole.reasoning)};
+    for (MessagePart::Call& call : whole.calls)
+        answer.calls.push_back({std::move(call.name), std::move(call.arguments), std::move(call.id)});
     return answer;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,12 +27,12 @@ public:
 
     /// What more text adds to the answer; `piece` is left to the caller.
     MessagePart read(const std::string& more);
-    /// What was held back because more text might have changed it.
-    MessagePart finish();
+    /// The last text, and what was held back because more might have changed it.
+    MessagePart finish(const std::string& rest = {});
 
 private:
     struct Parser;
-    MessagePart difference(bool is_partial);
+    std::optional<MessagePart> difference(bool is_partial);
 
     std::unique_ptr<Parser> parser_;  // none where everything is content
     std::string text_;

@@ -338,6 +338,11 @@ Result<Embeddings> pooled(Result<std::unique_ptr<llm::VectorRequest>> started) {
     return made;
 }
 
+Status check_gives_tokens(ModelKind kind) {
+    if (kind == ModelKind::token_vectors) return success();
+    return unsupported("the tokens' vectors are pooled; load the model with pooling none");
+}
+
 Result<Embeddings> of_tokens(Result<std::unique_ptr<llm::VectorRequest>> started) {
     HR_ASSIGN(const std::unique_ptr<llm::VectorRequest> request, std::move(started));
     HR_ASSIGN(std::vector<llm::TextVectors> vectors, request->wait());
@@ -367,8 +372,7 @@ Embeddings LanguageModel::embed_sequences(const std::vector<std::vector<std::int
 
 Embeddings LanguageModel::embed_tokens(std::string_view text, const Parameters& parameters) {
     return throwing([&]() -> Result<Embeddings> {
-        if (kind() != ModelKind::token_vectors)
-            return unsupported("the tokens' vectors are pooled; load the model with pooling none");
+        HR_TRY(check_gives_tokens(kind()));
         return of_tokens(impl_->start_vectors(std::vector<std::string>{std::string(text)}, parameters));
     });
 }
@@ -376,8 +380,7 @@ Embeddings LanguageModel::embed_tokens(std::string_view text, const Parameters& 
 Embeddings LanguageModel::embed_tokens(const std::vector<std::int32_t>& sequence,
                                        const Parameters& parameters) {
     return throwing([&]() -> Result<Embeddings> {
-        if (kind() != ModelKind::token_vectors)
-            return unsupported("the tokens' vectors are pooled; load the model with pooling none");
+        HR_TRY(check_gives_tokens(kind()));
         return of_tokens(impl_->start_vectors(std::vector<llm::Tokens>{sequence}, parameters));
     });
 }

@@ -192,10 +192,8 @@ Result<std::unique_ptr<VectorRequest>> Requests::start_vectors(RequestInput inpu
                                                                std::vector<std::string> texts,
                                                                std::optional<std::string_view> query) {
     HR_ASSIGN(LoadedModel model, models_.usable(input.model, deadline_of(input)));
-    Embedder* embedder = model.runner.embedder.get();
-    if (!embedder) return unsupported("{} gives text, and no embeddings", model.name);
     std::vector<Tokens> tokens;
-    if (query) {
+    if (const Embedder* embedder = model.runner.embedder.get(); embedder && query) {
         HR_ASSIGN(tokens, ranking_inputs(embedder->model(), *query, texts, embedder->longest()));
         texts.clear();
     }
@@ -205,21 +203,6 @@ Result<std::unique_ptr<VectorRequest>> Requests::start_vectors(RequestInput inpu
 Result<std::unique_ptr<VectorRequest>> Requests::start_vectors(RequestInput input,
                                                                std::vector<Tokens> sequences) {
     HR_ASSIGN(LoadedModel model, models_.usable(input.model, deadline_of(input)));
-    const Embedder* embedder = model.runner.embedder.get();
-    if (!embedder) return unsupported("{} gives text, and no embeddings", model.name);
-    const int vocabulary = embedder->model().vocabulary_size();
-    for (std::size_t i = 0; i < sequences.size(); ++i) {
-        const Tokens& tokens = sequences[i];
-        if (tokens.empty()) return invalid("text {} is empty", i);
-        if (tokens.size() > embedder->longest())
-            return failure(Code::prompt_too_long,
-                           "text {} is too large: it has {} tokens, and the model reads at most {}", i,
-                           tokens.size(), embedder->longest());
-        for (const llama_token token : tokens)
-            if (token < 0 || token >= vocabulary)
-                return invalid("text {} has token {}, and the vocabulary ends at {}", i, token,
-                               vocabulary - 1);
-    }
     return submit_vectors(std::move(input), std::move(model), {}, std::move(sequences));
 }
 
@@ -227,6 +210,7 @@ Result<std::unique_ptr<VectorRequest>> Requests::submit_vectors(RequestInput inp
                                                                 std::vector<std::string> texts,
                                                                 std::vector<Tokens> tokens) {
     Embedder* embedder = model.runner.embedder.get();
+    if (!embedder) return unsupported("{} gives text, and no embeddings", model.name);
     const std::shared_ptr<ActiveRequest> active = enlist(input);
     std::unique_ptr<VectorRequest> request(new VectorRequest(std::move(input), std::move(model), active));
     const RequestInput& own = request->input_;

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "llm/calling_template.h"
 #include "llm/tiny_model.h"
 
 namespace headrace::llm {
@@ -20,17 +21,6 @@ constexpr const char* thinking = R"({%- for m in messages -%}
 {% endfor -%}
 {%- if add_generation_prompt -%}<|im_start|>assistant
 {% if enable_thinking %}<think>{% else %}<think></think>{% endif %}{%- endif -%})";
-
-/// A template that shows tools and writes calls as the tiny model does.
-constexpr const char* calling = R"({%- if tools -%}<|im_start|>system
-You can call {% for t in tools %}{{ t.function.name }}{% endfor %}.<|im_end|>
-{% endif -%}
-{%- for m in messages -%}
-<|im_start|>{{ m.role }}
-{{ m.content }}{% for c in m.tool_calls %}<tool_call>{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}}</tool_call>{% endfor %}<|im_end|>
-{% endfor -%}
-{%- if add_generation_prompt -%}<|im_start|>assistant
-{% endif -%})";
 
 constexpr const char* weather = R"([{"type": "function", "function": {
     "name": "get_weather", "description": "tells the weather",

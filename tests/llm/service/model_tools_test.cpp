@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "checkout.h"
+#include "llm/calling_template.h"
 #include "temporary_folder.h"
 
 // What a language model offers beside answers: its tokens, the prompt it would read, what it remembers.
@@ -134,17 +135,6 @@ TEST(MessageParts, AddUpToTheWholeMessage) {
         std::vector(reply.tokens.begin(), reply.tokens.begin() + static_cast<std::ptrdiff_t>(tokens.size())),
         tokens);
 }
-
-/// A template that shows tools and writes calls as the tiny model does.
-constexpr const char* calling = R"({%- if tools -%}<|im_start|>system
-You can call {% for t in tools %}{{ t.function.name }}{% endfor %}.<|im_end|>
-{% endif -%}
-{%- for m in messages -%}
-<|im_start|>{{ m.role }}
-{{ m.content }}{% for c in m.tool_calls %}<tool_call>{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}}</tool_call>{% endfor %}<|im_end|>
-{% endfor -%}
-{%- if add_generation_prompt -%}<|im_start|>assistant
-{% endif -%})";
 
 TEST(MessageParts, OfToolCallsBeginWithTheirNames) {
     LanguageModel model = load({{"chat_template", calling}});
