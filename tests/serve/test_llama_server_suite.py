@@ -49,7 +49,7 @@ def copy(tmp_path_factory) -> Path:
     if not TESTS.exists():
         pytest.skip("llama.cpp's tree is not in the cache folder: make setup fetches it")
     for module in ("openai", "requests", "wget"):
-        pytest.importorskip(module)
+        pytest.importorskip(module, reason=f"{module} is not installed: make setup installs it")
     root = tmp_path_factory.mktemp("llama.cpp")
     folder = root / "tools/server/tests"
     (folder / "unit").mkdir(parents=True)

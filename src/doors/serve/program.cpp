@@ -125,7 +125,7 @@ Status run(std::span<const std::string> arguments) {
     return_memory();
     Signals signals;  // before there are threads
     Server server(options);
-    Listener listener(options.listener, [&](const HttpRequest& http) { return server.handle(http); });
+    Listener listener(options.listener, [&](HttpRequest http) { return server.handle(std::move(http)); });
     HR_TRY(listener.bind());
     signals.end(server, listener);
     Status loaded = success();

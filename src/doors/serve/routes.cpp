@@ -10,12 +10,12 @@ namespace headrace::serve {
 namespace {
 
 const Route kRoutes[] = {
-    {"GET", "/health", nullptr, true},
-    {"GET", "/", page, true},
-    {"GET", "/index.html", page, true},
+    {"GET", "/health", nullptr, true, true},
+    {"GET", "/", page, true, true},
+    {"GET", "/index.html", page, true, true},
 
-    {"GET", "/v1/models", openai_models},
-    {"GET", "/models", openai_models},
+    {"GET", "/v1/models", openai_models, false, true},
+    {"GET", "/models", openai_models, false, true},
     {"GET", "/v1/models/*", openai_model},
     {"POST", "/v1/chat/completions", openai_chat},
     {"POST", "/chat/completions", openai_chat},
@@ -55,10 +55,10 @@ const Route kRoutes[] = {
     {"POST", "/api/generate", ollama_generate},
     {"POST", "/api/embed", ollama_embed},
     {"POST", "/api/embeddings", ollama_old_embeddings},
-    {"GET", "/api/tags", ollama_tags},
+    {"GET", "/api/tags", ollama_tags, false, true},
     {"POST", "/api/show", ollama_show},
     {"GET", "/api/ps", ollama_running},
-    {"GET", "/api/version", ollama_version, true},
+    {"GET", "/api/version", ollama_version, true, true},
 };
 
 bool matches(std::string_view pattern, std::string_view path) {
@@ -79,10 +79,10 @@ const Route* find_route(std::string_view method, std::string_view path) {
     return nullptr;
 }
 
-bool has_path(std::string_view path) {
+const Route* find_path(std::string_view path) {
     for (const Route& route : kRoutes)
-        if (matches(route.path, usual(path))) return true;
-    return false;
+        if (matches(route.path, usual(path))) return &route;
+    return nullptr;
 }
 
 Dialect dialect_of(std::string_view path) {

@@ -15,12 +15,13 @@ struct Route {
     std::string_view method, path;  ///< a path that ends in /* has more behind it
     HttpResponse (*handler)(Service&, const HttpRequest&);
     bool works_without_model = false;
+    bool is_public = false;  ///< asks for no key
 };
 
 /// Null when there is none.
 const Route* find_route(std::string_view method, std::string_view path);
-/// With any method.
-bool has_path(std::string_view path);
+/// The first with that path, whatever its method.
+const Route* find_path(std::string_view path);
 Dialect dialect_of(std::string_view path);
 Json error_in(Dialect dialect, const ApiError& error);
 

@@ -40,11 +40,6 @@ bool is_json(std::string_view type) {
            kind == "text/plain" || kind == "application/x-www-form-urlencoded";  // curl --data says that
 }
 
-bool is_public(std::string_view path) {
-    return path == "/health" || path == "/v1/health" || path == "/" || path == "/index.html" ||
-           path == "/models" || path == "/v1/models" || path == "/api/tags" || path == "/api/version";
-}
-
 }  // namespace
 
 Server::Server(ServeOptions options) : service_(std::move(options)), access_(service_.options().keys) {}
@@ -60,7 +55,7 @@ void Server::stop() {
     for (const auto& model : service_.models()) model->engine().cancel_all();
 }
 
-HttpResponse Server::handle(const HttpRequest& http) {
+HttpResponse Server::handle(HttpRequest http) {
     const auto start = std::chrono::steady_clock::now();
     std::string route = "other";
     HttpResponse response;
@@ -78,8 +73,7 @@ HttpResponse Server::handle(const HttpRequest& http) {
     add_cors(http, response);
     response.headers.emplace_back("X-Request-Id", http.id);
     const auto end =
-        [this,
-         http = HttpRequest{.method = http.method, .path = http.path, .id = http.id, .client = http.client},
+        [this, http = HttpRequest{.method = http.method, .path = http.path, .id = http.id},  // not its body
          route, start, status = response.status] {
             --active_;
             service_.counts().add(route, status);
@@ -96,16 +90,16 @@ HttpResponse Server::handle(const HttpRequest& http) {
     return response;
 }
 
-HttpResponse Server::dispatch(const HttpRequest& http, std::string& route) {
+HttpResponse Server::dispatch(HttpRequest& http, std::string& route) {
     if (http.refused != 0) throw refused_by_http(http.refused, service_.options().listener.most_body_bytes);
     if (http.method == "OPTIONS") return {.status = 204};
     const Route* found = find_route(http.method, http.path);
     if (found) route = found->path;
     if (found && found->path == "/health") return health();
-    HttpRequest known = http;
-    if (!is_public(http.path)) known.client = access_.client_of(http);
+    const Route* of_any_method = found ? found : find_path(http.path);
+    if (!of_any_method || !of_any_method->is_public) http.client = access_.client_of(http);
     if (!found) {
-        if (has_path(http.path))
+        if (of_any_method)
             throw ApiError(405, "invalid_request_error",
                            fmt::format("{} does not take {}", http.path.substr(0, 100), http.method));
         throw not_found(fmt::format("there is no {} {}", http.method, http.path.substr(0, 100)));
@@ -116,7 +110,7 @@ HttpResponse Server::dispatch(const HttpRequest& http, std::string& route) {
         throw ApiError(503, "unavailable_error", "Loading model");
     if (state_ != State::ready && !found->works_without_model)
         throw ApiError(503, "unavailable_error", "the server is stopping");
-    return found->handler(service_, known);
+    return found->handler(service_, http);
 }
 
 HttpResponse Server::health() const {

@@ -18,7 +18,7 @@ public:
 
     /// Loads the models; once. Errors: of the load.
     Status load();
-    HttpResponse handle(const HttpRequest& http);
+    HttpResponse handle(HttpRequest http);
     /// Requests that run end with an error, later ones are refused.
     void stop();
     /// Requests that are answered now.
@@ -29,7 +29,7 @@ public:
 private:
     enum class State { loading, ready, failed, stopping };
 
-    HttpResponse dispatch(const HttpRequest& http, std::string& route);
+    HttpResponse dispatch(HttpRequest& http, std::string& route);
     HttpResponse health() const;
     void add_cors(const HttpRequest& http, HttpResponse& response) const;
     void log(const HttpRequest& http, const HttpResponse& response, std::chrono::duration<double> took) const;

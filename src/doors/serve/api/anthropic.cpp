@@ -162,7 +162,7 @@ Request anthropic_request(const Json& given, const ModelInfo& model, bool needs_
     if (const Json* stop = body.list("stop_sequences")) {
         for (const Json& text : *stop)
             if (!text.is_string()) body.wrong("stop_sequences", "a list of texts");
-        parameters.set("stop", Parameters::from_json(text_of({{"stop", *stop}})).entries().front().second);
+        parameters.set("stop", value_of(*stop));
     }
     read_anthropic_tools(body, parameters);
     check_can_call(parameters, model);
@@ -178,9 +178,8 @@ Request anthropic_request(const Json& given, const ModelInfo& model, bool needs_
             parameters.set("reasoning_budget_tokens", *budget);
     }
     parameters.set("enable_thinking", thinks);
-    if (request.messages.back().role == "assistant" && request.messages.back().tool_calls.empty())
-        parameters.set("continue_final_message", true);
-    if (const auto session = body.text("session")) parameters.set("session_id", *session);
+    if (ends_with_answer(request.messages)) parameters.set("continue_final_message", true);
+    read_session(body, parameters);
     return request;
 }
 
@@ -204,7 +203,7 @@ Json stopped(const Reply& reply) {
 
 class MessageWriter : public AnswerWriter {
 public:
-    MessageWriter(std::shared_ptr<ServedModel> model, std::int64_t prompt_tokens)
+    MessageWriter(std::shared_ptr<ServedModel> model, std::size_t prompt_tokens)
         : model_(std::move(model)), prompt_tokens_(prompt_tokens) {}
 
     Json whole(const std::vector<Reply>& replies) override {
@@ -308,7 +307,7 @@ private:
     }
 
     const std::shared_ptr<ServedModel> model_;
-    const std::int64_t prompt_tokens_;
+    const std::size_t prompt_tokens_;
     const std::string id_ = new_id("msg_");
     std::string open_;  // which block is
     int index_ = 0;
@@ -341,16 +340,15 @@ HttpResponse anthropic_messages(Service& service, const HttpRequest& http) {
     Task task;
     task.requests.push_back(anthropic_request(body, model->info(), true));
     task.options.streams = Fields(body).flag("stream").value_or(false);
-    const std::int64_t tokens =
-        task.options.streams ? service.count_tokens(*model, task.requests.front()) : 0;
+    const std::size_t tokens = task.options.streams ? model->render(task.requests.front()).tokens.size() : 0;
     return answer(model, http, std::move(task), std::make_unique<MessageWriter>(model, tokens));
 }
 
 HttpResponse anthropic_tokens(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
     const auto model = service.model_for(body, ModelKind::text);
-    return {.body = text_of({{"input_tokens",
-                              service.count_tokens(*model, anthropic_request(body, model->info(), false))}})};
+    const Request request = anthropic_request(body, model->info(), false);
+    return {.body = text_of({{"input_tokens", model->render(request).tokens.size()}})};
 }
 
 }  // namespace headrace::serve

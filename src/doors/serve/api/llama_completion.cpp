@@ -45,7 +45,7 @@ std::string_view stop_type(const Reply& reply) {
 class LlamaWriter : public AnswerWriter {
 public:
     struct Shown {
-        bool tokens = false, probabilities = false, after_sampling = false, timings = false;
+        bool tokens = false, probabilities = false, after_sampling = false;
         std::vector<std::string> fields;  ///< of an answer; empty: all
     };
     LlamaWriter(std::shared_ptr<ServedModel> model, Shown shown, std::vector<Json> settings,
@@ -67,11 +67,7 @@ public:
         if (part.content.empty() && !piece.progress) return {};
         Json body = {{"index", choice}, {"content", part.content}, {"tokens", piece.new_tokens},
                      {"stop", false},   {"id_slot", -1},           {"tokens_predicted", piece.tokens}};
-        if (piece.progress)
-            body["prompt_progress"] = {{"total", piece.progress->total},
-                                       {"cache", piece.progress->cached},
-                                       {"processed", piece.progress->processed},
-                                       {"time_ms", static_cast<std::int64_t>(piece.progress->ms)}};
+        if (piece.progress) body["prompt_progress"] = progress_of(*piece.progress);
         if (shown_.probabilities)
             body["completion_probabilities"] =
                 probabilities_of(*model_, piece.new_tokens, piece.probabilities, piece.token_probabilities,
@@ -155,13 +151,11 @@ HttpResponse complete(Service& service, const HttpRequest& http, const Json& bod
     service.check_request(body);
     Task task;
     task.options.streams = fields.flag("stream").value_or(false);
-    for (std::string_view name : {"n", "n_cmpl"})
-        task.options.choices =
-            static_cast<int>(fields.integer(name, 1, kMostChoices).value_or(task.options.choices));
-    task.wanted_slot = static_cast<int>(fields.integer("id_slot", -1, INT32_MAX).value_or(-1));
+    task.options.choices = choices_in(fields, {"n", "n_cmpl"});
+    task.options.wanted_slot = wanted_slot(fields);
     Request request{.parameters = engine_parameters(body, kLlamaFields)};
     request.parameters.set("chat", false);
-    if (const auto session = fields.text("session")) request.parameters.set("session_id", *session);
+    read_session(fields, request.parameters);
     std::vector<Json> settings;
     std::vector<std::string> texts;
     for (std::vector<std::int32_t>& tokens : prompts) {

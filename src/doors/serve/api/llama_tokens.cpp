@@ -59,14 +59,9 @@ HttpResponse detokenize(Service& service, const HttpRequest& http) {
 
 HttpResponse apply_template(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
-    service.check_request(body);
     const auto model = service.model_for(body, ModelKind::text);
-    const ChatBody chat = chat_body(body, model->info());
-    try {
-        return {.body = text_of({{"prompt", model->engine().render(chat.request).text}})};
-    } catch (const Exception& error) {
-        throw model->error_of(error, &chat.request);
-    }
+    const ChatBody chat = service.read_chat(body, *model);
+    return {.body = text_of({{"prompt", model->render(chat.request).text}})};
 }
 
 HttpResponse embeddings(Service& service, const HttpRequest& http) {
@@ -108,7 +103,7 @@ HttpResponse rerank(Service& service, const HttpRequest& http) {
     const auto top = static_cast<std::size_t>(
         fields.integer("top_n", 1, INT32_MAX).value_or(static_cast<std::int64_t>(documents.size())));
     const bool shows = fields.flag("return_documents").value_or(fields.flag("return_text").value_or(false));
-    const auto place = model->places().enter(http.client, -1, Json::object());
+    const auto place = model->places().enter(http.client, -1);
     RankScores made;
     try {
         made = model->engine().rerank(query, documents);

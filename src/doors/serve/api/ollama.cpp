@@ -80,8 +80,10 @@ Json call_shape(const std::string& name, const std::string& arguments, std::size
 class OllamaWriter : public AnswerWriter {
 public:
     /// name: as the request spells the model. is_chat: messages, and not texts.
-    OllamaWriter(std::shared_ptr<ServedModel> model, std::string name, bool is_chat, bool thinks)
-        : model_(std::move(model)), name_(std::move(name)), is_chat_(is_chat), thinks_(thinks) {}
+    OllamaWriter(std::shared_ptr<ServedModel> model, std::string name, bool is_chat)
+        : model_(std::move(model)), name_(std::move(name)), is_chat_(is_chat) {}
+
+    void show_thoughts(bool shown) { thinks_ = shown; }
 
     Json whole(const std::vector<Reply>& replies) override {
         const Reply& reply = replies.front();
@@ -93,6 +95,12 @@ public:
         body["done_reason"] = done_reason(reply);
         add_times(body, reply);
         add_warnings(body, *model_, replies);
+        return body;
+    }
+    /// To a request without anything to answer, which asks whether the model is there.
+    Json loaded() const {
+        Json body = shaped("", "", Json::array(), true);
+        body["done_reason"] = "load";
         return body;
     }
     std::string_view type() const override { return "application/x-ndjson"; }
@@ -141,7 +149,8 @@ private:
 
     const std::shared_ptr<ServedModel> model_;
     const std::string name_;
-    const bool is_chat_, thinks_;
+    const bool is_chat_;
+    bool thinks_ = true;
     std::vector<ToolCall> calls_;
 };
 
@@ -189,10 +198,6 @@ std::vector<Message> ollama_messages(const Fields& body) {
     return messages_of(list, "messages");
 }
 
-std::string name_in(const Fields& body, const ServedModel& model) {
-    return body.text("model").value_or(model.id());
-}
-
 /// Whether a model has that name, with or without Ollama's tag for the usual one.
 bool is_named(const ServedModel& model, std::string_view name) {
     if (model.answers_to(name)) return true;
@@ -209,30 +214,15 @@ std::shared_ptr<ServedModel> named(Service& service, const Fields& body, const J
     throw not_found(fmt::format("model '{:.100}' not found", name));
 }
 
-struct Thinking {
-    bool shows = false;
-};
-Thinking read_thinking(const Fields& body, Parameters& parameters) {
+/// Whether thoughts show in the answer.
+bool read_thinking(const Fields& body, Parameters& parameters) {
     const Json* think = body.any("think");
-    if (!think) return {.shows = true};
+    if (!think) return true;
     if (!think->is_boolean() && !think->is_string()) body.wrong("think", "true, false, or a level");
     const bool on = think->is_boolean() ? think->get<bool>() : true;
     if (think->is_string()) parameters.set("reasoning_effort", think->get<std::string>());
     parameters.set("enable_thinking", on);
-    return {.shows = on};
-}
-
-/// A request without anything to answer asks whether the model is there.
-std::optional<HttpResponse> loaded_only(const std::string& name, bool is_chat, bool has_input) {
-    if (has_input) return std::nullopt;
-    Json body = {{"model", name}, {"created_at", timestamp()}};
-    if (is_chat)
-        body["message"] = {{"role", "assistant"}, {"content", ""}};
-    else
-        body["response"] = "";
-    body["done"] = true;
-    body["done_reason"] = "load";
-    return HttpResponse{.body = text_of(body)};
+    return on;
 }
 
 Json model_entry(const ServedModel& model) {
@@ -251,46 +241,54 @@ Json model_entry(const ServedModel& model) {
               {"quantization_level", ""}}}};
 }
 
+/// What both kinds of request may say.
+Request ollama_request(const Json& given, const Fields& body, OllamaWriter& writer) {
+    Request request{.parameters = engine_parameters(given, kOllamaFields)};
+    request.parameters.set("drop_oldest", true);  // as Ollama's own default is
+    read_options(body, request.parameters);
+    read_format(body, request.parameters);
+    writer.show_thoughts(read_thinking(body, request.parameters));
+    return request;
+}
+
+HttpResponse ollama_answer(const Fields& body, const HttpRequest& http, std::shared_ptr<ServedModel> model,
+                           Request request, std::unique_ptr<OllamaWriter> writer) {
+    Task task;
+    task.requests.push_back(std::move(request));
+    task.options.streams = body.flag("stream").value_or(true);
+    return answer(std::move(model), http, std::move(task), std::move(writer));
+}
+
 }  // namespace
 
 HttpResponse ollama_chat(Service& service, const HttpRequest& http) {
     const Json given = parse_body(http.body);
     const Fields body(given);
     const auto model = named(service, body, given, ModelKind::text);
+    auto writer = std::make_unique<OllamaWriter>(model, body.required_text("model"), true);
     const Json* messages = body.list("messages");
-    const std::string name = name_in(body, *model);
-    if (auto response = loaded_only(name, true, messages && !messages->empty())) return *response;
-    Request request{.messages = ollama_messages(body), .parameters = engine_parameters(given, kOllamaFields)};
-    request.parameters.set("drop_oldest", true);  // as Ollama's own default is
-    read_options(body, request.parameters);
-    read_format(body, request.parameters);
+    if (!messages || messages->empty()) return {.body = text_of(writer->loaded())};
+    Request request = ollama_request(given, body, *writer);
+    request.messages = ollama_messages(body);
     read_tools(body, request.parameters);
     check_can_call(request.parameters, model->info());
     request.parameters.set("parallel_tool_calls", true);
-    const Thinking thinking = read_thinking(body, request.parameters);
-    if (request.messages.back().role == "assistant" && request.messages.back().tool_calls.empty())
-        request.parameters.set("continue_final_message", true);
-    if (const auto session = body.text("session")) request.parameters.set("session_id", *session);
-    Task task;
-    task.requests.push_back(std::move(request));
-    task.options.streams = body.flag("stream").value_or(true);
-    return answer(model, http, std::move(task),
-                  std::make_unique<OllamaWriter>(model, name, true, thinking.shows));
+    if (ends_with_answer(request.messages)) request.parameters.set("continue_final_message", true);
+    read_session(body, request.parameters);
+    return ollama_answer(body, http, model, std::move(request), std::move(writer));
 }
 
 HttpResponse ollama_generate(Service& service, const HttpRequest& http) {
     const Json given = parse_body(http.body);
     const Fields body(given);
     const auto model = named(service, body, given, ModelKind::text);
+    auto writer = std::make_unique<OllamaWriter>(model, body.required_text("model"), false);
     if (body.any("template")) throw wrong_field("template", "is not taken from requests");
     if (const Json* images = body.list("images"); images && !images->empty())
         throw wrong_field("images", "are not taken: this model reads texts");
-    const std::string name = name_in(body, *model), prompt = body.text("prompt").value_or("");
-    if (auto response = loaded_only(name, false, !prompt.empty())) return *response;
-    Request request{.parameters = engine_parameters(given, kOllamaFields)};
-    read_options(body, request.parameters);
-    read_format(body, request.parameters);
-    const Thinking thinking = read_thinking(body, request.parameters);
+    const std::string prompt = body.text("prompt").value_or("");
+    if (prompt.empty()) return {.body = text_of(writer->loaded())};
+    Request request = ollama_request(given, body, *writer);
     if (body.flag("raw").value_or(false) || model->info().chat_template.empty()) {
         request.parameters.set("chat", false);
         request.prompt = body.text("system").value_or("") + prompt;
@@ -298,11 +296,7 @@ HttpResponse ollama_generate(Service& service, const HttpRequest& http) {
         if (const auto system = body.text("system")) request.messages.push_back({"system", *system});
         request.messages.push_back({"user", prompt});
     }
-    Task task;
-    task.requests.push_back(std::move(request));
-    task.options.streams = body.flag("stream").value_or(true);
-    return answer(model, http, std::move(task),
-                  std::make_unique<OllamaWriter>(model, name, false, thinking.shows));
+    return ollama_answer(body, http, model, std::move(request), std::move(writer));
 }
 
 HttpResponse ollama_embed(Service& service, const HttpRequest& http) {
@@ -310,7 +304,8 @@ HttpResponse ollama_embed(Service& service, const HttpRequest& http) {
     const Fields body(given);
     const auto model = named(service, body, given, ModelKind::vectors);
     const std::vector<TextEmbedding> all = embed(*model, http, given, "input");
-    std::string text = fmt::format("{{\"model\":{},\"embeddings\":[", text_of(Json(name_in(body, *model))));
+    std::string text =
+        fmt::format("{{\"model\":{},\"embeddings\":[", text_of(Json(body.required_text("model"))));
     std::int64_t tokens = 0;
     for (std::size_t i = 0; i < all.size(); ++i) {
         text.append(i ? "," : "").append(number_list(all[i].vectors.front()));

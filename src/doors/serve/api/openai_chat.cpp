@@ -1,31 +1,24 @@
 #include <utility>
 
 #include "doors/serve/api/openai.h"
-#include "doors/serve/api/shapes.h"
-#include "doors/serve/models/answering.h"
+#include "doors/serve/api/openai_writer.h"
 
 namespace headrace::serve {
 namespace {
 
-class ChatWriter : public AnswerWriter {
+class ChatWriter : public OpenAiWriter {
 public:
     ChatWriter(std::shared_ptr<ServedModel> model, AnswerOptions options, std::string prompt)
-        : model_(std::move(model)),
-          options_(options),
+        : OpenAiWriter(std::move(model), options, "chat.completion.chunk", "chatcmpl-"),
           prompt_(std::move(prompt)),
           ids_(static_cast<std::size_t>(options.choices)) {}
 
     Json whole(const std::vector<Reply>& replies) override {
         Json choices = Json::array();
         for (std::size_t i = 0; i < replies.size(); ++i) choices.push_back(choice_of(i, replies[i]));
-        Json body = {{"choices", std::move(choices)},
-                     {"created", created_},
-                     {"model", model_->id()},
-                     {"system_fingerprint", fingerprint()},
-                     {"object", "chat.completion"},
-                     {"usage", usage_of(replies)},
-                     {"id", id_},
-                     {"timings", timings_of(replies.front())}};
+        Json body = envelope(std::move(choices));
+        body["object"] = "chat.completion";
+        add_counts(body, replies);
         if (options_.shows_prompt)
             body["__verbose"] = {{"prompt", prompt_}, {"content", replies.front().text}};
         add_warnings(body, *model_, replies);
@@ -60,21 +53,6 @@ public:
         Json body = chunk_of(choice, Json::object(), std::string(finish_reason(reply)), Json());
         if (!options_.includes_usage) body["timings"] = timings_of(reply);
         return event_of(body);
-    }
-
-    std::string finish(const std::vector<Reply>& replies) override {
-        std::string text;
-        if (options_.includes_usage) {
-            Json body = envelope(Json::array());
-            body["usage"] = usage_of(replies);
-            body["timings"] = timings_of(replies.front());
-            text = event_of(body);
-        }
-        return text + "data: [DONE]\n\n";
-    }
-
-    std::string failed(const ApiError& error) override {
-        return event_of(openai_error(error)) + "data: [DONE]\n\n";
     }
 
 private:
@@ -120,20 +98,8 @@ private:
 
     std::string progress(std::size_t choice, const PromptProgress& progress) {
         Json body = chunk_of(choice, Json::object(), Json(), Json());
-        body["prompt_progress"] = {{"total", progress.total},
-                                   {"cache", progress.cached},
-                                   {"processed", progress.processed},
-                                   {"time_ms", static_cast<std::int64_t>(progress.ms)}};
+        body["prompt_progress"] = progress_of(progress);
         return event_of(body);
-    }
-
-    Json envelope(Json choices) const {
-        return {{"choices", std::move(choices)},
-                {"created", created_},
-                {"id", id_},
-                {"model", model_->id()},
-                {"system_fingerprint", fingerprint()},
-                {"object", "chat.completion.chunk"}};
     }
 
     Json chunk_of(std::size_t choice, Json delta, Json reason, Json probabilities) const {
@@ -147,11 +113,7 @@ private:
         return event_of(chunk_of(choice, std::move(delta), std::move(reason), std::move(probabilities)));
     }
 
-    const std::shared_ptr<ServedModel> model_;
-    const AnswerOptions options_;
     const std::string prompt_;
-    const std::string id_ = new_id("chatcmpl-");
-    const std::int64_t created_ = now();
     std::vector<std::vector<std::string>> ids_;  // of the tool calls of each choice
 };
 
@@ -160,15 +122,13 @@ private:
 HttpResponse openai_chat(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
     const auto model = service.model_for(body, ModelKind::text);
-    ChatBody chat = chat_body(body, model->info());
-    service.check_request(body);
+    ChatBody chat = service.read_chat(body, *model);
     std::string prompt;
     if (chat.options.shows_prompt || service.options().verbose) {
         chat.options.shows_prompt = true;
-        prompt = service.rendered(*model, chat.request);
+        prompt = model->engine().detokenize(model->render(chat.request).tokens);  // with the marks
     }
     Task task{.requests = choices_of(*model, chat.request, chat.options.choices), .options = chat.options};
-    task.wanted_slot = static_cast<int>(Fields(body).integer("id_slot", -1, INT32_MAX).value_or(-1));
     return answer(model, http, std::move(task),
                   std::make_unique<ChatWriter>(model, chat.options, std::move(prompt)));
 }
@@ -176,9 +136,9 @@ HttpResponse openai_chat(Service& service, const HttpRequest& http) {
 HttpResponse openai_chat_tokens(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
     const auto model = service.model_for(body, ModelKind::text);
-    const ChatBody chat = chat_body(body, model->info());
+    const ChatBody chat = service.read_chat(body, *model);
     return {.body = text_of({{"object", "response.input_tokens"},
-                             {"input_tokens", service.count_tokens(*model, chat.request)}})};
+                             {"input_tokens", model->render(chat.request).tokens.size()}})};
 }
 
 }  // namespace headrace::serve

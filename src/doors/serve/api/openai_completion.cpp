@@ -1,6 +1,5 @@
 #include "doors/serve/api/openai.h"
-#include "doors/serve/api/shapes.h"
-#include "doors/serve/models/answering.h"
+#include "doors/serve/api/openai_writer.h"
 
 namespace headrace::serve {
 namespace {
@@ -34,11 +33,13 @@ Json logprobs_of(ServedModel& model, const std::vector<std::int32_t>& tokens,
     return shape;
 }
 
-class CompletionWriter : public AnswerWriter {
+class CompletionWriter : public OpenAiWriter {
 public:
     CompletionWriter(std::shared_ptr<ServedModel> model, AnswerOptions options,
                      std::vector<std::string> echoes)
-        : model_(std::move(model)), options_(options), echoes_(std::move(echoes)), offsets_(echoes_.size()) {}
+        : OpenAiWriter(std::move(model), options, "text_completion", "cmpl-"),
+          echoes_(std::move(echoes)),
+          offsets_(echoes_.size()) {}
 
     Json whole(const std::vector<Reply>& replies) override {
         Json choices = Json::array();
@@ -55,8 +56,7 @@ public:
                                {"finish_reason", finish_reason(reply)}});
         }
         Json body = envelope(std::move(choices));
-        body["usage"] = usage(replies);
-        body["timings"] = timings_of(replies.front());
+        add_counts(body, replies);
         add_warnings(body, *model_, replies);
         return body;
     }
@@ -78,35 +78,8 @@ public:
     std::string end(std::size_t choice, const Reply& reply) override {
         return chunk(choice, "", finish_reason(reply), nullptr);
     }
-    std::string finish(const std::vector<Reply>& replies) override {
-        std::string text;
-        if (options_.includes_usage) {
-            Json body = envelope(Json::array());
-            body["usage"] = usage(replies);
-            body["timings"] = timings_of(replies.front());
-            text = event_of(body);
-        }
-        return text + "data: [DONE]\n\n";
-    }
-    std::string failed(const ApiError& error) override {
-        return event_of(openai_error(error)) + "data: [DONE]\n\n";
-    }
 
 private:
-    /// Of several prompts, together.
-    Json usage(const std::vector<Reply>& replies) const {
-        const auto choices = static_cast<std::size_t>(options_.choices);
-        Json sum = usage_of(replies);
-        std::int64_t read = 0;
-        for (std::size_t i = 0; i < replies.size(); i += choices) read += replies[i].prompt_tokens;
-        sum["prompt_tokens"] = read;
-        sum["total_tokens"] = read + sum["completion_tokens"].get<std::int64_t>();
-        return sum;
-    }
-    Json envelope(Json choices) const {
-        return {{"choices", std::move(choices)},       {"created", created_},         {"model", model_->id()},
-                {"system_fingerprint", fingerprint()}, {"object", "text_completion"}, {"id", id_}};
-    }
     std::string chunk(std::size_t choice, std::string_view text, Json reason, Json probabilities) const {
         return event_of(envelope(Json::array({{{"text", text},
                                                {"index", choice},
@@ -114,12 +87,8 @@ private:
                                                {"finish_reason", std::move(reason)}}})));
     }
 
-    const std::shared_ptr<ServedModel> model_;
-    const AnswerOptions options_;
     const std::vector<std::string> echoes_;  // of each choice
     std::vector<std::size_t> offsets_;
-    const std::string id_ = new_id("cmpl-");
-    const std::int64_t created_ = now();
 };
 
 }  // namespace
@@ -133,10 +102,9 @@ HttpResponse openai_completion(Service& service, const HttpRequest& http) {
         throw wrong_field("suffix", "is not taken here; /infill fills in the middle");
     Task task;
     task.options.streams = fields.flag("stream").value_or(false);
-    if (const Json* stream = fields.object("stream_options"))
-        task.options.includes_usage = Fields(*stream, "stream_options").flag("include_usage").value_or(false);
-    task.options.choices = static_cast<int>(fields.integer("n", 1, kMostChoices).value_or(1));
-    task.wanted_slot = static_cast<int>(fields.integer("id_slot", -1, INT32_MAX).value_or(-1));
+    task.options.includes_usage = includes_usage(fields);
+    task.options.choices = choices_in(fields, {"n"});
+    task.options.wanted_slot = wanted_slot(fields);
     Request request{.parameters = engine_parameters(body, kCompletionFields)};
     if (const Json* wanted = fields.any("logprobs"); wanted && *wanted != false) {
         task.options.shows_probabilities = true;

@@ -6,6 +6,7 @@
 #include "doors/serve/api/openai.h"
 #include "doors/serve/api/shapes.h"
 #include "doors/serve/api/vectors.h"
+#include "doors/serve/request/chat_request.h"
 #include "doors/serve/request/fields.h"
 
 namespace headrace::serve {
@@ -41,11 +42,9 @@ std::vector<TextEmbedding> embed(ServedModel& model, const HttpRequest& http, co
     if (const auto norm = fields.integer("embd_normalize", -1, 1 << 20))
         parameters.set("embd_normalize", *norm);
     for (std::string_view name : {"timeout_ms", "priority"})
-        if (const Json* value = fields.any(name))
-            parameters.set(std::string(name),
-                           Parameters::from_json(text_of({{"value", *value}})).entries()[0].second);
+        if (const Json* value = fields.any(name)) parameters.set(std::string(name), value_of(*value));
     const auto sequences = prompts_of(model, fields.required(key), key);
-    const auto place = model.places().enter(http.client, -1, Json::object());
+    const auto place = model.places().enter(http.client, -1);
     std::vector<TextEmbedding> all(sequences.size());
     try {
         if (model.kind() == ModelKind::token_vectors) {

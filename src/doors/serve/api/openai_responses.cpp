@@ -127,9 +127,9 @@ Json as_chat(const Json& given) {
     return chat;
 }
 
-ChatBody read_chat(const Json& body, const ServedModel& model) {
+ChatBody read_response(const Service& service, const Json& body, const ServedModel& model) {
     try {
-        return chat_body(as_chat(body), model.info());
+        return service.read_chat(as_chat(body), model);
     } catch (const ApiError& error) {
         // By the name that the client knows it by.
         if (!error.field.starts_with("messages")) throw;
@@ -348,8 +348,7 @@ private:
 HttpResponse openai_responses(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
     const auto model = service.model_for(body, ModelKind::text);
-    service.check_request(body);
-    ChatBody chat = read_chat(body, *model);
+    ChatBody chat = read_response(service, body, *model);
     Task task{.requests = {chat.request}, .options = chat.options};
     return answer(model, http, std::move(task), std::make_unique<ResponseWriter>(model, body));
 }
@@ -357,9 +356,9 @@ HttpResponse openai_responses(Service& service, const HttpRequest& http) {
 HttpResponse openai_response_tokens(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
     const auto model = service.model_for(body, ModelKind::text);
-    const ChatBody chat = read_chat(body, *model);
+    const ChatBody chat = read_response(service, body, *model);
     return {.body = text_of({{"object", "response.input_tokens"},
-                             {"input_tokens", service.count_tokens(*model, chat.request)}})};
+                             {"input_tokens", model->render(chat.request).tokens.size()}})};
 }
 
 }  // namespace headrace::serve

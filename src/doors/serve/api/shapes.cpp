@@ -109,17 +109,24 @@ std::string_view finish_reason(const Reply& reply) {
     }
 }
 
-Json usage_of(const std::vector<Reply>& replies) {
+Json usage_of(const std::vector<Reply>& replies, int choices) {
     std::int64_t prompt = 0, generated = 0, cached = 0;
-    for (const Reply& reply : replies) {
-        prompt = std::max(prompt, reply.prompt_tokens);  // of one prompt, however many answers it has
-        cached = std::max(cached, reply.cached_tokens);
-        generated += reply.generated_tokens;
+    for (std::size_t i = 0; i < replies.size(); ++i) {
+        if (i % static_cast<std::size_t>(choices) == 0) prompt += replies[i].prompt_tokens;
+        cached = std::max(cached, replies[i].cached_tokens);
+        generated += replies[i].generated_tokens;
     }
     return {{"completion_tokens", generated},
             {"prompt_tokens", prompt},
             {"total_tokens", prompt + generated},
             {"prompt_tokens_details", {{"cached_tokens", cached}}}};
+}
+
+Json progress_of(const PromptProgress& progress) {
+    return {{"total", progress.total},
+            {"cache", progress.cached},
+            {"processed", progress.processed},
+            {"time_ms", static_cast<std::int64_t>(progress.ms)}};
 }
 
 Json timings_of(const Reply& reply) {

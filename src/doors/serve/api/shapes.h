@@ -19,7 +19,10 @@ std::string fingerprint();
 
 /// "stop", "length" or "tool_calls".
 std::string_view finish_reason(const Reply& reply);
-Json usage_of(const std::vector<Reply>& replies);
+/// Of one or several prompts with that many answers each, one after the other.
+Json usage_of(const std::vector<Reply>& replies, int choices);
+/// llama-server's `prompt_progress`.
+Json progress_of(const PromptProgress& progress);
 /// llama-server's numbers of an answer.
 Json timings_of(const Reply& reply);
 /// Of the tokens, as OpenAI's chats and llama-server have them. after_sampling: probabilities in place of

@@ -46,7 +46,7 @@ void answer(const HttpHandler& handler, const httplib::Request& given, httplib::
             int refused) {
     HttpRequest request = request_of(given);
     request.refused = refused;
-    HttpResponse made = handler(request);
+    HttpResponse made = handler(std::move(request));
     if (ConnectionThreads::is_surplus()) response.set_header("Connection", "close");
     response.status = made.status;
     for (const auto& [name, value] : made.headers) response.set_header(name, value);

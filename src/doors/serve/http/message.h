@@ -40,6 +40,6 @@ struct HttpResponse {
     std::function<void(HttpSink&)> stream;
 };
 
-using HttpHandler = std::function<HttpResponse(const HttpRequest&)>;
+using HttpHandler = std::function<HttpResponse(HttpRequest)>;
 
 }  // namespace headrace::serve

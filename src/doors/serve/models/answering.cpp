@@ -12,7 +12,6 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLook(100);         // whether the client is still there
 constexpr milliseconds kLookAtSeveral(2);  // of several answers, each in its turn
 constexpr std::chrono::seconds kPing(15);
-constexpr std::int64_t kRandomSeed = 0xFFFFFFFF;  // asks for another one each time
 
 /// Answers that are being written, from their start to their end.
 class Answers {
@@ -23,10 +22,8 @@ public:
             model_->check_values(request.parameters);
             model_->add_adapters(request.parameters);
             request.owner = from.client.empty() ? request.owner : "key:" + from.client;
-            keep_apart(request.parameters, from.client);
-            holders_.push_back(model_->places().enter(from.client, task_.wanted_slot,
-                                                      Json::parse(request.parameters.to_json())));
-            start(request);
+            holders_.push_back(model_->places().enter(from.client, task_.options.wanted_slot));
+            start(request, from.client);
         }
     }
 
@@ -69,21 +66,14 @@ public:
     ApiError error_of(const Exception& error) const { return model_->error_of(error); }
 
 private:
-    void start(const Request& request) {
+    void start(Request& request, const std::string& client) {
         try {
+            if (!client.empty()) model_->keep_session_apart(request.parameters, client);
             generations_.push_back(model_->engine().stream(request));
             replies_.emplace_back();
         } catch (const Exception& error) {
             throw model_->error_of(error, &request);
         }
-    }
-
-    /// Sessions of one key are not another's.
-    static void keep_apart(Parameters& parameters, const std::string& client) {
-        const ParameterValue* name = parameters.find("session_id");
-        if (!name || client.empty()) return;
-        if (const auto* text = std::get_if<std::string>(name))
-            parameters.set("session_id", client + ":" + *text);
     }
 
     /// Waits for more of an answer; false at its end, when the reply is there.

@@ -36,7 +36,6 @@ std::string event_of(const Json& data, std::string_view name = {});
 struct Task {
     std::vector<Request> requests;  ///< answered at the same time
     AnswerOptions options;
-    int wanted_slot = -1;
 };
 
 /// One request for each choice, with seeds one after the other.

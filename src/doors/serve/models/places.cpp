@@ -6,7 +6,7 @@
 
 namespace headrace::serve {
 
-std::unique_ptr<Places::Holder> Places::enter(const std::string& client, int wanted_slot, Json parameters) {
+std::unique_ptr<Places::Holder> Places::enter(const std::string& client, int wanted_slot) {
     const std::lock_guard lock(mutex_);
     std::size_t& held = clients_[client];
     if (most_per_client_ > 0 && held >= most_per_client_) {
@@ -19,7 +19,6 @@ std::unique_ptr<Places::Holder> Places::enter(const std::string& client, int wan
     ++held;
     ++waiting_;
     std::unique_ptr<Holder> holder(new Holder(*this, client));
-    holder->parameters_ = std::move(parameters);
     holder->task_ = next_task_++;
     take_slot(*holder, wanted_slot);
     return holder;
@@ -37,7 +36,6 @@ bool Places::take_slot(Holder& holder, int wanted) {
     PlaceState& state = states_[static_cast<std::size_t>(found)];
     state.is_processing = true;
     state.task = holder.task_;
-    state.parameters = holder.parameters_;
     state.generated_tokens = 0;
     return true;
 }

@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "doors/serve/request/json.h"
-
 namespace headrace::serve {
 
 /// What a place of the server's table of slots is doing.
@@ -15,8 +13,7 @@ struct PlaceState {
     bool is_processing = false;
     std::int64_t task = -1;            ///< number of the request, the last one when idle
     std::vector<std::int32_t> tokens;  ///< prompt and answer of the last request that ended
-    Json parameters = Json::object();
-    std::int64_t prompt_tokens = 0, generated_tokens = 0;
+    std::int64_t generated_tokens = 0;
 };
 
 /// The places of llama-server's `/slots`, and how many requests each key has at once. The engine has no
@@ -33,7 +30,6 @@ public:
         ~Holder();
         Holder(const Holder&) = delete;
         Holder& operator=(const Holder&) = delete;
-        std::int64_t task() const { return task_; }
         /// The slot's number, -1 while it waits for one.
         int slot();
         void generated(std::int64_t tokens);
@@ -47,11 +43,9 @@ public:
         const std::string client_;
         std::int64_t task_ = 0;
         int slot_ = -1;
-        Json parameters_;
-        std::int64_t prompt_tokens_ = 0;
     };
     /// Throws ApiError 429 when the key has as many as it may have.
-    std::unique_ptr<Holder> enter(const std::string& client, int wanted_slot, Json parameters);
+    std::unique_ptr<Holder> enter(const std::string& client, int wanted_slot);
 
     std::vector<PlaceState> states() const;
     std::size_t count() const { return states_.size(); }

@@ -7,6 +7,18 @@
 #include <filesystem>
 
 namespace headrace::serve {
+namespace {
+
+std::size_t size_of(const Request& request) {
+    std::size_t bytes = request.prompt.size();
+    for (const Message& message : request.messages) {
+        bytes += message.content.size();
+        for (const std::string& part : message.parts) bytes += part.size();
+    }
+    return bytes;
+}
+
+}  // namespace
 
 ServedModel::ServedModel(LanguageModel model, Names names, std::size_t places, std::size_t most_per_client)
     : loaded_at(std::time(nullptr)),
@@ -44,11 +56,10 @@ void ServedModel::add_adapters(Parameters& parameters) const {
 }
 
 std::int64_t ServedModel::seed_of(const Parameters& parameters) const {
-    constexpr std::int64_t kRandom = 0xFFFFFFFF;
     const Parameters all = model_.effective(parameters);
     const ParameterValue* seed = all.find("seed");
     const auto* number = seed ? std::get_if<std::int64_t>(seed) : nullptr;
-    return number && *number != kRandom ? *number : -1;
+    return number && *number != kRandomSeed ? *number : -1;
 }
 
 std::string without_paths(std::string message, std::string_view path) {
@@ -76,18 +87,24 @@ void ServedModel::check_values(const Parameters& parameters) const {
     }
 }
 
-namespace {
-
-std::size_t size_of(const Request& request) {
-    std::size_t bytes = request.prompt.size();
-    for (const Message& message : request.messages) {
-        bytes += message.content.size();
-        for (const std::string& part : message.parts) bytes += part.size();
-    }
-    return bytes;
+void ServedModel::keep_session_apart(Parameters& parameters, const std::string& client) const {
+    const Parameters all = model_.effective(parameters);
+    const ParameterValue* session = all.find("session_id");
+    const auto* name = session ? std::get_if<std::string>(session) : nullptr;
+    if (!name || name->empty()) return;
+    Parameters apart = {{"session_id", client + ":" + *name}};  // of several spellings the first counts
+    for (const auto& [other, value] : parameters.entries())
+        if (other != "session_id") apart.set(other, value);
+    parameters = std::move(apart);
 }
 
-}  // namespace
+RenderedPrompt ServedModel::render(const Request& request) const {
+    try {
+        return model_.render(request);
+    } catch (const Exception& error) {
+        throw error_of(error, &request);
+    }
+}
 
 std::vector<Warning> ServedModel::new_warnings(const Reply& reply) const {
     std::vector<Warning> fresh;
@@ -111,22 +128,28 @@ std::string parameter_in(std::string_view message) {
     return ends ? std::string(message.substr(0, size)) : std::string();
 }
 
+/// About, of a request that is large.
+std::int64_t ServedModel::count_tokens(const Request& request) const {
+    // Reading megabytes only to count them would take seconds: four bytes are a usual token.
+    constexpr std::size_t kMostCounted = 1 << 20;
+    const std::size_t size = size_of(request);
+    const auto about = std::max(info_.request_tokens + 1, static_cast<std::int64_t>(size / 4));
+    if (size > kMostCounted) return about;
+    if (!request.tokens.empty()) return static_cast<std::int64_t>(request.tokens.size());
+    try {
+        return static_cast<std::int64_t>(model_.render(request).tokens.size());
+    } catch (const Exception&) {
+        return about;
+    }
+}
+
 ApiError ServedModel::error_of(const Exception& error, const Request* request) const {
     const ApiError whole = api_error(error);
     const std::string field = error.code() == Code::invalid_argument ? parameter_in(error.what()) : "";
     ApiError shown(whole.status, whole.type, without_paths(error.what(), info_.path), field);
     shown.retry_after = whole.retry_after;
     if (error.code() != Code::prompt_too_long || !request) return shown;
-    // Reading megabytes only to count them would take seconds: four bytes are a usual token.
-    constexpr std::size_t kMostCounted = 1 << 20;
-    const std::size_t size = size_of(*request);
-    std::int64_t tokens = std::max(info_.request_tokens + 1, static_cast<std::int64_t>(size / 4));
-    if (size <= kMostCounted) try {
-            tokens = static_cast<std::int64_t>(request->tokens.empty() ? model_.render(*request).tokens.size()
-                                                                       : request->tokens.size());
-        } catch (const Exception&) {
-        }
-    shown.extra["n_prompt_tokens"] = tokens;
+    shown.extra["n_prompt_tokens"] = count_tokens(*request);
     shown.extra["n_ctx"] = info_.request_tokens;
     return shown;
 }

@@ -10,6 +10,9 @@
 
 namespace headrace::serve {
 
+/// The seed that asks for another one each time.
+constexpr std::int64_t kRandomSeed = 0xFFFFFFFF;
+
 /// A language model that the server has loaded, with what it knows beside the engine.
 class ServedModel {
 public:
@@ -43,6 +46,12 @@ public:
     /// read that as a section.
     void check_values(const Parameters& parameters) const;
 
+    /// Sessions of one client are not another's, however the request spells the parameter. Throws
+    /// headrace::Exception for parameters that are wrong.
+    void keep_session_apart(Parameters& parameters, const std::string& client) const;
+    /// What the model would read for a request.
+    RenderedPrompt render(const Request& request) const;
+
     /// Of those of a reply, what the load has not said.
     std::vector<Warning> new_warnings(const Reply& reply) const;
 
@@ -50,6 +59,8 @@ public:
     ApiError error_of(const Exception& error, const Request* request = nullptr) const;
 
 private:
+    std::int64_t count_tokens(const Request& request) const;
+
     LanguageModel model_;
     const ModelInfo info_;
     const ModelKind kind_;

@@ -66,20 +66,9 @@ void Service::check_request(const Json& body) const {
             "is not taken from requests; the server's operator may allow it by --allow-templates");
 }
 
-std::string Service::rendered(ServedModel& model, const Request& request) const {
-    try {
-        return model.engine().detokenize(model.engine().render(request).tokens);
-    } catch (const Exception& error) {
-        throw model.error_of(error, &request);
-    }
-}
-
-std::int64_t Service::count_tokens(ServedModel& model, const Request& request) const {
-    try {
-        return static_cast<std::int64_t>(model.engine().render(request).tokens.size());
-    } catch (const Exception& error) {
-        throw model.error_of(error, &request);
-    }
+ChatBody Service::read_chat(const Json& body, const ServedModel& model) const {
+    check_request(body);
+    return chat_body(body, model.info());
 }
 
 std::string Service::metrics() const {

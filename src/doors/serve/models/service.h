@@ -7,6 +7,7 @@
 #include "doors/serve/models/metrics.h"
 #include "doors/serve/models/served_model.h"
 #include "doors/serve/options/options.h"
+#include "doors/serve/request/chat_request.h"
 #include "doors/serve/request/errors.h"
 
 namespace headrace::serve {
@@ -28,9 +29,8 @@ public:
     std::shared_ptr<ServedModel> embedding_model(const Json& body) const;
     /// A template of the request's own, where that is not allowed.
     void check_request(const Json& body) const;
-    /// The prompt's text, with the marks that the tokenizer adds.
-    std::string rendered(ServedModel& model, const Request& request) const;
-    std::int64_t count_tokens(ServedModel& model, const Request& request) const;
+    /// A chat in OpenAI's shape, checked likewise.
+    ChatBody read_chat(const Json& body, const ServedModel& model) const;
 
     RequestCounts& counts() { return counts_; }
     /// In Prometheus' text format.

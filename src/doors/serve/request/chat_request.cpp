@@ -92,6 +92,18 @@ Message message_of(const Json& given, const std::string& place) {
     return message;
 }
 
+void check_choice(const Json& choice) {
+    constexpr std::array<std::string_view, 3> kWords = {"auto", "none", "required"};
+    const bool is_word =
+        choice.is_string() && std::ranges::find(kWords, choice.get_ref<const std::string&>()) != kWords.end();
+    const bool names = choice.is_object() && (choice.contains("function") || choice.contains("name"));
+    if (!is_word && !names)
+        throw wrong_field(
+            "tool_choice",
+            fmt::format("is {:.60}; it must be auto, none, required, or an object that names a function",
+                        text_of(choice)));
+}
+
 /// An assistant's message at the end is gone on with, as llama-server does.
 void read_continuation(const Fields& body, ChatBody& chat) {
     const std::vector<Message>& messages = chat.request.messages;
@@ -106,13 +118,23 @@ void read_continuation(const Fields& body, ChatBody& chat) {
     const bool is_answered = !messages.empty() && messages.back().role == "assistant";
     if (is_answered && messages.size() > 1 && messages[messages.size() - 2].role == "assistant")
         throw wrong_field("messages", "ends with two messages of the assistant; join them");
-    if (continues.value_or(is_answered && begins.value_or(true) && messages.back().tool_calls.empty())) {
+    if (continues.value_or(ends_with_answer(messages) && begins.value_or(true))) {
         if (!is_answered)
             throw wrong_field("continue_final_message", "needs a message of the assistant at the end");
         chat.request.parameters.set("continue_final_message", true);
     } else if (begins) {
         chat.request.parameters.set("add_generation_prompt", *begins);
     }
+}
+
+/// Sets `n_probs` from `logprobs` and `top_logprobs` as chats have them.
+void read_logprobs(const Fields& body, ChatBody& chat) {
+    const auto top = body.integer("top_logprobs", 0, kMostLogprobs);
+    const bool wanted = body.flag("logprobs").value_or(false);
+    if (top.value_or(0) > 0 && !wanted) throw wrong_field("top_logprobs", "needs 'logprobs': true");
+    if (!wanted) return;
+    chat.options.shows_probabilities = true;
+    chat.request.parameters.set("n_probs", std::max<std::int64_t>(top.value_or(0), 1));
 }
 
 }  // namespace
@@ -169,22 +191,6 @@ void check_can_call(const Parameters& parameters, const ModelInfo& model) {
         throw wrong_field("tool_choice", "forces a call, and this model's chat template shows it no tools");
 }
 
-namespace {
-
-void check_choice(const Json& choice) {
-    constexpr std::array<std::string_view, 3> kWords = {"auto", "none", "required"};
-    const bool is_word =
-        choice.is_string() && std::ranges::find(kWords, choice.get_ref<const std::string&>()) != kWords.end();
-    const bool names = choice.is_object() && (choice.contains("function") || choice.contains("name"));
-    if (!is_word && !names)
-        throw wrong_field(
-            "tool_choice",
-            fmt::format("is {:.60}; it must be auto, none, required, or an object that names a function",
-                        text_of(choice)));
-}
-
-}  // namespace
-
 void read_tools(const Fields& body, Parameters& parameters) {
     const Json* tools = body.list("tools");
     const Json* given_choice = body.any("tool_choice");
@@ -192,11 +198,11 @@ void read_tools(const Fields& body, Parameters& parameters) {
     if (!tools || tools->empty()) return;
     Json chosen = *tools;
     std::string choice = "auto";
-    if (const Json* given = given_choice) {
-        if (given->is_string()) {
-            choice = given->get<std::string>();
+    if (given_choice) {
+        if (given_choice->is_string()) {
+            choice = given_choice->get<std::string>();
         } else {
-            const Fields fields(*given, "tool_choice");
+            const Fields fields(*given_choice, "tool_choice");
             const Json* function = fields.object("function");
             const std::string name = function
                                          ? Fields(*function, "tool_choice.function").required_text("name")
@@ -211,17 +217,35 @@ void read_tools(const Fields& body, Parameters& parameters) {
             choice = "required";
         }
     }
-    parameters.set("tools", Parameters::from_json(text_of(Json{{"tools", chosen}})).entries().front().second);
+    parameters.set("tools", value_of(chosen));
     parameters.set("tool_choice", choice);
 }
 
-void read_logprobs(const Fields& body, ChatBody& chat) {
-    const auto top = body.integer("top_logprobs", 0, kMostLogprobs);
-    const bool wanted = body.flag("logprobs").value_or(false);
-    if (top.value_or(0) > 0 && !wanted) throw wrong_field("top_logprobs", "needs 'logprobs': true");
-    if (!wanted) return;
-    chat.options.shows_probabilities = true;
-    chat.request.parameters.set("n_probs", std::max<std::int64_t>(top.value_or(0), 1));
+ParameterValue value_of(const Json& value) {
+    return Parameters::from_json(text_of({{"value", value}})).entries().front().second;
+}
+
+bool includes_usage(const Fields& body) {
+    const Json* options = body.object("stream_options");
+    return options && Fields(*options, "stream_options").flag("include_usage").value_or(false);
+}
+
+int choices_in(const Fields& body, std::initializer_list<std::string_view> names) {
+    std::int64_t count = 1;
+    for (const std::string_view name : names) count = body.integer(name, 1, kMostChoices).value_or(count);
+    return static_cast<int>(count);
+}
+
+int wanted_slot(const Fields& body) {
+    return static_cast<int>(body.integer("id_slot", -1, INT32_MAX).value_or(-1));
+}
+
+void read_session(const Fields& body, Parameters& parameters) {
+    if (const auto session = body.text("session")) parameters.set("session_id", *session);
+}
+
+bool ends_with_answer(const std::vector<Message>& messages) {
+    return !messages.empty() && messages.back().role == "assistant" && messages.back().tool_calls.empty();
 }
 
 ChatBody chat_body(const Json& given, const ModelInfo& model) {
@@ -243,17 +267,14 @@ ChatBody chat_body(const Json& given, const ModelInfo& model) {
     read_continuation(body, chat);
     read_logprobs(body, chat);
     chat.options.streams = body.flag("stream").value_or(false);
-    if (const Json* stream = body.object("stream_options"))
-        chat.options.includes_usage = Fields(*stream, "stream_options").flag("include_usage").value_or(false);
-    for (std::string_view name : {"n", "n_cmpl"})
-        chat.options.choices =
-            static_cast<int>(body.integer(name, 1, kMostChoices).value_or(chat.options.choices));
+    chat.options.includes_usage = includes_usage(body);
+    chat.options.choices = choices_in(body, {"n", "n_cmpl"});
+    chat.options.wanted_slot = wanted_slot(body);
     for (std::string_view name : {"max_tokens", "max_completion_tokens", "n_predict"})
         static_cast<void>(
             body.integer(name, -1, INT32_MAX));  // of several the first counts, and none may be wrong
     chat.options.shows_prompt = body.flag("verbose").value_or(false);
-    chat.options.shows_timings = body.flag("timings_per_token").value_or(false);
-    if (const auto session = body.text("session")) chat.request.parameters.set("session_id", *session);
+    read_session(body, chat.request.parameters);
     return chat;
 }
 

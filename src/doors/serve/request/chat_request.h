@@ -1,4 +1,5 @@
 #pragma once
+#include <initializer_list>
 #include <set>
 #include <string>
 
@@ -17,7 +18,7 @@ struct AnswerOptions {
     int choices = 1;
     bool shows_probabilities = false;
     bool shows_prompt = false;  ///< llama-server's __verbose
-    bool shows_timings = false;
+    int wanted_slot = -1;       ///< of those that /slots shows
 };
 
 /// Messages in OpenAI's shape. Throws ApiError with the place of what is wrong.
@@ -25,6 +26,20 @@ std::vector<Message> messages_of(const Json& list, const std::string& place);
 
 /// The text of a content that is a text or a list of text parts; of a list, its parts.
 void read_content(const Fields& fields, std::string_view key, Message& message);
+
+/// A value of JSON as the engine takes it.
+ParameterValue value_of(const Json& value);
+
+/// `stream_options.include_usage`.
+bool includes_usage(const Fields& body);
+/// How many answers one of these fields asks for.
+int choices_in(const Fields& body, std::initializer_list<std::string_view> names);
+/// `id_slot`.
+int wanted_slot(const Fields& body);
+/// `session`, the name of a conversation that the server remembers.
+void read_session(const Fields& body, Parameters& parameters);
+/// Whether a message of the assistant comes last, which the answer goes on with.
+bool ends_with_answer(const std::vector<Message>& messages);
 
 /// A tool_choice in OpenAI's shape: "auto", "none", "required", or one that names a function, which leaves
 /// only that of the tools, and required.
@@ -43,8 +58,5 @@ struct ChatBody {
     AnswerOptions options;
 };
 ChatBody chat_body(const Json& body, const ModelInfo& model);
-
-/// Sets `n_probs` and so on from `logprobs` and `top_logprobs` as chats have them.
-void read_logprobs(const Fields& body, ChatBody& chat);
 
 }  // namespace headrace::serve

@@ -1,0 +1,52 @@
+"""What one client must not reach of another's, and of the server's own."""
+
+import pytest
+
+KEYS = ("first-key", "second-key")
+TEMPLATE = "{{ messages[0].content }} in a template of the request's own"
+
+
+@pytest.fixture(scope="module")
+def server(serve):
+    return serve("--api-key", KEYS[1], key=KEYS[0])
+
+
+def prompt_tokens(server, key: str, **more) -> int:
+    body = {
+        "messages": [{"role": "user", "content": "What is 2+3?"}],
+        "max_tokens": 8,
+        "temperature": 0,
+        **more,
+    }
+    answer = server.ask("POST", "/v1/chat/completions", json=body, headers={"Authorization": f"Bearer {key}"})
+    assert answer.status_code == 200, answer.text
+    return answer.json()["usage"]["prompt_tokens"]
+
+
+@pytest.mark.parametrize(
+    "spelling", ["session.id", "session-id", "Session_ID", "sampling.session_id", "session_id"]
+)
+def test_a_key_reaches_no_session_of_another_one_however_it_spells_the_name(server, spelling):
+    alone = prompt_tokens(server, KEYS[0])
+    name = f"sums {spelling}"
+    prompt_tokens(server, KEYS[0], session=name)
+    assert prompt_tokens(server, KEYS[0], session=name) > alone, "the session remembers"
+    for other in (name, f"0:{name}"):
+        assert prompt_tokens(server, KEYS[1], **{spelling: other}) == alone
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/chat/completions",
+        "/v1/chat/completions/input_tokens",
+        "/apply-template",
+        "/v1/responses",
+        "/v1/responses/input_tokens",
+    ],
+)
+def test_no_path_runs_a_template_of_the_request(server, path):
+    given = {"messages": [{"role": "user", "content": "Hello"}], "input": "Hello", "max_tokens": 1}
+    answer = server.ask("POST", path, json={**given, "chat_template": TEMPLATE})
+    assert answer.status_code == 400, answer.text
+    assert "--allow-templates" in answer.json()["error"]["message"]
