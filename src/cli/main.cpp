@@ -149,12 +149,10 @@ int dispatch(int argc, char** argv) {
 
 int main(int argc, char** argv) {
     try {
-        if (const std::span<char* const> arguments(argv, static_cast<std::size_t>(argc));
-            is_for_python(arguments))
-            return report(become_python(arguments));
+        const std::span<char* const> arguments(argv, static_cast<std::size_t>(argc));
+        if (is_for_python(arguments)) return report(become_python(arguments));
 #ifdef HEADRACE_LLM
-        if (const std::span<char* const> arguments(argv, static_cast<std::size_t>(argc));
-            is_for_server(arguments))
+        if (is_for_server(arguments))
             return report(serve::run(std::vector<std::string>(arguments.begin() + 2, arguments.end())));
 #endif
         return dispatch(argc, argv);
