@@ -1,4 +1,4 @@
-# The extensions headrace._core and headrace._llm, built in place so that an import from the checkout finds them.
+# The extensions headrace._core, headrace._llm and headrace._serve, built in place so that an import from the checkout finds them.
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/src/*.cpp)
 if(NOT sources)
   message(STATUS "python/src has no sources: no Python extension")
@@ -31,7 +31,14 @@ if(TARGET headrace_llm_shared)
   file(GLOB llm_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/src/llm/*.cpp)
   nanobind_add_module(_llm STABLE_ABI NB_STATIC NOMINSIZE NB_DOMAIN headrace_llm ${llm_sources})
   target_link_libraries(_llm PRIVATE headrace_llm_shared)
-  list(APPEND extensions _llm)
+  # The APIs of `headrace serve`. What it shares with _llm is compiled for both: neither loads the other.
+  file(GLOB serve_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/src/serve/*.cpp)
+  set(serve_shared errors.cpp parameters.cpp waiting.cpp)
+  list(TRANSFORM serve_shared PREPEND ${PROJECT_SOURCE_DIR}/python/src/llm/)
+  nanobind_add_module(_serve STABLE_ABI NB_STATIC NOMINSIZE NB_DOMAIN headrace_serve ${serve_sources} ${serve_shared})
+  target_include_directories(_serve PRIVATE ${PROJECT_SOURCE_DIR}/python/src/llm)
+  target_link_libraries(_serve PRIVATE headrace_serve)
+  list(APPEND extensions _llm _serve)
 endif()
 # The packages' folder: the checkout's own, or for a wheel a copy, since the checkout's extension must stay as it is.
 set(packages ${PROJECT_SOURCE_DIR}/python)

@@ -1,4 +1,5 @@
-# headrace_doors_serve: language models behind HTTP, for the program. It stands on headrace/language_model.h alone.
+# headrace_doors_serve: language models behind HTTP, for the program; libheadrace_serve.so: the same for programs that
+# bring their own HTTP, headrace/http_api.h. Both stand on headrace/language_model.h alone.
 target_compile_definitions(headrace_doors_serve PRIVATE HEADRACE_VERSION="${PROJECT_VERSION}")
 target_link_libraries(headrace_doors_serve PRIVATE headrace_llm)
 
@@ -9,3 +10,10 @@ file(READ ${page} HEADRACE_PAGE)
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/serve/doors/serve/api/page_text.h @ONLY
   CONTENT "#pragma once\n#include <string_view>\n\nconstexpr std::string_view kPage = R\"page(@HEADRACE_PAGE@)page\";\n")
 target_include_directories(headrace_doors_serve PRIVATE ${PROJECT_BINARY_DIR}/generated/serve)
+
+add_library(headrace_serve SHARED $<TARGET_OBJECTS:headrace_doors_serve> $<TARGET_OBJECTS:headrace_base>)
+target_link_libraries(headrace_serve PUBLIC headrace_llm_shared PRIVATE headrace_httplib fmt::fmt Threads::Threads)
+target_link_options(headrace_serve PRIVATE ${HEADRACE_HIDE_ARCHIVES})
+add_library(headrace::serve ALIAS headrace_serve)
+set_target_properties(headrace_serve PROPERTIES EXPORT_NAME serve LINKER_LANGUAGE CXX
+  BUILD_RPATH "$ORIGIN;${HEADRACE_GGML_LIB_DIR}")

@@ -1,6 +1,7 @@
 #pragma once
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "headrace/export.h"
 
@@ -22,6 +23,26 @@ enum class Code {
     prompt_too_long,   ///< a prompt does not fit into the model's context
     context_full,      ///< a conversation has filled the model's context
 };
+
+/// Its name here: "prompt_too_long".
+constexpr std::string_view to_string(Code code) {
+    switch (code) {
+        case Code::invalid_argument: return "invalid_argument";
+        case Code::unsupported: return "unsupported";
+        case Code::out_of_memory: return "out_of_memory";
+        case Code::invalid_state: return "invalid_state";
+        case Code::io: return "io";
+        case Code::backend_failure: return "backend_failure";
+        case Code::not_found: return "not_found";
+        case Code::denied: return "denied";
+        case Code::busy: return "busy";
+        case Code::timed_out: return "timed_out";
+        case Code::cancelled: return "cancelled";
+        case Code::prompt_too_long: return "prompt_too_long";
+        case Code::context_full: return "context_full";
+    }
+    return "unknown";
+}
 
 /// Thrown by every function of the public API that fails. The message names the op or tensor, what is wrong,
 /// the actual values and what would be right.

@@ -123,15 +123,10 @@ def is_onnx(path: Any) -> bool:
     return not isinstance(path, (str, os.PathLike)) or Path(path).suffix.lower() == ".onnx"
 
 
-def read_graph(path: Any, dimensions: Mapping[str, Any] | None = None) -> Graph:
-    """load()'s graph, before it is compiled."""
-    return _read(path, dimensions)[0]
-
-
 def _read(path: Any, dimensions: Mapping[str, Any] | None) -> tuple[Graph, Any]:
     """The graph, and of an ONNX model what its outputs are."""
     if is_onnx(path):
-        from .onnx import read
+        from .onnx.importer import read
 
         return read(path, dimensions)
     if dimensions:

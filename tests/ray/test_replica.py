@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from types import SimpleNamespace
 
@@ -11,6 +12,7 @@ from callers import ENDLESS, MODEL, wait_until
 
 pytest.importorskip("ray", reason="Ray is not installed: make test-ray installs it")
 
+from headrace.ray.http_messages import HttpRequest
 from headrace.ray.replica import ModelReplica
 from headrace.ray.request import Request
 
@@ -124,15 +126,25 @@ def test_requests_for_vectors_count_as_running():
     replica = started(VECTORS)
     most = 0.0
 
+    body = json.dumps({"input": ["a dog"] * 200}).encode()
+    request = HttpRequest(
+        "POST", "/v1/embeddings", headers=(("content-type", "application/json"),), body=body
+    )
+
+    async def whole():
+        head, *pieces = [piece async for piece in replica.http(request)]
+        return head, json.loads(b"".join(pieces))
+
     async def embed():
         nonlocal most
-        task = asyncio.create_task(replica.embed(["a dog"] * 200))
+        task = asyncio.create_task(whole())
         while not task.done():
             most = max(most, replica.record_autoscaling_stats()["running"])
             await asyncio.sleep(0)
         return await task
 
-    reply = asyncio.run(embed())
-    assert len(reply["vectors"]) == 200 and reply["tokens"] > 200
+    head, reply = asyncio.run(embed())
+    assert head.status == 200
+    assert len(reply["data"]) == 200 and reply["usage"]["prompt_tokens"] > 200
     assert most == 1.0
     assert replica.record_autoscaling_stats()["running"] == 0.0

@@ -18,9 +18,7 @@ except ImportError:
 from headrace._core import Graph, graph_to_bytes, save_graph
 
 from . import ops
-from .importer import Dimensions, Importer
-from .interface import Interface
-from .ratios import Patience, impatient, patient
+from .importer import Dimensions, read
 from .registry import OPERATORS
 from .source import Source, read_model
 
@@ -35,23 +33,6 @@ def import_graph(source: Any, dimensions: Dimensions | None = None) -> Graph:
     is no valid model or cannot be expressed, with the node, its operator and what to do.
     """
     return read(source, dimensions)[0]
-
-
-def read(source: Any, dimensions: Dimensions | None = None) -> tuple[Graph, Interface]:
-    """import_graph's, and what is known of the model's outputs. source: may also be what read_model made."""
-    found, patience = source if isinstance(source, Source) else read_model(source), Patience()
-    try:
-        return _read(found, dimensions, patience)
-    except ValueError:
-        if not patience.was_needed:
-            raise
-    return _read(found, dimensions, impatient())
-
-
-def _read(source: Source, dimensions: Dimensions | None, patience: Patience) -> tuple[Graph, Interface]:
-    importer = Importer(source, dimensions or {})
-    with patient(patience):
-        return importer.run(), importer.interface
 
 
 def graph_bytes(source: Any, dimensions: Dimensions | None = None) -> bytes:

@@ -19,8 +19,28 @@ from .graph import Graph, Operand, Undecided
 from .interface import Dimensions, Interface, perhaps_empty
 from .limits import Budget
 from .oldest import modernised
+from .ratios import Patience, impatient, patient
 from .registry import AS_DEFINED, MICROSOFT, OPERATORS, Invalid, Node, Refused, invalid_if, shortened
-from .source import Source, array_of, domain_named, opsets
+from .source import Source, array_of, domain_named, opsets, read_model
+
+
+def read(source: Any, dimensions: Dimensions | None = None) -> tuple[_core.Graph, Interface]:
+    """A model as a graph, and what is known of its outputs. source: a path, bytes, an onnx.ModelProto or what
+    read_model made. Errors: import_graph's.
+    """
+    found, patience = source if isinstance(source, Source) else read_model(source), Patience()
+    try:
+        return _read(found, dimensions, patience)
+    except ValueError:
+        if not patience.was_needed:
+            raise
+    return _read(found, dimensions, impatient())
+
+
+def _read(source: Source, dimensions: Dimensions | None, patience: Patience) -> tuple[_core.Graph, Interface]:
+    importer = Importer(source, dimensions or {})
+    with patient(patience):
+        return importer.run(), importer.interface
 
 
 class _Unreadable(ValueError):

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from headrace.language_model import LanguageModelError
 
-from .embeddings import EmbeddingRequest
+from .http_messages import FORWARDED, PASSED_ON, Head, HttpRequest, error_body, error_piece
 from .replica import error_event
 from .request import Request, RequestError
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from ray.serve.handle import DeploymentHandle
-    from starlette.requests import Request as HttpRequest
+    from starlette.requests import Request as Incoming
 
     from .replica import Event
 
@@ -37,6 +37,14 @@ STATUS = {
     "unavailable": 503,
     "timed_out": 504,
 }
+#: Of errors' types in OpenAI's API.
+CODES = {
+    "invalid_request_error": "invalid_argument",
+    "exceed_context_size_error": "prompt_too_long",
+    "not_supported_error": "unsupported",
+    "unavailable_error": "busy",
+    "timeout_error": "timed_out",
+}
 
 
 #: What Serve raises where no replica answers, and none was lost.
@@ -44,8 +52,8 @@ _REFUSALS = (TimeoutError, BackPressureError, DeploymentUnavailableError)
 
 
 class Gateway:
-    """POST / takes a request as JSON and streams the answer as server-sent events; POST /v1/embeddings gives
-    vectors as OpenAI's servers do; GET /statistics.
+    """POST / takes a request as JSON and streams the answer as server-sent events; below /v1/ and /api/ are
+    the APIs of `headrace serve`; GET /statistics.
 
     attempts: replicas that a request is sent to, one after the other is lost. silence_s: a request of which
     nothing is heard for so long is given up.
@@ -56,35 +64,93 @@ class Gateway:
         self._attempts = attempts
         self._silence_s = silence_s
 
-    async def __call__(self, http: HttpRequest) -> Response:
-        path = http.url.path.removeprefix(http.scope.get("root_path", "")).rstrip("/")
+    async def __call__(self, http: Incoming) -> Response:
+        path = http.url.path.removeprefix(http.scope.get("root_path", ""))
+        if path.startswith(FORWARDED):
+            return await self._forward(http, path)
+        path = path.rstrip("/")
         if http.method == "GET" and path == "/statistics":
             try:
                 return JSONResponse(await self.statistics())
             except LanguageModelError as error:
                 return _error(error.code, error.message)
-        answers = {"": self._answer, "/v1/embeddings": self._embeddings}
-        if http.method != "POST" or path not in answers:
+        if http.method != "POST" or path:
             message = (
-                f"{http.method} {path or '/'} is not served; POST / and POST /v1/embeddings take requests, "
-                "GET /statistics tells"
+                f"{http.method} {path or '/'} is not served; POST / and what is below "
+                f"{' and '.join(FORWARDED)} take requests, GET /statistics tells"
             )
             return _error("not_found", message, 404)
         body = await http.body()
         if len(body) > LONGEST_BODY:
-            return _error(
-                "invalid_argument", f"the body has {len(body)} bytes; {LONGEST_BODY} are taken", 413
-            )
+            return _error("invalid_argument", _too_long(body), 413)
         try:
             value = json.loads(body)
         except (ValueError, RecursionError) as error:
             return _error("invalid_argument", f"the body is no JSON: {error}", 400)
         try:
-            return await answers[path](value)
+            return await self._answer(value)
         except RequestError as error:
             return _error("invalid_argument", str(error), 400)
         except LanguageModelError as error:
             return _error(error.code, error.message)
+
+    async def _forward(self, http: Incoming, path: str) -> Response:
+        """What `headrace serve` answers, from a replica."""
+        body = await http.body()
+        if len(body) > LONGEST_BODY:
+            return Response(error_body(path, 413, _too_long(body)), 413, media_type="application/json")
+        headers = tuple((name, http.headers[name]) for name in PASSED_ON if name in http.headers)
+        request = HttpRequest(http.method, path, http.url.query, headers, body)
+        try:
+            head, pieces = await self._ask_http(request)
+        except LanguageModelError as error:
+            status = STATUS.get(error.code, 500)
+            retry = {"Retry-After": "1"} if status == 503 else {}
+            shape = error_body(path, status, error.message)
+            return Response(shape, status, retry, media_type="application/json")
+        if not head.is_stream:
+            return Response(b"".join([piece async for piece in pieces]), head.status, dict(head.headers))
+        return StreamingResponse(self._to_the_end(path, pieces), head.status, dict(head.headers))
+
+    async def _ask_http(self, request: HttpRequest) -> tuple[Head, AsyncIterator[bytes]]:
+        """The beginning of an answer, and what is left of it. Of one that is no stream that is all there: a
+        replica that is lost before is nobody's loss. Errors: LanguageModelError."""
+        for _ in range(self._attempts):
+            pieces = self._pieces(request)
+            try:
+                head = await anext(pieces)
+                if head.is_stream:
+                    return head, pieces
+                return head, _each([piece async for piece in pieces])
+            except RayActorError:
+                continue
+        raise LanguageModelError(**self._all_lost()["error"])
+
+    async def _pieces(self, request: HttpRequest) -> AsyncIterator[Head | bytes]:
+        """One replica's answer. Errors: RayActorError when it is lost, LanguageModelError."""
+        handle = self._model.options(stream=True, session_id=request.affinity() or "")
+        response = handle.http.remote(request)
+        try:
+            while True:
+                async with asyncio.timeout(self._silence_s):
+                    piece = await anext(response)
+                yield piece
+        except StopAsyncIteration:
+            return
+        except _REFUSALS as error:
+            raise LanguageModelError(**self._refusal(error)["error"]) from None
+        finally:
+            response.cancel()
+
+    async def _to_the_end(self, path: str, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        async with aclosing(pieces):
+            try:
+                async for piece in pieces:
+                    yield piece
+            except RayActorError:
+                yield error_piece(path, 503, "the replica that answered was lost; ask again")
+            except LanguageModelError as error:
+                yield error_piece(path, STATUS.get(error.code, 500), error.message)
 
     async def _answer(self, value: object) -> Response:
         request = Request.read(value)
@@ -97,25 +163,18 @@ class Gateway:
             return _error(**first["error"])
         return StreamingResponse(_sse(first, events), media_type="text/event-stream")
 
-    async def _embeddings(self, value: object) -> Response:
-        return JSONResponse(await self.embed(value))
-
     async def embed(self, request: dict[str, object]) -> dict[str, object]:
         """For Python handles: the JSON that POST /v1/embeddings takes and gives. Errors as generate's."""
-        wanted = EmbeddingRequest.read(request)
-        for _ in range(self._attempts):
-            try:
-                async with asyncio.timeout(self._silence_s):
-                    reply = await self._model.embed.remote(list(wanted.texts))
-            except RayActorError:
-                continue
-            except _REFUSALS as error:
-                reply = self._refusal(error)
-            if "error" in reply:
-                raise LanguageModelError(**reply["error"])
-            name = request.get("model") or reply["model"]
-            return wanted.answer(name, reply["vectors"], reply["tokens"])
-        raise LanguageModelError(**self._all_lost()["error"])
+        body = json.dumps(request).encode()
+        head, pieces = await self._ask_http(HttpRequest("POST", "/v1/embeddings", body=body))
+        reply = json.loads(b"".join([piece async for piece in pieces]))
+        if head.status == 200:
+            return reply
+        error = reply["error"]
+        code = CODES.get(error["type"], "backend_failure")
+        if code == "invalid_argument":
+            raise RequestError(error["message"])
+        raise LanguageModelError(code, error["message"])
 
     async def generate(self, request: dict[str, object]) -> dict[str, object]:
         """For Python handles: {"text", "metadata"}. Errors: RequestError, LanguageModelError."""
@@ -203,6 +262,15 @@ class Gateway:
 
     def _all_lost(self) -> Event:
         return _lost(f"so were all {self._attempts} that it was sent to")
+
+
+def _too_long(body: bytes) -> str:
+    return f"the body has {len(body)} bytes; {LONGEST_BODY} are taken"
+
+
+async def _each(pieces: list[bytes]) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
 
 
 def _lost(detail: str) -> Event:

@@ -9,15 +9,20 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from headrace.http_api import HttpApi
 from headrace.language_model import LanguageModel, LanguageModelError
 
 from . import replies
+from .http_messages import Head
 from .request import Request
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterable
 
+    from headrace.http_api import HttpAnswer
     from headrace.language_model import Generation
+
+    from .http_messages import HttpRequest
 
 #: One of {"text": str}, {"metadata": dict} at the end, or {"error": {"code", "message"}} at the end.
 Event = dict[str, object]
@@ -39,6 +44,7 @@ class ModelReplica:
         self._pause_s = pause_s
         self._stalled_after_s = stalled_after_s
         self._model: LanguageModel | None = None
+        self._http: HttpApi | None = None
         self._name = ""
         self._threads = ThreadPoolExecutor(most, thread_name_prefix="headrace-stream")
         self._last_step = (-1, time.monotonic())
@@ -56,6 +62,9 @@ class ModelReplica:
             self._model = await asyncio.to_thread(LanguageModel, name, config)
         else:
             await asyncio.to_thread(self._model.replace, name, config)
+        # The same engine behind the APIs of `headrace serve`; answers of the one before go on with theirs.
+        arguments = ["-m", name, "--parallel", str(self._streams), "--log-disable"]
+        self._http = await asyncio.to_thread(HttpApi, arguments, config)
         self._name = name
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
@@ -67,25 +76,29 @@ class ModelReplica:
             yield error_event(error.code, error.message)
             return
         pieces = _Pieces()
-        self._threads.submit(_read, generation, parameters.get("return_tokens") is True, pieces.put)
+        with_tokens = parameters.get("return_tokens") is True
+        self._threads.submit(pieces.read, generation, lambda: _end_of(generation, with_tokens))
         try:
-            while True:
-                event = await pieces.take()
-                yield event
-                if "text" not in event:
-                    return
+            while texts := await pieces.take():
+                yield {"text": "".join(texts)}
                 await pieces.wait_for_end(self._pause_s)
+            yield pieces.end
         finally:
             generation.cancel()
 
-    async def embed(self, texts: list[str]) -> Event:
-        """{"model", "vectors", "tokens"}, the tokens of all texts together, or {"error"}."""
+    async def http(self, request: HttpRequest) -> AsyncIterator[Head | bytes]:
+        """What `headrace serve` answers: a head, and the pieces of the body."""
+        loop = asyncio.get_running_loop()
+        answer = self._http.handle(request.method, request.target, list(request.headers), request.body)
         try:
-            loop = asyncio.get_running_loop()
-            read = await loop.run_in_executor(self._threads, self._model.embeddings, texts)
-        except LanguageModelError as error:
-            return error_event(error.code, error.message)
-        return {"model": self._name, "vectors": read.vectors, "tokens": read.tokens}
+            yield await loop.run_in_executor(self._threads, _head_of, answer)
+            pieces = _Pieces()
+            self._threads.submit(pieces.read, answer, dict)
+            while parts := await pieces.take():
+                yield b"".join(parts)
+                await pieces.wait_for_end(self._pause_s)
+        finally:
+            answer.cancel()
 
     async def statistics(self) -> dict[str, object]:
         return {"model": self._name, "pid": os.getpid(), **replies.statistics(self._model.statistics())}
@@ -118,32 +131,38 @@ class _Pieces:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._text: list[str] = []
-        self._last: Event | None = None
+        self._pieces: list[str] | list[bytes] = []
+        self.end: Event | None = None  # once the answer has ended
         self._arrived, self._ended = asyncio.Event(), asyncio.Event()
 
-    def put(self, event: Event) -> None:
-        """From any thread."""
-        self._loop.call_soon_threadsafe(self._add, event)
+    def read(self, answer: Iterable[str] | Iterable[bytes], end: Callable[[], Event]) -> None:
+        """In a thread of its own: reads an answer to its end, which `end` tells."""
+        try:
+            for piece in answer:
+                self._loop.call_soon_threadsafe(self._add, piece)
+            event = end()
+        except LanguageModelError as error:
+            event = error_event(error.code, error.message)
+        except Exception as error:
+            event = error_event("backend_failure", f"{type(error).__name__}: {error}")
+        self._loop.call_soon_threadsafe(self._finish, event)
 
-    def _add(self, event: Event) -> None:
-        if "text" in event:
-            self._text.append(event["text"])
-        else:
-            self._last = event
-            self._ended.set()
+    def _add(self, piece: str | bytes) -> None:
+        self._pieces.append(piece)
         self._arrived.set()
 
-    async def take(self) -> Event:
-        """All the text there is, or the end."""
+    def _finish(self, event: Event) -> None:
+        self.end = event
+        self._ended.set()
+        self._arrived.set()
+
+    async def take(self) -> list[str] | list[bytes]:
+        """All the pieces there are; none at the end."""
         await self._arrived.wait()
-        if not self._text:
-            return self._last
-        event = {"text": "".join(self._text)}
-        self._text.clear()
-        if self._last is None:
+        pieces, self._pieces = self._pieces, []
+        if self.end is None:
             self._arrived.clear()
-        return event
+        return pieces
 
     async def wait_for_end(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
@@ -155,13 +174,9 @@ def error_event(code: str, message: str) -> Event:
     return {"error": {"code": code, "message": message}}
 
 
-def _read(generation: Generation, with_tokens: bool, put: Callable[[Event], None]) -> None:
-    """In a thread of its own: reads an answer to its end."""
-    try:
-        for piece in generation:
-            put({"text": piece})
-        put({"metadata": replies.metadata(generation.reply, with_tokens)})
-    except LanguageModelError as error:
-        put(error_event(error.code, error.message))
-    except Exception as error:
-        put(error_event("backend_failure", f"{type(error).__name__}: {error}"))
+def _end_of(generation: Generation, with_tokens: bool) -> Event:
+    return {"metadata": replies.metadata(generation.reply, with_tokens)}
+
+
+def _head_of(answer: HttpAnswer) -> Head:
+    return Head(answer.status, tuple(answer.headers), answer.is_stream)

@@ -39,25 +39,6 @@ json tool_calls_of(const Reply& reply) {
     return list;
 }
 
-std::string_view name_of(Code code) {
-    switch (code) {
-        case Code::invalid_argument: return "invalid_argument";
-        case Code::unsupported: return "unsupported";
-        case Code::out_of_memory: return "out_of_memory";
-        case Code::invalid_state: return "invalid_state";
-        case Code::io: return "io";
-        case Code::backend_failure: return "backend_failure";
-        case Code::not_found: return "not_found";
-        case Code::denied: return "denied";
-        case Code::busy: return "busy";
-        case Code::timed_out: return "timed_out";
-        case Code::cancelled: return "cancelled";
-        case Code::prompt_too_long: return "prompt_too_long";
-        case Code::context_full: return "context_full";
-    }
-    return "unknown";
-}
-
 json graph_of(std::uint32_t id, const GraphStatistics& graph) {
     const LanguageModelStatistics& s = graph.numbers;
     json made = {{"id", id}, {"name", s.name}, {"model", s.description}, {"weight_bytes", s.weight_bytes}};
@@ -134,7 +115,7 @@ std::string vectors_metadata_json(std::int64_t tokens, const std::vector<Warning
 }
 
 std::string error_json(const Error& error) {
-    return dump({{"error", {{"code", name_of(error.code)}, {"message", error.message}}}});
+    return dump({{"error", {{"code", to_string(error.code)}, {"message", error.message}}}});
 }
 
 std::string statistics_json(const std::map<std::uint32_t, GraphStatistics>& graphs, std::size_t contexts,

@@ -2,10 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cctype>
 #include <cstring>
-#include <random>
 #include <thread>
 #include <utility>
 
@@ -14,21 +11,11 @@
 namespace headrace::serve {
 namespace {
 
-std::string lower(std::string text) {
-    std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
-    return text;
-}
-
-std::string new_id() {
-    static thread_local std::mt19937_64 random{std::random_device{}()};
-    return fmt::format("{:016x}", random());
-}
-
 HttpRequest request_of(const httplib::Request& given) {
     HttpRequest request{.method = given.method, .path = given.path, .body = given.body};
     for (const auto& [name, value] : given.params) request.query.emplace(name, value);
-    for (const auto& [name, value] : given.headers) request.headers.emplace(lower(name), value);
-    request.id = new_id();
+    for (const auto& [name, value] : given.headers) request.add_header(name, value);
+    request.id = new_request_id();
     request.is_gone = given.is_connection_closed;
     return request;
 }

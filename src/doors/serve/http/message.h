@@ -21,7 +21,12 @@ struct HttpRequest {
 
     /// Empty when there is none.
     std::string_view header(const std::string& name) const;
+    /// The first of a name counts.
+    void add_header(std::string name, std::string value);
 };
+
+/// For the log.
+std::string new_request_id();
 
 /// Takes a response in pieces.
 class HttpSink {
