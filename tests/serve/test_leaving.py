@@ -6,8 +6,10 @@ import json
 import random
 import signal
 import socket
+import struct
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import requests
@@ -205,3 +207,30 @@ def test_a_model_that_cannot_be_loaded_ends_the_program_with_an_error(tmp_path):
         process, output = start(path, "--port", 0)
         assert process.wait(timeout=30) == 1
         assert path.name in output.read_text()
+
+
+def test_streams_that_nobody_began_to_read_are_counted_and_ended(server):
+    """Else the server would take itself for busy for ever, and give no memory back."""
+    generator = random.Random(5)
+    data = request("POST", "/completion", json.dumps({**ENDLESS, "stream": True}).encode())
+
+    def counts() -> tuple[float, float]:
+        metrics = server.metrics()
+        ended = [value for name, value in metrics.items() if 'route="/completion"' in name]
+        begun = [value for name, value in metrics.items() if name.startswith("headrace_requests_total")]
+        return sum(begun), sum(ended)
+
+    def come_and_go(_: int) -> None:
+        for _ in range(10):
+            with socket.create_connection(("127.0.0.1", server.port)) as client:
+                # Closed by a reset: not even the response's head can be written then.
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                client.sendall(data)
+                time.sleep(generator.uniform(0, 0.05))
+
+    before = counts()
+    with ThreadPoolExecutor(40) as pool:
+        list(pool.map(come_and_go, range(40)))
+    wait_for(lambda: is_idle(server), what="idle slots")
+    begun, ended = (after - earlier for after, earlier in zip(counts(), before, strict=True))
+    assert ended >= begun > 0

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <thread>
+#include <utility>
 
 #include "doors/serve/options/options.h"
 #include "doors/serve/server.h"
@@ -53,12 +54,14 @@ public:
 
     void end(Server& server, Listener& listener) {
         thread_ = std::thread([&] {
-            std::size_t trimmed = 0;  // after that many requests
-            while (!ends_ && !arrives(std::chrono::milliseconds(200)))
-                if (server.active() == 0 && server.handled() != trimmed) {
-                    trimmed = server.handled();
-                    trim_memory();
-                }
+            // Threads keep memory of their own until they end: that is some time after the last request.
+            std::pair<std::size_t, std::size_t> trimmed;
+            while (!ends_ && !arrives(std::chrono::milliseconds(200))) {
+                const std::pair now(server.handled(), listener.ended_threads());
+                if (server.active() > 0 || now == trimmed) continue;
+                trimmed = now;
+                trim_memory();
+            }
             if (ends_) return;
             std::fprintf(stderr, "headrace: stopping; answers that are being written have %d s\n",
                          static_cast<int>(kGrace.count()));

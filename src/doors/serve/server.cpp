@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <ctime>
+#include <memory>
 
 #include "doors/serve/routes.h"
 
@@ -72,21 +73,16 @@ HttpResponse Server::handle(HttpRequest http) {
     }
     add_cors(http, response);
     response.headers.emplace_back("X-Request-Id", http.id);
-    const auto end =
-        [this, http = HttpRequest{.method = http.method, .path = http.path, .id = http.id},  // not its body
-         route, start, status = response.status] {
+    // Counted until it is written, or dropped: a client may leave before a stream begins.
+    std::shared_ptr<void> running(
+        nullptr, [this, http = HttpRequest{.method = http.method, .path = http.path, .id = http.id},
+                  route, start, status = response.status](void*) {
             --active_;
             service_.counts().add(route, status);
             log(http, {.status = status}, std::chrono::steady_clock::now() - start);
-        };
-    if (!response.stream) {
-        end();
-    } else {
-        response.stream = [write = std::move(response.stream), end](HttpSink& sink) {
-            write(sink);
-            end();
-        };
-    }
+        });
+    if (response.stream)
+        response.stream = [write = std::move(response.stream), running](HttpSink& sink) { write(sink); };
     return response;
 }
 

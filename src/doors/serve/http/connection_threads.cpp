@@ -18,8 +18,7 @@ bool ConnectionThreads::is_surplus() { return surplus; }
 bool ConnectionThreads::enqueue(std::function<void()> connection) {
     const std::lock_guard lock(mutex_);
     if (ends_ || serving_ >= most_ + kMostSurplus) return false;
-    for (std::thread& thread : ended_) thread.join();
-    ended_.clear();
+    join_ended();
     if (free_ == 0) {
         try {
             const std::size_t number = next_++;
@@ -43,6 +42,8 @@ void ConnectionThreads::work(std::size_t number) {
         if (!woken) {
             if (free_ == 0) continue;  // a task is on its way to it
             --free_;
+            join_ended();  // until then a thread keeps its stack
+            ++ended_count_;
             const auto own = threads_.find(number);
             ended_.push_back(std::move(own->second));
             threads_.erase(own);
@@ -59,6 +60,11 @@ void ConnectionThreads::work(std::size_t number) {
         --serving_;
         ++free_;
     }
+}
+
+void ConnectionThreads::join_ended() {
+    for (std::thread& thread : ended_) thread.join();
+    ended_.clear();
 }
 
 void ConnectionThreads::shutdown() {

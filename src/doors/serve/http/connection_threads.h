@@ -1,6 +1,7 @@
 #pragma once
 #include <cpp-httplib/httplib.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -15,7 +16,8 @@ namespace headrace::serve {
 /// `most` connections a few more are served by threads that say so (is_surplus), and others are closed.
 class ConnectionThreads : public httplib::TaskQueue {
 public:
-    explicit ConnectionThreads(std::size_t most) : most_(most) {}
+    /// ended: counts threads that have ended.
+    ConnectionThreads(std::size_t most, std::atomic<std::size_t>& ended) : most_(most), ended_count_(ended) {}
 
     bool enqueue(std::function<void()> connection) override;
     void shutdown() override;
@@ -29,8 +31,10 @@ private:
         bool is_surplus;
     };
     void work(std::size_t number);
+    void join_ended();
 
     const std::size_t most_;
+    std::atomic<std::size_t>& ended_count_;
     std::mutex mutex_;
     std::condition_variable arrived_;
     std::deque<Task> tasks_;

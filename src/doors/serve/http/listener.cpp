@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cstring>
 #include <thread>
 #include <utility>
@@ -62,9 +63,12 @@ struct Listener::Impl {
     ListenerOptions options;
     HttpHandler handler;
     std::vector<std::unique_ptr<Socket>> sockets;
+    std::atomic<std::size_t> ended_threads = 0;
 
     void configure(httplib::Server& server) {
-        server.new_task_queue = [most = options.most_connections] { return new ConnectionThreads(most); };
+        server.new_task_queue = [this] {
+            return new ConnectionThreads(options.most_connections, ended_threads);
+        };
         server.set_payload_max_length(options.most_body_bytes);
         server.set_read_timeout(options.patience);
         server.set_write_timeout(options.patience);
@@ -119,7 +123,7 @@ struct Listener::Impl {
 };
 
 Listener::Listener(ListenerOptions options, HttpHandler handler)
-    : impl_(new Impl{std::move(options), std::move(handler), {}}) {}
+    : impl_(new Impl{.options = std::move(options), .handler = std::move(handler), .sockets = {}}) {}
 
 Listener::~Listener() = default;
 
@@ -145,6 +149,8 @@ void Listener::run() {
     impl_->sockets.front()->server.listen_after_bind();
     for (std::thread& other : others) other.join();
 }
+
+std::size_t Listener::ended_threads() const { return impl_->ended_threads; }
 
 void Listener::stop() {
     for (const auto& socket : impl_->sockets) socket->server.stop();

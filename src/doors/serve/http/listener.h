@@ -31,6 +31,8 @@ public:
     std::vector<std::string> addresses() const;
     /// Serves until stop.
     void run();
+    /// Threads of connections that have ended so far.
+    std::size_t ended_threads() const;
     /// From any thread. Connections that are served end first.
     void stop();
 
