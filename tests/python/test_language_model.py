@@ -357,3 +357,50 @@ def test_requests_of_many_threads_run_at_once(model):
     for thread in threads:
         thread.join()
     assert answers == {number: f"2+{number}={2 + number}" for number in range(9)}
+
+
+def test_texts_are_tokens_and_back(model):
+    text = "What is the capital of Spain?"
+    tokens = model.tokenize(text, special=False)
+    assert len(tokens) > 3
+    assert model.detokenize(tokens).strip() == text
+    assert model.tokenize(text)[-len(tokens) :] == tokens
+    assert max(tokens) < model.info.vocabulary_size
+    with pytest.raises(LanguageModelError, match="vocabulary"):
+        model.detokenize([model.info.vocabulary_size])
+    with pytest.raises(TypeError, match="the text"):
+        model.tokenize(b"bytes")
+
+
+def test_a_rendered_prompt_is_what_a_request_reads(model):
+    messages = [{"role": "user", "content": "What is the capital of Spain?"}]
+    rendered = model.render(messages)
+    assert "capital of Spain" in rendered.text
+    assert model.generate(messages, GREEDY).prompt_tokens == len(rendered.tokens)
+    assert model.render(messages[0]["content"]) == rendered, "a text alone is the user's message"
+
+
+def test_the_model_says_what_it_is(model):
+    info = model.info
+    assert Path(info.path).suffix == ".gguf"
+    assert info.chat_template and info.parameters > 0 and info.request_tokens > 0
+    assert json.loads(json.dumps(info.to_dict()))["bytes"] == info.bytes
+
+
+def test_what_was_read_of_a_prompt_can_be_kept_in_a_file(tmp_path):
+    prompt = "Tell me a story about a fox. " * 8  # a shorter one is read again sooner than restored
+    with LanguageModel(MODEL, {**CONFIG, "cache_ram": 64}) as model:
+        expected = model.generate(prompt, GREEDY)
+        tokens = model.render(prompt).tokens
+        saved = model.save_prompt(tokens, tmp_path / "fox.prompt")
+        assert saved.tokens >= len(tokens) and saved.bytes == (tmp_path / "fox.prompt").stat().st_size
+        assert model.forget_prompt(tokens) >= len(tokens)
+        assert model.generate(prompt, {**GREEDY, "n_predict": 1}).cached_tokens == 0
+        assert model.forget_prompt(tokens) > 0
+        restored = model.restore_prompt(tmp_path / "fox.prompt")
+        assert restored.text[: len(tokens)] == tokens
+        again = model.generate(prompt, GREEDY)
+        assert again.text == expected.text
+        assert again.cached_tokens >= len(tokens) - 1
+        with pytest.raises(LanguageModelError, match="there is no such file"):
+            model.restore_prompt(tmp_path / "absent")

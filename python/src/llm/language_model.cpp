@@ -165,6 +165,70 @@ void bind_vectors(nb::class_<Model>& cls) {
              "{'embeddings': True, 'pooling': 'rank'}.");
 }
 
+std::vector<std::int32_t> tokenize(const Model& self, nb::handle text, bool special, bool control) {
+    return asked(self, [one = to_text(text, "the text"), special, control](auto& model) {
+        return model.tokenize(one, special, control);
+    });
+}
+
+RenderedPrompt render(const Model& self, nb::handle prompt, nb::handle parameters) {
+    return asked(self,
+                 [request = to_request(prompt, parameters)](auto& model) { return model.render(request); });
+}
+
+using Tokens = std::vector<std::int32_t>;
+
+void bind_tokens(nb::class_<Model>& cls) {
+    cls.def_prop_ro(
+           "info", [](const Model& self) { return asked(self, [](auto& model) { return model.info(); }); },
+           "What the file and the load say of the model.")
+        .def(
+            "tokenize", &tokenize, nb::arg("text"), nb::arg("special") = true, nb::arg("control") = true,
+            nb::sig("def tokenize(self, text: str, special: bool = True, control: bool = True) -> list[int]"),
+            "The tokens of a text. special: with the marks of begin and end that the model wants. control: "
+            "control tokens in the text are read as such.")
+        .def(
+            "detokenize",
+            [](const Model& self, const Tokens& tokens) {
+                return asked(self, [&](auto& model) { return model.detokenize(tokens); });
+            },
+            nb::arg("tokens"), "The text of tokens; control tokens show. Errors: LanguageModelError.")
+        .def("render", &render, nb::arg("prompt"), nb::arg("parameters").none() = nb::none(),
+             nb::sig("def render(self, " HEADRACE_PROMPT ", parameters: " HEADRACE_PARAMETERS
+                     ") -> RenderedPrompt"),
+             "What the model would read for a prompt or messages; nothing is done.")
+        .def(
+            "save_prompt",
+            [](const Model& self, const Tokens& tokens, nb::handle path) {
+                return interruptible([model = self.open(), tokens, to = path_text(path)] {
+                    return model->save_prompt(tokens, to);
+                });
+            },
+            nb::arg("tokens"), nb::arg("path"),
+            nb::sig("def save_prompt(self, tokens: collections.abc.Sequence[int], path: str | "
+                    "os.PathLike[str]) -> SavedPrompt"),
+            "Writes what is remembered of a text that begins with these tokens into a file, from which this "
+            "model reads it faster than it would read the text. Errors: LanguageModelError where nothing is.")
+        .def(
+            "restore_prompt",
+            [](const Model& self, nb::handle path) {
+                return interruptible(
+                    [model = self.open(), from = path_text(path)] { return model->restore_prompt(from); });
+            },
+            nb::arg("path"), nb::sig("def restore_prompt(self, path: str | os.PathLike[str]) -> SavedPrompt"),
+            "Remembers what such a file has. Errors: LanguageModelError where it is another model's or "
+            "damaged, "
+            "or the cache has no room (`cache_ram`).")
+        .def(
+            "forget_prompt",
+            [](const Model& self, const Tokens& tokens) {
+                return asked(self, [&](auto& model) { return model.forget_prompt(tokens); });
+            },
+            nb::arg("tokens"),
+            "Forgets what is remembered of texts that begin like these tokens. Returns how many tokens that "
+            "were.");
+}
+
 void bind_lifetime(nb::class_<Model>& cls) {
     const auto config = nb::arg("config").none() = nb::none(),
                service = nb::arg("service").none() = nb::none();
@@ -222,6 +286,7 @@ void bind_language_model(nb::module_& m) {
     bind_lifetime(cls);
     bind_requests(cls);
     bind_vectors(cls);
+    bind_tokens(cls);
 }
 
 }  // namespace headrace::python

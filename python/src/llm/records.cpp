@@ -111,6 +111,38 @@ constexpr auto fields_of(const RankScores*) {
         Field{"warnings", &RankScores::warnings, "Parameters that were not taken as they are."});
 }
 
+constexpr auto fields_of(const ModelInfo*) {
+    using I = ModelInfo;
+    return std::tuple(
+        Field{"path", &I::path, "Of the GGUF file."},
+        Field{"description", &I::description, "What llama.cpp calls it, such as 'qwen3 0.6B Q8_0'."},
+        Field{"chat_template", &I::chat_template, "Jinja's source; empty when the model has none."},
+        Field{"begin_of_text", &I::begin_of_text, "A token; empty where there is none."},
+        Field{"end_of_text", &I::end_of_text, "A token; empty where there is none."},
+        Field{"vocabulary", &I::vocabulary, "The kind of tokenizer: SPM, BPE, WPM, UGM ..."},
+        Field{"vocabulary_size", &I::vocabulary_size, "How many tokens there are."},
+        Field{"training_context", &I::training_context, "Tokens that it was trained with."},
+        Field{"embedding_size", &I::embedding_size, "Numbers of a token's vector."},
+        Field{"parameters", &I::parameters, "How many weights it has."},
+        Field{"bytes", &I::bytes, "Size of the weights."},
+        Field{"context_tokens", &I::context_tokens, "Tokens that all requests share."},
+        Field{"request_tokens", &I::request_tokens, "Tokens that one may have, its answer included."},
+        Field{"parallel", &I::parallel, "Requests that run at once."});
+}
+
+constexpr auto fields_of(const RenderedPrompt*) {
+    return std::tuple(
+        Field{"text", &RenderedPrompt::text, "As the chat template writes it, or the request's own."},
+        Field{"tokens", &RenderedPrompt::tokens, "Numbers in the vocabulary."});
+}
+
+constexpr auto fields_of(const SavedPrompt*) {
+    return std::tuple(
+        Field{"tokens", &SavedPrompt::tokens, "How many tokens the file has."},
+        Field{"bytes", &SavedPrompt::bytes, "Size of the file."},
+        Field{"text", &SavedPrompt::text, "The tokens themselves, of a file that was restored."});
+}
+
 constexpr auto fields_of(const LanguageModelStatistics*) {
     using S = LanguageModelStatistics;
     return std::tuple(
@@ -243,6 +275,9 @@ void bind_records(nb::module_& m) {
     bind_record<Reply>(m, "Reply", "A whole answer.");
     bind_record<Embeddings>(m, "Embeddings", "Vectors of texts, or of the tokens of one text.");
     bind_record<RankScores>(m, "RankScores", "How well documents answer a query.");
+    bind_record<ModelInfo>(m, "ModelInfo", "What a file and its load say of a model.");
+    bind_record<RenderedPrompt>(m, "RenderedPrompt", "What a request becomes for the model.");
+    bind_record<SavedPrompt>(m, "SavedPrompt", "What was read of a prompt, in a file.");
     bind_record<LanguageModelStatistics>(m, "LanguageModelStatistics",
                                          "Counts since a model was loaded, and what is held now.");
 }

@@ -75,8 +75,8 @@ HttpResponse Server::handle(HttpRequest http) {
     response.headers.emplace_back("X-Request-Id", http.id);
     // Counted until it is written, or dropped: a client may leave before a stream begins.
     std::shared_ptr<void> running(
-        nullptr, [this, http = HttpRequest{.method = http.method, .path = http.path, .id = http.id},
-                  route, start, status = response.status](void*) {
+        nullptr, [this, http = HttpRequest{.method = http.method, .path = http.path, .id = http.id}, route,
+                  start, status = response.status](void*) {
             --active_;
             service_.counts().add(route, status);
             log(http, {.status = status}, std::chrono::steady_clock::now() - start);
