@@ -1,6 +1,7 @@
-# headrace_doors_serve: language models behind HTTP, for the program. It stands on headrace/language_model.h alone.
+# headrace_doors_serve: language models and encoders of texts behind HTTP, for the program. It stands on their public
+# headers alone.
 target_compile_definitions(headrace_doors_serve PRIVATE HEADRACE_VERSION="${PROJECT_VERSION}")
-target_link_libraries(headrace_doors_serve PRIVATE headrace_llm)
+target_link_libraries(headrace_doors_serve PRIVATE headrace_llm headrace_encoder)
 
 # The page to chat with, as a text of the program.
 set(page ${PROJECT_SOURCE_DIR}/src/doors/serve/api/page.html)

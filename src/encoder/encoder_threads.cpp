@@ -110,14 +110,17 @@ void EncoderThreads::end(TextCall& call, std::optional<Error> error) {
 }
 
 Status EncoderThreads::wait(const std::shared_ptr<TextCall>& call, const EncodeCall& options) {
-    const auto until = std::chrono::steady_clock::now() + options.timeout;
+    using Clock = std::chrono::steady_clock;
+    const bool has_limit = options.timeout.count() > 0;
+    const Clock::time_point until = has_limit ? Clock::now() + options.timeout : Clock::time_point::max();
     std::unique_lock lock(mutex_);
-    while (!call->ended.wait_for(lock, kLook, [&] { return call->left == 0; })) {
+    while (!call->ended.wait_until(lock, std::min(Clock::now() + kLook, until),
+                                   [&] { return call->left == 0; })) {
         lock.unlock();
         std::optional<Error> error;
         if (options.is_cancelled && options.is_cancelled())
             error = failure(Code::cancelled, "the caller gave up");
-        else if (options.timeout.count() > 0 && std::chrono::steady_clock::now() >= until)
+        else if (has_limit && Clock::now() >= until)
             error = failure(Code::timed_out, "the texts were not read within {} ms", options.timeout.count());
         lock.lock();
         if (!error || call->left == 0) continue;
