@@ -21,6 +21,13 @@ void normalise(std::vector<float>& vector) {
         for (float& value : vector) value /= length;
 }
 
+/// Each thread keeps graphs of its own: together about as much as the options allow.
+CompileOptions shared_cache(CompileOptions options, int threads) {
+    constexpr std::size_t kLeast = std::size_t{32} << 20;
+    options.cache_bytes = std::max(options.cache_bytes / static_cast<std::size_t>(threads), kLeast);
+    return options;
+}
+
 int threads_of(const CompileOptions& options) {
     return options.threads > 0 ? options.threads : num_threads();
 }
@@ -52,7 +59,7 @@ Result<std::shared_ptr<TextEncoder::Impl>> TextEncoder::Impl::make(const Graph& 
                                                                    const TextEncoderOptions& options,
                                                                    const std::string& path) {
     auto made = std::make_shared<Impl>(Impl{std::move(tokenizer), {}, nullptr});
-    const Executable executable = compile(graph, options.compile);
+    const Executable executable = compile(graph, shared_cache(options.compile, threads_of(options.compile)));
     HR_ASSIGN(EncoderShape shape, EncoderShape::of(executable, options.pooling, options.ranks));
     if (!options.pooling && folder.pooling && shape.pooling != TextPooling::pooled) {
         HR_ASSIGN(shape, EncoderShape::of(executable, folder.pooling, options.ranks));
