@@ -8,7 +8,8 @@ Both servers are up; the one that is not measured is stopped (SIGSTOP). First th
 compared. A round asks with 1, 8 and 32 clients that go on at once, then with clients that come at random
 (Poisson) at 70 % of what llama-server has just managed, then with one client alone, for what HTTP adds to a
 token. Every request names its seed and its number of tokens. A ratio is ours by theirs: of tokens/s above 1,
-of ms below 1 is better. --embeddings: texts per second of MiniLM, beside llama-server and fastembed.
+of ms below 1 is better. --embeddings: texts per second of MiniLM as a graph and as a GGUF file,
+beside llama-server and fastembed.
 build/bench/serve.json and serve-embeddings.json get every number.
 """
 
@@ -184,11 +185,25 @@ async def bench_chats(kind: str, options: argparse.Namespace) -> list[dict]:
     return [{"model": kind, "parallel": options.parallel, **row} for row in rows]
 
 
+@contextmanager
+def embedding_servers(options: argparse.Namespace) -> Iterator[list[Program]]:
+    """headrace serve with the graph, and with the GGUF file as llama-server has it; stopped."""
+    graph = serve_embeddings.graph_file(run, options.headrace)
+    flags = ["--embed", graph, "-np", options.parallel, "-t", options.threads]
+    model = serve_embeddings.model_file(run)
+    with both(options.headrace, model, options, "--embeddings", "--pooling", "mean") as programs:
+        server = Program("graph", [options.headrace, "serve"], flags, OUT / "serve-graph.log")
+        try:
+            server.pause()
+            yield [server, *programs]
+        finally:
+            server.stop()
+
+
 async def bench_embeddings(options: argparse.Namespace) -> list[dict]:
-    model, table = serve_embeddings.model_file(run), Table()
+    table = Table()
     options.parallel = serve_embeddings.CLIENTS
-    flags = ["--embeddings", "--pooling", "mean"]
-    with both(options.headrace, model, options, *flags) as programs:
+    with embedding_servers(options) as programs:
         fastembed = serve_embeddings.fastembed_model(options.threads)
         vectors = {}
         for program in programs:
@@ -198,12 +213,12 @@ async def bench_embeddings(options: argparse.Namespace) -> list[dict]:
             vectors["fastembed"] = serve_embeddings.fastembed_vectors(fastembed)
         rows = serve_embeddings.compare(vectors)
         for number in range(options.rounds):
-            for batch in serve_embeddings.BATCHES:
-                texts = serve_embeddings.make_texts(f"round {number}, {batch}", options.texts)
-                case = f"{batch} texts a request" if batch > 1 else "1 text a request"
+            for clients, batch in serve_embeddings.CASES:
+                texts = serve_embeddings.make_texts(f"round {number}, {clients}, {batch}", options.texts)
+                case = f"{batch} text{'s' * (batch > 1)} a request, {clients} client{'s' * (clients > 1)}"
                 for program in programs if number % 2 == 0 else programs[::-1]:
                     with awake(program) as port:
-                        rate = await serve_embeddings.texts_per_second(port, texts, batch)
+                        rate = await serve_embeddings.texts_per_second(port, texts, batch, clients)
                     table.add(case, "texts/s", program.name, rate)
                 if fastembed:
                     rate = serve_embeddings.fastembed_texts_per_second(fastembed, texts, batch)

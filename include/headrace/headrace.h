@@ -81,6 +81,8 @@ struct RunOptions {
     bool reuse_buffers = true;
     /// Run and time one node after the other, which takes longer; RunStats has the times.
     bool profile = false;
+    /// 0: as many as CompileOptions says. Runs on one thread do not wait for those of other sessions.
+    int threads = 0;
     /// Of all loops of the run together: a loop that would go on after that is an error.
     std::int64_t most_iterations = 10'000'000;
 };

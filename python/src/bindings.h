@@ -15,6 +15,8 @@ void bind_extent(nanobind::module_& m);
 void bind_graph_writer(nanobind::module_& m);
 void bind_graph_view(nanobind::module_& m);
 void bind_exchange(nanobind::module_& m);
+void bind_tokenizer(nanobind::module_& m);
+void bind_text_encoder(nanobind::module_& m);
 
 inline std::string shape_text(const std::vector<std::int64_t>& shape) {
     std::string text = "[";

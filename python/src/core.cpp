@@ -49,4 +49,6 @@ NB_MODULE(_core, m) {
     headrace::python::bind_graph_writer(m);
     headrace::python::bind_graph_view(m);
     headrace::python::bind_exchange(m);
+    headrace::python::bind_tokenizer(m);
+    headrace::python::bind_text_encoder(m);
 }

@@ -183,10 +183,11 @@ Status Session::Impl::run_instance(Instance& instance, std::span<const InputView
                                    std::span<const OutputView> outputs, const RunOptions& options) {
     HR_ASSIGN(auto elsewhere, detours(inputs, outputs, options.reuse_buffers));
     detoured = static_cast<std::int64_t>(elsewhere.size());
-    if (elsewhere.empty()) return instance.run(inputs, outputs, exe->threads(), options);
+    const int threads = options.threads > 0 ? usable_threads(options.threads) : exe->threads();
+    if (elsewhere.empty()) return instance.run(inputs, outputs, threads, options);
     std::vector<OutputView> views(outputs.begin(), outputs.end());
     for (Detour& d : elsewhere) views[d.output].data = d.memory.data();
-    HR_TRY(instance.run(inputs, views, exe->threads(), options));
+    HR_TRY(instance.run(inputs, views, threads, options));
     for (const Detour& d : elsewhere)
         std::memcpy(outputs[d.output].data, d.memory.data(), outputs[d.output].bytes);
     return success();

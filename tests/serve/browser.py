@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 import requests
@@ -81,7 +82,8 @@ def opened():
         yield browser
         browser.quit()
     finally:
-        driver.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(driver.pid, signal.SIGKILL)  # with the browser, where a test broke off
         driver.wait()
 
 

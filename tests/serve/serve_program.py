@@ -73,12 +73,13 @@ class Served:
     """A server that listens. port: 0 lets it choose."""
 
     def __init__(
-        self, *arguments: object, model: Path = MODEL, port: int = 0, key: str = "", **variables: str
+        self, *arguments: object, model: Path | None = MODEL, port: int = 0, key: str = "", **variables: str
     ):
         self.key = key
         keys = ["--api-key", key] if key else []
         common = ["--port", port, "--threads", 1]
-        self.process, self.output = start(model, *common, *keys, *arguments, **variables)
+        models = [model] if model else []
+        self.process, self.output = start(*models, *common, *keys, *arguments, **variables)
         running.append(self)
         wait_for(self._is_ready, 60, "the server to listen")
         self.url = re.search(r"listens at (http://[^\s,]+)", self.log())[1]

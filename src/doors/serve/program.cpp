@@ -9,6 +9,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <thread>
 #include <utility>
 
@@ -101,19 +102,34 @@ void return_memory() {
 #endif
 }
 
+/// What of its models the program shows.
+std::string name_of(const ServeOptions& options) {
+    if (!options.aliases.empty()) return options.aliases.front();
+    const std::string& path =
+        options.embedding_model.empty() ? options.ranking_model : options.embedding_model;
+    return std::filesystem::path(path).filename().string();
+}
+
+/// A path to try, and the body that it wants.
+std::pair<const char*, const char*> example_of(const ServeOptions& options) {
+    if (!options.model.empty())
+        return {"/v1/chat/completions", R"({"messages":[{"role":"user","content":"Hello"}]})"};
+    if (!options.embedding_model.empty()) return {"/v1/embeddings", R"({"input":"Hello"})"};
+    return {"/v1/rerank", R"({"query":"Hello","documents":["Hi","Bye"]})"};
+}
+
 void announce(const Listener& listener, const ServeOptions& options) {
     const std::vector<std::string> addresses = listener.addresses();
     std::string shown;
     for (const std::string& address : addresses)
         shown += fmt::format("{}{}", shown.empty() ? "" : ", ", address);
-    std::printf("headrace: %s listens at %s\n", options.aliases.front().c_str(), shown.c_str());
+    std::printf("headrace: %s listens at %s\n", name_of(options).c_str(), shown.c_str());
     const std::string key = options.keys.empty() ? "" : " -H 'Authorization: Bearer KEY'";
+    const auto [path, body] = example_of(options);
     if (addresses.front().starts_with("http"))
-        std::printf(
-            "  try: curl %s/v1/chat/completions -H 'Content-Type: application/json'%s "
-            "-d '{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'\n",
-            addresses.front().c_str(), key.c_str());
-    if (options.offers_page && addresses.front().starts_with("http"))
+        std::printf("  try: curl %s%s -H 'Content-Type: application/json'%s -d '%s'\n",
+                    addresses.front().c_str(), path, key.c_str(), body);
+    if (options.offers_page && !options.model.empty() && addresses.front().starts_with("http"))
         std::printf("  or open %s/ in a browser\n", addresses.front().c_str());
     std::fflush(stdout);
 }

@@ -54,6 +54,7 @@ Status Server::load() {
 void Server::stop() {
     state_ = State::stopping;
     for (const auto& model : service_.models()) model->engine().cancel_all();
+    for (const auto& model : service_.encoders()) model->encoder().cancel_all();
 }
 
 HttpResponse Server::handle(HttpRequest http) {

@@ -28,7 +28,7 @@ Json settings_json(ServedModel& model, const Parameters& parameters, bool stream
 }
 
 HttpResponse props(Service& service, const HttpRequest&) {
-    const auto& model = service.models().front();
+    const auto model = service.first_model();
     const ModelInfo& info = model->info();
     const Json settings = {
         {"id", 0},
@@ -63,7 +63,7 @@ HttpResponse change_props(Service& service, const HttpRequest& http) {
 HttpResponse slots(Service& service, const HttpRequest& http) {
     if (!service.options().offers_slots)
         throw not_offered("This server does not support slots endpoint. Start it with `--slots`");
-    const auto& model = service.models().front();
+    const auto model = service.first_model();
     Json all = Json::array();
     bool has_free = false;
     const std::vector<PlaceState> states = model->places().states();
@@ -113,7 +113,7 @@ std::string saved_path(const Service& service, const Fields& body, std::string& 
 }  // namespace
 
 HttpResponse change_slot(Service& service, const HttpRequest& http) {
-    const auto& model = service.models().front();
+    const auto model = service.first_model();
     const int slot = slot_of(http, model->places().count());
     const auto action = http.query.find("action");
     const std::string what = action == http.query.end() ? "" : action->second;
@@ -154,7 +154,7 @@ HttpResponse change_slot(Service& service, const HttpRequest& http) {
 }
 
 HttpResponse adapters(Service& service, const HttpRequest&) {
-    const auto& model = service.models().front();
+    const auto model = service.first_model();
     const std::vector<float> scales = model->adapter_scales();
     Json all = Json::array();
     for (std::size_t i = 0; i < scales.size(); ++i)
@@ -165,7 +165,7 @@ HttpResponse adapters(Service& service, const HttpRequest&) {
 }
 
 HttpResponse change_adapters(Service& service, const HttpRequest& http) {
-    const auto& model = service.models().front();
+    const auto model = service.first_model();
     // A list is no body that an object's reader takes.
     const Json wrapped = parse_body("{\"adapters\": " + http.body + "}");
     const Json* given = Fields(wrapped).list("adapters");

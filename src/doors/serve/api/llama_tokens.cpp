@@ -16,7 +16,7 @@ std::shared_ptr<ServedModel> any_model(Service& service, const Json& body) {
     const Json* name = Fields(body).any("model");
     for (const auto& model : service.models())
         if (name && name->is_string() && model->answers_to(name->get_ref<const std::string&>())) return model;
-    return service.models().front();
+    return service.first_model();
 }
 
 }  // namespace
@@ -66,9 +66,9 @@ HttpResponse apply_template(Service& service, const HttpRequest& http) {
 
 HttpResponse embeddings(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
-    const auto model = service.embedding_model(body);
     const bool is_old = !Fields(body).any("input");
-    const std::vector<TextEmbedding> all = embed(*model, http, body, is_old ? "content" : "input");
+    const std::vector<TextEmbedding> all =
+        vector_model(service, http, body).embed(is_old ? "content" : "input");
     std::string text = "[";
     for (std::size_t i = 0; i < all.size(); ++i) {
         fmt::format_to(std::back_inserter(text), "{}{{\"index\":{},\"embedding\":[", i ? "," : "", i);
@@ -83,7 +83,7 @@ HttpResponse rerank(Service& service, const HttpRequest& http) {
     constexpr std::size_t kMost = 4096;
     const Json body = parse_body(http.body);
     const Fields fields(body);
-    const auto model = service.model_for(body, ModelKind::scores);
+    service.check_ranks(body);
     const std::string query = fields.required_text("query");
     const Json* given = fields.list("documents");
     const std::string_view key = given ? "documents" : "texts";
@@ -103,13 +103,7 @@ HttpResponse rerank(Service& service, const HttpRequest& http) {
     const auto top = static_cast<std::size_t>(
         fields.integer("top_n", 1, INT32_MAX).value_or(static_cast<std::int64_t>(documents.size())));
     const bool shows = fields.flag("return_documents").value_or(fields.flag("return_text").value_or(false));
-    const auto place = model->places().enter(http.client, -1);
-    RankScores made;
-    try {
-        made = model->engine().rerank(query, documents);
-    } catch (const Exception& error) {
-        throw model->error_of(error);
-    }
+    const Ranking made = rank(service, http, body, query, documents);
     std::vector<std::size_t> order(documents.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
     std::ranges::stable_sort(order,
@@ -124,7 +118,7 @@ HttpResponse rerank(Service& service, const HttpRequest& http) {
         results.push_back(std::move(entry));
     }
     if (is_tei) return {.body = text_of(results)};
-    return {.body = text_of({{"model", model->id()},
+    return {.body = text_of({{"model", made.model},
                              {"object", "list"},
                              {"usage", {{"prompt_tokens", made.tokens}, {"total_tokens", made.tokens}}},
                              {"results", std::move(results)}})};

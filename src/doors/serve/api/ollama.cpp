@@ -2,11 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-#include <ctime>
-
+#include "doors/serve/api/ollama_names.h"
 #include "doors/serve/api/shapes.h"
-#include "doors/serve/api/vectors.h"
 #include "doors/serve/models/answering.h"
 #include "doors/serve/request/fields.h"
 
@@ -43,16 +40,6 @@ const std::set<std::string_view> kLoadOptions = {
     "num_ctx",    "num_batch",  "num_gpu",    "main_gpu", "use_mmap",    "use_mlock",
     "num_thread", "numa",       "low_vram",   "num_keep", "num_predict", "penalize_newline",
     "f16_kv",     "vocab_only", "logits_all", "tfs_z",    "typical_p",   "repeat_last_n"};
-
-std::string timestamp() {
-    const auto since = std::chrono::system_clock::now().time_since_epoch();
-    const auto us = std::chrono::duration_cast<std::chrono::microseconds>(since).count();
-    const std::time_t seconds = us / 1'000'000;
-    std::tm utc{};
-    gmtime_r(&seconds, &utc);
-    return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", utc.tm_year + 1900, utc.tm_mon + 1,
-                       utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, us % 1'000'000);
-}
 
 std::int64_t nanoseconds(double ms) { return static_cast<std::int64_t>(ms * 1e6); }
 
@@ -198,22 +185,6 @@ std::vector<Message> ollama_messages(const Fields& body) {
     return messages_of(list, "messages");
 }
 
-/// Whether a model has that name, with or without Ollama's tag for the usual one.
-bool is_named(const ServedModel& model, std::string_view name) {
-    if (model.answers_to(name)) return true;
-    constexpr std::string_view kTag = ":latest";
-    return name.ends_with(kTag) && model.answers_to(name.substr(0, name.size() - kTag.size()));
-}
-
-/// Ollama says so where a model is not there, and does not take another one.
-std::shared_ptr<ServedModel> named(Service& service, const Fields& body, const Json& given, ModelKind kind) {
-    const std::string name = body.text("model").value_or("");
-    if (name.empty()) throw wrong_field("model", "is missing");
-    for (const auto& model : service.models())
-        if (is_named(*model, name)) return model->kind() == kind ? model : service.model_for(given, kind);
-    throw not_found(fmt::format("model '{:.100}' not found", name));
-}
-
 /// Whether thoughts show in the answer.
 bool read_thinking(const Fields& body, Parameters& parameters) {
     const Json* think = body.any("think");
@@ -223,22 +194,6 @@ bool read_thinking(const Fields& body, Parameters& parameters) {
     if (think->is_string()) parameters.set("reasoning_effort", think->get<std::string>());
     parameters.set("enable_thinking", on);
     return on;
-}
-
-Json model_entry(const ServedModel& model) {
-    const ModelInfo& info = model.info();
-    return {{"name", model.id()},
-            {"model", model.id()},
-            {"modified_at", timestamp()},
-            {"size", info.bytes},
-            {"digest", ""},
-            {"details",
-             {{"parent_model", ""},
-              {"format", "gguf"},
-              {"family", info.description},
-              {"families", Json::array({info.description})},
-              {"parameter_size", fmt::format("{:.1f}M", static_cast<double>(info.parameters) / 1e6)},
-              {"quantization_level", ""}}}};
 }
 
 /// What both kinds of request may say.
@@ -297,80 +252,6 @@ HttpResponse ollama_generate(Service& service, const HttpRequest& http) {
         request.messages.push_back({"user", prompt});
     }
     return ollama_answer(body, http, model, std::move(request), std::move(writer));
-}
-
-HttpResponse ollama_embed(Service& service, const HttpRequest& http) {
-    const Json given = parse_body(http.body);
-    const Fields body(given);
-    const auto model = named(service, body, given, ModelKind::vectors);
-    const std::vector<TextEmbedding> all = embed(*model, http, given, "input");
-    std::string text =
-        fmt::format("{{\"model\":{},\"embeddings\":[", text_of(Json(body.required_text("model"))));
-    std::int64_t tokens = 0;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        text.append(i ? "," : "").append(number_list(all[i].vectors.front()));
-        tokens += all[i].tokens;
-    }
-    return {.body = fmt::format("{}],\"total_duration\":0,\"load_duration\":0,\"prompt_eval_count\":{}}}",
-                                text, tokens)};
-}
-
-HttpResponse ollama_old_embeddings(Service& service, const HttpRequest& http) {
-    const Json given = parse_body(http.body);
-    const auto model = named(service, Fields(given), given, ModelKind::vectors);
-    const std::vector<TextEmbedding> all = embed(*model, http, given, "prompt");
-    return {.body = "{\"embedding\":" + number_list(all.front().vectors.front()) + "}"};
-}
-
-HttpResponse ollama_tags(Service& service, const HttpRequest&) {
-    Json all = Json::array();
-    for (const auto& model : service.models()) all.push_back(model_entry(*model));
-    return {.body = text_of({{"models", std::move(all)}})};
-}
-
-HttpResponse ollama_show(Service& service, const HttpRequest& http) {
-    const Json given = parse_body(http.body);
-    const Fields body(given);
-    const std::string name = body.text("model").value_or(body.text("name").value_or(""));
-    if (name.empty()) throw wrong_field("model", "is missing");
-    for (const auto& model : service.models()) {
-        if (!is_named(*model, name)) continue;
-        const ModelInfo& info = model->info();
-        Json abilities = Json::array();
-        if (model->kind() == ModelKind::text) abilities.push_back("completion");
-        if (model->kind() == ModelKind::vectors) abilities.push_back("embedding");
-        const auto tools = info.template_abilities.find("supports_tools");
-        if (tools != info.template_abilities.end() && tools->second) abilities.push_back("tools");
-        if (info.fill_middle >= 0) abilities.push_back("insert");
-        return {.body = text_of({{"modelfile", ""},
-                                 {"parameters", ""},
-                                 {"template", info.chat_template},
-                                 {"details", model_entry(*model)["details"]},
-                                 {"model_info",
-                                  {{"general.parameter_count", info.parameters},
-                                   {"general.context_length", info.training_context},
-                                   {"general.embedding_length", info.embedding_size},
-                                   {"tokenizer.ggml.model", info.vocabulary}}},
-                                 {"capabilities", std::move(abilities)},
-                                 {"modified_at", timestamp()}})};
-    }
-    throw not_found(fmt::format("model '{:.100}' not found", name));
-}
-
-HttpResponse ollama_running(Service& service, const HttpRequest&) {
-    Json all = Json::array();
-    for (const auto& model : service.models()) {
-        Json entry = model_entry(*model);
-        entry["expires_at"] = "9999-12-31T23:59:59Z";
-        entry["size_vram"] = 0;
-        entry["context_length"] = model->info().request_tokens;
-        all.push_back(std::move(entry));
-    }
-    return {.body = text_of({{"models", std::move(all)}})};
-}
-
-HttpResponse ollama_version(Service&, const HttpRequest&) {
-    return {.body = text_of({{"version", HEADRACE_VERSION}})};
 }
 
 }  // namespace headrace::serve

@@ -1,10 +1,12 @@
 #pragma once
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "doors/serve/http/message.h"
-#include "doors/serve/models/served_model.h"
+#include "doors/serve/models/service.h"
 
 namespace headrace::serve {
 
@@ -14,9 +16,29 @@ struct TextEmbedding {
     std::int64_t tokens = 0;
 };
 
-/// Of the prompts in a field of a body: texts, tokens, or lists of such.
-std::vector<TextEmbedding> embed(ServedModel& model, const HttpRequest& http, const Json& body,
-                                 std::string_view key);
+/// What gives vectors for a request, a language model or a graph.
+struct VectorModel {
+    std::string id;
+    std::int64_t width = 0;
+    bool is_by_token = false;  ///< a vector of each token
+    /// Of the prompts in that field of the body: texts, tokens, or lists of such. Throws ApiError.
+    std::function<std::vector<TextEmbedding>(std::string_view key)> embed;
+};
+
+/// Of the model that a body names, or the first that gives vectors. The request and its body must outlive it.
+VectorModel vector_model(Service& service, const HttpRequest& http, const Json& body);
+VectorModel vector_model(std::shared_ptr<ServedModel> model, const HttpRequest& http, const Json& body);
+VectorModel vector_model(std::shared_ptr<EncoderModel> model, const HttpRequest& http, const Json& body);
+
+/// How well documents answer a query, in their order.
+struct Ranking {
+    std::string model;
+    std::vector<float> scores;
+    std::int64_t tokens = 0;
+};
+/// By the model that a body names, or the first that ranks. Throws ApiError.
+Ranking rank(Service& service, const HttpRequest& http, const Json& body, const std::string& query,
+             const std::vector<std::string>& documents);
 
 /// "[0.1,0.2]", each number as short as a float's value allows.
 std::string number_list(const std::vector<float>& vector);

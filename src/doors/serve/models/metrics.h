@@ -45,6 +45,9 @@ private:
 
 class ServedModel;
 
+/// model="x", as a label.
+std::string model_label(std::string_view id);
+
 /// Of models and their engines, in Prometheus' text format.
 void write_model_metrics(std::string& out, const std::vector<std::shared_ptr<ServedModel>>& models);
 

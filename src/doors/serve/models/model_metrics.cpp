@@ -65,20 +65,21 @@ const Times kTimes[] = {
     {"headrace_request_seconds", "from a request to its end", &ModelMetrics::whole},
 };
 
-std::string label_of(const ServedModel& model) {
+}  // namespace
+
+std::string model_label(std::string_view id) {
     std::string escaped;
-    for (const char c : model.id()) {
+    for (const char c : id) {
         if (c == '"' || c == '\\') escaped += '\\';
         escaped += c == '\n' ? ' ' : c;
     }
     return fmt::format("model=\"{}\"", escaped);
 }
 
-}  // namespace
-
 void write_model_metrics(std::string& out, const std::vector<std::shared_ptr<ServedModel>>& models) {
+    if (models.empty()) return;
     std::vector<std::pair<std::string, LanguageModelStatistics>> all;
-    for (const auto& model : models) all.emplace_back(label_of(*model), model->engine().statistics());
+    for (const auto& model : models) all.emplace_back(model_label(model->id()), model->engine().statistics());
     for (const Count& count : kCounts) {
         write_header(out, count.name, count.type, count.help);
         for (const auto& [label, statistics] : all)

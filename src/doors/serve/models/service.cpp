@@ -1,5 +1,6 @@
 #include "doors/serve/models/service.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
@@ -7,25 +8,53 @@
 
 namespace headrace::serve {
 
+namespace {
+
+ServedModel::Names name_of(const std::string& path) {
+    return {{std::filesystem::path(path).filename().string()}, {}};
+}
+
+std::int64_t threads_in(const Parameters& parameters) {
+    const ParameterValue* value = parameters.find("n_threads");
+    const auto* threads = value ? std::get_if<std::int64_t>(value) : nullptr;
+    return threads ? std::max<std::int64_t>(*threads, 0) : 0;
+}
+
+}  // namespace
+
 Status Service::load() {
-    const auto name_of = [](const std::string& path) {
-        return ServedModel::Names{{std::filesystem::path(path).filename().string()}, {}};
-    };
     try {
-        add(options_.model, options_.parameters, {options_.aliases, options_.tags});
+        if (!options_.model.empty())
+            add(options_.model, options_.parameters, {options_.aliases, options_.tags});
         Parameters parameters = {{"embeddings", true}, {"log_level", "warn"}};
         for (const char* shared : {"n_threads", "devices"})
             if (const ParameterValue* value = options_.parameters.find(shared))
                 parameters.set(shared, *value);
         if (const std::string& path = options_.embedding_model; !path.empty())
-            add(path, parameters, name_of(path));
+            add_beside(path, parameters, false);
         parameters.set("pooling", "rank");
         if (const std::string& path = options_.ranking_model; !path.empty())
-            add(path, parameters, name_of(path));
+            add_beside(path, parameters, true);
         return success();
     } catch (const Exception& error) {
         return Error{error.code(), error.what()};
     }
+}
+
+void Service::add_beside(const std::string& path, const Parameters& parameters, bool ranks) {
+    if (!is_graph_file(path)) return add(path, parameters, name_of(path));
+    TextEncoderOptions encoder = options_.encoder;
+    encoder.ranks = ranks;
+    if (ranks && is_graph_file(options_.embedding_model)) encoder.tokenizer.clear();  // that one's
+    encoder.compile.threads = static_cast<int>(threads_in(parameters));
+    if (const ParameterValue* most = options_.parameters.find("max_waiting"))
+        if (const auto* calls = std::get_if<std::int64_t>(most); calls && *calls > 0)
+            encoder.most_waiting = static_cast<std::size_t>(*calls);
+    // --alias is of the program's first model.
+    const bool is_first = models_.empty() && encoders_.empty() && !options_.aliases.empty();
+    encoders_.push_back(std::make_shared<EncoderModel>(TextEncoder::load(path, encoder),
+                                                       is_first ? options_.aliases : name_of(path).aliases,
+                                                       options_.parallel, options_.most_per_key));
 }
 
 void Service::add(const std::string& path, const Parameters& parameters, ServedModel::Names names) {
@@ -35,6 +64,31 @@ void Service::add(const std::string& path, const Parameters& parameters, ServedM
                      warning.parameter.c_str(), warning.message.c_str());
     models_.push_back(std::make_shared<ServedModel>(std::move(model), std::move(names), options_.parallel,
                                                     options_.most_per_key));
+}
+
+std::shared_ptr<ServedModel> Service::first_model() const {
+    if (models_.empty())
+        throw not_offered("This server has no language model. Start it with `--model` and a GGUF file");
+    return models_.front();
+}
+
+std::shared_ptr<EncoderModel> Service::encoder_for(const Json& body, bool ranks) const {
+    const std::string name = Fields(body).text("model").value_or("");
+    std::shared_ptr<EncoderModel> first;
+    for (const auto& encoder : encoders_) {
+        if (encoder->info().ranks != ranks) continue;
+        if (encoder->answers_to(name)) return encoder;
+        if (!first) first = encoder;
+    }
+    for (const auto& model : models_) {
+        const bool is_scoring = model->kind() == ModelKind::scores;
+        if (ranks ? is_scoring : !is_scoring && model->kind() != ModelKind::text) return nullptr;
+    }
+    return first;
+}
+
+void Service::check_ranks(const Json& body) const {
+    if (!encoder_for(body, true)) static_cast<void>(model_for(body, ModelKind::scores));
 }
 
 std::shared_ptr<ServedModel> Service::model_for(const Json& body, ModelKind kind) const {
@@ -47,6 +101,7 @@ std::shared_ptr<ServedModel> Service::model_for(const Json& body, ModelKind kind
         if (!first) first = model;
     }
     if (first) return first;
+    if (kind == ModelKind::text) static_cast<void>(first_model());
     throw not_offered(kind == ModelKind::text ? "this server's model turns texts into vectors and writes none"
                       : kind == ModelKind::scores
                           ? "This server does not rank. Start it with `--reranking` and a model that does"
@@ -75,6 +130,7 @@ std::string Service::metrics() const {
     std::string out;
     counts_.write(out);
     write_model_metrics(out, models_);
+    write_encoder_metrics(out, encoders_);
     return out;
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "doors/serve/models/encoder_model.h"
 #include "doors/serve/models/metrics.h"
 #include "doors/serve/models/served_model.h"
 #include "doors/serve/options/options.h"
@@ -23,6 +24,14 @@ public:
 
     const ServeOptions& options() const { return options_; }
     const std::vector<std::shared_ptr<ServedModel>>& models() const { return models_; }
+    const std::vector<std::shared_ptr<EncoderModel>>& encoders() const { return encoders_; }
+    /// The language model that was named first.
+    std::shared_ptr<ServedModel> first_model() const;
+    /// The graph that a body names; where no model of the kind has that name, the first such graph, unless a
+    /// language model does the same. Null: a language model answers.
+    std::shared_ptr<EncoderModel> encoder_for(const Json& body, bool ranks) const;
+    /// That something ranks.
+    void check_ranks(const Json& body) const;
     /// The model that a body names, or the first of that kind.
     std::shared_ptr<ServedModel> model_for(const Json& body, ModelKind kind) const;
     /// The same of one that gives a vector of a text, or, where there is none such, of each token.
@@ -38,9 +47,12 @@ public:
 
 private:
     void add(const std::string& path, const Parameters& parameters, ServedModel::Names names);
+    /// A GGUF file, or a graph.
+    void add_beside(const std::string& path, const Parameters& parameters, bool ranks);
 
     const ServeOptions options_;
     std::vector<std::shared_ptr<ServedModel>> models_;
+    std::vector<std::shared_ptr<EncoderModel>> encoders_;
     RequestCounts counts_;
 };
 

@@ -385,7 +385,7 @@ const Flag kFlags[] = {
      "",
      "FILE",
      "",
-     "another GGUF file beside --model, which turns texts into vectors",
+     "a GGUF file or a graph (.hrg) beside --model, or without it, which turns texts into vectors",
      a_text,
      "",
      set_text<&ServeOptions::embedding_model>},
@@ -393,10 +393,21 @@ const Flag kFlags[] = {
      "",
      "FILE",
      "",
-     "another GGUF file beside --model, which ranks documents",
+     "a GGUF file or a graph (.hrg) beside --model, or without it, which ranks documents",
      a_text,
      "",
      set_text<&ServeOptions::ranking_model>},
+    {"--tokenizer",
+     "",
+     "FILE",
+     "",
+     "tokenizer.json of the graph of --embed, or else of --rank; unset: the one in its folder",
+     a_text,
+     "",
+     [](ServeOptions& options, const std::string& text) -> Status {
+         options.encoder.tokenizer = text;
+         return success();
+     }},
     {"--pooling", "", "KIND", "LLAMA_ARG_POOLING", "none, mean, cls, last or rank", a_text, "pooling"},
     {"--embd-normalize", "", "N", "", "of vectors: -1 none, 2 Euclidean", a_number, "embd_normalize"},
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <filesystem>
 #include <fstream>
@@ -219,12 +220,41 @@ Status read_file(const std::string& path, Reader& reader) {
     return success();
 }
 
+/// --pooling and --embd-normalize are of the graph that --embed names, and not of the language model then.
+Status read_encoder(ServeOptions& options) {
+    if (!is_graph_file(options.embedding_model)) return success();
+    if (const ParameterValue* given = options.parameters.find("pooling")) {
+        constexpr std::array<std::pair<std::string_view, TextPooling>, 3> kKinds = {
+            {{"mean", TextPooling::mean}, {"cls", TextPooling::cls}, {"last", TextPooling::last}}};
+        const auto* name = std::get_if<std::string>(given);
+        for (const auto& [known, pooling] : kKinds)
+            if (name && *name == known) options.encoder.pooling = pooling;
+        if (!options.encoder.pooling)
+            return invalid("--pooling: '{:.40}' must be mean, cls or last for a graph (--embed)",
+                           name ? *name : "");
+        options.parameters.erase("pooling");
+    }
+    if (const ParameterValue* given = options.parameters.find("embd_normalize")) {
+        const auto* norm = std::get_if<std::int64_t>(given);
+        if (!norm || (*norm != -1 && *norm != 2))
+            return invalid("--embd-normalize must be -1 or 2 for a graph (--embed)");
+        options.encoder.normalises = *norm == 2;
+        options.parameters.erase("embd_normalize");
+    }
+    return success();
+}
+
 /// What llama-server derives from several flags.
 Status finish(ServeOptions& options) {
     if (options.shows_help || options.shows_version) return success();
-    if (options.model.empty())
+    if (options.model.empty() && options.embedding_model.empty() && options.ranking_model.empty())
         return invalid("no model is named: headrace serve model.gguf; --help lists the options");
-    if (options.aliases.empty()) options.aliases = {std::filesystem::path(options.model).filename().string()};
+    if (is_graph_file(options.model) && options.model.ends_with(".hrg"))
+        return invalid("'{}' is a graph, and no language model: name it by --embed or --rank",
+                       std::filesystem::path(options.model).filename().string());
+    HR_TRY(read_encoder(options));
+    if (options.aliases.empty() && !options.model.empty())
+        options.aliases = {std::filesystem::path(options.model).filename().string()};
     std::ranges::sort(options.aliases);
     const auto parallel = static_cast<std::int64_t>(options.parallel);
     options.parameters.set("n_parallel", parallel);
@@ -252,6 +282,12 @@ Result<ServeOptions> serve_options(std::span<const std::string> arguments,
     if (!config.empty()) HR_TRY(read_file(config, reader));
     HR_TRY(finish(options));
     return options;
+}
+
+bool is_graph_file(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    std::array<char, 4> magic{};
+    return file.read(magic.data(), magic.size()) && std::string_view(magic.data(), magic.size()) != "GGUF";
 }
 
 std::string serve_help() {

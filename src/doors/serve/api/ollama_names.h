@@ -1,0 +1,26 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "doors/serve/models/service.h"
+#include "doors/serve/request/fields.h"
+
+// What Ollama's paths have in common.
+namespace headrace::serve {
+
+/// Of now, as RFC 3339 has it.
+std::string timestamp();
+
+/// Whether a model has that name, with or without Ollama's tag for the usual one.
+template <class Model>
+bool is_named(const Model& model, std::string_view name) {
+    if (model.answers_to(name)) return true;
+    constexpr std::string_view kTag = ":latest";
+    return name.ends_with(kTag) && model.answers_to(name.substr(0, name.size() - kTag.size()));
+}
+
+/// Ollama says so where a model is not there, and does not take another one.
+std::shared_ptr<ServedModel> named(Service& service, const Fields& body, const Json& given, ModelKind kind);
+
+}  // namespace headrace::serve

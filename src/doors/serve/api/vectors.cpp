@@ -1,0 +1,104 @@
+#include "doors/serve/api/vectors.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <iterator>
+
+#include "doors/serve/api/encoder_requests.h"
+#include "doors/serve/api/shapes.h"
+#include "doors/serve/request/chat_request.h"
+#include "doors/serve/request/fields.h"
+
+namespace headrace::serve {
+namespace {
+
+std::vector<TextEmbedding> embed(ServedModel& model, const HttpRequest& http, const Json& body,
+                                 std::string_view key) {
+    const Fields fields(body);
+    Parameters parameters;
+    if (const auto norm = fields.integer("embd_normalize", -1, 1 << 20))
+        parameters.set("embd_normalize", *norm);
+    for (std::string_view name : {"timeout_ms", "priority"})
+        if (const Json* value = fields.any(name)) parameters.set(std::string(name), value_of(*value));
+    const auto sequences = prompts_of(model, fields.required(key), key);
+    const auto place = model.places().enter(http.client, -1);
+    std::vector<TextEmbedding> all(sequences.size());
+    try {
+        if (model.kind() == ModelKind::token_vectors) {
+            for (std::size_t i = 0; i < sequences.size(); ++i)
+                all[i].vectors = model.engine().embed_tokens(sequences[i], parameters).vectors;
+        } else {
+            Embeddings made = model.engine().embed_sequences(sequences, parameters);
+            for (std::size_t i = 0; i < sequences.size(); ++i)
+                all[i].vectors.push_back(std::move(made.vectors[i]));
+        }
+    } catch (const Exception& error) {
+        throw model.error_of(error);
+    }
+    for (std::size_t i = 0; i < sequences.size(); ++i)
+        all[i].tokens = static_cast<std::int64_t>(sequences[i].size());
+    return all;
+}
+
+}  // namespace
+
+std::string number_list(const std::vector<float>& vector) {
+    std::string text = "[";
+    text.reserve(vector.size() * 14);
+    for (const float value : vector)
+        fmt::format_to(std::back_inserter(text), "{}{}", text.size() > 1 ? "," : "", value);
+    return text + "]";
+}
+
+std::string base64_of(const std::vector<float>& vector) {
+    static_assert(std::endian::native == std::endian::little);
+    constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const auto* bytes = reinterpret_cast<const unsigned char*>(vector.data());
+    const std::size_t size = vector.size() * sizeof(float);
+    std::string text;
+    text.reserve((size + 2) / 3 * 4);
+    for (std::size_t i = 0; i < size; i += 3) {
+        const std::size_t count = std::min<std::size_t>(3, size - i);
+        unsigned group = 0;
+        for (std::size_t j = 0; j < 3; ++j) group = group << 8 | (j < count ? bytes[i + j] : 0u);
+        for (std::size_t j = 0; j < 4; ++j) text += j <= count ? kDigits[group >> (18 - 6 * j) & 63] : '=';
+    }
+    return text;
+}
+
+VectorModel vector_model(std::shared_ptr<ServedModel> model, const HttpRequest& http, const Json& body) {
+    return {.id = model->id(),
+            .width = model->info().embedding_size,
+            .is_by_token = model->kind() == ModelKind::token_vectors,
+            .embed = [model, &http, &body](std::string_view key) { return embed(*model, http, body, key); }};
+}
+
+VectorModel vector_model(std::shared_ptr<EncoderModel> model, const HttpRequest& http, const Json& body) {
+    return {.id = model->id(),
+            .width = model->info().width,
+            .embed = [model, &http, &body](std::string_view key) {
+                return encode_texts(*model, http, body, key);
+            }};
+}
+
+VectorModel vector_model(Service& service, const HttpRequest& http, const Json& body) {
+    if (auto encoder = service.encoder_for(body, false)) return vector_model(std::move(encoder), http, body);
+    return vector_model(service.embedding_model(body), http, body);
+}
+
+Ranking rank(Service& service, const HttpRequest& http, const Json& body, const std::string& query,
+             const std::vector<std::string>& documents) {
+    if (const auto encoder = service.encoder_for(body, true))
+        return encode_pairs(*encoder, http, body, query, documents);
+    const auto model = service.model_for(body, ModelKind::scores);
+    const auto place = model->places().enter(http.client, -1);
+    try {
+        RankScores made = model->engine().rerank(query, documents);
+        return {model->id(), std::move(made.scores), made.tokens};
+    } catch (const Exception& error) {
+        throw model->error_of(error);
+    }
+}
+
+}  // namespace headrace::serve

@@ -1,0 +1,49 @@
+#pragma once
+#include <algorithm>
+#include <ctime>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "doors/serve/models/metrics.h"
+#include "doors/serve/models/places.h"
+#include "doors/serve/request/errors.h"
+#include "headrace/text_encoder.h"
+
+namespace headrace::serve {
+
+/// A graph that gives vectors of texts, or scores of documents, beside the language models.
+class EncoderModel {
+public:
+    /// aliases: of which the first is its id.
+    EncoderModel(TextEncoder encoder, std::vector<std::string> aliases, std::size_t places,
+                 std::size_t most_per_client);
+
+    const TextEncoder& encoder() const { return encoder_; }
+    const TextEncoderInfo& info() const { return encoder_.info(); }
+    const std::string& id() const { return aliases_.front(); }
+    const std::vector<std::string>& aliases() const { return aliases_; }
+    bool answers_to(std::string_view name) const {
+        return std::ranges::find(aliases_, name) != aliases_.end();
+    }
+    Places& places() { return places_; }
+    Histogram& times() { return times_; }
+    const Histogram& times() const { return times_; }
+    const std::time_t loaded_at;
+
+    /// A failure of the encoder, without paths of this machine. field: of the request, for what is wrong in
+    /// it.
+    ApiError error_of(const Exception& error, const std::string& field) const;
+
+private:
+    const TextEncoder encoder_;
+    const std::vector<std::string> aliases_;
+    Places places_;
+    Histogram times_;
+};
+
+/// In Prometheus' text format.
+void write_encoder_metrics(std::string& out, const std::vector<std::shared_ptr<EncoderModel>>& encoders);
+
+}  // namespace headrace::serve

@@ -1,0 +1,98 @@
+#include "encoder/model_folder.h"
+
+#include <array>
+#include <filesystem>
+
+#include "tokenizer/json_reader.h"
+
+namespace headrace {
+namespace {
+
+using text::Json;
+using text::JsonPlace;
+
+constexpr std::size_t kMostBytes = std::size_t{16} << 20;
+
+/// Nothing where there is no such file.
+Result<Json> read_json(const std::string& model, const std::string& name) {
+    const std::string path = file_beside(model, name);
+    if (path.empty()) return Json();
+    HR_ASSIGN(const std::string text, text::read_text_file(path, kMostBytes));
+    Result<Json> made = text::parse_json(text);
+    if (!made.ok()) return made.error().within(path);
+    return made;
+}
+
+/// The numbers of tokens that files name are sometimes 1e30, for any number.
+std::int64_t size_in(const Json& file, const char* key) {
+    const auto found = file.is_object() ? file.find(key) : file.end();
+    if (!file.is_object() || found == file.end()) return 0;
+    return JsonPlace::as_number(*found).value_or(0);
+}
+
+Result<std::optional<TextPooling>> read_pooling(const Json& file) {
+    constexpr std::array<std::pair<const char*, TextPooling>, 3> kKnown = {{
+        {"pooling_mode_cls_token", TextPooling::cls},
+        {"pooling_mode_mean_tokens", TextPooling::mean},
+        {"pooling_mode_lasttoken", TextPooling::last},
+    }};
+    std::optional<TextPooling> found;
+    if (!file.is_object()) return found;
+    for (const auto& [key, value] : file.items()) {
+        if (!key.starts_with("pooling_mode_") || !value.is_boolean() || !value.get<bool>()) continue;
+        std::optional<TextPooling> known;
+        for (const auto& [name, pooling] : kKnown)
+            if (key == name) known = pooling;
+        if (!known || found)
+            return unsupported("1_Pooling/config.json sets {}{}; one of mean, cls and last is known here",
+                               key, found ? " besides another one" : "");
+        found = known;
+    }
+    return found;
+}
+
+/// Whether sentence-transformers' list of modules ends with one that normalises.
+std::optional<bool> read_normalises(const Json& modules) {
+    if (!modules.is_array() || modules.empty()) return std::nullopt;
+    for (const Json& entry : modules) {
+        const auto type = entry.is_object() ? entry.find("type") : entry.end();
+        if (entry.is_object() && type != entry.end() && type->is_string() &&
+            type->get_ref<const std::string&>().ends_with("Normalize"))
+            return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+std::string file_beside(const std::string& model, const std::string& name) {
+    const std::filesystem::path folder = std::filesystem::path(model).parent_path();
+    std::error_code ignored;
+    if (std::filesystem::exists(folder / name, ignored)) return (folder / name).string();
+    const std::filesystem::path above = std::filesystem::absolute(folder, ignored).parent_path();
+    const bool is_inner = std::filesystem::absolute(folder, ignored).filename() == "onnx";
+    return is_inner && std::filesystem::exists(above / name, ignored) ? (above / name).string() : "";
+}
+
+Result<ModelFolder> ModelFolder::read(const std::string& model) {
+    ModelFolder made;
+    HR_ASSIGN(const Json pooling, read_json(model, "1_Pooling/config.json"));
+    HR_ASSIGN(made.pooling, read_pooling(pooling));
+    HR_ASSIGN(const Json modules, read_json(model, "modules.json"));
+    made.normalises = read_normalises(modules);
+    HR_ASSIGN(const Json sentences, read_json(model, "sentence_bert_config.json"));
+    HR_ASSIGN(const Json tokens, read_json(model, "tokenizer_config.json"));
+    HR_ASSIGN(const Json config, read_json(model, "config.json"));
+    made.most_tokens = size_in(sentences, "max_seq_length");
+    if (made.most_tokens == 0) made.most_tokens = size_in(tokens, "model_max_length");
+    std::int64_t positions = size_in(config, "max_position_embeddings");
+    // RoBERTa's positions begin behind that of padding.
+    const bool is_roberta = config.is_object() && config.value("model_type", Json()).is_string() &&
+                            config["model_type"].get<std::string>().find("roberta") != std::string::npos;
+    if (is_roberta && positions > 2) positions -= 2;
+    if (made.most_tokens == 0 || (positions > 0 && positions < made.most_tokens))
+        made.most_tokens = positions;
+    return made;
+}
+
+}  // namespace headrace

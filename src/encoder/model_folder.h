@@ -1,0 +1,25 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "headrace/text_encoder.h"
+
+namespace headrace {
+
+/// What the files beside a model say, as sentence-transformers and transformers write them.
+struct ModelFolder {
+    std::optional<TextPooling> pooling;
+    std::optional<bool> normalises;
+    std::int64_t most_tokens = 0;  ///< 0: nothing
+
+    /// Of the folder that a model lies in, or the one above where that is called onnx. Files that are missing
+    /// say nothing. Errors: of files that are damaged; Code::unsupported of a pooling that is not known.
+    static Result<ModelFolder> read(const std::string& model);
+};
+
+/// A file of the model's folder, or of the one above.
+std::string file_beside(const std::string& model, const std::string& name);
+
+}  // namespace headrace
