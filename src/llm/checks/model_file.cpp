@@ -13,6 +13,7 @@
 #include <fstream>
 #include <memory>
 
+#include "base/content_hash.h"
 #include "base/machine_memory.h"
 #include "llm/checks/model_metadata.h"
 #include "llm/log/llama_log.h"
@@ -182,7 +183,8 @@ std::vector<std::string> other_parts(const std::string& path, const gguf_context
 Status add_parts(const std::string& path, const gguf_context* gguf, ModelFile& file) {
     Layers layers;
     layers.add(gguf);
-    for (const std::string& part : other_parts(path, gguf)) {
+    file.parts = other_parts(path, gguf);
+    for (const std::string& part : file.parts) {
         HR_ASSIGN(const Header header, read_header(part));
         Result<uint64_t> bytes = check_tensors(header.gguf.get(), header.shapes.get(), header.file_bytes);
         if (!bytes.ok()) return bytes.error().within(part);
@@ -219,6 +221,25 @@ Result<ModelFile> inspect_model_file(const std::string& path, const std::vector<
     if (!file.ok()) return file.error().within(path);
     HR_TRY(add_parts(path, header.gguf.get(), file.value()));
     return file;
+}
+
+Result<uint64_t> sample_weights(const std::vector<std::string>& files) {
+    constexpr uint64_t kSamples = 256, kBytes = 4096;
+    std::string seen;
+    for (const std::string& path : files) {
+        std::ifstream file(path, std::ios::binary | std::ios::ate);
+        const auto size = static_cast<uint64_t>(std::max<std::streamoff>(file.tellg(), 0));
+        seen += fmt::format("{} ", size);
+        for (uint64_t i = 0; i < kSamples; ++i) {
+            const uint64_t last = size - std::min(size, kBytes), at = last / (kSamples - 1) * i;
+            const size_t before = seen.size(), bytes = std::min(kBytes, size - at);
+            seen.resize(before + bytes);
+            file.seekg(static_cast<std::streamoff>(at));
+            file.read(seen.data() + before, static_cast<std::streamsize>(bytes));
+        }
+        if (!file) return failure(Code::io, "{}: it cannot be read", path);
+    }
+    return content_hash(seen.data(), seen.size()).low;
 }
 
 Status enough_memory(uint64_t bytes) {

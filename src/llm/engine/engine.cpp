@@ -131,11 +131,12 @@ std::future<void> Engine::post(std::function<void()> work) {
 
 /// Of this model's weights and cache; LoRA adapters are the sequence's variant.
 std::uint64_t Engine::state_owner() const {
-    const ContextSettings& context = settings_.context;
+    const ContextSettings& c = settings_.context;
     const std::string text = fmt::format(
-        "{} {} {} {} {} {} {} {} {} {}", model_->description(), llama_model_n_params(model_->get()),
-        llama_model_size(model_->get()), model_->vocabulary_size(), context.type_k, context.type_v,
-        context.rope_scaling, context.rope_freq_base, context.rope_freq_scale, context.swa_full);
+        "{} {} {} {} {} {} {} {} {} {} {} {} {} {}", model_->description(), model_->weights_sample(),
+        fmt::join(settings_.model.kv_overrides, " "), c.type_k, c.type_v, c.swa_full, c.rope_scaling,
+        c.rope_freq_base, c.rope_freq_scale, c.yarn_ext_factor, c.yarn_attn_factor, c.yarn_beta_fast,
+        c.yarn_beta_slow, c.yarn_orig_ctx);
     return content_hash(text.data(), text.size()).low;
 }
 

@@ -16,12 +16,20 @@
 namespace headrace::llm {
 namespace {
 
-/// A file's identity: another file under the same name is another model.
-Result<std::string> identity_of(const std::string& path) {
+/// A file's identity: another file under the same name is another model. Empty where there is none.
+std::string identity_of(const std::string& path) {
     struct stat file {};
-    if (stat(path.c_str(), &file) != 0) return failure(Code::not_found, "{}: there is no such file", path);
+    if (path.empty() || stat(path.c_str(), &file) != 0) return {};
     return fmt::format("{}:{}:{}:{}.{}", file.st_dev, file.st_ino, file.st_size, file.st_mtim.tv_sec,
                        file.st_mtim.tv_nsec);
+}
+
+/// Of all files that weights and adapters come from. Those that are missing are an error of the load.
+std::string identity_of(const std::string& path, const ModelFile& file, const ModelSettings& settings) {
+    std::string all = identity_of(path);
+    for (const std::string& part : file.parts) all += ' ' + identity_of(part);
+    for (const auto& [adapter, scale] : settings.lora) all += ' ' + identity_of(adapter);
+    return all;
 }
 
 struct ModelKey {
@@ -96,10 +104,11 @@ Registry& registry() {
 }  // namespace
 
 Result<Runner> open_runner(const std::string& path, const EngineSettings& settings) {
-    HR_ASSIGN(const std::string identity, identity_of(path));
+    if (identity_of(path).empty()) return failure(Code::not_found, "{}: there is no such file", path);
     HR_ASSIGN(const ModelFile file, inspect_model_file(path, settings.model.kv_overrides));
-    const EngineKey key{identity, settings};
-    ModelKey model_key{identity, settings.model, {}};
+    const std::string files = identity_of(path, file, settings.model);
+    const EngineKey key{files + ' ' + identity_of(settings.context.draft_model), settings};
+    ModelKey model_key{files, settings.model, {}};
     if (names_remote_hosts(settings.model)) model_key.context = settings.context;
     HR_ASSIGN(std::shared_ptr<const Model> model, registry().models.get(model_key, [&] {
         return Model::load(path, model_key.settings, model_key.context);

@@ -171,6 +171,9 @@ Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const 
     HR_ASSIGN(const ModelFile file, inspect_model_file(path, settings.kv_overrides));
     std::shared_ptr<Model> model(new Model);
     model->path_ = path;
+    std::vector<std::string> files{path};
+    files.insert(files.end(), file.parts.begin(), file.parts.end());
+    HR_ASSIGN(model->weights_sample_, sample_weights(files));
     ContextNeeds needs;
     if (names_remote_hosts(settings)) {
         const std::lock_guard lock(loading());

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <optional>
 
 #include "checkout.h"
@@ -19,10 +23,12 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
 
+const std::string kTinyModel = checkout_path("models/tiny-chat-q8_0.gguf");
+
 LanguageModel load(const Parameters& more = {}) {
     Parameters parameters = {{"temp", 0}, {"n_predict", 64}, {"threads", 1}, {"n_ctx", 512}};
     for (const auto& [name, value] : more.entries()) parameters.set(name, value);
-    return LanguageModel::load(checkout_path("models/tiny-chat-q8_0.gguf"), {.parameters = parameters});
+    return LanguageModel::load(kTinyModel, {.parameters = parameters});
 }
 
 template <class Call>
@@ -244,6 +250,39 @@ TEST(SavedPrompts, ThatAreDamagedOrOthersAreRefused) {
     error_of([&] { model.restore_prompt(path); }, Code::invalid_argument);
     folder.write("prompt.bin", "");
     error_of([&] { model.restore_prompt(path); }, Code::invalid_argument);
+}
+
+TEST(SavedPrompts, OfOtherWeightsOrAnotherRopeAreRefused) {
+    const TemporaryFolder folder;
+    const std::string path = folder / "prompt.bin";
+    LanguageModel model = load();
+    model.save_prompt(model.generate(long_question(), {{"chat", false}, {"n_predict", 2}}).prompt, path);
+    EXPECT_THAT(error_of(
+                    [&] {
+                        load({{"yarn_ext_factor", 0.5}}).restore_prompt(path);
+                    },
+                    Code::invalid_argument),
+                HasSubstr("another"));
+    std::ifstream file(kTinyModel, std::ios::binary);
+    std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    for (std::size_t i = 1; i <= 4096; ++i)  // a fine-tune of the same shape: the last matrix
+        bytes[bytes.size() - i] = static_cast<char>(bytes[bytes.size() - i] ^ 1);
+    folder.write("tuned.gguf", bytes);
+    LanguageModel tuned = LanguageModel::load(folder / "tuned.gguf", {{{"n_threads", 1}}});
+    EXPECT_THAT(error_of([&] { tuned.restore_prompt(path); }, Code::invalid_argument), HasSubstr("another"));
+}
+
+TEST(SharedEngines, AreNotSharedWhenAnotherDraftModelLiesUnderTheName) {
+    const TemporaryFolder folder;
+    const std::string draft = folder / "draft.gguf";
+    std::filesystem::copy_file(kTinyModel, draft);
+    const Parameters parameters = {{"draft_model", draft}, {"max_sequences", 11}};
+    LanguageModel first = load(parameters), same = load(parameters);
+    const std::size_t engines = first.statistics().process_engines;
+    std::filesystem::last_write_time(draft,
+                                     std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
+    LanguageModel other = load(parameters);
+    EXPECT_EQ(other.statistics().process_engines, engines + 1);
 }
 
 }  // namespace
