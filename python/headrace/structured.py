@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +56,49 @@ def of_each_shape(
 
 
 def _open_dimensions(source: Any, given: Mapping[str, Any]) -> list[str]:
-    """Names of those of tensors, as Interface has them."""
+    """Names of those of tensors."""
     names = []
     for info in source.inputs:
         if info.type.HasField("tensor_type") and info.name not in given:
-            dims = enumerate(info.type.tensor_type.shape.dim)
-            names += [d.dim_param or f"{info.name}.{i}" for i, d in dims if not d.HasField("dim_value")]
+            names += [d for d in _shape(info.name, info.type.tensor_type) or () if isinstance(d, str)]
     return [name for name in dict.fromkeys(names) if name not in given]
+
+
+def _shape(name: str, tensor: Any) -> list[str | int] | None:
+    """With the names of open dimensions that Interface gives them."""
+    if not tensor.HasField("shape"):
+        return None
+    dims = enumerate(tensor.shape.dim)
+    return [d.dim_value if d.HasField("dim_value") else d.dim_param or f"{name}.{i}" for i, d in dims]
+
+
+@dataclass(frozen=True)
+class Declared:
+    """An input or output as a model declares it.
+
+    kind: "tensor", or "sequence" or "optional" of such. shape: numbers and names; None where the model does
+    not say the number of dimensions. dtype: None where it says none.
+    """
+
+    name: str
+    kind: str
+    shape: list[str | int] | None
+    dtype: np.dtype | None
+
+
+def _declared(info: Any, given: Mapping[str, Any]) -> Declared:
+    import onnx
+
+    what, kinds = info.type, []
+    while (kind := what.WhichOneof("value")) in ("sequence_type", "optional_type"):
+        kinds.append(kind.removesuffix("_type"))
+        what = getattr(what, kind).elem_type
+    tensor = what.tensor_type
+    shape = _shape(info.name, tensor)
+    if shape is not None and not kinds:
+        shape = list(given.get(info.name) or [given.get(d, d) for d in shape])
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type) if tensor.elem_type else None
+    return Declared(info.name, " of ".join(kinds) or "tensor", shape, dtype)
 
 
 class StructuredModel:
@@ -69,6 +106,8 @@ class StructuredModel:
 
     How many arrays there are, how many dimensions they have and which optionals are empty decides on a graph,
     which is made when it is first needed. Is called as a Model.
+
+    inputs, outputs: what the model declares, with the numbers of `dimensions`.
     """
 
     def __init__(
@@ -85,6 +124,8 @@ class StructuredModel:
         self._source, self._title, self._dimensions = source, title, dict(dimensions or {})
         self._most_iterations, self._options = most_iterations, options
         self._names = [info.name for info in source.inputs]
+        self.inputs = [_declared(info, self._dimensions) for info in source.inputs]
+        self.outputs = [_declared(info, self._dimensions) for info in source.model.graph.output]
         self._models: OrderedDict[Any, Model] = OrderedDict()
         self._lock = threading.Lock()
 

@@ -36,6 +36,14 @@ public:
         return entries_.front().value;
     }
 
+    /// The newest entry, which is there no more. There must be one.
+    std::pair<Key, T> take_newest() {
+        Entry entry = std::move(entries_.front());
+        entries_.pop_front();
+        bytes_ -= entry.bytes;
+        return {index_.extract(entry.key).key(), std::move(entry.value)};
+    }
+
     void clear() {
         entries_.clear();
         index_.clear();

@@ -59,35 +59,57 @@ TensorInfo describe(const std::string& name, const TensorType& type) {
     return info;
 }
 
-Result<Plan> Executable::Impl::made_plan(const SymbolBindings& bindings) {
-    const PlanOptions plan_options{.devices = device.handles(),
-                                   .packed_kernels = options.packed_kernels,
-                                   .native_ops = options.native_ops,
-                                   .tuning = tuning.get(),
-                                   .threads = tuning ? threads() : 0};
-    if (!latest_) {
-        HR_ASSIGN(Graph concrete, specialise(graph, bindings));
-        return make_plan(std::move(concrete), plan_options, packed);
-    }
+PlanOptions Executable::Impl::plan_options() const {
+    return {.devices = device.handles(),
+            .packed_kernels = options.packed_kernels,
+            .native_ops = options.native_ops,
+            .tuning = tuning.get(),
+            .threads = tuning ? threads() : 0};
+}
+
+/// Makes a plan of this executable that of other numbers. Says which nodes these have changed.
+Result<std::vector<bool>> Executable::Impl::change(Plan& plan, SymbolBindings bindings) {
     if (!uses_) uses_.emplace(graph);
-    const auto changed = uses_->changed_nodes(latest_->bindings, bindings);
-    const Plan& before = *latest_->plan;
-    HR_ASSIGN(Graph concrete, specialise_changes(graph, bindings, before.graph, changed,
-                                                 uses_->changed_conditions(latest_->bindings, bindings)));
-    return replan(std::move(concrete), plan_options, packed, before, changed);
+    auto nodes = uses_->changed_nodes(plan.bindings, bindings);
+    HR_TRY(specialise_changes(graph, bindings, plan.graph, nodes,
+                              uses_->changed_conditions(plan.bindings, bindings)));
+    HR_TRY(replan(plan, plan_options(), packed, nodes));
+    plan.bindings = std::move(bindings);
+    packed.keep();
+    ++stats.plans;
+    return nodes;
 }
 
 Result<std::shared_ptr<const Plan>> Executable::Impl::plan_for(const ShapeKey& shapes) {
     const std::lock_guard lock(mutex_);
     if (const auto* plan = plans_.find(shapes)) return *plan;
     HR_ASSIGN(SymbolBindings bindings, bind_symbols(graph, shapes));
-    HR_ASSIGN(Plan made, made_plan(bindings));
-    packed.keep();
-    const std::size_t bytes = made.own_bytes();
-    ++stats.plans;
-    auto plan = std::make_shared<const Plan>(std::move(made));
-    latest_ = Latest{std::move(bindings), plan};
+    std::shared_ptr<Plan> plan;
+    if (latest_) {
+        plan = std::make_shared<Plan>(*latest_);
+        HR_TRY(change(*plan, std::move(bindings)));
+    } else {
+        HR_ASSIGN(Graph concrete, specialise(graph, bindings));
+        HR_ASSIGN(Plan made, make_plan(std::move(concrete), plan_options(), packed));
+        made.bindings = std::move(bindings);
+        packed.keep();
+        ++stats.plans;
+        plan = std::make_shared<Plan>(std::move(made));
+    }
+    latest_ = plan;
+    const std::size_t bytes = plan->own_bytes();
     return plans_.insert(shapes, std::move(plan), bytes);
+}
+
+Result<Executable::Impl::Change> Executable::Impl::changed_plan(std::shared_ptr<const Plan> from,
+                                                                const ShapeKey& shapes) {
+    const std::lock_guard lock(mutex_);
+    HR_ASSIGN(SymbolBindings bindings, bind_symbols(graph, shapes));
+    // What only the caller had is changed where it is: each plan is made as no constant.
+    auto plan = from.use_count() == 1 ? std::const_pointer_cast<Plan>(from) : std::make_shared<Plan>(*from);
+    from.reset();
+    HR_ASSIGN(auto nodes, change(*plan, std::move(bindings)));
+    return Change{std::move(plan), std::move(nodes)};
 }
 
 int Executable::Impl::threads() const {

@@ -47,18 +47,21 @@ struct Executable::Impl {
     /// The plan for these shapes, made on first use. Plans that sessions still run are never lost: they hold
     /// them.
     Result<std::shared_ptr<const Plan>> plan_for(const ShapeKey& shapes);
+    /// The same plan as the session's own, out of one that it gives up, and which nodes that has changed.
+    /// Nothing else keeps it.
+    struct Change {
+        std::shared_ptr<const Plan> plan;
+        std::vector<bool> nodes;
+    };
+    Result<Change> changed_plan(std::shared_ptr<const Plan> from, const ShapeKey& shapes);
 
 private:
-    Result<Plan> made_plan(const SymbolBindings& bindings);
+    PlanOptions plan_options() const;
+    Result<std::vector<bool>> change(Plan& plan, SymbolBindings bindings);
 
     std::mutex mutex_;
-    /// The last plan that was made, of which the next one takes what is the same.
-    struct Latest {
-        SymbolBindings bindings;
-        std::shared_ptr<const Plan> plan;
-    };
     std::optional<SymbolUses> uses_;
-    std::optional<Latest> latest_;
+    std::shared_ptr<const Plan> latest_;  ///< the last one made, of which the next one takes what is the same
     ByteLru<ShapeKey, std::shared_ptr<const Plan>> plans_;
     friend class Executable;
 };

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <deque>
 
 #include "base/byte_lru.h"
 #include "engine/executable.h"
@@ -50,6 +51,12 @@ void add(RunStats& total, const RunStats& next) {
 
 }  // namespace
 
+/// An instance, and whether its shapes are among those that come back.
+struct KeptInstance {
+    std::unique_ptr<Instance> instance;
+    bool comes_back = false;
+};
+
 /// Activations and states of one stream of runs. Instances are kept per shape key, the latest first.
 struct Session::Impl {
     explicit Impl(std::shared_ptr<Executable::Impl> executable)
@@ -57,9 +64,10 @@ struct Session::Impl {
 
     std::shared_ptr<Executable::Impl> exe;
     StateBuffers states;
-    ByteLru<ShapeKey, std::unique_ptr<Instance>> instances;
-    StageSessions parts;          ///< none where the executable has no stages
-    std::int64_t iterations = 0;  ///< of loops, in the last run
+    ByteLru<ShapeKey, KeptInstance> instances;
+    std::deque<ShapeKey> left_behind;  ///< whose instances became those of the next shapes, the last ones
+    StageSessions parts;               ///< none where the executable has no stages
+    std::int64_t iterations = 0;       ///< of loops, in the last run
     bool states_are_lost = false;
     std::int64_t detoured = 0;  ///< outputs of the last run that were made elsewhere, and copied
     ShapeKey key;               ///< reused from run to run, so that a run allocates nothing
@@ -68,6 +76,7 @@ struct Session::Impl {
     std::shared_ptr<PooledBuffer> state_like(const Value& state) const;
     void reset_states();
     Result<Instance*> instance_for(const ShapeKey& shapes);
+    Result<std::unique_ptr<Instance>> adapted(const ShapeKey& shapes);
     Status check_inputs(std::span<const InputView> inputs) const;
     Status check_outputs(const Graph& graph, std::span<const OutputView> outputs) const;
     Result<std::vector<Detour>> detours(std::span<const InputView> inputs,
@@ -115,16 +124,39 @@ void Session::Impl::reset_states() {
 }
 
 Result<Instance*> Session::Impl::instance_for(const ShapeKey& shapes) {
+    const auto* newest = instances.newest();
     // All are on one device. A host that is back gets them anew.
-    if (const auto* instance = instances.newest(); instance && (*instance)->is_lost()) instances.clear();
-    if (const auto* instance = instances.find(shapes)) return instance->get();
-    HR_ASSIGN(auto plan, exe->plan_for(shapes));
-    HR_ASSIGN(auto instance,
-              exe->device.is_cpu
-                  ? make_cpu_instance(std::move(plan), states, *exe->buffers)
-                  : make_scheduled_instance(std::move(plan), states, exe->device, exe->device_constants));
+    if (newest && newest->instance->is_lost()) instances.clear();
+    if (auto* found = instances.find(shapes)) {
+        found->comes_back |= found != newest;
+        return found->instance.get();
+    }
+    const bool comes_back = std::find(left_behind.begin(), left_behind.end(), shapes) != left_behind.end();
+    std::unique_ptr<Instance> instance;
+    if (!comes_back) {
+        HR_ASSIGN(instance, adapted(shapes));
+    }
+    if (!instance) {
+        HR_ASSIGN(auto plan, exe->plan_for(shapes));
+        HR_ASSIGN(instance, exe->device.is_cpu ? make_cpu_instance(std::move(plan), states, *exe->buffers)
+                                               : make_scheduled_instance(std::move(plan), states, exe->device,
+                                                                         exe->device_constants));
+    }
     const std::size_t bytes = instance->own_bytes();
-    return instances.insert(shapes, std::move(instance), bytes).get();
+    return instances.insert(shapes, {std::move(instance), comes_back}, bytes).instance.get();
+}
+
+/// The last run's instance for other shapes, as a cache that grows needs it; null where its own come back.
+Result<std::unique_ptr<Instance>> Session::Impl::adapted(const ShapeKey& shapes) {
+    constexpr std::size_t kRemembered = 8;
+    const auto* newest = instances.newest();
+    if (!exe->device.is_cpu || !newest || newest->comes_back) return std::unique_ptr<Instance>();
+    auto [key, last] = instances.take_newest();
+    left_behind.push_back(std::move(key));
+    if (left_behind.size() > kRemembered) left_behind.pop_front();
+    HR_ASSIGN(auto change, exe->changed_plan(last.instance->take_plan(), shapes));
+    HR_ASSIGN(const bool is_adapted, last.instance->adapt(std::move(change.plan), change.nodes));
+    return is_adapted ? std::move(last.instance) : nullptr;
 }
 
 Status Session::Impl::check_inputs(std::span<const InputView> inputs) const {
@@ -327,7 +359,7 @@ RunStats Session::stats() const {
     }
     const auto* newest = impl_->instances.newest();
     if (!newest) return {};
-    const Instance& instance = **newest;
+    const Instance& instance = *newest->instance;
     RunStats stats = instance.stats();
     const std::int64_t detoured = std::min(impl_->detoured, stats.outputs_bound);
     stats.outputs_bound -= detoured;

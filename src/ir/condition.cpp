@@ -13,12 +13,11 @@ std::string valued(const Dim& extent, const Dim& value) {
 
 Dim bound(const Dim& d, const SymbolBindings& bindings) {
     if (!d.is_symbolic()) return d;
-    const auto find = [&](const std::string& name) -> std::optional<Expression> {
+    if (const auto whole = bindings.find(d.text()); whole != bindings.end()) return whole->second;
+    const auto size = d.number([&](const std::string& name) -> std::optional<Expression> {
         const auto it = bindings.find(name);
         return it == bindings.end() ? std::nullopt : std::optional(Expression(it->second));
-    };
-    if (const auto whole = find(d.str())) return *whole->number();
-    const auto size = d.expression().substituted(find).number();
+    });
     return size ? Dim(*size) : d;
 }
 

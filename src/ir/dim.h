@@ -2,6 +2,7 @@
 #include <cassert>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "ir/expression.h"
@@ -31,6 +32,15 @@ public:
     /// The extent, or the largest value that it can have.
     std::int64_t max_size() const { return open_ ? open_->range.most : size_; }
     std::string str() const { return open_ ? open_->text : std::to_string(size_); }
+    /// The expression as text; only of a symbolic one.
+    const std::string& text() const {
+        assert(is_symbolic());
+        return open_->text;
+    }
+    /// The number that it is with expressions in place of names, where that is one.
+    std::optional<std::int64_t> number(const Expression::Find& find) const {
+        return open_ ? open_->expression.substituted(find).number() : size_;
+    }
     /// The same extent, with the ranges that its symbols have elsewhere.
     Dim with_ranges(const Expression::RangeOf& range_of) const;
 

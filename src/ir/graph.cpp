@@ -140,6 +140,7 @@ std::vector<Condition> conditions_of(const Graph& graph, const std::vector<bool>
 
 Result<SymbolBindings> bind_symbols(const Graph& graph, std::span<const std::vector<std::int64_t>> shapes) {
     SymbolBindings bindings;
+    std::vector<std::pair<const Dim*, std::int64_t>> known;
     for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
         const Value& input = graph.value(graph.inputs[i]);
         const auto& given = shapes[i];
@@ -157,7 +158,11 @@ Result<SymbolBindings> bind_symbols(const Graph& graph, std::span<const std::vec
             if (given[d] < declared.min_size() || given[d] > declared.max_size())
                 return invalid("input '{}': extent {} of dimension {} is outside {} = {}..{}", input.name,
                                given[d], d, declared.str(), declared.min_size(), declared.max_size());
-            auto [it, fresh] = bindings.emplace(declared.str(), given[d]);
+            // Inputs share their dimensions: those of a decoder's caches are dozens.
+            const auto again = std::ranges::find(known, declared, [](const auto& k) { return *k.first; });
+            if (again != known.end() && again->second == given[d]) continue;
+            known.emplace_back(&declared, given[d]);
+            auto [it, fresh] = bindings.try_emplace(declared.text(), given[d]);
             if (!fresh && it->second != given[d])
                 return invalid("input '{}': dimension {} gives {} = {}, another input gave {}", input.name, d,
                                declared.str(), given[d], it->second);

@@ -14,7 +14,7 @@ void bind_shape(Shape& shape, const SymbolBindings& bindings) {
 void bind_derived(const Shape& symbolic, const Shape& concrete, SymbolBindings& bindings) {
     for (std::size_t d = 0; d < symbolic.size() && d < concrete.size(); ++d)
         if (symbolic[d].is_symbolic() && !concrete[d].is_symbolic())
-            bindings.emplace(symbolic[d].str(), concrete[d].size());
+            bindings.try_emplace(symbolic[d].text(), concrete[d].size());
 }
 
 bool is_open(const AttrValue& value) {
@@ -137,10 +137,9 @@ Result<Graph> specialise(const Graph& graph, const SymbolBindings& bindings) {
     return result;
 }
 
-Result<Graph> specialise_changes(const Graph& graph, const SymbolBindings& bindings, const Graph& before,
-                                 const std::vector<bool>& changed_nodes,
-                                 const std::vector<bool>& changed_conditions) {
-    Graph result = before;
+Status specialise_changes(const Graph& graph, const SymbolBindings& bindings, Graph& concrete,
+                          const std::vector<bool>& changed_nodes,
+                          const std::vector<bool>& changed_conditions) {
     SymbolBindings all = bindings;
     const auto check = [&]() -> Status {
         for (std::size_t i = 0; i < graph.conditions.size(); ++i)
@@ -148,9 +147,8 @@ Result<Graph> specialise_changes(const Graph& graph, const SymbolBindings& bindi
         return success();
     };
     HR_TRY(check());
-    HR_TRY(specialise_nodes(graph, all, &changed_nodes, result));
-    HR_TRY(check());
-    return result;
+    HR_TRY(specialise_nodes(graph, all, &changed_nodes, concrete));
+    return check();
 }
 
 }  // namespace headrace

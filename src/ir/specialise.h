@@ -29,10 +29,10 @@ private:
     std::vector<Uses> nodes_, conditions_;
 };
 
-/// The same as specialise(graph, bindings), where `before` is the graph with other numbers: only what has
-/// changed is inferred again.
-Result<Graph> specialise_changes(const Graph& graph, const SymbolBindings& bindings, const Graph& before,
-                                 const std::vector<bool>& changed_nodes,
-                                 const std::vector<bool>& changed_conditions);
+/// Makes `concrete`, which is the graph with other numbers, specialise(graph, bindings): only what has
+/// changed is inferred again. Errors: those of specialise; what is left is of no use then.
+Status specialise_changes(const Graph& graph, const SymbolBindings& bindings, Graph& concrete,
+                          const std::vector<bool>& changed_nodes,
+                          const std::vector<bool>& changed_conditions);
 
 }  // namespace headrace

@@ -3,10 +3,10 @@
 
 namespace headrace::ops {
 
-/// out[i] = in[i] of indices; check(i, number) throws a KernelError for one that is not taken.
-template <class Check>
+/// out[i] = in[i] of integers; check(i, number) throws a KernelError for one that is not taken.
+template <DTypeSet kTypes, class Check>
 void copy_checked(const TensorArgs& args, Check check) {
-    visit_allowed<kIndices>(args.in[0].dtype, [&]<class T>() {
+    visit_allowed<kTypes>(args.in[0].dtype, [&]<class T>() {
         const auto part = args.share.of(args.in[0].elements(), 64);
         const T* x = args.in[0].as<T>();
         T* y = args.out[0].as<T>();

@@ -37,7 +37,7 @@ struct CheckedIndices {
 
     static void reference(const TensorArgs& args, const Attrs& a) {
         const auto count = static_cast<std::int64_t>(a.extents.size());
-        copy_checked(args, [&](std::int64_t i, std::int64_t index) {
+        copy_checked<kIndices>(args, [&](std::int64_t i, std::int64_t index) {
             const std::int64_t extent = a.extents[static_cast<std::size_t>(i % count)].size();
             if (index < -extent || index >= extent)
                 throw KernelError(fmt::format("index {} is outside the extent {}", index, extent));

@@ -1,4 +1,5 @@
-/// Numbers that a caller gives and an operator does not take: steps of 0, lengths beyond the end.
+/// Numbers that a caller gives and an operator does not take: steps and divisors of 0, lengths beyond the
+/// end.
 #include <array>
 #include <optional>
 
@@ -14,18 +15,21 @@ struct CheckedNumbers {
     static constexpr std::string_view name = "checked_numbers",
                                       summary =
                                           "the numbers themselves; a run in which one is less than the least "
-                                          "or more than the most fails";
-    static constexpr std::array operands{OperandRule{.name = "numbers", .dtypes = kIndices}};
+                                          "or more than the most, or 0 where that is not taken, fails";
+    static constexpr DTypeSet kWhole = kSigned | kUnsigned;
+    static constexpr std::array operands{OperandRule{.name = "numbers", .dtypes = kWhole}};
     static constexpr LayoutRule layout = LayoutRule::any;
 
     struct Attrs {
         std::string what;
         std::int64_t least = 0;
         Shape most;
+        bool refuses_zero = false;
         static void fields(auto&& f) {
             f("what", &Attrs::what, "what messages call one of them", kRequired);
             f("least", &Attrs::least, "what each is at least");
             f("most", &Attrs::most, "what each is at most; empty: anything");
+            f("refuses_zero", &Attrs::refuses_zero, "whether none may be 0");
         }
     };
 
@@ -36,7 +40,9 @@ struct CheckedNumbers {
     }
 
     static void reference(const TensorArgs& args, const Attrs& a) {
-        copy_checked(args, [&](std::int64_t, std::int64_t number) {
+        copy_checked<kWhole>(args, [&](std::int64_t, std::int64_t number) {
+            if (a.refuses_zero && number == 0)
+                throw KernelError(fmt::format("{} is 0; any other number is right", a.what));
             if (number < a.least)
                 throw KernelError(fmt::format("{} is {}; at least {} is right", a.what, number, a.least));
             if (!a.most.empty() && number > a.most[0].size())
@@ -49,11 +55,14 @@ struct CheckedNumbers {
         return elementwise_cost(in, out, 2);
     }
     static std::vector<Sample> samples() {
-        const auto sample = [](DType t, Shape shape, Shape most) {
-            return Sample{{{.type = {t, std::move(shape)}, .low = 0, .high = 3}},
-                          {{"what", std::string("a step")}, {"most", std::move(most)}}};
+        const auto sample = [](DType t, Shape shape, Shape most, bool refuses_zero = false) {
+            const double low = refuses_zero ? 1 : 0;
+            return Sample{
+                {{.type = {t, std::move(shape)}, .low = low, .high = 3}},
+                {{"what", std::string("a step")}, {"most", std::move(most)}, {"refuses_zero", refuses_zero}}};
         };
-        return {sample(DType::i32, {2, 3}, {5}), sample(DType::i64, {4}, {}), sample(DType::u32, {}, {9})};
+        return {sample(DType::i32, {2, 3}, {5}), sample(DType::i64, {4}, {}), sample(DType::u32, {}, {9}),
+                sample(DType::u8, {5}, {}, true)};
     }
 };
 

@@ -53,6 +53,7 @@ Result<bool> recognise_silu(Patterns& p, NodeId at);
 Result<bool> recognise_gelu(Patterns& p, NodeId at);
 Result<bool> recognise_glu(Patterns& p, NodeId at);
 Result<bool> recognise_rotary_embedding(Patterns& p, NodeId at);
+Result<bool> recognise_transposed_matrices(Patterns& p, NodeId at);
 Result<bool> recognise_attention(Patterns& p, NodeId at);
 Result<bool> recognise_grouped_attention(Patterns& p, NodeId at);
 Result<bool> recognise_attention_of_rows(Patterns& p, NodeId at);

@@ -91,17 +91,46 @@ Weights softmax_of(const Patterns& p, ValueId id) {
     return {p.producer(choice->inputs[2], "softmax"), true};
 }
 
-/// Whether a transposition exchanges the third and the second dimension from the end and nothing else.
-bool exchanges_heads_and_rows(const Graph& graph, const Node& transpose) {
+/// Whether a transposition exchanges two neighbours, the second of which is `from_end`, and nothing else.
+bool exchanges(const Graph& graph, const Node& transpose, std::size_t from_end) {
     const auto permutation = permutation_of(graph, transpose);
     std::vector<std::int64_t> expected(permutation.size());
-    if (expected.size() < 3) return false;
+    if (expected.size() < from_end + 1) return false;
     std::iota(expected.begin(), expected.end(), 0);
-    std::swap(expected[expected.size() - 3], expected[expected.size() - 2]);
+    std::swap(expected[expected.size() - from_end - 1], expected[expected.size() - from_end]);
     return permutation == expected;
 }
 
+bool exchanges_heads_and_rows(const Graph& graph, const Node& transpose) {
+    return exchanges(graph, transpose, 2);
+}
+
 }  // namespace
+
+/// Matrices whose batches are one dimension while they are transposed, as exporters write the keys, are
+/// transposed as they lie: reshape(transpose(reshape(x))) is transpose(reshape(x)).
+Result<bool> recognise_transposed_matrices(Patterns& p, NodeId at) {
+    const Node& node = p.graph().node(at);
+    if (node.op->name != "reshape") return false;
+    const ValueId turned = node.inputs[0];
+    const Node* transpose = p.is_used_once(turned) ? p.producer(turned, "transpose") : nullptr;
+    const Node* joined = transpose ? p.producer(transpose->inputs[0], "reshape") : nullptr;
+    if (!joined || !exchanges(p.graph(), *transpose, 1)) return false;
+    const Shape &inner = p.type(turned).shape, &whole = p.type(node.outputs[0]).shape;
+    if (whole.size() < 2 || !std::equal(inner.end() - 2, inner.end(), whole.end() - 2)) return false;
+    Shape apart = whole;
+    std::swap(apart[apart.size() - 1], apart[apart.size() - 2]);
+    std::vector<std::int64_t> order(whole.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::swap(order[order.size() - 1], order[order.size() - 2]);
+    const ValueId source = joined->inputs[0];
+    if (p.type(source).shape == apart) return p.replace(at, "transpose", {source}, {{"permutation", order}});
+    const NodeId inner_node = p.graph().value(turned).producer;
+    HR_ASSIGN(const bool is_replaced, p.replace(inner_node, "reshape", {source}, {{"new_shape", apart}}));
+    if (!is_replaced) return false;
+    p.graph().value(turned).type.shape = std::move(apart);
+    return p.replace(at, "transpose", {turned}, {{"permutation", order}});
+}
 
 /// softmax(scale · query · keyᵀ + mask) · value, where the keys were transposed for it.
 Result<bool> recognise_attention(Patterns& p, NodeId at) {
@@ -112,14 +141,17 @@ Result<bool> recognise_attention(Patterns& p, NodeId at) {
     const std::int64_t rank = p.type(node.inputs[0]).rank(), axis = attr<std::int64_t>(*softmax, "axis");
     const auto scores = masked_product(p, softmax->inputs[0]);
     if (!scores || (axis < 0 ? axis + rank : axis) != rank - 1) return false;
-    const ValueId query = scores->query, key = scores->key_transposed, value = node.inputs[1];
-    if (!have_equal_batches(p.type(query).shape, p.type(key).shape) ||
-        !have_equal_batches(p.type(query).shape, p.type(value).shape) || !p.may_transpose(key))
+    const ValueId query = scores->query, turned = scores->key_transposed, value = node.inputs[1];
+    if (!have_equal_batches(p.type(query).shape, p.type(turned).shape) ||
+        !have_equal_batches(p.type(query).shape, p.type(value).shape) || !p.may_transpose(turned))
         return false;
+    const Node& transpose = *p.producer(turned, "transpose");
+    const bool is_plain = exchanges(p.graph(), transpose, 1);
+    const ValueId key = is_plain ? transpose.inputs[0] : turned;
     HR_ASSIGN(const bool is_replaced,
               p.replace(at, "scaled_dot_product_attention", {query, key, value, scores->mask},
                         {{"scale", scores->scale}, {"zero_if_masked", zero_if_masked}}));
-    if (is_replaced) HR_TRY(p.transpose(key));
+    if (is_replaced && !is_plain) HR_TRY(p.transpose(turned));
     return is_replaced;
 }
 

@@ -106,37 +106,26 @@ std::size_t Plan::own_bytes() const {
     return total;
 }
 
-namespace {
-
-/// changed: the nodes to decide on anew; null: all of them.
-Result<Plan> plan_nodes(Graph graph, const PlanOptions& options, PackedConstants& packed, const Plan* before,
-                        const std::vector<bool>* changed) {
-    Plan plan;
-    plan.nodes.reserve(graph.nodes.size());
-    for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-        if (before && !(*changed)[i]) {
-            plan.nodes.push_back(before->nodes[i]);
-        } else {
-            auto planned = plan_node(graph, graph.nodes[i], options, packed);
-            if (!planned.ok()) return planned.error().within(graph.nodes[i].title());
-            plan.nodes.push_back(std::move(planned).value());
-        }
-        plan.flops += plan.nodes.back().cost.flops;
-        plan.bytes += plan.nodes.back().cost.bytes;
-    }
-    plan.graph = std::move(graph);
+Result<Plan> make_plan(Graph graph, const PlanOptions& options, PackedConstants& packed) {
+    Plan plan{.graph = std::move(graph)};
+    plan.nodes.resize(plan.graph.nodes.size());
+    HR_TRY(replan(plan, options, packed, std::vector<bool>(plan.nodes.size(), true)));
     return plan;
 }
 
-}  // namespace
-
-Result<Plan> make_plan(Graph graph, const PlanOptions& options, PackedConstants& packed) {
-    return plan_nodes(std::move(graph), options, packed, nullptr, nullptr);
-}
-
-Result<Plan> replan(Graph graph, const PlanOptions& options, PackedConstants& packed, const Plan& before,
-                    const std::vector<bool>& changed_nodes) {
-    return plan_nodes(std::move(graph), options, packed, &before, &changed_nodes);
+Status replan(Plan& plan, const PlanOptions& options, PackedConstants& packed,
+              const std::vector<bool>& changed_nodes) {
+    plan.flops = plan.bytes = 0;
+    for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
+        if (changed_nodes[i]) {
+            auto planned = plan_node(plan.graph, plan.graph.nodes[i], options, packed);
+            if (!planned.ok()) return planned.error().within(plan.graph.nodes[i].title());
+            plan.nodes[i] = std::move(planned).value();
+        }
+        plan.flops += plan.nodes[i].cost.flops;
+        plan.bytes += plan.nodes[i].cost.bytes;
+    }
+    return success();
 }
 
 std::string_view name_of(const Candidate& candidate) {

@@ -45,9 +45,10 @@ struct Candidate {
 /// All ways that the options allow, the rules' choice first.
 std::vector<Candidate> candidates(const Graph& graph, const Node& node, const PlanOptions& options);
 
-/// A graph of known shapes with a decision per node. Immutable; shared by sessions.
+/// A graph of known shapes with a decision per node. Immutable where sessions share it.
 struct Plan {
     Graph graph;
+    SymbolBindings bindings;  ///< of which it is
     std::vector<NodePlan> nodes;
     double flops = 0, bytes = 0;
 
@@ -58,9 +59,9 @@ struct Plan {
 };
 
 Result<Plan> make_plan(Graph graph, const PlanOptions& options, PackedConstants& packed);
-/// The same, where `before` is the plan for other extents: what has not changed is decided there.
-Result<Plan> replan(Graph graph, const PlanOptions& options, PackedConstants& packed, const Plan& before,
-                    const std::vector<bool>& changed_nodes);
+/// Decides anew on the nodes of the plan's graph that other extents have changed.
+Status replan(Plan& plan, const PlanOptions& options, PackedConstants& packed,
+              const std::vector<bool>& changed_nodes);
 
 /// "ggml", "reference" or the kernel's name.
 std::string_view name_of(const Candidate& candidate);

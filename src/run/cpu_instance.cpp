@@ -6,11 +6,9 @@
 #include <map>
 #include <optional>
 
-#include "ggml-alloc.h"
-#include "ggml-backend.h"
 #include "ggml-cpu.h"
 #include "ggml.h"
-#include "run/arena.h"
+#include "run/activations.h"
 #include "run/host_memory.h"
 #include "run/instance.h"
 #include "run/node_timer.h"
@@ -20,9 +18,6 @@
 namespace headrace {
 namespace {
 
-struct GallocrFree {
-    void operator()(ggml_gallocr* g) const { ggml_gallocr_free(g); }
-};
 struct ThreadpoolFree {
     void operator()(ggml_threadpool* t) const { ggml_threadpool_free(t); }
 };
@@ -74,18 +69,16 @@ public:
         : Instance(std::move(plan), std::move(lowered)), buffers_(buffers) {}
 
     Status prepare(const StateBuffers& states);
+    Result<bool> adapt(std::shared_ptr<const Plan> plan, const std::vector<bool>& changed) override;
     Status run(std::span<const InputView> inputs, std::span<const OutputView> outputs, int threads,
                const RunOptions& options) override;
-    std::size_t own_bytes() const override {
-        return Instance::own_bytes() + placed_.capacity() * sizeof(Arena::Place);
-    }
+    std::size_t own_bytes() const override { return Instance::own_bytes() + activations_.own_bytes(); }
 
 private:
     void choose_output_bindings();
     void collect_views();
-    Status plan_arena();
-    Status place_by_ggml();
-    void place_in(const Arena& arena);
+    void estimate();
+    void measure();
     ggml_cplan& compute_plan(int threads);
     Status take_memory(const ggml_cplan& plan, bool reuse);
     Status bind_input(Binding& binding, const InputView& view);
@@ -94,7 +87,7 @@ private:
     Status compute(int threads, const RunOptions& options);
 
     BufferPool buffers_;
-    std::vector<Arena::Place> placed_;
+    Activations activations_;
     PooledBuffer memory_;               ///< the arena, then ggml's work area; empty between runs when large
     const std::byte* arena_ = nullptr;  ///< where the tensors were placed last
     std::unique_ptr<ggml_threadpool, ThreadpoolFree> solo_;  ///< one thread: the caller's
@@ -102,6 +95,7 @@ private:
     std::vector<Binding> inputs_, outputs_;
     std::optional<NodeTimer> timer_;
     ThreadChoice choice_;
+    double estimated_us_ = 0;
     bool small_ = false;
 };
 
@@ -116,11 +110,11 @@ Status CpuInstance::prepare(const StateBuffers& states) {
     choose_output_bindings();
     for (std::size_t i = 0; i < outputs_.size(); ++i)
         outputs_[i].alignment = element_bytes(graph.value(graph.outputs[i].second));
-    HR_TRY(plan_arena());
+    measure();
+    HR_TRY(activations_.place(lowered_));
+    stats_.arena_bytes = activations_.bytes();
     collect_views();
-    small_ = plan_->estimated_us() < kSingleThreadUs ||
-             plan_->estimated_us() < kSingleThreadNodeUs * static_cast<double>(plan_->nodes.size());
-    choice_ = ThreadChoice(plan_->estimated_us());
+    estimate();
     ggml_threadpool_params params = ggml_threadpool_params_default(1);
     solo_.reset(ggml_threadpool_new(&params));
     return success();
@@ -144,60 +138,44 @@ void CpuInstance::choose_output_bindings() {
     }
 }
 
-Status CpuInstance::plan_arena() {
-    const int n = ggml_graph_n_nodes(lowered_.graph);
-    stats_.ggml_nodes = n;
-    if (n == 0) return success();
-    for (int i = 0; i < n; ++i) {
+/// What the activations would take without sharing memory.
+void CpuInstance::measure() {
+    stats_.ggml_nodes = ggml_graph_n_nodes(lowered_.graph);
+    for (int i = 0; i < stats_.ggml_nodes; ++i) {
         const ggml_tensor* t = ggml_graph_node(lowered_.graph, i);
         if (t->view_src || t->data) continue;
         stats_.naive_bytes += ggml_nbytes(t);
         ++stats_.naive_buffers;
     }
-    place_empty_tensors(lowered_);
-    HR_ASSIGN(const std::vector<Arena> arenas, arenas_beside_ggml(lowered_, nullptr));
-    if (arenas.empty())
-        HR_TRY(place_by_ggml());
-    else
-        place_in(arenas.front());
-    for (const Arena::Place& p : placed_) place_on_host(p.tensor, nullptr);
-    return success();
 }
 
-/// Views get their data with what they are views of.
-void CpuInstance::place_in(const Arena& arena) {
-    stats_.arena_bytes = arena.bytes;
-    placed_ = arena.places;
-    std::map<const ggml_tensor*, std::size_t> offsets;
-    for (const Arena::Place& p : arena.places) offsets[p.tensor] = p.offset;
-    for (int i = 0; i < ggml_graph_n_nodes(lowered_.graph); ++i) {
-        ggml_tensor* t = ggml_graph_node(lowered_.graph, i);
-        if (!t->view_src || t->buffer) continue;
-        if (const auto root = offsets.find(t->view_src); root != offsets.end())
-            placed_.push_back({t, root->second + t->view_offs});
-        else
-            ggml_backend_view_init(t);
-    }
+/// What was learned of a run's time holds for alike ones.
+void CpuInstance::estimate() {
+    constexpr double kAlike = 1.25;
+    const double before = estimated_us_;
+    estimated_us_ = plan_->estimated_us();
+    if (before < kAlike * estimated_us_ && estimated_us_ < kAlike * before) return;
+    small_ = estimated_us_ < kSingleThreadUs ||
+             estimated_us_ < kSingleThreadNodeUs * static_cast<double>(plan_->nodes.size());
+    choice_ = ThreadChoice(estimated_us_);
 }
 
-/// ggml's allocator brings memory with it, which is given back at once: every run brings its own.
-Status CpuInstance::place_by_ggml() {
-    const int n = ggml_graph_n_nodes(lowered_.graph);
-    ggml_backend_dev_t cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
-    const std::unique_ptr<ggml_gallocr, GallocrFree> arena(
-        ggml_gallocr_new(ggml_backend_dev_buffer_type(cpu)));
-    if (!ggml_gallocr_alloc_graph(arena.get(), lowered_.graph))
-        return failure(Code::out_of_memory,
-                       "cannot allocate the activations; without reuse they take {} bytes",
-                       stats_.naive_bytes);
-    stats_.arena_bytes = ggml_gallocr_get_buffer_size(arena.get(), 0);
-    for (int i = 0; i < n; ++i) {
-        ggml_tensor* t = ggml_graph_node(lowered_.graph, i);
-        if (is_on_host(t)) continue;
-        const auto* base = static_cast<const std::byte*>(ggml_backend_buffer_get_base(t->buffer));
-        placed_.push_back({t, static_cast<std::size_t>(static_cast<const std::byte*>(t->data) - base)});
-    }
-    return success();
+Result<bool> CpuInstance::adapt(std::shared_ptr<const Plan> plan, const std::vector<bool>& changed) {
+    if (!relower(lowered_, *plan, changed)) return false;
+    plan_ = std::move(plan);
+    estimate();
+    compute_plans_.clear();
+    timer_.reset();
+    stats_.nodes.clear();
+    for (std::vector<Binding>* bindings : {&inputs_, &outputs_})
+        for (Binding& b : *bindings) {
+            b.scratch.release();
+            if (b.tensor) place_on_host(b.tensor, nullptr);  // so that its views follow in the next run
+        }
+    HR_TRY(activations_.place_again(lowered_));
+    stats_.arena_bytes = activations_.bytes();
+    arena_ = nullptr;
+    return true;
 }
 
 void CpuInstance::collect_views() {
@@ -268,7 +246,7 @@ Status CpuInstance::take_memory(const ggml_cplan& plan, bool reuse) {
     }
     if (memory_.data() == arena_) return success();
     arena_ = memory_.data();
-    for (const Arena::Place& p : placed_) p.tensor->data = memory_.data() + p.offset;
+    activations_.move_to(memory_.data());
     return success();
 }
 

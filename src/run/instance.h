@@ -24,6 +24,12 @@ public:
                        const RunOptions& options) = 0;
     /// Memory that the instance keeps between runs, apart from the plan, states and shared constants.
     virtual std::size_t own_bytes() const;
+    /// Makes it that of another plan of the same executable, which differs in some nodes' extents. False: it
+    /// cannot be, and is of no further use. Its own plan may have been taken.
+    virtual Result<bool> adapt(std::shared_ptr<const Plan> /*plan*/, const std::vector<bool>& /*changed*/) {
+        return false;
+    }
+    std::shared_ptr<const Plan> take_plan() { return std::move(plan_); }
     /// Its device is gone: every further run fails.
     virtual bool is_lost() const { return false; }
 

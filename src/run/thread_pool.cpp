@@ -46,7 +46,8 @@ void set_default_threads(int threads) { default_count() = usable_threads(threads
 int default_threads() { return default_count(); }
 
 int usable_threads(int wanted) {
-    const int cpus = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    // Asked once: some C libraries read files for it.
+    static const int cpus = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
     return std::clamp(wanted, 1, std::min(cpus, GGML_MAX_N_THREADS));
 }
 

@@ -31,6 +31,18 @@ TEST(ByteLru, KeepsTheNewestWhateverItsSize) {
     EXPECT_EQ(cache.bytes(), 10u);
 }
 
+TEST(ByteLru, GivesTheNewestAway) {
+    ByteLru<int, std::string> cache(100);
+    cache.insert(1, "one", 40);
+    cache.insert(2, "two", 50);
+    EXPECT_EQ(cache.take_newest(), std::pair(2, std::string("two")));
+    EXPECT_EQ(cache.find(2), nullptr);
+    EXPECT_EQ(cache.bytes(), 40u);
+    EXPECT_EQ(*cache.newest(), "one");
+    cache.insert(2, "again", 50);
+    EXPECT_EQ(*cache.find(2), "again");
+}
+
 TEST(ByteLru, HoldsAnyNumberOfSmallEntries) {
     ByteLru<int, int> cache(1000);
     for (int i = 0; i < 1000; ++i) cache.insert(i, i, 1);

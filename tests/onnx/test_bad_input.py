@@ -164,6 +164,10 @@ IMAGE = "float[1, 2, 5, 5] x"
             "'ab' of equation 'ab->a' is for another rank than input 0's 4",
         ),
         ("float[4, 1, 1] x, float[4, 1] w", "GRU<clip = 3.0>(x, w, w)", 21, "clip|GRU"),
+        ("float[2, 3] x", "Transpose<perm = [0]>(x)", 21, r"perm is \[0\]; it has each of 0 to 1 once"),
+        ("float[n, m] x", "Transpose<perm = [1, -2]>(x)", 21, r"perm is \[1, -2\]; it has each"),
+        ("float[1, 3] x", "Squeeze<axes = [0, -2]>(x)", 11, r"the axes \[0, -2\] have one twice"),
+        ("float[n, m] x", "ReduceMax<axes = [1, 1]>(x)", 13, r"the axes \[1, 1\] have one twice"),
         ("float[2, 3] x", "BitwiseNot(x)", 21, "invalid|the input is f32"),
         (
             "float[2, 3] x",
@@ -205,6 +209,50 @@ def test_what_an_operator_has_that_is_not_read_is_named_with_the_remedy(
         "author",
     )
     assert any(remedy in said for remedy in remedies), said
+
+
+@pytest.mark.parametrize("shape", ["1, 1, 4, 4", "a, b, h, w"])
+@pytest.mark.parametrize(
+    ("operands", "attributes", "message"),
+    [
+        ("x, none, scales, sizes", "", "scales .input 2. and sizes .input 3.; one of them decides"),
+        ("x, none, none, odd", "", r"the sizes are \[1, 1, 0, 8\]; each is at least 1"),
+        ("x, none, none, less", "", r"the sizes are \[1, 1, -3, 8\]; each is at least 1"),
+        ("x, none, none, two", "<axes = [2, 2]>", r"the axes \[2, 2\] have one twice"),
+        ("x, none, none, two", "<axes = [-1, 3]>", r"the axes \[-1, 3\] have one twice"),
+    ],
+)
+def test_images_of_no_size_or_two_are_refused(
+    shape: str, operands: str, attributes: str, message: str
+) -> None:
+    made = model(f"""g (float[{shape}] x) => (float[c, d, e, f] y) {{
+        scales = Constant<value_floats = [1.0, 1.0, 2.0, 2.0]>()
+        sizes = Constant<value_ints = [1, 1, 8, 8]>()
+        odd = Constant<value_ints = [1, 1, 0, 8]>()
+        less = Constant<value_ints = [1, 1, -3, 8]>()
+        two = Constant<value_ints = [5, 7]>()
+        y = Resize{attributes}({operands.replace("none", "")})
+    }}""")
+    with pytest.raises(ValueError, match=rf"\(Resize, ai.onnx opset 21\): .*{message}"):
+        headrace.load(made)
+
+
+@pytest.mark.parametrize("call", ["Div(a, b)", "Mod(a, b)", "Mod<fmod = 1>(a, b)"])
+@pytest.mark.parametrize("dtype", ["int64", "int32", "int8", "uint8", "uint64"])
+def test_whole_numbers_are_not_divided_by_0(call: str, dtype: str) -> None:
+    made = model(f"g ({dtype}[n] a, {dtype}[n] b) => ({dtype}[n] y) {{ y = {call} }}")
+    made.graph.node[0].name = "part"
+    loaded = headrace.load(made, device="cpu")
+    a, b = np.array([7, 100], dtype), np.array([2, 7], dtype)
+    assert loaded(a, b)["y"].tolist() == ([3, 14] if "Div" in call else [1, 2])
+    with pytest.raises(ValueError, match=r"\((Div|Mod) 'part'\): a divisor is 0; any other number is right"):
+        loaded(a, np.array([2, 0], dtype))
+
+
+def test_numbers_that_are_known_are_not_divided_by_0() -> None:
+    made = model("g (int64[n] a) => (int64[n] y) { b = Constant<value_ints = [0]>() y = Div(a, b) }")
+    with pytest.raises(ValueError, match="a divisor is 0"):
+        headrace.load(made, device="cpu")(np.arange(3))
 
 
 @pytest.mark.parametrize("equation", ["", "->", "ij,jk", "ij->ik", "ij->ii", "i j -> j i ->", "\x00"])

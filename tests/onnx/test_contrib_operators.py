@@ -43,6 +43,12 @@ def test_biases_are_added() -> None:
     near(y_of("BiasSplitGelu", wide, np.ones(8, np.float32)), left * in_onnx("Gelu", right))
 
 
+@pytest.mark.parametrize(("op", "opset"), [("SimplifiedLayerNormalization", 17), ("LayerNormalization", 12)])
+def test_what_the_optimiser_writes_into_onnxs_own_domain(op: str, opset: int) -> None:
+    case = Case(op, [reals(RNG, 2, 3, 8), reals(RNG, 8)], opset, 1, "", {"axis": -1, "epsilon": 1e-5})
+    near(on_headrace(case.model(), case.feeds)["y0"], on_onnx_runtime(case.model(), case.feeds)["y0"])
+
+
 @pytest.mark.parametrize("inner", [0, 1])
 def test_biases_of_softmax_lack_outer_or_inner_axes(inner: int) -> None:
     x = reals(RNG, 2, 3, 4, 5)

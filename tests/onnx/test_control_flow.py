@@ -200,6 +200,11 @@ def test_sequences_go_in_and_come_out_as_lists() -> None:
         model(x=parts, at=np.array(3, np.int64))
     with pytest.raises(ValueError, match="sequences or optionals; load it with the shapes"):
         model.save("model.hrg")
+    assert [(x.name, x.kind, x.dtype) for x in model.inputs] == [
+        ("x", "sequence", np.float32),
+        ("at", "tensor", np.int64),
+    ]
+    assert [(x.name, x.kind) for x in model.outputs] == [("y", "sequence"), ("joined", "tensor")]
 
 
 def test_what_a_sequence_of_single_elements_gives_has_one_whatever_their_number() -> None:
@@ -252,6 +257,10 @@ def test_where_extents_decide_on_a_number_of_dimensions_the_model_is_read_for_ea
         assert_same(loaded(x)["y"], on_onnx_runtime(model, {"x": x})["y"])
     with pytest.raises(ValueError, match="cannot be read with open dimensions"):
         loaded.save("model.hrg")
+    assert [(x.name, x.kind, x.shape) for x in loaded.inputs] == [("x", "tensor", ["n", "m"])]
+    some = headrace.load(model, device="cpu", dimensions={"n": 3})
+    assert some.inputs[0].shape == [3, "m"]
+    assert [x.name for x in some.outputs] == ["y"]
 
 
 def test_what_a_loop_collects_in_no_iteration_has_the_extents_that_are_known() -> None:

@@ -44,6 +44,18 @@ REFUSED = {
         {"axes": [1, -3]},
         r"\(Unsqueeze 'y'\): how often an axis is given is 2; at most 1",
     ),
+    "axes of sums that are given twice": (
+        "(float[n, m] x, int64[2] axes) => (float[a, b] y) { y = ReduceSum(x, axes) }",
+        {"axes": [0, 1]},
+        {"axes": [1, -1]},
+        r"\(ReduceSum 'y'\): how often an axis is given is 2; at most 1",
+    ),
+    "divisors of 0": (
+        "(int64[n] x, int64[n] by) => (int64[n] y) { y = Mod(x, by) }",
+        {"x": [7, 8], "by": [2, -3]},
+        {"x": [7, 8], "by": [2, 0]},
+        r"\(Mod 'y'\): a divisor is 0; any other number is right",
+    ),
     "margins along an axis that is given twice": (
         "(float[n, m] x, int64[4] pads, int64[2] axes) => (float[a, b] y) { y = Pad(x, pads, , axes) }",
         {"pads": [1, 0, 0, 1], "axes": [0, 1]},

@@ -34,6 +34,17 @@ TEST(CheckedNumbers, ThrowWithWhatTheFirstOneOutsideIs) {
     EXPECT_EQ(what({1, 7}, 0, {6}), "a step is 7; at most 6 is right");
 }
 
+TEST(CheckedNumbers, MayBeAnythingButZero) {
+    const NamedAttrs divisor{
+        {"what", std::string("a divisor")}, {"least", INT64_MIN}, {"refuses_zero", true}};
+    const auto judge = [&](const std::vector<std::int8_t>& numbers) {
+        return values<std::int8_t>("checked_numbers", {tensor<std::int8_t>(DType::i8, {2}, numbers)},
+                                   divisor);
+    };
+    EXPECT_THAT(judge({-128, 3}), ElementsAre(-128, 3));
+    EXPECT_THROW(judge({1, 0}), KernelError);
+}
+
 TEST(CheckedNumbers, HaveOneUpperBound) {
     EXPECT_THAT(infer_error("checked_numbers", {TensorType{DType::i64, {2}}},
                             {{"what", std::string("a step")}, {"most", Shape{3, 5}}}),

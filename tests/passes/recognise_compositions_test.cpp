@@ -276,6 +276,25 @@ TEST(RecogniseCompositions, TakesScalesOfQueriesAndKeysForAttentionsOwn) {
               "zero_if_masked=false}");
 }
 
+TEST(RecogniseCompositions, TransposesMatricesAsTheyLie) {
+    TinyGraph t;
+    const ValueId q = t.input("q", {2, 6, 1, 4}), v = t.input("v", {2, 6, 5, 4});
+    const ValueId apart =
+        t.op("reshape", {t.input("k", {2, 3, 5, 4})}, {{"new_shape", Extents{2, 3, 1, 5, 4}}});
+    const ValueId groups = t.op("expand", {apart}, {{"new_shape", Extents{2, 3, 2, 5, 4}}});
+    const auto turned = [&](ValueId keys) {
+        const ValueId joined = t.op("reshape", {keys}, {{"new_shape", Extents{12, 5, 4}}});
+        const ValueId across = t.op("transpose", {joined}, {{"permutation", Extents{0, 2, 1}}});
+        return t.op("reshape", {across}, {{"new_shape", Extents{2, 6, 4, 5}}});
+    };
+    const ValueId scores = t.op("matmul", {q, turned(groups)});
+    const ValueId y = t.op("matmul", {t.op("softmax", {scores}, {{"axis", std::int64_t{3}}}), v});
+    t.output("alone", turned(v));
+    EXPECT_EQ(recognised(t, y),
+              "scaled_dot_product_attention(q, reshape(expand(reshape(k) {new_shape=[2, 3, 1, 5, 4]}) "
+              "{new_shape=[2, 3, 2, 5, 4]}) {new_shape=[2, 6, 5, 4]}, v) {scale=1, zero_if_masked=false}");
+}
+
 TEST(RecogniseCompositions, LeavesAttentionWhoseScoresAreReadElsewhereOrWhoseKeysAreNotTransposed) {
     {
         Attention t;

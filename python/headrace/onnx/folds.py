@@ -13,7 +13,7 @@ from .polynomials import exact_quotient
 from .ratios import BINARY as OF_RATIOS
 from .ratios import COMPARISONS, Ratio, either, inverted
 from .ratios import UNARY as OF_RATIO
-from .registry import Node
+from .registry import Node, axes_of
 
 FOLDS: dict[str, Callable[[Node, list[Any]], Any]] = {}
 LARGEST = 4096  # elements; more stay with the compiler, which folds constants, too
@@ -280,7 +280,7 @@ def _reduce(node: Node, x: list[Any]) -> Any:
         return None
     result, keep = x[0].astype(object), bool(node.get("keepdims", 1))
     total = np.frompyfunc(_TOTALS[node.op], 2, 1)
-    for axis in sorted((a % result.ndim for a in (axes or range(result.ndim))), reverse=True):
+    for axis in sorted(axes_of(axes or range(result.ndim), result.ndim), reverse=True):
         if result.shape[axis] == 0:
             return None
         result = np.asarray(total.reduce(result, axis=axis, keepdims=keep), dtype=object)

@@ -177,13 +177,13 @@ def around(g: Graph, x: Operand, axis: Numbers) -> tuple[Operand, list[Dim]]:
     return g.reshape(x, extents_of(g, joined)), sizes
 
 
-def axes_told(g: Graph, axes: Operand, rank: int, distinct: bool = True) -> Numbers:
+def axes_told(g: Graph, axes: Operand, rank: int) -> Numbers:
     """For each dimension whether it is one of the axes, a list. Errors, in a run: one given twice."""
     sizes = g.shape(axes)
     invalid_if(len(sizes) > 1, f"the axes have the shape {sizes}; they are a list")
     column = counted_from_front(Numbers(g, axes), rank).shaped([product(sizes), 1])
     times = column.equals(list(range(rank))).choose(1, 0).reduced("sum")
-    return (times.checked(TIMES, 0, 1) if distinct else times) > 0
+    return times.checked(TIMES, 0, 1) > 0
 
 
 TIMES = "how often an axis is given"

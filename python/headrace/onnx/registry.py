@@ -163,7 +163,9 @@ def shortened(value: Any) -> str:
 
 
 def axes_of(axes: Sequence[int], rank: int) -> list[int]:
-    """Counted from the front."""
+    """Counted from the front, none of them twice."""
     for axis in axes:
         invalid_if(not -rank <= axis < rank, f"axis {axis} is outside the {rank} dimensions of the input")
-    return [int(axis) % rank for axis in axes]
+    found = [int(axis) % rank for axis in axes]
+    invalid_if(len(set(found)) != len(found), f"the axes {list(axes)} have one twice")
+    return found

@@ -46,6 +46,8 @@ DTYPES = {
     TensorProto.FLOAT8E8M0: "f8e8m0",
     TensorProto.FLOAT4E2M1: "f4e2m1",
 }
+# What ONNX Runtime's optimiser writes into ONNX's own domain, up to the set that has it; None: no set has it.
+_LENT = {"SimplifiedLayerNormalization": None, "LayerNormalization": 17}
 _SMALL = 1024  # elements of tensors that stay in the model: shapes and axes
 _DEEPEST = 100  # messages within one another that Protocol Buffers parse
 
@@ -167,10 +169,17 @@ def _as_checked(model: onnx.ModelProto) -> onnx.ModelProto:
     """For the checker, whose rules are stricter than what is read here.
 
     Results may lack a type or shape, since operators say what they are. Initializers need not be inputs, as
-    IR version 3 wants. External data is looked for beside the model, not in the working directory.
+    IR version 3 wants. External data is looked for beside the model, not in the working directory. Operators
+    that are ONNX Runtime's, whatever their domain, are not its.
     """
     complete = onnx.ModelProto()
     complete.CopyFrom(model)
+    own = opsets(complete.opset_import)
+    lent = [node for node in _nodes_of(complete.graph) if _is_lent(node, own[""])]
+    for node in lent:
+        node.domain = MICROSOFT
+    if lent and MICROSOFT not in own:
+        complete.opset_import.add(domain=MICROSOFT, version=1)
     complete.ir_version = 4 if model.ir_version == 3 else model.ir_version
     for value in [*complete.graph.output, *complete.graph.input]:
         if value.type.WhichOneof("value") in (None, "tensor_type"):
@@ -182,6 +191,20 @@ def _as_checked(model: onnx.ModelProto) -> onnx.ModelProto:
         if tensor.data_location == TensorProto.EXTERNAL:
             tensor.CopyFrom(TensorProto(name=tensor.name, data_type=tensor.data_type, dims=[0]))
     return complete
+
+
+def _is_lent(node: onnx.NodeProto, opset: int) -> bool:
+    first = _LENT.get(node.op_type, 0)
+    return domain_named(node.domain) == "" and (first is None or opset < first)
+
+
+def _nodes_of(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """With those of branches."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            for inner in [attribute.g] if attribute.HasField("g") else attribute.graphs:
+                yield from _nodes_of(inner)
 
 
 def _tensors_of(nodes: Iterable[onnx.NodeProto]) -> Iterator[TensorProto]:

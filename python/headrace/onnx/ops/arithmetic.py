@@ -20,7 +20,7 @@ def _binary(op: str) -> Any:
     return lambda g, node: g.op(op, node.x, node.operand(1))
 
 
-for _name, _op in {"Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div"}.items():
+for _name, _op in {"Add": "add", "Sub": "sub", "Mul": "mul"}.items():
     OPERATORS["", _name] = _binary(_op)
 for _name, _op in {
     "BitwiseAnd": "bitwise_and",
@@ -65,10 +65,24 @@ def power(g: Graph, node: Node) -> Operand:
     return g.cast(g.op("pow", g.cast(x, "f64"), g.cast(exponent, "f64")), x.dtype)
 
 
+def _divisor(g: Graph, node: Node) -> Operand:
+    """A run in which it is 0 fails, where it is whole."""
+    y = node.operand(1)
+    is_number = y.array is not None and y.array.dtype != object
+    if y.is_float or (is_number and np.all(y.array)):
+        return y
+    return g.op("checked_numbers", y, what="a divisor", least=-(2**63), refuses_zero=True)
+
+
+@reads("Div")
+def divide(g: Graph, node: Node) -> Operand:
+    return g.op("div", node.x, _divisor(g, node))
+
+
 @reads("Mod")
 def modulo(g: Graph, node: Node) -> Operand:
     """The remainder has the sign of the divisor, or with fmod that of the dividend."""
-    return g.op("fmod" if node.get("fmod", 0) else "remainder", node.x, node.operand(1))
+    return g.op("fmod" if node.get("fmod", 0) else "remainder", node.x, _divisor(g, node))
 
 
 @reads("BitwiseNot")

@@ -148,14 +148,18 @@ def unsqueeze(g: Graph, node: Node) -> Operand:
     invalid_if(axes is None, "the axes are missing (attribute axes, or input 1 from operator set 13 on)")
     rank = len(sizes) + len(axes)
     axes = axes_of(axes, rank)
-    invalid_if(len(set(axes)) != len(axes), f"the axes {axes} have one twice")
     rest = iter(sizes)
     return g.reshape(node.x, [1 if i in axes else next(rest) for i in range(rank)])
 
 
 @reads("Transpose")
 def transpose(g: Graph, node: Node) -> Operand:
-    return g.transpose(node.x, [int(i) for i in node.get("perm") or range(g.rank(node.x))[::-1]])
+    rank = g.rank(node.x)
+    order = [int(i) for i in node.get("perm") or range(rank)[::-1]]
+    invalid_if(
+        sorted(order) != list(range(rank)), f"perm is {shortened(order)}; it has each of 0 to {rank - 1} once"
+    )
+    return g.transpose(node.x, order)
 
 
 @reads("Concat")

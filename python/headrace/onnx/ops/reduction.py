@@ -37,7 +37,7 @@ def _reduce(op: str) -> Any:
             if node.get("noop_with_empty_axes", 0):
                 return _of_single_elements(g, op, x)
             axes = list(range(rank))
-        return _over(g, op, x, sorted(set(axes_of(axes, rank))), keep)
+        return _over(g, op, x, sorted(axes_of(axes, rank)), keep)
 
     return reduce
 
@@ -50,7 +50,7 @@ def _reduced_as_told(g: Graph, op: str, node: Node, keep: bool) -> Operand:
     noop = bool(node.get("noop_with_empty_axes", 0))
     if count == 0:
         return _of_single_elements(g, op, x) if noop else _over(g, op, x, list(range(rank)), keep)
-    is_axis = axes_told(g, axes, rank, distinct=not keep)
+    is_axis = axes_told(g, axes, rank)
     if isinstance(count, Extent) and not noop:
         is_axis = Numbers(g, count).equals(0).either(is_axis)
     sizes = Numbers(g, g.shape(x))

@@ -244,8 +244,9 @@ def resize(g: Graph, node: Node) -> Operand:
     )
     axes = axes_of(node.get("axes") or range(len(sizes)), len(sizes))
     wanted, scales = _numbers(g, node, 3, "the sizes"), _numbers(g, node, 2, "the scales")
-    if wanted is None and scales is None:
-        raise Invalid("it has neither scales (input 2) nor sizes (input 3)")
+    if (wanted is None) == (scales is None):
+        which = "neither scales (input 2) nor" if wanted is None else "scales (input 2) and"
+        raise Invalid(f"it has {which} sizes (input 3); one of them decides")
     repeated = _repeated(g, node, scales if wanted is None else None, axes)
     if repeated is not None:
         return repeated

@@ -130,6 +130,10 @@ def targets(
     result: dict[int, Axis | OpenAxis] = {}
     numbers = wanted if wanted is not None else scales
     invalid_if(len(numbers) != len(axes), f"there are {len(numbers)} sizes or scales for {len(axes)} axes")
+    if wanted is not None:
+        invalid_if(
+            any(isinstance(w, int) and w < 1 for w in wanted), f"the sizes are {wanted}; each is at least 1"
+        )
     if any(isinstance(n, Operand) for n in numbers):
         return _targets_told(g, sizes, axes, numbers)
     if any(isinstance(n, (Extent, Ratio)) for n in (*numbers, *(sizes[a] for a in axes))):

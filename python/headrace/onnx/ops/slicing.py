@@ -27,7 +27,6 @@ def slice_(g: Graph, node: Node) -> Operand:
         len(set(numbers)) != 1, f"starts, ends, axes and steps have {numbers} numbers; as many are needed"
     )
     axes = axes_of(axes, g.rank(x))
-    invalid_if(len(set(axes)) != len(axes), f"the axes {axes} have one twice")
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         invalid_if(step == 0, f"the step along axis {axis} is 0")
         x = part(g, x, axis, start, end, step)
