@@ -53,10 +53,12 @@ void EncoderThreads::serve(EncoderRuns& runs, std::vector<WaitingText> texts,
     }
     const std::int64_t length = run_length(longest, options_.most_tokens);
     std::optional<Error> error;
-    is_wide_ = is_alone;
+    const bool is_wide = is_alone && width_.is_wide();
+    is_wide_ = is_wide;
     lock.unlock();
+    const auto begin = std::chrono::steady_clock::now();
     try {
-        const std::span<const float> all = runs.run(rows, length, is_alone ? options_.threads : 1);
+        const std::span<const float> all = runs.run(rows, length, is_wide ? options_.threads : 1);
         const std::size_t width = all.size() / rows.size();
         // Nobody else reads these rows before the call has none left.
         for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -70,6 +72,11 @@ void EncoderThreads::serve(EncoderRuns& runs, std::vector<WaitingText> texts,
     }
     lock.lock();
     if (is_alone) {
+        const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
+        const auto cost = length * static_cast<std::int64_t>(rows.size()) + WaitingTexts::kRunTokens;
+        width_.record(is_wide, cost, took.count());
+    }
+    if (is_wide) {
         is_wide_ = false;
         arrived_.notify_all();
     }

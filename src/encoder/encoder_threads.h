@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "encoder/encoder_graph.h"
 #include "encoder/waiting_texts.h"
+#include "encoder/width_choice.h"
 
 namespace headrace {
 
@@ -25,7 +26,7 @@ struct TextCall {
 };
 
 /// Threads that run a graph for the texts of all calls. A run has one core while others have runs of their
-/// own, which needs no barriers between cores, and all cores when it is alone.
+/// own, which needs no barriers between cores; when it is alone it may have all.
 class EncoderThreads {
 public:
     struct Options {
@@ -59,7 +60,8 @@ private:
     WaitingTexts waiting_;
     TextEncoderStatistics counts_;
     std::size_t calls_ = 0;  // that wait or run
-    bool is_wide_ = false;   // a run has all cores: barriers of others beside it would take time slices
+    WidthChoice width_;
+    bool is_wide_ = false;  // a run has all cores: barriers of others beside it would take time slices
     bool ends_ = false;
     std::vector<std::thread> threads_;
 };
