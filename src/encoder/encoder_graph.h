@@ -38,8 +38,8 @@ private:
     void fill(std::size_t input, std::span<const TokenizedText* const> texts, std::size_t length);
     void pool(std::span<const TokenizedText* const> texts, std::size_t length);
 
-    const EncoderShape shape_;
-    const std::int32_t padding_;
+    EncoderShape shape_;
+    std::int32_t padding_;
     Session session_;
     std::vector<DType> input_dtypes_, output_dtypes_;
     std::vector<std::vector<std::int64_t>> inputs_;   // their memory

@@ -13,9 +13,9 @@ constexpr std::size_t kTextsOfATurn = 8;
 }  // namespace
 
 EncoderThreads::EncoderThreads(const Executable& executable, const EncoderShape& shape, Options options)
-    : executable_(executable), shape_(shape), options_(options) {
-    for (int i = 0; i < options_.threads; ++i)
-        threads_.emplace_back([this, i] { work(static_cast<std::size_t>(i)); });
+    : options_(options) {
+    for (int i = 0; i < options_.threads; ++i) runs_.emplace_back(executable, shape, options_.padding);
+    for (EncoderRuns& runs : runs_) threads_.emplace_back([this, &runs] { work(runs); });
 }
 
 EncoderThreads::~EncoderThreads() {
@@ -28,11 +28,10 @@ EncoderThreads::~EncoderThreads() {
     for (std::thread& thread : threads_) thread.join();
 }
 
-void EncoderThreads::work(std::size_t) {
-    EncoderRuns runs(executable_, shape_, options_.padding);
+void EncoderThreads::work(EncoderRuns& runs) {
     std::unique_lock lock(mutex_);
     for (;;) {
-        arrived_.wait(lock, [this] { return ends_ || waiting_.size() > 0; });
+        arrived_.wait(lock, [this] { return ends_ || (waiting_.size() > 0 && !is_wide_); });
         if (ends_) return;
         std::vector<WaitingText> texts = waiting_.take();
         ++counts_.running;
@@ -43,7 +42,7 @@ void EncoderThreads::work(std::size_t) {
 
 void EncoderThreads::serve(EncoderRuns& runs, std::vector<WaitingText> texts,
                            std::unique_lock<std::mutex>& lock) {
-    const bool is_alone = counts_.running == 1 && waiting_.size() == 0;
+    const bool is_alone = counts_.running == 1 && waiting_.size() == 0 && options_.threads > 1;
     std::vector<const TokenizedText*> rows;
     std::int64_t longest = 0, tokens = 0;
     for (const WaitingText& text : texts) {
@@ -54,9 +53,12 @@ void EncoderThreads::serve(EncoderRuns& runs, std::vector<WaitingText> texts,
     }
     const std::int64_t length = run_length(longest, options_.most_tokens);
     std::optional<Error> error;
+    const bool is_wide = is_alone && width_.is_wide();
+    is_wide_ = is_wide;
     lock.unlock();
+    const auto begin = std::chrono::steady_clock::now();
     try {
-        const std::span<const float> all = runs.run(rows, length, is_alone ? options_.threads : 1);
+        const std::span<const float> all = runs.run(rows, length, is_wide ? options_.threads : 1);
         const std::size_t width = all.size() / rows.size();
         // Nobody else reads these rows before the call has none left.
         for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -69,6 +71,15 @@ void EncoderThreads::serve(EncoderRuns& runs, std::vector<WaitingText> texts,
         error = Error{Code::backend_failure, exception.what()};
     }
     lock.lock();
+    if (is_alone) {
+        const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
+        const auto cost = length * static_cast<std::int64_t>(rows.size()) + WaitingTexts::kRunTokens;
+        width_.record(is_wide, cost, took.count());
+    }
+    if (is_wide) {
+        is_wide_ = false;
+        arrived_.notify_all();
+    }
     ++counts_.runs;
     counts_.texts += texts.size();
     counts_.tokens += static_cast<std::uint64_t>(tokens);

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "encoder/encoder_graph.h"
 #include "encoder/waiting_texts.h"
+#include "encoder/width_choice.h"
 
 namespace headrace {
 
@@ -25,7 +26,7 @@ struct TextCall {
 };
 
 /// Threads that run a graph for the texts of all calls. A run has one core while others have runs of their
-/// own, which needs no barriers between cores, and all cores when it is alone.
+/// own, which needs no barriers between cores; when it is alone it may have all.
 class EncoderThreads {
 public:
     struct Options {
@@ -34,6 +35,7 @@ public:
         std::size_t most_calls = 0;  ///< 0: any number
         int threads = 1;
     };
+    /// Throws headrace::Exception.
     EncoderThreads(const Executable& executable, const EncoderShape& shape, Options options);
     /// Calls that wait end with Code::cancelled.
     ~EncoderThreads();
@@ -44,21 +46,22 @@ public:
     TextEncoderStatistics statistics() const;
 
 private:
-    void work(std::size_t thread);
+    void work(EncoderRuns& runs);
     void serve(EncoderRuns& runs, std::vector<WaitingText> texts, std::unique_lock<std::mutex>& lock);
     Status begin(const std::shared_ptr<TextCall>& call);
     /// With the lock.
     void end(TextCall& call, std::optional<Error> error);
     Status wait(const std::shared_ptr<TextCall>& call, const EncodeCall& options);
 
-    const Executable executable_;
-    const EncoderShape shape_;
     const Options options_;
+    std::vector<EncoderRuns> runs_;  // of each thread
     mutable std::mutex mutex_;
     std::condition_variable arrived_;
     WaitingTexts waiting_;
     TextEncoderStatistics counts_;
     std::size_t calls_ = 0;  // that wait or run
+    WidthChoice width_;
+    bool is_wide_ = false;  // a run has all cores: barriers of others beside it would take time slices
     bool ends_ = false;
     std::vector<std::thread> threads_;
 };

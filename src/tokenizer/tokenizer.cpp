@@ -15,7 +15,7 @@ using namespace text;
 
 namespace {
 
-constexpr std::size_t kMostFileBytes = std::size_t{256} << 20;
+constexpr std::size_t kMostFileBytes = std::size_t{64} << 20;
 
 using Ids = std::vector<std::int32_t>;
 

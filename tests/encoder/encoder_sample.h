@@ -28,13 +28,13 @@ inline std::string word_tokenizer() {
 
 /// Token t's vector is {t, t * t, mask, type}: last_hidden_state. With `scores`, logits: the sum of all ids
 /// that the mask leaves, of each text.
-inline std::shared_ptr<const Graph> word_graph(bool scores = false) {
+inline std::shared_ptr<const Graph> word_graph(bool scores = false, DType type = DType::i64) {
     GraphWriter w;
     const std::vector<Extent> shape = {Extent::symbol("batch", 1, 1 << 20),
                                        Extent::symbol("sequence", 1, 1 << 20)};
-    const auto ids = w.input("input_ids", DType::i64, shape);
-    const auto mask = w.input("attention_mask", DType::i64, shape);
-    const auto types = w.input("token_type_ids", DType::i64, shape);
+    const auto ids = w.input("input_ids", type, shape);
+    const auto mask = w.input("attention_mask", type, shape);
+    const auto types = w.input("token_type_ids", type, shape);
     const auto real = [&](GraphWriter::Value value) {
         return w.op("cast", {value}, {{"data_type", DType::f32}})[0];
     };

@@ -44,6 +44,15 @@ TEST(TextEncoder, PoolsAsItIsTold) {
                 ElementsAre(3, 9, 1, 0));
 }
 
+TEST(TextEncoder, FillsInputsOf32Bits) {
+    const TextEncoder model(*word_graph(false, DType::i32), Tokenizer::parse(word_tokenizer()),
+                            {.pooling = TextPooling::mean, .normalises = false});
+    const TextVectors made = model.embed({"w0 w1", "w2", "w0 w1 w2"});
+    EXPECT_THAT(made.vectors[0], ElementsAre(3.5f, (4 + 16 + 25 + 9) / 4.0f, 1, 0));
+    EXPECT_THAT(made.vectors[1], ElementsAre((2 + 6 + 3) / 3.0f, (4 + 36 + 9) / 3.0f, 1, 0));
+    EXPECT_THAT(made.vectors[2], ElementsAre(4, (4 + 16 + 25 + 36 + 9) / 5.0f, 1, 0));
+}
+
 TEST(TextEncoder, NormalisesUnlessToldOtherwise) {
     const std::vector<float> vector = embed_one({}, "w0 w1");
     float sum = 0;

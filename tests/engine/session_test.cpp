@@ -106,6 +106,19 @@ TEST(Session, DoesNotShareStatesOfAnotherNameOrType) {
     EXPECT_EQ(run(other_type, {{3}}, {{0, 0, 0}})[0], std::vector<float>(3, 0));
 }
 
+TEST(Session, ARunMayHaveFewerThreadsThanTheExecutable) {
+    constexpr std::int64_t kRows = 2048;  // enough that other threads are worth it
+    Session session(compile(dense_layer(kRows), {.threads = 2}));
+    const auto x = random_floats(kRows * 64, 3);
+    std::vector<float> y(kRows * 96);
+    const std::vector<std::int64_t> shape{kRows, 64};
+    const InputView in[] = {{DType::f32, shape, x.data()}};
+    const OutputView out[] = {{y.data(), y.size() * sizeof(float)}};
+    session.run(in, out, {.threads = 1});
+    EXPECT_EQ(session.stats().threads, 1);
+    expect_close(y, dense_layer_by_hand(x, kRows), 1e-5f);
+}
+
 TEST(Session, TimesEveryNodeOfAProfiledRun) {
     for (const int threads : {1, 2}) {
         Session session(

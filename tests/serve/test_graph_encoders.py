@@ -7,10 +7,12 @@ import threading
 import time
 
 import encoder_models
+import hypothesis.strategies as st
 import numpy as np
 import ollama
 import pytest
 import requests
+from hypothesis import HealthCheck, given, settings
 from serve_program import MODEL, ask_openai, serve_arguments_are_refused, wait_for
 from tokenizers import Tokenizer
 
@@ -65,8 +67,8 @@ def test_openais_client_asks_for_base64(server, tokenizer):
 def test_tokens_may_be_given_in_place_of_a_text(server, tokenizer):
     ids = [tokenizer.encode(text).ids for text in TEXTS[:2]]
     by_text = server.json("/v1/embeddings", {"input": TEXTS[:2]})["data"]
-    for given in (ids, [ids[0], TEXTS[1]]):
-        by_tokens = server.json("/v1/embeddings", {"input": given})["data"]
+    for mixed in (ids, [ids[0], TEXTS[1]]):
+        by_tokens = server.json("/v1/embeddings", {"input": mixed})["data"]
         assert [entry["embedding"] for entry in by_tokens] == [entry["embedding"] for entry in by_text]
     alone = server.json("/v1/embeddings", {"input": ids[0]})["data"]
     assert alone[0]["embedding"] == by_text[0]["embedding"]
@@ -135,6 +137,30 @@ def test_the_wrong_field_is_named(server, body, field):
     response = server.post("/v1/embeddings", body)
     assert response.status_code == 400, response.text
     assert response.json()["error"]["param"] == field, response.text
+
+
+ANY_JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-9, 40)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=30),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(value=ANY_JSON, other=ANY_JSON)
+def test_anything_is_answered_or_refused(server, value, other):
+    for path, body in (
+        ("/v1/embeddings", {"input": value, "truncate": other}),
+        ("/api/embed", {"model": "model.hrg", "input": value}),
+        ("/v1/rerank", {"query": "hello", "documents": value, "raw_scores": other}),
+        ("/rerank", {"query": value, "texts": [other]}),
+    ):
+        response = server.post(path, body)
+        assert response.status_code in (200, 400), (path, body, response.text)
 
 
 def test_long_texts_are_cut(server):
