@@ -5,7 +5,7 @@ VENV := .venv/bin/python
 BUILD := $(PYTHON) tools/build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-micro bench-qwen3 bench-decoders bench-packed bench-serve stress-llm stress-serve coverage cross-check test-arm wheels test-wheels bench-wheel executorch test-executorch test-executorch-suite test-onnx-suite test-architectures mlx test-mlx bench-mlx test-ray bench-ray asan tsan fuzz tiny-chat setup clean
+.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-micro bench-qwen3 bench-decoders bench-packed bench-serve stress-llm stress-serve coverage cross-check test-arm wheels image test-wheels bench-wheel executorch test-executorch test-executorch-suite test-onnx-suite test-architectures mlx test-mlx bench-mlx test-ray bench-ray asan tsan fuzz tiny-chat setup clean
 
 help: ## show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -111,7 +111,11 @@ wheels: ## build wheels for other machines into build/wheels/dist: manylinux_2_2
 	@$(PYTHON) tools/setup.py --on-demand auditwheel
 	@PYTHONPATH=tools $(VENV) -m wheels $(if $(ARCH),--arch $(ARCH)) $(if $(ABI),--python $(ABI))
 
-test-wheels: ## test the wheels that make wheels has built, in empty environments and on QEMU's CPUs (installs qemu-user)
+image: ## make a container image that serves a model, of a wheel that make wheels has built (installs mmdebstrap; ARCH=aarch64)
+	@$(PYTHON) tools/setup.py --on-demand ziglang
+	@PYTHONPATH=tools $(VENV) -m wheels.image $(if $(ARCH),--arch $(ARCH))
+
+test-wheels: ## test the wheels and images that make wheels and make image have built, in empty environments and on QEMU's CPUs (installs qemu-user)
 	@$(PYTHON) tools/setup.py --arm
 	@HEADRACE_TEST_WHEELS=1 $(VENV) -m pytest -q -rs -p no:cacheprovider tests/packaging/test_built_*.py
 

@@ -32,7 +32,7 @@ if sys.version_info < (3, 11):  # noqa: UP036
         "newer. To choose another one: make PYTHON=python3.12 ..."
     )
 
-from provision.base import BUILD, SetupError, locked, run_main
+from provision.base import BUILD, locked, run_main
 from provision.ggml import build_ggml, build_llama, find_or_build_ggml, installed_ggml
 from provision.python_packages import (
     install_build_packages,
@@ -42,7 +42,12 @@ from provision.python_packages import (
     install_python_packages,
     make_venv,
 )
-from provision.system import check_tools, install_system_package, install_system_packages
+from provision.system import (
+    check_tools,
+    install_system_package,
+    install_system_packages,
+    require_program,
+)
 
 MLX_PACKAGES = ["mlx", "mlx-cpu"]
 
@@ -94,13 +99,7 @@ def prepare_mlx():
 def prepare_arm():
     """A compiler for 64-bit ARM and an emulator of single programs."""
     install_on_demand("ziglang")
-    if shutil.which("qemu-aarch64"):
-        return
-    if not shutil.which("dpkg-query") or os.geteuid() != 0:
-        raise SetupError(
-            "qemu-aarch64 is not on the PATH. On Debian: apt-get install --no-install-recommends qemu-user"
-        )
-    install_system_package("qemu-user")
+    require_program("qemu-aarch64", "qemu-user")
 
 
 def main():
