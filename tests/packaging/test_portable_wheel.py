@@ -152,6 +152,18 @@ def test_a_large_wheel_is_refused(tmp_path: Path):
         check.check_wheel(wheel)
 
 
+def test_a_wheel_without_type_stubs_is_refused(wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(check, "platform_tag", lambda wheel: "manylinux_2_28_x86_64")
+    bare = tmp_path / "bare" / wheel.name
+    bare.parent.mkdir()
+    with zipfile.ZipFile(wheel) as archive, zipfile.ZipFile(bare, "w") as fewer:
+        for name in archive.namelist():
+            if not name.endswith(".pyi"):
+                fewer.writestr(name, archive.read(name))
+    with pytest.raises(SetupError, match="lacks type stubs"):
+        check.check_wheel(bare)
+
+
 @pytest.mark.parametrize(
     "name, text",
     [
