@@ -5,7 +5,7 @@ VENV := .venv/bin/python
 BUILD := $(PYTHON) tools/build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-micro bench-qwen3 bench-decoders bench-packed bench-serve stress-llm stress-serve coverage cross-check test-arm wheels test-wheels bench-wheel executorch test-executorch test-executorch-suite test-onnx-suite test-architectures mlx test-mlx bench-mlx test-ray bench-ray asan tsan fuzz tiny-chat setup clean
+.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-micro bench-qwen3 bench-decoders bench-packed bench-serve stress-llm stress-serve coverage cross-check test-arm wheels image test-wheels test-cmake-lines test-conan bench-wheel executorch test-executorch test-executorch-suite test-onnx-suite test-architectures mlx test-mlx bench-mlx test-ray bench-ray asan tsan fuzz tiny-chat setup clean
 
 help: ## show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -98,7 +98,6 @@ coverage: ## line coverage of src/ir, src/passes and src/ops by the C++ tests; b
 
 cross-check: ## compile src/base to src/lower for 64-bit ARM Linux and for Windows (nothing is run)
 	@$(BUILD) --target products
-	@$(PYTHON) tools/setup.py --on-demand ziglang
 	@$(VENV) tools/cross_check.py
 
 test-arm: ## run the tests of src/kernels for 64-bit ARM in QEMU (installs qemu-user; FILTER='BlockGemm*', COMPILER=aarch64-linux-gnu-g++)
@@ -108,13 +107,25 @@ test-arm: ## run the tests of src/kernels for 64-bit ARM in QEMU (installs qemu-
 
 wheels: ## build wheels for other machines into build/wheels/dist: manylinux_2_28, x86-64 and 64-bit ARM (ARCH=x86_64 ABI=cp311, or cp312)
 	@$(BUILD) --target products
-	@$(PYTHON) tools/setup.py --on-demand ziglang
+	@$(BUILD) --target webnn_stub
 	@$(PYTHON) tools/setup.py --on-demand auditwheel
 	@PYTHONPATH=tools $(VENV) -m wheels $(if $(ARCH),--arch $(ARCH)) $(if $(ABI),--python $(ABI))
 
-test-wheels: ## test the wheels that make wheels has built, in empty environments and on QEMU's CPUs (installs qemu-user)
+image: ## make a container image that serves a model, of a wheel that make wheels has built (installs mmdebstrap; ARCH=aarch64)
+	@$(PYTHON) tools/setup.py
+	@PYTHONPATH=tools $(VENV) -m wheels.image $(if $(ARCH),--arch $(ARCH))
+
+test-wheels: ## test the wheels and images that make wheels and make image have built, in empty environments and on QEMU's CPUs (installs qemu-user)
 	@$(PYTHON) tools/setup.py --arm
 	@HEADRACE_TEST_WHEELS=1 $(VENV) -m pytest -q -rs -p no:cacheprovider tests/packaging/test_built_*.py
+
+test-cmake-lines: ## build the delegate by the plain CMake lines of docs/executorch.md (compiles everything again)
+	@$(BUILD) --target products
+	@HEADRACE_TEST_CMAKE_LINES=1 $(VENV) -m pytest -q -rs -p no:cacheprovider tests/packaging/test_cmake_lines.py
+
+test-conan: ## make the Conan package of exported sources, and the example that uses it (installs conan; compiles everything again)
+	@$(PYTHON) tools/setup.py --on-demand conan
+	@HEADRACE_TEST_CONAN=1 $(VENV) -m pytest -q -rs -p no:cacheprovider tests/packaging/test_conan.py
 
 bench-wheel: ## compare the wheel for this machine with the native build, on the zoo's models (MODELS="mlp resnet18")
 	@$(BUILD) --target products

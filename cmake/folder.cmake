@@ -1,7 +1,11 @@
 # headrace_unity(<target>): compiles its sources several at a time, if that is wanted. Not for Highway's kernels, which
 # include themselves.
 function(headrace_unity target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${HEADRACE_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+  set(sources 8)
+  if(HEADRACE_QUICK)
+    set(sources 16)  # a quarter less to compile, and more of it after a change
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${HEADRACE_UNITY} UNITY_BUILD_BATCH_SIZE ${sources})
 endfunction()
 
 # headrace_folder(<name> <dependency>...): the static library headrace_<name> from src/<name>/**.cpp.

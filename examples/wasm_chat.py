@@ -2,8 +2,9 @@
 
     python examples/wasm_chat.py [QUESTION ...]
 
-Compiles examples/wasi_nn/guest_chat.c with Zig's C compiler and runs it with `headrace wasm`; then on Node's
-own WASI with a small addon, and in WasmEdge with a plugin. What is not installed is left out with the reason.
+Runs examples/wasi_nn/guest_chat.wasm with `headrace wasm`; Zig's C compiler makes it of guest_chat.c. Then on
+Node's own WASI with a small addon, and in WasmEdge with a plugin. What is not installed is left out with the
+reason.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "examples/wasi_nn"
+GUEST = SOURCES / "guest_chat.wasm"
 LIBRARY = ROOT / "build/lib/libwasi_nn_llamacpp.so"
 MODEL = Path(os.environ.get("HEADRACE_CHAT_MODEL") or ROOT / "models/tiny-chat-q8_0.gguf")
 DEFAULT_QUESTIONS = ("What is 2+3?", "What is the capital of France?", "Tell me a story.")
@@ -32,13 +34,10 @@ class MissingError(Exception):
 
 
 def compile_guest(path: Path, *flags: str) -> Path:
-    """guest_chat.c as WebAssembly, unless it is there and newer. flags: of the compiler."""
+    """guest_chat.c as WebAssembly. flags: of the compiler."""
     source = SOURCES / "guest_chat.c"
-    if path.exists() and path.stat().st_mtime > source.stat().st_mtime:
-        return path
     if not importlib.util.find_spec("ziglang"):
-        raise MissingError("ziglang is not installed: tools/setup.py --on-demand ziglang installs it")
-    path.parent.mkdir(parents=True, exist_ok=True)
+        raise MissingError("ziglang is not installed: make setup installs it")
     zig = [sys.executable, "-m", "ziglang", "cc", "-target", "wasm32-wasi"]
     subprocess.run([*zig, "-Os", "-Wall", "-Wextra", "-Werror", *flags, "-o", path, source], check=True)
     return path
@@ -137,9 +136,8 @@ def main() -> None:
     environment = {"HEADRACE_LOG": "warn", **os.environ, "HEADRACE_CONFIG": json.dumps(CONFIG)}
     for name, command in hosts.items():
         try:
-            guest = compile_guest(folder / "guest_chat.wasm")
-            arguments = command(guest)
-            size = guest.stat().st_size // 1000
+            arguments = command(GUEST)
+            size = GUEST.stat().st_size // 1000
             print(f"\na WebAssembly guest of {size} KB chats under {name}", flush=True)
             subprocess.run(arguments, check=True, env=environment)
         except MissingError as missing:

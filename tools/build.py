@@ -8,11 +8,11 @@ import subprocess
 import time
 
 from provision import base
-from setup import prepare
+from setup import prepared
 
 # The demo leaves out what it does not show, as long as nothing else was asked for in this folder.
-DEMO = ["-DHEADRACE_TESTS=OFF", "-DHEADRACE_KERNEL_TARGETS=native"]
-WHOLE = ["-DHEADRACE_KERNEL_TARGETS=all"]
+DEMO = ["-DHEADRACE_TESTS=OFF", "-DHEADRACE_KERNEL_TARGETS=native", "-DHEADRACE_QUICK=ON"]
+WHOLE = ["-DHEADRACE_KERNEL_TARGETS=all", "-DHEADRACE_QUICK=OFF"]
 
 
 def configure(preset, build_dir, target):
@@ -64,10 +64,12 @@ def main():
     arguments = parser.parse_args()
     build_dir = base.BUILD if arguments.preset == "default" else base.BUILD / arguments.preset
     purpose = "demo" if arguments.target == "demo" else "development"
-    prepare(sanitize="thread" if arguments.preset == "tsan" else None, purpose=purpose)
     base.LOGS.mkdir(parents=True, exist_ok=True)
     # Two ninjas in one folder would overwrite each other's outputs.
-    with base.locked(build_dir / ".build.lock"):
+    with (
+        base.locked(build_dir / ".build.lock"),
+        prepared(sanitize="thread" if arguments.preset == "tsan" else None, purpose=purpose),
+    ):
         configure(arguments.preset, build_dir, arguments.target)
         compile_target(arguments.preset, build_dir, arguments.target)
 

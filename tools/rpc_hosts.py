@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parent.parent
-HEADRACE = ROOT / "build/bin/headrace"
+# Tests of a wheel set the variable: its own program serves.
+HEADRACE = Path(os.environ.get("HEADRACE_PROGRAM") or ROOT / "build/bin/headrace")
 SLOW_LINK = ROOT / "build/bin/tests/slow_link"
 PORT = 50052
 

@@ -24,6 +24,7 @@ import os
 import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 if sys.version_info < (3, 11):  # noqa: UP036
@@ -32,7 +33,7 @@ if sys.version_info < (3, 11):  # noqa: UP036
         "newer. To choose another one: make PYTHON=python3.12 ..."
     )
 
-from provision.base import BUILD, SetupError, locked, run_main
+from provision.base import BUILD, locked, run_main
 from provision.ggml import build_ggml, build_llama, find_or_build_ggml, installed_ggml
 from provision.python_packages import (
     install_build_packages,
@@ -42,25 +43,42 @@ from provision.python_packages import (
     install_python_packages,
     make_venv,
 )
-from provision.system import check_tools, install_system_package, install_system_packages
+from provision.system import (
+    check_tools,
+    install_system_package,
+    install_system_packages,
+    require_program,
+)
 
 MLX_PACKAGES = ["mlx", "mlx-cpu"]
 
 
-def prepare(sanitize=None, purpose="development"):
-    """Everything before CMake. purpose: "development", "demo", or "lint": without llama.cpp and ggml."""
-    with locked(BUILD / ".setup.lock"):
-        install_system_packages("demo" if purpose == "demo" else "development")
-        check_tools("g++", "cmake", "ninja", "git")
-        make_venv()
-        if purpose == "lint":
-            return install_python_packages()
-        install_build_packages()
-        # pip waits for the network while the compiler has the processor.
-        with ThreadPoolExecutor(1) as beside:
+@contextmanager
+def prepared(sanitize=None, purpose="development"):
+    """Holds while CMake runs, which finds everything there. purpose: "development"; or "demo", whose packages
+    come while the compiler has the processor, and are there at the end.
+    """
+    with ThreadPoolExecutor(1) as beside:
+        with locked(BUILD / ".setup.lock"):
+            install_system_packages(purpose)
+            check_tools("g++", "cmake", "ninja", "git")
+            make_venv()
+            install_build_packages()
             packages = beside.submit(install_demo_packages if purpose == "demo" else install_all_packages)
             find_or_build_ggml(BUILD / "tsan" if sanitize == "thread" else BUILD, sanitize=sanitize)
-            packages.result()
+            if purpose != "demo":
+                packages.result()
+        yield
+        packages.result()
+
+
+def prepare_lint():
+    """Without llama.cpp and ggml."""
+    with locked(BUILD / ".setup.lock"):
+        install_system_packages("development")
+        check_tools("g++", "cmake", "ninja", "git")
+        make_venv()
+        install_python_packages()
 
 
 def install_all_packages():
@@ -94,13 +112,7 @@ def prepare_mlx():
 def prepare_arm():
     """A compiler for 64-bit ARM and an emulator of single programs."""
     install_on_demand("ziglang")
-    if shutil.which("qemu-aarch64"):
-        return
-    if not shutil.which("dpkg-query") or os.geteuid() != 0:
-        raise SetupError(
-            "qemu-aarch64 is not on the PATH. On Debian: apt-get install --no-install-recommends qemu-user"
-        )
-    install_system_package("qemu-user")
+    require_program("qemu-aarch64", "qemu-user")
 
 
 def main():
@@ -114,7 +126,9 @@ def main():
     parser.add_argument("--on-demand", metavar="PACKAGE", help="one that requirements.txt only pins")
     parser.add_argument("--beside", type=Path, metavar="FOLDER", help="of --on-demand, in place of .venv")
     arguments = parser.parse_args()
-    if arguments.wheel:
+    if arguments.lint:
+        prepare_lint()
+    elif arguments.wheel:
         prepare_wheel(arguments.wheel)
     elif arguments.ggml:
         prepare_ggml(arguments.ggml)
@@ -127,7 +141,8 @@ def main():
     elif arguments.on_demand:
         install_on_demand(arguments.on_demand, arguments.beside)
     else:
-        prepare(purpose="lint" if arguments.lint else "development")
+        with prepared():
+            pass
 
 
 if __name__ == "__main__":

@@ -16,6 +16,13 @@ def private_to_this_machine() -> list[str]:
     return [f"{ROOT}/", f"{cache}/"]
 
 
+def native_ggml() -> Path | None:
+    """The ggml of the checkout's own build; None where that is the system's, or nothing has been built."""
+    setup = ROOT / "build/setup.cmake"
+    found = re.search(r'HEADRACE_GGML_DIR "(.*)"', setup.read_text()) if setup.exists() else None
+    return Path(found[1]) if found else None
+
+
 def is_elf(path: Path) -> bool:
     return path.is_file() and not path.is_symlink() and path.read_bytes()[:4] == b"\x7fELF"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from elf import ROOT, is_elf, run_paths
+from elf import ROOT, is_elf, native_ggml, run_paths
 from environments import PROGRAM, RESULT, run
 
 DIST = ROOT / "build/wheels/dist"
@@ -174,10 +174,10 @@ def test_onnx_models_run_from_python_and_the_command_line(environment: Path, tmp
 
 def test_both_kinds_of_models_share_ggml_with_another_one_in_the_process(environment: Path, tmp_path: Path):
     """As a program does that has loaded an installed llama.cpp."""
-    other = re.search(r'HEADRACE_GGML_DIR "(.*)"', (ROOT / "build/setup.cmake").read_text())
+    other = native_ggml()
     if not other:
-        pytest.skip("built with the system's ggml")
-    first = f"import ctypes; ctypes.CDLL({other[1] + '/lib/libggml.so'!r}, ctypes.RTLD_GLOBAL)\n"
+        pytest.skip("the checkout's own build has set up no ggml")
+    first = f"import ctypes; ctypes.CDLL({str(other / 'lib/libggml.so')!r}, ctypes.RTLD_GLOBAL)\n"
     assert run(environment / "python", "-c", first + PROGRAM, cwd=tmp_path).startswith(RESULT)
     assert run(environment / "python", "-c", first + CHAT, cwd=tmp_path).strip() == "2+3=5"
 

@@ -83,6 +83,16 @@ def test_the_interface_asks_for_no_other_package(prefix: Path):
         assert f"<{dependency}" not in headers and f'"{dependency}' not in headers, dependency
 
 
+def test_the_licences_of_what_is_inside_are_installed(prefix: Path):
+    licences = prefix / "share/doc/headrace"
+    assert "Apache License" in (licences / "LICENSE").read_text()
+    parts = {path.stem for path in (licences / "parts").iterdir() if path.read_text().strip()}
+    expected = {"fmt", "hwy", "flatbuffers", "xxhash", "cli11", "nlohmann-json"}
+    if list(prefix.glob("lib*/headrace/libggml*")):
+        expected |= {"llama.cpp-and-ggml", "cpp-httplib", "hash-sha256", "hash-rotate-bits", "hash-xxhash"}
+    assert parts == expected if Path("/usr/share/doc/libfmt-dev").exists() else parts
+
+
 def test_a_newer_minor_version_is_refused(prefix: Path, tmp_path: Path):
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.25)\nproject(p NONE)\nfind_package(headrace 0.3 REQUIRED)\n"

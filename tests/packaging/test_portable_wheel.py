@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from elf import ROOT
+from elf import ROOT, native_ggml
 from provision.base import SetupError
 
 pytest.importorskip("ziglang", reason="ziglang is not installed: make wheels installs it")
@@ -152,6 +152,18 @@ def test_a_large_wheel_is_refused(tmp_path: Path):
         check.check_wheel(wheel)
 
 
+def test_a_wheel_without_type_stubs_is_refused(wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(check, "platform_tag", lambda wheel: "manylinux_2_28_x86_64")
+    bare = tmp_path / "bare" / wheel.name
+    bare.parent.mkdir()
+    with zipfile.ZipFile(wheel) as archive, zipfile.ZipFile(bare, "w") as fewer:
+        for name in archive.namelist():
+            if not name.endswith(".pyi"):
+                fewer.writestr(name, archive.read(name))
+    with pytest.raises(SetupError, match="lacks type stubs"):
+        check.check_wheel(bare)
+
+
 @pytest.mark.parametrize(
     "name, text",
     [
@@ -167,10 +179,10 @@ def test_the_address_of_the_archive_is_that_of_the_machines_apt(name: str, text:
 
 def test_every_function_of_the_cpu_backend_that_is_called_is_forwarded():
     """A wheel loads the backend when it runs, so src/loading must have them all."""
-    (ggml,) = re.findall(r'HEADRACE_GGML_DIR "(.*)"', (ROOT / "build/setup.cmake").read_text()) or [None]
+    ggml = native_ggml()
     if not ggml:
-        pytest.skip("built with the system's ggml")
-    header = (Path(ggml) / "include/ggml-cpu.h").read_text()
+        pytest.skip("the checkout's own build has set up no ggml")
+    header = (ggml / "include/ggml-cpu.h").read_text()
     declared = set(re.findall(r"GGML_BACKEND_API[^;(]*?\b(ggml_\w+)\s*\(", header))
     assert "ggml_graph_compute" in declared
     loading = ROOT / "src/loading/cpu_functions.cpp"

@@ -27,9 +27,6 @@ def model() -> Path:
 
 
 @pytest.fixture(scope="session")
-def guest(tmp_path_factory) -> Path:
+def guest() -> Path:
     """examples/wasi_nn/guest_chat.c as WebAssembly."""
-    try:
-        return wasm_chat.compile_guest(tmp_path_factory.mktemp("guest") / "guest_chat.wasm")
-    except wasm_chat.MissingError as missing:
-        pytest.skip(str(missing))
+    return wasm_chat.GUEST

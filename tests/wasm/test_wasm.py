@@ -269,6 +269,15 @@ def test_a_guest_that_wants_whole_answers_runs_where_only_wamrs_calls_are(nn, gu
         run_as_wamr(nn, guest, tmp_path / "out", *arguments, trap=False)
 
 
+def test_the_guest_in_the_repository_is_what_its_source_compiles_to(guest, tmp_path):
+    """docs/language-models.md has the command."""
+    try:
+        compiled = wasm_chat.compile_guest(tmp_path / "guest_chat.wasm")
+    except wasm_chat.MissingError as missing:
+        pytest.skip(str(missing))
+    assert guest.read_bytes() == compiled.read_bytes()
+
+
 def test_a_guest_can_be_compiled_without_other_calls_than_wamrs(nn, tmp_path):
     try:
         guest = wasm_chat.compile_guest(tmp_path / "guest_whole.wasm", "-DGUEST_CHAT_WHOLE")

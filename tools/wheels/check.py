@@ -9,6 +9,7 @@ import zipfile
 from provision import base
 
 MOST_BYTES = 30_000_000
+STUBS = ("headrace/_core.pyi", "headrace/_llm.pyi", "webnn/__init__.pyi")
 PLATFORM = re.compile(r"manylinux_2_28_\w+(?=\.whl$)")
 # What the wheel executorch-ggml takes from those that it requires.
 NEIGHBOURS = {"libheadrace.so", "libheadrace-c++.so", "libexecutorch.so", "libexecutorch_threadpool.so"}
@@ -43,5 +44,8 @@ def check_wheel(wheel):
     if not found.startswith("manylinux") or glibc_of(found) > glibc_of(promised):
         raise base.SetupError(f"{wheel.name} promises {promised}, and auditwheel finds {found}")
     with zipfile.ZipFile(wheel) as archive:
-        libraries = sum(".so" in name for name in archive.namelist())
+        names = archive.namelist()
+    if wheel.name.startswith("headrace-") and not set(STUBS) <= set(names):
+        raise base.SetupError(f"{wheel.name} lacks type stubs; make build writes them: {', '.join(STUBS)}")
+    libraries = sum(".so" in name for name in names)
     return f"{size / 1e6:.1f} MB, {libraries} libraries, fits {found}"
