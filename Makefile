@@ -5,7 +5,7 @@ VENV := .venv/bin/python
 BUILD := $(PYTHON) tools/build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-micro bench-qwen3 bench-decoders bench-packed bench-serve stress-llm stress-serve coverage cross-check test-arm wheels image test-wheels test-cmake-lines test-conan bench-wheel executorch test-executorch test-executorch-suite test-onnx-suite test-architectures mlx test-mlx bench-mlx test-ray bench-ray asan tsan fuzz tiny-chat setup clean
+.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-micro bench-qwen3 bench-decoders bench-packed bench-serve stress-llm stress-serve coverage cross-check test-arm wheels image test-wheels test-cmake-lines test-conan test-windows cross-macos bench-wheel executorch test-executorch test-executorch-suite test-onnx-suite test-architectures mlx test-mlx bench-mlx test-ray bench-ray asan tsan fuzz tiny-chat setup clean
 
 help: ## show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -126,6 +126,14 @@ test-cmake-lines: ## build the delegate by the plain CMake lines of docs/executo
 test-conan: ## make the Conan package of exported sources, and the example that uses it (installs conan; compiles everything again)
 	@$(PYTHON) tools/setup.py --on-demand conan
 	@HEADRACE_TEST_CONAN=1 $(VENV) -m pytest -q -rs -p no:cacheprovider tests/packaging/test_conan.py
+
+test-windows: ## compile the graph library and the program for Windows, and test every op's samples under wine (installs wine64; FILTER='*matmul*')
+	@$(PYTHON) tools/setup.py
+	@PYTHONPATH=tools $(VENV) -m wheels.systems windows $(if $(FILTER),--filter '$(FILTER)')
+
+cross-macos: ## compile the graph library and the program for macOS on 64-bit ARM (nothing is run)
+	@$(PYTHON) tools/setup.py
+	@PYTHONPATH=tools $(VENV) -m wheels.systems macos
 
 bench-wheel: ## compare the wheel for this machine with the native build, on the zoo's models (MODELS="mlp resnet18")
 	@$(BUILD) --target products

@@ -30,23 +30,6 @@ bool is_onnx_model(std::string_view argument) {
                               [](unsigned char a, char b) { return std::tolower(a) == b; });
 }
 
-/// The current folder is no place for packages.
-constexpr const char* kProgram = R"(
-import sys
-if sys.path[:1] == [""]:
-    del sys.path[0]
-try:
-    from headrace.__main__ import main
-except ModuleNotFoundError as error:
-    if error.name != "headrace":
-        raise
-    sys.exit(
-        f"headrace: {sys.argv[1]} needs the Python package headrace, which {sys.executable} does not have: "
-        "pip install headrace, or name another interpreter in HEADRACE_PYTHON"
-    )
-main()
-)";
-
 }  // namespace
 
 std::string find_python() {
@@ -65,6 +48,27 @@ bool is_for_python(std::span<char* const> arguments) {
 }
 
 #if defined(__unix__) || defined(__APPLE__)
+
+namespace {
+
+/// The current folder is no place for packages.
+constexpr const char* kProgram = R"(
+import sys
+if sys.path[:1] == [""]:
+    del sys.path[0]
+try:
+    from headrace.__main__ import main
+except ModuleNotFoundError as error:
+    if error.name != "headrace":
+        raise
+    sys.exit(
+        f"headrace: {sys.argv[1]} needs the Python package headrace, which {sys.executable} does not have: "
+        "pip install headrace, or name another interpreter in HEADRACE_PYTHON"
+    )
+main()
+)";
+
+}  // namespace
 
 Status become_python(std::span<char* const> arguments) {
     std::string python = find_python(), option = "-c", program = kProgram;

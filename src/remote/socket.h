@@ -59,7 +59,7 @@ public:
     SignalsBlocked& operator=(const SignalsBlocked&) = delete;
 
 private:
-    alignas(16) std::byte before_[128];  // a sigset_t
+    [[maybe_unused]] alignas(16) std::byte before_[128];  // a sigset_t
 };
 
 }  // namespace headrace::remote

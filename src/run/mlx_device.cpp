@@ -24,7 +24,7 @@ std::string library_path() {
     std::error_code error;
     if (!here.empty())
         for (const auto& folder : {here, here / "lib", here.parent_path() / "lib"})
-            if (std::filesystem::exists(folder / kLibrary, error)) return folder / kLibrary;
+            if (std::filesystem::exists(folder / kLibrary, error)) return (folder / kLibrary).string();
     return kLibrary;
 }
 

@@ -8,9 +8,10 @@
 #include <thread>
 
 #include "ggml-backend.h"
+#include "remote/host.h"
 #include "remote/relay.h"
 #include "remote/rpc_server.h"
-#include "test_graph.h"
+#include "sample_outcome.h"
 
 namespace headrace {
 namespace {
@@ -288,6 +289,25 @@ TEST(Rpc, AnUnreachableServerIsAnErrorThatNamesIt) {
     const auto message = message_of([] { compile(two_layers(false), {.device = "rpc://127.0.0.1:1"}); },
                                     Code::backend_failure);
     EXPECT_NE(message.find("rpc://127.0.0.1:1"), std::string::npos) << message;
+}
+
+TEST(Rpc, EverySampleOfTheCatalogAgreesOnARemoteDevice) {
+    const RpcServer server;
+    const auto host =
+        remote::Host::open(server.device());  // kept, or each sample would measure the link anew
+    ASSERT_TRUE(host.ok()) << host.error().message;
+    int on_device = 0;
+    for (const Case& c : all_cases()) {
+        SCOPED_TRACE(std::string(c.op->name) + " " + std::to_string(c.index));
+        const Built built = build(c);
+        const Outcome reference = execute(built, {.packed_kernels = false, .native_ops = false});
+        const Outcome remote = execute(built, {.device = server.device()});
+        on_device += remote.device == server.device();
+        for (std::size_t i = 0; i < remote.outputs.size(); ++i)
+            expect_same(built.graph.value(built.graph.outputs[i].second).type, remote.outputs[i],
+                        reference.outputs[i], c.sample.tolerance);
+    }
+    EXPECT_GT(on_device, 100);
 }
 
 }  // namespace

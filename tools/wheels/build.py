@@ -46,9 +46,12 @@ HEADERS = ("flatbuffers", "nlohmann", "CLI", "xxhash.h")
 
 
 class Build:
-    def __init__(self, arch):
-        self.arch = arch
-        self.folder = WORK / arch
+    def __init__(self, arch, name=None, system="Linux", target=None):
+        """name: of the folder and the logs; system: as CMake names it; target: Zig's name of it."""
+        self.arch, self.system = arch, system
+        self.name = name or arch
+        self.target = target or f"{arch}-linux-gnu.{GLIBC}"
+        self.folder = WORK / self.name
         self.zig = self.folder / "zig"
         self.archive = Archive(WORK / f"debian-{arch}", ARCHITECTURES[arch], RELEASES)
         self.source = ggml.fetch_llama_cpp(base.VENV_PYTHON)
@@ -86,21 +89,26 @@ class Build:
         )
         include = headers / "usr/include"
         flags = [
-            "-DHEADRACE_PORTABLE=ON",
+            *self.headrace_flags(),
             "-DHEADRACE_PYTHON=ON",
-            "-DHEADRACE_MLX=OFF",
-            "-DCCACHE=",  # Zig itself remembers what it compiled
-            "-DCMAKE_INSTALL_LIBDIR=lib",
             f"-DHEADRACE_RUNTIME={self.folder / 'runtime'}",
-            f"-DHEADRACE_HEADERS={self.headers()}",
-            f"-DHEADRACE_HIGHWAY={self.highway}",
-            f"-DHEADRACE_FMT={self.fmt}",
             f"-DEXECUTORCH_DIR={self.executorch() / 'executorch'}",
             f"-DHEADRACE_PYTHON_VERSION={python.version}",
             f"-DHEADRACE_PYTHON_INCLUDE={include};{include / f'python{python.headers}'}",
         ]
         self.compile("headrace", base.ROOT, *flags, target="products")
         return self.staged(f"stage-{python.tag}", "runtime", "python")
+
+    def headrace_flags(self):
+        return [
+            "-DHEADRACE_PORTABLE=ON",
+            "-DHEADRACE_MLX=OFF",
+            "-DCCACHE=",  # Zig itself remembers what it compiled
+            "-DCMAKE_INSTALL_LIBDIR=lib",
+            f"-DHEADRACE_HEADERS={self.headers()}",
+            f"-DHEADRACE_HIGHWAY={self.highway}",
+            f"-DHEADRACE_FMT={self.fmt}",
+        ]
 
     def stage_delegate(self):
         """The same for the wheel executorch-ggml; no version of Python matters to it."""
@@ -127,8 +135,8 @@ class Build:
         self.zig.mkdir(parents=True, exist_ok=True)
         program = Path(ziglang.__file__).parent / "zig"
         # Zig adds debug information unless it is told not to, which takes a third of the time.
-        target = f"-target {self.arch}-linux-gnu.{GLIBC} -g0"
-        commands = {"cc": f"cc {target}", "c++": f"c++ {target}", "ar": "ar", "ranlib": "ranlib"}
+        target = f"-target {self.target} -g0"
+        commands = {"cc": f"cc {target}", "c++": f"c++ {target}", "ar": "ar", "ranlib": "ranlib", "rc": "rc"}
         caches = " ".join(f"ZIG_{kind}_CACHE_DIR='{WORK / 'zig-cache'}'" for kind in ("GLOBAL", "LOCAL"))
         for name, command in commands.items():
             text = f"#!/bin/sh\n{caches} exec '{program}' {command} \"$@\"\n"
@@ -159,8 +167,9 @@ class Build:
         build = self.folder / name
         command = ["cmake", "-S", source, "-B", build, "-G", "Ninja", f"--toolchain={TOOLCHAIN}"]
         command += ["-DCMAKE_BUILD_TYPE=Release", f"-DCMAKE_INSTALL_PREFIX={self.prefix(name)}"]
-        command += [f"-DHEADRACE_ZIG={self.zig}", f"-DHEADRACE_ARCH={self.arch}", *flags]
-        log = f"wheels-{self.arch}-{name}"
+        command += [f"-DHEADRACE_ZIG={self.zig}", f"-DHEADRACE_SYSTEM={self.system}"]
+        command += [f"-DHEADRACE_ARCH={self.arch}", *flags]
+        log = f"wheels-{self.name}-{name}"
         base.run_logged(log, command)
         jobs = {"CMAKE_BUILD_PARALLEL_LEVEL": str(len(os.sched_getaffinity(0)))}
         base.run_logged(log, ["cmake", "--build", build, "--target", target], env={**jobs, **os.environ})
@@ -168,4 +177,4 @@ class Build:
     def install(self, name, component=None, prefix=None):
         command = ["cmake", "--install", self.folder / name, "--prefix", prefix or self.prefix(name)]
         command += ["--component", component] if component else []
-        base.run_logged(f"wheels-{self.arch}-{name}", command)
+        base.run_logged(f"wheels-{self.name}-{name}", command)
