@@ -120,6 +120,9 @@ TextVectors TextEncoder::Impl::vectors(std::vector<TokenizedText> texts, const E
 TextEncoder TextEncoder::load(const std::string& path, const TextEncoderOptions& options) {
     std::error_code ignored;
     if (!std::filesystem::exists(path, ignored)) throw Exception(Code::not_found, "there is no file " + path);
+    if (path.ends_with(".onnx"))
+        throw Exception(Code::unsupported,
+                        path + ": make a graph file of it first: headrace convert model.onnx model.hrg");
     const ModelFolder folder = value_or_throw(ModelFolder::read(path));
     const std::string file =
         options.tokenizer.empty() ? file_beside(path, "tokenizer.json") : options.tokenizer;

@@ -254,6 +254,7 @@ def test_the_program_says_what_is_wrong_with_a_graph(graphs):
     assert "must be mean, cls or last" in serve_arguments_are_refused(
         "--embed", graphs / "vectors/model.hrg", "--pooling", "max"
     )
+    assert "headrace convert" in serve_arguments_are_refused("--embed", graphs / "vectors/model.onnx")
     assert "name it by --embed" in serve_arguments_are_refused(graphs / "vectors/model.hrg")
     assert "no output is [batch, width]" in serve_arguments_are_refused(
         MODEL, "--rank", graphs / "vectors/model.hrg", "--port", 0
