@@ -21,6 +21,8 @@ LIBRARIES = [
     ("Highway", re.compile(r"hwy/.*"), {"hwy::hwy"}),
     ("nlohmann's JSON", re.compile(r"nlohmann/.*"), {"nlohmann_json::nlohmann_json"}),
 ]
+# The only folder that may list them, whatever CMake says.
+OWNERS = {"headrace_llama_cpp": "llm"}
 # Of these not even a header that somebody else's header includes: what it defines would be used unseen.
 NOT_EVEN_REACHED = {"llama.cpp's common library"}
 
@@ -151,6 +153,13 @@ class Tree:
                     line = f"the line of {other} belongs before that of {folder}, which lists it"
                     yield f"src/CMakeLists.txt: {line}"
 
+    def check_owners(self):
+        """Lines of CMake that list a library which is another folder's alone."""
+        for folder, listed in self.listed.items():
+            for target in listed:
+                if OWNERS.get(target, folder) != folder:
+                    yield f"src/CMakeLists.txt: {target} is for {OWNERS[target]} alone, not {folder}"
+
     def check_circles(self):
         """Folders and subfolders that include each other, the shortest way round for each, once."""
         arrows = {}
@@ -186,7 +195,7 @@ def shortest_circle(arrows, start):
 def check_tree(root):
     """Every violation below root, as one printable line each."""
     tree = Tree(root)
-    return [*tree.check_includes(), *tree.check_order(), *tree.check_circles()]
+    return [*tree.check_includes(), *tree.check_order(), *tree.check_owners(), *tree.check_circles()]
 
 
 def main():

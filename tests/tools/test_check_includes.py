@@ -128,6 +128,12 @@ def test_a_folder_that_lists_one_of_a_later_line_is_reported(check):
     assert line == "src/CMakeLists.txt: the line of ir belongs before that of base, which lists it"
 
 
+def test_a_line_of_cmake_cannot_open_llama_cpp_to_another_folder(check):
+    cmake = CMAKE.replace("doors/webnn llm)", "doors/webnn llm headrace_llama_cpp)")
+    (line,) = check({"src/cli/a.cpp": '#include "llama.h"\n'}, cmake)
+    assert line == "src/CMakeLists.txt: headrace_llama_cpp is for llm alone, not cli"
+
+
 def test_a_circle_of_subfolders_is_reported_once_with_the_includes_that_make_it(check):
     (line,) = check(
         {
