@@ -124,10 +124,11 @@ Status EncoderThreads::wait(const std::shared_ptr<TextCall>& call, const EncodeC
     using Clock = std::chrono::steady_clock;
     const bool has_limit = options.timeout.count() > 0;
     const Clock::time_point until = has_limit ? Clock::now() + options.timeout : Clock::time_point::max();
+    Clock::time_point look = Clock::now();  // at once: the caller may be gone already
     std::unique_lock lock(mutex_);
-    while (!call->ended.wait_until(lock, std::min(Clock::now() + kLook, until),
-                                   [&] { return call->left == 0; })) {
+    while (!call->ended.wait_until(lock, std::min(look, until), [&] { return call->left == 0; })) {
         lock.unlock();
+        look = Clock::now() + kLook;
         std::optional<Error> error;
         if (options.is_cancelled && options.is_cancelled())
             error = failure(Code::cancelled, "the caller gave up");
