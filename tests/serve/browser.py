@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import pytest
 import requests
@@ -72,9 +72,8 @@ def opened():
     if not program or not binary:
         pytest.skip("no Chromium: apt install chromium chromium-driver")
     port = free_port()
-    driver = subprocess.Popen(
-        [program, f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    output = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    driver = subprocess.Popen([program, f"--port={port}"], start_new_session=True, **output)
     url = f"http://127.0.0.1:{port}"
     try:
         wait_for(lambda: _is_ready(url), what="chromedriver")
@@ -82,8 +81,7 @@ def opened():
         yield browser
         browser.quit()
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(driver.pid, signal.SIGKILL)  # with the browser, where a test broke off
+        os.killpg(driver.pid, signal.SIGKILL)  # with the browser, where a test broke off
         driver.wait()
 
 
