@@ -12,8 +12,9 @@ file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/serve/doors/serve/api/page
 target_include_directories(headrace_doors_serve PRIVATE ${PROJECT_BINARY_DIR}/generated/serve)
 
 add_library(headrace_serve SHARED $<TARGET_OBJECTS:headrace_doors_serve> $<TARGET_OBJECTS:headrace_base>)
+# fmt by file, as libheadrace.so has it: users of the installed package would need fmt's, too.
 target_link_libraries(headrace_serve PUBLIC headrace headrace_llm_shared
-  PRIVATE headrace_httplib fmt::fmt Threads::Threads)
+  PRIVATE headrace_httplib $<TARGET_FILE:fmt::fmt> Threads::Threads)
 target_link_options(headrace_serve PRIVATE ${HEADRACE_HIDE_ARCHIVES})
 add_library(headrace::serve ALIAS headrace_serve)
 set_target_properties(headrace_serve PROPERTIES EXPORT_NAME serve LINKER_LANGUAGE CXX

@@ -34,9 +34,11 @@ def whole(answer) -> dict:
     return json.loads(b"".join(answer))
 
 
-def running(model: LanguageModel) -> int:
-    now = model.statistics()
-    return now.running + now.waiting
+def wait_for_running(model: LanguageModel, count: int) -> None:
+    until = time.monotonic() + 10
+    while (now := model.statistics()).running + now.waiting != count:
+        assert time.monotonic() < until, now
+        time.sleep(0.01)
 
 
 def test_a_chat_says_what_the_model_says(api):
@@ -95,14 +97,11 @@ def test_an_answer_that_is_cancelled_or_dropped_ends_its_generation(api):
         for give_up in (lambda answer: answer.cancel(), lambda _: None):
             answer = post(api, "/v1/chat/completions", ENDLESS)
             next(answer)
-            assert running(model) == 1
+            wait_for_running(model, 1)
             give_up(answer)
             del answer
             gc.collect()
-            until = time.monotonic() + 10
-            while running(model) and time.monotonic() < until:
-                time.sleep(0.01)
-            assert running(model) == 0
+            wait_for_running(model, 0)
 
 
 def test_the_engine_is_the_one_that_language_model_uses(api):
