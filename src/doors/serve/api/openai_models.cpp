@@ -6,38 +6,34 @@
 namespace headrace::serve {
 namespace {
 
+/// Of either lane.
+template <class Model>
+Json entry(const Model& model, Json aliases, Json tags, Json meta) {
+    return {{"id", model.id()},       {"aliases", std::move(aliases)}, {"tags", std::move(tags)},
+            {"object", "model"},      {"created", model.loaded_at},    {"owned_by", "headrace"},
+            {"meta", std::move(meta)}};
+}
+
 Json entry_of(const ServedModel& model) {
     const ModelInfo& info = model.info();
-    return {{"id", model.id()},
-            {"aliases", model.names().aliases},
-            {"tags", model.names().tags},
-            {"object", "model"},
-            {"created", model.loaded_at},
-            {"owned_by", "headrace"},
-            {"meta",
-             {{"vocab_type", info.vocabulary},
-              {"n_vocab", info.vocabulary_size},
-              {"n_ctx", info.request_tokens},
-              {"n_ctx_train", info.training_context},
-              {"n_embd", info.embedding_size},
-              {"n_params", info.parameters},
-              {"size", info.bytes}}}};
+    return entry(model, model.names().aliases, model.names().tags,
+                 {{"vocab_type", info.vocabulary},
+                  {"n_vocab", info.vocabulary_size},
+                  {"n_ctx", info.request_tokens},
+                  {"n_ctx_train", info.training_context},
+                  {"n_embd", info.embedding_size},
+                  {"n_params", info.parameters},
+                  {"size", info.bytes}});
 }
 
 Json entry_of(const EncoderModel& model) {
     const TextEncoderInfo& info = model.info();
-    return {{"id", model.id()},
-            {"aliases", model.aliases()},
-            {"tags", Json::array()},
-            {"object", "model"},
-            {"created", model.loaded_at},
-            {"owned_by", "headrace"},
-            {"meta",
-             {{"n_vocab", info.vocabulary_size},
-              {"n_ctx", info.most_tokens},
-              {"n_ctx_train", info.most_tokens},
-              {"n_embd", info.width},
-              {"size", info.bytes}}}};
+    return entry(model, model.aliases(), Json::array(),
+                 {{"n_vocab", info.vocabulary_size},
+                  {"n_ctx", info.most_tokens},
+                  {"n_ctx_train", info.most_tokens},
+                  {"n_embd", info.width},
+                  {"size", info.bytes}});
 }
 
 }  // namespace
