@@ -118,6 +118,14 @@ def test_post_sampling_probs_are_of_what_the_samplers_left(server):
         assert sum(other["prob"] for other in entry["top_probs"]) == pytest.approx(1, abs=1e-3)
 
 
+def test_an_answer_that_ends_at_once_shows_the_token_that_ended_it(server):
+    end = server.tokens("<|im_end|>")
+    body = {"prompt": STORY, "n_predict": 3, "n_probs": 2, "grammar": 'root ::= ""'}
+    answer = server.json("/completion", body)
+    assert answer["content"] == "" and answer["stop_type"] == "eos"
+    assert [entry["id"] for entry in answer["completion_probabilities"]] == end
+
+
 def test_texts_become_tokens_and_texts_again(server):
     text = "What is 2+3? äöü 媽 🤗"
     tokens = server.tokens(text)

@@ -58,7 +58,7 @@ public:
     Json whole(const std::vector<Reply>& replies) override {
         Json all = Json::array();
         for (std::size_t i = 0; i < replies.size(); ++i)
-            all.push_back(chosen(final_of(i, replies[i], replies[i].text)));
+            all.push_back(chosen(whole_of(i, replies[i])));
         return all.size() == 1 ? all.front() : all;
     }
 
@@ -75,16 +75,27 @@ public:
         return event_of(body);
     }
     std::string end(std::size_t choice, const Reply& reply) override {
-        return event_of(chosen(final_of(choice, reply, "")));
+        return event_of(chosen(end_of(choice, reply)));
     }
     std::string finish(const std::vector<Reply>&) override { return {}; }
     std::string failed(const ApiError& error) override { return event_of(openai_error(error)); }
 
 private:
-    Json final_of(std::size_t choice, const Reply& reply, const std::string& content) {
+    /// An answer of no text has tokens too: the one that ended it.
+    Json whole_of(std::size_t choice, const Reply& reply) const {
+        Json body = end_of(choice, reply);
+        body["content"] = reply.text;
+        if (shown_.probabilities)
+            body["completion_probabilities"] = probabilities_of(
+                *model_, reply.tokens, reply.probabilities, reply.token_probabilities, shown_.after_sampling);
+        return body;
+    }
+
+    /// The last event of a stream, whose pieces held the text.
+    Json end_of(std::size_t choice, const Reply& reply) const {
         Json body = {
             {"index", choice},
-            {"content", content},
+            {"content", ""},
             {"tokens", shown_.tokens ? Json(reply.tokens) : Json::array()},
             {"id_slot", -1},
             {"stop", true},
@@ -99,9 +110,6 @@ private:
             {"stopping_word", stop_type(reply) == "word" ? reply.stop_detail : ""},
             {"tokens_cached", reply.prompt_tokens + std::max<std::int64_t>(0, reply.generated_tokens - 1)},
             {"timings", timings_of(reply)}};
-        if (shown_.probabilities && !content.empty())
-            body["completion_probabilities"] = probabilities_of(
-                *model_, reply.tokens, reply.probabilities, reply.token_probabilities, shown_.after_sampling);
         add_warnings(body, *model_, {reply});
         return body;
     }
