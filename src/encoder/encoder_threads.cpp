@@ -1,6 +1,7 @@
 #include "encoder/encoder_threads.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace headrace {
 namespace {
@@ -10,12 +11,16 @@ constexpr std::chrono::milliseconds kLook(50);  // whether the caller gave up
 /// Texts of a call that have the same turn: a call of thousands lets others in between.
 constexpr std::size_t kTextsOfATurn = 8;
 
+/// A run of so many is over before a caller that gives up could tell.
+constexpr std::size_t kCallersTokens = 256;
+
 }  // namespace
 
 EncoderThreads::EncoderThreads(const Executable& executable, const EncoderShape& shape, Options options)
     : options_(options) {
     for (int i = 0; i < options_.threads; ++i) runs_.emplace_back(executable, shape, options_.padding);
-    for (EncoderRuns& runs : runs_) threads_.emplace_back([this, &runs] { work(runs); });
+    for (EncoderRuns& runs : runs_) free_.push_back(&runs);
+    for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { work(); });
 }
 
 EncoderThreads::~EncoderThreads() {
@@ -28,16 +33,25 @@ EncoderThreads::~EncoderThreads() {
     for (std::thread& thread : threads_) thread.join();
 }
 
-void EncoderThreads::work(EncoderRuns& runs) {
+void EncoderThreads::work() {
     std::unique_lock lock(mutex_);
     for (;;) {
-        arrived_.wait(lock, [this] { return ends_ || (waiting_.size() > 0 && !is_wide_); });
+        arrived_.wait(lock, [this] {
+            return ends_ ||
+                   (waiting_.size() > 0 && !is_wide_ && std::cmp_less(counts_.running, options_.threads));
+        });
         if (ends_) return;
-        std::vector<WaitingText> texts = waiting_.take();
-        ++counts_.running;
-        serve(runs, std::move(texts), lock);
-        --counts_.running;
+        serve_next(lock);
     }
+}
+
+void EncoderThreads::serve_next(std::unique_lock<std::mutex>& lock) {
+    EncoderRuns* const runs = free_.back();
+    free_.pop_back();
+    ++counts_.running;
+    serve(*runs, waiting_.take(), lock);
+    --counts_.running;
+    free_.push_back(runs);
 }
 
 void EncoderThreads::serve(EncoderRuns& runs, std::vector<WaitingText> texts,
@@ -53,7 +67,8 @@ void EncoderThreads::serve(EncoderRuns& runs, std::vector<WaitingText> texts,
     }
     const std::int64_t length = run_length(longest, options_.most_tokens);
     std::optional<Error> error;
-    const bool is_wide = is_alone && width_.is_wide();
+    const auto cost = length * static_cast<std::int64_t>(rows.size()) + WaitingTexts::kRunTokens;
+    const bool is_wide = is_alone && width_.is_wide(cost);
     is_wide_ = is_wide;
     lock.unlock();
     const auto begin = std::chrono::steady_clock::now();
@@ -73,7 +88,6 @@ void EncoderThreads::serve(EncoderRuns& runs, std::vector<WaitingText> texts,
     lock.lock();
     if (is_alone) {
         const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
-        const auto cost = length * static_cast<std::int64_t>(rows.size()) + WaitingTexts::kRunTokens;
         width_.record(is_wide, cost, took.count());
     }
     if (is_wide) {
@@ -97,7 +111,6 @@ void EncoderThreads::serve(EncoderRuns& runs, std::vector<WaitingText> texts,
 }
 
 Status EncoderThreads::begin(const std::shared_ptr<TextCall>& call) {
-    const std::lock_guard lock(mutex_);
     if (options_.most_calls > 0 && calls_ >= options_.most_calls)
         return failure(Code::busy, "{} calls wait or run, which is as many as may", calls_);
     ++calls_;
@@ -120,12 +133,12 @@ void EncoderThreads::end(TextCall& call, std::optional<Error> error) {
     call.ended.notify_all();
 }
 
-Status EncoderThreads::wait(const std::shared_ptr<TextCall>& call, const EncodeCall& options) {
+Status EncoderThreads::wait(const std::shared_ptr<TextCall>& call, const EncodeCall& options,
+                            std::unique_lock<std::mutex>& lock) {
     using Clock = std::chrono::steady_clock;
     const bool has_limit = options.timeout.count() > 0;
     const Clock::time_point until = has_limit ? Clock::now() + options.timeout : Clock::time_point::max();
     Clock::time_point look = Clock::now();  // at once: the caller may be gone already
-    std::unique_lock lock(mutex_);
     while (!call->ended.wait_until(lock, std::min(look, until), [&] { return call->left == 0; })) {
         lock.unlock();
         look = Clock::now() + kLook;
@@ -143,11 +156,22 @@ Status EncoderThreads::wait(const std::shared_ptr<TextCall>& call, const EncodeC
     return success();
 }
 
+bool EncoderThreads::is_callers_own(const TextCall& call) const {
+    return call.texts.size() == 1 && call.texts.front().ids.size() <= kCallersTokens &&
+           waiting_.size() == 1 && counts_.running == 0;
+}
+
+/// A short text that is alone is read by the caller's thread: the thread that hands it to another one is
+/// still awake when that one wakes the rest, and two that share a core wait for each other for 10 ms and
+/// more.
 Status EncoderThreads::run(const std::shared_ptr<TextCall>& call, const EncodeCall& options) {
     if (call->texts.empty()) return success();
+    const bool is_gone = options.is_cancelled && options.is_cancelled();
+    std::unique_lock lock(mutex_);
     HR_TRY(begin(call));
-    arrived_.notify_all();
-    return wait(call, options);
+    if (!is_gone && is_callers_own(*call)) serve_next(lock);
+    arrived_.notify_all();  // for the call, or for what came meanwhile
+    return wait(call, options, lock);
 }
 
 void EncoderThreads::cancel_all() {

@@ -46,17 +46,22 @@ public:
     TextEncoderStatistics statistics() const;
 
 private:
-    void work(EncoderRuns& runs);
+    void work();
+    // With the lock, as all that follow.
+    bool is_callers_own(const TextCall& call) const;
+    void serve_next(std::unique_lock<std::mutex>& lock);
     void serve(EncoderRuns& runs, std::vector<WaitingText> texts, std::unique_lock<std::mutex>& lock);
     Status begin(const std::shared_ptr<TextCall>& call);
-    /// With the lock.
     void end(TextCall& call, std::optional<Error> error);
-    Status wait(const std::shared_ptr<TextCall>& call, const EncodeCall& options);
+    Status wait(const std::shared_ptr<TextCall>& call, const EncodeCall& options,
+                std::unique_lock<std::mutex>& lock);
 
     const Options options_;
-    std::vector<EncoderRuns> runs_;  // of each thread
+    std::vector<EncoderRuns> runs_;  // as many as threads
     mutable std::mutex mutex_;
     std::condition_variable arrived_;
+    /// The last that ran is the next: calls that are alone find their plans and memory warm.
+    std::vector<EncoderRuns*> free_;
     WaitingTexts waiting_;
     TextEncoderStatistics counts_;
     std::size_t calls_ = 0;  // that wait or run
