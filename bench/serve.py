@@ -52,6 +52,7 @@ class Table:
     def add(self, case: str, unit: str, side: str, value: float) -> None:
         self.units[case] = unit
         self.values.setdefault(case, {}).setdefault(side, []).append(value)
+        print(f"    {case}, {side}: {value:.2f} {unit}", flush=True)  # a run that is stopped has shown it
 
     def rows(self) -> list[dict]:
         """Medians over rounds, and their ratios to the first side's."""
