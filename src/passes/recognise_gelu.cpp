@@ -1,4 +1,5 @@
 #include <cmath>
+#include <numbers>
 #include <optional>
 #include <vector>
 
@@ -67,8 +68,8 @@ bool is_tanh_of(const Patterns& p, ValueId id, ValueId x) {
     if (!add) return false;
     for (const auto& [first, second] : Patterns::both_ways(*add)) {
         const auto linear = times_power(p, first, x, 1), cubic = times_power(p, second, x, 3);
-        if (linear && cubic && is_near(scaled.number * *linear, std::sqrt(2 / M_PI)) &&
-            is_near(scaled.number * *cubic, std::sqrt(2 / M_PI) * 0.044715))
+        if (linear && cubic && is_near(scaled.number * *linear, std::sqrt(2 / std::numbers::pi)) &&
+            is_near(scaled.number * *cubic, std::sqrt(2 / std::numbers::pi) * 0.044715))
             return true;
     }
     return false;
