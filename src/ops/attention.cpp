@@ -111,7 +111,7 @@ struct Attention {
     static Status check_heads(const Operands& in, const Dim& q, const Dim& k, const Dim& v) {
         if (!same_extent(in, k, v)) return invalid("key has {} heads and value {}", k.str(), v.str());
         if (q == k) return success();
-        if (q.is_symbolic() || k.is_symbolic() || k.size() == 0 || q.size() % k.size() != 0)
+        if (!divides(in, k, q))
             return invalid("the query's {} heads are no multiple of the key's {}", q.str(), k.str());
         return success();
     }

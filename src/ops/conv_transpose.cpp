@@ -80,9 +80,6 @@ struct ConvTranspose2d {
         HR_TRY(check_values("output_padding", a.output_padding, 2, 0));
         if (a.output_sizes && a.output_sizes->size() != 2)
             return invalid("output_sizes must have 2 values, got {}", str(*a.output_sizes));
-        for (const Dim& d : in[1].shape)
-            if (d.is_symbolic())
-                return invalid("ConvTranspose2d filter's extents {} must be known", str(in[1].shape));
         const auto image = image_axes(a.input_layout);
         const auto filter = positions(a.filter_layout);
         const Shape& f = in[1].shape;
@@ -91,56 +88,58 @@ struct ConvTranspose2d {
         if (!same_extent(in, channels, f[filter[0]]))
             return invalid("ConvTranspose2d filter has {} input channels but input has {}",
                            f[filter[0]].str(), channels.str());
-        if (f[filter[0]].size() % a.groups)
+        if (!divides(in, a.groups, f[filter[0]]))
             return invalid("ConvTranspose2d input channels {} must be divisible by groups {}",
-                           f[filter[0]].size(), a.groups);
-
-        std::int64_t outputs = 0;
-        if (__builtin_mul_overflow(f[filter[1]].size(), a.groups, &outputs))
-            return invalid("{} output channels in each of {} groups are too many", f[filter[1]].size(),
+                           f[filter[0]].str(), a.groups);
+        const Dim outputs = product({f[filter[1]], a.groups});
+        if (outputs.is(INT64_MAX))
+            return invalid("{} output channels in each of {} groups are too many", f[filter[1]].str(),
                            a.groups);
         if (in.has(2) && !same_shape(in, in[2].shape, {outputs}))
-            return invalid("bias has shape {} but there are {} output channels", str(in[2].shape), outputs);
+            return invalid("bias has shape {} but there are {} output channels", str(in[2].shape),
+                           outputs.str());
         Shape out = in[0].shape;
         out[image[1]] = outputs;
         for (int i : {0, 1}) {
             Dim& extent = out[image[2 + i]];
-            HR_ASSIGN(extent, output_extent(in, extent, f[filter[2 + i]].size(), i, a));
+            HR_ASSIGN(extent, output_extent(in, extent, f[filter[2 + i]], i, a));
         }
         return Types{{in[0].dtype, std::move(out)}};
     }
 
-    static Result<Dim> output_extent(const Operands& in, const Dim& size, std::int64_t kernel, int i,
+    static const char* what_of(int i) { return i ? "ConvTranspose2d width" : "ConvTranspose2d height"; }
+
+    static Result<Dim> output_extent(const Operands& in, const Dim& size, const Dim& kernel, int i,
                                      const Attrs& a) {
-        const char* what = i ? "ConvTranspose2d width" : "ConvTranspose2d height";
+        const char* what = what_of(i);
         const std::int64_t stride = a.strides[i], padding = a.padding[2 * i] + a.padding[2 * i + 1];
-        if (kernel < 1) return invalid("{}: the filter has {} elements", what, kernel);
+        if (!at_least(in, kernel, 1)) return invalid("{}: the filter has {} elements", what, kernel.str());
         if (!a.output_sizes && a.output_padding[i] >= stride)
             return invalid("{}: output_padding {} must be less than the stride {}", what, a.output_padding[i],
                            stride);
-        if (size.is_symbolic()) {
-            const std::int64_t added = (kernel - 1) * a.dilations[i] + 1 - stride - padding +
-                                       (a.output_sizes ? 0 : a.output_padding[i]);
-            if (a.output_sizes)
-                return wanted_extent(in, what, Dim::of(Expression(size) * stride + added), i, a);
-            if (stride == 1 && added == 0) return size;
-            const std::int64_t most = size.max_size(),
-                               largest = most > INT64_MAX / 4 / stride ? INT64_MAX : most * stride + added;
-            return Dim::of(Expression(size) * stride + added,
-                           {std::max<std::int64_t>(1, size.min_size() * stride + added), largest});
-        }
+        if (size.is_symbolic() || kernel.is_symbolic()) return open_extent(in, size, kernel, i, a);
         std::int64_t last = 0, effective = 0;
         if (__builtin_mul_overflow(std::max<std::int64_t>(size.size(), 1) - 1, stride, &last) ||
-            __builtin_mul_overflow(kernel - 1, a.dilations[i], &effective) || last > INT64_MAX / 4 ||
+            __builtin_mul_overflow(kernel.size() - 1, a.dilations[i], &effective) || last > INT64_MAX / 4 ||
             effective > INT64_MAX / 4)
             return invalid("{}: {} pixels with stride {} and a filter of {} are too many", what, size.size(),
-                           stride, kernel);
+                           stride, kernel.size());
         const std::int64_t least = last + effective + 1 - padding;
         if (a.output_sizes) return wanted_extent(in, what, least, i, a);
         const std::int64_t extent = least + a.output_padding[i];
         if (extent < 1)
             return invalid("{}: padding {} leaves nothing of {} elements", what, padding, least + padding);
         return Dim(extent);
+    }
+
+    static Result<Dim> open_extent(const Operands& in, const Dim& size, const Dim& kernel, int i,
+                                   const Attrs& a) {
+        const Expression last = Expression::largest({Expression(size), 1}) - 1,
+                         reach = (Expression(kernel) - 1) * a.dilations[i] + 1,
+                         least = last * a.strides[i] + reach - a.padding[2 * i] - a.padding[2 * i + 1];
+        if (a.output_sizes) return wanted_extent(in, what_of(i), Dim::of(least, Range{}), i, a);
+        const Dim extent = Dim::of(least + a.output_padding[i], {1, INT64_MAX});
+        return extent == size ? size : extent;  // which may have a narrower range
     }
 
     /// What output_sizes says, which is one of as many as the stride.

@@ -21,8 +21,7 @@ Status check_groups(const Operands& in, const Dim& channels, const Dim& filter_i
     if (channels.is_symbolic() && !same_extent(in, channels, product({filter_inputs, groups})))
         return invalid("Conv2d filter has {} input channels in each of {} groups but input has {}",
                        filter_inputs.str(), groups, channels.str());
-    const Dim each = outputs.is_symbolic() ? Dim::of(Expression(outputs) / groups) : outputs.size() / groups;
-    if (groups > 1 && !same_extent(in, outputs, product({each, groups})))
+    if (!divides(in, groups, outputs))
         return invalid("Conv2d output channels {} must be divisible by groups {}", outputs.str(), groups);
     return success();
 }

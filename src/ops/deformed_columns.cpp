@@ -62,25 +62,25 @@ struct DeformedColumns {
         HR_TRY(check_values("padding", a.padding, 4, 0));
         HR_TRY(check_values("dilations", a.dilations, 2, 1));
         const Shape &x = in[0].shape, &offset = in[1].shape;
-        for (const TensorType* t : {&in[0], &in[1]})
-            for (const Dim& d : t->shape)
-                if (d.is_symbolic()) return unsupported("open extents {}", str(t->shape));
-        const std::int64_t taps = a.kernel[0] * a.kernel[1];
-        if (a.offset_groups < 1 || x[1].size() % a.offset_groups)
-            return invalid("{} channels do not divide into {} groups", x[1].size(), a.offset_groups);
-        Shape wanted{x[0], Dim(2 * taps * a.offset_groups)};
-        for (int i : {0, 1}) {
-            const std::int64_t reach = (a.kernel[i] - 1) * a.dilations[i] + 1;
-            const std::int64_t room = x[2 + i].size() + a.padding[2 * i] + a.padding[2 * i + 1] - reach;
-            if (room < 0) return invalid("the filter reaches over {} elements of {}", reach, str(x));
-            wanted.push_back(Dim(room / a.strides[i] + 1));
+        const Dim taps = product({a.kernel[0], a.kernel[1]});
+        if (a.offset_groups < 1 || !divides(in, a.offset_groups, x[1]))
+            return invalid("{} channels do not divide into {} groups", x[1].str(), a.offset_groups);
+        const Dim moved = product({taps, a.offset_groups});
+        Shape wanted{x[0], product({2, moved})};
+        for (std::size_t i : {0, 1}) {
+            const Window window{a.kernel[i], a.strides[i], a.dilations[i], a.padding[2 * i],
+                                a.padding[2 * i + 1]};
+            HR_ASSIGN(
+                const Dim extent,
+                window_output(i ? "deformed columns' width" : "deformed columns' height", x[2 + i], window));
+            wanted.push_back(extent);
         }
-        if (offset != wanted) return invalid("Wrong shape: offset {} must be {}", str(offset), str(wanted));
-        const Dim places(wanted[2].size() * wanted[3].size());
-        wanted[1] = Dim(taps * a.offset_groups);
-        if (in.has(2) && in[2].shape != wanted)
+        if (!same_shape(in, offset, wanted))
+            return invalid("Wrong shape: offset {} must be {}", str(offset), str(wanted));
+        wanted[1] = moved;
+        if (in.has(2) && !same_shape(in, in[2].shape, wanted))
             return invalid("Wrong shape: mask {} must be {}", str(in[2].shape), str(wanted));
-        return Types{{in[0].dtype, {x[0], Dim(x[1].size() * taps), places}}};
+        return Types{{in[0].dtype, {x[0], product({x[1], taps}), product({wanted[2], wanted[3]})}}};
     }
 
     static void reference(const TensorArgs& args, const Attrs& a) {

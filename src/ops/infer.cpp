@@ -34,6 +34,12 @@ bool at_least(const Operands& in, const Dim& a, const Dim& b) {
     return answer != Answer::no;
 }
 
+bool divides(const Operands& in, const Dim& part, const Dim& whole) {
+    if (part.is(0)) return false;
+    if (!part.is_symbolic() && !whole.is_symbolic()) return whole.size() % part.size() == 0;
+    return same_extent(in, whole, Dim::of(Expression(part) * (Expression(whole) / Expression(part))));
+}
+
 bool broadcasts_to(const Operands& in, const Shape& from, const Shape& to) {
     if (from.size() > to.size()) return false;
     return std::equal(from.rbegin(), from.rend(), to.rbegin(), [&](const Dim& a, const Dim& b) {

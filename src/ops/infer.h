@@ -14,6 +14,8 @@ using Types = std::vector<TensorType>;
 bool same_extent(const Operands& in, const Dim& a, const Dim& b);
 bool same_shape(const Operands& in, const Shape& a, const Shape& b);
 bool at_least(const Operands& in, const Dim& a, const Dim& b);
+/// Whether `whole` is a multiple of `part`; of 0 nothing is.
+bool divides(const Operands& in, const Dim& part, const Dim& whole);
 /// Whether `from` broadcasts to exactly `to`.
 bool broadcasts_to(const Operands& in, const Shape& from, const Shape& to);
 /// NumPy broadcasting of both shapes: trailing dimensions align and must be equal or 1.

@@ -24,12 +24,7 @@ Status check_blocks(const Operands& in, const Shape& input, const Shape& scale) 
     for (std::size_t i = 0; i < scale.size(); ++i) {
         const Dim &whole = input[i + shift], &blocks = scale[i];
         if (blocks.is(1)) continue;
-        if (whole.is_symbolic() || blocks.is_symbolic()) {
-            const Expression rows = Expression(blocks) * (Expression(whole) / Expression(blocks));
-            if (same_extent(in, whole, Dim::of(rows))) continue;
-        }
-        if (whole.is_symbolic() || blocks.is_symbolic() || blocks.size() == 0 ||
-            whole.size() % blocks.size() != 0)
+        if (!divides(in, blocks, whole))
             return invalid("Incompatible shapes: extent {} of scale {} does not divide extent {} of input {}",
                            blocks.str(), str(scale), whole.str(), str(input));
     }

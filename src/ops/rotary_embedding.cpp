@@ -30,7 +30,7 @@ struct RotaryEmbedding {
 
     static Result<Types> infer(const Operands& in, const Attrs&) {
         const Dim& width = in[0].shape.back();
-        if (width.is_symbolic() || width.size() % 2 != 0)
+        if (!divides(in, 2, width))
             return invalid("the last dimension of {} must be an even number", in[0].str());
         if (!same_shape(in, in[1].shape, in[2].shape))
             return invalid("cos has shape {} but sin has {}", str(in[1].shape), str(in[2].shape));

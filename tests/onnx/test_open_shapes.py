@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import headrace
+import open_shape_networks  # noqa: F401  (adds cases)
 import pytest
 from open_shape_cases import CASES, Case
 from peers import assert_same, on_onnx_runtime

@@ -50,6 +50,17 @@ TEST(Attention, GivesZeroOrNanWhereEveryKeyIsMasked) {
                 ElementsAre(2, ::testing::IsNan()));
 }
 
+TEST(Attention, LeavesOpenHeadsToARun) {
+    const auto heads = [](Dim n) { return TensorType{DType::f32, {1, std::move(n), 2, 8}}; };
+    const auto q = heads(Dim::symbolic("q")), k = heads(Dim::symbolic("k")), four = heads(4);
+    EXPECT_THAT(conditions(kOp, {q, k, k}), ElementsAre("q = (q//k)*k"));
+    EXPECT_THAT(conditions(kOp, {four, k, k}), ElementsAre("4 = (4//k)*k"));
+    EXPECT_THAT(conditions(kOp, {q, four, heads(Dim::symbolic("v"))}), ElementsAre("4 = v", "q = 4*(q//4)"));
+    EXPECT_THAT(conditions(kOp, {heads(Dim::of(Expression::symbol("k") * 3)), k, k}), ElementsAre());
+    EXPECT_THAT(infer_error(kOp, {q, heads(0), heads(0)}),
+                HasSubstr("q heads are no multiple of the key's 0"));
+}
+
 TEST(Attention, RefusesOperandsThatDoNotFitTogether) {
     const auto zeros = [](Shape shape) {
         std::int64_t n = 1;

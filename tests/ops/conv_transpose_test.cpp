@@ -101,6 +101,19 @@ TEST(ConvTranspose2d, KeepsSymbolicSizes) {
     EXPECT_THAT(sized(2), HasSubstr("output_sizes has (2*h+2) but 2*h to (2*h+1) are possible"));
 }
 
+TEST(ConvTranspose2d, TakesFiltersOfOpenExtents) {
+    const Dim i = Dim::symbolic("i"), o = Dim::symbolic("o"), k = Dim::symbolic("k", 0),
+              n = Dim::symbolic("n", 0);
+    const NamedAttrs attrs{{"strides", List{2, 1}}, {"groups", std::int64_t{2}}, {"dilations", List{1, 3}}};
+    const std::vector<std::optional<TensorType>> open{f32({1, 4, n, 8}), f32({i, o, k, 3}), f32({6})};
+    EXPECT_EQ(infer("conv_transpose2d", open, attrs).value()[0].str(),
+              "f32[1, 2*o, (2*Max(1, n)+k - 2), 14]");
+    EXPECT_THAT(conditions("conv_transpose2d", open, attrs),
+                ElementsAre("4 = i", "i = 2*(i//2)", "6 = 2*o", "k >= 1"));
+    EXPECT_EQ(infer_error("conv_transpose2d", {f32({1, 4, 8, 8}), f32({4, 1, Dim::symbolic("z", 0, 0), 1})}),
+              "ConvTranspose2d height: the filter has z elements");
+}
+
 TEST(ConvTranspose2d, RejectsWhatDoesNotFit) {
     const TensorType x = f32({1, 4, 5, 5}), f = f32({4, 2, 3, 3});
     const auto error = [](const TensorType& input, const TensorType& filter, const NamedAttrs& attrs = {}) {

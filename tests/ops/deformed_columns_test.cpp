@@ -22,6 +22,24 @@ TEST(DeformedColumns, MovesEachElementByItsOffset) {
                 ElementsAre(1.5, 4, 0, 3, 4, 0));
 }
 
+TEST(DeformedColumns, LeavesOpenExtentsToARun) {
+    const Dim n = Dim::symbolic("n"), c = Dim::symbolic("c"), h = Dim::symbolic("h", 4),
+              m = Dim::symbolic("m");
+    const NamedAttrs attrs{{"kernel", std::vector<std::int64_t>{2, 3}},
+                           {"strides", std::vector<std::int64_t>{2, 1}},
+                           {"offset_groups", std::int64_t{2}}};
+    const std::vector<std::optional<TensorType>> open{TensorType{DType::f32, {n, c, h, 4}},
+                                                      TensorType{DType::f32, {m, 24, 3, 2}},
+                                                      TensorType{DType::f32, {n, 12, 3, 2}}};
+    EXPECT_EQ(infer("deformed_columns", open, attrs).value()[0].str(), "f32[n, 6*c, 2*(h//2)]");
+    EXPECT_THAT(conditions("deformed_columns", open, attrs),
+                ElementsAre("c = 2*(c//2)", "m = n", "3 = (h//2)", "3 = (h//2)"));
+    EXPECT_THAT(
+        infer_error("deformed_columns",
+                    {TensorType{DType::f32, {1, 3, n, n}}, TensorType{DType::f32, {1, 24, n, n}}}, attrs),
+        HasSubstr("3 channels do not divide into 2 groups"));
+}
+
 TEST(DeformedColumns, NamesTheShapeThatOffsetsNeed) {
     EXPECT_THAT(infer_error("deformed_columns",
                             {TensorType{DType::f32, {1, 2, 4, 4}}, TensorType{DType::f32, {1, 8, 3, 4}}},

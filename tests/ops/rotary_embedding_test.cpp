@@ -27,6 +27,14 @@ TEST(RotaryEmbedding, ReadsAnAngleForEachPositionOfEveryHead) {
                 ElementsAre(1, 2, -4, 3, 5, 6, -8, 7));
 }
 
+TEST(RotaryEmbedding, LeavesOpenWidthsToARun) {
+    const TensorType open{DType::f32, {3, Dim::symbolic("n")}}, angles{DType::f32, {Dim::symbolic("m")}},
+        even{DType::f32, {Dim::of(Expression::symbol("n") * 2)}};
+    EXPECT_THAT(conditions("rotary_embedding", {open, angles, angles}),
+                ElementsAre("n = 2*(n//2)", "m = n", "m = n or m is 1"));
+    EXPECT_THAT(conditions("rotary_embedding", {even, even, even}), ElementsAre());
+}
+
 TEST(RotaryEmbedding, RefusesOddRowsAndAnglesThatDoNotFit) {
     const auto x = tensor(DType::f32, {2, 2}, {1, 2, 3, 4}), odd = tensor(DType::f32, {3}, {1, 2, 3}),
                angles = tensor(DType::f32, {3, 2}, {1, 2, 3, 4, 5, 6}), row = tensor(DType::f32, {2}, {1, 2});

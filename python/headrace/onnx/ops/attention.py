@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from ..graph import Extent, Graph, Operand, known
 from ..numbers import checked
 from ..registry import AS_DEFINED, AsDefined, Node, invalid_if, reads
@@ -86,14 +84,13 @@ def rotary_embedding(g: Graph, node: Node) -> Operand:
 
 def rotated(g: Graph, x: Operand, cos: Operand, sin: Operand, interleaved: bool, width: int) -> Operand:
     """x [batch, heads, steps, width]; cos and sin [batch, steps, half the rotated width]."""
-    whole = g.fixed(g.shape(x)[-1], "the width of a head")
+    whole = g.shape(x)[-1]
     width = width or whole
     tables = []
     for table in (cos, sin):
         batch, steps, half = g.shape(table)
-        half = g.fixed(half, "the number of angles")
-        order = g.numbered(half).repeat(2) if interleaved else np.tile(g.numbered(half), 2)
-        wide = g.op("gather", table, known(order, "i64"), axis=2)
+        table = g.reshape(table, [batch, 1, steps, half, 1] if interleaved else [batch, 1, steps, half])
+        wide = g.concat([table, table], g.rank(table) - 1)
         tables.append(g.reshape(wide, [batch, 1, steps, 2 * half]))
     part = g.cut(x, 3, 0, width)
     y = g.op("rotary_embedding", part, *(_like(g, t, part) for t in tables), interleaved=interleaved)

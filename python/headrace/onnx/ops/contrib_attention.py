@@ -297,7 +297,7 @@ def group_query_attention(g: Graph, node: Node) -> list[Operand | None]:
         turned = g.expand(turned, [batch, steps])
         tables = [g.op("gather", node.operand(i), turned, axis=0) for i in (7, 8)]
         way = bool(node.get("rotary_interleaved", 0))
-        width = 2 * g.fixed(g.shape(tables[0])[2], "the number of angles")
+        width = 2 * g.shape(tables[0])[2]
         query, key = (rotated(g, x, *tables, way, width) for x in (query, key))
     key, value = (_extended(g, node.optional(i), x, places) for i, x in ((3, key), (4, value)))
     bias = _visible(g, node, places, lengths, g.shape(key)[2], query.dtype)

@@ -272,7 +272,7 @@ def _transposed_volume(
             x = g.reshape(x, shape)
             shape[axis] -= stride - 1
             x = g.cut(x, axis, 0, shape[axis])
-    inner, outer, *kernel = g.fixed_shape(weight)
+    inner, outer, *kernel = g.shape(weight)
     weight = g.reshape(weight, [groups, inner // groups, outer, *kernel])
     weight = g.op("reverse", g.transpose(weight, [0, 2, 1, 3, 4, 5]), axes=[3, 4, 5])
     weight = g.reshape(weight, [groups * outer, inner // groups, *kernel])
