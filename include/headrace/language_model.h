@@ -70,6 +70,10 @@ struct ParameterValue : std::variant<std::nullptr_t, bool, std::int64_t, double,
     ParameterValue(float number) : variant(double{number}) {}
     ParameterValue(const char* text) : variant(std::string(text)) {}
     ParameterValue(std::string_view text) : variant(std::string(text)) {}
+
+    /// Of any JSON value: a program's settings are often texts. Throws Code::invalid_argument with the place
+    /// of a mistake.
+    HEADRACE_API static ParameterValue from_json(std::string_view text);
 };
 
 struct ModelOptions {

@@ -120,6 +120,10 @@ Parameters Parameters::from_json(std::string_view text) {
     return llm::parameters_of(value_or_throw(llm::parse_object(text)));
 }
 
+ParameterValue ParameterValue::from_json(std::string_view text) {
+    return llm::value_of(value_or_throw(llm::parse_json(text, "the value is not valid JSON")));
+}
+
 std::string Parameters::to_json(int indent) const {
     return llm::json_of(*this).dump(indent, ' ', false, llm::Json::error_handler_t::replace);
 }

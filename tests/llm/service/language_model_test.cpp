@@ -287,5 +287,18 @@ TEST(Parameters, AreNamedValuesInTheOrderInWhichTheyWereSet) {
     EXPECT_EQ(std::get<double>(*whole.find("large")), 1e300);
 }
 
+TEST(ParameterValue, IsReadFromAnyJsonText) {
+    EXPECT_EQ(ParameterValue::from_json(" 7 "), ParameterValue(7));
+    EXPECT_EQ(ParameterValue::from_json("\"a\""), ParameterValue("a"));
+    EXPECT_EQ(ParameterValue::from_json("null"), ParameterValue(nullptr));
+    EXPECT_EQ(ParameterValue::from_json(R"({"a": [true]})"),
+              ParameterValue(Parameters{{"a", std::vector<ParameterValue>{true}}}));
+    for (const char* text : {"", "low", "1, \"other\": 2", "1}", "\"\xff\""}) {
+        const Thrown wrong = thrown_by([&] { ParameterValue::from_json(text); });
+        EXPECT_EQ(wrong.code, Code::invalid_argument) << text;
+        EXPECT_THAT(wrong.message, HasSubstr("the value is not valid JSON: line 1")) << text;
+    }
+}
+
 }  // namespace
 }  // namespace headrace

@@ -11,11 +11,12 @@
 #include "doors/serve/api/settings_json.h"
 #include "doors/serve/api/shapes.h"
 #include "doors/serve/request/fields.h"
+#include "doors/serve/request/parameter_json.h"
 
 namespace headrace::serve {
 
 Json settings_json(ServedModel& model, const Parameters& parameters, bool streams) {
-    Json all = Json::parse(model.engine().effective(parameters).to_json());
+    Json all = json_of(model.engine().effective(parameters));
     // By the names that llama-server shows; requests may use either.
     for (const auto& [own, shown] : {std::pair{"temp", "temperature"}, {"penalty_last_n", "repeat_last_n"}})
         if (const auto found = all.find(own); found != all.end()) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "doors/serve/request/parameter_json.h"
+
 namespace headrace::serve {
 namespace {
 
@@ -172,14 +174,10 @@ Parameters engine_parameters(const Json& body, const std::set<std::string_view>&
     if (body.size() > kMostFields)
         throw wrong_field(
             "", fmt::format("the body has {} fields; at most {} are taken", body.size(), kMostFields));
-    Json rest = Json::object();
+    Parameters rest;
     for (const auto& [name, value] : body.items())
-        if (!known.contains(name) && !value.is_null()) rest[name] = value;
-    try {
-        return Parameters::from_json(text_of(rest));
-    } catch (const Exception& error) {
-        throw wrong_field("", error.what());
-    }
+        if (!known.contains(name) && !value.is_null()) rest.set(name, value_of(value));
+    return rest;
 }
 
 void check_can_call(const Parameters& parameters, const ModelInfo& model) {
@@ -219,10 +217,6 @@ void read_tools(const Fields& body, Parameters& parameters) {
     }
     parameters.set("tools", value_of(chosen));
     parameters.set("tool_choice", choice);
-}
-
-ParameterValue value_of(const Json& value) {
-    return Parameters::from_json(text_of({{"value", value}})).entries().front().second;
 }
 
 bool includes_usage(const Fields& body) {

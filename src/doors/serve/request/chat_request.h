@@ -27,9 +27,6 @@ std::vector<Message> messages_of(const Json& list, const std::string& place);
 /// The text of a content that is a text or a list of text parts; of a list, its parts.
 void read_content(const Fields& fields, std::string_view key, Message& message);
 
-/// A value of JSON as the engine takes it.
-ParameterValue value_of(const Json& value);
-
 /// `stream_options.include_usage`.
 bool includes_usage(const Fields& body);
 /// How many answers one of these fields asks for.
