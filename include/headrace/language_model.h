@@ -76,6 +76,15 @@ struct ParameterValue : std::variant<std::nullptr_t, bool, std::int64_t, double,
     HEADRACE_API static ParameterValue from_json(std::string_view text);
 };
 
+/// What docs/parameters.md has under a name, in whichever of its spellings.
+enum class ParameterKind : std::uint8_t {
+    unknown,  ///< nothing, or what is known to be without effect
+    value,    ///< a parameter; an object in place of its value would be read as a section
+    object,   ///< a parameter whose value may be an object
+    section,  ///< parameters
+};
+HEADRACE_API ParameterKind kind_of_parameter(std::string_view name);
+
 struct ModelOptions {
     /// Of the model and its context (n_ctx, n_gpu_layers, devices, embeddings, draft_model ...), and defaults
     /// for its requests. docs/parameters.md has all of them.

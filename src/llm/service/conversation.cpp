@@ -116,7 +116,7 @@ Result<std::string> render_chat(const Model& model, Prompt& prompt, RequestSetti
         common_chat_templates_ptr own;
         if (!settings.own_template.empty()) {
             if (const Status status = check_template(settings.own_template); !status.ok())
-                return status.error().within("chat_template");
+                return status.error().within("chat_template").of_parameter("chat_template");
             own = common_chat_templates_init(model.get(), settings.own_template);
         }
         common_chat_params params = [&] {
@@ -140,7 +140,8 @@ Result<std::string> render_chat(const Model& model, Prompt& prompt, RequestSetti
         prompt.format = std::make_shared<const common_chat_params>(std::move(params));
         return text;
     } catch (const std::exception& e) {
-        if (!settings.own_template.empty()) return invalid("chat_template: {}", e.what());
+        if (!settings.own_template.empty())
+            return invalid("chat_template: {}", e.what()).of_parameter("chat_template");
         if (!common_chat_templates_was_explicit(model.templates())) return fallback_chat(prompt.messages);
         return invalid("the model's chat template cannot take these messages: {}", e.what());
     }

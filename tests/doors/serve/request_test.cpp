@@ -52,6 +52,16 @@ TEST(ParameterJson, KeepsValuesAndTheirOrder) {
     EXPECT_EQ(value_of(18446744073709551615u), ParameterValue(18446744073709551615.0));
 }
 
+TEST(Parameters, ThatAreObjectsMustBeTakenAsSuch) {
+    const auto check = [](const char* name) {
+        return [=] { check_values({{name, Parameters{{"a", 1}}}, {"seed", 1}}); };
+    };
+    for (const char* name : {"seed", "stop", "sampling", "top-k"})
+        EXPECT_EQ(error_of(check(name)).field, name);
+    for (const char* name : {"json_schema", "logit_bias", "chat_template_kwargs", "unknown"})
+        EXPECT_NO_THROW(check(name)()) << name;
+}
+
 ChatBody chat(const char* text) { return chat_body(Json::parse(text), ModelInfo()); }
 
 TEST(ChatBodies, BecomeMessages) {

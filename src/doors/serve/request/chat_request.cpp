@@ -180,6 +180,15 @@ Parameters engine_parameters(const Json& body, const std::set<std::string_view>&
     return rest;
 }
 
+void check_values(const Parameters& parameters) {
+    for (const auto& [name, value] : parameters.entries()) {
+        if (!std::holds_alternative<Parameters>(value)) continue;
+        const ParameterKind kind = kind_of_parameter(name);
+        if (kind == ParameterKind::value || kind == ParameterKind::section)
+            throw wrong_field(name, "is an object; it must be a value");
+    }
+}
+
 void check_can_call(const Parameters& parameters, const ModelInfo& model) {
     const ParameterValue* choice = parameters.find("tool_choice");
     const auto able = model.template_abilities.find("supports_tools");

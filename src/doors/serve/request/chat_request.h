@@ -49,6 +49,10 @@ void check_can_call(const Parameters& parameters, const ModelInfo& model);
 /// but `known`, which the API itself reads.
 Parameters engine_parameters(const Json& body, const std::set<std::string_view>& known);
 
+/// Throws ApiError for a parameter of the engine that has an object in place of a value: the engine would
+/// read that as a section.
+void check_values(const Parameters& parameters);
+
 /// A body in the shape of OpenAI's chat completions; defaults: the model's abilities.
 struct ChatBody {
     Request request;
