@@ -119,7 +119,7 @@ void add_triggers(const Model& model, const RequestSettings& settings, common_pa
     }
 }
 
-/// common_sampler_init leaves its chain behind when it throws, and a guest may send wrong grammars for ever:
+/// common_sampler_init leaves its chain behind when it throws, and a caller may send wrong grammars for ever:
 /// they are tried before. Throws std::regex_error for a trigger's pattern.
 Status try_grammar(const Model& model, const common_params_sampling& params,
                    const std::vector<GrammarTrigger>& triggers) {

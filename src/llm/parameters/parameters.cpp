@@ -93,12 +93,12 @@ private:
     std::size_t unknown_ = 0;
 };
 
-/// Without this a host would run with what it meant to confine its guests by, and did not.
-bool confines_guests(const Row& row) { return row.section() == "service"; }
+/// Without this a program would run with what it meant to confine its callers by, and did not.
+bool confines_callers(const Row& row) { return row.section() == "service"; }
 
 /// Stores a value. Read leniently, one that cannot be taken is a note, and the setting stays as it was.
 Status take_value(const Reading& reading, const Json& value, Settings& settings) {
-    if (!reading.lenient || confines_guests(reading.row)) {
+    if (!reading.lenient || confines_callers(reading.row)) {
         const Status status = read_value(reading, value, settings);
         return status.ok() ? success() : Status(status.error().of_parameter(reading.key));
     }
@@ -147,19 +147,14 @@ Parameters request_parameters(const Settings& settings) {
     return parameters_of(all);
 }
 
-Note defaults_note(const Error& error) { return {"parameters", error.message + "; the defaults are used"}; }
-
 std::string_view level_name(Level level) {
     constexpr std::string_view kNames[] = {"service", "model", "session", "request"};
     return kNames[static_cast<std::size_t>(level)];
 }
 
 Result<Settings> with_parameters(const Settings& base, std::string_view json, Level level, Notes& notes) {
-    const Result<Json> object = parse_object(json);
-    if (object.ok()) return with_object(base, object.value(), level, notes);
-    if (!base.lenient || base.strict) return object.error();
-    notes.push_back(defaults_note(object.error()));
-    return base;
+    HR_ASSIGN(const Json object, parse_object(json));
+    return with_object(base, object, level, notes);
 }
 
 Result<Settings> with_parameters(const Settings& base, const Parameters& parameters, Level level,

@@ -202,7 +202,7 @@ Result<Prompt> make_prompt(const Model& model, Messages messages, int context_si
     size_t too_few = 0, enough = (prompt.messages.size() - begins_with_system(prompt.messages) - 1) / 2;
     const bool is_wrong = !whole.ok() && whole.error().code != Code::prompt_too_long;
     if (fits(whole) || is_wrong || enough == 0 || !asked.drops_oldest) return whole;
-    // The fewest that have to go, found in few tries: a guest may send thousands of messages.
+    // The fewest that have to go, found in few tries: a caller may send thousands of messages.
     while (enough - too_few > 1) {
         const size_t middle = too_few + (enough - too_few) / 2;
         (fits(written(middle)) ? enough : too_few) = middle;
