@@ -358,7 +358,10 @@ public:
     Generation stream(const Request& request);
 
     /// A conversation of that name, new or known; without a name one of its own. The parameters are defaults
-    /// of its requests.
+    /// of its requests. At most `max_concurrent` (64) without a name exist at once; another is Code::busy. Of
+    /// those with a name `max_sessions` (100) are remembered: for one more, the one that was used least
+    /// recently and does not run is forgotten; Code::busy where all run. Requests of no conversation do not
+    /// count.
     Conversation conversation(std::string_view name = {}, const Parameters& parameters = {});
 
     /// A vector of each text, by a model loaded with `embeddings`. Errors: Code::unsupported where the model
