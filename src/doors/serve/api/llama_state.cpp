@@ -167,13 +167,11 @@ HttpResponse adapters(Service& service, const HttpRequest&) {
 
 HttpResponse change_adapters(Service& service, const HttpRequest& http) {
     const auto model = service.first_model();
-    // A list is no body that an object's reader takes.
-    const Json wrapped = parse_body("{\"adapters\": " + http.body + "}");
-    const Json* given = Fields(wrapped).list("adapters");
-    if (!given) throw wrong_field("", "the body must be a list of {\"id\", \"scale\"}");
+    const Json given = parse_any_body(http.body);
+    if (!given.is_array()) throw wrong_field("", "the body must be a list of {\"id\", \"scale\"}");
     std::vector<float> scales(model->info().adapters.size(), 0.0f);
-    for (std::size_t i = 0; i < given->size(); ++i) {
-        const Fields entry((*given)[i], fmt::format("[{}]", i));
+    for (std::size_t i = 0; i < given.size(); ++i) {
+        const Fields entry(given[i], fmt::format("[{}]", i));
         const auto id = entry.integer("id", 0, static_cast<std::int64_t>(scales.size()) - 1);
         const Json& scale = entry.required("scale");
         if (!id) throw wrong_field(entry.name("id"), "is missing");
