@@ -2,6 +2,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "headrace/export.h"
 
@@ -48,11 +49,16 @@ constexpr std::string_view to_string(Code code) {
 /// the actual values and what would be right.
 class HEADRACE_API Exception : public std::runtime_error {
 public:
-    Exception(Code code, const std::string& message) : std::runtime_error(message), code_(code) {}
+    Exception(Code code, const std::string& message, std::string parameter = {})
+        : std::runtime_error(message), code_(code), parameter_(std::move(parameter)) {}
     Code code() const { return code_; }
+    /// Of a language model's parameters, the one that is wrong, as its caller spells it; empty where the
+    /// error is of no parameter.
+    const std::string& parameter() const { return parameter_; }
 
 private:
     Code code_;
+    std::string parameter_;
 };
 
 }  // namespace headrace

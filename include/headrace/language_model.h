@@ -70,7 +70,20 @@ struct ParameterValue : std::variant<std::nullptr_t, bool, std::int64_t, double,
     ParameterValue(float number) : variant(double{number}) {}
     ParameterValue(const char* text) : variant(std::string(text)) {}
     ParameterValue(std::string_view text) : variant(std::string(text)) {}
+
+    /// Of any JSON value: a program's settings are often texts. Throws Code::invalid_argument with the place
+    /// of a mistake.
+    HEADRACE_API static ParameterValue from_json(std::string_view text);
 };
+
+/// What docs/parameters.md has under a name, in whichever of its spellings.
+enum class ParameterKind : std::uint8_t {
+    unknown,  ///< nothing, or what is known to be without effect
+    value,    ///< a parameter; an object in place of its value would be read as a section
+    object,   ///< a parameter whose value may be an object
+    section,  ///< parameters
+};
+HEADRACE_API ParameterKind kind_of_parameter(std::string_view name);
 
 struct ModelOptions {
     /// Of the model and its context (n_ctx, n_gpu_layers, devices, embeddings, draft_model ...), and defaults
@@ -345,7 +358,10 @@ public:
     Generation stream(const Request& request);
 
     /// A conversation of that name, new or known; without a name one of its own. The parameters are defaults
-    /// of its requests.
+    /// of its requests. At most `max_concurrent` (64) without a name exist at once; another is Code::busy. Of
+    /// those with a name `max_sessions` (100) are remembered: for one more, the one that was used least
+    /// recently and does not run is forgotten; Code::busy where all run. Requests of no conversation do not
+    /// count.
     Conversation conversation(std::string_view name = {}, const Parameters& parameters = {});
 
     /// A vector of each text, by a model loaded with `embeddings`. Errors: Code::unsupported where the model

@@ -13,10 +13,15 @@ namespace headrace {
 struct Error {
     Code code = Code::invalid_argument;
     std::string message;
+    std::string parameter = {};  ///< as Exception has it
 
     /// The same error, said of something larger: "conv2d (stem): " + message.
     [[nodiscard]] Error within(std::string_view where) const {
-        return {code, fmt::format("{}: {}", where, message)};
+        return {code, fmt::format("{}: {}", where, message), parameter};
+    }
+    /// The same error, of that parameter.
+    [[nodiscard]] Error of_parameter(std::string_view name) const {
+        return {code, message, std::string(name)};
     }
 };
 
@@ -72,7 +77,10 @@ inline Status success() { return std::monostate{}; }
 /// The public functions throw; everything inside returns a Result.
 template <class T>
 T value_or_throw(Result<T> result) {
-    if (!result.ok()) throw Exception(result.error().code, result.error().message);
+    if (!result.ok()) {
+        const Error& error = result.error();
+        throw Exception(error.code, error.message, error.parameter);
+    }
     return std::move(result).value();
 }
 

@@ -48,6 +48,17 @@ std::optional<std::size_t> find_invalid_utf8(std::string_view text) {
     return std::nullopt;
 }
 
+std::string valid_utf8(std::string_view text) {
+    std::string valid;
+    while (!text.empty()) {
+        const std::optional<CodePoint> point = first_code_point(text);
+        const std::size_t size = point ? point->size : text.size();  // the end cuts a character off
+        valid += point && point->is_valid ? text.substr(0, size) : "\xEF\xBF\xBD";
+        text.remove_prefix(size);
+    }
+    return valid;
+}
+
 std::size_t utf8_boundary(std::string_view text, std::size_t size) {
     if (size >= text.size()) return text.size();
     // A continuation byte has the bits 10 at its top.

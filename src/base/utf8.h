@@ -9,6 +9,9 @@ namespace headrace {
 /// Offset of the first byte that is not part of valid UTF-8 (RFC 3629: no overlong forms, no surrogates).
 std::optional<std::size_t> find_invalid_utf8(std::string_view text);
 
+/// The text with U+FFFD in the place of bytes that are not part of valid UTF-8.
+std::string valid_utf8(std::string_view text);
+
 /// The most bytes, at most size, that end between two characters.
 std::size_t utf8_boundary(std::string_view text, std::size_t size);
 

@@ -7,9 +7,9 @@
 #include <iostream>
 #include <map>
 
+#include "base/utf8.h"
 #include "cli/language.h"
 #include "headrace/language_model.h"
-#include "llm/parameters/parameters.h"
 
 namespace headrace::cli {
 namespace {
@@ -77,17 +77,14 @@ public:
         sessions_.try_emplace(name, model_.conversation(name));
         session_ = name;
     }
-    /// Checked here with those set before, so that a mistake spoils no later message.
-    Status set(const std::string& name, ParameterValue value) {
+    /// Checked here with those set before, so that a mistake, which is an Exception, spoils no later message.
+    void set(const std::string& name, ParameterValue value) {
         Parameters all = parameters_;
         all.set(name, std::move(value));
-        all = Parameters::from_json(all.to_json());  // without bytes that are no text
-        llm::Settings strict;
-        strict.strict = true;
-        llm::Notes shown_with_replies;
-        HR_TRY(llm::with_parameters(strict, all, llm::Level::session, shown_with_replies));
+        Parameters strict = {{"strict", true}};
+        for (const auto& [given, set_before] : all.entries()) strict.set(given, set_before);
+        model_.conversation(session_, strict);
         parameters_ = std::move(all);
-        return success();
     }
 
     void say(const std::string& text) {
@@ -118,9 +115,9 @@ public:
         } else if (name == "parameters") {
             std::printf("%s\n", parameters_.to_json(2).c_str());
         } else if (name == "priority") {
-            HR_TRY(set("priority", rest));
+            set("priority", rest);
         } else if (name == "system") {
-            HR_TRY(set("system_prompt", rest));
+            set("system_prompt", rest);
             use_session("chat " + std::to_string(++conversations_));
         } else if (name == "session") {
             if (rest.empty()) return invalid("/session needs a name");
@@ -157,17 +154,17 @@ private:
                 return invalid("'{}' was not set; /parameters lists what was", name);
             return success();
         }
-        return set(name, value_of(text.substr(space + 1)));
+        set(name, value_of(text.substr(space + 1)));
+        return success();
     }
 
     /// A value of JSON, or else the text itself.
     static ParameterValue value_of(const std::string& text) {
         try {
-            const Parameters given = Parameters::from_json("{\"value\": " + text + "}");
-            if (given.entries().size() == 1) return given.entries().front().second;
+            return ParameterValue::from_json(text);
         } catch (const Exception&) {
+            return text;
         }
-        return text;
     }
 
     static void show_speed(const Reply& reply) {
@@ -192,8 +189,8 @@ private:
 Status chat(const ChatOptions& options) {
     Chat chat(LanguageModel::load(options.model,
                                   {.parameters = command_parameters(options.parameters, options.devices)}));
-    if (!options.system.empty()) HR_TRY(chat.set("system_prompt", options.system));
     chat.use_session(options.session);
+    if (!options.system.empty()) chat.set("system_prompt", valid_utf8(options.system));
     for (const std::string& prompt : options.prompts) chat.say(prompt);
     if (!options.prompts.empty()) return success();
     const bool interactive = isatty(STDIN_FILENO);
@@ -205,7 +202,7 @@ Status chat(const ChatOptions& options) {
         Result<bool> go_on = true;
         try {
             if (line[0] == '/')
-                go_on = chat.command(line);
+                go_on = chat.command(valid_utf8(line));
             else
                 chat.say(line);
         } catch (const Exception& error) {

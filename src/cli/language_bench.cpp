@@ -45,8 +45,7 @@ Result<double> run_streams(const Bench& bench, int streams, int prompt, int gene
         running.push_back(std::move(generation));
     }
     for (auto& generation : running)
-        if (const llm::Outcome& outcome = generation->wait(); outcome.failed())
-            return Error{outcome.code, outcome.detail};
+        if (const llm::Outcome& outcome = generation->wait(); outcome.failed()) return outcome.error();
     return seconds_since(start);
 }
 

@@ -161,7 +161,7 @@ struct Settings : EngineSettings {
     SessionSettings session;
     LogSettings log;
 #include "llm/settings/service.inc"
-    /// Texts are read as hosts of other backends write them; a door's choice, and no parameter. See
+    /// Values that cannot be taken as they are become notes; a door's choice, and no parameter. See
     /// with_parameters.
     bool lenient = false;
 };

@@ -49,5 +49,10 @@ TEST(FindInvalidUtf8, NamesTheFirstByteThatIsWrong) {
     EXPECT_EQ(find_invalid_utf8("é\xED\xA0\x80"), 2u);
 }
 
+TEST(ValidUtf8, ReplacesWhatIsNoCharacter) {
+    EXPECT_EQ(valid_utf8("héllo 😀"), "héllo 😀");
+    EXPECT_EQ(valid_utf8("a\xFFz\xE2\x82"), "a\xEF\xBF\xBDz\xEF\xBF\xBD");
+}
+
 }  // namespace
 }  // namespace headrace

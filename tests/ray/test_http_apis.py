@@ -123,13 +123,20 @@ def test_vectors_may_be_base64_and_python_handles_give_the_same(embedder):
     status, reply = ask(embedder, "/v1/embeddings", {"input": TEXTS[0], "encoding_format": "base64"})
     assert status == 200
     vector = np.frombuffer(base64.b64decode(reply["data"][0]["embedding"]), "<f4")
-    same = embedder.handle.embed.remote({"input": TEXTS}).result()["data"][0]["embedding"]
-    np.testing.assert_allclose(vector, same, rtol=1e-3, atol=1e-4)
+    same = embedder.handle.embed.remote({"input": TEXTS}).result()
+    np.testing.assert_allclose(vector, same["vectors"][0], rtol=1e-3, atol=1e-4)
+    assert len(same["vectors"]) == len(TEXTS) and same["tokens"] > reply["usage"]["prompt_tokens"]
+    [one] = embedder.handle.embed.remote({"input": TEXTS[0], "priority": "high"}).result()["vectors"]
+    np.testing.assert_allclose(one, vector, rtol=1e-3, atol=1e-4)
 
 
 def test_python_handles_raise_what_is_wrong(embedder, chat):
-    with pytest.raises(RequestError, match="input"):
-        embedder.handle.embed.remote({}).result()
+    for wrong in ({}, {"input": []}, {"input": ["a dog", 3]}, {"input": "a dog", "encoding_format": "float"}):
+        with pytest.raises(RequestError, match="input"):
+            embedder.handle.embed.remote(wrong).result()
+    with pytest.raises(LanguageModelError, match="did you mean") as raised:
+        embedder.handle.embed.remote({"input": "a dog", "parameters": {"timeout_m": 1}}).result()
+    assert raised.value.code == "invalid_argument"
     with pytest.raises(LanguageModelError, match="text 1 is too large") as raised:
         embedder.handle.embed.remote({"input": ["a dog", "word " * 2000]}).result()
     assert raised.value.code == "prompt_too_long"

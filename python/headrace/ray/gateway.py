@@ -15,7 +15,7 @@ from headrace.language_model import LanguageModelError
 
 from .http_messages import FORWARDED, PASSED_ON, Head, HttpRequest, error_body, error_piece
 from .replica import error_event
-from .request import Request, RequestError
+from .request import Request, RequestError, VectorRequest
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -37,16 +37,6 @@ STATUS = {
     "unavailable": 503,
     "timed_out": 504,
 }
-#: Of errors' types in OpenAI's API.
-CODES = {
-    "invalid_request_error": "invalid_argument",
-    "exceed_context_size_error": "prompt_too_long",
-    "not_supported_error": "unsupported",
-    "unavailable_error": "busy",
-    "timeout_error": "timed_out",
-}
-
-
 #: What Serve raises where no replica answers, and none was lost.
 _REFUSALS = (TimeoutError, BackPressureError, DeploymentUnavailableError)
 
@@ -116,7 +106,7 @@ class Gateway:
         """The beginning of an answer, and what is left of it. Of one that is no stream that is all there: a
         replica that is lost before is nobody's loss. Errors: LanguageModelError."""
         for _ in range(self._attempts):
-            pieces = self._pieces(request)
+            pieces = self._ask("http", request)
             try:
                 head = await anext(pieces)
                 if head.is_stream:
@@ -124,23 +114,7 @@ class Gateway:
                 return head, _each([piece async for piece in pieces])
             except RayActorError:
                 continue
-        raise LanguageModelError(**self._all_lost()["error"])
-
-    async def _pieces(self, request: HttpRequest) -> AsyncIterator[Head | bytes]:
-        """One replica's answer. Errors: RayActorError when it is lost, LanguageModelError."""
-        handle = self._model.options(stream=True, session_id=request.affinity() or "")
-        response = handle.http.remote(request)
-        try:
-            while True:
-                async with asyncio.timeout(self._silence_s):
-                    piece = await anext(response)
-                yield piece
-        except StopAsyncIteration:
-            return
-        except _REFUSALS as error:
-            raise LanguageModelError(**self._refusal(error)["error"]) from None
-        finally:
-            response.cancel()
+        raise self._all_lost()
 
     async def _to_the_end(self, path: str, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         async with aclosing(pieces):
@@ -156,40 +130,29 @@ class Gateway:
         request = Request.read(value)
         events = self._events(request)
         if not request.stream:
-            return await _whole(events)
+            return JSONResponse(await _whole(events))
         # The first event decides on the status.
         first = await anext(events)
-        if "error" in first:
-            return _error(**first["error"])
         return StreamingResponse(_sse(first, events), media_type="text/event-stream")
 
     async def embed(self, request: dict[str, object]) -> dict[str, object]:
-        """For Python handles: the JSON that POST /v1/embeddings takes and gives. Errors as generate's."""
-        body = json.dumps(request).encode()
-        head, pieces = await self._ask_http(HttpRequest("POST", "/v1/embeddings", body=body))
-        reply = json.loads(b"".join([piece async for piece in pieces]))
-        if head.status == 200:
-            return reply
-        error = reply["error"]
-        code = CODES.get(error["type"], "backend_failure")
-        if code == "invalid_argument":
-            raise RequestError(error["message"])
-        raise LanguageModelError(code, error["message"])
+        """For Python handles: {"vectors", "tokens"}. Errors as generate's."""
+        wanted = VectorRequest.read(request)
+        for _ in range(self._attempts):
+            try:
+                [event] = [event async for event in self._ask("embed", wanted)]
+            except RayActorError:
+                continue
+            return event
+        raise self._all_lost()
 
     async def generate(self, request: dict[str, object]) -> dict[str, object]:
         """For Python handles: {"text", "metadata"}. Errors: RequestError, LanguageModelError."""
-        text = ""
-        async for event in self._events(Request.read(request)):
-            if "error" in event:
-                raise LanguageModelError(**event["error"])
-            text += event.get("text", "")
-        return {"text": text, "metadata": event["metadata"]}
+        return await _whole(self._events(Request.read(request)))
 
     async def stream(self, request: dict[str, object]) -> AsyncIterator[Event]:
         """For Python handles with stream=True: {"text"} ..., {"metadata"}. Errors as generate's."""
         async for event in self._events(Request.read(request)):
-            if "error" in event:
-                raise LanguageModelError(**event["error"])
             yield event
 
     async def statistics(self) -> list[dict[str, object]]:
@@ -205,11 +168,11 @@ class Gateway:
                     "busy", f"not all replicas answered within {STATISTICS_S} s: their queues are full"
                 ) from None
             except _REFUSALS as error:
-                raise LanguageModelError(**self._refusal(error)["error"]) from None
-        raise LanguageModelError(**self._all_lost()["error"])
+                raise self._refusal(error) from None
+        raise self._all_lost()
 
     async def _events(self, request: Request) -> AsyncIterator[Event]:
-        """The answer, from as many replicas as it takes; ends with "metadata" or "error".
+        """The answer, from as many replicas as it takes; ends with "metadata". Errors: LanguageModelError.
 
         What another replica writes must begin with what the caller has been given already. It does when the
         request is reproducible (temperature 0, or a seed) and near ties fall alike; where it does not, the
@@ -219,14 +182,13 @@ class Gateway:
         for _ in range(self._attempts):
             repeated = 0  # characters of `given` that this replica has written, too
             try:
-                async with aclosing(self._ask(request)) as events:
+                async with aclosing(self._ask("stream", request)) as events:
                     async for event in events:
                         text = event.get("text", "")
                         same = min(len(text), len(given) - repeated)
                         ends_early = "metadata" in event and repeated < len(given)
                         if ends_early or given[repeated : repeated + same] != text[:same]:
-                            yield _lost(f"another one answers differently from character {repeated} on")
-                            return
+                            raise _lost(f"another one answers differently from character {repeated} on")
                         repeated += len(text)
                         given += text[same:]
                         if "text" not in event:
@@ -236,31 +198,35 @@ class Gateway:
                             yield {"text": text[same:]}
             except RayActorError:
                 continue
-        yield self._all_lost()
+        raise self._all_lost()
 
-    async def _ask(self, request: Request) -> AsyncIterator[Event]:
-        """One replica's events. Errors: RayActorError when it is lost."""
-        handle = self._model.options(stream=True, session_id=request.affinity())
-        response = handle.stream.remote(request)
+    async def _ask(
+        self, method: str, request: Request | VectorRequest | HttpRequest
+    ) -> AsyncIterator[Event | Head | bytes]:
+        """What that method of a replica gives. Errors: RayActorError when it is lost, LanguageModelError."""
+        handle = self._model.options(stream=True, session_id=request.affinity() or "")
+        response = getattr(handle, method).remote(request)
         try:
             while True:
                 async with asyncio.timeout(self._silence_s):
-                    event = await anext(response)
-                yield event
+                    piece = await anext(response)
+                if isinstance(piece, dict) and "error" in piece:
+                    raise LanguageModelError(**piece["error"])
+                yield piece
         except StopAsyncIteration:
             return
         except _REFUSALS as error:
-            yield self._refusal(error)
+            raise self._refusal(error) from None
         finally:
             response.cancel()
 
-    def _refusal(self, error: Exception) -> Event:
+    def _refusal(self, error: Exception) -> LanguageModelError:
         if isinstance(error, TimeoutError):
-            return error_event("timed_out", f"no replica was heard of for {self._silence_s} s")
+            return LanguageModelError("timed_out", f"no replica was heard of for {self._silence_s} s")
         code = "busy" if isinstance(error, BackPressureError) else "unavailable"
-        return error_event(code, str(error.message))
+        return LanguageModelError(code, str(error.message))
 
-    def _all_lost(self) -> Event:
+    def _all_lost(self) -> LanguageModelError:
         return _lost(f"so were all {self._attempts} that it was sent to")
 
 
@@ -273,8 +239,8 @@ async def _each(pieces: list[bytes]) -> AsyncIterator[bytes]:
         yield piece
 
 
-def _lost(detail: str) -> Event:
-    return error_event("replica_lost", f"the replica that answered was lost, and {detail}; ask again")
+def _lost(detail: str) -> LanguageModelError:
+    return LanguageModelError("replica_lost", f"the replica that answered was lost, and {detail}; ask again")
 
 
 def _error(code: str, message: str, status: int | None = None) -> Response:
@@ -283,24 +249,20 @@ def _error(code: str, message: str, status: int | None = None) -> Response:
     return JSONResponse(error_event(code, message), status, headers)
 
 
-async def _whole(events: AsyncIterator[Event]) -> Response:
+async def _whole(events: AsyncIterator[Event]) -> dict[str, object]:
     text = ""
     async for event in events:
-        if "error" in event:
-            return _error(**event["error"])
         text += event.get("text", "")
-    return JSONResponse({"text": text, "metadata": event["metadata"]})
+    return {"text": text, "metadata": event["metadata"]}
 
 
 async def _sse(event: Event, events: AsyncIterator[Event]) -> AsyncIterator[str]:
     try:
-        while True:
-            if "text" in event:
-                yield f"data: {json.dumps(event)}\n\n"
-            else:
-                name = "end" if "metadata" in event else "error"
-                yield f"event: {name}\ndata: {json.dumps(event)}\n\n"
-                return
+        while "text" in event:
+            yield f"data: {json.dumps(event)}\n\n"
             event = await anext(events)
+        yield f"event: end\ndata: {json.dumps(event)}\n\n"
+    except LanguageModelError as error:
+        yield f"event: error\ndata: {json.dumps(error_event(error.code, error.message))}\n\n"
     finally:
         await events.aclose()

@@ -76,8 +76,7 @@ class _Texts:
     ) -> None:
         if on_error not in ("raise", "record"):
             raise ValueError(f"on_error is {on_error!r}; it must be 'raise' or 'record'")
-        limits = {"n_parallel": streams, "max_concurrent": streams + 8}
-        self._model = LanguageModel(path, {**limits, **(config or {})})
+        self._model = LanguageModel(path, {"n_parallel": streams, **(config or {})})
         self._threads = ThreadPoolExecutor(streams)
         self._parameters = dict(parameters or {})
         self._column, self._output, self._on_error = column, output, on_error

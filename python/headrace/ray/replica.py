@@ -14,7 +14,7 @@ from headrace.language_model import LanguageModel, LanguageModelError
 
 from . import replies
 from .http_messages import Head
-from .request import Request
+from .request import Request, VectorRequest
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from .http_messages import HttpRequest
 
-#: One of {"text": str}, {"metadata": dict} at the end, or {"error": {"code", "message"}} at the end.
+#: One of {"text": str}, {"metadata": dict} at the end, {"vectors": list, "tokens": int}, or
+#: {"error": {"code", "message"}} at the end.
 Event = dict[str, object]
 
 CONFIGURATION = ("model", "config")
@@ -86,6 +87,18 @@ class ModelReplica:
         finally:
             generation.cancel()
 
+    async def embed(self, request: VectorRequest) -> AsyncIterator[Event]:
+        """The vectors of texts, as one event."""
+        embeddings, texts = self._model.embeddings, list(request.texts)
+        try:
+            made = await asyncio.get_running_loop().run_in_executor(
+                self._threads, embeddings, texts, request.model_parameters()
+            )
+        except LanguageModelError as error:
+            yield error_event(error.code, error.message)
+            return
+        yield {"vectors": made.vectors, "tokens": made.tokens}
+
     async def http(self, request: HttpRequest) -> AsyncIterator[Head | bytes]:
         """What `headrace serve` answers: a head, and the pieces of the body."""
         loop = asyncio.get_running_loop()
@@ -122,8 +135,7 @@ class ModelReplica:
         return {"running": float(now.running), "waiting": float(now.waiting)}
 
     def _limits(self) -> dict[str, object]:
-        # An anonymous context for every request; the engine's own queue orders them by priority.
-        return {"n_parallel": self._streams, "max_concurrent": self._most + 8, "max_waiting": self._most}
+        return {"n_parallel": self._streams, "max_waiting": self._most}
 
 
 class _Pieces:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 ROLES = ("system", "user", "assistant", "tool")
 PRIORITIES = ("low", "normal", "high", "urgent")
 KEYS = ("messages", "prompt", "session", "priority", "stream", "parameters")
+VECTOR_KEYS = ("input", "priority", "parameters")
 LONGEST_SESSION = 256  # characters
 #: Parameters that are the request's own keys, or would tie it to one replica's memory.
 RESERVED = {
@@ -38,16 +39,7 @@ class Request:
     @classmethod
     def read(cls, value: object) -> Request:
         """Errors: RequestError."""
-        if not isinstance(value, dict):
-            raise RequestError(
-                f"the request is {_kind(value)}; it must be an object with 'messages' or 'prompt'"
-            )
-        for key in value:
-            if key not in KEYS:
-                raise RequestError(
-                    f"'{key}' is not known; a request has {', '.join(KEYS)}, and what docs/parameters.md "
-                    "lists goes into 'parameters'"
-                )
+        _check_keys(value, KEYS, "'messages' or 'prompt'")
         if ("messages" in value) == ("prompt" in value):
             raise RequestError("a request has either 'messages' or 'prompt'")
         previous, prompt = _conversation(value["messages"]) if "messages" in value else ((), value["prompt"])
@@ -65,8 +57,7 @@ class Request:
         return request
 
     def model_parameters(self) -> dict[str, object]:
-        """What the model does not know is an error, so that no misspelt name is overlooked."""
-        return {"strict": True, **self.parameters, "priority": self.priority}
+        return _model_parameters(self.parameters, self.priority)
 
     @property
     def messages(self) -> list[dict[str, str]]:
@@ -82,6 +73,51 @@ class Request:
             f"{role}: {content}" for role, content in (*self.previous, ("user", self.prompt))
         )
         return f"prefix {beginning[:PREFIX]}"
+
+
+@dataclass(frozen=True)
+class VectorRequest:
+    """Texts whose vectors are wanted."""
+
+    texts: tuple[str, ...]
+    priority: str = "normal"
+    parameters: dict[str, object] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, value: object) -> VectorRequest:
+        """Errors: RequestError."""
+        _check_keys(value, VECTOR_KEYS, "'input'")
+        given = value.get("input")
+        texts = given if isinstance(given, list | tuple) else [given]
+        if not texts or not all(isinstance(text, str) for text in texts):
+            raise RequestError(f"'input' is {_shown(given)}; it must be a text or a list of texts")
+        return cls(
+            texts=tuple(_text(text, f"input[{i}]") for i, text in enumerate(texts)),
+            priority=_choice(value.get("priority", "normal"), "priority", PRIORITIES),
+            parameters=_parameters(value.get("parameters", {})),
+        )
+
+    def model_parameters(self) -> dict[str, object]:
+        return _model_parameters(self.parameters, self.priority)
+
+    def affinity(self) -> str:
+        return f"prefix {self.texts[0][:PREFIX]}"
+
+
+def _check_keys(value: object, known: tuple[str, ...], needed: str) -> None:
+    if not isinstance(value, dict):
+        raise RequestError(f"the request is {_kind(value)}; it must be an object with {needed}")
+    for key in value:
+        if key not in known:
+            raise RequestError(
+                f"'{key}' is not known; a request has {', '.join(known)}, and what docs/parameters.md "
+                "lists goes into 'parameters'"
+            )
+
+
+def _model_parameters(parameters: dict[str, object], priority: str) -> dict[str, object]:
+    """What the model does not know is an error, so that no misspelt name is overlooked."""
+    return {"strict": True, **parameters, "priority": priority}
 
 
 def _conversation(value: object) -> tuple[tuple[tuple[str, str], ...], str]:

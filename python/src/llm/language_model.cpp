@@ -135,7 +135,8 @@ void bind_requests(nb::class_<Model>& cls) {
              nb::sig("def conversation(self, name: str = '', parameters: " HEADRACE_PARAMETERS
                      ") -> Conversation"),
              "A conversation of that name, new or known; without a name one of its own. parameters: defaults "
-             "of its requests.");
+             "of its requests. At most max_concurrent (64) without a name exist at once; another is an error "
+             "with the code 'busy'. Of those with a name max_sessions (100) are remembered.");
 }
 
 void bind_vectors(nb::class_<Model>& cls) {

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <iostream>
 
-#include "doors/serve/request/json.h"
+#include "doors/serve/request/parameter_json.h"
 
 namespace headrace::serve {
 namespace {
@@ -62,7 +62,7 @@ public:
 
     Status say(const std::string& text) {
         messages_.push_back({{"role", "user"}, {"content", text}});
-        Json body = Json::parse(options_.parameters.to_json());
+        Json body = json_of(options_.parameters);
         body["messages"] = messages_;
         body["stream"] = true;
         httplib::Request request{.method = "POST", .path = "/v1/chat/completions"};

@@ -2,9 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "doors/wasi_nn/configuration.h"
 #include "doors/wasi_nn/metadata_json.h"
 #include "llm/log/log_settings.h"
-#include "llm/parameters/parameters.h"
 #include "llm/service/statistics.h"
 
 namespace headrace::wasi_nn {
@@ -15,14 +15,14 @@ using llm::Level;
 /// A level's parameters over those below.
 Status add_parameters(llm::RequestInput& input, std::string_view json, Level level) {
     if (json.empty()) return success();
-    Result<llm::Settings> changed = with_parameters(input.settings, json, level, input.warnings);
+    Result<llm::Settings> changed = with_configuration(input.settings, json, level, input.warnings);
     if (changed.ok()) {
         input.settings = std::move(changed).value();
     } else if (nlohmann::json::accept(json)) {
         return changed.error();
     } else {
         // Embedders of the first backends send options that are no JSON, and expect the defaults.
-        input.warnings.push_back(llm::defaults_note(changed.error()));
+        input.warnings.push_back(defaults_note(changed.error()));
     }
     return success();
 }
@@ -80,10 +80,10 @@ Result<std::unique_ptr<ContextTable>> ContextTable::create(std::string_view conf
     llm::Notes warnings;
     llm::Settings settings = defaults;
     settings.lenient = false;
-    HR_ASSIGN(settings, with_parameters(settings, config, Level::service, warnings));
+    HR_ASSIGN(settings, with_configuration(settings, config, Level::service, warnings));
     const std::string own_file = settings.log.file;
     settings.lenient = defaults.lenient;
-    HR_ASSIGN(settings, with_parameters(settings, above, Level::service, warnings));
+    HR_ASSIGN(settings, with_configuration(settings, above, Level::service, warnings));
     if (!config.empty() || !above.empty()) {
         Status logged = llm::set_log(settings.log);
         if (!logged.ok() && settings.lenient && settings.log.file != own_file) {
@@ -100,7 +100,7 @@ Result<std::unique_ptr<ContextTable>> ContextTable::create(std::string_view conf
 // Contexts.
 
 Result<ContextId> ContextTable::open(GraphId graph, std::optional<std::string_view> session) {
-    HR_TRY(models_.slots().find(graph));
+    HR_TRY(models_.find(graph));
     auto context = std::make_shared<Context>();
     if (session && !session->empty()) {
         HR_ASSIGN(context->session, sessions_.open(*session));
@@ -126,7 +126,7 @@ void ContextTable::forget_orphans() {
         const std::lock_guard lock(mutex_);
         for (auto entry = contexts_.begin(); entry != contexts_.end();) {
             const Context* context = entry->second.get();
-            const bool is_orphan = !models_.slots().find(context->graph).ok() && !requests_.has_any(context);
+            const bool is_orphan = !models_.find(context->graph).ok() && !requests_.has_any(context);
             if (is_orphan) gone.push_back(entry->second);
             entry = is_orphan ? contexts_.erase(entry) : std::next(entry);
         }
@@ -233,7 +233,7 @@ Result<Answer> ContextTable::answer_inputs(Context& context) {
 
 Result<Answer> ContextTable::answer(Context& context, std::string_view prompt, const Texts& texts) {
     sessions_.close_idle();
-    HR_ASSIGN(const llm::LoadedModel model, models_.slots().find(context.graph));
+    HR_ASSIGN(const llm::LoadedModel model, models_.find(context.graph));
     if (model.runner.embedder) return vectors(context, prompt, texts);
     HR_ASSIGN(const std::unique_ptr<llm::TextRequest> request, start(context, prompt, texts, false));
     const Reply reply = request->end();
@@ -242,7 +242,7 @@ Result<Answer> ContextTable::answer(Context& context, std::string_view prompt, c
 }
 
 Result<Answer> ContextTable::vectors(Context& context, std::string_view text, const Texts& texts) {
-    HR_ASSIGN(const llm::LoadedModel model, models_.slots().find(context.graph));
+    HR_ASSIGN(const llm::LoadedModel model, models_.find(context.graph));
     HR_ASSIGN(llm::RequestInput input, input_of(context, model, texts));
     auto started = requests_.start_vectors(std::move(input), {std::string(text)});
     if (!started.ok()) return models_.within(context.graph, started.error());
@@ -266,7 +266,7 @@ Result<llm::RequestInput> ContextTable::input_of(Context& context, const llm::Lo
 
 Result<std::unique_ptr<llm::TextRequest>> ContextTable::start(Context& context, std::string_view prompt,
                                                               const Texts& texts, bool is_read_by_pieces) {
-    HR_ASSIGN(const llm::LoadedModel model, models_.slots().find(context.graph));
+    HR_ASSIGN(const llm::LoadedModel model, models_.find(context.graph));
     HR_TRY(model.check_writes_text());
     HR_ASSIGN(llm::RequestInput input, input_of(context, model, texts));
     input.prompt = prompt;

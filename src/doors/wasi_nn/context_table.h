@@ -32,7 +32,7 @@ public:
     };
 
     /// config: JSON, or empty; above: one that goes over it, and is read leniently where the defaults say so,
-    /// as are those of loads and requests: see with_parameters. What parameters are unlike their text is
+    /// as are those of loads and requests: see with_configuration. What parameters are unlike their text is
     /// logged and in the warnings of answers.
     static Result<std::unique_ptr<ContextTable>> create(std::string_view config,
                                                         const llm::Settings& defaults = {},

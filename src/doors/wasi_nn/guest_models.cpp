@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "doors/wasi_nn/configuration.h"
 #include "llm/log/log_settings.h"
-#include "llm/parameters/parameters.h"
 #include "llm/service/model_names.h"
 #include "remote/host.h"
 
@@ -44,7 +44,7 @@ Result<GuestModels::Load> GuestModels::read(std::string_view config) const {
     load.names.add_own(settings_.context.draft_model);
     for (const auto& [path, scale] : settings_.model.lora) load.names.add_own(path);
     if (config.empty()) return load;
-    HR_ASSIGN(load.settings, with_parameters(settings_, config, llm::Level::model, load.warnings));
+    HR_ASSIGN(load.settings, with_configuration(settings_, config, llm::Level::model, load.warnings));
     HR_TRY(confine(load));
     return load;
 }
@@ -98,10 +98,16 @@ Result<GraphId> GuestModels::add(Result<llm::LoadedModel> opened, GuestNames nam
 }
 
 Status GuestModels::unload(GraphId graph) {
-    HR_TRY(slots_.remove(graph));
+    if (!slots_.remove(graph).ok()) return failure(Code::not_found, "there is no graph {}", graph);
     const std::lock_guard lock(mutex_);
     names_.erase(graph);
     return success();
+}
+
+Result<llm::LoadedModel> GuestModels::find(GraphId graph) const {
+    Result<llm::LoadedModel> found = slots_.find(graph);
+    if (found.ok()) return found;
+    return failure(Code::not_found, "there is no graph {}; load one first", graph);
 }
 
 Error GuestModels::within(GraphId graph, Error error) const {

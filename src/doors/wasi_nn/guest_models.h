@@ -25,6 +25,8 @@ public:
     Result<GraphId> load(std::string_view name, std::string_view config, bool replaces);
     Result<GraphId> load_bytes(std::string_view bytes, std::string_view config, bool replaces);
     Status unload(GraphId graph);
+    /// Code::not_found where there is none.
+    Result<llm::LoadedModel> find(GraphId graph) const;
 
     const llm::Settings& settings() const { return settings_; }
     llm::ModelSlots& slots() { return slots_; }

@@ -15,7 +15,7 @@ inline bool is_pattern(const GrammarTrigger& trigger) {
            trigger.type == GrammarTrigger::Type::pattern_full;
 }
 
-/// Whether a lazy grammar may be triggered by this word or regular expression of a guest. llama.cpp makes a
+/// Whether a lazy grammar may be triggered by this word or regular expression of a caller. llama.cpp makes a
 /// std::regex of words, too, which calls itself for each character when it is made. With an expression it
 /// tries one way to match after the other, from each place of the text on: refused is what has too many, and
 /// what stopping patterns refuse, too.

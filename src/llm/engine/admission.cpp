@@ -18,12 +18,12 @@ void end_if_over(Stream& stream, Clock::time_point now) {
     const auto age =
         std::chrono::duration_cast<std::chrono::milliseconds>(now - stream.generation->arrival()).count();
     if (stream.generation->is_cancelled())
-        stream.fail(Code::cancelled, "cancelled by the caller");
+        stream.fail(failure(Code::cancelled, "cancelled by the caller"));
     else if (settings.timeout_ms >= 0 && age >= settings.timeout_ms)
-        stream.fail(Code::timed_out, fmt::format("not done within timeout_ms {}", settings.timeout_ms));
+        stream.fail(failure(Code::timed_out, "not done within timeout_ms {}", settings.timeout_ms));
     else if (!stream.began && settings.queue_timeout_ms >= 0 && age >= settings.queue_timeout_ms)
-        stream.fail(Code::timed_out,
-                    fmt::format("not begun within queue_timeout_ms {}", settings.queue_timeout_ms));
+        stream.fail(
+            failure(Code::timed_out, "not begun within queue_timeout_ms {}", settings.queue_timeout_ms));
 }
 
 }  // namespace

@@ -211,7 +211,7 @@ void BatchBuilder::take_choices(const BatchPart& part, Clock::time_point now) {
     std::vector<int> indices;
     for (int i = 0; i <= drafted; ++i) indices.push_back(part.first + part.count - 1 - drafted + i);
     Result<std::vector<Sampler::Choice>> chosen = stream.sampler.sample(context_.get(), indices, part.draft);
-    if (!chosen.ok()) return stream.fail(chosen.error().code, chosen.error().message);
+    if (!chosen.ok()) return stream.fail(chosen.error());
     const size_t known = stream.tokens.size();
     for (const Sampler::Choice& choice : chosen.value()) {
         ++counters_.generated_tokens;

@@ -34,7 +34,7 @@ Result<std::unique_ptr<DraftModel>> DraftModel::load(const Model& main, const En
     ModelSettings model;
     model.n_gpu_layers = settings.context.draft_gpu_layers;
     Result<std::shared_ptr<const Model>> loaded = Model::load(settings.context.draft_model, model);
-    if (!loaded.ok()) return loaded.error().within("draft_model");
+    if (!loaded.ok()) return loaded.error().within("draft_model").of_parameter("draft_model");
     draft->model_ = std::move(loaded).value();
     HR_TRY(same_vocabulary(main, *draft->model_));
     if (!draft->model_->memory_is_divisible())

@@ -61,7 +61,7 @@ Engine::~Engine() {
     if (!batch_) return;
     admission_->receive(Clock::now());
     for (const auto& [id, stream] : admission_->streams())
-        stream->fail(Code::cancelled, "the model is being unloaded");
+        stream->fail(failure(Code::cancelled, "the model is being unloaded"));
     deliver_ended();
 }
 
@@ -80,7 +80,8 @@ Status Engine::check(const GenerationRequest& request) const {
     for (const auto& [index, scale] : request.settings.lora)
         if (index < 0 || std::cmp_greater_equal(index, model_->adapters().size()))
             return invalid("lora: there is no adapter {}; the model was loaded with {}", index,
-                           model_->adapters().size());
+                           model_->adapters().size())
+                .of_parameter("lora");
     return success();
 }
 
@@ -178,7 +179,7 @@ std::chrono::milliseconds Engine::pass() {
         } catch (const std::exception& e) {
             // llama.cpp throws where memory ends: the streams of this step are lost, the engine is not.
             for (const auto& [id, stream] : admission_->streams())
-                if (stream->running) stream->fail(Code::backend_failure, e.what());
+                if (stream->running) stream->fail(failure(Code::backend_failure, "{}", e.what()));
         }
     }
     publish_statistics();
@@ -210,8 +211,8 @@ void Engine::end_failed_step(int status) {
         return;
     }
     for (const BatchPart& part : batch_->parts())
-        part.stream->fail(Code::backend_failure,
-                          fmt::format("llama_decode failed with {}; llama.cpp's log says why", status));
+        part.stream->fail(
+            failure(Code::backend_failure, "llama_decode failed with {}; llama.cpp's log says why", status));
 }
 
 /// After a remote host was lost no request has a result: whoever asks again gets a model that is loaded anew.
@@ -219,7 +220,7 @@ bool Engine::fail_if_lost() {
     const Status present = model_->check_hosts();
     if (present.ok()) return false;
     for (const auto& [id, stream] : admission_->streams())
-        if (!stream->has_ended()) stream->fail(present.error().code, present.error().message);
+        if (!stream->has_ended()) stream->fail(present.error());
     return true;
 }
 

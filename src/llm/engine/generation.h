@@ -23,6 +23,7 @@ struct Outcome {
     StopReason reason = StopReason::none;
     std::string detail;                 ///< the stop string, the repeated text, the error's message
     Code code = Code::backend_failure;  ///< of a failed, cancelled or timed out one
+    std::string parameter = {};         ///< of a failed one: as Error has it
     std::string text;
     Tokens tokens;  ///< generated
     int prompt_tokens = 0, cached_tokens = 0;
@@ -38,6 +39,8 @@ struct Outcome {
         return reason == StopReason::failed || reason == StopReason::cancelled ||
                reason == StopReason::timed_out;
     }
+    /// Of a failed one.
+    Error error() const { return {code, detail, parameter}; }
 };
 
 /// What an engine is asked for.

@@ -10,7 +10,7 @@
 
 namespace headrace::llm {
 
-/// What a graph handle stands for: an engine, or an embedder for models that only give vectors.
+/// What runs a model: an engine, or an embedder for models that only give vectors.
 struct Runner {
     std::shared_ptr<Engine> engine;
     std::shared_ptr<Embedder> embedder;

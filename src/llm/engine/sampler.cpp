@@ -68,6 +68,13 @@ common_params_sampling llama_params(const RequestSettings& request) {
     return params;
 }
 
+/// What the grammar of a request is made from.
+std::string_view grammar_parameter(const RequestSettings& settings) {
+    return !settings.demands.grammar.empty() ? "tools"
+           : !settings.grammar.empty()       ? "grammar"
+                                             : "json_schema";
+}
+
 Status add_grammar(const RequestSettings& settings, common_params_sampling& params) {
     params.grammar_lazy = settings.grammar_lazy;
     if (!settings.demands.grammar.empty()) {
@@ -79,7 +86,7 @@ Status add_grammar(const RequestSettings& settings, common_params_sampling& para
             params.grammar = {COMMON_GRAMMAR_TYPE_USER,
                               json_schema_to_grammar(common_json::parse(settings.json_schema))};
         } catch (const std::exception& e) {
-            return invalid("grammar.json_schema: {}", e.what());
+            return invalid("json_schema: {}", e.what()).of_parameter("json_schema");
         }
     }
     return success();
@@ -112,7 +119,7 @@ void add_triggers(const Model& model, const RequestSettings& settings, common_pa
     }
 }
 
-/// common_sampler_init leaves its chain behind when it throws, and a guest may send wrong grammars for ever:
+/// common_sampler_init leaves its chain behind when it throws, and a caller may send wrong grammars for ever:
 /// they are tried before. Throws std::regex_error for a trigger's pattern.
 Status try_grammar(const Model& model, const common_params_sampling& params,
                    const std::vector<GrammarTrigger>& triggers) {
@@ -177,7 +184,9 @@ Result<common_params_sampling> sampling_params(const Model& model, const Request
         const auto read = std::from_chars(text.data() + 2, text.data() + text.size(), number);
         return read.ec == std::errc() && number < model.vocabulary_size();
     };
-    if (!params.grammar.grammar.empty()) HR_TRY(check_grammar(params.grammar.grammar, is_token));
+    if (!params.grammar.grammar.empty())
+        if (const Status right = check_grammar(params.grammar.grammar, is_token); !right.ok())
+            return right.error().of_parameter(grammar_parameter(settings));
     add_logit_biases(model, settings, params);
     add_triggers(model, settings, params);
     params.backend_sampling = false;
@@ -188,7 +197,8 @@ Result<Sampler> Sampler::create(const Model& model, const RequestSettings& setti
     HR_ASSIGN(common_params_sampling params, sampling_params(model, settings));
     const bool greedy = is_greedy(params);
     try {
-        HR_TRY(try_grammar(model, params, settings.sampling.grammar_triggers));
+        if (const Status taken = try_grammar(model, params, settings.sampling.grammar_triggers); !taken.ok())
+            return taken.error().of_parameter(grammar_parameter(settings));
         Chain chain(common_sampler_init(model.get(), params));
         if (!chain) return invalid("the sampler cannot be set up; is the grammar right?");
         if (!greedy)
@@ -216,10 +226,12 @@ Status Sampler::count_searched(const llama_vocab* vocab, llama_token token) {
     searched_ += static_cast<std::size_t>(-llama_token_to_piece(vocab, token, nullptr, 0, 0, true));
     if (searched_ <= kMostSearchedForTriggers) return success();
     return invalid(
-        "grammar_triggers: the answer has more than {} bytes, which is as far as patterns are looked for; "
-        "use "
-        "triggers of type word, or a smaller n_predict",
-        kMostSearchedForTriggers);
+               "grammar_triggers: the answer has more than {} bytes, which is as far as patterns are looked "
+               "for; "
+               "use "
+               "triggers of type word, or a smaller n_predict",
+               kMostSearchedForTriggers)
+        .of_parameter("grammar_triggers");
 }
 
 /// Whether the chosen token is one that may not come next, taken for want of another.
@@ -283,10 +295,12 @@ Result<std::vector<Sampler::Choice>> Sampler::sample(llama_context* context, con
     } catch (const std::exception& e) {
         if (lazy_)
             return invalid(
-                "grammar: it refuses the text that triggered it ({}). A lazy grammar rules from its trigger "
-                "on, so "
-                "it must begin with the trigger's own text",
-                e.what());
+                       "grammar: it refuses the text that triggered it ({}). A lazy grammar rules from its "
+                       "trigger "
+                       "on, so "
+                       "it must begin with the trigger's own text",
+                       e.what())
+                .of_parameter("grammar_lazy");
         return failure(Code::backend_failure, "sampling: {}", e.what());
     }
 }

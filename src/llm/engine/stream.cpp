@@ -102,12 +102,13 @@ void Stream::end(StopReason reason, std::string detail) {
     show(stops.finish());
 }
 
-void Stream::fail(Code code, std::string message) {
-    outcome.code = code;
-    end(code == Code::cancelled   ? StopReason::cancelled
-        : code == Code::timed_out ? StopReason::timed_out
-                                  : StopReason::failed,
-        std::move(message));
+void Stream::fail(const Error& error) {
+    outcome.code = error.code;
+    outcome.parameter = error.parameter;
+    end(error.code == Code::cancelled   ? StopReason::cancelled
+        : error.code == Code::timed_out ? StopReason::timed_out
+                                        : StopReason::failed,
+        error.message);
 }
 
 void Stream::deliver(Clock::time_point now) {

@@ -26,7 +26,7 @@ struct Stream {
     /// Takes a token that was chosen: its text goes to the caller. True when the generation is over.
     bool take(const Sampler::Choice& choice, const Model& model, Clock::time_point now);
     void end(StopReason reason, std::string detail = {});
-    void fail(Code code, std::string message);
+    void fail(const Error& error);
     /// Tells the caller how much of the prompt was read, if that is wanted.
     void show_progress(Clock::time_point now);
     /// Hands the outcome to the caller.

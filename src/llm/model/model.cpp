@@ -167,7 +167,7 @@ Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const 
                                                  const ContextMemory& context) {
     start_llama();
     if (const Status status = check_template(settings.chat_template); !status.ok())
-        return status.error().within("chat_template");
+        return status.error().within("chat_template").of_parameter("chat_template");
     HR_ASSIGN(const ModelFile file, inspect_model_file(path, settings.kv_overrides));
     std::shared_ptr<Model> model(new Model);
     model->path_ = path;

@@ -176,7 +176,7 @@ Status store_schema(const Reading& reading, Settings& settings, const Json& valu
 
 Status read_json_schema(Reading& reading, Settings& settings, const Json& value) {
     if (!value.is_string()) return store_schema(reading, settings, value);
-    // Guests of WasmEdge give the schema as text; an empty one takes an inherited schema back.
+    // A schema may be given as its text; an empty one takes an inherited schema back.
     const std::string& text = value.get_ref<const std::string&>();
     if (text.empty()) {
         settings.request.json_schema.clear();

@@ -15,7 +15,7 @@ std::span<const Row> ignored_rows() {
                 "prompt messages input content input_prefix input_suffix input_extra query documents "
                 "texts tokens",
                 "the input is tensor 0"),
-        ignored("ignored.model", "model_path model_alias model_name", "the graph decides on the model"),
+        ignored("ignored.model", "model_path model_alias model_name", "the load decides on the model"),
         ignored("ignored.output",
                 "stream stream_stdout stream_options include_usage sse_ping_interval "
                 "response_fields verbose encoding_format echo return_text with_pieces",

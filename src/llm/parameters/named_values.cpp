@@ -47,21 +47,23 @@ struct Check {
         return success();
     }
     Status operator()(double number) const {
-        if (!std::isfinite(number)) return invalid("'{}' is {}; it must be a finite number", key, number);
-        return success();
+        if (std::isfinite(number)) return success();
+        return invalid("'{}' is {}; it must be a finite number", key, number).of_parameter(key);
     }
     Status operator()(const std::string& text) const {
-        if (const auto broken = find_invalid_utf8(text))
-            return invalid("'{}': byte {} is 0x{:02x}, which is no UTF-8", key, *broken,
-                           static_cast<unsigned char>(text[*broken]));
-        return success();
+        const auto broken = find_invalid_utf8(text);
+        if (!broken) return success();
+        return invalid("'{}': byte {} is 0x{:02x}, which is no UTF-8", key, *broken,
+                       static_cast<unsigned char>(text[*broken]))
+            .of_parameter(key);
     }
     Status operator()(const auto&) const { return success(); }
 
 private:
     Status check_depth() const {
         if (depth < kMaxJsonDepth) return success();
-        return invalid("'{:.60}': lists and sections are nested deeper than {}", key, kMaxJsonDepth);
+        return invalid("'{:.60}': lists and sections are nested deeper than {}", key, kMaxJsonDepth)
+            .of_parameter(key);
     }
 };
 
@@ -118,6 +120,10 @@ Parameters::~Parameters() = default;
 
 Parameters Parameters::from_json(std::string_view text) {
     return llm::parameters_of(value_or_throw(llm::parse_object(text)));
+}
+
+ParameterValue ParameterValue::from_json(std::string_view text) {
+    return llm::value_of(value_or_throw(llm::parse_json(text, "the value is not valid JSON")));
 }
 
 std::string Parameters::to_json(int indent) const {

@@ -154,3 +154,16 @@ std::string suggestion(std::span<const std::string> parts, Level level, bool is_
 std::vector<std::string> ambiguous_names() { return index().ambiguous; }
 
 }  // namespace headrace::llm
+
+namespace headrace {
+
+ParameterKind kind_of_parameter(std::string_view name) {
+    const std::vector<std::string> parts = llm::key_parts(name);
+    if (const llm::Row* row = llm::find_row(parts)) {
+        if (row->ignored()) return ParameterKind::unknown;
+        return row->takes_object() ? ParameterKind::object : ParameterKind::value;
+    }
+    return llm::is_section(parts) ? ParameterKind::section : ParameterKind::unknown;
+}
+
+}  // namespace headrace

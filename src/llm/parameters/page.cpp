@@ -54,7 +54,7 @@ around a flat name has no meaning. `null` is absent. Of two names of one paramet
 
 Values of a wrong type are errors. What is clamped to its range, adjusted to other parameters, not known or without effect is
 noted in the log and in the result's metadata; `"strict": true` makes unknown, misplaced and clamped parameters errors.
-libwasi_nn_backend.so reads its callers' texts leniently: see language-models.md.
+A WASI-NN host's texts may be read leniently: see language-models.md.
 `grammar` excludes `json_schema`; `grammar_lazy` needs `grammar_triggers`; a quantised `type_v` and the split mode `tensor`
 need flash attention. With the model's numbers, `penalty_last_n` and `dry_penalty_last_n` of -1 become the context's size,
 and `n_batch`, `n_ubatch`, `n_keep`, `n_discard`, `min_keep` and `n_probs` are lowered to what the context and the vocabulary

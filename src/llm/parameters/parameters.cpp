@@ -36,7 +36,7 @@ public:
             const std::string key = prefix + name;
             const Row* row = find_row(parts);
             if (!row && lenient_ && outer.empty() && !is_section(parts)) row = find_row_of_group(parts);
-            if (value.is_object() && !(row && takes_object(*row)) && is_section(parts))
+            if (value.is_object() && !(row && row->takes_object()) && is_section(parts))
                 this->object(value, key + ".", parts);
             else if (row)
                 take(*row, key, value);
@@ -51,11 +51,6 @@ public:
     }
 
 private:
-    static bool takes_object(const Row& row) {
-        const auto* custom = std::get_if<Custom>(&row.field);
-        return row.ignored() || (custom && custom->takes_object);
-    }
-
     void note(bool strict, const std::string& key, std::string message) {
         findings_.push_back({{key, std::move(message)}, strict});
     }
@@ -98,12 +93,15 @@ private:
     std::size_t unknown_ = 0;
 };
 
-/// Without this a host would run with what it meant to confine its guests by, and did not.
-bool confines_guests(const Row& row) { return row.section() == "service"; }
+/// Without this a program would run with what it meant to confine its callers by, and did not.
+bool confines_callers(const Row& row) { return row.section() == "service"; }
 
 /// Stores a value. Read leniently, one that cannot be taken is a note, and the setting stays as it was.
 Status take_value(const Reading& reading, const Json& value, Settings& settings) {
-    if (!reading.lenient || confines_guests(reading.row)) return read_value(reading, value, settings);
+    if (!reading.lenient || confines_callers(reading.row)) {
+        const Status status = read_value(reading, value, settings);
+        return status.ok() ? success() : Status(status.error().of_parameter(reading.key));
+    }
     Settings changed = settings;
     const Status status = read_value(reading, value, changed);
     if (status.ok())
@@ -133,7 +131,7 @@ Result<Settings> with_object(const Settings& base, const Json& object, Level lev
     const auto refused =
         std::find_if(findings.begin(), findings.end(), [](const Finding& f) { return f.strict; });
     if (settings.strict && refused != findings.end())
-        return invalid("{} ('strict' is true)", refused->note.message);
+        return invalid("{} ('strict' is true)", refused->note.message).of_parameter(refused->note.parameter);
     for (Finding& finding : findings) notes.push_back(std::move(finding.note));
     return settings;
 }
@@ -149,19 +147,14 @@ Parameters request_parameters(const Settings& settings) {
     return parameters_of(all);
 }
 
-Note defaults_note(const Error& error) { return {"parameters", error.message + "; the defaults are used"}; }
-
 std::string_view level_name(Level level) {
     constexpr std::string_view kNames[] = {"service", "model", "session", "request"};
     return kNames[static_cast<std::size_t>(level)];
 }
 
 Result<Settings> with_parameters(const Settings& base, std::string_view json, Level level, Notes& notes) {
-    const Result<Json> object = parse_object(json);
-    if (object.ok()) return with_object(base, object.value(), level, notes);
-    if (!base.lenient || base.strict) return object.error();
-    notes.push_back(defaults_note(object.error()));
-    return base;
+    HR_ASSIGN(const Json object, parse_object(json));
+    return with_object(base, object, level, notes);
 }
 
 Result<Settings> with_parameters(const Settings& base, const Parameters& parameters, Level level,

@@ -20,11 +20,10 @@ std::string_view level_name(Level level);
 /// without effect or of another level is a note; `strict` makes clamped, unknown and misplaced parameters
 /// errors. After an error the notes are as before.
 ///
-/// With base.lenient, as hosts of other WASI-NN backends write them: a number outside its range is moved to
-/// the range's end, a value that cannot be taken or goes with no other is left out, text that is no JSON
-/// object changes nothing, and each is a note; only what confines guests, and what a `strict` in the text
-/// makes one, is an error. grammar_triggers may be {"enabled", "patterns"}, and the keys of a group may stand
-/// without it.
+/// With base.lenient a number outside its range is moved to the range's end, a value that cannot be taken or
+/// goes with no other is left out, and each is a note; only what confines callers (`service`), and what a
+/// `strict` in the text makes one, is an error. grammar_triggers may be {"enabled", "patterns"}, and the keys
+/// of a group may stand without it.
 Result<Settings> with_parameters(const Settings& base, std::string_view json, Level level, Notes& notes);
 /// The same of parameters in place of a text.
 Result<Settings> with_parameters(const Settings& base, const Parameters& parameters, Level level,
@@ -32,9 +31,6 @@ Result<Settings> with_parameters(const Settings& base, const Parameters& paramet
 
 /// All parameters of a request, by their first names.
 Parameters request_parameters(const Settings& settings);
-
-/// What replies say where a text that is no JSON leaves the defaults.
-Note defaults_note(const Error& error);
 
 /// The rules that need a loaded model's numbers: the tokens of a sequence's context and of the vocabulary.
 /// Values that cannot be are changed and noted; a token of a grammar trigger that does not exist is an error.

@@ -179,7 +179,8 @@ Status check_tokens(RequestSettings& request, int n_vocab, Adjuster& adjuster) {
     for (const GrammarTrigger& trigger : request.sampling.grammar_triggers)
         if (trigger.token >= n_vocab)
             return invalid("'grammar_triggers' names the token {}; the model's vocabulary has {} tokens",
-                           trigger.token, n_vocab);
+                           trigger.token, n_vocab)
+                .of_parameter("grammar_triggers");
     return success();
 }
 

@@ -18,7 +18,7 @@ struct Change {
     }
     /// Parameters that exclude each other: an error, or, read leniently, a note that says what is done.
     Status settle(std::string_view key, const Error& error, std::string_view done) const {
-        if (!base.lenient) return error;
+        if (!base.lenient) return error.of_parameter(key);
         note(key, true, fmt::format("{}; {}", error.message, done));
         return success();
     }

@@ -92,6 +92,11 @@ struct Row {
     std::string_view section() const { return path.substr(0, path.rfind('.')); }
     bool is_number() const { return std::visit(IsNumber{}, field); }
     bool ignored() const { return std::holds_alternative<Ignored>(field); }
+    /// An object is its value, and no section.
+    bool takes_object() const {
+        const auto* custom = std::get_if<Custom>(&field);
+        return ignored() || (custom && custom->takes_object);
+    }
 };
 
 /// Names of other programs' parameters, which have no effect here.

@@ -115,7 +115,7 @@ Status read_choice(const Reading& reading, const Json& value, std::string& field
     return reading.wrong(value, must_be);
 }
 
-/// The list that a guest of WasmEdge writes as "3,2", or null.
+/// The list of a text such as "3,2", or null.
 Json split_numbers(std::string_view text) {
     Json list = Json::array();
     for (std::string_view part : split(text, ',')) {

@@ -116,7 +116,7 @@ Result<std::string> render_chat(const Model& model, Prompt& prompt, RequestSetti
         common_chat_templates_ptr own;
         if (!settings.own_template.empty()) {
             if (const Status status = check_template(settings.own_template); !status.ok())
-                return status.error().within("chat_template");
+                return status.error().within("chat_template").of_parameter("chat_template");
             own = common_chat_templates_init(model.get(), settings.own_template);
         }
         common_chat_params params = [&] {
@@ -140,7 +140,8 @@ Result<std::string> render_chat(const Model& model, Prompt& prompt, RequestSetti
         prompt.format = std::make_shared<const common_chat_params>(std::move(params));
         return text;
     } catch (const std::exception& e) {
-        if (!settings.own_template.empty()) return invalid("chat_template: {}", e.what());
+        if (!settings.own_template.empty())
+            return invalid("chat_template: {}", e.what()).of_parameter("chat_template");
         if (!common_chat_templates_was_explicit(model.templates())) return fallback_chat(prompt.messages);
         return invalid("the model's chat template cannot take these messages: {}", e.what());
     }
@@ -201,7 +202,7 @@ Result<Prompt> make_prompt(const Model& model, Messages messages, int context_si
     size_t too_few = 0, enough = (prompt.messages.size() - begins_with_system(prompt.messages) - 1) / 2;
     const bool is_wrong = !whole.ok() && whole.error().code != Code::prompt_too_long;
     if (fits(whole) || is_wrong || enough == 0 || !asked.drops_oldest) return whole;
-    // The fewest that have to go, found in few tries: a guest may send thousands of messages.
+    // The fewest that have to go, found in few tries: a caller may send thousands of messages.
     while (enough - too_few > 1) {
         const size_t middle = too_few + (enough - too_few) / 2;
         (fits(written(middle)) ? enough : too_few) = middle;

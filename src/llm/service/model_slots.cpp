@@ -42,7 +42,7 @@ ModelSlots::Id ModelSlots::put(LoadedModel model, bool replaces) {
     if (replaces && !models_.empty()) {
         auto& [id, first] = *models_.begin();
         before = std::exchange(first, std::move(model));
-        HR_LOG(info, {}, "graph {}: {} replaces {}", id, first.name, before.name);
+        HR_LOG(info, {}, "{} replaces {}", first.name, before.name);
         return id;
     }
     const Id id = next_++;
@@ -54,7 +54,7 @@ Status ModelSlots::remove(Id id) {
     LoadedModel gone;
     const std::lock_guard lock(mutex_);
     const auto found = models_.find(id);
-    if (found == models_.end()) return failure(Code::not_found, "there is no graph {}", id);
+    if (found == models_.end()) return failure(Code::not_found, "there is no model {}", id);
     gone = std::move(found->second);
     models_.erase(found);
     return success();
@@ -74,7 +74,7 @@ std::map<ModelSlots::Id, LoadedModel> ModelSlots::all() const {
 Result<LoadedModel> ModelSlots::find(Id id) const {
     const std::lock_guard lock(mutex_);
     const auto found = models_.find(id);
-    if (found == models_.end()) return failure(Code::not_found, "there is no graph {}; load one first", id);
+    if (found == models_.end()) return failure(Code::not_found, "there is no model {}; load one first", id);
     return found->second;
 }
 
@@ -106,7 +106,7 @@ Status ModelSlots::load_again(Id id, const LoadedModel& lost) {
     HR_ASSIGN(Runner runner, open_runner(lost.path, lost.settings));
     const std::lock_guard lock(mutex_);
     const auto found = models_.find(id);
-    if (found == models_.end()) return failure(Code::not_found, "graph {} was unloaded", id);
+    if (found == models_.end()) return failure(Code::not_found, "{} was unloaded meanwhile", lost.name);
     Runner& current = found->second.runner;  // another model may have taken its place
     if (&current.model() == &lost.runner.model()) current = std::move(runner);
     return success();

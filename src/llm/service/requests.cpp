@@ -184,7 +184,7 @@ headrace::Reply TextRequest::end() {
 
 Status TextRequest::status() const {
     const Outcome& outcome = generation_->wait();
-    if (outcome.failed()) return Error{outcome.code, outcome.detail};
+    if (outcome.failed()) return outcome.error();
     return success();
 }
 

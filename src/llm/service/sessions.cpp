@@ -26,8 +26,8 @@ Status Session::enter(bool by_pieces, const Patience& patience) {
     if (is_cancelled()) return failure(Code::cancelled, "cancelled while another request of the session ran");
     if (running_) return being_read(label());  // by one that waited, too, and was first
     if (closed_)
-        return failure(Code::not_found,
-                       "session '{}' was closed, idle or for another one; open a new context", name);
+        return failure(Code::not_found, "session '{}' was closed, idle or for another one; open it again",
+                       name);
     running_ = true;
     by_pieces_ = by_pieces;
     return success();
@@ -123,7 +123,8 @@ Result<std::shared_ptr<Session>> Sessions::open_anonymous() {
     const std::lock_guard lock(mutex_);
     if (anonymous_ >= settings_.max_concurrent)
         return failure(Code::busy,
-                       "{} anonymous contexts are open, and session.max_concurrent allows no more. Close one",
+                       "{} conversations without a name are open, and session.max_concurrent allows no more; "
+                       "close one",
                        anonymous_);
     ++anonymous_;
     return std::make_shared<Session>("", fmt::format("anonymous:{}", next_++));

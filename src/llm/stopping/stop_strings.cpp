@@ -30,13 +30,16 @@ Result<StopStrings> StopStrings::create(const std::vector<std::string>& strings,
         bytes += string.size();
         if (result.searches_.size() == kMaxCount)
             return invalid("{}: more than {} strings; pass fewer, or a pattern in their place", name,
-                           kMaxCount);
+                           kMaxCount)
+                .of_parameter(name);
         if (bytes > kMaxBytes)
             return invalid("{}: the strings have more than {} bytes together; pass fewer or shorter ones",
-                           name, kMaxBytes);
+                           name, kMaxBytes)
+                .of_parameter(name);
         if (const auto at = find_invalid_utf8(string))
             return invalid("{}: string {} is not valid UTF-8 from byte {} on", name, &string - strings.data(),
-                           *at);
+                           *at)
+                .of_parameter(name);
         result.searches_.push_back({string, fallbacks(string)});
     }
     return result;

@@ -4,6 +4,7 @@
 #include "doors/serve/api/vectors.h"
 #include "doors/serve/models/served_model.h"
 #include "doors/serve/request/chat_request.h"
+#include "doors/serve/request/parameter_json.h"
 
 namespace headrace::serve {
 namespace {
@@ -41,6 +42,24 @@ TEST(Fields, OfAWrongKindAreNamed) {
     EXPECT_THAT(error_of([&] { fields.integer("large", 0, 5); }).what(), HasSubstr("from 0 to 5"));
     EXPECT_THAT(error_of([&] { fields.required_text("none"); }).what(), HasSubstr("is missing"));
     EXPECT_EQ(fields.text("nothing"), std::nullopt);
+}
+
+TEST(ParameterJson, KeepsValuesAndTheirOrder) {
+    const char* text = R"({"b":2.5,"a":"text","c":{"d":null,"e":[true,-7]},"f":9223372036854775807})";
+    const ParameterValue value = value_of(Json::parse(text));
+    EXPECT_EQ(value, ParameterValue::from_json(text));
+    EXPECT_EQ(text_of(json_of(std::get<Parameters>(value))), text);
+    EXPECT_EQ(value_of(18446744073709551615u), ParameterValue(18446744073709551615.0));
+}
+
+TEST(Parameters, ThatAreObjectsMustBeTakenAsSuch) {
+    const auto check = [](const char* name) {
+        return [=] { check_values({{name, Parameters{{"a", 1}}}, {"seed", 1}}); };
+    };
+    for (const char* name : {"seed", "stop", "sampling", "top-k"})
+        EXPECT_EQ(error_of(check(name)).field, name);
+    for (const char* name : {"json_schema", "logit_bias", "chat_template_kwargs", "unknown"})
+        EXPECT_NO_THROW(check(name)()) << name;
 }
 
 ChatBody chat(const char* text) { return chat_body(Json::parse(text), ModelInfo()); }

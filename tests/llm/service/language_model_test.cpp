@@ -30,14 +30,14 @@ const Parameters kEndless = {{"ignore_eos", true}, {"n_predict", 400}};
 /// What the call throws.
 struct Thrown {
     std::optional<Code> code;
-    std::string message;
+    std::string message, parameter;
 };
 template <class Call>
 Thrown thrown_by(Call call) {
     try {
         call();
     } catch (const Exception& error) {
-        return {error.code(), error.what()};
+        return {error.code(), error.what(), error.parameter()};
     }
     return {};
 }
@@ -285,6 +285,49 @@ TEST(Parameters, AreNamedValuesInTheOrderInWhichTheyWereSet) {
     const auto whole = Parameters::from_json(R"({"least": -9223372036854775808, "large": 1e300})");
     EXPECT_EQ(std::get<std::int64_t>(*whole.find("least")), INT64_MIN);
     EXPECT_EQ(std::get<double>(*whole.find("large")), 1e300);
+}
+
+TEST(ParameterKind, IsToldOfEverySpelling) {
+    EXPECT_EQ(kind_of_parameter("temperature"), ParameterKind::value);
+    EXPECT_EQ(kind_of_parameter("sampling.Dynatemp-Range"), ParameterKind::value);
+    EXPECT_EQ(kind_of_parameter("stop"), ParameterKind::value);
+    EXPECT_EQ(kind_of_parameter("logit_bias"), ParameterKind::object);
+    EXPECT_EQ(kind_of_parameter("response-format"), ParameterKind::object);
+    EXPECT_EQ(kind_of_parameter("sampling"), ParameterKind::section);
+    EXPECT_EQ(kind_of_parameter("model_alias"), ParameterKind::unknown);
+    EXPECT_EQ(kind_of_parameter("tempp"), ParameterKind::unknown);
+}
+
+TEST(Exceptions, NameTheParameterThatIsWrong) {
+    LanguageModel model = load();
+    const auto parameter_of = [&](Parameters parameters) {
+        parameters.set("ignore_eos", true);  // until something is wrong
+        return thrown_by([&] { model.generate("What is 2+3?", parameters); }).parameter;
+    };
+    EXPECT_EQ(parameter_of({{"top_k", "many"}}), "top_k");
+    EXPECT_EQ(parameter_of({{"sampling", Parameters{{"top-k", 1.5}}}}), "sampling.top-k");
+    EXPECT_EQ(parameter_of({{"strict", true}, {"tempp", 1}}), "tempp");
+    EXPECT_EQ(parameter_of({{"prefix", "\xff"}}), "prefix");
+    EXPECT_EQ(parameter_of({{"grammar", "root ::= "}, {"json_schema", Parameters{{"type", "object"}}}}),
+              "json_schema");
+    EXPECT_EQ(parameter_of({{"grammar", "root ::= ("}}), "grammar");
+    EXPECT_EQ(parameter_of({{"lora", std::vector<ParameterValue>{Parameters{{"id", 3}, {"scale", 1}}}}}),
+              "lora");
+    EXPECT_EQ(parameter_of({{"stop", std::vector<ParameterValue>{1}}}), "stop");
+    EXPECT_EQ(thrown_by([&] { model.generate(""); }).parameter, "");
+}
+
+TEST(ParameterValue, IsReadFromAnyJsonText) {
+    EXPECT_EQ(ParameterValue::from_json(" 7 "), ParameterValue(7));
+    EXPECT_EQ(ParameterValue::from_json("\"a\""), ParameterValue("a"));
+    EXPECT_EQ(ParameterValue::from_json("null"), ParameterValue(nullptr));
+    EXPECT_EQ(ParameterValue::from_json(R"({"a": [true]})"),
+              ParameterValue(Parameters{{"a", std::vector<ParameterValue>{true}}}));
+    for (const char* text : {"", "low", "1, \"other\": 2", "1}", "\"\xff\""}) {
+        const Thrown wrong = thrown_by([&] { ParameterValue::from_json(text); });
+        EXPECT_EQ(wrong.code, Code::invalid_argument) << text;
+        EXPECT_THAT(wrong.message, HasSubstr("the value is not valid JSON: line 1")) << text;
+    }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "doors/serve/api/shapes.h"
 #include "doors/serve/models/answering.h"
 #include "doors/serve/request/fields.h"
+#include "doors/serve/request/parameter_json.h"
 
 namespace headrace::serve {
 namespace {

@@ -11,11 +11,12 @@
 #include "doors/serve/api/settings_json.h"
 #include "doors/serve/api/shapes.h"
 #include "doors/serve/request/fields.h"
+#include "doors/serve/request/parameter_json.h"
 
 namespace headrace::serve {
 
 Json settings_json(ServedModel& model, const Parameters& parameters, bool streams) {
-    Json all = Json::parse(model.engine().effective(parameters).to_json());
+    Json all = json_of(model.engine().effective(parameters));
     // By the names that llama-server shows; requests may use either.
     for (const auto& [own, shown] : {std::pair{"temp", "temperature"}, {"penalty_last_n", "repeat_last_n"}})
         if (const auto found = all.find(own); found != all.end()) {
@@ -166,13 +167,11 @@ HttpResponse adapters(Service& service, const HttpRequest&) {
 
 HttpResponse change_adapters(Service& service, const HttpRequest& http) {
     const auto model = service.first_model();
-    // A list is no body that an object's reader takes.
-    const Json wrapped = parse_body("{\"adapters\": " + http.body + "}");
-    const Json* given = Fields(wrapped).list("adapters");
-    if (!given) throw wrong_field("", "the body must be a list of {\"id\", \"scale\"}");
+    const Json given = parse_any_body(http.body);
+    if (!given.is_array()) throw wrong_field("", "the body must be a list of {\"id\", \"scale\"}");
     std::vector<float> scales(model->info().adapters.size(), 0.0f);
-    for (std::size_t i = 0; i < given->size(); ++i) {
-        const Fields entry((*given)[i], fmt::format("[{}]", i));
+    for (std::size_t i = 0; i < given.size(); ++i) {
+        const Fields entry(given[i], fmt::format("[{}]", i));
         const auto id = entry.integer("id", 0, static_cast<std::int64_t>(scales.size()) - 1);
         const Json& scale = entry.required("scale");
         if (!id) throw wrong_field(entry.name("id"), "is missing");

@@ -7,8 +7,8 @@
 
 #include "doors/serve/api/encoder_requests.h"
 #include "doors/serve/api/shapes.h"
-#include "doors/serve/request/chat_request.h"
 #include "doors/serve/request/fields.h"
+#include "doors/serve/request/parameter_json.h"
 
 namespace headrace::serve {
 namespace {

@@ -19,7 +19,7 @@ public:
     Answers(std::shared_ptr<ServedModel> model, const HttpRequest& from, Task task)
         : model_(std::move(model)), task_(std::move(task)), is_gone_(from.is_gone) {
         for (Request& request : task_.requests) {
-            model_->check_values(request.parameters);
+            check_values(request.parameters);
             model_->add_adapters(request.parameters);
             request.owner = from.client.empty() ? request.owner : "key:" + from.client;
             holders_.push_back(model_->places().enter(from.client, task_.options.wanted_slot));

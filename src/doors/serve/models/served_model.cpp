@@ -1,8 +1,6 @@
 #include "doors/serve/models/served_model.h"
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <ctime>
 #include <filesystem>
 
@@ -70,23 +68,6 @@ std::string without_paths(std::string message, std::string_view path) {
     return message;
 }
 
-void ServedModel::check_values(const Parameters& parameters) const {
-    constexpr std::array<std::string_view, 5> kObjects = {"json_schema", "response_format", "logit_bias",
-                                                          "chat_template_kwargs", "template_kwargs"};
-    for (const auto& [name, value] : parameters.entries()) {
-        if (!std::holds_alternative<Parameters>(value) || std::ranges::find(kObjects, name) != kObjects.end())
-            continue;
-        try {
-            // Strictly read, a list of nothing is an error of whatever the engine knows.
-            static_cast<void>(
-                model_.effective({{"strict", true}, {name, std::vector<ParameterValue>{nullptr}}}));
-        } catch (const Exception& error) {
-            if (std::string_view(error.what()).find("is not known") == std::string_view::npos)
-                throw wrong_field(name, "is an object; it must be a value");
-        }
-    }
-}
-
 void ServedModel::keep_session_apart(Parameters& parameters, const std::string& client) const {
     const Parameters all = model_.effective(parameters);
     const ParameterValue* session = all.find("session_id");
@@ -116,18 +97,6 @@ std::vector<Warning> ServedModel::new_warnings(const Reply& reply) const {
     return fresh;
 }
 
-std::string parameter_in(std::string_view message) {
-    const bool is_quoted = message.starts_with('\'');
-    if (is_quoted) message.remove_prefix(1);
-    std::size_t size = 0;
-    while (size < message.size() && (std::islower(static_cast<unsigned char>(message[size])) ||
-                                     std::isdigit(static_cast<unsigned char>(message[size])) ||
-                                     message[size] == '_' || message[size] == '.'))
-        ++size;
-    const bool ends = size > 0 && size < message.size() && message[size] == (is_quoted ? '\'' : ':');
-    return ends ? std::string(message.substr(0, size)) : std::string();
-}
-
 /// About, of a request that is large.
 std::int64_t ServedModel::count_tokens(const Request& request) const {
     // Reading megabytes only to count them would take seconds: four bytes are a usual token.
@@ -145,8 +114,7 @@ std::int64_t ServedModel::count_tokens(const Request& request) const {
 
 ApiError ServedModel::error_of(const Exception& error, const Request* request) const {
     const ApiError whole = api_error(error);
-    const std::string field = error.code() == Code::invalid_argument ? parameter_in(error.what()) : "";
-    ApiError shown(whole.status, whole.type, without_paths(error.what(), info_.path), field);
+    ApiError shown(whole.status, whole.type, without_paths(error.what(), info_.path), error.parameter());
     shown.retry_after = whole.retry_after;
     if (error.code() != Code::prompt_too_long || !request) return shown;
     shown.extra["n_prompt_tokens"] = count_tokens(*request);

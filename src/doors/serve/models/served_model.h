@@ -42,10 +42,6 @@ public:
     /// The seed that a request would have; -1 where it is another each time.
     std::int64_t seed_of(const Parameters& parameters) const;
 
-    /// Throws ApiError for a parameter of the engine that has an object in place of a value: the engine would
-    /// read that as a section.
-    void check_values(const Parameters& parameters) const;
-
     /// Sessions of one client are not another's, however the request spells the parameter. Throws
     /// headrace::Exception for parameters that are wrong.
     void keep_session_apart(Parameters& parameters, const std::string& client) const;
@@ -75,10 +71,6 @@ private:
 
 /// What an answer took, as Prometheus has it.
 void observe(ModelMetrics& metrics, const Reply& reply);
-
-/// The parameter that a message of the engine begins with, "'n_predict' is ..." or "grammar: ..."; or
-/// nothing.
-std::string parameter_in(std::string_view message);
 
 /// The message with every path of this machine in it as the file's name alone.
 std::string without_paths(std::string message, std::string_view path);

@@ -113,12 +113,11 @@ private:
         }
         if (flag.kind == FlagKind::a_text) return options_.parameters.set(parameter, value), success();
         try {
-            Parameters read = Parameters::from_json("{\"value\": " + value + "}");
-            const ParameterValue& only = read.entries().front().second;
+            ParameterValue read = ParameterValue::from_json(value);
             const bool is_number =
-                std::holds_alternative<std::int64_t>(only) || std::holds_alternative<double>(only);
+                std::holds_alternative<std::int64_t>(read) || std::holds_alternative<double>(read);
             if (flag.kind == FlagKind::a_number && !is_number) return invalid("'{}' must be a number", value);
-            options_.parameters.set(parameter, only);
+            options_.parameters.set(parameter, std::move(read));
             return success();
         } catch (const Exception&) {
             return invalid("'{}' must be {}", value, flag.kind == FlagKind::a_number ? "a number" : "JSON");

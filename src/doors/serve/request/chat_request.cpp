@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "doors/serve/request/parameter_json.h"
+
 namespace headrace::serve {
 namespace {
 
@@ -172,13 +174,18 @@ Parameters engine_parameters(const Json& body, const std::set<std::string_view>&
     if (body.size() > kMostFields)
         throw wrong_field(
             "", fmt::format("the body has {} fields; at most {} are taken", body.size(), kMostFields));
-    Json rest = Json::object();
+    Parameters rest;
     for (const auto& [name, value] : body.items())
-        if (!known.contains(name) && !value.is_null()) rest[name] = value;
-    try {
-        return Parameters::from_json(text_of(rest));
-    } catch (const Exception& error) {
-        throw wrong_field("", error.what());
+        if (!known.contains(name) && !value.is_null()) rest.set(name, value_of(value));
+    return rest;
+}
+
+void check_values(const Parameters& parameters) {
+    for (const auto& [name, value] : parameters.entries()) {
+        if (!std::holds_alternative<Parameters>(value)) continue;
+        const ParameterKind kind = kind_of_parameter(name);
+        if (kind == ParameterKind::value || kind == ParameterKind::section)
+            throw wrong_field(name, "is an object; it must be a value");
     }
 }
 
@@ -219,10 +226,6 @@ void read_tools(const Fields& body, Parameters& parameters) {
     }
     parameters.set("tools", value_of(chosen));
     parameters.set("tool_choice", choice);
-}
-
-ParameterValue value_of(const Json& value) {
-    return Parameters::from_json(text_of({{"value", value}})).entries().front().second;
 }
 
 bool includes_usage(const Fields& body) {

@@ -27,9 +27,6 @@ std::vector<Message> messages_of(const Json& list, const std::string& place);
 /// The text of a content that is a text or a list of text parts; of a list, its parts.
 void read_content(const Fields& fields, std::string_view key, Message& message);
 
-/// A value of JSON as the engine takes it.
-ParameterValue value_of(const Json& value);
-
 /// `stream_options.include_usage`.
 bool includes_usage(const Fields& body);
 /// How many answers one of these fields asks for.
@@ -51,6 +48,10 @@ void check_can_call(const Parameters& parameters, const ModelInfo& model);
 /// Everything of a body that the engine has a parameter for, under the names that docs/parameters.md lists,
 /// but `known`, which the API itself reads.
 Parameters engine_parameters(const Json& body, const std::set<std::string_view>& known);
+
+/// Throws ApiError for a parameter of the engine that has an object in place of a value: the engine would
+/// read that as a section.
+void check_values(const Parameters& parameters);
 
 /// A body in the shape of OpenAI's chat completions; defaults: the model's abilities.
 struct ChatBody {

@@ -9,7 +9,7 @@ constexpr int kMostDepth = 64;
 
 }  // namespace
 
-Json parse_body(std::string_view body) {
+Json parse_any_body(std::string_view body) {
     bool is_too_deep = false;
     const auto look = [&](int depth, Json::parse_event_t, Json&) {
         is_too_deep = is_too_deep || depth > kMostDepth;
@@ -26,6 +26,11 @@ Json parse_body(std::string_view body) {
     }
     if (is_too_deep)
         throw wrong_field("", fmt::format("the body is nested deeper than {} levels", kMostDepth));
+    return parsed;
+}
+
+Json parse_body(std::string_view body) {
+    Json parsed = parse_any_body(body);
     if (!parsed.is_object())
         throw wrong_field("", fmt::format("the body is {}; it must be an object", kind_of(parsed)));
     return parsed;

@@ -11,6 +11,8 @@ namespace headrace::serve {
 
 /// A request's body. Throws ApiError: no JSON, with the place; no object; nested too deeply.
 Json parse_body(std::string_view body);
+/// The same of one that may be any value.
+Json parse_any_body(std::string_view body);
 
 /// "a text", "an object" ... as in "is a number; it must be a text".
 std::string_view kind_of(const Json& value);
