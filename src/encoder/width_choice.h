@@ -48,7 +48,7 @@ private:
         int count = 0;  ///< runs of a trial; kTrial: known
     };
     struct Runs {
-        std::array<Side, 2> sides;  ///< on one core, and on all
+        std::array<Side, 2> sides;                   ///< on one core, and on all
         int interval = kSmallest, left = kSmallest;  ///< runs from a trial to the next
 
         bool wide_is_faster() const { return sides[1].us < sides[0].us; }

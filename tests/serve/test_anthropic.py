@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import anthropic
 import pytest
 from serve_models import write_script_model
@@ -30,6 +32,27 @@ def server(serve):
 @pytest.fixture(scope="module")
 def messages(server):
     return client_of(server).messages
+
+
+def test_an_answer_follows_a_schema(messages):
+    schema = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
+    form = {"type": "json_schema", "schema": schema}
+    for field in ({"output_config": {"format": form}}, {"output_format": form}):
+        answer = messages.create(messages=SUM, extra_body=field, **GREEDY)
+        assert type(json.loads(answer.content[0].text)["sum"]) is int
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("output_config.format.type", {"output_config": {"format": {"type": "text"}}}),
+        ("output_format.schema", {"output_format": {"type": "json_schema"}}),
+        ("mcp_servers", {"mcp_servers": [{"type": "url", "url": "https://example.com", "name": "a"}]}),
+    ],
+)
+def test_what_cannot_be_had_is_named(messages, field, value):
+    with pytest.raises(anthropic.BadRequestError, match=field):
+        messages.create(messages=SUM, extra_body=value, **GREEDY)
 
 
 def scripted(serve, folder, pieces):

@@ -291,6 +291,15 @@ def test_browsers_of_other_origins_get_no_permission_unless_asked_for(server, se
     assert all(answer in (None, origin) for origin, answer in allowed.items())
 
 
+def test_pages_of_other_origins_cannot_send_what_browsers_do_not_ask_about_first(server):
+    body = json.dumps({"prompt": "a", "n_predict": 1})
+    for path in ("/completion", "/v1/chat/completions", "/lora-adapters", "/slots/0?action=erase"):
+        headers = {"Origin": "http://evil.example", "Content-Type": "text/plain"}
+        assert server.ask("POST", path, data=body, headers=headers).status_code == 403, path
+    own = {"Origin": server.url, "Content-Type": "text/plain"}
+    assert server.ask("POST", "/completion", data=body, headers=own).status_code == 200
+
+
 def test_every_response_has_an_id_and_no_two_the_same(server):
     ids = [server.get(path).headers["X-Request-Id"] for path in ("/health", "/nothing", "/v1/models") * 3]
     assert len(set(ids)) == len(ids)

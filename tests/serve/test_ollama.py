@@ -177,6 +177,14 @@ def test_a_request_without_a_prompt_asks_whether_the_model_is_there(client):
     assert client.chat(model="tiny", messages=[]).done
 
 
+def test_a_model_of_another_kind_is_an_error(serve, models):
+    server = serve("--alias", "tiny", "--embed", models / "vectors.gguf")
+    client = ollama.Client(host=server.url)
+    with pytest.raises(ollama.ResponseError, match="'tiny' is not of that kind: it answers texts"):
+        client.embed(model="tiny", input="a")
+    assert len(client.embed(model="vectors.gguf", input="a").embeddings) == 1
+
+
 @pytest.mark.parametrize("ask", ["chat", "generate", "show"])
 def test_a_model_that_is_not_there_is_404(client, ask):
     arguments = {"chat": {"messages": SUM}, "generate": {"prompt": "Hi"}, "show": {}}[ask]

@@ -165,6 +165,18 @@ def test_a_key_with_as_many_requests_as_it_may_have_is_429_and_others_go_on(limi
     assert ask_openai(limited).chat.completions.create(model="any", messages=HELLO, max_tokens=1)
 
 
+def test_several_answers_are_one_request_of_a_key(limited):
+    answers = ask_openai(limited).chat.completions.create(model="any", messages=HELLO, max_tokens=1, n=3)
+    assert len(answers.choices) == 3
+    wait_for(lambda: limited.busy_slots() == 0)
+
+
+def test_the_scheme_of_a_key_is_read_in_any_case(limited):
+    for scheme in ("bearer", "BEARER"):
+        headers = {"Authorization": f"{scheme} {KEYS[0]}"}
+        assert requests.get(limited.url + "/props", headers=headers).status_code == 200
+
+
 def test_a_full_queue_is_503_with_retry_after_and_those_inside_go_on(narrow):
     with endless_answer(narrow):
         wait_for(lambda: narrow.busy_slots() == 1)

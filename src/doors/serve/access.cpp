@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "doors/serve/request/errors.h"
 
 namespace headrace::serve {
@@ -17,9 +19,13 @@ bool equals_in_constant_time(std::string_view known, std::string_view given) {
 }
 
 std::string_view given_key(const HttpRequest& http) {
-    constexpr std::string_view kBearer = "Bearer ";
+    constexpr std::string_view kBearer = "bearer ";  // the scheme's case does not matter (RFC 9110, 11.1)
     const std::string_view authorization = http.header("authorization");
-    if (authorization.starts_with(kBearer)) return authorization.substr(kBearer.size());
+    const auto is_same = [](char given, char due) {
+        return (given >= 'A' && given <= 'Z' ? given + 32 : given) == due;
+    };
+    if (std::ranges::equal(authorization.substr(0, kBearer.size()), kBearer, is_same))
+        return authorization.substr(kBearer.size());
     return http.header("x-api-key");
 }
 

@@ -101,6 +101,9 @@ HttpResponse Server::dispatch(HttpRequest& http, std::string& route) {
                            fmt::format("{} does not take {}", http.path.substr(0, 100), http.method));
         throw not_found(fmt::format("there is no {} {}", http.method, http.path.substr(0, 100)));
     }
+    if (http.method != "GET" && http.method != "HEAD" && is_foreign(http))
+        throw ApiError(403, "permission_error",
+                       "pages of other sites may not ask here: --cors-origins lists those that may");
     if (http.method == "POST" && !is_json(http.header("content-type")))
         throw ApiError(415, "invalid_request_error", "the body must be application/json");
     if (state_ == State::loading && !found->works_without_model)
@@ -108,6 +111,15 @@ HttpResponse Server::dispatch(HttpRequest& http, std::string& route) {
     if (state_ != State::ready && !found->works_without_model)
         throw ApiError(503, "unavailable_error", "the server is stopping");
     return found->handler(service_, http);
+}
+
+/// Whether a page of another site sends it. Browsers send simple requests without asking first, and only keep
+/// the answer from the page.
+bool Server::is_foreign(const HttpRequest& http) const {
+    const std::string_view origin = http.header("origin");
+    if (origin.empty() || allows_origin(service_.options().cors_origins, origin)) return false;
+    const std::size_t scheme = origin.find("://");
+    return scheme == std::string_view::npos || origin.substr(scheme + 3) != http.header("host");
 }
 
 HttpResponse Server::health() const {

@@ -30,6 +30,7 @@ private:
     enum class State { loading, ready, failed, stopping };
 
     HttpResponse dispatch(HttpRequest& http, std::string& route);
+    bool is_foreign(const HttpRequest& http) const;
     HttpResponse health() const;
     void add_cors(const HttpRequest& http, HttpResponse& response) const;
     void log(const HttpRequest& http, const HttpResponse& response, std::chrono::duration<double> took) const;

@@ -31,6 +31,7 @@ const std::set<std::string_view> kAnthropicFields = {"model",
                                                      "service_tier",
                                                      "betas",
                                                      "output_config",
+                                                     "output_format",
                                                      "previous_messages",
                                                      "verbose",
                                                      "inference_geo",
@@ -152,6 +153,30 @@ void read_anthropic_tools(const Fields& body, Parameters& parameters) {
     parameters.set("parallel_tool_calls", is_parallel);
 }
 
+/// A format of answers: {"type": "json_schema", "schema": ...}.
+void read_answer_format(const Fields& format, Parameters& parameters) {
+    const std::string type = format.required_text("type");
+    if (type != "json_schema")
+        throw wrong_field(format.name("type"), fmt::format("is '{:.40}'; it must be json_schema", type));
+    const Json* schema = format.object("schema");
+    if (!schema) throw wrong_field(format.name("schema"), "is missing");
+    parameters.set("json_schema", value_of(*schema));
+}
+
+void read_output_config(const Fields& body, Parameters& parameters) {
+    if (const Json* servers = body.list("mcp_servers"); servers && !servers->empty())
+        throw wrong_field("mcp_servers",
+                          "names servers of tools; this server runs none: give the client tools");
+    if (const Json* format = body.object("output_format"))
+        read_answer_format(Fields(*format, "output_format"), parameters);
+    const Json* output = body.object("output_config");
+    if (!output) return;
+    const Fields fields(*output, "output_config");
+    if (const Json* format = fields.object("format"))
+        read_answer_format(Fields(*format, "output_config.format"), parameters);
+    if (const auto effort = fields.text("effort")) parameters.set("reasoning_effort", *effort);
+}
+
 Request anthropic_request(const Json& given, const ModelInfo& model, bool needs_limit) {
     const Fields body(given);
     Request request{.messages = anthropic_messages_of(body),
@@ -167,6 +192,7 @@ Request anthropic_request(const Json& given, const ModelInfo& model, bool needs_
     }
     read_anthropic_tools(body, parameters);
     check_can_call(parameters, model);
+    read_output_config(body, parameters);
     bool thinks = false;
     if (const Json* thinking = body.object("thinking")) {
         const Fields fields(*thinking, "thinking");

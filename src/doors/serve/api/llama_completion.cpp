@@ -57,8 +57,7 @@ public:
 
     Json whole(const std::vector<Reply>& replies) override {
         Json all = Json::array();
-        for (std::size_t i = 0; i < replies.size(); ++i)
-            all.push_back(chosen(whole_of(i, replies[i])));
+        for (std::size_t i = 0; i < replies.size(); ++i) all.push_back(chosen(whole_of(i, replies[i])));
         return all.size() == 1 ? all.front() : all;
     }
 

@@ -220,7 +220,7 @@ HttpResponse ollama_answer(const Fields& body, const HttpRequest& http, std::sha
 HttpResponse ollama_chat(Service& service, const HttpRequest& http) {
     const Json given = parse_body(http.body);
     const Fields body(given);
-    const auto model = named(service, body, given, ModelKind::text);
+    const auto model = named(service, body, ModelKind::text);
     auto writer = std::make_unique<OllamaWriter>(model, body.required_text("model"), true);
     const Json* messages = body.list("messages");
     if (!messages || messages->empty()) return {.body = text_of(writer->loaded())};
@@ -237,7 +237,7 @@ HttpResponse ollama_chat(Service& service, const HttpRequest& http) {
 HttpResponse ollama_generate(Service& service, const HttpRequest& http) {
     const Json given = parse_body(http.body);
     const Fields body(given);
-    const auto model = named(service, body, given, ModelKind::text);
+    const auto model = named(service, body, ModelKind::text);
     auto writer = std::make_unique<OllamaWriter>(model, body.required_text("model"), false);
     if (body.any("template")) throw wrong_field("template", "is not taken from requests");
     if (const Json* images = body.list("images"); images && !images->empty())

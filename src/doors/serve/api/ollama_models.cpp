@@ -19,11 +19,19 @@ std::string timestamp() {
                        utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, us % 1'000'000);
 }
 
-std::shared_ptr<ServedModel> named(Service& service, const Fields& body, const Json& given, ModelKind kind) {
+std::shared_ptr<ServedModel> named(Service& service, const Fields& body, ModelKind kind) {
     const std::string name = body.text("model").value_or("");
     if (name.empty()) throw wrong_field("model", "is missing");
     for (const auto& model : service.models())
-        if (is_named(*model, name)) return model->kind() == kind ? model : service.model_for(given, kind);
+        if (is_named(*model, name)) {
+            if (model->kind() != kind)
+                throw wrong_field(
+                    "model", fmt::format("'{:.100}' is not of that kind: it {}", name,
+                                         model->kind() == ModelKind::text     ? "answers texts"
+                                         : model->kind() == ModelKind::scores ? "ranks documents"
+                                                                              : "turns texts into vectors"));
+            return model;
+        }
     throw not_found(fmt::format("model '{:.100}' not found", name));
 }
 
@@ -32,11 +40,14 @@ namespace {
 /// The same of one that gives vectors.
 VectorModel named_vectors(Service& service, const HttpRequest& http, const Json& given) {
     const std::string name = Fields(given).text("model").value_or("");
-    for (const auto& encoder : service.encoders())
-        if (is_named(*encoder, name) && !encoder->info().ranks) return vector_model(encoder, http, given);
-    for (const auto& encoder : service.encoders())
-        if (is_named(*encoder, name)) return vector_model(service, http, given);
-    return vector_model(named(service, Fields(given), given, ModelKind::vectors), http, given);
+    for (const auto& encoder : service.encoders()) {
+        if (!is_named(*encoder, name)) continue;
+        if (encoder->info().ranks)
+            throw wrong_field("model",
+                              fmt::format("'{:.100}' is not of that kind: it ranks documents", name));
+        return vector_model(encoder, http, given);
+    }
+    return vector_model(named(service, Fields(given), ModelKind::vectors), http, given);
 }
 
 Json model_entry(const ServedModel& model) {

@@ -21,6 +21,6 @@ bool is_named(const Model& model, std::string_view name) {
 }
 
 /// Ollama says so where a model is not there, and does not take another one.
-std::shared_ptr<ServedModel> named(Service& service, const Fields& body, const Json& given, ModelKind kind);
+std::shared_ptr<ServedModel> named(Service& service, const Fields& body, ModelKind kind);
 
 }  // namespace headrace::serve

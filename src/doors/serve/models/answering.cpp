@@ -22,7 +22,8 @@ public:
             check_values(request.parameters);
             model_->add_adapters(request.parameters);
             request.owner = from.client.empty() ? request.owner : "key:" + from.client;
-            holders_.push_back(model_->places().enter(from.client, task_.options.wanted_slot));
+            const auto counted = holders_.empty() ? std::optional(from.client) : std::nullopt;
+            holders_.push_back(model_->places().enter(counted, task_.options.wanted_slot));
             start(request, from.client);
         }
     }

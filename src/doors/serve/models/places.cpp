@@ -6,8 +6,8 @@
 
 namespace headrace::serve {
 
-std::unique_ptr<Places::Holder> Places::enter(const std::string& client, int wanted_slot) {
-    const std::lock_guard lock(mutex_);
+/// With mutex_ held.
+void Places::count(const std::string& client) {
     std::size_t& held = clients_[client];
     if (most_per_client_ > 0 && held >= most_per_client_) {
         ApiError error(
@@ -17,6 +17,11 @@ std::unique_ptr<Places::Holder> Places::enter(const std::string& client, int wan
         throw error;
     }
     ++held;
+}
+
+std::unique_ptr<Places::Holder> Places::enter(const std::optional<std::string>& client, int wanted_slot) {
+    const std::lock_guard lock(mutex_);
+    if (client) count(*client);
     ++waiting_;
     std::unique_ptr<Holder> holder(new Holder(*this, client));
     holder->task_ = next_task_++;
@@ -46,7 +51,8 @@ Places::Holder::~Holder() {
         places_.states_[static_cast<std::size_t>(slot_)].is_processing = false;
     else
         --places_.waiting_;
-    const auto found = places_.clients_.find(client_);
+    if (!client_) return;
+    const auto found = places_.clients_.find(*client_);
     if (--found->second == 0) places_.clients_.erase(found);
 }
 

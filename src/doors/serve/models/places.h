@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,15 +38,17 @@ public:
 
     private:
         friend class Places;
-        Holder(Places& places, std::string client) : places_(places), client_(std::move(client)) {}
+        Holder(Places& places, std::optional<std::string> client)
+            : places_(places), client_(std::move(client)) {}
 
         Places& places_;
-        const std::string client_;
+        const std::optional<std::string> client_;  // that it counts for
         std::int64_t task_ = 0;
         int slot_ = -1;
     };
-    /// Throws ApiError 429 when the key has as many as it may have.
-    std::unique_ptr<Holder> enter(const std::string& client, int wanted_slot);
+    /// client: nothing for another answer to a request that has a place already, which counts once. Throws
+    /// ApiError 429 when the key has as many as it may have.
+    std::unique_ptr<Holder> enter(const std::optional<std::string>& client, int wanted_slot);
 
     std::vector<PlaceState> states() const;
     std::size_t count() const { return states_.size(); }
@@ -53,6 +56,7 @@ public:
     void set_tokens(int slot, std::vector<std::int32_t> tokens);
 
 private:
+    void count(const std::string& client);
     bool take_slot(Holder& holder, int wanted);
 
     mutable std::mutex mutex_;
