@@ -67,7 +67,7 @@ private:
     }
 };
 
-ParameterValue value_of(const Json& json) {
+ParameterValue named_value_of(const Json& json) {
     switch (json.type()) {
         case Json::value_t::boolean: return json.get<bool>();
         case Json::value_t::number_integer: return json.get<std::int64_t>();
@@ -80,7 +80,7 @@ ParameterValue value_of(const Json& json) {
         case Json::value_t::object: return parameters_of(json);
         case Json::value_t::array: {
             std::vector<ParameterValue> list;
-            for (const Json& element : json) list.push_back(value_of(element));
+            for (const Json& element : json) list.push_back(named_value_of(element));
             return list;
         }
         default: return nullptr;
@@ -102,7 +102,7 @@ Result<Json> checked_json_of(const Parameters& parameters) {
 
 Parameters parameters_of(const Json& object) {
     Parameters parameters;
-    for (const auto& [name, value] : object.items()) parameters.set(name, value_of(value));
+    for (const auto& [name, value] : object.items()) parameters.set(name, named_value_of(value));
     return parameters;
 }
 
@@ -123,7 +123,7 @@ Parameters Parameters::from_json(std::string_view text) {
 }
 
 ParameterValue ParameterValue::from_json(std::string_view text) {
-    return llm::value_of(value_or_throw(llm::parse_json(text, "the value is not valid JSON")));
+    return llm::named_value_of(value_or_throw(llm::parse_json(text, "the value is not valid JSON")));
 }
 
 std::string Parameters::to_json(int indent) const {
