@@ -210,7 +210,7 @@ def test_a_full_queue_is_busy_and_says_when_to_come_back(chat):
         for connection in refused:
             response = connection.getresponse()
             assert response.status == 503
-            assert response.headers["Retry-After"] == "1"
+            assert response.headers["Retry-After"] == "1", response.read()
             assert json.loads(response.read())["error"]["code"] == "busy"
         statistics = chat.send(None, "GET", "/statistics")
         assert statistics.status == 503, (

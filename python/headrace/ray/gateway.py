@@ -206,6 +206,7 @@ class Gateway:
         """What that method of a replica gives. Errors: RayActorError when it is lost, LanguageModelError."""
         handle = self._model.options(stream=True, session_id=request.affinity() or "")
         response = getattr(handle, method).remote(request)
+        is_taken = True
         try:
             while True:
                 async with asyncio.timeout(self._silence_s):
@@ -216,9 +217,12 @@ class Gateway:
         except StopAsyncIteration:
             return
         except _REFUSALS as error:
+            is_taken = isinstance(error, TimeoutError)
             raise self._refusal(error) from None
         finally:
-            response.cancel()
+            # Of what no replica took, to cancel it would raise the refusal once more.
+            if is_taken:
+                response.cancel()
 
     def _refusal(self, error: Exception) -> LanguageModelError:
         if isinstance(error, TimeoutError):
