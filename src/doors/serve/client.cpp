@@ -7,7 +7,8 @@
 #include <cstdio>
 #include <iostream>
 
-#include "doors/serve/request/parameter_json.h"
+#include "base/parameter_json.h"
+#include "doors/serve/request/json.h"
 
 namespace headrace::serve {
 namespace {
@@ -62,7 +63,7 @@ public:
 
     Status say(const std::string& text) {
         messages_.push_back({{"role", "user"}, {"content", text}});
-        Json body = json_of(options_.parameters);
+        Json body = json_object_of<Json>(options_.parameters);
         body["messages"] = messages_;
         body["stream"] = true;
         httplib::Request request{.method = "POST", .path = "/v1/chat/completions"};

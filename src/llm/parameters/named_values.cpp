@@ -4,26 +4,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/parameter_json.h"
 #include "base/utf8.h"
 #include "llm/parameters/json.h"
 
 namespace headrace {
 namespace llm {
 namespace {
-
-Json json_of(const ParameterValue& value);
-
-struct ToJson {
-    Json operator()(const Parameters& section) const { return llm::json_of(section); }
-    Json operator()(const std::vector<ParameterValue>& list) const {
-        Json array = Json::array();
-        for (const ParameterValue& value : list) array.push_back(json_of(value));
-        return array;
-    }
-    Json operator()(const auto& plain) const { return plain; }
-};
-
-Json json_of(const ParameterValue& value) { return std::visit(ToJson{}, value); }
 
 /// Says what keeps a value from being one of JSON; key: its name and those of the sections around it.
 struct Check {
@@ -67,44 +54,14 @@ private:
     }
 };
 
-ParameterValue named_value_of(const Json& json) {
-    switch (json.type()) {
-        case Json::value_t::boolean: return json.get<bool>();
-        case Json::value_t::number_integer: return json.get<std::int64_t>();
-        case Json::value_t::number_unsigned:
-            if (const auto number = json.get<std::uint64_t>(); number <= INT64_MAX)
-                return static_cast<std::int64_t>(number);
-            return json.get<double>();
-        case Json::value_t::number_float: return json.get<double>();
-        case Json::value_t::string: return json.get<std::string>();
-        case Json::value_t::object: return parameters_of(json);
-        case Json::value_t::array: {
-            std::vector<ParameterValue> list;
-            for (const Json& element : json) list.push_back(named_value_of(element));
-            return list;
-        }
-        default: return nullptr;
-    }
-}
-
 }  // namespace
-
-Json json_of(const Parameters& parameters) {
-    Json object = Json::object();
-    for (const auto& [name, value] : parameters.entries()) object[name] = json_of(value);
-    return object;
-}
 
 Result<Json> checked_json_of(const Parameters& parameters) {
     HR_TRY((Check{"", 0}(parameters)));
-    return json_of(parameters);
+    return json_object_of<Json>(parameters);
 }
 
-Parameters parameters_of(const Json& object) {
-    Parameters parameters;
-    for (const auto& [name, value] : object.items()) parameters.set(name, named_value_of(value));
-    return parameters;
-}
+Parameters parameters_of(const Json& object) { return std::get<Parameters>(parameter_of(object)); }
 
 }  // namespace llm
 
@@ -123,11 +80,11 @@ Parameters Parameters::from_json(std::string_view text) {
 }
 
 ParameterValue ParameterValue::from_json(std::string_view text) {
-    return llm::named_value_of(value_or_throw(llm::parse_json(text, "the value is not valid JSON")));
+    return parameter_of(value_or_throw(llm::parse_json(text, "the value is not valid JSON")));
 }
 
 std::string Parameters::to_json(int indent) const {
-    return llm::json_of(*this).dump(indent, ' ', false, llm::Json::error_handler_t::replace);
+    return json_object_of<llm::Json>(*this).dump(indent, ' ', false, llm::Json::error_handler_t::replace);
 }
 
 void Parameters::set(std::string name, ParameterValue value) {

@@ -1,10 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/parameter_json.h"
 #include "doors/serve/api/vectors.h"
 #include "doors/serve/models/served_model.h"
 #include "doors/serve/request/chat_request.h"
-#include "doors/serve/request/parameter_json.h"
 
 namespace headrace::serve {
 namespace {
@@ -46,10 +46,10 @@ TEST(Fields, OfAWrongKindAreNamed) {
 
 TEST(ParameterJson, KeepsValuesAndTheirOrder) {
     const char* text = R"({"b":2.5,"a":"text","c":{"d":null,"e":[true,-7]},"f":9223372036854775807})";
-    const ParameterValue value = value_of(Json::parse(text));
+    const ParameterValue value = parameter_of(Json::parse(text));
     EXPECT_EQ(value, ParameterValue::from_json(text));
-    EXPECT_EQ(text_of(json_of(std::get<Parameters>(value))), text);
-    EXPECT_EQ(value_of(18446744073709551615u), ParameterValue(18446744073709551615.0));
+    EXPECT_EQ(text_of(json_object_of<Json>(std::get<Parameters>(value))), text);
+    EXPECT_EQ(parameter_of(Json(18446744073709551615u)), ParameterValue(18446744073709551615.0));
 }
 
 TEST(Parameters, ThatAreObjectsMustBeTakenAsSuch) {

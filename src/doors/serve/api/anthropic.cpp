@@ -4,10 +4,10 @@
 
 #include <optional>
 
+#include "base/parameter_json.h"
 #include "doors/serve/api/shapes.h"
 #include "doors/serve/models/answering.h"
 #include "doors/serve/request/fields.h"
-#include "doors/serve/request/parameter_json.h"
 
 namespace headrace::serve {
 namespace {
@@ -119,6 +119,9 @@ std::vector<Message> anthropic_messages_of(const Fields& body) {
 
 /// In OpenAI's shape, which the engine reads.
 void read_anthropic_tools(const Fields& body, Parameters& parameters) {
+    if (const Json* servers = body.list("mcp_servers"); servers && !servers->empty())
+        throw wrong_field("mcp_servers",
+                          "names servers of tools; this server runs none: give the client tools");
     const Json* given = body.list("tools");
     const Json* choice = body.object("tool_choice");
     if (!given || given->empty()) return;
@@ -160,13 +163,10 @@ void read_answer_format(const Fields& format, Parameters& parameters) {
         throw wrong_field(format.name("type"), fmt::format("is '{:.40}'; it must be json_schema", type));
     const Json* schema = format.object("schema");
     if (!schema) throw wrong_field(format.name("schema"), "is missing");
-    parameters.set("json_schema", value_of(*schema));
+    parameters.set("json_schema", parameter_of(*schema));
 }
 
 void read_output_config(const Fields& body, Parameters& parameters) {
-    if (const Json* servers = body.list("mcp_servers"); servers && !servers->empty())
-        throw wrong_field("mcp_servers",
-                          "names servers of tools; this server runs none: give the client tools");
     if (const Json* format = body.object("output_format"))
         read_answer_format(Fields(*format, "output_format"), parameters);
     const Json* output = body.object("output_config");
@@ -188,7 +188,7 @@ Request anthropic_request(const Json& given, const ModelInfo& model, bool needs_
     if (const Json* stop = body.list("stop_sequences")) {
         for (const Json& text : *stop)
             if (!text.is_string()) body.wrong("stop_sequences", "a list of texts");
-        parameters.set("stop", value_of(*stop));
+        parameters.set("stop", parameter_of(*stop));
     }
     read_anthropic_tools(body, parameters);
     check_can_call(parameters, model);

@@ -7,16 +7,16 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/parameter_json.h"
 #include "doors/serve/api/llama_server.h"
 #include "doors/serve/api/settings_json.h"
 #include "doors/serve/api/shapes.h"
 #include "doors/serve/request/fields.h"
-#include "doors/serve/request/parameter_json.h"
 
 namespace headrace::serve {
 
 Json settings_json(ServedModel& model, const Parameters& parameters, bool streams) {
-    Json all = json_of(model.engine().effective(parameters));
+    Json all = json_object_of<Json>(model.engine().effective(parameters));
     // By the names that llama-server shows; requests may use either.
     for (const auto& [own, shown] : {std::pair{"temp", "temperature"}, {"penalty_last_n", "repeat_last_n"}})
         if (const auto found = all.find(own); found != all.end()) {

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "base/parameter_json.h"
 #include "doors/serve/api/ollama_names.h"
 #include "doors/serve/api/shapes.h"
 #include "doors/serve/models/answering.h"
 #include "doors/serve/request/fields.h"
-#include "doors/serve/request/parameter_json.h"
 
 namespace headrace::serve {
 namespace {
@@ -164,7 +164,7 @@ void read_format(const Fields& body, Parameters& parameters) {
     if (*format == "json")
         parameters.set("response_format", Parameters{{"type", "json_object"}});
     else if (format->is_object())
-        parameters.set("json_schema", value_of(*format));
+        parameters.set("json_schema", parameter_of(*format));
     else
         body.wrong("format", "\"json\" or a JSON schema");
 }

@@ -5,10 +5,10 @@
 #include <bit>
 #include <iterator>
 
+#include "base/parameter_json.h"
 #include "doors/serve/api/encoder_requests.h"
 #include "doors/serve/api/shapes.h"
 #include "doors/serve/request/fields.h"
-#include "doors/serve/request/parameter_json.h"
 
 namespace headrace::serve {
 namespace {
@@ -20,7 +20,7 @@ std::vector<TextEmbedding> embed(ServedModel& model, const HttpRequest& http, co
     if (const auto norm = fields.integer("embd_normalize", -1, 1 << 20))
         parameters.set("embd_normalize", *norm);
     for (std::string_view name : {"timeout_ms", "priority"})
-        if (const Json* value = fields.any(name)) parameters.set(std::string(name), value_of(*value));
+        if (const Json* value = fields.any(name)) parameters.set(std::string(name), parameter_of(*value));
     const auto sequences = prompts_of(model, fields.required(key), key);
     const auto place = model.places().enter(http.client, -1);
     std::vector<TextEmbedding> all(sequences.size());

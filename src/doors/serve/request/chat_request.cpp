@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "doors/serve/request/parameter_json.h"
+#include "base/parameter_json.h"
 
 namespace headrace::serve {
 namespace {
@@ -176,7 +176,7 @@ Parameters engine_parameters(const Json& body, const std::set<std::string_view>&
             "", fmt::format("the body has {} fields; at most {} are taken", body.size(), kMostFields));
     Parameters rest;
     for (const auto& [name, value] : body.items())
-        if (!known.contains(name) && !value.is_null()) rest.set(name, value_of(value));
+        if (!known.contains(name) && !value.is_null()) rest.set(name, parameter_of(value));
     return rest;
 }
 
@@ -224,7 +224,7 @@ void read_tools(const Fields& body, Parameters& parameters) {
             choice = "required";
         }
     }
-    parameters.set("tools", value_of(chosen));
+    parameters.set("tools", parameter_of(chosen));
     parameters.set("tool_choice", choice);
 }
 
