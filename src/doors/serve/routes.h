@@ -25,6 +25,8 @@ const Route* find_path(std::string_view path);
 Dialect dialect_of(std::string_view path);
 Json error_in(Dialect dialect, const ApiError& error);
 
+/// Host and port of an origin; nothing of "null".
+std::string_view authority_of(std::string_view origin);
 /// Whether a browser's page of that origin may read answers. allowed: as --cors-origins has it.
 bool allows_origin(std::string_view allowed, std::string_view origin);
 

@@ -118,8 +118,8 @@ HttpResponse Server::dispatch(HttpRequest& http, std::string& route) {
 bool Server::is_foreign(const HttpRequest& http) const {
     const std::string_view origin = http.header("origin");
     if (origin.empty() || allows_origin(service_.options().cors_origins, origin)) return false;
-    const std::size_t scheme = origin.find("://");
-    return scheme == std::string_view::npos || origin.substr(scheme + 3) != http.header("host");
+    const std::string_view own = http.header("host");
+    return own.empty() || authority_of(origin) != own;
 }
 
 HttpResponse Server::health() const {

@@ -227,9 +227,7 @@ Status Sampler::count_searched(const llama_vocab* vocab, llama_token token) {
     if (searched_ <= kMostSearchedForTriggers) return success();
     return invalid(
                "grammar_triggers: the answer has more than {} bytes, which is as far as patterns are looked "
-               "for; "
-               "use "
-               "triggers of type word, or a smaller n_predict",
+               "for; use triggers of type word, or a smaller n_predict",
                kMostSearchedForTriggers)
         .of_parameter("grammar_triggers");
 }
@@ -296,9 +294,7 @@ Result<std::vector<Sampler::Choice>> Sampler::sample(llama_context* context, con
         if (lazy_)
             return invalid(
                        "grammar: it refuses the text that triggered it ({}). A lazy grammar rules from its "
-                       "trigger "
-                       "on, so "
-                       "it must begin with the trigger's own text",
+                       "trigger on, so it must begin with the trigger's own text",
                        e.what())
                 .of_parameter("grammar_lazy");
         return failure(Code::backend_failure, "sampling: {}", e.what());

@@ -19,17 +19,23 @@ std::string timestamp() {
                        utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, us % 1'000'000);
 }
 
+namespace {
+
+ApiError of_another_kind(std::string_view name, ModelKind kind) {
+    return wrong_field("model", fmt::format("'{:.100}' is not of that kind: it {}", name,
+                                            kind == ModelKind::text     ? "answers texts"
+                                            : kind == ModelKind::scores ? "ranks documents"
+                                                                        : "turns texts into vectors"));
+}
+
+}  // namespace
+
 std::shared_ptr<ServedModel> named(Service& service, const Fields& body, ModelKind kind) {
     const std::string name = body.text("model").value_or("");
     if (name.empty()) throw wrong_field("model", "is missing");
     for (const auto& model : service.models())
         if (is_named(*model, name)) {
-            if (model->kind() != kind)
-                throw wrong_field(
-                    "model", fmt::format("'{:.100}' is not of that kind: it {}", name,
-                                         model->kind() == ModelKind::text     ? "answers texts"
-                                         : model->kind() == ModelKind::scores ? "ranks documents"
-                                                                              : "turns texts into vectors"));
+            if (model->kind() != kind) throw of_another_kind(name, model->kind());
             return model;
         }
     throw not_found(fmt::format("model '{:.100}' not found", name));
@@ -42,9 +48,7 @@ VectorModel named_vectors(Service& service, const HttpRequest& http, const Json&
     const std::string name = Fields(given).text("model").value_or("");
     for (const auto& encoder : service.encoders()) {
         if (!is_named(*encoder, name)) continue;
-        if (encoder->info().ranks)
-            throw wrong_field("model",
-                              fmt::format("'{:.100}' is not of that kind: it ranks documents", name));
+        if (encoder->info().ranks) throw of_another_kind(name, ModelKind::scores);
         return vector_model(encoder, http, given);
     }
     return vector_model(named(service, Fields(given), ModelKind::vectors), http, given);

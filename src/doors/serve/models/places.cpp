@@ -7,7 +7,7 @@
 namespace headrace::serve {
 
 /// With mutex_ held.
-void Places::count(const std::string& client) {
+void Places::count_request(const std::string& client) {
     std::size_t& held = clients_[client];
     if (most_per_client_ > 0 && held >= most_per_client_) {
         ApiError error(
@@ -21,7 +21,7 @@ void Places::count(const std::string& client) {
 
 std::unique_ptr<Places::Holder> Places::enter(const std::optional<std::string>& client, int wanted_slot) {
     const std::lock_guard lock(mutex_);
-    if (client) count(*client);
+    if (client) count_request(*client);
     ++waiting_;
     std::unique_ptr<Holder> holder(new Holder(*this, client));
     holder->task_ = next_task_++;

@@ -56,7 +56,7 @@ public:
     void set_tokens(int slot, std::vector<std::int32_t> tokens);
 
 private:
-    void count(const std::string& client);
+    void count_request(const std::string& client);
     bool take_slot(Holder& holder, int wanted);
 
     mutable std::mutex mutex_;
