@@ -52,6 +52,7 @@ void EncoderThreads::serve_next(std::unique_lock<std::mutex>& lock) {
     serve(*runs, waiting_.take(), lock);
     --counts_.running;
     free_.push_back(runs);
+    if (waiting_.size() > 0) arrived_.notify_all();  // what came while no other might run
 }
 
 void EncoderThreads::serve(EncoderRuns& runs, std::vector<WaitingText> texts,
@@ -90,10 +91,7 @@ void EncoderThreads::serve(EncoderRuns& runs, std::vector<WaitingText> texts,
         const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
         width_.record(is_wide, cost, took.count());
     }
-    if (is_wide) {
-        is_wide_ = false;
-        arrived_.notify_all();
-    }
+    is_wide_ = false;
     ++counts_.runs;
     counts_.texts += texts.size();
     counts_.tokens += static_cast<std::uint64_t>(tokens);
@@ -169,8 +167,10 @@ Status EncoderThreads::run(const std::shared_ptr<TextCall>& call, const EncodeCa
     const bool is_gone = options.is_cancelled && options.is_cancelled();
     std::unique_lock lock(mutex_);
     HR_TRY(begin(call));
-    if (!is_gone && is_callers_own(*call)) serve_next(lock);
-    arrived_.notify_all();  // for the call, or for what came meanwhile
+    if (!is_gone && is_callers_own(*call))
+        serve_next(lock);
+    else
+        arrived_.notify_all();
     return wait(call, options, lock);
 }
 
