@@ -219,7 +219,8 @@ struct Expression::Rules {
     /// As an operand of a function or quotient.
     static std::string part(const Expression& e) {
         const Terms& terms = e.terms_;
-        const bool is_atom = terms.size() == 1 && terms.begin()->first.size() == 1 && terms.begin()->second == 1;
+        const bool is_atom =
+            terms.size() == 1 && terms.begin()->first.size() == 1 && terms.begin()->second == 1;
         return is_atom ? in_sum(*terms.begin()->first[0]) : e.str();
     }
 
@@ -300,7 +301,8 @@ Expression Expression::scaled(double scale) const {
     constexpr int kBits = 20;  // of a factor and of a divisor with which every extent's product is exact
     const double factor = std::ldexp(scale, kBits);
     if (factor != std::floor(factor) || factor > std::ldexp(1, 2 * kBits))
-        return symbol(fmt::format("floor({}*{})", Rules::part(*this), scale), range().least < 0 ? Range{} : kAnyExtent);
+        return symbol(fmt::format("floor({}*{})", Rules::part(*this), scale),
+                      range().least < 0 ? Range{} : kAnyExtent);
     return *this * static_cast<std::int64_t>(factor) / (std::int64_t{1} << kBits);
 }
 

@@ -43,7 +43,8 @@ public:
     using RangeOf = std::function<std::optional<Range>(const std::string& name)>;
     /// Of integers, names, + - * ** % parentheses, // and / (rounded down), ^/ (rounded up), Max, Min, Mod
     /// and calls of other functions, which are names, as words joined by hyphens are. Within quotes ('a*b',
-    /// 'it''s') anything is a name, and so is any other text as a whole. Names of which `range_of` knows nothing are extents, at least 0.
+    /// 'it''s') anything is a name, and so is any other text as a whole. Names of which `range_of` knows
+    /// nothing are extents, at least 0.
     static Expression parse(std::string_view text, const RangeOf& range_of = {});
 
     std::string str() const;

@@ -226,8 +226,9 @@ TEST(RandomExpressions, AnyTextIsRead) {
 
 TEST(RandomExpressions, AnyNameStaysOneInEveryText) {
     constexpr std::string_view kPieces[] = {
-        "n", "2", "floor", "Max(", "min(a,b)", "(", ")", "'", "''", "*", "//", " + ", "-", ",", " ",
-        "#", "...#", "...#0123456789abcdef", ".", ":", "\n", "\"", "\\", "é", "batch size", "Mod", "**"};
+        "n", "2",  "floor", "Max(", "min(a,b)", "(", ")",          "'",    "''",
+        "*", "//", " + ",   "-",    ",",        " ", "#",          "...#", "...#0123456789abcdef",
+        ".", ":",  "\n",    "\"",   "\\",       "é", "batch size", "Mod",  "**"};
     std::mt19937 random(5);
     const auto a_name = [&] {
         std::string name(kPieces[random() % std::size(kPieces)]);

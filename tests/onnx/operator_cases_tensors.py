@@ -176,4 +176,11 @@ _REGIONS = np.array([[0, 0, 3, 4], [1, 0.5, 4, 3], [2, 2, 5, 5]], F32)
 case("RoiAlign", values(2, 3, 5, 6), _REGIONS, np.array([0, 1, 1]), opset=16, sampling_ratio=2)
 _PLACES = np.array([[[0, 2, 4], [7, 9, 12]]])
 for _wanted in ((1, 2, 6), (1, 2, 7)):
-    case("MaxUnpool", values(1, 2, 3), _PLACES % (2 * _wanted[2]), ints(*_wanted), kernel_shape=[2], strides=[2])
+    case(
+        "MaxUnpool",
+        values(1, 2, 3),
+        _PLACES % (2 * _wanted[2]),
+        ints(*_wanted),
+        kernel_shape=[2],
+        strides=[2],
+    )

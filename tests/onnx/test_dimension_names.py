@@ -15,10 +15,12 @@ from onnx import TensorProto, helper
 
 NAMES = [
     "floor", "a*b", "2", "min(a,b)", "Max(a, 2)", "(n)", "n-1", "n//2", "floor(n*0.7)", "it's", "'n'", "batch size",
-    " n ", "batch-size", "x.0", "a=b", 'say "n"', "back\\slash", "größe", "#", "...#", "x" * 600, "count0", "-", "Mod",
-    "two\nlines", "{n}", "%d",
+    " n ", "batch-size", "x.0", "a=b", 'say "n"', "back\\slash", "größe", "#", "...#", "x" * 600, "count0",
+    "-", "Mod", "two\nlines", "{n}", "%d",
 ]  # fmt: skip
-pieces = st.sampled_from(["n", "2", "floor", "(", ")", "'", "*", "//", " + ", "-", ",", " ", "=", '"', "\\", "Max("])
+pieces = st.sampled_from(
+    ["n", "2", "floor", "(", ")", "'", "*", "//", " + ", "-", ",", " ", "=", '"', "\\", "Max("]
+)
 names = st.one_of(st.sampled_from(NAMES), st.lists(pieces, min_size=1, max_size=6).map("".join))
 
 
@@ -106,7 +108,9 @@ def test_an_error_says_the_name_and_the_option_as_they_are_written(tmp_path) -> 
     path = tmp_path / "model.onnx"
     onnx.save(_model("a b", "it's"), path)
     program = [sys.executable, "-m", "headrace", "convert", str(path), str(tmp_path / "g.hrg")]
-    done = subprocess.run([*program, "--dimension", "a b=2", "--dimension", "it's=4"], capture_output=True, text=True)
+    done = subprocess.run(
+        [*program, "--dimension", "a b=2", "--dimension", "it's=4"], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert headrace.load(tmp_path / "g.hrg", device="cpu").inputs[0].shape == [2, 4]
     done = subprocess.run([*program, "--dimension", "ab=2"], capture_output=True, text=True)

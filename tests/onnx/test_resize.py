@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -91,10 +92,8 @@ def test_all_combinations_are_as_onnx_runtime_has_them() -> None:
             model = _model(x, numbers, options, is_open, is_fed)
             feeds = {"x": x} | (numbers if is_fed else {})
             expected = actual = None
-            try:
+            with contextlib.suppress(Exception):  # what ONNX Runtime does not know
                 expected = on_onnx_runtime(model, feeds)["y"]
-            except Exception:  # noqa: BLE001, S110 - what it does not know
-                pass
             try:
                 actual = on_headrace(model, feeds)["y"]
             except ValueError as error:
@@ -147,5 +146,3 @@ def test_a_middle_that_is_missed_by_rounding_is_a_middle() -> None:
         for is_open in (False, True):
             model = _model(x, {"sizes": sizes}, options, is_open, False)
             np.testing.assert_array_equal(on_headrace(model, {"x": x})["y"], [[0, second]])
-
-

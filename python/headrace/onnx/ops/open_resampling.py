@@ -91,7 +91,7 @@ SHIFTED = ("tf_half_pixel_for_nn", "tf_crop_and_resize")  # what moves elements 
 
 
 def moved_points(g: Graph, axis: OpenAxis, node: Node, stays: Operand | None) -> Operand:
-    """stays: whether the whole image is as it was, where a run decides that. So is an axis with the scale 1."""
+    """stays: whether the whole image is as it was, where a run decides that. So is an axis of the scale 1."""
     transformation = node.get("coordinate_transformation_mode", "half_pixel")
     points = axis.points(g, transformation)
     if transformation in SHIFTED:

@@ -237,7 +237,7 @@ def qlinear_conv(g: Graph, node: Node) -> Operand:
 
 @reads("QLinearAdd", "QLinearMul", domain=MICROSOFT)
 def qlinear_binary(g: Graph, node: Node) -> Operand:
-    """By ratios of the scales, as ONNX Runtime has it: what lies between two whole numbers is rounded alike."""
+    """By ratios of the scales, as ONNX Runtime has it: so halves are halves, and rounded alike."""
     a, b, dtype = node.operand(0), node.operand(3), node.x.dtype
     a_scale, b_scale, y_scale = (g.reshape(node.operand(i), []) for i in (1, 4, 6))
     zeros = [node.optional(i) or known(0, dtype) for i in (2, 5, 7)]
@@ -249,7 +249,9 @@ def qlinear_binary(g: Graph, node: Node) -> Operand:
         y = g.op("add", g.op("dequantize_linear", a, a_ratio), part)
     else:
         ratio = g.op("div", g.op("mul", a_scale, b_scale), y_scale)
-        parts = [dequantised(g, node, x, known(1, "f32"), zero, 0) for x, zero in ((a, zeros[0]), (b, zeros[1]))]
+        parts = [
+            dequantised(g, node, x, known(1, "f32"), zero, 0) for x, zero in ((a, zeros[0]), (b, zeros[1]))
+        ]
         y = g.op("add", g.op("mul", g.op("mul", *parts), ratio), y_zero)
     return quantised(g, node, y, known(1, "f32"), known(0, dtype), 0)
 
