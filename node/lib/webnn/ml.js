@@ -1,0 +1,44 @@
+import { MLContext, contextState, lose } from './context.js';
+import { toDictionary, toEnum } from './idl.js';
+import { checkInternal, finishInterface, fromBackend, internal, promising } from './interfaces.js';
+
+function toContextOptions(value) {
+  const { accelerated, powerPreference } = toDictionary(value, 'createContext: options');
+  return {
+    accelerated: accelerated === undefined ? true : Boolean(accelerated),
+    powerPreference:
+      powerPreference === undefined ? 'default' : toEnum('MLPowerPreference', powerPreference, 'createContext: powerPreference'),
+  };
+}
+
+/** What `navigator.ml` is. */
+export class ML {
+  #backend;
+  constructor(...[token, backend]) {
+    checkInternal(token);
+    this.#backend = backend;
+  }
+  createContext() {
+    return promising(() => {
+      const backend = this.#backend;
+      const options = toContextOptions(arguments[0]);
+      const state = contextState(backend);
+      // The backend keeps the function as long as its context, which the state keeps.
+      const weak = new WeakRef(state);
+      const onLost = (message) => {
+        const live = weak.deref();
+        if (live) lose(live, message);
+      };
+      return backend.createContext(options, onLost).then(
+        ({ handle, accelerated }) => {
+          Object.assign(state, { handle, accelerated });
+          return new MLContext(internal, state);
+        },
+        (error) => {
+          throw fromBackend({ code: error.code === 'invalid_argument' ? 'unsupported' : error.code, message: error.message });
+        }
+      );
+    });
+  }
+}
+finishInterface(ML);
