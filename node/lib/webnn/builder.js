@@ -151,6 +151,7 @@ for (const row of operators) {
         throw error;
       }
     });
+    for (const result of made) checkDimensions(result, `${title}: the result`, backend.maxTensorByteLength);
     const results = made.map(({ operand, dataType, shape }) => newOperand(state, operand, { dataType, shape }, 'result'));
     return row.list ? results : results[0];
   };

@@ -1,6 +1,6 @@
 import { bytesOf, byteLength, checkBuffer, checkDimensions, describe, lostMemory, toBufferSource } from './data_types.js';
 import { toGraph } from './graph.js';
-import { printable, requireArguments, toOperandDescriptor, toRecord, toTensorDescriptor } from './idl.js';
+import { printable, requireArguments, textOf, toOperandDescriptor, toRecord, toTensorDescriptor } from './idl.js';
 import { checkInternal, finishInterface, fromBackend, internal, invalidState, promising } from './interfaces.js';
 import { supportLimits } from './limits.js';
 import { MLTensor, isDestroyed, toTensor } from './tensor.js';
@@ -62,8 +62,23 @@ export function pendingOf(context, tensor, work, finish, otherwise) {
 }
 
 function checkTensor(tensor, context, what) {
-  if (tensor.context !== context) throw new TypeError(`${what} belongs to another context`);
-  if (isDestroyed(tensor)) throw new TypeError(`${what} has been destroyed`);
+  if (tensor.context !== context) throw new TypeError(`${textOf(what)} belongs to another context`);
+  if (isDestroyed(tensor)) throw new TypeError(`${textOf(what)} has been destroyed`);
+}
+
+const haveSameItems = (a, b) => a.length === b.length && a.every((item, i) => item === b[i]);
+
+/** No tensor is given twice, and all are the context's. */
+function checkNamedTensors(context, inputs, outputs) {
+  const names = new Map();
+  const note = (kind) => (tensor, name) => {
+    const what = () => `${kind} "${printable(name)}"`;
+    if (names.has(tensor)) throw new TypeError(`dispatch: ${what()} is the tensor of ${names.get(tensor)()}, too`);
+    names.set(tensor, what);
+  };
+  inputs.forEach(note('input'));
+  outputs.forEach(note('output'));
+  for (const [tensor, what] of names) checkTensor(tensor, context, () => `dispatch: ${what()}`);
 }
 
 /** "Validate tensors with descriptors"; the handles in the graph's order. */
@@ -76,11 +91,11 @@ function handlesOf(named, declared, kind) {
   }
   return declared.map(([name, descriptor]) => {
     const tensor = named.get(name);
-    const what = `dispatch: ${kind} "${printable(name)}"`;
-    if (tensor.constant) throw new TypeError(`${what} is a constant tensor; create it with createTensor`);
+    const what = () => `dispatch: ${kind} "${printable(name)}"`;
+    if (tensor.constant) throw new TypeError(`${what()} is a constant tensor; create it with createTensor`);
     const { dataType, shape } = tensor.descriptor;
-    if (dataType !== descriptor.dataType || shape.length !== descriptor.shape.length || shape.some((d, i) => d !== descriptor.shape[i]))
-      throw new TypeError(`${what} is ${describe(tensor.descriptor)}; the graph declares ${describe(descriptor)}`);
+    if (dataType !== descriptor.dataType || !haveSameItems(shape, descriptor.shape))
+      throw new TypeError(`${what()} is ${describe(tensor.descriptor)}; the graph declares ${describe(descriptor)}`);
     return tensor.handle;
   });
 }
@@ -169,14 +184,7 @@ export class MLContext {
     const written = toTensors(outputs, 'dispatch: outputs');
     if (run.context !== state) throw new TypeError('dispatch: the graph belongs to another context');
     if (run.destroyed || state.isLost) throw invalidState(`dispatch: the graph has been destroyed${state.isLost ? ` (${state.why})` : ''}`);
-    const seen = new Map();
-    for (const [kind, named] of [['input', read], ['output', written]])
-      for (const [name, tensor] of named) {
-        const what = `${kind} "${printable(name)}"`;
-        if (seen.has(tensor)) throw new TypeError(`dispatch: ${what} is the tensor of ${seen.get(tensor)}, too`);
-        seen.set(tensor, what);
-      }
-    for (const [tensor, what] of seen) checkTensor(tensor, state, `dispatch: ${what}`);
+    checkNamedTensors(state, read, written);
     state.backend.dispatch(state.handle, run.handle, handlesOf(read, run.inputs, 'input'), handlesOf(written, run.outputs, 'output'));
   }
 

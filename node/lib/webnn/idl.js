@@ -10,9 +10,16 @@ export function requireArguments(call, given, needed) {
   if (given < needed) throw new TypeError(`${call}: ${given} arguments given, ${needed} are needed`);
 }
 
-/** [EnforceRange] of an integer type. Unary plus throws for a BigInt and a Symbol, as ToNumber does. */
+/** ToNumber, which takes neither BigInts nor Symbols. */
+function toPlainNumber(value, what) {
+  if (typeof value === 'bigint' || typeof value === 'symbol')
+    throw new TypeError(`${what} is a ${typeof value}; a number is needed`);
+  return +value;
+}
+
+/** [EnforceRange] of an integer type. */
 function enforceRange(value, what, least, most) {
-  const number = +value;
+  const number = toPlainNumber(value, what);
   if (!Number.isFinite(number)) throw new TypeError(`${what} is ${number}; a finite integer is needed`);
   const integer = Math.trunc(number);
   if (integer < least || integer > most)
@@ -23,10 +30,10 @@ function enforceRange(value, what, least, most) {
 export const toIndex = (value, what) => enforceRange(value, what, 0, 0xffffffff);
 export const toLong = (value, what) => enforceRange(value, what, -0x80000000, 0x7fffffff);
 /** unsigned long without [EnforceRange] wraps around. */
-export const toUnsignedLong = (value) => value >>> 0;
+export const toUnsignedLong = (value, what) => toPlainNumber(value, what) >>> 0;
 
 export function toReal(value, what) {
-  const number = +value;
+  const number = toPlainNumber(value, what);
   if (!Number.isFinite(number)) throw new TypeError(`${what} is ${number}; a finite number is needed`);
   return number;
 }
@@ -41,7 +48,9 @@ export function toNumber(value) {
 }
 
 export function toUSVString(value) {
-  return `${value}`.replace(/[\ud800-\udbff][\udc00-\udfff]|[\ud800-\udfff]/g, (unit) =>
+  const text = `${value}`;
+  if (!/[\ud800-\udfff]/.test(text)) return text;
+  return text.replace(/[\ud800-\udbff][\udc00-\udfff]|[\ud800-\udfff]/g, (unit) =>
     unit.length === 2 ? unit : '\ufffd'
   );
 }
@@ -82,6 +91,9 @@ export function toDictionary(value, what) {
   return value;
 }
 
+/** Names of values that are costly to make are functions, which only a failure calls. */
+export const textOf = (what) => (typeof what === 'function' ? what() : what);
+
 /** record<USVString, T> as a Map. */
 export function toRecord(value, what, convert) {
   if (!isObject(value)) throw new TypeError(`${what} is no object`);
@@ -90,7 +102,7 @@ export function toRecord(value, what, convert) {
     const property = Reflect.getOwnPropertyDescriptor(value, key);
     if (!property || !property.enumerable) continue;
     const name = toUSVString(key);
-    result.set(name, convert(value[key], `${what}["${printable(name)}"]`));
+    result.set(name, convert(value[key], () => `${what}["${printable(name)}"]`));
   }
   return result;
 }

@@ -1,3 +1,4 @@
+import { textOf } from './idl.js';
 import { checkInternal, finishInterface } from './interfaces.js';
 
 let stateOf;
@@ -23,6 +24,6 @@ finishInterface(MLOperand);
 
 export function toOperand(value, what) {
   const state = stateOf(value);
-  if (!state) throw new TypeError(`${what} is no MLOperand`);
+  if (!state) throw new TypeError(`${textOf(what)} is no MLOperand`);
   return state;
 }

@@ -48,8 +48,17 @@ function partsOf(count, operand, axis, title) {
   return new Array(count).fill(shape[axis] / count);
 }
 
-/** What a row says beyond types and ranks. */
+function checkBlockRanks({ input, scale, zeroPoint }, title) {
+  const rank = input.descriptor.shape.length;
+  for (const [name, { descriptor }] of Object.entries({ scale, zeroPoint }))
+    if (descriptor.shape.length !== rank)
+      throw new TypeError(`${title}: ${name} is ${describe(descriptor)}; it must have the input's rank, ${rank}`);
+}
+
+/** What an operator demands beyond types and ranks. */
 const details = {
+  dequantizeLinear: checkBlockRanks,
+  quantizeLinear: checkBlockRanks,
   split(values, title) {
     if (!Array.isArray(values.splits)) values.splits = partsOf(values.splits, values.input, values.axis ?? 0, title);
   },

@@ -1,3 +1,4 @@
+import { textOf } from './idl.js';
 import { checkInternal, finishInterface, invalidState } from './interfaces.js';
 
 let stateOf;
@@ -41,7 +42,7 @@ finishInterface(MLTensor);
 
 export function toTensor(value, what) {
   const state = stateOf(value);
-  if (!state) throw new TypeError(`${what} is no MLTensor`);
+  if (!state) throw new TypeError(`${textOf(what)} is no MLTensor`);
   return state;
 }
 export const isTensor = (value) => stateOf(value) !== undefined;
