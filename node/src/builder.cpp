@@ -36,8 +36,8 @@ std::vector<std::int64_t> extents(const MLOperand& operand) {
 
 class Build : public Task {
 public:
-    Build(MLGraphBuilder builder, std::map<std::string, MLOperand> outputs)
-        : builder_(std::move(builder)), outputs_(std::move(outputs)) {}
+    Build(MLGraphBuilder builder, std::map<std::string, MLOperand> outputs, std::size_t bytes)
+        : builder_(std::move(builder)), outputs_(std::move(outputs)), bytes_(bytes) {}
     void run() override {
         graph_.emplace(builder_->buildNext(outputs_));
         outputs_.clear();
@@ -48,7 +48,7 @@ public:
         check(napi_create_object(env, &object));
         set(env, object, "inputs", names(env, graph_->inputs()));
         set(env, object, "outputs", names(env, graph_->outputs()));
-        set(env, object, "handle", external(env, new GraphHandle(*graph_)));
+        set(env, object, "handle", external(env, new GraphHandle(*graph_), bytes_));
         return object;
     }
 
@@ -61,6 +61,7 @@ private:
 
     std::optional<MLGraphBuilder> builder_;
     std::map<std::string, MLOperand> outputs_;
+    const std::size_t bytes_;
     std::optional<MLGraph> graph_;
 };
 
@@ -78,6 +79,7 @@ napi_value input(const Call& call) {
 napi_value constant(const Call& call) {
     auto& handle = call.handle<BuilderHandle>(0);
     const auto bytes = to_bytes(call.env(), call[3]);
+    handle.constant_bytes += bytes.size();
     return keep(call, handle, open(handle).constant(descriptor(call, 1), bytes.data(), bytes.size()));
 }
 
@@ -114,7 +116,7 @@ napi_value build(const Call& call) {
     const auto places = to_list(call.env(), call[2]);
     for (std::size_t i = 0; i < names.size() && i < places.size(); ++i)
         outputs.emplace(to_text(call.env(), names[i]), operand_at(call, handle, places[i]));
-    auto task = std::make_unique<Build>(open(handle), std::move(outputs));
+    auto task = std::make_unique<Build>(open(handle), std::move(outputs), handle.constant_bytes);
     handle.builder.reset();  // the task alone keeps its constants, however long JavaScript keeps the handle
     handle.operands.clear();
     return Task::start(call.env(), std::move(task));

@@ -31,6 +31,7 @@ struct BuilderHandle : Handle {
     explicit BuilderHandle(const webnn::MLContext& context) : Handle(kKind), builder(context) {}
     std::optional<webnn::MLGraphBuilder> builder;  ///< none once its graph is built
     std::vector<webnn::MLOperand> operands;
+    std::size_t constant_bytes = 0;  ///< what the garbage collector is told that a graph holds
 };
 
 napi_value create_context(const Call& call);          // ({powerPreference, accelerated}, onLost) -> promise

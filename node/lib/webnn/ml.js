@@ -11,6 +11,15 @@ function toContextOptions(value) {
   };
 }
 
+/**
+ * The backend keeps this function as long as its context, which the state keeps: made where the state is in scope,
+ * it would keep that.
+ */
+const loserOf = (weak) => (message) => {
+  const state = weak.deref();
+  if (state) lose(state, message);
+};
+
 /** What `navigator.ml` is. */
 export class ML {
   #backend;
@@ -23,13 +32,7 @@ export class ML {
       const backend = this.#backend;
       const options = toContextOptions(arguments[0]);
       const state = contextState(backend);
-      // The backend keeps the function as long as its context, which the state keeps.
-      const weak = new WeakRef(state);
-      const onLost = (message) => {
-        const live = weak.deref();
-        if (live) lose(live, message);
-      };
-      return backend.createContext(options, onLost).then(
+      return backend.createContext(options, loserOf(new WeakRef(state))).then(
         ({ handle, accelerated }) => {
           Object.assign(state, { handle, accelerated });
           return new MLContext(internal, state);
