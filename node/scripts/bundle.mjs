@@ -7,7 +7,11 @@ import { fileURLToPath } from 'node:url';
 const root = resolve(dirname(fileURLToPath(import.meta.url)), '..');
 const importing = /^import \{([^}]*)\} from '(\.[^']*)';\n/gm;
 const exporting = /^export (?:(?:class|function|const) (\w+)|const \{([^}]*)\} =)/gm;
-const names = (list) => list.split(',').map((name) => name.trim()).filter(Boolean);
+const names = (list) =>
+  list
+    .split(',')
+    .map((name) => name.trim())
+    .filter(Boolean);
 
 const modules = new Map(); // path -> {text, exported}, those that are imported first
 
@@ -15,9 +19,12 @@ function add(path) {
   if (modules.has(path)) return;
   const source = readFileSync(path, 'utf8');
   for (const [, , from] of source.matchAll(importing)) add(resolve(dirname(path), from));
-  const exported = [...source.matchAll(exporting)].flatMap(([, one, several]) => (one ? [one] : names(several)));
+  const exported = [...source.matchAll(exporting)].flatMap(([, one, several]) =>
+    one ? [one] : names(several),
+  );
   const text = source.replace(importing, '').replace(/^export /gm, '');
-  if (/^import\b|\bimport\(|^export\b/m.test(text)) throw new Error(`${path}: an import or export of another form`);
+  if (/^import\b|\bimport\(|^export\b/m.test(text))
+    throw new Error(`${path}: an import or export of another form`);
   modules.set(path, { source, text, exported });
 }
 
@@ -32,7 +39,8 @@ function check(path, { source }) {
 /** A function of its own for each module keeps what it does not export to itself. */
 function wrapped(path, { source, text, exported }) {
   const imports = [...source.matchAll(importing)].map(
-    ([, list, from]) => `const { ${names(list).join(', ')} } = modules['${relative(root, resolve(dirname(path), from))}'];\n`
+    ([, list, from]) =>
+      `const { ${names(list).join(', ')} } = modules['${relative(root, resolve(dirname(path), from))}'];\n`,
   );
   return `modules['${relative(root, path)}'] = (() => {\n${imports.join('')}${text}return { ${exported.join(', ')} };\n})();\n`;
 }

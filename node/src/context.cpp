@@ -123,11 +123,11 @@ napi_value destroy_graph(const Call& call) {
 
 napi_value write_tensor(const Call& call) {
     auto& handle = call.handle<ContextHandle>(0);
-    handle.timeline->add(call.env(), {.run = [context = handle.context,
-                                              tensor = call.handle<TensorHandle>(1).tensor,
-                                              content = copy_of(call.env(), call[2])] {
-        context.writeTensor(tensor, content->data(), content->size());
-    }});
+    handle.timeline->add(call.env(),
+                         {.run = [context = handle.context, tensor = call.handle<TensorHandle>(1).tensor,
+                                  content = copy_of(call.env(), call[2])] {
+                             context.writeTensor(tensor, content->data(), content->size());
+                         }});
     return nullptr;
 }
 
@@ -135,9 +135,8 @@ napi_value read_tensor(const Call& call) {
     auto& handle = call.handle<ContextHandle>(0);
     const auto bytes = to_bytes(call.env(), call[2]);
     Timeline::Operation operation{.run = [context = handle.context,
-                                          tensor = call.handle<TensorHandle>(1).tensor, bytes] {
-        context.readTensor(tensor, bytes.data(), bytes.size());
-    }};
+                                          tensor = call.handle<TensorHandle>(1).tensor,
+                                          bytes] { context.readTensor(tensor, bytes.data(), bytes.size()); }};
     napi_value promise;
     check(napi_create_promise(call.env(), &operation.deferred, &promise));
     check(napi_create_reference(call.env(), call[2], 1, &operation.kept));
@@ -148,11 +147,11 @@ napi_value read_tensor(const Call& call) {
 napi_value dispatch(const Call& call) {
     auto& handle = call.handle<ContextHandle>(0);
     const MLGraph& graph = call.handle<GraphHandle>(1).graph;
-    handle.timeline->add(call.env(), {.run = [context = handle.context, graph,
-                                              inputs = named_tensors(call, 2, graph.inputs()),
-                                              outputs = named_tensors(call, 3, graph.outputs())] {
-        context.dispatch(graph, inputs, outputs);
-    }});
+    handle.timeline->add(
+        call.env(), {.run = [context = handle.context, graph, inputs = named_tensors(call, 2, graph.inputs()),
+                             outputs = named_tensors(call, 3, graph.outputs())] {
+            context.dispatch(graph, inputs, outputs);
+        }});
     return nullptr;
 }
 

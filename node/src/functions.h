@@ -41,8 +41,8 @@ napi_value create_constant_tensor(const Call& call);  // (context, type, shape, 
 napi_value destroy_tensor(const Call& call);          // (context, tensor)
 napi_value write_tensor(const Call& call);            // (context, tensor, bytes)
 napi_value read_tensor(const Call& call);             // (context, tensor, bytes to fill) -> promise
-napi_value dispatch(const Call& call);                // (context, graph, inputs, outputs), in the graph's order
-napi_value destroy_graph(const Call& call);           // (context, graph)
+napi_value dispatch(const Call& call);       // (context, graph, inputs, outputs), in the graph's order
+napi_value destroy_graph(const Call& call);  // (context, graph)
 
 napi_value create_builder(const Call& call);   // (context) -> builder
 napi_value input(const Call& call);            // (builder, name, type, shape) -> operand

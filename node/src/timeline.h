@@ -41,8 +41,8 @@ private:
     napi_ref on_failure_ = nullptr;
     std::mutex mutex_;
     std::deque<Operation> waiting_;
-    std::vector<Operation> done_;     ///< with a promise, or failed
-    bool running_ = false;            ///< a thread takes from waiting_, or will
+    std::vector<Operation> done_;  ///< with a promise, or failed
+    bool running_ = false;         ///< a thread takes from waiting_, or will
     bool closed_ = false;
 };
 

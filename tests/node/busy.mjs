@@ -9,7 +9,9 @@ const builder = new MLGraphBuilder(context);
 const size = task === 'once' ? [2] : [64, 64];
 const descriptor = { dataType: 'float32', shape: size };
 const x = builder.input('x', descriptor);
-const graph = await builder.build({ y: task === 'once' ? builder.add(x, x) : builder.matmul(builder.matmul(x, x), x) });
+const graph = await builder.build({
+  y: task === 'once' ? builder.add(x, x) : builder.matmul(builder.matmul(x, x), x),
+});
 const read = await context.createTensor({ ...descriptor, writable: true });
 const written = await context.createTensor({ ...descriptor, readable: true });
 
@@ -25,7 +27,11 @@ if (task === 'once') {
   parentPort.postMessage('begun');
   for (;;) {
     enqueue();
-    await Promise.all([context.readTensor(written), context.createTensor(descriptor), context.readTensor(written)]);
+    await Promise.all([
+      context.readTensor(written),
+      context.createTensor(descriptor),
+      context.readTensor(written),
+    ]);
   }
 } else {
   enqueue();

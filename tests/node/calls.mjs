@@ -3,7 +3,8 @@
 export const float = (...shape) => ({ dataType: 'float32', shape });
 export const int = (...shape) => ({ dataType: 'int32', shape });
 export const byte = (...shape) => ({ dataType: 'uint8', shape });
-export const isOperand = (value) => typeof value === 'object' && value !== null && 'dataType' in value && 'shape' in value;
+export const isOperand = (value) =>
+  typeof value === 'object' && value !== null && 'dataType' in value && 'shape' in value;
 
 const unary = (operand) => [operand];
 const binary = [float(2, 3), float(3)];
@@ -13,17 +14,19 @@ const direction = { bias: float(1, 12), recurrentBias: float(1, 12), initialHidd
 
 export const calls = {
   ...Object.fromEntries(
-    ('abs ceil cos elu erf exp floor gelu hardSigmoid hardSwish identity isInfinite isNaN leakyRelu linear log neg ' +
+    (
+      'abs ceil cos elu erf exp floor gelu hardSigmoid hardSwish identity isInfinite isNaN leakyRelu linear log neg ' +
       'reciprocal relu reverse roundEven sigmoid sign sin softplus softsign sqrt tan tanh transpose triangular clamp ' +
       'reduceL1 reduceL2 reduceLogSum reduceLogSumExp reduceMax reduceMean reduceMin reduceProduct reduceSum ' +
-      'reduceSumSquare layerNormalization')
+      'reduceSumSquare layerNormalization'
+    )
       .split(' ')
-      .map((name) => [name, unary(float(2, 3))])
+      .map((name) => [name, unary(float(2, 3))]),
   ),
   ...Object.fromEntries(
     'add sub mul div max min pow equal notEqual greater greaterOrEqual lesser lesserOrEqual prelu'
       .split(' ')
-      .map((name) => [name, binary])
+      .map((name) => [name, binary]),
   ),
   logicalNot: [byte(2, 3)],
   logicalAnd: [byte(2, 3), byte(3)],
@@ -48,14 +51,36 @@ export const calls = {
   gatherND: [float(2, 3), int(4, 1)],
   gemm: [float(2, 3), float(3, 4), { c: float(4) }],
   gru: [float(3, 2, 5), float(1, 12, 5), float(1, 12, 4), 3, 4, { ...direction, returnSequence: true }],
-  gruCell: [float(2, 5), float(12, 5), float(12, 4), float(2, 4), 4, { bias: float(12), recurrentBias: float(12) }],
+  gruCell: [
+    float(2, 5),
+    float(12, 5),
+    float(12, 4),
+    float(2, 4),
+    4,
+    { bias: float(12), recurrentBias: float(12) },
+  ],
   instanceNormalization: [image, { scale: float(4), bias: float(4) }],
   lstm: [
-    float(3, 2, 5), float(1, 16, 5), float(1, 16, 4), 3, 4,
-    { bias: float(1, 16), recurrentBias: float(1, 16), peepholeWeight: float(1, 12), initialHiddenState: float(1, 2, 4), initialCellState: float(1, 2, 4) },
+    float(3, 2, 5),
+    float(1, 16, 5),
+    float(1, 16, 4),
+    3,
+    4,
+    {
+      bias: float(1, 16),
+      recurrentBias: float(1, 16),
+      peepholeWeight: float(1, 12),
+      initialHiddenState: float(1, 2, 4),
+      initialCellState: float(1, 2, 4),
+    },
   ],
   lstmCell: [
-    float(2, 5), float(16, 5), float(16, 4), float(2, 4), float(2, 4), 4,
+    float(2, 5),
+    float(16, 5),
+    float(16, 4),
+    float(2, 4),
+    float(2, 4),
+    4,
     { bias: float(16), recurrentBias: float(16), peepholeWeight: float(12) },
   ],
   matmul: [float(5, 2, 3), float(3, 4)],

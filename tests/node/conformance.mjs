@@ -30,7 +30,8 @@ export function halfOf(value) {
 /** Integers of more than 53 bits stay exact: they are BigInts. */
 export function parseCases(path) {
   const text = readFileSync(path, 'utf8').replace(/([[:,]\s*)(-?\d{16,})(?=\s*[,\]}])/g, '$1"integer $2"');
-  const revive = (_, value) => (typeof value === 'string' && value.startsWith('integer ') ? BigInt(value.slice(8)) : value);
+  const revive = (_, value) =>
+    typeof value === 'string' && value.startsWith('integer ') ? BigInt(value.slice(8)) : value;
   return JSON.parse(text, revive);
 }
 
@@ -68,7 +69,10 @@ export function arrayOf(spec) {
 /** Bits of floats in the order of their values. */
 function ordered(array, dtype) {
   if (dtype !== 'float32' && dtype !== 'float16') return Array.from(array, BigInt);
-  const bits = dtype === 'float32' ? new Int32Array(array.buffer, array.byteOffset, array.length) : new Int16Array(array.buffer, array.byteOffset, array.length);
+  const bits =
+    dtype === 'float32'
+      ? new Int32Array(array.buffer, array.byteOffset, array.length)
+      : new Int16Array(array.buffer, array.byteOffset, array.length);
   const mask = dtype === 'float32' ? 0x7fffffff : 0x7fff;
   return Array.from(bits, (b) => BigInt(b < 0 ? -(b & mask) : b));
 }
@@ -121,7 +125,9 @@ function addOperators(builder, known, operators) {
     return known.get(value) ?? special[value] ?? value;
   };
   for (const { op, args, options, outputs } of operators) {
-    const resolved = Object.fromEntries(Object.entries(options).map(([name, value]) => [name, resolve(value)]));
+    const resolved = Object.fromEntries(
+      Object.entries(options).map(([name, value]) => [name, resolve(value)]),
+    );
     const made = builder[op](...Object.values(args).map(resolve), resolved);
     const results = Array.isArray(made) ? made : [made];
     outputs.forEach((name, i) => known.set(name, results[i]));
@@ -134,7 +140,10 @@ export async function failureOf(context, { inputs, operators, expected, toleranc
   const known = new Map();
   for (const [name, spec] of Object.entries(inputs)) {
     const descriptor = { dataType: spec.dtype, shape: spec.shape };
-    known.set(name, spec.constant ? builder.constant(descriptor, bytesOf(arrayOf(spec))) : builder.input(name, descriptor));
+    known.set(
+      name,
+      spec.constant ? builder.constant(descriptor, bytesOf(arrayOf(spec))) : builder.input(name, descriptor),
+    );
   }
   addOperators(builder, known, operators);
   const outputs = Object.fromEntries(Object.keys(expected).map((name) => [name, known.get(name)]));

@@ -9,7 +9,11 @@ import '../../node/webnn.mjs';
 import { failureOf, mismatch, parseCases } from './conformance.mjs';
 
 const folder = resolve(dirname(fileURLToPath(import.meta.url)), '../../../shared/wpt');
-const files = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.json')).sort() : [];
+const files = existsSync(folder)
+  ? readdirSync(folder)
+      .filter((name) => name.endsWith('.json'))
+      .sort()
+  : [];
 const context = await navigator.ml.createContext({ accelerated: false });
 
 test('there are conformance cases', { skip: files.length === 0 && `${folder} is not there` }, () => {
@@ -35,5 +39,8 @@ test('values that differ by more than the tolerance are told', () => {
   assert.equal(mismatch(a, b, spec, { type: 'ULP', value: 1 }), undefined);
   assert.match(mismatch(a, b, spec, { type: 'ULP', value: 0 }), /^\[0\] is 1, expected/);
   assert.match(mismatch(a, Float32Array.of(1, 2), spec, { type: 'ULP', value: 9 }), /^\[1\] is NaN/);
-  assert.match(mismatch(a, Float32Array.of(1.5, NaN), spec, { type: 'ATOL', value: 0.25 }), /ATOL 0.5 > 0.25/);
+  assert.match(
+    mismatch(a, Float32Array.of(1.5, NaN), spec, { type: 'ATOL', value: 0.25 }),
+    /ATOL 0.5 > 0.25/,
+  );
 });

@@ -16,7 +16,10 @@ const builderWith = (name = 'x') => {
 async function rejection(call) {
   const promise = call();
   assert.ok(promise instanceof Promise);
-  return promise.then(() => assert.fail('it is fulfilled'), (error) => error);
+  return promise.then(
+    () => assert.fail('it is fulfilled'),
+    (error) => error,
+  );
 }
 
 test('navigator.ml is one object, and only of navigator', () => {
@@ -45,7 +48,17 @@ for (const type of [ML, MLContext, MLGraph, MLOperand, MLTensor])
 test('interfaces are global, members enumerable, objects named', () => {
   const members = {
     ML: ['createContext'],
-    MLContext: ['accelerated', 'lost', 'createTensor', 'createConstantTensor', 'readTensor', 'writeTensor', 'dispatch', 'opSupportLimits', 'destroy'],
+    MLContext: [
+      'accelerated',
+      'lost',
+      'createTensor',
+      'createConstantTensor',
+      'readTensor',
+      'writeTensor',
+      'dispatch',
+      'opSupportLimits',
+      'destroy',
+    ],
     MLGraph: ['destroy'],
     MLGraphBuilder: ['input', 'constant', 'build', ...operators.map(({ name }) => name)],
     MLOperand: ['dataType', 'shape'],
@@ -60,25 +73,45 @@ test('interfaces are global, members enumerable, objects named', () => {
 });
 
 test('methods have the length that their required parameters give', () => {
-  const lengths = { createTensor: 1, createConstantTensor: 2, readTensor: 1, writeTensor: 2, dispatch: 3, opSupportLimits: 0, destroy: 0 };
-  for (const [name, length] of Object.entries(lengths)) assert.equal(MLContext.prototype[name].length, length, name);
+  const lengths = {
+    createTensor: 1,
+    createConstantTensor: 2,
+    readTensor: 1,
+    writeTensor: 2,
+    dispatch: 3,
+    opSupportLimits: 0,
+    destroy: 0,
+  };
+  for (const [name, length] of Object.entries(lengths))
+    assert.equal(MLContext.prototype[name].length, length, name);
   assert.deepEqual([MLGraphBuilder.length, ML.prototype.createContext.length], [1, 0]);
   for (const [name, length] of Object.entries({ input: 2, constant: 1, build: 1 }))
     assert.equal(MLGraphBuilder.prototype[name].length, length, name);
 });
 
 test('getters and methods refuse other objects; promises are rejected, nothing is thrown', async () => {
-  for (const name of ['dataType', 'shape']) assert.throws(() => Reflect.get(MLOperand.prototype, name, {}), TypeError);
+  for (const name of ['dataType', 'shape'])
+    assert.throws(() => Reflect.get(MLOperand.prototype, name, {}), TypeError);
   assert.throws(() => MLTensor.prototype.destroy.call(context), TypeError);
   for (const name of ['createTensor', 'createConstantTensor', 'readTensor'])
-    assert.ok((await rejection(() => MLContext.prototype[name].call({}, descriptor, new Float32Array(2)))) instanceof TypeError);
+    assert.ok(
+      (await rejection(() => MLContext.prototype[name].call({}, descriptor, new Float32Array(2)))) instanceof
+        TypeError,
+    );
   assert.ok((await rejection(() => Reflect.get(MLContext.prototype, 'lost', {}))) instanceof TypeError);
   assert.ok((await rejection(() => ML.prototype.createContext.call({}))) instanceof TypeError);
   assert.ok((await rejection(() => MLGraphBuilder.prototype.build.call({}, {}))) instanceof TypeError);
 });
 
 test('createContext converts its options', async () => {
-  for (const options of [undefined, null, {}, { powerPreference: 'low-power' }, { powerPreference: undefined, accelerated: 0 }, () => {}])
+  for (const options of [
+    undefined,
+    null,
+    {},
+    { powerPreference: 'low-power' },
+    { powerPreference: undefined, accelerated: 0 },
+    () => {},
+  ])
     assert.ok((await navigator.ml.createContext(options)) instanceof MLContext);
   for (const options of [5, 'gpu', true, Symbol('x'), { powerPreference: 'fast' }, { powerPreference: null }])
     assert.ok((await rejection(() => navigator.ml.createContext(options))) instanceof TypeError);
@@ -86,16 +119,36 @@ test('createContext converts its options', async () => {
 
 test('descriptors are converted as WebIDL has it', async () => {
   const bad = [
-    undefined, null, 5, {}, { dataType: 'float32' }, { shape: [1] }, { dataType: 'float', shape: [1] }, { dataType: 'float32', shape: 1 },
-    { dataType: 'float32', shape: [-1] }, { dataType: 'float32', shape: [0] }, { dataType: 'float32', shape: [NaN] }, { dataType: 'float32', shape: [2 ** 32] },
-    { dataType: 'float32', shape: [1n] }, { dataType: 'float32', shape: [2 ** 31] }, { dataType: 'float32', shape: new Array(9).fill(1) },
-    { dataType: 'float32', shape: [2 ** 30, 2 ** 30, 2 ** 30] }, { dataType: 'float32', shape: 'two' }, { dataType: 'float32', shape: { length: 1 } },
+    undefined,
+    null,
+    5,
+    {},
+    { dataType: 'float32' },
+    { shape: [1] },
+    { dataType: 'float', shape: [1] },
+    { dataType: 'float32', shape: 1 },
+    { dataType: 'float32', shape: [-1] },
+    { dataType: 'float32', shape: [0] },
+    { dataType: 'float32', shape: [NaN] },
+    { dataType: 'float32', shape: [2 ** 32] },
+    { dataType: 'float32', shape: [1n] },
+    { dataType: 'float32', shape: [2 ** 31] },
+    { dataType: 'float32', shape: new Array(9).fill(1) },
+    { dataType: 'float32', shape: [2 ** 30, 2 ** 30, 2 ** 30] },
+    { dataType: 'float32', shape: 'two' },
+    { dataType: 'float32', shape: { length: 1 } },
   ];
   for (const value of bad) {
-    assert.ok((await rejection(() => context.createTensor(value))) instanceof TypeError, JSON.stringify(value, (_, v) => `${v}`));
+    assert.ok(
+      (await rejection(() => context.createTensor(value))) instanceof TypeError,
+      JSON.stringify(value, (_, v) => `${v}`),
+    );
     assert.throws(() => new MLGraphBuilder(context).input('x', value), TypeError);
   }
-  const operand = new MLGraphBuilder(context).input('x', { dataType: { toString: () => 'int8' }, shape: new Set(['2', 3.9, true]) });
+  const operand = new MLGraphBuilder(context).input('x', {
+    dataType: { toString: () => 'int8' },
+    shape: new Set(['2', 3.9, true]),
+  });
   assert.deepEqual([operand.dataType, operand.shape], ['int8', [2, 3, 1]]);
   assert.ok(Object.isFrozen(operand.shape));
   assert.equal(operand.shape, operand.shape);
@@ -106,13 +159,35 @@ test('members of dictionaries are read in the order of WebIDL', () => {
   const options = new Proxy({}, { get: (_, name) => void read.push(name) });
   const [builder, x] = builderWith();
   builder.clamp(x, options);
-  builder.conv2d(...[[1, 1, 3, 3], [1, 1, 3, 3]].map((shape, i) => builder.input(`i${i}`, { dataType: 'float32', shape })), options);
-  assert.deepEqual(read, ['label', 'maxValue', 'minValue', 'label', 'bias', 'dilations', 'filterLayout', 'groups', 'inputLayout', 'padding', 'strides']);
+  builder.conv2d(
+    ...[
+      [1, 1, 3, 3],
+      [1, 1, 3, 3],
+    ].map((shape, i) => builder.input(`i${i}`, { dataType: 'float32', shape })),
+    options,
+  );
+  assert.deepEqual(read, [
+    'label',
+    'maxValue',
+    'minValue',
+    'label',
+    'bias',
+    'dilations',
+    'filterLayout',
+    'groups',
+    'inputLayout',
+    'padding',
+    'strides',
+  ]);
 });
 
 test('what a conversion throws reaches the caller', async () => {
   const thrown = new RangeError('mine');
-  const hostile = { get dataType() { throw thrown; } };
+  const hostile = {
+    get dataType() {
+      throw thrown;
+    },
+  };
   assert.equal(await rejection(() => context.createTensor(hostile)), thrown);
   assert.throws(() => new MLGraphBuilder(context).input('x', hostile), thrown);
 });
@@ -120,7 +195,9 @@ test('what a conversion throws reaches the caller', async () => {
 test('names are USVStrings, and labels cannot forge messages', () => {
   const [builder, x] = builderWith('\ud800');
   assert.throws(() => builder.input('\ufffd', descriptor), TypeError);
-  assert.throws(() => builder.reshape(x, [3], { label: 'a\u202eb\nc' }), { message: /^reshape \(a\\u\{202e\}b\\u\{a\}c\)/ });
+  assert.throws(() => builder.reshape(x, [3], { label: 'a\u202eb\nc' }), {
+    message: /^reshape \(a\\u\{202e\}b\\u\{a\}c\)/,
+  });
 });
 
 test('opSupportLimits has what the specification requires', () => {
@@ -128,7 +205,10 @@ test('opSupportLimits has what the specification requires', () => {
   assert.notEqual(limits, context.opSupportLimits());
   assert.equal(Object.keys(limits).length, 5 + operators.length);
   assert.ok(Number.isSafeInteger(limits.maxTensorByteLength) && limits.maxTensorByteLength >= 2 ** 31);
-  assert.deepEqual(limits.logicalNot, { a: { dataTypes: ['uint8'], rankRange: { min: 0, max: 8 } }, output: { dataTypes: ['uint8'], rankRange: { min: 0, max: 8 } } });
+  assert.deepEqual(limits.logicalNot, {
+    a: { dataTypes: ['uint8'], rankRange: { min: 0, max: 8 } },
+    output: { dataTypes: ['uint8'], rankRange: { min: 0, max: 8 } },
+  });
   assert.deepEqual(limits.lstm.output2.rankRange, { min: 4, max: 4 });
   assert.deepEqual(limits.conv2d.bias.rankRange, { min: 1, max: 1 });
   for (const type of ['float32', 'float16', 'int32', 'uint32', 'int64', 'uint64', 'int8', 'uint8']) {

@@ -28,7 +28,11 @@ test('destroying a context resolves lost, rejects what waits and refuses what fo
   const builder = new MLGraphBuilder(context);
   const operand = builder.abs(builder.input('x', square));
   for (let i = 0; i < 200; i += 1) context.dispatch(graph, { x }, { y });
-  const waiting = [context.readTensor(y), context.createTensor(square), new MLGraphBuilder(context).constant('int8', 1) && builder.build({ operand })];
+  const waiting = [
+    context.readTensor(y),
+    context.createTensor(square),
+    new MLGraphBuilder(context).constant('int8', 1) && builder.build({ operand }),
+  ];
   context.destroy();
   context.destroy();
   for (const promise of waiting) await assert.rejects(promise, { name: 'InvalidStateError' });
@@ -38,7 +42,9 @@ test('destroying a context resolves lost, rejects what waits and refuses what fo
   assert.throws(() => context.writeTensor(x, new Float32Array(64 * 64)), TypeError);
   await assert.rejects(context.readTensor(y), { name: 'TypeError' });
   await assert.rejects(context.createTensor(square), { name: 'InvalidStateError' });
-  await assert.rejects(context.createConstantTensor(square, new Float32Array(64 * 64)), { name: 'InvalidStateError' });
+  await assert.rejects(context.createConstantTensor(square, new Float32Array(64 * 64)), {
+    name: 'InvalidStateError',
+  });
   assert.throws(() => new MLGraphBuilder(context), { name: 'InvalidStateError' });
   for (const owned of [x, y, graph]) owned.destroy();
   assert.equal(Object.keys(context.opSupportLimits()).length, 100);
@@ -63,7 +69,11 @@ test('100,000 tensors that are dropped leave no memory behind', { timeout: 30000
   const context = await newContext();
   const some = async (count) => {
     for (let i = 0; i < count; i += 100)
-      await Promise.all(Array.from({ length: 100 }, () => context.createTensor({ dataType: 'float32', shape: [1024], writable: true })));
+      await Promise.all(
+        Array.from({ length: 100 }, () =>
+          context.createTensor({ dataType: 'float32', shape: [1024], writable: true }),
+        ),
+      );
   };
   await some(20000);
   const before = process.memoryUsage.rss();
@@ -72,28 +82,36 @@ test('100,000 tensors that are dropped leave no memory behind', { timeout: 30000
   assert.ok(grown < 64, `80,000 tensors of 4 KiB (312 MiB) left ${grown} MiB`);
 });
 
-test('contexts, graphs and dispatches that are dropped leave no memory behind', { timeout: 300000 }, async () => {
-  const some = async (count) => {
-    for (let i = 0; i < count; i += 1) {
-      const context = await newContext();
-      const builder = new MLGraphBuilder(context);
-      const big = { dataType: 'float32', shape: [256, 1024] };
-      const graph = await builder.build({ y: builder.add(builder.input('x', big), builder.constant(big, new Float32Array(256 * 1024))) });
-      const [x, y] = [await context.createTensor(big), await context.createTensor(big)];
-      context.dispatch(graph, { x }, { y });
-      if (i % 2) context.destroy();
-    }
-  };
-  await some(40);
-  const before = process.memoryUsage.rss();
-  await some(200);
-  const grown = (process.memoryUsage.rss() - before) / 2 ** 20;
-  assert.ok(grown < 200, `200 contexts of 4 MiB and more (800 MiB) left ${grown} MiB`);
-});
+test(
+  'contexts, graphs and dispatches that are dropped leave no memory behind',
+  { timeout: 300000 },
+  async () => {
+    const some = async (count) => {
+      for (let i = 0; i < count; i += 1) {
+        const context = await newContext();
+        const builder = new MLGraphBuilder(context);
+        const big = { dataType: 'float32', shape: [256, 1024] };
+        const graph = await builder.build({
+          y: builder.add(builder.input('x', big), builder.constant(big, new Float32Array(256 * 1024))),
+        });
+        const [x, y] = [await context.createTensor(big), await context.createTensor(big)];
+        context.dispatch(graph, { x }, { y });
+        if (i % 2) context.destroy();
+      }
+    };
+    await some(40);
+    const before = process.memoryUsage.rss();
+    await some(200);
+    const grown = (process.memoryUsage.rss() - before) / 2 ** 20;
+    assert.ok(grown < 200, `200 contexts of 4 MiB and more (800 MiB) left ${grown} MiB`);
+  },
+);
 
 test('a worker has navigator.ml, too', async () => {
   const worker = new Worker(busy, { workerData: 'once' });
-  const [result] = await new Promise((resolve, reject) => worker.once('message', (...values) => resolve(values)).once('error', reject));
+  const [result] = await new Promise((resolve, reject) =>
+    worker.once('message', (...values) => resolve(values)).once('error', reject),
+  );
   assert.deepEqual(result, [4, 8]);
   await worker.terminate();
 });

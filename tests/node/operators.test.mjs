@@ -22,7 +22,8 @@ function thrownBy(name, call) {
   assert.fail(`${name}(${JSON.stringify(call)}) is taken`);
 }
 
-const limitsOf = (row, path) => row.operands[path.length === 1 || row.name === 'concat' ? Object.keys(row.operands)[path[0]] : path.at(-1)];
+const limitsOf = (row, path) =>
+  row.operands[path.length === 1 || row.name === 'concat' ? Object.keys(row.operands)[path[0]] : path.at(-1)];
 
 test('every operator of the table has a call here', () => {
   assert.equal(operators.length, 95);
@@ -45,7 +46,16 @@ for (const row of operators) {
     for (const path of paths) {
       const { types } = limitsOf(row, path);
       const { shape } = at(call, path);
-      for (const dataType of ['float32', 'int32', 'uint32', 'int64', 'uint64', 'int8', 'uint8', 'int4'].filter((t) => !types.includes(t))) {
+      for (const dataType of [
+        'float32',
+        'int32',
+        'uint32',
+        'int64',
+        'uint64',
+        'int8',
+        'uint8',
+        'int4',
+      ].filter((t) => !types.includes(t))) {
         const error = thrownBy(name, replaced(labelled(call, 'some label'), path, { dataType, shape }));
         assert.ok(error instanceof TypeError, `${path}: ${error}`);
         assert.ok(error.message.startsWith(`${name} (some label)`), error.message);
@@ -56,10 +66,15 @@ for (const row of operators) {
 
   test(`${name} refuses ranks that it does not have`, () => {
     for (const path of paths) {
-      const { ranks: [least, most] } = limitsOf(row, path);
+      const {
+        ranks: [least, most],
+      } = limitsOf(row, path);
       const { dataType } = at(call, path);
       for (const rank of [least - 1, most + 1].filter((r) => r >= 0 && r <= 8)) {
-        const error = thrownBy(name, replaced(labelled(call, 'a label'), path, { dataType, shape: new Array(rank).fill(1) }));
+        const error = thrownBy(
+          name,
+          replaced(labelled(call, 'a label'), path, { dataType, shape: new Array(rank).fill(1) }),
+        );
         assert.ok(error instanceof TypeError, `${path}: ${error}`);
         assert.ok(error.message.startsWith(`${name} (a label)`), error.message);
       }
@@ -70,7 +85,8 @@ for (const row of operators) {
     for (const path of paths.slice(1)) {
       const { types } = limitsOf(row, path);
       const { dataType, shape } = at(call, path);
-      if (dataType !== 'float32' || !types.includes('float16') || at(call, paths[0]).dataType !== 'float32') continue;
+      if (dataType !== 'float32' || !types.includes('float16') || at(call, paths[0]).dataType !== 'float32')
+        continue;
       const error = thrownBy(name, replaced(call, path, { dataType: 'float16', shape }));
       assert.ok(error instanceof TypeError, `${path}: ${error}`);
     }
@@ -81,7 +97,10 @@ for (const row of operators) {
       const foreign = made(other, at(call, path));
       const builder = new MLGraphBuilder(context);
       const args = replaced(made(builder, call), path, foreign);
-      assert.throws(() => builder[name](...labelled(args, 'x')), { name: 'TypeError', message: /belongs to another builder/ });
+      assert.throws(() => builder[name](...labelled(args, 'x')), {
+        name: 'TypeError',
+        message: /belongs to another builder/,
+      });
       for (const wrong of [null, 5, {}, 'operand'])
         assert.throws(() => builder[name](...replaced(args, path, wrong)), TypeError, `${path}: ${wrong}`);
     }
@@ -99,7 +118,9 @@ for (const row of operators) {
   test(`${name} is refused once its builder has built`, async () => {
     const builder = new MLGraphBuilder(context);
     const args = made(builder, call);
-    const graph = await builder.build({ y: builder.identity(builder.input('x', { dataType: 'float32', shape: [1] })) });
+    const graph = await builder.build({
+      y: builder.identity(builder.input('x', { dataType: 'float32', shape: [1] })),
+    });
     assert.throws(() => builder[name](...args), { name: 'InvalidStateError' });
     graph.destroy();
   });
@@ -110,5 +131,6 @@ test('every operator is refused once the context is lost', async () => {
   const builder = new MLGraphBuilder(own);
   const args = Object.entries(calls).map(([name, call]) => [name, made(builder, call)]);
   own.destroy();
-  for (const [name, list] of args) assert.throws(() => builder[name](...list), { name: 'InvalidStateError' }, name);
+  for (const [name, list] of args)
+    assert.throws(() => builder[name](...list), { name: 'InvalidStateError' }, name);
 });

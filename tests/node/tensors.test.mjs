@@ -12,7 +12,10 @@ const make = (dataType, shape, options = both) => context.createTensor({ dataTyp
 async function rejection(call) {
   const promise = call();
   assert.ok(promise instanceof Promise);
-  return promise.then(() => assert.fail('it is fulfilled'), (error) => error);
+  return promise.then(
+    () => assert.fail('it is fulfilled'),
+    (error) => error,
+  );
 }
 
 async function doubling() {
@@ -24,14 +27,26 @@ const graph = await doubling();
 
 test('tensors start as zeros and tell what they are', async () => {
   const tensor = await make('int32', [2, 3], { readable: true });
-  assert.deepEqual([tensor.dataType, tensor.shape, tensor.readable, tensor.writable, tensor.constant], ['int32', [2, 3], true, false, false]);
+  assert.deepEqual(
+    [tensor.dataType, tensor.shape, tensor.readable, tensor.writable, tensor.constant],
+    ['int32', [2, 3], true, false, false],
+  );
   assert.ok(Object.isFrozen(tensor.shape));
   const buffer = await context.readTensor(tensor);
   assert.ok(buffer instanceof ArrayBuffer);
   assert.deepEqual(new Int32Array(buffer), new Int32Array(6));
 });
 
-const arrays = { float32: Float32Array, int32: Int32Array, uint32: Uint32Array, int64: BigInt64Array, uint64: BigUint64Array, int8: Int8Array, uint8: Uint8Array, float16: globalThis.Float16Array ?? Uint16Array };
+const arrays = {
+  float32: Float32Array,
+  int32: Int32Array,
+  uint32: Uint32Array,
+  int64: BigInt64Array,
+  uint64: BigUint64Array,
+  int8: Int8Array,
+  uint8: Uint8Array,
+  float16: globalThis.Float16Array ?? Uint16Array,
+};
 for (const [dataType, type] of Object.entries(arrays))
   test(`${dataType} goes in and out as ${type.name}, bytes and buffers`, async () => {
     const tensor = await make(dataType, [2]);
@@ -82,7 +97,18 @@ test('buffers of the wrong kind, size or state are refused', async () => {
   const tensor = await make('float32', [2]);
   const detached = new Float32Array(2);
   structuredClone(null, { transfer: [detached.buffer] });
-  const refused = [undefined, null, 8, [1, 2], {}, new Float32Array(3), new ArrayBuffer(4), detached, detached.buffer, new Array(8)];
+  const refused = [
+    undefined,
+    null,
+    8,
+    [1, 2],
+    {},
+    new Float32Array(3),
+    new ArrayBuffer(4),
+    detached,
+    detached.buffer,
+    new Array(8),
+  ];
   if (ArrayBuffer.prototype.resize) {
     const resizable = new ArrayBuffer(8, { maxByteLength: 16 });
     refused.push(resizable, new Float32Array(resizable), new Float32Array(resizable, 0, 2));
@@ -91,8 +117,15 @@ test('buffers of the wrong kind, size or state are refused', async () => {
   for (const source of refused) {
     assert.throws(() => context.writeTensor(tensor, source), TypeError);
     assert.ok((await rejection(() => context.readTensor(tensor, source))) instanceof TypeError);
-    assert.ok((await rejection(() => context.createConstantTensor({ dataType: 'float32', shape: [2] }, source))) instanceof TypeError);
-    assert.throws(() => new MLGraphBuilder(context).constant({ dataType: 'float32', shape: [2] }, source), TypeError);
+    assert.ok(
+      (await rejection(() =>
+        context.createConstantTensor({ dataType: 'float32', shape: [2] }, source),
+      )) instanceof TypeError,
+    );
+    assert.throws(
+      () => new MLGraphBuilder(context).constant({ dataType: 'float32', shape: [2] }, source),
+      TypeError,
+    );
   }
 });
 
@@ -106,7 +139,10 @@ test('an output that is detached while it is awaited rejects the read', async ()
 
 test('reads and writes ask for tensors that allow them', async () => {
   const tensor = await make('float32', [2], {});
-  assert.throws(() => context.writeTensor(tensor, new Float32Array(2)), { name: 'TypeError', message: /not writable/ });
+  assert.throws(() => context.writeTensor(tensor, new Float32Array(2)), {
+    name: 'TypeError',
+    message: /not writable/,
+  });
   const error = await rejection(() => context.readTensor(tensor));
   assert.match(`${error}`, /^TypeError.*not readable/);
   for (const wrong of [null, {}, context]) {
@@ -122,8 +158,14 @@ test('tensors of another context are refused', async () => {
   const y = await make('float32', [2]);
   assert.throws(() => context.writeTensor(foreign, new Float32Array(2)), TypeError);
   assert.ok((await rejection(() => context.readTensor(foreign))) instanceof TypeError);
-  assert.throws(() => context.dispatch(graph, { x: foreign }, { y }), { name: 'TypeError', message: /input "x" belongs to another context/ });
-  assert.throws(() => other.dispatch(graph, { x: foreign }, { y: foreign }), { name: 'TypeError', message: /graph belongs to another/ });
+  assert.throws(() => context.dispatch(graph, { x: foreign }, { y }), {
+    name: 'TypeError',
+    message: /input "x" belongs to another context/,
+  });
+  assert.throws(() => other.dispatch(graph, { x: foreign }, { y: foreign }), {
+    name: 'TypeError',
+    message: /graph belongs to another/,
+  });
 });
 
 test('a destroyed tensor is refused, and what was called before still happens', async () => {
@@ -134,7 +176,10 @@ test('a destroyed tensor is refused, and what was called before still happens', 
   x.destroy();
   assert.deepEqual(new Float32Array(await context.readTensor(y)), Float32Array.of(6, 8));
   assert.throws(() => context.writeTensor(x, new Float32Array(2)), TypeError);
-  assert.throws(() => context.dispatch(graph, { x }, { y }), { name: 'TypeError', message: /input "x" has been destroyed/ });
+  assert.throws(() => context.dispatch(graph, { x }, { y }), {
+    name: 'TypeError',
+    message: /input "x" has been destroyed/,
+  });
   assert.ok((await rejection(() => context.readTensor(x))) instanceof TypeError);
 });
 
@@ -147,18 +192,36 @@ test('destroying a tensor rejects its reads', async () => {
 
 test('dispatch refuses names and tensors that the graph does not have', async () => {
   const [x, y] = [await make('float32', [2]), await make('float32', [2])];
-  const constant = await context.createConstantTensor({ dataType: 'float32', shape: [2] }, new Float32Array(2));
+  const constant = await context.createConstantTensor(
+    { dataType: 'float32', shape: [2] },
+    new Float32Array(2),
+  );
   const wide = await make('float32', [3]);
   const integers = await make('int32', [2]);
   const calls = [
-    [{}, { y }], [{ x }, {}], [{ x, z: wide }, { y }], [{ z: x }, { y }], [{ x }, { z: y }], [{ x }, { y: x }], [{ x: wide }, { y }],
-    [{ x: integers }, { y }], [{ x }, { y: integers }], [{ x: constant }, { y }], [{ x }, { y: constant }], [null, { y }], [{ x: {} }, { y }], [5, { y }],
+    [{}, { y }],
+    [{ x }, {}],
+    [{ x, z: wide }, { y }],
+    [{ z: x }, { y }],
+    [{ x }, { z: y }],
+    [{ x }, { y: x }],
+    [{ x: wide }, { y }],
+    [{ x: integers }, { y }],
+    [{ x }, { y: integers }],
+    [{ x: constant }, { y }],
+    [{ x }, { y: constant }],
+    [null, { y }],
+    [{ x: {} }, { y }],
+    [5, { y }],
     [{ x, [Symbol('s')]: y }, { y }],
   ];
-  for (const [inputs, outputs] of calls) assert.throws(() => context.dispatch(graph, inputs, outputs), TypeError);
+  for (const [inputs, outputs] of calls)
+    assert.throws(() => context.dispatch(graph, inputs, outputs), TypeError);
   assert.throws(() => context.dispatch(graph, { x }), TypeError);
   assert.throws(() => context.dispatch({}, { x }, { y }), TypeError);
-  assert.throws(() => context.dispatch(graph, { x: wide }, { y }), { message: /input "x" is float32\[3\]; the graph declares float32\[2\]/ });
+  assert.throws(() => context.dispatch(graph, { x: wide }, { y }), {
+    message: /input "x" is float32\[3\]; the graph declares float32\[2\]/,
+  });
 });
 
 test('a destroyed graph is refused, and what was dispatched before still happens', async () => {

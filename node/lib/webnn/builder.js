@@ -1,7 +1,16 @@
 import { bytesOf, checkBuffer, checkDimensions, scalarBytes, toBufferSource } from './data_types.js';
 import { checkLive, pendingOf, toContext } from './context.js';
 import { MLGraph } from './graph.js';
-import { isObject, printable, requireArguments, toEnum, toNumber, toOperandDescriptor, toRecord, toUSVString } from './idl.js';
+import {
+  isObject,
+  printable,
+  requireArguments,
+  toEnum,
+  toNumber,
+  toOperandDescriptor,
+  toRecord,
+  toUSVString,
+} from './idl.js';
 import { finishInterface, fromBackend, internal, invalidState, promising } from './interfaces.js';
 import { MLOperand, toOperand } from './operand.js';
 import { operatorMethod } from './operator_method.js';
@@ -31,7 +40,9 @@ function newOperand(builder, id, descriptor, kind, rest = {}) {
 
 function constantOfBytes(state, descriptor, bytes) {
   const { backend } = state.context;
-  const id = fromBackendOf(() => backend.constant(state.handle, descriptor.dataType, descriptor.shape, bytes));
+  const id = fromBackendOf(() =>
+    backend.constant(state.handle, descriptor.dataType, descriptor.shape, bytes),
+  );
   return newOperand(state, id, descriptor, 'constant');
 }
 
@@ -53,7 +64,8 @@ function constantOfNumber(state, first, second) {
 
 function constantOfTensor(state, value) {
   const tensor = toTensor(value, 'constant: tensor');
-  if (tensor.context !== state.context) throw new TypeError('constant: the tensor belongs to another context');
+  if (tensor.context !== state.context)
+    throw new TypeError('constant: the tensor belongs to another context');
   if (isDestroyed(tensor)) throw new TypeError('constant: the tensor has been destroyed');
   if (!tensor.constant)
     throw new TypeError('constant: the tensor may change; create it with createConstantTensor');
@@ -70,7 +82,9 @@ function checkOutputs(state, outputs) {
     if (name === '') throw new TypeError('build: an output has an empty name');
     if (operand.builder !== state) throw new TypeError(`${what} belongs to another builder`);
     if (operand.kind !== 'result')
-      throw new TypeError(`${what} is an ${operand.kind === 'input' ? 'input' : 'operand that is constant'}; identity() makes an output of it`);
+      throw new TypeError(
+        `${what} is an ${operand.kind === 'input' ? 'input' : 'operand that is constant'}; identity() makes an output of it`,
+      );
   }
 }
 
@@ -124,7 +138,11 @@ export class MLGraphBuilder {
       const { context, inputs, handle } = state;
       state.hasBuilt = true;
       state.handle = null;
-      const work = context.backend.build(handle, [...named.keys()], [...named.values()].map(({ id }) => id));
+      const work = context.backend.build(
+        handle,
+        [...named.keys()],
+        [...named.values()].map(({ id }) => id),
+      );
       const finish = (built) =>
         new MLGraph(internal, {
           context,
@@ -152,10 +170,16 @@ for (const row of operators) {
       }
     });
     for (const result of made) checkDimensions(result, `${title}: the result`, backend.maxTensorByteLength);
-    const results = made.map(({ operand, dataType, shape }) => newOperand(state, operand, { dataType, shape }, 'result'));
+    const results = made.map(({ operand, dataType, shape }) =>
+      newOperand(state, operand, { dataType, shape }, 'result'),
+    );
     return row.list ? results : results[0];
   };
   const method = operatorMethod(row, (builder) => stateOf(builder), checkCanBuild, add);
-  Object.defineProperty(MLGraphBuilder.prototype, row.name, { value: method, writable: true, configurable: true });
+  Object.defineProperty(MLGraphBuilder.prototype, row.name, {
+    value: method,
+    writable: true,
+    configurable: true,
+  });
 }
 finishInterface(MLGraphBuilder);

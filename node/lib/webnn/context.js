@@ -1,7 +1,29 @@
-import { bytesOf, byteLength, checkBuffer, checkDimensions, describe, lostMemory, toBufferSource } from './data_types.js';
+import {
+  bytesOf,
+  byteLength,
+  checkBuffer,
+  checkDimensions,
+  describe,
+  lostMemory,
+  toBufferSource,
+} from './data_types.js';
 import { toGraph } from './graph.js';
-import { printable, requireArguments, textOf, toOperandDescriptor, toRecord, toTensorDescriptor } from './idl.js';
-import { checkInternal, finishInterface, fromBackend, internal, invalidState, promising } from './interfaces.js';
+import {
+  printable,
+  requireArguments,
+  textOf,
+  toOperandDescriptor,
+  toRecord,
+  toTensorDescriptor,
+} from './idl.js';
+import {
+  checkInternal,
+  finishInterface,
+  fromBackend,
+  internal,
+  invalidState,
+  promising,
+} from './interfaces.js';
 import { supportLimits } from './limits.js';
 import { MLTensor, isDestroyed, toTensor } from './tensor.js';
 
@@ -73,7 +95,8 @@ function checkNamedTensors(context, inputs, outputs) {
   const names = new Map();
   const note = (kind) => (tensor, name) => {
     const what = () => `${kind} "${printable(name)}"`;
-    if (names.has(tensor)) throw new TypeError(`dispatch: ${what()} is the tensor of ${names.get(tensor)()}, too`);
+    if (names.has(tensor))
+      throw new TypeError(`dispatch: ${what()} is the tensor of ${names.get(tensor)()}, too`);
     names.set(tensor, what);
   };
   inputs.forEach(note('input'));
@@ -86,7 +109,7 @@ function handlesOf(named, declared, kind) {
   if (named.size !== declared.length || declared.some(([name]) => !named.has(name))) {
     const text = (names) => [...names].map((name) => `"${printable(name)}"`).join(', ') || 'none';
     throw new TypeError(
-      `dispatch: ${kind}s ${text(named.keys())} are given; the graph has ${text(declared.map(([name]) => name))}`
+      `dispatch: ${kind}s ${text(named.keys())} are given; the graph has ${text(declared.map(([name]) => name))}`,
     );
   }
   return declared.map(([name, descriptor]) => {
@@ -95,7 +118,9 @@ function handlesOf(named, declared, kind) {
     if (tensor.constant) throw new TypeError(`${what()} is a constant tensor; create it with createTensor`);
     const { dataType, shape } = tensor.descriptor;
     if (dataType !== descriptor.dataType || !haveSameItems(shape, descriptor.shape))
-      throw new TypeError(`${what()} is ${describe(tensor.descriptor)}; the graph declares ${describe(descriptor)}`);
+      throw new TypeError(
+        `${what()} is ${describe(tensor.descriptor)}; the graph declares ${describe(descriptor)}`,
+      );
     return tensor.handle;
   });
 }
@@ -105,7 +130,8 @@ const toTensors = (value, what) => toRecord(value, what, toTensor);
 export class MLContext {
   #state;
   static {
-    stateOf = (value) => (typeof value === 'object' && value !== null && #state in value ? value.#state : undefined);
+    stateOf = (value) =>
+      typeof value === 'object' && value !== null && #state in value ? value.#state : undefined;
   }
   constructor(...[token, state]) {
     checkInternal(token);
@@ -144,7 +170,12 @@ export class MLContext {
       checkLive(state, 'createConstantTensor');
       checkDimensions(wanted, 'createConstantTensor', state.backend.maxTensorByteLength);
       checkBuffer(source, wanted, 'createConstantTensor: inputData');
-      const work = state.backend.createConstantTensor(state.handle, wanted.dataType, wanted.shape, bytesOf(source));
+      const work = state.backend.createConstantTensor(
+        state.handle,
+        wanted.dataType,
+        wanted.shape,
+        bytesOf(source),
+      );
       return newTensor(state, { ...wanted, readable: false, writable: false }, true, work);
     });
   }
@@ -183,9 +214,15 @@ export class MLContext {
     const read = toTensors(inputs, 'dispatch: inputs');
     const written = toTensors(outputs, 'dispatch: outputs');
     if (run.context !== state) throw new TypeError('dispatch: the graph belongs to another context');
-    if (run.destroyed || state.isLost) throw invalidState(`dispatch: the graph has been destroyed${state.isLost ? ` (${state.why})` : ''}`);
+    if (run.destroyed || state.isLost)
+      throw invalidState(`dispatch: the graph has been destroyed${state.isLost ? ` (${state.why})` : ''}`);
     checkNamedTensors(state, read, written);
-    state.backend.dispatch(state.handle, run.handle, handlesOf(read, run.inputs, 'input'), handlesOf(written, run.outputs, 'output'));
+    state.backend.dispatch(
+      state.handle,
+      run.handle,
+      handlesOf(read, run.inputs, 'input'),
+      handlesOf(written, run.outputs, 'output'),
+    );
   }
 
   opSupportLimits() {
@@ -222,7 +259,8 @@ function read(context, tensor, output) {
   const work = context.backend.readTensor(context.handle, tensor.handle, new Uint8Array(buffer));
   const finish = () => {
     if (!output) return buffer;
-    if (lostMemory(output, tensor.descriptor)) throw new TypeError('readTensor: outputData has been detached');
+    if (lostMemory(output, tensor.descriptor))
+      throw new TypeError('readTensor: outputData has been detached');
     bytesOf(output).set(new Uint8Array(buffer));
     return undefined;
   };

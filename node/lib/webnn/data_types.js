@@ -31,9 +31,13 @@ export function checkDimensions(descriptor, what, mostBytes) {
   const { shape } = descriptor;
   const bad = shape.find((extent) => extent < 1 || extent > 0x7fffffff);
   if (bad !== undefined)
-    throw new TypeError(`${what}: the shape [${shape.join(', ')}] has the extent ${bad}; it must lie between 1 and 2147483647`);
+    throw new TypeError(
+      `${what}: the shape [${shape.join(', ')}] has the extent ${bad}; it must lie between 1 and 2147483647`,
+    );
   if (shape.length > greatestRank)
-    throw new TypeError(`${what}: the shape [${shape.join(', ')}] has ${shape.length} dimensions; ${greatestRank} are allowed`);
+    throw new TypeError(
+      `${what}: the shape [${shape.join(', ')}] has ${shape.length} dimensions; ${greatestRank} are allowed`,
+    );
   const bytes = byteLength(descriptor);
   if (bytes > mostBytes)
     throw new TypeError(`${what}: ${describe(descriptor)} takes ${bytes} bytes; ${mostBytes} are allowed`);
@@ -86,13 +90,15 @@ export function checkBuffer(source, descriptor, what) {
   if (source.byteLength !== wanted)
     throw new TypeError(
       `${what} has ${source.byteLength} bytes${isDetached(buffer) ? ' (it may be detached)' : ''}; ` +
-        `${describe(descriptor)} has ${wanted}`
+        `${describe(descriptor)} has ${wanted}`,
     );
   if (!ArrayBuffer.isView(source)) return;
   const kind = Object.prototype.toString.call(source).slice(8, -1);
   const wantedKind = types[descriptor.dataType].array.name;
   if (kind !== 'Uint8Array' && kind !== wantedKind)
-    throw new TypeError(`${what} is a ${kind}; ${descriptor.dataType} needs a ${wantedKind}, a Uint8Array or a buffer`);
+    throw new TypeError(
+      `${what} is a ${kind}; ${descriptor.dataType} needs a ${wantedKind}, a Uint8Array or a buffer`,
+    );
 }
 
 /** Whether the view or buffer lost its memory since it was checked. */

@@ -51,7 +51,7 @@ export function toUSVString(value) {
   const text = `${value}`;
   if (!/[\ud800-\udfff]/.test(text)) return text;
   return text.replace(/[\ud800-\udbff][\udc00-\udfff]|[\ud800-\udfff]/g, (unit) =>
-    unit.length === 2 ? unit : '\ufffd'
+    unit.length === 2 ? unit : '\ufffd',
   );
 }
 
@@ -102,7 +102,10 @@ export function toRecord(value, what, convert) {
     const property = Reflect.getOwnPropertyDescriptor(value, key);
     if (!property || !property.enumerable) continue;
     const name = toUSVString(key);
-    result.set(name, convert(value[key], () => `${what}["${printable(name)}"]`));
+    result.set(
+      name,
+      convert(value[key], () => `${what}["${printable(name)}"]`),
+    );
   }
   return result;
 }

@@ -20,9 +20,16 @@ export function install(global, ml) {
     Object.defineProperty(global, name, { value, writable: true, configurable: true });
   if (!('navigator' in global)) {
     class Navigator {}
-    Object.defineProperty(Navigator.prototype, Symbol.toStringTag, { value: 'Navigator', configurable: true });
+    Object.defineProperty(Navigator.prototype, Symbol.toStringTag, {
+      value: 'Navigator',
+      configurable: true,
+    });
     Object.defineProperty(global, 'Navigator', { value: Navigator, writable: true, configurable: true });
-    Object.defineProperty(global, 'navigator', { value: new Navigator(), enumerable: true, configurable: true });
+    Object.defineProperty(global, 'navigator', {
+      value: new Navigator(),
+      enumerable: true,
+      configurable: true,
+    });
   }
   const { navigator } = global;
   const property = {
@@ -32,5 +39,9 @@ export function install(global, ml) {
     },
   };
   const { get } = Object.getOwnPropertyDescriptor(property, 'ml');
-  Object.defineProperty(Object.getPrototypeOf(navigator), 'ml', { get, enumerable: true, configurable: true });
+  Object.defineProperty(Object.getPrototypeOf(navigator), 'ml', {
+    get,
+    enumerable: true,
+    configurable: true,
+  });
 }

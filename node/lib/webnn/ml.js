@@ -7,7 +7,9 @@ function toContextOptions(value) {
   return {
     accelerated: accelerated === undefined ? true : Boolean(accelerated),
     powerPreference:
-      powerPreference === undefined ? 'default' : toEnum('MLPowerPreference', powerPreference, 'createContext: powerPreference'),
+      powerPreference === undefined
+        ? 'default'
+        : toEnum('MLPowerPreference', powerPreference, 'createContext: powerPreference'),
   };
 }
 
@@ -38,8 +40,11 @@ export class ML {
           return new MLContext(internal, state);
         },
         (error) => {
-          throw fromBackend({ code: error.code === 'invalid_argument' ? 'unsupported' : error.code, message: error.message });
-        }
+          throw fromBackend({
+            code: error.code === 'invalid_argument' ? 'unsupported' : error.code,
+            message: error.message,
+          });
+        },
       );
     });
   }

@@ -1,8 +1,19 @@
 // A builder's method for one row of the table of operators.
 import { describe } from './data_types.js';
 import {
-  printable, requireArguments, toDictionary, toEnum, toFloat, toIndex, toIndexOrIndices, toLong, toNumber, toReal,
-  toSequence, toUSVString, toUnsignedLong,
+  printable,
+  requireArguments,
+  toDictionary,
+  toEnum,
+  toFloat,
+  toIndex,
+  toIndexOrIndices,
+  toLong,
+  toNumber,
+  toReal,
+  toSequence,
+  toUSVString,
+  toUnsignedLong,
 } from './idl.js';
 import { toOperand } from './operand.js';
 
@@ -34,17 +45,24 @@ function checkOperand(operand, builder, { types, ranks: [least, most] }, what) {
   if (operand.builder !== builder) throw new TypeError(`${what} belongs to another builder`);
   const { dataType, shape } = operand.descriptor;
   if (!types.includes(dataType))
-    throw new TypeError(`${what} is ${describe(operand.descriptor)}; allowed data types: ${types.join(', ')}`);
+    throw new TypeError(
+      `${what} is ${describe(operand.descriptor)}; allowed data types: ${types.join(', ')}`,
+    );
   if (shape.length < least || shape.length > most)
-    throw new TypeError(`${what} is ${describe(operand.descriptor)}; its rank must lie between ${least} and ${most}`);
+    throw new TypeError(
+      `${what} is ${describe(operand.descriptor)}; its rank must lie between ${least} and ${most}`,
+    );
 }
 
 /** As many parts of one size as a number says. */
 function partsOf(count, operand, axis, title) {
   const { shape } = operand.descriptor;
-  if (axis >= shape.length) throw new TypeError(`${title}: axis is ${axis}; the input has rank ${shape.length}`);
+  if (axis >= shape.length)
+    throw new TypeError(`${title}: axis is ${axis}; the input has rank ${shape.length}`);
   if (count === 0 || shape[axis] % count !== 0)
-    throw new TypeError(`${title}: splits is ${count}; it must divide the extent ${shape[axis]} of the axis ${axis}`);
+    throw new TypeError(
+      `${title}: splits is ${count}; it must divide the extent ${shape[axis]} of the axis ${axis}`,
+    );
   return new Array(count).fill(shape[axis] / count);
 }
 
@@ -52,7 +70,9 @@ function checkBlockRanks({ input, scale, zeroPoint }, title) {
   const rank = input.descriptor.shape.length;
   for (const [name, { descriptor }] of Object.entries({ scale, zeroPoint }))
     if (descriptor.shape.length !== rank)
-      throw new TypeError(`${title}: ${name} is ${describe(descriptor)}; it must have the input's rank, ${rank}`);
+      throw new TypeError(
+        `${title}: ${name} is ${describe(descriptor)}; it must have the input's rank, ${rank}`,
+      );
 }
 
 /** What an operator demands beyond types and ranks. */
@@ -60,7 +80,8 @@ const details = {
   dequantizeLinear: checkBlockRanks,
   quantizeLinear: checkBlockRanks,
   split(values, title) {
-    if (!Array.isArray(values.splits)) values.splits = partsOf(values.splits, values.input, values.axis ?? 0, title);
+    if (!Array.isArray(values.splits))
+      values.splits = partsOf(values.splits, values.input, values.axis ?? 0, title);
   },
 };
 
@@ -94,7 +115,9 @@ export function operatorMethod(row, stateOf, checkCanBuild, add) {
   const needed = row.parameters.length;
   const isOperand = (kind) => kind === 'operand' || kind === 'operands';
   const places = Object.keys(row.operands);
-  const attributes = entries.filter(([, kind]) => !isOperand(kind)).map(([name, kind, target]) => [name, target, kindOf(kind)[1]]);
+  const attributes = entries
+    .filter(([, kind]) => !isOperand(kind))
+    .map(([name, kind, target]) => [name, target, kindOf(kind)[1]]);
   const { [row.name]: method } = {
     [row.name](...args) {
       const state = stateOf(this);
@@ -114,7 +137,9 @@ export function operatorMethod(row, stateOf, checkCanBuild, add) {
         if (given === undefined) operands.push(null);
       }
       details[row.name]?.(values, title);
-      const options = attributes.flatMap(([name, target, type]) => (values[name] === undefined ? [] : [target, type, values[name]]));
+      const options = attributes.flatMap(([name, target, type]) =>
+        values[name] === undefined ? [] : [target, type, values[name]],
+      );
       return add(state, title, operands, options, label);
     },
   };

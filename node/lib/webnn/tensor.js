@@ -7,7 +7,8 @@ let stateOf;
 export class MLTensor {
   #state;
   static {
-    stateOf = (value) => (typeof value === 'object' && value !== null && #state in value ? value.#state : undefined);
+    stateOf = (value) =>
+      typeof value === 'object' && value !== null && #state in value ? value.#state : undefined;
   }
   constructor(...[token, state]) {
     checkInternal(token);
