@@ -182,7 +182,7 @@ def resized(g: Graph, node: Node, x: Operand, axes: dict[int, Axis | OpenAxis]) 
 
 
 def _all_stay(g: Graph, node: Node, axes: list[Axis | OpenAxis]) -> Operand | None:
-    """Whether no extent changes, by which no element does; None where that is known, or makes no difference."""
+    """Whether no extent changes, so no element; None where that is known, or makes no difference."""
     shifts = node.get("coordinate_transformation_mode", "half_pixel") in SHIFTED
     if not any(isinstance(axis, OpenAxis) for axis in axes) or (not shifts and all(map(_is_exact, axes))):
         return None
@@ -278,7 +278,7 @@ def resize(g: Graph, node: Node) -> Operand:
     policy = node.get("keep_aspect_ratio_policy", "stretch")
     refuse_if(
         scales is not None and policy != "stretch",
-        f"keep_aspect_ratio_policy is '{policy}', and it has scales (input 2), which say the ratio themselves",
+        f"keep_aspect_ratio_policy is '{policy}', and it has scales (input 2), which say the ratio",
         "Give sizes (input 3), or leave the policy out",
     )
     repeated = _repeated(g, node, scales if wanted is None else None, axes)
