@@ -15,8 +15,8 @@ from onnx import TensorProto, helper
 
 NAMES = [
     "floor", "a*b", "2", "min(a,b)", "Max(a, 2)", "(n)", "n-1", "n//2", "floor(n*0.7)", "it's", "'n'",
-    "batch size", " n ", "batch-size", "x.0", "a=b", 'say "n"', "back\\slash", "größe", "#", "...#", "x" * 600, "count0",
-    "-", "Mod", "two\nlines", "{n}", "%d",
+    "batch size", " n ", "batch-size", "x.0", "a=b", 'say "n"', "back\\slash", "größe", "#", "...#",
+    "x" * 600, "count0", "-", "Mod", "two\nlines", "{n}", "%d",
 ]  # fmt: skip
 pieces = st.sampled_from(
     ["n", "2", "floor", "(", ")", "'", "*", "//", " + ", "-", ",", " ", "=", '"', "\\", "Max("]

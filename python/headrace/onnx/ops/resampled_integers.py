@@ -1,4 +1,4 @@
-"""Images of integers in other sizes: sums of neighbours in single precision, rounded as ONNX Runtime has it."""
+"""Images of integers in other sizes: sums of neighbours in single precision, rounded as ONNX Runtime does."""
 
 from __future__ import annotations
 
