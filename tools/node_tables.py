@@ -97,8 +97,20 @@ RESULT_TYPES = {
     "quantizeLinear": "zeroPoint",
     "where": "trueValue",
 }
-TRUTHS = "equal greater greaterOrEqual isInfinite isNaN lesser lesserOrEqual logicalAnd logicalNot logicalOr \
-logicalXor notEqual".split()
+TRUTHS = [
+    "equal",
+    "greater",
+    "greaterOrEqual",
+    "isInfinite",
+    "isNaN",
+    "lesser",
+    "lesserOrEqual",
+    "logicalAnd",
+    "logicalNot",
+    "logicalOr",
+    "logicalXor",
+    "notEqual",
+]
 # Results by name with their ranks, where they are not one "output" of the first operand's.
 RESULTS = {
     "gru": {"output0": (3, 3), "output1": (4, 4)},
@@ -178,7 +190,7 @@ def operators_text(table, most):
         NOTICE,
         f"export const greatestRank = {most};",
         f"export const enums = {json.dumps(ENUMS)};",
-        "/** Parameters and options are [name, kind, name in the catalog]; operands come in the catalog's order. */",
+        "/** Parameters and options: [name, kind, name in the catalog]; operands in the catalog's order. */",
         "export const operators = [",
         *(f"  {json.dumps(entry)}," for entry in table),
         "];",
@@ -233,7 +245,7 @@ def types_text(table):
     text = (ROOT / "node/types/webnn.d.ts.in").read_text()
     for name, lines in {
         "enums": enums,
-        "options": [line for lines in head for line in lines],
+        "options": [line for part in head for line in part],
         "limits": [limits_types(entry) for entry in table],
         "operators": methods,
     }.items():

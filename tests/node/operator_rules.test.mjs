@@ -274,7 +274,7 @@ const refused = {
   tile: [
     [float(2, 3), [2]],
     [float(2, 3), [0, 1]],
-    [float(2, 3), [65536, 65536]],
+    [float(2, 3), [2147483648, 1]],
   ],
   transpose: [
     [float(2, 3), { permutation: [0] }],
