@@ -1,0 +1,113 @@
+#include "llm/service/call_grammar.h"
+
+#include <common/chat-peg-parser.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <functional>
+#include <map>
+#include <set>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+
+namespace headrace::llm {
+namespace {
+
+using RuleNames = std::set<std::string, std::less<>>;
+
+constexpr std::string_view kNothing = "no-text";
+
+/// What a template's parser says about its grammar, whose rules bear the same names. (The parser itself comes
+/// from llama.cpp without the tools' schemas, so that no other grammar can be made of it.)
+class CallShape {
+public:
+    explicit CallShape(const common_peg_arena& parser) : parser_(parser) {
+        if (!parser.empty()) see(parser.root(), "root", false);
+    }
+
+    bool has_calls = false;
+    RuleNames outermost;                             ///< the rules of all calls together
+    std::map<std::string, RuleNames> texts_in;  ///< by rule: the names in it that stand for text of the answer
+
+private:
+    void see(common_peg_parser_id id, const std::string& rule, bool in_text) {
+        std::visit([&](const auto& part) { see_part(part, id, rule, in_text); }, parser_.get(id));
+    }
+
+    template <class Part>
+    void see_part(const Part& part, common_peg_parser_id id, const std::string& rule, bool in_text) {
+        if constexpr (std::is_same_v<Part, common_peg_rule_parser>) {
+            if (in_text) texts_in[rule].insert(part.name);
+            if (part.trigger) outermost.insert(part.name);
+            if (!in_text && seen_.insert(part.name).second) see(part.child, part.name, false);
+        } else if constexpr (std::is_same_v<Part, common_peg_ref_parser>) {
+            see(parser_.get_rule(part.name), rule, in_text);
+        } else if constexpr (std::is_same_v<Part, common_peg_tag_parser>) {
+            has_calls = has_calls || part.tag == common_chat_peg_builder::TOOL;
+            see(part.child, rule, in_text || part.tag == common_chat_peg_builder::CONTENT);
+        } else if constexpr (std::is_same_v<Part, common_peg_until_parser>) {
+            if (in_text) texts_in[rule].insert(fmt::format("until-{}", id));  // as llama.cpp names its rule
+        } else if constexpr (requires { part.children; }) {
+            for (const common_peg_parser_id child : part.children) see(child, rule, in_text);
+        } else if constexpr (requires { part.child; }) {
+            see(part.child, rule, in_text);
+        }
+    }
+
+    const common_peg_arena& parser_;
+    RuleNames seen_;
+};
+
+/// A literal, a class of characters, a name, or one other character of a rule in GBNF.
+std::size_t end_of_piece(std::string_view rule, std::size_t from) {
+    const auto is_of_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '-'; };
+    std::size_t end = from + 1;
+    if (rule[from] == '"' || rule[from] == '[') {
+        const char close = rule[from] == '"' ? '"' : ']';
+        while (end < rule.size() && rule[end] != close) end += rule[end] == '\\' ? 2 : 1;
+        ++end;
+    } else if (is_of_name(rule[from])) {
+        while (end < rule.size() && is_of_name(rule[end])) ++end;
+    }
+    return std::min(end, rule.size());
+}
+
+/// The rule without those names, and where it is_single with each part once that it would repeat.
+std::string rewritten(std::string_view rule, const RuleNames& left_out, bool is_single) {
+    std::string text;
+    for (std::size_t from = 0; from < rule.size();) {
+        const std::size_t end = end_of_piece(rule, from);
+        const std::string_view piece = rule.substr(from, end - from);
+        if (left_out.contains(piece))
+            text += kNothing;
+        else if (!is_single || piece != "+")
+            text += piece;
+        from = end;
+    }
+    return text;
+}
+
+}  // namespace
+
+std::string call_grammar(const common_chat_params& format, bool is_forced, bool is_single) {
+    common_peg_arena parser;
+    if (!format.parser.empty()) parser.load(format.parser);
+    const CallShape shape(parser);
+    if (!shape.has_calls) return {};
+    std::string grammar = fmt::format("{} ::= \"\"\n", kNothing);
+    for (std::string_view rest = format.grammar; !rest.empty();) {
+        const std::string_view line = rest.substr(0, rest.find('\n'));
+        rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+        const std::string name(line.substr(0, line.find(" ::= ")));
+        const auto texts = shape.texts_in.find(name);
+        const bool has_texts = is_forced && texts != shape.texts_in.end();
+        grammar += rewritten(line, has_texts ? texts->second : RuleNames(),
+                             is_single && shape.outermost.contains(name));
+        grammar += '\n';
+    }
+    return grammar;
+}
+
+}  // namespace headrace::llm
