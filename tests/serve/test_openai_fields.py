@@ -19,6 +19,11 @@ def server(serve):
 
 
 @pytest.fixture(scope="module")
+def cold(serve):
+    return serve("--temp", 0)
+
+
+@pytest.fixture(scope="module")
 def client(server):
     return ask_openai(server)
 
@@ -141,18 +146,29 @@ def test_the_first_names_of_tools_are_read_in_the_conversation(server):
     assert "it is five" in server.json("/apply-template", {"messages": messages})["prompt"]
 
 
-def test_sampling_is_the_apis_own_unless_a_flag_or_the_request_says_otherwise(server, serve):
-    """What the engine takes shows in the answer: with temperature 0 it is the same each time."""
-    answers = {
-        server.json("/v1/completions", {"prompt": "Once", "max_tokens": 20, "seed": seed})["choices"][0][
-            "text"
-        ]
-        for seed in range(6)
-    }
-    assert len(answers) > 1
-    cold = serve("--temp", 0)
-    answers = {
-        cold.json("/v1/completions", {"prompt": "Once", "max_tokens": 20, "seed": seed})["choices"][0]["text"]
-        for seed in range(6)
-    }
-    assert len(answers) == 1
+def texts_of(server, path: str, body: dict, text_of, **sampling) -> list[str]:
+    return [text_of(server.json(path, {**body, **sampling, "seed": seed})) for seed in range(8)]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "text_of"),
+    [
+        ("/v1/completions", {"prompt": "Once"}, lambda answer: answer["choices"][0]["text"]),
+        (
+            "/v1/chat/completions",
+            {"messages": TALE},
+            lambda answer: answer["choices"][0]["message"]["content"],
+        ),
+        ("/v1/messages", {"messages": TALE}, lambda answer: answer["content"][0]["text"]),
+    ],
+    ids=["completions", "chats", "messages"],
+)
+def test_sampling_is_the_apis_own_unless_a_flag_or_the_request_says_otherwise(
+    server, cold, path, body, text_of
+):
+    body = {**body, "max_tokens": 24, "cache_prompt": False}  # which changes the last digits
+    usual = texts_of(server, path, body, text_of)
+    assert usual == texts_of(server, path, body, text_of, temperature=1, top_p=1)
+    assert usual != texts_of(server, path, body, text_of, temperature=0.8, top_p=0.95)
+    assert texts_of(server, path, body, text_of, temp=0) == texts_of(cold, path, body, text_of)
+    assert texts_of(cold, path, body, text_of, temperature=1) == usual

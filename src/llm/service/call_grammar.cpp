@@ -23,13 +23,13 @@ constexpr std::string_view kNothing = "no-text";
 /// from llama.cpp without the tools' schemas, so that no other grammar can be made of it.)
 class CallShape {
 public:
-    explicit CallShape(const common_peg_arena& parser) : parser_(parser) {
+    CallShape(const common_peg_arena& parser, bool may_think) : parser_(parser), may_think_(may_think) {
         if (!parser.empty()) see(parser.root(), "root", false);
     }
 
     bool has_calls = false;
     RuleNames outermost;                             ///< the rules of all calls together
-    std::map<std::string, RuleNames> texts_in;  ///< by rule: the names in it that stand for text of the answer
+    std::map<std::string, RuleNames> texts_in;       ///< by rule: the names in it that stand for other text
 
 private:
     void see(common_peg_parser_id id, const std::string& rule, bool in_text) {
@@ -45,8 +45,10 @@ private:
         } else if constexpr (std::is_same_v<Part, common_peg_ref_parser>) {
             see(parser_.get_rule(part.name), rule, in_text);
         } else if constexpr (std::is_same_v<Part, common_peg_tag_parser>) {
-            has_calls = has_calls || part.tag == common_chat_peg_builder::TOOL;
-            see(part.child, rule, in_text || part.tag == common_chat_peg_builder::CONTENT);
+            has_calls = has_calls || part.tag == common_chat_peg_builder::TOOL_NAME;
+            const bool is_text = part.tag == common_chat_peg_builder::CONTENT ||
+                                 (part.tag == common_chat_peg_builder::REASONING && !may_think_);
+            see(part.child, rule, in_text || is_text);
         } else if constexpr (std::is_same_v<Part, common_peg_until_parser>) {
             if (in_text) texts_in[rule].insert(fmt::format("until-{}", id));  // as llama.cpp names its rule
         } else if constexpr (requires { part.children; }) {
@@ -57,6 +59,7 @@ private:
     }
 
     const common_peg_arena& parser_;
+    const bool may_think_;
     RuleNames seen_;
 };
 
@@ -91,10 +94,12 @@ std::string rewritten(std::string_view rule, const RuleNames& left_out, bool is_
 
 }  // namespace
 
-std::string call_grammar(const common_chat_params& format, bool is_forced, bool is_single) {
+std::string call_grammar(const common_chat_params& format, const CallRules& rules) {
     common_peg_arena parser;
     if (!format.parser.empty()) parser.load(format.parser);
-    const CallShape shape(parser);
+    const std::string& begun = format.thinking_start_tag;
+    const bool thinks = !begun.empty() && format.generation_prompt.find(begun) != std::string::npos;
+    const CallShape shape(parser, rules.may_think || thinks);
     if (!shape.has_calls) return {};
     std::string grammar = fmt::format("{} ::= \"\"\n", kNothing);
     for (std::string_view rest = format.grammar; !rest.empty();) {
@@ -102,9 +107,9 @@ std::string call_grammar(const common_chat_params& format, bool is_forced, bool 
         rest.remove_prefix(std::min(rest.size(), line.size() + 1));
         const std::string name(line.substr(0, line.find(" ::= ")));
         const auto texts = shape.texts_in.find(name);
-        const bool has_texts = is_forced && texts != shape.texts_in.end();
+        const bool has_texts = rules.is_forced && texts != shape.texts_in.end();
         grammar += rewritten(line, has_texts ? texts->second : RuleNames(),
-                             is_single && shape.outermost.contains(name));
+                             rules.is_single && shape.outermost.contains(name));
         grammar += '\n';
     }
     return grammar;

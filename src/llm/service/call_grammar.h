@@ -12,6 +12,11 @@ namespace headrace::llm {
 ///
 /// format: of a template that was applied with tool_choice required where is_forced is set, and with thoughts
 /// told from the answer. Empty where the template writes no calls. Throws what llama.cpp throws.
-std::string call_grammar(const common_chat_params& format, bool is_forced, bool is_single);
+struct CallRules {
+    bool is_forced = false;
+    bool is_single = false;
+    bool may_think = true;  ///< before a forced call; what the template has begun goes on in any case
+};
+std::string call_grammar(const common_chat_params& format, const CallRules& rules);
 
 }  // namespace headrace::llm

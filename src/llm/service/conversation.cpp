@@ -125,13 +125,16 @@ Status demand_calls(const common_chat_templates* templates, common_chat_template
                    "tool_choice forces a call, and an answer that was begun with a text is none; leave out "
                    "the last message, or set tool_choice to auto")
             .of_parameter("tool_choice");
+    const CallRules rules{.is_forced = is_forced,
+                          .is_single = !settings.parallel_tool_calls,
+                          .may_think = settings.enable_thinking};
     std::string grammar;
     if (is_forced && inputs.reasoning_format == COMMON_REASONING_FORMAT_NONE) {
         // Thoughts that are not told from the answer would be a text before the call.
         inputs.reasoning_format = COMMON_REASONING_FORMAT_DEEPSEEK;
-        grammar = call_grammar(applied(templates, inputs), is_forced, !settings.parallel_tool_calls);
+        grammar = call_grammar(applied(templates, inputs), rules);
     } else if (!params.grammar.empty()) {
-        grammar = call_grammar(params, is_forced, !settings.parallel_tool_calls);
+        grammar = call_grammar(params, rules);
     }
     if (is_forced && grammar.empty())
         return invalid(
