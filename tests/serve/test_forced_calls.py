@@ -232,3 +232,31 @@ def test_a_tool_of_another_kind_is_named(thinker):
     with pytest.raises(openai.BadRequestError) as caught:
         ask_openai(thinker).chat.completions.create(tools=tools, **OPTIONS)
     assert caught.value.param == "tools[0].type"
+
+
+class Animal(Arguments):
+    kind: Literal["fox", "dog"]
+    wild: bool
+
+
+@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+def test_an_answer_that_may_be_a_call_follows_its_schema_or_the_tools(server, streams):
+    """Frameworks ask for both at once: the tools on the way, and the form of what is said in the end."""
+    form = {"name": "animal", "schema": Animal.model_json_schema()}
+    options = {**OPTIONS, "tools": TOOLS, "response_format": {"type": "json_schema", "json_schema": form}}
+    chat = ask_openai(server).chat.completions
+    said = called = 0
+    for seed in range(6):
+        more = {**options, "seed": seed, "extra_body": PLAIN}
+        if streams:
+            with chat.stream(**more) as stream:
+                message = stream.get_final_completion().choices[0].message
+        else:
+            message = chat.create(**more).choices[0].message
+        if message.tool_calls:
+            assert only_call(message) in SCHEMAS
+            called += 1
+        else:
+            assert Animal.model_validate_json(message.content)
+            said += 1
+    assert said + called == 6 and said > 0

@@ -1,6 +1,8 @@
 #include "llm/service/call_grammar.h"
 
 #include <common/chat-peg-parser.h>
+#include <common/json-schema-to-grammar.h>
+#include <common/json.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -63,12 +65,13 @@ private:
     RuleNames seen_;
 };
 
-/// A literal, a class of characters, a name, or one other character of a rule in GBNF.
+/// A literal, a class of characters, a count of repetitions, a name, or one other character of a rule in GBNF.
 std::size_t end_of_piece(std::string_view rule, std::size_t from) {
     const auto is_of_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '-'; };
     std::size_t end = from + 1;
-    if (rule[from] == '"' || rule[from] == '[') {
-        const char close = rule[from] == '"' ? '"' : ']';
+    constexpr std::string_view kOpening = "\"[{", kClosing = "\"]}";
+    if (const std::size_t kind = kOpening.find(rule[from]); kind != std::string_view::npos) {
+        const char close = kClosing[kind];
         while (end < rule.size() && rule[end] != close) end += rule[end] == '\\' ? 2 : 1;
         ++end;
     } else if (is_of_name(rule[from])) {
@@ -77,19 +80,41 @@ std::size_t end_of_piece(std::string_view rule, std::size_t from) {
     return std::min(end, rule.size());
 }
 
-/// The rule without those names, and where it is_single with each part once that it would repeat.
-std::string rewritten(std::string_view rule, const RuleNames& left_out, bool is_single) {
+template <class Replace>
+std::string with_names(std::string_view rule, Replace replace) {
     std::string text;
     for (std::size_t from = 0; from < rule.size();) {
         const std::size_t end = end_of_piece(rule, from);
-        const std::string_view piece = rule.substr(from, end - from);
-        if (left_out.contains(piece))
-            text += kNothing;
-        else if (!is_single || piece != "+")
-            text += piece;
+        text += replace(rule.substr(from, end - from));
         from = end;
     }
     return text;
+}
+
+template <class Visit>
+void for_each_line(std::string_view grammar, Visit visit) {
+    while (!grammar.empty()) {
+        const std::string_view line = grammar.substr(0, grammar.find('\n'));
+        grammar.remove_prefix(std::min(grammar.size(), line.size() + 1));
+        visit(line);
+    }
+}
+
+constexpr std::string_view kAnswer = "answer-";
+
+/// The schema's grammar, whose rules have names of their own.
+std::string answer_grammar(const std::string& schema) {
+    const std::string grammar = json_schema_to_grammar(common_json::parse(schema));
+    RuleNames names;
+    for_each_line(grammar, [&](std::string_view line) { names.emplace(line.substr(0, line.find(" ::= "))); });
+    std::string own;
+    for_each_line(grammar, [&](std::string_view line) {
+        own += with_names(line, [&](std::string_view piece) {
+            return names.contains(piece) ? fmt::format("{}{}", kAnswer, piece) : std::string(piece);
+        });
+        own += '\n';
+    });
+    return own;
 }
 
 }  // namespace
@@ -102,16 +127,20 @@ std::string call_grammar(const common_chat_params& format, const CallRules& rule
     const CallShape shape(parser, rules.may_think || thinks);
     if (!shape.has_calls) return {};
     std::string grammar = fmt::format("{} ::= \"\"\n", kNothing);
-    for (std::string_view rest = format.grammar; !rest.empty();) {
-        const std::string_view line = rest.substr(0, rest.find('\n'));
-        rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    if (!rules.or_schema.empty()) grammar += answer_grammar(rules.or_schema);
+    for_each_line(format.grammar, [&](std::string_view line) {
         const std::string name(line.substr(0, line.find(" ::= ")));
         const auto texts = shape.texts_in.find(name);
-        const bool has_texts = rules.is_forced && texts != shape.texts_in.end();
-        grammar += rewritten(line, has_texts ? texts->second : RuleNames(),
-                             rules.is_single && shape.outermost.contains(name));
+        const bool is_outermost = shape.outermost.contains(name);
+        grammar += with_names(line, [&](std::string_view piece) -> std::string {
+            if (rules.is_forced && texts != shape.texts_in.end() && texts->second.contains(piece))
+                return std::string(kNothing);
+            if (is_outermost) return rules.is_single && piece == "+" ? "" : std::string(piece);
+            const bool may_answer = !rules.or_schema.empty() && shape.outermost.contains(piece);
+            return may_answer ? fmt::format("({} | {}root)", piece, kAnswer) : std::string(piece);
+        });
         grammar += '\n';
-    }
+    });
     return grammar;
 }
 

@@ -16,6 +16,7 @@ struct CallRules {
     bool is_forced = false;
     bool is_single = false;
     bool may_think = true;  ///< before a forced call; what the template has begun goes on in any case
+    std::string or_schema;  ///< JSON text: in place of the forced call the answer may be JSON of that schema
 };
 std::string call_grammar(const common_chat_params& format, const CallRules& rules);
 

@@ -125,14 +125,23 @@ Status demand_calls(const common_chat_templates* templates, common_chat_template
                    "tool_choice forces a call, and an answer that was begun with a text is none; leave out "
                    "the last message, or set tool_choice to auto")
             .of_parameter("tool_choice");
-    const CallRules rules{.is_forced = is_forced,
+    const bool answers_in_json = settings.tool_choice == "auto" && !settings.json_schema.empty();
+    const CallRules rules{.is_forced = is_forced || answers_in_json,
                           .is_single = !settings.parallel_tool_calls,
-                          .may_think = settings.enable_thinking};
+                          .may_think = settings.enable_thinking,
+                          .or_schema = answers_in_json ? settings.json_schema : ""};
+    const bool mixes_thoughts = inputs.reasoning_format == COMMON_REASONING_FORMAT_NONE;
     std::string grammar;
-    if (is_forced && inputs.reasoning_format == COMMON_REASONING_FORMAT_NONE) {
+    if (answers_in_json || (is_forced && mixes_thoughts)) {
+        inputs.tool_choice = COMMON_CHAT_TOOL_CHOICE_REQUIRED;
         // Thoughts that are not told from the answer would be a text before the call.
-        inputs.reasoning_format = COMMON_REASONING_FORMAT_DEEPSEEK;
-        grammar = call_grammar(applied(templates, inputs), rules);
+        if (mixes_thoughts) inputs.reasoning_format = COMMON_REASONING_FORMAT_DEEPSEEK;
+        const common_chat_params forcing = applied(templates, inputs);
+        try {
+            grammar = call_grammar(forcing, rules);
+        } catch (const std::exception& e) {
+            return invalid("json_schema: {}", e.what()).of_parameter("json_schema");
+        }
     } else if (!params.grammar.empty()) {
         grammar = call_grammar(params, rules);
     }
@@ -144,7 +153,7 @@ Status demand_calls(const common_chat_templates* templates, common_chat_template
     if (grammar.empty()) return success();
     // It begins with what the template has put into the prompt, which llama.cpp skips in this kind.
     settings.demands.grammar = std::move(grammar);
-    settings.grammar_lazy = params.grammar_lazy;
+    settings.grammar_lazy = params.grammar_lazy && !answers_in_json;
     settings.sampling.grammar_triggers = triggers_of(params);
     settings.demands.generation_prompt = params.generation_prompt;
     return success();

@@ -10,19 +10,19 @@ namespace headrace::serve {
 namespace {
 
 /// Of either lane.
-Json anthropic_entry(const std::string& id, const std::string& shown, std::time_t created) {
+Json anthropic_entry(const std::string& id, std::time_t created) {
     return {{"type", "model"},
             {"id", id},
-            {"display_name", shown.empty() ? id : shown},
+            {"display_name", id},
             {"created_at", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(created))}};
 }
 
 Json all_entries(const Service& service) {
     Json all = Json::array();
     for (const auto& model : service.models())
-        all.push_back(anthropic_entry(model->id(), model->info().description, model->loaded_at));
+        all.push_back(anthropic_entry(model->id(), model->loaded_at));
     for (const auto& model : service.encoders())
-        all.push_back(anthropic_entry(model->id(), "", model->loaded_at));
+        all.push_back(anthropic_entry(model->id(), model->loaded_at));
     return all;
 }
 
@@ -77,10 +77,9 @@ HttpResponse anthropic_model(Service& service, const HttpRequest& http) {
     const std::string name = http.path.substr(std::string_view("/v1/models/").size());
     for (const auto& model : service.models())
         if (model->answers_to(name))
-            return {.body = text_of(anthropic_entry(model->id(), model->info().description,
-                                                    model->loaded_at))};
+            return {.body = text_of(anthropic_entry(model->id(), model->loaded_at))};
     for (const auto& model : service.encoders())
-        if (model->answers_to(name)) return {.body = text_of(anthropic_entry(model->id(), "", model->loaded_at))};
+        if (model->answers_to(name)) return {.body = text_of(anthropic_entry(model->id(), model->loaded_at))};
     throw not_found(fmt::format("there is no model '{:.100}'", name));
 }
 
