@@ -1,0 +1,46 @@
+#include "doors/onnx/reading/folding.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "doors/onnx/reading/fold_items.h"
+#include "doors/onnx/reading/reference.h"
+#include "doors/onnx/reading/refused.h"
+
+namespace headrace::onnx {
+namespace {
+
+constexpr std::int64_t kMostResults = 64 * kMostFolded;  // of results, which may be more than the operands
+
+bool is_few(std::span<const Operand> operands) {
+    std::int64_t count = 0;
+    for (const Operand& x : operands)
+        if (x) count += x->known->count();
+    return count <= kMostFolded;
+}
+
+/// Attributes with extents that only a call knows decide then.
+bool has_open_extents(const NamedAttrs& attrs) {
+    return std::ranges::any_of(attrs, [](const auto& entry) {
+        const auto* shape = std::get_if<Shape>(&entry.second);
+        return shape && std::ranges::any_of(*shape, &Dim::is_symbolic);
+    });
+}
+
+}  // namespace
+
+std::optional<std::vector<Folded>> folded(const KnownCall& call) {
+    const bool is_foldable = call.op.is_pure() && call.op.control == Control::none && !call.op.count &&
+                             !has_open_extents(call.attrs);
+    if (!is_foldable || call.operands.empty() || !is_few(call.operands)) return std::nullopt;
+    if (std::ranges::any_of(call.operands, [](const Operand& x) { return x && !x->has_numbers(); }))
+        return folded_items(call);
+    std::vector<ReferenceOperand> operands;
+    for (const Operand& x : call.operands) {
+        operands.emplace_back();
+        if (x) operands.back() = {stored_type(x), x->known->data->bytes};
+    }
+    return by_reference(call.op, call.box, operands, kMostResults);
+}
+
+}  // namespace headrace::onnx
