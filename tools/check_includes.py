@@ -31,6 +31,8 @@ GENERATED = {
     "ggml_ir_generated.h": "ir",
     "op_catalog_includes.inc": "ops",
     "op_catalog_rows.inc": "ops",
+    "onnx_operator_includes.inc": "doors/onnx",
+    "onnx_operator_rows.inc": "doors/onnx",
 }
 
 # The public headers of a ggml backend hand out ggml's own types.

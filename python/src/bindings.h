@@ -14,6 +14,7 @@ void bind_webnn(nanobind::module_& m);
 void bind_extent(nanobind::module_& m);
 void bind_graph_writer(nanobind::module_& m);
 void bind_graph_view(nanobind::module_& m);
+void bind_onnx(nanobind::module_& m);
 void bind_exchange(nanobind::module_& m);
 void bind_tokenizer(nanobind::module_& m);
 void bind_text_encoder(nanobind::module_& m);

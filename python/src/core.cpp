@@ -48,6 +48,7 @@ NB_MODULE(_core, m) {
     headrace::python::bind_extent(m);
     headrace::python::bind_graph_writer(m);
     headrace::python::bind_graph_view(m);
+    headrace::python::bind_onnx(m);
     headrace::python::bind_exchange(m);
     headrace::python::bind_tokenizer(m);
     headrace::python::bind_text_encoder(m);

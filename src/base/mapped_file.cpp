@@ -37,19 +37,34 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
     // A FIFO would block in open until someone writes to it; it is refused below all the same.
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) return cannot_read(path, errno);
+    return of_descriptor(descriptor, path);
+}
+
+Result<std::shared_ptr<const MappedFile>> MappedFile::of_descriptor(int descriptor, const std::string& path) {
     struct stat status {};
     const bool is_file = ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
     const auto size = static_cast<std::size_t>(status.st_size);
     void* data = MAP_FAILED;
     if (is_file && size > 0) data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
     const int error = errno;
+    auto file = [&]() -> Result<std::shared_ptr<const MappedFile>> {
+        if (!is_file) return failure(Code::io, "cannot read '{}': it is not a regular file", path);
+        if (data != MAP_FAILED)
+            return std::shared_ptr<const MappedFile>(
+                new MappedFile(static_cast<const std::byte*>(data), size));
+        // Some file systems cannot map; they can still be read. Of an empty file there is nothing to map.
+        if (size > 0 && error != ENODEV) return cannot_read(path, error);
+        HR_ASSIGN(auto copy, AlignedBuffer::allocate(size, fmt::format("the content of '{}'", path)));
+        for (std::size_t done = 0; done < size;) {
+            const ssize_t part =
+                ::pread(descriptor, copy.data() + done, size - done, static_cast<off_t>(done));
+            if (part <= 0) return cannot_read(path, part < 0 ? errno : EIO);
+            done += static_cast<std::size_t>(part);
+        }
+        return std::shared_ptr<const MappedFile>(new MappedFile(std::move(copy)));
+    }();
     ::close(descriptor);
-    if (!is_file) return failure(Code::io, "cannot read '{}': it is not a regular file", path);
-    if (size == 0) return read(path);  // nothing to map
-    if (data != MAP_FAILED)
-        return std::shared_ptr<const MappedFile>(new MappedFile(static_cast<const std::byte*>(data), size));
-    // Some file systems cannot map; they can still be read.
-    return error == ENODEV ? read(path) : Result<std::shared_ptr<const MappedFile>>(cannot_read(path, error));
+    return file;
 }
 
 #elif defined(_WIN32)

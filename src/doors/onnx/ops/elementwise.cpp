@@ -1,0 +1,166 @@
+#include <limits>
+
+#include "doors/onnx/reading/operators.h"
+
+/// Functions of single elements: activations, roots, powers of e, trigonometry.
+namespace headrace::onnx {
+namespace {
+
+Read unary(std::string_view op) {
+    return [op](OpWriter& g, const Node& node) { return g.op(op, {node.x()}); };
+}
+
+/// Of values without a sign there is nothing to do.
+Read unless_unsigned(std::string_view op) {
+    return [op](OpWriter& g, const Node& node) {
+        return is_unsigned(node.x()->type) ? node.x() : g.op(op, {node.x()});
+    };
+}
+
+struct Parameter {
+    const char* name;
+    double otherwise;
+};
+
+Read with_attributes(std::string_view op, std::vector<Parameter> parameters) {
+    return [op, parameters](OpWriter& g, const Node& node) {
+        NamedAttrs attrs;
+        for (const Parameter& p : parameters) attrs.emplace_back(p.name, node.real(p.name, p.otherwise));
+        return g.op(op, {node.x()}, attrs);
+    };
+}
+
+Operand selu(OpWriter& g, const Node& node) {
+    const double alpha = node.real("alpha", 1.6732631921768188),
+                 gamma = node.real("gamma", 1.0507010221481323);
+    return g.times(g.op("elu", {node.x()}, {{"alpha", alpha}}), gamma);
+}
+
+/// max(0, x) + min(0, alpha (e^(x / alpha) - 1))
+Operand celu(OpWriter& g, const Node& node) {
+    const Operand x = node.x();
+    const double alpha = node.real("alpha", 1);
+    invalid_if(alpha == 0, "alpha is 0, by which it divides");
+    if (alpha == 1) return g.op("elu", {x});
+    const Operand quotient = g.op("div", {x, known(alpha, x->type)});
+    Operand below = alpha > 0 ? g.op("elu", {quotient}) : g.plus(g.op("exp", {quotient}), -1.0);
+    below = g.op("min", {g.times(below, alpha), known(0, x->type)});
+    return g.op("add", {g.op("relu", {x}), below});
+}
+
+Operand thresholded_relu(OpWriter& g, const Node& node) {
+    const Operand x = node.x();
+    const Operand above = g.op("greater", {x, known(node.real("alpha", 1), x->type)});
+    return g.op("where", {above, x, known(0, x->type)});
+}
+
+/// x + bias below -lambd, x - bias above lambd, else 0
+Operand shrink(OpWriter& g, const Node& node) {
+    const Operand x = node.x(), bias = known(node.real("bias", 0), x->type), zero = known(0, x->type);
+    const double limit = node.real("lambd", 0.5);
+    const Operand low = g.op("lesser", {x, known(-limit, x->type)});
+    const Operand high = g.op("greater", {x, known(limit, x->type)});
+    const Operand inner = g.op("where", {high, g.op("sub", {x, bias}), zero});
+    return g.op("where", {low, g.op("add", {x, bias}), inner});
+}
+
+Operand mish(OpWriter& g, const Node& node) {
+    return g.op("mul", {node.x(), g.op("tanh", {g.op("softplus", {node.x()})})});
+}
+
+/// x sigmoid(alpha x)
+Operand swish(OpWriter& g, const Node& node) {
+    const double alpha = node.real("alpha", 1);
+    if (alpha == 1) return g.op("silu", {node.x()});
+    return g.op("glu", {g.times(node.x(), alpha), node.x()}, {{"activation", "sigmoid"}});
+}
+
+Operand gelu(OpWriter& g, const Node& node) {
+    const std::string form = node.text("approximate", "none");
+    invalid_if(form != "none" && form != "tanh", "approximate is '{}'; none or tanh", form);
+    return g.op(form == "none" ? "gelu" : "gelu_tanh", {node.x()});
+}
+
+Operand prelu(OpWriter& g, const Node& node) { return g.op("prelu", {node.x(), node.operand(1)}); }
+
+AttrValue attr_of(const Number& number) {
+    return std::visit([](auto value) -> AttrValue { return value; }, number);
+}
+
+/// The bounds where they are single known numbers in order, or absent; none elsewhere.
+std::optional<NamedAttrs> known_bounds(const Operand& low, const Operand& high) {
+    NamedAttrs bounds;
+    for (const auto& [name, bound] : {std::pair("min_value", low), std::pair("max_value", high)}) {
+        if (!bound) continue;
+        if (!bound->has_numbers()) return std::nullopt;
+        if (bound->known->count() == 1) bounds.emplace_back(name, attr_of(bound->number(0)));
+    }
+    const bool is_crossed = bounds.size() == 2 && low->real(0) > high->real(0);
+    return is_crossed ? std::nullopt : std::optional(bounds);
+}
+
+/// The bounds are attributes before operator set 11, and inputs after it.
+Operand clip(OpWriter& g, const Node& node) {
+    Operand x = node.x();
+    if (node.opset < 11) {
+        NamedAttrs bounds;
+        if (node.has("min")) bounds.emplace_back("min_value", node.real("min", 0));
+        if (node.has("max")) bounds.emplace_back("max_value", node.real("max", 0));
+        return bounds.empty() ? x : g.op("clamp", {x}, bounds);
+    }
+    const Operand low = node.optional(1), high = node.optional(2);
+    if (const auto bounds = known_bounds(low, high)) return bounds->empty() ? x : g.op("clamp", {x}, *bounds);
+    if (low) x = g.op("max", {x, low});
+    return high ? g.op("min", {x, high}) : x;
+}
+
+}  // namespace
+
+std::span<const Operator> elementwise_operators() {
+    static const Operator kOperators[] = {
+        {"Abs", 1, unless_unsigned("abs")},
+        {"Acos", 7, unary("acos")},
+        {"Acosh", 9, unary("acosh")},
+        {"Asin", 7, unary("asin")},
+        {"Asinh", 9, unary("asinh")},
+        {"Atan", 7, unary("atan")},
+        {"Atanh", 9, unary("atanh")},
+        {"Ceil", 1, unary("ceil")},
+        {"Celu", 12, celu},
+        {"Clip", 1, clip},
+        {"Cos", 7, unary("cos")},
+        {"Cosh", 9, unary("cosh")},
+        {"Elu", 1, with_attributes("elu", {{"alpha", 1}})},
+        {"Erf", 9, unary("erf")},
+        {"Exp", 1, unary("exp")},
+        {"Floor", 1, unary("floor")},
+        {"Gelu", 20, gelu},
+        {"HardSigmoid", 1, with_attributes("hard_sigmoid", {{"alpha", 0.2}, {"beta", 0.5}})},
+        {"HardSwish", 14, unary("hard_swish")},
+        {"Identity", 1, unary("identity")},
+        {"LeakyRelu", 1, with_attributes("leaky_relu", {{"alpha", 0.01}})},
+        {"Log", 1, unary("log")},
+        {"Mish", 18, mish},
+        {"Neg", 1, unary("neg")},
+        {"PRelu", 1, prelu},
+        {"Reciprocal", 1, unary("reciprocal")},
+        {"Relu", 1, unless_unsigned("relu")},
+        {"Round", 11, unary("round_even")},
+        {"Selu", 1, selu},
+        {"Shrink", 9, shrink},
+        {"Sigmoid", 1, unary("sigmoid")},
+        {"Sign", 9, unary("sign")},
+        {"Sin", 7, unary("sin")},
+        {"Sinh", 9, unary("sinh")},
+        {"Softplus", 1, unary("softplus")},
+        {"Softsign", 1, unary("softsign")},
+        {"Sqrt", 1, unary("sqrt")},
+        {"Swish", 24, swish},
+        {"Tan", 7, unary("tan")},
+        {"Tanh", 1, unary("tanh")},
+        {"ThresholdedRelu", 10, thresholded_relu},
+    };
+    return kOperators;
+}
+
+}  // namespace headrace::onnx

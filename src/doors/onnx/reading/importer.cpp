@@ -1,0 +1,304 @@
+#include "doors/onnx/reading/importer.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <new>
+
+#include "doors/onnx/reading/oldest.h"
+#include "doors/onnx/reading/operators.h"
+#include "doors/onnx/reading/unreadable.h"
+
+namespace headrace::onnx {
+namespace {
+
+/// Where an attribute refers to a function's parameter, that; none where the call leaves it out.
+const std::pair<AttributeMessage, const Scope*>* parameter_of(const AttributeMessage& attribute,
+                                                              const Scope& scope) {
+    const auto found = scope.parameters.find(attribute.reference);
+    return found == scope.parameters.end() ? nullptr : &found->second;
+}
+
+Refused not_read(const Node& node) {
+    if (!node.domain.empty() && node.domain != kMicrosoft)
+        return Refused(fmt::format("operators of the domain '{}' are not read", node.domain),
+                       "Export the model without them, or with their functions in the model");
+    return Refused(
+        "this operator is not read",
+        "`python -m headrace.onnx.coverage` lists those that are; export the model so that it uses "
+        "them, compute this part outside the model, or run the model with ONNX Runtime");
+}
+
+/// Inputs, for messages.
+std::string shown_inputs(const OpWriter& g, const Node& node) {
+    std::vector<std::string> shown;
+    for (const Operand& x : node.inputs)
+        shown.push_back(x ? fmt::format("{}{}", name_of(x->type), str(g.shape(x))) : "none");
+    return fmt::format("its inputs ({})", shortened_text(fmt::format("{}", fmt::join(shown, ", "))));
+}
+
+/// The operator, in sets that have it.
+const Operator& operator_of(const Node& node) {
+    const Operator* found = find_operator(node.domain, node.op);
+    if (!found) throw not_read(node);
+    if (node.domain.empty() && (node.opset < found->since || node.opset > found->until))
+        throw Refused("this operator is not in the operator set that the model imports",
+                      "onnx.version_converter.convert_version changes the set", Code::invalid_argument);
+    return *found;
+}
+
+}  // namespace
+
+Importer::Importer(Source& source, const OnnxOptions& options, Patience patience)
+    : source_(source), options_(options), shared_(source.bytes, *this), model_graph_(shared_) {
+    shared_.patience = patience;
+    for (const FunctionMessage& f : source.model.functions)
+        functions_.emplace(std::tuple(domain_named(f.domain), f.name, f.overload), &f);
+}
+
+Result<Graph> Importer::run() {
+    try {
+        read_content();
+        return model_graph_.builder().finish();
+    } catch (const Unreadable& error) {
+        return error.error();
+    } catch (const std::bad_alloc&) {
+        return failure(Code::out_of_memory, "{}: there is not enough memory to read it", source_.title);
+    } catch (const std::length_error&) {
+        return failure(Code::out_of_memory, "{}: there is not enough memory to read it", source_.title);
+    }
+}
+
+void Importer::read_content() {
+    const GraphMessage& graph = source_.graph();
+    Scope scope;
+    scope.sets = &source_.model.sets;
+    scope.values.emplace("", nullptr);
+    read_constants(graph.initializers, scope);
+    refuse_sparse(graph);
+    std::vector<const ValueMessage*> inputs;
+    for (const ValueMessage& v : graph.inputs)
+        if (!scope.values.contains(v.name)) inputs.push_back(&v);
+    Interface interface(model_graph_, inputs, options_,
+                        value_or_unreadable(perhaps_empty(graph), source_.title));
+    for (const ValueMessage* v : inputs)
+        scope.values[v->name] = said_of(fmt::format("{}: input '{}'", source_.title, v->name),
+                                        [&] { return interface.input(*v); });
+    said_of(source_.title, [&] { interface.check_dimensions(); });
+    read_nodes(graph.nodes, scope);
+    for (const ValueMessage& v : graph.outputs) {
+        const std::string what = fmt::format("{}: output '{}'", source_.title, v.name);
+        const Operand* found = scope.find(v.name);
+        if (!found || !*found)
+            throw Unreadable(
+                invalid("{} is computed by no node; remove it, or add the node that computes it", what));
+        said_of(what, [&] { interface.output(v.name, *found); });
+    }
+}
+
+void Importer::refuse_sparse(const GraphMessage& graph) const {
+    if (!graph.sparse_initializers.empty())
+        throw Unreadable(
+            unsupported("{}: an initializer is sparse; store it as a dense tensor", source_.title));
+}
+
+void Importer::read_constants(std::span<const Bytes> tensors, Scope& scope) {
+    for (Bytes bytes : tensors) {
+        const TensorMessage tensor = value_or_unreadable(decode_tensor(bytes), source_.title);
+        const std::string what = fmt::format("{}: initializer '{}'", source_.title, tensor.name);
+        scope.values[tensor.name] = constant(tensor, what, scope);
+    }
+}
+
+Operand Importer::constant(Bytes tensor, const std::string& what, const Scope& scope) {
+    return constant(value_or_unreadable(decode_tensor(tensor), what), what, scope);
+}
+
+Operand Importer::constant(const TensorMessage& tensor, const std::string& what, const Scope& scope) {
+    TensorElements found =
+        value_or_unreadable(elements_of(tensor, source_.storage), fmt::format("{} cannot be read", what));
+    if (scope.depth == 0) shared_.budget.data(found.data->bytes.size());
+    return known(Elements{.shape = std::move(found.shape), .data = std::move(found.data), .items = {}},
+                 found.type);
+}
+
+void Importer::read_nodes(std::span<const Bytes> nodes, Scope& scope) {
+    said_of(source_.title, [&] { shared_.budget.nodes(nodes.size(), scope.depth, scope.caller.empty()); });
+    for (Bytes bytes : nodes) {
+        const NodeMessage message = value_or_unreadable(decode_node(bytes), source_.title);
+        const Node node = node_of(message, scope);
+        graph_->label = node.name;
+        graph_->operator_title = node.short_title();
+        bind(message, node, checked_results(node, message, scope), scope);
+    }
+}
+
+void Importer::bind(const NodeMessage& message, const Node& node, const std::vector<Operand>& results,
+                    Scope& scope) {
+    for (std::size_t i = 0; i < message.outputs.size(); ++i) {
+        const std::string_view name = message.outputs[i];
+        if (name.empty()) continue;
+        const Operand result = i < results.size() ? results[i] : nullptr;
+        if (!result)
+            throw Unreadable::at(source_.title, *graph_, node, scope,
+                                 Refused(fmt::format("output '{}' is not computed", name)));
+        if (!scope.values.emplace(name, result).second)
+            throw Unreadable::at(source_.title, *graph_, node, scope,
+                                 Invalid(fmt::format("there is a value '{}' before it already", name)));
+    }
+}
+
+Node Importer::node_of(const NodeMessage& message, const Scope& scope) {
+    Node node;
+    node.op = message.op;
+    node.domain = domain_named(message.domain);
+    node.opset = scope.version(node.domain);
+    node.name = message.name;
+    node.outputs.assign(message.outputs.begin(), message.outputs.end());
+    for (std::string_view name : message.inputs) {
+        const Operand* found = scope.find(name);
+        if (!found)
+            throw Unreadable::at(source_.title, *graph_, node, scope,
+                                 Invalid(fmt::format("input '{}' is computed by no node before it", name)));
+        node.inputs.push_back(*found);
+    }
+    for (const AttributeMessage& attribute : message.attributes) {
+        if (attribute.reference.empty()) {
+            node.attributes.emplace_back(attribute.name, attribute_of(node, attribute, scope));
+        } else if (const auto* parameter = parameter_of(attribute, scope)) {
+            node.attributes.emplace_back(attribute.name,
+                                         attribute_of(node, parameter->first, *parameter->second));
+        }
+    }
+    return node;
+}
+
+AttributeValue Importer::attribute_of(const Node& node, const AttributeMessage& a, const Scope& scope) {
+    const auto what = [&] {
+        return fmt::format("{}: {}: attribute '{}'", source_.title, node.title(), a.name);
+    };
+    switch (a.type) {
+        case AttributeMessage::kFloat: return double{a.real};
+        case AttributeMessage::kInt: return a.integer;
+        case AttributeMessage::kString: return valid_text(a.text);
+        case AttributeMessage::kFloats: return std::vector<double>(a.reals.begin(), a.reals.end());
+        case AttributeMessage::kInts: return a.integers;
+        case AttributeMessage::kStrings: {
+            std::vector<std::string> texts;
+            for (Bytes text : a.texts) texts.push_back(valid_text(text));
+            return texts;
+        }
+        case AttributeMessage::kTensor: return constant(a.tensor, what(), scope);
+        case AttributeMessage::kGraph:
+            return std::make_shared<const Branch>(
+                Branch{value_or_unreadable(decode_graph(a.graph), what()), &scope});
+        default: throw Unreadable(unsupported("{} is of the type {}, which is not read", what(), a.type));
+    }
+}
+
+std::vector<Operand> Importer::checked_results(const Node& node, const NodeMessage& message,
+                                               const Scope& scope) {
+    try {
+        return results_of(node, message, scope);
+    } catch (const Undecided& error) {
+        throw Unreadable::at(
+            source_.title, *graph_, node, scope,
+            Refused(fmt::format("it depends on whether {}, which is open until the model is called",
+                                error.what())));
+    } catch (const Refused& error) {
+        throw Unreadable::at(source_.title, *graph_, node, scope, error);
+    } catch (const std::logic_error& error) {  // a place in a list of dimensions that there is not
+        throw Unreadable::at(
+            source_.title, *graph_, node, scope,
+            Invalid(fmt::format("{} do not go together ({})", shown_inputs(*graph_, node), error.what())));
+    }
+}
+
+std::vector<Operand> Importer::results_of(const Node& node, const NodeMessage& message, const Scope& scope) {
+    if (const FunctionMessage* function = function_of(message))
+        return called(*function, node, message, scope);
+    const Operator& found = operator_of(node);
+    return found.read(*graph_, modernised(*graph_, node));
+}
+
+const FunctionMessage* Importer::function_of(const NodeMessage& message) const {
+    const auto found =
+        functions_.find(std::tuple(domain_named(message.domain), message.op, message.overload));
+    return found == functions_.end() ? nullptr : found->second;
+}
+
+std::vector<Operand> Importer::called(const FunctionMessage& function, const Node& node,
+                                      const NodeMessage& message, const Scope& scope) {
+    invalid_if(node.inputs.size() > function.inputs.size(), "function '{}' has {} inputs; the node has {}",
+               function.name, function.inputs.size(), node.inputs.size());
+    Scope inner;
+    inner.sets = &function.sets;
+    inner.values.emplace("", nullptr);
+    for (std::size_t i = 0; i < function.inputs.size(); ++i)
+        inner.values[function.inputs[i]] = node.optional(i);
+    for (Bytes bytes : function.defaults) {
+        AttributeMessage a = value_or_unreadable(decode_attribute(bytes), source_.title);
+        std::string name(a.name);
+        inner.parameters.insert_or_assign(std::move(name), std::pair(std::move(a), &scope));
+    }
+    for (const AttributeMessage& a : message.attributes) {
+        if (a.reference.empty())
+            inner.parameters.insert_or_assign(std::string(a.name), std::pair(a, &scope));
+        else if (const auto* parameter = parameter_of(a, scope))
+            inner.parameters.insert_or_assign(std::string(a.name), *parameter);
+    }
+    inner.caller = scope.caller.empty() ? node.title() : scope.caller;
+    inner.where = fmt::format(" in function '{}', which {} calls", function.name, inner.caller);
+    inner.depth = scope.depth + 1;
+    if (function.sets.contains("")) {
+        const Status known_set =
+            check_operator_set(function.sets, fmt::format("function '{}'", function.name));
+        if (!known_set.ok()) throw Refused(known_set.error().message, "", known_set.error().code);
+    }
+    read_nodes(function.nodes, inner);
+    std::vector<Operand> results;
+    for (std::string_view name : function.outputs) {
+        const Operand* found = inner.find(name);
+        results.push_back(found ? *found : nullptr);
+    }
+    return results;
+}
+
+std::vector<Operand> Importer::read_branch(OpWriter& into, const Branch& branch,
+                                           const std::vector<Operand>& inputs) {
+    const GraphMessage& graph = branch.graph;
+    invalid_if(graph.inputs.size() != inputs.size(), "its body has {} inputs; it is given {}",
+               graph.inputs.size(), inputs.size());
+    Scope inner;
+    inner.sets = branch.scope->sets;
+    inner.outer = branch.scope;
+    inner.parameters = branch.scope->parameters;
+    inner.caller = branch.scope->caller;
+    inner.where = branch.scope->where;
+    inner.depth = branch.scope->depth + 1;
+    refuse_sparse(graph);
+    read_constants(graph.initializers, inner);
+    for (std::size_t i = 0; i < inputs.size(); ++i) inner.values[graph.inputs[i].name] = inputs[i];
+    const std::string label = into.label, title = into.operator_title;
+    OpWriter* const outer = std::exchange(graph_, &into);
+    read_nodes(graph.nodes, inner);
+    graph_ = outer;
+    into.label = label;
+    into.operator_title = title;
+    std::vector<Operand> results;
+    for (const ValueMessage& v : graph.outputs) {
+        const Operand* found = inner.find(v.name);
+        invalid_if(!found || !*found, "its body computes no '{}'", v.name);
+        results.push_back(*found);
+    }
+    return results;
+}
+
+Result<Graph> read_model(Source& source, const OnnxOptions& options) {
+    Importer patient(source, options, {});
+    auto graph = patient.run();
+    if (graph.ok() || !patient.patience().was_needed) return graph;
+    return Importer(source, options, {.longest = Patience::kShort}).run();
+}
+
+}  // namespace headrace::onnx

@@ -1,0 +1,39 @@
+#pragma once
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "doors/onnx/model/messages.h"
+#include "doors/onnx/reading/op_writer.h"
+#include "headrace/onnx.h"
+
+namespace headrace::onnx {
+
+/// A model's inputs and outputs, whose dimensions may be open or given. Errors: Refused without the model's
+/// title.
+class Interface {
+public:
+    /// inputs: those that a caller gives. perhaps_empty: names of dimensions that may be 0; others are at
+    /// least 1.
+    Interface(OpWriter& g, const std::vector<const ValueMessage*>& inputs, const OnnxOptions& given,
+              std::set<std::string, std::less<>> perhaps_empty);
+
+    Operand input(const ValueMessage& value);
+    /// That all dimensions that are given belong to an input.
+    void check_dimensions() const;
+    /// An operator's result; inputs and constants are copied, and truth values are bool.
+    void output(std::string_view name, const Operand& value);
+
+private:
+    Shape shape_of(const ValueMessage& value);
+    Dim dimension(const std::string& name);
+
+    OpWriter& g_;
+    const OnnxOptions& given_;
+    std::set<std::string, std::less<>> perhaps_empty_, named_, used_;
+};
+
+/// Dimensions along which inputs are only joined with others, or cut apart: caches begin with nothing.
+Result<std::set<std::string, std::less<>>> perhaps_empty(const GraphMessage& graph);
+
+}  // namespace headrace::onnx

@@ -1,0 +1,55 @@
+#pragma once
+#include <functional>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "doors/onnx/model/source.h"
+#include "doors/onnx/reading/node.h"
+#include "doors/onnx/reading/op_writer.h"
+
+/// How operators are read. A family, src/doors/onnx/ops/<stem>.cpp, has a function for each operator, and
+/// ends with
+///
+///     std::span<const Operator> <stem>_operators() {
+///         static const Operator kOperators[] = {{"Gather", 1, gather}, ...};
+///         return kOperators;
+///     }
+///
+/// by which CMake finds it (cmake/onnx_operators.cmake).
+namespace headrace::onnx {
+
+using Results = std::vector<Operand>;
+
+/// A function `Operand f(OpWriter& g, const Node& node)`, or one that returns Results. It throws what
+/// refused.h has.
+class Read {
+public:
+    template <class F>
+    requires(!std::is_same_v<std::remove_cvref_t<F>, Read>) Read(F function) {
+        if constexpr (std::is_same_v<std::invoke_result_t<F, OpWriter&, const Node&>, Operand>)
+            call_ = [function](OpWriter& g, const Node& node) { return Results{function(g, node)}; };
+        else
+            call_ = function;
+    }
+    Results operator()(OpWriter& g, const Node& node) const { return call_(g, node); }
+
+private:
+    std::function<Results(OpWriter&, const Node&)> call_;
+};
+
+struct Operator {
+    std::string_view name;
+    std::int64_t since;  ///< the first operator set that has it
+    Read read;
+    std::string_view domain = "";
+    std::int64_t until = kNewestSet;  ///< the last one
+};
+
+/// All that are read, by domain and name.
+std::span<const Operator* const> all_operators();
+/// Null where none of that name is read.
+const Operator* find_operator(std::string_view domain, std::string_view name);
+
+}  // namespace headrace::onnx

@@ -1,0 +1,43 @@
+#include "doors/onnx/reading/extents.h"
+
+#include <gmock/gmock.h>
+
+#include "doors/onnx/reading/refused.h"
+
+namespace headrace::onnx {
+namespace {
+
+const Dim n = Dim::symbolic("n"), m = Dim::symbolic("m");
+
+TEST(OnnxExtents, KeepNumbersNumbersAndRefuseTheirOverflow) {
+    EXPECT_TRUE((Dim(3) * 4 + 2).is(14));
+    EXPECT_TRUE(divided_down(-7, 2).is(-4));
+    EXPECT_TRUE(divided_up(-7, 2).is(-3));
+    EXPECT_TRUE(rest(-7, 3).is(2));
+    EXPECT_THROW(Dim(INT64_MAX) + 1, Undecided);
+    EXPECT_THROW(Dim(INT64_MIN) * -1, Undecided);
+    EXPECT_THROW(divided_down(INT64_MIN, -1), Undecided);
+    EXPECT_THROW(divided_down(n, 0), Refused);
+}
+
+TEST(OnnxExtents, AnswerQuestionsOfOpenOnesWithZeroOneOrAnExpression) {
+    EXPECT_TRUE(less(n, n + 1).is(1));
+    EXPECT_TRUE(equal(n, n + 1).is(0));
+    EXPECT_TRUE(equal(n, m).is_symbolic());
+    EXPECT_TRUE(either(1, n, m) == n);
+    EXPECT_TRUE(either(less(n, 3), n, 3).is_symbolic());
+    EXPECT_THROW(is_less(n, 3), Undecided);
+}
+
+TEST(OnnxExtents, DividePolynomialsExactlyOrNotAtAll) {
+    const auto quotient = exact_quotient((n - 1) * m * 64, (n - 1) * m);
+    ASSERT_TRUE(quotient);
+    EXPECT_TRUE(quotient->is(64));
+    EXPECT_TRUE(is_same(exact_quotient(n * n - Dim(1), n - 1).value_or(0), n + 1));
+    EXPECT_FALSE(exact_quotient(n, 2));
+    EXPECT_FALSE(exact_quotient(n, 0));
+    EXPECT_FALSE(exact_quotient(7, 2));
+}
+
+}  // namespace
+}  // namespace headrace::onnx
