@@ -178,7 +178,7 @@ struct Reply {
     std::int64_t reasoning_tokens = 0;  ///< of these, those of the reasoning: its text's
     std::int64_t text_tokens = 0;       ///< likewise the text's, the first ones: without a stop string's
     std::vector<std::int32_t> tokens;   ///< generated ones
-    std::vector<std::int32_t> prompt;  ///< tokens that were read, or remembered
+    std::vector<std::int32_t> prompt;   ///< tokens that were read, or remembered
     /// Of each generated token, the likeliest ones first, with the parameter n_probs.
     std::vector<std::vector<TokenProbability>> probabilities;
     std::vector<float> token_probabilities;                ///< of each generated token itself, with n_probs

@@ -69,8 +69,8 @@ void Stream::show(const std::string& text, size_t text_tokens) {
     outcome.text += text;
     outcome.text_tokens = text_tokens;
     if (text.empty()) return;
-    begins_.erase(begins_.begin(),
-                  begins_.begin() + static_cast<std::ptrdiff_t>(std::min(begins_.size(), text_tokens - shown_)));
+    begins_.erase(begins_.begin(), begins_.begin() + static_cast<std::ptrdiff_t>(
+                                                         std::min(begins_.size(), text_tokens - shown_)));
     headrace::Piece piece{.text = text, .tokens = static_cast<std::int64_t>(outcome.tokens.size())};
     const auto from = static_cast<std::ptrdiff_t>(std::exchange(shown_, text_tokens));
     const auto to = static_cast<std::ptrdiff_t>(text_tokens);

@@ -30,8 +30,8 @@ public:
     }
 
     bool has_calls = false;
-    RuleNames outermost;                             ///< the rules of all calls together
-    std::map<std::string, RuleNames> texts_in;       ///< by rule: the names in it that stand for other text
+    RuleNames outermost;                        ///< the rules of all calls together
+    std::map<std::string, RuleNames> texts_in;  ///< by rule: the names in it that stand for other text
 
 private:
     void see(common_peg_parser_id id, const std::string& rule, bool in_text) {
@@ -65,7 +65,8 @@ private:
     RuleNames seen_;
 };
 
-/// A literal, a class of characters, a count of repetitions, a name, or one other character of a rule in GBNF.
+/// A literal, a class of characters, a count of repetitions, a name, or one other character of a rule in
+/// GBNF.
 std::size_t end_of_piece(std::string_view rule, std::size_t from) {
     const auto is_of_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '-'; };
     std::size_t end = from + 1;

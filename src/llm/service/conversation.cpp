@@ -170,8 +170,7 @@ Result<std::string> render_chat(const Model& model, Prompt& prompt, RequestSetti
             own = common_chat_templates_init(model.get(), settings.own_template);
         }
         const common_chat_templates* templates = own ? own.get() : model.templates();
-        const common_chat_templates_inputs inputs =
-            inputs_of(prompt.messages, settings, model.uses_jinja());
+        const common_chat_templates_inputs inputs = inputs_of(prompt.messages, settings, model.uses_jinja());
         common_chat_params params = applied(templates, inputs);
         settings.stopping.strings.insert(settings.stopping.strings.end(), params.additional_stops.begin(),
                                          params.additional_stops.end());

@@ -133,8 +133,8 @@ constexpr const char* two_tools = R"("tools": [{"type": "function", "function": 
 
 /// The body of a chat with two tools and that choice.
 std::string choosing(std::string_view choice) {
-    return fmt::format(R"({{"messages": [{{"role": "user", "content": "x"}}], {}, "tool_choice": {}}})", two_tools,
-                       choice);
+    return fmt::format(R"({{"messages": [{{"role": "user", "content": "x"}}], {}, "tool_choice": {}}})",
+                       two_tools, choice);
 }
 
 TEST(ToolChoices, ThatListAllowedToolsLeaveThose) {
@@ -142,7 +142,8 @@ TEST(ToolChoices, ThatListAllowedToolsLeaveThose) {
         {R"({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [
              {"type": "function", "function": {"name": "g"}}]}})",
          "required"},
-        {R"({"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "g"}]})", "auto"}};
+        {R"({"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "g"}]})",
+         "auto"}};
     for (const auto& [choice, mode] : shapes) {
         const ChatBody body = chat(choosing(choice).c_str());
         const auto& tools = std::get<std::vector<ParameterValue>>(*body.request.parameters.find("tools"));

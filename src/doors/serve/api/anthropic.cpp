@@ -38,7 +38,8 @@ public:
         const Reply& reply = replies.front();
         Json content = Json::array();
         if (!reply.reasoning.empty())
-            content.push_back({{"type", "thinking"}, {"thinking", reply.reasoning}, {"signature", new_id("")}});
+            content.push_back(
+                {{"type", "thinking"}, {"thinking", reply.reasoning}, {"signature", new_id("")}});
         if (!reply.content.empty()) content.push_back({{"type", "text"}, {"text", reply.content}});
         for (const ToolCall& call : reply.tool_calls) {
             Json input = Json::parse(call.arguments, nullptr, false);

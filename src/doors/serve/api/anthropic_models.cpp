@@ -19,8 +19,7 @@ Json anthropic_entry(const std::string& id, std::time_t created) {
 
 Json all_entries(const Service& service) {
     Json all = Json::array();
-    for (const auto& model : service.models())
-        all.push_back(anthropic_entry(model->id(), model->loaded_at));
+    for (const auto& model : service.models()) all.push_back(anthropic_entry(model->id(), model->loaded_at));
     for (const auto& model : service.encoders())
         all.push_back(anthropic_entry(model->id(), model->loaded_at));
     return all;
@@ -76,8 +75,7 @@ HttpResponse anthropic_models(Service& service, const HttpRequest& http) {
 HttpResponse anthropic_model(Service& service, const HttpRequest& http) {
     const std::string name = http.path.substr(std::string_view("/v1/models/").size());
     for (const auto& model : service.models())
-        if (model->answers_to(name))
-            return {.body = text_of(anthropic_entry(model->id(), model->loaded_at))};
+        if (model->answers_to(name)) return {.body = text_of(anthropic_entry(model->id(), model->loaded_at))};
     for (const auto& model : service.encoders())
         if (model->answers_to(name)) return {.body = text_of(anthropic_entry(model->id(), model->loaded_at))};
     throw not_found(fmt::format("there is no model '{:.100}'", name));

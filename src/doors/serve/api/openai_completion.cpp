@@ -15,8 +15,8 @@ const std::set<std::string_view> kCompletionFields = {
     "echo",       "best_of", "suffix",   "user",           "id_slot",     "session",
     "session_id", "verbose", "messages", "tools",          "tool_choice", "previous_messages"};
 
-/// OpenAI's older shape: lists beside each other. most: of the likeliest that are shown of each token, besides
-/// the token itself.
+/// OpenAI's older shape: lists beside each other. most: of the likeliest that are shown of each token,
+/// besides the token itself.
 Json logprobs_of(ServedModel& model, const std::vector<std::int32_t>& tokens,
                  const std::vector<std::vector<TokenProbability>>& likeliest, const std::vector<float>& own,
                  std::size_t most, std::size_t& offset) {
@@ -44,8 +44,7 @@ Json logprobs_of(ServedModel& model, const std::vector<std::int32_t>& tokens,
 
 double mean_logprob(const Reply& reply) {
     double sum = 0;
-    for (const float probability : reply.token_probabilities)
-        sum += std::log(std::max(probability, 1e-30f));
+    for (const float probability : reply.token_probabilities) sum += std::log(std::max(probability, 1e-30f));
     return sum / std::max<double>(1, static_cast<double>(reply.token_probabilities.size()));
 }
 
@@ -105,8 +104,7 @@ public:
         Json probabilities;
         if (options_.shows_probabilities)
             probabilities = logprobs_of(*model_, part.piece.new_tokens, part.piece.probabilities,
-                                        part.piece.token_probabilities, options_.likeliest,
-                                        offsets_[choice]);
+                                        part.piece.token_probabilities, options_.likeliest, offsets_[choice]);
         return chunk(choice, part.content, nullptr, std::move(probabilities));
     }
     std::string end(std::size_t choice, const Reply& reply) override {

@@ -35,8 +35,8 @@ public:
         if (!reply.reasoning.empty())
             output.push_back(reasoning_item(new_id("rs_"), reply.reasoning, "completed"));
         if (!reply.content.empty() || (reply.tool_calls.empty() && output.empty()))
-            output.push_back(message_item(new_id("msg_"), reply.content, content_probabilities(reply),
-                                          "completed"));
+            output.push_back(
+                message_item(new_id("msg_"), reply.content, content_probabilities(reply), "completed"));
         for (const ToolCall& call : reply.tool_calls)
             output.push_back(call_item(new_id("fc_"), call, "completed"));
         output.back()["status"] = status_of(reply);  // the answer was cut in the last one, if at all
@@ -101,7 +101,7 @@ private:
         Kind kind = none;
         std::string id, text;
         Json probabilities = Json::array();  ///< of a message
-        ToolCall made;  ///< of a call
+        ToolCall made;                       ///< of a call
     };
 
     static std::string_view status_of(const Reply& reply) {
@@ -135,13 +135,13 @@ private:
     }
     static Json message_item(const std::string& id, const std::string& text, Json probabilities,
                              std::string_view status) {
-        return {{"id", id},
-                {"type", "message"},
-                {"role", "assistant"},
-                {"status", status},
-                {"content", status == "in_progress"
-                                ? Json::array()
-                                : Json::array({text_part(text, std::move(probabilities))})}};
+        return {
+            {"id", id},
+            {"type", "message"},
+            {"role", "assistant"},
+            {"status", status},
+            {"content", status == "in_progress" ? Json::array()
+                                                : Json::array({text_part(text, std::move(probabilities))})}};
     }
     static Json call_item(const std::string& id, const ToolCall& call, std::string_view status) {
         return {{"id", id},          {"type", "function_call"},
@@ -232,12 +232,12 @@ private:
                              placed({{"name", item_.made.name}, {"arguments", item_.made.arguments}}));
                 break;
             case Item::message:
-                text = event("response.output_text.done", placed({{"content_index", 0},
-                                                                  {"text", item_.text},
-                                                                  {"logprobs", item_.probabilities}}));
-                text += event("response.content_part.done",
-                              placed({{"content_index", 0},
-                                      {"part", text_part(item_.text, item_.probabilities)}}));
+                text = event(
+                    "response.output_text.done",
+                    placed({{"content_index", 0}, {"text", item_.text}, {"logprobs", item_.probabilities}}));
+                text += event(
+                    "response.content_part.done",
+                    placed({{"content_index", 0}, {"part", text_part(item_.text, item_.probabilities)}}));
         }
         const Json done = item(status);
         text += event("response.output_item.done", {{"output_index", output_.size()}, {"item", done}});

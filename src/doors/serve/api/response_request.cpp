@@ -77,7 +77,8 @@ void add_item(const Json& given, const std::string& place, Json& messages) {
         std::string thoughts;
         if (const Json* content = item.list("content"))
             for (const Json& part : *content)
-                if (part.is_object()) thoughts += Fields(part, item.name("content")).text("text").value_or("");
+                if (part.is_object())
+                    thoughts += Fields(part, item.name("content")).text("text").value_or("");
         if (!thoughts.empty())
             messages.push_back({{"role", "assistant"}, {"content", ""}, {"reasoning_content", thoughts}});
     } else {
@@ -93,14 +94,16 @@ void refuse_what_responses_lack(const Fields& body) {
         {"conversation",
          "is not taken: this server keeps no conversations of that kind; send the messages, or name a "
          "'session'"},
-        {"prompt", "names a prompt of OpenAI's, and this server keeps none; send 'instructions' and 'input'"}};
+        {"prompt",
+         "names a prompt of OpenAI's, and this server keeps none; send 'instructions' and 'input'"}};
     for (const auto& [name, why] : kRefused)
         if (body.any(name)) throw wrong_field(std::string(name), std::string(why));
     if (body.flag("background").value_or(false))
         throw wrong_field("background", "is true; answers are given to the request that asks for them only");
     if (body.flag("store").value_or(false))
-        throw wrong_field("store", "is true, and this server keeps no responses; leave it out or set it to "
-                                   "false");
+        throw wrong_field("store",
+                          "is true, and this server keeps no responses; leave it out or set it to "
+                          "false");
     if (const Json* edits = body.list("context_management"); edits && !edits->empty())
         throw wrong_field("context_management",
                           "is not offered; 'truncation': 'auto' leaves out the oldest messages");

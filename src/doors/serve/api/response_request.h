@@ -3,8 +3,8 @@
 
 namespace headrace::serve {
 
-/// A request of OpenAI's responses in the shape of its chats. Throws ApiError for what would change the answer
-/// and is not offered.
+/// A request of OpenAI's responses in the shape of its chats. Throws ApiError for what would change the
+/// answer and is not offered.
 Json chat_of_response(const Json& body);
 
 /// Whether messages that the context has no room for are left out.

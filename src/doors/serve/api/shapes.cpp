@@ -160,7 +160,8 @@ Json probabilities_of(ServedModel& model, const std::vector<std::int32_t>& token
     for (std::size_t i = 0; i < std::min({tokens.size(), likeliest.size(), own.size()}); ++i) {
         Json entry = entry_of(tokens[i], model.engine().detokenize({tokens[i]}), own[i], after_sampling);
         Json& top = entry[after_sampling ? "top_probs" : "top_logprobs"] = Json::array();
-        for (const TokenProbability& other : std::span(likeliest[i]).first(std::min(most, likeliest[i].size())))
+        for (const TokenProbability& other :
+             std::span(likeliest[i]).first(std::min(most, likeliest[i].size())))
             top.push_back(entry_of(other.token, other.text, other.probability, after_sampling));
         all.push_back(std::move(entry));
     }

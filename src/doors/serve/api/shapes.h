@@ -25,8 +25,8 @@ Json usage_of(const std::vector<Reply>& replies, int choices);
 Json progress_of(const PromptProgress& progress);
 /// llama-server's numbers of an answer.
 Json timings_of(const Reply& reply);
-/// Of the tokens, as OpenAI's chats and llama-server have them. most: of the likeliest that are shown of each.
-/// after_sampling: probabilities in place of their logarithms.
+/// Of the tokens, as OpenAI's chats and llama-server have them. most: of the likeliest that are shown of
+/// each. after_sampling: probabilities in place of their logarithms.
 Json probabilities_of(ServedModel& model, const std::vector<std::int32_t>& tokens,
                       const std::vector<std::vector<TokenProbability>>& likeliest,
                       const std::vector<float>& own, std::size_t most, bool after_sampling = false);

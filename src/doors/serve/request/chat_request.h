@@ -18,8 +18,8 @@ struct AnswerOptions {
     bool includes_usage = false;  ///< in a stream
     int choices = 1;
     bool shows_probabilities = false;
-    std::size_t likeliest = 0;  ///< of each token's alternatives, as many are shown with it
-    bool shows_prompt = false;  ///< llama-server's __verbose
+    std::size_t likeliest = 0;    ///< of each token's alternatives, as many are shown with it
+    bool shows_prompt = false;    ///< llama-server's __verbose
     bool uses_functions = false;  ///< OpenAI's first names for tools and their calls
     int wanted_slot = -1;         ///< of those that /slots shows
 };
