@@ -301,6 +301,9 @@ struct ModelInfo {
     std::int64_t request_tokens = 0;                      ///< that one may have, its answer included
     std::int64_t parallel = 0;                            ///< requests that run at once
     std::vector<std::pair<std::string, float>> adapters;  ///< LoRA files and their scales
+    Parameters metadata;                                  ///< the file's, under its names; lists are null
+    std::uint64_t weights_sample = 0;  ///< of models of one shape, what tells their weights apart
+    std::int64_t device_bytes = 0;     ///< about, of the weights: in the memory of GPUs and of other machines
     /// Of filling in the middle; -1 where the vocabulary has none.
     std::int32_t fill_prefix = -1, fill_suffix = -1, fill_middle = -1, fill_repository = -1,
                  fill_separator = -1;
@@ -326,6 +329,11 @@ struct LanguageModelStatistics {
     std::size_t waiting = 0, running = 0;                                                ///< requests now
     std::uint64_t prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0;
     std::uint64_t drafted_tokens = 0, accepted_tokens = 0;
+    std::uint64_t drafts = 0;                ///< that were checked
+    std::vector<std::uint64_t> accepted_at;  ///< tokens of drafts, by their place in the draft
+    double prompt_ms = 0, decode_ms = 0;     ///< of steps that read prompts, and that wrote answers
+    std::uint64_t stream_steps = 0;          ///< requests that had a part in a step, of all steps
+    std::size_t longest_request = 0;         ///< tokens of a prompt and its answer
     std::uint64_t steps = 0, overtaken_steps = 0, broken_off_steps = 0, pauses = 0, context_shifts = 0;
     double longest_step_ms = 0;
     int threads = 0;  ///< of the latest step

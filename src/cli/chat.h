@@ -8,7 +8,8 @@ namespace headrace::cli {
 
 struct ChatOptions {
     std::string model, parameters, session = "chat", system;
-    std::string server, key;  ///< in place of a model
+    std::string server, key;   ///< in place of a model
+    std::string served_model;  ///< of the server's; empty: its first
     std::vector<std::string> prompts;
     std::vector<std::string> devices;  ///< empty: all that are here
 };

@@ -56,6 +56,7 @@ Status chat_anywhere(const ChatOptions& options) {
     if (options.server.empty()) return chat(options);
     return serve::chat({.url = options.server,
                         .key = options.key,
+                        .model = options.served_model,
                         .system = options.system,
                         .parameters = command_parameters(options.parameters, {}),
                         .prompts = options.prompts});
@@ -103,6 +104,7 @@ void add_language_commands(CLI::App& app, Status& status) {
     chat_command->add_option("--server", chat_options->server,
                              "http://host:port of a server with OpenAI's API, such as headrace serve");
     chat_command->add_option("--api-key", chat_options->key, "of that server")->needs("--server");
+    chat_command->add_option("--model", chat_options->served_model, "of that server")->needs("--server");
     add_device_option(*chat_command, device_help, [=](const auto& names) { chat_options->devices = names; });
     chat_command->add_option("--parameters", chat_options->parameters, parameters_help);
     chat_command->add_option("--session", chat_options->session, "the conversation's name");

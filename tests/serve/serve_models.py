@@ -89,15 +89,15 @@ class Writer:
         self.gguf.write_tensors_to_file()
         self.gguf.close()
 
-    def shape(self) -> None:
-        self.gguf.add_context_length(CONTEXT)
+    def shape(self, context: int = CONTEXT) -> None:
+        self.gguf.add_context_length(context)
         self.gguf.add_embedding_length(WIDTH)
         self.gguf.add_block_count(LAYERS)
         self.gguf.add_head_count(HEADS)
         self.gguf.add_feed_forward_length(INNER)
 
 
-def write_story_model(path: Path, files: int = 1) -> None:
+def write_story_model(path: Path, files: int = 1, context: int = CONTEXT) -> None:
     """Llama's architecture with random weights, and the vocabulary of its first tokenizers.
 
     That is bytes, letters and some merges; 1 is "<s>" and 2 "</s>". It writes letters and merges only, and
@@ -107,7 +107,7 @@ def write_story_model(path: Path, files: int = 1) -> None:
     split = {"split_max_tensors": -(-(3 + LAYERS * 9) // files)} if files > 1 else {}
     writer = Writer(path, "llama", **split)
     writer.gguf.add_name("Tiny Stories")
-    writer.shape()
+    writer.shape(context)
     writer.gguf.add_head_count_kv(HEADS)
     writer.gguf.add_layer_norm_rms_eps(1e-5)
     writer.gguf.add_rope_dimension_count(WIDTH // HEADS)
@@ -134,12 +134,16 @@ def write_story_model(path: Path, files: int = 1) -> None:
     writer.close()
 
 
-def add_story_vocabulary(writer: gguf.GGUFWriter, more: list[str] | None = None) -> list[str]:
-    """Returns the tokens; those of more are the last."""
+def add_story_vocabulary(
+    writer: gguf.GGUFWriter, more: list[str] | None = None, controls: int = 0
+) -> list[str]:
+    """Returns the tokens; those of more are the last, of which the first few are controls."""
     pieces = [*MERGES, "▁", *string.ascii_letters, *string.digits, *string.punctuation, *(more or [])]
     tokens = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), *pieces]
     types = [TokenType.UNKNOWN, TokenType.CONTROL, TokenType.CONTROL, *[TokenType.BYTE] * 256]
     types += [TokenType.NORMAL] * len(pieces)
+    for at in range(controls):
+        types[len(tokens) - len(more or []) + at] = TokenType.CONTROL
     writer.add_vocab_size(len(tokens))
     writer.add_tokenizer_model("llama")
     writer.add_token_list(tokens)
@@ -153,20 +157,35 @@ def add_story_vocabulary(writer: gguf.GGUFWriter, more: list[str] | None = None)
     return tokens
 
 
-def write_script_model(path: Path, pieces: list[str]) -> None:
-    """Whatever it reads: after a line's end it writes these pieces, each a token, and ends the answer."""
+#: Of a text with a gap: before its prefix, before its suffix, and where the gap is filled.
+MARKS = ("<PRE>", "<SUF>", "<MID>")
+
+
+def write_script_model(path: Path, pieces: list[str], marks: bool = False) -> None:
+    """Whatever it reads: after a line's end it writes these pieces, each a token, and ends the answer.
+
+    marks: it can fill gaps, and begins after the mark of the middle.
+    """
     writer = Writer(path, "llama")
     writer.gguf.add_name("Tiny Script")
     writer.shape()
     writer.gguf.add_head_count_kv(HEADS)
     writer.gguf.add_layer_norm_rms_eps(1e-5)
     writer.gguf.add_rope_dimension_count(WIDTH // HEADS)
-    tokens = add_story_vocabulary(writer.gguf, [piece.replace(" ", "▁") for piece in pieces])
+    named = list(MARKS) if marks else []
+    tokens = add_story_vocabulary(
+        writer.gguf, [*named, *(piece.replace(" ", "▁") for piece in pieces)], len(named)
+    )
+    if marks:
+        for kind, mark in zip(("pre", "suf", "mid"), MARKS, strict=True):
+            writer.gguf.add_uint32(f"tokenizer.ggml.fim_{kind}_token_id", tokens.index(mark))
     embeddings = writer.random.standard_normal((len(tokens), WIDTH))
     output = np.zeros((len(tokens), WIDTH))
     written = range(len(tokens) - len(pieces), len(tokens))
     for before, after in zip(
-        [tokens.index("<0x0A>"), *written], [*written, tokens.index("</s>")], strict=True
+        [tokens.index("<MID>" if marks else "<0x0A>"), *written],
+        [*written, tokens.index("</s>")],
+        strict=True,
     ):
         output[after] = embeddings[before]
     writer.tensor("token_embd.weight", embeddings)

@@ -83,7 +83,7 @@ class Served:
         running.append(self)
         wait_for(self._is_ready, 60, "the server to listen")
         self.url = re.search(r"listens at (http://[^\s,]+)", self.log())[1]
-        self.port = int(self.url.rpartition(":")[2])
+        self.port = int(re.search(r":(\d+)", self.url)[1])
         self.session = requests.Session()
         self.session.trust_env = False
 

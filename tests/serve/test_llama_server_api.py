@@ -202,6 +202,12 @@ def test_a_restored_prompt_is_not_read_again(server):
     assert again["content"] == first["content"]
 
 
+def test_an_answer_has_the_slot_that_shows_it(server):
+    body = {"prompt": STORY, "n_predict": 3, "id_slot": 1, **GREEDY}
+    assert server.json("/completion", body)["id_slot"] == 1
+    assert {event["id_slot"] for event in server.events("/completion", body)} == {1}
+
+
 @pytest.mark.parametrize(
     "name", ["../sums.bin", "/tmp/sums.bin", "a/b", ".hidden", "", "x" * 300, "a\0b", "..", "a\\b"]
 )
@@ -237,6 +243,12 @@ def test_an_adapter_can_be_turned_off_and_on(stories):
     assert stories.json("/completion", body)["content"] == adapted
     assert stories.post("/lora-adapters", [{"id": 7, "scale": 1}]).status_code == 400
     assert stories.post("/lora-adapters", {"id": 0}).status_code == 400
+
+
+def test_adapters_of_a_server_without_any_are_an_error_that_says_how_to_have_some(server):
+    assert server.json("/lora-adapters") == [] and server.json("/lora-adapters", []) == {"success": True}
+    refused = server.post("/lora-adapters", [{"id": 0, "scale": 1}])
+    assert refused.status_code == 400 and "--lora" in refused.json()["error"]["message"]
 
 
 def test_metrics_are_prometheus_text_and_count_what_happened(server):

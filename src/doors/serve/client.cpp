@@ -52,9 +52,38 @@ private:
     std::string rest_, answer_, error_;
 };
 
+/// Where a server's chats are.
+struct Place {
+    std::string origin;  ///< http://host:port
+    std::string path;
+};
+
+/// A URL may end where clients of OpenAI's API want it to, at /v1, or before that.
+Result<Place> place_of(std::string url) {
+    constexpr std::string_view kScheme = "http://", kVersion = "/v1", kChats = "/chat/completions";
+    if (url.starts_with("https://"))
+        return unsupported(
+            "--server: '{}' is encrypted, and this client speaks plain HTTP: let a proxy decrypt it "
+            "(stunnel, ssh "
+            "-L), and name that by http://",
+            url);
+    if (!url.starts_with(kScheme))
+        return invalid("--server: '{}' must begin with http://, as http://127.0.0.1:8080", url);
+    while (url.size() > kScheme.size() && url.ends_with('/')) url.pop_back();
+    if (url.ends_with(kChats)) url.resize(url.size() - kChats.size());
+    const auto slash = url.find('/', kScheme.size());
+    Place place{.origin = url.substr(0, slash), .path = slash == std::string::npos ? "" : url.substr(slash)};
+    if (place.origin.size() == kScheme.size())
+        return invalid("--server: '{}' names no host, as http://127.0.0.1:8080 does", url);
+    if (!place.path.ends_with(kVersion)) place.path += kVersion;
+    place.path += kChats;
+    return place;
+}
+
 class Conversation {
 public:
-    explicit Conversation(const ClientOptions& options) : options_(options), client_(options.url) {
+    Conversation(const ClientOptions& options, const Place& place)
+        : options_(options), path_(place.path), client_(place.origin) {
         client_.set_read_timeout(kPatience);
         client_.set_connection_timeout(std::chrono::seconds(10));
         if (!options.key.empty()) client_.set_bearer_token_auth(options.key);
@@ -66,7 +95,8 @@ public:
         Json body = json_object_of<Json>(options_.parameters);
         body["messages"] = messages_;
         body["stream"] = true;
-        httplib::Request request{.method = "POST", .path = "/v1/chat/completions"};
+        if (!options_.model.empty()) body["model"] = options_.model;
+        httplib::Request request{.method = "POST", .path = path_};
         request.set_header("Content-Type", "application/json");
         request.body = text_of(body);
         Events events;
@@ -104,6 +134,7 @@ private:
     }
 
     const ClientOptions& options_;
+    const std::string path_;
     httplib::Client client_;
     Json messages_ = Json::array();
 };
@@ -111,9 +142,8 @@ private:
 }  // namespace
 
 Status chat(const ClientOptions& options) {
-    if (!options.url.starts_with("http://"))
-        return invalid("--server: '{}' must begin with http://", options.url);
-    Conversation conversation(options);
+    HR_ASSIGN(const Place place, place_of(options.url));
+    Conversation conversation(options, place);
     for (const std::string& prompt : options.prompts) HR_TRY(conversation.say(prompt));
     if (!options.prompts.empty()) return success();
     const bool interactive = isatty(STDIN_FILENO);

@@ -9,8 +9,9 @@
 namespace headrace::serve {
 
 struct ClientOptions {
-    std::string url;  ///< http://host:port
-    std::string key;  ///< empty: none is sent
+    std::string url;    ///< http://host:port, with or without the path of the API: /v1, /llm
+    std::string key;    ///< empty: none is sent
+    std::string model;  ///< that requests name; empty: none
     std::string system;
     Parameters parameters;             ///< of every request
     std::vector<std::string> prompts;  ///< said one after the other; none: lines of standard input

@@ -11,8 +11,8 @@ serve::ServeOptions options_of(const std::vector<std::string>& arguments, const 
     Result<serve::ServeOptions> read = serve::serve_options(arguments, {});
     if (!read.ok()) throw Exception(read.error().code, read.error().message);
     serve::ServeOptions options = std::move(read).value();
-    if (options.shows_help || options.shows_version)
-        throw Exception(Code::invalid_argument, "--help and --version are the program's");
+    if (options.only_shows())
+        throw Exception(Code::invalid_argument, "--help, --version and the like are the program's");
     for (const auto& [name, value] : parameters.entries()) options.parameters.set(name, value);
     return options;
 }

@@ -1,20 +1,25 @@
 #include "doors/serve/program.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <thread>
 #include <utility>
 
 #include "doors/serve/options/options.h"
 #include "doors/serve/server.h"
+#include "headrace/headrace.h"
 
 extern char** environ;
 
@@ -64,8 +69,14 @@ public:
                 trim_memory();
             }
             if (ends_) return;
-            std::fprintf(stderr, "headrace: stopping; answers that are being written have %d s\n",
-                         static_cast<int>(kGrace.count()));
+            if (server.is_loading()) {
+                // A load cannot be broken off, and there is nothing that would be lost.
+                server.log().say(ServerLog::Level::info, "stopping while the model is loaded");
+                std::_Exit(0);
+            }
+            server.log().say(
+                ServerLog::Level::info,
+                fmt::format("stopping; answers that are being written have {} s", kGrace.count()));
             listener.stop();
             const auto until = std::chrono::steady_clock::now() + kGrace;
             while (server.active() > 0 && std::chrono::steady_clock::now() < until && !ends_)
@@ -102,6 +113,24 @@ void return_memory() {
 #endif
 }
 
+/// All threads that are started from now on.
+Status keep_to_cpus(const std::vector<std::size_t>& cpus) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (const std::size_t cpu : cpus) CPU_SET(cpu, &set);
+    if (sched_setaffinity(0, sizeof set, &set) == 0) return success();
+    return invalid("--cpu-mask and --cpu-range: none of those CPUs is there ({})", std::strerror(errno));
+}
+
+void list_devices(const ServeOptions& options) {
+    std::printf("Available devices:\n");
+    for (const DeviceInfo& device : devices())
+        std::printf("  %s: %s (%zu MiB, %zu MiB free)\n", device.name.c_str(), device.description.c_str(),
+                    device.memory_total >> 20, device.memory_free >> 20);
+    for (const std::string& name : options.devices)
+        if (name.starts_with("rpc://")) std::printf("  %s: another machine's\n", name.c_str());
+}
+
 /// What of its models the program shows.
 std::string name_of(const ServeOptions& options) {
     if (!options.aliases.empty()) return options.aliases.front();
@@ -118,12 +147,15 @@ std::pair<const char*, const char*> example_of(const ServeOptions& options) {
     return {"/v1/rerank", R"({"query":"Hello","documents":["Hi","Bye"]})"};
 }
 
-void announce(const Listener& listener, const ServeOptions& options) {
-    const std::vector<std::string> addresses = listener.addresses();
-    std::string shown;
-    for (const std::string& address : addresses)
-        shown += fmt::format("{}{}", shown.empty() ? "" : ", ", address);
-    std::printf("headrace: %s listens at %s\n", name_of(options).c_str(), shown.c_str());
+void announce(const Listener& listener, const ServeOptions& options, const ServerLog& log) {
+    std::vector<std::string> addresses = listener.addresses();
+    for (std::string& address : addresses)
+        if (address.starts_with("http")) address += options.api_prefix;
+    const std::string said = fmt::format("{} listens at {}", name_of(options), fmt::join(addresses, ", "));
+    if (log.is_json())
+        return log.say(ServerLog::Level::info, said + " now",
+                       {{"addresses", addresses}, {"model", name_of(options)}});
+    std::printf("headrace: %s\n", said.c_str());
     const std::string key = options.keys.empty() ? "" : " -H 'Authorization: Bearer KEY'";
     const auto [path, body] = example_of(options);
     if (addresses.front().starts_with("http"))
@@ -136,10 +168,10 @@ void announce(const Listener& listener, const ServeOptions& options) {
 
 }  // namespace
 
-Status run(std::span<const std::string> arguments) {
-    HR_ASSIGN(ServeOptions options, serve_options(arguments, environment()));
-    if (options.shows_help) return std::fputs(serve_help().c_str(), stdout), success();
-    if (options.shows_version) return std::printf("headrace %s\n", HEADRACE_VERSION), success();
+namespace {
+
+Status serve_until_stopped(const ServeOptions& options) {
+    if (!options.cpus.empty()) HR_TRY(keep_to_cpus(options.cpus));
     std::signal(SIGPIPE, SIG_IGN);  // a client that went away
     return_memory();
     Signals signals;  // before there are threads
@@ -151,7 +183,7 @@ Status run(std::span<const std::string> arguments) {
     std::thread loader([&] {
         loaded = server.load();
         if (loaded.ok())
-            announce(listener, options);
+            announce(listener, options, server.log());
         else
             listener.stop();
     });
@@ -159,6 +191,21 @@ Status run(std::span<const std::string> arguments) {
     loader.join();
     signals.finish();
     return loaded;
+}
+
+}  // namespace
+
+Status run(std::span<const std::string> arguments) {
+    HR_ASSIGN(ServeOptions options, serve_options(arguments, environment()));
+    add_program_defaults(options);
+    if (options.shows_help) return std::fputs(serve_help().c_str(), stdout), success();
+    if (options.shows_version) return std::printf("headrace %s\n", HEADRACE_VERSION), success();
+    if (options.shows_completion) return std::fputs(serve_completion().c_str(), stdout), success();
+    if (options.lists_devices) return list_devices(options), success();
+    const Status served = serve_until_stopped(options);
+    if (served.ok() || !options.logs_json) return served;
+    ServerLog(true, false).say(ServerLog::Level::error, served.error().message);
+    std::_Exit(1);  // the caller would say it in a line of text
 }
 
 }  // namespace headrace::serve

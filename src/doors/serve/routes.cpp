@@ -100,6 +100,14 @@ const Route* find_path(std::string_view path) {
     return nullptr;
 }
 
+std::string methods_of(std::string_view path) {
+    std::string all;
+    for (const Route& route : kRoutes)
+        if (matches(route.path, usual(path)) && all.find(route.method) == std::string::npos)
+            all.append(route.method).append(route.method == "GET" ? ", HEAD, " : ", ");
+    return all + "OPTIONS";
+}
+
 Dialect dialect_of(const HttpRequest& http) {
     if (is_of_anthropic(http)) return Dialect::anthropic;
     return http.path.starts_with("/api/") ? Dialect::ollama : Dialect::openai;

@@ -22,6 +22,8 @@ struct Route {
 const Route* find_route(std::string_view method, std::string_view path);
 /// The first with that path, whatever its method.
 const Route* find_path(std::string_view path);
+/// The methods that a path takes, by commas, as the header Allow has them.
+std::string methods_of(std::string_view path);
 Dialect dialect_of(const HttpRequest& http);
 /// With the request's id where that API has it in the body.
 Json error_in(Dialect dialect, const ApiError& error, std::string_view request_id);

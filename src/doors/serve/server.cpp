@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
-#include <ctime>
 #include <memory>
 
 #include "doors/serve/routes.h"
@@ -11,11 +9,14 @@
 namespace headrace::serve {
 namespace {
 
+constexpr int kLoadingSeconds = 2;  // after which a client may ask again
+
 /// The error's shape in the API that the request belongs to.
 HttpResponse response_of(const ApiError& error, const HttpRequest& http) {
     HttpResponse response{.status = error.status};
     if (error.retry_after > 0)
         response.headers.emplace_back("Retry-After", fmt::format("{}", error.retry_after));
+    if (!error.allowed.empty()) response.headers.emplace_back("Allow", error.allowed);
     if (error.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
     response.body = text_of(error_in(dialect_of(http), error, http.id));
     return response;
@@ -60,32 +61,45 @@ void Server::stop() {
 HttpResponse Server::handle(HttpRequest http) {
     const auto start = std::chrono::steady_clock::now();
     std::string route = "other";
-    HttpResponse response;
     ++active_;
     ++handled_;
-    try {
-        response = dispatch(http, route);
-    } catch (const ApiError& error) {
-        response = response_of(error, http);
-    } catch (const Exception& error) {
-        response = response_of(api_error(error), http);
-    } catch (const std::exception& error) {
-        response = response_of(ApiError(500, "server_error", error.what()), http);
-    }
+    HttpResponse response = respond(http, route);
     add_cors(http, response);
     response.headers.emplace_back("X-Request-Id", http.id);
     if (dialect_of(http) == Dialect::anthropic) response.headers.emplace_back("request-id", http.id);
     // Counted until it is written, or dropped: a client may leave before a stream begins.
+    HttpRequest noted{.method = http.method, .path = http.path, .id = http.id, .record = http.record};
     std::shared_ptr<void> running(
-        nullptr, [this, http = HttpRequest{.method = http.method, .path = http.path, .id = http.id}, route,
-                  start, status = response.status](void*) {
+        nullptr, [this, noted = std::move(noted), route, start, status = response.status](void*) {
             --active_;
             service_.counts().add(route, status);
-            log(http, {.status = status}, std::chrono::steady_clock::now() - start);
+            note(noted, status, std::chrono::steady_clock::now() - start);
         });
     if (response.stream)
         response.stream = [write = std::move(response.stream), running](HttpSink& sink) { write(sink); };
     return response;
+}
+
+/// In each API's shape whatever goes wrong.
+HttpResponse Server::respond(HttpRequest& http, std::string& route) {
+    const std::string& prefix = service_.options().api_prefix;
+    const bool is_below = http.path.starts_with(prefix + "/");
+    if (is_below) http.path.erase(0, prefix.size());
+    try {
+        if (!is_below && http.refused == 0) {
+            // The page asks for what lies beside it.
+            if (http.path == prefix && !prefix.empty())
+                return {.status = 308, .headers = {{"Location", prefix + "/"}}};
+            if (http.method != "OPTIONS") throw not_found("there is nothing here");
+        }
+        return dispatch(http, route);
+    } catch (const ApiError& error) {
+        return response_of(error, http);
+    } catch (const Exception& error) {
+        return response_of(api_error(error), http);
+    } catch (const std::exception& error) {
+        return response_of(ApiError(500, "server_error", error.what()), http);
+    }
 }
 
 HttpResponse Server::dispatch(HttpRequest& http, std::string& route) {
@@ -97,9 +111,12 @@ HttpResponse Server::dispatch(HttpRequest& http, std::string& route) {
     const Route* of_any_method = found ? found : find_path(http.path);
     if (!of_any_method || !of_any_method->is_public) http.client = access_.client_of(http);
     if (!found) {
-        if (of_any_method)
-            throw ApiError(405, "invalid_request_error",
+        if (of_any_method) {
+            ApiError error(405, "invalid_request_error",
                            fmt::format("{} does not take {}", http.path.substr(0, 100), http.method));
+            error.allowed = methods_of(http.path);
+            throw error;
+        }
         throw not_found(fmt::format("there is no {} {}", http.method, http.path.substr(0, 100)));
     }
     if (http.method != "GET" && http.method != "HEAD" && is_foreign(http))
@@ -107,10 +124,7 @@ HttpResponse Server::dispatch(HttpRequest& http, std::string& route) {
                        "pages of other sites may not ask here: --cors-origins lists those that may");
     if (http.method == "POST" && !is_json(http.header("content-type")))
         throw ApiError(415, "invalid_request_error", "the body must be application/json");
-    if (state_ == State::loading && !found->works_without_model)
-        throw ApiError(503, "unavailable_error", "Loading model");
-    if (state_ != State::ready && !found->works_without_model)
-        throw ApiError(503, "unavailable_error", "the server is stopping");
+    if (!found->works_without_model) check_state();
     return found->handler(service_, http);
 }
 
@@ -123,16 +137,25 @@ bool Server::is_foreign(const HttpRequest& http) const {
     return own.empty() || authority_of(origin) != own;
 }
 
-HttpResponse Server::health() const {
+/// That the models are there.
+void Server::check_state() const {
     switch (state_.load()) {
-        case State::loading: throw ApiError(503, "unavailable_error", "Loading model");
+        case State::loading: throw overloaded("Loading model", kLoadingSeconds);
         case State::failed: throw ApiError(500, "server_error", "the model cannot be loaded");
-        case State::stopping: throw ApiError(503, "unavailable_error", "the server is stopping");
+        case State::stopping: throw overloaded("the server is stopping", kLoadingSeconds);
         case State::ready: break;
     }
-    for (const auto& model : service_.models())
+}
+
+HttpResponse Server::health() const {
+    check_state();
+    for (const auto& model : service_.models()) {
         if (model->engine().is_lost())
             throw ApiError(500, "server_error", "a remote host of the model was lost");
+        if (model->is_failing())
+            throw ApiError(500, "server_error",
+                           fmt::format("the last requests to {} failed: {}", model->id(), model->failure()));
+    }
     return {.body = R"({"status":"ok"})"};
 }
 
@@ -142,32 +165,36 @@ void Server::add_cors(const HttpRequest& http, HttpResponse& response) const {
     response.headers.emplace_back("Access-Control-Allow-Origin", origin);
     response.headers.emplace_back("Vary", "Origin");
     response.headers.emplace_back("Access-Control-Expose-Headers", "X-Request-Id, Request-Id, Retry-After");
+    const ServeOptions& options = service_.options();
+    if (options.cors_credentials) response.headers.emplace_back("Access-Control-Allow-Credentials", "true");
     if (http.method != "OPTIONS") return;
-    response.headers.emplace_back("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS");
-    response.headers.emplace_back(
-        "Access-Control-Allow-Headers",
-        "Authorization, Content-Type, X-Api-Key, Anthropic-Version, Anthropic-Beta");
+    response.headers.emplace_back("Access-Control-Allow-Methods", options.cors_methods);
+    response.headers.emplace_back("Access-Control-Allow-Headers", options.cors_headers);
     response.headers.emplace_back("Access-Control-Max-Age", "600");
 }
 
-void Server::log(const HttpRequest& http, const HttpResponse& response,
-                 std::chrono::duration<double> took) const {
-    const bool is_failure = response.status >= 500;
-    if (service_.options().is_quiet && !is_failure) return;
-    std::string line;
+void Server::note(const HttpRequest& http, int status, std::chrono::duration<double> took) const {
+    const AnswerRecord::Numbers answer = http.record->numbers();
     const double ms = took.count() * 1e3;
-    if (service_.options().logs_json)
-        line = text_of({{"time", static_cast<std::int64_t>(std::time(nullptr))},
-                        {"level", is_failure ? "error" : "info"},
-                        {"request_id", http.id},
-                        {"method", http.method},
-                        {"path", http.path},
-                        {"status", response.status},
-                        {"ms", ms}});
-    else
-        line = fmt::format("{} {} {} {} {:.1f} ms", http.id, http.method, text_of(http.path.substr(0, 200)),
-                           response.status, ms);
-    std::fprintf(stderr, "%s\n", line.c_str());
+    Json fields = {{"request_id", http.id},
+                   {"method", http.method},
+                   {"path", http.path},
+                   {"status", status},
+                   {"ms", ms}};
+    std::string text = fmt::format("{} {} {} {} {:.1f} ms", http.id, http.method,
+                                   text_of(http.path.substr(0, 200)), status, ms);
+    if (!answer.model.empty()) {
+        fields.update({{"model", answer.model},
+                       {"prompt_tokens", answer.prompt_tokens},
+                       {"cached_tokens", answer.cached_tokens},
+                       {"generated_tokens", answer.generated_tokens},
+                       {"queued_ms", answer.queued_ms},
+                       {"prompt_ms", answer.prompt_ms},
+                       {"generate_ms", answer.generate_ms}});
+        text += fmt::format(", {}: {} tokens of prompt ({} remembered), {} written", answer.model,
+                            answer.prompt_tokens, answer.cached_tokens, answer.generated_tokens);
+    }
+    log().note(status >= 500 ? ServerLog::Level::error : ServerLog::Level::info, text, fields);
 }
 
 }  // namespace headrace::serve

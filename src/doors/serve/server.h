@@ -6,6 +6,7 @@
 #include "base/result.h"
 #include "doors/serve/access.h"
 #include "doors/serve/http/message.h"
+#include "doors/serve/log/server_log.h"
 #include "doors/serve/models/service.h"
 
 namespace headrace::serve {
@@ -25,15 +26,19 @@ public:
     std::size_t active() const { return active_; }
     /// Requests so far.
     std::size_t handled() const { return handled_; }
+    bool is_loading() const { return state_ == State::loading; }
+    const ServerLog& log() const { return service_.log(); }
 
 private:
     enum class State { loading, ready, failed, stopping };
 
     HttpResponse dispatch(HttpRequest& http, std::string& route);
+    HttpResponse respond(HttpRequest& http, std::string& route);
+    void check_state() const;
     bool is_foreign(const HttpRequest& http) const;
     HttpResponse health() const;
     void add_cors(const HttpRequest& http, HttpResponse& response) const;
-    void log(const HttpRequest& http, const HttpResponse& response, std::chrono::duration<double> took) const;
+    void note(const HttpRequest& http, int status, std::chrono::duration<double> took) const;
 
     Service service_;  // its models are there when state_ is ready
     const Access access_;

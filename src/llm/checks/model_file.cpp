@@ -195,6 +195,24 @@ Status add_parts(const std::string& path, const gguf_context* gguf, ModelFile& f
     return success();
 }
 
+ParameterValue value_of(const gguf_context* gguf, int64_t id) {
+    switch (gguf_get_kv_type(gguf, id)) {
+        case GGUF_TYPE_UINT8: return std::int64_t{gguf_get_val_u8(gguf, id)};
+        case GGUF_TYPE_INT8: return std::int64_t{gguf_get_val_i8(gguf, id)};
+        case GGUF_TYPE_UINT16: return std::int64_t{gguf_get_val_u16(gguf, id)};
+        case GGUF_TYPE_INT16: return std::int64_t{gguf_get_val_i16(gguf, id)};
+        case GGUF_TYPE_UINT32: return std::int64_t{gguf_get_val_u32(gguf, id)};
+        case GGUF_TYPE_INT32: return std::int64_t{gguf_get_val_i32(gguf, id)};
+        case GGUF_TYPE_UINT64: return static_cast<std::int64_t>(gguf_get_val_u64(gguf, id));
+        case GGUF_TYPE_INT64: return std::int64_t{gguf_get_val_i64(gguf, id)};
+        case GGUF_TYPE_FLOAT32: return gguf_get_val_f32(gguf, id);
+        case GGUF_TYPE_FLOAT64: return gguf_get_val_f64(gguf, id);
+        case GGUF_TYPE_BOOL: return gguf_get_val_bool(gguf, id);
+        case GGUF_TYPE_STRING: return gguf_get_val_str(gguf, id);
+        default: return nullptr;
+    }
+}
+
 Result<ModelFile> inspect(const gguf_context* gguf, const ggml_context* shapes, uint64_t file_bytes) {
     ModelFile file;
     HR_ASSIGN(file.architecture, architecture_of(gguf));
@@ -207,6 +225,8 @@ Result<ModelFile> inspect(const gguf_context* gguf, const ggml_context* shapes, 
     for (const char* key : {".ssm.state_size", ".ssm.conv_kernel", ".wkv.head_size", ".shortconv.l_cache"})
         file.is_recurrent |= gguf_find_key(gguf, (file.architecture + key).c_str()) >= 0;
     const int64_t causal = gguf_find_key(gguf, (file.architecture + ".attention.causal").c_str());
+    for (int64_t id = 0; id < gguf_get_n_kv(gguf); ++id)
+        file.metadata.set(gguf_get_key(gguf, id), value_of(gguf, id));
     file.embeddings =
         causal >= 0 && gguf_get_kv_type(gguf, causal) == GGUF_TYPE_BOOL && !gguf_get_val_bool(gguf, causal);
     return file;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "headrace/language_model.h"
 
 namespace headrace::llm {
 
@@ -16,6 +17,7 @@ struct ModelFile {
     uint32_t trained_context = 0;    ///< tokens; 0 where the file does not say
     bool is_recurrent = false;       ///< some layers keep a state in place of keys and values
     std::vector<std::string> parts;  ///< the other files of a model that is split
+    Parameters metadata;             ///< of the header; lists are null
 };
 
 /// Reads and checks a GGUF's header: that all tensors lie within the file, that the sizes llama.cpp divides

@@ -95,9 +95,13 @@ bool BatchBuilder::add_decoding(const std::vector<Stream*>& streams) {
 /// The draft model's guess when there is one, or else what followed the same tokens before.
 Tokens BatchBuilder::draft_for(Stream& stream, int most) {
     if (!model_.memory_is_divisible() || !stream.settings().speculation.enabled) return {};
-    if (!draft_model_) return stream.drafts.propose(stream.tokens, most);
-    const int wanted = stream.drafts.wanted(most);
-    return wanted > 0 ? draft_model_->propose(stream.generation->id(), stream.tokens, wanted) : Tokens();
+    const SpeculationSettings& settings = stream.settings().speculation;
+    Tokens draft;
+    if (!draft_model_)
+        draft = stream.drafts.propose(stream.tokens, most);
+    else if (const int wanted = stream.drafts.wanted(most); wanted > 0)
+        draft = draft_model_->propose(stream.generation->id(), stream.tokens, wanted, settings.p_min);
+    return std::cmp_less(draft.size(), settings.n_min) ? Tokens() : draft;
 }
 
 /// Prompts whose next tokens are read in this step, less what others have read meanwhile.
@@ -188,6 +192,8 @@ void BatchBuilder::read_back() {
     ++counters_.steps;
     counters_.prompt_tokens += static_cast<uint64_t>(prompt);
     if (prompt) counters_.prompt_ms += step_.wall_ms;
+    if (decoding) counters_.decode_ms += step_.wall_ms;
+    counters_.stream_steps += parts_.size();
     counters_.step_ms_longest = std::max(counters_.step_ms_longest, step_.wall_ms);
     const Clock::time_point now = Clock::now();
     for (const BatchPart& part : parts_) {
@@ -195,6 +201,7 @@ void BatchBuilder::read_back() {
         const size_t read = static_cast<size_t>(part.count) - part.draft.size();
         sequences_.append(*stream.sequence, stream.tokens.data() + stream.decoded, read);
         stream.decoded += read;
+        counters_.longest_stream = std::max(counters_.longest_stream, stream.decoded);
         if (part.draft.empty()) stream.show_progress(now);
         if (!part.has_output) continue;
         if (stream.settings().n_predict == 0)
@@ -223,6 +230,9 @@ void BatchBuilder::take_choices(const BatchPart& part, Clock::time_point now) {
     sequences_.append(*stream.sequence, stream.tokens.data() + stream.decoded, accepted);
     stream.decoded += accepted;
     sequences_.truncate(*stream.sequence, stream.decoded);
+    ++counters_.drafts;
+    if (counters_.accepted_at.size() < accepted) counters_.accepted_at.resize(accepted);
+    for (size_t place = 0; place < accepted; ++place) ++counters_.accepted_at[place];
     stream.outcome.drafted += drafted;
     stream.outcome.accepted += static_cast<int>(accepted);
     stream.drafts.judge(drafted, static_cast<int>(accepted));

@@ -11,9 +11,6 @@
 namespace headrace::llm {
 namespace {
 
-constexpr float least_probability =
-    0.4f;  // of a drafted token: below that checking it costs more than it gains
-
 /// Tokens must mean the same to both models.
 Status same_vocabulary(const Model& main, const Model& draft) {
     const int size = main.vocabulary_size();
@@ -27,12 +24,27 @@ Status same_vocabulary(const Model& main, const Model& draft) {
     return success();
 }
 
+/// What the draft model's context has of its own.
+ContextSettings own_context(ContextSettings settings) {
+    settings.type_k = settings.draft_type_k;
+    settings.type_v = settings.draft_type_v;
+    if (settings.draft_threads > 0) settings.n_threads = settings.draft_threads;
+    if (settings.draft_threads_batch > 0)
+        settings.n_threads_batch = settings.draft_threads_batch;
+    else if (settings.draft_threads > 0)
+        settings.n_threads_batch = settings.draft_threads;
+    return settings;
+}
+
 }  // namespace
 
-Result<std::unique_ptr<DraftModel>> DraftModel::load(const Model& main, const EngineSettings& settings) {
+Result<std::unique_ptr<DraftModel>> DraftModel::load(const Model& main, const EngineSettings& settings,
+                                                     int context_tokens) {
     std::unique_ptr<DraftModel> draft(new DraftModel);
     ModelSettings model;
     model.n_gpu_layers = settings.context.draft_gpu_layers;
+    model.devices = settings.context.draft_devices;
+    model.override_tensor = settings.context.draft_override_tensor;
     Result<std::shared_ptr<const Model>> loaded = Model::load(settings.context.draft_model, model);
     if (!loaded.ok()) return loaded.error().within("draft_model").of_parameter("draft_model");
     draft->model_ = std::move(loaded).value();
@@ -40,7 +52,8 @@ Result<std::unique_ptr<DraftModel>> DraftModel::load(const Model& main, const En
     if (!draft->model_->memory_is_divisible())
         return unsupported("draft_model {}: a recurrent model cannot take tokens back",
                            draft->model_->path());
-    HR_ASSIGN(llama_context_params params, context_params(*draft->model_, settings.context));
+    HR_ASSIGN(llama_context_params params, context_params(*draft->model_, own_context(settings.context)));
+    params.n_ctx = static_cast<uint32_t>(context_tokens);
     params.n_seq_max = static_cast<uint32_t>(settings.context.n_parallel);
     draft->context_.reset(llama_init_from_model(draft->model_->get(), params));
     if (!draft->context_)
@@ -85,7 +98,7 @@ bool DraftModel::read(Place& place, const Tokens& history) {
     return decode(place, history.data() + known, static_cast<int>(history.size() - known));
 }
 
-Tokens DraftModel::propose(uint64_t stream, const Tokens& history, int most) {
+Tokens DraftModel::propose(uint64_t stream, const Tokens& history, int most, float least_probability) {
     Place* place = most > 0 ? place_of(stream) : nullptr;
     if (!place) return {};
     const ComputeTurn turn(*model_);

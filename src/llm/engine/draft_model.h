@@ -14,11 +14,13 @@ namespace headrace::llm {
 class DraftModel {
 public:
     /// Errors: a file that cannot be loaded, a vocabulary other than the main model's.
-    static Result<std::unique_ptr<DraftModel>> load(const Model& main, const EngineSettings& settings);
+    /// context_tokens: of the main model's context.
+    static Result<std::unique_ptr<DraftModel>> load(const Model& main, const EngineSettings& settings,
+                                                    int context_tokens);
 
     /// At most that many tokens that may follow a stream's history, the likeliest each time; fewer where the
-    /// draft model itself is unsure.
-    Tokens propose(uint64_t stream, const Tokens& history, int most);
+    /// draft model gives them less than that probability.
+    Tokens propose(uint64_t stream, const Tokens& history, int most, float least_probability);
     void forget(uint64_t stream);
 
 private:

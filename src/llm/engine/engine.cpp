@@ -31,17 +31,15 @@ Result<std::shared_ptr<Engine>> Engine::start(std::shared_ptr<const Model> model
 }
 
 Status Engine::make_parts() {
-    HR_ASSIGN(const llama_context_params params, context_params(*model_, settings_.context));
-    if (const Status enough = enough_memory_for_context(*model_, params); !enough.ok())
-        return enough.error().within(model_->path());
-    HR_ASSIGN(context_, ComputeContext::create(*model_, params, [this] { return is_step_unwanted(); }));
+    HR_TRY(make_context());
     if (!llama_get_memory(context_->get()))
         return unsupported(
             "{}: the model has no memory of tokens, so it cannot generate; use it for embeddings",
             model_->path());
     context_size_ = static_cast<int>(llama_n_ctx_seq(context_->get()));
-    if (const int most = settings_.context.n_ctx_per_request; most > 0)
-        context_size_ = std::min(context_size_, most);
+    if (const int most = settings_.context.n_ctx_per_request; most != 0)
+        context_size_ = std::min(
+            context_size_, most > 0 ? most : std::max(1, context_tokens() / settings_.context.n_parallel));
     const int64_t ram = settings_.cache.ram_mib;
     sequences_ = std::make_unique<Sequences>(context_->get(), model_->memory_is_divisible(),
                                              ram < 0 ? SIZE_MAX : static_cast<size_t>(ram) << 20);
@@ -49,11 +47,32 @@ Status Engine::make_parts() {
                                              static_cast<size_t>(settings_.context.n_parallel), counters_);
     std::unique_ptr<DraftModel> draft_model;
     if (!settings_.context.draft_model.empty()) {
-        HR_ASSIGN(draft_model, DraftModel::load(*model_, settings_));
+        HR_ASSIGN(draft_model, DraftModel::load(*model_, settings_, context_tokens()));
     }
     batch_ = std::make_unique<BatchBuilder>(*model_, *context_, *sequences_, std::move(draft_model),
                                             settings_, context_size_, counters_);
     return success();
+}
+
+/// One as large as the model's training is made smaller as long as there is no memory for it.
+Status Engine::make_context() {
+    constexpr std::uint32_t kLeast = 4096;
+    const bool is_flexible = settings_.context.n_ctx < 0;
+    HR_ASSIGN(llama_context_params params, context_params(*model_, settings_.context));
+    if (is_flexible) params.n_ctx = most_context_tokens(*model_, params);
+    if (const Status enough = enough_memory_for_context(*model_, params); !enough.ok())
+        return enough.error().within(model_->path());
+    for (;;) {
+        Result<std::unique_ptr<ComputeContext>> made =
+            ComputeContext::create(*model_, params, [this] { return is_step_unwanted(); });
+        if (made.ok()) {
+            context_ = std::move(made).value();
+            return success();
+        }
+        if (!is_flexible || made.error().code != Code::out_of_memory || params.n_ctx <= kLeast)
+            return made.error();
+        params.n_ctx = std::max(kLeast, params.n_ctx / 2);
+    }
 }
 
 Engine::~Engine() {

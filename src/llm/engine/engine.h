@@ -61,6 +61,7 @@ public:
 private:
     Engine(std::shared_ptr<const Model> model, const EngineSettings& settings);
     Status make_parts();
+    Status make_context();
     Status check(const GenerationRequest& request) const;
 
     std::chrono::milliseconds pass();

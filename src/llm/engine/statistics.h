@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace headrace::llm {
 
@@ -18,7 +19,12 @@ struct EngineStatistics : LoopStatistics {
     std::uint64_t overtaken_steps = 0, pauses = 0, shifts = 0, evictions = 0;
     std::size_t remembered_sequences = 0, remembered_tokens = 0, ram_cache_bytes = 0;
     int context_tokens = 0, threads = 0;
-    double prompt_ms = 0, step_ms_longest = 0;
+    /// Of steps that read prompts, and of those in which streams decode; a step may be both.
+    double prompt_ms = 0, decode_ms = 0, step_ms_longest = 0;
+    std::uint64_t stream_steps = 0;          ///< streams that had a part in a step, of all steps
+    std::size_t longest_stream = 0;          ///< tokens of prompt and answer
+    std::uint64_t drafts = 0;                ///< that were checked
+    std::vector<std::uint64_t> accepted_at;  ///< of their tokens, by the place in the draft
 };
 
 /// What an embedder has done and holds.

@@ -9,6 +9,8 @@
 namespace headrace::llm {
 namespace {
 
+constexpr std::uint64_t kContextStep = 256;  // llama.cpp rounds contexts up to it
+
 /// A whole number of the file's metadata, under the architecture's name; 0 when there is none.
 int64_t number_of(const Model& model, const char* key) {
     char text[64];
@@ -35,6 +37,16 @@ uint64_t context_bytes(const Model& model, const llama_context_params& params) {
     const uint64_t token =
         row(params.type_k, "attention.key_length") + row(params.type_v, "attention.value_length");
     return token * static_cast<uint64_t>(llama_model_n_layer(model.get())) * params.n_ctx;
+}
+
+std::uint32_t most_context_tokens(const Model& model, const llama_context_params& params) {
+    const uint64_t needed = context_bytes(model, params);
+    // The rest is for what computes, and for weights that are mapped: they count as available.
+    const uint64_t room = available_memory() / 2;
+    if (needed <= room) return params.n_ctx;
+    const auto tokens = static_cast<uint64_t>(static_cast<double>(params.n_ctx) * static_cast<double>(room) /
+                                              static_cast<double>(needed));
+    return static_cast<std::uint32_t>(std::max<uint64_t>(tokens / kContextStep, 1) * kContextStep);
 }
 
 Status enough_memory_for_context(const Model& model, const llama_context_params& params) {

@@ -91,8 +91,9 @@ int most_threads(const Model& model) {
 Result<llama_context_params> sized_context_params(const ContextMemory& settings, std::uint32_t trained,
                                                   bool is_divisible) {
     llama_context_params params = llama_context_default_params();
-    params.n_ctx =
-        settings.n_ctx > 0 ? static_cast<std::uint32_t>(settings.n_ctx) : std::min(trained, kMostByDefault);
+    params.n_ctx = settings.n_ctx > 0   ? static_cast<std::uint32_t>(settings.n_ctx)
+                   : settings.n_ctx < 0 ? trained
+                                        : std::min(trained, kMostByDefault);
     params.n_ubatch = static_cast<std::uint32_t>(std::min(settings.n_ubatch, settings.n_batch));
     params.n_seq_max = static_cast<std::uint32_t>(std::clamp<std::size_t>(
         static_cast<std::size_t>(settings.max_sequences), static_cast<std::size_t>(settings.n_parallel),
@@ -130,6 +131,7 @@ Result<llama_context_params> context_params(const Model& model, const ContextSet
     params.n_threads_batch =
         settings.n_threads_batch > 0 ? std::min(settings.n_threads_batch, most) : params.n_threads;
     set_rope(settings, params);
+    params.op_offload = settings.op_offload;
     params.no_perf = true;
     return params;
 }

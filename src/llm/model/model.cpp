@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 #include <mutex>
+#include <regex>
 #include <thread>
 #include <tuple>
 
@@ -38,6 +39,49 @@ llama_split_mode split_mode_of(const std::string& name) {
     return LLAMA_SPLIT_MODE_LAYER;
 }
 
+llama_lazy_mode lazy_mode_of(const std::string& name) {
+    if (name == "on") return LLAMA_LAZY_MODE_ON;
+    return name == "off" ? LLAMA_LAZY_MODE_OFF : LLAMA_LAZY_MODE_AUTO;
+}
+
+ggml_numa_strategy numa_of(const std::string& name) {
+    if (name == "distribute") return GGML_NUMA_STRATEGY_DISTRIBUTE;
+    if (name == "isolate") return GGML_NUMA_STRATEGY_ISOLATE;
+    return name == "numactl" ? GGML_NUMA_STRATEGY_NUMACTL : GGML_NUMA_STRATEGY_DISABLED;
+}
+
+/// Of "pattern=type"; ends with an empty one, as llama.cpp wants it. patterns: what they point to.
+Result<std::vector<llama_model_tensor_buft_override>> buffer_types_of(const std::vector<std::string>& texts,
+                                                                      std::vector<std::string>& patterns) {
+    std::vector<llama_model_tensor_buft_override> all;
+    patterns.reserve(texts.size());
+    for (const std::string& text : texts) {
+        const auto equals = text.rfind('=');
+        const std::string type = equals == std::string::npos ? "" : text.substr(equals + 1);
+        std::string known;
+        ggml_backend_buffer_type_t found = nullptr;
+        for (size_t i = 0; i < ggml_backend_dev_count(); ++i)
+            if (auto buffers = ggml_backend_dev_buffer_type(ggml_backend_dev_get(i))) {
+                known += fmt::format("{}{}", known.empty() ? "" : ", ", ggml_backend_buft_name(buffers));
+                if (type == ggml_backend_buft_name(buffers)) found = buffers;
+            }
+        if (!found)
+            return invalid("override_tensor: '{}' must be PATTERN=TYPE with one of these types: {}", text,
+                           known)
+                .of_parameter("override_tensor");
+        try {
+            static_cast<void>(std::regex(text.substr(0, equals)));
+        } catch (const std::regex_error&) {
+            return invalid("override_tensor: '{}' is no regular expression", text.substr(0, equals))
+                .of_parameter("override_tensor");
+        }
+        patterns.push_back(text.substr(0, equals));
+        all.push_back({patterns.back().c_str(), found});
+    }
+    if (!all.empty()) all.push_back({nullptr, nullptr});
+    return all;
+}
+
 llama_load_mode load_mode_of(const std::string& name) {
     return name == "direct-io" ? LLAMA_LOAD_MODE_DIRECT_IO : llama_load_mode_from_str(name.c_str());
 }
@@ -48,6 +92,7 @@ struct LoadParams {
     std::vector<float> split;
     std::vector<llama_model_kv_override> overrides;
     std::vector<llama_model_tensor_buft_override> buffer_types;
+    std::vector<std::string> patterns;  // of those
 };
 
 /// A load that lost a host is broken off.
@@ -74,6 +119,10 @@ Result<LoadParams> load_params(const ModelSettings& settings, Placement& placeme
     load.params.load_mode = load_mode_of(settings.load_mode);
     load.params.check_tensors = settings.check_tensors;
     load.params.use_extra_bufts = settings.repack;
+    load.params.no_host = settings.no_host;
+    load.params.lazy_mode = lazy_mode_of(settings.lazy_mode);
+    HR_ASSIGN(load.buffer_types, buffer_types_of(settings.override_tensor, load.patterns));
+    if (!load.buffer_types.empty()) load.params.tensor_buft_overrides = load.buffer_types.data();
     for (const std::string& text : settings.kv_overrides)
         if (!string_parse_kv_override(text.c_str(), load.overrides))
             return invalid(
@@ -91,7 +140,8 @@ Result<LoadParams> load_params(const ModelSettings& settings, Placement& placeme
 /// Chooses as many layers as the devices' memory holds, when the user left that open.
 void fit_to_devices(const std::string& path, const ModelSettings& settings, LoadParams& load) {
     if (settings.n_gpu_layers != -1 || !has_gpu()) return;
-    load.buffer_types.resize(llama_max_tensor_buft_overrides());
+    load.buffer_types.resize(std::max(llama_max_tensor_buft_overrides(), load.buffer_types.size()));
+    if (load.params.tensor_buft_overrides) load.params.tensor_buft_overrides = load.buffer_types.data();
     std::vector<size_t> margins(llama_max_devices(), static_cast<size_t>(settings.fit_margin_mib) << 20);
     llama_context_params context = llama_context_default_params();
     const auto status =
@@ -166,11 +216,13 @@ bool has_gpu() {
 Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const ModelSettings& settings,
                                                  const ContextMemory& context) {
     start_llama();
+    if (!settings.numa.empty()) llama_numa_init(numa_of(settings.numa));
     if (const Status status = check_template(settings.chat_template); !status.ok())
         return status.error().within("chat_template").of_parameter("chat_template");
     HR_ASSIGN(const ModelFile file, inspect_model_file(path, settings.kv_overrides));
     std::shared_ptr<Model> model(new Model);
     model->path_ = path;
+    model->metadata_ = file.metadata;
     std::vector<std::string> files{path};
     files.insert(files.end(), file.parts.begin(), file.parts.end());
     HR_ASSIGN(model->weights_sample_, sample_weights(files));

@@ -35,6 +35,8 @@ public:
     const std::vector<llama_adapter_lora*>& adapters() const { return adapters_; }
     const std::string& path() const { return path_; }
     const std::string& description() const { return description_; }
+    /// The file's, under its names; lists are null.
+    const Parameters& metadata() const { return metadata_; }
     /// Of models of one shape, what tells their weights apart.
     uint64_t weights_sample() const { return weights_sample_; }
     /// Whether chats are rendered by the template, and not by what llama.cpp knows of its kind.
@@ -68,6 +70,7 @@ private:
     common_chat_templates* templates_ = nullptr;
     std::vector<llama_adapter_lora*> adapters_;
     std::string path_, description_;
+    Parameters metadata_;
     uint64_t weights_sample_ = 0;
     int layers_on_gpu_ = 0;
     size_t bytes_per_token_ = 0;

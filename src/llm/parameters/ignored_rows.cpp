@@ -41,12 +41,9 @@ std::span<const Row> ignored_rows() {
                 "reasoning_budget_start_tag reasoning_budget_end_tag reasoning_budget_end_tags "
                 "reasoning_control template_file chat_template_file",
                 "the model's chat template or chat.template decides"),
-        ignored("ignored.speculative",
-                "speculative_type spec_type draft_min n_min p_min p_split draft_p_min draft_p_split",
+        ignored("ignored.speculative", "speculative_type spec_type n_min p_min p_split draft_p_split",
                 "drafts come from speculative.draft.model, or else from repeated n-grams"),
-        ignored("ignored.loading",
-                "lazy_mode no_host override_tensor fit fit_ctx control_vector control_vectors numa mmproj "
-                "image warmup",
+        ignored("ignored.loading", "fit fit_ctx control_vector control_vectors mmproj image warmup",
                 "not offered: models are text-only and placed by n_gpu_layers, devices and repack"),
         ignored("ignored.sampling", "backend_sampling",
                 "sampling runs on the CPU, where every sampler and grammar can be had"),

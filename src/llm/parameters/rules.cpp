@@ -103,6 +103,8 @@ void check_context(const Change& change) {
     ContextSettings& context = change.settings.context;
     if (context.n_parallel < 1) context.n_parallel = ContextSettings().n_parallel;
     lower(change, "n_ubatch", context.n_ubatch, context.n_batch, "as 'n_batch'");
+    if (context.embeddings && !change.has({"context.n_batch"}))
+        context.n_batch = std::min(context.n_batch, context.n_ubatch);
     if (context.embeddings)
         lower(change, "n_batch", context.n_batch, context.n_ubatch,
               "as 'n_ubatch': embeddings need a text at once");

@@ -9,9 +9,9 @@
 namespace headrace::llm {
 namespace {
 
-/// Logs a note and keeps it.
+/// Keeps a note, which whoever loads the model shows, and logs it for those who do not.
 void note(Notes& notes, std::string_view parameter, std::string message) {
-    HR_LOG(warn, {}, "{}: {}", parameter, message);
+    HR_LOG(info, {}, "{}: {}", parameter, message);
     notes.push_back({std::string(parameter), std::move(message)});
 }
 
@@ -51,6 +51,12 @@ void note_context_size(const Engine& engine, const ContextSettings& context, Not
                  "max_sequences",
                  engine.context_tokens(), context.n_ctx));
     const int trained = llama_model_n_ctx_train(engine.model().get());
+    if (context.n_ctx < 0 && engine.context_tokens() < trained)
+        note(notes, "n_ctx",
+             fmt::format(
+                 "the context holds {} tokens of the {} that the model was trained with: this machine's "
+                 "memory has no room for more. type_k and type_v q8_0 take half",
+                 engine.context_tokens(), trained));
     const bool is_stretched =
         !context.rope_scaling.empty() || context.rope_freq_base > 0 || context.rope_freq_scale > 0;
     if (context.n_ctx > trained && !is_stretched)

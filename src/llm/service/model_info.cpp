@@ -3,6 +3,8 @@
 #include <common/chat.h>
 #include <llama.h>
 
+#include <algorithm>
+
 #include "llm/model/model.h"
 
 namespace headrace::llm {
@@ -45,12 +47,19 @@ ModelInfo info_of(const LoadedModel& loaded) {
     if (common_chat_templates_was_explicit(model.templates())) {
         info.chat_template = common_chat_templates_source(model.templates());
         info.template_abilities = common_chat_templates_get_caps(model.templates());
+        info.template_abilities["supports_thinking"] =
+            common_chat_templates_support_enable_thinking(model.templates());
     }
     add_vocabulary(info, model);
     info.training_context = llama_model_n_ctx_train(model.get());
     info.embedding_size = llama_model_n_embd(model.get());
     info.parameters = static_cast<std::int64_t>(llama_model_n_params(model.get()));
     info.bytes = static_cast<std::int64_t>(llama_model_size(model.get()));
+    info.metadata = model.metadata();
+    info.weights_sample = model.weights_sample();
+    const std::int64_t layers = llama_model_n_layer(model.get()) + 1;  // the output counts as one
+    const std::int64_t elsewhere = model.layers_on_gpu() < 0 ? layers : model.layers_on_gpu();
+    info.device_bytes = info.bytes / layers * std::min(elsewhere, layers);
     info.parallel = loaded.settings.context.n_parallel;
     info.adapters = loaded.settings.model.lora;
     if (const Engine* engine = loaded.runner.engine.get()) {

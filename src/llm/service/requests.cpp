@@ -58,6 +58,17 @@ Result<Prompt> prompt_of(RequestInput& input, const Engine& engine, int context_
     return make_prompt(engine.model(), std::move(history), context_size, request);
 }
 
+/// A request that asks for less of the context than it may have.
+Status keep_within(const Prompt& prompt, int room, RequestSettings& request) {
+    const int left = room - static_cast<int>(std::min<std::size_t>(prompt.tokens.size(), kAnySize));
+    if (left <= 0)
+        return failure(Code::prompt_too_long,
+                       "the prompt has {} tokens, and the request allows {} of prompt and answer together",
+                       prompt.tokens.size(), room);
+    request.n_predict = request.n_predict < 0 ? left : std::min(request.n_predict, left);
+    return success();
+}
+
 headrace::Reply reply_of(const Outcome& outcome, const Prompt& prompt, const Model& model,
                          const RequestSettings& settings) {
     headrace::Reply reply;
@@ -144,7 +155,10 @@ Status TextRequest::submit() {
     HR_TRY(adjust(input_.settings, engine.context_size(), engine.model().vocabulary_size(), input_.warnings));
     RequestSettings& request = input_.settings.request;
     note_unused_by_template(engine.model(), request, input_.warnings);
-    HR_ASSIGN(prompt_, prompt_of(input_, engine, engine.context_size()));
+    const int limit = request.most_context,
+              room = limit > 0 ? std::min(limit, engine.context_size()) : engine.context_size();
+    HR_ASSIGN(prompt_, prompt_of(input_, engine, room));
+    if (limit > 0) HR_TRY(keep_within(prompt_, room, request));
     HR_ASSIGN(generation_, engine.submit({.prompt = prompt_.tokens,
                                           .settings = request,
                                           .owner = input_.session->owner,

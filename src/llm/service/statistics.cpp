@@ -29,6 +29,12 @@ void add(LanguageModelStatistics& all, const EngineStatistics& engine) {
     all.generated_tokens = engine.generated_tokens;
     all.drafted_tokens = engine.drafted;
     all.accepted_tokens = engine.accepted;
+    all.drafts = engine.drafts;
+    all.accepted_at = engine.accepted_at;
+    all.prompt_ms = engine.prompt_ms;
+    all.decode_ms = engine.decode_ms;
+    all.stream_steps = engine.stream_steps;
+    all.longest_request = engine.longest_stream;
     all.steps = engine.steps;
     all.overtaken_steps = engine.overtaken_steps;
     all.pauses = engine.pauses;

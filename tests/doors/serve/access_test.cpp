@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "doors/serve/http/target.h"
 #include "doors/serve/models/metrics.h"
 #include "doors/serve/models/places.h"
 #include "doors/serve/request/errors.h"
@@ -52,6 +53,20 @@ TEST(Origins, AreRefusedUnlessTheyAreNamed) {
     EXPECT_FALSE(allows_origin("localhost", "null"));
 }
 
+TEST(Routes, SayWhichMethodsAPathTakes) {
+    EXPECT_EQ(methods_of("/props"), "GET, HEAD, POST, OPTIONS");
+    EXPECT_EQ(methods_of("/v1/health"), "GET, HEAD, OPTIONS");
+    EXPECT_EQ(methods_of("/slots/3"), "POST, OPTIONS");
+}
+
+TEST(Targets, MayNameTheServer) {
+    EXPECT_EQ(origin_form("http://a:1/v1/models?x=http://b/"), "/v1/models?x=http://b/");
+    EXPECT_EQ(origin_form("http://a"), "/");
+    EXPECT_EQ(origin_form("/v1/models"), "/v1/models");
+    EXPECT_EQ(origin_form("*"), "*");
+    EXPECT_EQ(request_to("GET", "http://a/slots?fail_on_no_slot=1").query.at("fail_on_no_slot"), "1");
+}
+
 TEST(Routes, AreFoundByMethodAndPath) {
     EXPECT_NE(find_route("POST", "/v1/chat/completions"), nullptr);
     EXPECT_EQ(find_route("GET", "/v1/chat/completions"), nullptr);
@@ -81,6 +96,24 @@ TEST(Places, AreGivenInOrderAndTakenBack) {
     wanted.reset();
     EXPECT_FALSE(places.states()[1].is_processing);
     EXPECT_EQ(places.states()[1].tokens, (std::vector<std::int32_t>{1, 2}));
+}
+
+TEST(Places, ShowWhatTheirRequestsAskFor) {
+    Places places(1, 0);
+    auto first = places.enter("", -1);
+    first->asks_for({{"top_k", 7}}, true);
+    first->generated("a\nb", 2);
+    PlaceState state = places.states().front();
+    EXPECT_EQ(state.parameters, (Parameters{{"top_k", 7}}));
+    EXPECT_TRUE(state.streams && state.has_new_line);
+    EXPECT_EQ(state.generated_tokens, 2);
+    auto second = places.enter("", -1);
+    second->asks_for({{"top_k", 8}}, false);
+    first.reset();
+    second->slot();
+    state = places.states().front();
+    EXPECT_EQ(state.parameters, (Parameters{{"top_k", 8}}));
+    EXPECT_FALSE(state.streams || state.has_new_line);
 }
 
 TEST(Places, OfOneKeyAreLimited) {

@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "doors/serve/options/flag_values.h"
 #include "doors/serve/options/flags.h"
 #include "llm/parameters/parameters.h"
 #include "temporary_folder.h"
@@ -28,6 +29,12 @@ ServeOptions read_well(const Arguments& arguments, const Environment& environmen
     return options.ok() ? options.value() : ServeOptions();
 }
 
+ServeOptions as_program(const Arguments& arguments) {
+    ServeOptions options = read_well(arguments);
+    add_program_defaults(options);
+    return options;
+}
+
 std::string refusal(const Arguments& arguments, const Environment& environment = {}) {
     const Result<ServeOptions> options = read(arguments, environment);
     EXPECT_FALSE(options.ok());
@@ -48,7 +55,17 @@ TEST(ServeOptions, TakeAModelByItsPlaceOrItsFlag) {
 }
 
 TEST(ServeOptions, DivideTheContextAsLlamaServerDoes) {
-    EXPECT_EQ(number(read_well({"a.gguf", "-c", "512", "-np", "2"}), "n_ctx_per_request"), 256);
+    EXPECT_EQ(number(read_well({"a.gguf", "-c", "512", "-np", "2"}), "n_ctx_per_request"), kPartOfContext);
+    EXPECT_EQ(number(read_well({"a.gguf", "-c", "0"}), "n_ctx"), kWholeContext);
+    EXPECT_EQ(number(as_program({"a.gguf"}), "n_ctx"), kWholeContext);
+    EXPECT_EQ(number(as_program({"a.gguf", "-np", "2"}), "n_ctx_per_request"), kPartOfContext);
+    EXPECT_EQ(number(as_program({"a.gguf", "-np", "2", "-c", "64"}), "n_ctx"), 64);
+    // A program that has the model shares its engine.
+    EXPECT_EQ(read_well({"a.gguf", "-np", "2"}).parameters.find("n_ctx"), nullptr);
+    EXPECT_EQ(read_well({"a.gguf", "-np", "2"}).parameters.find("n_ctx_per_request"), nullptr);
+    const ServeOptions per_slot = read_well({"a.gguf", "--kv-unified-per-slot", "100", "-np", "3"});
+    EXPECT_EQ(number(per_slot, "n_ctx_per_request"), 100);
+    EXPECT_EQ(number(per_slot, "n_ctx"), 300);
     EXPECT_EQ(read_well({"a.gguf", "-c", "512", "-np", "2", "-kvu"}).parameters.find("n_ctx_per_request"),
               nullptr);
     EXPECT_EQ(read_well({"a.gguf", "-c", "512"}).parameters.find("n_ctx_per_request"), nullptr);
@@ -63,6 +80,73 @@ TEST(ServeOptions, SetTheEnginesParameters) {
     EXPECT_EQ(std::get<double>(*options.parameters.find("temperature")), 0.5);
     EXPECT_EQ(std::get<bool>(*options.parameters.find("jinja")), false);
     EXPECT_EQ(std::get<std::vector<ParameterValue>>(*options.parameters.find("samplers")).size(), 2u);
+}
+
+std::string json(const ServeOptions& options, std::string_view name) {
+    const ParameterValue* value = options.parameters.find(name);
+    return value ? Parameters{{"value", *value}}.to_json() : "";
+}
+
+TEST(ServeOptions, OfLlamaServerMeanTheSame) {
+    const auto read = [](const Arguments& flag, std::string_view parameter) {
+        Arguments arguments = {"a.gguf"};
+        arguments.insert(arguments.end(), flag.begin(), flag.end());
+        return json(as_program(arguments), parameter);
+    };
+    EXPECT_EQ(read({"-ts", "3/1"}, "tensor_split"), R"({"value":[3.0,1.0]})");
+    EXPECT_EQ(read({"--rpc", "a:1,b:2", "-dev", "CPU"}, "devices"),
+              R"({"value":["rpc://a:1","rpc://b:2","CPU"]})");
+    EXPECT_EQ(read({"-devd", "none"}, "draft_devices"), R"({"value":["CPU"]})");
+    EXPECT_EQ(read({"-ncmoe", "1"}, "override_tensor"),
+              R"({"value":["blk\\.0\\.ffn_(up|down|gate|gate_up)_(ch|)exps=CPU"]})");
+    EXPECT_EQ(read({"-cmoed"}, "draft_override_tensor"),
+              R"({"value":["\\.ffn_(up|down|gate|gate_up)_(ch|)exps=CPU"]})");
+    EXPECT_EQ(read({"-ncffn", "1", "-ot", "a=CPU"}, "override_tensor"),
+              R"({"value":["a=CPU","blk\\.0\\.ffn_(up|down|gate)\\.=CPU"]})");
+    EXPECT_EQ(read({"-td", "2"}, "draft_threads") + read({"-tbd", "-1"}, "draft_threads_batch"),
+              R"({"value":2}{"value":0})");
+    EXPECT_EQ(read({"-l", "5+1.5", "-l", "6-2", "-l", "7-inf"}, "logit_bias"),
+              R"({"value":[[5,1.5],[6,-2.0],[7,false]]})");
+    EXPECT_EQ(read({"-fit", "off"}, "n_gpu_layers") + read({"-fitt", "256,256"}, "fit_margin_mib"),
+              R"({"value":"all"}{"value":256})");
+    EXPECT_EQ(
+        read({"--no-reasoning-preserve", "--chat-template-kwargs", R"({"a":1})"}, "chat_template_kwargs"),
+        R"({"value":{"a":1,"preserve_reasoning":false}})");
+    EXPECT_EQ(read({"--spec-type", "draft-simple,ngram-simple"}, "speculative"), R"({"value":true})");
+    EXPECT_EQ(read({"-lv", "5"}, "log_level"), R"({"value":"debug"})");
+    EXPECT_EQ(read({"-ngl", "99"}, "n_gpu_layers") + read({"-ngld", "auto"}, "draft_gpu_layers"),
+              R"({"value":99}{"value":"auto"})");
+}
+
+TEST(ServeOptions, UnescapeTextsUnlessTheyAreToldNotTo) {
+    const Arguments texts = {"a.gguf", "-r", R"(a\n\x41\q)", "-r", R"(\\)"};
+    EXPECT_EQ(json(read_well(texts), "stop"), R"({"value":["a\nA\\q","\\"]})");
+    Arguments plain = texts;
+    plain.push_back("--no-escape");
+    EXPECT_EQ(json(read_well(plain), "stop"), R"({"value":["a\\n\\x41\\q","\\\\"]})");
+}
+
+TEST(ServeOptions, WaitAsLongAsLlamaServerDoes) {
+    const ServeOptions options = read_well({"a.gguf"});
+    EXPECT_EQ(options.listener.patience, std::chrono::seconds(3600));
+    EXPECT_EQ(options.ping_interval, std::chrono::seconds(30));
+    EXPECT_EQ(read_well({"a.gguf", "--sse-ping-interval", "-1"}).ping_interval, std::chrono::seconds(0));
+}
+
+TEST(ServeOptions, OfLlamaServerWithoutEffectAreNoted) {
+    EXPECT_THAT(
+        read_well({"a.gguf", "--prio", "2", "--no-cont-batching"}).notes,
+        ElementsAre(HasSubstr("--prio has no effect"), HasSubstr("--no-cont-batching has no effect")));
+    EXPECT_THAT(read_well({"a.gguf"}, {{"LLAMA_ARG_PERF", "1"}, {"HF_TOKEN", "x"}}).notes,
+                ElementsAre(HasSubstr("LLAMA_ARG_PERF")));
+    const TemporaryFolder folder;
+    const std::string file = folder.write("serve.ini", "model = a.gguf\npoll = 3\n");
+    EXPECT_THAT(read_well({"--config", file}).notes, ElementsAre(HasSubstr("serve.ini, line 2: poll")));
+    for (const Flag& flag : flags()) {
+        const bool acts = flag.kind != FlagKind::is_ignored && flag.kind != FlagKind::is_refused;
+        EXPECT_NE(acts, flag.parameter.empty() && !flag.apply) << flag.names;
+        EXPECT_TRUE(acts || flag.summary.size() > 10) << flag.names;
+    }
 }
 
 TEST(ServeOptions, OfArgumentsComeBeforeTheEnvironmentAndAFile) {
@@ -96,6 +180,15 @@ TEST(ServeOptions, WithWrongValuesAreErrorsThatNameThem) {
     EXPECT_THAT(refusal({"a.gguf", "--port"}), HasSubstr("needs a value"));
     EXPECT_THAT(refusal({"a.gguf", "--temp", "warm"}), HasSubstr("warm"));
     EXPECT_THAT(refusal({"a.gguf", "--metrics=1"}), HasSubstr("no value"));
+    EXPECT_THAT(refusal({"a.gguf", "-c", "-512"}), HasSubstr("-512"));
+    EXPECT_THAT(refusal({"a.gguf", "-ts", "3,x"}), HasSubstr("'x'"));
+    EXPECT_THAT(refusal({"a.gguf", "--rpc", "host"}), HasSubstr("host:port"));
+    EXPECT_THAT(refusal({"a.gguf", "-fitt", "1,2"}), HasSubstr("1,2"));
+    EXPECT_THAT(refusal({"a.gguf", "-C", "xyz"}), HasSubstr("xyz"));
+    EXPECT_THAT(refusal({"a.gguf", "-Cr", "3-1"}), HasSubstr("-Cr"));
+    EXPECT_THAT(refusal({"a.gguf", "-l", "5+inf"}), HasSubstr("5+inf"));
+    EXPECT_THAT(refusal({"a.gguf", "--spec-type", "draft-mtp"}), HasSubstr("ngram-simple"));
+    EXPECT_THAT(refusal({"a.gguf"}, {{"LLAMA_ARG_AGENT", "perhaps"}}), HasSubstr("LLAMA_ARG_AGENT"));
     EXPECT_THAT(refusal({"a.gguf", "--api-key-file", "/none"}), HasSubstr("/none"));
     EXPECT_THAT(refusal({"a.gguf", "--slot-save-path", "/none"}), HasSubstr("/none"));
     EXPECT_THAT(refusal({"a.gguf"}, {{"LLAMA_ARG_ENDPOINT_METRICS", "maybe"}}),

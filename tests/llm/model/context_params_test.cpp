@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/machine_memory.h"
+#include "llm/model/context_memory.h"
 #include "llm/tiny_model.h"
 
 namespace headrace::llm {
@@ -31,6 +33,32 @@ TEST(ContextParams, TakeEveryExtremeThatTheTableAllows) {
         const auto engine = tiny_engine(settings);
         EXPECT_EQ(ask(*engine, question(*engine, "What is 2+3?"))->wait().text, "2+3=5") << n_ctx;
     }
+}
+
+TEST(ContextParams, OfAllThatTheModelWasTrainedWithTakeNoMoreThanMemoryHas) {
+    Settings settings = tiny_settings();
+    settings.context.n_ctx = -1;
+    const auto engine = tiny_engine(settings);
+    EXPECT_EQ(engine->context_tokens(), llama_model_n_ctx_train(engine->model().get()));
+    const auto made = context_params(engine->model(), settings.context);
+    ASSERT_TRUE(made.ok());
+    llama_context_params params = made.value();
+    EXPECT_EQ(most_context_tokens(engine->model(), params), params.n_ctx);
+    params.n_ctx = 1u << 30;
+    const std::uint32_t most = most_context_tokens(engine->model(), params);
+    EXPECT_GT(most, 0u);
+    EXPECT_LT(most, 1u << 30);
+    EXPECT_EQ(most % 256, 0u);
+    params.n_ctx = most;
+    EXPECT_LT(context_bytes(engine->model(), params), available_memory());
+}
+
+TEST(ContextParams, GiveARequestItsPartWhereTheContextIsDivided) {
+    Settings settings = tiny_settings();
+    settings.context.n_ctx = 512;
+    settings.context.n_parallel = 4;
+    settings.context.n_ctx_per_request = -1;
+    EXPECT_EQ(tiny_engine(settings)->context_size(), 128);
 }
 
 }  // namespace

@@ -125,7 +125,9 @@ std::vector<TextEmbedding> encode_texts(EncoderModel& model, const HttpRequest& 
     TextVectors made =
         measured(model, http, std::string(key), [&] { return encoded(model, std::move(prompts), call); });
     std::vector<TextEmbedding> all(made.vectors.size());
+    http.record->set_model(model.id());
     for (std::size_t i = 0; i < all.size(); ++i) {
+        http.record->add({.prompt_tokens = made.tokens[i]});
         all[i].vectors.push_back(std::move(made.vectors[i]));
         all[i].tokens = made.tokens[i];
     }
@@ -141,6 +143,8 @@ Ranking encode_pairs(EncoderModel& model, const HttpRequest& http, const Json& b
         measured(model, http, "documents", [&] { return model.encoder().rank(query, documents, call); });
     Ranking ranking{.model = model.id(), .scores = std::move(made.scores)};
     for (const std::int64_t tokens : made.tokens) ranking.tokens += tokens;
+    http.record->set_model(model.id());
+    http.record->add({.prompt_tokens = ranking.tokens});
     if (!is_raw)
         for (float& score : ranking.scores) score = 1 / (1 + std::exp(-score));
     return ranking;

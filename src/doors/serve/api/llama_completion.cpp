@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "doors/serve/api/fill_middle.h"
 #include "doors/serve/api/llama_server.h"
 #include "doors/serve/api/settings_json.h"
 #include "doors/serve/api/shapes.h"
@@ -53,7 +54,8 @@ public:
         : model_(std::move(model)),
           shown_(std::move(shown)),
           settings_(std::move(settings)),
-          prompts_(std::move(prompts)) {}
+          prompts_(std::move(prompts)),
+          slots_(prompts_.size(), -1) {}
 
     Json whole(const std::vector<Reply>& replies) override {
         Json all = Json::array();
@@ -61,11 +63,12 @@ public:
         return all.size() == 1 ? all.front() : all;
     }
 
+    void placed(std::size_t choice, int slot) override { slots_[choice] = slot; }
     std::string part(std::size_t choice, const MessagePart& part) override {
         const Piece& piece = part.piece;
         if (part.content.empty() && !piece.progress) return {};
         Json body = {{"index", choice}, {"content", part.content}, {"tokens", piece.new_tokens},
-                     {"stop", false},   {"id_slot", -1},           {"tokens_predicted", piece.tokens}};
+                     {"stop", false},   {"id_slot", slots_[choice]},           {"tokens_predicted", piece.tokens}};
         if (piece.progress) body["prompt_progress"] = progress_of(*piece.progress);
         if (shown_.probabilities)
             body["completion_probabilities"] =
@@ -98,7 +101,7 @@ private:
             {"index", choice},
             {"content", ""},
             {"tokens", shown_.tokens ? Json(reply.tokens) : Json::array()},
-            {"id_slot", -1},
+            {"id_slot", slots_[choice]},
             {"stop", true},
             {"model", model_->id()},
             {"tokens_predicted", reply.generated_tokens},
@@ -137,6 +140,7 @@ private:
     const Shown shown_;
     const std::vector<Json> settings_;
     const std::vector<std::string> prompts_;
+    std::vector<int> slots_;  // of each answer
 };
 
 LlamaWriter::Shown shown_of(const Fields& fields) {
@@ -182,12 +186,6 @@ HttpResponse complete(Service& service, const HttpRequest& http, const Json& bod
     auto writer =
         std::make_unique<LlamaWriter>(model, shown_of(fields), std::move(settings), std::move(texts));
     return answer(model, http, std::move(task), std::move(writer));
-}
-
-std::vector<std::int32_t> joined(std::initializer_list<const std::vector<std::int32_t>*> parts) {
-    std::vector<std::int32_t> all;
-    for (const auto* part : parts) all.insert(all.end(), part->begin(), part->end());
-    return all;
 }
 
 /// What other files of the project hold, before the gap.
@@ -236,7 +234,7 @@ HttpResponse infill(Service& service, const HttpRequest& http) {
     const Fields fields(body);
     const auto model = service.model_for(body, ModelKind::text);
     const ModelInfo& info = model->info();
-    if (info.fill_prefix < 0 || info.fill_suffix < 0 || info.fill_middle < 0)
+    if (!can_fill_middle(info))
         throw not_offered(
             "Infill is not supported by this model: its vocabulary has no tokens for a prefix, a "
             "suffix and a middle");
@@ -256,10 +254,8 @@ HttpResponse infill(Service& service, const HttpRequest& http) {
     std::vector<std::int32_t> extra = extra_tokens(*model, fields);
     const std::size_t left = static_cast<std::size_t>(info.request_tokens) / 4;
     if (extra.size() > left) extra.erase(extra.begin(), extra.end() - static_cast<std::ptrdiff_t>(left));
-    const std::vector<std::int32_t> begin = model->engine().tokenize("", true, false);
-    const std::vector<std::int32_t> marks[] = {{info.fill_prefix}, {info.fill_suffix}, {info.fill_middle}};
-    return complete(service, http, body, model,
-                    {joined({&begin, &extra, &marks[0], &prefix, &marks[1], &suffix, &marks[2], &middle})});
+    const Gap gap{std::move(extra), std::move(prefix), std::move(suffix), std::move(middle)};
+    return complete(service, http, body, model, {gap_tokens(*model, gap, service.options().suffix_first)});
 }
 
 }  // namespace headrace::serve

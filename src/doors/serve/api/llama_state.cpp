@@ -61,6 +61,19 @@ HttpResponse change_props(Service& service, const HttpRequest& http) {
     return {.body = text_of({{"success", true}})};  // as in llama-server, there is none that can be changed
 }
 
+namespace {
+
+/// How far a slot's answer is, and how far it may go.
+Json next_token_of(const PlaceState& state, const Json& parameters) {
+    const std::int64_t most = parameters.value("n_predict", std::int64_t{-1});
+    return {{"has_next_token", true},
+            {"has_new_line", state.has_new_line},
+            {"n_remain", most < 0 ? -1 : most - state.generated_tokens},
+            {"n_decoded", state.generated_tokens}};
+}
+
+}  // namespace
+
 HttpResponse slots(Service& service, const HttpRequest& http) {
     if (!service.options().offers_slots)
         throw not_offered("This server does not support slots endpoint. Start it with `--slots`");
@@ -76,8 +89,10 @@ HttpResponse slots(Service& service, const HttpRequest& http) {
                      {"n_ctx", model->info().request_tokens},
                      {"speculative", service.options().parameters.find("speculative") != nullptr},
                      {"is_processing", state.is_processing}};
-        if (state.is_processing)
-            slot["next_token"] = {{"has_next_token", true}, {"n_decoded", state.generated_tokens}};
+        if (state.is_processing) {
+            slot["params"] = settings_json(*model, state.parameters, state.streams);
+            slot["next_token"] = next_token_of(state, slot["params"]);
+        }
         all.push_back(std::move(slot));
     }
     const auto asked = http.query.find("fail_on_no_slot");
@@ -170,6 +185,8 @@ HttpResponse change_adapters(Service& service, const HttpRequest& http) {
     const Json given = parse_any_body(http.body);
     if (!given.is_array()) throw wrong_field("", "the body must be a list of {\"id\", \"scale\"}");
     std::vector<float> scales(model->info().adapters.size(), 0.0f);
+    if (scales.empty() && !given.empty())
+        throw wrong_field("", "this server has no adapters. Start it with `--lora` and their files");
     for (std::size_t i = 0; i < given.size(); ++i) {
         const Fields entry(given[i], fmt::format("[{}]", i));
         const auto id = entry.integer("id", 0, static_cast<std::int64_t>(scales.size()) - 1);

@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/parameter_json.h"
+#include "doors/serve/api/fill_middle.h"
 #include "doors/serve/api/ollama_names.h"
+#include "doors/serve/api/ollama_writer.h"
 #include "doors/serve/api/shapes.h"
-#include "doors/serve/models/answering.h"
 #include "doors/serve/request/fields.h"
 
 namespace headrace::serve {
@@ -30,6 +33,7 @@ const std::set<std::string_view> kOllamaFields = {"model",
                                                   "session_id",
                                                   "input",
                                                   "truncate",
+                                                  "shift",
                                                   "logprobs",
                                                   "top_logprobs",
                                                   "dimensions",
@@ -42,112 +46,36 @@ const std::set<std::string_view> kLoadOptions = {
     "num_thread", "numa",       "low_vram",   "num_keep", "num_predict", "penalize_newline",
     "f16_kv",     "vocab_only", "logits_all", "tfs_z",    "typical_p",   "repeat_last_n"};
 
-std::int64_t nanoseconds(double ms) { return static_cast<std::int64_t>(ms * 1e6); }
+/// How Ollama samples where neither the request nor the server's operator says. Others have the same default
+/// here.
+const std::pair<const char*, ParameterValue> kOllamaDefaults[] = {
+    {"top_p", 0.9}, {"min_p", 0.0}, {"repeat_penalty", 1.1}};
 
-std::string_view done_reason(const Reply& reply) {
-    return finish_reason(reply) == "length" ? "length" : "stop";
+void add_defaults(const Parameters& of_server, Parameters& parameters) {
+    for (const auto& [name, value] : kOllamaDefaults)
+        if (!of_server.find(name) && !parameters.find(name)) parameters.set(name, value);
 }
 
-void add_times(Json& body, const Reply& reply) {
-    const Timings& times = reply.timings;
-    body["total_duration"] = nanoseconds(times.queued_ms + times.prompt_ms + times.generate_ms);
-    body["load_duration"] = nanoseconds(times.queued_ms);
-    body["prompt_eval_count"] = reply.prompt_tokens;
-    body["prompt_eval_duration"] = nanoseconds(times.prompt_ms);
-    body["eval_count"] = reply.generated_tokens;
-    body["eval_duration"] = nanoseconds(times.generate_ms);
+/// A smaller context than the server's is kept to; a larger one cannot be had.
+void read_context_size(const Fields& options, const ModelInfo& model, Parameters& parameters,
+                       std::vector<Warning>& warnings) {
+    const auto tokens = options.integer("num_ctx", 1, INT32_MAX);
+    if (!tokens) return;
+    if (*tokens <= model.request_tokens) return parameters.set("most_context", *tokens);
+    warnings.push_back(
+        {"num_ctx", fmt::format("'num_ctx' is {} in place of {}: the server was started with that "
+                                "(--ctx-size)",
+                                model.request_tokens, *tokens)});
 }
 
-Json call_shape(const std::string& name, const std::string& arguments, std::size_t index) {
-    Json parsed = Json::parse(arguments, nullptr, false);
-    if (!parsed.is_object()) parsed = Json::object();
-    return {{"function", {{"index", index}, {"name", name}, {"arguments", std::move(parsed)}}}};
-}
-
-/// A line of JSON for each piece.
-class OllamaWriter : public AnswerWriter {
-public:
-    /// name: as the request spells the model. is_chat: messages, and not texts.
-    OllamaWriter(std::shared_ptr<ServedModel> model, std::string name, bool is_chat)
-        : model_(std::move(model)), name_(std::move(name)), is_chat_(is_chat) {}
-
-    void show_thoughts(bool shown) { thinks_ = shown; }
-
-    Json whole(const std::vector<Reply>& replies) override {
-        const Reply& reply = replies.front();
-        Json calls = Json::array();
-        for (std::size_t i = 0; i < reply.tool_calls.size(); ++i)
-            calls.push_back(call_shape(reply.tool_calls[i].name, reply.tool_calls[i].arguments, i));
-        Json body =
-            shaped(is_chat_ ? reply.content : content_of(reply), reply.reasoning, std::move(calls), true);
-        body["done_reason"] = done_reason(reply);
-        add_times(body, reply);
-        add_warnings(body, *model_, replies);
-        return body;
-    }
-    /// To a request without anything to answer, which asks whether the model is there.
-    Json loaded() const {
-        Json body = shaped("", "", Json::array(), true);
-        body["done_reason"] = "load";
-        return body;
-    }
-    std::string_view type() const override { return "application/x-ndjson"; }
-    std::string part(std::size_t, const MessagePart& part) override {
-        for (const MessagePart::Call& call : part.calls) {  // Ollama sends calls whole
-            if (call.index >= calls_.size()) calls_.resize(call.index + 1);
-            if (!call.name.empty()) calls_[call.index].name = call.name;
-            calls_[call.index].arguments += call.arguments;
-        }
-        if (part.content.empty() && part.reasoning.empty()) return {};
-        return line(shaped(part.content, part.reasoning, Json::array(), false));
-    }
-    std::string end(std::size_t, const Reply& reply) override {
-        std::string text;
-        Json calls = Json::array();
-        for (std::size_t i = 0; i < calls_.size(); ++i)
-            calls.push_back(call_shape(calls_[i].name, calls_[i].arguments, i));
-        if (!calls.empty()) text = line(shaped("", "", std::move(calls), false));
-        Json body = shaped("", "", Json::array(), true);
-        body["done_reason"] = done_reason(reply);
-        add_times(body, reply);
-        return text + line(body);
-    }
-    std::string finish(const std::vector<Reply>&) override { return {}; }
-    std::string failed(const ApiError& error) override { return line({{"error", error.what()}}); }
-    std::string ping() const override { return {}; }
-
-private:
-    static std::string line(const Json& body) { return text_of(body) + "\n"; }
-    static const std::string& content_of(const Reply& reply) {
-        return reply.content.empty() && reply.reasoning.empty() ? reply.text : reply.content;
-    }
-    Json shaped(const std::string& content, const std::string& reasoning, Json calls, bool is_done) const {
-        Json body = {{"model", name_}, {"created_at", timestamp()}};
-        if (is_chat_) {
-            Json& message = body["message"] = {{"role", "assistant"}, {"content", content}};
-            if (thinks_ && !reasoning.empty()) message["thinking"] = reasoning;
-            if (!calls.empty()) message["tool_calls"] = std::move(calls);
-        } else {
-            body["response"] = content;
-            if (thinks_ && !reasoning.empty()) body["thinking"] = reasoning;
-        }
-        body["done"] = is_done;
-        return body;
-    }
-
-    const std::shared_ptr<ServedModel> model_;
-    const std::string name_;
-    const bool is_chat_;
-    bool thinks_ = true;
-    std::vector<ToolCall> calls_;
-};
-
-void read_options(const Fields& body, Parameters& parameters) {
+void read_options(const Fields& body, const ModelInfo& model, Parameters& parameters,
+                  std::vector<Warning>& warnings) {
     const Json* given = body.object("options");
     if (!given) return;
     const Fields options(*given, "options");
     for (const auto& [name, value] : engine_parameters(*given, kLoadOptions).entries())
         parameters.set(name, value);
+    read_context_size(options, model, parameters, warnings);
     if (const auto count = options.integer("num_predict", -2, INT32_MAX))
         parameters.set("n_predict", std::max<std::int64_t>(*count, -1));
     if (const auto keep = options.integer("num_keep", -1, INT32_MAX)) parameters.set("n_keep", *keep);
@@ -155,6 +83,30 @@ void read_options(const Fields& body, Parameters& parameters) {
         parameters.set("repeat_last_n", *last);
     if (const Json* typical = options.any("typical_p"); typical && typical->is_number())
         parameters.set("typical_p", typical->get<double>());
+}
+
+/// So many likely ones of each token; -1: none are wanted.
+int read_logprobs(const Fields& body, Parameters& parameters) {
+    constexpr std::int64_t kMost = 20;
+    const std::int64_t top = body.integer("top_logprobs", 0, kMost).value_or(0);
+    const bool wanted = body.flag("logprobs").value_or(false);
+    if (top > 0 && !wanted) throw wrong_field("top_logprobs", "needs 'logprobs': true");
+    if (!wanted) return -1;
+    parameters.set("n_probs", std::max<std::int64_t>(top, 1));
+    return static_cast<int>(top);
+}
+
+/// Whether `keep_alive` asks for the model to be unloaded after the answer: 0, or "0s". Models stay, here.
+bool asks_to_unload(const Fields& body) {
+    const Json* given = body.any("keep_alive");
+    if (!given) return false;
+    if (given->is_number()) return *given == 0;
+    if (!given->is_string()) body.wrong("keep_alive", "a number of seconds or a time as \"5m\"");
+    const std::string& text = given->get_ref<const std::string&>();
+    const bool has_digit = text.find_first_of("0123456789") != std::string::npos;
+    if (!has_digit)
+        throw wrong_field("keep_alive", fmt::format("is '{:.40}'; it must be a time as \"5m\"", text));
+    return text.find_first_of("123456789") == std::string::npos;
 }
 
 /// "json", or a schema.
@@ -198,21 +150,80 @@ bool read_thinking(const Fields& body, Parameters& parameters) {
 }
 
 /// What both kinds of request may say.
-Request ollama_request(const Json& given, const Fields& body, OllamaWriter& writer) {
+Request ollama_request(const Service& service, const Json& given, const ServedModel& model,
+                       OllamaWriter::Shown& shown) {
+    const Fields body(given);
     Request request{.parameters = engine_parameters(given, kOllamaFields)};
-    request.parameters.set("drop_oldest", true);  // as Ollama's own default is
-    read_options(body, request.parameters);
+    request.parameters.set("drop_oldest",
+                           body.flag("truncate").value_or(true));  // as Ollama's own default is
+    read_options(body, model.info(), request.parameters, shown.warnings);
+    add_defaults(service.options().parameters, request.parameters);
     read_format(body, request.parameters);
-    writer.show_thoughts(read_thinking(body, request.parameters));
+    shown.thoughts = read_thinking(body, request.parameters);
+    shown.logprobs = read_logprobs(body, request.parameters);
+    static_cast<void>(asks_to_unload(body));  // a wrong one is an error
     return request;
 }
 
+/// A request without anything to answer asks for the model to be loaded, or unloaded.
+HttpResponse answer_to_nothing(const Fields& body, const OllamaWriter& writer) {
+    return {.body = text_of(writer.answer_to_nothing(asks_to_unload(body) ? "unload" : "load"))};
+}
+
 HttpResponse ollama_answer(const Fields& body, const HttpRequest& http, std::shared_ptr<ServedModel> model,
-                           Request request, std::unique_ptr<OllamaWriter> writer) {
+                           Request request, OllamaWriter::Shown shown) {
     Task task;
     task.requests.push_back(std::move(request));
     task.options.streams = body.flag("stream").value_or(true);
+    auto writer = std::make_unique<OllamaWriter>(model, body.required_text("model"), std::move(shown));
     return answer(std::move(model), http, std::move(task), std::move(writer));
+}
+
+/// Of a `context`, which an earlier answer had.
+std::vector<std::int32_t> tokens_in(ServedModel& model, const Json& context) {
+    for (const Json& token : context)
+        if (!token.is_number_integer()) throw wrong_field("context", "must be a list of tokens");
+    return prompts_of(model, context, "context", false).front();
+}
+
+/// What is the model's of a text: it, between the prompt and a suffix, or after what was read before.
+void read_prompt(const Service& service, const Fields& body, ServedModel& model, Request& request) {
+    const std::string prompt = body.text("prompt").value_or(""), suffix = body.text("suffix").value_or("");
+    const std::string system = body.text("system").value_or("");
+    const Json* context = body.list("context");
+    const bool goes_on = context && !context->empty();
+    if (!suffix.empty()) {
+        if (!can_fill_middle(model.info()))
+            throw ApiError(400, "invalid_request_error",
+                           fmt::format("{} does not support insert", model.id()), "suffix");
+        const auto tokens = [&](const std::string& text) {
+            return model.engine().tokenize(text, false, false);
+        };
+        request.tokens =
+            gap_tokens(model, {.before = {}, .prefix = tokens(prompt), .suffix = tokens(suffix), .begun = {}},
+                       service.options().suffix_first);
+    } else if (body.flag("raw").value_or(false) || model.info().chat_template.empty()) {
+        request.prompt = system + prompt;
+    } else {
+        if (!system.empty()) request.messages.push_back({"system", system});
+        request.messages.push_back({"user", prompt});
+    }
+    if (goes_on) {
+        std::vector<std::int32_t> all = tokens_in(model, *context);
+        const std::vector<std::int32_t> begin = model.engine().tokenize("", true, false);
+        if (request.messages.empty()) request.parameters.set("chat", false);
+        std::vector<std::int32_t> more =
+            request.tokens.empty() ? model.render(request).tokens : std::move(request.tokens);
+        // It begins as every text does, and this one has begun.
+        const bool begins =
+            more.size() >= begin.size() && std::equal(begin.begin(), begin.end(), more.begin());
+        all.insert(all.end(), more.begin() + (begins ? static_cast<std::ptrdiff_t>(begin.size()) : 0),
+                   more.end());
+        request.tokens = std::move(all);
+        request.messages.clear();
+        request.prompt.clear();
+    }
+    if (request.messages.empty()) request.parameters.set("chat", false);
 }
 
 }  // namespace
@@ -221,38 +232,39 @@ HttpResponse ollama_chat(Service& service, const HttpRequest& http) {
     const Json given = parse_body(http.body);
     const Fields body(given);
     const auto model = named(service, body, ModelKind::text);
-    auto writer = std::make_unique<OllamaWriter>(model, body.required_text("model"), true);
+    OllamaWriter::Shown shown{.is_chat = true};
     const Json* messages = body.list("messages");
-    if (!messages || messages->empty()) return {.body = text_of(writer->loaded())};
-    Request request = ollama_request(given, body, *writer);
+    if (!messages || messages->empty())
+        return answer_to_nothing(body, OllamaWriter(model, body.required_text("model"), shown));
+    Request request = ollama_request(service, given, *model, shown);
     request.messages = ollama_messages(body);
     read_tools(body, request.parameters);
     check_can_call(request.parameters, model->info());
     request.parameters.set("parallel_tool_calls", true);
     if (ends_with_answer(request.messages)) request.parameters.set("continue_final_message", true);
     read_session(body, request.parameters);
-    return ollama_answer(body, http, model, std::move(request), std::move(writer));
+    return ollama_answer(body, http, model, std::move(request), std::move(shown));
 }
 
 HttpResponse ollama_generate(Service& service, const HttpRequest& http) {
     const Json given = parse_body(http.body);
     const Fields body(given);
     const auto model = named(service, body, ModelKind::text);
-    auto writer = std::make_unique<OllamaWriter>(model, body.required_text("model"), false);
+    OllamaWriter::Shown shown;
     if (body.any("template")) throw wrong_field("template", "is not taken from requests");
     if (const Json* images = body.list("images"); images && !images->empty())
         throw wrong_field("images", "are not taken: this model reads texts");
-    const std::string prompt = body.text("prompt").value_or("");
-    if (prompt.empty()) return {.body = text_of(writer->loaded())};
-    Request request = ollama_request(given, body, *writer);
-    if (body.flag("raw").value_or(false) || model->info().chat_template.empty()) {
-        request.parameters.set("chat", false);
-        request.prompt = body.text("system").value_or("") + prompt;
-    } else {
-        if (const auto system = body.text("system")) request.messages.push_back({"system", *system});
-        request.messages.push_back({"user", prompt});
-    }
-    return ollama_answer(body, http, model, std::move(request), std::move(writer));
+    const bool is_raw = body.flag("raw").value_or(false);
+    const Json* context = body.list("context");
+    if (is_raw && (!body.text("system").value_or("").empty() || (context && !context->empty())))
+        throw ApiError(400, "invalid_request_error", "raw mode does not support template, system, or context",
+                       "raw");
+    if (body.text("prompt").value_or("").empty())
+        return answer_to_nothing(body, OllamaWriter(model, body.required_text("model"), shown));
+    Request request = ollama_request(service, given, *model, shown);
+    shown.context = !is_raw;
+    read_prompt(service, body, *model, request);
+    return ollama_answer(body, http, model, std::move(request), std::move(shown));
 }
 
 }  // namespace headrace::serve

@@ -1,16 +1,21 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <ctime>
 
+#include "base/content_hash.h"
+#include "base/parameter_json.h"
+#include "doors/serve/api/fill_middle.h"
 #include "doors/serve/api/ollama.h"
 #include "doors/serve/api/ollama_names.h"
 #include "doors/serve/api/vectors.h"
 
 namespace headrace::serve {
 
-std::string timestamp() {
-    const auto since = std::chrono::system_clock::now().time_since_epoch();
+std::string timestamp(std::chrono::system_clock::time_point time) {
+    const auto since = time.time_since_epoch();
     const auto us = std::chrono::duration_cast<std::chrono::microseconds>(since).count();
     const std::time_t seconds = us / 1'000'000;
     std::tm utc{};
@@ -54,72 +59,171 @@ VectorModel named_vectors(Service& service, const HttpRequest& http, const Json&
     return vector_model(named(service, Fields(given), ModelKind::vectors), http, given);
 }
 
+/// As Ollama writes it: 8B, 1.5B, 494.03M.
+std::string number_of(std::int64_t count) {
+    const auto number = static_cast<double>(count);
+    if (count >= 1'000'000'000) {
+        const double billions = number / 1e9;
+        return billions == std::floor(billions) ? fmt::format("{:.0f}B", billions)
+                                                : fmt::format("{:.1f}B", billions);
+    }
+    if (count >= 1'000'000) return fmt::format("{:.2f}M", number / 1e6);
+    return count >= 1000 ? fmt::format("{:.0f}K", number / 1e3) : fmt::format("{}", count);
+}
+
+/// Ollama's name of what llama.cpp calls "Q4_K - Medium", at the end of its description.
+std::string quantisation_of(const ModelInfo& info) {
+    std::string_view text = info.description;
+    for (int word = 0; word < 2; ++word) text.remove_prefix(std::min(text.find(' '), text.size() - 1) + 1);
+    if (text.starts_with("all ")) text.remove_prefix(4);
+    const auto dash = text.find(" - ");
+    std::string name(text.substr(0, std::min(dash, text.find(' '))));
+    if (dash == std::string_view::npos) return name;
+    const char size = text[dash + 3];
+    return size == 'S' || size == 'M' || size == 'L' ? name + "_" + size : name;
+}
+
+/// A name of the weights, as Ollama's is of a model's files; of a sample of them, as files may be large.
+std::string digest_of(const std::string& what) {
+    std::string digest;
+    for (const std::string& text : {what, what + " again"}) {
+        const ContentHash hash = content_hash(text.data(), text.size());
+        digest += fmt::format("{:016x}{:016x}", hash.low, hash.high);
+    }
+    return digest;
+}
+
 Json model_entry(const ServedModel& model) {
     const ModelInfo& info = model.info();
+    const std::string family = model.text_of_metadata("general.architecture");
     return {{"name", model.id()},
             {"model", model.id()},
-            {"modified_at", timestamp()},
+            {"modified_at", timestamp(model.modified_at)},
             {"size", info.bytes},
-            {"digest", ""},
+            {"digest", digest_of(fmt::format("{} {} {}", info.weights_sample, info.bytes, info.parameters))},
             {"details",
              {{"parent_model", ""},
               {"format", "gguf"},
-              {"family", info.description},
-              {"families", Json::array({info.description})},
-              {"parameter_size", fmt::format("{:.1f}M", static_cast<double>(info.parameters) / 1e6)},
-              {"quantization_level", ""}}}};
+              {"family", family},
+              {"families", Json::array({family})},
+              {"parameter_size", number_of(info.parameters)},
+              {"quantization_level", quantisation_of(info)}}}};
 }
 
 Json model_entry(const EncoderModel& model) {
+    const TextEncoderInfo& info = model.info();
     return {{"name", model.id()},
             {"model", model.id()},
-            {"modified_at", timestamp()},
-            {"size", model.info().bytes},
-            {"digest", ""},
+            {"modified_at", timestamp(model.modified_at)},
+            {"size", info.bytes},
+            {"digest",
+             digest_of(fmt::format("{} {} {} {}", model.id(), info.bytes, info.width, info.most_tokens))},
             {"details",
              {{"parent_model", ""},
               {"format", "hrg"},
-              {"family", ""},
-              {"families", Json::array()},
+              {"family", "encoder"},
+              {"families", Json::array({"encoder"})},
               {"parameter_size", ""},
               {"quantization_level", ""}}}};
 }
 
+/// What a model of that kind can do, in Ollama's words.
+Json abilities_of(const ServedModel& model) {
+    const ModelInfo& info = model.info();
+    Json all = Json::array();
+    if (model.kind() == ModelKind::text) all.push_back("completion");
+    if (model.kind() == ModelKind::vectors) all.push_back("embedding");
+    if (model.kind() != ModelKind::text) return all;
+    for (const auto& [ability, name] :
+         {std::pair("supports_tools", "tools"), std::pair("supports_thinking", "thinking")}) {
+        const auto able = info.template_abilities.find(ability);
+        if (able != info.template_abilities.end() && able->second) all.push_back(name);
+    }
+    if (can_fill_middle(info)) all.push_back("insert");
+    return all;
+}
+
+/// The file's metadata; what is long is null, as in Ollama's answer, and the template stands beside it.
+Json metadata_of(const ModelInfo& info) {
+    Parameters shown = info.metadata;
+    for (const char* name : {"tokenizer.chat_template", "general.name"}) shown.erase(name);
+    shown.set("general.parameter_count", info.parameters);
+    return json_object_of<Json>(shown);
+}
+
 /// Of /api/show.
+Json shown(const ServedModel& model) {
+    return {{"modelfile", "FROM " + model.id()},          {"parameters", ""},
+            {"template", model.info().chat_template},     {"details", model_entry(model)["details"]},
+            {"model_info", metadata_of(model.info())},    {"capabilities", abilities_of(model)},
+            {"modified_at", timestamp(model.modified_at)}};
+}
+
 Json shown(const EncoderModel& model) {
     Json abilities = Json::array();
     if (!model.info().ranks) abilities.push_back("embedding");
-    return {{"modelfile", ""},
+    return {{"modelfile", "FROM " + model.id()},
             {"parameters", ""},
             {"template", ""},
             {"details", model_entry(model)["details"]},
             {"model_info",
-             {{"general.context_length", model.info().most_tokens},
-              {"general.embedding_length", model.info().width}}},
+             {{"general.architecture", "encoder"},
+              {"encoder.context_length", model.info().most_tokens},
+              {"encoder.embedding_length", model.info().width}}},
             {"capabilities", std::move(abilities)},
-            {"modified_at", timestamp()}};
+            {"modified_at", timestamp(model.modified_at)}};
 }
+
+/// Of /api/ps. Models stay for as long as the server runs.
+Json running(Json entry, std::int64_t device_bytes, std::int64_t context) {
+    entry["expires_at"] = "9999-12-31T23:59:59Z";
+    entry["size_vram"] = device_bytes;
+    entry["context_length"] = context;
+    return entry;
+}
+
+/// Its first numbers, with length 1 again.
+void shorten(std::vector<float>& vector, std::size_t size) {
+    if (size >= vector.size()) return;
+    vector.resize(size);
+    double sum = 0;
+    for (const float value : vector) sum += static_cast<double>(value) * value;
+    const auto length = static_cast<float>(std::sqrt(sum));
+    for (float& value : vector) value = length > 0 ? value / length : 0;
+}
+
+bool is_nothing(const Json* input) { return !input || *input == "" || (input->is_array() && input->empty()); }
 
 }  // namespace
 
 HttpResponse ollama_embed(Service& service, const HttpRequest& http) {
-    const Json given = parse_body(http.body);
+    const auto begin = std::chrono::steady_clock::now();
+    Json given = parse_body(http.body);
+    if (!given.contains("truncate")) given["truncate"] = true;  // Ollama's default
     const Fields body(given);
-    const std::vector<TextEmbedding> all = named_vectors(service, http, given).embed("input");
+    const VectorModel model = named_vectors(service, http, given);
+    const auto size = body.integer("dimensions", 0, INT32_MAX).value_or(0);
+    std::vector<TextEmbedding> all;
+    if (!is_nothing(body.any("input"))) all = model.embed("input");
     std::string text =
         fmt::format("{{\"model\":{},\"embeddings\":[", text_of(Json(body.required_text("model"))));
     std::int64_t tokens = 0;
     for (std::size_t i = 0; i < all.size(); ++i) {
+        if (size > 0) shorten(all[i].vectors.front(), static_cast<std::size_t>(size));
         text.append(i ? "," : "").append(number_list(all[i].vectors.front()));
         tokens += all[i].tokens;
     }
-    return {.body = fmt::format("{}],\"total_duration\":0,\"load_duration\":0,\"prompt_eval_count\":{}}}",
-                                text, tokens)};
+    const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - begin;
+    return {.body = fmt::format("{}],\"total_duration\":{},\"load_duration\":0,\"prompt_eval_count\":{}}}",
+                                text, took.count(), tokens)};
 }
 
 HttpResponse ollama_old_embeddings(Service& service, const HttpRequest& http) {
-    const Json given = parse_body(http.body);
-    const std::vector<TextEmbedding> all = named_vectors(service, http, given).embed("prompt");
+    Json given = parse_body(http.body);
+    given["truncate"] = true;
+    const VectorModel model = named_vectors(service, http, given);
+    if (is_nothing(Fields(given).any("prompt"))) return {.body = R"({"embedding":[]})"};
+    const std::vector<TextEmbedding> all = model.embed("prompt");
     return {.body = "{\"embedding\":" + number_list(all.front().vectors.front()) + "}"};
 }
 
@@ -135,27 +239,8 @@ HttpResponse ollama_show(Service& service, const HttpRequest& http) {
     const Fields body(given);
     const std::string name = body.text("model").value_or(body.text("name").value_or(""));
     if (name.empty()) throw wrong_field("model", "is missing");
-    for (const auto& model : service.models()) {
-        if (!is_named(*model, name)) continue;
-        const ModelInfo& info = model->info();
-        Json abilities = Json::array();
-        if (model->kind() == ModelKind::text) abilities.push_back("completion");
-        if (model->kind() == ModelKind::vectors) abilities.push_back("embedding");
-        const auto tools = info.template_abilities.find("supports_tools");
-        if (tools != info.template_abilities.end() && tools->second) abilities.push_back("tools");
-        if (info.fill_middle >= 0) abilities.push_back("insert");
-        return {.body = text_of({{"modelfile", ""},
-                                 {"parameters", ""},
-                                 {"template", info.chat_template},
-                                 {"details", model_entry(*model)["details"]},
-                                 {"model_info",
-                                  {{"general.parameter_count", info.parameters},
-                                   {"general.context_length", info.training_context},
-                                   {"general.embedding_length", info.embedding_size},
-                                   {"tokenizer.ggml.model", info.vocabulary}}},
-                                 {"capabilities", std::move(abilities)},
-                                 {"modified_at", timestamp()}})};
-    }
+    for (const auto& model : service.models())
+        if (is_named(*model, name)) return {.body = text_of(shown(*model))};
     for (const auto& encoder : service.encoders())
         if (is_named(*encoder, name)) return {.body = text_of(shown(*encoder))};
     throw not_found(fmt::format("model '{:.100}' not found", name));
@@ -163,20 +248,10 @@ HttpResponse ollama_show(Service& service, const HttpRequest& http) {
 
 HttpResponse ollama_running(Service& service, const HttpRequest&) {
     Json all = Json::array();
-    for (const auto& model : service.encoders()) {
-        Json entry = model_entry(*model);
-        entry["expires_at"] = "9999-12-31T23:59:59Z";
-        entry["size_vram"] = 0;
-        entry["context_length"] = model->info().most_tokens;
-        all.push_back(std::move(entry));
-    }
-    for (const auto& model : service.models()) {
-        Json entry = model_entry(*model);
-        entry["expires_at"] = "9999-12-31T23:59:59Z";
-        entry["size_vram"] = 0;
-        entry["context_length"] = model->info().request_tokens;
-        all.push_back(std::move(entry));
-    }
+    for (const auto& model : service.encoders())
+        all.push_back(running(model_entry(*model), 0, model->info().most_tokens));
+    for (const auto& model : service.models())
+        all.push_back(running(model_entry(*model), model->info().device_bytes, model->info().request_tokens));
     return {.body = text_of({{"models", std::move(all)}})};
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -9,8 +10,8 @@
 // What Ollama's paths have in common.
 namespace headrace::serve {
 
-/// Of now, as RFC 3339 has it.
-std::string timestamp();
+/// As RFC 3339 has it.
+std::string timestamp(std::chrono::system_clock::time_point time = std::chrono::system_clock::now());
 
 /// Whether a model has that name, with or without Ollama's tag for the usual one.
 template <class Model>

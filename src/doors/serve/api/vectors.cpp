@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <iterator>
 
@@ -13,6 +14,16 @@
 namespace headrace::serve {
 namespace {
 
+/// To what the model reads, with the mark that ends every text.
+void cut(ServedModel& model, std::vector<std::int32_t>& tokens) {
+    const auto most = static_cast<std::size_t>(std::max<std::int64_t>(model.info().request_tokens, 1));
+    if (tokens.size() <= most) return;
+    const std::int32_t last = tokens.back();
+    const std::vector<std::int32_t> marks = model.engine().tokenize("", true, false);
+    tokens.resize(most);
+    if (!marks.empty() && marks.back() == last) tokens.back() = last;
+}
+
 std::vector<TextEmbedding> embed(ServedModel& model, const HttpRequest& http, const Json& body,
                                  std::string_view key) {
     const Fields fields(body);
@@ -21,8 +32,12 @@ std::vector<TextEmbedding> embed(ServedModel& model, const HttpRequest& http, co
         parameters.set("embd_normalize", *norm);
     for (std::string_view name : {"timeout_ms", "priority"})
         if (const Json* value = fields.any(name)) parameters.set(std::string(name), parameter_of(*value));
-    const auto sequences = prompts_of(model, fields.required(key), key);
+    auto sequences = prompts_of(model, fields.required(key), key);
+    if (fields.flag("truncate").value_or(false))
+        for (std::vector<std::int32_t>& tokens : sequences) cut(model, tokens);
     const auto place = model.places().enter(http.client, -1);
+    place->asks_for(parameters, false);
+    http.record->set_model(model.id());
     std::vector<TextEmbedding> all(sequences.size());
     try {
         if (model.kind() == ModelKind::token_vectors) {
@@ -36,8 +51,10 @@ std::vector<TextEmbedding> embed(ServedModel& model, const HttpRequest& http, co
     } catch (const Exception& error) {
         throw model.error_of(error);
     }
-    for (std::size_t i = 0; i < sequences.size(); ++i)
+    for (std::size_t i = 0; i < sequences.size(); ++i) {
         all[i].tokens = static_cast<std::int64_t>(sequences[i].size());
+        http.record->add({.prompt_tokens = all[i].tokens});
+    }
     return all;
 }
 
@@ -93,8 +110,10 @@ Ranking rank(Service& service, const HttpRequest& http, const Json& body, const 
         return encode_pairs(*encoder, http, body, query, documents);
     const auto model = service.model_for(body, ModelKind::scores);
     const auto place = model->places().enter(http.client, -1);
+    http.record->set_model(model->id());
     try {
         RankScores made = model->engine().rerank(query, documents);
+        http.record->add({.prompt_tokens = made.tokens});
         return {model->id(), std::move(made.scores), made.tokens};
     } catch (const Exception& error) {
         throw model->error_of(error);

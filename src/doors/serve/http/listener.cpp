@@ -1,19 +1,25 @@
 #include "doors/serve/http/listener.h"
 
 #include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <thread>
 #include <utility>
 
 #include "doors/serve/http/connection_threads.h"
+#include "doors/serve/http/target.h"
 
 namespace headrace::serve {
 namespace {
 
 HttpRequest request_of(const httplib::Request& given) {
-    HttpRequest request{.method = given.method, .path = given.path, .body = given.body};
+    HttpRequest request{
+        .method = given.method, .path = std::string(origin_form(given.path)), .body = given.body};
     for (const auto& [name, value] : given.params) request.query.emplace(name, value);
     for (const auto& [name, value] : given.headers) request.add_header(name, value);
     request.id = new_request_id();
@@ -51,6 +57,21 @@ void answer(const HttpHandler& handler, const httplib::Request& given, httplib::
         });
 }
 
+/// A server that was killed leaves its file, at which nobody listens.
+void remove_dead_socket(const std::string& path) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (path.size() >= sizeof address.sun_path) return;
+    std::memcpy(address.sun_path, path.data(), path.size());
+    const int probe = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (probe < 0) return;
+    const bool is_refused =
+        ::connect(probe, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
+        errno == ECONNREFUSED;
+    ::close(probe);
+    if (is_refused) ::unlink(path.c_str());
+}
+
 }  // namespace
 
 struct Listener::Impl {
@@ -77,8 +98,18 @@ struct Listener::Impl {
         server.set_tcp_nodelay(true);
         // Without httplib's SO_REUSEPORT, by which a second server would take a part of the first one's
         // clients.
-        server.set_socket_options(
-            [](socket_t socket) { httplib::set_socket_opt(socket, SOL_SOCKET, SO_REUSEADDR, 1); });
+        server.set_socket_options([this](socket_t socket) {
+            httplib::set_socket_opt(socket, SOL_SOCKET, SO_REUSEADDR, 1);
+            if (options.shares_port) httplib::set_socket_opt(socket, SOL_SOCKET, SO_REUSEPORT, 1);
+        });
+        // Before the body is sent: whoever sends too much hears it at once.
+        server.set_pre_routing_handler([this](const httplib::Request& given, httplib::Response& response) {
+            if (given.get_header_value_u64("Content-Length") <= options.most_body_bytes)
+                return httplib::Server::HandlerResponse::Unhandled;
+            answer(handler, given, response, 413);
+            response.set_header("Connection", "close");  // what is on its way is not read
+            return httplib::Server::HandlerResponse::Handled;
+        });
         const auto serve = [this](const httplib::Request& given, httplib::Response& response) {
             answer(handler, given, response, ConnectionThreads::is_surplus() ? 503 : 0);
         };
@@ -102,6 +133,7 @@ struct Listener::Impl {
         configure(socket->server);
         if (host.ends_with(".sock")) {
             socket->server.set_address_family(AF_UNIX);
+            remove_dead_socket(host);
             if (!socket->server.bind_to_port(host, 8080))
                 return failure(Code::io, "--host: cannot listen at the socket {}: {}", host,
                                std::strerror(errno));

@@ -14,7 +14,8 @@ struct ListenerOptions {
     int port = 8080;                      ///< 0 chooses a free one
     std::size_t most_connections = 4096;  ///< served at once; more are told to come back
     std::size_t most_body_bytes = std::size_t{16} << 20;
-    std::chrono::seconds patience{30};  ///< for a client that neither sends nor reads
+    std::chrono::seconds patience{3600};  ///< for a client that neither sends nor reads
+    bool shares_port = false;             ///< others may listen at it, too
 };
 
 /// HTTP by cpp-httplib: a thread for each connection, up to a number.

@@ -1,10 +1,13 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "doors/serve/http/answer_record.h"
 
 namespace headrace::serve {
 
@@ -16,6 +19,7 @@ struct HttpRequest {
     std::string id;                              ///< of the log, and of the header x-request-id
     int refused = 0;     ///< the status with which HTTP itself refuses it: only its shape is asked for
     std::string client;  ///< whose key it came with; empty where none is asked for
+    std::shared_ptr<AnswerRecord> record = std::make_shared<AnswerRecord>();
     /// Whether nobody waits for the answer any more.
     std::function<bool()> is_gone = [] { return false; };
 

@@ -6,7 +6,15 @@
 
 namespace headrace::serve {
 
+std::string_view origin_form(std::string_view target) {
+    constexpr std::string_view kScheme = "http://";
+    if (!target.starts_with(kScheme)) return target;
+    const auto slash = target.find('/', kScheme.size());
+    return slash == std::string_view::npos ? std::string_view("/") : target.substr(slash);
+}
+
 HttpRequest request_to(std::string_view method, std::string_view target) {
+    target = origin_form(target);
     const std::size_t mark = std::min(target.find('?'), target.size());
     HttpRequest request{.method = std::string(method),
                         .path = httplib::decode_path_component(std::string(target.substr(0, mark)))};

@@ -11,19 +11,20 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kLook(100);         // whether the client is still there
 constexpr milliseconds kLookAtSeveral(2);  // of several answers, each in its turn
-constexpr std::chrono::seconds kPing(15);
 
 /// Answers that are being written, from their start to their end.
 class Answers {
 public:
     Answers(std::shared_ptr<ServedModel> model, const HttpRequest& from, Task task)
-        : model_(std::move(model)), task_(std::move(task)), is_gone_(from.is_gone) {
+        : model_(std::move(model)), task_(std::move(task)), is_gone_(from.is_gone), record_(from.record) {
+        record_->set_model(model_->id());
         for (Request& request : task_.requests) {
             check_values(request.parameters);
             model_->add_adapters(request.parameters);
             request.owner = from.client.empty() ? request.owner : "key:" + from.client;
             const auto counted = holders_.empty() ? std::optional(from.client) : std::nullopt;
             holders_.push_back(model_->places().enter(counted, task_.options.wanted_slot));
+            holders_.back()->asks_for(request.parameters, task_.options.streams);
             start(request, from.client);
         }
     }
@@ -50,6 +51,7 @@ public:
             if (ended[i]) continue;
             std::vector<MessagePart> parts;
             const bool goes_on = next(i, patience, &parts);
+            writer.placed(i, holders_[i]->slot());
             for (const MessagePart& part : parts)
                 if (!write(writer.part(i, part))) return;
             if (!goes_on) {
@@ -58,13 +60,23 @@ public:
                 if (!write(writer.end(i, replies_[i]))) return;
             }
             if (is_gone_()) return;
-            if (Clock::now() - written > kPing && !write(writer.ping())) return;
+            const auto interval = model_->ping_interval();
+            const bool is_due = interval.count() > 0 && Clock::now() - written > interval;
+            if (is_due && !write(writer.ping())) return;
         }
         write(writer.finish(replies_));
     }
 
+    /// Tells where they were.
+    void place(AnswerWriter& writer) {
+        for (std::size_t i = 0; i < holders_.size(); ++i) writer.placed(i, holders_[i]->slot());
+    }
+
     /// For a failure while they are written.
-    ApiError error_of(const Exception& error) const { return model_->error_of(error); }
+    ApiError error_of(const Exception& error) const {
+        model_->count_outcome(&error);
+        return model_->error_of(error);
+    }
 
 private:
     void start(Request& request, const std::string& client) {
@@ -73,6 +85,7 @@ private:
             generations_.push_back(model_->engine().stream(request));
             replies_.emplace_back();
         } catch (const Exception& error) {
+            model_->count_outcome(&error);
             throw model_->error_of(error, &request);
         }
     }
@@ -90,7 +103,7 @@ private:
             part = MessagePart{.piece = std::move(*piece)};
         }
         if (part) {
-            holders_[i]->generated(part->piece.tokens);
+            holders_[i]->generated(part->piece.text, part->piece.tokens);
             return true;
         }
         replies_[i] = generations_[i].reply();
@@ -98,12 +111,20 @@ private:
         read.insert(read.end(), replies_[i].tokens.begin(), replies_[i].tokens.end());
         holders_[i]->ends_with(std::move(read));
         observe(model_->metrics(), replies_[i]);
+        model_->count_outcome(nullptr);
+        record_->add({.prompt_tokens = replies_[i].prompt_tokens,
+                      .cached_tokens = replies_[i].cached_tokens,
+                      .generated_tokens = replies_[i].generated_tokens,
+                      .queued_ms = replies_[i].timings.queued_ms,
+                      .prompt_ms = replies_[i].timings.prompt_ms,
+                      .generate_ms = replies_[i].timings.generate_ms});
         return false;
     }
 
     const std::shared_ptr<ServedModel> model_;
     Task task_;
     const std::function<bool()> is_gone_;
+    const std::shared_ptr<AnswerRecord> record_;
     std::vector<std::unique_ptr<Places::Holder>> holders_;
     std::vector<Generation> generations_;  // cancelled when they go
     std::vector<Reply> replies_;
@@ -151,6 +172,7 @@ HttpResponse answer(std::shared_ptr<ServedModel> model, const HttpRequest& from,
     try {
         const std::optional<std::vector<Reply>> replies = answers->collect();
         if (!replies) return {.status = 499};  // nobody reads it
+        answers->place(*writer);
         return {.body = text_of(writer->whole(*replies))};
     } catch (const Exception& error) {
         throw answers->error_of(error);

@@ -17,6 +17,9 @@ public:
     /// The body, of answers to all that was asked.
     virtual Json whole(const std::vector<Reply>& replies) = 0;
 
+    /// Where `/slots` shows an answer; -1 while it waits. Said before more of it is written.
+    virtual void placed(std::size_t, int) {}
+
     // Of a stream; each returns what is sent, which may be nothing.
 
     virtual std::string_view type() const { return "text/event-stream"; }

@@ -40,6 +40,7 @@ const EncoderCount kEncoderCounts[] = {
 EncoderModel::EncoderModel(TextEncoder encoder, std::vector<std::string> aliases, std::size_t places,
                            std::size_t most_per_client)
     : loaded_at(std::time(nullptr)),
+      modified_at(change_of(encoder.info().path)),
       encoder_(std::move(encoder)),
       aliases_(std::move(aliases)),
       places_(places, most_per_client) {}

@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 #include <memory>
 #include <string>
@@ -31,6 +32,7 @@ public:
     Histogram& times() { return times_; }
     const Histogram& times() const { return times_; }
     const std::time_t loaded_at;
+    const std::chrono::system_clock::time_point modified_at;  ///< its file
 
     /// A failure of the encoder, without paths of this machine. field: of the request, for what is wrong in
     /// it.

@@ -17,6 +17,16 @@ double count_of(const LanguageModelStatistics& statistics) {
 }
 
 using S = LanguageModelStatistics;
+
+template <auto Member>
+double seconds_of(const S& statistics) {
+    return statistics.*Member / 1e3;
+}
+
+double per_second(std::uint64_t count, double ms) {
+    return ms > 0 ? static_cast<double>(count) / ms * 1e3 : 0;
+}
+
 const Count kCounts[] = {
     {"headrace_requests_total", "counter", "requests that the engine took", count_of<&S::submitted>},
     {"headrace_requests_finished_total", "counter", "requests that ended by themselves",
@@ -49,7 +59,27 @@ const Count kCounts[] = {
      count_of<&S::prompt_tokens>},
     {"llamacpp:tokens_predicted_total", "counter", "Number of generation tokens processed.",
      count_of<&S::generated_tokens>},
+    {"llamacpp:prompt_seconds_total", "counter", "Prompt process time in seconds.",
+     seconds_of<&S::prompt_ms>},
+    {"llamacpp:prompt_tokens_seconds", "gauge", "Average prompt throughput in tokens/s.",
+     [](const S& s) { return per_second(s.prompt_tokens, s.prompt_ms); }},
+    {"llamacpp:tokens_predicted_seconds_total", "counter", "Predict process time in seconds.",
+     seconds_of<&S::decode_ms>},
+    {"llamacpp:predicted_tokens_seconds", "gauge", "Average generation throughput in tokens/s.",
+     [](const S& s) { return per_second(s.generated_tokens, s.decode_ms); }},
+    {"llamacpp:n_tokens_max", "counter", "High watermark of the context size observed.",
+     count_of<&S::longest_request>},
     {"llamacpp:n_decode_total", "counter", "Total number of llama_decode() calls", count_of<&S::steps>},
+    {"llamacpp:n_busy_slots_per_decode", "gauge", "Average number of busy slots per llama_decode() call.",
+     [](const S& s) {
+         return s.steps > 0 ? static_cast<double>(s.stream_steps) / static_cast<double>(s.steps) : 0;
+     }},
+    {"llamacpp:spec_decode_num_draft_tokens_total", "counter", "Total draft tokens generated.",
+     count_of<&S::drafted_tokens>},
+    {"llamacpp:spec_decode_num_accepted_tokens_total", "counter",
+     "Total draft tokens accepted by the target model.", count_of<&S::accepted_tokens>},
+    {"llamacpp:spec_decode_num_drafts_total", "counter", "Total speculative decoding verification steps.",
+     count_of<&S::drafts>},
     {"llamacpp:requests_processing", "gauge", "Number of requests processing.", count_of<&S::running>},
     {"llamacpp:requests_deferred", "gauge", "Number of requests deferred.", count_of<&S::waiting>},
 };
@@ -64,6 +94,16 @@ const Times kTimes[] = {
     {"headrace_queue_seconds", "from a request to its first step", &ModelMetrics::queue},
     {"headrace_request_seconds", "from a request to its end", &ModelMetrics::whole},
 };
+
+/// llama-server has it of its only model, and nothing before there are drafts.
+void write_accepted(std::string& out, const LanguageModelStatistics& statistics) {
+    constexpr std::string_view kName = "llamacpp:spec_decode_num_accepted_tokens_per_pos_total";
+    if (statistics.accepted_at.empty()) return;
+    write_header(out, kName, "counter", "Accepted tokens per draft position.");
+    for (std::size_t place = 0; place < statistics.accepted_at.size(); ++place)
+        write_sample(out, kName, fmt::format("position=\"{}\"", place),
+                     static_cast<double>(statistics.accepted_at[place]));
+}
 
 }  // namespace
 
@@ -82,10 +122,15 @@ void write_model_metrics(std::string& out, const std::vector<std::shared_ptr<Ser
     for (const auto& model : models) all.emplace_back(model_label(model->id()), model->engine().statistics());
     for (const Count& count : kCounts) {
         write_header(out, count.name, count.type, count.help);
+        // llama-server has one model, and no labels.
+        if (count.name.starts_with("llamacpp:")) {
+            write_sample(out, count.name, "", count.value(all.front().second));
+            continue;
+        }
         for (const auto& [label, statistics] : all)
-            write_sample(out, count.name, count.name.starts_with("llamacpp:") ? "" : label,
-                         count.value(statistics));
+            write_sample(out, count.name, label, count.value(statistics));
     }
+    write_accepted(out, all.front().second);
     for (const Times& times : kTimes) {
         write_header(out, times.name, "histogram", times.help);
         for (std::size_t i = 0; i < models.size(); ++i)

@@ -42,7 +42,20 @@ bool Places::take_slot(Holder& holder, int wanted) {
     state.is_processing = true;
     state.task = holder.task_;
     state.generated_tokens = 0;
+    state.has_new_line = false;
+    state.parameters = holder.parameters_;
+    state.streams = holder.streams_;
     return true;
+}
+
+void Places::Holder::asks_for(const Parameters& parameters, bool streams) {
+    const std::lock_guard lock(places_.mutex_);
+    parameters_ = parameters;
+    streams_ = streams;
+    if (slot_ < 0) return;
+    PlaceState& state = places_.states_[static_cast<std::size_t>(slot_)];
+    state.parameters = parameters;
+    state.streams = streams;
 }
 
 Places::Holder::~Holder() {
@@ -62,10 +75,12 @@ int Places::Holder::slot() {
     return slot_;
 }
 
-void Places::Holder::generated(std::int64_t tokens) {
+void Places::Holder::generated(std::string_view text, std::int64_t tokens) {
     const std::lock_guard lock(places_.mutex_);
-    if (places_.take_slot(*this, -1))
-        places_.states_[static_cast<std::size_t>(slot_)].generated_tokens = tokens;
+    if (!places_.take_slot(*this, -1)) return;
+    PlaceState& state = places_.states_[static_cast<std::size_t>(slot_)];
+    state.generated_tokens = tokens;
+    state.has_new_line = state.has_new_line || text.find('\n') != std::string_view::npos;
 }
 
 void Places::Holder::ends_with(std::vector<std::int32_t> tokens) {

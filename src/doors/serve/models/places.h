@@ -5,7 +5,10 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "headrace/language_model.h"
 
 namespace headrace::serve {
 
@@ -15,6 +18,9 @@ struct PlaceState {
     std::int64_t task = -1;            ///< number of the request, the last one when idle
     std::vector<std::int32_t> tokens;  ///< prompt and answer of the last request that ended
     std::int64_t generated_tokens = 0;
+    bool has_new_line = false;  ///< in the answer so far
+    Parameters parameters;      ///< of the request that it processes
+    bool streams = false;
 };
 
 /// The places of llama-server's `/slots`, and how many requests each key has at once. The engine has no
@@ -31,9 +37,12 @@ public:
         ~Holder();
         Holder(const Holder&) = delete;
         Holder& operator=(const Holder&) = delete;
+        /// What the request has; shown with its slot.
+        void asks_for(const Parameters& parameters, bool streams);
         /// The slot's number, -1 while it waits for one.
         int slot();
-        void generated(std::int64_t tokens);
+        /// More of the answer: its text, and its tokens so far.
+        void generated(std::string_view text, std::int64_t tokens);
         void ends_with(std::vector<std::int32_t> tokens);
 
     private:
@@ -45,6 +54,8 @@ public:
         const std::optional<std::string> client_;  // that it counts for
         std::int64_t task_ = 0;
         int slot_ = -1;
+        Parameters parameters_;
+        bool streams_ = false;
     };
     /// client: nothing for another answer to a request that has a place already, which counts once. Throws
     /// ApiError 429 when the key has as many as it may have.

@@ -1,5 +1,7 @@
 #include "doors/serve/models/served_model.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
@@ -18,15 +20,29 @@ std::size_t size_of(const Request& request) {
 
 }  // namespace
 
-ServedModel::ServedModel(LanguageModel model, Names names, std::size_t places, std::size_t most_per_client)
+ServedModel::ServedModel(LanguageModel model, Names names, const Limits& limits)
     : loaded_at(std::time(nullptr)),
+      modified_at(change_of(model.info().path)),
       model_(std::move(model)),
       info_(model_.info()),
       kind_(model_.kind()),
       warnings_(model_.warnings()),
       names_(std::move(names)),
-      places_(places, most_per_client) {
+      places_(limits.places, limits.most_per_client),
+      ping_interval_(limits.ping_interval) {
     for (const auto& [path, scale] : info_.adapters) adapter_scales_.push_back(scale);
+}
+
+std::string ServedModel::text_of_metadata(std::string_view name) const {
+    const ParameterValue* value = info_.metadata.find(name);
+    const auto* text = value ? std::get_if<std::string>(value) : nullptr;
+    return text ? *text : std::string();
+}
+
+std::chrono::system_clock::time_point change_of(const std::string& path) {
+    struct stat file {};
+    if (stat(path.c_str(), &file) != 0) return std::chrono::system_clock::now();
+    return std::chrono::system_clock::from_time_t(file.st_mtime);
 }
 
 bool ServedModel::answers_to(std::string_view name) const {
@@ -51,6 +67,26 @@ void ServedModel::add_adapters(Parameters& parameters) const {
     for (std::size_t i = 0; i < adapter_scales_.size(); ++i)
         all.push_back(Parameters{{"id", static_cast<std::int64_t>(i)}, {"scale", adapter_scales_[i]}});
     parameters.set("lora", std::move(all));
+}
+
+void ServedModel::count_outcome(const Exception* error) {
+    const bool is_engines = error && (error->code() == Code::backend_failure || error->code() == Code::io ||
+                                      error->code() == Code::out_of_memory);
+    if (error && !is_engines) return;
+    const std::lock_guard lock(mutex_);
+    failures_ = error ? failures_ + 1 : 0;
+    if (error) failure_ = without_paths(error->what(), info_.path);
+}
+
+bool ServedModel::is_failing() const {
+    constexpr int kMany = 3;  // one may be an accident
+    const std::lock_guard lock(mutex_);
+    return failures_ >= kMany;
+}
+
+std::string ServedModel::failure() const {
+    const std::lock_guard lock(mutex_);
+    return failure_;
 }
 
 std::int64_t ServedModel::seed_of(const Parameters& parameters) const {

@@ -1,4 +1,5 @@
 #pragma once
+#include <chrono>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -20,18 +21,32 @@ public:
         std::vector<std::string> aliases;  ///< sorted; the first is its id
         std::vector<std::string> tags;
     };
-    /// places: requests that `/slots` shows.
-    ServedModel(LanguageModel model, Names names, std::size_t places, std::size_t most_per_client);
+    struct Limits {
+        std::size_t places;           ///< requests that `/slots` shows
+        std::size_t most_per_client;  ///< at once; 0: no limit
+        std::chrono::seconds ping_interval;
+    };
+    ServedModel(LanguageModel model, Names names, const Limits& limits);
 
     LanguageModel& engine() { return model_; }
     const ModelInfo& info() const { return info_; }
     ModelKind kind() const { return kind_; }
     const std::string& id() const { return names_.aliases.front(); }
+    /// Of the file's; empty where it has none of that name.
+    std::string text_of_metadata(std::string_view name) const;
     const Names& names() const { return names_; }
     bool answers_to(std::string_view name) const;
     Places& places() { return places_; }
+    /// Of streams that have nothing to say; 0: none.
+    std::chrono::seconds ping_interval() const { return ping_interval_; }
+    /// What became of a request; null: it was answered. Errors of the request itself do not count.
+    void count_outcome(const Exception* error);
+    /// Whether one request after the other was lost by the engine's fault, and why the last one was.
+    bool is_failing() const;
+    std::string failure() const;
     ModelMetrics& metrics() { return metrics_; }
     const std::time_t loaded_at;
+    const std::chrono::system_clock::time_point modified_at;  ///< its file
 
     /// Of the adapters, by position: what requests that say nothing get.
     std::vector<float> adapter_scales() const;
@@ -63,11 +78,17 @@ private:
     const std::vector<Warning> warnings_;  // of the load
     const Names names_;
     Places places_;
+    const std::chrono::seconds ping_interval_;
     ModelMetrics metrics_;
     mutable std::mutex mutex_;
     std::vector<float> adapter_scales_;
     bool has_own_scales_ = false;
+    int failures_ = 0;  // since the last answer
+    std::string failure_;
 };
+
+/// When a file was written; now, where there is none.
+std::chrono::system_clock::time_point change_of(const std::string& path);
 
 /// What an answer took, as Prometheus has it.
 void observe(ModelMetrics& metrics, const Reply& reply);

@@ -1,7 +1,6 @@
 #include "doors/serve/models/service.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 
 #include "doors/serve/request/fields.h"
@@ -23,6 +22,7 @@ std::int64_t threads_in(const Parameters& parameters) {
 }  // namespace
 
 Status Service::load() {
+    for (const std::string& note : options_.notes) log_.say(ServerLog::Level::warn, note);
     try {
         if (!options_.model.empty())
             add(options_.model, options_.parameters, {options_.aliases, options_.tags});
@@ -60,10 +60,10 @@ void Service::add_beside(const std::string& path, const Parameters& parameters, 
 void Service::add(const std::string& path, const Parameters& parameters, ServedModel::Names names) {
     LanguageModel model = LanguageModel::load(path, {.parameters = parameters});
     for (const Warning& warning : model.warnings())
-        std::fprintf(stderr, "headrace: %s: %s: %s\n", names.aliases.front().c_str(),
-                     warning.parameter.c_str(), warning.message.c_str());
-    models_.push_back(std::make_shared<ServedModel>(std::move(model), std::move(names), options_.parallel,
-                                                    options_.most_per_key));
+        log_.say(ServerLog::Level::warn, names.aliases.front() + ": " + warning.message,
+                 {{"parameter", warning.parameter}});
+    const ServedModel::Limits limits{options_.parallel, options_.most_per_key, options_.ping_interval};
+    models_.push_back(std::make_shared<ServedModel>(std::move(model), std::move(names), limits));
 }
 
 std::shared_ptr<ServedModel> Service::first_model() const {
@@ -123,7 +123,10 @@ void Service::check_request(const Json& body) const {
 
 ChatBody Service::read_chat(const Json& body, const ServedModel& model) const {
     check_request(body);
-    ChatBody chat = chat_body(body, model.info());
+    Json whole = body;
+    if (!options_.prefills_assistant && !body.contains("continue_final_message"))
+        whole["continue_final_message"] = false;
+    ChatBody chat = chat_body(whole, model.info());
     add_api_defaults(chat.request.parameters);
     return chat;
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "doors/serve/log/server_log.h"
 #include "doors/serve/models/encoder_model.h"
 #include "doors/serve/models/metrics.h"
 #include "doors/serve/models/served_model.h"
@@ -17,7 +18,8 @@ namespace headrace::serve {
 /// the functions of handlers throw ApiError.
 class Service {
 public:
-    explicit Service(ServeOptions options) : options_(std::move(options)) {}
+    explicit Service(ServeOptions options)
+        : options_(std::move(options)), log_(options_.logs_json, options_.is_quiet) {}
 
     /// Once. Errors: of the load.
     Status load();
@@ -44,6 +46,7 @@ public:
     void add_api_defaults(Parameters& parameters) const;
 
     RequestCounts& counts() { return counts_; }
+    const ServerLog& log() const { return log_; }
     /// In Prometheus' text format.
     std::string metrics() const;
 
@@ -53,6 +56,7 @@ private:
     void add_beside(const std::string& path, const Parameters& parameters, bool ranks);
 
     const ServeOptions options_;
+    const ServerLog log_;
     std::vector<std::shared_ptr<ServedModel>> models_;
     std::vector<std::shared_ptr<EncoderModel>> encoders_;
     RequestCounts counts_;

@@ -5,30 +5,11 @@
 #include <sstream>
 
 namespace headrace::serve {
-namespace {
-
 Result<std::string> file_text(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
     if (!file) return failure(Code::not_found, "'{}' cannot be read", path);
     return std::string(std::istreambuf_iterator<char>(file), {});
 }
-
-Status add_adapters(ServeOptions& options, const std::string& text, bool scaled) {
-    std::vector<ParameterValue> all;
-    if (const ParameterValue* before = options.parameters.find("lora"))
-        all = std::get<std::vector<ParameterValue>>(*before);
-    for (const std::string& part : parts_of(text)) {
-        float scale = 1;
-        const auto colon = scaled ? part.rfind(':') : std::string::npos;
-        if (scaled && colon == std::string::npos) return invalid("'{}' must be FILE:SCALE", part);
-        if (scaled) HR_TRY(read_number(part.substr(colon + 1), -1e6f, 1e6f, scale));
-        all.push_back(Parameters{{"path", part.substr(0, colon)}, {"scale", scale}});
-    }
-    options.parameters.set("lora", std::move(all));
-    return success();
-}
-
-}  // namespace
 
 std::vector<std::string> parts_of(const std::string& text, char separator) {
     std::vector<std::string> parts;
@@ -45,30 +26,6 @@ Status read_keys(ServeOptions& options, const std::string& path) {
         if (!line.empty() && line.front() != '#') options.keys.push_back(std::move(line));
     }
     if (options.keys.empty()) return invalid("'{}' has no key", path);
-    return success();
-}
-
-Status read_parallel(ServeOptions& options, const std::string& text) {
-    long count = 0;
-    HR_TRY(read_number(text, -1L, 256L, count));
-    if (count == 0) return invalid("0 must be from 1 to 256, or -1 for {}", options.parallel);
-    if (count < 0) return success();
-    options.parallel = static_cast<std::size_t>(count);
-    options.divides = true;
-    return success();
-}
-
-Status read_reasoning(ServeOptions& options, const std::string& text) {
-    if (text != "on" && text != "off" && text != "auto") return invalid("'{}' must be on, off or auto", text);
-    options.parameters.set("enable_thinking", text != "off");
-    return success();
-}
-
-Status read_speculation(ServeOptions& options, const std::string& text) {
-    if (text == "none") return options.parameters.set("speculative", false), success();
-    if (text != "draft-simple" && text != "ngram-simple")
-        return unsupported("'{}' must be none, draft-simple (with --model-draft) or ngram-simple", text);
-    options.parameters.set("speculative", true);
     return success();
 }
 
@@ -91,48 +48,54 @@ Status set_patience(ServeOptions& options, const std::string& text) {
     return success();
 }
 
-Status set_threads(ServeOptions& options, const std::string& text) {
-    int count = 0;
-    HR_TRY(read_number(text, -1, 512, count));
-    options.parameters.set("n_threads", std::max(count, 0));
+Status set_verbosity(ServeOptions& options, const std::string& text) {
+    int level = 0;
+    HR_TRY(read_number(text, -1, 100, level));
+    if (level < 0) level = 5;
+    constexpr const char* kLevels[] = {"error", "error", "warn", "warn", "info"};
+    options.parameters.set("log_level", level < 5 ? kLevels[level] : "debug");
+    options.is_quiet = level < 3;
     return success();
 }
 
-Status add_plain_adapters(ServeOptions& options, const std::string& text) {
-    return add_adapters(options, text, false);
-}
-
-Status add_scaled_adapters(ServeOptions& options, const std::string& text) {
-    return add_adapters(options, text, true);
-}
-
-Status set_ranking(ServeOptions& options, const std::string&) {
-    options.parameters.set("embeddings", true);
-    options.parameters.set("pooling", "rank");
+Status set_cpu_mask(ServeOptions& options, const std::string& text) {
+    std::string digits = text.starts_with("0x") || text.starts_with("0X") ? text.substr(2) : text;
+    std::vector<std::size_t> cpus;
+    for (std::size_t i = 0; i < digits.size(); ++i) {
+        unsigned bits = 0;
+        const char* digit = &digits[digits.size() - 1 - i];
+        if (std::from_chars(digit, digit + 1, bits, 16).ec != std::errc() || digits.size() > 256)
+            return invalid("'{:.80}' must be hexadecimal digits, as ff for the first eight CPUs", text);
+        for (std::size_t bit = 0; bit < 4; ++bit)
+            if (bits >> bit & 1) cpus.push_back(4 * i + bit);
+    }
+    if (cpus.empty()) return invalid("'{:.80}' leaves no CPU", text);
+    options.cpus.insert(options.cpus.end(), cpus.begin(), cpus.end());
     return success();
 }
 
-Status set_tokenizer(ServeOptions& options, const std::string& text) {
-    options.encoder.tokenizer = text;
+Status set_cpu_range(ServeOptions& options, const std::string& text) {
+    const auto dash = text.find('-');
+    std::size_t first = 0, last = 0;
+    if (dash == std::string::npos) return invalid("'{:.80}' must be the first and the last CPU: 0-7", text);
+    HR_TRY(read_number<std::size_t>(text.substr(0, dash), 0, 1023, first));
+    HR_TRY(read_number<std::size_t>(text.substr(dash + 1), first, 1023, last));
+    for (std::size_t cpu = first; cpu <= last; ++cpu) options.cpus.push_back(cpu);
     return success();
 }
 
-Status set_draft_model(ServeOptions& options, const std::string& text) {
-    options.parameters.set("draft_model", text);
-    options.parameters.set("speculative", true);
+Status set_prefix(ServeOptions& options, const std::string& text) {
+    if (!text.empty() && (!text.starts_with('/') || text.ends_with('/')))
+        return invalid("'{:.80}' must begin with a slash and end without one: /llm", text);
+    options.api_prefix = text;
     return success();
 }
 
-Status read_template(ServeOptions& options, const std::string& path) {
-    HR_ASSIGN(std::string source, file_text(path));
-    options.parameters.set("chat_template", std::move(source));
-    return success();
-}
-
-Status set_samplers(ServeOptions& options, const std::string& text) {
-    std::vector<ParameterValue> names;
-    for (const std::string& name : parts_of(text, ';')) names.emplace_back(name);
-    options.parameters.set("samplers", std::move(names));
+Status set_ping_interval(ServeOptions& options, const std::string& text) {
+    long seconds = 0;
+    HR_TRY(read_number(text, -1L, 86400L, seconds));
+    if (seconds == 0) return invalid("0 must be from 1 to 86400 seconds, or -1 for none");
+    options.ping_interval = std::chrono::seconds(std::max(seconds, 0L));
     return success();
 }
 

@@ -13,22 +13,13 @@
 #include <utility>
 
 #include "base/edit_distance.h"
+#include "doors/serve/options/flag_values.h"
 #include "doors/serve/options/flags.h"
 
 namespace headrace::serve {
 namespace {
 
-constexpr std::string_view kConfig = "--config";
-
-std::vector<std::string_view> words(std::string_view text) {
-    std::vector<std::string_view> all;
-    while (!text.empty()) {
-        const auto space = text.find(' ');
-        if (space != 0) all.push_back(text.substr(0, space));
-        text.remove_prefix(space == std::string_view::npos ? text.size() : space + 1);
-    }
-    return all;
-}
+constexpr std::string_view kConfig = "--config", kEnvironment = "the environment's ";
 
 bool has_word(std::string_view list, std::string_view word) {
     const auto all = words(list);
@@ -63,7 +54,8 @@ std::optional<Found> find_flag(std::string_view name) {
 Error unknown(std::string_view name, std::string_view where) {
     std::string_view best;
     std::size_t nearest = 4;  // one more than the most
-    for (const Flag& flag : flags())
+    // Short ones are all alike, and stand for quite different things.
+    for (const Flag& flag : name.starts_with("--") ? flags() : std::span<const Flag>())
         for (const std::string_view list : {flag.names, flag.negative})
             for (const std::string_view other : words(list)) {
                 const std::size_t distance =
@@ -86,8 +78,10 @@ public:
                 const std::string& where) {
         switch (flag.kind) {
             case FlagKind::is_refused:
+                // What it turns off is not here.
+                if (flag.value.empty() && value == "false") return success();
                 return unsupported("{}{} is llama-server's: {}", where, name, flag.summary);
-            case FlagKind::is_ignored: return success();
+            case FlagKind::is_ignored: note(flag, name, where); return success();
             default: break;
         }
         const Status status = flag.apply ? flag.apply(options_, value) : set_parameter(flag, value);
@@ -102,6 +96,12 @@ public:
     }
 
 private:
+    /// Variables that are not llama-server's alone, as HF_TOKEN, are set for other programs.
+    void note(const Flag& flag, const std::string& name, const std::string& where) {
+        if (where == kEnvironment && !name.starts_with("LLAMA_")) return;
+        options_.notes.push_back(fmt::format("{}{} has no effect: {}", where, name, flag.summary));
+    }
+
     Status set_parameter(const Flag& flag, const std::string& value) {
         const std::string parameter(flag.parameter);
         if (flag.kind == FlagKind::a_list) {
@@ -111,16 +111,20 @@ private:
             options_.parameters.set(parameter, std::move(all));
             return success();
         }
-        if (flag.kind == FlagKind::a_text) return options_.parameters.set(parameter, value), success();
+        const bool is_word =
+            flag.kind == FlagKind::a_count && value.find_first_of("0123456789") == value.npos;
+        if (flag.kind == FlagKind::a_text || is_word)
+            return options_.parameters.set(parameter, value), success();
         try {
             ParameterValue read = ParameterValue::from_json(value);
             const bool is_number =
                 std::holds_alternative<std::int64_t>(read) || std::holds_alternative<double>(read);
-            if (flag.kind == FlagKind::a_number && !is_number) return invalid("'{}' must be a number", value);
+            if (flag.kind != FlagKind::some_json && flag.kind != FlagKind::a_switch && !is_number)
+                return invalid("'{}' must be a number", value);
             options_.parameters.set(parameter, std::move(read));
             return success();
         } catch (const Exception&) {
-            return invalid("'{}' must be {}", value, flag.kind == FlagKind::a_number ? "a number" : "JSON");
+            return invalid("'{}' must be {}", value, flag.kind == FlagKind::some_json ? "JSON" : "a number");
         }
     }
 
@@ -172,13 +176,24 @@ Status read_arguments(std::span<const std::string> arguments, Reader& reader, st
     return success();
 }
 
+/// LLAMA_ARG_NO_MMAP of LLAMA_ARG_MMAP.
+std::string negative_variable(std::string_view variable) {
+    constexpr std::string_view kBegin = "LLAMA_ARG_";
+    if (!variable.starts_with(kBegin)) return {};
+    return fmt::format("{}NO_{}", kBegin, variable.substr(kBegin.size()));
+}
+
 Status read_environment(const std::map<std::string, std::string>& environment, Reader& reader) {
     for (const Flag& flag : flags()) {
-        const auto variable = environment.find(std::string(flag.variable));
+        auto variable = environment.find(std::string(flag.variable));
+        std::string value = variable == environment.end() ? "" : variable->second;
+        if (variable == environment.end() && !flag.negative.empty()) {
+            variable = environment.find(negative_variable(flag.variable));
+            value = "false";  // whatever its value is, as in llama-server
+        }
         if (flag.variable.empty() || variable == environment.end() || reader.is_taken(flag)) continue;
-        std::string value = variable->second;
-        const std::string where = "the environment's ";
-        if (flag.value.empty() && flag.kind == FlagKind::a_switch) {
+        const std::string where(kEnvironment);
+        if (flag.value.empty()) {
             const Result<std::string> read = switch_value(value);
             if (!read.ok()) return read.error().within(where + variable->first);
             value = read.value();
@@ -243,9 +258,58 @@ Status read_encoder(ServeOptions& options) {
     return success();
 }
 
+void set_texts(ServeOptions& options, const char* parameter, const std::vector<std::string>& texts) {
+    if (!texts.empty())
+        options.parameters.set(parameter, std::vector<ParameterValue>(texts.begin(), texts.end()));
+}
+
+void add_patterns(ServeOptions& options, const char* parameter, const std::vector<std::string>& kept) {
+    if (kept.empty()) return;
+    std::vector<ParameterValue> all;
+    if (const ParameterValue* given = options.parameters.find(parameter))
+        all = std::get<std::vector<ParameterValue>>(*given);
+    for (const std::string& pattern : kept) all.emplace_back(pattern + "=CPU");
+    options.parameters.set(parameter, std::move(all));
+}
+
+/// Whether each request has a part of the context.
+bool is_divided(const ServeOptions& options) { return !options.unified.value_or(!options.divides); }
+
+void finish_context(ServeOptions& options) {
+    const auto parallel = static_cast<std::int64_t>(options.parallel);
+    options.parameters.set("n_parallel", parallel);
+    if (options.request_tokens > 0) {
+        options.parameters.set("n_ctx_per_request", options.request_tokens);
+        if (!options.parameters.find("n_ctx"))
+            options.parameters.set("n_ctx",
+                                   std::min<std::int64_t>(parallel * options.request_tokens, 1 << 30));
+    } else if (options.parameters.find("n_ctx") && is_divided(options)) {
+        options.parameters.set("n_ctx_per_request", kPartOfContext);
+    }
+}
+
+/// LoRA adapters are loaded, and rest.
+void rest_adapters(ServeOptions& options) {
+    const ParameterValue* given = options.parameters.find("lora");
+    if (!given || !options.rests_adapters) return;
+    auto all = std::get<std::vector<ParameterValue>>(*given);
+    for (ParameterValue& adapter : all) std::get<Parameters>(adapter).set("scale", 0.0);
+    options.parameters.set("lora", std::move(all));
+}
+
+void unescape(ServeOptions& options) {
+    for (const char* parameter : {"stop", "dry_sequence_breakers"}) {
+        const ParameterValue* given = options.parameters.find(parameter);
+        if (!given || !options.escapes) continue;
+        auto all = std::get<std::vector<ParameterValue>>(*given);
+        for (ParameterValue& text : all) text = unescaped(std::get<std::string>(text));
+        options.parameters.set(parameter, std::move(all));
+    }
+}
+
 /// What llama-server derives from several flags.
 Status finish(ServeOptions& options) {
-    if (options.shows_help || options.shows_version) return success();
+    if (options.only_shows()) return success();
     if (options.model.empty() && options.embedding_model.empty() && options.ranking_model.empty())
         return invalid("no model is named: headrace serve model.gguf; --help lists the options");
     if (is_graph_file(options.model) && options.model.ends_with(".hrg"))
@@ -255,12 +319,16 @@ Status finish(ServeOptions& options) {
     if (options.aliases.empty() && !options.model.empty())
         options.aliases = {std::filesystem::path(options.model).filename().string()};
     std::ranges::sort(options.aliases);
-    const auto parallel = static_cast<std::int64_t>(options.parallel);
-    options.parameters.set("n_parallel", parallel);
-    if (const ParameterValue* size = options.parameters.find("n_ctx");
-        size && !options.unified.value_or(!options.divides))
-        if (const auto* tokens = std::get_if<std::int64_t>(size); tokens && *tokens > 0)
-            options.parameters.set("n_ctx_per_request", std::max<std::int64_t>(1, *tokens / parallel));
+    finish_context(options);
+    set_texts(options, "devices", options.devices);
+    set_texts(options, "draft_devices", options.draft_devices);
+    add_patterns(options, "override_tensor", options.kept_tensors);
+    add_patterns(options, "draft_override_tensor", options.kept_draft_tensors);
+    if (!options.fits_layers && !options.parameters.find("n_gpu_layers"))
+        options.parameters.set("n_gpu_layers", "all");
+    rest_adapters(options);
+    unescape(options);
+    if (options.logs_json) options.parameters.set("log_format", "json");
     if (!options.slot_save_path.empty() && !std::filesystem::is_directory(options.slot_save_path))
         return failure(Code::not_found, "--slot-save-path: '{}' is no folder", options.slot_save_path);
     return success();
@@ -283,30 +351,24 @@ Result<ServeOptions> serve_options(std::span<const std::string> arguments,
     return options;
 }
 
+void add_program_defaults(ServeOptions& options) {
+    Parameters& parameters = options.parameters;
+    if (!parameters.find("n_ctx")) {
+        parameters.set("n_ctx", kWholeContext);
+        if (options.request_tokens == 0 && is_divided(options))
+            parameters.set("n_ctx_per_request", kPartOfContext);
+    }
+    Parameters values;
+    if (const ParameterValue* given = parameters.find("chat_template_kwargs"))
+        if (const auto* object = std::get_if<Parameters>(given)) values = *object;
+    if (!values.find("preserve_reasoning")) values.set("preserve_reasoning", options.preserves_reasoning);
+    parameters.set("chat_template_kwargs", std::move(values));
+}
+
 bool is_graph_file(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
     std::array<char, 4> magic{};
     return file.read(magic.data(), magic.size()) && std::string_view(magic.data(), magic.size()) != "GGUF";
-}
-
-std::string serve_help() {
-    std::string text =
-        "headrace serve model.gguf [options]\n\n"
-        "Serves a language model by the APIs of OpenAI, Anthropic, Ollama and llama-server.\n\n"
-        "  --config FILE  options as lines of `name = value`; arguments and the environment come first\n";
-    for (const Flag& flag : flags()) {
-        if (flag.kind == FlagKind::is_ignored || flag.kind == FlagKind::is_refused) continue;
-        std::string names;
-        for (const std::string_view list : {flag.names, flag.negative})
-            for (const std::string_view name : words(list))
-                names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
-        text += fmt::format("  {}{}{}\n", names, flag.value.empty() ? "" : " ", flag.value);
-        const std::string summary = flag.summary.empty() ? fmt::format("the parameter {}", flag.parameter)
-                                                         : std::string(flag.summary);
-        text += fmt::format("      {}{}\n", summary,
-                            flag.variable.empty() ? std::string() : fmt::format(" ({})", flag.variable));
-    }
-    return text;
 }
 
 }  // namespace headrace::serve

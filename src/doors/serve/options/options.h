@@ -1,4 +1,6 @@
 #pragma once
+#include <chrono>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <span>
@@ -18,21 +20,40 @@ struct ServeOptions {
     std::string model;                 ///< GGUF file; may be empty beside one of the others
     std::vector<std::string> aliases;  ///< names that requests may give it; empty: the file's
     std::vector<std::string> tags;
-    Parameters parameters;        ///< of the model, and defaults of its requests
-    std::string embedding_model;  ///< GGUF file or graph that turns texts into vectors beside it
-    std::string ranking_model;    ///< one that ranks documents beside it
-    TextEncoderOptions encoder;   ///< of those two, where they are graphs
-    std::size_t parallel = 4;     ///< requests that run at once
-    bool divides = false;         ///< each has its part of the context, as --parallel says
-    std::optional<bool> unified;  ///< what --kv-unified says of that
+    Parameters parameters;            ///< of the model, and defaults of its requests
+    std::string embedding_model;      ///< GGUF file or graph that turns texts into vectors beside it
+    std::string ranking_model;        ///< one that ranks documents beside it
+    TextEncoderOptions encoder;       ///< of those two, where they are graphs
+    std::size_t parallel = 4;         ///< requests that run at once
+    bool divides = false;             ///< each has its part of the context, as --parallel says
+    std::optional<bool> unified;      ///< what --kv-unified says of that
+    std::int64_t request_tokens = 0;  ///< that one request may have; 0: what the others say
+    std::vector<std::string> devices, draft_devices;            ///< ggml's names, or rpc://host:port
+    std::vector<std::string> kept_tensors, kept_draft_tensors;  ///< patterns of what stays on the CPU
+    bool fits_layers = true;         ///< as many on devices as their memory holds; false: all
+    bool rests_adapters = false;     ///< the LoRA adapters have no effect at first
+    bool prefills_assistant = true;  ///< chats that end with an assistant's message go on with it
+    bool preserves_reasoning = true;
+    bool suffix_first = false;      ///< of /infill
+    bool escapes = true;            ///< of texts that end answers or sequences
+    std::vector<std::size_t> cpus;  ///< that threads may use; empty: all
     std::vector<std::string> keys;
-    std::size_t most_per_key = 0;   ///< requests at once; 0: no limit
-    std::string slot_save_path;     ///< empty: states of slots are not saved
-    std::string cors_origins;       ///< empty: browsers' pages of other origins are refused
-    bool allows_templates = false;  ///< requests may bring a chat template of their own
+    std::size_t most_per_key = 0;  ///< requests at once; 0: no limit
+    std::string slot_save_path;    ///< empty: states of slots are not saved
+    std::string cors_origins;      ///< empty: browsers' pages of other origins are refused
+    std::string cors_methods = "GET, POST, DELETE, OPTIONS";
+    std::string cors_headers = "Authorization, Content-Type, X-Api-Key, Anthropic-Version, Anthropic-Beta";
+    bool cors_credentials = false;
+    std::string api_prefix;                  ///< of all paths: empty, or "/llm"
+    std::chrono::seconds ping_interval{30};  ///< of streams that have nothing to say; 0: no pings
+    bool allows_templates = false;           ///< requests may bring a chat template of their own
     bool offers_metrics = false, offers_slots = true, changes_props = false, offers_page = true;
     bool verbose = false, logs_json = false, is_quiet = false;
-    bool shows_help = false, shows_version = false;
+    bool shows_help = false, shows_version = false, shows_completion = false, lists_devices = false;
+    std::vector<std::string> notes;  ///< of options that were taken and do nothing
+
+    /// Something is printed, and nothing served.
+    bool only_shows() const { return shows_help || shows_version || shows_completion || lists_devices; }
 };
 
 /// Of the program's arguments, the environment (LLAMA_ARG_...) and a file (--config), the former first.
@@ -40,10 +61,15 @@ struct ServeOptions {
 Result<ServeOptions> serve_options(std::span<const std::string> arguments,
                                    const std::map<std::string, std::string>& environment);
 
+/// What llama-server sets where no option does. A program that has the model already gives its own parameters.
+void add_program_defaults(ServeOptions& options);
+
 /// Whether a file is there and no GGUF file.
 bool is_graph_file(const std::string& path);
 
 /// Of --help.
 std::string serve_help();
+/// Of --completion-bash.
+std::string serve_completion();
 
 }  // namespace headrace::serve

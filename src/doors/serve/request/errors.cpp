@@ -10,9 +10,9 @@ ApiError not_found(const std::string& what) { return {404, "not_found_error", wh
 
 ApiError not_offered(const std::string& what) { return {501, "not_supported_error", what}; }
 
-ApiError overloaded(const std::string& what) {
+ApiError overloaded(const std::string& what, int retry_after) {
     ApiError error(503, "unavailable_error", what);
-    error.retry_after = 1;
+    error.retry_after = retry_after;
     return error;
 }
 

@@ -19,6 +19,7 @@ public:
     std::string field;  ///< of the request, e.g. "messages[2].content"
     Json extra = Json::object();
     int retry_after = 0;  ///< seconds; 0: none is said
+    std::string allowed;  ///< of 405: the methods that are taken
 };
 
 /// A field is missing or wrong: 400.
@@ -26,8 +27,8 @@ ApiError wrong_field(const std::string& field, const std::string& what);
 ApiError not_found(const std::string& what);
 /// 501: what this server was not started for.
 ApiError not_offered(const std::string& what);
-/// 503, to be tried again.
-ApiError overloaded(const std::string& what);
+/// 503, to be tried again in that many seconds.
+ApiError overloaded(const std::string& what, int retry_after = 1);
 
 /// {"error": {"code", "message", "type", "param"}}, as OpenAI and llama-server have it.
 Json openai_error(const ApiError& error);
