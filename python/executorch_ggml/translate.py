@@ -134,7 +134,7 @@ def extent(dim: int | torch.SymInt) -> Dim:
     if expression.is_number:
         return int(expression)
     translated = _translated(expression, env)
-    return Extent.symbol(f"'{expression}'", *_bounds(expression, env)) if translated is None else translated
+    return Extent.named(str(expression), *_bounds(expression, env)) if translated is None else translated
 
 
 def is_open(e: Any) -> bool:
