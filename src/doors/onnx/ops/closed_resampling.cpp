@@ -124,9 +124,10 @@ private:
             2 * radius_ <= static_cast<double>(kMostTaps))
             return;
         throw Refused(
-            fmt::format("mode is {} with antialias={:d}, and the scale {} makes {} weighted sums of {:.0f} elements; "
-                        "{} elements in all, and {} of a sum, are the most",
-                        mode_, antialias_, axis_.scale, axis_.out, 2 * radius_, kLargestExtent, kMostTaps),
+            fmt::format(
+                "mode is {} with antialias={:d}, and the scale {} makes {} weighted sums of {:.0f} elements; "
+                "{} elements in all, and {} of a sum, are the most",
+                mode_, antialias_, axis_.scale, axis_.out, 2 * radius_, kLargestExtent, kMostTaps),
             fmt::format("Export the model with {}a scale nearer to 1",
                         widened_ > 1 ? "antialias=0, or with " : ""));
     }
@@ -146,7 +147,8 @@ private:
             const std::int64_t place = static_cast<std::int64_t>(std::floor(point - radius_)) + 1 + k;
             const double distance = (static_cast<double>(place) - point) / widened_;
             const bool is_left_out = is_inside_ && (place < 0 || place >= axis_.size);
-            const double weight = is_cubic() ? keys_weight(distance, a_) : std::max(1 - std::abs(distance), 0.0);
+            const double weight =
+                is_cubic() ? keys_weight(distance, a_) : std::max(1 - std::abs(distance), 0.0);
             found.places.push_back(std::clamp<std::int64_t>(place, 0, axis_.size - 1));
             found.weights.push_back(is_left_out ? 0 : weight);
         }
@@ -194,9 +196,10 @@ Operand resized_closed_axis(OpWriter& g, const Operand& x, int dim, const Resize
     const ClosedAxis axis(resized_axis);
     const std::string transformation = transformation_of(node);
     const std::vector<float> points = points_along(axis, transformation);
-    const Operand y = node.text("mode", "nearest") == "nearest"
-                          ? nearest_along(g, x, dim, axis, points, node.text("nearest_mode", "round_prefer_floor"))
-                          : blended(g, x, dim, InterpolationKernel(axis, node).taps(points));
+    const Operand y =
+        node.text("mode", "nearest") == "nearest"
+            ? nearest_along(g, x, dim, axis, points, node.text("nearest_mode", "round_prefer_floor"))
+            : blended(g, x, dim, InterpolationKernel(axis, node).taps(points));
     if (transformation != "tf_crop_and_resize") return y;
     std::vector<std::int64_t> outside;
     for (const float point : points)

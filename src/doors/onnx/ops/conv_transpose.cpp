@@ -18,8 +18,8 @@ struct Transposed {
 
 /// Padding by which the result has the wanted extents, or at most the input's times the strides.
 ///
-/// Half of it lies on each side; what cannot be halved lies before, with SAME_UPPER behind. Where the whole result
-/// is smaller than wanted, the rest is added behind.
+/// Half of it lies on each side; what cannot be halved lies before, with SAME_UPPER behind. Where the whole
+/// result is smaller than wanted, the rest is added behind.
 void pad_to_size(Transposed& of, const Shape& sizes, const std::optional<std::vector<std::int64_t>>& wanted,
                  bool is_upper) {
     Window& window = of.window;
@@ -79,7 +79,8 @@ Operand transposed_volume(OpWriter& g, const Transposed& of) {
     const Shape s = g.shape(of.weight);
     const Dim each = divided_down(s[0], of.groups);
     Operand weight = g.reshape(of.weight, {of.groups, each, s[1], s[2], s[3], s[4]});
-    weight = g.op("reverse", {g.transpose(weight, {0, 2, 1, 3, 4, 5})}, {{"axes", std::vector<std::int64_t>{3, 4, 5}}});
+    weight = g.op("reverse", {g.transpose(weight, {0, 2, 1, 3, 4, 5})},
+                  {{"axes", std::vector<std::int64_t>{3, 4, 5}}});
     weight = g.reshape(weight, {Dim(of.groups) * s[1], each, s[2], s[3], s[4]});
     Window dense = of.window;
     dense.strides.assign(dense.dims(), 1);
@@ -124,8 +125,8 @@ Operand conv_transpose(OpWriter& g, const Node& node) {
         plain.remove("auto_pad");
         plain.remove("pads");
     }
-    Transposed of{x,     weight, node.optional(2), window_of(plain, sizes, kernel),
-                  added, node.integer("group", 1)};
+    Transposed of{
+        x, weight, node.optional(2), window_of(plain, sizes, kernel), added, node.integer("group", 1)};
     const auto wanted = wanted_extents(node, kernel.size());
     if (wanted || automatic.starts_with("SAME")) pad_to_size(of, sizes, wanted, automatic == "SAME_UPPER");
     return transposed(g, std::move(of));

@@ -1,5 +1,5 @@
-#include <algorithm>
 #include <fmt/ranges.h>
+#include <algorithm>
 
 #include "doors/onnx/reading/numbers.h"
 #include "doors/onnx/reading/operators.h"
@@ -21,8 +21,9 @@ std::vector<Grams> pool_of(const Node& node) {
     const auto pool = *node.integer_list("pool_int64s");
     const auto starts = node.integer_list("ngram_counts").value_or(std::vector<std::int64_t>());
     const auto size = static_cast<std::int64_t>(pool.size());
-    invalid_if(starts.empty() || !std::ranges::is_sorted(starts) || starts.front() < 0 || starts.back() > size,
-               "ngram_counts are [{}] for a pool of {}", fmt::join(starts, ", "), size);
+    invalid_if(
+        starts.empty() || !std::ranges::is_sorted(starts) || starts.front() < 0 || starts.back() > size,
+        "ngram_counts are [{}] for a pool of {}", fmt::join(starts, ", "), size);
     std::vector<Grams> parts;
     for (std::size_t i = 0; i < starts.size(); ++i) {
         const std::int64_t begin = starts[i], end = i + 1 < starts.size() ? starts[i + 1] : size;
@@ -51,7 +52,8 @@ Operand occurrences_apart(OpWriter& g, const Operand& x, const Grams& grams, std
 }
 
 /// skips: by how many its elements may be further apart than neighbours.
-Operand occurrences_of(OpWriter& g, const Operand& x, std::int64_t extent, const Grams& grams, std::int64_t skips) {
+Operand occurrences_of(OpWriter& g, const Operand& x, std::int64_t extent, const Grams& grams,
+                       std::int64_t skips) {
     Operand total = g.filled(0, ElementType::f32, {g.shape(x)[0], grams.count()});
     const std::int64_t most = grams.length > 1 ? skips : 0;
     for (std::int64_t distance = 1; distance - 1 <= most; ++distance) {
@@ -90,7 +92,8 @@ std::vector<std::int64_t> places_of_grams(const Node& node, const std::vector<Gr
 }
 
 /// The columns in the order of the result, of so many.
-Operand in_order(OpWriter& g, const Operand& counts, const std::vector<std::int64_t>& places, std::int64_t width) {
+Operand in_order(OpWriter& g, const Operand& counts, const std::vector<std::int64_t>& places,
+                 std::int64_t width) {
     std::vector<double> order(places.size() * static_cast<std::size_t>(width), 0);
     for (std::size_t i = 0; i < places.size(); ++i)
         order[i * static_cast<std::size_t>(width) + static_cast<std::size_t>(places[i])] = 1;
@@ -98,8 +101,8 @@ Operand in_order(OpWriter& g, const Operand& counts, const std::vector<std::int6
     return g.op("matmul", {counts, g.reshape(matrix, {static_cast<std::int64_t>(places.size()), width})});
 }
 
-Operand weighted(OpWriter& g, const Node& node, const Operand& counts, const std::vector<std::int64_t>& places,
-                 std::int64_t width) {
+Operand weighted(OpWriter& g, const Node& node, const Operand& counts,
+                 const std::vector<std::int64_t>& places, std::int64_t width) {
     const auto given = node.real_list("weights").value_or(std::vector<double>());
     invalid_if(!given.empty() && given.size() != places.size(), "{} weights do not fit {} ngram_indexes",
                given.size(), places.size());
@@ -116,7 +119,8 @@ Operand tf_idf_vectorizer(OpWriter& g, const Node& node) {
         throw Refused("its pool is of strings; pools of integers are read",
                       "Map the words to numbers before the model");
     const std::string mode = node.text("mode", "");
-    invalid_if(mode != "TF" && mode != "IDF" && mode != "TFIDF", "mode is '{}'; TF, IDF, TFIDF are ONNX's", mode);
+    invalid_if(mode != "TF" && mode != "IDF" && mode != "TFIDF", "mode is '{}'; TF, IDF, TFIDF are ONNX's",
+               mode);
     const std::vector<Grams> pool = pool_of(node);
     const std::vector<std::int64_t> places = places_of_grams(node, pool);
     const std::int64_t last = std::ranges::max(places);

@@ -40,7 +40,8 @@ Operand aligned_points(OpWriter& g, const ResizedAxis& axis, const Operand& x) {
 
 /// From the region's start to its end; a lone element is in the middle.
 Operand points_of_region(OpWriter& g, const ResizedAxis& axis, const Operand& x) {
-    const Operand start = given_at_run_time(g, axis.start, kReal), end = given_at_run_time(g, axis.end, kReal);
+    const Operand start = given_at_run_time(g, axis.start, kReal),
+                  end = given_at_run_time(g, axis.end, kReal);
     const Operand last = g.at_run_time(Item(axis.size - 1), kReal);
     const Operand steps = g.plus(g.at_run_time(Item(axis.out), kReal), -1.0);
     const Operand is_lone = g.op("equal", {steps, known(0, kReal)});
@@ -57,7 +58,8 @@ Operand symmetric_points(OpWriter& g, const ResizedAxis& axis, const Operand& x,
     const Operand out = g.at_run_time(Item(axis.out), kReal);
     const Operand share = g.op("neg", {g.op("div", {out, g.times(scale, Item(axis.size))})});
     const Operand offset = g.cast(g.times(g.plus(share, 1.0), Item(axis.size, 2)), ElementType::f64);
-    const Operand middle = g.op("div", {g.plus(g.cast(x, ElementType::f64), 0.5), g.cast(scale, ElementType::f64)});
+    const Operand middle =
+        g.op("div", {g.plus(g.cast(x, ElementType::f64), 0.5), g.cast(scale, ElementType::f64)});
     return g.cast(g.op("add", {g.plus(middle, -0.5), offset}), kReal);
 }
 
@@ -72,7 +74,8 @@ Operand open_points(OpWriter& g, const ResizedAxis& axis, const std::string& tra
     if (transformation == "tf_half_pixel_for_nn") return middle;
     const Operand points = g.plus(middle, -0.5);
     if (transformation == "half_pixel") return points;
-    return g.times(points, Item(smallest({axis.out - 1, 1})));  // pytorch_half_pixel: a lone element is the first
+    return g.times(points,
+                   Item(smallest({axis.out - 1, 1})));  // pytorch_half_pixel: a lone element is the first
 }
 
 Operand keys_polynomial(OpWriter& g, const Operand& d, const std::array<double, 4>& factors) {
@@ -98,7 +101,8 @@ std::pair<Operand, Dim> widened(OpWriter& g, const Given& scale, std::int64_t ra
     if (const Operand told = told_by(scale)) {
         const Operand wider =
             g.op("max", {g.op("div", {known(1, kReal), g.cast(told, kReal)}), known(1, kReal)});
-        const Operand reach = g.cast(g.op("ceil", {g.times(wider, static_cast<double>(radius))}), ElementType::i64);
+        const Operand reach =
+            g.cast(g.op("ceil", {g.times(wider, static_cast<double>(radius))}), ElementType::i64);
         return {wider, extents_of(g, g.reshape(reach, {1})).front()};
     }
     if (const auto* item = std::get_if<Item>(&scale)) {
@@ -107,14 +111,16 @@ std::pair<Operand, Dim> widened(OpWriter& g, const Given& scale, std::int64_t ra
     }
     const double wider = std::max(1.0, 1.0 / std::get<double>(scale));
     const double reach = std::ceil(wider * static_cast<double>(radius));
-    refuse_if(!(reach <= static_cast<double>(kLargestExtent)), "the scale {} makes sums of {:.0f} elements; {} are "
-              "the most", std::get<double>(scale), 2 * reach, kLargestExtent);
+    refuse_if(!(reach <= static_cast<double>(kLargestExtent)),
+              "the scale {} makes sums of {:.0f} elements; {} are "
+              "the most",
+              std::get<double>(scale), 2 * reach, kLargestExtent);
     return {known(wider, kReal), Dim(static_cast<std::int64_t>(reach))};
 }
 
 /// A product with a matrix of weights: how many elements one is a sum of is open, too.
-Operand antialiased(OpWriter& g, const Operand& image, int dim, const ResizedAxis& axis, const Operand& points,
-                    const Node& node) {
+Operand antialiased(OpWriter& g, const Operand& image, int dim, const ResizedAxis& axis,
+                    const Operand& points, const Node& node) {
     const bool is_inside = node.flag("exclude_outside", false);
     const auto [wider, reach] = widened(g, axis.scale, node.text("mode", "") == "cubic" ? 2 : 1);
     const Dim margin = is_inside ? Dim(0) : reach;
@@ -135,8 +141,8 @@ Operand antialiased(OpWriter& g, const Operand& image, int dim, const ResizedAxi
 }
 
 /// A weighted sum of the elements around each point.
-Operand interpolated_at(OpWriter& g, const Operand& x, int dim, const ResizedAxis& axis, const Operand& points,
-                        const Node& node) {
+Operand interpolated_at(OpWriter& g, const Operand& x, int dim, const ResizedAxis& axis,
+                        const Operand& points, const Node& node) {
     const bool is_cubic = node.text("mode", "") == "cubic", is_inside = node.flag("exclude_outside", false);
     const Item last(axis.size - 1);
     const Operand at = is_cubic ? points : g.within(points, 0, last);
@@ -157,7 +163,9 @@ Operand interpolated_at(OpWriter& g, const Operand& x, int dim, const ResizedAxi
 
 }  // namespace
 
-std::string transformation_of(const Node& node) { return node.text("coordinate_transformation_mode", "half_pixel"); }
+std::string transformation_of(const Node& node) {
+    return node.text("coordinate_transformation_mode", "half_pixel");
+}
 
 bool is_shifted(const Node& node) {
     const std::string transformation = transformation_of(node);

@@ -59,8 +59,9 @@ Operand max_roi_pool(OpWriter& g, const Node& node) {
     const Operand x = node.x();
     const ElementType through = region_type(x);
     const Operand regions = rows_of(g, g.cast(node.operand(1), through), 5);
-    const Operand y = g.op("roi_max_pool", {g.cast(x, through), regions},
-                           {{"height", shape[0]}, {"width", shape[1]}, {"scale", node.real("spatial_scale", 1)}});
+    const Operand y =
+        g.op("roi_max_pool", {g.cast(x, through), regions},
+             {{"height", shape[0]}, {"width", shape[1]}, {"scale", node.real("spatial_scale", 1)}});
     return g.cast(y, x->type);
 }
 
@@ -76,8 +77,8 @@ Operand deform_conv(OpWriter& g, const Node& node) {
     const Window window = window_of(node, Shape(image.begin() + 2, image.end()), kernel);
     const auto filters = g.fixed_shape(weight);
     const std::int64_t outputs = filters[0], groups = node.integer("group", 1);
-    invalid_if(groups < 1 || outputs % groups != 0, "group is {}, into which {} filters do not divide", groups,
-               outputs);
+    invalid_if(groups < 1 || outputs % groups != 0, "group is {}, into which {} filters do not divide",
+               groups, outputs);
     invalid_if(shape.size() != 4, "the offsets (input 2) have {} dimensions; 4 are ONNX's", shape.size());
     const Shape padding = window.padding();
     refuse_if(is_open(padding), "auto_pad makes pads of {}; ones that are known are read", str(padding));
@@ -91,8 +92,8 @@ Operand deform_conv(OpWriter& g, const Node& node) {
                             {"offset_groups", node.integer("offset_group", 1)}});
     const Shape own = g.shape(columns);
     columns = g.reshape(columns, {own.at(0), groups, divided_down(own.at(1), groups), own.at(2)});
-    const Operand rows =
-        g.reshape(as_real(weight), {1, groups, outputs / groups, Dim(filters[1]) * Dim(filters[2]) * Dim(filters[3])});
+    const Operand rows = g.reshape(
+        as_real(weight), {1, groups, outputs / groups, Dim(filters[1]) * Dim(filters[2]) * Dim(filters[3])});
     const Operand y = g.reshape(g.op("matmul", {rows, columns}), {own.at(0), outputs, shape[2], shape[3]});
     if (!bias) return g.cast(y, x->type);
     return g.cast(g.op("add", {y, g.reshape(as_real(bias), {outputs, 1, 1})}), x->type);

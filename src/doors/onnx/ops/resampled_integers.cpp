@@ -12,8 +12,10 @@ struct Neighbour {
     Operand place, share;
 };
 
-/// The nearer to 0 first. At the last element both are that one, with halves of the weight, or all of it and none.
-std::array<Neighbour, 2> neighbours_of(OpWriter& g, const ResizedAxis& axis, const Operand& points, bool halves) {
+/// The nearer to 0 first. At the last element both are that one, with halves of the weight, or all of it and
+/// none.
+std::array<Neighbour, 2> neighbours_of(OpWriter& g, const ResizedAxis& axis, const Operand& points,
+                                       bool halves) {
     const Item last(axis.size - 1);
     const Operand at = g.within(points, 0, last), low = g.op("floor", {at});
     const Operand high = g.within(g.plus(low, 1.0), 0, last);
@@ -33,10 +35,11 @@ Operand interpolated_integers(OpWriter& g, const Node& node, const Operand& x,
     const std::string mode = node.text("mode", "linear");
     const bool antialias = node.flag("antialias", false);
     if (mode == "cubic" || antialias)
-        throw Refused(fmt::format("mode is {} with antialias={:d}, and the image is {}; integers are interpolated "
-                                  "linearly without it",
-                                  mode, antialias, name_of(x->type)),
-                      "Cast the image to float before it");
+        throw Refused(
+            fmt::format("mode is {} with antialias={:d}, and the image is {}; integers are interpolated "
+                        "linearly without it",
+                        mode, antialias, name_of(x->type)),
+            "Cast the image to float before it");
     const int rank = g.rank(x);
     std::vector<Operand> points;
     std::vector<std::array<Neighbour, 2>> neighbours;

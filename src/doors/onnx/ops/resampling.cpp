@@ -1,6 +1,6 @@
+#include <fmt/ranges.h>
 #include <algorithm>
 #include <cmath>
-#include <fmt/ranges.h>
 
 #include "doors/onnx/ops/closed_resampling.h"
 #include "doors/onnx/ops/open_resampling.h"
@@ -30,7 +30,8 @@ std::string plain_coordinates(const Node& node) {
 bool is_for_resample2d(const Node& node, const AxisPairs& pairs, int rank) {
     return rank == 4 && node.text("mode", "nearest") == "linear" && !plain_coordinates(node).empty() &&
            !node.flag("antialias", false) && !node.flag("exclude_outside", false) &&
-           std::ranges::all_of(pairs, [](const auto& pair) { return pair.first >= 2 && pair.second.is_exact(); });
+           std::ranges::all_of(pairs,
+                               [](const auto& pair) { return pair.first >= 2 && pair.second.is_exact(); });
 }
 
 Shape resized_shape(OpWriter& g, const Operand& x, const AxisPairs& pairs) {
@@ -196,23 +197,28 @@ Operand resized_by_old_rules(OpWriter& g, Node node, const std::optional<std::ve
 }
 
 void check_modes(const Node& node, const std::string& mode) {
-    const std::string how = transformation_of(node), nearest = node.text("nearest_mode", "round_prefer_floor");
-    invalid_if(!is_one_of(how, {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
-                                "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"}),
-               "coordinate_transformation_mode is '{}'; half_pixel, half_pixel_symmetric, pytorch_half_pixel, "
-               "align_corners, asymmetric, tf_half_pixel_for_nn, tf_crop_and_resize are ONNX's",
-               how);
+    const std::string how = transformation_of(node),
+                      nearest = node.text("nearest_mode", "round_prefer_floor");
+    invalid_if(
+        !is_one_of(how, {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+                         "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"}),
+        "coordinate_transformation_mode is '{}'; half_pixel, half_pixel_symmetric, pytorch_half_pixel, "
+        "align_corners, asymmetric, tf_half_pixel_for_nn, tf_crop_and_resize are ONNX's",
+        how);
     invalid_if(!is_one_of(nearest, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}),
-               "nearest_mode is '{}'; round_prefer_floor, round_prefer_ceil, floor, ceil are ONNX's", nearest);
+               "nearest_mode is '{}'; round_prefer_floor, round_prefer_ceil, floor, ceil are ONNX's",
+               nearest);
     const bool antialias = node.flag("antialias", false);
     if (antialias && mode == "nearest")
-        throw Refused("antialias=1, and mode is nearest; a nearest element is no sum, linear and cubic ones are",
-                      "Set antialias to 0, or mode to linear or cubic");
+        throw Refused(
+            "antialias=1, and mode is nearest; a nearest element is no sum, linear and cubic ones are",
+            "Set antialias to 0, or mode to linear or cubic");
     if (node.flag("exclude_outside", false) && mode != "cubic" && !(mode == "linear" && antialias))
-        throw Refused(fmt::format("exclude_outside=1, and mode is {} with antialias={:d}; weights outside are left "
-                                  "out of cubic sums, and of linear ones with antialias=1",
-                                  mode, antialias),
-                      "Set exclude_outside to 0");
+        throw Refused(
+            fmt::format("exclude_outside=1, and mode is {} with antialias={:d}; weights outside are left "
+                        "out of cubic sums, and of linear ones with antialias=1",
+                        mode, antialias),
+            "Set exclude_outside to 0");
 }
 
 /// The sizes, an input; none where it is left out or empty.
@@ -238,7 +244,8 @@ void set_region(OpWriter& g, const Node& node, const std::vector<std::int64_t>& 
 
 Operand resize(OpWriter& g, const Node& node) {
     const std::string mode = node.text("mode", "nearest");
-    invalid_if(!is_one_of(mode, {"nearest", "linear", "cubic"}), "mode is '{}'; nearest, linear or cubic", mode);
+    invalid_if(!is_one_of(mode, {"nearest", "linear", "cubic"}), "mode is '{}'; nearest, linear or cubic",
+               mode);
     if (node.opset < 11) return resized_by_old_rules(g, node, given_numbers(g, node, 1, "the scales"));
     check_modes(node, mode);
     const std::int64_t rank = g.rank(node.x());
@@ -250,10 +257,11 @@ Operand resize(OpWriter& g, const Node& node) {
                wanted ? "scales (input 2) and" : "neither scales (input 2) nor");
     const std::string policy = node.text("keep_aspect_ratio_policy", "stretch");
     if (scales && policy != "stretch")
-        throw Refused(fmt::format("keep_aspect_ratio_policy is '{}', and it has scales (input 2), which say the ratio "
-                                  "themselves",
-                                  policy),
-                      "Give sizes (input 3), or leave the policy out");
+        throw Refused(
+            fmt::format("keep_aspect_ratio_policy is '{}', and it has scales (input 2), which say the ratio "
+                        "themselves",
+                        policy),
+            "Give sizes (input 3), or leave the policy out");
     if (scales)
         if (const Operand y = repeated(g, node, *scales, axes)) return y;
     ResizedAxes resizes = resize_targets(g, node, axes, scales, wanted);
@@ -265,7 +273,8 @@ Operand upsample(OpWriter& g, const Node& node) {
     const std::string mode = node.text("mode", "nearest");
     invalid_if(!is_one_of(mode, {"nearest", "linear", "bilinear"}), "mode is '{}'; nearest or linear", mode);
     const auto scales = node.real_list("scales");
-    if (!scales || scales->empty()) return resized_by_old_rules(g, node, given_numbers(g, node, 1, "the scales"));
+    if (!scales || scales->empty())
+        return resized_by_old_rules(g, node, given_numbers(g, node, 1, "the scales"));
     return resized_by_old_rules(g, node, std::vector<Given>(scales->begin(), scales->end()));
 }
 

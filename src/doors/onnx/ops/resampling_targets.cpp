@@ -77,8 +77,11 @@ ResizedAxis axis_scaled(OpWriter& g, const Dim& size, const Given& scale) {
 
 ResizedAxes by_scales(OpWriter& g, const Shape& sizes, const std::vector<std::int64_t>& axes,
                       const std::vector<Given>& scales) {
-    const auto is_open_axis = [&](std::int64_t a) { return sizes[static_cast<std::size_t>(a)].is_symbolic(); };
-    const bool is_open = std::ranges::any_of(scales, &is_open_number) || std::ranges::any_of(axes, is_open_axis);
+    const auto is_open_axis = [&](std::int64_t a) {
+        return sizes[static_cast<std::size_t>(a)].is_symbolic();
+    };
+    const bool is_open =
+        std::ranges::any_of(scales, &is_open_number) || std::ranges::any_of(axes, is_open_axis);
     ResizedAxes result;
     for (std::size_t i = 0; i < axes.size(); ++i) {
         const Dim& size = sizes[static_cast<std::size_t>(axes[i])];
@@ -122,8 +125,7 @@ ResizedAxes by_known_sizes(const std::string& policy, const std::vector<std::int
     for (std::size_t i = 0; i < own.size(); ++i)
         factors.push_back(own[i] != 0 ? static_cast<double>(outs[i]) / static_cast<double>(own[i]) : 1.0);
     if (policy != "stretch" && !own.empty()) {
-        const double factor =
-            policy == "not_larger" ? std::ranges::min(factors) : std::ranges::max(factors);
+        const double factor = policy == "not_larger" ? std::ranges::min(factors) : std::ranges::max(factors);
         factors.assign(own.size(), factor);
         for (std::size_t i = 0; i < own.size(); ++i)
             outs[i] = static_cast<std::int64_t>(
@@ -162,7 +164,8 @@ Operand given_at_run_time(OpWriter& g, const Given& number, ElementType type) {
 }
 
 ResizedAxes resize_targets(OpWriter& g, const Node& node, const std::vector<std::int64_t>& axes,
-                           const std::optional<std::vector<Given>>& scales, const std::optional<Shape>& wanted) {
+                           const std::optional<std::vector<Given>>& scales,
+                           const std::optional<Shape>& wanted) {
     const Shape sizes = g.shape(node.x());
     const std::size_t count = wanted ? wanted->size() : scales->size();
     invalid_if(count != axes.size(), "there are {} sizes or scales for {} axes", count, axes.size());

@@ -32,6 +32,7 @@ Operand given_at_run_time(OpWriter& g, const Given& number, ElementType type);
 
 /// By scales or by sizes, one of them given, which may keep the aspect ratio.
 ResizedAxes resize_targets(OpWriter& g, const Node& node, const std::vector<std::int64_t>& axes,
-                           const std::optional<std::vector<Given>>& scales, const std::optional<Shape>& wanted);
+                           const std::optional<std::vector<Given>>& scales,
+                           const std::optional<Shape>& wanted);
 
 }  // namespace headrace::onnx

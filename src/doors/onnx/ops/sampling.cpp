@@ -60,7 +60,8 @@ public:
             const Item last(sizes_[i] - 1);
             const Operand first_holds = g_.op("greater_or_equal", {places[i], known(0, image_->type)});
             is_inside = is_inside ? g_.op("logical_and", {is_inside, first_holds}) : first_holds;
-            const Operand last_holds = g_.op("lesser_or_equal", {places[i], g_.at_run_time(last, image_->type)});
+            const Operand last_holds =
+                g_.op("lesser_or_equal", {places[i], g_.at_run_time(last, image_->type)});
             is_inside = g_.op("logical_and", {is_inside, last_holds});
             const Operand step = g_.cast(g_.within(places[i], 0, last), ElementType::i64);
             where = where ? g_.op("add", {g_.times(where, Item(sizes_[i])), step}) : step;
@@ -134,7 +135,8 @@ std::vector<SampleTap> taps_around(OpWriter& g, const Operand& x, bool is_cubic)
 }
 
 /// The sum over all combinations of the axes' taps; the last axis' change first.
-Operand interpolated(OpWriter& g, const SampledImage& image, const std::vector<std::vector<SampleTap>>& taps) {
+Operand interpolated(OpWriter& g, const SampledImage& image,
+                     const std::vector<std::vector<SampleTap>>& taps) {
     std::size_t corners = 1;
     for (const auto& of_axis : taps) corners *= of_axis.size();
     Operand total;
@@ -161,10 +163,11 @@ Operand grid_of(OpWriter& g, const Operand& image, const Operand& grid) {
     const std::int64_t dims = g.rank(image) - 2;
     const bool fits = static_cast<std::int64_t>(shape.size()) == dims + 2;
     if (fits && !shape.empty() && shape.back().is_symbolic()) shape.back() = dims;
-    refuse_if((dims != 2 && dims != 3) || !fits || !shape.back().is(dims),
-              "the image has {} dimensions and the grid the shape {}; images of 4 and volumes of 5 are read, whose "
-              "grids end in 2 and 3",
-              dims + 2, str(shape));
+    refuse_if(
+        (dims != 2 && dims != 3) || !fits || !shape.back().is(dims),
+        "the image has {} dimensions and the grid the shape {}; images of 4 and volumes of 5 are read, whose "
+        "grids end in 2 and 3",
+        dims + 2, str(shape));
     return g.cast(g.reshape(grid, shape), image->type);
 }
 
@@ -176,7 +179,8 @@ Operand grid_sample(OpWriter& g, const Node& node) {
                "padding_mode is '{}'; zeros, border and reflection are ONNX's", padding);
     const Operand grid = grid_of(g, image, node.operand(1));
     const auto axes = static_cast<std::size_t>(g.rank(image)) - 2;
-    refuse_if(axes == 3 && mode == Sampling::cubic, "mode is 'cubic' for a volume; ONNX defines it for images");
+    refuse_if(axes == 3 && mode == Sampling::cubic,
+              "mode is 'cubic' for a volume; ONNX defines it for images");
     const SampledImage source(g, image, mode, padding, node.flag("align_corners", false));
     std::vector<Operand> points;
     for (std::size_t axis = 0; axis < axes; ++axis) points.push_back(source.coordinate(grid, axis));
@@ -186,8 +190,8 @@ Operand grid_sample(OpWriter& g, const Node& node) {
     return interpolated(g, source, taps);
 }
 
-/// Of the elements along an axis from -1 to 1, f32: the outermost lie at its ends, or touch them. A lone one that
-/// would lie at both ends is at 1.
+/// Of the elements along an axis from -1 to 1, f32: the outermost lie at its ends, or touch them. A lone one
+/// that would lie at both ends is at 1.
 Operand centres_along(OpWriter& g, const Dim& extent, bool align_corners) {
     const Operand place = g.cast(g.positions(extent), ElementType::f32);
     const Operand count = g.at_run_time(Item(extent), ElementType::f32);
@@ -211,7 +215,8 @@ Operand affine_grid(OpWriter& g, const Node& node) {
     const Shape extents(sizes.begin() + 2, sizes.end());
     const Dim count = product_of(extents);
     std::vector<Operand> columns;
-    for (std::size_t i = extents.size(); i-- > 0;) {  // x is the last coordinate of an image, and here the first
+    for (std::size_t i = extents.size();
+         i-- > 0;) {  // x is the last coordinate of an image, and here the first
         Operand line = g.cast(centres_along(g, extents[i], node.flag("align_corners", false)), theta->type);
         Shape own(extents.size(), 1);
         own[i] = extents[i];

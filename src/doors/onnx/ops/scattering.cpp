@@ -32,16 +32,15 @@ Operand combined_slices(OpWriter& g, const Operand& x, const Operand& tuples, co
     const Shape shape = g.shape(x), own = g.shape(tuples);
     invalid_if(own.empty(), "the indices (input 1) are a scalar; they are tuples");
     const std::int64_t depth = g.fixed(own.back(), "how many dimensions the indices are of");
-    invalid_if(depth > static_cast<std::int64_t>(shape.size()), "the indices are of {} dimensions; the input has {}",
-               depth, shape.size());
+    invalid_if(depth > static_cast<std::int64_t>(shape.size()),
+               "the indices are of {} dimensions; the input has {}", depth, shape.size());
     const Shape indexed(shape.begin(), shape.begin() + depth);
     const Dim row = product_of(std::span(shape).subspan(indexed.size()));
     const Dim count = product_of(std::span(own).first(own.size() - 1));
     const Operand negative = g.op("lesser", {tuples, known(0, ElementType::i64)});
     const Operand indices = g.op("where", {negative, g.op("add", {tuples, known(indexed)}), tuples});
-    const Operand place =
-        g.op("reduce_sum", {g.op("mul", {indices, known(row_major(indexed))})},
-             {{"axes", std::vector{static_cast<std::int64_t>(own.size()) - 1}}});
+    const Operand place = g.op("reduce_sum", {g.op("mul", {indices, known(row_major(indexed))})},
+                               {{"axes", std::vector{static_cast<std::int64_t>(own.size()) - 1}}});
     const Operand rows = g.expand(g.reshape(place, {count, 1}), {count, row});
     const Operand flat = g.reshape(x, {product_of(indexed), row});
     const Operand y = g.op("scatter_reduce", {flat, rows, g.reshape(updates, {count, row})},

@@ -35,22 +35,23 @@ Shape unpooled_shape(OpWriter& g, const Node& node) {
 Shape wanted_image(const Node& node, const Shape& least) {
     const Shape wanted = node.dims(2, "the output's shape");
     bool fits = wanted.size() == least.size();
-    for (std::size_t i = 0; fits && i < wanted.size(); ++i) fits = is_at_least(wanted[i], least[i]) != Answer::no;
+    for (std::size_t i = 0; fits && i < wanted.size(); ++i)
+        fits = is_at_least(wanted[i], least[i]) != Answer::no;
     invalid_if(!fits, "output_shape (input 2) is {}; it must be at least {}", str(wanted), str(least));
     return wanted;
 }
 
 /// Each element where its maximum was, zero elsewhere.
 ///
-/// Places are of an output_shape that is known, as in ONNX Runtime and in models that were exported. Of one that is
-/// fed they are of the smallest image, behind which zeros follow, as ONNX's own tests have it.
+/// Places are of an output_shape that is known, as in ONNX Runtime and in models that were exported. Of one
+/// that is fed they are of the smallest image, behind which zeros follow, as ONNX's own tests have it.
 Operand max_unpool(OpWriter& g, const Node& node) {
     const Operand x = node.x(), shape = node.optional(2);
     Shape image = unpooled_shape(g, node);
     if (shape && is_known(shape)) image = wanted_image(node, image);
     const Dim total = product_of(image), count = g.size(x);
-    const Operand places = checked_numbers(g, g.cast(node.operand(1), ElementType::i64), "the place of a maximum", 0,
-                                           total - 1);
+    const Operand places =
+        checked_numbers(g, g.cast(node.operand(1), ElementType::i64), "the place of a maximum", 0, total - 1);
     Operand y = g.op("scatter_elements",
                      {g.filled(0, x->type, {total}), g.reshape(places, {count}), g.reshape(x, {count})},
                      {{"axis", 0}});
@@ -89,7 +90,8 @@ Blocks blocks_of(OpWriter& g, const Node& node) {
     return blocks;
 }
 
-/// Where each element of each block lies in the image with its margin, the blocks' elements first: [1, 1, all].
+/// Where each element of each block lies in the image with its margin, the blocks' elements first: [1, 1,
+/// all].
 Operand places_of_blocks(OpWriter& g, const Blocks& blocks, const Dim& count) {
     const std::size_t rank = blocks.image.size();
     Numbers place(g, std::vector<std::int64_t>{0});
@@ -99,7 +101,8 @@ Operand places_of_blocks(OpWriter& g, const Blocks& blocks, const Dim& count) {
         Shape of_inner(2 * rank, 1), of_begins(2 * rank, 1);
         of_inner[axis] = blocks.block[axis];
         of_begins[rank + axis] = blocks.counts[axis];
-        place = place * Numbers(g, Shape{blocks.padded[axis]}) + (inner.shaped(of_inner) + begins.shaped(of_begins));
+        place = place * Numbers(g, Shape{blocks.padded[axis]}) +
+                (inner.shaped(of_inner) + begins.shaped(of_begins));
     }
     return place.shaped({1, 1, count}).x();
 }
@@ -124,7 +127,8 @@ Operand columns_to_image(OpWriter& g, const Node& node) {
     const Shape whole{shape[0], channels, count};
     const Operand places = g.expand(places_of_blocks(g, blocks, count), whole);
     const Operand zeros = g.filled(0, x->type, {shape[0], channels, product_of(blocks.padded)});
-    Operand y = g.op("scatter_reduce", {zeros, places, g.reshape(x, whole)}, {{"axis", 2}, {"reduction", "sum"}});
+    Operand y =
+        g.op("scatter_reduce", {zeros, places, g.reshape(x, whole)}, {{"axis", 2}, {"reduction", "sum"}});
     Shape padded{shape[0], channels};
     padded.insert(padded.end(), blocks.padded.begin(), blocks.padded.end());
     y = g.reshape(y, padded);
@@ -153,8 +157,7 @@ Operand tensor_scatter(OpWriter& g, const Node& node) {
         const Operand checked = checked_numbers(g, starts, "the place of an update", 0, most);
         places = g.op("add", {g.add_axes(checked, rank - 1), places});
     }
-    if (mode == "circular")
-        places = g.op("remainder", {places, g.at_run_time(Item(room), ElementType::i64)});
+    if (mode == "circular") places = g.op("remainder", {places, g.at_run_time(Item(room), ElementType::i64)});
     return g.op("scatter_elements", {cache, g.expand(places, shape), update}, {{"axis", axis}});
 }
 
