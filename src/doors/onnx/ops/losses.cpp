@@ -13,7 +13,8 @@ Operand negative_log_likelihood(OpWriter& g, const Node& node, const Operand& x,
                "reduction is '{}'; none, sum or mean", reduction);
     const Shape own = g.shape(target);
     invalid_if(own.empty() || g.rank(x) != static_cast<int>(own.size()) + 1,
-               "the classes have {} dimensions for an input of {}; it has one more than they", own.size(), g.rank(x));
+               "the classes have {} dimensions for an input of {}; it has one more than they", own.size(),
+               g.rank(x));
     Shape column = own;
     column.insert(column.begin() + 1, 1);
     Operand classes = g.reshape(g.cast(target, ElementType::i64), column), ignored;
@@ -50,7 +51,8 @@ Results softmax_cross_entropy_loss(OpWriter& g, const Node& node) {
     invalid_if(g.rank(x) < 2, "the scores have {} dimensions; 2 are the least", g.rank(x));
     const auto [last, order] = g.swap_to_last(x, 1);
     const Operand most =
-        g.op("reduce_max", {last}, {{"axes", std::vector<std::int64_t>{g.rank(x) - 1}}, {"keep_dimensions", true}});
+        g.op("reduce_max", {last},
+             {{"axes", std::vector<std::int64_t>{g.rank(x) - 1}}, {"keep_dimensions", true}});
     const Operand apart = g.op("sub", {last, most});
     const Operand sum = g.op("reduce_sum", {g.op("exp", {apart})},
                              {{"axes", std::vector<std::int64_t>{g.rank(x) - 1}}, {"keep_dimensions", true}});

@@ -10,7 +10,8 @@ namespace {
 constexpr ElementType kExact = ElementType::f64;
 
 /// e^(sign 2 pi i r c / length) for all rows and columns.
-Complex waves(OpWriter& g, const Dim& rows, const Dim& columns, const Dim& length, int sign, ElementType type) {
+Complex waves(OpWriter& g, const Dim& rows, const Dim& columns, const Dim& length, int sign,
+              ElementType type) {
     const Numbers turns = Numbers(g, g.positions(rows)).shaped({rows, 1}) * Numbers(g, g.positions(columns));
     const Operand rest = turns.rest(Numbers(g, Shape{length}).shaped({})).x();
     Operand angle = g.times(g.cast(rest, kExact), sign * 2 * std::numbers::pi);
@@ -24,7 +25,8 @@ Operand real_signal(OpWriter& g, const Complex& x, const Dim& length) {
     const Dim half = g.shape(x.re).back();
     const Complex wave = waves(g, half, length, length, 1, type);
     const Numbers place(g, g.positions(half));
-    const Numbers is_single = place.equals(0).either((place * 2).equals(Numbers(g, Shape{length}).shaped({})));
+    const Numbers is_single =
+        place.equals(0).either((place * 2).equals(Numbers(g, Shape{length}).shaped({})));
     const Operand weight = g.cast(is_single.choose(1, 2).x(), type);
     const Operand y = g.op("matmul", {g.op("mul", {x.re, weight}), wave.re});
     return x.im ? g.op("sub", {y, g.op("matmul", {g.op("mul", {x.im, weight}), wave.im})}) : y;
@@ -56,7 +58,8 @@ Numbers mel_edges(OpWriter& g, const Node& node, const Dim& count, const Dim& le
 
 }  // namespace
 
-Complex complex_product(OpWriter& g, std::string_view op, const Complex& x, const Operand& cos, const Operand& sin) {
+Complex complex_product(OpWriter& g, std::string_view op, const Complex& x, const Operand& cos,
+                        const Operand& sin) {
     const auto product = [&](const Operand& a, const Operand& b) { return g.op(op, {a, b}); };
     if (!x.im) return {product(x.re, cos), product(x.re, sin)};
     return {g.op("sub", {product(x.re, cos), product(x.im, sin)}),
@@ -95,7 +98,8 @@ ToldTransform dft_as_told(OpWriter& g, const Node& node, const Complex& parts, c
     return {y, onesided && inverse};
 }
 
-Complex stft_as_told(OpWriter& g, const Node& node, const Complex& parts, const Dim& length, const Dim& step) {
+Complex stft_as_told(OpWriter& g, const Node& node, const Complex& parts, const Dim& length,
+                     const Dim& step) {
     const Dim extent = g.shape(parts.re).at(1), frames = divided_down(extent - length, step) + 1;
     const Numbers apart = Numbers(g, Shape{step}).shaped({});
     const Numbers begins = (Numbers(g, g.positions(frames)) * apart).shaped({frames, 1});

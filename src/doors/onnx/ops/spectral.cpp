@@ -8,7 +8,8 @@
 namespace headrace::onnx {
 namespace {
 
-constexpr std::int64_t kDirect = 256;    // longer transforms are composed of shorter ones where their length divides
+constexpr std::int64_t kDirect =
+    256;  // longer transforms are composed of shorter ones where their length divides
 constexpr std::int64_t kLongest = 4096;  // of a transform by one matrix
 
 /// e^(sign 2 pi i r c / length) for all rows and columns.
@@ -17,8 +18,8 @@ Complex angles(std::int64_t rows, std::int64_t columns, std::int64_t length, int
     std::vector<double> cos, sin;
     for (std::int64_t r = 0; r < rows; ++r)
         for (std::int64_t c = 0; c < columns; ++c) {
-            const double angle =
-                sign * 2 * std::numbers::pi * static_cast<double>(r * c % length) / static_cast<double>(length);
+            const double angle = sign * 2 * std::numbers::pi * static_cast<double>(r * c % length) /
+                                 static_cast<double>(length);
             cos.push_back(std::cos(angle));
             sin.push_back(std::sin(angle));
         }
@@ -51,9 +52,11 @@ Complex composed(OpWriter& g, const Complex& x, std::int64_t a, std::int64_t b, 
     const Complex inner = transformed(g, {turned(x.re), turned(x.im)}, a, sign);  // [..., b, a]
     const Complex factors = angles(b, a, a * b, sign, {b, a}, x.re->type, g);
     const Complex product = complex_product(g, "mul", inner, factors.re, factors.im);
-    const Complex outer =
-        transformed(g, {g.transpose(product.re, turn), g.transpose(product.im, turn)}, b, sign);  // [..., a, b]
-    const auto whole = [&](const Operand& v) { return g.reshape(g.transpose(v, turn), behind_lead({a * b})); };
+    const Complex outer = transformed(g, {g.transpose(product.re, turn), g.transpose(product.im, turn)}, b,
+                                      sign);  // [..., a, b]
+    const auto whole = [&](const Operand& v) {
+        return g.reshape(g.transpose(v, turn), behind_lead({a * b}));
+    };
     return {whole(outer.re), whole(outer.im)};
 }
 
@@ -63,8 +66,8 @@ Complex transformed(OpWriter& g, const Complex& x, std::int64_t length, int sign
     if (length > kDirect && factor != 1) return composed(g, x, factor, length / factor, sign);
     if (length > kLongest)
         throw Refused(
-            fmt::format("the transform has the length {}, which does not divide; {} is the longest such", length,
-                        kLongest),
+            fmt::format("the transform has the length {}, which does not divide; {} is the longest such",
+                        length, kLongest),
             "Pad the signal to a power of two");
     const Complex matrix = angles(length, length, length, sign, {length, length}, x.re->type, g);
     return complex_product(g, "matmul", x, matrix.re, matrix.im);
@@ -96,8 +99,9 @@ Operand to_length(OpWriter& g, const Operand& x, std::int64_t length) {
     if (own >= length) return g.cut(x, last, 0, length);
     Shape nothing(static_cast<std::size_t>(last) + 1, 0), end = nothing;
     end.back() = length - own;
-    return g.op("pad", {x},
-                {{"mode", "constant"}, {"value", 0.0}, {"beginning_padding", nothing}, {"ending_padding", end}});
+    return g.op(
+        "pad", {x},
+        {{"mode", "constant"}, {"value", 0.0}, {"beginning_padding", nothing}, {"ending_padding", end}});
 }
 
 /// A spectrum of which half is given: the other half has the conjugates in reverse.
@@ -148,7 +152,8 @@ Operand dft_along(OpWriter& g, const Node& node, Complex x, int axis) {
     x = each(x, [&](const Operand& v) { return to_length(g, v, length); });
     Complex y = transformed(g, x, length, inverse ? 1 : -1);
     if (inverse) y = each(y, [&](const Operand& v) { return g.times(v, 1 / static_cast<double>(length)); });
-    if (onesided && !inverse) y = each(y, [&](const Operand& v) { return g.cut(v, last, 0, length / 2 + 1); });
+    if (onesided && !inverse)
+        y = each(y, [&](const Operand& v) { return g.cut(v, last, 0, length / 2 + 1); });
     y = each(y, turn);
     return g.cast(is_back ? g.add_axes(y.re, 1) : joined_parts(g, y), node.x()->type);
 }
@@ -178,8 +183,8 @@ Operand dft(OpWriter& g, const Node& node) {
 /// [batch, frames, bins] of [batch, signal] by a bank of filters.
 Operand framed(OpWriter& g, const Operand& x, const Operand& bank, std::int64_t step) {
     const Shape s = g.shape(x);
-    const Operand y =
-        g.op("conv2d", {g.reshape(x, {s.at(0), 1, 1, s.at(1)}), bank}, {{"strides", std::vector<std::int64_t>{1, step}}});
+    const Operand y = g.op("conv2d", {g.reshape(x, {s.at(0), 1, 1, s.at(1)}), bank},
+                           {{"strides", std::vector<std::int64_t>{1, step}}});
     const Shape made = g.shape(y);
     return g.transpose(g.reshape(y, {made.at(0), made.at(1), made.at(3)}), {0, 2, 1});
 }
@@ -212,12 +217,16 @@ Operand stft(OpWriter& g, const Node& node) {
                shortened_text(str(g.shape(signal))));
     if (!is_known(node.operand(1)) || !is_known(node.optional(3))) {
         invalid_if(!window && !node.optional(3), "there is neither a window nor a frame_length");
-        const auto one = [&](std::size_t i, std::string_view what) { return dims_of(g, node, i, what).at(0); };
-        const Dim step = one(1, "frame_step"), length = node.optional(3) ? one(3, "frame_length") : g.size(window);
+        const auto one = [&](std::size_t i, std::string_view what) {
+            return dims_of(g, node, i, what).at(0);
+        };
+        const Dim step = one(1, "frame_step"),
+                  length = node.optional(3) ? one(3, "frame_length") : g.size(window);
         return g.cast(joined_parts(g, stft_as_told(g, node, parts, length, step)), signal->type);
     }
     const std::int64_t step = node.integer_at(1, "frame_step"), length = frame_length(g, node);
-    invalid_if(step < 1 || length < 1, "frame_step is {} and frame_length {}; both are at least 1", step, length);
+    invalid_if(step < 1 || length < 1, "frame_step is {} and frame_length {}; both are at least 1", step,
+               length);
     const Complex bank = filter_bank(g, node, length, parts.re->type);
     Complex y{framed(g, parts.re, bank.re, step), framed(g, parts.re, bank.im, step)};
     if (parts.im) {

@@ -9,7 +9,8 @@
 namespace headrace::onnx {
 namespace {
 
-// --- MelWeightMatrix -----------------------------------------------------------------------------------------
+// --- MelWeightMatrix
+// -----------------------------------------------------------------------------------------
 
 struct MelScale {
     std::int64_t count = 0, length = 0, rate = 0;
@@ -19,7 +20,8 @@ struct MelScale {
 };
 
 MelScale mel_scale(const Node& node) {
-    constexpr std::array kNames{"num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz"};
+    constexpr std::array kNames{"num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz",
+                                "upper_edge_hertz"};
     const auto whole = [&](std::size_t i) { return node.integer_at(i, kNames.at(i)); };
     const auto real = [&](std::size_t i) { return number_as<double>(node.number(i, kNames.at(i))); };
     const MelScale mel{whole(0), whole(1), whole(2), real(3), real(4)};
@@ -37,9 +39,11 @@ std::vector<std::int64_t> triangle_edges(const MelScale& mel) {
     const double low = scaled(mel.low), high = scaled(mel.high);
     std::vector<std::int64_t> edges;
     for (std::int64_t i = 0; i < mel.count + 2; ++i) {
-        const double place = static_cast<double>(i) * ((high - low) / static_cast<double>(mel.count + 2)) + low;
+        const double place =
+            static_cast<double>(i) * ((high - low) / static_cast<double>(mel.count + 2)) + low;
         const double hertz = 700 * (std::pow(10, place / 2595) - 1);
-        const double bin = std::floor(static_cast<double>(mel.length + 1) * hertz / static_cast<double>(mel.rate));
+        const double bin =
+            std::floor(static_cast<double>(mel.length + 1) * hertz / static_cast<double>(mel.rate));
         const bool is_inside = bin >= 0 && bin <= static_cast<double>(mel.rows());  // false for NaN, too
         invalid_if(!is_inside, "the edges {} and {} lie outside the spectrum", mel.low, mel.high);
         edges.push_back(static_cast<std::int64_t>(bin));
@@ -72,7 +76,8 @@ Operand mel_weight_matrix(OpWriter& g, const Node& node) {
     return g.reshape(known(weights, type), {mel.rows(), mel.count});
 }
 
-// --- windows -------------------------------------------------------------------------------------------------
+// --- windows
+// -------------------------------------------------------------------------------------------------
 
 /// a0 - a1 cos(angle) + a2 cos(2 angle), as ONNX computes it: in single precision.
 Operand cosine_window(OpWriter& g, const Node& node, const std::array<double, 3>& a) {
