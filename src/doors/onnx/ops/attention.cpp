@@ -58,8 +58,7 @@ Operand attended_by_op(OpWriter& g, const Node& node, const AttentionOperands& o
 Results attention(OpWriter& g, const Node& node) {
     const bool is_flat = g.rank(node.x()) == 3, in_parts = needs_parts(node);
     // Heads stay after rows, as flat operands have them, unless they are joined or given out apart.
-    const bool in_rows =
-        is_flat && !in_parts && !node.optional(4) && !(node.wants(1) || node.wants(2));
+    const bool in_rows = is_flat && !in_parts && !node.optional(4) && !(node.wants(1) || node.wants(2));
     const AttentionOperands of = attention_operands(g, node, in_rows);
     Attended found;
     if (in_parts)
@@ -84,11 +83,13 @@ Operand rotary_embedding(OpWriter& g, const Node& node) {
     }
     if (positions) {
         invalid_if(g.rank(cos) == 0, "the cosines (input 1) are a scalar");
-        positions = checked_numbers(g, g.cast(positions, ElementType::i64), "a position", 0, g.shape(cos)[0] - 1);
+        positions =
+            checked_numbers(g, g.cast(positions, ElementType::i64), "a position", 0, g.shape(cos)[0] - 1);
         cos = g.op("gather", {cos, positions}, {{"axis", 0}});
         sin = g.op("gather", {sin, positions}, {{"axis", 0}});
     }
-    const Operand y = rotated(g, x, cos, sin, node.flag("interleaved", false), node.integer("rotary_embedding_dim", 0));
+    const Operand y =
+        rotated(g, x, cos, sin, node.flag("interleaved", false), node.integer("rotary_embedding_dim", 0));
     return is_flat ? joined_heads(g, y) : y;
 }
 
@@ -131,15 +132,16 @@ Operand rotated(OpWriter& g, const Operand& x, const Operand& cos, const Operand
                 const Dim& width) {
     const Dim whole = extents_of_rank(g, x, 4, "what is rotated")[3], own = width.is(0) ? whole : width;
     const Operand part = g.cut(x, 3, 0, own);
-    const Operand y = g.op("rotary_embedding",
-                           {part, wide_table(g, cos, interleaved, part->type),
-                            wide_table(g, sin, interleaved, part->type)},
-                           {{"interleaved", interleaved}});
+    const Operand y =
+        g.op("rotary_embedding",
+             {part, wide_table(g, cos, interleaved, part->type), wide_table(g, sin, interleaved, part->type)},
+             {{"interleaved", interleaved}});
     return is_same(own, whole) ? y : g.concat({y, g.cut(x, 3, own, whole - own)}, 3);
 }
 
 std::span<const Operator> attention_operators() {
-    static const Operator kOperators[] = {{"Attention", 23, attention}, {"RotaryEmbedding", 23, rotary_embedding}};
+    static const Operator kOperators[] = {{"Attention", 23, attention},
+                                          {"RotaryEmbedding", 23, rotary_embedding}};
     return kOperators;
 }
 

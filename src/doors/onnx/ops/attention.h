@@ -17,9 +17,9 @@ Operand shut_where_not(OpWriter& g, const Operand& holds, double value, ElementT
 Operand rotated(OpWriter& g, const Operand& x, const Operand& cos, const Operand& sin, bool interleaved,
                 const Dim& width);
 
-/// What the catalog's op does not have of Attention: scores that are capped or given out, windows, lengths of the
-/// keys, and causality behind earlier steps. query, key, value: [batch, heads, steps, width], the earlier steps
-/// included. The result and, where it is wanted, the scores.
+/// What the catalog's op does not have of Attention: scores that are capped or given out, windows, lengths of
+/// the keys, and causality behind earlier steps. query, key, value: [batch, heads, steps, width], the earlier
+/// steps included. The result and, where it is wanted, the scores.
 struct Attended {
     Operand y, scores;
 };

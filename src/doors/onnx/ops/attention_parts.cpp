@@ -12,13 +12,16 @@ constexpr double kHidden = -std::numeric_limits<double>::infinity();
 
 /// [batch or 1, 1, steps, total]: which keys a query sees by its place; null for all of them.
 Operand seen_keys(OpWriter& g, const Node& node, const Shape& query, const Dim& total) {
-    const std::int64_t left = node.integer("left_window_size", -1), right = node.integer("right_window_size", -1);
+    const std::int64_t left = node.integer("left_window_size", -1),
+                       right = node.integer("right_window_size", -1);
     const bool is_causal = node.flag("is_causal", false);
     Operand lengths = node.optional(6);
     if (lengths) lengths = g.reshape(g.cast(lengths, ElementType::i64), {query[0], 1, 1, 1});
     const Operand keys = g.reshape(g.positions(total), {1, 1, 1, total});
     Operand holds;
-    const auto narrow = [&](const Operand& also) { holds = holds ? g.op("logical_and", {holds, also}) : also; };
+    const auto narrow = [&](const Operand& also) {
+        holds = holds ? g.op("logical_and", {holds, also}) : also;
+    };
     if (lengths) narrow(g.op("lesser", {keys, lengths}));
     if (!is_causal && left < 0 && right < 0) return holds;
     Operand places = g.reshape(g.positions(query[2]), {1, 1, query[2], 1});

@@ -36,9 +36,10 @@ Operand length_bias(OpWriter& g, const Operand& ends, const Dim& batch, const Di
     const Dim count = g.shape(ends).at(0);
     const bool is_short = is_same(count, batch), has_starts = !is_short && is_same(count, batch * 2);
     if (!has_starts && !is_short)
-        throw Refused(fmt::format("the mask is {} numbers for a batch of {}; lengths, or lengths and starts, are read",
-                                  count.str(), batch.str()),
-                      "Export the model with a mask of the shape [batch, keys]");
+        throw Refused(
+            fmt::format("the mask is {} numbers for a batch of {}; lengths, or lengths and starts, are read",
+                        count.str(), batch.str()),
+            "Export the model with a mask of the shape [batch, keys]");
     const Operand places = g.reshape(g.positions(total), {1, 1, 1, total});
     const Shape column{batch, 1, 1, 1};
     Operand holds = g.op("lesser", {places, g.reshape(g.cut(ends, 0, 0, batch), column)});
@@ -58,7 +59,8 @@ Operand key_bias(OpWriter& g, const Node& node, const Operand& mask, const Dim& 
     if (s.size() == 1) return length_bias(g, g.cast(mask, ElementType::i64), batch, total, value, type);
     if (s.size() != 2 && s.size() != 3)
         throw Refused(
-            fmt::format("the mask has {} dimensions; lengths, masks of keys and of both sides are read", s.size()),
+            fmt::format("the mask has {} dimensions; lengths, masks of keys and of both sides are read",
+                        s.size()),
             "Export the model with a mask of the shape [batch, keys] or [batch, queries, keys]");
     const Operand holds =
         mask->type == ElementType::boolean ? mask : g.op("not_equal", {mask, known(0, mask->type)});
@@ -89,7 +91,8 @@ Results contrib_attention(OpWriter& g, const Node& node) {
     return self_attention(g, node, projected, node.optional(3), node.optional(4), node.optional(5));
 }
 
-// --- MultiHeadAttention --------------------------------------------------------------------------------------
+// --- MultiHeadAttention
+// --------------------------------------------------------------------------------------
 
 /// [batch, steps, heads, count, width] as so many operands with their heads apart.
 std::vector<Operand> unpacked_heads(OpWriter& g, const Operand& x, int count, bool in_rows) {
@@ -106,7 +109,8 @@ std::vector<Operand> unpacked_heads(OpWriter& g, const Operand& x, int count, bo
 /// Of queries, keys and values, as the node has them behind one another; null where there is none.
 std::vector<Operand> projection_biases(OpWriter& g, const Operand& bias, const Operand& query) {
     if (!bias) return std::vector<Operand>(3);
-    const std::int64_t width = g.fixed(extents_of_rank(g, query, 3, "the queries")[2], "the width of the queries");
+    const std::int64_t width =
+        g.fixed(extents_of_rank(g, query, 3, "the queries")[2], "the width of the queries");
     const Shape s = extents_of_rank(g, bias, 1, "the bias");
     const std::int64_t last = g.fixed(s[0], "the length of the bias") - 2 * width;
     return {g.cut(bias, 0, 0, width), g.cut(bias, 0, width, width), g.cut(bias, 0, 2 * width, last)};
@@ -149,7 +153,8 @@ Results multi_head_attention(OpWriter& g, const Node& node) {
     const Dim batch = g.shape(of.query).at(0), total = extents_of_rank(g, of.key, 4, "the keys")[along];
     const ElementType type = of.query->type;
     Operand bias = node.optional(5);
-    if (node.optional(4)) bias = sum_of_given(g, bias, key_bias(g, node, node.operand(4), batch, total, type));
+    if (node.optional(4))
+        bias = sum_of_given(g, bias, key_bias(g, node, node.operand(4), batch, total, type));
     if (node.flag("unidirectional", false))
         bias = sum_of_given(g, bias, causal_bias(g, g.shape(of.query).at(along), before, type));
     const Operand y = attended_heads(g, node, of.query, of.key, of.value, bias, in_rows);
@@ -163,8 +168,8 @@ Operand sum_of_given(OpWriter& g, const Operand& a, const Operand& b) {
     return g.op("add", {a, b});
 }
 
-Operand attended_heads(OpWriter& g, const Node& node, const Operand& query, const Operand& key, const Operand& value,
-                       const Operand& bias, bool in_rows) {
+Operand attended_heads(OpWriter& g, const Node& node, const Operand& query, const Operand& key,
+                       const Operand& value, const Operand& bias, bool in_rows) {
     NamedAttrs options{{"causal", false}, {"heads_after_rows", in_rows}};
     if (node.real("scale", 0) != 0) options.emplace_back("scale", node.real("scale", 0));
     const Operand y = g.op("scaled_dot_product_attention", {query, key, value, bias}, options);
@@ -182,7 +187,8 @@ Results self_attention(OpWriter& g, const Node& node, const Operand& projected, 
     const std::int64_t heads = node.integer("num_heads", 0);
     const Shape s = extents_of_rank(g, projected, 3, "the projection");
     const std::vector<std::int64_t> sizes = projection_sizes(g, node, s[2]);
-    const bool in_rows = !past && !node.wants(1);  // heads stay behind rows unless they are joined or given out
+    const bool in_rows =
+        !past && !node.wants(1);  // heads stay behind rows unless they are joined or given out
     const auto part = [&](std::int64_t start, std::int64_t size) {
         return split_heads(g, g.cut(projected, 2, start, size), heads, in_rows);
     };

@@ -12,7 +12,9 @@ namespace {
 constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 constexpr std::string_view kEllipsis = "...";
 
-bool has_letter(std::string_view labels, char letter) { return labels.find(letter) != std::string_view::npos; }
+bool has_letter(std::string_view labels, char letter) {
+    return labels.find(letter) != std::string_view::npos;
+}
 
 template <class Predicate>
 std::string letters_where(std::string_view labels, Predicate holds) {
@@ -64,7 +66,8 @@ struct Labels {
 std::string implied_result(const std::vector<std::string>& terms, const std::string& every) {
     std::string all;
     for (const std::string& term : terms) all += term;
-    std::string once = letters_where(all, [&](char c) { return !has_letter(every, c) && std::ranges::count(all, c) == 1; });
+    std::string once =
+        letters_where(all, [&](char c) { return !has_letter(every, c) && std::ranges::count(all, c) == 1; });
     std::ranges::sort(once);
     return every + once;
 }
@@ -84,7 +87,8 @@ Labels labels_of(OpWriter& g, const Node& node) {
         const int rank = g.rank(node.operand(i));
         if (term.find(kEllipsis) != std::string::npos) {
             const int hidden = rank - static_cast<int>(term.size() - kEllipsis.size());
-            invalid_if(hidden < 0, "'{}' of equation '{}' has more dimensions than input {}", term, equation, i);
+            invalid_if(hidden < 0, "'{}' of equation '{}' has more dimensions than input {}", term, equation,
+                       i);
             terms[i] = with_letters(term, hidden_letters(free, static_cast<std::size_t>(hidden)));
             longest = std::max(longest, static_cast<std::size_t>(hidden));
         }
@@ -95,9 +99,11 @@ Labels labels_of(OpWriter& g, const Node& node) {
     const std::string result =
         arrow == std::string::npos ? implied_result(terms, every) : with_letters(right, every);
     for (const char c : result) {
-        const bool is_there = std::ranges::any_of(terms, [c](const std::string& t) { return has_letter(t, c); });
+        const bool is_there =
+            std::ranges::any_of(terms, [c](const std::string& t) { return has_letter(t, c); });
         invalid_if(!is_there || std::ranges::count(result, c) != 1,
-                   "the result '{}' of equation '{}' has a letter that no input has, or one twice", right, equation);
+                   "the result '{}' of equation '{}' has a letter that no input has, or one twice", right,
+                   equation);
     }
     return {terms, result};
 }
@@ -107,8 +113,8 @@ Term one_diagonal(OpWriter& g, const Term& term, std::size_t first, std::size_t 
     const Shape sizes = g.shape(term.x);
     const Dim count = sizes.at(first), other = sizes.at(second);
     const char letter = term.labels[first];
-    invalid_if(!count.is_symbolic() && !other.is_symbolic() && count != other, "dimensions '{}' are {} and {}", letter,
-               count.str(), other.str());
+    invalid_if(!count.is_symbolic() && !other.is_symbolic() && count != other,
+               "dimensions '{}' are {} and {}", letter, count.str(), other.str());
     std::vector<std::int64_t> order;
     Shape flat;
     std::string labels;

@@ -10,10 +10,12 @@ namespace headrace::onnx {
 namespace {
 
 void check_group_query(const Node& node) {
-    const bool is_plain = node.text("k_quant_type", "NONE") == "NONE" && node.text("v_quant_type", "NONE") == "NONE";
+    const bool is_plain =
+        node.text("k_quant_type", "NONE") == "NONE" && node.text("v_quant_type", "NONE") == "NONE";
     if (!is_plain || node.flag("sliding_window_cache", false) || node.wants(3))
         throw Refused(
-            "its cache is quantised or slides (k_quant_type, sliding_window_cache), or it gives out the products "
+            "its cache is quantised or slides (k_quant_type, sliding_window_cache), or it gives out the "
+            "products "
             "(output 3)",
             "Export the model with a cache of floats as long as the sequence, or run it with ONNX Runtime");
     for (const std::size_t weight : {14, 15})
@@ -21,7 +23,8 @@ void check_group_query(const Node& node) {
 }
 
 /// Queries, keys and values with their heads apart.
-std::vector<Operand> grouped_operands(OpWriter& g, const Node& node, std::int64_t heads, std::int64_t groups) {
+std::vector<Operand> grouped_operands(OpWriter& g, const Node& node, std::int64_t heads,
+                                      std::int64_t groups) {
     if (node.optional(1))
         return {split_heads(g, node.x(), heads), split_heads(g, node.operand(1), groups),
                 split_heads(g, node.operand(2), groups)};
@@ -47,13 +50,14 @@ Operand extended_cache(OpWriter& g, const Operand& past, const Operand& rows, co
 }
 
 /// [batch, 1, steps, total]: which keys a query sees, as an addend.
-Operand visible_keys(OpWriter& g, const Node& node, const Operand& places, const Operand& lengths, const Dim& total,
-                     ElementType type) {
+Operand visible_keys(OpWriter& g, const Node& node, const Operand& places, const Operand& lengths,
+                     const Dim& total, ElementType type) {
     constexpr double kNever = -std::numeric_limits<double>::infinity();
     const Shape s = g.shape(places);
     const Operand keys = g.reshape(g.positions(total), {1, 1, 1, total});
     if (!node.flag("causal", true))
-        return shut_where_not(g, g.op("lesser", {keys, g.reshape(lengths, {s.at(0), 1, 1, 1})}), kNever, type);
+        return shut_where_not(g, g.op("lesser", {keys, g.reshape(lengths, {s.at(0), 1, 1, 1})}), kNever,
+                              type);
     const Operand rows = g.reshape(places, {s.at(0), 1, s.at(1), 1});
     Operand holds = g.op("lesser_or_equal", {keys, rows});
     const std::int64_t window = node.integer("local_window_size", -1);
@@ -99,7 +103,8 @@ void turn_by_places(OpWriter& g, const Node& node, std::vector<Operand>& of, con
     const Operand cos = g.op("gather", {node.operand(7), turned}, {{"axis", 0}});
     const Operand sin = g.op("gather", {node.operand(8), turned}, {{"axis", 0}});
     const Dim width = extents_of_rank(g, cos, 3, "the cosines of the places")[2] * 2;
-    for (const std::size_t i : {0, 1}) of[i] = rotated(g, of[i], cos, sin, node.flag("rotary_interleaved", false), width);
+    for (const std::size_t i : {0, 1})
+        of[i] = rotated(g, of[i], cos, sin, node.flag("rotary_interleaved", false), width);
 }
 
 /// Queries of a head and its group's keys; new keys and values go behind those of earlier steps.
@@ -107,8 +112,8 @@ Results group_query_attention(OpWriter& g, const Node& node) {
     check_group_query(node);
     const std::int64_t heads = node.integer("num_heads", 0), groups = node.integer("kv_num_heads", 0);
     std::vector<Operand> of = grouped_operands(g, node, heads, groups);
-    invalid_if(heads % groups != 0, "num_heads is {} and kv_num_heads {}, into which it does not divide", heads,
-               groups);
+    invalid_if(heads % groups != 0, "num_heads is {} and kv_num_heads {}, into which it does not divide",
+               heads, groups);
     const Dim batch = g.shape(of[0]).at(0), steps = g.shape(of[0]).at(2);
     const ElementType number = ElementType::i64, type = of[0]->type;
     const Operand lengths = g.plus(g.reshape(g.cast(node.operand(5), number), {batch}), Item(1));
@@ -155,7 +160,8 @@ Operand contrib_rotary_embedding(OpWriter& g, const Node& node) {
     positions = g.expand(checked_numbers(g, positions, "a position", 0, last), {s[0], s[2]});
     const Operand own_cos = g.op("gather", {cos, positions}, {{"axis", 0}});
     const Operand own_sin = g.op("gather", {sin, positions}, {{"axis", 0}});
-    Operand y = rotated(g, x, own_cos, own_sin, node.flag("interleaved", false), node.integer("rotary_embedding_dim", 0));
+    Operand y = rotated(g, x, own_cos, own_sin, node.flag("interleaved", false),
+                        node.integer("rotary_embedding_dim", 0));
     y = g.times(y, node.real("scale", 1));
     return is_flat ? joined_heads(g, y) : y;
 }

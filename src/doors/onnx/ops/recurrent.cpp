@@ -29,7 +29,8 @@ std::string activations_of(const Node& node, const Names& otherwise) {
     if (names.empty()) names = otherwise;
     std::ranges::transform(names, names.begin(), &lowered);
     const std::size_t count = otherwise.size();
-    invalid_if(names.size() % count != 0, "activations are {}; each direction has {}", quoted_list(names), count);
+    invalid_if(names.size() % count != 0, "activations are {}; each direction has {}", quoted_list(names),
+               count);
     for (std::size_t i = 0; i < names.size(); ++i) {
         refuse_if(names[i] != names[i % count], "activations are {}; the two directions must have the same",
                   quoted_list(names));
@@ -37,8 +38,9 @@ std::string activations_of(const Node& node, const Names& otherwise) {
                   "activations are {}; relu, sigmoid and tanh are read", quoted_list(names));
     }
     if (node.real("clip", 0) != 0)
-        throw Refused(fmt::format("clip is {}; only cells that are not limited are read", node.real("clip", 0)),
-                      "Export the model without it");
+        throw Refused(
+            fmt::format("clip is {}; only cells that are not limited are read", node.real("clip", 0)),
+            "Export the model without it");
     names.resize(count);
     return fmt::format("{}", fmt::join(names, ","));
 }
@@ -93,7 +95,8 @@ Operand state_of(OpWriter& g, const Node& node, std::size_t index) {
 Recurrent recurrent_of(OpWriter& g, const Node& node, std::int64_t gates) {
     Recurrent of;
     for (std::size_t i = 0; i < 3; ++i)
-        invalid_if(g.rank(node.operand(i)) != 3, "input {} has {} dimensions, not 3", i, g.rank(node.operand(i)));
+        invalid_if(g.rank(node.operand(i)) != 3, "input {} has {} dimensions, not 3", i,
+                   g.rank(node.operand(i)));
     of.x = node.flag("layout", false) ? g.transpose(node.x(), {1, 0, 2}) : node.x();
     of.hidden = g.fixed(g.shape(node.operand(2))[2], "the hidden size");
     OpWriter::check_extent(of.hidden);
@@ -124,7 +127,8 @@ Results in_layout(OpWriter& g, const Node& node, const RecurrentResults& found) 
 
 Results lstm(OpWriter& g, const Node& node) {
     const Names usual{"Sigmoid", "Tanh", "Tanh"};
-    refuse_if(node.integer("input_forget", 0) != 0, "input_forget is {}; only 0 is read, gates that are not coupled",
+    refuse_if(node.integer("input_forget", 0) != 0,
+              "input_forget is {}; only 0 is read, gates that are not coupled",
               node.integer("input_forget", 0));
     Recurrent of = recurrent_of(g, node, 4);
     of.parts.cell = state_of(g, node, 6);
@@ -142,9 +146,10 @@ Results lstm(OpWriter& g, const Node& node) {
         return in_layout(g, node, {made.at(0), made.at(1), made.at(2)});
     }
     if (functions != "sigmoid,tanh,tanh")
-        throw Refused(fmt::format("activations are {}, and there are peepholes or sequences of several lengths",
-                                  functions),
-                      "Export the model with sigmoid and tanh, or without these");
+        throw Refused(
+            fmt::format("activations are {}, and there are peepholes or sequences of several lengths",
+                        functions),
+            "Export the model with sigmoid and tanh, or without these");
     of.parts.peepholes = node.optional(7);
     return in_layout(g, node, stepped_lstm(g, of.x, of.parts, of.lengths, directions.backwards));
 }
@@ -177,7 +182,8 @@ Results gru_of(OpWriter& g, const Node& node, const Recurrent& of, const std::st
 
 Results gru(OpWriter& g, const Node& node) {
     const Recurrent of = recurrent_of(g, node, 3);
-    return gru_of(g, node, of, activations_of(node, {"Sigmoid", "Tanh"}), node.flag("linear_before_reset", false));
+    return gru_of(g, node, of, activations_of(node, {"Sigmoid", "Tanh"}),
+                  node.flag("linear_before_reset", false));
 }
 
 /// A GRU whose gates stand still: nothing of the old state is kept, and nothing of it is reset.

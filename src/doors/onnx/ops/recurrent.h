@@ -16,10 +16,11 @@ struct RecurrentResults {
     Operand last, cell, every;
 };
 
-/// LSTMs that the op lstm is not, as loops: with peepholes from the new cell, or of several lengths. x: [steps,
-/// batch, features]. lengths: null where all sequences are as long as that. backwards: for each direction.
-RecurrentResults stepped_lstm(OpWriter& g, const Operand& x, const RecurrentParts& parts, const Operand& lengths,
-                              const std::vector<bool>& backwards);
+/// LSTMs that the op lstm is not, as loops: with peepholes from the new cell, or of several lengths. x:
+/// [steps, batch, features]. lengths: null where all sequences are as long as that. backwards: for each
+/// direction.
+RecurrentResults stepped_lstm(OpWriter& g, const Operand& x, const RecurrentParts& parts,
+                              const Operand& lengths, const std::vector<bool>& backwards);
 
 /// Every state of one direction that goes forwards, [steps, batch, hidden], of x.
 using RunForwards = std::function<Operand(const Operand& x, int direction)>;
