@@ -1,44 +1,115 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <numbers>
 
-#include "doors/onnx/reading/numbers.h"
-#include "doors/onnx/reading/operators.h"
+#include "doors/onnx/ops/spectral.h"
 
-/// Windows of signals: a0 - a1 cos(2 pi i / n) + a2 cos(4 pi i / n), in f32 as ONNX defines them.
+/// Windows of signals, and weights that sum up their spectra by the mel scale.
 namespace headrace::onnx {
 namespace {
 
-struct Cosines {
-    double constant, first, second;
+// --- MelWeightMatrix
+// -----------------------------------------------------------------------------------------
+
+struct MelScale {
+    std::int64_t count = 0, length = 0, rate = 0;
+    double low = 0, high = 0;
+
+    std::int64_t rows() const { return length / 2 + 1; }
 };
 
-Operand window_by(OpWriter& g, const Node& node, const Cosines& factors) {
-    const Operand given = g.reshape(g.cast(node.x(), ElementType::i64), {1});
-    const Dim count = is_known(given)
-                          ? extents_of(g, given).at(0)
-                          : extents_of(g, checked_numbers(g, given, "the size of a window", 0)).at(0);
-    invalid_if(!count.is_symbolic() && count.size() < 0, "the size (input 0) is {}; at least 0", count.str());
-    const Dim period = node.flag("periodic", true) ? count : count - 1;
-    const Operand places = g.cast(g.positions(count), ElementType::f32);
-    const Operand turns = g.op("div", {places, g.at_run_time(Item(period), ElementType::f32)});
-    const auto cosine = [&](double times) {
-        return g.op("cos", {g.times(turns, 2 * std::numbers::pi * times)});
-    };
-    Operand y = g.plus(g.times(cosine(1), -factors.first), factors.constant);
-    if (factors.second != 0) y = g.op("add", {y, g.times(cosine(2), factors.second)});
-    return g.cast(y, type_named(node.integer("output_datatype", 1), "output_datatype"));
+MelScale mel_scale(const Node& node) {
+    constexpr std::array kNames{"num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz",
+                                "upper_edge_hertz"};
+    const auto whole = [&](std::size_t i) { return node.integer_at(i, kNames.at(i)); };
+    const auto real = [&](std::size_t i) { return number_as<double>(node.number(i, kNames.at(i))); };
+    const MelScale mel{whole(0), whole(1), whole(2), real(3), real(4)};
+    invalid_if(mel.count < 1 || mel.length < 1 || mel.rate < 1,
+               "num_mel_bins is {}, dft_length {}, sample_rate {}", mel.count, mel.length, mel.rate);
+    OpWriter::check_extent(mel.count);
+    OpWriter::check_extent(mel.rows());
+    OpWriter::check_extent(mel.rows() * mel.count);
+    return mel;
 }
 
-Read cosine_window(const Cosines& factors) {
-    return [factors](OpWriter& g, const Node& node) { return window_by(g, node, factors); };
+/// Where in the spectrum triangles begin and end.
+std::vector<std::int64_t> triangle_edges(const MelScale& mel) {
+    const auto scaled = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
+    const double low = scaled(mel.low), high = scaled(mel.high);
+    std::vector<std::int64_t> edges;
+    for (std::int64_t i = 0; i < mel.count + 2; ++i) {
+        const double place =
+            static_cast<double>(i) * ((high - low) / static_cast<double>(mel.count + 2)) + low;
+        const double hertz = 700 * (std::pow(10, place / 2595) - 1);
+        const double bin =
+            std::floor(static_cast<double>(mel.length + 1) * hertz / static_cast<double>(mel.rate));
+        const bool is_inside = bin >= 0 && bin <= static_cast<double>(mel.rows());  // false for NaN, too
+        invalid_if(!is_inside, "the edges {} and {} lie outside the spectrum", mel.low, mel.high);
+        edges.push_back(static_cast<std::int64_t>(bin));
+    }
+    return edges;
 }
+
+/// [bins of the spectrum, bins of the mel scale]: triangles that overlap.
+Operand mel_weight_matrix(OpWriter& g, const Node& node) {
+    const ElementType type = type_named(node.integer("output_datatype", 1), "output_datatype");
+    if (!std::ranges::all_of(node.inputs, [](const Operand& x) { return is_known(x); }))
+        return mel_as_told(g, node, type);
+    const MelScale mel = mel_scale(node);
+    const std::vector<std::int64_t> edges = triangle_edges(mel);
+    const std::int64_t rows = mel.rows() + 1;  // an edge may lie right behind the spectrum
+    std::vector<double> weights(static_cast<std::size_t>(rows * mel.count));
+    const auto weight = [&](std::int64_t row, std::int64_t i) -> double& {
+        return weights[static_cast<std::size_t>(row * mel.count + i)];
+    };
+    for (std::int64_t i = 0; i < mel.count; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        const std::int64_t lower = edges[at], centre = edges[at + 1], higher = edges[at + 2];
+        weight(centre, i) = 1;
+        for (std::int64_t row = lower; row < centre; ++row)
+            weight(row, i) = static_cast<double>(row - lower) / static_cast<double>(centre - lower);
+        for (std::int64_t row = centre; row < higher; ++row)
+            weight(row, i) = static_cast<double>(higher - row) / static_cast<double>(higher - centre);
+    }
+    weights.resize(static_cast<std::size_t>(mel.rows() * mel.count));
+    return g.reshape(known(weights, type), {mel.rows(), mel.count});
+}
+
+// --- windows
+// -------------------------------------------------------------------------------------------------
+
+/// a0 - a1 cos(angle) + a2 cos(2 angle), as ONNX computes it: in single precision.
+Operand cosine_window(OpWriter& g, const Node& node, const std::array<double, 3>& a) {
+    constexpr ElementType kSingle = ElementType::f32;
+    const ElementType type = type_named(node.integer("output_datatype", 1), "output_datatype");
+    invalid_if(product_of(g.shape(node.x())) != Dim(1), "the size has the shape {}; it is one number",
+               shortened_text(str(g.shape(node.x()))));
+    const Dim size = extents_of(g, g.reshape(node.x(), {1})).at(0);
+    const bool is_periodic = node.flag("periodic", true);
+    const Operand steps = g.at_run_time(is_periodic ? size : size - 1, kSingle);
+    const Operand step = g.op("div", {known(2 * std::numbers::pi, kSingle), steps});
+    const Operand angle = g.op("mul", {g.cast(g.positions(size), kSingle), step});
+    const auto wave = [&](const Operand& of, double factor) { return g.times(g.op("cos", {of}), factor); };
+    Operand y = g.op("sub", {known(a[0], kSingle), wave(angle, a[1])});
+    if (a[2] != 0) y = g.op("add", {y, wave(g.times(angle, 2.0), a[2])});
+    return g.cast(y, type);
+}
+
+Operand hann_window(OpWriter& g, const Node& node) { return cosine_window(g, node, {0.5, 0.5, 0}); }
+Operand hamming_window(OpWriter& g, const Node& node) {
+    return cosine_window(g, node, {25.0 / 46, 21.0 / 46, 0});
+}
+Operand blackman_window(OpWriter& g, const Node& node) { return cosine_window(g, node, {0.42, 0.5, 0.08}); }
 
 }  // namespace
 
 std::span<const Operator> windows_operators() {
     static const Operator kOperators[] = {
-        {"BlackmanWindow", 17, cosine_window({0.42, 0.5, 0.08})},
-        {"HammingWindow", 17, cosine_window({25.0 / 46, 21.0 / 46, 0})},
-        {"HannWindow", 17, cosine_window({0.5, 0.5, 0})},
+        {"BlackmanWindow", 17, blackman_window},
+        {"HammingWindow", 17, hamming_window},
+        {"HannWindow", 17, hann_window},
+        {"MelWeightMatrix", 17, mel_weight_matrix},
     };
     return kOperators;
 }
