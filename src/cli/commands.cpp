@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "cli/graph_source.h"
 #include "cli/implementation_status.h"
 #include "cli/peer.h"
 #include "cli/profile.h"
@@ -60,7 +62,7 @@ Result<std::unique_ptr<Prepared>> prepare(const Executable& executable, const Gr
 }
 
 Result<std::unique_ptr<Prepared>> prepare(const GraphOptions& options) {
-    HR_ASSIGN(const Graph graph, webnn::read_graph_file(options.graph, options.weights));
+    HR_ASSIGN(const Graph graph, read_graph_or_model(options));
     return prepare(compile(graph, options.compile), options);
 }
 
@@ -164,7 +166,7 @@ Status profile_graph(const BenchOptions& options) {
 
 Status tune_graph(const BenchOptions& options) {
     HR_ASSIGN(auto prepared, prepare(options));
-    HR_ASSIGN(const Graph graph, webnn::read_graph_file(options.graph, options.weights));
+    HR_ASSIGN(const Graph graph, read_graph_or_model(options));
     std::vector<OutputView> out;
     prepared->run();
     for (Array& a : prepared->outputs) out.push_back({a.bytes.data(), a.bytes.size()});
@@ -245,8 +247,19 @@ Status bench_graph(const BenchOptions& options) {
     return success();
 }
 
+Status convert_model(const ConvertOptions& options) {
+    if (!is_onnx_file(options.graph))
+        return invalid("'{}': convert reads ONNX models, whose names end in .onnx", options.graph);
+    HR_ASSIGN(const Graph graph, read_graph_or_model(options));
+    HR_TRY(webnn::write_graph_file(graph, options.output));
+    std::error_code error;
+    const auto size = std::filesystem::file_size(options.output, error);
+    std::printf("%s: %.1f MB\n", options.output.c_str(), static_cast<double>(size) / 1e6);
+    return success();
+}
+
 Status inspect_graph(const InspectOptions& options) {
-    HR_ASSIGN(const Graph graph, webnn::read_graph_file(options.graph, options.weights));
+    HR_ASSIGN(const Graph graph, read_graph_or_model(options));
     if (options.before) std::printf("%s\n", print_graph(graph).c_str());
     const Executable executable = compile(graph, options.compile);
     std::printf("%s\n", print_graph(executable.graph()).c_str());

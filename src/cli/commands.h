@@ -1,4 +1,5 @@
 #pragma once
+#include <span>
 #include <string>
 
 #include "cli/operands.h"
@@ -10,7 +11,8 @@ namespace headrace::cli {
 /// What run, bench and inspect share.
 struct GraphOptions {
     std::string graph;
-    std::vector<std::string> dimensions;  ///< "name=4": only ONNX models, which Python reads, have them
+    std::vector<std::string> dimensions;  ///< "name=4": only ONNX models have them
+    std::span<char* const> arguments;     ///< the program's, for Python where that has to answer
     webnn::WeightPaths weights;
     CompileOptions compile;
     std::int64_t most_iterations = RunOptions().most_iterations;
@@ -29,6 +31,9 @@ struct BenchOptions : GraphOptions {
     bool tune = false;          ///< measure the ways to run each node, and keep the fastest
     std::string peer = "auto";  ///< "auto": ONNX Runtime if there is one; "none"; "onnxruntime": or fail
 };
+struct ConvertOptions : GraphOptions {
+    std::string output;  ///< graph file to write; the extension chooses the form
+};
 struct InspectOptions : GraphOptions {
     bool before = false;
     std::string svg;  ///< file for a drawing of the graph
@@ -45,5 +50,7 @@ Status run_graph(const RunArguments& options);
 /// to run nodes gain.
 Status bench_graph(const BenchOptions& options);
 Status inspect_graph(const InspectOptions& options);
+/// Writes an ONNX model as a graph file.
+Status convert_model(const ConvertOptions& options);
 
 }  // namespace headrace::cli

@@ -111,7 +111,12 @@ int dispatch(int argc, char** argv) {
     add_graph_options(*inspect_command, inspect);
     inspect_command->add_flag("--before", inspect.before, "show the graph before the passes, too");
     inspect_command->add_option("--svg", inspect.svg, "draw the optimised graph into this file");
-    app.add_subcommand("convert", "write an ONNX model as a graph file");
+    ConvertOptions convert;
+    auto* convert_command = app.add_subcommand("convert", "write an ONNX model as a graph file");
+    convert_command->add_option("model", convert.graph, "the ONNX model")->required();
+    convert_command->add_option("graph", convert.output, "graph file to write: .hrg, .webnn or .json")->required();
+    convert_command->add_option("--dimension", convert.dimensions,
+                                "NAME=N fixes a dimension of the model's inputs that is open otherwise");
     app.add_subcommand("serve",
                        "serve a language model over HTTP by the APIs of OpenAI, Anthropic, Ollama and "
                        "llama-server");
@@ -124,15 +129,13 @@ int dispatch(int argc, char** argv) {
 
 #ifdef HEADRACE_LLM
     if (!language.ok() || !(devices->parsed() || serve_command->parsed() || ops->parsed() ||
-                            run_command->parsed() || bench_command->parsed() || inspect_command->parsed()))
+                            run_command->parsed() || bench_command->parsed() || inspect_command->parsed() ||
+                            convert_command->parsed()))
         return report(language);
 #endif
-    for (const GraphOptions* options : std::initializer_list<const GraphOptions*>{&run, &bench, &inspect})
-        if (!options->dimensions.empty())
-            return report(
-                invalid("'{}': --dimension is for ONNX models; a graph file keeps those it was saved "
-                        "with",
-                        options->graph));
+    for (GraphOptions* options : std::initializer_list<GraphOptions*>{&run, &bench, &inspect, &convert})
+        options->arguments = {argv, static_cast<std::size_t>(argc)};
+    if (convert_command->parsed()) return report(convert_model(convert));
     if (devices->parsed()) return report(list_all_devices(hosts));
 #ifdef HEADRACE_LLM
     server.prepare = &llm::offer_packed_products;  // for its attention: clients choose where weights lie

@@ -1,13 +1,14 @@
 #include "cli/python.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <string_view>
 #include <vector>
+
+#include "cli/graph_source.h"
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <unistd.h>
@@ -22,14 +23,6 @@ std::filesystem::path own_path() {
     return error ? std::filesystem::path() : program;
 }
 
-/// As the package's own program has it: what ends in .onnx and is no NAME=VALUE.
-bool is_onnx_model(std::string_view argument) {
-    constexpr std::string_view kExtension = ".onnx";
-    if (argument.size() < kExtension.size() || argument.find('=') != std::string_view::npos) return false;
-    return std::ranges::equal(argument.substr(argument.size() - kExtension.size()), kExtension,
-                              [](unsigned char a, char b) { return std::tolower(a) == b; });
-}
-
 }  // namespace
 
 std::string find_python() {
@@ -42,9 +35,15 @@ std::string find_python() {
 bool is_for_python(std::span<char* const> arguments) {
     if (arguments.size() < 2) return false;
     const std::string_view command = arguments[1];
-    if (command == "convert" || command == "wasm") return true;
-    const bool takes_graph = command == "run" || command == "bench" || command == "inspect";
-    return takes_graph && std::ranges::any_of(arguments.subspan(2), &is_onnx_model);
+    if (command == "wasm") return true;
+    // What a model is compared with reads graph files.
+    const auto is = [](std::string_view wanted) { return [wanted](std::string_view a) { return a == wanted; }; };
+    const auto rest = arguments.subspan(2);
+    const bool is_alone = std::ranges::any_of(rest, is("none")) || std::ranges::any_of(rest, is("--peer=none")) ||
+                          std::ranges::any_of(rest, is("--tune")) || std::ranges::any_of(rest, is("--profile"));
+    return command == "bench" && !is_alone && std::ranges::any_of(rest, [](std::string_view argument) {
+               return argument.find('=') == std::string_view::npos && is_onnx_file(argument);
+           });
 }
 
 #if defined(__unix__) || defined(__APPLE__)

@@ -11,9 +11,8 @@ import numpy as np
 import onnx
 from headrace import _core
 from headrace.onnx import read
+from headrace.onnx.source import DTYPES, Source, read_model
 from headrace.onnx.stored import CARRIERS, element_type
-from onnx import TensorProto
-from headrace.onnx.source import DTYPES
 
 OPERATORS = {(domain, name) for domain, name, _ in _core.onnx_operators()}
 _WIDER = {number: element_type(name) for number, name in DTYPES.items() if name in CARRIERS or name == "bf16"}
@@ -51,6 +50,11 @@ def on_native(model: onnx.ModelProto, feeds: dict[str, Any], dimensions: Any = N
     return results
 
 
+def on_native_file(path: Path, feeds: dict[str, Any]) -> dict[str, np.ndarray]:
+    """A model's file with what lies beside it."""
+    return headrace.Session(headrace.compile(graph_of(path), device="cpu")).run(feeds)
+
+
 def on_python(model: onnx.ModelProto, feeds: dict[str, Any], dimensions: Any = None) -> dict[str, np.ndarray]:
     """The same, read by Python."""
     graph, interface = read(model, dimensions)
@@ -60,4 +64,27 @@ def on_python(model: onnx.ModelProto, feeds: dict[str, Any], dimensions: Any = N
     return results
 
 
-__all__ = ["OPERATORS", "TensorProto", "graph_of", "on_native", "on_python", "operators_of", "unread_operators"]
+
+def whole(source: Any) -> onnx.ModelProto:
+    """The model that headrace.onnx.source took apart."""
+    model = onnx.ModelProto()
+    model.CopyFrom(source.model)
+    model.graph.initializer.extend(source.tensors)
+    return model
+
+
+def read_by_cpp(source: Any, dimensions: Any = None) -> tuple[headrace.Graph, Any]:
+    """headrace.onnx.read with the graph that C++ makes, where it has the model's operators: what Python reads it
+    has to read. Python says what is wrong, and what the outputs are."""
+    found = source if isinstance(source, Source) else read_model(source)
+    graph, interface = read(found, dimensions)
+    model = whole(found)
+    is_of_tensors = all(v.type.HasField("tensor_type") for v in [*model.graph.input, *model.graph.output])
+    is_external = any(t.data_location == onnx.TensorProto.EXTERNAL for t in model.graph.initializer)
+    if unread_operators(model) or is_external or not is_of_tensors:
+        return graph, interface
+    READ.append(found.title)
+    return graph_of(model, dimensions), interface
+
+
+READ: list[str] = []  # titles of what C++ has read

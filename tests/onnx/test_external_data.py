@@ -9,6 +9,7 @@ import headrace
 import numpy as np
 import onnx
 import pytest
+from native import graph_of, on_native_file
 from onnx import TensorProto, helper, numpy_helper, parser
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -42,7 +43,19 @@ def folder_of(path: Path, content: bytes = b"", data: bytes | None = None) -> Pa
     return path
 
 
+@pytest.fixture(params=["python", "cpp"], autouse=True)
+def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Every test with both readers."""
+    monkeypatch.setitem(_reader, "name", request.param)
+    return request.param
+
+
+_reader = {"name": "python"}
+
+
 def y_of(path: Path) -> np.ndarray:
+    if _reader["name"] == "cpp":
+        return on_native_file(path, {"x": X})["y"]
     return headrace.load(path, device="cpu")(X)["y"]
 
 
@@ -200,7 +213,8 @@ def test_offsets_and_lengths_beyond_the_file_are_refused(tmp_path, entries: dict
         y_of(folder / "model.onnx")
 
 
-def test_a_file_that_becomes_a_link_meanwhile_is_not_followed(tmp_path, monkeypatch) -> None:
+@pytest.mark.parametrize("reader", ["python"], indirect=True)
+def test_a_file_that_becomes_a_link_meanwhile_is_not_followed(tmp_path, monkeypatch, reader) -> None:
     """Between the look at the names and the opening."""
     folder = folder_of(tmp_path / "m", data=W.tobytes())
     (tmp_path / "outside").write_bytes(W.tobytes())
@@ -218,9 +232,13 @@ def test_a_file_that_becomes_a_link_meanwhile_is_not_followed(tmp_path, monkeypa
 
 
 def test_models_that_are_no_files_have_no_folder() -> None:
-    for source in (product(), onnx.load_from_string(product())):
+    for load, source in (
+        (headrace.load, product()),
+        (headrace.load, onnx.load_from_string(product())),
+        (graph_of, product()),
+    ):
         with pytest.raises(ValueError, match=rf"'{DATA}'; load the model from its path"):
-            headrace.load(source)
+            load(source)
 
 
 # --- which tensors ------------------------------------------------------------------------------------------

@@ -125,6 +125,7 @@ Result<std::shared_ptr<const MappedFile>> open_checked(const fs::path& path, con
 
 Result<std::shared_ptr<const MappedFile>> ExternalFiles::open(const std::string& location) const {
     if (folder_.empty()) return invalid("its data is in the file '{}'; load the model from its path", location);
+    if (location.find('\0') != std::string::npos) return invalid("the name of its data has a null byte");
     const std::vector<fs::path> parts = parts_of(native(location));
     if (parts.empty())
         return invalid(

@@ -175,7 +175,7 @@ Operand cumulative_sum(OpWriter& g, const Node& node) {
 /// Every element so much further on, with ones before.
 Operand moved_on(OpWriter& g, const Operand& x, int axis, std::int64_t distance) {
     Shape ones = g.shape(x);
-    Dim& extent = ones[static_cast<std::size_t>(axis)];
+    Dim& extent = ones.at(static_cast<std::size_t>(axis));
     const Dim kept = largest({0, extent - distance});
     extent = extent - kept;
     return g.concat({g.filled(1, x->type, ones), g.cut(x, axis, 0, kept)}, axis);
@@ -189,7 +189,7 @@ Operand cumulative_product(OpWriter& g, const Node& node) {
     return along_input_axis(g, node, [&](const Operand& input, int axis) {
         const NamedAttrs axes{{"axes", Axes{axis}}};
         Operand x = backwards ? g.op("reverse", {input}, axes) : input;
-        const Dim extent = g.shape(x)[static_cast<std::size_t>(axis)];
+        const Dim extent = g.shape(x).at(static_cast<std::size_t>(axis));
         const std::int64_t most =
             std::min({extent.is_symbolic() ? longest : std::min(extent.size(), longest), kLargestExtent});
         if (exclusive) x = moved_on(g, x, axis, 1);

@@ -10,6 +10,7 @@
 namespace headrace::onnx {
 namespace {
 
+constexpr double kMostWork = 1 << 22;  // operations of one call
 constexpr std::int64_t kMostResults = 64 * kMostFolded;  // of results, which may be more than the operands
 
 bool is_few(std::span<const Operand> operands) {
@@ -17,6 +18,16 @@ bool is_few(std::span<const Operand> operands) {
     for (const Operand& x : operands)
         if (x) count += x->known->count();
     return count <= kMostFolded;
+}
+
+/// Few operands may ask for much work, which the compiler does once and at run time's speed.
+bool is_much_work(const KnownCall& call, std::span<const ReferenceOperand> operands) {
+    if (!call.op.cost) return false;
+    std::vector<const TensorType*> types;
+    for (const ReferenceOperand& x : operands) types.push_back(x.bytes ? &x.type : nullptr);
+    const std::vector<TensorType> results = inferred(call.op, call.box, operands);
+    if (!std::ranges::all_of(results, &TensorType::is_concrete)) return true;
+    return call.op.cost(Operands(types), results, call.box.get()).flops > kMostWork;
 }
 
 /// Attributes with extents that only a call knows decide then.
@@ -40,6 +51,7 @@ std::optional<std::vector<Folded>> folded(const KnownCall& call) {
         operands.emplace_back();
         if (x) operands.back() = {stored_type(x), x->known->data->bytes};
     }
+    if (is_much_work(call, operands)) return std::nullopt;
     return by_reference(call.op, call.box, operands, kMostResults);
 }
 

@@ -28,6 +28,14 @@ Refused not_read(const Node& node) {
                    "them, compute this part outside the model, or run the model with ONNX Runtime");
 }
 
+/// Inputs, for messages.
+std::string shown_inputs(const OpWriter& g, const Node& node) {
+    std::vector<std::string> shown;
+    for (const Operand& x : node.inputs)
+        shown.push_back(x ? fmt::format("{}{}", name_of(x->type), str(g.shape(x))) : "none");
+    return fmt::format("its inputs ({})", shortened_text(fmt::format("{}", fmt::join(shown, ", "))));
+}
+
 /// The operator, in sets that have it.
 const Operator& operator_of(const Node& node) {
     const Operator* found = find_operator(node.domain, node.op);
@@ -41,7 +49,7 @@ const Operator& operator_of(const Node& node) {
 }  // namespace
 
 Importer::Importer(Source& source, const OnnxOptions& options, Patience patience)
-    : source_(source), options_(options), shared_(source.bytes), graph_(shared_) {
+    : source_(source), options_(options), shared_(source.bytes, *this), model_graph_(shared_) {
     shared_.patience = patience;
     for (const FunctionMessage& f : source.model.functions)
         functions_.emplace(std::tuple(domain_named(f.domain), f.name, f.overload), &f);
@@ -50,10 +58,12 @@ Importer::Importer(Source& source, const OnnxOptions& options, Patience patience
 Result<Graph> Importer::run() {
     try {
         read_content();
-        return graph_.builder().finish();
+        return model_graph_.builder().finish();
     } catch (const Unreadable& error) {
         return error.error();
     } catch (const std::bad_alloc&) {
+        return failure(Code::out_of_memory, "{}: there is not enough memory to read it", source_.title);
+    } catch (const std::length_error&) {
         return failure(Code::out_of_memory, "{}: there is not enough memory to read it", source_.title);
     }
 }
@@ -68,7 +78,7 @@ void Importer::read_content() {
     std::vector<const ValueMessage*> inputs;
     for (const ValueMessage& v : graph.inputs)
         if (!scope.values.contains(v.name)) inputs.push_back(&v);
-    Interface interface(graph_, inputs, options_, value_or_unreadable(perhaps_empty(graph), source_.title));
+    Interface interface(model_graph_, inputs, options_, value_or_unreadable(perhaps_empty(graph), source_.title));
     for (const ValueMessage* v : inputs)
         scope.values[v->name] = said_of(fmt::format("{}: input '{}'", source_.title, v->name),
                                         [&] { return interface.input(*v); });
@@ -103,17 +113,17 @@ Operand Importer::constant(Bytes tensor, const std::string& what, const Scope& s
 Operand Importer::constant(const TensorMessage& tensor, const std::string& what, const Scope& scope) {
     TensorElements found =
         value_or_unreadable(elements_of(tensor, source_.storage), fmt::format("{} cannot be read", what));
-    if (scope.depth == 0) graph_.budget().data(found.data->bytes.size());
+    if (scope.depth == 0) shared_.budget.data(found.data->bytes.size());
     return known(Elements{.shape = std::move(found.shape), .data = std::move(found.data), .items = {}}, found.type);
 }
 
 void Importer::read_nodes(std::span<const Bytes> nodes, Scope& scope) {
-    said_of(source_.title, [&] { graph_.budget().nodes(nodes.size(), scope.depth, scope.caller.empty()); });
+    said_of(source_.title, [&] { shared_.budget.nodes(nodes.size(), scope.depth, scope.caller.empty()); });
     for (Bytes bytes : nodes) {
         const NodeMessage message = value_or_unreadable(decode_node(bytes), source_.title);
         const Node node = node_of(message, scope);
-        graph_.label = node.name;
-        graph_.operator_title = node.short_title();
+        graph_->label = node.name;
+        graph_->operator_title = node.short_title();
         bind(message, node, checked_results(node, message, scope), scope);
     }
 }
@@ -125,10 +135,10 @@ void Importer::bind(const NodeMessage& message, const Node& node, const std::vec
         if (name.empty()) continue;
         const Operand result = i < results.size() ? results[i] : nullptr;
         if (!result)
-            throw Unreadable::at(source_.title, graph_, node, scope,
+            throw Unreadable::at(source_.title, *graph_, node, scope,
                                  Refused(fmt::format("output '{}' is not computed", name)));
         if (!scope.values.emplace(name, result).second)
-            throw Unreadable::at(source_.title, graph_, node, scope,
+            throw Unreadable::at(source_.title, *graph_, node, scope,
                                  Invalid(fmt::format("there is a value '{}' before it already", name)));
     }
 }
@@ -143,7 +153,7 @@ Node Importer::node_of(const NodeMessage& message, const Scope& scope) {
     for (std::string_view name : message.inputs) {
         const Operand* found = scope.find(name);
         if (!found)
-            throw Unreadable::at(source_.title, graph_, node, scope,
+            throw Unreadable::at(source_.title, *graph_, node, scope,
                                  Invalid(fmt::format("input '{}' is computed by no node before it", name)));
         node.inputs.push_back(*found);
     }
@@ -183,17 +193,21 @@ std::vector<Operand> Importer::checked_results(const Node& node, const NodeMessa
         return results_of(node, message, scope);
     } catch (const Undecided& error) {
         throw Unreadable::at(
-            source_.title, graph_, node, scope,
+            source_.title, *graph_, node, scope,
             Refused(fmt::format("it depends on whether {}, which is open until the model is called", error.what())));
     } catch (const Refused& error) {
-        throw Unreadable::at(source_.title, graph_, node, scope, error);
+        throw Unreadable::at(source_.title, *graph_, node, scope, error);
+    } catch (const std::logic_error& error) {  // a place in a list of dimensions that there is not
+        throw Unreadable::at(
+            source_.title, *graph_, node, scope,
+            Invalid(fmt::format("{} do not go together ({})", shown_inputs(*graph_, node), error.what())));
     }
 }
 
 std::vector<Operand> Importer::results_of(const Node& node, const NodeMessage& message, const Scope& scope) {
     if (const FunctionMessage* function = function_of(message)) return called(*function, node, message, scope);
     const Operator& found = operator_of(node);
-    return found.read(graph_, modernised(graph_, node));
+    return found.read(*graph_, modernised(*graph_, node));
 }
 
 const FunctionMessage* Importer::function_of(const NodeMessage& message) const {
@@ -233,6 +247,36 @@ std::vector<Operand> Importer::called(const FunctionMessage& function, const Nod
     for (std::string_view name : function.outputs) {
         const Operand* found = inner.find(name);
         results.push_back(found ? *found : nullptr);
+    }
+    return results;
+}
+
+std::vector<Operand> Importer::read_branch(OpWriter& into, const Branch& branch,
+                                           const std::vector<Operand>& inputs) {
+    const GraphMessage& graph = branch.graph;
+    invalid_if(graph.inputs.size() != inputs.size(), "its body has {} inputs; it is given {}", graph.inputs.size(),
+               inputs.size());
+    Scope inner;
+    inner.sets = branch.scope->sets;
+    inner.outer = branch.scope;
+    inner.parameters = branch.scope->parameters;
+    inner.caller = branch.scope->caller;
+    inner.where = branch.scope->where;
+    inner.depth = branch.scope->depth + 1;
+    refuse_sparse(graph);
+    read_constants(graph.initializers, inner);
+    for (std::size_t i = 0; i < inputs.size(); ++i) inner.values[graph.inputs[i].name] = inputs[i];
+    const std::string label = into.label, title = into.operator_title;
+    OpWriter* const outer = std::exchange(graph_, &into);
+    read_nodes(graph.nodes, inner);
+    graph_ = outer;
+    into.label = label;
+    into.operator_title = title;
+    std::vector<Operand> results;
+    for (const ValueMessage& v : graph.outputs) {
+        const Operand* found = inner.find(v.name);
+        invalid_if(!found || !*found, "its body computes no '{}'", v.name);
+        results.push_back(*found);
     }
     return results;
 }

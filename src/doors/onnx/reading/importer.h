@@ -12,7 +12,7 @@
 namespace headrace::onnx {
 
 /// One model on its way into one graph: walks the nodes and gives each to the function that reads its operator.
-class Importer {
+class Importer : private BranchReader {
 public:
     Importer(Source& source, const OnnxOptions& options, Patience patience);
 
@@ -21,9 +21,10 @@ public:
     const Patience& patience() const { return shared_.patience; }
 
 private:
+    std::vector<Operand> read_branch(OpWriter& into, const Branch& branch,
+                                     const std::vector<Operand>& inputs) override;
     void read_content();
     void read_constants(std::span<const Bytes> tensors, Scope& scope);
-    void read_inputs(Interface& interface, Scope& scope);
     void refuse_sparse(const GraphMessage& graph) const;
     void read_nodes(std::span<const Bytes> nodes, Scope& scope);
     void bind(const NodeMessage& message, const Node& node, const std::vector<Operand>& results, Scope& scope);
@@ -40,7 +41,8 @@ private:
     Source& source_;
     const OnnxOptions& options_;
     Shared shared_;
-    OpWriter graph_;
+    OpWriter model_graph_;
+    OpWriter* graph_ = &model_graph_;  ///< whose ops nodes become now
     std::map<std::tuple<std::string_view, std::string_view, std::string_view>, const FunctionMessage*> functions_;
 };
 

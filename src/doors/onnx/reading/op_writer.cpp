@@ -4,7 +4,7 @@
 
 #include "doors/onnx/reading/carried.h"
 #include "doors/onnx/reading/folding.h"
-#include "ir/kernel_error.h"
+#include "ir/constant.h"
 #include "ops/catalog.h"
 
 namespace headrace::onnx {
@@ -45,10 +45,20 @@ ValueId OpWriter::value(const Operand& x) {
 }
 
 ValueId OpWriter::constant(const Operand& x) {
-    const Elements& elements = *x->known;
+    Elements& elements = *x->known;
     if (!x->home) budget().constant(elements.data->bytes.size());
+    if (!is_constant_aligned(elements.data->bytes)) align(elements);
     TensorType type{stored_as(x->type), Shape(elements.shape.begin(), elements.shape.end())};
     return value_or_refuse(builder_.constant(std::move(type), elements.data));
+}
+
+/// A copy in the place of elements that lie where kernels cannot read them; the file's pages are given back.
+void OpWriter::align(Elements& elements) {
+    const std::shared_ptr<const Constant> given = std::move(elements.data);
+    elements.data = value_or_refuse(copy_constant(given->bytes, "a tensor's elements"));
+    if (!given->mapped) return;
+    if (!shared_.pages) shared_.pages.emplace();
+    shared_.pages->give_back(given->bytes);
 }
 
 ValueId OpWriter::capture(const Operand& /*x*/) {
@@ -108,6 +118,15 @@ ValueId OpWriter::append(std::string_view name, std::vector<ValueId> operands, c
                          const std::string& title) {
     budget().op();
     return value_or_refuse(builder_.op(*find_op(name), std::move(operands), attrs, title)).front();
+}
+
+Operand OpWriter::run_number() {
+    if (!runs_) {
+        const ValueId state = value_or_refuse(builder_.state("random.runs", {DType::i64, {1}}));
+        runs_ = made(append("accumulate", {state, value(known(std::vector<std::int64_t>{1}))}, {}, label),
+                     ElementType::i64);
+    }
+    return runs_;
 }
 
 std::vector<Operand> OpWriter::typed(std::string_view name, const std::vector<Operand>& operands,

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/file_pages.h"
 #include "doors/onnx/reading/elements.h"
 #include "doors/onnx/reading/extents.h"
 #include "doors/onnx/reading/limits.h"
@@ -26,14 +27,28 @@ struct Patience {
     bool was_needed = false;  ///< for one that would otherwise be long
 };
 
+struct Branch;
+
+/// Reads the nodes of graphs that are attributes.
+class BranchReader {
+public:
+    virtual ~BranchReader() = default;
+    /// The results of a branch's nodes, which become ops of `into`.
+    virtual std::vector<Operand> read_branch(OpWriter& into, const Branch& branch,
+                                             const std::vector<Operand>& inputs) = 0;
+};
+
 /// What all graphs of a model share: the limits, and what is known of its symbols.
 struct Shared {
-    explicit Shared(std::size_t bytes) : budget(bytes) {}
+    Shared(std::size_t bytes, BranchReader& reader) : budget(bytes), branches(reader) {}
 
     Budget budget;
+    BranchReader& branches;
     Ranges ranges;
     Patience patience;
     std::map<std::string, Dim> symbols;
+    std::vector<std::shared_ptr<OpWriter>> bodies;  ///< of all graphs: operands know their graph by its address
+    std::optional<FilePages> pages;                 ///< of the model, once some are given back
 };
 
 /// The graph in the making: the catalog's ops on operands that are values at run time or known already. What is
@@ -51,6 +66,7 @@ public:
     std::set<std::string> counts;         ///< symbols that a run of this graph gives values
     /// Elements that were counted, by the operands that tell them.
     std::map<const OperandData*, std::pair<Operand, Dim>> told;
+    std::map<ValueId, Operand> places;  ///< of non-zeros, by the value that has them
 
     GraphBuilder& builder() { return builder_; }
     Shared& shared() { return shared_; }
@@ -61,7 +77,7 @@ public:
     /// A run-time operand of a type of ONNX's.
     Operand input(const std::string& name, ElementType type, const Shape& shape);
     /// An input of the graph as it stores it.
-    ValueId declare(const std::string& name, DType stored, const Shape& shape);
+    virtual ValueId declare(const std::string& name, DType stored, const Shape& shape);
     Shape shape(const Operand& x) const;
     int rank(const Operand& x) const;
     Dim size(const Operand& x) const { return product_of(shape(x)); }
@@ -87,6 +103,8 @@ public:
     // --- constants ---
     /// The graph's value; known elements become a constant.
     ValueId value(const Operand& x);
+    /// A value of this graph as it is stored.
+    Operand existing(ValueId id) { return made(id, element_type(builder_.type(id).dtype)); }
     /// The same value, which the graph stores alike, as another type of ONNX's.
     Operand retyped(const Operand& x, ElementType type);
     /// A number, an extent or a quotient of two, as a scalar: of an extent, as many ones are added up.
@@ -95,11 +113,17 @@ public:
     Operand filled(double number, ElementType type, const Shape& wanted);
     /// 0, 1, 2, ... up to an extent that may be known only at run time.
     Operand positions(const Dim& count, ElementType type = ElementType::i64);
+    /// How many runs a session has done, i64[1]: a state, which random numbers are of.
+    Operand run_number();
     /// That so many places along an extent can be laid out.
     static void check_extent(std::int64_t count);
 
     // --- ops ---
-    std::vector<Operand> ops(std::string_view name, std::vector<Operand> operands, const NamedAttrs& attrs = {});
+    virtual std::vector<Operand> ops(std::string_view name, std::vector<Operand> operands,
+                                     const NamedAttrs& attrs);
+    std::vector<Operand> ops(std::string_view name, std::vector<Operand> operands) {
+        return ops(name, std::move(operands), NamedAttrs());
+    }
     Operand op(std::string_view name, std::vector<Operand> operands, const NamedAttrs& attrs = {}) {
         return ops(name, std::move(operands), attrs).at(0);
     }
@@ -131,6 +155,7 @@ protected:
 
 private:
     ValueId constant(const Operand& x);
+    void align(Elements& elements);
     ValueId computed(const Operand& x);
     Operand product_at_run_time(const std::vector<Expression>& parts);
     Operand count_of(const Dim& d);
@@ -141,6 +166,7 @@ private:
     GraphBuilder builder_;
     std::map<const OperandData*, std::pair<Operand, ValueId>> constants_;  ///< that are another graph's, too
     std::map<std::string, Operand> as_numbers_;                            ///< extents as numbers at run time
+    Operand runs_;
 };
 
 }  // namespace headrace::onnx

@@ -45,7 +45,7 @@ Operand OpWriter::transpose(const Operand& x, const std::vector<std::int64_t>& p
 std::pair<Operand, std::vector<std::int64_t>> OpWriter::swap_to_last(const Operand& x, int axis) {
     std::vector<std::int64_t> order(static_cast<std::size_t>(rank(x)));
     std::iota(order.begin(), order.end(), 0);
-    std::swap(order[static_cast<std::size_t>(axis)], order.back());
+    std::swap(order.at(static_cast<std::size_t>(axis)), order.back());
     return {transpose(x, order), order};
 }
 
@@ -60,7 +60,8 @@ Operand OpWriter::concat(const std::vector<Operand>& parts, int axis) {
 Operand OpWriter::cut(const Operand& x, int axis, const Dim& start, const Dim& size, std::int64_t step) {
     const auto at = static_cast<std::size_t>(axis);
     Shape sizes = shape(x);
-    if (start.is(0) && step == 1 && is_same(size, sizes.at(at))) return x;
+    invalid_if(at >= sizes.size(), "axis {} is outside the {} dimensions of the input", axis, sizes.size());
+    if (start.is(0) && step == 1 && is_same(size, sizes[at])) return x;
     Shape starts(sizes.size(), 0);
     starts[at] = start;
     sizes[at] = size;

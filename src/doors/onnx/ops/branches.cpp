@@ -1,0 +1,88 @@
+#include "doors/onnx/reading/bodies.h"
+#include "doors/onnx/reading/operators.h"
+
+/// If: a condition that is known chooses a branch while the model is read; else a run chooses.
+namespace headrace::onnx {
+namespace {
+
+struct BranchResults {
+    Body* body;
+    std::vector<Operand> values;
+};
+
+std::shared_ptr<const Branch> branch_of(const Node& node, std::string_view name) {
+    auto branch = node.branch(name);
+    invalid_if(!branch, "attribute '{}' is missing", name);
+    return branch;
+}
+
+/// A scalar beside a list of one element is one, too: the ops that follow do with both.
+Operand listed_beside(Body& own, const Operand& x, const Body& peer, const Operand& y) {
+    const bool is_list = peer.rank(y) == 1 && is_same(peer.shape(y)[0], 1);
+    return is_list && own.rank(x) == 0 ? own.reshape(x, {1}) : x;
+}
+
+void check_alike(std::size_t i, const BranchResults& one, const BranchResults& other) {
+    const Operand &a = one.values[i], &b = other.values[i];
+    const int own = one.body->rank(a), peer = other.body->rank(b);
+    if (a->type != b->type || own != peer)
+        throw Refused(fmt::format("result {} is {} of {} dimensions in one branch and {} of {} dimensions in the "
+                                  "other, and which one is known only at run time",
+                                  i, name_of(a->type), own, name_of(b->type), peer),
+                      "Where the condition comes from dimensions, fix those with dimensions={...} (--dimension "
+                      "NAME=N); otherwise export the model so that both branches give the same number of "
+                      "dimensions");
+}
+
+/// The op if.
+Results chosen(OpWriter& g, const Operand& condition, BranchResults one, BranchResults other) {
+    std::set<std::string> own = one.body->counts;
+    own.insert(other.body->counts.begin(), other.body->counts.end());
+    ResultExtents extents(g, own);
+    for (std::size_t i = 0; i < one.values.size(); ++i) {
+        const Operand a = listed_beside(*one.body, one.values[i], *other.body, other.values[i]);
+        other.values[i] = listed_beside(*other.body, other.values[i], *one.body, one.values[i]);
+        one.values[i] = a;
+        check_alike(i, one, other);
+        extents.add({one.body->shape(a), other.body->shape(other.values[i])});
+    }
+    const GraphPtr then_body = one.body->finish(one.values), else_body = other.body->finish(other.values);
+    std::vector<Operand> operands{condition};
+    for (const BranchResults* side : {&one, &other})
+        operands.insert(operands.end(), side->body->captured().begin(), side->body->captured().end());
+    Results made = g.ops("if", operands,
+                         {{"then_body", then_body},
+                          {"else_body", else_body},
+                          {"then_values", static_cast<std::int64_t>(one.body->captured().size())},
+                          {"results", extents.results()},
+                          {"counts", extents.counts()}});
+    for (std::size_t i = 0; i < made.size(); ++i) made[i] = g.retyped(made[i], one.values[i]->type);
+    return made;
+}
+
+Results if_(OpWriter& g, const Node& node) {
+    BranchReader& reader = g.shared().branches;
+    const Operand given = node.x();
+    if (given->has_numbers()) {
+        invalid_if(given->known->count() != 1, "the condition has {} elements, not one", given->known->count());
+        return reader.read_branch(g, *branch_of(node, given->integer(0) != 0 ? "then_branch" : "else_branch"), {});
+    }
+    const Operand condition = truth_of(g, given, "the condition");
+    const auto read = [&](std::string_view name) {
+        Body& body = Body::within(g);
+        return BranchResults{&body, reader.read_branch(body, *branch_of(node, name), {})};
+    };
+    BranchResults one = read("then_branch"), other = read("else_branch");
+    invalid_if(one.values.size() != other.values.size(),
+               "the branches have {} and {} results; they must have as many", one.values.size(), other.values.size());
+    return chosen(g, condition, std::move(one), std::move(other));
+}
+
+}  // namespace
+
+std::span<const Operator> branches_operators() {
+    static const Operator kOperators[] = {{"If", 1, if_}};
+    return kOperators;
+}
+
+}  // namespace headrace::onnx
