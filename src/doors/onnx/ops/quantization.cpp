@@ -31,14 +31,6 @@ std::int64_t block_size_of(const Node& node) {
     return block;
 }
 
-/// The block in which each place along an extent is.
-Operand blocks_of_places(std::int64_t extent, std::int64_t block) {
-    OpWriter::check_extent(extent);
-    std::vector<std::int64_t> blocks(static_cast<std::size_t>(extent));
-    for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i] = static_cast<std::int64_t>(i) / block;
-    return known(blocks);
-}
-
 /// The catalog's blocks have one size: where the last one is smaller, each element gets its own number.
 Operand even_scale_blocks(OpWriter& g, const Operand& x, const Operand& v, int axis, std::int64_t block) {
     const auto at = static_cast<std::size_t>(axis);
@@ -207,17 +199,15 @@ Operand qlinear_binary(OpWriter& g, const Node& node) {
     return quantised(g, node, y, one, nothing, 0);
 }
 
-/// ONNX's own operator.
-Node in_onnx(Node node) {
-    node.domain = "";
-    node.opset = 21;
-    return node;
+}  // namespace
+
+Operand blocks_of_places(std::int64_t extent, std::int64_t block) {
+    OpWriter::check_extent(extent);
+    std::vector<std::int64_t> blocks(static_cast<std::size_t>(extent));
+    for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i] = static_cast<std::int64_t>(i) / block;
+    return known(blocks);
 }
 
-Operand contrib_quantize_linear(OpWriter& g, const Node& node) { return quantize_linear(g, in_onnx(node)); }
-Operand contrib_dequantize_linear(OpWriter& g, const Node& node) { return dequantize_linear(g, in_onnx(node)); }
-
-}  // namespace
 
 Operand quantised(OpWriter& g, const Node& node, const Operand& x, const Operand& scale, const Operand& zero,
                   int axis) {
@@ -296,7 +286,7 @@ std::span<const Operator> quantization_operators() {
     static const Operator kOperators[] = {
         {"ConvInteger", 10, conv_integer},
         {"DequantizeLinear", 10, dequantize_linear},
-        {"DequantizeLinear", 1, contrib_dequantize_linear, kMicrosoft},
+        {"DequantizeLinear", 1, dequantize_linear, kMicrosoft},
         {"DynamicQuantizeLinear", 11, dynamic_quantize_linear},
         {"MatMulInteger", 10, matmul_integer},
         {"QLinearAdd", 1, qlinear_binary, kMicrosoft},
@@ -304,7 +294,7 @@ std::span<const Operator> quantization_operators() {
         {"QLinearMatMul", 10, qlinear_matmul},
         {"QLinearMul", 1, qlinear_binary, kMicrosoft},
         {"QuantizeLinear", 10, quantize_linear},
-        {"QuantizeLinear", 1, contrib_quantize_linear, kMicrosoft},
+        {"QuantizeLinear", 1, quantize_linear, kMicrosoft},
     };
     return kOperators;
 }

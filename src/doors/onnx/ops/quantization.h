@@ -11,6 +11,9 @@ Operand quantised(OpWriter& g, const Node& node, const Operand& x, const Operand
 Operand dequantised(OpWriter& g, const Node& node, const Operand& x, const Operand& scale, const Operand& zero,
                     int axis);
 
+/// The block in which each place along an extent is.
+Operand blocks_of_places(std::int64_t extent, std::int64_t block);
+
 /// As u8, with the scale and zero point by the input's own range.
 struct DynamicallyQuantised {
     Operand y, scale, zero;
