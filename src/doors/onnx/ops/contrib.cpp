@@ -13,12 +13,16 @@ Operand gelu_with_bias(OpWriter& g, const Node& node) {
     return g.op(node.op == "FastGelu" ? "gelu_tanh" : "gelu", {bias ? g.op("add", {x, bias}) : x});
 }
 
-Operand quick_gelu(OpWriter& g, const Node& node) { return scaled_silu(g, node.x(), node.real("alpha", 1.702)); }
+Operand quick_gelu(OpWriter& g, const Node& node) {
+    return scaled_silu(g, node.x(), node.real("alpha", 1.702));
+}
 
-Results contrib_gelu(OpWriter& g, const Node& node) { return read_as(g, onnx_node(node, "Gelu", 20, node.inputs)); }
+Results contrib_gelu(OpWriter& g, const Node& node) {
+    return read_onnx(g, onnx_node(node, "Gelu", 20, node.inputs));
+}
 
 Results contrib_simplified_norm(OpWriter& g, const Node& node) {
-    return read_as(g, onnx_node(node, "SimplifiedLayerNormalization", 1, node.inputs));
+    return read_onnx(g, onnx_node(node, "SimplifiedLayerNormalization", 1, node.inputs));
 }
 
 /// Of input + skip + bias, which is the fourth output.
@@ -38,7 +42,8 @@ Results skip_layer_normalization(OpWriter& g, const Node& node) {
     return {y, nullptr, nullptr, total};
 }
 
-// --- matrices in blocks of a few bits -------------------------------------------------------------------------
+// --- matrices in blocks of a few bits
+// -------------------------------------------------------------------------
 
 /// [n, k] in blocks of elements, which lie in bytes, the low bits first.
 struct PackedMatrix {
@@ -51,15 +56,17 @@ PackedMatrix packed_matrix_of(const Node& node) {
     PackedMatrix m{node.integer("N", 0), node.integer("K", 0), node.integer("bits", 4),
                    node.integer("block_size", 0), 0};
     if (m.bits != 2 && m.bits != 4 && m.bits != 8)
-        throw Refused(fmt::format("bits is {}; 2, 4 and 8 are read", m.bits), "Quantise the model with one of these");
-    invalid_if(std::min({m.n, m.k, m.block}) < 1, "N is {}, K {} and block_size {}; each must be at least 1", m.n,
-               m.k, m.block);
+        throw Refused(fmt::format("bits is {}; 2, 4 and 8 are read", m.bits),
+                      "Quantise the model with one of these");
+    invalid_if(std::min({m.n, m.k, m.block}) < 1, "N is {}, K {} and block_size {}; each must be at least 1",
+               m.n, m.k, m.block);
     m.blocks = divided_up(m.k, m.block).size();
     const Dim row = Dim(m.blocks) * Dim(m.block) * Dim(m.bits), all = row * Dim(m.n);
     invalid_if(row.size() % 8 != 0, "a row has {} blocks of {} elements of {} bits, which are no whole bytes",
                m.blocks, m.block, m.bits);
     const std::int64_t given = node.known_operand(1, "the weights")->known->count();
-    invalid_if(given != all.size() / 8, "the weights (input 1) are {} bytes; N, K, bits and block_size need {}", given,
+    invalid_if(given != all.size() / 8,
+               "the weights (input 1) are {} bytes; N, K, bits and block_size need {}", given,
                all.size() / 8);
     return m;
 }
@@ -67,8 +74,8 @@ PackedMatrix packed_matrix_of(const Node& node) {
 /// An input of so many numbers, all known.
 Operand known_numbers(const Node& node, std::size_t index, std::string_view what, std::int64_t count) {
     Operand x = node.known_operand(index, what);
-    invalid_if(!x->has_numbers() || x->known->count() < count, "{} (input {}) has {} numbers of {}", what, index,
-               x->known->count(), count);
+    invalid_if(!x->has_numbers() || x->known->count() < count, "{} (input {}) has {} numbers of {}", what,
+               index, x->known->count(), count);
     return x;
 }
 
@@ -117,7 +124,8 @@ std::vector<std::int64_t> blocks_of_columns(const Node& node, const PackedMatrix
 Operand unpacked_matrix(OpWriter& g, const Node& node) {
     const PackedMatrix m = packed_matrix_of(node);
     const Operand packed = known_numbers(node, 1, "the weights", m.n * m.row_bytes());
-    invalid_if(packed->type != ElementType::u8, "the weights (input 1) are {}, not u8", name_of(packed->type));
+    invalid_if(packed->type != ElementType::u8, "the weights (input 1) are {}, not u8",
+               name_of(packed->type));
     const Operand given = known_numbers(node, 2, "the scales", m.n * m.blocks);
     std::vector<float> scales;
     for (std::int64_t i = 0; i < m.n * m.blocks; ++i) scales.push_back(static_cast<float>(given->real(i)));
@@ -131,7 +139,8 @@ Operand unpacked_matrix(OpWriter& g, const Node& node) {
         const std::byte* from = packed->known->data->bytes.data() + row * m.row_bytes();
         for (std::int64_t i = 0; i < m.k; ++i) {
             const auto block = static_cast<std::size_t>(row * m.blocks + places[static_cast<std::size_t>(i)]);
-            out[i * m.n + row] = (static_cast<float>(bits_at(from, i, m.bits)) - zeros[block]) * scales[block];
+            out[i * m.n + row] =
+                (static_cast<float>(bits_at(from, i, m.bits)) - zeros[block]) * scales[block];
         }
     }
     return known(Elements{.shape = {m.k, m.n}, .data = own_constant(std::move(buffer)), .items = {}},

@@ -16,10 +16,11 @@ Operand embedded(OpWriter& g, const Embedding& words, const Embedding& places, c
     Operand total = g.op("gather", {words.table, ids}, {{"axis", 0}});
     const Shape sizes = g.shape(total);
     invalid_if(sizes.size() != 3 || g.rank(places.table) != 2,
-               "the words' embeddings have {} dimensions and the table of places {}; 3 and 2 are needed", sizes.size(),
-               g.rank(places.table));
-    const Operand place = places.ids ? g.op("gather", {places.table, as_indices(g, places.ids)}, {{"axis", 0}})
-                                     : g.reshape(g.cut(places.table, 0, 0, sizes[1]), {1, sizes[1], sizes[2]});
+               "the words' embeddings have {} dimensions and the table of places {}; 3 and 2 are needed",
+               sizes.size(), g.rank(places.table));
+    const Operand place = places.ids
+                              ? g.op("gather", {places.table, as_indices(g, places.ids)}, {{"axis", 0}})
+                              : g.reshape(g.cut(places.table, 0, 0, sizes[1]), {1, sizes[1], sizes[2]});
     total = g.op("add", {total, place});
     if (!segments.ids || !segments.table) return total;
     return g.op("add", {total, g.op("gather", {segments.table, as_indices(g, segments.ids)}, {{"axis", 0}})});
@@ -47,7 +48,8 @@ Results quantised_embed_layer_normalization(OpWriter& g, const Node& node) {
     };
     const Operand words = real(0), places = real(1), segments = real(2), gamma = real(3), beta = real(4);
     invalid_if(!words || !places, "input {} is missing", words ? 3 : 2);
-    const Operand total = embedded(g, {words, node.operand(0)}, {places, nullptr}, {segments, node.optional(1)});
+    const Operand total =
+        embedded(g, {words, node.operand(0)}, {places, nullptr}, {segments, node.optional(1)});
     const Operand y = layer_norm(g, total, gamma, beta, 2, node.real("epsilon", 1e-12));
     return {y, word_counts(g, node, node.optional(7), total)};
 }

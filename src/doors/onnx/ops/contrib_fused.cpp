@@ -15,14 +15,22 @@ using Parameters = std::vector<std::string_view>;
 /// Activations that may be fused, with the names of their parameters.
 const std::map<std::string_view, Parameters>& activations() {
     static const std::map<std::string_view, Parameters> kAll{
-        {"Clip", {"min", "max"}}, {"Elu", {"alpha"}},
-        {"Gelu", {}},             {"HardSigmoid", {"alpha", "beta"}},
-        {"HardSwish", {}},        {"LeakyRelu", {"alpha"}},
-        {"Mish", {}},             {"QuickGelu", {"alpha"}},
-        {"Relu", {}},             {"Selu", {"alpha", "gamma"}},
-        {"Sigmoid", {}},          {"Softplus", {}},
-        {"Softsign", {}},         {"Swish", {}},
-        {"Tanh", {}},             {"ThresholdedRelu", {"alpha"}},
+        {"Clip", {"min", "max"}},
+        {"Elu", {"alpha"}},
+        {"Gelu", {}},
+        {"HardSigmoid", {"alpha", "beta"}},
+        {"HardSwish", {}},
+        {"LeakyRelu", {"alpha"}},
+        {"Mish", {}},
+        {"QuickGelu", {"alpha"}},
+        {"Relu", {}},
+        {"Selu", {"alpha", "gamma"}},
+        {"Sigmoid", {}},
+        {"Softplus", {}},
+        {"Softsign", {}},
+        {"Swish", {}},
+        {"Tanh", {}},
+        {"ThresholdedRelu", {"alpha"}},
     };
     return kAll;
 }
@@ -51,7 +59,7 @@ Operand activated(OpWriter& g, const Node& node, const Operand& y, Attributes at
     if (name == "QuickGelu") made.domain = kMicrosoft;
     made.outputs.resize(1);
     made.attributes = std::move(attributes);
-    return read_as(g, made).at(0);
+    return read_onnx(g, made).at(0);
 }
 
 /// The parameters of a convolution's activation, which are a list.
@@ -77,7 +85,8 @@ Attributes named_parameters(const Node& node) {
 /// A convolution, plus an operand, and an activation of that.
 Operand fused_conv(OpWriter& g, const Node& node) {
     const Attributes parameters = listed_parameters(node);
-    Operand y = read_as(g, onnx_node(node, "Conv", 18, {node.x(), node.operand(1), node.optional(2)})).at(0);
+    Operand y =
+        read_onnx(g, onnx_node(node, "Conv", 18, {node.x(), node.operand(1), node.optional(2)})).at(0);
     if (node.optional(3)) y = g.op("add", {y, node.operand(3)});
     return activated(g, node, y, parameters);
 }
@@ -94,10 +103,11 @@ Operand in_channels_last_conv(OpWriter& g, const Node& node) {
 Operand in_channels_last_max_pool(OpWriter& g, const Node& node) {
     Node made = onnx_node(node, "MaxPool", 18, {channels_first(g, node.x())});
     made.outputs.resize(1);
-    return channels_last(g, read_as(g, made).at(0));
+    return channels_last(g, read_onnx(g, made).at(0));
 }
 
-// --- products -------------------------------------------------------------------------------------------------
+// --- products
+// -------------------------------------------------------------------------------------------------
 
 /// A matrix or a batch of them; its batch may lie between its rows and its columns.
 Operand turned(OpWriter& g, const Node& node, const Operand& x, std::string_view which) {
@@ -117,10 +127,11 @@ Operand fused_matmul(OpWriter& g, const Node& node) {
 
 Operand fused_gemm(OpWriter& g, const Node& node) {
     const Attributes parameters = named_parameters(node);
-    return activated(g, node, read_as(g, onnx_node(node, "Gemm", 13, node.inputs)).at(0), parameters);
+    return activated(g, node, read_onnx(g, onnx_node(node, "Gemm", 13, node.inputs)).at(0), parameters);
 }
 
-// --- sums and norms -------------------------------------------------------------------------------------------
+// --- sums and norms
+// -------------------------------------------------------------------------------------------
 
 Operand bias_add(OpWriter& g, const Node& node) {
     return g.op("add", {g.op("add", {node.x(), node.operand(1)}), node.operand(2)});
@@ -149,7 +160,7 @@ Operand bias_softmax(OpWriter& g, const Node& node) {
     }
     Node made = onnx_node(node, "Softmax", 11, {g.op("add", {x, bias})});
     made.attributes = {{"axis", std::int64_t{axis}}};
-    return read_as(g, made).at(0);
+    return read_onnx(g, made).at(0);
 }
 
 Operand contrib_scaled_silu(OpWriter& g, const Node& node) {
@@ -164,7 +175,7 @@ Operand in_groups(OpWriter& g, const Node& node, const Operand& x) {
     Node made = onnx_node(node, "GroupNormalization", 21,
                           {image, g.cast(node.operand(1), x->type), g.cast(node.operand(2), x->type)});
     made.attributes = {{"num_groups", node.integer("groups")}, {"epsilon", node.real("epsilon", 1e-5)}};
-    Operand y = read_as(g, made).at(0);
+    Operand y = read_onnx(g, made).at(0);
     if (is_last) y = channels_last(g, y);
     return node.flag("activation", false) ? g.op("silu", {y}) : y;
 }
@@ -190,28 +201,33 @@ Results skip_group_norm(OpWriter& g, const Node& node) {
 /// Between the rows of two matrices.
 Operand distances(OpWriter& g, const Node& node) {
     const std::string metric = node.text("metric", "sqeuclidean");
-    invalid_if(metric != "euclidean" && metric != "sqeuclidean", "metric is '{}'; euclidean or sqeuclidean", metric);
+    invalid_if(metric != "euclidean" && metric != "sqeuclidean", "metric is '{}'; euclidean or sqeuclidean",
+               metric);
     const Shape a = g.shape(node.x()), b = g.shape(node.operand(1));
-    invalid_if(a.size() != 2 || b.size() != 2, "the operands have {} and {} dimensions, not 2", a.size(), b.size());
-    const Operand rows = g.reshape(node.x(), {a[0], 1, a[1]}), columns = g.reshape(node.operand(1), {1, b[0], b[1]});
+    invalid_if(a.size() != 2 || b.size() != 2, "the operands have {} and {} dimensions, not 2", a.size(),
+               b.size());
+    const Operand rows = g.reshape(node.x(), {a[0], 1, a[1]}),
+                  columns = g.reshape(node.operand(1), {1, b[0], b[1]});
     const Operand apart = g.op("sub", {rows, columns});
     const Operand total =
         g.op("reduce_sum", {g.op("mul", {apart, apart})}, {{"axes", std::vector<std::int64_t>{2}}});
     return metric == "euclidean" ? g.op("sqrt", {total}) : total;
 }
 
-// --- of ONNX's own kind ---------------------------------------------------------------------------------------
+// --- of ONNX's own kind
+// ---------------------------------------------------------------------------------------
 
 /// The operator of the same name, of a set that has it in this form.
 Read as_in_onnx(std::int64_t opset) {
     return [opset](OpWriter& g, const Node& node) {
-        return read_as(g, onnx_node(node, node.op, opset, node.inputs));
+        return read_onnx(g, onnx_node(node, node.op, opset, node.inputs));
     };
 }
 
 Operand expand_dims(OpWriter& g, const Node& node) {
     Shape sizes = g.shape(node.x());
-    const std::int64_t axis = node.integer_at(1, "the axis"), count = static_cast<std::int64_t>(sizes.size()) + 1;
+    const std::int64_t axis = node.integer_at(1, "the axis"),
+                       count = static_cast<std::int64_t>(sizes.size()) + 1;
     invalid_if(axis < -count || axis >= count, "axis {} is outside {} dimensions", axis, count);
     sizes.insert(sizes.begin() + (axis < 0 ? axis + count : axis), 1);
     return g.reshape(node.x(), sizes);

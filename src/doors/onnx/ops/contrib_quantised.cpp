@@ -25,21 +25,22 @@ Operand in_channels_first(OpWriter& g, const Node& node, const Operand& x, F com
     return channels_last(g, compute(channels_first(g, x)));
 }
 
-// --- by real numbers ------------------------------------------------------------------------------------------
+// --- by real numbers
+// ------------------------------------------------------------------------------------------
 
 /// The operator behind "QLinear" in the node's name, of one operand.
 Read by_real_numbers(std::int64_t opset) {
     return [opset](OpWriter& g, const Node& node) {
         const std::string op = node.op.substr(std::string_view("QLinear").size());
         const Node made = onnx_node(node, op, opset, {real_operand(g, node, 0)});
-        return whole_result(g, node, read_as(g, made).at(0), 3, node.x()->type);
+        return whole_result(g, node, read_onnx(g, made).at(0), 3, node.x()->type);
     };
 }
 
 Operand qlinear_softmax(OpWriter& g, const Node& node) {
     Node made = onnx_node(node, "Softmax", node.integer("opset", 13), {real_operand(g, node, 0)});
     made.set("axis", node.integer("axis", -1));
-    return whole_result(g, node, read_as(g, made).at(0), 3, node.x()->type);
+    return whole_result(g, node, read_onnx(g, made).at(0), 3, node.x()->type);
 }
 
 Operand qlinear_average_pool(OpWriter& g, const Node& node) {
@@ -47,7 +48,8 @@ Operand qlinear_average_pool(OpWriter& g, const Node& node) {
     const bool counts_margin = node.flag("ceil_mode", false) && node.flag("count_include_pad", false);
     const Operand y = in_channels_first(g, node, real_operand(g, node, 0), [&](const Operand& x) {
         if (counts_margin) return means_with_margin(g, node, x);
-        return is_global ? read_as(g, onnx_node(node, "GlobalAveragePool", 21, {x})).at(0) : averages(g, node, x);
+        return is_global ? read_onnx(g, onnx_node(node, "GlobalAveragePool", 21, {x})).at(0)
+                         : averages(g, node, x);
     });
     return whole_result(g, node, y, 3, node.x()->type);
 }
@@ -55,8 +57,8 @@ Operand qlinear_average_pool(OpWriter& g, const Node& node) {
 /// Triples of an operand, its scale and its zero point behind those of the result.
 Operand qlinear_concat(OpWriter& g, const Node& node) {
     const std::int64_t count = static_cast<std::int64_t>(node.inputs.size()) - 2;
-    invalid_if(count < 3 || count % 3 != 0, "there are {} inputs behind the result's two; three for each operand",
-               count);
+    invalid_if(count < 3 || count % 3 != 0,
+               "there are {} inputs behind the result's two; three for each operand", count);
     std::vector<Operand> parts;
     for (std::size_t i = 2; i < node.inputs.size(); i += 3) parts.push_back(real_operand(g, node, i));
     const Operand y = g.concat(parts, g.axis(parts[0], node.integer("axis", 0)));
@@ -76,7 +78,8 @@ Operand contrib_qlinear_conv(OpWriter& g, const Node& node) {
     });
 }
 
-// --- products -------------------------------------------------------------------------------------------------
+// --- products
+// -------------------------------------------------------------------------------------------------
 
 /// The exact sums as real numbers. Scales are of the whole operand, or of the second one's columns.
 Operand scaled_sums(OpWriter& g, const Operand& total, const Operand& a_scale, const Operand& b_scale,
@@ -90,7 +93,8 @@ Operand scaled_sums(OpWriter& g, const Operand& total, const Operand& a_scale, c
 Operand qgemm(OpWriter& g, const Node& node) {
     Operand a = node.x(), b = node.operand(3);
     const Operand c = node.optional(6);
-    invalid_if(g.rank(a) != 2 || g.rank(b) != 2, "A and B have {} and {} dimensions, not 2", g.rank(a), g.rank(b));
+    invalid_if(g.rank(a) != 2 || g.rank(b) != 2, "A and B have {} and {} dimensions, not 2", g.rank(a),
+               g.rank(b));
     if (node.flag("transA", false)) a = g.transpose(a, {1, 0});
     if (node.flag("transB", false)) b = g.transpose(b, {1, 0});
     Operand total = exact_product(g, a, b, node.optional(2), node.optional(5));
@@ -119,7 +123,8 @@ Operand matmul_integer_16(OpWriter& g, const Node& node) {
     return matrix_product(g, g.cast(node.x(), ElementType::i32), g.cast(node.operand(1), ElementType::i32));
 }
 
-// --- tables ---------------------------------------------------------------------------------------------------
+// --- tables
+// ---------------------------------------------------------------------------------------------------
 
 /// Several numbers of a byte as elements along the last axis, the low ones first.
 Operand unpacked_bytes(OpWriter& g, const Operand& x, std::int64_t bits) {
@@ -150,12 +155,13 @@ BlockTable block_table_of(OpWriter& g, const Node& node) {
     const std::int64_t bits = node.integer("bits", 4), block = node.integer("block_size", 128);
     refuse_if((bits != 2 && bits != 4 && bits != 8) ||
                   (type != ElementType::u8 && type != ElementType::i4 && type != ElementType::u4),
-              "bits is {} and the table is {}; whole numbers of 2, 4 and 8 bits are read", bits, name_of(type));
+              "bits is {} and the table is {}; whole numbers of 2, 4 and 8 bits are read", bits,
+              name_of(type));
     const BlockTable table{bits, block, type == ElementType::u8 && bits < 8,
                            g.axis(data, node.integer("gather_axis", 0)),
                            g.axis(data, node.integer("quantize_axis", 1))};
-    invalid_if(table.axis == table.along || block < 1, "gather_axis and quantize_axis are {}, block_size is {}",
-               table.axis, block);
+    invalid_if(table.axis == table.along || block < 1,
+               "gather_axis and quantize_axis are {}, block_size is {}", table.axis, block);
     if (table.is_packed && table.axis == g.rank(data) - 1)
         throw Refused("it takes elements of packed bytes", "Use a gather_axis before the last");
     return table;
@@ -167,7 +173,9 @@ Operand gather_block_quantized(OpWriter& g, const Node& node) {
     const Operand data = node.x(), scales = node.operand(2), zeros = node.optional(3);
     const Operand indices = checked_indices(g, data, as_indices(g, node.operand(1)), {table.axis});
     const auto taken = [&](const Operand& x) { return g.op("gather", {x, indices}, {{"axis", table.axis}}); };
-    const auto unpacked = [&](const Operand& x) { return table.is_packed ? unpacked_bytes(g, x, table.bits) : x; };
+    const auto unpacked = [&](const Operand& x) {
+        return table.is_packed ? unpacked_bytes(g, x, table.bits) : x;
+    };
     const int along = table.along + (table.along > table.axis ? g.rank(indices) - 1 : 0);
     const Operand values = unpacked(taken(data)), scale = taken(scales);
     const std::int64_t extent =

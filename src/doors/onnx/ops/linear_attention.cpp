@@ -34,7 +34,8 @@ Operand by_memory_heads(OpWriter& g, const Operand& x, std::int64_t heads) {
 }
 
 /// The state [batch, groups, width, inner] after a step, and what is read: [batch, heads, 1, inner].
-std::pair<Operand, Operand> memory_step(OpWriter& g, Operand state, const StepInputs& one, std::int64_t each) {
+std::pair<Operand, Operand> memory_step(OpWriter& g, Operand state, const StepInputs& one,
+                                        std::int64_t each) {
     Operand v = one.v;
     if (one.gate)  // of a group, or of each of its rows
         state = g.op("mul", {state, g.transpose(g.op("exp", {one.gate}), {0, 1, 3, 2})});
@@ -47,7 +48,8 @@ std::pair<Operand, Operand> memory_step(OpWriter& g, Operand state, const StepIn
 }
 
 /// The last state, and all rows: [batch, steps, heads, inner].
-std::pair<Operand, Operand> all_steps(OpWriter& g, Operand state, const StepInputs& inputs, std::int64_t each) {
+std::pair<Operand, Operand> all_steps(OpWriter& g, Operand state, const StepInputs& inputs,
+                                      std::int64_t each) {
     const Dim steps = g.shape(inputs.q)[2];
     if (!steps.is_symbolic() && steps.size() <= kMostSteps) {
         std::vector<Operand> rows;
@@ -61,7 +63,9 @@ std::pair<Operand, Operand> all_steps(OpWriter& g, Operand state, const StepInpu
     }
     const auto build = [&](Body& body, const Operand& number, const std::vector<Operand>& carried) {
         const Operand place = body.reshape(number, {1});
-        const auto one = inputs.each([&](const Operand& x) { return body.op("gather", {x, place}, {{"axis", 2}}); });
+        const auto one = inputs.each([&](const Operand& x) {
+            return body.op("gather", {x, place}, {{"axis", 2}});
+        });
         const auto [next, row] = memory_step(body, carried[0], one, each);
         return Iteration{known(1, ElementType::boolean), {next}, {row}};
     };
@@ -83,7 +87,8 @@ Results linear_attention(OpWriter& g, const Node& node) {
     const std::string rule = node.text("update_rule", "gated_delta");
     invalid_if(std::ranges::find(kRules, rule) == kRules.end(), "update_rule is '{}'; {} are ONNX's", rule,
                "linear, gated, delta, gated_delta");
-    const Operand query = node.operand(0), past = node.optional(3), decay = node.optional(4), beta = node.optional(5);
+    const Operand query = node.operand(0), past = node.optional(3), decay = node.optional(4),
+                  beta = node.optional(5);
     const std::int64_t heads = node.integer("q_num_heads"), groups = node.integer("kv_num_heads");
     StepInputs inputs{by_memory_heads(g, query, heads), by_memory_heads(g, node.operand(1), groups),
                       by_memory_heads(g, node.operand(2), groups), nullptr, nullptr};

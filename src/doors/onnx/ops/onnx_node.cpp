@@ -16,7 +16,7 @@ Node onnx_node(const Node& node, std::string_view op, std::int64_t opset, std::v
     return made;
 }
 
-Results read_as(OpWriter& g, const Node& node) {
+Results read_onnx(OpWriter& g, const Node& node) {
     const Operator* found = find_operator(node.domain, node.op);
     refuse_if(found == nullptr, "the operator {} that it stands for is not read", node.op);
     return found->read(g, node);

@@ -23,7 +23,8 @@ bool is_zero_point_0(const Operand& zero) {
     return true;
 }
 
-// --- scales and zero points -----------------------------------------------------------------------------------
+// --- scales and zero points
+// -----------------------------------------------------------------------------------
 
 std::int64_t block_size_of(const Node& node) {
     const std::int64_t block = node.integer("block_size", 0);
@@ -36,8 +37,8 @@ Operand even_scale_blocks(OpWriter& g, const Operand& x, const Operand& v, int a
     const auto at = static_cast<std::size_t>(axis);
     const Dim extent = g.shape(x).at(at), count = g.shape(v).at(at);
     if (extent.is_symbolic() || count.is_symbolic() || extent == count * Dim(block)) return v;
-    refuse_if(!(count == divided_up(extent, block)), "{} blocks of {} for an extent of {}", count.size(), block,
-              extent.size());
+    refuse_if(!(count == divided_up(extent, block)), "{} blocks of {} for an extent of {}", count.size(),
+              block, extent.size());
     return g.op("gather", {v, blocks_of_places(extent.size(), block)}, {{"axis", axis}});
 }
 
@@ -51,7 +52,8 @@ Operand scales_beside(OpWriter& g, const Node& node, const Operand& x, const Ope
     return g.add_axes(v, std::max(rank - 1 - axis, 0));
 }
 
-/// As `scales_beside`, f32, and a number for each element where they come in blocks: for ops that know no blocks.
+/// As `scales_beside`, f32, and a number for each element where they come in blocks: for ops that know no
+/// blocks.
 Operand for_each_element(OpWriter& g, const Node& node, const Operand& x, const Operand& scale, int axis) {
     const Operand v = scales_beside(g, node, x, scale, axis);
     const std::int64_t block = block_size_of(node);
@@ -97,7 +99,8 @@ Results dynamic_quantize_linear(OpWriter& g, const Node& node) {
     return {y, scale, zero};
 }
 
-// --- products -------------------------------------------------------------------------------------------------
+// --- products
+// -------------------------------------------------------------------------------------------------
 
 /// Less its zero point, in single precision. A row of zero points belongs to the first operand's rows.
 Operand less_zero(OpWriter& g, const Operand& whole, const Operand& zero_point, bool is_column) {
@@ -138,16 +141,19 @@ Operand filter_less_zero(OpWriter& g, const Operand& w, Operand zero) {
 /// i32, exact: the channels in parts that single precision holds.
 Operand exact_convolution(OpWriter& g, const Node& node, const Operand& image, const Operand& filter,
                           const Operand& x_zero, const Operand& w_zero) {
-    invalid_if(g.rank(filter) < 2, "the filter (input 1) has {} dimensions and the input {}; both need 3 or more",
-               g.rank(filter), g.rank(image));
+    invalid_if(g.rank(filter) < 2,
+               "the filter (input 1) has {} dimensions and the input {}; both need 3 or more", g.rank(filter),
+               g.rank(image));
     const Operand x = less_zero(g, image, x_zero, false), w = filter_less_zero(g, filter, w_zero);
     kernel_of(g, node, w, g.rank(x));
     const std::vector<std::int64_t> shape = g.fixed_shape(w), kernel(shape.begin() + 2, shape.end());
     const std::int64_t taps = product_of(Shape(kernel.begin(), kernel.end())).size(), inner = shape[1];
     invalid_if(taps < 1, "the filter's extents are [{}]; each must be at least 1", fmt::join(kernel, ", "));
-    refuse_if(taps > kExactTerms, "the filter has [{}] = {} elements for each channel; {} at most add up exactly",
+    refuse_if(taps > kExactTerms,
+              "the filter has [{}] = {} elements for each channel; {} at most add up exactly",
               fmt::join(kernel, ", "), taps, kExactTerms);
-    const std::int64_t each = std::max<std::int64_t>(kExactTerms / taps, 1), groups = node.integer("group", 1);
+    const std::int64_t each = std::max<std::int64_t>(kExactTerms / taps, 1),
+                       groups = node.integer("group", 1);
     if (inner <= each) return g.cast(convolution(g, node, x, w, nullptr), ElementType::i32);
     Shape whole = g.shape(x), split = whole;
     split[1] = groups;
@@ -169,7 +175,8 @@ Operand conv_integer(OpWriter& g, const Node& node) {
     return exact_convolution(g, node, node.x(), node.operand(1), node.optional(2), node.optional(3));
 }
 
-// --- of ONNX Runtime ------------------------------------------------------------------------------------------
+// --- of ONNX Runtime
+// ------------------------------------------------------------------------------------------
 
 /// By ratios of the scales, as ONNX Runtime has it: what lies between two whole numbers is rounded alike.
 Operand qlinear_binary(OpWriter& g, const Node& node) {
@@ -179,7 +186,8 @@ Operand qlinear_binary(OpWriter& g, const Node& node) {
         const Operand given = node.optional(i);
         return g.reshape(g.cast(given ? given : nothing, ElementType::f32), {});
     };
-    const Operand a_scale = scale(1), b_scale = scale(4), y_scale = scale(6), one = known(1.0, ElementType::f32);
+    const Operand a_scale = scale(1), b_scale = scale(4), y_scale = scale(6),
+                  one = known(1.0, ElementType::f32);
     Operand y;
     if (node.op == "QLinearAdd") {
         const Operand a_ratio = g.op("div", {a_scale, y_scale}), b_ratio = g.op("div", {b_scale, y_scale});
@@ -208,7 +216,6 @@ Operand blocks_of_places(std::int64_t extent, std::int64_t block) {
     return known(blocks);
 }
 
-
 Operand quantised(OpWriter& g, const Node& node, const Operand& x, const Operand& scale, const Operand& zero,
                   int axis) {
     ElementType type = zero ? zero->type : ElementType::u8;
@@ -220,8 +227,8 @@ Operand quantised(OpWriter& g, const Node& node, const Operand& x, const Operand
     return g.op("quantize_linear", {x, divisor, shift});
 }
 
-Operand dequantised(OpWriter& g, const Node& node, const Operand& x, const Operand& scale, const Operand& zero,
-                    int axis) {
+Operand dequantised(OpWriter& g, const Node& node, const Operand& x, const Operand& scale,
+                    const Operand& zero, int axis) {
     if (is_carried(x->type) || is_carried(scale->type)) {
         Operand y = g.cast(x, ElementType::f32);
         if (!is_zero_point_0(zero)) y = g.op("sub", {y, for_each_element(g, node, x, zero, axis)});
@@ -251,7 +258,8 @@ DynamicallyQuantised dynamically_quantised(OpWriter& g, const Operand& x) {
 Operand exact_product(OpWriter& g, const Operand& a, const Operand& b, const Operand& a_zero,
                       const Operand& b_zero) {
     const int a_rank = g.rank(a), b_rank = g.rank(b);
-    invalid_if(a_rank == 0 || b_rank == 0, "the operands have {} and {} dimensions; 1 is the least", a_rank, b_rank);
+    invalid_if(a_rank == 0 || b_rank == 0, "the operands have {} and {} dimensions; 1 is the least", a_rank,
+               b_rank);
     const Operand left = less_zero(g, a, a_zero, true), right = less_zero(g, b, b_zero, false);
     const Dim inner = g.shape(left).back();
     if (inner.is_symbolic()) {
