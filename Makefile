@@ -5,7 +5,7 @@ VENV := .venv/bin/python
 BUILD := $(PYTHON) tools/build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-micro bench-qwen3 bench-decoders bench-packed bench-serve stress-llm stress-serve coverage cross-check test-arm wheels image test-wheels test-cmake-lines test-conan test-windows cross-macos bench-wheel executorch test-executorch test-executorch-suite test-onnx-suite test-architectures mlx test-mlx bench-mlx test-ray bench-ray asan tsan fuzz tiny-chat setup clean
+.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-micro bench-qwen3 bench-decoders bench-packed bench-serve stress-llm stress-serve coverage cross-check test-arm wheels image test-wheels test-cmake-lines test-conan test-windows cross-macos bench-wheel executorch test-executorch test-executorch-suite test-onnx-suite test-architectures mlx test-mlx bench-mlx test-ray bench-ray node test-node bench-node asan tsan fuzz tiny-chat setup clean
 
 help: ## show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -30,9 +30,10 @@ test-ggml: ## run the C++ tests and the WebNN guide's Python test on ggml
 	@$(BUILD)
 	@$(VENV) tools/run_tests.py --python tests/python/test_ggml_backend.py
 
-docs: ## write the reference pages of docs/ anew: WebNN operators, language models' parameters, ONNX operators, ATen ops
+docs: ## write the reference pages of docs/ anew: WebNN operators, language models' parameters, ONNX operators, ATen ops; and the operators of node/
 	@$(BUILD) --target products
 	@$(VENV) tools/reference_pages.py
+	@$(VENV) tools/node_tables.py
 
 lint: ## check format, Python code and who includes whom
 	@$(PYTHON) tools/setup.py --lint
@@ -193,6 +194,18 @@ bench-ray: ## measure Ray Serve with 1 to 4 replicas, and what a request costs b
 	@$(PYTHON) tools/setup.py --on-demand ray
 	@$(VENV) bench/ray_load.py
 
+node: ## build the npm package in node/: the addon and dist/webnn.cjs (installs nodejs, npm and libnode-dev where they are missing)
+	@$(PYTHON) tools/setup.py
+	@$(PYTHON) tools/setup.py --node
+	@$(BUILD) --target node_addon
+	@node node/scripts/bundle.mjs
+
+test-node: node ## test the npm package: WebNN's conformance cases, validation, lifetimes, types
+	@node --test --test-reporter=spec tests/node
+
+bench-node: node ## what a dispatch of a 4x4 matmul costs in JavaScript, and a round trip
+	@node bench/node_dispatch.mjs
+
 asan: ## run the C++ tests with the address and undefined-behaviour sanitizers
 	@$(BUILD) --preset asan
 	@$(VENV) tools/run_tests.py --preset asan
@@ -226,4 +239,4 @@ setup: ## only install and fetch what the build needs; cmake --preset default wo
 	@$(PYTHON) tools/setup.py
 
 clean: ## remove build/ (the .venv and the user's ggml cache stay)
-	rm -rf build python/headrace/_core*.so python/headrace/_core.pyi python/headrace/_llm*.so python/headrace/_llm.pyi python/webnn/__init__.pyi
+	rm -rf build python/headrace/_core*.so python/headrace/_core.pyi python/headrace/_llm*.so python/headrace/_llm.pyi python/webnn/__init__.pyi node/native node/dist node/node_modules

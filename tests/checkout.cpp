@@ -1,11 +1,10 @@
 #include "checkout.h"
 
-#include <fmt/format.h>
-
 namespace headrace {
 
 std::string checkout_path(std::string_view relative) {
-    return relative.empty() ? HEADRACE_SOURCE_DIR : fmt::format("{}/{}", HEADRACE_SOURCE_DIR, relative);
+    const std::string root = HEADRACE_SOURCE_DIR;
+    return relative.empty() ? root : root + "/" + std::string(relative);
 }
 
 std::string packed_library() { return HEADRACE_PACKED_LIBRARY; }

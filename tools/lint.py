@@ -11,7 +11,7 @@ from pathlib import Path
 import check_includes
 
 ROOT = Path(__file__).resolve().parent.parent
-CPP_FOLDERS = ("bench", "examples", "include", "python/src", "src", "tests")
+CPP_FOLDERS = ("bench", "examples", "include", "node/src", "python/src", "src", "tests")
 
 
 def ruff(*arguments):

@@ -33,7 +33,7 @@ if sys.version_info < (3, 11):  # noqa: UP036
         "newer. To choose another one: make PYTHON=python3.12 ..."
     )
 
-from provision.base import BUILD, locked, run_main
+from provision.base import BUILD, ROOT, locked, run_logged, run_main
 from provision.ggml import build_ggml, build_llama, find_or_build_ggml, installed_ggml
 from provision.python_packages import (
     install_build_packages,
@@ -51,6 +51,7 @@ from provision.system import (
 )
 
 MLX_PACKAGES = ["mlx", "mlx-cpu"]
+NODE_HEADER = Path("/usr/include/node/node_api.h")
 
 
 @contextmanager
@@ -115,6 +116,17 @@ def prepare_arm():
     require_program("qemu-aarch64", "qemu-user")
 
 
+def prepare_node():
+    """Node with its headers, and the packages that node/'s own tools need. The addon itself needs none."""
+    require_program("node", "nodejs")
+    require_program("npm")
+    if shutil.which("dpkg-query") and os.geteuid() == 0 and not NODE_HEADER.exists():
+        install_system_package("libnode-dev")
+    lock, installed = ROOT / "node/package-lock.json", ROOT / "node/node_modules/.package-lock.json"
+    if not installed.exists() or installed.stat().st_mtime < lock.stat().st_mtime:
+        run_logged("npm", ["npm", "ci", "--no-audit", "--no-fund"], cwd=ROOT / "node")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--lint", action="store_true", help="only what make lint needs: no ggml")
@@ -122,6 +134,7 @@ def main():
     parser.add_argument("--ggml", type=Path, metavar="BUILD_DIR", help="only the ggml of a build there")
     parser.add_argument("--mlx", action="store_true", help="what the MLX backend needs besides")
     parser.add_argument("--arm", action="store_true", help="what running tests for 64-bit ARM needs besides")
+    parser.add_argument("--node", action="store_true", help="what the npm package in node/ needs besides")
     parser.add_argument("--peers", action="store_true", help="llama.cpp's programs, and print their folder")
     parser.add_argument("--on-demand", metavar="PACKAGE", help="one that requirements.txt only pins")
     parser.add_argument("--beside", type=Path, metavar="FOLDER", help="of --on-demand, in place of .venv")
@@ -136,6 +149,8 @@ def main():
         print(build_llama(installed_ggml() or build_ggml(), peers=True) / "bin")
     elif arguments.mlx:
         prepare_mlx()
+    elif arguments.node:
+        prepare_node()
     elif arguments.arm:
         prepare_arm()
     elif arguments.on_demand:

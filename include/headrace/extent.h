@@ -23,6 +23,8 @@ public:
     Extent(const std::string& text, std::int64_t most, std::int64_t least = 1);
     /// A symbol within [least, most]. A text that is an expression of names is one, which lies there.
     static Extent symbol(const std::string& text, std::int64_t least = 1, std::int64_t most = INT64_MAX);
+    /// A symbol of any name, also one that looks like an expression: its text has that within quotes, 'a*b'.
+    static Extent named(const std::string& name, std::int64_t least = 1, std::int64_t most = INT64_MAX);
     explicit Extent(const Dim& dim);
     const Dim& dim() const { return *dim_; }
 
@@ -47,8 +49,10 @@ public:
     std::optional<bool> equals(const Extent& other) const;
     std::optional<bool> is_less(const Extent& other) const;
 
-    /// Its symbols, also those within quotients and the like.
+    /// Its symbols as texts have them, also those within quotients and the like.
     std::vector<std::string> symbols() const;
+    /// The same, without the quotes of those that have some.
+    std::vector<std::string> names() const;
     /// The names that have a value when the extent has one: "(n+1)" and "n".
     std::vector<std::string> told() const;
     /// With others in place of symbols, or of parts that a name stands for.

@@ -175,7 +175,9 @@ struct Reply {
     std::int64_t prompt_tokens = 0;  ///< those from a cache included
     std::int64_t cached_tokens = 0;  ///< of the prompt: read for an earlier request
     std::int64_t generated_tokens = 0;
-    std::vector<std::int32_t> tokens;  ///< generated ones
+    std::int64_t reasoning_tokens = 0;  ///< of these, those of the reasoning: its text's
+    std::int64_t text_tokens = 0;       ///< likewise the text's, the first ones: without a stop string's
+    std::vector<std::int32_t> tokens;   ///< generated ones
     std::vector<std::int32_t> prompt;  ///< tokens that were read, or remembered
     /// Of each generated token, the likeliest ones first, with the parameter n_probs.
     std::vector<std::vector<TokenProbability>> probabilities;

@@ -63,10 +63,12 @@ def load(
             return structured.StructuredModel(path, title, dimensions, most_iterations, options)
     try:
         return loaded(path, title, dimensions, most_iterations, options)
-    except ValueError:
+    except ValueError as error:
         found = None
         if is_onnx(path):
-            found = structured.of_each_shape(path, title, dimensions, most_iterations, options)
+            found = structured.of_each_shape(
+                path, title, dimensions, most_iterations, options, why_not_open=str(error)
+            )
         if found is None:
             raise
         return found

@@ -41,8 +41,12 @@ def of_each_shape(
     dimensions: Mapping[str, Any] | None,
     most_iterations: int | None,
     options: dict[str, Any],
+    why_not_open: str,
 ) -> StructuredModel | None:
-    """What reads a model for the shapes of each call. None: knowing them is no help."""
+    """What reads a model for the shapes of each call. None: knowing them is no help.
+
+    why_not_open: the error of reading it with open dimensions.
+    """
     from .onnx import read
 
     names = _open_dimensions(source, dimensions or {})
@@ -51,7 +55,7 @@ def of_each_shape(
             read(source, {**(dimensions or {}), **dict.fromkeys(names, number)})
         except ValueError:
             continue
-        return StructuredModel(source, title, dimensions, most_iterations, options, of_shapes=True)
+        return StructuredModel(source, title, dimensions, most_iterations, options, why_not_open)
     return None
 
 
@@ -117,10 +121,10 @@ class StructuredModel:
         dimensions: Mapping[str, Any] | None,
         most_iterations: int | None,
         options: dict[str, Any],
-        of_shapes: bool = False,
+        why_not_open: str = "",
     ) -> None:
-        """of_shapes: the tensors' shapes, too, decide on a graph."""
-        self._of_shapes = of_shapes
+        """why_not_open: where the tensors' shapes, too, decide on a graph."""
+        self._why_not_open = why_not_open
         self._source, self._title, self._dimensions = source, title, dict(dimensions or {})
         self._most_iterations, self._options = most_iterations, options
         self._names = [info.name for info in source.inputs]
@@ -137,7 +141,7 @@ class StructuredModel:
             value = given[info.name]
             if info.type.HasField("tensor_type"):
                 feeds[info.name] = value
-                if self._of_shapes:
+                if self._why_not_open:
                     forms[info.name] = list(np.shape(value))
             elif info.name not in self._dimensions:
                 forms[info.name] = _form(info.name, value, feeds)
@@ -160,10 +164,13 @@ class StructuredModel:
 
     def save(self, path: str | Path) -> None:
         """Errors: ValueError; a graph is of one form."""
-        if self._of_shapes:
+        if self._why_not_open:
+            names = _open_dimensions(self._source, self._dimensions)
+            numbers = ", ".join(f"{name!r}: 1" for name in names)
             raise ValueError(
-                f"{self._title} cannot be read with open dimensions (headrace.onnx.import_graph says why);"
-                " load it with the numbers that you need, dimensions={'batch': 1}, to save a graph"
+                f"{self._title} is read anew for the shapes of each call, and a graph file is of one reading;"
+                f" to save one, load the model with the numbers that you need, dimensions={{{numbers}}}."
+                f" With open dimensions it cannot be read: {self._why_not_open}"
             )
         raise ValueError(
             f"{self._title} has inputs that are sequences or optionals; load it with the shapes of their"

@@ -170,6 +170,13 @@ void bind_extent(nb::module_& m) {
          nb::arg("text"), nb::arg("least") = 1, nb::arg("most") = INT64_MAX,
          "A symbol within a range; a text that is an expression of names is one.")
         .def_static(
+            "named",
+            [](const std::string& name, std::int64_t least, std::int64_t most) {
+                return to_object(Extent::named(name, least, most));
+            },
+            nb::arg("name"), nb::arg("least") = 1, nb::arg("most") = INT64_MAX,
+            "A symbol of any name, also one that looks like an expression.")
+        .def_static(
             "largest", [](nb::handle of) { return to_object(Extent::largest(to_extents(of))); },
             nb::arg("of"))
         .def_static(
@@ -179,7 +186,8 @@ void bind_extent(nb::module_& m) {
         .def("__repr__", &Extent::str)
         .def_prop_ro("least", &Extent::least, "The least value that it can have.")
         .def_prop_ro("most", &Extent::most, "The largest value that it can have.")
-        .def_prop_ro("symbols", &Extent::symbols, "The names of its symbols.")
+        .def_prop_ro("symbols", &Extent::symbols, "Its symbols as texts have them.")
+        .def_prop_ro("names", &Extent::names, "The same as they were named: without quotes.")
         .def_prop_ro("told", &Extent::told, "The names that have a value when it has one: (n+1) and n.")
         .def_prop_ro("terms", &terms_of,
                      "What it is the sum of: numbers, each with extents that it multiplies.")

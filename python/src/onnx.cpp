@@ -57,10 +57,10 @@ void bind_onnx(nb::module_& m) {
     m.def("load_onnx", &read_onnx, nb::arg("source"), nb::arg("dimensions") = nb::dict(),
           nb::sig("def load_onnx(source: str | os.PathLike | bytes, dimensions: dict[str, int | list[int]] = "
                   "{}) -> Graph"),
-          "Reads an ONNX model without the package onnx. Errors: OSError; ValueError with the node, its operator,\n"
+          "Reads an ONNX model without the package onnx. Errors: OSError; ValueError with the node, its "
+          "operator,\n"
           "what is in the way and what to do, also for what this reader lacks.");
-    m.def("onnx_operators", &listed_operators,
-          nb::sig("def onnx_operators() -> list[tuple[str, str, int]]"),
+    m.def("onnx_operators", &listed_operators, nb::sig("def onnx_operators() -> list[tuple[str, str, int]]"),
           "Domain, name and first operator set of each operator that load_onnx() reads.");
 }
 

@@ -56,7 +56,8 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::of_descriptor(int descript
         if (size > 0 && error != ENODEV) return cannot_read(path, error);
         HR_ASSIGN(auto copy, AlignedBuffer::allocate(size, fmt::format("the content of '{}'", path)));
         for (std::size_t done = 0; done < size;) {
-            const ssize_t part = ::pread(descriptor, copy.data() + done, size - done, static_cast<off_t>(done));
+            const ssize_t part =
+                ::pread(descriptor, copy.data() + done, size - done, static_cast<off_t>(done));
             if (part <= 0) return cannot_read(path, part < 0 ? errno : EIO);
             done += static_cast<std::size_t>(part);
         }

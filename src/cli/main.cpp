@@ -114,7 +114,8 @@ int dispatch(int argc, char** argv) {
     ConvertOptions convert;
     auto* convert_command = app.add_subcommand("convert", "write an ONNX model as a graph file");
     convert_command->add_option("model", convert.graph, "the ONNX model")->required();
-    convert_command->add_option("graph", convert.output, "graph file to write: .hrg, .webnn or .json")->required();
+    convert_command->add_option("graph", convert.output, "graph file to write: .hrg, .webnn or .json")
+        ->required();
     convert_command->add_option("--dimension", convert.dimensions,
                                 "NAME=N fixes a dimension of the model's inputs that is open otherwise");
     app.add_subcommand("serve",
@@ -128,9 +129,9 @@ int dispatch(int argc, char** argv) {
     CLI11_PARSE(app, argc, argv);
 
 #ifdef HEADRACE_LLM
-    if (!language.ok() || !(devices->parsed() || serve_command->parsed() || ops->parsed() ||
-                            run_command->parsed() || bench_command->parsed() || inspect_command->parsed() ||
-                            convert_command->parsed()))
+    if (!language.ok() ||
+        !(devices->parsed() || serve_command->parsed() || ops->parsed() || run_command->parsed() ||
+          bench_command->parsed() || inspect_command->parsed() || convert_command->parsed()))
         return report(language);
 #endif
     for (GraphOptions* options : std::initializer_list<GraphOptions*>{&run, &bench, &inspect, &convert})

@@ -37,10 +37,13 @@ bool is_for_python(std::span<char* const> arguments) {
     const std::string_view command = arguments[1];
     if (command == "wasm") return true;
     // What a model is compared with reads graph files.
-    const auto is = [](std::string_view wanted) { return [wanted](std::string_view a) { return a == wanted; }; };
+    const auto is = [](std::string_view wanted) {
+        return [wanted](std::string_view a) { return a == wanted; };
+    };
     const auto rest = arguments.subspan(2);
-    const bool is_alone = std::ranges::any_of(rest, is("none")) || std::ranges::any_of(rest, is("--peer=none")) ||
-                          std::ranges::any_of(rest, is("--tune")) || std::ranges::any_of(rest, is("--profile"));
+    const bool is_alone =
+        std::ranges::any_of(rest, is("none")) || std::ranges::any_of(rest, is("--peer=none")) ||
+        std::ranges::any_of(rest, is("--tune")) || std::ranges::any_of(rest, is("--profile"));
     return command == "bench" && !is_alone && std::ranges::any_of(rest, [](std::string_view argument) {
                return argument.find('=') == std::string_view::npos && is_onnx_file(argument);
            });

@@ -54,7 +54,7 @@ TensorInfo describe(const std::string& name, const TensorType& type) {
     TensorInfo info{.name = name, .dtype = type.dtype};
     for (const Dim& d : type.shape) {
         info.shape.push_back(d.is_symbolic() ? -1 : d.size());
-        info.dimension_names.push_back(d.is_symbolic() ? d.str() : "");
+        info.dimension_names.push_back(d.is_symbolic() ? d.name() : "");
     }
     return info;
 }

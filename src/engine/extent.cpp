@@ -1,8 +1,13 @@
 #include "headrace/extent.h"
 
+#include <algorithm>
+#include <initializer_list>
+#include <string_view>
+
 #include "base/result.h"
 #include "headrace/error.h"
 #include "ir/dim.h"
+#include "ir/expression_words.h"
 
 namespace headrace {
 namespace {
@@ -12,17 +17,35 @@ std::optional<bool> truth(Answer answer) {
     return answer == Answer::yes;
 }
 
+/// Whether a text has more symbols that were cut short than what it was made of: names may be long, too.
+bool has_cut(const std::string& text, std::initializer_list<std::string> of) {
+    constexpr std::size_t kMark = 4, kHash = 16;
+    for (std::size_t at = text.find("...#"); at != std::string::npos; at = text.find("...#", at + 1)) {
+        const std::string mark = text.substr(at, kMark + kHash);
+        const auto has = [&](const std::string& part) { return part.find(mark) != std::string::npos; };
+        if (is_cut(mark) && std::ranges::none_of(of, has)) return true;
+    }
+    return false;
+}
+
 /// Arithmetic that cannot be expressed makes a name of its own, which nothing would ever give a value.
 Extent checked(const Expression& result, std::string_view op, const Extent& a, const Extent& b) {
     const auto names = result.names();
-    const bool is_cut = names.size() == 1 && names[0] == result.str() && names[0].starts_with('(');
-    if (is_cut || result.str().find("...#") != std::string::npos)
+    const bool is_whole = names.size() == 1 && names[0] == result.str() && names[0].starts_with('(');
+    if (is_whole || has_cut(result.str(), {a.str(), b.str()}))
         throw Exception(
             Code::invalid_argument,
             fmt::format("{:.80} {} {:.80}: an extent becomes a sum of more than 64 terms, 16 factors, "
                         "512 characters or numbers of 64 bits",
                         a.str(), op, b.str()));
     return Extent(Dim::of(result, Range{}));
+}
+
+void check_symbol(const std::string& text, std::int64_t least, std::int64_t most) {
+    if (text.empty() || least > most)
+        throw Exception(
+            Code::invalid_argument,
+            fmt::format("symbol '{}' has the range {}..{}; it needs a name and values", text, least, most));
 }
 
 Expression divisor_of(const Extent& a, const Extent& divisor) {
@@ -47,11 +70,13 @@ Extent::Extent(const std::string& text, std::int64_t most, std::int64_t least)
     : Extent(Dim::symbolic(text, least, most)) {}
 
 Extent Extent::symbol(const std::string& text, std::int64_t least, std::int64_t most) {
-    if (text.empty() || least > most)
-        throw Exception(
-            Code::invalid_argument,
-            fmt::format("symbol '{}' has the range {}..{}; it needs a name and values", text, least, most));
+    check_symbol(text, least, most);
     return Extent(Dim::symbolic(text, least, most));
+}
+
+Extent Extent::named(const std::string& name, std::int64_t least, std::int64_t most) {
+    check_symbol(name, least, most);
+    return Extent(Dim::named(name, least, most));
 }
 
 std::optional<std::int64_t> Extent::number() const {
@@ -96,6 +121,12 @@ std::optional<bool> Extent::is_less(const Extent& other) const {
 }
 
 std::vector<std::string> Extent::symbols() const { return dim_->expression().names(); }
+
+std::vector<std::string> Extent::names() const {
+    std::vector<std::string> names = symbols();
+    for (std::string& name : names) name = name_spelled(name);
+    return names;
+}
 
 std::vector<std::string> Extent::told() const {
     if (!dim_->is_symbolic()) return {};

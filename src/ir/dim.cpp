@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/expression_words.h"
+
 namespace headrace {
 namespace {
 
@@ -38,6 +40,19 @@ Dim Dim::symbolic(std::string text, std::int64_t min, std::int64_t max) {
     std::string form = shortened(expression.str());
     d.open_ = std::make_shared<const Open>(Open{std::move(expression), std::move(form), {min, max}});
     return d;
+}
+
+Dim Dim::named(std::string_view name, std::int64_t min, std::int64_t max) {
+    Dim d;
+    Expression expression = Expression::named(name, {min, max});
+    std::string form = expression.str();
+    d.open_ = std::make_shared<const Open>(Open{std::move(expression), std::move(form), {min, max}});
+    return d;
+}
+
+std::string Dim::name() const {
+    const bool is_symbol = open_ && open_->expression.names() == std::vector{open_->text};
+    return is_symbol ? name_spelled(open_->text) : str();
 }
 
 Dim Dim::of(const Expression& expression, Range known) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "ir/expression.h"
 
@@ -17,6 +18,8 @@ public:
     /// A symbol, or an expression of symbols as text, which lies within [min, max]: of a symbol, and where it
     /// determines one, that is the symbol's range, too.
     static Dim symbolic(std::string text, std::int64_t min = 1, std::int64_t max = INT64_MAX);
+    /// A symbol of any name, also one that looks like an expression.
+    static Dim named(std::string_view name, std::int64_t min = 1, std::int64_t max = INT64_MAX);
     /// The extent that an expression says, of which `known` holds as well.
     static Dim of(const Expression& expression, Range known = kAnyExtent);
 
@@ -32,6 +35,8 @@ public:
     /// The extent, or the largest value that it can have.
     std::int64_t max_size() const { return open_ ? open_->range.most : size_; }
     std::string str() const { return open_ ? open_->text : std::to_string(size_); }
+    /// Of a symbol its name, as it was given; else str().
+    std::string name() const;
     /// The expression as text; only of a symbolic one.
     const std::string& text() const {
         assert(is_symbolic());

@@ -75,7 +75,11 @@ struct Expression::Rules {
     static Expression made(std::optional<Terms> terms, const Expression& a, std::string_view op,
                            const Expression& b) {
         if (terms) return Expression(std::move(*terms));
-        return symbol(shortened(fmt::format("({}{}{})", a.str(), op, b.str())), Range{});
+        const auto operand = [](const Expression& e) {
+            const std::string text = part(e);  // a sign is the number's
+            return text.starts_with('-') ? "(" + text + ")" : text;
+        };
+        return symbol(shortened(fmt::format("({}{}{})", operand(a), op, operand(b))), Range{});
     }
 
     static Expression apart(Atom::Kind kind, std::vector<Expression> of) {
@@ -87,12 +91,12 @@ struct Expression::Rules {
                 (divisor.terms_.begin()->second == 1 && divisor.terms_.begin()->first.size() == 1);
             const auto number = dividend.number();
             // A sign before a quotient is the quotient's.
-            const std::string above = number && *number < 0 ? "(" + dividend.str() + ")" : dividend.str();
-            text = is_plain ? fmt::format("({}//{})", above, divisor.str())
-                            : fmt::format("({}//({}))", above, divisor.str());
+            const std::string above = number && *number < 0 ? "(" + dividend.str() + ")" : part(dividend);
+            text = is_plain ? fmt::format("({}//{})", above, part(divisor))
+                            : fmt::format("({}//({}))", above, part(divisor));
         } else {
             text = kind == Atom::Kind::largest ? "Max(" : "Min(";
-            for (std::size_t i = 0; i < of.size(); ++i) text.append(i ? ", " : "").append(of[i].str());
+            for (std::size_t i = 0; i < of.size(); ++i) text.append(i ? ", " : "").append(part(of[i]));
             text += ")";
         }
         const Range range = Bounds::of_atom(kind, of);
@@ -206,8 +210,18 @@ struct Expression::Rules {
     }
 
     /// As it stands in a sum or product; a name by itself stands as it is.
-    static std::string quoted(const Atom& atom) {
-        return atom.kind != Atom::Kind::name || is_word(atom.text) ? atom.text : "'" + atom.text + "'";
+    static std::string in_sum(const Atom& atom) {
+        const bool is_apart =
+            atom.kind != Atom::Kind::name || atom.text.ends_with(')') || atom.text.ends_with('\'');
+        return is_apart || is_word(atom.text) ? atom.text : quoted(atom.text);
+    }
+
+    /// As an operand of a function or quotient.
+    static std::string part(const Expression& e) {
+        const Terms& terms = e.terms_;
+        const bool is_atom =
+            terms.size() == 1 && terms.begin()->first.size() == 1 && terms.begin()->second == 1;
+        return is_atom ? in_sum(*terms.begin()->first[0]) : e.str();
     }
 
     static std::string str(const Monomial& monomial, std::int64_t factor) {
@@ -216,7 +230,7 @@ struct Expression::Rules {
                                                                              : "";
         bool follows = !monomial.empty() && factor != 1 && factor != -1;
         for (const AtomPtr& atom : monomial) {
-            text.append(follows ? "*" : "").append(quoted(*atom));
+            text.append(follows ? "*" : "").append(in_sum(*atom));
             follows = true;
         }
         return text;
@@ -229,8 +243,12 @@ Expression::Expression(std::int64_t number) {
 
 Expression::Expression(AtomPtr atom) { terms_.emplace(Monomial{std::move(atom)}, 1); }
 
-Expression Expression::symbol(std::string name, Range range) {
-    return Expression(std::make_shared<const Atom>(Atom{std::move(name), Atom::Kind::name, {}, range}));
+Expression Expression::symbol(std::string text, Range range) {
+    return Expression(std::make_shared<const Atom>(Atom{std::move(text), Atom::Kind::name, {}, range}));
+}
+
+Expression Expression::named(std::string_view name, Range range) {
+    return symbol(shortened(spelled(shortened(std::string(name)))), range);
 }
 
 std::string Expression::str() const {
@@ -283,7 +301,8 @@ Expression Expression::scaled(double scale) const {
     constexpr int kBits = 20;  // of a factor and of a divisor with which every extent's product is exact
     const double factor = std::ldexp(scale, kBits);
     if (factor != std::floor(factor) || factor > std::ldexp(1, 2 * kBits))
-        return symbol(fmt::format("floor({}*{})", str(), scale), range().least < 0 ? Range{} : kAnyExtent);
+        return symbol(fmt::format("floor({}*{})", Rules::part(*this), scale),
+                      range().least < 0 ? Range{} : kAnyExtent);
     return *this * static_cast<std::int64_t>(factor) / (std::int64_t{1} << kBits);
 }
 

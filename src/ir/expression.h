@@ -36,11 +36,15 @@ class Expression {
 public:
     Expression(std::int64_t number = 0);
     explicit Expression(const Dim& extent);
-    static Expression symbol(std::string name, Range range = kAnyExtent);
+    /// A symbol as texts have it by itself: a name that is spelled, or arithmetic that is left as it stands.
+    static Expression symbol(std::string text, Range range = kAnyExtent);
+    /// A symbol of any name; where that looks like an expression it is spelled within quotes.
+    static Expression named(std::string_view name, Range range = kAnyExtent);
     using RangeOf = std::function<std::optional<Range>(const std::string& name)>;
     /// Of integers, names, + - * ** % parentheses, // and / (rounded down), ^/ (rounded up), Max, Min, Mod
-    /// and calls of other functions, which are names, as words joined by hyphens are. Any other text is one
-    /// name. Names of which `range_of` knows nothing are extents, at least 0.
+    /// and calls of other functions, which are names, as words joined by hyphens are. Within quotes ('a*b',
+    /// 'it''s') anything is a name, and so is any other text as a whole. Names of which `range_of` knows
+    /// nothing are extents, at least 0.
     static Expression parse(std::string_view text, const RangeOf& range_of = {});
 
     std::string str() const;

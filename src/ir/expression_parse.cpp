@@ -26,10 +26,9 @@ std::size_t identifier_length(std::string_view text) {
 constexpr int kMostPower = 16;
 
 /// Functions that are not understood, and what was cut short, may be negative.
-Expression symbol_named(std::string_view name, const Expression::RangeOf& range_of) {
-    std::string text(name);
+Expression symbol_of(std::string text, const Expression::RangeOf& range_of) {
     const auto known = range_of ? range_of(text) : std::nullopt;
-    const bool is_opaque = name.ends_with(')') || name.find("...#") != std::string_view::npos;
+    const bool is_opaque = text.ends_with(')') || is_cut(text);
     const Range range = known.value_or(is_opaque ? Range{} : kAnyExtent);
     return Expression::symbol(std::move(text), range);
 }
@@ -94,23 +93,33 @@ private:
             auto inner = sum();
             return taken(")") ? inner : std::nullopt;
         }
-        if (taken("'")) {
-            const std::size_t end = rest_.find('\'');
-            return end == 0 || end == std::string_view::npos ? std::nullopt
-                                                             : std::optional(named(end, end + 1));
-        }
+        if (rest_[0] == '\'') return within_quotes();
         if (rest_[0] >= '0' && rest_[0] <= '9') {
             const auto number = integer();
             return number ? std::optional(Expression(*number)) : std::nullopt;
         }
         if (auto known = function()) return known;
         const std::size_t length = word_length(rest_);
-        return length ? std::optional(named(length, length)) : std::nullopt;
+        if (length == 0) return std::nullopt;
+        auto word = symbol_of(std::string(rest_.substr(0, length)), range_of_);
+        rest_.remove_prefix(length);
+        return word;
+    }
+
+    std::optional<Expression> within_quotes() {
+        std::size_t end = 1;
+        while (end < rest_.size() && (rest_[end] != '\'' || rest_.substr(end + 1).starts_with('\'')))
+            end += rest_[end] == '\'' ? 2 : 1;
+        if (end >= rest_.size() || end == 1) return std::nullopt;
+        auto name = symbol_of(shortened(spelled(name_spelled(rest_.substr(0, end + 1)))), range_of_);
+        rest_.remove_prefix(end + 1);
+        return name;
     }
 
     /// One of those that are understood; nothing is taken of others.
     std::optional<Expression> function() {
         const std::string_view name = rest_.substr(0, identifier_length(rest_)), before = rest_;
+        if (!rest_.substr(name.size()).starts_with('(')) return std::nullopt;
         if (name == "floor") return scaled();
         const bool is_extreme = name == "Max" || name == "Min",
                    is_rest = name == "Mod" || name == "PythonMod";
@@ -161,12 +170,6 @@ private:
         return is_whole ? std::optional(number) : std::nullopt;
     }
 
-    Expression named(std::size_t length, std::size_t taken) {
-        const std::string_view name = rest_.substr(0, length);
-        rest_.remove_prefix(taken);
-        return symbol_named(name, range_of_);
-    }
-
     static std::optional<Expression> negated(const std::optional<Expression>& x) {
         return x ? std::optional(Expression(0) - *x) : std::nullopt;
     }
@@ -198,19 +201,51 @@ std::size_t word_length(std::string_view text) {
     const std::size_t name = identifier_length(text);
     if (name == 0 || name == text.size() || text[name] != '(') return name;
     int depth = 0;
+    bool is_quoted = false;
     for (std::size_t i = name; i < text.size(); ++i) {
-        depth += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;
+        is_quoted ^= text[i] == '\'';
+        if (!is_quoted) depth += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;
         if (depth == 0) return i + 1;
     }
     return 0;
 }
 
+bool is_cut(std::string_view text) {
+    constexpr std::size_t kHash = 16;
+    if (text.size() < kHash || !text.substr(0, text.size() - kHash).ends_with("...#")) return false;
+    return text.substr(text.size() - kHash).find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 bool is_word(std::string_view text) { return !text.empty() && word_length(text) == text.size(); }
+
+std::string quoted(std::string_view name) {
+    std::string text = "'";
+    for (const char c : name) text.append(c == '\'' ? 2 : 1, c);
+    return text + "'";
+}
+
+std::string spelled(std::string_view name) {
+    const bool is_plain = name.find_first_of("()'") == std::string_view::npos;
+    if (name.empty() || (is_plain && is_word(name))) return std::string(name);
+    const bool is_read = Parser(name, {}).whole().has_value();
+    return !is_read && (is_plain || is_cut(name)) ? std::string(name) : quoted(name);
+}
+
+std::string name_spelled(std::string_view text) {
+    if (text.size() < 2 || !text.starts_with('\'') || !text.ends_with('\'')) return std::string(text);
+    std::string name;
+    for (std::size_t i = 1; i + 1 < text.size(); ++i) {
+        name += text[i];
+        if (text[i] == '\'') ++i;
+    }
+    return name;
+}
 
 Expression Expression::parse(std::string_view text, const RangeOf& range_of) {
     auto parsed = Parser(text, range_of).whole();
     // A symbol stays one where its name is a number's: it is known only at run time.
-    return parsed && !parsed->number() ? std::move(*parsed) : symbol_named(text, range_of);
+    if (parsed && !parsed->number()) return std::move(*parsed);
+    return symbol_of(shortened(spelled(text)), range_of);
 }
 
 }  // namespace headrace

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace headrace {
@@ -10,5 +11,17 @@ std::size_t word_length(std::string_view text);
 
 /// Whether all of a text is one name.
 bool is_word(std::string_view text);
+
+/// Whether it ends as what `shortened` makes does.
+bool is_cut(std::string_view text);
+
+/// Within quotes, with each quote in it twice.
+std::string quoted(std::string_view name);
+
+/// A name as a text by itself that is read as that name: as it is, or within quotes.
+std::string spelled(std::string_view name);
+
+/// The name that is spelled so.
+std::string name_spelled(std::string_view text);
 
 }  // namespace headrace

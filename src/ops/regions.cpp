@@ -113,7 +113,7 @@ struct RoiAlign {
     using Attrs = RoiAlignAttrs;
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {
-        if (in[2].shape[0] != in[1].shape[0])
+        if (!same_extent(in, in[2].shape[0], in[1].shape[0]))
             return invalid("Shape mismatch: {} regions and {} numbers of images", in[1].shape[0].str(),
                            in[2].shape[0].str());
         if (a.sampling_ratio < 0 || a.sampling_ratio > 4096)

@@ -224,5 +224,50 @@ TEST(RandomExpressions, AnyTextIsRead) {
     }
 }
 
+TEST(RandomExpressions, AnyNameStaysOneInEveryText) {
+    constexpr std::string_view kPieces[] = {
+        "n", "2",  "floor", "Max(", "min(a,b)", "(", ")",          "'",    "''",
+        "*", "//", " + ",   "-",    ",",        " ", "#",          "...#", "...#0123456789abcdef",
+        ".", ":",  "\n",    "\"",   "\\",       "é", "batch size", "Mod",  "**"};
+    std::mt19937 random(5);
+    const auto a_name = [&] {
+        std::string name(kPieces[random() % std::size(kPieces)]);
+        for (unsigned length = random() % 5; length > 0; --length)
+            name += kPieces[random() % std::size(kPieces)];
+        return name;
+    };
+    const Expression x = Expression::symbol("x");
+    for (int i = 0; i < 20000; ++i) {
+        const std::string name = a_name(), other = a_name();
+        const Dim d = Dim::named(name, 2, 9), e = Dim::named(other, 2, 9);
+        ASSERT_EQ(d.name(), name);
+        ASSERT_EQ(d == e, name == other) << name << " and " << other;
+        ASSERT_EQ(Dim::symbolic(d.str()), d) << name;
+        if (name == other) continue;
+        const Expression n = d.expression(), m = e.expression();
+        for (const Expression& made :
+             {n + m, n - m, n * m + 1, n / m, (n + 1) / 2, n / (m + x), Expression::largest({n, m, x}),
+              Expression::least({n, m}) * x, n.scaled(0.7), n * 3 - Expression::largest({n / 2, m})}) {
+            const Expression read = Expression::parse(made.str(), [](const std::string& symbol) {
+                return std::optional(symbol == "x" ? kAnyExtent : Range{2, 9});
+            });
+            ASSERT_EQ(read.str(), made.str()) << name << " and " << other;
+            ASSERT_EQ(read.names(), made.names()) << made.str();
+        }
+    }
+}
+
+TEST(RandomExpressions, LongNamesAreCutAndStayOne) {
+    for (const char* piece : {"n", "(", "'", "a*", "Max("}) {
+        std::string name;
+        while (name.size() < 100000) name += piece;
+        const Dim d = Dim::named(name);
+        EXPECT_LE(d.str().size(), 512U);
+        EXPECT_EQ(Dim::symbolic(d.str()), d);
+        EXPECT_FALSE(Dim::named(name + "n") == d);
+        EXPECT_EQ(Expression::parse((d.expression() + 1).str()), d.expression() + 1);
+    }
+}
+
 }  // namespace
 }  // namespace headrace

@@ -59,10 +59,14 @@ INSTANTIATE_TEST_SUITE_P(
         Spellings{"(m*n - m)", {"(n-1)*m", "m*n - m"}}));
 
 TEST(Expression, TakesOtherTextsAsOneName) {
-    for (const char* name :
-         {"batch", "batch-size", "batch size", "a.b:c", "8", "2*3", "*a", "a*", "2n", "n*2.5", "()",
-          "99999999999999999999*a", "Max(n", "n)", "a b", "n**17", "n**-1", "'", "größe"})
+    for (const char* name : {"batch", "batch-size", "batch size", "a.b:c", "*a", "a*", "2n", "n*2.5",
+                             "99999999999999999999*a", "a b", "n**17", "n**-1", "größe"})
         EXPECT_EQ(form(name), name);
+    for (const char* name : {"8", "2*3", "()", "Max(n", "n)"})
+        EXPECT_EQ(form(name), "'" + std::string(name) + "'");
+    EXPECT_EQ(form("'"), "''''");
+    EXPECT_EQ(form("floor"), "floor");
+    EXPECT_EQ(form("floor + 1"), "(floor+1)");
     EXPECT_EQ(form("8*ceil(n/2.5) + f(a, (b))"), "(8*ceil(n/2.5)+f(a, (b)))")
         << "unknown functions are names";
     EXPECT_EQ(form("'batch size' + 1"), "('batch size'+1)");

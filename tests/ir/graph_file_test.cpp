@@ -85,6 +85,22 @@ TEST(GraphFile, KeepsExpressionsWithTheRangesOfTheirSymbolsAndConditions) {
     EXPECT_EQ(extent.expression().symbols(), largest.expression().symbols());
 }
 
+TEST(GraphFile, KeepsNamesThatLookLikeExpressions) {
+    for (const char* name : {"floor", "a*b", "2", "min(a,b)", "it's", "batch size", "(n+1)", "'n'"}) {
+        GraphBuilder b;
+        const Dim n = Dim::named(name, 2, 9);
+        const ValueId x = b.input("x", {DType::f32, {n, Dim::of(n.expression() * 2)}}).value();
+        (void)b.mark_output("z", b.op(sample_op("sum"), {x, x}).value()[0]);
+        const Graph graph = b.finish().value();
+        const auto loaded = from_bytes(graph_bytes(graph).value());
+        ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+        expect_equal(graph, loaded.value());
+        EXPECT_EQ(loaded.value().values[0].type.shape[0].name(), name);
+        const std::vector<std::vector<std::int64_t>> shapes{{3, 6}};
+        EXPECT_EQ(bind_symbols(loaded.value(), shapes).value().at(n.text()), 3);
+    }
+}
+
 TEST(GraphFile, StoresSharedConstantsOnceAndSharesThemAgain) {
     Graph graph = rich_graph();
     const std::size_t before = graph_bytes(graph).value().size();

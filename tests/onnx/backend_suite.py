@@ -294,7 +294,9 @@ def main() -> int:
         "--onnxruntime", action="store_true", help="also on ONNX Runtime; lists what it alone passes"
     )
     parser.add_argument(
-        "--cpp", action="store_true", help="read by C++ alone; a floor of its own, and what it refuses is counted"
+        "--cpp",
+        action="store_true",
+        help="read by C++ alone; a floor of its own, and what it refuses is counted",
     )
     parser.add_argument("--failures", action="store_true", help="list what did not pass, with the reason")
     parser.add_argument("--only", default="", help="tests with this in their name")
@@ -323,7 +325,10 @@ def main() -> int:
     if options.only:
         return int(len(ours.names("passed")) < len(queue))
     stored = json.loads(FLOOR.read_text())
-    floor, inexact = stored["passed_by_cpp" if options.cpp else "passed"], stored["inexact"]  # tests by the reason why exact results do not pass
+    floor, inexact = (
+        stored["passed_by_cpp" if options.cpp else "passed"],
+        stored["inexact"],
+    )  # tests by the reason why exact results do not pass
     bad = [name for name in ours.names("wrong", "unclean", "died") if name not in inexact]
     passed = len(ours.names("passed"))
     if passed < floor:

@@ -15,7 +15,7 @@ sys.path[:0] = [str(FOLDER), str(FOLDER.parent / "python")]  # operator_cases*.p
 
 @pytest.fixture(autouse=True)
 def _reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """HEADRACE_ONNX_READER=cpp: every test with the graphs of the C++ reader, as far as it has the operators."""
+    """HEADRACE_ONNX_READER=cpp: every test with the graphs of the C++ reader, where it has the operators."""
     if os.environ.get("HEADRACE_ONNX_READER") == "cpp":
         import native
         from headrace import onnx

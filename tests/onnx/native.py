@@ -64,7 +64,6 @@ def on_python(model: onnx.ModelProto, feeds: dict[str, Any], dimensions: Any = N
     return results
 
 
-
 def whole(source: Any) -> onnx.ModelProto:
     """The model that headrace.onnx.source took apart."""
     model = onnx.ModelProto()
@@ -74,8 +73,10 @@ def whole(source: Any) -> onnx.ModelProto:
 
 
 def read_by_cpp(source: Any, dimensions: Any = None) -> tuple[headrace.Graph, Any]:
-    """headrace.onnx.read with the graph that C++ makes, where it has the model's operators: what Python reads it
-    has to read. Python says what is wrong, and what the outputs are."""
+    """headrace.onnx.read with the graph that C++ makes, where it has the model's operators.
+
+    What Python reads it has to read. Python says what is wrong, and what the outputs are.
+    """
     found = source if isinstance(source, Source) else read_model(source)
     graph, interface = read(found, dimensions)
     model = whole(found)

@@ -109,6 +109,19 @@ case(
     Constant(values(4, low=0.01, high=0.03)), Constant(np.zeros(4, I8)), scalar(0.5, F32), scalar(110, U8),
     Constant(values(4, dtype=I32, low=-900, high=900)), ulps=1, pads=[1, 1, 1, 1],
 )  # fmt: skip
+# 1 + tanh, as it is quantised in a GPT-2: sums that lie between two whole numbers go to the even one.
+case(
+    "QLinearAdd",
+    np.arange(256, dtype=U8),
+    scalar(2 / 255, F32),
+    scalar(128, U8),
+    scalar(255, U8),
+    scalar(1 / 255, F32),
+    scalar(0, U8),
+    scalar(2 / 255, F32),
+    scalar(0, U8),
+    domain=MICROSOFT,
+)
 case(
     "QLinearAdd",
     A,

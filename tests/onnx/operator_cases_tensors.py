@@ -165,3 +165,22 @@ case("Einsum", values(2, 3, 4, 5), values(2, 3, 6, 5), equation="bhid,bhjd->bhij
 case("Einsum", values(2, 6, 3, 5), values(5, 3, 4), equation="bshd,dhm->bsm")
 case("Einsum", values(2, 3), values(3, 4), equation="ij,jk")
 case("Identity", values(3, dtype=I8))
+
+# Of what is taken away nothing is left; two regions, and their images, have dimensions of their own.
+case("Pad", values(4, 3), ints(-5, 0, 2, 1), scalar(2.5, F32))
+case("Pad", values(4, 3), ints(-2, 0, -2, 1))
+case("Einsum", values(4, 1), values(4, 2), equation="ij,ij->")
+case("Einsum", values(1, 3), values(3, 2), values(2, 2), equation="ab,bc,ac->ac")
+case("Col2Im", values(2, 8, 4), ints(3, 3), ints(2, 2), opset=18)
+_REGIONS = np.array([[0, 0, 3, 4], [1, 0.5, 4, 3], [2, 2, 5, 5]], F32)
+case("RoiAlign", values(2, 3, 5, 6), _REGIONS, np.array([0, 1, 1]), opset=16, sampling_ratio=2)
+_PLACES = np.array([[[0, 2, 4], [7, 9, 12]]])
+for _wanted in ((1, 2, 6), (1, 2, 7)):
+    case(
+        "MaxUnpool",
+        values(1, 2, 3),
+        _PLACES % (2 * _wanted[2]),
+        ints(*_wanted),
+        kernel_shape=[2],
+        strides=[2],
+    )

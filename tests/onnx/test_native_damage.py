@@ -50,10 +50,14 @@ def test_what_is_no_model_is_said_to_be_none(content: bytes, why: str) -> None:
 
 def test_many_empty_messages_take_no_more_memory_than_the_file() -> None:
     """A node of two bytes must not become a hundred times as many."""
-    made = parser.parse_model('<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) { y = Neg(x) }')
+    made = parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) { y = Neg(x) }'
+    )
     nodes = b"\x0a\x00" * 4_000_000
     size = len(nodes)
-    length = bytes((size >> 7 * i & 0x7F) | (0x80 if size >> 7 * (i + 1) else 0) for i in range(4) if size >> 7 * i)
+    length = bytes(
+        (size >> 7 * i & 0x7F) | (0x80 if size >> 7 * (i + 1) else 0) for i in range(4) if size >> 7 * i
+    )
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(ValueError, match="this operator is not read"):
         _core.load_onnx(b"\x3a" + length + nodes + made.SerializeToString())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import shlex
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from headrace._core import Extent, GraphWriter, Undecided
 
 from .limits import Budget
-from .operands import Dim, Number, Operand, as_stored, converted, is_number, is_same, known, product
+from .operands import Dim, Number, Operand, as_stored, converted, is_number, is_other, is_same, known, product
 from .ranges import Ranges
 from .ratios import Ratio
 from .registry import Invalid, Refused
@@ -26,6 +26,7 @@ __all__ = [
     "Undecided",
     "converted",
     "is_number",
+    "is_other",
     "is_same",
     "known",
     "product",
@@ -101,7 +102,7 @@ class Graph:
             )
         stored = ({"bool": "u8", "bf16": "f32"} | CARRIERS).get(dtype, dtype)
         value = self.declare(name, stored, shape)
-        names = [name for d in shape if isinstance(d, Extent) for name in d.symbols]
+        names = [name for d in shape if isinstance(d, Extent) for name in d.names]
         self.dimensions = list(dict.fromkeys([*self.dimensions, *names]))
         return self.cast(Operand(stored, value, home=self), dtype)
 
@@ -149,11 +150,11 @@ class Graph:
 
     def unknown(self, d: Dim, what: str) -> Refused:
         """The error for an extent that must be a number here."""
-        words = set(re.findall(r"[^-+*/^() ]+", str(d)))
-        names = [n for n in self.dimensions if n in words or n == str(d)] or self.dimensions
-        fixed = ", ".join(f"'{name}': 1" for name in names) or "..."
-        option = " ".join(f"--dimension {name}=1" for name in names)
-        which = f"dimension '{d}'" if str(d) in self.dimensions else f"'{d}'"
+        names = [n for n in self.dimensions if n in d.names] or self.dimensions
+        fixed = ", ".join(f"{name!r}: 1" for name in names) or "..."
+        option = " ".join(f"--dimension {shlex.quote(name + '=1')}" for name in names)
+        is_dimension = d.symbols == [str(d)] and d.names[0] in self.dimensions
+        which = f"dimension '{d.names[0]}'" if is_dimension else f"'{d}'"
         return Refused(
             f"{what} is {which}, known only at run time, and this operator cannot keep it",
             f"Fix it when the model is read: dimensions={{{fixed}}} ({option}), with the number you need",

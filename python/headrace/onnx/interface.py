@@ -106,7 +106,7 @@ class Interface:
             return Sequence(items, dtype_named(inner.tensor_type.elem_type, what))
         if not kind.HasField("tensor_type"):
             raise Refused("only tensors, sequences and optionals of them are read")
-        shape = [Extent.symbol(d, 0) if isinstance(d, str) else self._size(d, name) for d in given]
+        shape = [Extent.named(d, 0) if isinstance(d, str) else self._size(d, name) for d in given]
         return self._graph.input(name, dtype_named(kind.tensor_type.elem_type, what), shape)
 
     def check_dimensions(self) -> None:
@@ -147,10 +147,10 @@ class Interface:
             self._used.add(name)
             return self._size(self._given[name], name)
         parts = [part.strip() for part in name.split("+")]
-        if len(parts) == 2 and set(parts) <= self._named:
-            first, second = (self._dimension(part) for part in parts)
-            return first + second
-        return Extent.symbol(name, 0 if name in self._perhaps_empty else 1)
+        summands = [part for part in parts if not part.isdecimal()]
+        if len(parts) > 1 and summands and set(summands) <= self._named:
+            return sum((int(p) if p.isdecimal() else self._dimension(p) for p in parts), 0)
+        return Extent.named(name, 0 if name in self._perhaps_empty else 1)
 
     def _size(self, value: Any, name: str) -> int:
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:

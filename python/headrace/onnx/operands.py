@@ -35,6 +35,12 @@ def is_number(a: Number, number: int) -> bool:
     return not isinstance(a, (Extent, Ratio)) and a == number
 
 
+def is_other(a: Dim, b: Dim) -> bool:
+    """Whether they differ for all values."""
+    difference = a - b
+    return difference.equals(0) is False if isinstance(difference, Extent) else difference != 0
+
+
 def product(extents: Iterable[Dim]) -> Dim:
     total: Dim = 1
     for extent in extents:

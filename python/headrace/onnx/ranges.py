@@ -13,6 +13,8 @@ import numpy as np
 
 from headrace._core import Extent
 
+from .ratios import NAME
+
 _LARGEST = 2**24
 # A minus before all but a number alone, and remainders, may let an expression fall where its symbol grows.
 _MAY_FALL = re.compile(r"-\s*(?:\d+\s*\*|[^\d\s])|%|Mod|//\s*[^\d\s]|[^\w\s()+*/,-]")
@@ -39,7 +41,7 @@ class Ranges:
             return
         self._learned.add((str(d), least))
         names = d.symbols
-        if len(names) != 1 or _MAY_FALL.search(str(d)):
+        if len(names) != 1 or _MAY_FALL.search(NAME.sub("name", str(d))):
             return
         symbol = _least_symbol(d, names[0], least)
         if symbol is not None and symbol > self._least.get(names[0], 1):

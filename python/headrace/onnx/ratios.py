@@ -26,7 +26,8 @@ Whole = Extent | int
 
 _EXACT = 2**24  # integers below it are exact in single precision
 _SHORT = 24
-_NAME = re.compile(r"[^\W\d]\w*\b(?!\()")
+# Within quotes or not; functions are none.
+NAME = re.compile(r"'(?:[^']|'')*'|[^\W\d][\w.:]*(?:-[^\W\d][\w.:]*)*(?![\w(.:])")
 
 
 @dataclass
@@ -60,7 +61,7 @@ def is_short(*extents: Whole) -> bool:
     Where they are not, what holds in every model that works is believed, and a run shows it. However long the
     names of dimensions are, each counts as four characters.
     """
-    longest, patience = max(len(_NAME.sub("name", str(d))) for d in extents), _patience.get() or Patience()
+    longest, patience = max(len(NAME.sub("name", str(d))) for d in extents), _patience.get() or Patience()
     patience.was_needed |= longest > _SHORT
     return longest <= patience.longest
 

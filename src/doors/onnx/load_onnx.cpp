@@ -6,7 +6,8 @@
 namespace headrace {
 namespace {
 
-std::shared_ptr<const Graph> graph_of(Result<std::shared_ptr<onnx::Source>> source, const OnnxOptions& options) {
+std::shared_ptr<const Graph> graph_of(Result<std::shared_ptr<onnx::Source>> source,
+                                      const OnnxOptions& options) {
     const auto model = value_or_throw(std::move(source));
     return std::make_shared<const Graph>(value_or_throw(onnx::read_model(*model, options)));
 }

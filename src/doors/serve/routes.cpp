@@ -9,14 +9,29 @@
 namespace headrace::serve {
 namespace {
 
+/// Two APIs list models at one path: Anthropic's clients say that they are such.
+bool is_of_anthropic(const HttpRequest& http) {
+    const std::string_view path = http.path;
+    if (path.starts_with("/v1/messages")) return true;
+    return path.starts_with("/v1/models") && !http.header("anthropic-version").empty();
+}
+
+HttpResponse list_models(Service& service, const HttpRequest& http) {
+    return is_of_anthropic(http) ? anthropic_models(service, http) : openai_models(service, http);
+}
+
+HttpResponse show_model(Service& service, const HttpRequest& http) {
+    return is_of_anthropic(http) ? anthropic_model(service, http) : openai_model(service, http);
+}
+
 const Route kRoutes[] = {
     {"GET", "/health", nullptr, true, true},
     {"GET", "/", page, true, true},
     {"GET", "/index.html", page, true, true},
 
-    {"GET", "/v1/models", openai_models, false, true},
-    {"GET", "/models", openai_models, false, true},
-    {"GET", "/v1/models/*", openai_model},
+    {"GET", "/v1/models", list_models, false, true},
+    {"GET", "/models", list_models, false, true},
+    {"GET", "/v1/models/*", show_model},
     {"POST", "/v1/chat/completions", openai_chat},
     {"POST", "/chat/completions", openai_chat},
     {"POST", "/v1/chat/completions/input_tokens", openai_chat_tokens},
@@ -85,14 +100,18 @@ const Route* find_path(std::string_view path) {
     return nullptr;
 }
 
-Dialect dialect_of(std::string_view path) {
-    if (path.starts_with("/v1/messages")) return Dialect::anthropic;
-    return path.starts_with("/api/") ? Dialect::ollama : Dialect::openai;
+Dialect dialect_of(const HttpRequest& http) {
+    if (is_of_anthropic(http)) return Dialect::anthropic;
+    return http.path.starts_with("/api/") ? Dialect::ollama : Dialect::openai;
 }
 
-Json error_in(Dialect dialect, const ApiError& error) {
+Json error_in(Dialect dialect, const ApiError& error, std::string_view request_id) {
     switch (dialect) {
-        case Dialect::anthropic: return anthropic_error(error);
+        case Dialect::anthropic: {
+            Json shape = anthropic_error(error);
+            shape["request_id"] = request_id;
+            return shape;
+        }
         case Dialect::ollama: return {{"error", error.what()}};
         case Dialect::openai: break;
     }

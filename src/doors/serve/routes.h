@@ -22,8 +22,9 @@ struct Route {
 const Route* find_route(std::string_view method, std::string_view path);
 /// The first with that path, whatever its method.
 const Route* find_path(std::string_view path);
-Dialect dialect_of(std::string_view path);
-Json error_in(Dialect dialect, const ApiError& error);
+Dialect dialect_of(const HttpRequest& http);
+/// With the request's id where that API has it in the body.
+Json error_in(Dialect dialect, const ApiError& error, std::string_view request_id);
 
 /// Host and port of an origin; nothing of "null".
 std::string_view authority_of(std::string_view origin);

@@ -11,13 +11,13 @@
 namespace headrace::serve {
 namespace {
 
-/// The error's shape in the API that a path belongs to.
-HttpResponse response_of(const ApiError& error, Dialect dialect) {
+/// The error's shape in the API that the request belongs to.
+HttpResponse response_of(const ApiError& error, const HttpRequest& http) {
     HttpResponse response{.status = error.status};
     if (error.retry_after > 0)
         response.headers.emplace_back("Retry-After", fmt::format("{}", error.retry_after));
     if (error.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
-    response.body = text_of(error_in(dialect, error));
+    response.body = text_of(error_in(dialect_of(http), error, http.id));
     return response;
 }
 
@@ -66,14 +66,15 @@ HttpResponse Server::handle(HttpRequest http) {
     try {
         response = dispatch(http, route);
     } catch (const ApiError& error) {
-        response = response_of(error, dialect_of(http.path));
+        response = response_of(error, http);
     } catch (const Exception& error) {
-        response = response_of(api_error(error), dialect_of(http.path));
+        response = response_of(api_error(error), http);
     } catch (const std::exception& error) {
-        response = response_of(ApiError(500, "server_error", error.what()), dialect_of(http.path));
+        response = response_of(ApiError(500, "server_error", error.what()), http);
     }
     add_cors(http, response);
     response.headers.emplace_back("X-Request-Id", http.id);
+    if (dialect_of(http) == Dialect::anthropic) response.headers.emplace_back("request-id", http.id);
     // Counted until it is written, or dropped: a client may leave before a stream begins.
     std::shared_ptr<void> running(
         nullptr, [this, http = HttpRequest{.method = http.method, .path = http.path, .id = http.id}, route,
@@ -140,7 +141,7 @@ void Server::add_cors(const HttpRequest& http, HttpResponse& response) const {
     if (origin.empty() || !allows_origin(service_.options().cors_origins, origin)) return;
     response.headers.emplace_back("Access-Control-Allow-Origin", origin);
     response.headers.emplace_back("Vary", "Origin");
-    response.headers.emplace_back("Access-Control-Expose-Headers", "X-Request-Id, Retry-After");
+    response.headers.emplace_back("Access-Control-Expose-Headers", "X-Request-Id, Request-Id, Retry-After");
     if (http.method != "OPTIONS") return;
     response.headers.emplace_back("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS");
     response.headers.emplace_back(

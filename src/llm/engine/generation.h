@@ -25,7 +25,8 @@ struct Outcome {
     Code code = Code::backend_failure;  ///< of a failed, cancelled or timed out one
     std::string parameter = {};         ///< of a failed one: as Error has it
     std::string text;
-    Tokens tokens;  ///< generated
+    Tokens tokens;           ///< generated
+    size_t text_tokens = 0;  ///< of these, the first ones: those that the text is of
     int prompt_tokens = 0, cached_tokens = 0;
     int drafted = 0, accepted = 0;
     int pauses = 0;       ///< times a higher priority went first

@@ -50,8 +50,11 @@ bool Stream::take(const Sampler::Choice& choice, const Model& model, Clock::time
         return true;
     }
     const bool special = generation->request().add_special_pieces || sampler.preserves(token);
+    begins_.push_back(stops.length());
     StopConditions::Step step = stops.feed(token, model.piece(token, special), now);
-    show(step.text);
+    // Others are of text that is held back, or was taken off the end as a stop string's is.
+    const auto beyond = std::lower_bound(begins_.begin(), begins_.end(), stops.shown_length());
+    show(step.text, shown_ + static_cast<size_t>(beyond - begins_.begin()));
     if (step.reason != StopReason::none) {
         outcome.reason = step.reason;
         outcome.detail = std::move(step.detail);
@@ -62,14 +65,15 @@ bool Stream::take(const Sampler::Choice& choice, const Model& model, Clock::time
     return has_ended();
 }
 
-void Stream::show(const std::string& text) {
+void Stream::show(const std::string& text, size_t text_tokens) {
     outcome.text += text;
+    outcome.text_tokens = text_tokens;
     if (text.empty()) return;
+    begins_.erase(begins_.begin(),
+                  begins_.begin() + static_cast<std::ptrdiff_t>(std::min(begins_.size(), text_tokens - shown_)));
     headrace::Piece piece{.text = text, .tokens = static_cast<std::int64_t>(outcome.tokens.size())};
-    // Without the token that ends the answer, which has no text.
-    const std::size_t end = outcome.tokens.size() - (outcome.reason == StopReason::end_of_answer ? 1 : 0);
-    const auto from = static_cast<std::ptrdiff_t>(std::exchange(shown_, end));
-    const auto to = static_cast<std::ptrdiff_t>(end);
+    const auto from = static_cast<std::ptrdiff_t>(std::exchange(shown_, text_tokens));
+    const auto to = static_cast<std::ptrdiff_t>(text_tokens);
     piece.new_tokens.assign(outcome.tokens.begin() + from, outcome.tokens.begin() + to);
     if (!outcome.probabilities.empty()) {
         piece.probabilities.assign(outcome.probabilities.begin() + from, outcome.probabilities.begin() + to);
@@ -99,7 +103,8 @@ void Stream::note_probabilities(const Sampler::Choice& choice) {
 void Stream::end(StopReason reason, std::string detail) {
     outcome.reason = reason;
     outcome.detail = std::move(detail);
-    show(stops.finish());
+    // The token that ends the answer has no text.
+    show(stops.finish(), outcome.tokens.size() - (reason == StopReason::end_of_answer ? 1 : 0));
 }
 
 void Stream::fail(const Error& error) {

@@ -48,8 +48,10 @@ struct Stream {
 
 private:
     Stream(std::shared_ptr<Generation> shared, Sampler chooser, StopConditions conditions);
-    void show(const std::string& text);
-    size_t shown_ = 0;  // tokens whose text the caller has, or will never have
+    /// text_tokens: of the generated ones, those that the text so far is of.
+    void show(const std::string& text, size_t text_tokens);
+    size_t shown_ = 0;               // tokens whose text the caller has, or will never have
+    std::vector<size_t> begins_ = {};  // where in the text those begin that were generated since
     void note_probabilities(const Sampler::Choice& choice);
 };
 

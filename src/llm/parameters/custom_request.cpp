@@ -169,7 +169,8 @@ Status store_schema(const Reading& reading, Settings& settings, const Json& valu
             false, fmt::format("'{}': the pattern {} is not kept to, any text is taken there. It must begin "
                                "with ^, end with $ and have nothing that a grammar cannot express",
                                reading.key, shown(pattern)));
-    const bool anything = value.is_object() && value.empty();
+    if (value == false) return reading.wrong(value, "a schema that some value fits");
+    const bool anything = value == true || (value.is_object() && value.empty());
     settings.request.json_schema = anything ? R"({"type":"object"})" : value.dump();
     return success();
 }

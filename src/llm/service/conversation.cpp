@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "llm/checks/model_metadata.h"
+#include "llm/service/call_grammar.h"
 
 namespace headrace::llm {
 namespace {
@@ -107,11 +108,60 @@ void limit_thoughts(const Model& model, const common_chat_params& format, Reques
     demands.generation_prompt = format.generation_prompt;  // it may have begun to think
 }
 
+common_chat_params applied(const common_chat_templates* templates,
+                           const common_chat_templates_inputs& inputs) {
+    // Templates are told the date, which llama.cpp takes from std::localtime: one result for all threads.
+    static std::mutex mutex;
+    const std::lock_guard lock(mutex);
+    return common_chat_templates_apply(templates, inputs);
+}
+
+/// Gives the sampler the grammar of the tools' calls.
+Status demand_calls(const common_chat_templates* templates, common_chat_templates_inputs inputs,
+                    const common_chat_params& params, RequestSettings& settings) {
+    const bool is_forced = settings.tool_choice == "required";
+    if (is_forced && settings.continues_final_message)
+        return invalid(
+                   "tool_choice forces a call, and an answer that was begun with a text is none; leave out "
+                   "the last message, or set tool_choice to auto")
+            .of_parameter("tool_choice");
+    const bool answers_in_json = settings.tool_choice == "auto" && !settings.json_schema.empty();
+    const CallRules rules{.is_forced = is_forced || answers_in_json,
+                          .is_single = !settings.parallel_tool_calls,
+                          .may_think = settings.enable_thinking,
+                          .or_schema = answers_in_json ? settings.json_schema : ""};
+    const bool mixes_thoughts = inputs.reasoning_format == COMMON_REASONING_FORMAT_NONE;
+    std::string grammar;
+    if (answers_in_json || (is_forced && mixes_thoughts)) {
+        inputs.tool_choice = COMMON_CHAT_TOOL_CHOICE_REQUIRED;
+        // Thoughts that are not told from the answer would be a text before the call.
+        if (mixes_thoughts) inputs.reasoning_format = COMMON_REASONING_FORMAT_DEEPSEEK;
+        const common_chat_params forcing = applied(templates, inputs);
+        try {
+            grammar = call_grammar(forcing, rules);
+        } catch (const std::exception& e) {
+            return invalid("json_schema: {}", e.what()).of_parameter("json_schema");
+        }
+    } else if (!params.grammar.empty()) {
+        grammar = call_grammar(params, rules);
+    }
+    if (is_forced && grammar.empty())
+        return invalid(
+                   "tool_choice forces a call, and the model's chat template has no form for calls; set it "
+                   "to auto, or give the model a template that has one")
+            .of_parameter("tool_choice");
+    if (grammar.empty()) return success();
+    // It begins with what the template has put into the prompt, which llama.cpp skips in this kind.
+    settings.demands.grammar = std::move(grammar);
+    settings.grammar_lazy = params.grammar_lazy && !answers_in_json;
+    settings.sampling.grammar_triggers = triggers_of(params);
+    settings.demands.generation_prompt = params.generation_prompt;
+    return success();
+}
+
 /// The text of the messages in the model's template, ready for an answer; what the template wants of the
 /// sampler goes into the settings.
 Result<std::string> render_chat(const Model& model, Prompt& prompt, RequestSettings& settings) {
-    // Templates are told the date, which llama.cpp takes from std::localtime: one result for all threads.
-    static std::mutex mutex;
     try {
         common_chat_templates_ptr own;
         if (!settings.own_template.empty()) {
@@ -119,22 +169,15 @@ Result<std::string> render_chat(const Model& model, Prompt& prompt, RequestSetti
                 return status.error().within("chat_template").of_parameter("chat_template");
             own = common_chat_templates_init(model.get(), settings.own_template);
         }
-        common_chat_params params = [&] {
-            const std::lock_guard lock(mutex);
-            return common_chat_templates_apply(own ? own.get() : model.templates(),
-                                               inputs_of(prompt.messages, settings, model.uses_jinja()));
-        }();
+        const common_chat_templates* templates = own ? own.get() : model.templates();
+        const common_chat_templates_inputs inputs =
+            inputs_of(prompt.messages, settings, model.uses_jinja());
+        common_chat_params params = applied(templates, inputs);
         settings.stopping.strings.insert(settings.stopping.strings.end(), params.additional_stops.begin(),
                                          params.additional_stops.end());
         settings.preserved_tokens.insert(settings.preserved_tokens.end(), params.preserved_tokens.begin(),
                                          params.preserved_tokens.end());
-        if (!settings.tools.empty() && !params.grammar.empty()) {
-            // It begins with what the template has put into the prompt, which llama.cpp skips in this kind.
-            settings.demands.grammar = params.grammar;
-            settings.grammar_lazy = params.grammar_lazy;
-            settings.sampling.grammar_triggers = triggers_of(params);
-            settings.demands.generation_prompt = params.generation_prompt;
-        }
+        if (!settings.tools.empty()) HR_TRY(demand_calls(templates, inputs, params, settings));
         limit_thoughts(model, params, settings);
         std::string text = params.prompt;
         prompt.format = std::make_shared<const common_chat_params>(std::move(params));

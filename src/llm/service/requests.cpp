@@ -67,6 +67,7 @@ headrace::Reply reply_of(const Outcome& outcome, const Prompt& prompt, const Mod
     reply.prompt_tokens = outcome.prompt_tokens;
     reply.cached_tokens = outcome.cached_tokens;
     reply.generated_tokens = static_cast<std::int64_t>(outcome.tokens.size());
+    reply.text_tokens = static_cast<std::int64_t>(outcome.text_tokens);
     reply.tokens = outcome.tokens;
     reply.prompt = prompt.tokens;
     reply.probabilities = outcome.probabilities;
@@ -82,6 +83,10 @@ headrace::Reply reply_of(const Outcome& outcome, const Prompt& prompt, const Mod
     Answer answer = parse_answer(prompt, outcome.text, settings);
     reply.content = std::move(answer.content);
     reply.reasoning = std::move(answer.reasoning);
+    if (!reply.reasoning.empty())
+        reply.reasoning_tokens =
+            std::min(static_cast<std::int64_t>(model.tokenize(reply.reasoning, false, false).size()),
+                     reply.generated_tokens);
     reply.tool_calls = std::move(answer.calls);
     return reply;
 }

@@ -86,6 +86,7 @@ struct StopConditions::State {
     std::string incomplete;  // the start of a character, at most 3 bytes
     std::string text;        // whole characters that were not shown yet, from `shown` on
     std::size_t shown = 0;
+    std::size_t dropped = 0;  // bytes that were in front of `text`
     StopReason reason = StopReason::none;
     std::string detail;
 
@@ -128,7 +129,10 @@ std::string StopConditions::State::show(std::size_t bytes) {
     std::string result = text.substr(shown, bytes);
     shown += bytes;
     // Dropping what was shown costs as much as what remains: only once that is the smaller part.
-    if (shown >= text.size() - shown) text.erase(0, std::exchange(shown, 0));
+    if (shown >= text.size() - shown) {
+        dropped += shown;
+        text.erase(0, std::exchange(shown, 0));
+    }
     return result;
 }
 
@@ -185,6 +189,10 @@ StopConditions::Step StopConditions::feed(int token, std::string_view piece,
             .reason = state.reason,
             .detail = state.detail};
 }
+
+std::size_t StopConditions::length() const { return state_->dropped + state_->text.size(); }
+
+std::size_t StopConditions::shown_length() const { return state_->dropped + state_->shown; }
 
 std::string StopConditions::finish() { return state_->show(state_->text.size() - state_->shown); }
 

@@ -37,6 +37,9 @@ public:
     /// The next token's text. After a reason other than none the text has ended: feeding more repeats the
     /// reason.
     Step feed(int token, std::string_view piece, std::chrono::steady_clock::time_point now);
+    /// Bytes of the text so far, held back ones included; without the stop string once there is one.
+    std::size_t length() const;
+    std::size_t shown_length() const;  ///< without those
     /// What was held back, when the generation ends for another reason.
     std::string finish();
 

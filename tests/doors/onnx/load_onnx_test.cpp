@@ -42,8 +42,8 @@ std::string quarters() {
 }
 
 TEST(LoadOnnx, RunsWhatItReadsWithOpenAndWithFixedDimensions) {
-    const std::string bytes = model({node("Mul", {"x", "w"}, "z"), node("Relu", {"z"}, "y")},
-                                    float_tensor("w", 4, quarters()));
+    const std::string bytes =
+        model({node("Mul", {"x", "w"}, "z"), node("Relu", {"z"}, "y")}, float_tensor("w", 4, quarters()));
     const std::vector<float> x{4, -4, 4, 4, 8, 8, 8, -8};
     const std::vector<float> expected{1, 0, 3, 4, 2, 4, 6, 0};
     for (const OnnxOptions& options : {OnnxOptions(), OnnxOptions{.dimensions = {{"n", 2}}, .shapes = {}}}) {
@@ -75,16 +75,20 @@ TEST(LoadOnnx, LeavesWeightsInTheFilesPagesWhereTheirPlaceAllowsIt) {
 }
 
 TEST(LoadOnnx, NamesTheNodeItsOperatorWhatIsInTheWayAndWhatToDo) {
-    EXPECT_THAT(error_of(model({node("Muul", {"x"}, "y")}), Code::unsupported),
-                AllOf(HasSubstr("the ONNX model: node 'the node' (Muul, ai.onnx opset 21): this operator is not read"),
-                      HasSubstr("or run the model with ONNX Runtime")));
-    EXPECT_THAT(error_of(model({node("Relu", {"z"}, "y")}), Code::invalid_argument),
-                HasSubstr("input 'z' is computed by no node before it. ONNX's rules for the operator do not allow"));
+    EXPECT_THAT(
+        error_of(model({node("Muul", {"x"}, "y")}), Code::unsupported),
+        AllOf(
+            HasSubstr("the ONNX model: node 'the node' (Muul, ai.onnx opset 21): this operator is not read"),
+            HasSubstr("or run the model with ONNX Runtime")));
+    EXPECT_THAT(
+        error_of(model({node("Relu", {"z"}, "y")}), Code::invalid_argument),
+        HasSubstr("input 'z' is computed by no node before it. ONNX's rules for the operator do not allow"));
     EXPECT_THAT(error_of(model({node("Relu", {"x"}, "y"), node("Relu", {"x"}, "y")}), Code::invalid_argument),
                 HasSubstr("there is a value 'y' before it already"));
     EXPECT_THAT(error_of(model({node("Relu", {"x"}, "z")}), Code::invalid_argument),
                 HasSubstr("output 'y' is computed by no node"));
-    EXPECT_THAT(error_of(model({node("Add", {"x"}, "y")}), Code::invalid_argument), HasSubstr("input 1 is missing"));
+    EXPECT_THAT(error_of(model({node("Add", {"x"}, "y")}), Code::invalid_argument),
+                HasSubstr("input 1 is missing"));
 }
 
 TEST(LoadOnnx, RefusesDimensionsThatNoInputHas) {

@@ -30,7 +30,8 @@ inline std::string float_value(std::string_view name, const std::vector<std::str
     return bytes_field(1, name) + bytes_field(2, bytes_field(1, tensor));
 }
 
-inline std::string node(std::string_view op, const std::vector<std::string>& inputs, std::string_view output) {
+inline std::string node(std::string_view op, const std::vector<std::string>& inputs,
+                        std::string_view output) {
     std::string bytes;
     for (const std::string& name : inputs) bytes += bytes_field(1, name);
     return bytes + bytes_field(2, output) + bytes_field(3, "the node") + bytes_field(4, op);

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -125,6 +126,62 @@ TEST(ToolChoices, ThatNameAFunctionLeaveOnlyThat) {
         "tool_choice": {"type": "function", "function": {"name": "g"}}})");
     EXPECT_EQ(std::get<std::vector<ParameterValue>>(*body.request.parameters.find("tools")).size(), 1u);
     EXPECT_EQ(std::get<std::string>(*body.request.parameters.find("tool_choice")), "required");
+}
+
+constexpr const char* two_tools = R"("tools": [{"type": "function", "function": {"name": "f"}},
+    {"type": "function", "function": {"name": "g"}}])";
+
+/// The body of a chat with two tools and that choice.
+std::string choosing(std::string_view choice) {
+    return fmt::format(R"({{"messages": [{{"role": "user", "content": "x"}}], {}, "tool_choice": {}}})", two_tools,
+                       choice);
+}
+
+TEST(ToolChoices, ThatListAllowedToolsLeaveThose) {
+    const std::pair<const char*, const char*> shapes[] = {
+        {R"({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [
+             {"type": "function", "function": {"name": "g"}}]}})",
+         "required"},
+        {R"({"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "g"}]})", "auto"}};
+    for (const auto& [choice, mode] : shapes) {
+        const ChatBody body = chat(choosing(choice).c_str());
+        const auto& tools = std::get<std::vector<ParameterValue>>(*body.request.parameters.find("tools"));
+        ASSERT_EQ(tools.size(), 1u);
+        const auto* function = std::get<Parameters>(tools[0]).find("function");
+        EXPECT_EQ(std::get<std::string>(*std::get<Parameters>(*function).find("name")), "g");
+        EXPECT_EQ(std::get<std::string>(*body.request.parameters.find("tool_choice")), mode);
+    }
+}
+
+TEST(ToolChoices, ThatCannotBeHadAreNamed) {
+    const std::pair<const char*, const char*> wrong[] = {
+        {R"("any")", "tool_choice"},
+        {R"([])", "tool_choice"},
+        {R"({})", "tool_choice"},
+        {R"({"type": "function"})", "tool_choice.name"},
+        {R"({"type": "custom", "name": "f"})", "tool_choice.type"},
+        {R"({"type": "function", "function": {"name": "h"}})", "tool_choice"},
+        {R"({"type": "allowed_tools", "mode": "auto"})", "tool_choice.tools"},
+        {R"({"type": "allowed_tools", "mode": "auto", "tools": [{"name": "h"}]})", "tool_choice"}};
+    for (const auto& [choice, field] : wrong)
+        EXPECT_EQ(error_of([&] { chat(choosing(choice).c_str()); }).field, field) << choice;
+    EXPECT_EQ(error_of([] {
+                  chat(R"({"messages": [{"role": "user", "content": "x"}], "tool_choice": "none"})");
+              }).field,
+              "tool_choice");
+}
+
+TEST(Functions, AreToolsByTheirFirstName) {
+    const ChatBody body = chat(R"({"messages": [{"role": "user", "content": "x"}],
+        "functions": [{"name": "f"}, {"name": "g"}], "function_call": {"name": "f"}})");
+    EXPECT_TRUE(body.options.uses_functions);
+    EXPECT_EQ(std::get<std::vector<ParameterValue>>(*body.request.parameters.find("tools")).size(), 1u);
+    EXPECT_EQ(std::get<std::string>(*body.request.parameters.find("tool_choice")), "required");
+    EXPECT_EQ(error_of([] {
+                  chat(R"({"messages": [{"role": "user", "content": "x"}], "functions": [{"name": "f"}],
+                           "function_call": "required"})");
+              }).field,
+              "function_call");
 }
 
 TEST(Vectors, AreWrittenAsNumbersOrBase64) {

@@ -124,8 +124,37 @@ TEST(Conversation, CallsAToolWhereItMustOrMay) {
         EXPECT_EQ(nlohmann::json::parse(reply.tool_calls[0].arguments), nlohmann::json({{"city", "Rome"}}));
     }
     EXPECT_EQ(reply_for("What is 2+3?", "auto").stop_reason, StopReason::end_of_answer);
-    EXPECT_EQ(reply_for("What is 2+3?", "required").stop_reason, StopReason::token_limit)
-        << "text may come first, but without a call it cannot end";
+}
+
+constexpr const char* dice = R"({"tools": [{"type": "function", "function": {"name": "roll", "parameters":
+    {"type": "object", "properties": {"sides": {"type": "integer"}}, "required": ["sides"]}}}]})";
+
+TEST(Conversation, WritesNothingButTheCallThatIsForced) {
+    Parameters request = Parameters::from_json(dice);
+    request.set("n_predict", 100);
+    EXPECT_TRUE(ask({{"chat_template", calling}}, request, "What is 2+3?").tool_calls.empty());
+    request.set("tool_choice", "required");
+    for (const char* format : {"deepseek", "none"}) {
+        request.set("reasoning_format", format);
+        const Reply reply = ask({{"chat_template", calling}}, request, "What is 2+3?");
+        EXPECT_TRUE(reply.text.starts_with("<tool_call>")) << reply.text;
+        ASSERT_EQ(reply.tool_calls.size(), 1u) << reply.text;
+        EXPECT_EQ(reply.tool_calls[0].name, "roll");
+        EXPECT_TRUE(nlohmann::json::parse(reply.tool_calls[0].arguments)["sides"].is_number_integer());
+        EXPECT_EQ(reply.stop_reason, StopReason::end_of_answer);
+    }
+}
+
+TEST(Conversation, ForcesNoCallWhereTheTemplateHasNone) {
+    Parameters request = Parameters::from_json(dice);
+    request.set("tool_choice", "required");
+    try {
+        ask({}, request);
+        ADD_FAILURE() << "the answer would be any text";
+    } catch (const Exception& error) {
+        EXPECT_EQ(error.code(), Code::invalid_argument);
+        EXPECT_EQ(error.parameter(), "tool_choice");
+    }
 }
 
 TEST(Conversation, IsRenderedByItsTemplateOrByTheKindThatLlamaCppKnows) {

@@ -56,6 +56,18 @@ TEST(StopStrings, HoldBackNoMoreThanMayBeTheirStart) {
     EXPECT_EQ(watch.finish(), "");
 }
 
+TEST(StopStrings, AreCountedWhileTheyAreHeldBackAndNotOnceTheyAreTakenOff) {
+    StopConditions watch = make_watch({.strings = {"</end>"}});
+    const auto lengths_after = [&](std::string_view piece) {
+        watch.feed(1, piece, {});
+        return std::pair(watch.length(), watch.shown_length());
+    };
+    EXPECT_EQ(lengths_after("good"), std::pair(std::size_t{4}, std::size_t{4}));
+    EXPECT_EQ(lengths_after("bye<"), std::pair(std::size_t{8}, std::size_t{7}));
+    EXPECT_EQ(lengths_after("/en"), std::pair(std::size_t{11}, std::size_t{7}));
+    EXPECT_EQ(lengths_after("d> more"), std::pair(std::size_t{7}, std::size_t{7}));
+}
+
 TEST(StopStrings, ThatAreCompleteFirstWin) {
     EXPECT_EQ(watch_pieces({.strings = {"cdef", "bcd"}}, {"abcdef"}).text, "a");
     EXPECT_EQ(watch_pieces({.strings = {"abcdef", "cd"}}, {"abcdef"}).text, "ab");

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import string
 
-from ..graph import Extent, Graph, Operand, product
+from ..graph import Extent, Graph, Operand, is_number, product
 from ..registry import Node, invalid_if, reads
 from .linear_algebra import product_of
 
@@ -66,6 +66,22 @@ def _diagonal(g: Graph, x: Operand, labels: str) -> tuple[Operand, str]:
     return x, labels
 
 
+def _without_ones(g: Graph, operands: list[tuple[Operand, str]]) -> list[tuple[Operand, str]]:
+    """A single element goes with all of another operand: without that dimension."""
+    found: list[tuple[Operand, str]] = []
+    for x, labels in operands:
+        sizes = dict(zip(labels, g.shape(x), strict=True))
+        longer = {
+            letter
+            for other, its in operands
+            for letter, size in zip(its, g.shape(other), strict=True)
+            if is_number(sizes.get(letter, 0), 1) and not is_number(size, 1)
+        }
+        kept = "".join(letter for letter in labels if letter not in longer)
+        found.append((g.reshape(x, [sizes[letter] for letter in kept]), kept))
+    return found
+
+
 def _without(g: Graph, x: Operand, labels: str, kept: set[str]) -> tuple[Operand, str]:
     """Summed over the dimensions that nobody needs any more."""
     axes = [i for i, letter in enumerate(labels) if letter not in kept]
@@ -106,6 +122,7 @@ def _pair(g: Graph, a: Operand, b: Operand, left: str, right: str, kept: set[str
 def einsum(g: Graph, node: Node) -> Operand:
     terms, result = _labels(g, node)
     operands = [_diagonal(g, node.operand(i), term) for i, term in enumerate(terms)]
+    operands = _without_ones(g, operands)
     terms = [term for _, term in operands]
     x, labels = operands[0]
     for i in range(1, len(terms)):

@@ -14,9 +14,19 @@ from ..numbers import extents_of
 from ..ratios import BINARY, Ratio
 from ..registry import Node
 
+TIE = 1e-6  # as near to the middle of two elements, ONNX Runtime takes a point to be there
+
+
+def _rounded(g: Graph, x: Operand, least: float) -> Operand:
+    """Up where what floor leaves is at least so much."""
+    low = g.op("floor", x)
+    is_up = g.op("greater_or_equal", g.op("sub", x, low), known(least, "f32"))
+    return g.op("add", low, g.cast(is_up, "f32"))
+
+
 _ROUNDINGS = {
-    "round_prefer_floor": lambda g, x: g.op("ceil", g.plus(x, -0.5)),
-    "round_prefer_ceil": lambda g, x: g.op("floor", g.plus(x, 0.5)),
+    "round_prefer_floor": lambda g, x: _rounded(g, x, 0.5 + TIE),
+    "round_prefer_ceil": lambda g, x: _rounded(g, x, 0.5 - TIE),
     "floor": lambda g, x: g.op("floor", x),
     "ceil": lambda g, x: g.op("ceil", x),
 }
@@ -64,9 +74,10 @@ class OpenAxis:
         last = g.at_run_time(self.size - 1, "f32")
         steps = g.plus(g.at_run_time(self.out, "f32"), -1)
         is_lone = g.op("equal", steps, known(0, "f32"))
-        step = g.op("div", g.op("sub", end, start), g.op("where", is_lone, known(1, "f32"), steps))
+        whole = g.op("mul", g.op("mul", x, g.op("sub", end, start)), last)  # rounded as ONNX Runtime does it
+        moved = g.op("div", whole, g.op("where", is_lone, known(1, "f32"), steps))
         begin = g.op("where", is_lone, g.times(g.op("add", start, end), 0.5), start)
-        return g.op("mul", g.op("add", g.op("mul", x, step), begin), last)
+        return g.op("add", g.op("mul", begin, last), moved)
 
     def _symmetric(self, g: Graph, x: Operand, scale: Operand) -> Operand:
         """All but the offset in double precision, as ONNX Runtime has it."""
@@ -76,16 +87,35 @@ class OpenAxis:
         return g.cast(g.op("add", g.plus(middle, -0.5), offset), "f32")
 
 
-def resized_open_axis(g: Graph, x: Operand, dim: int, axis: OpenAxis, node: Node) -> Operand:
+SHIFTED = ("tf_half_pixel_for_nn", "tf_crop_and_resize")  # what moves elements where the scale is 1
+
+
+def moved_points(g: Graph, axis: OpenAxis, node: Node, stays: Operand | None) -> Operand:
+    """stays: whether the whole image is as it was, where a run decides that. So is an axis of the scale 1."""
     transformation = node.get("coordinate_transformation_mode", "half_pixel")
     points = axis.points(g, transformation)
-    y = _resized(g, x, dim, axis, points, node)
-    if transformation != "tf_crop_and_resize":
-        return y
+    if transformation in SHIFTED:
+        is_one = g.op("equal", g.at_run_time(axis.scale, "f32"), known(1, "f32"))
+        stays = is_one if stays is None else g.op("logical_or", stays, is_one)
+    if stays is not None:
+        points = g.op("where", stays, g.cast(g.positions(axis.out), "f32"), points)
+    return points
+
+
+def is_outside(g: Graph, axis: OpenAxis, points: Operand) -> Operand:
     last = g.at_run_time(axis.size - 1, "f32")
-    is_outside = g.op("logical_or", g.op("lesser", points, known(0, "f32")), g.op("greater", points, last))
-    is_outside = g.reshape(is_outside, [axis.out, *[1] * (g.rank(x) - 1 - dim)])
-    return g.op("where", is_outside, known(float(node.get("extrapolation_value", 0.0)), x.dtype), y)
+    return g.op("logical_or", g.op("lesser", points, known(0, "f32")), g.op("greater", points, last))
+
+
+def resized_open_axis(
+    g: Graph, x: Operand, dim: int, axis: OpenAxis, node: Node, stays: Operand | None
+) -> Operand:
+    points = moved_points(g, axis, node, stays)
+    y = _resized(g, x, dim, axis, points, node)
+    if node.get("coordinate_transformation_mode") != "tf_crop_and_resize":
+        return y
+    outside = g.add_axes(is_outside(g, axis, points), g.rank(x) - 1 - dim)
+    return g.op("where", outside, known(float(node.get("extrapolation_value", 0.0)), x.dtype), y)
 
 
 def _resized(g: Graph, x: Operand, dim: int, axis: OpenAxis, points: Operand, node: Node) -> Operand:

@@ -89,7 +89,17 @@ def with_margin(
 ) -> Operand:
     """Negative amounts take elements away."""
     before, after = ([_positive(n) for n in amounts] for amounts in (begin, end))
-    for axis, (own, first, last) in enumerate(zip(g.shape(x), begin, end, strict=True)):
+    parts = list(zip(g.shape(x), begin, end, strict=True))
+    left = [
+        own + first - one + last - other
+        for (own, first, last), one, other in zip(parts, before, after, strict=True)
+    ]
+    whole = [own + first + last for own, first, last in parts]
+    if any(is_same(n, 0) for n in whole) or (
+        mode == "constant" and any(isinstance(n, int) and n < 1 for n in left)
+    ):
+        return g.filled(value, x.dtype, whole)  # of the elements none is left
+    for axis, (own, first, last) in enumerate(parts):
         cut = [_positive(n) - n for n in (first, last)]
         if not all(is_same(n, 0) for n in cut):
             x = g.cut(x, axis, cut[0], own - cut[0] - cut[1])

@@ -235,15 +235,25 @@ def qlinear_conv(g: Graph, node: Node) -> Operand:
     return _requantised(g, node, total, g.op("mul", g.reshape(x_scale, []), w_scale), y_scale, y_zero)
 
 
-def _per_tensor(g: Graph, node: Node, first: int) -> Operand:
-    return dequantised(g, node, node.operand(first), node.operand(first + 1), node.optional(first + 2), 0)
-
-
 @reads("QLinearAdd", "QLinearMul", domain=MICROSOFT)
 def qlinear_binary(g: Graph, node: Node) -> Operand:
-    op = "add" if node.op == "QLinearAdd" else "mul"
-    y = g.op(op, _per_tensor(g, node, 0), _per_tensor(g, node, 3))
-    return quantised(g, node, y, node.operand(6), node.optional(7), 0)
+    """By ratios of the scales, as ONNX Runtime has it: so halves are halves, and rounded alike."""
+    a, b, dtype = node.operand(0), node.operand(3), node.x.dtype
+    a_scale, b_scale, y_scale = (g.reshape(node.operand(i), []) for i in (1, 4, 6))
+    zeros = [node.optional(i) or known(0, dtype) for i in (2, 5, 7)]
+    a_zero, b_zero, y_zero = (g.reshape(g.cast(zero, "f32"), []) for zero in zeros)
+    if node.op == "QLinearAdd":
+        a_ratio, b_ratio = (g.op("div", scale, y_scale) for scale in (a_scale, b_scale))
+        shift = g.op("add", g.op("mul", a_ratio, a_zero), g.op("mul", b_ratio, b_zero))
+        part = g.op("add", g.op("dequantize_linear", b, b_ratio), g.op("sub", y_zero, shift))
+        y = g.op("add", g.op("dequantize_linear", a, a_ratio), part)
+    else:
+        ratio = g.op("div", g.op("mul", a_scale, b_scale), y_scale)
+        parts = [
+            dequantised(g, node, x, known(1, "f32"), zero, 0) for x, zero in ((a, zeros[0]), (b, zeros[1]))
+        ]
+        y = g.op("add", g.op("mul", g.op("mul", *parts), ratio), y_zero)
+    return quantised(g, node, y, known(1, "f32"), known(0, dtype), 0)
 
 
 @reads("QuantizeLinear", "DequantizeLinear", domain=MICROSOFT)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..graph import LARGEST_EXTENT, Dim, Extent, Graph, Operand, is_same, known
+from ..graph import LARGEST_EXTENT, Extent, Graph, Operand, is_other, is_same, known
 from ..numbers import extents_of, is_known
 from ..ratios import Ratio
-from ..registry import Invalid, Node, Refused, axes_of, invalid_if, reads, refuse_if
-from .open_resampling import OpenAxis, resized_open_axis
+from ..registry import Invalid, Node, axes_of, invalid_if, reads, refuse_if
+from .open_resampling import SHIFTED, TIE, OpenAxis, resized_open_axis
+from .resampled_integers import interpolated_integers
 from .resampling_targets import Axis, targets
 
 Taps = list[tuple[np.ndarray, np.ndarray]]  # places and weights for each element of the result
 _ROUNDINGS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "round_prefer_floor": lambda x: np.ceil(x - 0.5),
-    "round_prefer_ceil": lambda x: np.floor(x + 0.5),
+    "round_prefer_floor": lambda x: np.ceil(x.astype(np.float64) - 0.5 - TIE),
+    "round_prefer_ceil": lambda x: np.floor(x.astype(np.float64) + 0.5 + TIE),
     "floor": np.floor,
     "ceil": np.ceil,
 }
@@ -148,9 +150,14 @@ def _resampled(g: Graph, node: Node, x: Operand, pairs: list[tuple[int, Axis | O
 
 
 def resized(g: Graph, node: Node, x: Operand, axes: dict[int, Axis | OpenAxis]) -> Operand:
-    pairs = [(dim, axis) for dim, axis in sorted(axes.items()) if not _is_unchanged(axis, node)]
-    if not pairs:
+    pairs = [(dim, axis) for dim, axis in sorted(axes.items()) if not _is_unchanged(axis)]
+    if all(is_same(axis.size, axis.out) for _, axis in pairs):  # then no transformation is looked at
         return g.op("identity", x)
+    if any(is_same(axis.out, 0) for _, axis in pairs):
+        shape = g.shape(x)
+        for dim, axis in pairs:
+            shape[dim] = axis.out
+        return g.filled(0, x.dtype, shape)
     closed = [axis for _, axis in pairs if isinstance(axis, Axis)]
     largest = max((axis.out for axis in closed), default=1)
     invalid_if(
@@ -161,25 +168,45 @@ def resized(g: Graph, node: Node, x: Operand, axes: dict[int, Axis | OpenAxis]) 
         largest > LARGEST_EXTENT,
         f"an extent becomes {largest} by the sizes or scales; {LARGEST_EXTENT} is the most",
     )
-    dtype = x.dtype
+    stays = _all_stay(g, node, [axis for _, axis in pairs])
     if node.get("mode", "nearest") != "nearest" and not x.is_float:
-        raise Refused(
-            f"mode is {node.get('mode')}, and the image is {dtype}; floats are interpolated",
-            "Cast the image to float before it",
-        )
+        return interpolated_integers(g, node, x, [(dim, _opened(axis)) for dim, axis in pairs], stays)
     if _is_plain(node, pairs, g.rank(x)):
         return _resampled(g, node, x, pairs)
     for dim, axis in pairs:
-        resize_axis = resized_open_axis if isinstance(axis, OpenAxis) else _resized_axis
-        x = resize_axis(g, x, dim, axis, node)
+        if stays is None and isinstance(axis, Axis):
+            x = _resized_axis(g, x, dim, axis, node)
+        else:
+            x = resized_open_axis(g, x, dim, _opened(axis), node, stays)
     return x
 
 
-def _is_unchanged(axis: Axis | OpenAxis, node: Node) -> bool:
-    cropped = node.get("coordinate_transformation_mode") == "tf_crop_and_resize"
+def _all_stay(g: Graph, node: Node, axes: list[Axis | OpenAxis]) -> Operand | None:
+    """Whether no extent changes, so no element; None where that is known, or makes no difference."""
+    shifts = node.get("coordinate_transformation_mode", "half_pixel") in SHIFTED
+    if not any(isinstance(axis, OpenAxis) for axis in axes) or (not shifts and all(map(_is_exact, axes))):
+        return None
+    if any(is_other(axis.size, axis.out) for axis in axes):
+        return None
+    answers = [
+        g.op("equal", *(g.at_run_time(d, "i64") for d in (axis.size, axis.out)))
+        for axis in axes
+        if not is_same(axis.size, axis.out)
+    ]
+    return functools.reduce(lambda a, b: g.op("logical_and", a, b), answers)
+
+
+def _opened(axis: Axis | OpenAxis) -> OpenAxis:
     if isinstance(axis, OpenAxis):
-        return is_same(axis.size, axis.out) and not cropped and _is_exact(axis)
-    return axis.size == axis.out and axis.scale == 1 and not cropped
+        return axis
+    return OpenAxis(axis.size, axis.out, Ratio(*float(axis.scale).as_integer_ratio()), axis.start, axis.end)
+
+
+def _is_unchanged(axis: Axis | OpenAxis) -> bool:
+    """By the scale 1, in every transformation, and whatever region is shown."""
+    if isinstance(axis, OpenAxis):
+        return is_same(axis.size, axis.out) and _is_exact(axis)
+    return axis.scale == 1
 
 
 def _numbers(g: Graph, node: Node, index: int, what: str) -> list[Any] | None:
@@ -242,11 +269,18 @@ def resize(g: Graph, node: Node) -> Operand:
         node.get("nearest_mode", "round_prefer_floor") not in _ROUNDINGS,
         f"nearest_mode is '{node.get('nearest_mode')}'; {', '.join(_ROUNDINGS)} are ONNX's",
     )
+    _check_combination(node, mode)
     axes = axes_of(node.get("axes") or range(len(sizes)), len(sizes))
     wanted, scales = _numbers(g, node, 3, "the sizes"), _numbers(g, node, 2, "the scales")
     if (wanted is None) == (scales is None):
         which = "neither scales (input 2) nor" if wanted is None else "scales (input 2) and"
         raise Invalid(f"it has {which} sizes (input 3); one of them decides")
+    policy = node.get("keep_aspect_ratio_policy", "stretch")
+    refuse_if(
+        scales is not None and policy != "stretch",
+        f"keep_aspect_ratio_policy is '{policy}', and it has scales (input 2), which say the ratio",
+        "Give sizes (input 3), or leave the policy out",
+    )
     repeated = _repeated(g, node, scales if wanted is None else None, axes)
     if repeated is not None:
         return repeated
@@ -260,21 +294,29 @@ def resize(g: Graph, node: Node) -> Operand:
             f"roi (input 1) must have {2 * len(axes)} numbers where the mode is tf_crop_and_resize",
         )
         for i, a in enumerate(axes):
-            if _is_whole(roi[i], roi[i + len(axes)]) and a not in resizes:
-                continue
-            resizes[a] = _of_region(resizes.get(a), sizes[a], roi[i], roi[i + len(axes)])
+            if a in resizes:
+                resizes[a] = _of_region(resizes[a], roi[i], roi[i + len(axes)])
     return resized(g, node, x, resizes)
 
 
-def _is_whole(start: Any, end: Any) -> bool:
-    return not isinstance(start, Operand) and (start, end) == (0, 1)
+def _check_combination(node: Node, mode: str) -> None:
+    antialias, inside = node.get("antialias", 0), node.get("exclude_outside", 0)
+    refuse_if(
+        antialias and mode == "nearest",
+        "antialias=1, and mode is nearest; a nearest element is no sum, linear and cubic ones are",
+        "Set antialias to 0, or mode to linear or cubic",
+    )
+    refuse_if(
+        inside and not (mode == "cubic" or (mode == "linear" and antialias)),
+        f"exclude_outside=1, and mode is {mode} with antialias={antialias}; weights outside are left out of "
+        "cubic sums, and of linear ones with antialias=1",
+        "Set exclude_outside to 0",
+    )
 
 
-def _of_region(target: Axis | OpenAxis | None, size: Dim, start: Any, end: Any) -> Axis | OpenAxis:
-    if target is None:
-        target = OpenAxis(size, size, 1.0) if isinstance(size, Extent) else Axis(size, size, 1.0)
-    if isinstance(target, Axis) and any(isinstance(edge, (Extent, Ratio, Operand)) for edge in (start, end)):
-        target = OpenAxis(target.size, target.out, target.scale)
+def _of_region(target: Axis | OpenAxis, start: Any, end: Any) -> Axis | OpenAxis:
+    if any(isinstance(edge, (Extent, Ratio, Operand)) for edge in (start, end)):
+        target = _opened(target)
     target.start, target.end = start, end
     return target
 

@@ -15,29 +15,37 @@ from .indexing import as_indices
 
 @reads("MaxUnpool")
 def max_unpool(g: Graph, node: Node) -> Operand:
-    """Each element where its maximum was, zero elsewhere; a larger output_shape adds zeros behind."""
+    """Each element where its maximum was, zero elsewhere.
+
+    Places are of an output_shape that is known, as in ONNX Runtime and in models that were exported. Of one
+    that is fed they are of the smallest image, behind which zeros follow, as ONNX's own tests have it.
+    """
     x, places = node.x, g.cast(node.operand(1), "i64")
     batch, channels, *sizes = g.shape(x)
     kernel = [int(n) for n in node.get("kernel_shape") or []]
     window = window_of(g, node, sizes, kernel)
     rows = zip(sizes, window.strides, window.before, window.after, window.kernel, strict=True)
     image = [(n - 1) * stride - before - after + k for n, stride, before, after, k in rows]
-    total, count = product([batch, channels, *image]), g.size(x)
+    wanted = [batch, channels, *image]
+    is_told = node.optional(2) is not None and not is_known(node.operand(2))
+    if node.optional(2) is not None and not is_told:
+        least, wanted = wanted, node.dims(2, "the output's shape")
+        invalid_if(
+            len(wanted) != len(least) or any(_is_less(w, n) for w, n in zip(wanted, least, strict=True)),
+            f"output_shape (input 2) is {wanted}; it must be at least {least}",
+        )
+    total, count = product(wanted), g.size(x)
     places = checked(g, places, "the place of a maximum", 0, total - 1)
     zeros = g.filled(0, x.dtype, [total])
     y = g.op("scatter_elements", zeros, g.reshape(places, [count]), g.reshape(x, [count]), axis=0)
-    y = g.reshape(y, [batch, channels, *image])
-    if node.optional(2) is None:
-        return y
-    if not is_known(node.operand(2)) or any(isinstance(n, Extent) for n in image):
-        return _with_zeros_behind(g, y, dims(g, node, 2, "the output's shape"))
-    wanted = node.integers(2, "the output's shape")
-    invalid_if(
-        len(wanted) != len(image) + 2 or any(w < n for w, n in zip(wanted[2:], image, strict=True)),
-        f"output_shape (input 2) is {wanted}; it must be at least {[batch, channels, *image]}",
-    )
-    end = [0, 0, *(w - n for w, n in zip(wanted[2:], image, strict=True))]
-    return g.op("pad", y, beginning_padding=[0] * len(end), ending_padding=end, mode="constant", value=0)
+    y = g.reshape(y, wanted)
+    return _with_zeros_behind(g, y, dims(g, node, 2, "the output's shape")) if is_told else y
+
+
+def _is_less(a: Dim, b: Dim) -> bool:
+    """Whether it is for all values."""
+    difference = b - a
+    return difference.least > 0 if isinstance(difference, Extent) else difference > 0
 
 
 def _with_zeros_behind(g: Graph, x: Operand, sizes: list[Dim]) -> Operand:
@@ -52,11 +60,12 @@ def _with_zeros_behind(g: Graph, x: Operand, sizes: list[Dim]) -> Operand:
 def columns_to_image(g: Graph, node: Node) -> Operand:
     """Adds up the blocks' elements where they lie in the image."""
     x = node.x
-    if not is_known(node.operand(1)) or not is_known(node.operand(2)):
+    batch, rows, columns = g.shape(x)
+    is_open = isinstance(rows, Extent) or isinstance(columns, Extent)
+    if is_open or not is_known(node.operand(1)) or not is_known(node.operand(2)):
         return _columns_as_told(g, node)
     image, block = node.integers(1, "the image's shape"), node.integers(2, "the blocks' shape")
     window = window_of(g, node, list(image), block)
-    batch, rows, columns = g.fixed_shape(x)
     taps = math.prod(block)
     parts = zip(image, window.before, window.after, window.reach, window.strides, strict=True)
     counts = [(n + before + after - reach) // stride + 1 for n, before, after, reach, stride in parts]

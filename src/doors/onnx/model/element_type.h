@@ -8,8 +8,8 @@
 
 namespace headrace::onnx {
 
-/// ONNX's element types that are read. Those up to `boolean` are the catalog's, in its order; the others' values
-/// lie in wider types that hold them exactly.
+/// ONNX's element types that are read. Those up to `boolean` are the catalog's, in its order; the others'
+/// values lie in wider types that hold them exactly.
 enum class ElementType : std::uint8_t {
     f32,
     f16,

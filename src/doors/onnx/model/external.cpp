@@ -124,12 +124,14 @@ Result<std::shared_ptr<const MappedFile>> open_checked(const fs::path& path, con
 }  // namespace
 
 Result<std::shared_ptr<const MappedFile>> ExternalFiles::open(const std::string& location) const {
-    if (folder_.empty()) return invalid("its data is in the file '{}'; load the model from its path", location);
+    if (folder_.empty())
+        return invalid("its data is in the file '{}'; load the model from its path", location);
     if (location.find('\0') != std::string::npos) return invalid("the name of its data has a null byte");
     const std::vector<fs::path> parts = parts_of(native(location));
     if (parts.empty())
         return invalid(
-            "its data is in '{}', which is not named from the model's folder on; save the model with its data "
+            "its data is in '{}', which is not named from the model's folder on; save the model with its "
+            "data "
             "beside it",
             location);
     std::error_code error;
@@ -157,7 +159,8 @@ Result<std::shared_ptr<const Constant>> ExternalFiles::map(const std::string& lo
     const auto all = file->bytes();
     if (count > all.size() || offset > all.size() - count)
         return invalid(
-            "its {} bytes are said to be at {} of {}, which has {}; the file is cut off or belongs to another "
+            "its {} bytes are said to be at {} of {}, which has {}; the file is cut off or belongs to "
+            "another "
             "model",
             count, offset, text(native(folder_) / native(location)), all.size());
     return std::make_shared<const Constant>(

@@ -159,7 +159,8 @@ Status take(TypeMessage& type, const Field& f) {
 Status take_value(std::vector<ValueMessage>& list, Bytes bytes) {
     return each_field(list.emplace_back(), bytes, [](ValueMessage& v, const Field& f) -> Status {
         if (f.key == bytes_key(1)) return take_text(v.name, f.bytes, "name of a ValueInfoProto");
-        if (f.key == bytes_key(2)) return each_field(v.type, f.bytes, [](auto& t, const Field& g) { return take(t, g); });
+        if (f.key == bytes_key(2))
+            return each_field(v.type, f.bytes, [](auto& t, const Field& g) { return take(t, g); });
         return success();
     });
 }
@@ -206,7 +207,8 @@ Status take(ModelMessage& model, const Field& f) {
         case number_key(1): model.ir_version = f.integer(); return success();
         case bytes_key(7):
             if (!model.graph) model.graph.emplace();
-            return each_field(*model.graph, f.bytes, [](auto& g, const Field& inner) { return take(g, inner); });
+            return each_field(*model.graph, f.bytes,
+                              [](auto& g, const Field& inner) { return take(g, inner); });
         case bytes_key(8): return take_set(model.sets, f.bytes);
         case bytes_key(25):
             return each_field(model.functions.emplace_back(), f.bytes,

@@ -12,7 +12,8 @@
 /// ONNX's messages (onnx.proto) as views of a file's bytes. Lists of messages stay undecoded until somebody
 /// reads their elements one by one: what a small file could make of many empty messages costs nothing.
 ///
-/// Errors of every decode function: Code::invalid_argument for what is damaged, or has names that are no UTF-8.
+/// Errors of every decode function: Code::invalid_argument for what is damaged, or has names that are no
+/// UTF-8.
 namespace headrace::onnx {
 
 using wire::Bytes;

@@ -76,7 +76,8 @@ Result<std::shared_ptr<const Constant>> carried_elements(ElementType type, std::
     const int bits = bits_of(type);
     switch (type) {
         case ElementType::u16:
-            return each_element<std::uint32_t>(count, [&](std::int64_t i) { return bits_at(bytes, i, bits); });
+            return each_element<std::uint32_t>(count,
+                                               [&](std::int64_t i) { return bits_at(bytes, i, bits); });
         case ElementType::u2:
             return each_element<std::uint8_t>(count, [&](std::int64_t i) { return bits_at(bytes, i, bits); });
         case ElementType::i2:  // the sign is the upper of both bits

@@ -11,8 +11,8 @@ Result<std::shared_ptr<Source>> checked(std::shared_ptr<Source> source, Bytes by
     source->bytes = bytes.size();
     auto model = decode_model(bytes);
     if (!model.ok())
-        return invalid("{}: this is no ONNX model, or it is cut off ({} bytes): {}", source->title, bytes.size(),
-                       model.error().message);
+        return invalid("{}: this is no ONNX model, or it is cut off ({} bytes): {}", source->title,
+                       bytes.size(), model.error().message);
     source->model = std::move(model).value();
     if (!source->model.graph || source->graph().outputs.empty())
         return invalid("{}: this is no ONNX model: there is no graph with outputs in its {} bytes",

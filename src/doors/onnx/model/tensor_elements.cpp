@@ -88,7 +88,9 @@ private:
         return numbers.is_damaged() ? Status(invalid("its numbers are damaged")) : success();
     }
 
-    void add(std::uint64_t value) { append(&value, static_cast<std::size_t>(std::max(8, bits_of(type_))) / 8); }
+    void add(std::uint64_t value) {
+        append(&value, static_cast<std::size_t>(std::max(8, bits_of(type_))) / 8);
+    }
 
     void append(const void* data, std::size_t size) {
         const auto* begin = static_cast<const std::byte*>(data);
@@ -100,7 +102,8 @@ private:
     std::vector<std::byte> bytes_;
 };
 
-Result<std::uint64_t> whole_number(const TensorMessage& tensor, std::string_view key, std::uint64_t otherwise) {
+Result<std::uint64_t> whole_number(const TensorMessage& tensor, std::string_view key,
+                                   std::uint64_t otherwise) {
     for (const auto& [name, text] : tensor.external) {
         if (name != key) continue;
         std::uint64_t value = 0;
@@ -142,7 +145,8 @@ Result<std::shared_ptr<const Constant>> bytes_of(const TensorMessage& tensor, St
 Result<std::shared_ptr<const Constant>> as_truth(std::shared_ptr<const Constant> data) {
     if (std::ranges::all_of(data->bytes, [](std::byte b) { return b <= std::byte{1}; })) return data;
     HR_ASSIGN(auto copy, AlignedBuffer::allocate(data->bytes.size(), "truth values"));
-    std::ranges::transform(data->bytes, copy.data(), [](std::byte b) { return std::byte{b != std::byte{0}}; });
+    std::ranges::transform(data->bytes, copy.data(),
+                           [](std::byte b) { return std::byte{b != std::byte{0}}; });
     return own_constant(std::move(copy));
 }
 
@@ -152,8 +156,7 @@ Result<std::int64_t> count_elements(const std::vector<std::int64_t>& shape) {
     std::int64_t count = 1;
     bool is_empty = false;
     for (std::int64_t extent : shape) {
-        if (extent < 0)
-            return invalid("its shape is [{}]; extents are at least 0", fmt::join(shape, ", "));
+        if (extent < 0) return invalid("its shape is [{}]; extents are at least 0", fmt::join(shape, ", "));
         is_empty |= extent == 0;
     }
     if (is_empty) return std::int64_t{0};
@@ -167,8 +170,7 @@ Result<std::int64_t> count_elements(const std::vector<std::int64_t>& shape) {
 
 Result<TensorElements> elements_of(const TensorMessage& tensor, Storage& storage) {
     const auto type = element_type(tensor.data_type);
-    if (!type)
-        return invalid("it is {}; there are {}", onnx_name(tensor.data_type), known_types());
+    if (!type) return invalid("it is {}; there are {}", onnx_name(tensor.data_type), known_types());
     HR_ASSIGN(const std::int64_t count, count_elements(tensor.dims));
     const std::size_t needed = file_bytes(*type, count);
     HR_ASSIGN(auto data, bytes_of(tensor, storage, *type, needed));

@@ -10,8 +10,8 @@
 
 namespace headrace::onnx {
 
-/// The elements of a tensor as a graph stores them (stored_as), where the file has them: its pages, unless they
-/// have to be converted.
+/// The elements of a tensor as a graph stores them (stored_as), where the file has them: its pages, unless
+/// they have to be converted.
 struct TensorElements {
     ElementType type = ElementType::f32;
     std::vector<std::int64_t> shape;

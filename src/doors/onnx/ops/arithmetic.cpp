@@ -29,8 +29,8 @@ Operand mean(OpWriter& g, const Node& node) {
 /// The result has the base's type, whatever the exponent's is.
 Operand power(OpWriter& g, const Node& node) {
     const Operand x = node.x(), exponent = node.operand(1);
-    const bool is_square = exponent->has_numbers() && exponent->known->count() == 1 && exponent->real(0) == 2 &&
-                           g.rank(exponent) <= g.rank(x);
+    const bool is_square = exponent->has_numbers() && exponent->known->count() == 1 &&
+                           exponent->real(0) == 2 && g.rank(exponent) <= g.rank(x);
     if (is_square) return g.op("mul", {x, x});
     if (exponent->type == x->type || x->is_float()) return g.op("pow", {x, g.cast(exponent, x->type)});
     const ElementType wide = exponent->is_float() ? ElementType::f64 : ElementType::i64;
@@ -44,10 +44,9 @@ Operand divisor_of(OpWriter& g, const Node& node) {
     bool is_safe = y->has_numbers();
     for (std::int64_t i = 0; is_safe && i < y->known->count(); ++i) is_safe = y->integer(i) != 0;
     if (is_safe || (y->is_known() && !y->is_told())) return y;
-    return g.op("checked_numbers", {y},
-                {{"what", "a divisor"},
-                 {"least", std::numeric_limits<std::int64_t>::min()},
-                 {"refuses_zero", true}});
+    return g.op(
+        "checked_numbers", {y},
+        {{"what", "a divisor"}, {"least", std::numeric_limits<std::int64_t>::min()}, {"refuses_zero", true}});
 }
 
 Operand divide(OpWriter& g, const Node& node) { return g.op("div", {node.x(), divisor_of(g, node)}); }

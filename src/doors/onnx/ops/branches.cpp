@@ -26,12 +26,13 @@ void check_alike(std::size_t i, const BranchResults& one, const BranchResults& o
     const Operand &a = one.values[i], &b = other.values[i];
     const int own = one.body->rank(a), peer = other.body->rank(b);
     if (a->type != b->type || own != peer)
-        throw Refused(fmt::format("result {} is {} of {} dimensions in one branch and {} of {} dimensions in the "
-                                  "other, and which one is known only at run time",
-                                  i, name_of(a->type), own, name_of(b->type), peer),
-                      "Where the condition comes from dimensions, fix those with dimensions={...} (--dimension "
-                      "NAME=N); otherwise export the model so that both branches give the same number of "
-                      "dimensions");
+        throw Refused(
+            fmt::format("result {} is {} of {} dimensions in one branch and {} of {} dimensions in the "
+                        "other, and which one is known only at run time",
+                        i, name_of(a->type), own, name_of(b->type), peer),
+            "Where the condition comes from dimensions, fix those with dimensions={...} (--dimension "
+            "NAME=N); otherwise export the model so that both branches give the same number of "
+            "dimensions");
 }
 
 /// The op if.
@@ -64,8 +65,10 @@ Results if_(OpWriter& g, const Node& node) {
     BranchReader& reader = g.shared().branches;
     const Operand given = node.x();
     if (given->has_numbers()) {
-        invalid_if(given->known->count() != 1, "the condition has {} elements, not one", given->known->count());
-        return reader.read_branch(g, *branch_of(node, given->integer(0) != 0 ? "then_branch" : "else_branch"), {});
+        invalid_if(given->known->count() != 1, "the condition has {} elements, not one",
+                   given->known->count());
+        return reader.read_branch(g, *branch_of(node, given->integer(0) != 0 ? "then_branch" : "else_branch"),
+                                  {});
     }
     const Operand condition = truth_of(g, given, "the condition");
     const auto read = [&](std::string_view name) {
@@ -74,7 +77,8 @@ Results if_(OpWriter& g, const Node& node) {
     };
     BranchResults one = read("then_branch"), other = read("else_branch");
     invalid_if(one.values.size() != other.values.size(),
-               "the branches have {} and {} results; they must have as many", one.values.size(), other.values.size());
+               "the branches have {} and {} results; they must have as many", one.values.size(),
+               other.values.size());
     return chosen(g, condition, std::move(one), std::move(other));
 }
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "doors/onnx/reading/item_arithmetic.h"
 #include "doors/onnx/reading/folding.h"
+#include "doors/onnx/reading/item_arithmetic.h"
 #include "doors/onnx/reading/numbers.h"
 #include "doors/onnx/reading/operators.h"
 
@@ -22,8 +22,9 @@ Operand constant(OpWriter& /*g*/, const Node& node) {
     if (const auto list = node.integer_list("value_ints")) return known(*list);
     std::vector<std::string> names;
     for (const auto& [name, value] : node.attributes) names.push_back(name);
-    throw Refused(fmt::format("it has [{}]; value, value_int(s) and value_float(s) are read", fmt::join(names, ", ")),
-                  "Store it as a dense tensor of numbers");
+    throw Refused(
+        fmt::format("it has [{}]; value, value_int(s) and value_float(s) are read", fmt::join(names, ", ")),
+        "Store it as a dense tensor of numbers");
 }
 
 Operand shape_of(OpWriter& g, const Node& node) {
@@ -37,10 +38,13 @@ Operand shape_of(OpWriter& g, const Node& node) {
     return known(Shape(sizes.begin() + start, sizes.begin() + end));
 }
 
-Operand size_of(OpWriter& g, const Node& node) { return known({Item(g.size(node.x()))}, {}, ElementType::i64); }
+Operand size_of(OpWriter& g, const Node& node) {
+    return known({Item(g.size(node.x()))}, {}, ElementType::i64);
+}
 
 Operand constant_of_shape(OpWriter& g, const Node& node) {
-    const Operand value = node.has("value") ? node.tensor("value") : known(std::vector<double>{0}, ElementType::f32);
+    const Operand value =
+        node.has("value") ? node.tensor("value") : known(std::vector<double>{0}, ElementType::f32);
     invalid_if(value->known->count() != 1, "value has {} elements, not one", value->known->count());
     const Operand filled = g.expand(g.reshape(value, {}), dims_of(g, node, 0, "the shape"));
     if (!filled->is_known()) filled->fill = value->real(0);
@@ -52,8 +56,8 @@ Operand numbered_range(const Node& node, ElementType type) {
     const double first = node.x()->real(0), last = node.operand(1)->real(0), step = node.operand(2)->real(0);
     invalid_if(step == 0, "delta (input 2) is 0");
     const double count = std::max(std::ceil((last - first) / step), 0.0);
-    refuse_if(!(count <= static_cast<double>(kLargestExtent)), "it would have {} elements; {} are the most", count,
-              kLargestExtent);
+    refuse_if(!(count <= static_cast<double>(kLargestExtent)), "it would have {} elements; {} are the most",
+              count, kLargestExtent);
     std::vector<double> reals;
     std::vector<std::int64_t> wholes;
     for (std::int64_t i = 0; i < static_cast<std::int64_t>(count); ++i) {
@@ -82,8 +86,9 @@ Operand range_as_told(OpWriter& g, const Node& node) {
         return (span + by - 1).divided(by);
     };
     const Operand places = g.positions(counted().at_least(0).extents().at(0));
-    const ElementType through =
-        !start->is_float() ? ElementType::i64 : type == ElementType::f64 ? type : ElementType::f32;
+    const ElementType through = !start->is_float()         ? ElementType::i64
+                                : type == ElementType::f64 ? type
+                                                           : ElementType::f32;
     start = g.cast(start, through);
     delta = g.cast(delta, through);
     return g.cast(g.op("add", {g.op("mul", {g.cast(places, through), delta}), start}), type);
@@ -94,8 +99,10 @@ Operand range(OpWriter& g, const Node& node) {
     const Operand start = node.x(), limit = node.operand(1), delta = node.operand(2);
     const ElementType type = start->type;
     for (const Operand& x : {start, limit, delta})
-        invalid_if(x->is_known() && x->known->count() != 1, "the start, the limit and the step are one number each");
-    if (start->has_numbers() && limit->has_numbers() && delta->has_numbers()) return numbered_range(node, type);
+        invalid_if(x->is_known() && x->known->count() != 1,
+                   "the start, the limit and the step are one number each");
+    if (start->has_numbers() && limit->has_numbers() && delta->has_numbers())
+        return numbered_range(node, type);
     if (!is_known(start) || !is_known(limit) || !is_known(delta)) return range_as_told(g, node);
     const Item first = start->item(0), step = delta->item(0);
     invalid_if(step.is_number() && step.above.is(0), "delta (input 2) is 0");
@@ -163,7 +170,8 @@ Operand one_hot(OpWriter& g, const Node& node) {
     const Dim depth = depth_of(g, node);
     const std::int64_t rank = g.rank(node.x());
     std::int64_t axis = node.integer("axis", -1);
-    invalid_if(axis < -rank - 1 || axis > rank, "axis {} is outside the {} dimensions of the result", axis, rank + 1);
+    invalid_if(axis < -rank - 1 || axis > rank, "axis {} is outside the {} dimensions of the result", axis,
+               rank + 1);
     axis += axis < 0 ? rank + 1 : 0;
     Operand indices = node.x()->is_float() ? g.cast(node.x(), ElementType::i64) : node.x();
     if (!is_unsigned(indices->type)) {
@@ -181,15 +189,9 @@ Operand one_hot(OpWriter& g, const Node& node) {
 
 std::span<const Operator> constants_operators() {
     static const Operator kOperators[] = {
-        {"Compress", 9, compress},
-        {"Constant", 1, constant},
-        {"ConstantOfShape", 9, constant_of_shape},
-        {"EyeLike", 9, eye_like},
-        {"OneHot", 9, one_hot},
-        {"Range", 11, range},
-        {"Range", 1, range, kMicrosoft},
-        {"Shape", 1, shape_of},
-        {"Size", 1, size_of},
+        {"Compress", 9, compress},       {"Constant", 1, constant}, {"ConstantOfShape", 9, constant_of_shape},
+        {"EyeLike", 9, eye_like},        {"OneHot", 9, one_hot},    {"Range", 11, range},
+        {"Range", 1, range, kMicrosoft}, {"Shape", 1, shape_of},    {"Size", 1, size_of},
     };
     return kOperators;
 }

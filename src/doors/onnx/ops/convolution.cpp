@@ -10,7 +10,8 @@
 namespace headrace::onnx {
 namespace {
 
-std::vector<std::int64_t> list_or(const Node& node, std::string_view name, std::size_t count, std::int64_t value) {
+std::vector<std::int64_t> list_or(const Node& node, std::string_view name, std::size_t count,
+                                  std::int64_t value) {
     auto list = node.integer_list(name).value_or(std::vector<std::int64_t>());
     return list.empty() ? std::vector<std::int64_t>(count, value) : list;
 }
@@ -84,15 +85,17 @@ Window Window::with_height() const {
 
 void Window::check() const {
     const std::size_t count = kernel.size();
-    invalid_if(strides.size() != count || dilations.size() != count || before.size() != count || after.size() != count,
-               "kernel, strides, dilations and pads have {}, {}, {} and {} numbers: they differ in their number of "
-               "axes",
-               count, strides.size(), dilations.size(), before.size() + after.size());
+    invalid_if(
+        strides.size() != count || dilations.size() != count || before.size() != count ||
+            after.size() != count,
+        "kernel, strides, dilations and pads have {}, {}, {} and {} numbers: they differ in their number of "
+        "axes",
+        count, strides.size(), dilations.size(), before.size() + after.size());
     const auto is_bad = [](std::int64_t n) { return n < 1; };
     invalid_if(std::ranges::any_of(strides, is_bad) || std::ranges::any_of(dilations, is_bad) ||
                    std::ranges::any_of(kernel, [](const Dim& d) { return !d.is_symbolic() && d.size() < 1; }),
-               "kernel {}, strides [{}], dilations [{}] must be at least 1", str(kernel), fmt::join(strides, ", "),
-               fmt::join(dilations, ", "));
+               "kernel {}, strides [{}], dilations [{}] must be at least 1", str(kernel),
+               fmt::join(strides, ", "), fmt::join(dilations, ", "));
 }
 
 Window window_of(const Node& node, const Shape& sizes, const Shape& kernel) {
@@ -112,9 +115,9 @@ Window window_of(const Node& node, const Shape& sizes, const Shape& kernel) {
     const Shape reach = window.reach();
     for (std::size_t i = 0; i < dims; ++i) {
         const Dim stride = window.strides[i];
-        const Dim total = stride.is(1)
-                              ? reach[i] - 1
-                              : largest({(divided_up(sizes[i], stride) - 1) * stride + reach[i] - sizes[i], 0});
+        const Dim total =
+            stride.is(1) ? reach[i] - 1
+                         : largest({(divided_up(sizes[i], stride) - 1) * stride + reach[i] - sizes[i], 0});
         const Dim small = divided_down(total, 2), large = total - small;
         window.before[i] = automatic == "SAME_UPPER" ? small : large;
         window.after[i] = automatic == "SAME_UPPER" ? large : small;
@@ -132,7 +135,8 @@ Operand without_height(OpWriter& g, const Operand& y) {
     return g.reshape(y, {s.at(0), s.at(1), s.at(3)});
 }
 
-std::pair<Operand, Window> unpadded(OpWriter& g, const Operand& x, const Window& window, const AttrValue& value) {
+std::pair<Operand, Window> unpadded(OpWriter& g, const Operand& x, const Window& window,
+                                    const AttrValue& value) {
     const auto is_margin = [](const Dim& d) { return d.is_symbolic() || d.size() < 0; };
     const std::size_t kept = static_cast<std::size_t>(g.rank(x)) - window.dims();
     Shape begin(kept, 0), end(kept, 0);
@@ -168,7 +172,8 @@ Operand convolve(OpWriter& g, Operand x, const Operand& weight, const Operand& b
 Shape kernel_of(OpWriter& g, const Node& node, const Operand& weight, int rank) {
     const Shape shape = g.shape(weight);
     invalid_if(static_cast<int>(shape.size()) != rank || rank < 3,
-               "the filter (input 1) has {} dimensions and the input {}; both need 3 or more", shape.size(), rank);
+               "the filter (input 1) has {} dimensions and the input {}; both need 3 or more", shape.size(),
+               rank);
     refuse_if(rank > 5, "the convolution is over {} dimensions; 3 are the most", rank - 2);
     const Shape kernel(shape.begin() + 2, shape.end());
     const auto given = node.integer_list("kernel_shape");
@@ -178,7 +183,8 @@ Shape kernel_of(OpWriter& g, const Node& node, const Operand& weight, int rank) 
     return kernel;
 }
 
-Operand convolution(OpWriter& g, const Node& node, const Operand& x, const Operand& weight, const Operand& bias) {
+Operand convolution(OpWriter& g, const Node& node, const Operand& x, const Operand& weight,
+                    const Operand& bias) {
     const Shape kernel = kernel_of(g, node, weight, g.rank(x));
     const Shape shape = g.shape(x);
     const Window window = window_of(node, Shape(shape.begin() + 2, shape.end()), kernel);

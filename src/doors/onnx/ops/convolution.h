@@ -30,7 +30,8 @@ Operand without_height(OpWriter& g, const Operand& y);
 std::pair<Operand, Window> unpadded(OpWriter& g, const Operand& x, const Window& window,
                                     const AttrValue& value = 0.0);
 /// With the attributes of Conv, on operands that may have been computed from the node's.
-Operand convolution(OpWriter& g, const Node& node, const Operand& x, const Operand& weight, const Operand& bias);
+Operand convolution(OpWriter& g, const Node& node, const Operand& x, const Operand& weight,
+                    const Operand& bias);
 Operand convolve(OpWriter& g, Operand x, const Operand& weight, const Operand& bias, Window window,
                  std::int64_t groups);
 Shape kernel_of(OpWriter& g, const Node& node, const Operand& weight, int rank);

@@ -31,7 +31,8 @@ Read with_attributes(std::string_view op, std::vector<Parameter> parameters) {
 }
 
 Operand selu(OpWriter& g, const Node& node) {
-    const double alpha = node.real("alpha", 1.6732631921768188), gamma = node.real("gamma", 1.0507010221481323);
+    const double alpha = node.real("alpha", 1.6732631921768188),
+                 gamma = node.real("gamma", 1.0507010221481323);
     return g.times(g.op("elu", {node.x()}, {{"alpha", alpha}}), gamma);
 }
 

@@ -14,8 +14,8 @@ void check_numbers(const OperandData& indices, const Shape& shape, const std::ve
     for (std::int64_t i = 0; i < indices.known->count(); ++i) {
         const std::int64_t axis = axes[static_cast<std::size_t>(i % each)], index = indices.integer(i);
         const std::int64_t extent = shape[static_cast<std::size_t>(axis)].size();
-        invalid_if(index < -extent || index >= extent, "index {} is outside the extent {} of axis {}", index, extent,
-                   axis);
+        invalid_if(index < -extent || index >= extent, "index {} is outside the extent {} of axis {}", index,
+                   extent, axis);
     }
 }
 
@@ -90,8 +90,8 @@ Operand reverse_sequence(OpWriter& g, const Node& node) {
     const Shape sizes = g.shape(x);
     invalid_if(sizes.size() < 2, "the input has {} dimensions; 2 are the least", sizes.size());
     const auto at = static_cast<std::size_t>(time);
-    Operand lengths =
-        checked_numbers(g, g.cast(node.operand(1), ElementType::i64), "the length of a sequence", 0, sizes[at]);
+    Operand lengths = checked_numbers(g, g.cast(node.operand(1), ElementType::i64),
+                                      "the length of a sequence", 0, sizes[at]);
     Shape grid{1, 1}, column{1, 1};
     grid[at] = sizes[at];
     column[static_cast<std::size_t>(batch)] = sizes[static_cast<std::size_t>(batch)];
@@ -106,7 +106,8 @@ Operand reverse_sequence(OpWriter& g, const Node& node) {
 }  // namespace
 
 Operand as_indices(OpWriter& g, const Operand& x) {
-    const bool fits = x->type == ElementType::i32 || x->type == ElementType::i64 || x->type == ElementType::u32;
+    const bool fits =
+        x->type == ElementType::i32 || x->type == ElementType::i64 || x->type == ElementType::u32;
     return fits ? x : g.cast(x, ElementType::i64);
 }
 
@@ -137,7 +138,8 @@ Operand elements_at(OpWriter& g, const Operand& x, const Operand& indices, int a
 Operand checked_tuples(OpWriter& g, const Operand& x, const Operand& indices, std::int64_t batch) {
     const Shape own = g.shape(indices);
     const Dim depth = own.empty() ? Dim(0) : own.back();
-    const bool fits = !depth.is_symbolic() && depth.size() > 0 && depth.size() <= g.rank(x) - batch && batch >= 0;
+    const bool fits =
+        !depth.is_symbolic() && depth.size() > 0 && depth.size() <= g.rank(x) - batch && batch >= 0;
     if (!fits) return indices;  // the op says what is wrong with it
     std::vector<std::int64_t> axes = counted_list(depth.size());
     for (std::int64_t& axis : axes) axis += batch;

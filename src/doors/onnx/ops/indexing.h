@@ -6,7 +6,8 @@ namespace headrace::onnx {
 /// As a type that the catalog's ops take as indices.
 Operand as_indices(OpWriter& g, const Operand& x);
 /// Indices into an axis, or tuples of them into several: those outside are errors, now or in a run.
-Operand checked_indices(OpWriter& g, const Operand& x, const Operand& indices, const std::vector<std::int64_t>& axes);
+Operand checked_indices(OpWriter& g, const Operand& x, const Operand& indices,
+                        const std::vector<std::int64_t>& axes);
 /// ONNX lets the indices have less of the other dimensions than the input.
 Operand elements_at(OpWriter& g, const Operand& x, const Operand& indices, int axis);
 /// checked_indices of tuples, behind so many dimensions of a batch.

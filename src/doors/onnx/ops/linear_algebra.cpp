@@ -31,7 +31,8 @@ Operand gemm(OpWriter& g, const Node& node) {
     Operand a = node.x(), b = node.operand(1), c = node.optional(2);
     const double alpha = node.real("alpha", 1), beta = node.real("beta", 1);
     const bool turns_a = node.flag("transA", false), turns_b = node.flag("transB", false);
-    invalid_if(g.rank(a) != 2 || g.rank(b) != 2, "A and B have {} and {} dimensions, not 2", g.rank(a), g.rank(b));
+    invalid_if(g.rank(a) != 2 || g.rank(b) != 2, "A and B have {} and {} dimensions, not 2", g.rank(a),
+               g.rank(b));
     if (beta == 0) c = nullptr;
     if (alpha == 1 && (beta == 0 || beta == 1) && !turns_a && is_addend(g, a, b, c, turns_b))
         return g.op("gemm", {a, b, c}, {{"b_transpose", turns_b}});
@@ -39,8 +40,8 @@ Operand gemm(OpWriter& g, const Node& node) {
     if (turns_b) b = g.transpose(b, {1, 0});
     const Operand y = matrix_product(g, a, b);
     if (!a->is_float() && !(is_whole(alpha) && is_whole(beta)))
-        throw Refused(fmt::format("alpha is {} and beta {}, and the operands are {}; whole numbers are read", alpha,
-                                  beta, name_of(a->type)),
+        throw Refused(fmt::format("alpha is {} and beta {}, and the operands are {}; whole numbers are read",
+                                  alpha, beta, name_of(a->type)),
                       "Cast the operands to float before it");
     const Operand scaled = g.times(y, alpha);
     return c ? g.op("add", {scaled, g.times(c, beta)}) : scaled;
@@ -49,8 +50,8 @@ Operand gemm(OpWriter& g, const Node& node) {
 }  // namespace
 
 Operand matrix_product(OpWriter& g, Operand a, Operand b) {
-    invalid_if(g.rank(a) == 0 || g.rank(b) == 0, "the operands have {} and {} dimensions; 1 is the least", g.rank(a),
-               g.rank(b));
+    invalid_if(g.rank(a) == 0 || g.rank(b) == 0, "the operands have {} and {} dimensions; 1 is the least",
+               g.rank(a), g.rank(b));
     const bool is_row = g.rank(a) == 1, is_column = g.rank(b) == 1;
     if (is_row) a = g.reshape(a, {1, g.shape(a)[0]});
     if (is_column) b = g.add_axes(b, 1);

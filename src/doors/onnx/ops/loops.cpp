@@ -13,9 +13,10 @@ void check_carried(OpWriter& g, const std::vector<Operand>& initial, const std::
                next.size());
     for (std::size_t i = 0; i < initial.size(); ++i)
         if (g.rank(initial[i]) != g.rank(next[i]))
-            throw Refused(fmt::format("value {} that is carried has {} dimensions at first and {} after an iteration",
-                                      i, g.rank(initial[i]), g.rank(next[i])),
-                          "Export the model so that what a loop carries keeps its number of dimensions");
+            throw Refused(
+                fmt::format("value {} that is carried has {} dimensions at first and {} after an iteration",
+                            i, g.rank(initial[i]), g.rank(next[i])),
+                "Export the model so that what a loop carries keeps its number of dimensions");
 }
 
 /// Puts symbols in place of extents that the body changes; whether there were any.
@@ -70,7 +71,8 @@ Built build_body(OpWriter& g, const std::vector<Operand>& initial, const BuildIt
         check_carried(body, initial, built.iteration.next);
         for (std::size_t i = 0; i < initial.size(); ++i)
             built.iteration.next[i] = body.cast(built.iteration.next[i], initial[i]->type);
-        built.iteration.goes_on = truth_of(body, built.iteration.goes_on, "the condition that the body gives");
+        built.iteration.goes_on =
+            truth_of(body, built.iteration.goes_on, "the condition that the body gives");
         built.body = &body;
         if (!opens_extents(body, built.shapes, built.iteration.next, built.open)) return built;
     }
@@ -94,8 +96,8 @@ Results loop(OpWriter& g, const Node& node) {
         inputs.insert(inputs.end(), carried.begin(), carried.end());
         const std::vector<Operand> results = g.shared().branches.read_branch(body, *branch, inputs);
         invalid_if(results.size() < 1 + carried.size(),
-                   "the body has {} results; it needs 1 for the condition and {} that are carried", results.size(),
-                   carried.size());
+                   "the body has {} results; it needs 1 for the condition and {} that are carried",
+                   results.size(), carried.size());
         const auto end = results.begin() + 1 + static_cast<std::ptrdiff_t>(carried.size());
         return Iteration{results[0], {results.begin() + 1, end}, {end, results.end()}};
     };
@@ -181,7 +183,8 @@ Results scan_over(OpWriter& g, const Node& node, const std::vector<Operand>& sta
 Results scan(OpWriter& g, const Node& node) {
     const std::int64_t scanned = node.integer("num_scan_inputs", 0);
     std::vector<Operand> values;
-    for (std::size_t i = node.opset < 9 ? 1 : 0; i < node.inputs.size(); ++i) values.push_back(node.operand(i));
+    for (std::size_t i = node.opset < 9 ? 1 : 0; i < node.inputs.size(); ++i)
+        values.push_back(node.operand(i));
     const auto count = static_cast<std::int64_t>(values.size());
     invalid_if(scanned < 1 || scanned > count, "num_scan_inputs is {}; there are {} inputs", scanned, count);
     const auto split = [&](const std::vector<Operand>& all) {
@@ -238,7 +241,8 @@ std::vector<Operand> repeat(OpWriter& g, const Operand& count, const Operand& co
                                        {"results", extents.results()},
                                        {"counts", extents.counts()}});
     for (std::size_t i = 0; i < made.size(); ++i)
-        made[i] = g.retyped(made[i], (i < initial.size() ? initial[i] : iteration.collected[i - initial.size()])->type);
+        made[i] = g.retyped(
+            made[i], (i < initial.size() ? initial[i] : iteration.collected[i - initial.size()])->type);
     return made;
 }
 

@@ -17,8 +17,9 @@ constexpr std::int64_t kMostListed = 64;
 Dim left_over_quotient(const Dim& total, const Dim& others) {
     if (others.is(0)) return 0;
     if (!total.is_symbolic() && !others.is_symbolic())
-        invalid_if(total.size() % others.size() != 0, "{} elements do not divide by {}, the other extents' product",
-                   total.size(), others.size());
+        invalid_if(total.size() % others.size() != 0,
+                   "{} elements do not divide by {}, the other extents' product", total.size(),
+                   others.size());
     const auto exact = exact_quotient(total, others);
     return exact ? *exact : divided_down(total, others);
 }
@@ -75,12 +76,13 @@ Operand reshape(OpWriter& g, const Node& node) {
     if (!node.flag("allowzero", false))
         for (std::size_t i = 0; i < wanted.size(); ++i) {
             if (!wanted[i].is(0)) continue;
-            invalid_if(i >= own.size(), "the shape (input 1) {} keeps extent {} of {}, which has none", given, i,
-                       str(own));
+            invalid_if(i >= own.size(), "the shape (input 1) {} keeps extent {} of {}, which has none", given,
+                       i, str(own));
             wanted[i] = own[i];
         }
     const auto is_left = [](const Dim& d) { return d.is(-1); };
-    invalid_if(std::ranges::count_if(wanted, is_left) > 1, "the shape (input 1) {} has -1 more than once", given);
+    invalid_if(std::ranges::count_if(wanted, is_left) > 1, "the shape (input 1) {} has -1 more than once",
+               given);
     invalid_if(std::ranges::any_of(wanted, [](const Dim& d) { return !d.is_symbolic() && d.size() < -1; }),
                "the shape (input 1) is {}; extents are at least -1", given);
     if (const auto at = std::ranges::find_if(wanted, is_left); at != wanted.end()) {
@@ -139,7 +141,8 @@ Operand squeeze(OpWriter& g, const Node& node) {
             continue;
         }
         // Of an open one Reshape says when it is another number.
-        invalid_if(!d.is_symbolic() && !d.is(1), "extent {} of {} is to be dropped, and is not 1", i, str(sizes));
+        invalid_if(!d.is_symbolic() && !d.is(1), "extent {} of {} is to be dropped, and is not 1", i,
+                   str(sizes));
     }
     return g.reshape(node.x(), left);
 }
@@ -178,8 +181,8 @@ Operand transpose(OpWriter& g, const Node& node) {
     }
     std::vector<std::int64_t> sorted = order;
     std::ranges::sort(sorted);
-    invalid_if(sorted != counted_list(rank), "perm is [{}]; it has each of 0 to {} once", fmt::join(order, ", "),
-               rank - 1);
+    invalid_if(sorted != counted_list(rank), "perm is [{}]; it has each of 0 to {} once",
+               fmt::join(order, ", "), rank - 1);
     return g.transpose(node.x(), order);
 }
 
@@ -209,7 +212,8 @@ Operand listed(OpWriter& g, const std::vector<Operand>& parts) {
 
 Operand concat(OpWriter& g, const Node& node) {
     std::vector<Operand> parts;
-    for (std::size_t i = 0; i < std::max<std::size_t>(node.inputs.size(), 1); ++i) parts.push_back(node.operand(i));
+    for (std::size_t i = 0; i < std::max<std::size_t>(node.inputs.size(), 1); ++i)
+        parts.push_back(node.operand(i));
     const int axis = g.axis(parts[0], node.integer("axis", 0));
     for (const Operand& x : parts)
         invalid_if(g.rank(x) != g.rank(parts[0]) || g.rank(x) == 0,
@@ -324,8 +328,8 @@ Operand space_to_depth(OpWriter& g, const Node& node) {
                "blocksize is {}, and the image of {} x {} does not divide into blocks of {} x {}", b, h.str(),
                w.str(), b, b);
     const Dim rows = divided_down(h, b), columns = divided_down(w, b);
-    const std::vector<std::int64_t> order =
-        mode == "DCR" ? std::vector<std::int64_t>{0, 3, 5, 1, 2, 4} : std::vector<std::int64_t>{0, 1, 3, 5, 2, 4};
+    const std::vector<std::int64_t> order = mode == "DCR" ? std::vector<std::int64_t>{0, 3, 5, 1, 2, 4}
+                                                          : std::vector<std::int64_t>{0, 1, 3, 5, 2, 4};
     const Operand x = g.transpose(g.reshape(node.x(), {n, c, rows, b, columns, b}), order);
     return g.reshape(x, {n, c * Dim(b * b), rows, columns});
 }
@@ -372,18 +376,12 @@ Shape broadcast(OpWriter& g, const Shape& a, const Shape& b) {
 
 std::span<const Operator> movement_operators() {
     static const Operator kOperators[] = {
-        {"Concat", 1, concat},
-        {"DepthToSpace", 1, depth_to_space},
-        {"Expand", 8, expand},
-        {"Flatten", 1, flatten},
-        {"Reshape", 1, reshape},
-        {"SpaceToDepth", 1, space_to_depth},
-        {"Split", 1, split},
-        {"Squeeze", 1, squeeze},
-        {"Tile", 1, tile},
-        {"Transpose", 1, transpose},
-        {"Trilu", 14, trilu},
-        {"Unsqueeze", 1, unsqueeze},
+        {"Concat", 1, concat},   {"DepthToSpace", 1, depth_to_space},
+        {"Expand", 8, expand},   {"Flatten", 1, flatten},
+        {"Reshape", 1, reshape}, {"SpaceToDepth", 1, space_to_depth},
+        {"Split", 1, split},     {"Squeeze", 1, squeeze},
+        {"Tile", 1, tile},       {"Transpose", 1, transpose},
+        {"Trilu", 14, trilu},    {"Unsqueeze", 1, unsqueeze},
     };
     return kOperators;
 }

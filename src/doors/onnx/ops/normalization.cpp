@@ -20,9 +20,10 @@ Shape channel_column(const Shape& shape) {
 /// By the batch's own statistics, and the given ones moved towards them.
 Results by_batch(OpWriter& g, const Node& node, const Operand& x, const std::vector<Operand>& parameters) {
     if (node.opset < 14 && (node.wants(3) || node.wants(4)))
-        throw Refused("outputs 3 and 4 are wanted, the batch's statistics, which only operator sets before 14 give "
-                      "out",
-                      "Export the model for inference");
+        throw Refused(
+            "outputs 3 and 4 are wanted, the batch's statistics, which only operator sets before 14 give "
+            "out",
+            "Export the model for inference");
     invalid_if(g.rank(x) < 2, "the input has {} dimensions; 2 are the least", g.rank(x));
     const Shape column = channel_column(g.shape(x));
     std::vector<std::int64_t> axes = counted_list(g.rank(x));
@@ -35,8 +36,8 @@ Results by_batch(OpWriter& g, const Node& node, const Operand& x, const std::vec
     const double momentum = node.real("momentum", 0.9);
     Results results{y};
     for (const auto& [old, now] : {std::pair(parameters[2], own), std::pair(parameters[3], spread)})
-        results.push_back(g.op("add", {g.times(old, momentum),
-                                       g.times(g.reshape(now, g.shape(old)), 1 - momentum)}));
+        results.push_back(
+            g.op("add", {g.times(old, momentum), g.times(g.reshape(now, g.shape(old)), 1 - momentum)}));
     results.resize(std::min(results.size(), std::max<std::size_t>(node.outputs.size(), 1)));
     return results;
 }
@@ -93,13 +94,14 @@ Operand group_normalization(OpWriter& g, const Node& node) {
     const std::int64_t groups = node.integer("num_groups");
     invalid_if(shape.size() < 2, "the input has {} dimensions; 2 are the least", shape.size());
     const std::int64_t channels = g.fixed(shape[1], "the number of channels");
-    invalid_if(groups < 1 || channels % groups != 0, "num_groups is {}, into which {} channels do not divide", groups,
-               channels);
+    invalid_if(groups < 1 || channels % groups != 0, "num_groups is {}, into which {} channels do not divide",
+               groups, channels);
     const Dim inner = product_of(std::span(shape).subspan(2)) * Dim(channels / groups);
     Operand y = g.op("layer_normalization", {g.reshape(x, {shape[0], groups, inner})},
                      {{"axes", std::vector<std::int64_t>{2}}, {"epsilon", node.real("epsilon", kEpsilon)}});
     const auto column = [&](std::size_t i) {
-        return g.add_axes(g.reshape(node.operand(i), {channels}), static_cast<std::int64_t>(shape.size()) - 2);
+        return g.add_axes(g.reshape(node.operand(i), {channels}),
+                          static_cast<std::int64_t>(shape.size()) - 2);
     };
     y = g.op("mul", {g.reshape(y, shape), column(1)});
     return g.op("add", {y, column(2)});
@@ -135,7 +137,8 @@ Operand local_response_normalization(OpWriter& g, const Node& node) {
     invalid_if(size < 1, "size is {}; at least 1", size);
     const Shape shape = g.shape(x);
     invalid_if(shape.size() < 2, "the input has {} dimensions; 2 are the least", shape.size());
-    Operand squares = g.reshape(g.op("mul", {x, x}), {shape[0], 1, shape[1], product_of(std::span(shape).subspan(2))});
+    Operand squares =
+        g.reshape(g.op("mul", {x, x}), {shape[0], 1, shape[1], product_of(std::span(shape).subspan(2))});
     const std::int64_t before = (size - 1) / 2;
     squares = g.op("pad", {squares},
                    {{"mode", "constant"},
@@ -144,7 +147,8 @@ Operand local_response_normalization(OpWriter& g, const Node& node) {
                     {"ending_padding", Shape{0, 0, size - 1 - before, 0}}});
     const Operand means =
         g.op("average_pool2d", {squares}, {{"window_dimensions", std::vector<std::int64_t>{size, 1}}});
-    const Operand base = g.plus(g.times(g.reshape(means, shape), node.real("alpha", 1e-4)), node.real("bias", 1));
+    const Operand base =
+        g.plus(g.times(g.reshape(means, shape), node.real("alpha", 1e-4)), node.real("bias", 1));
     return g.op("div", {x, g.op("pow", {base, known(node.real("beta", 0.75), x->type)})});
 }
 

@@ -8,7 +8,8 @@ struct Normalised {
     Operand y, mean, inverse;
 };
 Normalised normalised(OpWriter& g, const Operand& x, const std::vector<std::int64_t>& axes, double epsilon);
-/// Over the axes from `axis` on; scale and bias, which may be null, may also have other shapes that broadcast.
+/// Over the axes from `axis` on; scale and bias, which may be null, may also have other shapes that
+/// broadcast.
 Operand layer_norm(OpWriter& g, const Operand& x, const Operand& scale, const Operand& bias, int axis,
                    double epsilon);
 Operand rms_norm(OpWriter& g, const Operand& x, const Operand& scale, int axis, double epsilon);

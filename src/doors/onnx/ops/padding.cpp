@@ -86,12 +86,14 @@ Operand pad(OpWriter& g, const Node& node) {
     if (const auto given = node.integer_list("pads")) {
         amounts.assign(given->begin(), given->end());
     } else {
-        invalid_if(!node.optional(1), "the amounts are missing (attribute pads, or input 1 from operator set 11 on)");
+        invalid_if(!node.optional(1),
+                   "the amounts are missing (attribute pads, or input 1 from operator set 11 on)");
         amounts = node.dims(1, "the amounts");
     }
     const std::int64_t rank = g.rank(x);
     const auto axes = axes_of(node.optional(3) ? node.integers(3, "the axes") : counted_list(rank), rank);
-    invalid_if(amounts.size() != 2 * axes.size(), "pads has {} amounts for {} axes", amounts.size(), axes.size());
+    invalid_if(amounts.size() != 2 * axes.size(), "pads has {} amounts for {} axes", amounts.size(),
+               axes.size());
     Shape begin(static_cast<std::size_t>(rank), 0), end = begin;
     for (std::size_t i = 0; i < axes.size(); ++i) {
         begin[static_cast<std::size_t>(axes[i])] = amounts[i];
@@ -101,13 +103,32 @@ Operand pad(OpWriter& g, const Node& node) {
     return with_margin(g, x, begin, end, mode, mode == "constant" ? pad_value(node) : AttrValue(0.0));
 }
 
+/// Around the middle to the extents that are wanted: what cannot be halved is cut before, and added behind.
+Operand center_crop_pad(OpWriter& g, const Node& node) {
+    const Operand x = node.x();
+    const Shape wanted = dims_of(g, node, 1, "the shape"), own = g.shape(x);
+    const auto rank = static_cast<std::int64_t>(own.size());
+    const auto axes = axes_of(node.integer_list("axes").value_or(counted_list(rank)), rank);
+    invalid_if(wanted.size() != axes.size(), "the shape (input 1) has {} extents for {} axes", wanted.size(),
+               axes.size());
+    Shape begin(own.size(), 0), end = begin;
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+        const auto at = static_cast<std::size_t>(axes[i]);
+        const Dim more = wanted[i] - own[at];
+        begin[at] = divided_down(largest({more, 0}), 2) - divided_down(largest({Dim(0) - more, 0}), 2);
+        end[at] = more - begin[at];
+    }
+    return with_margin(g, x, begin, end);
+}
+
 Operand wrapped(OpWriter& g, Operand x, const Shape& begin, const Shape& end) {
     for (std::size_t i = 0; i < begin.size(); ++i) {
         if (is_same(begin[i], 0) && is_same(end[i], 0)) continue;
         const Dim extent = g.shape(x)[i];
         invalid_if(is_same(extent, 0), "mode is wrap, and extent {} is 0, with nothing to continue", i);
         // The remainder of what is moved into the positive ones.
-        const Operand moved = g.plus(g.positions(begin[i] + extent + end[i]), Item(extent * begin[i] - begin[i]));
+        const Operand moved =
+            g.plus(g.positions(begin[i] + extent + end[i]), Item(extent * begin[i] - begin[i]));
         const Operand places = g.op("remainder", {moved, g.at_run_time(extent, ElementType::i64)});
         x = g.op("gather", {x, places}, {{"axis", static_cast<std::int64_t>(i)}});
     }
@@ -123,8 +144,8 @@ Shape positive_parts(const Shape& amounts) {
 
 }  // namespace
 
-Operand with_margin(OpWriter& g, const Operand& x, const Shape& begin, const Shape& end, const std::string& mode,
-                    const AttrValue& value) {
+Operand with_margin(OpWriter& g, const Operand& x, const Shape& begin, const Shape& end,
+                    const std::string& mode, const AttrValue& value) {
     const Shape before = positive_parts(begin), after = positive_parts(end), sizes = g.shape(x);
     Operand part = x;
     bool adds = false;
@@ -136,13 +157,15 @@ Operand with_margin(OpWriter& g, const Operand& x, const Shape& begin, const Sha
     }
     if (!adds) return g.op("identity", {part});
     if (mode == "wrap") return wrapped(g, part, before, after);
-    NamedAttrs options{{"beginning_padding", before}, {"ending_padding", after}, {"mode", catalog_mode(mode)}};
+    NamedAttrs options{
+        {"beginning_padding", before}, {"ending_padding", after}, {"mode", catalog_mode(mode)}};
     if (mode == "constant") options.emplace_back("value", value);
     return g.op("pad", {part}, options);
 }
 
 std::span<const Operator> padding_operators() {
-    static const Operator kOperators[] = {{"Pad", 1, pad}, {"Pad", 1, pad, kMicrosoft}};
+    static const Operator kOperators[] = {
+        {"CenterCropPad", 18, center_crop_pad}, {"Pad", 1, pad}, {"Pad", 1, pad, kMicrosoft}};
     return kOperators;
 }
 

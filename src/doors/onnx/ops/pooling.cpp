@@ -25,8 +25,8 @@ bool rounds_up(const Node& node) {
 }
 
 /// How many windows; one that would start behind the image is none.
-Dim count_of_windows(const Dim& size, const Dim& before, const Dim& after, const Dim& reach, std::int64_t stride,
-                     bool up) {
+Dim count_of_windows(const Dim& size, const Dim& before, const Dim& after, const Dim& reach,
+                     std::int64_t stride, bool up) {
     const Dim span = size + before + after - reach;
     if (!up) return divided_down(span, stride) + 1;
     const Dim whole = divided_up(span, stride) + 1, within = divided_up(size + before, stride);
@@ -41,7 +41,8 @@ Shape window_counts(OpWriter& g, const Operand& x, const Window& window, bool up
         counts.push_back(
             count_of_windows(sizes[i], window.before[i], window.after[i], reach[i], window.strides[i], up));
         invalid_if(!counts[i].is_symbolic() && counts[i].size() < 1,
-                   "the window reaches over {} elements, more than the padded image of {}", str(reach), str(sizes));
+                   "the window reaches over {} elements, more than the padded image of {}", str(reach),
+                   str(sizes));
     }
     return counts;
 }
@@ -109,9 +110,9 @@ Operand column_major(OpWriter& g, const Operand& places, const Shape& sizes) {
 
 /// The largest, and where it was in the whole input: an axis after the other, the last one first.
 ///
-/// Of each axis the window's elements lie side by side; where the largest was is its place along that axis, and of
-/// the axes before it what was chosen there. Ties take the first in the row-major order, as each step keeps the
-/// order of the axes that are left.
+/// Of each axis the window's elements lie side by side; where the largest was is its place along that axis,
+/// and of the axes before it what was chosen there. Ties take the first in the row-major order, as each step
+/// keeps the order of the axes that are left.
 Results with_places(OpWriter& g, const Node& node, const Window& window, bool up) {
     Operand x = node.x();
     const Shape whole = g.shape(x), sizes(whole.begin() + 2, whole.end());
@@ -141,7 +142,8 @@ Results with_places(OpWriter& g, const Node& node, const Window& window, bool up
     }
     if (node.flag("storage_order", false)) places = column_major(g, places, sizes);
     const Operand planes = g.times(g.positions(whole[0] * whole[1]), Item(product_of(sizes)));
-    const Operand column = g.add_axes(g.reshape(planes, {whole[0], whole[1]}), static_cast<std::int64_t>(sizes.size()));
+    const Operand column =
+        g.add_axes(g.reshape(planes, {whole[0], whole[1]}), static_cast<std::int64_t>(sizes.size()));
     return {x, g.op("add", {places, column})};
 }
 
@@ -156,8 +158,9 @@ std::pair<Operand, Window> with_zeros(OpWriter& g, const Operand& x, Window wind
     Shape begin{0, 0}, end{0, 0};
     begin.insert(begin.end(), window.before.begin(), window.before.end());
     end.insert(end.end(), window.after.begin(), window.after.end());
-    const Operand wide = g.op(
-        "pad", {x}, {{"beginning_padding", begin}, {"ending_padding", end}, {"mode", "constant"}, {"value", 0.0}});
+    const Operand wide =
+        g.op("pad", {x},
+             {{"beginning_padding", begin}, {"ending_padding", end}, {"mode", "constant"}, {"value", 0.0}});
     window.before.assign(window.dims(), 0);
     window.after.assign(window.dims(), 0);
     return {wide, window};
@@ -217,8 +220,7 @@ Operand global_lp_pool(OpWriter& g, const Node& node) {
     invalid_if(p < 1, "p is {}; at least 1", p);
     const NamedAttrs options{{"axes", spatial_axes(g, x)}, {"keep_dimensions", true}};
     if (p <= 2) return g.op(p == 1 ? "reduce_l1" : "reduce_l2", {x}, options);
-    const Operand total =
-        g.op("reduce_sum", {g.op("pow", {g.op("abs", {x}), known(p, x->type)})}, options);
+    const Operand total = g.op("reduce_sum", {g.op("pow", {g.op("abs", {x}), known(p, x->type)})}, options);
     return g.op("pow", {total, known(1.0 / static_cast<double>(p), x->type)});
 }
 
@@ -253,8 +255,10 @@ Operand averages(OpWriter& g, const Node& node, const Operand& x) {
     const Window window = pool_window(g, node, x);
     const bool up = rounds_up(node);
     const auto is_none = [](const Dim& d) { return d.is(0); };
-    const bool has_margin = !std::ranges::all_of(window.before, is_none) || !std::ranges::all_of(window.after, is_none);
-    if (!node.flag("count_include_pad", false) || !has_margin) return pooled(g, "average_pool2d", x, window, up);
+    const bool has_margin =
+        !std::ranges::all_of(window.before, is_none) || !std::ranges::all_of(window.after, is_none);
+    if (!node.flag("count_include_pad", false) || !has_margin)
+        return pooled(g, "average_pool2d", x, window, up);
     const auto [wide, inner] = with_zeros(g, x, window);
     if (!up) return pooled(g, "average_pool2d", wide, inner, up);
     // Before the margin hides which windows start behind the image.

@@ -36,7 +36,8 @@ Operand normal(OpWriter& g, std::int64_t seed, const Shape& shape) {
 
 Operand drawn(OpWriter& g, const Node& node, const Shape& shape, ElementType type) {
     if (node.op.starts_with("RandomNormal"))
-        return g.cast(scaled(g, normal(g, seed_of(node), shape), node.real("scale", 1), node.real("mean", 0)), type);
+        return g.cast(scaled(g, normal(g, seed_of(node), shape), node.real("scale", 1), node.real("mean", 0)),
+                      type);
     const double low = node.real("low", 0), high = node.real("high", 1);
     return g.cast(scaled(g, uniform(g, seed_of(node), shape), high - low, low), type);
 }
@@ -57,7 +58,8 @@ Operand random_like(OpWriter& g, const Node& node) {
 /// 1 with the input's probability. (ONNX's own definition by other operators has the other one.)
 Operand bernoulli(OpWriter& g, const Node& node) {
     const Operand numbers = uniform(g, seed_of(node), g.shape(node.x()));
-    return g.cast(g.op("lesser", {numbers, g.cast(node.x(), ElementType::f32)}), type_or(node, node.x()->type));
+    return g.cast(g.op("lesser", {numbers, g.cast(node.x(), ElementType::f32)}),
+                  type_or(node, node.x()->type));
 }
 
 /// Each sample is the largest of the logarithms with Gumbel's noise.
@@ -69,8 +71,8 @@ Operand multinomial(OpWriter& g, const Node& node) {
     noise = g.op("neg", {g.op("log", {g.plus(noise, std::ldexp(1.0, -26))})});
     noise = g.op("neg", {g.op("log", {noise})});
     const Operand logits = g.reshape(g.cast(node.x(), ElementType::f32), {sizes[0], 1, sizes[1]});
-    const Operand chosen = g.op("arg_max", {g.op("add", {noise, logits})},
-                                {{"axis", 2}, {"output_data_type", DType::i64}});
+    const Operand chosen =
+        g.op("arg_max", {g.op("add", {noise, logits})}, {{"axis", 2}, {"output_data_type", DType::i64}});
     return g.cast(chosen, type_or(node, ElementType::i32));
 }
 
@@ -109,9 +111,9 @@ Results dropout(OpWriter& g, const Node& node) {
 
 std::span<const Operator> randomness_operators() {
     static const Operator kOperators[] = {
-        {"Bernoulli", 15, bernoulli},       {"Dropout", 1, dropout},
-        {"Multinomial", 7, multinomial},    {"RandomNormal", 1, random},
-        {"RandomNormalLike", 1, random_like}, {"RandomUniform", 1, random},
+        {"Bernoulli", 15, bernoulli},          {"Dropout", 1, dropout},
+        {"Multinomial", 7, multinomial},       {"RandomNormal", 1, random},
+        {"RandomNormalLike", 1, random_like},  {"RandomUniform", 1, random},
         {"RandomUniformLike", 1, random_like},
     };
     return kOperators;

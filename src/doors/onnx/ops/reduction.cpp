@@ -57,8 +57,8 @@ Operand over_pairs(OpWriter& g, std::string_view op, Operand x, const Shape& kep
     return op == "reduce_log_sum" ? g.op("log", {x}) : x;
 }
 
-/// Over axes that are known only at run time. Every dimension is two, of which one has the extent 1: the one that
-/// is reduced, or the one that is kept.
+/// Over axes that are known only at run time. Every dimension is two, of which one has the extent 1: the one
+/// that is reduced, or the one that is kept.
 Operand reduced_as_told(OpWriter& g, std::string_view op, const Node& node, bool keep) {
     const Operand x = node.x(), axes = node.operand(1);
     const std::int64_t rank = g.rank(x);
@@ -104,9 +104,8 @@ Operand arg_reduce(OpWriter& g, const Node& node) {
     const Operand x = node.x();
     const std::string_view op = node.op == "ArgMax" ? "arg_max" : "arg_min";
     const int axis = g.axis(x, node.integer("axis", 0));
-    const NamedAttrs options{{"axis", axis},
-                             {"keep_dimensions", node.flag("keepdims", true)},
-                             {"output_data_type", DType::i64}};
+    const NamedAttrs options{
+        {"axis", axis}, {"keep_dimensions", node.flag("keepdims", true)}, {"output_data_type", DType::i64}};
     if (!node.flag("select_last_index", false)) return g.op(op, {x}, options);
     const Operand y = g.op(op, {g.op("reverse", {x}, {{"axes", Axes{axis}}})}, options);
     const Dim last = g.shape(x).at(static_cast<std::size_t>(axis)) - 1;
@@ -158,7 +157,8 @@ Operand hardmax(OpWriter& g, const Node& node) {
 /// Of a tensor and an axis, which is an input.
 template <class F>
 Operand along_input_axis(OpWriter& g, const Node& node, F function) {
-    if (is_known(node.operand(1))) return function(node.x(), g.axis(node.x(), node.integer_at(1, "the axis")));
+    if (is_known(node.operand(1)))
+        return function(node.x(), g.axis(node.x(), node.integer_at(1, "the axis")));
     const auto [parts, sizes] = around(g, node.x(), Numbers(g, node.operand(1)));
     return g.reshape(function(parts, 1), sizes);
 }
@@ -206,7 +206,8 @@ Operand determinant(OpWriter& g, const Node& node) {
     invalid_if(sizes.size() < 2, "the input has {} dimensions; 2 are the least", sizes.size());
     const Dim rows = sizes[sizes.size() - 2], columns = sizes.back();
     refuse_if(!(rows == columns) || rows.is_symbolic() || rows.size() < 1 || rows.size() > 3,
-              "the input is of matrices of {} x {}; square ones up to 3 x 3 are read", rows.str(), columns.str());
+              "the input is of matrices of {} x {}; square ones up to 3 x 3 are read", rows.str(),
+              columns.str());
     const int batch_rank = static_cast<int>(sizes.size()) - 2;
     const Shape batch(sizes.begin(), sizes.end() - 2);
     const auto at = [&](int i, int j) {

@@ -30,8 +30,8 @@ Dim clamped(OpWriter& g, const Dim& place, const Dim& most) {
 }
 
 /// Numbers' bounds as NumPy clips them.
-Operand of_numbers(OpWriter& g, const Operand& x, int axis, std::int64_t start, std::optional<std::int64_t> end,
-                   std::int64_t step, std::int64_t extent) {
+Operand of_numbers(OpWriter& g, const Operand& x, int axis, std::int64_t start,
+                   std::optional<std::int64_t> end, std::int64_t step, std::int64_t extent) {
     const bool is_down = step < 0;
     const std::int64_t low = is_down ? -1 : 0, high = is_down ? extent - 1 : extent;
     const auto clipped = [&](std::int64_t place) {
@@ -131,8 +131,8 @@ Operand slice(OpWriter& g, const Node& node) {
     if (axes.empty() && !node.optional(3)) axes = counted_list(static_cast<std::int64_t>(starts.size()));
     if (!node.optional(4)) steps.assign(starts.size(), 1);
     invalid_if(ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size(),
-               "starts, ends, axes and steps have {}, {}, {} and {} numbers; as many are needed", starts.size(),
-               ends.size(), axes.size(), steps.size());
+               "starts, ends, axes and steps have {}, {}, {} and {} numbers; as many are needed",
+               starts.size(), ends.size(), axes.size(), steps.size());
     axes = axes_of(axes, g.rank(x));
     for (std::size_t i = 0; i < axes.size(); ++i) {
         invalid_if(steps[i] == 0, "the step along axis {} is 0", axes[i]);

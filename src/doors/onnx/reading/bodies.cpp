@@ -37,13 +37,15 @@ ValueId Body::capture(const Operand& x) {
     return input;
 }
 
-std::vector<Operand> Body::ops(std::string_view name, std::vector<Operand> operands, const NamedAttrs& attrs) {
+std::vector<Operand> Body::ops(std::string_view name, std::vector<Operand> operands,
+                               const NamedAttrs& attrs) {
     for (const auto& [key, value] : attrs) {
         const auto* shape = std::get_if<Shape>(&value);
         if (!shape) continue;
         for (const Dim& d : *shape)
             for (const std::string& symbol : d.expression().names())
-                named_.emplace(symbol, shared().symbols.try_emplace(symbol, Dim::symbolic(symbol, 0)).first->second);
+                named_.emplace(symbol,
+                               shared().symbols.try_emplace(symbol, Dim::symbolic(symbol, 0)).first->second);
     }
     return OpWriter::ops(name, std::move(operands), attrs);
 }

@@ -8,8 +8,8 @@
 
 namespace headrace::onnx {
 
-/// A graph that is the body of a node: the branches of an If, what a Loop repeats. Values of the graph around it
-/// become inputs where an op needs them.
+/// A graph that is the body of a node: the branches of an If, what a Loop repeats. Values of the graph around
+/// it become inputs where an op needs them.
 class Body : public OpWriter {
 public:
     /// One within `outer`, which lives as long as the model is read.
@@ -42,7 +42,8 @@ public:
     /// own: symbols that mean something in the bodies only.
     ResultExtents(OpWriter& outer, std::set<std::string> own) : outer_(outer), own_(std::move(own)) {}
 
-    /// A result that has one of these shapes, of one rank: extents are counted where they are not the same in all.
+    /// A result that has one of these shapes, of one rank: extents are counted where they are not the same in
+    /// all.
     void add(const std::vector<Shape>& candidates);
     void add(const Dim& extent) { results_.push_back(extent); }
     Dim count();

@@ -7,9 +7,15 @@ namespace {
 
 /// Ops whose results may lie outside the operands' type where a wider one carries it.
 bool may_leave(std::string_view op) {
-    static const std::set<std::string_view> kOps{"add",        "sub",        "mul",
-                                                 "pow",        "shift_left", "reduce_sum",
-                                                 "reduce_sum_square", "reduce_product", "cumulative_sum"};
+    static const std::set<std::string_view> kOps{"add",
+                                                 "sub",
+                                                 "mul",
+                                                 "pow",
+                                                 "shift_left",
+                                                 "reduce_sum",
+                                                 "reduce_sum_square",
+                                                 "reduce_product",
+                                                 "cumulative_sum"};
     return kOps.contains(op);
 }
 

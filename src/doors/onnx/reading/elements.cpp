@@ -75,7 +75,8 @@ Number as_number(const Item& item, ElementType type) {
 /// of 2.
 Item exact_item(double value) {
     constexpr double kMostWhole = 1 << 24, kMostBelow = 1 << 11;
-    if (value == std::trunc(value) && std::abs(value) <= kMostWhole) return {static_cast<std::int64_t>(value)};
+    if (value == std::trunc(value) && std::abs(value) <= kMostWhole)
+        return {static_cast<std::int64_t>(value)};
     for (double below = 2; below <= kMostBelow; below *= 2) {
         const double above = value * below;
         if (above == std::trunc(above) && std::abs(above) <= kMostBelow)
@@ -101,7 +102,9 @@ bool OperandData::is_told() const {
     return !known || std::ranges::any_of(known->items, [](const Item& item) { return item.told != nullptr; });
 }
 
-Number OperandData::number(std::int64_t i) const { return number_at(stored_as(type), known->data->bytes.data(), i); }
+Number OperandData::number(std::int64_t i) const {
+    return number_at(stored_as(type), known->data->bytes.data(), i);
+}
 
 Item OperandData::item(std::int64_t i) const {
     if (!known->are_numbers()) return known->items[static_cast<std::size_t>(i)];

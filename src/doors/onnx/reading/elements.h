@@ -49,8 +49,8 @@ struct Elements {
 /// needs them.
 struct OperandData {
     ElementType type = ElementType::f32;
-    ValueId id = kNoValue;      ///< in `home`
-    OpWriter* home = nullptr;   ///< whose value it is
+    ValueId id = kNoValue;     ///< in `home`
+    OpWriter* home = nullptr;  ///< whose value it is
     std::optional<Elements> known;
     std::optional<double> fill;  ///< what all elements are, where their number is open
 

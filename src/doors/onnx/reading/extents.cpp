@@ -91,11 +91,13 @@ Dim rest(const Dim& a, const Dim& b) {
 }
 
 Dim largest(const std::vector<Dim>& of) {
-    return extreme(of, "max", [](const auto& n) { return std::ranges::max(n); }, &Expression::largest);
+    return extreme(
+        of, "max", [](const auto& n) { return std::ranges::max(n); }, &Expression::largest);
 }
 
 Dim smallest(const std::vector<Dim>& of) {
-    return extreme(of, "min", [](const auto& n) { return std::ranges::min(n); }, &Expression::least);
+    return extreme(
+        of, "min", [](const auto& n) { return std::ranges::min(n); }, &Expression::least);
 }
 
 bool is_same(const Dim& a, const Dim& b) { return equals(a, b) == Answer::yes; }
@@ -152,7 +154,8 @@ std::string shortened_text(std::string text) {
     return text;
 }
 
-// --- exact quotients -----------------------------------------------------------------------------------------
+// --- exact quotients
+// -----------------------------------------------------------------------------------------
 
 namespace {
 
@@ -185,7 +188,8 @@ bool comes_before(const Monomial& a, const Monomial& b) {
 }
 
 const Monomial& leading(const Polynomial& p) {
-    return std::ranges::max_element(p, [](const auto& a, const auto& b) { return comes_before(a.first, b.first); })
+    return std::ranges::max_element(
+               p, [](const auto& a, const auto& b) { return comes_before(a.first, b.first); })
         ->first;
 }
 

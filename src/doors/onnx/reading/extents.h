@@ -5,8 +5,8 @@
 #include "ir/dim.h"
 #include "ir/tensor_type.h"
 
-/// Arithmetic of extents, which may be open: numbers stay numbers, others become expressions. It throws Undecided
-/// for what depends on open values, and for what no expression can hold (src/ir/expression.h).
+/// Arithmetic of extents, which may be open: numbers stay numbers, others become expressions. It throws
+/// Undecided for what depends on open values, and for what no expression can hold (src/ir/expression.h).
 namespace headrace::onnx {
 
 Dim operator+(const Dim& a, const Dim& b);

@@ -17,10 +17,14 @@ using Moved = std::optional<std::vector<Elements>>;
 
 /// Operands that are moved, of ops that move elements and nothing else; -1: all of them.
 const std::map<std::string_view, std::vector<int>> kMoving{
-    {"identity", {0}},       {"reshape", {0}},           {"transpose", {0}}, {"slice", {0}},
-    {"expand", {0}},         {"gather", {0}},            {"split", {0}},     {"tile", {0}},
-    {"reverse", {0}},        {"gather_elements", {0}},   {"gather_nd", {0}}, {"concat", {-1}},
-    {"scatter_nd", {0, 2}},  {"scatter_elements", {0, 2}}, {"where", {1, 2}},
+    {"identity", {0}},      {"reshape", {0}},
+    {"transpose", {0}},     {"slice", {0}},
+    {"expand", {0}},        {"gather", {0}},
+    {"split", {0}},         {"tile", {0}},
+    {"reverse", {0}},       {"gather_elements", {0}},
+    {"gather_nd", {0}},     {"concat", {-1}},
+    {"scatter_nd", {0, 2}}, {"scatter_elements", {0, 2}},
+    {"where", {1, 2}},
 };
 
 bool moves(const std::vector<int>& moved, int operand) {
@@ -63,8 +67,8 @@ Moved moved(const KnownCall& call, const std::vector<int>& which) {
         Elements& result = results->emplace_back(std::move(folded.elements));
         const std::byte* data = result.data->bytes.data();
         for (std::int64_t i = 0; i < result.count(); ++i)
-            result.items.push_back(all[static_cast<std::size_t>(
-                number_as<std::int64_t>(number_at(DType::i64, data, i)))]);
+            result.items.push_back(
+                all[static_cast<std::size_t>(number_as<std::int64_t>(number_at(DType::i64, data, i)))]);
         result.data = nullptr;
     }
     return results;
@@ -180,7 +184,8 @@ Moved reduced_items(const KnownCall& call, std::string_view by) {
     if (!keep || !*keep) {
         std::vector<std::int64_t> kept;
         for (std::size_t d = 0; d < shape.size(); ++d)
-            if (std::ranges::find(*axes, static_cast<std::int64_t>(d)) == axes->end()) kept.push_back(shape[d]);
+            if (std::ranges::find(*axes, static_cast<std::int64_t>(d)) == axes->end())
+                kept.push_back(shape[d]);
         shape = std::move(kept);
     }
     return std::vector{Elements{.shape = std::move(shape), .data = nullptr, .items = std::move(items)}};
@@ -225,7 +230,8 @@ Moved arithmetic(const KnownCall& call) {
 }  // namespace
 
 std::optional<std::vector<Folded>> folded_items(const KnownCall& call) {
-    if (std::ranges::any_of(call.operands, [](const Operand& x) { return x == nullptr; })) return std::nullopt;
+    if (std::ranges::any_of(call.operands, [](const Operand& x) { return x == nullptr; }))
+        return std::nullopt;
     try {
         Moved results;
         if (const auto which = kMoving.find(call.op.name); which != kMoving.end())
@@ -233,7 +239,8 @@ std::optional<std::vector<Folded>> folded_items(const KnownCall& call) {
         if (!results) results = arithmetic(call);
         if (!results) return std::nullopt;
         std::vector<ReferenceOperand> operands;
-        for (const Operand& x : call.operands) operands.push_back({stored_type(x), std::span<const std::byte>()});
+        for (const Operand& x : call.operands)
+            operands.push_back({stored_type(x), std::span<const std::byte>()});
         const std::vector<TensorType> types = inferred(call.op, call.box, operands);
         std::vector<Folded> typed;
         for (std::size_t i = 0; i < types.size(); ++i)

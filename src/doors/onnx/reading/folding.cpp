@@ -10,7 +10,7 @@
 namespace headrace::onnx {
 namespace {
 
-constexpr double kMostWork = 1 << 22;  // operations of one call
+constexpr double kMostWork = 1 << 22;                    // operations of one call
 constexpr std::int64_t kMostResults = 64 * kMostFolded;  // of results, which may be more than the operands
 
 bool is_few(std::span<const Operand> operands) {

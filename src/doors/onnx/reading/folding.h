@@ -7,7 +7,8 @@
 
 namespace headrace::onnx {
 
-inline constexpr std::int64_t kMostFolded = 4096;  ///< elements; more stay with the compiler, which folds, too
+inline constexpr std::int64_t kMostFolded =
+    4096;  ///< elements; more stay with the compiler, which folds, too
 
 /// A call of an op of the catalog on operands that are all known or absent.
 struct KnownCall {
@@ -23,10 +24,10 @@ struct Folded {
     Elements elements;
 };
 
-/// What is known, few elements, and given to a pure op is computed while the model is read: numbers by the op's
-/// own reference kernel, extents by their arithmetic. So every operator that is made of ops folds by itself. None
-/// where the op has to compute at run time. Errors: Refused for
-/// what inference or the kernel say of numbers.
+/// What is known, few elements, and given to a pure op is computed while the model is read: numbers by the
+/// op's own reference kernel, extents by their arithmetic. So every operator that is made of ops folds by
+/// itself. None where the op has to compute at run time. Errors: Refused for what inference or the kernel say
+/// of numbers.
 std::optional<std::vector<Folded>> folded(const KnownCall& call);
 
 }  // namespace headrace::onnx

@@ -23,9 +23,10 @@ Refused not_read(const Node& node) {
     if (!node.domain.empty() && node.domain != kMicrosoft)
         return Refused(fmt::format("operators of the domain '{}' are not read", node.domain),
                        "Export the model without them, or with their functions in the model");
-    return Refused("this operator is not read",
-                   "`python -m headrace.onnx.coverage` lists those that are; export the model so that it uses "
-                   "them, compute this part outside the model, or run the model with ONNX Runtime");
+    return Refused(
+        "this operator is not read",
+        "`python -m headrace.onnx.coverage` lists those that are; export the model so that it uses "
+        "them, compute this part outside the model, or run the model with ONNX Runtime");
 }
 
 /// Inputs, for messages.
@@ -78,7 +79,8 @@ void Importer::read_content() {
     std::vector<const ValueMessage*> inputs;
     for (const ValueMessage& v : graph.inputs)
         if (!scope.values.contains(v.name)) inputs.push_back(&v);
-    Interface interface(model_graph_, inputs, options_, value_or_unreadable(perhaps_empty(graph), source_.title));
+    Interface interface(model_graph_, inputs, options_,
+                        value_or_unreadable(perhaps_empty(graph), source_.title));
     for (const ValueMessage* v : inputs)
         scope.values[v->name] = said_of(fmt::format("{}: input '{}'", source_.title, v->name),
                                         [&] { return interface.input(*v); });
@@ -88,14 +90,16 @@ void Importer::read_content() {
         const std::string what = fmt::format("{}: output '{}'", source_.title, v.name);
         const Operand* found = scope.find(v.name);
         if (!found || !*found)
-            throw Unreadable(invalid("{} is computed by no node; remove it, or add the node that computes it", what));
+            throw Unreadable(
+                invalid("{} is computed by no node; remove it, or add the node that computes it", what));
         said_of(what, [&] { interface.output(v.name, *found); });
     }
 }
 
 void Importer::refuse_sparse(const GraphMessage& graph) const {
     if (!graph.sparse_initializers.empty())
-        throw Unreadable(unsupported("{}: an initializer is sparse; store it as a dense tensor", source_.title));
+        throw Unreadable(
+            unsupported("{}: an initializer is sparse; store it as a dense tensor", source_.title));
 }
 
 void Importer::read_constants(std::span<const Bytes> tensors, Scope& scope) {
@@ -114,7 +118,8 @@ Operand Importer::constant(const TensorMessage& tensor, const std::string& what,
     TensorElements found =
         value_or_unreadable(elements_of(tensor, source_.storage), fmt::format("{} cannot be read", what));
     if (scope.depth == 0) shared_.budget.data(found.data->bytes.size());
-    return known(Elements{.shape = std::move(found.shape), .data = std::move(found.data), .items = {}}, found.type);
+    return known(Elements{.shape = std::move(found.shape), .data = std::move(found.data), .items = {}},
+                 found.type);
 }
 
 void Importer::read_nodes(std::span<const Bytes> nodes, Scope& scope) {
@@ -161,14 +166,17 @@ Node Importer::node_of(const NodeMessage& message, const Scope& scope) {
         if (attribute.reference.empty()) {
             node.attributes.emplace_back(attribute.name, attribute_of(node, attribute, scope));
         } else if (const auto* parameter = parameter_of(attribute, scope)) {
-            node.attributes.emplace_back(attribute.name, attribute_of(node, parameter->first, *parameter->second));
+            node.attributes.emplace_back(attribute.name,
+                                         attribute_of(node, parameter->first, *parameter->second));
         }
     }
     return node;
 }
 
 AttributeValue Importer::attribute_of(const Node& node, const AttributeMessage& a, const Scope& scope) {
-    const auto what = [&] { return fmt::format("{}: {}: attribute '{}'", source_.title, node.title(), a.name); };
+    const auto what = [&] {
+        return fmt::format("{}: {}: attribute '{}'", source_.title, node.title(), a.name);
+    };
     switch (a.type) {
         case AttributeMessage::kFloat: return double{a.real};
         case AttributeMessage::kInt: return a.integer;
@@ -182,19 +190,21 @@ AttributeValue Importer::attribute_of(const Node& node, const AttributeMessage& 
         }
         case AttributeMessage::kTensor: return constant(a.tensor, what(), scope);
         case AttributeMessage::kGraph:
-            return std::make_shared<const Branch>(Branch{value_or_unreadable(decode_graph(a.graph), what()), &scope});
-        default:
-            throw Unreadable(unsupported("{} is of the type {}, which is not read", what(), a.type));
+            return std::make_shared<const Branch>(
+                Branch{value_or_unreadable(decode_graph(a.graph), what()), &scope});
+        default: throw Unreadable(unsupported("{} is of the type {}, which is not read", what(), a.type));
     }
 }
 
-std::vector<Operand> Importer::checked_results(const Node& node, const NodeMessage& message, const Scope& scope) {
+std::vector<Operand> Importer::checked_results(const Node& node, const NodeMessage& message,
+                                               const Scope& scope) {
     try {
         return results_of(node, message, scope);
     } catch (const Undecided& error) {
         throw Unreadable::at(
             source_.title, *graph_, node, scope,
-            Refused(fmt::format("it depends on whether {}, which is open until the model is called", error.what())));
+            Refused(fmt::format("it depends on whether {}, which is open until the model is called",
+                                error.what())));
     } catch (const Refused& error) {
         throw Unreadable::at(source_.title, *graph_, node, scope, error);
     } catch (const std::logic_error& error) {  // a place in a list of dimensions that there is not
@@ -205,13 +215,15 @@ std::vector<Operand> Importer::checked_results(const Node& node, const NodeMessa
 }
 
 std::vector<Operand> Importer::results_of(const Node& node, const NodeMessage& message, const Scope& scope) {
-    if (const FunctionMessage* function = function_of(message)) return called(*function, node, message, scope);
+    if (const FunctionMessage* function = function_of(message))
+        return called(*function, node, message, scope);
     const Operator& found = operator_of(node);
     return found.read(*graph_, modernised(*graph_, node));
 }
 
 const FunctionMessage* Importer::function_of(const NodeMessage& message) const {
-    const auto found = functions_.find(std::tuple(domain_named(message.domain), message.op, message.overload));
+    const auto found =
+        functions_.find(std::tuple(domain_named(message.domain), message.op, message.overload));
     return found == functions_.end() ? nullptr : found->second;
 }
 
@@ -239,7 +251,8 @@ std::vector<Operand> Importer::called(const FunctionMessage& function, const Nod
     inner.where = fmt::format(" in function '{}', which {} calls", function.name, inner.caller);
     inner.depth = scope.depth + 1;
     if (function.sets.contains("")) {
-        const Status known_set = check_operator_set(function.sets, fmt::format("function '{}'", function.name));
+        const Status known_set =
+            check_operator_set(function.sets, fmt::format("function '{}'", function.name));
         if (!known_set.ok()) throw Refused(known_set.error().message, "", known_set.error().code);
     }
     read_nodes(function.nodes, inner);
@@ -254,8 +267,8 @@ std::vector<Operand> Importer::called(const FunctionMessage& function, const Nod
 std::vector<Operand> Importer::read_branch(OpWriter& into, const Branch& branch,
                                            const std::vector<Operand>& inputs) {
     const GraphMessage& graph = branch.graph;
-    invalid_if(graph.inputs.size() != inputs.size(), "its body has {} inputs; it is given {}", graph.inputs.size(),
-               inputs.size());
+    invalid_if(graph.inputs.size() != inputs.size(), "its body has {} inputs; it is given {}",
+               graph.inputs.size(), inputs.size());
     Scope inner;
     inner.sets = branch.scope->sets;
     inner.outer = branch.scope;

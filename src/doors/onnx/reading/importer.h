@@ -11,7 +11,8 @@
 
 namespace headrace::onnx {
 
-/// One model on its way into one graph: walks the nodes and gives each to the function that reads its operator.
+/// One model on its way into one graph: walks the nodes and gives each to the function that reads its
+/// operator.
 class Importer : private BranchReader {
 public:
     Importer(Source& source, const OnnxOptions& options, Patience patience);
@@ -27,7 +28,8 @@ private:
     void read_constants(std::span<const Bytes> tensors, Scope& scope);
     void refuse_sparse(const GraphMessage& graph) const;
     void read_nodes(std::span<const Bytes> nodes, Scope& scope);
-    void bind(const NodeMessage& message, const Node& node, const std::vector<Operand>& results, Scope& scope);
+    void bind(const NodeMessage& message, const Node& node, const std::vector<Operand>& results,
+              Scope& scope);
     Node node_of(const NodeMessage& message, const Scope& scope);
     AttributeValue attribute_of(const Node& node, const AttributeMessage& attribute, const Scope& scope);
     std::vector<Operand> checked_results(const Node& node, const NodeMessage& message, const Scope& scope);
@@ -43,7 +45,8 @@ private:
     Shared shared_;
     OpWriter model_graph_;
     OpWriter* graph_ = &model_graph_;  ///< whose ops nodes become now
-    std::map<std::tuple<std::string_view, std::string_view, std::string_view>, const FunctionMessage*> functions_;
+    std::map<std::tuple<std::string_view, std::string_view, std::string_view>, const FunctionMessage*>
+        functions_;
 };
 
 /// A model as a graph. Errors: load_onnx()'s.

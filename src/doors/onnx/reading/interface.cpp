@@ -81,9 +81,10 @@ void Interface::check_dimensions() const {
     for (const auto& [name, shape] : given_.shapes)
         if (!used_.contains(name)) unknown.push_back(name);
     if (unknown.empty()) return;
-    throw Refused(fmt::format("no input has a dimension ['{}']; run-time dimensions: {}", fmt::join(unknown, "', '"),
-                              g_.dimensions.empty() ? "none" : fmt::format("{}", fmt::join(g_.dimensions, ", "))),
-                  "", Code::invalid_argument);
+    throw Refused(
+        fmt::format("no input has a dimension ['{}']; run-time dimensions: {}", fmt::join(unknown, "', '"),
+                    g_.dimensions.empty() ? "none" : fmt::format("{}", fmt::join(g_.dimensions, ", "))),
+        "", Code::invalid_argument);
 }
 
 Shape Interface::shape_of(const ValueMessage& value) {
@@ -100,11 +101,12 @@ Shape Interface::shape_of(const ValueMessage& value) {
     for (std::size_t axis = 0; axis < value.type.shape.size(); ++axis) {
         const DimensionMessage& d = value.type.shape[axis];
         if (d.size) {
-            refuse_if(*d.size < 0,
-                      "extent {} is {}; give the input's shape with dimensions={{'{}': [...]}}", axis, *d.size, name);
+            refuse_if(*d.size < 0, "extent {} is {}; give the input's shape with dimensions={{'{}': [...]}}",
+                      axis, *d.size, name);
             shape.emplace_back(*d.size);
         } else {
-            shape.push_back(dimension(d.name.empty() ? fmt::format("{}.{}", name, axis) : std::string(d.name)));
+            shape.push_back(
+                dimension(d.name.empty() ? fmt::format("{}.{}", name, axis) : std::string(d.name)));
         }
     }
     return shape;

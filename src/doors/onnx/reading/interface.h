@@ -9,10 +9,12 @@
 
 namespace headrace::onnx {
 
-/// A model's inputs and outputs, whose dimensions may be open or given. Errors: Refused without the model's title.
+/// A model's inputs and outputs, whose dimensions may be open or given. Errors: Refused without the model's
+/// title.
 class Interface {
 public:
-    /// inputs: those that a caller gives. perhaps_empty: names of dimensions that may be 0; others are at least 1.
+    /// inputs: those that a caller gives. perhaps_empty: names of dimensions that may be 0; others are at
+    /// least 1.
     Interface(OpWriter& g, const std::vector<const ValueMessage*>& inputs, const OnnxOptions& given,
               std::set<std::string, std::less<>> perhaps_empty);
 

@@ -164,7 +164,10 @@ UnaryItem unary_of_items(std::string_view op) {
     static const std::map<std::string_view, Item (*)(const Item&)> kFunctions{
         {"neg", &negated},
         {"abs", [](const Item& a) { return largest_item(a, negated(a)); }},
-        {"sign", [](const Item& a) { return Item(largest({-1, smallest({1, a.above})})); }},
+        {"sign",
+         [](const Item& a) {
+             return Item(largest({-1, smallest({1, a.above})}));
+         }},
         {"logical_not", &inverted},
         {"floor", [](const Item& a) { return Item(divided_down(a.above, a.below)); }},
         {"ceil", [](const Item& a) { return Item(ceiling_of(a)); }},

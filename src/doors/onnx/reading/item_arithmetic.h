@@ -4,8 +4,8 @@
 
 #include "doors/onnx/reading/elements.h"
 
-/// What the catalog's element-wise ops make of extents and of exact quotients of two: `floor(height * 0.5)` of an
-/// open height is `height // 2`. Errors: Undecided for what extents do not say.
+/// What the catalog's element-wise ops make of extents and of exact quotients of two: `floor(height * 0.5)`
+/// of an open height is `height // 2`. Errors: Undecided for what extents do not say.
 namespace headrace::onnx {
 
 using BinaryItem = std::function<Item(const Item&, const Item&)>;

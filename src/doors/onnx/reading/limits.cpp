@@ -19,9 +19,9 @@ Budget::Budget(std::size_t bytes) : most_bytes_(kMostBytes + kGrowth * bytes) {}
 void Budget::nodes(std::size_t count, int depth, bool own) {
     (own ? own_nodes_ : nodes_) += count;
     if (nodes_ > kMostNodes)
-        throw Refused(
-            fmt::format("the model's functions become more than {} nodes, the most that are read", kMostNodes),
-            "Export the model with fewer calls of functions that call others");
+        throw Refused(fmt::format("the model's functions become more than {} nodes, the most that are read",
+                                  kMostNodes),
+                      "Export the model with fewer calls of functions that call others");
     if (depth > kMostDepth)
         throw Refused(
             fmt::format("functions and branches lie more than {} deep in one another, which is too deep",
@@ -42,10 +42,11 @@ void Budget::data(std::size_t bytes) { most_bytes_ += kGrowth * bytes; }
 void Budget::constant(std::size_t bytes) {
     bytes_ += bytes;
     if (bytes_ > most_bytes_)
-        throw Refused(fmt::format("constants that are made while the model is read have more than {} bytes, the "
-                                  "most for a model of this size",
-                                  most_bytes_),
-                      "Store what is needed as initializers, or compute this part outside the model");
+        throw Refused(
+            fmt::format("constants that are made while the model is read have more than {} bytes, the "
+                        "most for a model of this size",
+                        most_bytes_),
+            "Store what is needed as initializers, or compute this part outside the model");
 }
 
 }  // namespace headrace::onnx

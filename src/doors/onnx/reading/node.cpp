@@ -11,15 +11,16 @@ namespace headrace::onnx {
 namespace {
 
 constexpr const char* kFixDimensions =
-    "Where the model computes it from dimensions, fix those with dimensions={...} (--dimension NAME=N); otherwise "
+    "Where the model computes it from dimensions, fix those with dimensions={...} (--dimension NAME=N); "
+    "otherwise "
     "make it an initializer";
 constexpr const char* kFixNumber =
     "Where the model computes it from dimensions, fix those with dimensions={...} (--dimension NAME=N)";
 
 std::string_view form_of(const AttributeValue& value) {
-    constexpr std::array<std::string_view, 8> kForms{"an integer",        "a float",        "a text",
-                                                     "a list of integers", "a list of floats", "a list of texts",
-                                                     "a tensor",          "a graph"};
+    constexpr std::array<std::string_view, 8> kForms{
+        "an integer",       "a float",         "a text",   "a list of integers",
+        "a list of floats", "a list of texts", "a tensor", "a graph"};
     return kForms[value.index()];
 }
 
@@ -33,8 +34,9 @@ const T& as(std::string_view name, const AttributeValue& value, std::string_view
 }  // namespace
 
 std::string Node::title() const {
-    const std::string named = name.empty() ? fmt::format("node of output '{}'", outputs.empty() ? "" : outputs[0])
-                                           : fmt::format("node '{}'", name);
+    const std::string named = name.empty()
+                                  ? fmt::format("node of output '{}'", outputs.empty() ? "" : outputs[0])
+                                  : fmt::format("node '{}'", name);
     return fmt::format("{} ({}, {} opset {})", named, op, domain.empty() ? "ai.onnx" : domain, opset);
 }
 
@@ -77,8 +79,9 @@ std::vector<std::int64_t> Node::integers(std::size_t index, std::string_view wha
     std::vector<std::int64_t> list;
     for (const Dim& d : dims(index, what)) {
         if (d.is_symbolic())
-            throw Refused(fmt::format("{} (input {}) is {}, which is known only at run time", what, index, d.str()),
-                          "Fix the dimensions with dimensions={...} (--dimension NAME=N)");
+            throw Refused(
+                fmt::format("{} (input {}) is {}, which is known only at run time", what, index, d.str()),
+                "Fix the dimensions with dimensions={...} (--dimension NAME=N)");
         list.push_back(d.size());
     }
     return list;
@@ -169,7 +172,8 @@ std::shared_ptr<const Branch> Node::branch(std::string_view key) const {
 std::vector<std::int64_t> axes_of(const std::vector<std::int64_t>& axes, std::int64_t rank) {
     std::vector<std::int64_t> found;
     for (std::int64_t axis : axes) {
-        invalid_if(axis < -rank || axis >= rank, "axis {} is outside the {} dimensions of the input", axis, rank);
+        invalid_if(axis < -rank || axis >= rank, "axis {} is outside the {} dimensions of the input", axis,
+                   rank);
         found.push_back(axis < 0 ? axis + rank : axis);
     }
     std::vector<std::int64_t> sorted = found;

@@ -81,7 +81,8 @@ struct Node {
 /// Axes counted from the front, none of them twice.
 std::vector<std::int64_t> axes_of(const std::vector<std::int64_t>& axes, std::int64_t rank);
 
-/// The type that an attribute or a tensor names by ONNX's number for it. Throws Refused for one that is not read.
+/// The type that an attribute or a tensor names by ONNX's number for it. Throws Refused for one that is not
+/// read.
 ElementType type_named(std::int64_t number, std::string_view what);
 
 }  // namespace headrace::onnx

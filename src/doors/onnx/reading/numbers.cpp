@@ -74,7 +74,8 @@ Shape extents_of(OpWriter& g, const Operand& x) {
         throw Refused(fmt::format("it is told by a tensor of the shape {}, whose number of elements is open",
                                   shortened_text(str(g.shape(x)))),
                       "Fix the dimension with dimensions={...} (--dimension NAME=N)");
-    invalid_if(count.size() > kMostCounted, "{} extents are asked for; {} are the most", count.size(), kMostCounted);
+    invalid_if(count.size() > kMostCounted, "{} extents are asked for; {} are the most", count.size(),
+               kMostCounted);
     for (std::int64_t i = 0; i < count.size(); ++i) list.push_back(g.counted());
     if (!list.empty())
         g.ops("read_extents", {g.reshape(g.cast(x, ElementType::i64), {count})}, {{"counts", list}});
@@ -104,8 +105,9 @@ std::pair<Operand, Shape> around(OpWriter& g, const Operand& x, const Numbers& a
     const Numbers own(g, sizes), places(g, counted_list(rank));
     const Numbers column = counted_from_front(axis, rank).shaped({1});
     std::vector<Operand> parts;
-    for (const Numbers& part : {(places < column).choose(own, 1).reduced("product"), own.at(column).shaped({}),
-                                (places > column).choose(own, 1).reduced("product")})
+    for (const Numbers& part :
+         {(places < column).choose(own, 1).reduced("product"), own.at(column).shaped({}),
+          (places > column).choose(own, 1).reduced("product")})
         parts.push_back(g.reshape(part.x(), {1}));
     return {g.reshape(x, extents_of(g, g.concat(parts, 0))), sizes};
 }

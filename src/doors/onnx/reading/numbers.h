@@ -7,8 +7,8 @@
 
 namespace headrace::onnx {
 
-/// Integers that are known only at run time: arithmetic of extents and places, and what becomes extents. A small
-/// tensor of i64; each operation is an op of the graph.
+/// Integers that are known only at run time: arithmetic of extents and places, and what becomes extents. A
+/// small tensor of i64; each operation is an op of the graph.
 class Numbers {
 public:
     Numbers(OpWriter& g, const Operand& x);
@@ -51,7 +51,9 @@ public:
     Numbers choose(const Numbers& yes, const Numbers& no) const;
     Numbers choose(std::int64_t yes, const Numbers& no) const { return choose(Numbers(*g_, yes), no); }
     Numbers choose(const Numbers& yes, std::int64_t no) const { return choose(yes, Numbers(*g_, no)); }
-    Numbers choose(std::int64_t yes, std::int64_t no) const { return choose(Numbers(*g_, yes), Numbers(*g_, no)); }
+    Numbers choose(std::int64_t yes, std::int64_t no) const {
+        return choose(Numbers(*g_, yes), Numbers(*g_, no));
+    }
     Numbers at(const Numbers& places) const;
     Numbers at(const std::vector<std::int64_t>& places) const { return at(Numbers(*g_, places)); }
     Numbers shaped(const Shape& shape) const;

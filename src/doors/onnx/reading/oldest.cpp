@@ -65,7 +65,8 @@ Node with_repetitions(OpWriter& g, const Node& node, Node made) {
 
 Node with_scales(OpWriter& /*g*/, const Node& node, Node made) {
     if (node.has("height_scale") && node.has("width_scale"))
-        made.set("scales", std::vector<double>{1, 1, node.real("height_scale", 1), node.real("width_scale", 1)});
+        made.set("scales",
+                 std::vector<double>{1, 1, node.real("height_scale", 1), node.real("width_scale", 1)});
     made.remove("height_scale");
     made.remove("width_scale");
     if (made.text("mode", "") == "bilinear") made.set("mode", std::string("linear"));
@@ -95,7 +96,7 @@ Node with_shape_input(OpWriter& /*g*/, const Node& node, Node made) {
 
 using Change = Node (*)(OpWriter&, const Node&, Node);
 const std::map<std::string_view, Change> kChanges{
-    {"Cast", &with_type_number},   {"Concat", &with_axis},  {"GlobalLpPool", &with_whole_power},
+    {"Cast", &with_type_number},   {"Concat", &with_axis},         {"GlobalLpPool", &with_whole_power},
     {"LpPool", &with_whole_power}, {"Reshape", &with_shape_input}, {"Selu", &with_old_constants},
     {"Tile", &with_repetitions},   {"Upsample", &with_scales}};
 const std::set<std::string_view> kAligned{"Add", "Sub", "Mul",   "Div",     "Pow",  "And",

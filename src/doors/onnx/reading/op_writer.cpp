@@ -13,9 +13,8 @@ namespace {
 /// Ops whose results are truth values.
 bool gives_truth(std::string_view op) {
     static const std::set<std::string_view> kOps{
-        "equal",       "not_equal",   "greater",    "greater_or_equal", "lesser",
-        "lesser_or_equal", "is_nan",  "is_infinite", "logical_and",     "logical_or",
-        "logical_xor", "logical_not"};
+        "equal",  "not_equal",   "greater",     "greater_or_equal", "lesser",      "lesser_or_equal",
+        "is_nan", "is_infinite", "logical_and", "logical_or",       "logical_xor", "logical_not"};
     return kOps.contains(op);
 }
 

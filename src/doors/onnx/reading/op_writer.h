@@ -47,12 +47,13 @@ struct Shared {
     Ranges ranges;
     Patience patience;
     std::map<std::string, Dim> symbols;
-    std::vector<std::shared_ptr<OpWriter>> bodies;  ///< of all graphs: operands know their graph by its address
-    std::optional<FilePages> pages;                 ///< of the model, once some are given back
+    std::vector<std::shared_ptr<OpWriter>>
+        bodies;                      ///< of all graphs: operands know their graph by its address
+    std::optional<FilePages> pages;  ///< of the model, once some are given back
 };
 
-/// The graph in the making: the catalog's ops on operands that are values at run time or known already. What is
-/// known is computed at once (folding.h). Its functions throw Refused, Invalid and Undecided.
+/// The graph in the making: the catalog's ops on operands that are values at run time or known already. What
+/// is known is computed at once (folding.h). Its functions throw Refused, Invalid and Undecided.
 class OpWriter {
 public:
     explicit OpWriter(Shared& shared) : shared_(shared) {}
@@ -94,8 +95,8 @@ public:
     std::vector<std::int64_t> fixed_shape(const Operand& x,
                                           std::string_view what = "an extent of the input") const;
     bool has_shape(const Operand& x, const Shape& wanted) const;
-    /// Whether smallest and largest ones of these are kept as formulas. Where they are not, what holds in every
-    /// model that works is believed, and a run shows it.
+    /// Whether smallest and largest ones of these are kept as formulas. Where they are not, what holds in
+    /// every model that works is believed, and a run shows it.
     bool is_short(const std::vector<Dim>& extents);
     /// The larger of it and 0.
     Dim at_least_0(const Dim& d);

@@ -1,5 +1,5 @@
-#include <algorithm>
 #include <fmt/ranges.h>
+#include <algorithm>
 
 #include "doors/onnx/reading/op_writer.h"
 
@@ -39,9 +39,10 @@ std::set<std::string> words_of(const std::string& text) {
 
 Operand OpWriter::input(const std::string& name, ElementType type, const Shape& shape) {
     if (static_cast<std::int64_t>(shape.size()) > kMostDimensions)
-        throw Refused(fmt::format("it has {} dimensions; {} are the most. Export the model with some of them "
-                                  "merged",
-                                  shape.size(), kMostDimensions));
+        throw Refused(
+            fmt::format("it has {} dimensions; {} are the most. Export the model with some of them "
+                        "merged",
+                        shape.size(), kMostDimensions));
     const DType stored = type == ElementType::bf16 ? DType::f32 : stored_as(type);
     const ValueId id = declare(name, stored, shape);
     for (const Dim& d : shape)
@@ -68,7 +69,8 @@ int OpWriter::rank(const Operand& x) const {
 
 int OpWriter::axis(const Operand& x, std::int64_t axis) const {
     const std::int64_t count = rank(x), most = std::max<std::int64_t>(count, 1);
-    invalid_if(axis < -most || axis >= most, "axis {} is outside the {} dimensions of the input", axis, count);
+    invalid_if(axis < -most || axis >= most, "axis {} is outside the {} dimensions of the input", axis,
+               count);
     return static_cast<int>(axis < 0 ? axis + most : axis);
 }
 

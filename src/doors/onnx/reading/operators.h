@@ -9,7 +9,8 @@
 #include "doors/onnx/reading/node.h"
 #include "doors/onnx/reading/op_writer.h"
 
-/// How operators are read. A family, src/doors/onnx/ops/<stem>.cpp, has a function for each operator, and ends with
+/// How operators are read. A family, src/doors/onnx/ops/<stem>.cpp, has a function for each operator, and
+/// ends with
 ///
 ///     std::span<const Operator> <stem>_operators() {
 ///         static const Operator kOperators[] = {{"Gather", 1, gather}, ...};
@@ -21,13 +22,12 @@ namespace headrace::onnx {
 
 using Results = std::vector<Operand>;
 
-/// A function `Operand f(OpWriter& g, const Node& node)`, or one that returns Results. It throws what refused.h
-/// has.
+/// A function `Operand f(OpWriter& g, const Node& node)`, or one that returns Results. It throws what
+/// refused.h has.
 class Read {
 public:
     template <class F>
-    requires(!std::is_same_v<std::remove_cvref_t<F>, Read>)
-    Read(F function) {
+    requires(!std::is_same_v<std::remove_cvref_t<F>, Read>) Read(F function) {
         if constexpr (std::is_same_v<std::invoke_result_t<F, OpWriter&, const Node&>, Operand>)
             call_ = [function](OpWriter& g, const Node& node) { return Results{function(g, node)}; };
         else

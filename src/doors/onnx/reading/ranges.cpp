@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::int64_t kLargest = std::int64_t{1} << 24;
 
-/// Whether an expression may fall where its symbol grows: by a minus before all but a number alone, remainders,
-/// and quotients by what is no number.
+/// Whether an expression may fall where its symbol grows: by a minus before all but a number alone,
+/// remainders, and quotients by what is no number.
 bool may_fall(const std::string& text) {
     const auto after_spaces = [&](std::size_t at) {
         while (at < text.size() && text[at] == ' ') ++at;
@@ -32,7 +32,8 @@ bool may_fall(const std::string& text) {
     }
     // Calls and signs of which nothing is known.
     return std::ranges::any_of(text, [](unsigned char c) {
-        return std::isalnum(c) == 0 && std::string_view("_ ()+*/,-").find(static_cast<char>(c)) == std::string::npos;
+        return std::isalnum(c) == 0 &&
+               std::string_view("_ ()+*/,-").find(static_cast<char>(c)) == std::string::npos;
     });
 }
 

@@ -8,9 +8,9 @@
 
 namespace headrace::onnx {
 
-/// What ops need of open dimensions: a filter of 7 rows needs images of at least 7, and so on backwards. A model
-/// cannot be called with less, so whatever is read after the op may count on it: `(samples-10)//5` is no negative
-/// quotient once a filter of 10 has been read.
+/// What ops need of open dimensions: a filter of 7 rows needs images of at least 7, and so on backwards. A
+/// model cannot be called with less, so whatever is read after the op may count on it: `(samples-10)//5` is
+/// no negative quotient once a filter of 10 has been read.
 class Ranges {
 public:
     /// Results' extents, which are at least what their ops say.

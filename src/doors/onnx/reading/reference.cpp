@@ -81,12 +81,14 @@ std::optional<std::vector<Folded>> by_reference(const OpDef& op, const AttrBox& 
     try {
         op.reference({in, out, {}}, attrs.get());
     } catch (const KernelError& error) {
-        throw Refused(fmt::format("{}: {}", op.name, error.what()), Refused::kOtherwise, Code::invalid_argument);
+        throw Refused(fmt::format("{}: {}", op.name, error.what()), Refused::kOtherwise,
+                      Code::invalid_argument);
     }
     std::vector<Folded> results;
     for (std::size_t i = 0; i < types.size(); ++i)
-        results.push_back({types[i].dtype,
-                           {.shape = types[i].sizes(), .data = own_constant(std::move(buffers[i])), .items = {}}});
+        results.push_back(
+            {types[i].dtype,
+             {.shape = types[i].sizes(), .data = own_constant(std::move(buffers[i])), .items = {}}});
     return results;
 }
 

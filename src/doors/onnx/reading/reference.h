@@ -20,8 +20,8 @@ TensorType stored_type(const Operand& x);
 /// What an op's reference kernel computes. None where the results are more than `most` elements, or of open
 /// extents. Errors: Refused with what inference or the kernel say.
 std::optional<std::vector<Folded>> by_reference(const OpDef& op, const AttrBox& attrs,
-                                                  std::span<const ReferenceOperand> operands,
-                                                  std::int64_t most);
+                                                std::span<const ReferenceOperand> operands,
+                                                std::int64_t most);
 
 /// What it infers for them. Errors: Refused.
 std::vector<TensorType> inferred(const OpDef& op, const AttrBox& attrs,

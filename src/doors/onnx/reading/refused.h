@@ -13,9 +13,11 @@ class Refused : public std::runtime_error {
 public:
     /// The ways round any node.
     static constexpr const char* kOtherwise =
-        "Export the model without this, compute this part outside the model, or run the model with ONNX Runtime";
+        "Export the model without this, compute this part outside the model, or run the model with ONNX "
+        "Runtime";
 
-    explicit Refused(const std::string& reason, std::string remedy = kOtherwise, Code code = Code::unsupported)
+    explicit Refused(const std::string& reason, std::string remedy = kOtherwise,
+                     Code code = Code::unsupported)
         : std::runtime_error(reason), remedy_(std::move(remedy)), code_(code) {}
 
     const std::string& remedy() const { return remedy_; }

@@ -42,7 +42,8 @@ auto said_of(std::string_view where, F function) {
         throw Unreadable(unsupported("{}: it depends on whether {}", where, error.what()));
     } catch (const Refused& error) {
         const std::string_view between = error.remedy().empty() ? "" : ". ";
-        throw Unreadable({error.code(), fmt::format("{}: {}{}{}", where, error.what(), between, error.remedy())});
+        throw Unreadable(
+            {error.code(), fmt::format("{}: {}{}{}", where, error.what(), between, error.remedy())});
     }
 }
 

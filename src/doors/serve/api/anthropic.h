@@ -7,6 +7,8 @@ namespace headrace::serve {
 
 HttpResponse anthropic_messages(Service& service, const HttpRequest& http);
 HttpResponse anthropic_tokens(Service& service, const HttpRequest& http);
+HttpResponse anthropic_models(Service& service, const HttpRequest& http);
+HttpResponse anthropic_model(Service& service, const HttpRequest& http);
 /// {"type": "error", "error": {"type", "message"}}
 Json anthropic_error(const ApiError& error);
 

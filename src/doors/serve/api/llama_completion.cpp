@@ -70,7 +70,7 @@ public:
         if (shown_.probabilities)
             body["completion_probabilities"] =
                 probabilities_of(*model_, piece.new_tokens, piece.probabilities, piece.token_probabilities,
-                                 shown_.after_sampling);
+                                 SIZE_MAX, shown_.after_sampling);
         return event_of(body);
     }
     std::string end(std::size_t choice, const Reply& reply) override {
@@ -84,9 +84,11 @@ private:
     Json whole_of(std::size_t choice, const Reply& reply) const {
         Json body = end_of(choice, reply);
         body["content"] = reply.text;
+        const bool ended = reply.stop_reason == StopReason::end_of_answer;
         if (shown_.probabilities)
-            body["completion_probabilities"] = probabilities_of(
-                *model_, reply.tokens, reply.probabilities, reply.token_probabilities, shown_.after_sampling);
+            body["completion_probabilities"] =
+                probabilities_of(*model_, ended ? reply.tokens : text_tokens(reply), reply.probabilities,
+                                 reply.token_probabilities, SIZE_MAX, shown_.after_sampling);
         return body;
     }
 

@@ -11,7 +11,8 @@ public:
     ChatWriter(std::shared_ptr<ServedModel> model, AnswerOptions options, std::string prompt)
         : OpenAiWriter(std::move(model), options, "chat.completion.chunk", "chatcmpl-"),
           prompt_(std::move(prompt)),
-          ids_(static_cast<std::size_t>(options.choices)) {}
+          ids_(static_cast<std::size_t>(options.choices)),
+          unsent_(ids_.size(), Json::array()) {}
 
     Json whole(const std::vector<Reply>& replies) override {
         Json choices = Json::array();
@@ -34,23 +35,24 @@ public:
 
     std::string part(std::size_t choice, const MessagePart& part) override {
         if (part.piece.progress) return progress(choice, *part.piece.progress);
-        Json probabilities;
-        if (options_.shows_probabilities && !part.piece.new_tokens.empty())
-            probabilities = probabilities_of(*model_, part.piece.new_tokens, part.piece.probabilities,
-                                             part.piece.token_probabilities);
+        if (options_.shows_probabilities)
+            for (Json& entry : probabilities_of(*model_, part.piece.new_tokens, part.piece.probabilities,
+                                                part.piece.token_probabilities, options_.likeliest))
+                unsent_[choice].push_back(std::move(entry));
         std::string text;
         const auto add = [&](Json delta) {
-            text += chunk(choice, std::move(delta), nullptr, std::exchange(probabilities, Json()));
+            text += chunk(choice, std::move(delta), nullptr, take_unsent(choice));
         };
         if (!part.reasoning.empty()) add({{"reasoning_content", part.reasoning}});
         if (!part.content.empty()) add({{"content", part.content}});
         for (const MessagePart::Call& call : part.calls)
-            add({{"tool_calls", Json::array({call_delta(choice, call)})}});
+            add(options_.uses_functions ? Json{{"function_call", function_delta(call)}}
+                                        : Json{{"tool_calls", Json::array({call_delta(choice, call)})}});
         return text;
     }
 
     std::string end(std::size_t choice, const Reply& reply) override {
-        Json body = chunk_of(choice, Json::object(), std::string(finish_reason(reply)), Json());
+        Json body = chunk_of(choice, Json::object(), reason_of(reply), take_unsent(choice));
         if (!options_.includes_usage) body["timings"] = timings_of(reply);
         return event_of(body);
     }
@@ -63,18 +65,33 @@ private:
         if (!reply.reasoning.empty()) message["reasoning_content"] = reply.reasoning;
         for (std::size_t i = 0; i < reply.tool_calls.size(); ++i) {
             const ToolCall& call = reply.tool_calls[i];
+            if (options_.uses_functions) {
+                message["function_call"] = {{"name", call.name}, {"arguments", call.arguments}};
+                break;
+            }
             message["tool_calls"].push_back(
                 {{"type", "function"},
                  {"function", {{"name", call.name}, {"arguments", call.arguments}}},
                  {"id", call_id(index, i, call.id)}});
         }
-        Json choice = {{"finish_reason", finish_reason(reply)}, {"index", index}, {"message", message}};
+        Json choice = {{"finish_reason", reason_of(reply)}, {"index", index}, {"message", message}};
         if (options_.shows_probabilities) {
             choice["logprobs"] = {
                 {"content", probabilities_of(*model_, text_tokens(reply), reply.probabilities,
-                                             reply.token_probabilities)}};
+                                             reply.token_probabilities, options_.likeliest)}};
         }
         return choice;
+    }
+
+    std::string reason_of(const Reply& reply) const {
+        const std::string_view reason = finish_reason(reply);
+        return options_.uses_functions && reason == "tool_calls" ? "function_call" : std::string(reason);
+    }
+
+    /// Of tokens whose text was held back until it was certain what it is.
+    Json take_unsent(std::size_t choice) {
+        if (unsent_[choice].empty()) return {};
+        return std::exchange(unsent_[choice], Json::array());
     }
 
     const std::string& call_id(std::size_t choice, std::size_t index, const std::string& given) {
@@ -93,6 +110,12 @@ private:
         } else {
             delta["function"] = {{"arguments", call.arguments}};
         }
+        return delta;
+    }
+
+    static Json function_delta(const MessagePart::Call& call) {
+        Json delta = {{"arguments", call.arguments}};
+        if (!call.name.empty()) delta["name"] = call.name;
         return delta;
     }
 
@@ -115,6 +138,7 @@ private:
 
     const std::string prompt_;
     std::vector<std::vector<std::string>> ids_;  // of the tool calls of each choice
+    std::vector<Json> unsent_;                   // likewise, probabilities
 };
 
 }  // namespace

@@ -1,3 +1,9 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
 #include "doors/serve/api/openai.h"
 #include "doors/serve/api/openai_writer.h"
 
@@ -9,49 +15,76 @@ const std::set<std::string_view> kCompletionFields = {
     "echo",       "best_of", "suffix",   "user",           "id_slot",     "session",
     "session_id", "verbose", "messages", "tools",          "tool_choice", "previous_messages"};
 
-/// OpenAI's older shape: lists beside each other.
+/// OpenAI's older shape: lists beside each other. most: of the likeliest that are shown of each token, besides
+/// the token itself.
 Json logprobs_of(ServedModel& model, const std::vector<std::int32_t>& tokens,
                  const std::vector<std::vector<TokenProbability>>& likeliest, const std::vector<float>& own,
-                 std::size_t& offset) {
+                 std::size_t most, std::size_t& offset) {
     Json shape = {{"tokens", Json::array()},
                   {"token_logprobs", Json::array()},
                   {"top_logprobs", Json::array()},
                   {"text_offset", Json::array()}};
-    for (const Json& entry : probabilities_of(model, tokens, likeliest, own)) {
+    Json all = probabilities_of(model, tokens, likeliest, own, most);
+    for (const Json& entry : all) {
         const auto& text = entry["token"].get_ref<const std::string&>();
         shape["tokens"].push_back(text);
         shape["token_logprobs"].push_back(entry["logprob"]);
         Json top = Json::object();
         for (const Json& other : entry["top_logprobs"])
             top[other["token"].get_ref<const std::string&>()] = other["logprob"];
+        top[text] = entry["logprob"];
         shape["top_logprobs"].push_back(std::move(top));
         shape["text_offset"].push_back(offset);
         offset += text.size();
     }
     // llama-server's shape, too, whose clients read it here.
-    shape["content"] = probabilities_of(model, tokens, likeliest, own);
+    shape["content"] = std::move(all);
     return shape;
+}
+
+double mean_logprob(const Reply& reply) {
+    double sum = 0;
+    for (const float probability : reply.token_probabilities)
+        sum += std::log(std::max(probability, 1e-30f));
+    return sum / std::max<double>(1, static_cast<double>(reply.token_probabilities.size()));
+}
+
+/// `n` and `best_of`: how many answers a prompt gets, of which the best n are shown.
+struct Candidates {
+    int made, shown;
+};
+Candidates candidates_in(const Fields& fields) {
+    const int shown = choices_in(fields, {"n"});
+    const auto made = fields.integer("best_of", 1, kMostChoices);
+    if (!made) return {shown, shown};
+    if (*made < shown)
+        throw wrong_field("best_of", fmt::format("is {}; it must be at least n, {}", *made, shown));
+    if (*made > shown && fields.flag("stream").value_or(false))
+        throw wrong_field("best_of", "needs whole answers to choose from: it must be n in a stream");
+    return {static_cast<int>(*made), shown};
 }
 
 class CompletionWriter : public OpenAiWriter {
 public:
-    CompletionWriter(std::shared_ptr<ServedModel> model, AnswerOptions options,
+    /// shown: of the choices of a prompt, the best ones that the answer has.
+    CompletionWriter(std::shared_ptr<ServedModel> model, AnswerOptions options, int shown,
                      std::vector<std::string> echoes)
         : OpenAiWriter(std::move(model), options, "text_completion", "cmpl-"),
+          shown_(static_cast<std::size_t>(shown)),
           echoes_(std::move(echoes)),
           offsets_(echoes_.size()) {}
 
     Json whole(const std::vector<Reply>& replies) override {
         Json choices = Json::array();
-        for (std::size_t i = 0; i < replies.size(); ++i) {
+        for (const std::size_t i : best_of(replies)) {
             const Reply& reply = replies[i];
             Json probabilities;
             std::size_t offset = echoes_[i].size();
             if (options_.shows_probabilities)
                 probabilities = logprobs_of(*model_, text_tokens(reply), reply.probabilities,
-                                            reply.token_probabilities, offset);
+                                            reply.token_probabilities, options_.likeliest, offset);
             choices.push_back({{"text", echoes_[i] + reply.text},
-                               {"index", i},
+                               {"index", choices.size()},
                                {"logprobs", std::move(probabilities)},
                                {"finish_reason", finish_reason(reply)}});
         }
@@ -72,7 +105,8 @@ public:
         Json probabilities;
         if (options_.shows_probabilities)
             probabilities = logprobs_of(*model_, part.piece.new_tokens, part.piece.probabilities,
-                                        part.piece.token_probabilities, offsets_[choice]);
+                                        part.piece.token_probabilities, options_.likeliest,
+                                        offsets_[choice]);
         return chunk(choice, part.content, nullptr, std::move(probabilities));
     }
     std::string end(std::size_t choice, const Reply& reply) override {
@@ -80,6 +114,23 @@ public:
     }
 
 private:
+    /// The places of the choices that are shown.
+    std::vector<std::size_t> best_of(const std::vector<Reply>& replies) const {
+        const auto made = static_cast<std::size_t>(options_.choices);
+        std::vector<std::size_t> places(replies.size()), best;
+        std::iota(places.begin(), places.end(), std::size_t{0});
+        if (made == shown_) return places;
+        for (std::size_t first = 0; first < places.size(); first += made) {
+            const auto begin = places.begin() + static_cast<std::ptrdiff_t>(first);
+            std::stable_sort(begin, begin + static_cast<std::ptrdiff_t>(made),
+                             [&](std::size_t a, std::size_t b) {
+                                 return mean_logprob(replies[a]) > mean_logprob(replies[b]);
+                             });
+            best.insert(best.end(), begin, begin + static_cast<std::ptrdiff_t>(shown_));
+        }
+        return best;
+    }
+
     std::string chunk(std::size_t choice, std::string_view text, Json reason, Json probabilities) const {
         return event_of(envelope(Json::array({{{"text", text},
                                                {"index", choice},
@@ -87,6 +138,7 @@ private:
                                                {"finish_reason", std::move(reason)}}})));
     }
 
+    const std::size_t shown_;
     const std::vector<std::string> echoes_;  // of each choice
     std::vector<std::size_t> offsets_;
 };
@@ -103,16 +155,20 @@ HttpResponse openai_completion(Service& service, const HttpRequest& http) {
     Task task;
     task.options.streams = fields.flag("stream").value_or(false);
     task.options.includes_usage = includes_usage(fields);
-    task.options.choices = choices_in(fields, {"n"});
+    const Candidates candidates = candidates_in(fields);
+    task.options.choices = candidates.made;
     task.options.wanted_slot = wanted_slot(fields);
     Request request{.parameters = engine_parameters(body, kCompletionFields)};
     if (const Json* wanted = fields.any("logprobs"); wanted && *wanted != false) {
         task.options.shows_probabilities = true;
         if (!wanted->is_number() && !wanted->is_boolean()) fields.wrong("logprobs", "an integer or true");
-        const bool counts = wanted->is_number();
-        request.parameters.set("n_probs",
-                               counts ? std::max<std::int64_t>(1, *fields.integer("logprobs", 0, 100)) : 1);
+        const std::int64_t count = wanted->is_number() ? *fields.integer("logprobs", 0, 100) : 1;
+        task.options.likeliest = static_cast<std::size_t>(count);
+        request.parameters.set("n_probs", std::max<std::int64_t>(1, count));
     }
+    if (candidates.made > candidates.shown && !request.parameters.find("n_probs"))
+        request.parameters.set("n_probs", 1);
+    service.add_api_defaults(request.parameters);
     request.parameters.set("chat", false);  // no message, whatever it looks like
     const bool echoes = fields.flag("echo").value_or(false);
     if (echoes && task.options.shows_probabilities)
@@ -125,7 +181,7 @@ HttpResponse openai_completion(Service& service, const HttpRequest& http) {
             task.requests.push_back(std::move(choice));
         }
     }
-    auto writer = std::make_unique<CompletionWriter>(model, task.options, std::move(echo));
+    auto writer = std::make_unique<CompletionWriter>(model, task.options, candidates.shown, std::move(echo));
     return answer(model, http, std::move(task), std::move(writer));
 }
 

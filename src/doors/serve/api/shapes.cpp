@@ -6,6 +6,7 @@
 #include <cmath>
 #include <ctime>
 #include <random>
+#include <span>
 
 #include "doors/serve/request/chat_request.h"
 #include "doors/serve/request/fields.h"
@@ -110,16 +111,18 @@ std::string_view finish_reason(const Reply& reply) {
 }
 
 Json usage_of(const std::vector<Reply>& replies, int choices) {
-    std::int64_t prompt = 0, generated = 0, cached = 0;
+    std::int64_t prompt = 0, generated = 0, cached = 0, reasoning = 0;
     for (std::size_t i = 0; i < replies.size(); ++i) {
         if (i % static_cast<std::size_t>(choices) == 0) prompt += replies[i].prompt_tokens;
         cached = std::max(cached, replies[i].cached_tokens);
         generated += replies[i].generated_tokens;
+        reasoning += replies[i].reasoning_tokens;
     }
     return {{"completion_tokens", generated},
             {"prompt_tokens", prompt},
             {"total_tokens", prompt + generated},
-            {"prompt_tokens_details", {{"cached_tokens", cached}}}};
+            {"prompt_tokens_details", {{"cached_tokens", cached}}},
+            {"completion_tokens_details", {{"reasoning_tokens", reasoning}}}};
 }
 
 Json progress_of(const PromptProgress& progress) {
@@ -152,12 +155,12 @@ Json timings_of(const Reply& reply) {
 
 Json probabilities_of(ServedModel& model, const std::vector<std::int32_t>& tokens,
                       const std::vector<std::vector<TokenProbability>>& likeliest,
-                      const std::vector<float>& own, bool after_sampling) {
+                      const std::vector<float>& own, std::size_t most, bool after_sampling) {
     Json all = Json::array();
     for (std::size_t i = 0; i < std::min({tokens.size(), likeliest.size(), own.size()}); ++i) {
         Json entry = entry_of(tokens[i], model.engine().detokenize({tokens[i]}), own[i], after_sampling);
         Json& top = entry[after_sampling ? "top_probs" : "top_logprobs"] = Json::array();
-        for (const TokenProbability& other : likeliest[i])
+        for (const TokenProbability& other : std::span(likeliest[i]).first(std::min(most, likeliest[i].size())))
             top.push_back(entry_of(other.token, other.text, other.probability, after_sampling));
         all.push_back(std::move(entry));
     }
@@ -165,9 +168,7 @@ Json probabilities_of(ServedModel& model, const std::vector<std::int32_t>& token
 }
 
 std::vector<std::int32_t> text_tokens(const Reply& reply) {
-    std::vector<std::int32_t> tokens = reply.tokens;
-    if (reply.stop_reason == StopReason::end_of_answer && !tokens.empty()) tokens.pop_back();
-    return tokens;
+    return {reply.tokens.begin(), reply.tokens.begin() + reply.text_tokens};
 }
 
 void add_warnings(Json& body, const ServedModel& model, const std::vector<Reply>& replies) {

@@ -25,12 +25,12 @@ Json usage_of(const std::vector<Reply>& replies, int choices);
 Json progress_of(const PromptProgress& progress);
 /// llama-server's numbers of an answer.
 Json timings_of(const Reply& reply);
-/// Of the tokens, as OpenAI's chats and llama-server have them. after_sampling: probabilities in place of
-/// their logarithms.
+/// Of the tokens, as OpenAI's chats and llama-server have them. most: of the likeliest that are shown of each.
+/// after_sampling: probabilities in place of their logarithms.
 Json probabilities_of(ServedModel& model, const std::vector<std::int32_t>& tokens,
                       const std::vector<std::vector<TokenProbability>>& likeliest,
-                      const std::vector<float>& own, bool after_sampling = false);
-/// The answer's tokens without the one that ends it, which has no text.
+                      const std::vector<float>& own, std::size_t most, bool after_sampling = false);
+/// The answer's tokens that its text is of: without the one that ends it, or those of a stop string.
 std::vector<std::int32_t> text_tokens(const Reply& reply);
 /// Parameters that were not taken as they are; nothing where there is none.
 void add_warnings(Json& body, const ServedModel& model, const std::vector<Reply>& replies);

@@ -123,7 +123,15 @@ void Service::check_request(const Json& body) const {
 
 ChatBody Service::read_chat(const Json& body, const ServedModel& model) const {
     check_request(body);
-    return chat_body(body, model.info());
+    ChatBody chat = chat_body(body, model.info());
+    add_api_defaults(chat.request.parameters);
+    return chat;
+}
+
+void Service::add_api_defaults(Parameters& parameters) const {
+    // Last: of a parameter's names the first that a request has counts.
+    for (const char* name : {"temperature", "top_p"})
+        if (!options_.parameters.find(name) && !parameters.find(name)) parameters.set(name, 1.0);
 }
 
 std::string Service::metrics() const {

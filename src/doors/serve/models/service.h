@@ -40,6 +40,8 @@ public:
     void check_request(const Json& body) const;
     /// A chat in OpenAI's shape, checked likewise.
     ChatBody read_chat(const Json& body, const ServedModel& model) const;
+    /// OpenAI's and Anthropic's own defaults, where neither the request nor a flag sets the parameter.
+    void add_api_defaults(Parameters& parameters) const;
 
     RequestCounts& counts() { return counts_; }
     /// In Prometheus' text format.

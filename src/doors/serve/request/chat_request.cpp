@@ -10,7 +10,7 @@
 namespace headrace::serve {
 namespace {
 
-constexpr int kMostLogprobs = 100;
+constexpr int kMostLogprobs = 20;
 
 /// Of the body's fields, those that this door or nobody reads; all others are the engine's.
 const std::set<std::string_view> kChatFields = {"messages",
@@ -87,23 +87,15 @@ Message message_of(const Json& given, const std::string& place) {
         for (std::size_t i = 0; i < calls->size(); ++i)
             message.tool_calls.push_back(
                 call_of((*calls)[i], fmt::format("{}[{}]", fields.name("tool_calls"), i)));
+    if (const Json* call = fields.object("function_call")) {
+        const Json wrapped = {{"function", *call}};
+        message.tool_calls.push_back(call_of(wrapped, place));
+    }
     message.tool_call_id = fields.text("tool_call_id").value_or("");
     if (message.role == "tool") message.tool_name = fields.text("name").value_or("");
     const bool is_empty = !fields.any("content") && message.tool_calls.empty() && message.reasoning.empty();
     if (is_empty) throw wrong_field(fields.name("content"), "is missing");
     return message;
-}
-
-void check_choice(const Json& choice) {
-    constexpr std::array<std::string_view, 3> kWords = {"auto", "none", "required"};
-    const bool is_word =
-        choice.is_string() && std::ranges::find(kWords, choice.get_ref<const std::string&>()) != kWords.end();
-    const bool names = choice.is_object() && (choice.contains("function") || choice.contains("name"));
-    if (!is_word && !names)
-        throw wrong_field(
-            "tool_choice",
-            fmt::format("is {:.60}; it must be auto, none, required, or an object that names a function",
-                        text_of(choice)));
 }
 
 /// An assistant's message at the end is gone on with, as llama-server does.
@@ -136,10 +128,33 @@ void read_logprobs(const Fields& body, ChatBody& chat) {
     if (top.value_or(0) > 0 && !wanted) throw wrong_field("top_logprobs", "needs 'logprobs': true");
     if (!wanted) return;
     chat.options.shows_probabilities = true;
+    chat.options.likeliest = static_cast<std::size_t>(top.value_or(0));
     chat.request.parameters.set("n_probs", std::max<std::int64_t>(top.value_or(0), 1));
 }
 
+/// What would be another answer than the one that is written here, and is not to be had.
+void refuse_other_answers(const Fields& body) {
+    if (const Json* modalities = body.list("modalities"))
+        for (const Json& modality : *modalities)
+            if (modality != "text")
+                throw wrong_field("modalities", fmt::format("asks for {:.40}; this model writes texts only",
+                                                            text_of(modality)));
+    for (std::string_view name : {"audio", "web_search_options"})
+        if (body.any(name))
+            throw wrong_field(std::string(name), "is not offered: this model writes texts, of what it knows");
+    check_verbosity(body);
+}
+
 }  // namespace
+
+void check_verbosity(const Fields& fields) {
+    const auto verbosity = fields.text("verbosity");
+    if (verbosity && *verbosity != "medium")
+        throw wrong_field(fields.name("verbosity"),
+                          fmt::format("is '{:.40}', and this model knows no other than medium; ask for short "
+                                      "or long answers in a message",
+                                      *verbosity));
+}
 
 void read_content(const Fields& fields, std::string_view key, Message& message) {
     const Json* content = fields.any(key);
@@ -189,45 +204,6 @@ void check_values(const Parameters& parameters) {
     }
 }
 
-void check_can_call(const Parameters& parameters, const ModelInfo& model) {
-    const ParameterValue* choice = parameters.find("tool_choice");
-    const auto able = model.template_abilities.find("supports_tools");
-    // Without a template that shows tools the answer would be any text.
-    const bool shows_tools = able == model.template_abilities.end() || able->second;
-    if (choice && std::get<std::string>(*choice) == "required" && !shows_tools)
-        throw wrong_field("tool_choice", "forces a call, and this model's chat template shows it no tools");
-}
-
-void read_tools(const Fields& body, Parameters& parameters) {
-    const Json* tools = body.list("tools");
-    const Json* given_choice = body.any("tool_choice");
-    if (given_choice) check_choice(*given_choice);
-    if (!tools || tools->empty()) return;
-    Json chosen = *tools;
-    std::string choice = "auto";
-    if (given_choice) {
-        if (given_choice->is_string()) {
-            choice = given_choice->get<std::string>();
-        } else {
-            const Fields fields(*given_choice, "tool_choice");
-            const Json* function = fields.object("function");
-            const std::string name = function
-                                         ? Fields(*function, "tool_choice.function").required_text("name")
-                                         : fields.required_text("name");
-            std::erase_if(chosen.get_ref<Json::array_t&>(), [&](const Json& tool) {
-                return !tool.is_object() || !tool.contains("function") || !tool["function"].is_object() ||
-                       tool["function"].value("name", Json()) != name;
-            });
-            if (chosen.empty())
-                throw wrong_field("tool_choice",
-                                  fmt::format("names '{:.60}', which is none of the tools", name));
-            choice = "required";
-        }
-    }
-    parameters.set("tools", parameter_of(chosen));
-    parameters.set("tool_choice", choice);
-}
-
 bool includes_usage(const Fields& body) {
     const Json* options = body.object("stream_options");
     return options && Fields(*options, "stream_options").flag("include_usage").value_or(false);
@@ -258,15 +234,17 @@ ChatBody chat_body(const Json& given, const ModelInfo& model) {
     chat.request.parameters = engine_parameters(given, kChatFields);
     chat.request.parameters.set("drop_oldest", false);
     chat.request.chat_template = body.text("chat_template").value_or("");
-    read_tools(body, chat.request.parameters);
+    chat.options.uses_functions = read_functions(body, chat.request.parameters);
+    if (!chat.options.uses_functions) read_tools(body, chat.request.parameters);
     check_can_call(chat.request.parameters, model);
     if (chat.request.parameters.find("tools") && body.any("grammar"))
         throw wrong_field("grammar", "cannot be given with tools, whose calls have a grammar of their own");
-    if (!given.contains("parallel_tool_calls")) {
+    if (!given.contains("parallel_tool_calls") && !chat.options.uses_functions) {
         const auto able = model.template_abilities.find("supports_parallel_tool_calls");
         chat.request.parameters.set("parallel_tool_calls",
                                     able != model.template_abilities.end() && able->second);
     }
+    refuse_other_answers(body);
     read_continuation(body, chat);
     read_logprobs(body, chat);
     chat.options.streams = body.flag("stream").value_or(false);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "doors/serve/request/fields.h"
+#include "doors/serve/request/tools.h"
 #include "headrace/language_model.h"
 
 namespace headrace::serve {
@@ -17,8 +18,10 @@ struct AnswerOptions {
     bool includes_usage = false;  ///< in a stream
     int choices = 1;
     bool shows_probabilities = false;
+    std::size_t likeliest = 0;  ///< of each token's alternatives, as many are shown with it
     bool shows_prompt = false;  ///< llama-server's __verbose
-    int wanted_slot = -1;       ///< of those that /slots shows
+    bool uses_functions = false;  ///< OpenAI's first names for tools and their calls
+    int wanted_slot = -1;         ///< of those that /slots shows
 };
 
 /// Messages in OpenAI's shape. Throws ApiError with the place of what is wrong.
@@ -27,6 +30,8 @@ std::vector<Message> messages_of(const Json& list, const std::string& place);
 /// The text of a content that is a text or a list of text parts; of a list, its parts.
 void read_content(const Fields& fields, std::string_view key, Message& message);
 
+/// Throws ApiError for a `verbosity` that is not the usual one.
+void check_verbosity(const Fields& fields);
 /// `stream_options.include_usage`.
 bool includes_usage(const Fields& body);
 /// How many answers one of these fields asks for.
@@ -37,13 +42,6 @@ int wanted_slot(const Fields& body);
 void read_session(const Fields& body, Parameters& parameters);
 /// Whether a message of the assistant comes last, which the answer goes on with.
 bool ends_with_answer(const std::vector<Message>& messages);
-
-/// A tool_choice in OpenAI's shape: "auto", "none", "required", or one that names a function, which leaves
-/// only that of the tools, and required.
-void read_tools(const Fields& body, Parameters& parameters);
-
-/// Throws ApiError where a call is forced that the model's template cannot show.
-void check_can_call(const Parameters& parameters, const ModelInfo& model);
 
 /// Everything of a body that the engine has a parameter for, under the names that docs/parameters.md lists,
 /// but `known`, which the API itself reads.

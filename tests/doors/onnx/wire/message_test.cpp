@@ -19,7 +19,10 @@ std::vector<std::uint32_t> keys_of(Bytes bytes, bool* is_whole = nullptr) {
 }
 
 TEST(WireMessage, ReadsNumbersTextsAndFloatsInTheOrderOfTheFile) {
-    const std::string bytes("\x08\x96\x01\x12\x03""abc\x1d\x00\x00\x80\x3f", 13);
+    const std::string bytes(
+        "\x08\x96\x01\x12\x03"
+        "abc\x1d\x00\x00\x80\x3f",
+        13);
     Message message(bytes);
     ASSERT_TRUE(message.next());
     EXPECT_EQ(message.field().key, number_key(1));
@@ -50,17 +53,19 @@ TEST(WireMessage, SkipsGroupsWithWhatTheyHold) {
 
 TEST(WireMessage, RefusesWhatIsCutOffOrNoMessage) {
     const std::vector<std::string> damaged{
-        std::string("\x08", 1),                                              // a number without a value
-        std::string("\x08\xff", 2),                                          // one that is cut off
+        std::string("\x08", 1),                                               // a number without a value
+        std::string("\x08\xff", 2),                                           // one that is cut off
         std::string("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12),  // one of eleven bytes
-        std::string("\x12\x05""abc", 5),                                     // a text longer than the rest
-        std::string("\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11),     // of 2^64 - 1 bytes
-        std::string("\x1d\x00\x00", 3),                                      // half a float
-        std::string("\x0b\x10\x05", 3),                                      // a group without an end
-        std::string("\x0b\x14", 2),                                          // one that ends another
-        std::string("\x0c", 1),                                              // an end without a beginning
-        std::string("\x0e\x00", 2),                                          // a form that there is not
-        std::string("\x00\x00", 2),                                          // field 0
+        std::string("\x12\x05"
+                    "abc",
+                    5),                                                   // a text longer than the rest
+        std::string("\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11),  // of 2^64 - 1 bytes
+        std::string("\x1d\x00\x00", 3),                                   // half a float
+        std::string("\x0b\x10\x05", 3),                                   // a group without an end
+        std::string("\x0b\x14", 2),                                       // one that ends another
+        std::string("\x0c", 1),                                           // an end without a beginning
+        std::string("\x0e\x00", 2),                                       // a form that there is not
+        std::string("\x00\x00", 2),                                       // field 0
     };
     for (const std::string& bytes : damaged) {
         bool is_whole = true;

@@ -1,0 +1,147 @@
+// Elements of tensors: their sizes, the typed arrays that hold them, and numbers as their bytes.
+import { isObject } from './idl.js';
+import { greatestRank } from './operators.js';
+
+/** Float16Array where this JavaScript has it; else Uint16Array holds the bits. */
+const halves = globalThis.Float16Array ?? Uint16Array;
+
+const types = {
+  float32: { size: 4, array: Float32Array },
+  float16: { size: 2, array: halves },
+  int32: { size: 4, array: Int32Array },
+  uint32: { size: 4, array: Uint32Array },
+  int64: { size: 8, array: BigInt64Array },
+  uint64: { size: 8, array: BigUint64Array },
+  int8: { size: 1, array: Int8Array },
+  uint8: { size: 1, array: Uint8Array },
+  int4: { size: 0.5, array: Uint8Array }, // two to a byte, the low nibble first
+  uint4: { size: 0.5, array: Uint8Array },
+};
+
+export function byteLength({ dataType, shape }) {
+  return Math.ceil(shape.reduce((product, extent) => product * extent, types[dataType].size));
+}
+
+/** "float32[2, 3]" */
+export function describe({ dataType, shape }) {
+  return `${dataType}[${shape.join(', ')}]`;
+}
+
+export function checkDimensions(descriptor, what, mostBytes) {
+  const { shape } = descriptor;
+  const bad = shape.find((extent) => extent < 1 || extent > 0x7fffffff);
+  if (bad !== undefined)
+    throw new TypeError(
+      `${what}: the shape [${shape.join(', ')}] has the extent ${bad}; it must lie between 1 and 2147483647`,
+    );
+  if (shape.length > greatestRank)
+    throw new TypeError(
+      `${what}: the shape [${shape.join(', ')}] has ${shape.length} dimensions; ${greatestRank} are allowed`,
+    );
+  const bytes = byteLength(descriptor);
+  if (bytes > mostBytes)
+    throw new TypeError(`${what}: ${describe(descriptor)} takes ${bytes} bytes; ${mostBytes} are allowed`);
+}
+
+const getter = (prototype, name) => Reflect.getOwnPropertyDescriptor(prototype, name)?.get;
+const bufferLength = getter(ArrayBuffer.prototype, 'byteLength');
+const bufferResizable = getter(ArrayBuffer.prototype, 'resizable');
+const isShared = typeof SharedArrayBuffer !== 'undefined';
+const sharedLength = isShared ? getter(SharedArrayBuffer.prototype, 'byteLength') : undefined;
+const sharedGrowable = isShared ? getter(SharedArrayBuffer.prototype, 'growable') : undefined;
+
+function succeeds(method, receiver) {
+  try {
+    method.call(receiver);
+    return true;
+  } catch {
+    return false;
+  }
+}
+const isArrayBuffer = (value) => succeeds(bufferLength, value);
+const isSharedBuffer = (value) => isShared && succeeds(sharedLength, value);
+
+/**
+ * AllowSharedBufferSource. Views and buffers are told apart by what they are, not by their prototypes, which
+ * another realm's do not share.
+ */
+export function toBufferSource(value, what) {
+  const isView = ArrayBuffer.isView(value);
+  const buffer = isView ? value.buffer : value;
+  if (!isObject(value) || !(isArrayBuffer(buffer) || isSharedBuffer(buffer)))
+    throw new TypeError(`${what} is neither an ArrayBuffer nor a SharedArrayBuffer nor a view of one`);
+  const resizes = isArrayBuffer(buffer) ? bufferResizable?.call(buffer) : sharedGrowable?.call(buffer);
+  if (resizes) throw new TypeError(`${what} can be resized; pass a buffer of fixed length`);
+  return value;
+}
+
+/** The bytes of a buffer source as they lie. Empty where it is detached. */
+export function bytesOf(source) {
+  if (ArrayBuffer.isView(source)) return new Uint8Array(source.buffer, source.byteOffset, source.byteLength);
+  return new Uint8Array(source);
+}
+
+const isDetached = (buffer) => isArrayBuffer(buffer) && bufferLength.call(buffer) === 0;
+
+/** "Validate buffer with descriptor". */
+export function checkBuffer(source, descriptor, what) {
+  const wanted = byteLength(descriptor);
+  const buffer = ArrayBuffer.isView(source) ? source.buffer : source;
+  if (source.byteLength !== wanted)
+    throw new TypeError(
+      `${what} has ${source.byteLength} bytes${isDetached(buffer) ? ' (it may be detached)' : ''}; ` +
+        `${describe(descriptor)} has ${wanted}`,
+    );
+  if (!ArrayBuffer.isView(source)) return;
+  const kind = Object.prototype.toString.call(source).slice(8, -1);
+  const wantedKind = types[descriptor.dataType].array.name;
+  if (kind !== 'Uint8Array' && kind !== wantedKind)
+    throw new TypeError(
+      `${what} is a ${kind}; ${descriptor.dataType} needs a ${wantedKind}, a Uint8Array or a buffer`,
+    );
+}
+
+/** Whether the view or buffer lost its memory since it was checked. */
+export function lostMemory(source, descriptor) {
+  return source.byteLength !== byteLength(descriptor);
+}
+
+/** A double rounded to the nearest half, ties to even, as its bits. */
+export function halfBits(value) {
+  const sign = value < 0 || Object.is(value, -0) ? 0x8000 : 0;
+  const size = Math.abs(value);
+  if (Number.isNaN(size)) return 0x7e00;
+  if (size >= 65520) return sign | 0x7c00;
+  const exponent = Math.max(-14, size === 0 ? -14 : Math.floor(Math.log2(size)));
+  let scaled = size * 2 ** (10 - exponent); // exact: a power of two
+  if (scaled >= 2048) return halfBitsOf(sign, exponent + 1, scaled / 2);
+  if (scaled < 1024 && exponent > -14) return halfBitsOf(sign, exponent - 1, scaled * 2);
+  return halfBitsOf(sign, exponent, scaled);
+}
+
+function halfBitsOf(sign, exponent, scaled) {
+  let whole = Math.floor(scaled);
+  const rest = scaled - whole;
+  if (rest > 0.5 || (rest === 0.5 && whole % 2 === 1)) whole += 1;
+  return sign | ((exponent + 14) * 1024 + whole); // a carry out of the mantissa raises the exponent
+}
+
+function toBigInteger(value) {
+  if (typeof value === 'bigint') return value;
+  return Number.isFinite(value) ? BigInt(Math.trunc(value)) : 0n;
+}
+
+/** An MLNumber as one element's bytes: the specification's cast, which wraps integers around. */
+export function scalarBytes(dataType, value) {
+  const bytes = new DataView(new ArrayBuffer(byteLength({ dataType, shape: [] })));
+  if (dataType === 'float32') bytes.setFloat32(0, Number(value), true);
+  else if (dataType === 'float16') bytes.setUint16(0, halfBits(Number(value)), true);
+  else if (bytes.byteLength === 8) bytes.setBigInt64(0, BigInt.asIntN(64, toBigInteger(value)), true);
+  else {
+    const bits = 8 * types[dataType].size;
+    const number = Number(BigInt.asUintN(bits, toBigInteger(value)));
+    if (bits <= 8) bytes.setUint8(0, number);
+    else bytes.setUint32(0, number, true);
+  }
+  return new Uint8Array(bytes.buffer);
+}

@@ -1,0 +1,31 @@
+import { checkInternal, finishInterface } from './interfaces.js';
+
+let stateOf;
+
+/** A compiled graph: its state is {context, handle, inputs, outputs: [name, descriptor] in the backend's order}. */
+export class MLGraph {
+  #state;
+  static {
+    stateOf = (value) =>
+      typeof value === 'object' && value !== null && #state in value ? value.#state : undefined;
+  }
+  constructor(...[token, state]) {
+    checkInternal(token);
+    this.#state = state;
+  }
+  destroy() {
+    const state = this.#state;
+    if (state.destroyed) return;
+    state.destroyed = true;
+    const { context } = state;
+    if (!context.isLost) context.backend.destroyGraph(context.handle, state.handle);
+    state.handle = null;
+  }
+}
+finishInterface(MLGraph);
+
+export function toGraph(value, what) {
+  const state = stateOf(value);
+  if (!state) throw new TypeError(`${what} is no MLGraph`);
+  return state;
+}

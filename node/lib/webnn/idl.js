@@ -1,0 +1,136 @@
+// WebIDL's conversions (https://webidl.spec.whatwg.org/) of what callers pass, as far as WebNN needs them. `what`
+// names the value in messages: "matmul: parameter 1".
+import { enums } from './operators.js';
+
+export function isObject(value) {
+  return (typeof value === 'object' && value !== null) || typeof value === 'function';
+}
+
+export function requireArguments(call, given, needed) {
+  if (given < needed) throw new TypeError(`${call}: ${given} arguments given, ${needed} are needed`);
+}
+
+/** ToNumber, which takes neither BigInts nor Symbols. */
+function toPlainNumber(value, what) {
+  if (typeof value === 'bigint' || typeof value === 'symbol')
+    throw new TypeError(`${what} is a ${typeof value}; a number is needed`);
+  return +value;
+}
+
+/** [EnforceRange] of an integer type. */
+function enforceRange(value, what, least, most) {
+  const number = toPlainNumber(value, what);
+  if (!Number.isFinite(number)) throw new TypeError(`${what} is ${number}; a finite integer is needed`);
+  const integer = Math.trunc(number);
+  if (integer < least || integer > most)
+    throw new TypeError(`${what} is ${integer}; it must lie between ${least} and ${most}`);
+  return integer + 0; // no negative zero
+}
+
+export const toIndex = (value, what) => enforceRange(value, what, 0, 0xffffffff);
+export const toLong = (value, what) => enforceRange(value, what, -0x80000000, 0x7fffffff);
+/** unsigned long without [EnforceRange] wraps around. */
+export const toUnsignedLong = (value, what) => toPlainNumber(value, what) >>> 0;
+
+export function toReal(value, what) {
+  const number = toPlainNumber(value, what);
+  if (!Number.isFinite(number)) throw new TypeError(`${what} is ${number}; a finite number is needed`);
+  return number;
+}
+
+export function toFloat(value, what) {
+  return toReal(Math.fround(toReal(value, what)), what);
+}
+
+/** (bigint or unrestricted double): negating twice is ToNumeric. */
+export function toNumber(value) {
+  return typeof value === 'bigint' || typeof value === 'number' ? value : -(-value);
+}
+
+export function toUSVString(value) {
+  const text = `${value}`;
+  if (!/[\ud800-\udfff]/.test(text)) return text;
+  return text.replace(/[\ud800-\udbff][\udc00-\udfff]|[\ud800-\udfff]/g, (unit) =>
+    unit.length === 2 ? unit : '\ufffd',
+  );
+}
+
+export function toEnum(type, value, what) {
+  const text = `${value}`;
+  if (!enums[type].includes(text))
+    throw new TypeError(`${what} is "${printable(text)}"; ${type} has ${enums[type].join(', ')}`);
+  return text;
+}
+
+/** sequence<T>. A method of null or undefined means that the object has none. */
+export function toSequence(value, what, convert) {
+  const method = isObject(value) ? value[Symbol.iterator] : undefined;
+  if (method === undefined || method === null) throw new TypeError(`${what} is no sequence`);
+  return sequenceOf(value, method, what, convert);
+}
+
+function sequenceOf(value, method, what, convert) {
+  const items = [];
+  for (const item of { [Symbol.iterator]: () => method.call(value) })
+    items.push(convert(item, `${what}[${items.length}]`));
+  return items;
+}
+
+/** (unsigned long or sequence<unsigned long>), both [EnforceRange]. */
+export function toIndexOrIndices(value, what) {
+  if (isObject(value)) {
+    const method = value[Symbol.iterator];
+    if (method !== undefined && method !== null) return sequenceOf(value, method, what, toIndex);
+  }
+  return toIndex(value, what);
+}
+
+export function toDictionary(value, what) {
+  if (value === undefined || value === null) return {};
+  if (!isObject(value)) throw new TypeError(`${what} is no object`);
+  return value;
+}
+
+/** Names of values that are costly to make are functions, which only a failure calls. */
+export const textOf = (what) => (typeof what === 'function' ? what() : what);
+
+/** record<USVString, T> as a Map. */
+export function toRecord(value, what, convert) {
+  if (!isObject(value)) throw new TypeError(`${what} is no object`);
+  const result = new Map();
+  for (const key of Reflect.ownKeys(value)) {
+    const property = Reflect.getOwnPropertyDescriptor(value, key);
+    if (!property || !property.enumerable) continue;
+    const name = toUSVString(key);
+    result.set(
+      name,
+      convert(value[key], () => `${what}["${printable(name)}"]`),
+    );
+  }
+  return result;
+}
+
+function member(dictionary, name, what) {
+  const value = dictionary[name];
+  if (value === undefined) throw new TypeError(`${what}: ${name} is missing`);
+  return value;
+}
+
+/** MLOperandDescriptor; members are read in the order of their names, as WebIDL has it. */
+export function toOperandDescriptor(value, what) {
+  const dictionary = toDictionary(value, what);
+  return {
+    dataType: toEnum('MLOperandDataType', member(dictionary, 'dataType', what), `${what}: dataType`),
+    shape: toSequence(member(dictionary, 'shape', what), `${what}: shape`, toIndex),
+  };
+}
+
+export function toTensorDescriptor(value, what) {
+  const descriptor = toOperandDescriptor(value, what);
+  return { ...descriptor, readable: Boolean(value.readable), writable: Boolean(value.writable) };
+}
+
+/** Without control characters, with which a label could make a message look like another one. */
+export function printable(text) {
+  return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
+}

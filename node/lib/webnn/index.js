@@ -1,0 +1,47 @@
+// The Web Neural Network API on a backend: an object with the functions of node/src/functions.h and
+// `maxTensorByteLength`. Nothing here needs Node.
+import { MLGraphBuilder } from './builder.js';
+import { MLContext } from './context.js';
+import { MLGraph } from './graph.js';
+import { internal } from './interfaces.js';
+import { ML } from './ml.js';
+import { MLOperand } from './operand.js';
+import { MLTensor } from './tensor.js';
+
+export const interfaces = { ML, MLContext, MLGraph, MLGraphBuilder, MLOperand, MLTensor };
+
+export function createML(backend) {
+  return new ML(internal, backend);
+}
+
+/** Gives a global object `navigator.ml` and the interfaces, as browsers have them. */
+export function install(global, ml) {
+  for (const [name, value] of Object.entries(interfaces))
+    Object.defineProperty(global, name, { value, writable: true, configurable: true });
+  if (!('navigator' in global)) {
+    class Navigator {}
+    Object.defineProperty(Navigator.prototype, Symbol.toStringTag, {
+      value: 'Navigator',
+      configurable: true,
+    });
+    Object.defineProperty(global, 'Navigator', { value: Navigator, writable: true, configurable: true });
+    Object.defineProperty(global, 'navigator', {
+      value: new Navigator(),
+      enumerable: true,
+      configurable: true,
+    });
+  }
+  const { navigator } = global;
+  const property = {
+    get ml() {
+      if (this !== navigator) throw new TypeError('Illegal invocation');
+      return ml;
+    },
+  };
+  const { get } = Object.getOwnPropertyDescriptor(property, 'ml');
+  Object.defineProperty(Object.getPrototypeOf(navigator), 'ml', {
+    get,
+    enumerable: true,
+    configurable: true,
+  });
+}

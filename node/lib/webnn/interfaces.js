@@ -1,0 +1,43 @@
+// What WebIDL's interfaces have and plain classes lack.
+
+/** Passed to constructors by this library alone. */
+export const internal = Symbol('headrace');
+
+export function checkInternal(token) {
+  if (token !== internal) throw new TypeError('Illegal constructor');
+}
+
+/** Members are enumerable, and objects name their interface. */
+export function finishInterface(type) {
+  for (const name of Reflect.ownKeys(type.prototype))
+    if (name !== 'constructor') Object.defineProperty(type.prototype, name, { enumerable: true });
+  Object.defineProperty(type.prototype, Symbol.toStringTag, { value: type.name, configurable: true });
+}
+
+/** The value, or the promise of it: whatever is thrown becomes a rejection. */
+export function promising(steps) {
+  try {
+    return Promise.resolve(steps());
+  } catch (error) {
+    return Promise.reject(error);
+  }
+}
+
+export const invalidState = (message) => new DOMException(message, 'InvalidStateError');
+
+/**
+ * What a backend's failure is in the specification's terms. Its errors have a `code`. `otherwise` names the
+ * DOMException of what is no fault of the caller's.
+ */
+export function fromBackend(error, otherwise = 'OperationError') {
+  switch (error.code) {
+    case 'invalid_argument':
+      return new TypeError(error.message);
+    case 'invalid_state':
+      return invalidState(error.message);
+    case 'unsupported':
+      return new DOMException(error.message, 'NotSupportedError');
+    default:
+      return new DOMException(error.message, otherwise);
+  }
+}

@@ -1,0 +1,148 @@
+// A builder's method for one row of the table of operators.
+import { describe } from './data_types.js';
+import {
+  printable,
+  requireArguments,
+  toDictionary,
+  toEnum,
+  toFloat,
+  toIndex,
+  toIndexOrIndices,
+  toLong,
+  toNumber,
+  toReal,
+  toSequence,
+  toUSVString,
+  toUnsignedLong,
+} from './idl.js';
+import { toOperand } from './operand.js';
+
+/** By kind: WebIDL's conversion, and the type under which the backend takes the value. */
+const kinds = {
+  operand: [toOperand],
+  operands: [(value, what) => toSequence(value, what, toOperand)],
+  boolean: [Boolean, 'boolean'],
+  index: [toIndex, 'integer'],
+  long: [toLong, 'integer'],
+  unsignedLong: [toUnsignedLong, 'integer'],
+  number: [toNumber, 'number'],
+  real: [toReal, 'real'],
+  reals: [(value, what) => toSequence(value, what, toFloat), 'reals'],
+  indices: [(value, what) => toSequence(value, what, toIndex), 'integers'],
+  unsignedLongs: [(value, what) => toSequence(value, what, toUnsignedLong), 'integers'],
+  splits: [toIndexOrIndices, 'integers'],
+  MLOperandDataType: [(value, what) => toEnum('MLOperandDataType', value, what), 'data_type'],
+};
+
+function kindOf(name) {
+  if (kinds[name]) return kinds[name];
+  if (!name.endsWith('[]')) return [(value, what) => toEnum(name, value, what), 'text'];
+  const item = name.slice(0, -2);
+  return [(value, what) => toSequence(value, what, (one, where) => toEnum(item, one, where)).join(), 'text'];
+}
+
+function checkOperand(operand, builder, { types, ranks: [least, most] }, what) {
+  if (operand.builder !== builder) throw new TypeError(`${what} belongs to another builder`);
+  const { dataType, shape } = operand.descriptor;
+  if (!types.includes(dataType))
+    throw new TypeError(
+      `${what} is ${describe(operand.descriptor)}; allowed data types: ${types.join(', ')}`,
+    );
+  if (shape.length < least || shape.length > most)
+    throw new TypeError(
+      `${what} is ${describe(operand.descriptor)}; its rank must lie between ${least} and ${most}`,
+    );
+}
+
+/** As many parts of one size as a number says. */
+function partsOf(count, operand, axis, title) {
+  const { shape } = operand.descriptor;
+  if (axis >= shape.length)
+    throw new TypeError(`${title}: axis is ${axis}; the input has rank ${shape.length}`);
+  if (count === 0 || shape[axis] % count !== 0)
+    throw new TypeError(
+      `${title}: splits is ${count}; it must divide the extent ${shape[axis]} of the axis ${axis}`,
+    );
+  return new Array(count).fill(shape[axis] / count);
+}
+
+function checkBlockRanks({ input, scale, zeroPoint }, title) {
+  const rank = input.descriptor.shape.length;
+  for (const [name, { descriptor }] of Object.entries({ scale, zeroPoint }))
+    if (descriptor.shape.length !== rank)
+      throw new TypeError(
+        `${title}: ${name} is ${describe(descriptor)}; it must have the input's rank, ${rank}`,
+      );
+}
+
+/** What an operator demands beyond types and ranks. */
+const details = {
+  dequantizeLinear: checkBlockRanks,
+  quantizeLinear: checkBlockRanks,
+  split(values, title) {
+    if (!Array.isArray(values.splits))
+      values.splits = partsOf(values.splits, values.input, values.axis ?? 0, title);
+  },
+};
+
+/** Parameters by position, then the dictionary: its base's label first, then its members by name. */
+function converter(row) {
+  const plan = (entries) => entries.map(([name, kind]) => [name, kindOf(kind)[0]]);
+  const parameters = plan(row.parameters);
+  const options = plan([...row.options].sort(([a], [b]) => (a < b ? -1 : 1)));
+  return (args) => {
+    const values = {};
+    parameters.forEach(([name, convert], i) => {
+      values[name] = convert(args[i], `${row.name}: ${name}`);
+    });
+    const dictionary = toDictionary(args[parameters.length], `${row.name}: options`);
+    const label = dictionary.label === undefined ? '' : toUSVString(dictionary.label);
+    for (const [name, convert] of options) {
+      const value = dictionary[name];
+      if (value !== undefined) values[name] = convert(value, `${row.name}: options.${name}`);
+    }
+    return { values, label: printable(label) };
+  };
+}
+
+/**
+ * `stateOf` gives a builder's state or throws; `add` takes the operands' numbers (null: absent) and the options
+ * as [name, type, value, ...] of the backend.
+ */
+export function operatorMethod(row, stateOf, checkCanBuild, add) {
+  const convert = converter(row);
+  const entries = [...row.parameters, ...row.options];
+  const needed = row.parameters.length;
+  const isOperand = (kind) => kind === 'operand' || kind === 'operands';
+  const places = Object.keys(row.operands);
+  const attributes = entries
+    .filter(([, kind]) => !isOperand(kind))
+    .map(([name, kind, target]) => [name, target, kindOf(kind)[1]]);
+  const { [row.name]: method } = {
+    [row.name](...args) {
+      const state = stateOf(this);
+      requireArguments(row.name, args.length, needed);
+      const { values, label } = convert(args);
+      const title = label ? `${row.name} (${label})` : row.name;
+      checkCanBuild(state, title);
+      const operands = [];
+      for (const place of places) {
+        const given = values[place];
+        const list = given === undefined ? [] : Array.isArray(given) ? given : [given];
+        list.forEach((operand, i) => {
+          const name = Array.isArray(given) ? `${place}[${i}]` : place;
+          checkOperand(operand, state, row.operands[place], `${title}: ${name}`);
+          operands.push(operand.id);
+        });
+        if (given === undefined) operands.push(null);
+      }
+      details[row.name]?.(values, title);
+      const options = attributes.flatMap(([name, target, type]) =>
+        values[name] === undefined ? [] : [target, type, values[name]],
+      );
+      return add(state, title, operands, options, label);
+    },
+  };
+  Object.defineProperty(method, 'length', { value: needed, configurable: true });
+  return method;
+}

@@ -1,0 +1,51 @@
+import { textOf } from './idl.js';
+import { checkInternal, finishInterface, invalidState } from './interfaces.js';
+
+let stateOf;
+
+/** Memory of a context: its state is {context, handle, descriptor, constant, destroyed, pending}. */
+export class MLTensor {
+  #state;
+  static {
+    stateOf = (value) =>
+      typeof value === 'object' && value !== null && #state in value ? value.#state : undefined;
+  }
+  constructor(...[token, state]) {
+    checkInternal(token);
+    this.#state = state;
+  }
+  get dataType() {
+    return this.#state.descriptor.dataType;
+  }
+  get shape() {
+    return this.#state.descriptor.shape;
+  }
+  get readable() {
+    return this.#state.descriptor.readable;
+  }
+  get writable() {
+    return this.#state.descriptor.writable;
+  }
+  get constant() {
+    return this.#state.constant;
+  }
+  destroy() {
+    const state = this.#state;
+    if (state.destroyed) return;
+    state.destroyed = true;
+    for (const entry of state.pending) entry.abort(invalidState('readTensor: the tensor has been destroyed'));
+    const { context } = state;
+    if (!context.isLost) context.backend.destroyTensor(context.handle, state.handle);
+    state.handle = null;
+  }
+}
+finishInterface(MLTensor);
+
+export function toTensor(value, what) {
+  const state = stateOf(value);
+  if (!state) throw new TypeError(`${textOf(what)} is no MLTensor`);
+  return state;
+}
+export const isTensor = (value) => stateOf(value) !== undefined;
+/** A context that is lost has destroyed its tensors. */
+export const isDestroyed = (state) => state.destroyed || state.context.isLost;

@@ -1,0 +1,40 @@
+#include "functions.h"
+
+namespace headrace::node {
+namespace {
+
+struct Row {
+    const char* name;
+    napi_callback function;
+};
+constexpr Row kFunctions[] = {
+    {"createContext", entry<create_context>},
+    {"destroyContext", entry<destroy_context>},
+    {"createTensor", entry<create_tensor>},
+    {"createConstantTensor", entry<create_constant_tensor>},
+    {"destroyTensor", entry<destroy_tensor>},
+    {"writeTensor", entry<write_tensor>},
+    {"readTensor", entry<read_tensor>},
+    {"dispatch", entry<dispatch>},
+    {"destroyGraph", entry<destroy_graph>},
+    {"createBuilder", entry<create_builder>},
+    {"input", entry<input>},
+    {"constant", entry<constant>},
+    {"constantTensor", entry<constant_tensor>},
+    {"operator", entry<add_operator>},
+    {"build", entry<build>},
+};
+
+}  // namespace
+}  // namespace headrace::node
+
+/// Every environment, the main thread's and each worker's, gets functions of its own; nothing is global.
+NAPI_MODULE_INIT() {
+    for (const auto& [name, function] : headrace::node::kFunctions) {
+        napi_value value;
+        if (napi_create_function(env, name, NAPI_AUTO_LENGTH, function, nullptr, &value) != napi_ok ||
+            napi_set_named_property(env, exports, name, value) != napi_ok)
+            return nullptr;
+    }
+    return exports;
+}

@@ -1,0 +1,56 @@
+#pragma once
+#include "timeline.h"
+#include "values.h"
+
+/// What lib/webnn calls a backend, on Headrace. Arguments are checked there; errors carry a `code`.
+namespace headrace::node {
+
+struct ContextHandle : Handle {
+    static constexpr Kind kKind = Kind::context;
+    ContextHandle(webnn::MLContext of, std::shared_ptr<Timeline> order)
+        : Handle(kKind), context(std::move(of)), timeline(std::move(order)) {}
+    const webnn::MLContext context;
+    const std::shared_ptr<Timeline> timeline;
+};
+
+struct TensorHandle : Handle {
+    static constexpr Kind kKind = Kind::tensor;
+    explicit TensorHandle(webnn::MLTensor of) : Handle(kKind), tensor(std::move(of)) {}
+    const webnn::MLTensor tensor;
+};
+
+struct GraphHandle : Handle {
+    static constexpr Kind kKind = Kind::graph;
+    explicit GraphHandle(webnn::MLGraph of) : Handle(kKind), graph(std::move(of)) {}
+    const webnn::MLGraph graph;
+};
+
+/// Operands are numbers to JavaScript: their places here.
+struct BuilderHandle : Handle {
+    static constexpr Kind kKind = Kind::builder;
+    explicit BuilderHandle(const webnn::MLContext& context) : Handle(kKind), builder(context) {}
+    std::optional<webnn::MLGraphBuilder> builder;  ///< none once its graph is built
+    std::vector<webnn::MLOperand> operands;
+    std::size_t constant_bytes = 0;  ///< what the garbage collector is told that a graph holds
+};
+
+napi_value create_context(const Call& call);          // ({powerPreference, accelerated}, onLost) -> promise
+napi_value destroy_context(const Call& call);         // (context)
+napi_value create_tensor(const Call& call);           // (context, type, shape, readable, writable) -> promise
+napi_value create_constant_tensor(const Call& call);  // (context, type, shape, bytes) -> promise
+napi_value destroy_tensor(const Call& call);          // (context, tensor)
+napi_value write_tensor(const Call& call);            // (context, tensor, bytes)
+napi_value read_tensor(const Call& call);             // (context, tensor, bytes to fill) -> promise
+napi_value dispatch(const Call& call);       // (context, graph, inputs, outputs), in the graph's order
+napi_value destroy_graph(const Call& call);  // (context, graph)
+
+napi_value create_builder(const Call& call);   // (context) -> builder
+napi_value input(const Call& call);            // (builder, name, type, shape) -> operand
+napi_value constant(const Call& call);         // (builder, type, shape, bytes) -> operand
+napi_value constant_tensor(const Call& call);  // (builder, tensor) -> operand
+/// (builder, name, operands or null, [name, kind, value, ...], label) -> [{operand, dataType, shape}]
+napi_value add_operator(const Call& call);
+/// (builder, names, operands) -> promise of {graph, inputs: [name], outputs: [name]}
+napi_value build(const Call& call);
+
+}  // namespace headrace::node

@@ -1,0 +1,68 @@
+#include "doors/onnx/ops/resampled_integers.h"
+
+#include <array>
+
+#include "doors/onnx/ops/open_resampling.h"
+
+namespace headrace::onnx {
+namespace {
+
+/// A place and a weight for each element of the result.
+struct Neighbour {
+    Operand place, share;
+};
+
+/// The nearer to 0 first. At the last element both are that one, with halves of the weight, or all of it and none.
+std::array<Neighbour, 2> neighbours_of(OpWriter& g, const ResizedAxis& axis, const Operand& points, bool halves) {
+    const Item last(axis.size - 1);
+    const Operand at = g.within(points, 0, last), low = g.op("floor", {at});
+    const Operand high = g.within(g.plus(low, 1.0), 0, last);
+    const Operand is_last = g.op("equal", {low, high});
+    const auto share = [&](double of_last, const Operand& other) {
+        const Operand distance = g.op("abs", {g.op("sub", {at, other})});
+        return g.op("where", {is_last, known(of_last, ElementType::f32), distance});
+    };
+    return {Neighbour{g.cast(low, ElementType::i64), share(halves ? 0.5 : 1.0, high)},
+            Neighbour{g.cast(high, ElementType::i64), share(halves ? 0.5 : 0.0, low)}};
+}
+
+}  // namespace
+
+Operand interpolated_integers(OpWriter& g, const Node& node, const Operand& x,
+                              const std::vector<std::pair<int, ResizedAxis>>& axes, const Operand& stays) {
+    const std::string mode = node.text("mode", "linear");
+    const bool antialias = node.flag("antialias", false);
+    if (mode == "cubic" || antialias)
+        throw Refused(fmt::format("mode is {} with antialias={:d}, and the image is {}; integers are interpolated "
+                                  "linearly without it",
+                                  mode, antialias, name_of(x->type)),
+                      "Cast the image to float before it");
+    const int rank = g.rank(x);
+    std::vector<Operand> points;
+    std::vector<std::array<Neighbour, 2>> neighbours;
+    for (const auto& [dim, axis] : axes) {
+        points.push_back(moved_points(g, axis, node, stays));
+        neighbours.push_back(neighbours_of(g, axis, points.back(), dim >= rank - 2));
+    }
+    Operand total;
+    for (unsigned corner = 0; corner < 1U << axes.size(); ++corner) {
+        Operand part = g.cast(x, ElementType::f32), weight = known(1, ElementType::f32);
+        for (std::size_t i = axes.size(); i-- > 0;) {
+            const Neighbour& side = neighbours[i][corner >> (axes.size() - 1 - i) & 1U];
+            part = g.op("gather", {part, side.place}, {{"axis", axes[i].first}});
+            weight = g.op("mul", {weight, g.add_axes(side.share, rank - 1 - axes[i].first)});
+        }
+        part = g.op("mul", {weight, part});
+        total = total ? g.op("add", {total, part}) : part;
+    }
+    Operand y = g.cast(total, x->type);
+    if (transformation_of(node) != "tf_crop_and_resize") return y;
+    const Operand value = g.cast(known(extrapolation_of(node), ElementType::f32), x->type);
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+        const Operand outside = is_outside(g, axes[i].second, points[i]);
+        y = g.op("where", {g.add_axes(outside, rank - 1 - axes[i].first), value, y});
+    }
+    return y;
+}
+
+}  // namespace headrace::onnx

@@ -1,0 +1,236 @@
+#include "doors/serve/api/anthropic_request.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <set>
+
+#include "base/parameter_json.h"
+#include "doors/serve/request/chat_request.h"
+#include "doors/serve/request/fields.h"
+
+namespace headrace::serve {
+namespace {
+
+constexpr int kMostTokens = 1 << 24;
+const std::set<std::string_view> kAnthropicFields = {"model",
+                                                     "messages",
+                                                     "system",
+                                                     "max_tokens",
+                                                     "stop_sequences",
+                                                     "stream",
+                                                     "metadata",
+                                                     "tools",
+                                                     "tool_choice",
+                                                     "thinking",
+                                                     "container",
+                                                     "mcp_servers",
+                                                     "context_management",
+                                                     "session",
+                                                     "session_id",
+                                                     "service_tier",
+                                                     "betas",
+                                                     "output_config",
+                                                     "output_format",
+                                                     "previous_messages",
+                                                     "verbose",
+                                                     "inference_geo",
+                                                     "cache_control"};
+
+/// A content that is a text or a list of text blocks.
+void read_texts(const Json& content, const std::string& place, Message& message) {
+    if (content.is_string()) {
+        message.content = content.get<std::string>();
+        return;
+    }
+    if (!content.is_array())
+        throw wrong_field(place,
+                          fmt::format("is {}; it must be a text or a list of blocks", kind_of(content)));
+    for (std::size_t i = 0; i < content.size(); ++i) {
+        const Fields block(content[i], fmt::format("{}.{}", place, i));
+        const std::string type = block.required_text("type");
+        if (type != "text")
+            throw wrong_field(
+                block.name("type"),
+                fmt::format("is '{:.40}'; this model reads texts, and no images or documents", type));
+        message.parts.push_back(block.required_text("text"));
+    }
+    if (message.parts.size() == 1) message.content = std::exchange(message.parts, {}).front();
+}
+
+/// A message's blocks: texts, thoughts, uses of tools and their results, of which each is a message here.
+void add_blocks(const Json& content, const std::string& role, const std::string& place,
+                std::vector<Message>& messages) {
+    Message message{.role = role};
+    for (std::size_t i = 0; i < content.size(); ++i) {
+        const Fields block(content[i], fmt::format("{}.{}", place, i));
+        const std::string type = block.required_text("type");
+        if (type == "text") {
+            message.parts.push_back(block.required_text("text"));
+        } else if (type == "thinking") {
+            message.reasoning += block.text("thinking").value_or("");
+        } else if (type == "redacted_thinking") {
+            continue;
+        } else if (type == "tool_use" && role == "assistant") {
+            message.tool_calls.push_back({.name = block.required_text("name"),
+                                          .arguments = text_of(block.required("input")),
+                                          .id = block.required_text("id")});
+        } else if (type == "tool_result" && role == "user") {
+            Message result{.role = "tool", .tool_call_id = block.required_text("tool_use_id")};
+            if (const Json* inner = block.any("content")) read_texts(*inner, block.name("content"), result);
+            messages.push_back(std::move(result));
+        } else {
+            throw wrong_field(
+                block.name("type"),
+                fmt::format("is '{:.40}', which a message of the {} cannot have here", type, role));
+        }
+    }
+    if (message.parts.size() == 1) message.content = std::exchange(message.parts, {}).front();
+    const bool is_empty = message.content.empty() && message.parts.empty() && message.tool_calls.empty() &&
+                          message.reasoning.empty();
+    if (!is_empty || content.empty()) messages.push_back(std::move(message));
+}
+
+std::vector<Message> anthropic_messages_of(const Fields& body) {
+    std::vector<Message> messages;
+    if (const Json* system = body.any("system")) {
+        Message first{.role = "system"};
+        read_texts(*system, "system", first);
+        messages.push_back(std::move(first));
+    }
+    const Json* given = body.list("messages");
+    if (!given || given->empty()) throw wrong_field("messages", "must be a list of at least one message");
+    for (std::size_t i = 0; i < given->size(); ++i) {
+        const Fields entry((*given)[i], fmt::format("messages.{}", i));
+        const std::string role = entry.required_text("role");
+        if (role != "user" && role != "assistant")
+            throw wrong_field(entry.name("role"),
+                              fmt::format("is '{:.40}'; it must be user or assistant", role));
+        const Json& content = entry.required("content");
+        if (content.is_array())
+            add_blocks(content, role, entry.name("content"), messages);
+        else if (content.is_string())
+            messages.push_back({role, content.get<std::string>()});
+        else
+            entry.wrong("content", "a text or a list of blocks");
+    }
+    return messages;
+}
+
+/// In OpenAI's shape, which the engine reads.
+void read_anthropic_tools(const Fields& body, Parameters& parameters) {
+    if (const Json* servers = body.list("mcp_servers"); servers && !servers->empty())
+        throw wrong_field("mcp_servers",
+                          "names servers of tools; this server runs none: give the client tools");
+    const Json* given = body.list("tools");
+    const Json* choice = body.object("tool_choice");
+    if (!given || given->empty()) {
+        if (choice) throw wrong_field("tool_choice", "may only be given with 'tools'");
+        return;
+    }
+    Json tools = Json::array();
+    for (std::size_t i = 0; i < given->size(); ++i) {
+        const Fields tool((*given)[i], fmt::format("tools.{}", i));
+        Json function = {{"name", tool.required_text("name")},
+                         {"description", tool.text("description").value_or("")}};
+        const Json* schema = tool.object("input_schema");
+        if (!schema)
+            throw wrong_field(tool.name("input_schema"),
+                              "is missing; tools that the server runs are not offered");
+        function["parameters"] = *schema;
+        tools.push_back({{"type", "function"}, {"function", std::move(function)}});
+    }
+    Json shaped = {{"tools", std::move(tools)}};
+    bool is_parallel = true;
+    if (choice) {
+        const Fields fields(*choice, "tool_choice");
+        const std::string type = fields.required_text("type");
+        if (type == "tool")
+            shaped["tool_choice"] = {{"type", "function"},
+                                     {"function", {{"name", fields.required_text("name")}}}};
+        else if (type == "auto" || type == "none" || type == "any")
+            shaped["tool_choice"] = type == "any" ? "required" : type;
+        else
+            throw wrong_field("tool_choice.type",
+                              fmt::format("is '{:.40}'; it must be auto, any, tool or none", type));
+        is_parallel = !fields.flag("disable_parallel_tool_use").value_or(false);
+    }
+    read_tools(Fields(shaped), parameters);
+    parameters.set("parallel_tool_calls", is_parallel);
+}
+
+/// A format of answers: {"type": "json_schema", "schema": ...}.
+void read_answer_format(const Fields& format, Parameters& parameters) {
+    const std::string type = format.required_text("type");
+    if (type != "json_schema")
+        throw wrong_field(format.name("type"), fmt::format("is '{:.40}'; it must be json_schema", type));
+    const Json* schema = format.object("schema");
+    if (!schema) throw wrong_field(format.name("schema"), "is missing");
+    parameters.set("json_schema", parameter_of(*schema));
+}
+
+void read_output_config(const Fields& body, Parameters& parameters) {
+    if (const Json* format = body.object("output_format"))
+        read_answer_format(Fields(*format, "output_format"), parameters);
+    const Json* output = body.object("output_config");
+    if (!output) return;
+    const Fields fields(*output, "output_config");
+    if (const Json* format = fields.object("format"))
+        read_answer_format(Fields(*format, "output_config.format"), parameters);
+    if (const auto effort = fields.text("effort")) parameters.set("reasoning_effort", *effort);
+}
+
+/// What would make another answer, and is not to be had.
+void refuse_what_messages_lack(const Fields& body) {
+    if (body.any("container"))
+        throw wrong_field("container", "is not offered: this server runs no tools itself");
+    const Json* management = body.object("context_management");
+    if (!management) return;
+    const Json* edits = Fields(*management, "context_management").list("edits");
+    if (edits && !edits->empty())
+        throw wrong_field("context_management.edits",
+                          "are not offered; leave out what the model need not read again");
+}
+
+void read_anthropic_thinking(const Fields& body, Parameters& parameters) {
+    bool thinks = false;
+    if (const Json* thinking = body.object("thinking")) {
+        const Fields fields(*thinking, "thinking");
+        const std::string type = fields.required_text("type");
+        thinks = type == "enabled" || type == "adaptive";
+        if (!thinks && type != "disabled")
+            throw wrong_field("thinking.type",
+                              fmt::format("is '{:.40}'; it must be enabled or disabled", type));
+        if (const auto budget = fields.integer("budget_tokens", 1, kMostTokens))
+            parameters.set("reasoning_budget_tokens", *budget);
+    }
+    parameters.set("enable_thinking", thinks);
+}
+
+}  // namespace
+
+Request anthropic_request(const Json& given, const ModelInfo& model, bool needs_limit) {
+    const Fields body(given);
+    Request request{.messages = anthropic_messages_of(body),
+                    .parameters = engine_parameters(given, kAnthropicFields)};
+    Parameters& parameters = request.parameters;
+    parameters.set("drop_oldest", false);
+    refuse_what_messages_lack(body);
+    const auto limit = body.integer("max_tokens", needs_limit ? 1 : 0, kMostTokens);
+    if (needs_limit && !limit) throw wrong_field("max_tokens", "is missing");
+    if (needs_limit) parameters.set("n_predict", *limit);
+    if (const Json* stop = body.list("stop_sequences")) {
+        for (const Json& text : *stop)
+            if (!text.is_string()) body.wrong("stop_sequences", "a list of texts");
+        parameters.set("stop", parameter_of(*stop));
+    }
+    read_anthropic_tools(body, parameters);
+    check_can_call(parameters, model);
+    read_output_config(body, parameters);
+    read_anthropic_thinking(body, parameters);
+    if (ends_with_answer(request.messages)) parameters.set("continue_final_message", true);
+    read_session(body, parameters);
+    return request;
+}
+
+}  // namespace headrace::serve
