@@ -1,6 +1,6 @@
-#include <limits>
+#include "doors/onnx/ops/elementwise.h"
 
-#include "doors/onnx/reading/operators.h"
+#include <limits>
 
 /// Functions of single elements: activations, roots, powers of e, trigonometry.
 namespace headrace::onnx {
@@ -68,12 +68,7 @@ Operand mish(OpWriter& g, const Node& node) {
     return g.op("mul", {node.x(), g.op("tanh", {g.op("softplus", {node.x()})})});
 }
 
-/// x sigmoid(alpha x)
-Operand swish(OpWriter& g, const Node& node) {
-    const double alpha = node.real("alpha", 1);
-    if (alpha == 1) return g.op("silu", {node.x()});
-    return g.op("glu", {g.times(node.x(), alpha), node.x()}, {{"activation", "sigmoid"}});
-}
+Operand swish(OpWriter& g, const Node& node) { return scaled_silu(g, node.x(), node.real("alpha", 1)); }
 
 Operand gelu(OpWriter& g, const Node& node) {
     const std::string form = node.text("approximate", "none");
@@ -115,6 +110,11 @@ Operand clip(OpWriter& g, const Node& node) {
 }
 
 }  // namespace
+
+Operand scaled_silu(OpWriter& g, const Operand& x, double alpha) {
+    if (alpha == 1) return g.op("silu", {x});
+    return g.op("glu", {g.times(x, alpha), x}, {{"activation", "sigmoid"}});
+}
 
 std::span<const Operator> elementwise_operators() {
     static const Operator kOperators[] = {

@@ -5,15 +5,6 @@
 namespace headrace::onnx {
 namespace {
 
-struct WholeRange {
-    std::int64_t low, high;
-};
-
-WholeRange range_of(ElementType type) {
-    if (type == ElementType::u16) return {0, 65535};
-    return type == ElementType::i2 ? WholeRange{-2, 1} : WholeRange{0, 3};
-}
-
 /// Ops whose results may lie outside the operands' type where a wider one carries it.
 bool may_leave(std::string_view op) {
     static const std::set<std::string_view> kOps{"add",
@@ -38,6 +29,11 @@ Operand low_bits(OpWriter& g, const Operand& y, ElementType type) {
 }
 
 }  // namespace
+
+WholeRange range_of(ElementType type) {
+    if (type == ElementType::u16) return {0, 65535};
+    return type == ElementType::i2 ? WholeRange{-2, 1} : WholeRange{0, 3};
+}
 
 Operand narrowed(OpWriter& g, const Operand& x, ElementType type, bool saturate, std::string_view direction) {
     if (is_small_float(type)) {

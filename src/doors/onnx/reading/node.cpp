@@ -31,17 +31,6 @@ const T& as(std::string_view name, const AttributeValue& value, std::string_view
     return *found;
 }
 
-/// Known elements, none of which only a run tells.
-const Operand& known_input(const Operand& x, std::size_t index, std::string_view what) {
-    if (x->is_told())
-        throw Refused(
-            fmt::format("{} (input {}) is known only at run time; it must be a constant or follow from "
-                        "the shapes of tensors",
-                        what, index),
-            kFixDimensions);
-    return x;
-}
-
 }  // namespace
 
 std::string Node::title() const {
@@ -61,8 +50,18 @@ Operand Node::operand(std::size_t index) const {
     return found;
 }
 
+Operand Node::known_operand(std::size_t index, std::string_view what) const {
+    const Operand x = operand(index);
+    if (x->is_told())
+        throw Refused(fmt::format("{} (input {}) is known only at run time; it must be a constant or follow from "
+                                  "the shapes of tensors",
+                                  what, index),
+                      kFixDimensions);
+    return x;
+}
+
 Shape Node::dims(std::size_t index, std::string_view what) const {
-    const Operand x = known_input(operand(index), index, what);
+    const Operand x = known_operand(index, what);
     Shape list;
     for (std::int64_t i = 0; i < x->known->count(); ++i) {
         if (x->has_numbers()) {
@@ -89,7 +88,7 @@ std::vector<std::int64_t> Node::integers(std::size_t index, std::string_view wha
 }
 
 Number Node::number(std::size_t index, std::string_view what) const {
-    const Operand x = known_input(operand(index), index, what);
+    const Operand x = known_operand(index, what);
     if (x->known->count() != 1 || !x->has_numbers())
         throw Refused(fmt::format("{} (input {}) must be one number, not {}", what, index,
                                   x->known->count() == 1 ? x->item(0).str()

@@ -44,6 +44,8 @@ struct Node {
     /// Throws Invalid where it is missing.
     Operand operand(std::size_t index) const;
     Operand x() const { return operand(0); }
+    /// An input whose elements are known; Refused names it `what` where only a run knows them.
+    Operand known_operand(std::size_t index, std::string_view what) const;
     /// A list of extents that is an input and known; Refused names it `what` where only a run knows it.
     Shape dims(std::size_t index, std::string_view what) const;
     /// A list of numbers that is an input.
