@@ -134,8 +134,8 @@ class Build:
         """Zig's compilers as programs of their own, as CMake wants them."""
         self.zig.mkdir(parents=True, exist_ok=True)
         program = Path(ziglang.__file__).parent / "zig"
-        # Zig adds debug information unless it is told not to, which takes a third of the time. It keeps frame pointers,
-        # and gives clang -O2 where it is asked for -O3.
+        # Zig adds debug information unless it is told not to, which takes a third of the time. It keeps
+        # frame pointers, and gives clang -O2 where it is asked for -O3.
         target = f"-target {self.target} -g0 -fomit-frame-pointer -Xclang -O3"
         commands = {"cc": f"cc {target}", "c++": f"c++ {target}", "ar": "ar", "ranlib": "ranlib", "rc": "rc"}
         caches = " ".join(f"ZIG_{kind}_CACHE_DIR='{WORK / 'zig-cache'}'" for kind in ("GLOBAL", "LOCAL"))

@@ -43,7 +43,6 @@ Results skip_layer_normalization(OpWriter& g, const Node& node) {
 }
 
 // --- matrices in blocks of a few bits
-// -------------------------------------------------------------------------
 
 /// [n, k] in blocks of elements, which lie in bytes, the low bits first.
 struct PackedMatrix {

@@ -92,7 +92,6 @@ Results contrib_attention(OpWriter& g, const Node& node) {
 }
 
 // --- MultiHeadAttention
-// --------------------------------------------------------------------------------------
 
 /// [batch, steps, heads, count, width] as so many operands with their heads apart.
 std::vector<Operand> unpacked_heads(OpWriter& g, const Operand& x, int count, bool in_rows) {

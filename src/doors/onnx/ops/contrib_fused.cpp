@@ -107,7 +107,6 @@ Operand in_channels_last_max_pool(OpWriter& g, const Node& node) {
 }
 
 // --- products
-// -------------------------------------------------------------------------------------------------
 
 /// A matrix or a batch of them; its batch may lie between its rows and its columns.
 Operand turned(OpWriter& g, const Node& node, const Operand& x, std::string_view which) {
@@ -131,7 +130,6 @@ Operand fused_gemm(OpWriter& g, const Node& node) {
 }
 
 // --- sums and norms
-// -------------------------------------------------------------------------------------------
 
 Operand bias_add(OpWriter& g, const Node& node) {
     return g.op("add", {g.op("add", {node.x(), node.operand(1)}), node.operand(2)});
@@ -215,7 +213,6 @@ Operand distances(OpWriter& g, const Node& node) {
 }
 
 // --- of ONNX's own kind
-// ---------------------------------------------------------------------------------------
 
 /// The operator of the same name, of a set that has it in this form.
 Read as_in_onnx(std::int64_t opset) {
@@ -246,6 +243,7 @@ std::span<const Operator> contrib_fused_operators() {
         {"FusedGemm", 1, fused_gemm, kMicrosoft},
         {"FusedMatMul", 1, fused_matmul, kMicrosoft},
         {"FusedMatMulActivation", 1, fused_matmul, kMicrosoft},
+        {"GridSample", 1, as_in_onnx(16), kMicrosoft},
         {"GroupNorm", 1, contrib_group_norm, kMicrosoft},
         {"NhwcConv", 1, in_channels_last_conv, kMicrosoft},
         {"NhwcFusedConv", 1, in_channels_last_conv, kMicrosoft},

@@ -26,7 +26,6 @@ Operand in_channels_first(OpWriter& g, const Node& node, const Operand& x, F com
 }
 
 // --- by real numbers
-// ------------------------------------------------------------------------------------------
 
 /// The operator behind "QLinear" in the node's name, of one operand.
 Read by_real_numbers(std::int64_t opset) {
@@ -79,7 +78,6 @@ Operand contrib_qlinear_conv(OpWriter& g, const Node& node) {
 }
 
 // --- products
-// -------------------------------------------------------------------------------------------------
 
 /// The exact sums as real numbers. Scales are of the whole operand, or of the second one's columns.
 Operand scaled_sums(OpWriter& g, const Operand& total, const Operand& a_scale, const Operand& b_scale,
@@ -124,7 +122,6 @@ Operand matmul_integer_16(OpWriter& g, const Node& node) {
 }
 
 // --- tables
-// ---------------------------------------------------------------------------------------------------
 
 /// Several numbers of a byte as elements along the last axis, the low ones first.
 Operand unpacked_bytes(OpWriter& g, const Operand& x, std::int64_t bits) {
@@ -191,10 +188,27 @@ Operand gather_block_quantized(OpWriter& g, const Node& node) {
     return g.op("mul", {y, of_blocks(scale)});
 }
 
+/// With the weights' real numbers; they lie as [directions, inputs, gates hidden].
+Results dynamic_quantize_lstm(OpWriter& g, const Node& node) {
+    std::vector<Operand> inputs = {node.x()};
+    for (const auto& [place, first] : {std::pair(1, 8), std::pair(2, 10)}) {
+        const Operand x = node.operand(place), scale = node.operand(first), zero = node.operand(first + 1);
+        const Shape sizes = g.shape(x);
+        invalid_if(sizes.size() != 3, "input {} has {} dimensions; it must have 3", place, sizes.size());
+        const Shape of_each = {sizes[0], 1, g.rank(scale) == 2 ? sizes[2] : Dim(1)};
+        const auto real = [&](const Operand& v) { return g.cast(v, ElementType::f32); };
+        const Operand apart = g.op("sub", {real(x), real(g.reshape(zero, of_each))});
+        inputs.push_back(g.transpose(g.op("mul", {apart, g.reshape(scale, of_each)}), {0, 2, 1}));
+    }
+    for (std::size_t i = 3; i < 8; ++i) inputs.push_back(node.optional(i));
+    return read_onnx(g, onnx_node(node, "LSTM", 14, std::move(inputs)));
+}
+
 }  // namespace
 
 std::span<const Operator> contrib_quantised_operators() {
     static const Operator kOperators[] = {
+        {"DynamicQuantizeLSTM", 1, dynamic_quantize_lstm, kMicrosoft},
         {"DynamicQuantizeMatMul", 1, dynamic_quantize_matmul, kMicrosoft},
         {"GatherBlockQuantized", 1, gather_block_quantized, kMicrosoft},
         {"MatMulInteger16", 1, matmul_integer_16, kMicrosoft},

@@ -24,7 +24,6 @@ bool is_zero_point_0(const Operand& zero) {
 }
 
 // --- scales and zero points
-// -----------------------------------------------------------------------------------
 
 std::int64_t block_size_of(const Node& node) {
     const std::int64_t block = node.integer("block_size", 0);
@@ -100,7 +99,6 @@ Results dynamic_quantize_linear(OpWriter& g, const Node& node) {
 }
 
 // --- products
-// -------------------------------------------------------------------------------------------------
 
 /// Less its zero point, in single precision. A row of zero points belongs to the first operand's rows.
 Operand less_zero(OpWriter& g, const Operand& whole, const Operand& zero_point, bool is_column) {
@@ -176,7 +174,6 @@ Operand conv_integer(OpWriter& g, const Node& node) {
 }
 
 // --- of ONNX Runtime
-// ------------------------------------------------------------------------------------------
 
 /// By ratios of the scales, as ONNX Runtime has it: what lies between two whole numbers is rounded alike.
 Operand qlinear_binary(OpWriter& g, const Node& node) {

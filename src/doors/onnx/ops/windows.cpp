@@ -10,7 +10,6 @@ namespace headrace::onnx {
 namespace {
 
 // --- MelWeightMatrix
-// -----------------------------------------------------------------------------------------
 
 struct MelScale {
     std::int64_t count = 0, length = 0, rate = 0;
@@ -77,7 +76,6 @@ Operand mel_weight_matrix(OpWriter& g, const Node& node) {
 }
 
 // --- windows
-// -------------------------------------------------------------------------------------------------
 
 /// a0 - a1 cos(angle) + a2 cos(2 angle), as ONNX computes it: in single precision.
 Operand cosine_window(OpWriter& g, const Node& node, const std::array<double, 3>& a) {

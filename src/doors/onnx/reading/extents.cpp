@@ -155,7 +155,6 @@ std::string shortened_text(std::string text) {
 }
 
 // --- exact quotients
-// -----------------------------------------------------------------------------------------
 
 namespace {
 

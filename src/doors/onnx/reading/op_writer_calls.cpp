@@ -101,7 +101,6 @@ Operand OpWriter::add_axes(const Operand& x, std::int64_t after) {
 }
 
 // --- extents as numbers at run time
-// --------------------------------------------------------------------------
 
 Operand OpWriter::at_run_time(const Item& item, ElementType type) {
     if (item.told) return cast(reshape(item.told, {}), type);
