@@ -6,6 +6,7 @@ from operator_cases_base import (
     I8,
     I32,
     I64,
+    LARGEST_I8,
     MICROSOFT,
     U8,
     Constant,
@@ -55,12 +56,12 @@ case("DynamicQuantizeLinear", values(3, 6, low=1), outputs=3)
 case("DynamicQuantizeLinear", values(3, 6, high=-1), outputs=3)
 case("DynamicQuantizeLinear", np.zeros((2, 3), F32), outputs=3)
 WIDE = values(3, 300, dtype=U8, high=255)
-case("MatMulInteger", A, values(6, 4, dtype=I8, low=-128, high=127))
+case("MatMulInteger", A, values(6, 4, dtype=I8, low=-LARGEST_I8, high=LARGEST_I8))
 case("MatMulInteger", WIDE, Constant(values(300, 4, dtype=U8, high=255)), scalar(7, U8), scalar(200, U8))
 case(
     "MatMulInteger",
     A,
-    Constant(values(6, 4, dtype=I8, low=-128, high=127)),
+    Constant(values(6, 4, dtype=I8, low=-LARGEST_I8, high=LARGEST_I8)),
     scalar(9, U8),
     Constant(values(4, dtype=I8)),
 )
@@ -96,7 +97,7 @@ case(
     "QLinearMatMul",
     A,
     *_q,
-    Constant(values(6, 4, dtype=I8, low=-99, high=99)),
+    Constant(values(6, 4, dtype=I8, low=-LARGEST_I8, high=LARGEST_I8)),
     scalar(0.02, F32),
     scalar(3, I8),
     scalar(0.4, F32),
@@ -105,7 +106,7 @@ case(
 )
 case(
     "QLinearConv", values(1, 3, 6, 6, dtype=U8, high=255), *_q,
-    Constant(values(4, 3, 3, 3, dtype=I8, low=-99, high=99)),
+    Constant(values(4, 3, 3, 3, dtype=I8, low=-LARGEST_I8, high=LARGEST_I8)),
     Constant(values(4, low=0.01, high=0.03)), Constant(np.zeros(4, I8)), scalar(0.5, F32), scalar(110, U8),
     Constant(values(4, dtype=I32, low=-900, high=900)), ulps=1, pads=[1, 1, 1, 1],
 )  # fmt: skip

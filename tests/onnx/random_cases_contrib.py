@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from operator_cases_base import F32, I8, I32, I64, MICROSOFT, U8, Case, Constant
+from operator_cases_base import F32, I8, I32, I64, LARGEST_I8, MICROSOFT, U8, Case, Constant
 from random_cases_base import MAKERS, Random, chance, pick, some
 
 
@@ -36,6 +36,11 @@ def scalar(value: Any, dtype: Any = F32) -> Constant:
 def whole(rng: Random, shape: list[int], dtype: Any) -> np.ndarray:
     limits = np.iinfo(dtype)
     return rng.integers(limits.min, limits.max + 1, shape).astype(dtype)
+
+
+def weights(rng: Random, shape: list[int], dtype: Any) -> np.ndarray:
+    x = whole(rng, shape, dtype)
+    return x.clip(-LARGEST_I8, LARGEST_I8) if dtype == I8 else x
 
 
 def scale(rng: Random, *shape: int) -> Constant:
@@ -125,7 +130,7 @@ def qlinear_where(rng: Random, op: str) -> Case:
 def qgemm(rng: Random, op: str) -> Case:
     dtype, (m, n, k) = pick(rng, (U8, I8)), some(rng, 1, 40, 3)
     across, down = pick(rng, (0, 1)), pick(rng, (0, 1))
-    a, b = whole(rng, [k, m] if down else [m, k], dtype), whole(rng, [n, k] if across else [k, n], I8)
+    a, b = whole(rng, [k, m] if down else [m, k], dtype), weights(rng, [n, k] if across else [k, n], I8)
     wide = chance(rng)
     c = Constant(rng.integers(-500, 500, n).astype(I32)) if chance(rng) else None
     inputs = [a, scale(rng), zero(rng, dtype), Constant(b), scale(rng, n) if wide else scale(rng)]
@@ -138,7 +143,7 @@ def qgemm(rng: Random, op: str) -> Case:
 @makes("MatMulIntegerToFloat", "DynamicQuantizeMatMul")
 def product_to_float(rng: Random, op: str) -> Case:
     m, n, k = some(rng, 1, 40, 3)
-    b, each = Constant(whole(rng, [k, n], pick(rng, (U8, I8)))), chance(rng)
+    b, each = Constant(weights(rng, [k, n], pick(rng, (U8, I8)))), chance(rng)
     b_scale = scale(rng, n) if each else scale(rng)
     b_zero = Constant(whole(rng, [n], b.value.dtype)) if each else zero(rng, b.value.dtype)
     b_zero = b_zero if chance(rng, 0.7) else None
@@ -210,7 +215,7 @@ def self_attention(rng: Random, op: str) -> Case:
     outputs = 2 if before else 1
     bias = Constant(reals(rng, 3 * hidden))
     if op == "QAttention":
-        weight = Constant(whole(rng, [inner, 3 * hidden], I8))
+        weight = Constant(weights(rng, [inner, 3 * hidden], I8))
         inputs = [whole(rng, [batch, steps, inner], U8), weight, bias, scalar(0.02), scalar(0.01), mask]
         inputs += [zero(rng, U8), scalar(0, I8), past]
         return contrib(op, inputs, outputs, **options)
