@@ -142,11 +142,36 @@ Shape positive_parts(const Shape& amounts) {
     return parts;
 }
 
+Shape sums(const Shape& sizes, const Shape& begin, const Shape& end) {
+    Shape all;
+    for (std::size_t i = 0; i < sizes.size(); ++i) all.push_back(sizes[i] + begin[i] + end[i]);
+    return all;
+}
+
+/// Whether the result has no element, or none of the input's.
+bool leaves_nothing(const Shape& sizes, const Shape& begin, const Shape& end, bool is_constant) {
+    const Shape before = positive_parts(begin), after = positive_parts(end), all = sums(sizes, begin, end);
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+        const Dim left = all[i] - before[i] - after[i];
+        if (is_same(all[i], 0) || (is_constant && !left.is_symbolic() && left.size() < 1)) return true;
+    }
+    return false;
+}
+
+double number_of(const AttrValue& value) {
+    if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
+    if (const auto* whole = std::get_if<std::uint64_t>(&value)) return static_cast<double>(*whole);
+    const auto* real = std::get_if<double>(&value);
+    return real ? *real : 0;
+}
+
 }  // namespace
 
 Operand with_margin(OpWriter& g, const Operand& x, const Shape& begin, const Shape& end,
                     const std::string& mode, const AttrValue& value) {
     const Shape before = positive_parts(begin), after = positive_parts(end), sizes = g.shape(x);
+    if (leaves_nothing(sizes, begin, end, mode == "constant"))
+        return g.filled(number_of(value), x->type, sums(sizes, begin, end));
     Operand part = x;
     bool adds = false;
     for (std::size_t i = 0; i < sizes.size(); ++i) {

@@ -27,6 +27,23 @@ std::string trimmed(std::string_view text) {
     return std::string(text.substr(begin, text.find_last_not_of(' ') - begin + 1));
 }
 
+std::vector<std::string> summands(std::string_view text) {
+    std::vector<std::string> parts;
+    for (std::size_t at = 0; at <= text.size();) {
+        const std::size_t plus = std::min(text.find('+', at), text.size());
+        parts.push_back(trimmed(text.substr(at, plus - at)));
+        at = plus + 1;
+    }
+    return parts;
+}
+
+/// Digits alone, few enough for an extent.
+bool is_decimal(const std::string& text) {
+    constexpr std::size_t kMostDigits = 18;
+    return !text.empty() && text.size() <= kMostDigits &&
+           std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
 std::int64_t checked_size(std::int64_t value, std::string_view name) {
     refuse_if(value < 0, "dimensions['{}'] is {}; it must be a number of at least 0", name, value);
     return value;
@@ -112,18 +129,25 @@ Shape Interface::shape_of(const ValueMessage& value) {
     return shape;
 }
 
-/// A number where one is given. "past + new" of two other dimensions is their sum.
+/// A number where one is given. "past + 1" and "past + new" of other dimensions are sums.
 Dim Interface::dimension(const std::string& name) {
     if (const auto given = given_.dimensions.find(name); given != given_.dimensions.end()) {
         used_.insert(name);
         return checked_size(given->second, name);
     }
-    const auto plus = name.find('+');
-    if (plus != std::string::npos && name.find('+', plus + 1) == std::string::npos) {
-        const std::string first = trimmed(name.substr(0, plus)), second = trimmed(name.substr(plus + 1));
-        if (named_.contains(first) && named_.contains(second)) return dimension(first) + dimension(second);
+    if (const std::vector<std::string> parts = summands(name); is_sum(parts)) {
+        Dim sum = 0;
+        for (const std::string& part : parts)
+            sum = sum + (is_decimal(part) ? Dim(std::stoll(part)) : dimension(part));
+        return sum;
     }
-    return Dim::symbolic(name, perhaps_empty_.contains(name) ? 0 : 1);
+    return Dim::named(name, perhaps_empty_.contains(name) ? 0 : 1);
+}
+
+bool Interface::is_sum(const std::vector<std::string>& parts) const {
+    const auto is_known = [&](const std::string& part) { return is_decimal(part) || named_.contains(part); };
+    return parts.size() > 1 && std::ranges::all_of(parts, is_known) &&
+           !std::ranges::all_of(parts, &is_decimal);
 }
 
 void Interface::output(std::string_view name, const Operand& value) {

@@ -2,6 +2,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "doors/onnx/model/messages.h"
 #include "doors/onnx/reading/op_writer.h"
@@ -27,6 +28,7 @@ public:
 private:
     Shape shape_of(const ValueMessage& value);
     Dim dimension(const std::string& name);
+    bool is_sum(const std::vector<std::string>& parts) const;
 
     OpWriter& g_;
     const OnnxOptions& given_;

@@ -1,38 +1,64 @@
 #include <fmt/ranges.h>
+
 #include <algorithm>
+#include <cctype>
 
 #include "doors/onnx/reading/op_writer.h"
+#include "ir/expression_words.h"
 
 namespace headrace::onnx {
 namespace {
 
+/// The end of a name that begins there, within quotes or not; `at` where none does.
+std::size_t name_end(const std::string& text, std::size_t at) {
+    const auto is_letter = [](unsigned char c) { return c == '_' || std::isalpha(c) != 0 || c >= 0x80; };
+    const auto goes_on = [&](unsigned char c) {
+        return is_letter(c) || std::isdigit(c) != 0 || c == '.' || c == ':';
+    };
+    if (text[at] == '\'') {
+        std::size_t end = at + 1;
+        while (end < text.size() && (text[end] != '\'' || (end + 1 < text.size() && text[end + 1] == '\'')))
+            end += text[end] == '\'' ? 2 : 1;
+        return std::min(end + 1, text.size());
+    }
+    if (!is_letter(static_cast<unsigned char>(text[at]))) return at;
+    std::size_t end = at;
+    while (end < text.size() && (goes_on(static_cast<unsigned char>(text[end])) ||
+                                 (text[end] == '-' && end + 1 < text.size() &&
+                                  is_letter(static_cast<unsigned char>(text[end + 1])))))
+        ++end;
+    return end;
+}
+
 /// However long the names of dimensions are, each counts as four characters; a function's name as it is.
 std::size_t counted_length(const std::string& text) {
-    const auto is_word = [](unsigned char c) { return c == '_' || std::isalnum(c) != 0 || c >= 0x80; };
     std::size_t length = 0;
     for (std::size_t i = 0; i < text.size();) {
-        std::size_t end = i;
-        while (end < text.size() && is_word(static_cast<unsigned char>(text[end]))) ++end;
-        const bool is_name = end > i && std::isdigit(static_cast<unsigned char>(text[i])) == 0 &&
-                             (end == text.size() || text[end] != '(');
-        length += is_name ? 4 : std::max<std::size_t>(end - i, 1);
+        const std::size_t end = name_end(text, i);
+        const bool is_function = end < text.size() && text[end] == '(';
+        length += end > i && !is_function ? 4 : std::max<std::size_t>(end - i, 1);
         i = std::max(end, i + 1);
     }
     return length;
 }
 
-/// A formula's names and numbers.
-std::set<std::string> words_of(const std::string& text) {
-    std::set<std::string> words;
-    std::string word;
-    for (const char c : text + " ") {
-        if (std::string_view("-+*/^() ").find(c) == std::string_view::npos) {
-            word += c;
-        } else if (!word.empty()) {
-            words.insert(std::exchange(word, {}));
-        }
-    }
-    return words;
+/// As a shell reads one word.
+std::string shell_word(const std::string& text) {
+    const bool is_plain = std::ranges::all_of(text, [](unsigned char c) {
+        return std::isalnum(c) ||
+               std::string_view("@%+=:,./-_").find(static_cast<char>(c)) != std::string_view::npos;
+    });
+    if (is_plain && !text.empty()) return text;
+    std::string word = "'";
+    for (const char c : text) word += c == '\'' ? std::string("'\"'\"'") : std::string(1, c);
+    return word + "'";
+}
+
+/// The names of an extent's symbols, as the model has them.
+std::vector<std::string> names_in(const Dim& d) {
+    std::vector<std::string> names = d.expression().names();
+    for (std::string& name : names) name = name_spelled(name);
+    return names;
 }
 
 }  // namespace
@@ -46,8 +72,8 @@ Operand OpWriter::input(const std::string& name, ElementType type, const Shape& 
     const DType stored = type == ElementType::bf16 ? DType::f32 : stored_as(type);
     const ValueId id = declare(name, stored, shape);
     for (const Dim& d : shape)
-        for (const std::string& symbol : d.expression().names())
-            if (std::ranges::find(dimensions, symbol) == dimensions.end()) dimensions.push_back(symbol);
+        for (const std::string& name : names_in(d))
+            if (std::ranges::find(dimensions, name) == dimensions.end()) dimensions.push_back(name);
     return cast(made(id, element_type(stored)), type);
 }
 
@@ -88,20 +114,21 @@ Dim OpWriter::counted() {
 }
 
 Refused OpWriter::unknown(const Dim& d, std::string_view what) const {
-    const std::set<std::string> words = words_of(d.str());
+    const std::vector<std::string> own = names_in(d);
     std::vector<std::string> names;
     for (const std::string& name : dimensions)
-        if (words.contains(name) || name == d.str()) names.push_back(name);
+        if (std::ranges::find(own, name) != own.end()) names.push_back(name);
     if (names.empty()) names = dimensions;
     std::vector<std::string> fixes, options;
     for (const std::string& name : names) {
         fixes.push_back(fmt::format("'{}': 1", name));
-        options.push_back(fmt::format("--dimension {}=1", name));
+        options.push_back("--dimension " + shell_word(name + "=1"));
     }
-    const bool is_named = std::ranges::find(dimensions, d.str()) != dimensions.end();
+    const bool is_named = d.expression().names() == std::vector{d.str()} &&
+                          std::ranges::find(dimensions, d.name()) != dimensions.end();
     return Refused(
         fmt::format("{} is {}'{}', known only at run time, and this operator cannot keep it", what,
-                    is_named ? "dimension " : "", d.str()),
+                    is_named ? "dimension " : "", is_named ? d.name() : d.str()),
         fmt::format("Fix it when the model is read: dimensions={{{}}} ({}), with the number you need",
                     fixes.empty() ? "..." : fmt::format("{}", fmt::join(fixes, ", ")),
                     fmt::join(options, " ")));
