@@ -53,10 +53,11 @@ Operand Node::operand(std::size_t index) const {
 Operand Node::known_operand(std::size_t index, std::string_view what) const {
     const Operand x = operand(index);
     if (x->is_told())
-        throw Refused(fmt::format("{} (input {}) is known only at run time; it must be a constant or follow from "
-                                  "the shapes of tensors",
-                                  what, index),
-                      kFixDimensions);
+        throw Refused(
+            fmt::format("{} (input {}) is known only at run time; it must be a constant or follow from "
+                        "the shapes of tensors",
+                        what, index),
+            kFixDimensions);
     return x;
 }
 

@@ -67,8 +67,8 @@ public:
     std::string part(std::size_t choice, const MessagePart& part) override {
         const Piece& piece = part.piece;
         if (part.content.empty() && !piece.progress) return {};
-        Json body = {{"index", choice}, {"content", part.content}, {"tokens", piece.new_tokens},
-                     {"stop", false},   {"id_slot", slots_[choice]},           {"tokens_predicted", piece.tokens}};
+        Json body = {{"index", choice}, {"content", part.content},   {"tokens", piece.new_tokens},
+                     {"stop", false},   {"id_slot", slots_[choice]}, {"tokens_predicted", piece.tokens}};
         if (piece.progress) body["prompt_progress"] = progress_of(*piece.progress);
         if (shown_.probabilities)
             body["completion_probabilities"] =

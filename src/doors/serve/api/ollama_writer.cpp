@@ -113,13 +113,11 @@ void OllamaWriter::add_end(Json& body, const Reply& reply) const {
 Json OllamaWriter::logprobs_of(const std::vector<std::int32_t>& tokens,
                                const std::vector<std::vector<TokenProbability>>& likeliest,
                                const std::vector<float>& own) const {
-    Json all = probabilities_of(*model_, tokens, likeliest, own);
+    Json all = probabilities_of(*model_, tokens, likeliest, own, static_cast<std::size_t>(shown_.logprobs));
     for (Json& entry : all) {
         entry.erase("id");
         Json& top = entry["top_logprobs"];
         for (Json& other : top) other.erase("id");
-        const auto wanted = static_cast<std::size_t>(shown_.logprobs);
-        if (top.size() > wanted) top.get_ref<Json::array_t&>().resize(wanted);
         if (top.empty()) entry.erase("top_logprobs");
     }
     return all;

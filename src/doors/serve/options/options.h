@@ -61,7 +61,8 @@ struct ServeOptions {
 Result<ServeOptions> serve_options(std::span<const std::string> arguments,
                                    const std::map<std::string, std::string>& environment);
 
-/// What llama-server sets where no option does. A program that has the model already gives its own parameters.
+/// What llama-server sets where no option does. A program that has the model already gives its own
+/// parameters.
 void add_program_defaults(ServeOptions& options);
 
 /// Whether a file is there and no GGUF file.
