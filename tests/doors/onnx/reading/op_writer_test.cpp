@@ -29,11 +29,12 @@ protected:
         for (std::int64_t i = 0; i < x->known->count(); ++i) texts.push_back(x->item(i).str());
         return texts;
     }
+    static Operand list(const std::vector<std::int64_t>& numbers) { return known(numbers); }
     std::size_t nodes() { return g_.builder().graph().nodes.size(); }
 };
 
 TEST_F(OnnxOpWriter, ComputesNumbersByTheOpsOwnKernels) {
-    const Operand sum = g_.op("add", {known({1, 2, 3}), known(10, ElementType::i64)});
+    const Operand sum = g_.op("add", {list({1, 2, 3}), known(10, ElementType::i64)});
     ASSERT_TRUE(sum->has_numbers());
     EXPECT_THAT(numbers_of(sum), ElementsAre(11, 12, 13));
     const Operand low = g_.op("lesser", {sum, known(12, ElementType::i64)});
@@ -48,7 +49,7 @@ TEST_F(OnnxOpWriter, MovesExtentsAndComputesWithThem) {
     EXPECT_THAT(texts_of(shape), ElementsAre("n", "3"));
     const Operand turned = g_.op("reverse", {shape}, {{"axes", std::vector<std::int64_t>{0}}});
     EXPECT_THAT(texts_of(turned), ElementsAre("3", "n"));
-    const Operand doubled = g_.op("mul", {turned, known({2, 2})});
+    const Operand doubled = g_.op("mul", {turned, list({2, 2})});
     EXPECT_THAT(texts_of(doubled), ElementsAre("6", "2*n"));
     const Operand product = g_.op("reduce_product", {shape}, {{"axes", std::vector<std::int64_t>{0}}});
     EXPECT_THAT(texts_of(product), ElementsAre("3*n"));
@@ -60,7 +61,7 @@ TEST_F(OnnxOpWriter, MovesExtentsAndComputesWithThem) {
 TEST_F(OnnxOpWriter, LeavesToTheRunWhatOnlyACallDecides) {
     const Operand x = g_.input("x", ElementType::f32, {Dim::symbolic("n")});
     const Operand checked =
-        g_.op("checked_indices", {known({0, 1})}, {{"extents", Shape{Dim::symbolic("n")}}});
+        g_.op("checked_indices", {list({0, 1})}, {{"extents", Shape{Dim::symbolic("n")}}});
     EXPECT_FALSE(checked->is_known());
     EXPECT_EQ(nodes(), 1U);
     EXPECT_FALSE(g_.op("exp", {x})->is_known());
