@@ -127,7 +127,7 @@ TEST_F(CachedAttention, IsThatOfGgmlInF32) {
 
 TEST_F(CachedAttention, LeavesToGgmlWhatItLacks) {
     expect_as_ggml({.width = 64, .heads = 4, .kv_heads = 4, .keys = 96, .tokens = 2, .max_bias = 8}, false);
-    expect_as_ggml({.width = 40, .heads = 4, .kv_heads = 4, .keys = 96, .tokens = 2}, false);
+    expect_as_ggml({.width = 44, .heads = 4, .kv_heads = 4, .keys = 96, .tokens = 2}, false);
 }
 
 }  // namespace

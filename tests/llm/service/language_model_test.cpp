@@ -213,7 +213,9 @@ TEST(LanguageModel, MakesVectorsOfManyTextsInOneRequest) {
     EXPECT_EQ(model.kind(), ModelKind::vectors);
     const Embeddings both = model.embed({"What is 2+3?", "My name is Ada."});
     ASSERT_THAT(both.vectors, SizeIs(2));
-    EXPECT_EQ(both.vectors[1], model.embed({"My name is Ada."}).vectors[0]);
+    // Up to what a product of more rows adds up in another order.
+    EXPECT_THAT(both.vectors[1],
+                testing::Pointwise(testing::FloatNear(1e-6F), model.embed({"My name is Ada."}).vectors[0]));
     EXPECT_NE(both.vectors[0], both.vectors[1]);
     EXPECT_EQ(both.tokens, model.embed({"What is 2+3?"}).tokens + model.embed({"My name is Ada."}).tokens);
     EXPECT_THAT(model.embed({}).vectors, SizeIs(0));
