@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from operator_cases_base import MICROSOFT, Case, Constant
+from operator_cases_base import LARGEST_I8, MICROSOFT, Case, Constant
 from peers import on_headrace, on_onnx_runtime
 from random_cases_contrib import reals, scalar
 
@@ -108,9 +108,9 @@ def test_real_scaled_silu() -> None:
 def test_lstms_with_quantised_weights() -> None:
     """To what the rounding of its operands leaves of it on ONNX Runtime."""
     hidden = 4
-    w = RNG.integers(-128, 128, [1, 3, 4 * hidden]).astype(np.int8)
-    r = RNG.integers(-128, 128, [1, hidden, 4 * hidden]).astype(np.int8)
-    scale, zero = Constant(np.array([0.01], np.float32)), Constant(np.zeros(1, np.int8))
+    w = RNG.integers(-LARGEST_I8, LARGEST_I8 + 1, [1, 3, 4 * hidden]).astype(np.int8)
+    r = RNG.integers(-LARGEST_I8, LARGEST_I8 + 1, [1, hidden, 4 * hidden]).astype(np.int8)
+    scale, zero = Constant(np.array([0.02], np.float32)), Constant(np.zeros(1, np.int8))
     inputs = [
         reals(RNG, 5, 2, 3),
         Constant(w),
