@@ -70,7 +70,7 @@ MessagePart AnswerReader::finish(const std::string& rest) {
     if (std::optional<MessagePart> part = difference(false)) return *std::move(part);
     // An answer that was cut need not follow its format: what of it does, or else its text.
     MessagePart part = difference(true).value_or(MessagePart());
-    if (parser_->shown.empty()) part.content = text_;
+    if (parser_->shown.empty()) part.content = parser_->shown.content = text_;
     return part;
 }
 
