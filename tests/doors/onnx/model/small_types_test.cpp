@@ -9,7 +9,7 @@
 namespace headrace::onnx {
 namespace {
 
-/// The values are those of the tables in ONNX's documents (docs/docsgen/source/technical/float8.md).
+/// The values are those of the tables in ONNX's documents (its page on 8-bit floats).
 TEST(OnnxSmallFloats, HaveTheValuesOfOnnxsTables) {
     EXPECT_EQ(small_float(ElementType::f8e4m3fn, 0x7e), 448.0F);
     EXPECT_EQ(small_float(ElementType::f8e4m3fn, 0x01), 0x1p-9F);
