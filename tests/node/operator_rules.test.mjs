@@ -106,7 +106,7 @@ const refused = {
   dequantizeLinear: [
     [byte(4, 2), float(3, 2), byte(3, 2)],
     [byte(4, 2), float(2, 2), byte(2, 1)],
-    [byte(4, 2), float(2), byte(2)],
+    [byte(4, 2), float(1, 4, 2), byte(1, 4, 2)],
     [byte(4), float(4), { dataType: 'int8', shape: [4] }],
   ],
   quantizeLinear: [

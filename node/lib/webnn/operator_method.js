@@ -75,9 +75,19 @@ function checkBlockRanks({ input, scale, zeroPoint }, title) {
       );
 }
 
+/** The conformance cases have scales of fewer dimensions here, which are added in front. */
+function checkMostRanks({ input, scale, zeroPoint }, title) {
+  const rank = input.descriptor.shape.length;
+  for (const [name, { descriptor }] of Object.entries({ scale, zeroPoint }))
+    if (descriptor.shape.length > rank)
+      throw new TypeError(
+        `${title}: ${name} is ${describe(descriptor)}; it must have at most the input's rank, ${rank}`,
+      );
+}
+
 /** What an operator demands beyond types and ranks. */
 const details = {
-  dequantizeLinear: checkBlockRanks,
+  dequantizeLinear: checkMostRanks,
   quantizeLinear: checkBlockRanks,
   split(values, title) {
     if (!Array.isArray(values.splits))
