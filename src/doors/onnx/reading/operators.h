@@ -17,7 +17,7 @@
 ///         return kOperators;
 ///     }
 ///
-/// by which CMake finds it (cmake/onnx_operators.cmake).
+/// by which CMake finds it (cmake/families.cmake).
 namespace headrace::onnx {
 
 using Results = std::vector<Operand>;

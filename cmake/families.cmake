@@ -1,0 +1,23 @@
+# headrace_families(<name> <folder> <type> <suffix> <namespace>): the families in src/<folder>, in file-name order, as
+# ${HEADRACE_GENERATED_DIR}/<name>_includes.inc and <name>_rows.inc. A family is a source <stem>.cpp that defines
+#     std::span<const <type>> <stem>_<suffix>()
+# in <namespace>.
+set(HEADRACE_GENERATED_DIR ${PROJECT_BINARY_DIR}/generated)
+function(headrace_families name folder type suffix namespace)
+  file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/*.cpp)
+  # An edit can make an existing file a family, which a glob alone does not see.
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${files})
+  set(includes "")
+  set(rows "")
+  foreach(file IN LISTS files)
+    get_filename_component(stem ${file} NAME_WE)
+    file(STRINGS ${file} family REGEX "^std::span<const ${type}> ${stem}_${suffix}\\(\\)" LIMIT_COUNT 1)
+    if(family)
+      string(APPEND includes "namespace ${namespace} { std::span<const ${type}> ${stem}_${suffix}(); }\n")
+      string(APPEND rows "${namespace}::${stem}_${suffix}(),\n")
+    endif()
+  endforeach()
+  # CONFIGURE leaves an unchanged file alone, so a re-configure does not recompile the table.
+  file(CONFIGURE OUTPUT ${HEADRACE_GENERATED_DIR}/${name}_includes.inc CONTENT "${includes}" @ONLY)
+  file(CONFIGURE OUTPUT ${HEADRACE_GENERATED_DIR}/${name}_rows.inc CONTENT "${rows}" @ONLY)
+endfunction()
