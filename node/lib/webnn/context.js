@@ -20,6 +20,7 @@ import {
   checkInternal,
   finishInterface,
   fromBackend,
+  interfaceType,
   internal,
   invalidState,
   promising,
@@ -267,8 +268,4 @@ function read(context, tensor, output) {
   return pendingOf(context, tensor, work, finish, 'UnknownError');
 }
 
-export function toContext(value, what) {
-  const state = stateOf(value);
-  if (!state) throw new TypeError(`${what} is no MLContext`);
-  return state;
-}
+export const toContext = interfaceType('MLContext', (value) => stateOf(value));

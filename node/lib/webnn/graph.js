@@ -1,4 +1,4 @@
-import { checkInternal, finishInterface } from './interfaces.js';
+import { checkInternal, finishInterface, interfaceType } from './interfaces.js';
 
 let stateOf;
 
@@ -24,8 +24,4 @@ export class MLGraph {
 }
 finishInterface(MLGraph);
 
-export function toGraph(value, what) {
-  const state = stateOf(value);
-  if (!state) throw new TypeError(`${what} is no MLGraph`);
-  return state;
-}
+export const toGraph = interfaceType('MLGraph', (value) => stateOf(value));

@@ -23,6 +23,15 @@ export function promising(steps) {
   }
 }
 
+/** The conversion to an interface: its objects' state, by a function that knows others by undefined. */
+export function interfaceType(name, stateOf) {
+  return (value, what) => {
+    const state = stateOf(value);
+    if (!state) throw new TypeError(`${typeof what === 'function' ? what() : what} is no ${name}`);
+    return state;
+  };
+}
+
 export const invalidState = (message) => new DOMException(message, 'InvalidStateError');
 
 /**

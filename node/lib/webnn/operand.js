@@ -1,5 +1,4 @@
-import { textOf } from './idl.js';
-import { checkInternal, finishInterface } from './interfaces.js';
+import { checkInternal, finishInterface, interfaceType } from './interfaces.js';
 
 let stateOf;
 
@@ -23,8 +22,4 @@ export class MLOperand {
 }
 finishInterface(MLOperand);
 
-export function toOperand(value, what) {
-  const state = stateOf(value);
-  if (!state) throw new TypeError(`${textOf(what)} is no MLOperand`);
-  return state;
-}
+export const toOperand = interfaceType('MLOperand', (value) => stateOf(value));

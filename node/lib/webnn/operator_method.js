@@ -66,29 +66,20 @@ function partsOf(count, operand, axis, title) {
   return new Array(count).fill(shape[axis] / count);
 }
 
-function checkBlockRanks({ input, scale, zeroPoint }, title) {
-  const rank = input.descriptor.shape.length;
-  for (const [name, { descriptor }] of Object.entries({ scale, zeroPoint }))
-    if (descriptor.shape.length !== rank)
-      throw new TypeError(
-        `${title}: ${name} is ${describe(descriptor)}; it must have the input's rank, ${rank}`,
-      );
-}
-
-/** The conformance cases have scales of fewer dimensions here, which are added in front. */
-function checkMostRanks({ input, scale, zeroPoint }, title) {
-  const rank = input.descriptor.shape.length;
-  for (const [name, { descriptor }] of Object.entries({ scale, zeroPoint }))
-    if (descriptor.shape.length > rank)
-      throw new TypeError(
-        `${title}: ${name} is ${describe(descriptor)}; it must have at most the input's rank, ${rank}`,
-      );
+function checkRanks(isRight, wanted) {
+  return ({ input, scale, zeroPoint }, title) => {
+    const rank = input.descriptor.shape.length;
+    for (const [name, { descriptor }] of Object.entries({ scale, zeroPoint }))
+      if (!isRight(descriptor.shape.length, rank))
+        throw new TypeError(`${title}: ${name} is ${describe(descriptor)}; it must have ${wanted}, ${rank}`);
+  };
 }
 
 /** What an operator demands beyond types and ranks. */
 const details = {
-  dequantizeLinear: checkMostRanks,
-  quantizeLinear: checkBlockRanks,
+  // The conformance cases have scales of fewer dimensions, which are added in front.
+  dequantizeLinear: checkRanks((rank, most) => rank <= most, "at most the input's rank"),
+  quantizeLinear: checkRanks((rank, wanted) => rank === wanted, "the input's rank"),
   split(values, title) {
     if (!Array.isArray(values.splits))
       values.splits = partsOf(values.splits, values.input, values.axis ?? 0, title);

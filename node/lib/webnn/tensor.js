@@ -1,5 +1,4 @@
-import { textOf } from './idl.js';
-import { checkInternal, finishInterface, invalidState } from './interfaces.js';
+import { checkInternal, finishInterface, interfaceType, invalidState } from './interfaces.js';
 
 let stateOf;
 
@@ -41,11 +40,7 @@ export class MLTensor {
 }
 finishInterface(MLTensor);
 
-export function toTensor(value, what) {
-  const state = stateOf(value);
-  if (!state) throw new TypeError(`${textOf(what)} is no MLTensor`);
-  return state;
-}
+export const toTensor = interfaceType('MLTensor', (value) => stateOf(value));
 export const isTensor = (value) => stateOf(value) !== undefined;
 /** A context that is lost has destroyed its tensors. */
 export const isDestroyed = (state) => state.destroyed || state.context.isLost;
