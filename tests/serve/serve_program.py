@@ -25,6 +25,7 @@ MODEL = ROOT / "models/tiny-chat-q8_0.gguf"
 #: llama.cpp's tree, where tools/provision/ggml.py finds or puts it.
 LLAMA_CPP = Path(os.environ.get("LLAMA_CPP_DIR") or pinned_source())
 TEMPLATES = LLAMA_CPP / "models/templates"
+QWEN3 = TEMPLATES / "Qwen-Qwen3-0.6B.jinja"
 STORY = "Tell me a story about a fox."
 #: A body of /completion whose answer only ends when somebody ends it.
 ENDLESS = {"prompt": "Once", "n_predict": -1, "ignore_eos": True, "temperature": 0}
@@ -33,6 +34,13 @@ ENDLESSLY = ("--context-shift",)
 
 running: list[Served] = []
 logs = tempfile.TemporaryDirectory(prefix="headrace-serve-")  # until the interpreter ends
+
+
+def in_tree(path: Path) -> Path:
+    """A file or folder of llama.cpp's tree; a test that needs one which is not there is skipped."""
+    if not path.exists():
+        pytest.skip(f"{path.name} of llama.cpp's tree is not in the cache folder: make setup fetches it")
+    return path
 
 
 def free_port() -> int:

@@ -7,7 +7,7 @@ import json
 import anthropic
 import pytest
 from serve_models import write_script_model
-from serve_program import MODEL, STORY, TEMPLATES
+from serve_program import MODEL, QWEN3, STORY, in_tree
 
 SUM = [{"role": "user", "content": "What is 2+3?"}]
 GREEDY = {"model": "tiny", "max_tokens": 60}  # the client has no temperature: the servers' is 0
@@ -57,9 +57,7 @@ def test_what_cannot_be_had_is_named(messages, field, value):
 
 def scripted(serve, folder, pieces):
     """Messages of a model that writes these pieces."""
-    template = TEMPLATES / "Qwen-Qwen3-0.6B.jinja"
-    if not template.exists():
-        pytest.skip("llama.cpp's tree is not in the cache folder: make setup fetches it")
+    template = in_tree(QWEN3)
     write_script_model(folder / "script.gguf", pieces)
     options = ["--ctx-size", 4096, "--parallel", 1, "--temp", 0, "--chat-template-file", template]
     return client_of(serve(*options, model=folder / "script.gguf")).messages

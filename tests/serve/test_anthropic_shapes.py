@@ -8,7 +8,7 @@ import anthropic
 import openai
 import pytest
 from serve_models import write_script_model
-from serve_program import STORY, TEMPLATES, ask_openai
+from serve_program import QWEN3, STORY, ask_openai, in_tree
 
 SUM = [{"role": "user", "content": "What is 2+3?"}]
 GREEDY = {"model": "tiny", "max_tokens": 60}
@@ -95,9 +95,7 @@ def test_a_stream_begins_with_the_counts_that_it_ends_with(client):
 
 
 def test_a_streamed_thought_ends_with_its_signature(serve, tmp_path_factory):
-    template = TEMPLATES / "Qwen-Qwen3-0.6B.jinja"
-    if not template.exists():
-        pytest.skip("llama.cpp's tree is not in the cache folder: make setup fetches it")
+    template = in_tree(QWEN3)
     path = tmp_path_factory.mktemp("thinker") / "script.gguf"
     write_script_model(path, [*THOUGHTS, "It is", " five."])
     flags = ["--ctx-size", 4096, "--parallel", 1, "--temp", 0, "--chat-template-file", template]

@@ -8,7 +8,7 @@ import anthropic
 import openai
 import pydantic
 import pytest
-from serve_program import TEMPLATES, ask_openai
+from serve_program import TEMPLATES, ask_openai, in_tree
 
 
 class Arguments(pydantic.BaseModel):
@@ -43,9 +43,7 @@ OPTIONS = {"model": "any", "seed": 3, "max_tokens": 600, "messages": QUESTION}
 
 
 def start(serve, models, template: str):
-    path = TEMPLATES / template
-    if not path.exists():
-        pytest.skip(f"llama.cpp's tree with {template} is not in the cache folder: make setup fetches it")
+    path = in_tree(TEMPLATES / template)
     more = ["--ctx-size", 8192, "--parallel", 1, "--chat-template-file", path]
     return serve(*more, model=models / "stories.gguf")
 

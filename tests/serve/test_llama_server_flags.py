@@ -19,6 +19,7 @@ from serve_program import (
     endless_answer,
     environment,
     free_port,
+    in_tree,
     serve_arguments_are_refused,
     wait_for,
 )
@@ -37,10 +38,8 @@ def said_by(*arguments: object, **variables: str) -> str:
 @pytest.fixture(scope="module")
 def readme() -> list[tuple[list[str], str]]:
     """The names of each flag of the pinned llama-server, and its variable of the environment."""
-    if not README.exists():
-        pytest.skip("llama.cpp's tree is not in the cache folder: make setup fetches it")
     flags = []
-    for names, text in re.findall(r"^\| `(-[^`]*)` \| (.*)", README.read_text(), re.MULTILINE):
+    for names, text in re.findall(r"^\| `(-[^`]*)` \| (.*)", in_tree(README).read_text(), re.MULTILINE):
         variable = re.search(r"\(env: (\w+)\)", text)
         flags.append((re.findall(r"(?:^|, )(-[^\s,]+)", names), variable[1] if variable else ""))
     assert len(flags) > 200

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 import serve_program
-from serve_program import LLAMA_CPP, TEMPLATES, environment, free_port
+from serve_program import LLAMA_CPP, TEMPLATES, environment, free_port, in_tree
 
 TESTS = LLAMA_CPP / "tools/server/tests"
 FILES = ("basic", "chat_completion", "completion", "tokenize", "template", "embedding")
@@ -46,8 +46,7 @@ EXPECTED_SKIPS = {"completion: test_cache_vs_nocache_prompt": "This test fails o
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory) -> Path:
     """Their folder as it lies in the tree, where it looks for templates three folders above."""
-    if not TESTS.exists():
-        pytest.skip("llama.cpp's tree is not in the cache folder: make setup fetches it")
+    in_tree(TESTS)
     for module in ("openai", "requests", "wget"):
         pytest.importorskip(module, reason=f"{module} is not installed: make setup installs it")
     root = tmp_path_factory.mktemp("llama.cpp")

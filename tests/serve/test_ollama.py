@@ -9,7 +9,7 @@ import numpy as np
 import ollama
 import pytest
 from serve_models import write_script_model
-from serve_program import MODEL, STORY, TEMPLATES
+from serve_program import MODEL, QWEN3, STORY, in_tree
 
 SUM = [{"role": "user", "content": "What is 2+3?"}]
 GREEDY = {"temperature": 0}
@@ -108,9 +108,7 @@ def test_a_format_is_followed_by_generated_texts(client):
 @pytest.fixture(scope="module")
 def caller(serve, tmp_path_factory):
     """The client of a model that thinks and calls."""
-    template = TEMPLATES / "Qwen-Qwen3-0.6B.jinja"
-    if not template.exists():
-        pytest.skip("llama.cpp's tree is not in the cache folder: make setup fetches it")
+    template = in_tree(QWEN3)
     call = ["<tool_call>\n", '{"name": "add", ', '"arguments": {"a": 2, ', '"b": 3}}', "\n</tool_call>"]
     folder = tmp_path_factory.mktemp("script")
     write_script_model(folder / "script.gguf", ["<think>\n", "two and", " three", "\n</think>\n\n", *call])

@@ -9,7 +9,7 @@ import numpy as np
 import ollama
 import pytest
 from serve_models import write_script_model
-from serve_program import MODEL, STORY, TEMPLATES, wait_for
+from serve_program import MODEL, QWEN3, STORY, in_tree, wait_for
 
 SUM = [{"role": "user", "content": "What is 2+3?"}]
 GREEDY = {"temperature": 0}
@@ -205,9 +205,7 @@ def test_the_files_metadata_is_shown(client, vectors):
 
 
 def test_a_model_that_thinks_and_calls_can_do_so(serve, tmp_path):
-    template = TEMPLATES / "Qwen-Qwen3-0.6B.jinja"
-    if not template.exists():
-        pytest.skip("llama.cpp's tree is not in the cache folder: make setup fetches it")
+    template = in_tree(QWEN3)
     write_script_model(tmp_path / "script.gguf", ["Hi"])
     server = serve("--alias", "tiny", "--chat-template-file", template, model=tmp_path / "script.gguf")
     assert set(ollama.Client(host=server.url).show("tiny").capabilities) == {

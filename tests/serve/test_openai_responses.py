@@ -5,7 +5,7 @@ from __future__ import annotations
 import openai
 import pytest
 from serve_models import write_script_model
-from serve_program import STORY, TEMPLATES, ask_openai
+from serve_program import QWEN3, STORY, ask_openai, in_tree
 
 GREEDY = {"model": "tiny", "temperature": 0}
 LOGPROBS = "message.output_text.logprobs"
@@ -24,9 +24,7 @@ def responses(server):
 
 @pytest.fixture(scope="module")
 def thinker(serve, tmp_path_factory):
-    template = TEMPLATES / "Qwen-Qwen3-0.6B.jinja"
-    if not template.exists():
-        pytest.skip("llama.cpp's tree is not in the cache folder: make setup fetches it")
+    template = in_tree(QWEN3)
     path = tmp_path_factory.mktemp("thinker") / "script.gguf"
     write_script_model(path, [*THOUGHTS, "It is", " five."])
     return serve("--ctx-size", 4096, "--parallel", 1, "--chat-template-file", template, model=path)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 from serve_models import write_script_model
-from serve_program import TEMPLATES, ask_openai
+from serve_program import TEMPLATES, ask_openai, in_tree
 
 ADD = {
     "type": "function",
@@ -49,9 +49,7 @@ ARGUMENTS = {"a": 2, "b": 3}
 
 
 def start(serve, folder, template: str, pieces: list[str]):
-    path = TEMPLATES / template
-    if not path.exists():
-        pytest.skip(f"llama.cpp's tree with {template} is not in the cache folder: make setup fetches it")
+    path = in_tree(TEMPLATES / template)
     write_script_model(folder / "script.gguf", pieces)
     return serve(
         "--ctx-size", 4096, "--parallel", 1, "--chat-template-file", path, model=folder / "script.gguf"

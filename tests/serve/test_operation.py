@@ -23,6 +23,7 @@ from serve_program import (
     Served,
     endless_answer,
     free_port,
+    in_tree,
     running,
     start,
     wait_for,
@@ -178,9 +179,7 @@ def test_a_file_of_a_socket_that_nobody_listens_at_is_replaced(serve, tmp_path):
 
 
 def test_every_metric_that_llama_server_documents_is_there(serve):
-    readme = LLAMA_CPP / "tools/server/README.md"
-    if not readme.exists():
-        pytest.skip("llama.cpp's tree is not in the cache folder: make setup fetches it")
+    readme = in_tree(LLAMA_CPP / "tools/server/README.md")
     documented = re.findall(r"^\| `(llamacpp:\w+)` \| (\w+)", readme.read_text(), re.MULTILINE)
     assert len(documented) >= 15
     server = serve("--metrics", "--spec-default")
