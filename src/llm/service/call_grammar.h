@@ -5,6 +5,13 @@ struct common_chat_params;
 
 namespace headrace::llm {
 
+struct CallRules {
+    bool is_forced = false;
+    bool is_single = false;
+    bool may_think = true;  ///< before a forced call; what the template has begun goes on in any case
+    std::string or_schema;  ///< JSON text: in place of the forced call the answer may be JSON of that schema
+};
+
 /// The grammar in which a template's answers call tools: llama.cpp's, with two differences. Of a forced call
 /// llama.cpp lets any text come first, which a model that would not call then never ends; here the call is
 /// the answer, but for a thought before it. And where an answer may have only one call it has one, which
@@ -12,12 +19,6 @@ namespace headrace::llm {
 ///
 /// format: of a template that was applied with tool_choice required where is_forced is set, and with thoughts
 /// told from the answer. Empty where the template writes no calls. Throws what llama.cpp throws.
-struct CallRules {
-    bool is_forced = false;
-    bool is_single = false;
-    bool may_think = true;  ///< before a forced call; what the template has begun goes on in any case
-    std::string or_schema;  ///< JSON text: in place of the forced call the answer may be JSON of that schema
-};
 std::string call_grammar(const common_chat_params& format, const CallRules& rules);
 
 }  // namespace headrace::llm
