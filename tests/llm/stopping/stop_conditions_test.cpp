@@ -103,9 +103,11 @@ TEST(StopStrings, AboveTheLimitsAreErrorsThatNameThem) {
 
 TEST(StopStrings, OfHostileSizesCostBoundedTime) {
     // Nearly every byte falls back over the whole of what matched.
-    const StoppingSettings settings{.strings = std::vector<std::string>(1000, std::string(1000, 'a') + "b")};
+    const StoppingSettings settings{.strings =
+                                        std::vector<std::string>(1000, std::string(1000, 'a').append("b"))};
     const auto start = steady_clock::now();
-    const Watched watched = watch_pieces(settings, std::vector<std::string>(200, std::string(99, 'a') + "c"));
+    const Watched watched =
+        watch_pieces(settings, std::vector<std::string>(200, std::string(99, 'a').append("c")));
     EXPECT_EQ(watched.text.size(), 20000u);
     EXPECT_LT(steady_clock::now() - start, std::chrono::seconds(20));
 }
