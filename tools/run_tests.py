@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# ctest starts many short programs; more of them than this only add noise to the timings.
+# Processes that run tests. More of them than this only add noise to what tests wait for.
 PARALLEL = 2
 
 
@@ -120,6 +120,8 @@ def run_ctest(build_dir, preset, pattern):
 def run_pytest(build_dir, paths):
     junit = build_dir / "pytest.xml"
     command = [sys.executable, "-m", "pytest", "-q", "-ra", f"--junitxml={junit}", *paths]
+    if not paths:  # a file's tests share what its fixtures make
+        command += ["--numprocesses", str(PARALLEL), "--dist", "loadfile"]
     name_of = lambda case: f"{case.get('classname')}::{case.get('name')}"  # noqa: E731
     read = lambda path: read_junit(path, name_of, pytest_skip_reason)  # noqa: E731
     return run("pytest", command, junit, read, fine=(0, 5), cwd=ROOT)  # 5: no test collected
