@@ -34,6 +34,7 @@ docs: ## write the reference pages of docs/ anew: WebNN operators, language mode
 	@$(BUILD) --target products
 	@$(VENV) tools/reference_pages.py
 	@$(VENV) tools/node_tables.py
+	@$(VENV) bench/peers_picture.py
 
 lint: ## check format, Python code and who includes whom
 	@$(PYTHON) tools/setup.py --lint

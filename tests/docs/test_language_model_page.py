@@ -1,4 +1,4 @@
-"""The README's program for language models runs and prints what the README says."""
+"""The program of the page on language models runs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,6 @@ pytest.importorskip(
 )
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def test_the_language_model_of_the_readme_answers_as_it_says():
-    section = (ROOT / "README.md").read_text().partition("\n## Language models")[2]
-    program, output = re.search(r"```python\n(.*?)```\n+```\n(.*?)```", section, re.DOTALL).groups()
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
-    assert (done.stdout, done.returncode) == (output, 0), done.stderr
 
 
 def test_the_program_of_the_page_on_language_models_runs():
