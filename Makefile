@@ -5,7 +5,7 @@ VENV := .venv/bin/python
 BUILD := $(PYTHON) tools/build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test ggml-dev test-ggml docs lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-micro bench-qwen3 bench-decoders bench-packed bench-serve stress-llm stress-serve coverage cross-check test-arm wheels image test-wheels test-cmake-lines test-conan test-windows cross-macos bench-wheel executorch test-executorch test-executorch-suite test-onnx-suite test-architectures mlx test-mlx bench-mlx test-ray bench-ray node test-node bench-node asan tsan fuzz tiny-chat setup clean
+.PHONY: help demo build test ggml-dev test-ggml docs site lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-micro bench-qwen3 bench-decoders bench-packed bench-serve stress-llm stress-serve coverage cross-check test-arm wheels image test-wheels test-cmake-lines test-conan test-windows cross-macos bench-wheel executorch test-executorch test-executorch-suite test-onnx-suite test-architectures mlx test-mlx bench-mlx test-ray bench-ray node test-node bench-node asan tsan fuzz tiny-chat setup clean
 
 help: ## show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -35,6 +35,13 @@ docs: ## write the reference pages of docs/ anew: WebNN operators, language mode
 	@$(VENV) tools/reference_pages.py
 	@$(VENV) tools/node_tables.py
 	@$(VENV) bench/peers_picture.py
+
+site: ## build the documentation's site into build/site (installs mkdocs-material into build/)
+	@$(BUILD) --target products
+	@$(BUILD) --target webnn_stub
+	@$(PYTHON) tools/setup.py --on-demand mkdocs-material --beside build/mkdocs --whole
+	@PYTHONPATH=build/mkdocs NO_MKDOCS_2_WARNING=1 $(VENV) -m mkdocs build --quiet
+	@echo "build/site/index.html"
 
 lint: ## check format, Python code and who includes whom
 	@$(PYTHON) tools/setup.py --lint

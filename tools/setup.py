@@ -138,6 +138,7 @@ def main():
     parser.add_argument("--peers", action="store_true", help="llama.cpp's programs, and print their folder")
     parser.add_argument("--on-demand", metavar="PACKAGE", help="one that requirements.txt only pins")
     parser.add_argument("--beside", type=Path, metavar="FOLDER", help="of --on-demand, in place of .venv")
+    parser.add_argument("--whole", action="store_true", help="of --beside: what the package requires, too")
     arguments = parser.parse_args()
     if arguments.lint:
         prepare_lint()
@@ -154,7 +155,7 @@ def main():
     elif arguments.arm:
         prepare_arm()
     elif arguments.on_demand:
-        install_on_demand(arguments.on_demand, arguments.beside)
+        install_on_demand(arguments.on_demand, arguments.beside, arguments.whole)
     else:
         with prepared():
             pass

@@ -52,14 +52,15 @@ def install_demo_packages():
     install_pinned(DEMO_PACKAGES_ALONE, "--no-deps")
 
 
-def install_on_demand(package, beside=None):
+def install_on_demand(package, beside=None, whole=False):
     """Brings a package that few need, with the extras that requirements.txt names after "on-demand:".
 
-    beside: alone into that folder, where nothing of .venv sees it.
+    beside: into that folder, where nothing of .venv sees it; alone, or whole, with what it requires.
     """
     if beside is None:
         return install_pinned([package])
-    install_pinned([package], "--no-deps", "--target", beside, folders=[beside])
+    alone = [] if whole else ["--no-deps"]
+    install_pinned([package], *alone, "--target", beside, folders=[beside])
 
 
 def install_pinned(packages, *options, folders=None):
