@@ -8,7 +8,7 @@ import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
-from source_pages import outside_of_code
+from source_pages import CODE, outside_of
 
 # Where a package's public names are declared, by module; stubs are written by a build.
 PYTHON = {
@@ -99,16 +99,16 @@ def definitions(root: Path, files: tuple[str, ...]) -> dict[str, list[Definition
 def described(node: Definition, overloads: list[Definition]) -> str:
     """A class with its methods, or a function."""
     if not isinstance(node, ast.ClassDef):
-        return f"## {node.name}\n\n{signatures(overloads)}\n{docstrings(overloads)}"
+        return f"## `{node.name}`\n\n{signatures(overloads)}\n{docstrings(overloads)}"
     bases = [ast.unparse(base) for base in node.bases]
     head = f"class {node.name}({', '.join(bases)})" if bases else f"class {node.name}"
-    parts = [f"## {node.name}\n\n```python\n{head}\n```\n\n{docstrings([node])}"]
+    parts = [f"## `{node.name}`\n\n```python\n{head}\n```\n\n{docstrings([node])}"]
     members: dict[str, list[Definition]] = {}
     for item in node.body:
         if isinstance(item, Definition) and (item.name == "__init__" or item.name[0] != "_"):
             members.setdefault(item.name, []).append(item)
     for name, items in members.items():
-        parts.append(f"### {node.name}.{name}\n\n{signatures(items)}\n{docstrings(items)}")
+        parts.append(f"### `{node.name}.{name}`\n\n{signatures(items)}\n{docstrings(items)}")
     return "\n".join(parts)
 
 
@@ -152,7 +152,7 @@ def as_markdown(text: str) -> str:
     for line in text.splitlines():
         indented = line.startswith(" ")
         lines.append(f"- {line.strip()}" if indented and line.strip() else line)
-    escaped = outside_of_code("\n".join(lines), lambda prose: re.sub(r"([*_<\[\]|\\])", r"\\\1", prose))
+    escaped = outside_of(CODE, "\n".join(lines), lambda prose: re.sub(r"([*_<\[\]|\\])", r"\\\1", prose))
     return re.sub(r"(?m)^(?!- )(.*\S.*)\n(?=- )", r"\1\n\n", escaped)
 
 
@@ -171,7 +171,7 @@ def header_page(header: Path) -> str:
     parts = [f"# headrace/{header.name}\n", GENERATED.format(f"`include/headrace/{header.name}`")]
     for declaration in declarations(text):
         comment = f"{as_markdown(declaration.comment)}\n\n" if declaration.comment else ""
-        parts.append(f"## {declaration.name}\n\n{comment}```cpp\n{declaration.text}\n```\n")
+        parts.append(f"## `{declaration.name}`\n\n{comment}```cpp\n{declaration.text}\n```\n")
     return "\n".join(parts)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from os.path import normpath, relpath
 from pathlib import Path, PurePosixPath
 
+FENCE = re.compile(r"^(?P<fence>```+|~~~+).*?^(?P=fence)[^\n]*$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"(^(?P<fence>```+|~~~+).*?^(?P=fence)[^\n]*$|`[^`\n]*`)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(\]\(\s*<?)([^)\s>#]+)((?:#[^)\s>]*)?>?(?:\s+\"[^\"]*\")?\s*\))")
 LANGUAGES = {
@@ -55,7 +56,7 @@ class SourcePages:
             moved = relpath(self.site_path(linked), here) if linked else link[2]
             return f"{link[1]}{moved}{link[3]}"
 
-        return outside_of_code(text, lambda prose: LINK.sub(target, prose))
+        return outside_of(CODE, outside_of(FENCE, text, spaced), lambda prose: LINK.sub(target, prose))
 
     def pages(self) -> dict[str, str]:
         """The pages that docs/ lacks, by their path in the site: the README, and what is linked, and so on."""
@@ -85,7 +86,7 @@ class SourcePages:
 
     def _links(self, path: str, text: str) -> list[str]:
         found: list[str] = []
-        outside_of_code(text, lambda prose: found.extend(link[1] for link in LINK.findall(prose)) or prose)
+        outside_of(CODE, text, lambda prose: found.extend(link[1] for link in LINK.findall(prose)) or prose)
         return [linked for linked in (self._linked(path, link) for link in found) if linked]
 
     def _text(self, path: str) -> str:
@@ -114,10 +115,16 @@ def shown(file: Path) -> str:
     return f"{fence}{LANGUAGES.get(file.suffix, 'text')}\n{text}\n{fence}\n"
 
 
-def outside_of_code(text: str, change: Callable[[str], str]) -> str:
-    """The text with what is no code changed."""
+def spaced(prose: str) -> str:
+    """What GitHub reads without it: an empty line before a list, and four spaces before what belongs to an item."""
+    separated = re.sub(r"(?m)^(?![-*] |[|>#\s]|\d+\.)(.+)\n(?=(?:[-*]|\d+\.) )", r"\1\n\n", prose)
+    return re.sub(r"(?m)^ {3}(?=\S)", "    ", separated)
+
+
+def outside_of(code: re.Pattern[str], text: str, change: Callable[[str], str]) -> str:
+    """The text with all but the code changed."""
     parts, at = [], 0
-    for code in CODE.finditer(text):
-        parts += [change(text[at : code.start()]), code[0]]
-        at = code.end()
+    for found in code.finditer(text):
+        parts += [change(text[at : found.start()]), found[0]]
+        at = found.end()
     return "".join([*parts, change(text[at:])])
