@@ -5,6 +5,8 @@ They are tracked, so that links to them lead somewhere; tests/tools/test_referen
 what is written here.
 """
 
+import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -35,6 +37,30 @@ class Page:
         return subprocess.run(self.command, cwd=ROOT, **options).stdout
 
 
+@dataclass(frozen=True)
+class CommandLine(Page):
+    """The page on the command line: what is written by hand, and below it the help of every command."""
+
+    HEADING = "\n## Options\n"
+
+    def text(self):
+        written = self.path.read_text(encoding="utf-8").partition(self.HEADING)[0]
+        listed = re.search(r"^Subcommands:\n(.*)", self.help(), re.MULTILINE | re.DOTALL)[1]
+        parts = [written + self.HEADING]
+        for command in re.findall(r"^  (\S+)", listed, re.MULTILINE):
+            parts.append(f"### headrace {command}\n\n```text\n{self.help(command)}\n```\n")
+        return "\n".join(parts)
+
+    def help(self, *command):
+        """What --help prints, without the program's place on this machine."""
+        environment = {**os.environ, "COLUMNS": "110", "HEADRACE_PYTHON": sys.executable}
+        options = {"stdout": subprocess.PIPE, "text": True, "encoding": "utf-8", "check": True}
+        arguments = (*self.command, *command, "--help")
+        shown = subprocess.run(arguments, cwd=ROOT, env=environment, **options).stdout
+        lines = (line.rstrip() for line in shown.replace(str(self.command[0]), "headrace").splitlines())
+        return "\n".join(lines).strip()
+
+
 def pages():
     """Every reference page, with what this machine lacks for it."""
     no_language = "" if LANGUAGE_MODELS.exists() else NO_LANGUAGE_MODELS
@@ -42,6 +68,7 @@ def pages():
     return [
         Page("implementation-status.md", (PROGRAM, "ops", "--webnn")),
         Page("parameters.md", (PROGRAM, "parameters"), no_language),
+        CommandLine("command-line.md", (PROGRAM,), no_language),
         Page("onnx-operators.md", (sys.executable, "-m", "headrace.onnx.coverage")),
         Page("executorch-ops.md", (sys.executable, "-m", "executorch_ggml.coverage"), no_executorch),
     ]
