@@ -1,47 +1,167 @@
-"""Python programs on the pages run and print what the pages say.
+"""Programs on the pages run and print what the pages say.
 
-A page's blocks are one program; a block of output after one is what it prints.
+A page is one session in an empty folder: its Python blocks are one program, its console blocks go to a shell, and a
+block with a title is a file. A block of output after a Python block is what it prints. Of blocks below the comment
+`measured` the words are compared, and numbers may be others.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("README.md", "docs/webnn.md")
-BLOCKS = re.compile(r"^```python\n(.*?)^```\n(?:\n```\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+START = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs/start").glob("*.md"))
+PAGES = ("README.md", "docs/webnn.md", *START)
+BLOCK = re.compile(
+    r"^(?P<measured><!-- measured -->\n\n)?```(?P<kind>\w+)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)^```$"
+    r"(?:\n\n```\n(?P<output>.*?)^```$)?",
+    re.MULTILINE | re.DOTALL,
+)
 MODEL = """<ir_version: 9, opset_import: ["": 17]> example (float[batch, 2] x) => (float[batch, 3] y)
     <float[2, 3] w = {1, 0, -1, 0, 1, 2}> { h = MatMul(x, w) y = Relu(h) }"""
+LEAVE_NOTHING = "trap 'jobs -p | xargs -r kill 2>/dev/null || true' EXIT"
+NODE = ROOT / "node/native/headrace.node"
 
 
-def blocks(page: str) -> list[tuple[str, str]]:
-    return BLOCKS.findall((ROOT / page).read_text(encoding="utf-8"))
+@dataclass
+class Block:
+    kind: str
+    title: str
+    text: str
+    output: str
+    measured: bool
+
+    def lacks(self) -> str:
+        """What this machine or build has not, without which the block cannot run."""
+        if re.search(r"LanguageModel|headrace (chat|serve|bench-llm|wasm)", self.text):
+            if not find_spec("headrace._llm"):
+                return "language models are not built: llama.cpp is not set up"
+        if "headrace wasm" in self.text and not find_spec("wasmtime"):
+            return "headrace wasm needs the package wasmtime"
+        if "executorch" in self.text and self.kind == "python" and not find_spec("executorch"):
+            return "ExecuTorch is not installed: make executorch installs it"
+        if self.kind == "console":
+            if re.search(r"^\$ node ", self.text, re.MULTILINE) and not NODE.exists():
+                return "the npm package is not built: make node"
+            for program in ("cmake", "curl"):
+                if program in self.text and not shutil.which(program):
+                    return f"there is no {program} here"
+        return ""
+
+
+def blocks(page: str) -> Iterator[Block]:
+    for found in BLOCK.finditer((ROOT / page).read_text(encoding="utf-8")):
+        title, output = found["title"] or "", found["output"] or ""
+        yield Block(found["kind"], title, found["text"], output, bool(found["measured"]))
+
+
+def commands_and_output(text: str) -> tuple[str, str]:
+    """The commands of a console block, which go on while a quotation or a backslash is open, and the rest."""
+    commands: list[str] = []
+    output: list[str] = []
+    for line in text.splitlines():
+        if commands and not output and (commands[-1].count("'") % 2 or commands[-1].endswith("\\")):
+            commands[-1] += f"\n{line}"
+        elif line.startswith("$ "):
+            commands.append(line.removeprefix("$ "))
+        else:
+            output.append(line)
+    return "\n".join(commands), "\n".join(output)
+
+
+def comparable(text: str, measured: bool) -> str:
+    text = text.strip()
+    if not measured:
+        return text
+    return re.sub(r"[ \t]+", " ", re.sub(r"\d[\d.,]*", "0", text))
+
+
+def free_port() -> str:
+    with socket.socket() as chosen:
+        chosen.bind(("127.0.0.1", 0))
+        return str(chosen.getsockname()[1])
+
+
+def in_shell(block: Block, folder: Path, port: str) -> str:
+    """What the commands print. They see the checkout as a reader's do."""
+    commands, _ = commands_and_output(block.text)
+    path = os.pathsep.join([str(ROOT / "build/bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        ["bash", "-c", f"set -eo pipefail\n{LEAVE_NOTHING}\n{commands.replace('8080', port)}"],
+        cwd=folder,
+        env={**os.environ, "CHECKOUT": str(ROOT), "PATH": path, "HEADRACE_PYTHON": sys.executable},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def in_python(block: Block, page: str, names: dict[str, object]) -> str:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(block.text, page, "exec"), names)
+    return printed.getvalue()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 def test_the_pages_have_programs_with_their_output():
+    assert len(START) == 5
     for page in PAGES:
-        assert sum(bool(output) for _, output in blocks(page)) >= 3, page
+        shown = [block.output or commands_and_output(block.text)[1] for block in blocks(page) if not block.title]
+        assert sum(map(bool, shown)) >= 3, page
+
+
+def test_every_page_of_the_start_sets_up_in_one_way_and_ends_with_a_number():
+    setups = set()
+    for page in START:
+        text = (ROOT / page).read_text(encoding="utf-8")
+        setups |= set(re.findall(r"^```sh\n(make ggml-dev.*?)^```$", text, re.MULTILINE | re.DOTALL))
+        *_, last = (block for block in blocks(page) if block.measured)
+        assert re.search(r"\d", last.output or commands_and_output(last.text)[1]), page
+    assert len(setups) == 1
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_programs_print_what_the_page_says(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    names = {"__name__": "__main__"}
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "models").symlink_to(ROOT / "models")
-    for program, output in blocks(page):
-        if "LanguageModel" in program and not find_spec("headrace._llm"):
-            pytest.skip("language models are not built: llama.cpp is not set up")
-        if "model.onnx" in program:
+def test_programs_print_what_the_page_says(page: str, folder: Path):
+    names: dict[str, object] = {"__name__": "__main__"}
+    port = free_port()
+    if page not in START:
+        (folder / "models").symlink_to(ROOT / "models")
+    for block in blocks(page):
+        if block.title:
+            (folder / block.title).write_text(block.text)
+            continue
+        if block.kind not in ("python", "console"):
+            continue
+        if lack := block.lacks():
+            pytest.skip(lack)
+        if page == "README.md" and "model.onnx" in block.text:
             parser = pytest.importorskip("onnx.parser", reason="writing model.onnx needs the package onnx")
-            (tmp_path / "model.onnx").write_bytes(parser.parse_model(MODEL).SerializeToString())
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(compile(program, page, "exec"), names)
-        if output:
-            assert printed.getvalue().strip() == output.strip()
+            (folder / "model.onnx").write_bytes(parser.parse_model(MODEL).SerializeToString())
+        if block.kind == "console":
+            printed, expected = in_shell(block, folder, port), commands_and_output(block.text)[1]
+        else:
+            printed, expected = in_python(block, page, names), block.output
+        if expected:
+            assert comparable(printed, block.measured) == comparable(expected, block.measured)
