@@ -118,6 +118,7 @@ def shown(file: Path) -> str:
 def spaced(prose: str) -> str:
     """What GitHub reads without it: an empty line before a list, and four spaces before what belongs to an item."""
     separated = re.sub(r"(?m)^(?![-*] |[|>#\s]|\d+\.)(.+)\n(?=(?:[-*]|\d+\.) )", r"\1\n\n", prose)
+    separated = re.sub(r"(?m)^( {3,}\S.*)\n(?=\d+\. )", r"\1\n\n", separated)
     return re.sub(r"(?m)^ {3}(?=\S)", "    ", separated)
 
 

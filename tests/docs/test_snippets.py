@@ -15,6 +15,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -24,7 +25,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 START = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs/start").glob("*.md"))
-PAGES = ("README.md", "docs/webnn.md", *START)
+PAGES = ("README.md", "docs/gallery.md", "docs/webnn.md", *START)
 BLOCK = re.compile(
     r"^(?P<measured><!-- measured -->\n\n)?```(?P<kind>\w+)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)^```$"
     r"(?:\n\n```\n(?P<output>.*?)^```$)?",
@@ -114,7 +115,8 @@ def in_shell(block: Block, folder: Path, port: str) -> str:
 
 def in_python(block: Block, page: str, names: dict[str, object]) -> str:
     printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
+    with contextlib.redirect_stdout(printed), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch's own
         exec(compile(block.text, page, "exec"), names)
     return printed.getvalue()
 
