@@ -1,4 +1,5 @@
 #include "functions.h"
+#include "option.h"
 
 namespace headrace::node {
 namespace {

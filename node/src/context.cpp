@@ -7,12 +7,6 @@ namespace {
 
 using namespace webnn;
 
-napi_value property(napi_env env, napi_value object, const char* name) {
-    napi_value value;
-    check(napi_get_named_property(env, object, name, &value));
-    return value;
-}
-
 class CreateContext : public Task {
 public:
     CreateContext(MLContextOptions options, std::shared_ptr<Timeline> timeline)

@@ -1,4 +1,6 @@
 #pragma once
+#include "headrace/headrace.h"
+#include "headrace/webnn.h"
 #include "timeline.h"
 #include "values.h"
 
