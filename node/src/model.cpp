@@ -7,7 +7,7 @@
 
 #include "headrace/graph_files.h"
 #include "headrace/onnx.h"
-#include "headrace/webnn.h"
+#include "option.h"
 #include "task.h"
 
 namespace headrace::node {
@@ -246,19 +246,6 @@ private:
     std::vector<DeviceInfo> devices_;
 };
 
-webnn::MLContextOptions context_options(napi_env env, napi_value given) {
-    webnn::MLContextOptions options;
-    options.powerPreference = to_text(env, property(env, given, "powerPreference"));
-    options.accelerated = to_boolean(env, property(env, given, "accelerated"));
-    options.device = to_text(env, property(env, given, "device"));
-    options.deviceType = to_text(env, property(env, given, "deviceType"));
-    options.hostTimeoutMs = static_cast<int>(to_integer(env, property(env, given, "hostTimeout")));
-    options.threads = static_cast<int>(to_integer(env, property(env, given, "threads")));
-    options.weights = to_text(env, property(env, given, "weights"));
-    options.packedCache = to_text(env, property(env, given, "packedCache"));
-    return options;
-}
-
 const std::shared_ptr<Model>& opened(const Call& call) {
     const auto& model = call.handle<ModelHandle>(0).model;
     if (!model) throw Exception(Code::invalid_state, "the model is disposed of; load it again");
@@ -288,7 +275,7 @@ napi_value open_model(const Call& call) {
     RunOptions limits;
     limits.most_iterations = to_integer(env, property(env, call[2], "mostIterations"));
     return Task::start(
-        env, std::make_unique<OpenModel>(std::move(source), context_options(env, call[2]), limits));
+        env, std::make_unique<OpenModel>(std::move(source), to_context_options(env, call[2]), limits));
 }
 
 napi_value run_model(const Call& call) {

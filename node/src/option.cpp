@@ -36,6 +36,35 @@ std::vector<webnn::MLDimension> to_dimensions(napi_env env, napi_value value) {
     return shape;
 }
 
+webnn::MLContextOptions to_context_options(napi_env env, napi_value given) {
+    webnn::MLContextOptions options;
+    options.powerPreference = to_text(env, property(env, given, "powerPreference"));
+    options.accelerated = to_boolean(env, property(env, given, "accelerated"));
+    options.device = to_text(env, property(env, given, "device"));
+    options.deviceType = to_text(env, property(env, given, "deviceType"));
+    options.hostTimeoutMs = static_cast<int>(to_integer(env, property(env, given, "hostTimeout")));
+    options.threads = static_cast<int>(to_integer(env, property(env, given, "threads")));
+    options.weights = to_text(env, property(env, given, "weights"));
+    options.packedCache = to_text(env, property(env, given, "packedCache"));
+    return options;
+}
+
+napi_value dimension_list(napi_env env, const std::vector<webnn::MLDimension>& shape) {
+    std::vector<napi_value> items;
+    for (const webnn::MLDimension& dimension : shape) {
+        if (const auto extent = dimension.number()) {
+            items.push_back(number(env, static_cast<double>(*extent)));
+            continue;
+        }
+        napi_value object;
+        check(napi_create_object(env, &object));
+        set(env, object, "name", text(env, dimension.str()));
+        set(env, object, "maxSize", number(env, static_cast<double>(dimension.most())));
+        items.push_back(object);
+    }
+    return list(env, items);
+}
+
 Option to_option(napi_env env, std::string_view kind, napi_value value) {
     if (kind == "boolean") return to_boolean(env, value);
     if (kind == "integer") return to_integer(env, value);
