@@ -14,6 +14,11 @@ export type MLRecurrentNetworkActivation = "relu" | "sigmoid" | "tanh";
 export type MLRecurrentNetworkDirection = "forward" | "backward" | "both";
 export type MLRoundingType = "floor" | "ceil";
 
+/**
+ * A number; with headrace/webnn/extensions also an extent that a dispatch decides. Those of one name are one number;
+ * without maxSize it may be any.
+ */
+export type MLDimension = number | { readonly name: string; readonly maxSize?: number };
 export type MLNumber = number | bigint;
 export type MLBufferSource = ArrayBufferView | ArrayBuffer | SharedArrayBuffer;
 export type MLNamedTensors = Record<string, MLTensor>;
@@ -22,6 +27,17 @@ export type MLNamedOperands = Record<string, MLOperand>;
 export interface MLContextOptions {
   powerPreference?: MLPowerPreference;
   accelerated?: boolean;
+  /** With headrace/webnn/extensions, as the others below: "CUDA0" or "rpc://host:port"; overrides `accelerated`. */
+  device?: string;
+  deviceType?: 'auto' | 'cpu' | 'gpu' | 'npu';
+  /** Milliseconds of silence after which a remote host is lost. */
+  hostTimeout?: number;
+  /** Where packed weights are kept for later starts: "on", a folder or "off". */
+  packedCache?: string;
+  /** 0: all. */
+  threads?: number;
+  /** How constant matrices of products are stored; with a format, products round their other operand, too. */
+  weights?: 'as-given' | 'q8_0' | 'q4_0';
 }
 export interface MLContextLostInfo {
   message: string;
@@ -29,6 +45,14 @@ export interface MLContextLostInfo {
 export interface MLOperandDescriptor {
   dataType: MLOperandDataType;
   shape: Iterable<number>;
+}
+export interface MLInputDescriptor {
+  dataType: MLOperandDataType;
+  shape: Iterable<MLDimension>;
+}
+export interface MLGraphDescriptor {
+  dataType: MLOperandDataType;
+  shape: MLDimension[];
 }
 export interface MLTensorDescriptor extends MLOperandDescriptor {
   readable?: boolean;
@@ -377,17 +401,27 @@ export class MLContext {
   dispatch(graph: MLGraph, inputs: MLNamedTensors, outputs: MLNamedTensors): undefined;
   opSupportLimits(): MLOpSupportLimits;
   destroy(): undefined;
+  /** With headrace/webnn/extensions: a graph that save() wrote, compiled for this context. */
+  loadGraph(path: string): Promise<MLGraph>;
 }
 
 export class MLGraph {
   private constructor();
   destroy(): undefined;
+  /** With headrace/webnn/extensions, as save(). */
+  readonly inputs: Record<string, MLGraphDescriptor>;
+  readonly outputs: Record<string, MLGraphDescriptor>;
+  /**
+   * Writes a graph file: .webnn and .json in the WebNN graph tools' format, other names in Headrace's. quantized:
+   * the constant matrices of products in 8 bits.
+   */
+  save(path: string, options?: { quantized?: boolean }): Promise<undefined>;
 }
 
 export class MLOperand {
   private constructor();
   readonly dataType: MLOperandDataType;
-  readonly shape: readonly number[];
+  readonly shape: readonly MLDimension[];
 }
 
 export class MLTensor {
@@ -402,7 +436,7 @@ export class MLTensor {
 
 export class MLGraphBuilder {
   constructor(context: MLContext);
-  input(name: string, descriptor: MLOperandDescriptor): MLOperand;
+  input(name: string, descriptor: MLInputDescriptor): MLOperand;
   constant(descriptor: MLOperandDescriptor, buffer: MLBufferSource): MLOperand;
   constant(dataType: MLOperandDataType, value: MLNumber): MLOperand;
   constant(tensor: MLTensor): MLOperand;
@@ -427,7 +461,7 @@ export class MLGraphBuilder {
   equal(a: MLOperand, b: MLOperand, options?: MLOperatorOptions): MLOperand;
   erf(input: MLOperand, options?: MLOperatorOptions): MLOperand;
   exp(input: MLOperand, options?: MLOperatorOptions): MLOperand;
-  expand(input: MLOperand, newShape: Iterable<number>, options?: MLOperatorOptions): MLOperand;
+  expand(input: MLOperand, newShape: Iterable<MLDimension>, options?: MLOperatorOptions): MLOperand;
   floor(input: MLOperand, options?: MLOperatorOptions): MLOperand;
   gather(input: MLOperand, indices: MLOperand, options?: MLGatherOptions): MLOperand;
   gatherElements(input: MLOperand, indices: MLOperand, options?: MLGatherElementsOptions): MLOperand;
@@ -481,7 +515,7 @@ export class MLGraphBuilder {
   reduceSumSquare(input: MLOperand, options?: MLReduceSumSquareOptions): MLOperand;
   relu(input: MLOperand, options?: MLOperatorOptions): MLOperand;
   resample2d(input: MLOperand, options?: MLResample2dOptions): MLOperand;
-  reshape(input: MLOperand, newShape: Iterable<number>, options?: MLOperatorOptions): MLOperand;
+  reshape(input: MLOperand, newShape: Iterable<MLDimension>, options?: MLOperatorOptions): MLOperand;
   reverse(input: MLOperand, options?: MLReverseOptions): MLOperand;
   roundEven(input: MLOperand, options?: MLOperatorOptions): MLOperand;
   scatterElements(input: MLOperand, indices: MLOperand, updates: MLOperand, options?: MLScatterElementsOptions): MLOperand;

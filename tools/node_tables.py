@@ -49,6 +49,7 @@ KINDS = {
     "gruCell.layout": "MLGruWeightLayout",
     "inputLayout": "MLInputOperandLayout",
     "layout": "MLInputOperandLayout",
+    "newShape": "dimensions",
     "lstm.layout": "MLLstmWeightLayout",
     "lstmCell.layout": "MLLstmWeightLayout",
     "outputShapeRounding": "MLRoundingType",
@@ -200,6 +201,7 @@ def operators_text(table, most):
 
 TYPESCRIPT = {
     "boolean": "boolean",
+    "dimensions": "Iterable<MLDimension>",
     "index": "number",
     "indices": "Iterable<number>",
     "long": "number",

@@ -1,4 +1,5 @@
 #include "functions.h"
+#include "model.h"
 
 namespace headrace::node {
 namespace {
@@ -23,6 +24,16 @@ constexpr Row kFunctions[] = {
     {"constantTensor", entry<constant_tensor>},
     {"operator", entry<add_operator>},
     {"build", entry<build>},
+    {"saveGraph", entry<save_graph>},
+    {"loadGraph", entry<load_graph>},
+    {"outputShapes", entry<output_shapes>},
+    {"openModel", entry<open_model>},
+    {"runModel", entry<run_model>},
+    {"saveModel", entry<save_model>},
+    {"closeModel", entry<close_model>},
+    {"devices", entry<list_devices>},
+    {"openTokenizer", entry<open_tokenizer>},
+    {"encodeTexts", entry<encode_texts>},
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "functions.h"
+#include "option.h"
 
 namespace headrace::node {
 namespace {
@@ -23,15 +24,7 @@ MLOperand operand_at(const Call& call, const BuilderHandle& handle, napi_value p
 }
 
 MLOperandDescriptor descriptor(const Call& call, std::size_t first) {
-    const auto shape = to_integers(call.env(), call[first + 1]);
-    return {parse_data_type(call.text(first)), {shape.begin(), shape.end()}};
-}
-
-/// Every extent is a number here: what is built has no dynamic dimensions.
-std::vector<std::int64_t> extents(const MLOperand& operand) {
-    std::vector<std::int64_t> shape;
-    for (const MLDimension& d : operand.shape()) shape.push_back(*d.number());
-    return shape;
+    return {parse_data_type(call.text(first)), to_dimensions(call.env(), call[first + 1])};
 }
 
 class Build : public Task {
@@ -102,7 +95,7 @@ napi_value add_operator(const Call& call) {
         napi_value object;
         check(napi_create_object(env, &object));
         set(env, object, "dataType", text(env, data_type_name(operand.dataType())));
-        set(env, object, "shape", shape_list(env, extents(operand)));
+        set(env, object, "shape", dimension_list(env, operand.shape()));
         set(env, object, "operand", keep(call, handle, std::move(operand)));
         results.push_back(object);
     }

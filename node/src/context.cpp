@@ -1,17 +1,12 @@
 #include <cstring>
 
 #include "functions.h"
+#include "option.h"
 
 namespace headrace::node {
 namespace {
 
 using namespace webnn;
-
-napi_value property(napi_env env, napi_value object, const char* name) {
-    napi_value value;
-    check(napi_get_named_property(env, object, name, &value));
-    return value;
-}
 
 class CreateContext : public Task {
 public:
@@ -81,9 +76,7 @@ std::map<std::string, MLTensor> named_tensors(const Call& call, std::size_t argu
 
 napi_value create_context(const Call& call) {
     const napi_env env = call.env();
-    MLContextOptions options;
-    options.powerPreference = to_text(env, property(env, call[0], "powerPreference"));
-    options.accelerated = to_boolean(env, property(env, call[0], "accelerated"));
+    MLContextOptions options = to_context_options(env, call[0]);
     auto timeline = std::make_shared<Timeline>(env, call[1]);
     return Task::start(env, std::make_unique<CreateContext>(std::move(options), std::move(timeline)));
 }

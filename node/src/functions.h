@@ -1,4 +1,6 @@
 #pragma once
+#include "headrace/headrace.h"
+#include "headrace/webnn.h"
 #include "timeline.h"
 #include "values.h"
 
@@ -34,7 +36,7 @@ struct BuilderHandle : Handle {
     std::size_t constant_bytes = 0;  ///< what the garbage collector is told that a graph holds
 };
 
-napi_value create_context(const Call& call);          // ({powerPreference, accelerated}, onLost) -> promise
+napi_value create_context(const Call& call);          // (MLContextOptions, onLost) -> promise
 napi_value destroy_context(const Call& call);         // (context)
 napi_value create_tensor(const Call& call);           // (context, type, shape, readable, writable) -> promise
 napi_value create_constant_tensor(const Call& call);  // (context, type, shape, bytes) -> promise
@@ -50,6 +52,12 @@ napi_value constant(const Call& call);         // (builder, type, shape, bytes) 
 napi_value constant_tensor(const Call& call);  // (builder, tensor) -> operand
 /// (builder, name, operands or null, [name, kind, value, ...], label) -> [{operand, dataType, shape}]
 napi_value add_operator(const Call& call);
+/// (graph, path, quantized) -> promise
+napi_value save_graph(const Call& call);
+/// (context, path) -> promise of {handle, inputs, outputs: [{name, dataType, shape}]}
+napi_value load_graph(const Call& call);
+/// (graph, [shape of an input in the graph's order]) -> [shape of an output]
+napi_value output_shapes(const Call& call);
 /// (builder, names, operands) -> promise of {graph, inputs: [name], outputs: [name]}
 napi_value build(const Call& call);
 

@@ -98,12 +98,7 @@ void Timeline::settle_done(napi_env env) {
     for (Operation& operation : done) {
         if (operation.kept) napi_delete_reference(env, operation.kept);
         if (operation.deferred) {
-            const auto undefined = [&] {
-                napi_value value;
-                check(napi_get_undefined(env, &value));
-                return value;
-            };
-            settle(env, operation.deferred, operation.failure, undefined);
+            settle(env, operation.deferred, operation.failure, [&] { return undefined(env); });
         } else {
             close(env, *operation.failure);
             napi_value function, receiver, result;

@@ -26,6 +26,12 @@ napi_value boolean(napi_env env, bool value) {
     return result;
 }
 
+napi_value undefined(napi_env env) {
+    napi_value result;
+    check(napi_get_undefined(env, &result));
+    return result;
+}
+
 napi_value list(napi_env env, std::span<const napi_value> items) {
     napi_value result;
     check(napi_create_array_with_length(env, items.size(), &result));
@@ -36,6 +42,12 @@ napi_value list(napi_env env, std::span<const napi_value> items) {
 
 void set(napi_env env, napi_value object, const char* name, napi_value value) {
     check(napi_set_named_property(env, object, name, value));
+}
+
+napi_value property(napi_env env, napi_value object, const char* name) {
+    napi_value value;
+    check(napi_get_named_property(env, object, name, &value));
+    return value;
 }
 
 napi_value shape_list(napi_env env, std::span<const std::int64_t> shape) {
@@ -97,38 +109,6 @@ std::span<std::byte> to_bytes(napi_env env, napi_value value) {
     check(napi_get_typedarray_info(env, value, &type, &length, &data, nullptr, nullptr));
     if (type != napi_uint8_array) throw Exception(Code::invalid_argument, "bytes come in a Uint8Array");
     return {static_cast<std::byte*>(data), length};
-}
-
-namespace {
-
-/// A number that keeps the 64 bits of a BigInt.
-Option to_number(napi_env env, napi_value value) {
-    napi_valuetype type{};
-    check(napi_typeof(env, value, &type));
-    if (type != napi_bigint) return to_double(env, value);
-    std::int64_t number = 0;
-    std::uint64_t unsigned_number = 0;
-    bool lossless = false;
-    check(napi_get_value_bigint_int64(env, value, &number, &lossless));
-    if (lossless) return number;
-    check(napi_get_value_bigint_uint64(env, value, &unsigned_number, &lossless));
-    if (lossless) return unsigned_number;
-    throw Exception(Code::invalid_argument, "a BigInt does not fit into 64 bits");
-}
-
-}  // namespace
-
-Option to_option(napi_env env, std::string_view kind, napi_value value) {
-    if (kind == "boolean") return to_boolean(env, value);
-    if (kind == "integer") return to_integer(env, value);
-    if (kind == "number") return to_number(env, value);
-    if (kind == "real") return to_double(env, value);
-    if (kind == "text") return to_text(env, value);
-    if (kind == "integers") return to_integers(env, value);
-    if (kind == "data_type") return webnn::parse_data_type(to_text(env, value));
-    std::vector<double> reals;
-    for (const napi_value item : to_list(env, value)) reals.push_back(to_double(env, item));
-    return reals;
 }
 
 Handle& to_handle(napi_env env, napi_value value, Handle::Kind kind) {

@@ -2,13 +2,13 @@
 #include <node_api.h>
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "headrace/headrace.h"
-#include "headrace/webnn.h"
+#include "headrace/error.h"
 
 namespace headrace::node {
 
@@ -20,8 +20,10 @@ void check(napi_status status);
 napi_value text(napi_env env, std::string_view value);
 napi_value number(napi_env env, double value);
 napi_value boolean(napi_env env, bool value);
+napi_value undefined(napi_env env);
 napi_value list(napi_env env, std::span<const napi_value> items);
 void set(napi_env env, napi_value object, const char* name, napi_value value);
+napi_value property(napi_env env, napi_value object, const char* name);
 napi_value shape_list(napi_env env, std::span<const std::int64_t> shape);
 /// An Error whose `code` is the failure's: "invalid_argument".
 napi_value error_value(napi_env env, Code code, std::string_view message);
@@ -34,12 +36,20 @@ std::vector<napi_value> to_list(napi_env env, napi_value value);
 std::vector<std::int64_t> to_integers(napi_env env, napi_value value);
 /// The bytes of a Uint8Array, which may lie in a SharedArrayBuffer.
 std::span<std::byte> to_bytes(napi_env env, napi_value value);
-/// `kind` is one of boolean, integer, number, real, text, integers, reals, data_type.
-Option to_option(napi_env env, std::string_view kind, napi_value value);
 
 /// What a JavaScript external of ours points to.
 struct Handle {
-    enum class Kind : std::uint8_t { context, tensor, graph, builder };
+    enum class Kind : std::uint8_t {
+        context,
+        tensor,
+        graph,
+        builder,
+        model,
+        tokenizer,
+        language_model,
+        conversation,
+        generation,
+    };
     explicit Handle(Kind of) : kind(of) {}
     virtual ~Handle() = default;
     const Kind kind;

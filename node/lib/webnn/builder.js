@@ -1,11 +1,12 @@
 import { bytesOf, checkBuffer, checkDimensions, scalarBytes, toBufferSource } from './data_types.js';
 import { checkLive, pendingOf, toContext } from './context.js';
-import { MLGraph } from './graph.js';
+import { newGraph } from './graph.js';
 import {
   isObject,
   printable,
   requireArguments,
   toEnum,
+  toDimension,
   toNumber,
   toOperandDescriptor,
   toRecord,
@@ -105,7 +106,7 @@ export class MLGraphBuilder {
     const state = this.#state;
     requireArguments('input', arguments.length, 2);
     const text = toUSVString(name);
-    const wanted = toOperandDescriptor(descriptor, 'input: descriptor');
+    const wanted = toOperandDescriptor(descriptor, 'input: descriptor', toDimension);
     checkCanBuild(state, 'input');
     if (text === '') throw new TypeError('input: the name is empty');
     const what = `input "${printable(text)}"`;
@@ -144,12 +145,11 @@ export class MLGraphBuilder {
         [...named.values()].map(({ id }) => id),
       );
       const finish = (built) =>
-        new MLGraph(internal, {
+        newGraph({
           context,
           handle: built.handle,
           inputs: built.inputs.map((name) => [name, inputs.get(name)]),
           outputs: built.outputs.map((name) => [name, named.get(name).descriptor]),
-          destroyed: false,
         });
       return pendingOf(context, null, work, finish);
     });

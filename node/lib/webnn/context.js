@@ -4,6 +4,7 @@ import {
   checkBuffer,
   checkDimensions,
   describe,
+  isOpen,
   lostMemory,
   toBufferSource,
 } from './data_types.js';
@@ -89,7 +90,31 @@ function checkTensor(tensor, context, what) {
   if (isDestroyed(tensor)) throw new TypeError(`${textOf(what)} has been destroyed`);
 }
 
-const haveSameItems = (a, b) => a.length === b.length && a.every((item, i) => item === b[i]);
+/** Open extents take what lies within their bounds. */
+const fits = (shape, declared) =>
+  shape.length === declared.length &&
+  shape.every((extent, i) =>
+    isOpen(declared[i]) ? extent <= (declared[i].maxSize ?? Infinity) : extent === declared[i],
+  );
+
+/** Of a graph with open extents: those of one name are one number, which decides the outputs' shapes. */
+function checkOpenShapes(run, read, written) {
+  if (!run.isOpen) return;
+  const shapes = run.inputs.map(([name]) => read.get(name).descriptor.shape);
+  let wanted;
+  try {
+    wanted = run.context.backend.outputShapes(run.handle, shapes);
+  } catch (error) {
+    throw fromBackend({ code: error.code, message: `dispatch: ${error.message}` });
+  }
+  run.outputs.forEach(([name], i) => {
+    const { dataType, shape } = written.get(name).descriptor;
+    if (!fits(shape, wanted[i]))
+      throw new TypeError(
+        `dispatch: output "${printable(name)}" is ${describe({ dataType, shape })}; these inputs give ${describe({ dataType, shape: wanted[i] })}`,
+      );
+  });
+}
 
 /** No tensor is given twice, and all are the context's. */
 function checkNamedTensors(context, inputs, outputs) {
@@ -118,7 +143,7 @@ function handlesOf(named, declared, kind) {
     const what = () => `dispatch: ${kind} "${printable(name)}"`;
     if (tensor.constant) throw new TypeError(`${what()} is a constant tensor; create it with createTensor`);
     const { dataType, shape } = tensor.descriptor;
-    if (dataType !== descriptor.dataType || !haveSameItems(shape, descriptor.shape))
+    if (dataType !== descriptor.dataType || !fits(shape, descriptor.shape))
       throw new TypeError(
         `${what()} is ${describe(tensor.descriptor)}; the graph declares ${describe(descriptor)}`,
       );
@@ -218,12 +243,10 @@ export class MLContext {
     if (run.destroyed || state.isLost)
       throw invalidState(`dispatch: the graph has been destroyed${state.isLost ? ` (${state.why})` : ''}`);
     checkNamedTensors(state, read, written);
-    state.backend.dispatch(
-      state.handle,
-      run.handle,
-      handlesOf(read, run.inputs, 'input'),
-      handlesOf(written, run.outputs, 'output'),
-    );
+    const inputHandles = handlesOf(read, run.inputs, 'input');
+    const outputHandles = handlesOf(written, run.outputs, 'output');
+    checkOpenShapes(run, read, written);
+    state.backend.dispatch(state.handle, run.handle, inputHandles, outputHandles);
   }
 
   opSupportLimits() {

@@ -22,23 +22,25 @@ export function byteLength({ dataType, shape }) {
   return Math.ceil(shape.reduce((product, extent) => product * extent, types[dataType].size));
 }
 
+/** Ahead of the specification: {name, maxSize} stands for an extent that a dispatch decides. */
+export const isOpen = (extent) => typeof extent === 'object';
+
 /** "float32[2, 3]" */
 export function describe({ dataType, shape }) {
-  return `${dataType}[${shape.join(', ')}]`;
+  return `${dataType}[${shape.map((extent) => (isOpen(extent) ? extent.name : extent)).join(', ')}]`;
 }
 
 export function checkDimensions(descriptor, what, mostBytes) {
-  const { shape } = descriptor;
+  const shape = descriptor.shape.filter((extent) => !isOpen(extent));
   const bad = shape.find((extent) => extent < 1 || extent > 0x7fffffff);
   if (bad !== undefined)
     throw new TypeError(
       `${what}: the shape [${shape.join(', ')}] has the extent ${bad}; it must lie between 1 and 2147483647`,
     );
-  if (shape.length > greatestRank)
-    throw new TypeError(
-      `${what}: the shape [${shape.join(', ')}] has ${shape.length} dimensions; ${greatestRank} are allowed`,
-    );
-  const bytes = byteLength(descriptor);
+  const rank = descriptor.shape.length;
+  if (rank > greatestRank)
+    throw new TypeError(`${what}: ${describe(descriptor)} has ${rank} dimensions; ${greatestRank} are allowed`);
+  const bytes = byteLength({ ...descriptor, shape });
   if (bytes > mostBytes)
     throw new TypeError(`${what}: ${describe(descriptor)} takes ${bytes} bytes; ${mostBytes} are allowed`);
 }

@@ -1,4 +1,5 @@
-import { checkInternal, finishInterface, interfaceType } from './interfaces.js';
+import { isOpen } from './data_types.js';
+import { checkInternal, finishInterface, interfaceType, internal } from './interfaces.js';
 
 let stateOf;
 
@@ -23,5 +24,12 @@ export class MLGraph {
   }
 }
 finishInterface(MLGraph);
+
+/** Of {context, handle, inputs, outputs}. */
+export function newGraph(state) {
+  const hasOpen = ([, { shape }]) => shape.some(isOpen);
+  const open = state.inputs.some(hasOpen) || state.outputs.some(hasOpen);
+  return new MLGraph(internal, { ...state, isOpen: open, destroyed: false });
+}
 
 export const toGraph = interfaceType('MLGraph', (value) => stateOf(value));

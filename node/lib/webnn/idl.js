@@ -2,6 +2,9 @@
 // names the value in messages: "matmul: parameter 1".
 import { enums } from './operators.js';
 
+/** What is ahead of the specification, off until headrace/webnn/extensions turns it on. */
+export const ahead = { isOn: false };
+
 export function isObject(value) {
   return (typeof value === 'object' && value !== null) || typeof value === 'function';
 }
@@ -28,6 +31,8 @@ function enforceRange(value, what, least, most) {
 }
 
 export const toIndex = (value, what) => enforceRange(value, what, 0, 0xffffffff);
+/** [EnforceRange] of what C++ has as int. */
+export const toPlainInteger = (value, what) => enforceRange(value, what, 0, 0x7fffffff);
 export const toLong = (value, what) => enforceRange(value, what, -0x80000000, 0x7fffffff);
 /** unsigned long without [EnforceRange] wraps around. */
 export const toUnsignedLong = (value, what) => toPlainNumber(value, what) >>> 0;
@@ -76,6 +81,19 @@ function sequenceOf(value, method, what, convert) {
   return items;
 }
 
+/** Ahead of the specification: a number, or {name, maxSize} for an extent that a dispatch decides. */
+export function toDimension(value, what) {
+  if (!ahead.isOn || !isObject(value)) return toIndex(value, what);
+  const name = member(value, 'name', what);
+  if (typeof name !== 'string' || name === '')
+    throw new TypeError(`${what}: the name is ${JSON.stringify(name) ?? String(name)}; a text is needed`);
+  const unknown = Object.keys(value).find((key) => key !== 'name' && key !== 'maxSize');
+  if (unknown !== undefined)
+    throw new TypeError(`${what} has no "${printable(unknown)}"; there are name and maxSize`);
+  const most = value.maxSize ?? 0x7fffffff;
+  return Object.freeze({ name: toUSVString(name), maxSize: enforceRange(most, `${what}: maxSize`, 1, 0x7fffffff) });
+}
+
 /** (unsigned long or sequence<unsigned long>), both [EnforceRange]. */
 export function toIndexOrIndices(value, what) {
   if (isObject(value)) {
@@ -117,11 +135,11 @@ function member(dictionary, name, what) {
 }
 
 /** MLOperandDescriptor; members are read in the order of their names, as WebIDL has it. */
-export function toOperandDescriptor(value, what) {
+export function toOperandDescriptor(value, what, toExtent = toIndex) {
   const dictionary = toDictionary(value, what);
   return {
     dataType: toEnum('MLOperandDataType', member(dictionary, 'dataType', what), `${what}: dataType`),
-    shape: toSequence(member(dictionary, 'shape', what), `${what}: shape`, toIndex),
+    shape: toSequence(member(dictionary, 'shape', what), `${what}: shape`, toExtent),
   };
 }
 

@@ -2,6 +2,7 @@
 // `maxTensorByteLength`. Nothing here needs Node.
 import { MLGraphBuilder } from './builder.js';
 import { MLContext } from './context.js';
+import { enableExtensions } from './extensions.js';
 import { MLGraph } from './graph.js';
 import { internal } from './interfaces.js';
 import { ML } from './ml.js';
@@ -11,7 +12,10 @@ import { MLTensor } from './tensor.js';
 export const interfaces = { ML, MLContext, MLGraph, MLGraphBuilder, MLOperand, MLTensor };
 
 export function createML(backend) {
-  return new ML(internal, backend);
+  const ml = new ML(internal, backend);
+  // For headrace/webnn/extensions; nobody else sees it.
+  Object.defineProperty(ml, Symbol.for('headrace.extensions'), { value: () => enableExtensions(interfaces) });
+  return ml;
 }
 
 /** Gives a global object `navigator.ml` and the interfaces, as browsers have them. */

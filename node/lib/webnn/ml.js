@@ -1,10 +1,27 @@
 import { MLContext, contextState, lose } from './context.js';
-import { toDictionary, toEnum } from './idl.js';
+import { ahead, toDictionary, toEnum, toPlainInteger, toUSVString } from './idl.js';
 import { checkInternal, finishInterface, fromBackend, internal, promising } from './interfaces.js';
 
+/** Ahead of the specification: where and how graphs are computed, by name with what holds otherwise. */
+const policy = { device: '', deviceType: 'auto', hostTimeout: 60000, packedCache: '', threads: 0, weights: '' };
+
+function toPolicy(dictionary) {
+  const result = { ...policy };
+  if (!ahead.isOn) return result;
+  for (const [name, otherwise] of Object.entries(policy)) {
+    const value = dictionary[name];
+    if (value === undefined) continue;
+    const what = `createContext: ${name}`;
+    result[name] = typeof otherwise === 'number' ? toPlainInteger(value, what) : toUSVString(value);
+  }
+  return result;
+}
+
 function toContextOptions(value) {
-  const { accelerated, powerPreference } = toDictionary(value, 'createContext: options');
+  const dictionary = toDictionary(value, 'createContext: options');
+  const { accelerated, powerPreference } = dictionary;
   return {
+    ...toPolicy(dictionary),
     accelerated: accelerated === undefined ? true : Boolean(accelerated),
     powerPreference:
       powerPreference === undefined

@@ -6,6 +6,7 @@ import {
   toDictionary,
   toEnum,
   toFloat,
+  toDimension,
   toIndex,
   toIndexOrIndices,
   toLong,
@@ -28,6 +29,7 @@ const kinds = {
   number: [toNumber, 'number'],
   real: [toReal, 'real'],
   reals: [(value, what) => toSequence(value, what, toFloat), 'reals'],
+  dimensions: [(value, what) => toSequence(value, what, toDimension), 'dimensions'],
   indices: [(value, what) => toSequence(value, what, toIndex), 'integers'],
   unsignedLongs: [(value, what) => toSequence(value, what, toUnsignedLong), 'integers'],
   splits: [toIndexOrIndices, 'integers'],
@@ -57,11 +59,12 @@ function checkOperand(operand, builder, { types, ranks: [least, most] }, what) {
 /** As many parts of one size as a number says. */
 function partsOf(count, operand, axis, title) {
   const { shape } = operand.descriptor;
+  const isWhole = (extent) => typeof extent === 'number' && extent % count === 0;
   if (axis >= shape.length)
     throw new TypeError(`${title}: axis is ${axis}; the input has rank ${shape.length}`);
-  if (count === 0 || shape[axis] % count !== 0)
+  if (count === 0 || !isWhole(shape[axis]))
     throw new TypeError(
-      `${title}: splits is ${count}; it must divide the extent ${shape[axis]} of the axis ${axis}`,
+      `${title}: splits is ${count}; it must divide the extent ${shape[axis]?.name ?? shape[axis]} of the axis ${axis}`,
     );
   return new Array(count).fill(shape[axis] / count);
 }

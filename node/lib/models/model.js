@@ -1,0 +1,164 @@
+// load(): a model file as something that is run by arrays.
+import { checkBoolean, checkInteger, checkOptions, checkText, isRecord, kindOf } from './check.js';
+import { HeadraceError, settled } from './error.js';
+import { toInput, toTensor, typeName } from './tensors.js';
+
+/* global require */
+const { fileURLToPath } = require('node:url');
+
+const int32 = (value, what) => checkInteger(value, what, 0, 0x7fffffff);
+/** By name: the check and what holds where nothing is given. */
+const settings = {
+  device: [checkText, ''],
+  accelerated: [checkBoolean, true],
+  deviceType: [checkText, 'auto'],
+  powerPreference: [checkText, 'default'],
+  hostTimeout: [int32, 60000],
+  threads: [int32, 0],
+  weights: [checkText, ''],
+  packedCache: [checkText, ''],
+  mostIterations: [checkInteger, 10_000_000],
+};
+
+/** A path of text or of a file: URL. */
+export function toPath(value, what) {
+  if (value instanceof URL) return fileURLToPath(value);
+  const path = checkText(value, what);
+  if (path === '' || path.includes('\0'))
+    throw new TypeError(`${what} is ${JSON.stringify(path)}, which names no file`);
+  return path;
+}
+
+function toSource(source) {
+  if (typeof source === 'string' || source instanceof URL) return toPath(source, 'load: the path');
+  const kind = Object.prototype.toString.call(source).slice(8, -1);
+  if (kind !== 'Uint8Array' && kind !== 'ArrayBuffer' && kind !== 'SharedArrayBuffer')
+    throw new TypeError(
+      `load: the model is ${kindOf(source)}; a path, a file: URL, or the bytes of an ONNX model in a Uint8Array or ` +
+        'ArrayBuffer are needed',
+    );
+  const bytes = kind === 'Uint8Array' ? source : new Uint8Array(source);
+  if (bytes.length === 0) throw new TypeError('load: the model has no bytes (its buffer may be detached)');
+  return bytes;
+}
+
+/** Numbers of named dimensions, and whole shapes of inputs. */
+function toDimensions(given) {
+  if (given === undefined) return [[], []];
+  if (!isRecord(given)) throw new TypeError(`load: dimensions is ${kindOf(given)}; an object is needed`);
+  const [numbers, shapes] = [[], []];
+  for (const [name, value] of Object.entries(given)) {
+    const what = `load: dimensions.${name}`;
+    if (Array.isArray(value)) shapes.push(name, value.map((extent, i) => checkInteger(extent, `${what}[${i}]`)));
+    else numbers.push(name, checkInteger(value, what));
+  }
+  return [numbers, shapes];
+}
+
+const declared = (tensors) =>
+  Object.freeze(
+    tensors.map(({ name, type, shape }) =>
+      Object.freeze({ name, type: typeName(type), shape: Object.freeze([...shape]) }),
+    ),
+  );
+
+/** A compiled graph; load() makes it. */
+export class Model {
+  #addon;
+  #opened;
+  #isDisposed = false;
+  #last = null; // of a model with states: the run before the next one
+
+  constructor(addon, opened) {
+    if (!opened?.handle) throw new TypeError('Model: load() makes models');
+    this.#addon = addon;
+    this.#opened = opened;
+    this.inputs = declared(opened.inputs);
+    this.outputs = declared(opened.outputs);
+  }
+
+  /** The results by name. Runs may go on at once; those of a model with states take turns. */
+  async run(inputs) {
+    this.#checkOpen();
+    const given = this.#toInputs(inputs);
+    const results = await settled(this.#opened.hasStates ? this.#inTurn(given) : this.#start(given));
+    return Object.fromEntries(
+      this.#opened.outputs.map(({ name, type }, i) => [name, toTensor(type, results[i])]),
+    );
+  }
+
+  /** Writes a graph file; the extension chooses the form: .hrg, .webnn or .json. */
+  async save(path) {
+    this.#checkOpen();
+    await settled(this.#addon.saveModel(this.#opened.handle, toPath(path, 'save: the path')));
+  }
+
+  /** Frees the model once the runs that go on have ended. */
+  dispose() {
+    if (this.#isDisposed) return;
+    this.#isDisposed = true;
+    this.#addon.closeModel(this.#opened.handle);
+  }
+
+  #checkOpen() {
+    if (this.#isDisposed)
+      throw new HeadraceError('invalid_state', 'the model is disposed of; load it again');
+  }
+
+  #start(given) {
+    return this.#addon.runModel(this.#opened.handle, given);
+  }
+
+  /** After the runs before it. What is given may change until then. */
+  async #inTurn(given) {
+    const before = this.#last;
+    const kept = before ? given.map((part) => (part instanceof Uint8Array ? part.slice() : part)) : given;
+    const run = before
+      ? before.then(() => {
+          this.#checkOpen();
+          return this.#start(kept);
+        })
+      : this.#start(kept);
+    const last = run.catch(() => {});
+    this.#last = last;
+    try {
+      return await run;
+    } finally {
+      if (this.#last === last) this.#last = null;
+    }
+  }
+
+  #toInputs(inputs) {
+    if (!isRecord(inputs))
+      throw new TypeError(`run: the inputs are ${kindOf(inputs)}; an object of tensors by name is needed`);
+    const tensors = this.#opened.inputs;
+    const names = tensors.map(({ name }) => name);
+    const listed = names.map((name) => `"${name}"`).join(', ') || 'none';
+    const unknown = Object.keys(inputs).find((name) => !names.includes(name));
+    if (unknown !== undefined) throw new TypeError(`run: the model has no input "${unknown}"; there are ${listed}`);
+    const missing = names.find((name) => !Object.hasOwn(inputs, name) || inputs[name] === undefined);
+    if (missing !== undefined) throw new TypeError(`run: the input "${missing}" is missing; there are ${listed}`);
+    return tensors.flatMap((tensor) => toInput(inputs[tensor.name], tensor));
+  }
+}
+
+/** load() on an addon. */
+export function loader(addon) {
+  return async function load(source, options) {
+    const given = checkOptions(options, 'load: the options', ['dimensions', ...Object.keys(settings)]);
+    const from = toSource(source);
+    const values = Object.fromEntries(
+      Object.entries(settings).map(([name, [check, otherwise]]) => {
+        const value = given[name];
+        return [name, value === undefined ? otherwise : check(value, `load: ${name}`)];
+      }),
+    );
+    const isOnnx = typeof from !== 'string' || /\.onnx$/i.test(from);
+    const [dimensions, shapes] = toDimensions(given.dimensions);
+    if (!isOnnx && dimensions.length + shapes.length > 0)
+      throw new TypeError(
+        `load: ${from}: dimensions are for ONNX models; a graph file keeps those it was saved with`,
+      );
+    return new Model(addon, await settled(addon.openModel(from, isOnnx, values, dimensions, shapes)));
+  };
+}

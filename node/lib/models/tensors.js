@@ -1,0 +1,105 @@
+// Tensors as callers have them: typed arrays with dims, by the names of the addon's data types.
+import { isRecord, kindOf } from './check.js';
+
+/** Float16Array where this JavaScript has it; else Uint16Array holds the bits. */
+export const halves = globalThis.Float16Array ?? Uint16Array;
+
+/** By the addon's names. `also`: other arrays that hold the same. */
+const types = {
+  f32: { name: 'float32', array: Float32Array },
+  f16: { name: 'float16', array: halves, also: ['Uint16Array'] },
+  bf16: { name: 'bfloat16', array: Uint16Array },
+  f64: { name: 'float64', array: Float64Array },
+  i8: { name: 'int8', array: Int8Array },
+  u8: { name: 'uint8', array: Uint8Array, also: ['Uint8ClampedArray'] },
+  i16: { name: 'int16', array: Int16Array },
+  i32: { name: 'int32', array: Int32Array },
+  u32: { name: 'uint32', array: Uint32Array },
+  i64: { name: 'int64', array: BigInt64Array },
+  u64: { name: 'uint64', array: BigUint64Array },
+  i4: { name: 'int4', array: Uint8Array, also: ['Int8Array'], packed: true }, // the low nibble first
+  u4: { name: 'uint4', array: Uint8Array, packed: true },
+  bool: { name: 'bool', array: Uint8Array },
+};
+
+export const typeName = (type) => types[type].name;
+
+/** "float32[batch, 3]" */
+export const describe = ({ type, shape }) => `${typeName(type)}[${shape.join(', ')}]`;
+
+const tagOf = Object.getOwnPropertyDescriptor(
+  Object.getPrototypeOf(Uint8Array.prototype),
+  Symbol.toStringTag,
+).get;
+
+/** "Float32Array" of any realm's, undefined for what is no typed array. */
+export const arrayKind = (value) => tagOf.call(value);
+
+function checkArray(data, type, what) {
+  const { name, array, also = [], packed } = types[type];
+  const kind = arrayKind(data);
+  const wanted = [array.name, ...also];
+  if (kind === undefined)
+    throw new TypeError(`${what} is ${kindOf(data)}; ${name} takes a ${wanted.join(' or ')}`);
+  if (!wanted.includes(kind))
+    throw new TypeError(
+      `${what} is a ${kind}; ${name} takes a ${wanted.join(' or ')}${packed ? ', two elements a byte' : ''}`,
+    );
+  if (data.buffer.resizable || data.buffer.growable)
+    throw new TypeError(`${what} lies in a buffer that can be resized; pass a copy, array.slice()`);
+  if (data.buffer.detached) throw new TypeError(`${what} lies in a buffer that is detached`);
+}
+
+function checkDims(dims, { type, shape }, what) {
+  if (!Array.isArray(dims) && arrayKind(dims) === undefined)
+    throw new TypeError(`${what}: dims is ${kindOf(dims)}; an array of numbers is needed`);
+  const extents = Array.from(dims);
+  extents.forEach((extent, i) => {
+    if (typeof extent !== 'number' || !Number.isSafeInteger(extent) || extent < 0)
+      throw new TypeError(`${what}: dims[${i}] is ${String(extent)}; it must be a whole number from 0 on`);
+  });
+  const fits = extents.length === shape.length && shape.every((e, i) => typeof e === 'string' || e === extents[i]);
+  if (!fits)
+    throw new TypeError(
+      `${what} has the dims [${extents.join(', ')}]; the model takes ${describe({ type, shape })}`,
+    );
+  return extents;
+}
+
+function fixedDims(declared, what) {
+  const open = declared.shape.filter((extent) => typeof extent === 'string');
+  if (open.length > 0)
+    throw new TypeError(
+      `${what} is an array without dims; ${describe(declared)} is open in ${open.join(', ')}: pass {data, dims}`,
+    );
+  return declared.shape;
+}
+
+/** [type, dims, bytes] of what a caller passes for an input, {name, type, shape}. */
+export function toInput(value, declared) {
+  const { name, type } = declared;
+  const what = `input "${name}"`;
+  const isArray = arrayKind(value) !== undefined;
+  if (!isArray && !isRecord(value))
+    throw new TypeError(`${what} is ${kindOf(value)}; a typed array or {data, dims} is needed`);
+  const data = isArray ? value : value.data;
+  if (!isArray && value.type !== undefined && value.type !== typeName(type))
+    throw new TypeError(`${what} is a tensor of ${value.type}; the model takes ${describe(declared)}`);
+  checkArray(data, type, isArray ? what : `${what}: data`);
+  const dims = isArray ? fixedDims(declared, what) : checkDims(value.dims, declared, what);
+  const count = dims.reduce((product, extent) => product * extent, 1);
+  const wanted = types[type].packed ? Math.ceil(count / 2) : count;
+  if (data.length !== wanted) {
+    const why = data.length === 0 ? ' (its buffer may be detached)' : '';
+    throw new TypeError(
+      `${what} has ${data.length} elements${why}; ${typeName(type)}[${dims.join(', ')}] has ${wanted}`,
+    );
+  }
+  return [type, dims, new Uint8Array(data.buffer, data.byteOffset, data.byteLength)];
+}
+
+/** A result of the addon's, {dims, buffer}, of a declared type. */
+export function toTensor(type, { dims, buffer }) {
+  const { name, array } = types[type];
+  return { type: name, dims, data: new array(buffer) };
+}

@@ -1,0 +1,101 @@
+#include "functions.h"
+
+namespace headrace::node {
+namespace {
+
+using namespace webnn;
+
+class SaveGraph : public Task {
+public:
+    SaveGraph(MLGraph graph, std::string path, bool quantised)
+        : graph_(std::move(graph)), path_(std::move(path)), quantised_(quantised) {}
+    void run() override { graph_.save(path_, quantised_); }
+    napi_value result(napi_env env) override { return undefined(env); }
+
+private:
+    const MLGraph graph_;
+    const std::string path_;
+    const bool quantised_;
+};
+
+/// Numbers, and {name} for what a run decides.
+napi_value shape_value(napi_env env, const TensorInfo& info) {
+    std::vector<napi_value> items;
+    for (std::size_t i = 0; i < info.shape.size(); ++i) {
+        if (info.shape[i] >= 0) {
+            items.push_back(number(env, static_cast<double>(info.shape[i])));
+            continue;
+        }
+        napi_value object;
+        check(napi_create_object(env, &object));
+        set(env, object, "name", text(env, info.dimension_names[i]));
+        items.push_back(object);
+    }
+    return list(env, items);
+}
+
+napi_value descriptors(napi_env env, const std::vector<TensorInfo>& infos) {
+    std::vector<napi_value> items;
+    for (const TensorInfo& info : infos) {
+        napi_value object;
+        check(napi_create_object(env, &object));
+        set(env, object, "name", text(env, info.name));
+        set(env, object, "dataType", text(env, data_type_name(info.dtype)));
+        set(env, object, "shape", shape_value(env, info));
+        items.push_back(object);
+    }
+    return list(env, items);
+}
+
+class LoadGraph : public Task {
+public:
+    LoadGraph(MLContext context, std::string path) : context_(std::move(context)), path_(std::move(path)) {}
+    void run() override {
+        graph_.emplace(context_.load(path_));
+        for (const auto& infos : {graph_->inputs(), graph_->outputs()})
+            for (const TensorInfo& info : infos)
+                if (info.dtype == DType::boolean || info.dtype == DType::bf16 || info.dtype == DType::f64 ||
+                    info.dtype == DType::i16)
+                    throw Exception(Code::unsupported,
+                                    "'" + info.name + "' is " + std::string(name_of(info.dtype)) +
+                                        ", which no MLTensor holds: load() of headrace runs such a graph");
+    }
+    napi_value result(napi_env env) override {
+        napi_value object;
+        check(napi_create_object(env, &object));
+        set(env, object, "inputs", descriptors(env, graph_->inputs()));
+        set(env, object, "outputs", descriptors(env, graph_->outputs()));
+        set(env, object, "handle", external(env, new GraphHandle(*graph_)));
+        return object;
+    }
+
+private:
+    const MLContext context_;
+    const std::string path_;
+    std::optional<MLGraph> graph_;
+};
+
+}  // namespace
+
+napi_value save_graph(const Call& call) {
+    return Task::start(call.env(),
+                       std::make_unique<SaveGraph>(call.handle<GraphHandle>(0).graph, call.text(1),
+                                                   to_boolean(call.env(), call[2])));
+}
+
+napi_value load_graph(const Call& call) {
+    return Task::start(call.env(),
+                       std::make_unique<LoadGraph>(call.handle<ContextHandle>(0).context, call.text(1)));
+}
+
+napi_value output_shapes(const Call& call) {
+    std::vector<std::vector<std::int64_t>> inputs;
+    for (const napi_value shape : to_list(call.env(), call[1]))
+        inputs.push_back(to_integers(call.env(), shape));
+    std::vector<napi_value> shapes;
+    for (const auto& shape : call.handle<GraphHandle>(0).graph.outputShapes(inputs))
+        shapes.push_back(shape_list(call.env(), shape));
+    return list(call.env(), shapes);
+}
+
+}  // namespace headrace::node

@@ -1,0 +1,243 @@
+#include "language_model.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "calls.h"
+#include "records.h"
+
+namespace headrace::node::llm {
+namespace {
+
+using SharedModel = std::shared_ptr<LanguageModel>;
+using SharedConversation = std::shared_ptr<Conversation>;
+using SharedGeneration = std::shared_ptr<Generation>;
+
+/// Every answer that is being written, so that the end of the process can cancel it.
+class Generations {
+public:
+    static Generations& all() {
+        static Generations* const only = new Generations;  // threads may use it until the process is gone
+        return *only;
+    }
+    SharedGeneration keep(Generation generation) {
+        auto shared = std::make_shared<Generation>(std::move(generation));
+        const std::lock_guard lock(mutex_);
+        std::erase_if(held_, [](const auto& other) { return other.expired(); });
+        held_.push_back(shared);
+        return shared;
+    }
+    void cancel() {
+        std::vector<std::weak_ptr<Generation>> held;
+        {
+            const std::lock_guard lock(mutex_);
+            held = held_;
+        }
+        for (const auto& weak : held)
+            if (const auto generation = weak.lock()) generation->cancel();
+    }
+
+private:
+    std::mutex mutex_;
+    std::vector<std::weak_ptr<Generation>> held_;
+};
+
+struct ModelHandle : Handle {
+    static constexpr Kind kKind = Kind::language_model;
+    explicit ModelHandle(SharedModel of) : Handle(kKind), model(std::move(of)) {}
+    SharedModel model;  ///< null once it is disposed of
+};
+
+/// A conversation keeps its model.
+struct ConversationHandle : Handle {
+    static constexpr Kind kKind = Kind::conversation;
+    ConversationHandle(SharedModel of, SharedConversation with)
+        : Handle(kKind), model(std::move(of)), conversation(std::move(with)) {}
+    const SharedModel model;
+    const SharedConversation conversation;
+};
+
+struct GenerationHandle : Handle {
+    static constexpr Kind kKind = Kind::generation;
+    explicit GenerationHandle(SharedGeneration of) : Handle(kKind), generation(std::move(of)) {}
+    /// Nobody in JavaScript holds it any more. A thread that waits for its next piece may.
+    ~GenerationHandle() override { generation->cancel(); }
+    const SharedGeneration generation;
+};
+
+const SharedModel& opened(const Call& call) {
+    const auto& model = call.handle<ModelHandle>(0).model;
+    if (!model) throw Exception(Code::invalid_state, "the model is disposed of; load it again");
+    return model;
+}
+
+std::string_view name_of_kind(ModelKind kind) {
+    switch (kind) {
+        case ModelKind::text: return "text";
+        case ModelKind::vectors: return "vectors";
+        case ModelKind::token_vectors: return "token_vectors";
+        case ModelKind::scores: return "scores";
+    }
+    return "text";
+}
+
+napi_value object_of(napi_env env) {
+    napi_value object;
+    check(napi_create_object(env, &object));
+    return object;
+}
+
+std::vector<std::string> texts_at(const Call& call, std::size_t argument) {
+    std::vector<std::string> texts;
+    for (const napi_value item : to_list(call.env(), call[argument]))
+        texts.push_back(to_text(call.env(), item));
+    return texts;
+}
+
+/// The promise of what `work` gives, as a value.
+template <class Work>
+napi_value promise_of(const Call& call, Work work) {
+    return Calls::of(call.env()).start([work = std::move(work)]() -> MakeValue {
+        return [result = work()](napi_env env) { return to_value(env, result); };
+    });
+}
+
+napi_value promise_of_generation(const Call& call, std::function<Generation()> begin) {
+    return Calls::of(call.env()).start([begin = std::move(begin)]() -> MakeValue {
+        auto generation = Generations::all().keep(begin());
+        return [generation](napi_env env) { return external(env, new GenerationHandle(generation)); };
+    });
+}
+
+napi_value undefined_value(napi_env env) { return undefined(env); }
+
+}  // namespace
+
+napi_value load(const Call& call) {
+    return Calls::of(call.env()).start([path = call.text(0), json = call.text(1)]() -> MakeValue {
+        auto model = std::make_shared<LanguageModel>(
+            LanguageModel::load(path, {.parameters = Parameters::from_json(json)}));
+        end_with_process([] { Generations::all().cancel(); });
+        return [model, kind = model->kind(), warnings = model->warnings()](napi_env env) {
+            const napi_value object = object_of(env);
+            set(env, object, "kind", text(env, name_of_kind(kind)));
+            set(env, object, "warnings", to_value(env, warnings));
+            set(env, object, "handle", external(env, new ModelHandle(model)));
+            return object;
+        };
+    });
+}
+
+napi_value dispose(const Call& call) {
+    return Calls::of(call.env())
+        .start([model = std::exchange(call.handle<ModelHandle>(0).model, nullptr)]() mutable -> MakeValue {
+            if (model) model->cancel_all();
+            model.reset();
+            return undefined_value;
+        });
+}
+
+napi_value information(const Call& call) {
+    return promise_of(call, [model = opened(call)] { return model->info(); });
+}
+
+napi_value statistics(const Call& call) {
+    return promise_of(call, [model = opened(call)] { return model->statistics(); });
+}
+
+napi_value stream(const Call& call) {
+    return promise_of_generation(call, [model = opened(call), json = call.text(1)] {
+        return model->stream(request_of(json));
+    });
+}
+
+napi_value conversation(const Call& call) {
+    return Calls::of(call.env())
+        .start([model = opened(call), name = call.text(1), json = call.text(2)]() -> MakeValue {
+            auto made = std::make_shared<Conversation>(model->conversation(name, Parameters::from_json(json)));
+            return [model, made](napi_env env) { return external(env, new ConversationHandle(model, made)); };
+        });
+}
+
+napi_value stream_in(const Call& call) {
+    return promise_of_generation(call, [with = call.handle<ConversationHandle>(0).conversation,
+                                        message = call.text(1), json = call.text(2)] {
+        return with->stream(message, Parameters::from_json(json));
+    });
+}
+
+napi_value messages(const Call& call) {
+    return promise_of(call,
+                      [with = call.handle<ConversationHandle>(0).conversation] { return with->messages(); });
+}
+
+napi_value next(const Call& call) {
+    return Calls::of(call.env())
+        .start([generation = call.handle<GenerationHandle>(0).generation]() -> MakeValue {
+            return [piece = generation->next()](napi_env env) {
+                return piece ? to_value(env, *piece) : undefined(env);
+            };
+        });
+}
+
+napi_value reply(const Call& call) {
+    return promise_of(
+        call, [generation = call.handle<GenerationHandle>(0).generation] { return generation->reply(); });
+}
+
+napi_value cancel(const Call& call) {
+    call.handle<GenerationHandle>(0).generation->cancel();
+    return nullptr;
+}
+
+napi_value embed(const Call& call) {
+    return Calls::of(call.env())
+        .start([model = opened(call), texts = texts_at(call, 1), json = call.text(2),
+                of_tokens = to_boolean(call.env(), call[3])]() -> MakeValue {
+            const Parameters parameters = Parameters::from_json(json);
+            return [made = of_tokens ? model->embed_tokens(texts.at(0), parameters)
+                                     : model->embed(texts, parameters)](napi_env env) {
+                std::vector<napi_value> vectors;
+                for (const auto& vector : made.vectors) vectors.push_back(to_value(env, vector));
+                const napi_value object = object_of(env);
+                set(env, object, "vectors", list(env, vectors));
+                set(env, object, "tokens", number(env, static_cast<double>(made.tokens)));
+                set(env, object, "warnings", to_value(env, made.warnings));
+                return object;
+            };
+        });
+}
+
+napi_value rerank(const Call& call) {
+    return Calls::of(call.env())
+        .start([model = opened(call), query = call.text(1), documents = texts_at(call, 2),
+                json = call.text(3)]() -> MakeValue {
+            return [made = model->rerank(query, documents, Parameters::from_json(json))](napi_env env) {
+                const napi_value object = object_of(env);
+                set(env, object, "scores", to_value(env, made.scores));
+                set(env, object, "tokens", number(env, static_cast<double>(made.tokens)));
+                set(env, object, "warnings", to_value(env, made.warnings));
+                return object;
+            };
+        });
+}
+
+napi_value tokenize(const Call& call) {
+    return promise_of(call, [model = opened(call), text = call.text(1),
+                             special = to_boolean(call.env(), call[2]),
+                             control = to_boolean(call.env(), call[3])] {
+        return model->tokenize(text, special, control);
+    });
+}
+
+napi_value detokenize(const Call& call) {
+    std::vector<std::int32_t> tokens;
+    for (const std::int64_t token : to_integers(call.env(), call[1]))
+        tokens.push_back(static_cast<std::int32_t>(token));
+    return Calls::of(call.env())
+        .start([model = opened(call), tokens = std::move(tokens)]() -> MakeValue {
+            return [made = model->detokenize(tokens)](napi_env env) { return text(env, made); };
+        });
+}
+
+}  // namespace headrace::node::llm

@@ -1,0 +1,303 @@
+#include "model.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <variant>
+
+#include "headrace/graph_files.h"
+#include "headrace/onnx.h"
+#include "option.h"
+#include "task.h"
+
+namespace headrace::node {
+
+Model::Model(std::shared_ptr<const Graph> graph, Executable executable, RunOptions options)
+    : graph_(std::move(graph)), executable_(std::move(executable)), options_(options) {
+    idle_.push_back(std::make_unique<Session>(executable_));
+}
+
+std::unique_ptr<Session> Model::take() {
+    {
+        const std::lock_guard lock(mutex_);
+        if (!idle_.empty()) {
+            auto session = std::move(idle_.back());
+            idle_.pop_back();
+            return session;
+        }
+    }
+    return std::make_unique<Session>(executable_);
+}
+
+void Model::run(std::span<const InputView> inputs, const Session::MakeOutputs& make_outputs) {
+    const auto give_back = [this](Session* session) {
+        const std::lock_guard lock(mutex_);
+        idle_.emplace_back(session);
+    };
+    const std::unique_ptr<Session, decltype(give_back)> session(take().release(), give_back);
+    session->run(inputs, make_outputs, options_);
+}
+
+namespace {
+
+struct FreeMemory {
+    void operator()(std::byte* memory) const { std::free(memory); }
+};
+using Memory = std::unique_ptr<std::byte[], FreeMemory>;
+
+/// Aligned so that runs read and write it in place.
+Memory memory_of(std::size_t bytes) {
+    constexpr std::size_t kAlignment = 64;
+    const std::size_t rounded = std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+    if (rounded < bytes) throw std::bad_alloc();
+    auto* memory = static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded));
+    if (!memory) throw std::bad_alloc();
+    return Memory(memory);
+}
+
+std::size_t size_of(DType type, std::span<const std::int64_t> shape) {
+    std::int64_t count = 1;
+    for (const std::int64_t extent : shape) count *= extent;
+    return bytes_of(type, count);
+}
+
+DType to_dtype(const std::string& name) {
+    const auto type = dtype_from_name(name);
+    if (!type) throw Exception(Code::invalid_argument, "no data type is called " + name);
+    return *type;
+}
+
+struct Source {
+    std::string path;
+    std::shared_ptr<std::vector<std::byte>> bytes;  ///< in place of a path
+    bool is_onnx = false;
+    OnnxOptions onnx;
+};
+
+std::shared_ptr<const Graph> read(const Source& source) {
+    if (source.bytes) return load_onnx(*source.bytes, source.bytes, source.onnx);
+    if (source.is_onnx) return load_onnx(source.path, source.onnx);
+    return webnn::load_graph_file(source.path);
+}
+
+/// Numbers, and names of those that a run decides.
+napi_value open_shape(napi_env env, const TensorInfo& info) {
+    std::vector<napi_value> extents;
+    for (std::size_t i = 0; i < info.shape.size(); ++i)
+        extents.push_back(info.shape[i] >= 0 ? number(env, static_cast<double>(info.shape[i]))
+                                             : text(env, info.dimension_names[i]));
+    return list(env, extents);
+}
+
+napi_value tensor_list(napi_env env, const std::vector<TensorInfo>& infos) {
+    std::vector<napi_value> items;
+    for (const TensorInfo& info : infos) {
+        napi_value object;
+        check(napi_create_object(env, &object));
+        set(env, object, "name", text(env, info.name));
+        set(env, object, "type", text(env, name_of(info.dtype)));
+        set(env, object, "shape", open_shape(env, info));
+        items.push_back(object);
+    }
+    return list(env, items);
+}
+
+class OpenModel : public Task {
+public:
+    OpenModel(Source source, webnn::MLContextOptions options, RunOptions limits)
+        : source_(std::move(source)), options_(std::move(options)), limits_(limits) {}
+    void run() override {
+        const CompileOptions options = webnn::compileOptions(options_);
+        auto graph = read(source_);
+        Executable executable = compile(*graph, options);
+        // Where weights are quantised, nothing shall hold the others.
+        if (options.weights != WeightFormat::as_given) graph.reset();
+        model_ = std::make_shared<Model>(std::move(graph), std::move(executable), limits_);
+        source_.bytes.reset();
+    }
+    napi_value result(napi_env env) override {
+        const Executable& executable = model_->executable();
+        napi_value object;
+        check(napi_create_object(env, &object));
+        set(env, object, "inputs", tensor_list(env, executable.inputs()));
+        set(env, object, "outputs", tensor_list(env, executable.outputs()));
+        set(env, object, "hasStates", boolean(env, !executable.states().empty()));
+        const CompileStats stats = executable.stats();
+        const std::size_t bytes = stats.constant_bytes - std::min(stats.mapped_bytes, stats.constant_bytes);
+        set(env, object, "handle", external(env, new ModelHandle(model_), bytes));
+        return object;
+    }
+
+private:
+    Source source_;
+    const webnn::MLContextOptions options_;
+    const RunOptions limits_;
+    std::shared_ptr<Model> model_;
+};
+
+/// Copies of the inputs, which JavaScript may change, detach or transfer meanwhile.
+struct RunInput {
+    DType type = DType::f32;
+    std::vector<std::int64_t> shape;
+    Memory content;
+};
+
+RunInput input_of(napi_env env, napi_value type, napi_value shape, napi_value bytes) {
+    RunInput input{to_dtype(to_text(env, type)), to_integers(env, shape), nullptr};
+    const auto from = to_bytes(env, bytes);
+    input.content = memory_of(from.size());
+    if (input.type == DType::boolean)  // one byte of any value is a truth to JavaScript, 0 or 1 to kernels
+        std::ranges::transform(from, input.content.get(), [](std::byte b) { return std::byte{b != std::byte{}}; });
+    else if (!from.empty())
+        std::memcpy(input.content.get(), from.data(), from.size());
+    return input;
+}
+
+/// Memory of a run as an ArrayBuffer: in place where it is large, as copying costs more there.
+napi_value buffer_of(napi_env env, Memory memory, std::size_t bytes) {
+    constexpr std::size_t kInPlace = 64 * 1024;
+    napi_value buffer;
+    if (bytes >= kInPlace) {
+        const auto release = [](napi_env, void* data, void*) { std::free(data); };
+        if (napi_create_external_arraybuffer(env, memory.get(), bytes, release, nullptr, &buffer) == napi_ok) {
+            memory.release();
+            return buffer;
+        }
+    }
+    void* data = nullptr;
+    check(napi_create_arraybuffer(env, bytes, &data, &buffer));
+    if (bytes) std::memcpy(data, memory.get(), bytes);
+    return buffer;
+}
+
+class RunModel : public Task {
+public:
+    RunModel(std::shared_ptr<Model> model, std::vector<RunInput> inputs)
+        : model_(std::move(model)), inputs_(std::move(inputs)) {}
+    void run() override {
+        std::vector<InputView> views;
+        for (const RunInput& input : inputs_) views.push_back({input.type, input.shape, input.content.get()});
+        const auto infos = model_->executable().outputs();
+        model_->run(views, [&](const std::vector<std::vector<std::int64_t>>& shapes) {
+            std::vector<OutputView> outputs;
+            for (std::size_t i = 0; i < shapes.size(); ++i) {
+                const std::size_t bytes = size_of(infos[i].dtype, shapes[i]);
+                outputs_.push_back({shapes[i], bytes, memory_of(bytes)});
+                outputs.push_back({outputs_.back().content.get(), bytes});
+            }
+            return outputs;
+        });
+        inputs_.clear();
+    }
+    napi_value result(napi_env env) override {
+        std::vector<napi_value> items;
+        for (Output& output : outputs_) {
+            napi_value object;
+            check(napi_create_object(env, &object));
+            set(env, object, "dims", shape_list(env, output.shape));
+            set(env, object, "buffer", buffer_of(env, std::move(output.content), output.bytes));
+            items.push_back(object);
+        }
+        return list(env, items);
+    }
+
+private:
+    struct Output {
+        std::vector<std::int64_t> shape;
+        std::size_t bytes;
+        Memory content;
+    };
+    const std::shared_ptr<Model> model_;
+    std::vector<RunInput> inputs_;
+    std::vector<Output> outputs_;
+};
+
+class SaveModel : public Task {
+public:
+    SaveModel(std::shared_ptr<Model> model, std::string path)
+        : model_(std::move(model)), path_(std::move(path)) {}
+    void run() override { webnn::save_graph_file(model_->graph(), path_); }
+    napi_value result(napi_env env) override { return undefined(env); }
+
+private:
+    const std::shared_ptr<Model> model_;
+    const std::string path_;
+};
+
+class ListDevices : public Task {
+public:
+    void run() override { devices_ = devices(); }
+    napi_value result(napi_env env) override {
+        std::vector<napi_value> items;
+        for (const DeviceInfo& device : devices_) {
+            napi_value object;
+            check(napi_create_object(env, &object));
+            set(env, object, "name", text(env, device.name));
+            set(env, object, "description", text(env, device.description));
+            set(env, object, "type", text(env, device.type));
+            set(env, object, "memoryFree", number(env, static_cast<double>(device.memory_free)));
+            set(env, object, "memoryTotal", number(env, static_cast<double>(device.memory_total)));
+            items.push_back(object);
+        }
+        return list(env, items);
+    }
+
+private:
+    std::vector<DeviceInfo> devices_;
+};
+
+const std::shared_ptr<Model>& opened(const Call& call) {
+    const auto& model = call.handle<ModelHandle>(0).model;
+    if (!model) throw Exception(Code::invalid_state, "the model is disposed of; load it again");
+    return model;
+}
+
+}  // namespace
+
+napi_value open_model(const Call& call) {
+    const napi_env env = call.env();
+    Source source;
+    napi_valuetype type{};
+    check(napi_typeof(env, call[0], &type));
+    if (type == napi_string) {
+        source.path = call.text(0);
+    } else {
+        const auto bytes = to_bytes(env, call[0]);
+        source.bytes = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
+    }
+    source.is_onnx = to_boolean(env, call[1]);
+    const auto dimensions = to_list(env, call[3]);
+    for (std::size_t i = 0; i + 1 < dimensions.size(); i += 2)
+        source.onnx.dimensions.emplace(to_text(env, dimensions[i]), to_integer(env, dimensions[i + 1]));
+    const auto shapes = to_list(env, call[4]);
+    for (std::size_t i = 0; i + 1 < shapes.size(); i += 2)
+        source.onnx.shapes.emplace(to_text(env, shapes[i]), to_integers(env, shapes[i + 1]));
+    RunOptions limits;
+    limits.most_iterations = to_integer(env, property(env, call[2], "mostIterations"));
+    return Task::start(
+        env, std::make_unique<OpenModel>(std::move(source), to_context_options(env, call[2]), limits));
+}
+
+napi_value run_model(const Call& call) {
+    const napi_env env = call.env();
+    std::vector<RunInput> inputs;
+    const auto given = to_list(env, call[1]);
+    for (std::size_t i = 0; i + 2 < given.size(); i += 3)
+        inputs.push_back(input_of(env, given[i], given[i + 1], given[i + 2]));
+    return Task::start(env, std::make_unique<RunModel>(opened(call), std::move(inputs)));
+}
+
+napi_value save_model(const Call& call) {
+    return Task::start(call.env(), std::make_unique<SaveModel>(opened(call), call.text(1)));
+}
+
+napi_value close_model(const Call& call) {
+    call.handle<ModelHandle>(0).model.reset();
+    return nullptr;
+}
+
+napi_value list_devices(const Call& call) {
+    return Task::start(call.env(), std::make_unique<ListDevices>());
+}
+
+}  // namespace headrace::node

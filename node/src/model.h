@@ -1,0 +1,52 @@
+#pragma once
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "headrace/headrace.h"
+#include "values.h"
+
+/// What lib/models calls: whole models, run by arrays. Arguments are checked there.
+namespace headrace::node {
+
+/// A compiled graph and sessions that wait for runs, one for each that goes on at once.
+class Model {
+public:
+    Model(std::shared_ptr<const Graph> graph, Executable executable, RunOptions options);
+
+    const Executable& executable() const { return executable_; }
+    /// What a file of the model holds.
+    const Graph& graph() const { return graph_ ? *graph_ : executable_.graph(); }
+    void run(std::span<const InputView> inputs, const Session::MakeOutputs& make_outputs);
+
+private:
+    std::unique_ptr<Session> take();
+
+    const std::shared_ptr<const Graph> graph_;  ///< null: the optimised one, whose weights are smaller
+    const Executable executable_;
+    const RunOptions options_;
+    std::mutex mutex_;
+    std::vector<std::unique_ptr<Session>> idle_;
+};
+
+struct ModelHandle : Handle {
+    static constexpr Kind kKind = Kind::model;
+    explicit ModelHandle(std::shared_ptr<Model> of) : Handle(kKind), model(std::move(of)) {}
+    std::shared_ptr<Model> model;  ///< null once it is closed
+};
+
+/// (path or bytes, is it ONNX, options, [name, number, ...] dimensions, [name, shape, ...] of inputs)
+/// -> promise of {handle, inputs, outputs: [{name, type, shape}], hasStates}
+napi_value open_model(const Call& call);
+/// (model, [type, shape, bytes, ...] in the order of its inputs) -> promise of [{dims, buffer}]
+napi_value run_model(const Call& call);
+napi_value save_model(const Call& call);    // (model, path) -> promise
+napi_value close_model(const Call& call);   // (model)
+napi_value list_devices(const Call& call);  // () -> promise of [{name, description, type, ...}]
+
+/// (path) -> promise of {handle, size, paddingId, mostTokens}
+napi_value open_tokenizer(const Call& call);
+/// (tokenizer, texts, second texts or [], most tokens, with special tokens) -> promise of [{ids, types}]
+napi_value encode_texts(const Call& call);
+
+}  // namespace headrace::node

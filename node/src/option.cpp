@@ -1,0 +1,82 @@
+#include "option.h"
+
+namespace headrace::node {
+namespace {
+
+/// A number that keeps the 64 bits of a BigInt.
+Option to_number(napi_env env, napi_value value) {
+    napi_valuetype type{};
+    check(napi_typeof(env, value, &type));
+    if (type != napi_bigint) return to_double(env, value);
+    std::int64_t number = 0;
+    std::uint64_t unsigned_number = 0;
+    bool lossless = false;
+    check(napi_get_value_bigint_int64(env, value, &number, &lossless));
+    if (lossless) return number;
+    check(napi_get_value_bigint_uint64(env, value, &unsigned_number, &lossless));
+    if (lossless) return unsigned_number;
+    throw Exception(Code::invalid_argument, "a BigInt does not fit into 64 bits");
+}
+
+webnn::MLDimension to_dimension(napi_env env, napi_value value) {
+    napi_valuetype type{};
+    check(napi_typeof(env, value, &type));
+    if (type != napi_object) return to_integer(env, value);
+    napi_value name, most;
+    check(napi_get_named_property(env, value, "name", &name));
+    check(napi_get_named_property(env, value, "maxSize", &most));
+    return webnn::MLDimension(to_text(env, name), to_integer(env, most));
+}
+
+}  // namespace
+
+std::vector<webnn::MLDimension> to_dimensions(napi_env env, napi_value value) {
+    std::vector<webnn::MLDimension> shape;
+    for (const napi_value item : to_list(env, value)) shape.push_back(to_dimension(env, item));
+    return shape;
+}
+
+webnn::MLContextOptions to_context_options(napi_env env, napi_value given) {
+    webnn::MLContextOptions options;
+    options.powerPreference = to_text(env, property(env, given, "powerPreference"));
+    options.accelerated = to_boolean(env, property(env, given, "accelerated"));
+    options.device = to_text(env, property(env, given, "device"));
+    options.deviceType = to_text(env, property(env, given, "deviceType"));
+    options.hostTimeoutMs = static_cast<int>(to_integer(env, property(env, given, "hostTimeout")));
+    options.threads = static_cast<int>(to_integer(env, property(env, given, "threads")));
+    options.weights = to_text(env, property(env, given, "weights"));
+    options.packedCache = to_text(env, property(env, given, "packedCache"));
+    return options;
+}
+
+napi_value dimension_list(napi_env env, const std::vector<webnn::MLDimension>& shape) {
+    std::vector<napi_value> items;
+    for (const webnn::MLDimension& dimension : shape) {
+        if (const auto extent = dimension.number()) {
+            items.push_back(number(env, static_cast<double>(*extent)));
+            continue;
+        }
+        napi_value object;
+        check(napi_create_object(env, &object));
+        set(env, object, "name", text(env, dimension.str()));
+        set(env, object, "maxSize", number(env, static_cast<double>(dimension.most())));
+        items.push_back(object);
+    }
+    return list(env, items);
+}
+
+Option to_option(napi_env env, std::string_view kind, napi_value value) {
+    if (kind == "boolean") return to_boolean(env, value);
+    if (kind == "integer") return to_integer(env, value);
+    if (kind == "number") return to_number(env, value);
+    if (kind == "real") return to_double(env, value);
+    if (kind == "text") return to_text(env, value);
+    if (kind == "integers") return to_integers(env, value);
+    if (kind == "dimensions") return to_dimensions(env, value);
+    if (kind == "data_type") return webnn::parse_data_type(to_text(env, value));
+    std::vector<double> reals;
+    for (const napi_value item : to_list(env, value)) reals.push_back(to_double(env, item));
+    return reals;
+}
+
+}  // namespace headrace::node

@@ -1,0 +1,218 @@
+// LanguageModel: answers, streams, conversations and vectors, by the tiny model of models/.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { after, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { Worker } from 'node:worker_threads';
+
+import { HeadraceError, LanguageModel } from '../../node/headrace.mjs';
+
+const path = fileURLToPath(new URL('../../models/tiny-chat-q8_0.gguf', import.meta.url));
+const addon = fileURLToPath(new URL('../../node/native/headrace-llm.node', import.meta.url));
+const skip = !existsSync(addon) && 'this build has no llama.cpp: node/native/headrace-llm.node is not there';
+const greedy = { temperature: 0, n_predict: 12 };
+/** Goes on until it is told to stop. */
+const endless = { temperature: 1, ignore_eos: true, n_predict: 100000 };
+
+const model = skip ? null : await LanguageModel.load(path, { parameters: { n_ctx: 512, context_shift: true } });
+after(() => model?.dispose());
+
+async function textOf(stream) {
+  let text = '';
+  for await (const piece of stream) text += piece;
+  return text;
+}
+
+test('a stream gives the text of the answer in pieces, and the reply after them', { skip }, async () => {
+  const stream = model.stream('Hello', { parameters: greedy });
+  const pieces = [];
+  for await (const piece of stream) pieces.push(piece);
+  const reply = await stream.reply();
+  assert.equal(pieces.join(''), reply.text);
+  assert.equal((await model.generate('Hello', { parameters: greedy })).text, reply.text);
+  assert.ok(reply.tokens instanceof Int32Array && reply.tokens.length === reply.generatedTokens);
+  assert.deepEqual(await stream.next(), { done: true, value: undefined });
+});
+
+test('messages and tokens are prompts, too', { skip }, async () => {
+  const messages = [
+    { role: 'system', content: 'Be brief.' },
+    { role: 'user', content: ['Hel', 'lo'] },
+  ];
+  assert.ok((await model.generate(messages, { parameters: greedy })).content.length > 0);
+  const tokens = await model.tokenize('Hello');
+  assert.equal(await model.detokenize(tokens), 'Hello');
+  assert.equal((await model.generate(tokens, { parameters: greedy })).promptTokens, tokens.length);
+});
+
+test('pieces that are asked for at once come in their order', { skip }, async () => {
+  const expected = (await model.generate('Hello', { parameters: greedy })).text;
+  const stream = model.stream('Hello', { parameters: greedy });
+  const pieces = await Promise.all(Array.from({ length: 40 }, () => stream.next()));
+  assert.equal(pieces.map(({ value }) => value ?? '').join(''), expected);
+});
+
+test('answers at once share the model', { skip }, async () => {
+  const alone = await model.generate('Hello', { parameters: greedy });
+  const replies = await Promise.all(
+    Array.from({ length: 8 }, () => model.generate('Hello', { parameters: greedy })),
+  );
+  for (const { text } of replies) assert.equal(text, alone.text);
+});
+
+test('a conversation remembers what was said', { skip }, async () => {
+  const talk = await model.conversation({ parameters: { n_predict: 4, temperature: 0 } });
+  const first = await talk.say('Hello');
+  const second = await textOf(talk.stream('And you?'));
+  assert.deepEqual(await talk.messages(), [
+    { role: 'user', content: 'Hello' },
+    { role: 'assistant', content: first.content },
+    { role: 'user', content: 'And you?' },
+    { role: 'assistant', content: second },
+  ]);
+  const named = await model.conversation({ name: 'ours' });
+  await named.say('Hello', { parameters: { n_predict: 2 } });
+  assert.equal((await (await model.conversation({ name: 'ours' })).messages()).length, 2);
+});
+
+test('an AbortSignal ends an answer with its reason', { skip }, async () => {
+  const reason = new Error('enough');
+  const controller = new AbortController();
+  const stream = model.stream('Hello', { parameters: endless, signal: controller.signal });
+  await stream.next();
+  controller.abort(reason);
+  await assert.rejects(textOf(stream), reason);
+  assert.deepEqual(await stream.next(), { done: true, value: undefined });
+
+  const timeout = AbortSignal.timeout(20);
+  await assert.rejects(model.generate('Hello', { parameters: endless, signal: timeout }), {
+    name: 'TimeoutError',
+  });
+  await assert.rejects(model.generate('Hello', { signal: AbortSignal.abort(reason) }), reason);
+  await idle();
+});
+
+/** Until nothing goes on: cancelled requests end within a step. */
+async function idle() {
+  for (let i = 0; i < 200; i += 1) {
+    const { running, waiting } = await model.statistics();
+    if (running + waiting === 0) return;
+    await sleep(25);
+  }
+  assert.fail('a request goes on');
+}
+
+test('who leaves the loop ends the answer', { skip }, async () => {
+  for await (const piece of model.stream('Hello', { parameters: endless })) {
+    assert.equal(typeof piece, 'string');
+    break;
+  }
+  await idle();
+});
+
+test('an answer that is cancelled has what was written until then', { skip }, async () => {
+  const stream = model.stream('Hello', { parameters: endless });
+  const { value } = await stream.next();
+  stream.cancel();
+  const reply = await stream.reply();
+  assert.equal(reply.stopReason, 'cancelled');
+  assert.ok(reply.text.startsWith(value));
+});
+
+test('the event loop goes on while answers are written', { skip }, async () => {
+  let turns = 0;
+  const timer = setInterval(() => (turns += 1), 1);
+  await Promise.all(Array.from({ length: 6 }, () => model.generate('Hello', { parameters: { n_predict: 60 } })));
+  clearInterval(timer);
+  assert.ok(turns > 3, `${turns} turns`);
+});
+
+test('a model that is loaded for it gives vectors', { skip }, async () => {
+  const encoder = await LanguageModel.load(path, { parameters: { n_ctx: 256, embeddings: true, pooling: 'mean' } });
+  assert.equal(encoder.kind, 'vectors');
+  const { embeddingSize } = await encoder.information();
+  const [one, two] = await encoder.embed(['Hello', 'Goodbye']);
+  assert.ok(one instanceof Float32Array && one.length === embeddingSize);
+  assert.deepEqual(await encoder.embed('Hello'), one);
+  assert.notDeepEqual(two, one);
+  await encoder.dispose();
+  await assert.rejects(encoder.embed('Hello'), { code: 'invalid_state', message: /load it again/ });
+});
+
+test('information and statistics say what the model is and does', { skip }, async () => {
+  const information = await model.information();
+  assert.equal(information.path, path);
+  assert.equal(typeof information.metadata['general.architecture'], 'string');
+  const before = await model.statistics();
+  await model.generate('Hello', { parameters: greedy });
+  const { finished, generatedTokens } = await model.statistics();
+  assert.equal(finished, before.finished + 1);
+  assert.ok(generatedTokens > before.generatedTokens);
+});
+
+const user = { role: 'user', content: 'Hello' };
+const wrongCalls = [
+  [() => model.generate(5), /the prompt is a number; a string, an array of messages or an Int32Array/],
+  [() => model.generate([]), /no messages/],
+  [() => model.generate([{ role: 'robot', content: '' }]), /messages\[0\].role is "robot"; there are system/],
+  [() => model.generate([{ role: 'user' }]), /messages\[0\].content is undefined/],
+  [() => model.generate([{ ...user, text: '' }]), /messages\[0\] has no "text"/],
+  [() => model.generate('x', { temperature: 0 }), /no "temperature"; there are parameters, signal/],
+  [() => model.generate('x', { parameters: { temperature: NaN } }), /temperature is NaN; it must be a finite/],
+  [() => model.generate('x', { parameters: { stop: [5n] } }), /stop\[0\] is a bigint/],
+  [() => model.generate('x', { signal: {} }), /an AbortSignal is needed/],
+  [() => model.tokenize(5), /the text is a number/],
+  [() => model.detokenize('x'), /an Int32Array is needed/],
+  [() => model.embed([1]), /texts\[0\] is a number/],
+  [() => LanguageModel.load(5), /the path is a number/],
+  [() => LanguageModel.load(path, { n_ctx: 5 }), /no "n_ctx"; there are parameters/],
+];
+test('wrong calls are rejected with what is wrong and what is right', { skip }, async () => {
+  for (const [call, message] of wrongCalls)
+    await assert.rejects(call, (error) => error instanceof TypeError && message.test(error.message));
+});
+
+test('what the engine refuses has its code', { skip }, async () => {
+  const isOurs = (code, message) => (error) =>
+    error instanceof HeadraceError && error.code === code && message.test(error.message);
+  await assert.rejects(LanguageModel.load('/none.gguf'), isOurs('not_found', /none\.gguf/));
+  await assert.rejects(
+    model.generate('x', { parameters: { top_p: 'high' } }),
+    isOurs('invalid_argument', /top_p/),
+  );
+  await assert.rejects(model.embed('x'), isOurs('unsupported', /embeddings/));
+  await assert.rejects(model.detokenize([999999]), isOurs('invalid_argument', /999999/));
+});
+
+const program = (end) => `
+  const { LanguageModel } = require(${JSON.stringify(fileURLToPath(new URL('../../node/dist/headrace.cjs', import.meta.url)))});
+  LanguageModel.load(${JSON.stringify(path)}, { parameters: { n_ctx: 512, context_shift: true } }).then(async (model) => {
+    const stream = model.stream('Hello', { parameters: ${JSON.stringify(endless)} });
+    const waits = [model.generate('Hello', { parameters: ${JSON.stringify(endless)} }), stream.next()];
+    await stream.next();
+    ${end}
+    await Promise.all(waits);
+  });`;
+
+for (const [title, end, code] of [
+  ['exits', 'process.exit(3);', 3],
+  ['throws', "throw new Error('on purpose');", 1],
+])
+  test(`a process that ${title} while answers are written does so cleanly`, { skip }, () => {
+    const { status, signal, stderr } = spawnSync(process.execPath, ['-e', program(end)], { timeout: 60000 });
+    assert.deepEqual([status, signal], [code, null], `${stderr}`);
+  });
+
+test('a worker that is ended while answers are written takes them with it', { skip }, async () => {
+  for (let i = 0; i < 3; i += 1) {
+    const worker = new Worker(program("require('node:worker_threads').parentPort.postMessage('writes');"), {
+      eval: true,
+    });
+    worker.on('error', (error) => assert.fail(error));
+    await new Promise((resolve) => worker.once('message', resolve));
+    await worker.terminate();
+  }
+  assert.ok((await model.generate('Hello', { parameters: greedy })).text);
+});

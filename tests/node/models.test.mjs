@@ -1,0 +1,245 @@
+// load(): ONNX models and graph files as functions of typed arrays.
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import { Worker } from 'node:worker_threads';
+
+import * as headrace from '../../node/headrace.mjs';
+import { cast, doubled, onnxModel, product, several } from './onnx_models.mjs';
+
+const { HeadraceError, devices, load } = headrace;
+const folder = mkdtempSync(join(tmpdir(), 'headrace-models-'));
+after(() => rmSync(folder, { recursive: true }));
+const cpu = { device: 'cpu' };
+const file = (name, bytes) => {
+  const path = join(folder, name);
+  writeFileSync(path, bytes);
+  return path;
+};
+const path = file('product.onnx', product);
+const identity = { data: Float32Array.of(1, 0, 0, 1), dims: [2, 2] };
+const values = ({ data }) => Array.from(data);
+
+test('import and require give the same', () => {
+  const required = createRequire(import.meta.url)('../../node/dist/headrace.cjs');
+  assert.deepEqual({ ...headrace }, { ...required });
+});
+
+test('a model says its inputs and outputs, with the names of open dimensions', async () => {
+  const model = await load(path, cpu);
+  assert.deepEqual(model.inputs, [{ name: 'x', type: 'float32', shape: ['rows', 2] }]);
+  assert.deepEqual(model.outputs, [{ name: 'y', type: 'float32', shape: ['rows', 2] }]);
+  assert.throws(() => model.inputs.push({}), TypeError);
+});
+
+test('paths, URLs, bytes and buffers give the same model', async () => {
+  const buffer = product.buffer.slice(product.byteOffset, product.byteOffset + product.length);
+  for (const source of [path, pathToFileURL(path), product, new Uint8Array(buffer), buffer]) {
+    const { y } = await (await load(source, cpu)).run({ x: identity });
+    assert.deepEqual([y.type, y.dims, values(y)], ['float32', [2, 2], [1, 2, 3, 4]]);
+  }
+});
+
+test('the bytes of a model may change once it is being loaded', async () => {
+  const bytes = new Uint8Array(product);
+  const loading = load(bytes, cpu);
+  bytes.fill(0);
+  assert.deepEqual(values((await (await loading).run({ x: identity })).y), [1, 2, 3, 4]);
+});
+
+for (const extension of ['hrg', 'webnn', 'json'])
+  test(`what is saved as .${extension} computes the same`, async () => {
+    const saved = join(folder, `saved.${extension}`);
+    await (await load(path, { ...cpu, dimensions: { rows: 2 } })).save(saved);
+    const model = await load(saved, cpu);
+    assert.deepEqual(model.inputs[0].shape, [2, 2]);
+    assert.deepEqual(values((await model.run({ x: identity.data })).y), [1, 2, 3, 4]);
+  });
+
+test('dimensions close a model, and a flat array is enough for it then', async () => {
+  for (const dimensions of [{ rows: 3 }, { x: [3, 2] }]) {
+    const model = await load(path, { ...cpu, dimensions });
+    assert.deepEqual(model.outputs[0].shape, [3, 2]);
+    const { y } = await model.run({ x: Float32Array.of(1, 0, 0, 1, 1, 1) });
+    assert.deepEqual(values(y), [1, 2, 3, 4, 4, 6]);
+  }
+});
+
+const arrays = {
+  float32: Float32Array.of(1.5, -2),
+  float64: Float64Array.of(1.5, -2),
+  int32: Int32Array.of(7, -8),
+  int64: BigInt64Array.of(2n ** 52n + 1n, -8n),
+};
+for (const [type, x] of Object.entries(arrays))
+  test(`${type} lies in a ${x.constructor.name}`, async () => {
+    const { y } = await (await load(doubled(type, [2]), cpu)).run({ x });
+    assert.deepEqual([y.type, y.data], [type, x.map((value) => value + value)]);
+  });
+
+test('float16 lies in a Float16Array where there is one, and in bits of a Uint16Array', async () => {
+  const Halves = globalThis.Float16Array ?? Uint16Array;
+  const { y } = await (await load(cast('float32', 'float16', [2]), cpu)).run({ x: Float32Array.of(1, -2) });
+  assert.equal(y.data.constructor, Halves);
+  assert.deepEqual([...new Uint16Array(y.data.buffer)], [0x3c00, 0xc000]);
+  const back = await load(cast('float16', 'float32', [2]), cpu);
+  for (const x of [Uint16Array.of(0x3c00, 0xc000), y.data])
+    assert.deepEqual(values((await back.run({ x })).y), [1, -2]);
+});
+
+test('a bool is any byte but 0, and several outputs have their own types', async () => {
+  const model = await load(several, cpu);
+  const { sum, no } = await model.run({ x: BigInt64Array.of(1n, 2n, 3n), b: Uint8Array.of(0, 1, 255) });
+  assert.deepEqual([sum.data, no.data], [BigInt64Array.of(1n, 3n, 4n), Uint8Array.of(1, 0, 0)]);
+});
+
+test('inputs may change, be transferred or shared once a run has begun', async () => {
+  const model = await load(path, cpu);
+  const changed = Float32Array.of(1, 0, 0, 1);
+  const transferred = Float32Array.of(1, 0, 0, 1);
+  const runs = [changed, transferred].map((data) => model.run({ x: { data, dims: [2, 2] } }));
+  changed.fill(9);
+  structuredClone(transferred, { transfer: [transferred.buffer] });
+  const shared = new Float32Array(new SharedArrayBuffer(16));
+  shared.set([1, 0, 0, 1]);
+  runs.push(model.run({ x: { data: shared, dims: [2, 2] } }));
+  for (const { y } of await Promise.all(runs)) assert.deepEqual(values(y), [1, 2, 3, 4]);
+});
+
+test('runs at once have results of their own, large ones too', async () => {
+  const model = await load(path, cpu);
+  const rows = 20000; // 160 KB a result
+  const results = await Promise.all(
+    Array.from({ length: 12 }, (_, i) =>
+      model.run({ x: { data: new Float32Array(2 * rows).fill(i), dims: [rows, 2] } }),
+    ),
+  );
+  results.forEach(({ y }, i) => {
+    assert.deepEqual(y.dims, [rows, 2]);
+    assert.ok(y.data.every((value, at) => value === (at % 2 ? 6 : 4) * i));
+  });
+});
+
+test('the event loop goes on while a model runs', async () => {
+  const size = 700;
+  const shape = [size, size];
+  const nodes = Array.from({ length: 8 }, (_, i) => ({
+    op: 'MatMul',
+    inputs: [i === 0 ? 'x' : `t${i}`, 'x'],
+    outputs: [i === 7 ? 'y' : `t${i + 1}`],
+  }));
+  const model = await load(
+    onnxModel({ nodes, inputs: [['x', 'float32', shape]], outputs: [['y', 'float32', shape]] }),
+    { ...cpu, threads: 1 },
+  );
+  let turns = 0;
+  const timer = setInterval(() => (turns += 1), 1);
+  await model.run({ x: new Float32Array(size * size) });
+  clearInterval(timer);
+  assert.ok(turns > 3, `${turns} turns`);
+});
+
+const wrongRuns = [
+  [undefined, /the inputs are undefined/],
+  [{}, /input "x" is missing; there are "x"/],
+  [{ x: identity, z: identity }, /no input "z"; there are "x"/],
+  [{ x: identity.data }, /float32\[rows, 2\] is open in rows: pass \{data, dims\}/],
+  [{ x: [1, 2] }, /input "x" is an array; a typed array or \{data, dims\}/],
+  [{ x: { data: [1, 2], dims: [1, 2] } }, /data is an array; float32 takes a Float32Array/],
+  [{ x: { data: Float64Array.of(1, 2), dims: [1, 2] } }, /is a Float64Array; float32 takes a Float32Array/],
+  [{ x: { data: Float32Array.of(1, 2) } }, /dims is undefined/],
+  [{ x: { data: Float32Array.of(1, 2), dims: [1, 3] } }, /dims \[1, 3\]; the model takes float32\[rows, 2\]/],
+  [{ x: { data: Float32Array.of(1, 2), dims: [2, 2] } }, /has 2 elements; float32\[2, 2\] has 4/],
+  [{ x: { data: Float32Array.of(1, 2), dims: [-1, 2] } }, /dims\[0\] is -1/],
+  [{ x: { ...identity, type: 'int32' } }, /is a tensor of int32/],
+];
+test('a wrong call is rejected with what is wrong and what is right', async () => {
+  const model = await load(path, cpu);
+  for (const [inputs, message] of wrongRuns)
+    await assert.rejects(model.run(inputs), (error) => error instanceof TypeError && message.test(error.message));
+});
+
+test('detached and resizable buffers are refused', async () => {
+  const model = await load(path, cpu);
+  const detached = Float32Array.of(1, 0, 0, 1);
+  structuredClone(detached, { transfer: [detached.buffer] });
+  await assert.rejects(model.run({ x: { data: detached, dims: [2, 2] } }), { name: 'TypeError', message: /detached/ });
+  const resizable = new Float32Array(new ArrayBuffer(16, { maxByteLength: 32 }));
+  if (!resizable.buffer.resizable) return; // Node 18
+  await assert.rejects(model.run({ x: { data: resizable, dims: [2, 2] } }), { name: 'TypeError', message: /resized/ });
+});
+
+test('what a run finds wrong has a code, and the model goes on', async () => {
+  const gather = await load(
+    onnxModel({
+      nodes: [{ op: 'Gather', inputs: ['w', 'x'], outputs: ['y'] }],
+      inputs: [['x', 'int64', [1]]],
+      outputs: [['y', 'float32', [1]]],
+      initializers: [['w', 'float32', [3], Float32Array.of(5, 6, 7)]],
+    }),
+    cpu,
+  );
+  await assert.rejects(gather.run({ x: BigInt64Array.of(9n) }), (error) => {
+    assert.ok(error instanceof HeadraceError);
+    assert.deepEqual([error.name, error.code], ['HeadraceError', 'invalid_argument']);
+    return /index 9 is outside the extent 3/.test(error.message);
+  });
+  assert.deepEqual(values((await gather.run({ x: BigInt64Array.of(2n) })).y), [7]);
+});
+
+const wrongLoads = [
+  [[5], /the model is a number; a path, a file: URL, or the bytes/],
+  [[''], /names no file/],
+  [[new Uint8Array(0)], /no bytes/],
+  [[path, { thread: 1 }], /no "thread"; there are dimensions, device/],
+  [[path, { threads: 'two' }], /threads is a string; a number/],
+  [[path, { threads: 1.5 }], /threads is 1.5; it must be a whole number/],
+  [[path, { dimensions: { rows: 'x' } }], /dimensions.rows is a string/],
+  [['x.hrg', { dimensions: { rows: 1 } }], /dimensions are for ONNX models/],
+];
+test('wrong loads are rejected', async () => {
+  for (const [call, message] of wrongLoads) await assert.rejects(load(...call), { message });
+});
+
+test('a load that fails says the file and has a code', async () => {
+  await assert.rejects(load(join(folder, 'none.onnx')), { code: 'io', message: /none\.onnx/ });
+  await assert.rejects(load(file('bad.onnx', 'text')), { code: 'invalid_argument', message: /bad\.onnx/ });
+  await assert.rejects(load(file('bad.hrg', 'text')), { code: 'invalid_argument', message: /bad\.hrg/ });
+  await assert.rejects(load(path, { weights: 'q9' }), { message: /as-given, q8_0, q4_0/ });
+  await assert.rejects(load(path, { device: 'TPU7' }), { message: /TPU7/ });
+});
+
+test('a model that is disposed of ends its runs and takes no more', async () => {
+  const model = await load(path, cpu);
+  const run = model.run({ x: identity });
+  model.dispose();
+  model.dispose();
+  assert.deepEqual(values((await run).y), [1, 2, 3, 4]);
+  await assert.rejects(model.run({ x: identity }), { code: 'invalid_state', message: /load it again/ });
+});
+
+test('a worker has models of its own, and may end while they run', async () => {
+  const program = `
+    const { load } = require(${JSON.stringify(new URL('../../node/dist/headrace.cjs', import.meta.url).pathname)});
+    load(${JSON.stringify(path)}, { device: 'cpu' }).then(async (model) => {
+      const x = { data: new Float32Array(200000), dims: [100000, 2] };
+      for (let i = 0; ; i += 1) {
+        await Promise.all([model.run({ x }), model.run({ x })]);
+        if (i === 2) require('node:worker_threads').parentPort.postMessage('runs');
+      }
+    });`;
+  const worker = new Worker(program, { eval: true });
+  worker.on('error', (error) => assert.fail(error));
+  await new Promise((resolve) => worker.once('message', resolve));
+  await worker.terminate();
+  assert.deepEqual(values((await (await load(path, cpu)).run({ x: identity })).y), [1, 2, 3, 4]);
+});
+
+test('devices() has the CPU', async () => {
+  const found = (await devices()).find(({ type }) => type === 'cpu');
+  assert.ok(found && found.memoryTotal > 0 && found.memoryFree <= found.memoryTotal);
+});

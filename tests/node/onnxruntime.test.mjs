@@ -1,0 +1,168 @@
+// headrace/onnxruntime-node: that package's API on Headrace.
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+
+import * as ort from '../../node/onnxruntime-node.mjs';
+import { cast, product, several } from './onnx_models.mjs';
+
+const { InferenceSession, Tensor, env, listSupportedBackends } = ort;
+const folder = mkdtempSync(join(tmpdir(), 'headrace-ort-'));
+after(() => rmSync(folder, { recursive: true }));
+const path = join(folder, 'product.onnx');
+writeFileSync(path, product);
+const identity = new Tensor('float32', [1, 0, 0, 1], [2, 2]);
+
+test('import, default import and require give the same', () => {
+  const required = createRequire(import.meta.url)('../../node/dist/onnxruntime-node.cjs');
+  assert.deepEqual({ ...ort, default: undefined }, { ...required, default: undefined });
+  assert.equal(ort.default, required);
+});
+
+test('sessions are created of paths, bytes, buffers and parts of buffers', async () => {
+  const larger = new ArrayBuffer(product.length + 8);
+  new Uint8Array(larger).set(product, 4);
+  const exact = larger.slice(4, 4 + product.length);
+  for (const call of [
+    [path],
+    [path, { executionProviders: ['cpu'], intraOpNumThreads: 1, graphOptimizationLevel: 'all' }],
+    [new Uint8Array(exact)],
+    [exact],
+    [exact, {}],
+    [larger, 4, product.length],
+    [larger, 4, product.length, { logSeverityLevel: 3 }],
+  ]) {
+    const session = await InferenceSession.create(...call);
+    assert.deepEqual([session.inputNames, session.outputNames], [['x'], ['y']]);
+    const { y } = await session.run({ x: identity });
+    assert.ok(y instanceof Tensor);
+    assert.deepEqual([y.type, y.dims, y.size, [...y.data]], ['float32', [2, 2], 4, [1, 2, 3, 4]]);
+  }
+});
+
+test('metadata has types and the names of open dimensions', async () => {
+  const session = await InferenceSession.create(path);
+  const value = { isTensor: true, type: 'float32', shape: ['rows', 2] };
+  assert.deepEqual(session.inputMetadata, [{ name: 'x', ...value }]);
+  assert.deepEqual(session.outputMetadata, [{ name: 'y', ...value }]);
+  const closed = await InferenceSession.create(path, { freeDimensionOverrides: { rows: 5 } });
+  assert.deepEqual(closed.inputMetadata[0].shape, [5, 2]);
+});
+
+test('fetches choose outputs and fill tensors', async () => {
+  const session = await InferenceSession.create(new Uint8Array(several));
+  const feeds = {
+    x: new Tensor('int64', [1, 2, 3], [3]),
+    b: new Tensor('bool', [true, false, true], [3]),
+  };
+  assert.deepEqual(Object.keys(await session.run(feeds)), ['sum', 'no']);
+  assert.deepEqual(Object.keys(await session.run(feeds, {})), ['sum', 'no']);
+  assert.deepEqual(Object.keys(await session.run(feeds, { tag: 'options' })), ['sum', 'no']);
+  const { no, sum } = await session.run(feeds, ['no']);
+  assert.deepEqual([no.type, [...no.data], sum], ['bool', [0, 1, 0], undefined]);
+  const target = new Tensor('int64', new BigInt64Array(3), [3]);
+  const fetched = await session.run(feeds, { sum: target, no: null }, {});
+  assert.equal(fetched.sum, target);
+  assert.deepEqual([...target.data], [2n, 2n, 4n]);
+  const wrong = new Tensor('int64', new BigInt64Array(2), [2]);
+  await assert.rejects(session.run(feeds, { sum: wrong }), /"sum" is int64\[2\]; the result is int64\[3\]/);
+  await assert.rejects(session.run(feeds, ['none']), { name: 'RangeError', message: /no output "none"; there are sum, no/ });
+  await assert.rejects(session.run(feeds, []), TypeError);
+});
+
+test('feeds are checked, and more than the inputs are left alone', async () => {
+  const session = await InferenceSession.create(path);
+  await session.run({ x: identity, other: identity });
+  for (const feeds of [null, 5, identity]) await assert.rejects(session.run(feeds), TypeError);
+  await assert.rejects(session.run({}), /input 'x' is missing in 'feeds'/);
+  await assert.rejects(session.run({ x: identity.data }), /feeds: "x" is a Float32Array; a Tensor/);
+  await assert.rejects(session.run({ x: new Tensor(Int32Array.of(1, 2), [1, 2]) }), /tensor of int32; the model takes float32/);
+  await assert.rejects(session.run({ x: new Tensor(Float32Array.of(1, 2, 3), [1, 3]) }), /dims \[1, 3\]/);
+  const pinned = { type: 'float32', dims: [1, 2], data: Float32Array.of(1, 1), location: 'cpu' };
+  assert.deepEqual([...(await session.run({ x: pinned })).y.data], [4, 6]); // another package's Tensor
+});
+
+test('a session that is released runs no more', async () => {
+  const session = await InferenceSession.create(path);
+  await session.release();
+  await session.release();
+  await assert.rejects(session.run({ x: identity }), { code: 'invalid_state' });
+});
+
+test('execution providers are this build’s, in their order', async () => {
+  assert.deepEqual(listSupportedBackends()[0], { name: 'cpu', bundled: true });
+  await InferenceSession.create(path, { executionProviders: ['tensorrt', { name: 'cpu' }] });
+  await InferenceSession.create(path, { executionProviders: [{ name: 'headrace', device: 'cpu', threads: 1 }] });
+  await assert.rejects(InferenceSession.create(path, { executionProviders: ['coreml'] }), /coreml.*there are cpu/);
+  await assert.rejects(InferenceSession.create(path, { executionProviders: 'cpu' }), TypeError);
+  await assert.rejects(InferenceSession.create(path, { externalData: [{ path: 'w', data: product }] }), /path/);
+  await assert.rejects(InferenceSession.create(larger(4), 3, 9), RangeError);
+});
+const larger = (size) => new ArrayBuffer(size);
+
+const tensors = [
+  [[Float32Array.of(1, 2)], 'float32', [2]],
+  [[Uint8ClampedArray.of(1, 2), [2, 1]], 'uint8', [2, 1]],
+  [[['a', 'b']], 'string', [2]],
+  [[[true, false]], 'bool', [2]],
+  [['int64', [1, 2n], [1, 2]], 'int64', [1, 2]],
+  [['uint64', [1, 2]], 'uint64', [2]],
+  [['float64', [0.5], []], 'float64', []],
+  [['bool', [true, false], [2]], 'bool', [2]],
+  [['float16', Uint16Array.of(1), [1]], 'float16', [1]],
+  [['float32', new Float32Array(0), [0, 3]], 'float32', [0, 3]],
+  [['uint4', Uint8Array.of(0x21, 3), [3]], 'uint4', [3]],
+  [[{ location: 'cpu-pinned', type: 'int8', data: Int8Array.of(1), dims: [1] }], 'int8', [1]],
+];
+test('tensors are made as onnxruntime-common makes them', async () => {
+  for (const [call, type, dims] of tensors) {
+    const tensor = new Tensor(...call);
+    assert.deepEqual([tensor.type, tensor.dims, tensor.location], [type, dims, 'cpu']);
+    assert.equal(tensor.size, dims.reduce((product_, extent) => product_ * extent, 1));
+    assert.equal(await tensor.getData(), tensor.data);
+  }
+  assert.deepEqual([...new Tensor('int64', [1, 2n], [2]).data], [1n, 2n]);
+  assert.deepEqual([...new Tensor([true, false]).data], [1, 0]);
+});
+
+const wrongTensors = [
+  [['float32', [1, 2], [3]], Error],
+  [['float32', Int32Array.of(1)], TypeError],
+  [['float33', [1]], TypeError],
+  [['string', [1]], TypeError],
+  [[[1, 2]], TypeError],
+  [[5], TypeError],
+  [[Float32Array.of(1), [-1]], RangeError],
+  [[Float32Array.of(1), [0.5]], TypeError],
+  [[Float32Array.of(1), 1], TypeError],
+  [[{ location: 'gpu-buffer', type: 'float32', dims: [1] }], TypeError],
+];
+test('tensors that cannot be are refused', () => {
+  for (const [call, error] of wrongTensors) assert.throws(() => new Tensor(...call), error, JSON.stringify(call));
+});
+
+test('a tensor is given another shape, and disposed of', async () => {
+  const tensor = new Tensor(Float32Array.of(1, 2, 3, 4, 5, 6), [2, 3]);
+  const other = tensor.reshape([3, 2]);
+  assert.deepEqual([other.dims, other.data], [[3, 2], tensor.data]);
+  assert.throws(() => tensor.reshape([4]), /another size/);
+  assert.deepEqual([...(await tensor.getData(true))], [1, 2, 3, 4, 5, 6]);
+  assert.equal(tensor.location, 'none');
+  assert.throws(() => tensor.data, /disposed/);
+});
+
+test('float16 goes in and out as bits', async () => {
+  const session = await InferenceSession.create(new Uint8Array(cast('float16', 'float32', [2])));
+  const { y } = await session.run({ x: new Tensor('float16', Uint16Array.of(0x3c00, 0xc000), [2]) });
+  assert.deepEqual([...y.data], [1, -2]);
+});
+
+test('env has the settings that callers make', () => {
+  env.logLevel = 'error';
+  assert.equal(env.logLevel, 'error');
+  assert.throws(() => (env.logLevel = 'loud'), /verbose, info/);
+  assert.equal(typeof env.versions.node, 'string');
+});
