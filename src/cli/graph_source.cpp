@@ -45,8 +45,9 @@ Result<Graph> read_graph_or_model(const GraphOptions& options) {
     }
     HR_ASSIGN(const OnnxOptions given, onnx_options(options.dimensions));
     HR_ASSIGN(const auto source, onnx::open_model(options.graph));
-    auto graph = onnx::read_model(*source, given);
-    if (graph.ok() || graph.error().code != Code::unsupported) return graph;
+    auto made = onnx::read_model(*source, given);
+    if (made.ok()) return std::move(made).value().graph;
+    if (made.error().code != Code::unsupported) return made.error();
     return become_python(options.arguments).error();
 }
 

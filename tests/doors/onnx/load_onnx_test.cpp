@@ -46,7 +46,7 @@ TEST(LoadOnnx, RunsWhatItReadsWithOpenAndWithFixedDimensions) {
         model({node("Mul", {"x", "w"}, "z"), node("Relu", {"z"}, "y")}, float_tensor("w", 4, quarters()));
     const std::vector<float> x{4, -4, 4, 4, 8, 8, 8, -8};
     const std::vector<float> expected{1, 0, 3, 4, 2, 4, 6, 0};
-    for (const OnnxOptions& options : {OnnxOptions(), OnnxOptions{.dimensions = {{"n", 2}}, .shapes = {}}}) {
+    for (const OnnxOptions& options : {OnnxOptions(), OnnxOptions{.dimensions = {{"n", 2}}, .forms = {}}}) {
         Session session(compile(*load(bytes, options)));
         std::vector<float> y(8);
         const std::array<std::int64_t, 2> shape{2, 4};
@@ -93,7 +93,7 @@ TEST(LoadOnnx, NamesTheNodeItsOperatorWhatIsInTheWayAndWhatToDo) {
 
 TEST(LoadOnnx, RefusesDimensionsThatNoInputHas) {
     try {
-        load(model({node("Relu", {"x"}, "y")}), {.dimensions = {{"m", 2}}, .shapes = {}});
+        load(model({node("Relu", {"x"}, "y")}), {.dimensions = {{"m", 2}}, .forms = {}});
         ADD_FAILURE() << "it is read";
     } catch (const Exception& error) {
         EXPECT_THAT(error.what(), HasSubstr("no input has a dimension ['m']; run-time dimensions: n"));

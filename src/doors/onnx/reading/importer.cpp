@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <new>
 
+#include "doors/onnx/reading/declared.h"
 #include "doors/onnx/reading/oldest.h"
 #include "doors/onnx/reading/operators.h"
 #include "doors/onnx/reading/unreadable.h"
@@ -56,10 +57,9 @@ Importer::Importer(Source& source, const OnnxOptions& options, Patience patience
         functions_.emplace(std::tuple(domain_named(f.domain), f.name, f.overload), &f);
 }
 
-Result<Graph> Importer::run() {
+Result<Reading> Importer::run() {
     try {
-        read_content();
-        return model_graph_.builder().finish();
+        return read_content();
     } catch (const Unreadable& error) {
         return error.error();
     } catch (const std::bad_alloc&) {
@@ -69,16 +69,14 @@ Result<Graph> Importer::run() {
     }
 }
 
-void Importer::read_content() {
+Reading Importer::read_content() {
     const GraphMessage& graph = source_.graph();
     Scope scope;
     scope.sets = &source_.model.sets;
     scope.values.emplace("", nullptr);
     read_constants(graph.initializers, scope);
     refuse_sparse(graph);
-    std::vector<const ValueMessage*> inputs;
-    for (const ValueMessage& v : graph.inputs)
-        if (!scope.values.contains(v.name)) inputs.push_back(&v);
+    const auto inputs = value_or_unreadable(inputs_of(source_));
     Interface interface(model_graph_, inputs, options_,
                         value_or_unreadable(perhaps_empty(graph), source_.title));
     for (const ValueMessage* v : inputs)
@@ -94,6 +92,8 @@ void Importer::read_content() {
                 invalid("{} is computed by no node; remove it, or add the node that computes it", what));
         said_of(what, [&] { interface.output(v.name, *found); });
     }
+    return {value_or_unreadable(model_graph_.builder().finish()), interface.take_outputs(),
+            interface.take_declared()};
 }
 
 void Importer::refuse_sparse(const GraphMessage& graph) const {
@@ -294,10 +294,10 @@ std::vector<Operand> Importer::read_branch(OpWriter& into, const Branch& branch,
     return results;
 }
 
-Result<Graph> read_model(Source& source, const OnnxOptions& options) {
+Result<Reading> read_model(Source& source, const OnnxOptions& options) {
     Importer patient(source, options, {});
-    auto graph = patient.run();
-    if (graph.ok() || !patient.patience().was_needed) return graph;
+    auto made = patient.run();
+    if (made.ok() || !patient.patience().was_needed) return made;
     return Importer(source, options, {.longest = Patience::kShort}).run();
 }
 

@@ -11,6 +11,13 @@
 
 namespace headrace::onnx {
 
+/// What a model is once it is read (OnnxReading).
+struct Reading {
+    Graph graph;
+    std::vector<OnnxOutput> outputs;
+    std::map<std::string, std::string> declared;
+};
+
 /// One model on its way into one graph: walks the nodes and gives each to the function that reads its
 /// operator.
 class Importer : private BranchReader {
@@ -18,13 +25,13 @@ public:
     Importer(Source& source, const OnnxOptions& options, Patience patience);
 
     /// The graph, before any pass.
-    Result<Graph> run();
+    Result<Reading> run();
     const Patience& patience() const { return shared_.patience; }
 
 private:
     std::vector<Operand> read_branch(OpWriter& into, const Branch& branch,
                                      const std::vector<Operand>& inputs) override;
-    void read_content();
+    Reading read_content();
     void read_constants(std::span<const Bytes> tensors, Scope& scope);
     void refuse_sparse(const GraphMessage& graph) const;
     void read_nodes(std::span<const Bytes> nodes, Scope& scope);
@@ -50,6 +57,6 @@ private:
 };
 
 /// A model as a graph. Errors: load_onnx()'s.
-Result<Graph> read_model(Source& source, const OnnxOptions& options);
+Result<Reading> read_model(Source& source, const OnnxOptions& options);
 
 }  // namespace headrace::onnx

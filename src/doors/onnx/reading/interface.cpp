@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "doors/onnx/reading/declared.h"
+
 namespace headrace::onnx {
 namespace {
 
@@ -95,7 +97,7 @@ void Interface::check_dimensions() const {
     std::vector<std::string> unknown;
     for (const auto& [name, size] : given_.dimensions)
         if (!used_.contains(name)) unknown.push_back(name);
-    for (const auto& [name, shape] : given_.shapes)
+    for (const auto& [name, form] : given_.forms)
         if (!used_.contains(name)) unknown.push_back(name);
     if (unknown.empty()) return;
     throw Refused(
@@ -106,11 +108,11 @@ void Interface::check_dimensions() const {
 
 Shape Interface::shape_of(const ValueMessage& value) {
     const std::string name(value.name);
-    if (const auto whole = given_.shapes.find(name); whole != given_.shapes.end()) {
+    if (const auto form = given_.forms.find(name); form != given_.forms.end()) {
         used_.insert(name);
-        Shape shape;
-        for (std::int64_t size : whole->second) shape.emplace_back(checked_size(size, name));
-        return shape;
+        const auto* whole = std::get_if<OnnxShape>(&form->second);
+        refuse_if(!whole, "dimensions['{}'] is no shape, and the input is a tensor", name);
+        return shape_of(*whole, name);
     }
     refuse_if(!value.type.has_shape,
               "its shape is not in the model; give it with dimensions={{'{}': [1, 3, 224, 224]}}", name);
@@ -122,9 +124,19 @@ Shape Interface::shape_of(const ValueMessage& value) {
                       axis, *d.size, name);
             shape.emplace_back(*d.size);
         } else {
-            shape.push_back(
-                dimension(d.name.empty() ? fmt::format("{}.{}", name, axis) : std::string(d.name)));
+            shape.push_back(dimension(dimension_name(d, name, axis)));
         }
+    }
+    return shape;
+}
+
+Shape Interface::shape_of(const OnnxShape& given, std::string_view name) {
+    Shape shape;
+    for (const auto& extent : given) {
+        if (const auto* size = std::get_if<std::int64_t>(&extent))
+            shape.emplace_back(checked_size(*size, name));
+        else
+            shape.push_back(dimension(std::get<std::string>(extent)));
     }
     return shape;
 }
@@ -163,6 +175,9 @@ void Interface::output(std::string_view name, const Operand& value) {
     else
         id = add("identity", {});
     value_or_refuse(builder.mark_output(std::string(name), id));
+    if (is_carried(value->type) || value->type == ElementType::bf16)
+        declared_.emplace(name, name_of(value->type));
+    outputs_.push_back({.name = std::string(name), .tensor = std::string(name)});
 }
 
 }  // namespace headrace::onnx

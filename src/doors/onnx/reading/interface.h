@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -24,15 +25,20 @@ public:
     void check_dimensions() const;
     /// An operator's result; inputs and constants are copied, and truth values are bool.
     void output(std::string_view name, const Operand& value);
+    std::vector<OnnxOutput> take_outputs() { return std::move(outputs_); }
+    std::map<std::string, std::string> take_declared() { return std::move(declared_); }
 
 private:
     Shape shape_of(const ValueMessage& value);
+    Shape shape_of(const OnnxShape& given, std::string_view name);
     Dim dimension(const std::string& name);
     bool is_sum(const std::vector<std::string>& parts) const;
 
     OpWriter& g_;
     const OnnxOptions& given_;
     std::set<std::string, std::less<>> perhaps_empty_, named_, used_;
+    std::vector<OnnxOutput> outputs_;
+    std::map<std::string, std::string> declared_;
 };
 
 /// Dimensions along which inputs are only joined with others, or cut apart: caches begin with nothing.

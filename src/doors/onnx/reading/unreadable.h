@@ -26,7 +26,13 @@ private:
     Error error_;
 };
 
-/// A Result's value, or its error said of `where`.
+/// A Result's value, or its error, which says where.
+template <class T>
+T value_or_unreadable(Result<T> result) {
+    if (!result.ok()) throw Unreadable(result.error());
+    return std::move(result).value();
+}
+/// The same, of an error said of `where`.
 template <class T>
 T value_or_unreadable(Result<T> result, std::string_view where) {
     if (!result.ok()) throw Unreadable(result.error().within(where));
