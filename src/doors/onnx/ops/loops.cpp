@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "doors/onnx/reading/numbers.h"
+#include "doors/onnx/reading/tables.h"
 
 /// Loop and Scan: a graph that runs again and again.
 namespace headrace::onnx {
@@ -84,24 +85,131 @@ std::shared_ptr<const Branch> body_of(const Node& node) {
     return branch;
 }
 
-Results loop(OpWriter& g, const Node& node) {
-    const auto branch = body_of(node);
+Operand one_truth() { return known(1, ElementType::boolean); }
+
+/// A loop's body, of values of any kind.
+struct Repeated {
+    std::shared_ptr<const Branch> branch;
+    std::size_t carried;
+
+    struct Results {
+        Operand goes_on;
+        Values next;
+        std::vector<Operand> collected;
+    };
+    Results read(OpWriter& into, const Operand& number, const Values& carried_now) const {
+        Values inputs{number, one_truth()};
+        inputs.insert(inputs.end(), carried_now.begin(), carried_now.end());
+        const Values results = into.shared().branches.read_branch(into, *branch, inputs);
+        invalid_if(results.size() < 1 + carried,
+                   "the body has {} results; it needs 1 for the condition and {} that are carried",
+                   results.size(), carried);
+        const std::span all(results);
+        return {tensors_of(all.first(1), "result").at(0),
+                {results.begin() + 1, results.begin() + 1 + static_cast<std::ptrdiff_t>(carried)},
+                tensors_of(all.subspan(1 + carried), "collected result")};
+    }
+};
+
+constexpr std::int64_t kMostUnrolled = 1024;
+
+/// A loop over sequences whose number of iterations is known: one after the other. None: it is not.
+std::optional<Values> unrolled(OpWriter& g, const Operand& count, const Operand& condition, Values carried,
+                               const Repeated& repeated) {
+    const auto number = iterations_of(count);
+    if (!number || number->is_symbolic() || number->size() < 1 || number->size() > kMostUnrolled ||
+        (condition && !is_true(condition)))
+        return std::nullopt;
+    std::vector<std::vector<Operand>> collected;  // by result
+    for (std::int64_t i = 0; i < number->size(); ++i) {
+        Repeated::Results made = repeated.read(g, known(i, ElementType::i64), carried);
+        if (!is_true(made.goes_on)) return std::nullopt;
+        carried = std::move(made.next);
+        collected.resize(made.collected.size());
+        for (std::size_t k = 0; k < made.collected.size(); ++k) {
+            Shape wanted = g.shape(made.collected[k]);
+            wanted.insert(wanted.begin(), 1);
+            collected[k].push_back(g.reshape(made.collected[k], wanted));
+        }
+    }
+    for (const std::vector<Operand>& parts : collected) carried.emplace_back(g.concat(parts, 0));
+    return carried;
+}
+
+constexpr const char* kChanges =
+    "what it carries is a sequence or optional that every iteration gives another form";
+
+bool is_of_same_form(const ValueOf& one, const ValueOf& other) {
+    if (!has_same_form(one.value, other.value)) return false;
+    if (const Optional* optional = as_optional(one.value))
+        return !optional->item ||
+               is_of_same_form({one.g, *optional->item}, {other.g, *as_optional(other.value)->item});
+    return !as_table(one.value) || rank_of(*one.g, one.value) == rank_of(*other.g, other.value);
+}
+
+/// What is carried at first, in the form that it has after an iteration, too.
+Values carriable(OpWriter& g, Values initial, const Repeated& repeated) {
+    constexpr int kTrials = 4;
+    for (int trial = 0; trial < kTrials; ++trial) {
+        Body& body = Body::within(g);
+        const Operand number = body.input("iteration", ElementType::i64, {});
+        std::vector<Operand> inputs;
+        for (const Operand& x : leaves_of(initial))
+            inputs.push_back(body.input(fmt::format("carried {}", inputs.size()), x->type, g.shape(x)));
+        const Values next = repeated.read(body, number, grouped(initial, inputs)).next;
+        bool is_steady = true;
+        for (std::size_t i = 0; i < initial.size(); ++i) {
+            const Value wider = alike({&g, initial[i]}, {&body, next[i]}).first;
+            is_steady = is_steady && is_of_same_form({&g, initial[i]}, {&g, wider});
+            initial[i] = wider;
+        }
+        if (is_steady) return initial;
+    }
+    throw Refused(kChanges);
+}
+
+/// A loop whose number of iterations a run tells, over sequences.
+Values repeat_values(OpWriter& g, const Operand& count, const Operand& condition, const Values& given,
+                     const Repeated& repeated) {
+    const Values initial = carriable(g, given, repeated);
+    const auto build = [&](Body& body, const Operand& number, const std::vector<Operand>& carried) {
+        const Values values = grouped(initial, carried);
+        Repeated::Results made = repeated.read(body, number, values);
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            const auto [before, after] = alike({&body, values[i]}, {&body, made.next[i]});
+            const ValueOf kept{&body, values[i]};
+            refuse_if(!is_of_same_form({&body, before}, kept) || !is_of_same_form({&body, after}, kept), "{}",
+                      kChanges);
+            made.next[i] = after;
+        }
+        return Iteration{made.goes_on, leaves_of(made.next), made.collected};
+    };
+    const std::vector<Operand> operands = leaves_of(initial);
+    const std::vector<Operand> made = repeat(g, count, condition, operands, build);
+    Values results = grouped(initial, std::span(made).first(operands.size()));
+    results.insert(results.end(), made.begin() + static_cast<std::ptrdiff_t>(operands.size()), made.end());
+    return results;
+}
+
+Values loop(OpWriter& g, const Node& node) {
     Operand count = node.optional(0), condition = node.optional(1);
     if (count) count = g.reshape(g.cast(count, ElementType::i64), {});
     if (condition) condition = truth_of(g, condition, "the condition (input 1)");
-    std::vector<Operand> initial;
-    for (std::size_t i = 2; i < node.inputs.size(); ++i) initial.push_back(node.operand(i));
+    Values initial;
+    for (std::size_t i = 2; i < node.inputs.size(); ++i) {
+        initial.push_back(node.value(i));
+        invalid_if(is_missing(initial.back()), "input {} is missing", i);
+    }
+    const Repeated repeated{body_of(node), initial.size()};
+    if (!std::ranges::all_of(initial, &is_tensor)) {
+        if (auto found = unrolled(g, count, condition, initial, repeated)) return *std::move(found);
+        return repeat_values(g, count, condition, initial, repeated);
+    }
     const auto build = [&](Body& body, const Operand& number, const std::vector<Operand>& carried) {
-        std::vector<Operand> inputs{number, known(1, ElementType::boolean)};
-        inputs.insert(inputs.end(), carried.begin(), carried.end());
-        const std::vector<Operand> results = g.shared().branches.read_branch(body, *branch, inputs);
-        invalid_if(results.size() < 1 + carried.size(),
-                   "the body has {} results; it needs 1 for the condition and {} that are carried",
-                   results.size(), carried.size());
-        const auto end = results.begin() + 1 + static_cast<std::ptrdiff_t>(carried.size());
-        return Iteration{results[0], {results.begin() + 1, end}, {end, results.end()}};
+        const Repeated::Results made = repeated.read(body, number, values_of(carried));
+        return Iteration{made.goes_on, tensors_of(made.next, "carried result"), made.collected};
     };
-    return repeat(g, count, condition, initial, build);
+    return values_of(repeat(g, count, condition, tensors_of(initial, "input"), build));
 }
 
 std::vector<std::int64_t> entries(const Node& node, std::string_view name, std::size_t count) {
@@ -158,7 +266,8 @@ Results scan_over(OpWriter& g, const Node& node, const std::vector<Operand>& sta
     const auto build = [&](Body& body, const Operand& number, const std::vector<Operand>& carried) {
         std::vector<Operand> given = carried;
         for (Operand& x : slices.at(body, number)) given.push_back(std::move(x));
-        const std::vector<Operand> results = g.shared().branches.read_branch(body, *branch, given);
+        const std::vector<Operand> results =
+            tensors_of(g.shared().branches.read_branch(body, *branch, values_of(given)), "result");
         invalid_if(results.size() < carried.size(), "its body has {} results for {} states", results.size(),
                    carried.size());
         const auto end = results.begin() + static_cast<std::ptrdiff_t>(carried.size());
