@@ -45,8 +45,9 @@ std::string Node::short_title() const {
 }
 
 Operand Node::optional(std::size_t index) const {
-    invalid_if(index < values.size() && !is_tensor(values[index]), "input {} is {}; it must be a tensor",
-               index, kind_of(values[index]));
+    if (index < values.size() && !is_tensor(values[index]))
+        throw Invalid(
+            fmt::format("input {} is {}; it must be a tensor", index, kind_of(values[index])));
     return index < inputs.size() ? inputs[index] : nullptr;
 }
 
