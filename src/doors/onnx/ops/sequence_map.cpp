@@ -8,7 +8,7 @@ namespace {
 Values sequence_map(OpWriter& g, const Node& node) {
     const auto branch = node.branch("body");
     invalid_if(!branch, "attribute 'body' is missing");
-    invalid_if(!is_list(node.value(0)), "input 0 is {}; it must be a sequence", kind_of(node.value(0)));
+    invalid_if(!is_list(node.value(0)), "input 0 is no sequence, but {}", kind_of(node.value(0)));
     const Sequence* first = as_sequence(node.value(0));
     refuse_if(!first, "the length of the sequence is known only at run time; a Loop may have it");
     std::vector<std::vector<Operand>> collected(branch->graph.outputs.size());

@@ -20,11 +20,18 @@ std::int64_t place_of(const Operand& at, std::size_t places, std::size_t length)
     return number < 0 ? number + static_cast<std::int64_t>(length) : number;
 }
 
-/// One of `count` places, i64[1]; negative ones count from the end of `length`.
-Numbers told_place(OpWriter& g, const Operand& at, const Dim& count, const Dim& length) {
+/// A place of i64[1], negative ones counted from the end.
+Numbers told_place(OpWriter& g, const Operand& at, const Dim& count) {
     const Operand list = g.reshape(g.cast(at, ElementType::i64), {1});
     const Numbers checked(g, g.op("checked_indices", {list}, {{"extents", Shape{count}}}));
-    return (checked < 0).choose(checked + Numbers(g, Shape{length}), checked);
+    return (checked < 0).choose(checked + Numbers(g, Shape{count}), checked);
+}
+
+/// Of a list that may be empty where nothing is looked up.
+Numbers looked_up(const Numbers& list, const Numbers& places) {
+    OpWriter& g = list.g();
+    const Operand more = known(std::vector<std::int64_t>{0});
+    return Numbers(g, g.concat({list.x(), more}, 0)).at(places);
 }
 
 Numbers sizes_of(OpWriter& g, const Table& table) {
@@ -35,7 +42,7 @@ Numbers sizes_of(OpWriter& g, const Table& table) {
 Value reordered(OpWriter& g, const Table& table, const Numbers& order, const Dim& total) {
     const Numbers sizes = sizes_of(g, table);
     const Owners owners = owners_of(sizes.at(order), total);
-    const Numbers places = begins_of(sizes).at(order).at(owners.tensor) + owners.place;
+    const Numbers places = looked_up(begins_of(sizes).at(order), owners.tensor) + owners.place;
     const auto taken = [&](const Operand& x, const Numbers& which) {
         return g.op("gather", {x, which.x()}, {{"axis", 0}});
     };
@@ -69,7 +76,7 @@ Owners owners_of(const Numbers& sizes, const Dim& total) {
     const Numbers ends(g, g.op("cumulative_sum", {sizes.x()}, {{"axis", 0}}));
     const Numbers places(g, g.positions(total));
     const Numbers tensor = (places.shaped({total, 1}) >= ends).choose(1, 0).reduced("sum", 1);
-    return {tensor, places - (ends - sizes).at(tensor)};
+    return {tensor, places - looked_up(ends - sizes, tensor)};
 }
 
 Numbers begins_of(const Numbers& sizes) {
@@ -87,7 +94,7 @@ Operand item_at(OpWriter& g, const Value& list, const Operand& at) {
     check_one_rank(table);
     const int rank = *rank_of(g, value_of(table));
     const Dim count = g.shape(table.shapes)[0];
-    const Numbers place = told_place(g, at, count, count);
+    const Numbers place = told_place(g, at, count);
     const Numbers begin = begins_of(sizes_of(g, table)).at(place);
     const Operand row = g.op("gather", {table.shapes, place.x()}, {{"axis", 0}});
     std::vector<std::optional<Item>> common(table.common.begin(), table.common.end());
@@ -112,8 +119,12 @@ Value inserted(OpWriter& g, const Value& list, const Operand& tensor, const Oper
     const Table made = longer(g, table, tensor);
     if (!at) return value_of(made);
     const Dim count = g.shape(table.shapes)[0];
-    const Numbers place = told_place(g, at, count + 1, count), numbers(g, g.positions(count + 1));
-    const Numbers behind = numbers.equals(place).choose(Numbers(g, Shape{count}), numbers - 1);
+    const Numbers length(g, Shape{count}), told(g, g.reshape(g.cast(at, ElementType::i64), {1}));
+    const Numbers place = (told < 0)
+                              .choose(told + length, told)
+                              .checked("the place of a tensor in a sequence", 0, count);
+    const Numbers numbers(g, g.positions(count + 1));
+    const Numbers behind = numbers.equals(place).choose(length, numbers - 1);
     return reordered(g, made, (numbers < place).choose(numbers, behind), g.shape(made.flat)[0]);
 }
 
@@ -129,7 +140,7 @@ Value erased(OpWriter& g, const Value& list, const Operand& at) {
     const Table table = table_of(g, list);
     const Dim count = g.shape(table.shapes)[0];
     const Operand which = at ? at : g.at_run_time(Item(count - 1), ElementType::i64);
-    const Numbers place = told_place(g, which, count, count);
+    const Numbers place = told_place(g, which, count);
     const Numbers numbers(g, g.positions(g.at_least_0(count - 1)));
     const Numbers order = (numbers < place).choose(numbers, numbers + 1);
     return reordered(g, table, order, sizes_of(g, table).at(order).reduced("sum").extents().at(0));

@@ -9,7 +9,7 @@ namespace {
 
 Value list_in(const Node& node) {
     const Value x = node.value(0);
-    invalid_if(!is_list(x), "input 0 is {}; it must be a sequence", is_missing(x) ? "missing" : kind_of(x));
+    invalid_if(!is_list(x), "input 0 is no sequence, but {}", is_missing(x) ? "missing" : kind_of(x));
     return x;
 }
 
