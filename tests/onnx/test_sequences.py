@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,10 @@ def check(model: onnx.ModelProto, *feeds: dict[str, Any], **options: Any) -> Non
             same(actual[name], value)
 
 
+def graph_of(model: onnx.ModelProto, forms: dict[str, Any] | None = None) -> headrace.Graph:
+    return headrace._core.load_onnx(model.SerializeToString(), forms or {})
+
+
 def number(n: int) -> np.ndarray:
     return np.array(n, np.int64)
 
@@ -59,7 +64,7 @@ split (float[n, 3] x, {sizes} sizes, int64 at) => (seq(float[]) ys, float[a, b] 
 }}"""
 
 
-@pytest.mark.parametrize("sizes", [[2, 1, 3], [6], [1, 1, 4]])
+@pytest.mark.parametrize("sizes", [[2, 1, 3], [2, 4], [1, 1, 4]])
 def test_parts_of_sizes_that_are_fed_are_a_sequence(sizes: list[int]) -> None:
     model = model_of(SPLIT.format(sizes=f"int64[{len(sizes)}]", axis=0))
     x = np.arange(18, dtype=np.float32).reshape(6, 3)
@@ -74,6 +79,15 @@ def test_parts_of_sizes_that_are_fed_are_a_sequence(sizes: list[int]) -> None:
         assert result["count"] == len(sizes)
     with pytest.raises(ValueError, match=f"index {len(sizes)} is outside the extent {len(sizes)}"):
         loaded(x=x, sizes=np.array(sizes), at=number(len(sizes)))
+
+
+def test_the_only_tensor_of_a_sequence_may_be_erased_at_run_time() -> None:
+    model = model_of(SPLIT.format(sizes="int64[1]", axis=0))
+    session = headrace.Session(headrace.compile(graph_of(model), device="cpu"))
+    x = np.arange(18, dtype=np.float32).reshape(6, 3)
+    result = session.run({"x": x, "sizes": np.array([6]), "at": number(-1)})
+    same(result["one"], x)
+    assert result["left.elements"].shape == (0,) and result["left.shapes"].shape == (0, 2)
 
 
 def test_a_part_size_that_is_fed_decides_on_the_number_of_parts() -> None:
@@ -202,11 +216,14 @@ def test_places_that_are_fed_are_counted_from_both_ends() -> None:
         result = loaded(xs=xs, new=new, at=number(at), gone=number(gone))
         same(result["ys"], expected)
         assert result["count"] == 3
+    graph = graph_of(model, {"xs": [[1, 2], [3, 2], [2, 2]]})
+    session = headrace.Session(headrace.compile(graph, device="cpu"))
+    feeds = {**{f"xs[{i}]": x for i, x in enumerate(xs)}, "new": new}
     for at, said in ((4, "is 4; at most 3"), (-4, "is -1; at least 0")):
         with pytest.raises(ValueError, match=f"the place of a tensor in a sequence {said}"):
-            loaded(xs=xs, new=new, at=number(at), gone=number(0))
+            session.run({**feeds, "at": number(at), "gone": number(0)})
     with pytest.raises(ValueError, match="index 4 is outside the extent 4"):
-        loaded(xs=xs, new=new, at=number(0), gone=number(4))
+        session.run({**feeds, "at": number(0), "gone": number(4)})
 
 
 OPTIONAL = """
@@ -248,6 +265,27 @@ def test_a_graph_is_applied_to_each_tensor_of_sequences() -> None:
         same(result["shapes"], [np.array(shape, np.int64) for shape in shapes])
 
 
+def test_a_graph_is_applied_to_each_tensor_of_a_sequence_whose_length_a_run_tells() -> None:
+    model = model_of("""
+    mapped (float[n, 2] x, int64 size) => (seq(float[]) sums, seq(int64[m]) shapes, int64 count) {
+      xs = SplitToSequence <axis = 0> (x, size)
+      sums, shapes = SequenceMap <body = each (float[] y) => (float[] sum, int64[m] size_of_it) {
+        sum = ReduceSum <keepdims = 0> (y)
+        size_of_it = Shape (y)
+      }> (xs)
+      count = SequenceLength (shapes)
+    }""")
+    graph = graph_of(model)
+    session = headrace.Session(headrace.compile(graph, device="cpu"))
+    x = np.arange(10, dtype=np.float32).reshape(5, 2)
+    for size in (1, 2, 5):
+        result = session.run({"x": x, "size": number(size)})
+        chunks = [x[i : i + size] for i in range(0, 5, size)]
+        same(result["sums.elements"], np.array([c.sum() for c in chunks], np.float32))
+        same(result["shapes.elements"].reshape(-1, 2), np.array([c.shape for c in chunks], np.int64))
+        assert result["count"] == len(chunks)
+
+
 def test_functions_take_and_give_sequences() -> None:
     model = model_of(
         """
@@ -268,12 +306,14 @@ def test_functions_take_and_give_sequences() -> None:
 def test_a_sequence_whose_tensors_shapes_are_given_is_read_once_and_can_be_saved(tmp_path: Path) -> None:
     model = model_of("""
     saved (seq(float[]) xs) => (float[2, k] all) { all = ConcatFromSequence <axis = 1> (xs) }""")
-    loaded = headrace.load(model, device="cpu", dimensions={"xs": [[2, "n"], [2, 3]]})
-    xs = parts([2, 4], [2, 3])
-    same(loaded(xs=xs)["all"] if not isinstance(loaded, headrace.Model) else loaded(*xs)["all"], np.hstack(xs))
-    graph = headrace._core.load_onnx(model.SerializeToString(), {"xs": [[2, "n"], [2, 3]]})
-    headrace._core.save_graph(graph, tmp_path / "model.hrg")
-    same(headrace.load(tmp_path / "model.hrg", device="cpu")(*xs)["all"], np.hstack(xs))
+    forms = {"xs": [[2, "n"], [2, 3]]}
+    loaded = headrace.load(model, device="cpu", dimensions=forms)
+    assert [x.shape for x in loaded.inputs] == forms["xs"]
+    loaded.save(tmp_path / "model.hrg")
+    for n in (4, 1):
+        xs = parts([2, n], [2, 3])
+        for one in (loaded, headrace.load(tmp_path / "model.hrg", device="cpu")):
+            same(one(*xs)["all"], np.hstack(xs))
 
 
 @pytest.mark.parametrize(
@@ -301,4 +341,69 @@ def test_a_sequence_whose_tensors_shapes_are_given_is_read_once_and_can_be_saved
 def test_what_is_no_sequence_or_outside_of_one_is_named(text: str, message: str) -> None:
     model = model_of(f"g (seq(float[]) xs, float[n] x, float[4] w, int64 i) => (float[k] y) {{ {text} }}")
     with pytest.raises(ValueError, match=message):
-        headrace._core.load_onnx(model.SerializeToString(), {"xs": [["n"], [3]]})
+        graph_of(model, {"xs": [["n"], [3]]})
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        (None, "no list of tensors' shapes"),
+        ([2, "n"], "no list of tensors' shapes"),
+        ([[2], 3], r"dimensions\['xs'\] is \[\[2\], 3\]; it must be one shape, or a list of shapes"),
+        ([[2.5]], r"dimensions\['xs'\] is 2.5; it must be a number of at least 0"),
+        ([[-1]], r"dimensions\['xs'\] is -1; it must be a number of at least 0"),
+    ],
+)
+def test_a_form_that_does_not_fit_is_named(form: Any, message: str) -> None:
+    model = model_of("g (seq(float[]) xs) => (int64 y) { y = SequenceLength (xs) }")
+    with pytest.raises(ValueError, match=message):
+        graph_of(model, {"xs": form})
+    with pytest.raises(ValueError, match=r"input 'xs': it is sequence; a graph has to know of which tensors"):
+        graph_of(model)
+
+
+def chain_of_insertions(count: int) -> onnx.ModelProto:
+    steps = " ".join(f"s{i + 1} = SequenceInsert (s{i}, x)" for i in range(count))
+    return model_of(f"g (float[n] x) => (int64 y) {{ s0 = SequenceEmpty () {steps} y = SequenceLength (s{count}) }}")
+
+
+def nested_loops(depth: int) -> onnx.ModelProto:
+    """Each reads the graph of the next one several times."""
+    inner = "s0 = SequenceInsert (t0, x)"
+    for i in range(depth):
+        inner = f"""s{i + 1} = Loop <body = b{i} (int64 i{i}, bool c{i}, seq(float[]) t{i})
+            => (bool d{i}, seq(float[]) s{i}) {{ d{i} = Identity (c{i}) {inner} }}> (most, , t{i + 1})"""
+    return model_of(
+        f"g (float[n] x, int64 most) => (int64 y) {{ t{depth} = SequenceEmpty () {inner} y = SequenceLength (s{depth}) }}"
+    )
+
+
+REFUSED = {
+    "a sequence that grows 4,000 times": (
+        lambda: chain_of_insertions(4000),
+        "sequences that are made while the model is read have more than 4194304 tensors together",
+    ),
+    "loops over sequences, 20 deep": (
+        lambda: nested_loops(20),
+        r"it would become more than \d+ operations.*dimensions=\{'n': 1\} \(",
+    ),
+    "a trillion slices": (
+        lambda: model_of("g (float[1000000000000] x) => (seq(float[]) y) { y = SplitToSequence (x) }"),
+        r"it would become more than \d+ operations",
+    ),
+    "a trillion parts": (
+        lambda: model_of("""g (float[1000000000000] x) => (seq(float[]) y) {
+          one = Constant <value_int = 1> () y = SplitToSequence (x, one) }"""),
+        "more than 4194304 tensors together",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_sequences_that_a_small_model_makes_have_a_limit(name: str) -> None:
+    build, message = REFUSED[name]
+    model = build()
+    started = time.perf_counter()
+    with pytest.raises(ValueError, match=message):
+        graph_of(model)
+    assert time.perf_counter() - started < 30

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "doors/onnx/ops/sequence_loops.h"
 #include "doors/onnx/reading/numbers.h"
-#include "doors/onnx/reading/tables.h"
 
 /// Loop and Scan: a graph that runs again and again.
 namespace headrace::onnx {
@@ -35,13 +35,6 @@ bool opens_extents(Body& body, std::vector<Shape>& shapes, const std::vector<Ope
         }
     }
     return found;
-}
-
-bool is_true(const Operand& x) {
-    if (!x->has_numbers()) return false;
-    for (std::int64_t i = 0; i < x->known->count(); ++i)
-        if (x->integer(i) == 0) return false;
-    return true;
 }
 
 /// How many iterations there are, where that is known or follows from shapes.
@@ -85,113 +78,8 @@ std::shared_ptr<const Branch> body_of(const Node& node) {
     return branch;
 }
 
-Operand one_truth() { return known(1, ElementType::boolean); }
-
-/// A loop's body, of values of any kind.
-struct Repeated {
-    std::shared_ptr<const Branch> branch;
-    std::size_t carried;
-
-    struct Results {
-        Operand goes_on;
-        Values next;
-        std::vector<Operand> collected;
-    };
-    Results read(OpWriter& into, const Operand& number, const Values& carried_now) const {
-        Values inputs{number, one_truth()};
-        inputs.insert(inputs.end(), carried_now.begin(), carried_now.end());
-        const Values results = into.shared().branches.read_branch(into, *branch, inputs);
-        invalid_if(results.size() < 1 + carried,
-                   "the body has {} results; it needs 1 for the condition and {} that are carried",
-                   results.size(), carried);
-        const std::span all(results);
-        return {tensors_of(all.first(1), "result").at(0),
-                {results.begin() + 1, results.begin() + 1 + static_cast<std::ptrdiff_t>(carried)},
-                tensors_of(all.subspan(1 + carried), "collected result")};
-    }
-};
-
-constexpr std::int64_t kMostUnrolled = 1024;
-
-/// A loop over sequences whose number of iterations is known: one after the other. None: it is not.
-std::optional<Values> unrolled(OpWriter& g, const Operand& count, const Operand& condition, Values carried,
-                               const Repeated& repeated) {
-    const auto number = iterations_of(count);
-    if (!number || number->is_symbolic() || number->size() < 1 || number->size() > kMostUnrolled ||
-        (condition && !is_true(condition)))
-        return std::nullopt;
-    std::vector<std::vector<Operand>> collected;  // by result
-    for (std::int64_t i = 0; i < number->size(); ++i) {
-        Repeated::Results made = repeated.read(g, known(i, ElementType::i64), carried);
-        if (!is_true(made.goes_on)) return std::nullopt;
-        carried = std::move(made.next);
-        collected.resize(made.collected.size());
-        for (std::size_t k = 0; k < made.collected.size(); ++k) {
-            Shape wanted = g.shape(made.collected[k]);
-            wanted.insert(wanted.begin(), 1);
-            collected[k].push_back(g.reshape(made.collected[k], wanted));
-        }
-    }
-    for (const std::vector<Operand>& parts : collected) carried.emplace_back(g.concat(parts, 0));
-    return carried;
-}
-
-constexpr const char* kChanges =
-    "what it carries is a sequence or optional that every iteration gives another form";
-
-bool is_of_same_form(const ValueOf& one, const ValueOf& other) {
-    if (!has_same_form(one.value, other.value)) return false;
-    if (const Optional* optional = as_optional(one.value))
-        return !optional->item ||
-               is_of_same_form({one.g, *optional->item}, {other.g, *as_optional(other.value)->item});
-    return !as_table(one.value) || rank_of(*one.g, one.value) == rank_of(*other.g, other.value);
-}
-
-/// What is carried at first, in the form that it has after an iteration, too.
-Values carriable(OpWriter& g, Values initial, const Repeated& repeated) {
-    constexpr int kTrials = 4;
-    for (int trial = 0; trial < kTrials; ++trial) {
-        Body& body = Body::within(g);
-        const Operand number = body.input("iteration", ElementType::i64, {});
-        std::vector<Operand> inputs;
-        for (const Operand& x : leaves_of(initial))
-            inputs.push_back(body.input(fmt::format("carried {}", inputs.size()), x->type, g.shape(x)));
-        const Values next = repeated.read(body, number, grouped(initial, inputs)).next;
-        bool is_steady = true;
-        for (std::size_t i = 0; i < initial.size(); ++i) {
-            const Value wider = alike({&g, initial[i]}, {&body, next[i]}).first;
-            is_steady = is_steady && is_of_same_form({&g, initial[i]}, {&g, wider});
-            initial[i] = wider;
-        }
-        if (is_steady) return initial;
-    }
-    throw Refused(kChanges);
-}
-
-/// A loop whose number of iterations a run tells, over sequences.
-Values repeat_values(OpWriter& g, const Operand& count, const Operand& condition, const Values& given,
-                     const Repeated& repeated) {
-    const Values initial = carriable(g, given, repeated);
-    const auto build = [&](Body& body, const Operand& number, const std::vector<Operand>& carried) {
-        const Values values = grouped(initial, carried);
-        Repeated::Results made = repeated.read(body, number, values);
-        for (std::size_t i = 0; i < values.size(); ++i) {
-            const auto [before, after] = alike({&body, values[i]}, {&body, made.next[i]});
-            const ValueOf kept{&body, values[i]};
-            refuse_if(!is_of_same_form({&body, before}, kept) || !is_of_same_form({&body, after}, kept), "{}",
-                      kChanges);
-            made.next[i] = after;
-        }
-        return Iteration{made.goes_on, leaves_of(made.next), made.collected};
-    };
-    const std::vector<Operand> operands = leaves_of(initial);
-    const std::vector<Operand> made = repeat(g, count, condition, operands, build);
-    Values results = grouped(initial, std::span(made).first(operands.size()));
-    results.insert(results.end(), made.begin() + static_cast<std::ptrdiff_t>(operands.size()), made.end());
-    return results;
-}
-
 Values loop(OpWriter& g, const Node& node) {
+    const auto branch = body_of(node);
     Operand count = node.optional(0), condition = node.optional(1);
     if (count) count = g.reshape(g.cast(count, ElementType::i64), {});
     if (condition) condition = truth_of(g, condition, "the condition (input 1)");
@@ -200,13 +88,22 @@ Values loop(OpWriter& g, const Node& node) {
         initial.push_back(node.value(i));
         invalid_if(is_missing(initial.back()), "input {} is missing", i);
     }
-    const Repeated repeated{body_of(node), initial.size()};
-    if (!std::ranges::all_of(initial, &is_tensor)) {
-        if (auto found = unrolled(g, count, condition, initial, repeated)) return *std::move(found);
-        return repeat_values(g, count, condition, initial, repeated);
-    }
+    const auto read = [&](OpWriter& into, const Operand& number, const Values& carried) {
+        Values inputs{number, known(1, ElementType::boolean)};
+        inputs.insert(inputs.end(), carried.begin(), carried.end());
+        const Values results = into.shared().branches.read_branch(into, *branch, inputs);
+        invalid_if(results.size() < 1 + carried.size(),
+                   "the body has {} results; it needs 1 for the condition and {} that are carried",
+                   results.size(), carried.size());
+        const std::span all(results);
+        const auto next = all.subspan(1, carried.size());
+        return Round{tensors_of(all.first(1), "result").at(0), Values(next.begin(), next.end()),
+                     tensors_of(all.subspan(1 + carried.size()), "collected result")};
+    };
+    if (!std::ranges::all_of(initial, &is_tensor))
+        return repeat_values(g, {count, condition, iterations_of(count)}, initial, read);
     const auto build = [&](Body& body, const Operand& number, const std::vector<Operand>& carried) {
-        const Repeated::Results made = repeated.read(body, number, values_of(carried));
+        const Round made = read(body, number, values_of(carried));
         return Iteration{made.goes_on, tensors_of(made.next, "carried result"), made.collected};
     };
     return values_of(repeat(g, count, condition, tensors_of(initial, "input"), build));
@@ -317,6 +214,13 @@ Results scan(OpWriter& g, const Node& node) {
 }
 
 }  // namespace
+
+bool is_true(const Operand& x) {
+    if (!x->has_numbers()) return false;
+    for (std::int64_t i = 0; i < x->known->count(); ++i)
+        if (x->integer(i) == 0) return false;
+    return true;
+}
 
 std::vector<Operand> repeat(OpWriter& g, const Operand& count, const Operand& condition,
                             const std::vector<Operand>& initial, const BuildIteration& build) {
