@@ -1,5 +1,6 @@
 #include "doors/onnx/reading/bodies.h"
 #include "doors/onnx/reading/operators.h"
+#include "doors/onnx/reading/tables.h"
 
 /// If: a condition that is known chooses a branch while the model is read; else a run chooses.
 namespace headrace::onnx {
@@ -61,7 +62,7 @@ Results chosen(OpWriter& g, const Operand& condition, BranchResults one, BranchR
     return made;
 }
 
-Results if_(OpWriter& g, const Node& node) {
+Values if_(OpWriter& g, const Node& node) {
     BranchReader& reader = g.shared().branches;
     const Operand given = node.x();
     if (given->has_numbers()) {
@@ -71,15 +72,14 @@ Results if_(OpWriter& g, const Node& node) {
                                   {});
     }
     const Operand condition = truth_of(g, given, "the condition");
-    const auto read = [&](std::string_view name) {
-        Body& body = Body::within(g);
-        return BranchResults{&body, reader.read_branch(body, *branch_of(node, name), {})};
-    };
-    BranchResults one = read("then_branch"), other = read("else_branch");
-    invalid_if(one.values.size() != other.values.size(),
-               "the branches have {} and {} results; they must have as many", one.values.size(),
-               other.values.size());
-    return chosen(g, condition, std::move(one), std::move(other));
+    Body &yes = Body::within(g), &no = Body::within(g);
+    Values one = reader.read_branch(yes, *branch_of(node, "then_branch"), {});
+    Values other = reader.read_branch(no, *branch_of(node, "else_branch"), {});
+    invalid_if(one.size() != other.size(), "the branches have {} and {} results; they must have as many",
+               one.size(), other.size());
+    for (std::size_t i = 0; i < one.size(); ++i)
+        std::tie(one[i], other[i]) = alike({&yes, one[i]}, {&no, other[i]});
+    return grouped(one, chosen(g, condition, {&yes, leaves_of(one)}, {&no, leaves_of(other)}));
 }
 
 }  // namespace

@@ -109,6 +109,11 @@ Operand clip(OpWriter& g, const Node& node) {
     return high ? g.op("min", {x, high}) : x;
 }
 
+Value identity(OpWriter& g, const Node& node) {
+    const Value x = node.value(0);
+    return is_tensor(x) ? g.op("identity", {node.x()}) : x;
+}
+
 }  // namespace
 
 Operand scaled_silu(OpWriter& g, const Operand& x, double alpha) {
@@ -137,7 +142,7 @@ std::span<const Operator> elementwise_operators() {
         {"Gelu", 20, gelu},
         {"HardSigmoid", 1, with_attributes("hard_sigmoid", {{"alpha", 0.2}, {"beta", 0.5}})},
         {"HardSwish", 14, unary("hard_swish")},
-        {"Identity", 1, unary("identity")},
+        {"Identity", 1, identity},
         {"LeakyRelu", 1, with_attributes("leaky_relu", {{"alpha", 0.01}})},
         {"Log", 1, unary("log")},
         {"Mish", 18, mish},

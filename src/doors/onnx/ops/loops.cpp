@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "doors/onnx/ops/sequence_loops.h"
 #include "doors/onnx/reading/numbers.h"
 
 /// Loop and Scan: a graph that runs again and again.
@@ -34,13 +35,6 @@ bool opens_extents(Body& body, std::vector<Shape>& shapes, const std::vector<Ope
         }
     }
     return found;
-}
-
-bool is_true(const Operand& x) {
-    if (!x->has_numbers()) return false;
-    for (std::int64_t i = 0; i < x->known->count(); ++i)
-        if (x->integer(i) == 0) return false;
-    return true;
 }
 
 /// How many iterations there are, where that is known or follows from shapes.
@@ -84,24 +78,35 @@ std::shared_ptr<const Branch> body_of(const Node& node) {
     return branch;
 }
 
-Results loop(OpWriter& g, const Node& node) {
+Values loop(OpWriter& g, const Node& node) {
     const auto branch = body_of(node);
     Operand count = node.optional(0), condition = node.optional(1);
     if (count) count = g.reshape(g.cast(count, ElementType::i64), {});
     if (condition) condition = truth_of(g, condition, "the condition (input 1)");
-    std::vector<Operand> initial;
-    for (std::size_t i = 2; i < node.inputs.size(); ++i) initial.push_back(node.operand(i));
-    const auto build = [&](Body& body, const Operand& number, const std::vector<Operand>& carried) {
-        std::vector<Operand> inputs{number, known(1, ElementType::boolean)};
+    Values initial;
+    for (std::size_t i = 2; i < node.inputs.size(); ++i) {
+        initial.push_back(node.value(i));
+        invalid_if(is_missing(initial.back()), "input {} is missing", i);
+    }
+    const auto read = [&](OpWriter& into, const Operand& number, const Values& carried) {
+        Values inputs{number, known(1, ElementType::boolean)};
         inputs.insert(inputs.end(), carried.begin(), carried.end());
-        const std::vector<Operand> results = g.shared().branches.read_branch(body, *branch, inputs);
+        const Values results = into.shared().branches.read_branch(into, *branch, inputs);
         invalid_if(results.size() < 1 + carried.size(),
                    "the body has {} results; it needs 1 for the condition and {} that are carried",
                    results.size(), carried.size());
-        const auto end = results.begin() + 1 + static_cast<std::ptrdiff_t>(carried.size());
-        return Iteration{results[0], {results.begin() + 1, end}, {end, results.end()}};
+        const std::span all(results);
+        const auto next = all.subspan(1, carried.size());
+        return Round{tensors_of(all.first(1), "result").at(0), Values(next.begin(), next.end()),
+                     tensors_of(all.subspan(1 + carried.size()), "collected result")};
     };
-    return repeat(g, count, condition, initial, build);
+    if (!std::ranges::all_of(initial, &is_tensor))
+        return repeat_values(g, {count, condition, iterations_of(count)}, initial, read);
+    const auto build = [&](Body& body, const Operand& number, const std::vector<Operand>& carried) {
+        const Round made = read(body, number, values_of(carried));
+        return Iteration{made.goes_on, tensors_of(made.next, "carried result"), made.collected};
+    };
+    return values_of(repeat(g, count, condition, tensors_of(initial, "input"), build));
 }
 
 std::vector<std::int64_t> entries(const Node& node, std::string_view name, std::size_t count) {
@@ -158,7 +163,8 @@ Results scan_over(OpWriter& g, const Node& node, const std::vector<Operand>& sta
     const auto build = [&](Body& body, const Operand& number, const std::vector<Operand>& carried) {
         std::vector<Operand> given = carried;
         for (Operand& x : slices.at(body, number)) given.push_back(std::move(x));
-        const std::vector<Operand> results = g.shared().branches.read_branch(body, *branch, given);
+        const std::vector<Operand> results =
+            tensors_of(g.shared().branches.read_branch(body, *branch, values_of(given)), "result");
         invalid_if(results.size() < carried.size(), "its body has {} results for {} states", results.size(),
                    carried.size());
         const auto end = results.begin() + static_cast<std::ptrdiff_t>(carried.size());
@@ -208,6 +214,13 @@ Results scan(OpWriter& g, const Node& node) {
 }
 
 }  // namespace
+
+bool is_true(const Operand& x) {
+    if (!x->has_numbers()) return false;
+    for (std::int64_t i = 0; i < x->known->count(); ++i)
+        if (x->integer(i) == 0) return false;
+    return true;
+}
 
 std::vector<Operand> repeat(OpWriter& g, const Operand& count, const Operand& condition,
                             const std::vector<Operand>& initial, const BuildIteration& build) {

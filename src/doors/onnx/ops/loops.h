@@ -21,4 +21,7 @@ using BuildIteration =
 std::vector<Operand> repeat(OpWriter& g, const Operand& count, const Operand& condition,
                             const std::vector<Operand>& initial, const BuildIteration& build);
 
+/// Whether all its elements are known and true.
+bool is_true(const Operand& x);
+
 }  // namespace headrace::onnx

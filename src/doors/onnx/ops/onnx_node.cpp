@@ -13,13 +13,14 @@ Node onnx_node(const Node& node, std::string_view op, std::int64_t opset, std::v
     made.op = op;
     made.opset = opset;
     made.inputs = std::move(inputs);
+    made.values.clear();
     return made;
 }
 
 Results read_onnx(OpWriter& g, const Node& node) {
     const Operator* found = find_operator(node.domain, node.op);
     refuse_if(found == nullptr, "the operator {} that it stands for is not read", node.op);
-    return found->read(g, node);
+    return tensors_of(found->read(g, node), "result");
 }
 
 Operand channels_first(OpWriter& g, const Operand& x) {

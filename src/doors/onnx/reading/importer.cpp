@@ -33,8 +33,13 @@ Refused not_read(const Node& node) {
 /// Inputs, for messages.
 std::string shown_inputs(const OpWriter& g, const Node& node) {
     std::vector<std::string> shown;
-    for (const Operand& x : node.inputs)
-        shown.push_back(x ? fmt::format("{}{}", name_of(x->type), str(g.shape(x))) : "none");
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        const Operand& x = node.inputs[i];
+        if (const Value value = node.value(i); !is_tensor(value))
+            shown.emplace_back(kind_of(value));
+        else
+            shown.push_back(x ? fmt::format("{}{}", name_of(x->type), str(g.shape(x))) : "none");
+    }
     return fmt::format("its inputs ({})", shortened_text(fmt::format("{}", fmt::join(shown, ", "))));
 }
 
@@ -73,7 +78,7 @@ Reading Importer::read_content() {
     const GraphMessage& graph = source_.graph();
     Scope scope;
     scope.sets = &source_.model.sets;
-    scope.values.emplace("", nullptr);
+    scope.values.emplace("", Operand());
     read_constants(graph.initializers, scope);
     refuse_sparse(graph);
     const auto inputs = value_or_unreadable(inputs_of(source_));
@@ -86,12 +91,13 @@ Reading Importer::read_content() {
     read_nodes(graph.nodes, scope);
     for (const ValueMessage& v : graph.outputs) {
         const std::string what = fmt::format("{}: output '{}'", source_.title, v.name);
-        const Operand* found = scope.find(v.name);
-        if (!found || !*found)
+        const Value* found = scope.find(v.name);
+        if (!found || is_missing(*found))
             throw Unreadable(
                 invalid("{} is computed by no node; remove it, or add the node that computes it", what));
         said_of(what, [&] { interface.output(v.name, *found); });
     }
+    said_of(source_.title, [&] { interface.finish(); });
     return {value_or_unreadable(model_graph_.builder().finish()), interface.take_outputs(),
             interface.take_declared()};
 }
@@ -123,7 +129,9 @@ Operand Importer::constant(const TensorMessage& tensor, const std::string& what,
 }
 
 void Importer::read_nodes(std::span<const Bytes> nodes, Scope& scope) {
-    said_of(source_.title, [&] { shared_.budget.nodes(nodes.size(), scope.depth, scope.caller.empty()); });
+    const bool is_own =
+        scope.caller.empty() && (nodes.empty() || read_.insert(nodes.front().data()).second);
+    said_of(source_.title, [&] { shared_.budget.nodes(nodes.size(), scope.depth, is_own); });
     for (Bytes bytes : nodes) {
         const NodeMessage message = value_or_unreadable(decode_node(bytes), source_.title);
         const Node node = node_of(message, scope);
@@ -133,13 +141,12 @@ void Importer::read_nodes(std::span<const Bytes> nodes, Scope& scope) {
     }
 }
 
-void Importer::bind(const NodeMessage& message, const Node& node, const std::vector<Operand>& results,
-                    Scope& scope) {
+void Importer::bind(const NodeMessage& message, const Node& node, const Values& results, Scope& scope) {
     for (std::size_t i = 0; i < message.outputs.size(); ++i) {
         const std::string_view name = message.outputs[i];
         if (name.empty()) continue;
-        const Operand result = i < results.size() ? results[i] : nullptr;
-        if (!result)
+        const Value result = i < results.size() ? results[i] : Operand();
+        if (is_missing(result))
             throw Unreadable::at(source_.title, *graph_, node, scope,
                                  Refused(fmt::format("output '{}' is not computed", name)));
         if (!scope.values.emplace(name, result).second)
@@ -156,12 +163,14 @@ Node Importer::node_of(const NodeMessage& message, const Scope& scope) {
     node.name = message.name;
     node.outputs.assign(message.outputs.begin(), message.outputs.end());
     for (std::string_view name : message.inputs) {
-        const Operand* found = scope.find(name);
+        const Value* found = scope.find(name);
         if (!found)
             throw Unreadable::at(source_.title, *graph_, node, scope,
                                  Invalid(fmt::format("input '{}' is computed by no node before it", name)));
-        node.inputs.push_back(*found);
+        node.values.push_back(*found);
+        node.inputs.push_back(is_tensor(*found) ? std::get<Operand>(*found) : nullptr);
     }
+    if (std::ranges::all_of(node.values, &is_tensor)) node.values.clear();
     for (const AttributeMessage& attribute : message.attributes) {
         if (attribute.reference.empty()) {
             node.attributes.emplace_back(attribute.name, attribute_of(node, attribute, scope));
@@ -192,12 +201,12 @@ AttributeValue Importer::attribute_of(const Node& node, const AttributeMessage& 
         case AttributeMessage::kGraph:
             return std::make_shared<const Branch>(
                 Branch{value_or_unreadable(decode_graph(a.graph), what()), &scope});
+        case AttributeMessage::kTypeProto: return value_or_unreadable(decode_type(a.type_proto), what());
         default: throw Unreadable(unsupported("{} is of the type {}, which is not read", what(), a.type));
     }
 }
 
-std::vector<Operand> Importer::checked_results(const Node& node, const NodeMessage& message,
-                                               const Scope& scope) {
+Values Importer::checked_results(const Node& node, const NodeMessage& message, const Scope& scope) {
     try {
         return results_of(node, message, scope);
     } catch (const Undecided& error) {
@@ -214,10 +223,11 @@ std::vector<Operand> Importer::checked_results(const Node& node, const NodeMessa
     }
 }
 
-std::vector<Operand> Importer::results_of(const Node& node, const NodeMessage& message, const Scope& scope) {
+Values Importer::results_of(const Node& node, const NodeMessage& message, const Scope& scope) {
     if (const FunctionMessage* function = function_of(message))
         return called(*function, node, message, scope);
     const Operator& found = operator_of(node);
+    if (!found.read.takes_values()) tensors_of(node.values, "input");
     return found.read(*graph_, modernised(*graph_, node));
 }
 
@@ -227,15 +237,15 @@ const FunctionMessage* Importer::function_of(const NodeMessage& message) const {
     return found == functions_.end() ? nullptr : found->second;
 }
 
-std::vector<Operand> Importer::called(const FunctionMessage& function, const Node& node,
-                                      const NodeMessage& message, const Scope& scope) {
+Values Importer::called(const FunctionMessage& function, const Node& node, const NodeMessage& message,
+                        const Scope& scope) {
     invalid_if(node.inputs.size() > function.inputs.size(), "function '{}' has {} inputs; the node has {}",
                function.name, function.inputs.size(), node.inputs.size());
     Scope inner;
     inner.sets = &function.sets;
-    inner.values.emplace("", nullptr);
+    inner.values.emplace("", Operand());
     for (std::size_t i = 0; i < function.inputs.size(); ++i)
-        inner.values[function.inputs[i]] = node.optional(i);
+        inner.values[function.inputs[i]] = node.value(i);
     for (Bytes bytes : function.defaults) {
         AttributeMessage a = value_or_unreadable(decode_attribute(bytes), source_.title);
         std::string name(a.name);
@@ -256,16 +266,15 @@ std::vector<Operand> Importer::called(const FunctionMessage& function, const Nod
         if (!known_set.ok()) throw Refused(known_set.error().message, "", known_set.error().code);
     }
     read_nodes(function.nodes, inner);
-    std::vector<Operand> results;
+    Values results;
     for (std::string_view name : function.outputs) {
-        const Operand* found = inner.find(name);
-        results.push_back(found ? *found : nullptr);
+        const Value* found = inner.find(name);
+        results.push_back(found ? *found : Operand());
     }
     return results;
 }
 
-std::vector<Operand> Importer::read_branch(OpWriter& into, const Branch& branch,
-                                           const std::vector<Operand>& inputs) {
+Values Importer::read_branch(OpWriter& into, const Branch& branch, const Values& inputs) {
     const GraphMessage& graph = branch.graph;
     invalid_if(graph.inputs.size() != inputs.size(), "its body has {} inputs; it is given {}",
                graph.inputs.size(), inputs.size());
@@ -285,10 +294,10 @@ std::vector<Operand> Importer::read_branch(OpWriter& into, const Branch& branch,
     graph_ = outer;
     into.label = label;
     into.operator_title = title;
-    std::vector<Operand> results;
+    Values results;
     for (const ValueMessage& v : graph.outputs) {
-        const Operand* found = inner.find(v.name);
-        invalid_if(!found || !*found, "its body computes no '{}'", v.name);
+        const Value* found = inner.find(v.name);
+        invalid_if(!found || is_missing(*found), "its body computes no '{}'", v.name);
         results.push_back(*found);
     }
     return results;

@@ -29,20 +29,18 @@ public:
     const Patience& patience() const { return shared_.patience; }
 
 private:
-    std::vector<Operand> read_branch(OpWriter& into, const Branch& branch,
-                                     const std::vector<Operand>& inputs) override;
+    Values read_branch(OpWriter& into, const Branch& branch, const Values& inputs) override;
     Reading read_content();
     void read_constants(std::span<const Bytes> tensors, Scope& scope);
     void refuse_sparse(const GraphMessage& graph) const;
     void read_nodes(std::span<const Bytes> nodes, Scope& scope);
-    void bind(const NodeMessage& message, const Node& node, const std::vector<Operand>& results,
-              Scope& scope);
+    void bind(const NodeMessage& message, const Node& node, const Values& results, Scope& scope);
     Node node_of(const NodeMessage& message, const Scope& scope);
     AttributeValue attribute_of(const Node& node, const AttributeMessage& attribute, const Scope& scope);
-    std::vector<Operand> checked_results(const Node& node, const NodeMessage& message, const Scope& scope);
-    std::vector<Operand> results_of(const Node& node, const NodeMessage& message, const Scope& scope);
-    std::vector<Operand> called(const FunctionMessage& function, const Node& node, const NodeMessage& message,
-                                const Scope& scope);
+    Values checked_results(const Node& node, const NodeMessage& message, const Scope& scope);
+    Values results_of(const Node& node, const NodeMessage& message, const Scope& scope);
+    Values called(const FunctionMessage& function, const Node& node, const NodeMessage& message,
+                  const Scope& scope);
     const FunctionMessage* function_of(const NodeMessage& message) const;
     Operand constant(Bytes tensor, const std::string& what, const Scope& scope);
     Operand constant(const TensorMessage& tensor, const std::string& what, const Scope& scope);
@@ -54,6 +52,7 @@ private:
     OpWriter* graph_ = &model_graph_;  ///< whose ops nodes become now
     std::map<std::tuple<std::string_view, std::string_view, std::string_view>, const FunctionMessage*>
         functions_;
+    std::set<const char*> read_;  ///< where the lists of nodes begin that were read already
 };
 
 /// A model as a graph. Errors: load_onnx()'s.

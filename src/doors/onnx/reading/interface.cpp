@@ -46,6 +46,8 @@ bool is_decimal(const std::string& text) {
            std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
+constexpr std::string_view kKinds = "tensors, sequences of them, and optionals of either are read";
+
 std::int64_t checked_size(std::int64_t value, std::string_view name) {
     refuse_if(value < 0, "dimensions['{}'] is {}; it must be a number of at least 0", name, value);
     return value;
@@ -85,12 +87,57 @@ Interface::Interface(OpWriter& g, const std::vector<const ValueMessage*>& inputs
             if (!d.name.empty()) named_.emplace(d.name);
 }
 
-Operand Interface::input(const ValueMessage& value) {
-    if (value.type.kind != TypeMessage::Kind::tensor)
-        throw Refused(fmt::format("it is {}; this reader takes tensors", name_of(value.type.kind)));
-    const auto type = element_type(value.type.element_type);
-    refuse_if(!type, "it is {}; there are {}", onnx_name(value.type.element_type), known_types());
-    return g_.input(std::string(value.name), *type, shape_of(value));
+Value Interface::input(const ValueMessage& value) {
+    using Kind = TypeMessage::Kind;
+    const std::string name(value.name);
+    const Kind kind = value.type.kind;
+    if (kind == Kind::tensor) return tensor_input(name, value.type, shape_of(value));
+    if (kind != Kind::sequence && kind != Kind::optional)
+        throw Refused(fmt::format("it is {}; {}", name_of(kind), kKinds));
+    const auto form = given_.forms.find(name);
+    if (form == given_.forms.end())
+        throw Refused(
+            fmt::format("it is {}; a graph has to know of which tensors. headrace.load finds that out when the "
+                        "model is called; else give their shapes: dimensions={{'{}': [[2, 'n']]}}, None for "
+                        "an empty optional",
+                        name_of(kind), name),
+            "");
+    used_.insert(name);
+    return part(name, value.type, form->second);
+}
+
+Operand Interface::tensor_input(const std::string& name, const TypeMessage& type, const Shape& shape) {
+    const auto element = element_type(type.element_type);
+    refuse_if(!element, "it is {}; there are {}", onnx_name(type.element_type), known_types());
+    return g_.input(name, *element, shape);
+}
+
+/// A sequence, what an optional holds, or a tensor within these.
+Value Interface::part(const std::string& name, const TypeMessage& type, const OnnxForm& form) {
+    using Kind = TypeMessage::Kind;
+    const auto* shape = std::get_if<OnnxShape>(&form);
+    const auto* shapes = std::get_if<std::vector<OnnxShape>>(&form);
+    if (type.kind == Kind::tensor) {
+        refuse_if(!shape && !(shapes && shapes->empty()), "dimensions['{}'] is no shape of a tensor", name);
+        return tensor_input(name, type, shape_of(shape ? *shape : OnnxShape(), name, 0));
+    }
+    const TypeMessage inner = value_or_refuse(decode_type(type.element));
+    if (type.kind == Kind::optional) {
+        refuse_if(inner.kind == Kind::optional, "it is an optional of optionals; {}", kKinds);
+        if (std::holds_alternative<std::monostate>(form)) return optional_of(std::nullopt);
+        return optional_of(part(name, inner, form));
+    }
+    refuse_if(type.kind != Kind::sequence || inner.kind != Kind::tensor, "it is {} of {}; {}",
+              name_of(type.kind), name_of(inner.kind), kKinds);
+    refuse_if(!shapes && !(shape && shape->empty()), "dimensions['{}'] is no list of tensors' shapes", name);
+    std::vector<Operand> items;
+    for (std::size_t i = 0; shapes && i < shapes->size(); ++i) {
+        const std::string own = fmt::format("{}[{}]", name, i);
+        items.push_back(tensor_input(own, inner, shape_of((*shapes)[i], name, 0)));
+    }
+    const auto element = element_type(inner.element_type);
+    refuse_if(!element, "it is of {}; there are {}", onnx_name(inner.element_type), known_types());
+    return sequence_of(std::move(items), *element);
 }
 
 void Interface::check_dimensions() const {
@@ -130,19 +177,19 @@ Shape Interface::shape_of(const ValueMessage& value) {
     return shape;
 }
 
-Shape Interface::shape_of(const OnnxShape& given, std::string_view name) {
+Shape Interface::shape_of(const OnnxShape& given, std::string_view name, std::optional<std::int64_t> least) {
     Shape shape;
     for (const auto& extent : given) {
         if (const auto* size = std::get_if<std::int64_t>(&extent))
             shape.emplace_back(checked_size(*size, name));
         else
-            shape.push_back(dimension(std::get<std::string>(extent)));
+            shape.push_back(dimension(std::get<std::string>(extent), least));
     }
     return shape;
 }
 
 /// A number where one is given. "past + 1" and "past + new" of other dimensions are sums.
-Dim Interface::dimension(const std::string& name) {
+Dim Interface::dimension(const std::string& name, std::optional<std::int64_t> least) {
     if (const auto given = given_.dimensions.find(name); given != given_.dimensions.end()) {
         used_.insert(name);
         return checked_size(given->second, name);
@@ -150,10 +197,10 @@ Dim Interface::dimension(const std::string& name) {
     if (const std::vector<std::string> parts = summands(name); is_sum(parts)) {
         Dim sum = 0;
         for (const std::string& part : parts)
-            sum = sum + (is_decimal(part) ? Dim(std::stoll(part)) : dimension(part));
+            sum = sum + (is_decimal(part) ? Dim(std::stoll(part)) : dimension(part, least));
         return sum;
     }
-    return Dim::named(name, perhaps_empty_.contains(name) ? 0 : 1);
+    return Dim::named(name, least.value_or(perhaps_empty_.contains(name) ? 0 : 1));
 }
 
 bool Interface::is_sum(const std::vector<std::string>& parts) const {
@@ -162,11 +209,43 @@ bool Interface::is_sum(const std::vector<std::string>& parts) const {
            !std::ranges::all_of(parts, &is_decimal);
 }
 
-void Interface::output(std::string_view name, const Operand& value) {
+void Interface::output(std::string_view name, const Value& value) {
+    outputs_.push_back(form_of(std::string(name), value));
+}
+
+void Interface::finish() {
+    if (!has_output_) mark_output("no output", known(0, ElementType::u8));
+}
+
+OnnxOutput Interface::form_of(const std::string& name, const Value& value) {
+    using Kind = OnnxOutput::Kind;
+    OnnxOutput form{.name = name};
+    if (const Optional* optional = as_optional(value)) {
+        form.kind = Kind::optional;
+        if (optional->is_there) form.is_there = mark_output(name + " is there", optional->is_there);
+        if (optional->item) form.parts.push_back(form_of(name, *optional->item));
+    } else if (const Sequence* sequence = as_sequence(value)) {
+        form.kind = Kind::sequence;
+        for (const Operand& x : sequence->items)
+            form.parts.push_back(form_of(fmt::format("{}[{}]", name, form.parts.size()), x));
+    } else if (const Table* table = as_table(value)) {
+        form.kind = Kind::table;
+        form.tensor = mark_output(name + ".elements", table->flat);
+        form.shapes = mark_output(name + ".shapes", table->shapes);
+        if (table->ranks) form.ranks = mark_output(name + ".ranks", table->ranks);
+    } else {
+        form.tensor = mark_output(name, std::get<Operand>(value));
+    }
+    return form;
+}
+
+/// An operator's result as an output of the graph; inputs and constants are copied, and truth values are
+/// bool.
+std::string Interface::mark_output(const std::string& name, const Operand& value) {
     ValueId id = kNoValue;
     GraphBuilder& builder = g_.builder();
     const auto& add = [&](std::string_view op, const NamedAttrs& attrs) {
-        return g_.append(op, {g_.value(value)}, attrs, std::string(name));
+        return g_.append(op, {g_.value(value)}, attrs, name);
     };
     if (value->type == ElementType::boolean)
         id = add("cast", {{"data_type", DType::boolean}});
@@ -174,10 +253,11 @@ void Interface::output(std::string_view name, const Operand& value) {
         id = g_.value(g_.cast(value, ElementType::f32));
     else
         id = add("identity", {});
-    value_or_refuse(builder.mark_output(std::string(name), id));
+    value_or_refuse(builder.mark_output(name, id));
     if (is_carried(value->type) || value->type == ElementType::bf16)
         declared_.emplace(name, name_of(value->type));
-    outputs_.push_back({.name = std::string(name), .tensor = std::string(name)});
+    has_output_ = true;
+    return name;
 }
 
 }  // namespace headrace::onnx

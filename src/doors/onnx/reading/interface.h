@@ -20,23 +20,30 @@ public:
     Interface(OpWriter& g, const std::vector<const ValueMessage*>& inputs, const OnnxOptions& given,
               std::set<std::string, std::less<>> perhaps_empty);
 
-    Operand input(const ValueMessage& value);
+    Value input(const ValueMessage& value);
     /// That all dimensions that are given belong to an input.
     void check_dimensions() const;
-    /// An operator's result; inputs and constants are copied, and truth values are bool.
-    void output(std::string_view name, const Operand& value);
+    void output(std::string_view name, const Value& value);
+    /// A graph has an output, also where the model's are empty sequences and optionals only.
+    void finish();
     std::vector<OnnxOutput> take_outputs() { return std::move(outputs_); }
     std::map<std::string, std::string> take_declared() { return std::move(declared_); }
 
 private:
+    Value part(const std::string& name, const TypeMessage& type, const OnnxForm& form);
+    Operand tensor_input(const std::string& name, const TypeMessage& type, const Shape& shape);
+    OnnxOutput form_of(const std::string& name, const Value& value);
+    std::string mark_output(const std::string& name, const Operand& value);
     Shape shape_of(const ValueMessage& value);
-    Shape shape_of(const OnnxShape& given, std::string_view name);
-    Dim dimension(const std::string& name);
+    Shape shape_of(const OnnxShape& given, std::string_view name, std::optional<std::int64_t> least = {});
+    /// least: of one that is open; else what is known of that.
+    Dim dimension(const std::string& name, std::optional<std::int64_t> least = {});
     bool is_sum(const std::vector<std::string>& parts) const;
 
     OpWriter& g_;
     const OnnxOptions& given_;
     std::set<std::string, std::less<>> perhaps_empty_, named_, used_;
+    bool has_output_ = false;
     std::vector<OnnxOutput> outputs_;
     std::map<std::string, std::string> declared_;
 };

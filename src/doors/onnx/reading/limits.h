@@ -12,8 +12,10 @@ public:
     explicit Budget(std::size_t bytes);
 
     /// Nodes that are to be read, so deep in functions and branches; own: the model has them itself, no
-    /// function.
+    /// function, and they are read for the first time.
     void nodes(std::size_t count, int depth, bool own);
+    /// Tensors of a sequence that is made.
+    void items(std::size_t count);
     void op();
     /// Bytes of a tensor of the model.
     void data(std::size_t bytes);
@@ -21,7 +23,7 @@ public:
     void constant(std::size_t bytes);
 
 private:
-    std::size_t own_nodes_ = 0, nodes_ = 0, ops_ = 0, bytes_ = 0, most_bytes_;
+    std::size_t own_nodes_ = 0, nodes_ = 0, ops_ = 0, bytes_ = 0, items_ = 0, most_bytes_;
 };
 
 }  // namespace headrace::onnx

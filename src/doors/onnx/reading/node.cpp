@@ -18,9 +18,9 @@ constexpr const char* kFixNumber =
     "Where the model computes it from dimensions, fix those with dimensions={...} (--dimension NAME=N)";
 
 std::string_view form_of(const AttributeValue& value) {
-    constexpr std::array<std::string_view, 8> kForms{
-        "an integer",       "a float",         "a text",   "a list of integers",
-        "a list of floats", "a list of texts", "a tensor", "a graph"};
+    constexpr std::array<std::string_view, 9> kForms{
+        "an integer",      "a float",  "a text",  "a list of integers", "a list of floats",
+        "a list of texts", "a tensor", "a graph", "a type"};
     return kForms[value.index()];
 }
 
@@ -42,6 +42,18 @@ std::string Node::title() const {
 
 std::string Node::short_title() const {
     return fmt::format("{} '{}'", op, !name.empty() ? name : outputs.empty() ? "" : outputs[0]);
+}
+
+Operand Node::optional(std::size_t index) const {
+    if (index < values.size() && !is_tensor(values[index]))
+        throw Invalid(
+            fmt::format("input {} is {}; it must be a tensor", index, kind_of(values[index])));
+    return index < inputs.size() ? inputs[index] : nullptr;
+}
+
+Value Node::value(std::size_t index) const {
+    if (index < values.size()) return values[index];
+    return index < inputs.size() ? inputs[index] : nullptr;
 }
 
 Operand Node::operand(std::size_t index) const {

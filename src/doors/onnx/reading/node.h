@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "doors/onnx/model/messages.h"
-#include "doors/onnx/reading/elements.h"
+#include "doors/onnx/reading/values.h"
 
 namespace headrace::onnx {
 
@@ -22,14 +22,15 @@ struct Branch {
 
 using AttributeValue =
     std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>,
-                 std::vector<std::string>, Operand, std::shared_ptr<const Branch>>;
+                 std::vector<std::string>, Operand, std::shared_ptr<const Branch>, TypeMessage>;
 
 /// A node as operators' functions see it. Attributes of a type that the operator does not have are Invalid.
 struct Node {
     std::string op, domain;  ///< domain: "" is ai.onnx
     std::int64_t opset = 0;
     std::string name;
-    std::vector<Operand> inputs;       ///< null where one is left out
+    std::vector<Operand> inputs;       ///< null where one is left out, or is no tensor
+    Values values;                     ///< all inputs, where some are no tensors; else empty
     std::vector<std::string> outputs;  ///< names, "" for one that is not wanted
     std::vector<std::pair<std::string, AttributeValue>> attributes;
 
@@ -40,10 +41,13 @@ struct Node {
     // --- inputs and outputs ---
     /// Whether somebody reads an optional output.
     bool wants(std::size_t index) const { return index < outputs.size() && !outputs[index].empty(); }
-    Operand optional(std::size_t index) const { return index < inputs.size() ? inputs[index] : nullptr; }
+    /// Null where it is left out. Throws Invalid for what is no tensor.
+    Operand optional(std::size_t index) const;
     /// Throws Invalid where it is missing.
     Operand operand(std::size_t index) const;
     Operand x() const { return operand(0); }
+    /// An input of any kind, or one that is left out.
+    Value value(std::size_t index) const;
     /// An input whose elements are known; Refused names it `what` where only a run knows them.
     Operand known_operand(std::size_t index, std::string_view what) const;
     /// A list of extents that is an input and known; Refused names it `what` where only a run knows it.

@@ -12,6 +12,7 @@
 #include "doors/onnx/reading/limits.h"
 #include "doors/onnx/reading/ranges.h"
 #include "doors/onnx/reading/refused.h"
+#include "doors/onnx/reading/values.h"
 #include "ir/graph_builder.h"
 
 namespace headrace::onnx {
@@ -34,8 +35,7 @@ class BranchReader {
 public:
     virtual ~BranchReader() = default;
     /// The results of a branch's nodes, which become ops of `into`.
-    virtual std::vector<Operand> read_branch(OpWriter& into, const Branch& branch,
-                                             const std::vector<Operand>& inputs) = 0;
+    virtual Values read_branch(OpWriter& into, const Branch& branch, const Values& inputs) = 0;
 };
 
 /// What all graphs of a model share: the limits, and what is known of its symbols.

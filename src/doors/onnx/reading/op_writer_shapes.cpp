@@ -70,10 +70,13 @@ Operand OpWriter::input(const std::string& name, ElementType type, const Shape& 
                         "merged",
                         shape.size(), kMostDimensions));
     const DType stored = type == ElementType::bf16 ? DType::f32 : stored_as(type);
-    const ValueId id = declare(name, stored, shape);
     for (const Dim& d : shape)
-        for (const std::string& name : names_in(d))
-            if (std::ranges::find(dimensions, name) == dimensions.end()) dimensions.push_back(name);
+        for (const std::string& symbol : d.expression().names()) {
+            const std::string own = name_spelled(symbol);
+            const bool is_made = shared_.symbols.contains(symbol);  // for what a loop carries
+            if (!is_made && std::ranges::find(dimensions, own) == dimensions.end()) dimensions.push_back(own);
+        }
+    const ValueId id = declare(name, stored, shape);
     return cast(made(id, element_type(stored)), type);
 }
 

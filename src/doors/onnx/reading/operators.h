@@ -23,20 +23,28 @@ namespace headrace::onnx {
 using Results = std::vector<Operand>;
 
 /// A function `Operand f(OpWriter& g, const Node& node)`, or one that returns Results. It throws what
-/// refused.h has.
+/// refused.h has. One that returns a Value or Values takes sequences and optionals, too (Node::value).
 class Read {
 public:
     template <class F>
     requires(!std::is_same_v<std::remove_cvref_t<F>, Read>) Read(F function) {
-        if constexpr (std::is_same_v<std::invoke_result_t<F, OpWriter&, const Node&>, Operand>)
-            call_ = [function](OpWriter& g, const Node& node) { return Results{function(g, node)}; };
-        else
-            call_ = function;
+        using Found = std::invoke_result_t<F, OpWriter&, const Node&>;
+        takes_values_ = std::is_same_v<Found, Value> || std::is_same_v<Found, Values>;
+        call_ = [function](OpWriter& g, const Node& node) -> Values {
+            if constexpr (std::is_same_v<Found, Values>)
+                return function(g, node);
+            else if constexpr (std::is_same_v<Found, Results>)
+                return values_of(function(g, node));
+            else
+                return {function(g, node)};
+        };
     }
-    Results operator()(OpWriter& g, const Node& node) const { return call_(g, node); }
+    Values operator()(OpWriter& g, const Node& node) const { return call_(g, node); }
+    bool takes_values() const { return takes_values_; }
 
 private:
-    std::function<Results(OpWriter&, const Node&)> call_;
+    std::function<Values(OpWriter&, const Node&)> call_;
+    bool takes_values_ = false;
 };
 
 struct Operator {

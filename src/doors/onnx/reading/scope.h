@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "doors/onnx/model/messages.h"
-#include "doors/onnx/reading/elements.h"
+#include "doors/onnx/reading/values.h"
 
 namespace headrace::onnx {
 
@@ -13,7 +13,7 @@ namespace headrace::onnx {
 struct Scope {
     const OperatorSets* sets = nullptr;
     const Scope* outer = nullptr;  ///< of a branch: what it sees besides
-    std::unordered_map<std::string_view, Operand> values;
+    std::unordered_map<std::string_view, Value> values;
     /// A function's parameters: attributes of its call, and the names that those see which are graphs.
     std::map<std::string, std::pair<AttributeMessage, const Scope*>, std::less<>> parameters;
     std::string caller;  ///< the node of the model whose function this is
@@ -21,7 +21,7 @@ struct Scope {
     int depth = 0;
 
     /// Null where no node before has computed it; a null operand is one that is left out.
-    const Operand* find(std::string_view name) const {
+    const Value* find(std::string_view name) const {
         for (const Scope* scope = this; scope != nullptr; scope = scope->outer)
             if (const auto at = scope->values.find(name); at != scope->values.end()) return &at->second;
         return nullptr;
