@@ -100,5 +100,105 @@ TEST(LoadOnnx, RefusesDimensionsThatNoInputHas) {
     }
 }
 
+std::shared_ptr<OnnxModel> opened(const std::string& bytes) {
+    const auto owner = std::make_shared<std::string>(bytes);
+    return OnnxModel::open(std::as_bytes(std::span(*owner)), owner);
+}
+
+/// xs, a sequence, and perhaps, an optional one, are given and taken.
+std::string lists() {
+    const std::string list = sequence_type(float_list_type());
+    return model_of({node("Identity", {"xs"}, "ys"), node("Identity", {"perhaps"}, "still")},
+                    {typed_value("xs", list), typed_value("perhaps", optional_type(list))},
+                    {typed_value("ys", list), typed_value("still", optional_type(list))});
+}
+
+TEST(OnnxModel, SaysWhatItDeclares) {
+    const auto lists_model = opened(lists());
+    ASSERT_EQ(lists_model->inputs().size(), 2U);
+    const OnnxValue &xs = lists_model->inputs()[0], &perhaps = lists_model->inputs()[1];
+    EXPECT_EQ(xs.name, "xs");
+    EXPECT_EQ(xs.kind, "sequence");
+    EXPECT_EQ(xs.type, "f32");
+    EXPECT_EQ(xs.shape, (OnnxShape{"n"}));
+    EXPECT_EQ(perhaps.kind, "optional of sequence");
+    EXPECT_EQ(lists_model->outputs()[1].name, "still");
+    EXPECT_EQ(lists_model->graph_name(), "the graph");
+    EXPECT_EQ(lists_model->operator_sets().at(""), 21);
+
+    const auto tensors = opened(model_of({node("Mul", {"x", "w"}, "y")},
+                                         {float_value("w", {"4"}), float_value("x", {"3", ""})},
+                                         {float_value("y", {})}, float_tensor("w", 4, quarters())));
+    ASSERT_EQ(tensors->inputs().size(), 1U) << "w is an initializer";
+    EXPECT_EQ(tensors->inputs()[0].kind, "tensor");
+    EXPECT_EQ(tensors->inputs()[0].shape, (OnnxShape{std::int64_t{3}, "x.1"}));
+}
+
+TEST(OnnxModel, IsReadForEachFormOfItsInputs) {
+    const auto model = opened(lists());
+    const std::vector<OnnxShape> two{{"n"}, {std::int64_t{3}}};
+    const OnnxReading full = model->read({.dimensions = {}, .forms = {{"xs", two}, {"perhaps", two}}});
+    using Kind = OnnxOutput::Kind;
+    ASSERT_EQ(full.outputs.size(), 2U);
+    EXPECT_EQ(full.outputs[0].kind, Kind::sequence);
+    ASSERT_EQ(full.outputs[0].parts.size(), 2U);
+    EXPECT_EQ(full.outputs[0].parts[1].tensor, "ys[1]");
+    EXPECT_EQ(full.outputs[1].kind, Kind::optional);
+    EXPECT_EQ(full.outputs[1].parts.at(0).parts.at(0).tensor, "still[0]");
+    EXPECT_EQ(full.graph->outputs.size(), 4U);
+
+    const OnnxReading empty =
+        model->read({.dimensions = {}, .forms = {{"xs", OnnxShape{}}, {"perhaps", std::monostate{}}}});
+    EXPECT_THAT(empty.outputs[0].parts, testing::IsEmpty());
+    EXPECT_EQ(empty.outputs[1].kind, Kind::optional);
+    EXPECT_THAT(empty.outputs[1].parts, testing::IsEmpty());
+    EXPECT_EQ(empty.graph->outputs.size(), 1U) << "a graph has an output";
+}
+
+TEST(OnnxModel, WantsAFormForWhatIsNoTensor) {
+    const auto model = opened(lists());
+    const auto said = [&](const OnnxOptions& options) -> std::string {
+        try {
+            model->read(options);
+        } catch (const Exception& error) { return error.what(); }
+        return "it is read";
+    };
+    EXPECT_THAT(said({}), HasSubstr("input 'xs': it is sequence; a graph has to know of which tensors"));
+    EXPECT_THAT(said({.dimensions = {}, .forms = {{"xs", OnnxShape{"n"}}}}),
+                HasSubstr("dimensions['xs'] is no list of tensors' shapes"));
+    EXPECT_THAT(said({.dimensions = {}, .forms = {{"zs", OnnxShape{"n"}}}}), HasSubstr("input 'xs'"));
+}
+
+TEST(OnnxModel, TakesAWholeShapeWithNamesForOpenExtents) {
+    const auto model_of_x = opened(model({node("Relu", {"x"}, "y")}));
+    const auto shape_for = [&](const OnnxShape& shape) {
+        const OnnxReading reading = model_of_x->read({.dimensions = {}, .forms = {{"x", shape}}});
+        return str(reading.graph->values.at(0).type.shape);
+    };
+    EXPECT_EQ(shape_for({std::int64_t{2}, std::int64_t{5}}), "[2, 5]");
+    EXPECT_EQ(shape_for({"rows", std::int64_t{5}}), "[rows, 5]");
+}
+
+TEST(OnnxModel, SaysInWhichOutputsElementsAreOfAnotherType) {
+    const std::string cast = node("Cast", {"x"}, "y") +
+                             bytes_field(5, bytes_field(1, "to") + number_field(3, 16) + number_field(20, 2));
+    const OnnxReading reading = opened(model({cast}))->read();
+    EXPECT_THAT(reading.declared, testing::ElementsAre(testing::Pair("y", "bf16")));
+}
+
+TEST(OnnxModel, RefusesKindsWithinKindsThatNoOperatorHas) {
+    std::string type = float_list_type();
+    for (int i = 0; i < 5000; ++i) type = optional_type(type);
+    const auto model = opened(
+        model_of({node("Identity", {"x"}, "y")}, {typed_value("x", type)}, {typed_value("y", type)}));
+    EXPECT_LT(model->inputs()[0].kind.size(), 60U);
+    try {
+        model->read({.dimensions = {}, .forms = {{"x", OnnxShape{"n"}}}});
+        ADD_FAILURE() << "it is read";
+    } catch (const Exception& error) {
+        EXPECT_THAT(error.what(), HasSubstr("it is an optional of optionals"));
+    }
+}
+
 }  // namespace
 }  // namespace headrace::onnx

@@ -8,9 +8,7 @@ namespace {
 using testing::ElementsAre;
 
 class NoBranches : public BranchReader {
-    std::vector<Operand> read_branch(OpWriter&, const Branch&, const std::vector<Operand>&) override {
-        return {};
-    }
+    Values read_branch(OpWriter&, const Branch&, const Values&) override { return {}; }
 };
 
 class OnnxOpWriter : public testing::Test {
