@@ -1,7 +1,7 @@
 """Programs on the pages run and print what the pages say.
 
 A page is one session in an empty folder: its Python blocks are one program, its console blocks go to a shell,
-and a block with a title is a file. A block of output after a Python block is what it prints. Below the comment
+and a block with a title is a file. A block of output after a Python block is what it prints. Below a comment
 `measured` words are compared, and numbers may be others.
 """
 
