@@ -1,4 +1,4 @@
-"""The reference of the Python packages, from docstrings and stubs, and of the C++ headers, from their comments."""
+"""The reference of Python's packages, by docstrings and stubs, and of the C++ headers, by their comments."""
 
 from __future__ import annotations
 
@@ -40,16 +40,12 @@ Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 def api_pages(root: Path) -> dict[str, str]:
     """Every page of the reference by its path in the site."""
     pages = {f"api/{module}.md": python_page(root, module) for module in PYTHON}
-    headers = sorted((root / "include/headrace").glob("*.h*"))
-    for header in headers:
+    listed = []
+    for header in sorted((root / "include/headrace").glob("*.h*")):
         if declarations(header.read_text(encoding="utf-8")):
             pages[f"api/cpp/{header.name}.md"] = header_page(header)
-    listed = [
-        f"- [headrace/{path.removeprefix('api/cpp/').removesuffix('.md')}](cpp/{path.removeprefix('api/cpp/')})"
-        for path in pages
-        if path.startswith("api/cpp/")
-    ]
-    pages["api/cpp.md"] = "# C++ headers\n\n" + "\n".join(listed) + "\n"
+            listed.append(f"- [headrace/{header.name}](cpp/{header.name}.md)\n")
+    pages["api/cpp.md"] = "# C++ headers\n\n" + "".join(listed)
     return pages
 
 
@@ -185,7 +181,9 @@ def declarations(text: str) -> list[Declaration]:
         if re.match(r"(//|/\*| \*)", line):
             comment.append(re.sub(r"^(///?|/\*+| \*/?)\s?|\s*\*/$", "", line))
             continue
-        if not line.strip() or re.match(r"(namespace|inline namespace|extern \"C\"|\}|using namespace)", line):
+        if not line.strip() or re.match(
+            r"(namespace|inline namespace|extern \"C\"|\}|using namespace)", line
+        ):
             comment = []
             continue
         taken = [line]

@@ -1,5 +1,5 @@
-"""What `make site` adds to the pages of docs/: the README as the first page, files of the repository that pages
-link to, and the reference of the Python packages and of the C++ headers.
+"""What `make site` adds to the pages of docs/: the README as the first page, files of the repository that
+pages link to, and the reference of the Python packages and of the C++ headers.
 
 mkdocs.yml names this module as a hook.
 """

@@ -1,7 +1,7 @@
 """Files of the repository as pages of the site: what lies outside of docs/ and is linked from there.
 
-Pages are written for the repository, where links go by path. The site has the pages of docs/ at its root, and all
-else below source/.
+Pages are written for the repository, where links go by path. The site has the pages of docs/ at its root, and
+all else below source/.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class SourcePages:
         return outside_of(CODE, outside_of(FENCE, text, spaced), lambda prose: LINK.sub(target, prose))
 
     def pages(self) -> dict[str, str]:
-        """The pages that docs/ lacks, by their path in the site: the README, and what is linked, and so on."""
+        """The pages that docs/ lacks, by their path in the site: the README, what is linked, and so on."""
         made: dict[str, str] = {}
         waiting = ["README.md", *(str(page.relative_to(self.root)) for page in self._tracked_docs())]
         seen = set(waiting)
@@ -116,7 +116,7 @@ def shown(file: Path) -> str:
 
 
 def spaced(prose: str) -> str:
-    """What GitHub reads without it: an empty line before a list, and four spaces before what belongs to an item."""
+    """With what GitHub needs not: an empty line before a list, four spaces before an item's paragraphs."""
     separated = re.sub(r"(?m)^(?![-*] |[|>#\s]|\d+\.)(.+)\n(?=(?:[-*]|\d+\.) )", r"\1\n\n", prose)
     separated = re.sub(r"(?m)^( {3,}\S.*)\n(?=\d+\. )", r"\1\n\n", separated)
     return re.sub(r"(?m)^ {3}(?=\S)", "    ", separated)

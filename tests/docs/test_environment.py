@@ -20,8 +20,8 @@ READ = (
     re.compile(r"\$ENV\{(\w+)\}"),
 )
 SERVER_OPTIONS = ROOT / "src/doors/serve/options/flags.cpp"
-# What cannot be found by its name: a function whose callers are found, options of the server (above), and an environment
-# that is passed on.
+# What cannot be found by its name: a function whose callers are found, options of the server (above), and an
+# environment that is passed on.
 BY_NAME = re.compile(r"\bgetenv\((?!\s*\")\s*[^)\s]")
 WHOLE = re.compile(r"\bextern char\*\* environ\b")
 

@@ -1,8 +1,8 @@
 """Programs on the pages run and print what the pages say.
 
-A page is one session in an empty folder: its Python blocks are one program, its console blocks go to a shell, and a
-block with a title is a file. A block of output after a Python block is what it prints. Of blocks below the comment
-`measured` the words are compared, and numbers may be others.
+A page is one session in an empty folder: its Python blocks are one program, its console blocks go to a shell,
+and a block with a title is a file. A block of output after a Python block is what it prints. Below a comment
+`measured` words are compared, and numbers may be others.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 START = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs/start").glob("*.md"))
-PAGES = ("README.md", "docs/executorch.md", "docs/gallery.md", "docs/graph-files.md", "docs/webnn.md", *START)
+GUIDES = ("docs/executorch.md", "docs/gallery.md", "docs/graph-files.md", "docs/webnn.md")
+PAGES = ("README.md", *GUIDES, *START)
 BLOCK = re.compile(
-    r"^(?P<measured><!-- measured -->\n\n)?```(?P<kind>\w+)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)^```$"
+    r"^(?P<measured><!-- measured -->\n\n)?"
+    r"```(?P<kind>\w+)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)^```$"
     r"(?:\n\n```\n(?P<output>.*?)^```$)?",
     re.MULTILINE | re.DOTALL,
 )
@@ -47,9 +49,9 @@ class Block:
 
     def lacks(self) -> str:
         """What this machine or build has not, without which the block cannot run."""
-        if re.search(r"LanguageModel|headrace (chat|serve|bench-llm|wasm)", self.text):
-            if not find_spec("headrace._llm"):
-                return "language models are not built: llama.cpp is not set up"
+        talks = re.search(r"LanguageModel|headrace (chat|serve|bench-llm|wasm)", self.text)
+        if talks and not find_spec("headrace._llm"):
+            return "language models are not built: llama.cpp is not set up"
         if "headrace wasm" in self.text and not find_spec("wasmtime"):
             return "headrace wasm needs the package wasmtime"
         if "executorch" in self.text and self.kind == "python" and not find_spec("executorch"):
@@ -104,8 +106,7 @@ def in_shell(block: Block, folder: Path, port: str) -> str:
         ["bash", "-c", f"set -eo pipefail\n{LEAVE_NOTHING}\n{commands.replace('8080', port)}"],
         cwd=folder,
         env={**os.environ, "CHECKOUT": str(ROOT), "PATH": path, "HEADRACE_PYTHON": sys.executable},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         text=True,
         timeout=120,
     )

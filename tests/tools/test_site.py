@@ -41,7 +41,9 @@ def test_links_lead_to_where_the_site_has_their_targets(repository: SourcePages)
     assert repository.pages()["index.md"] == "[page](onnx.md) [notes](source/NOTES.md)"
     assert repository.pages()["source/NOTES.md"] == "[main](src/main.cpp.md) [docs](../onnx.md#part)"
     text = (repository.root / "docs/onnx.md").read_text()
-    assert repository.for_site("docs/onnx.md", text) == "[sources](source/src/index.md) `[no](../src/link.md)`"
+    assert (
+        repository.for_site("docs/onnx.md", text) == "[sources](source/src/index.md) `[no](../src/link.md)`"
+    )
     text = (repository.root / "docs/start/onnx.md").read_text()
     assert repository.for_site("docs/start/onnx.md", text) == text
 
@@ -101,6 +103,18 @@ def test_every_public_name_of_a_package_is_in_its_reference(module: str):
     assert set(imported.__all__) - described == set()
 
 
+def test_the_navigation_has_every_page_of_docs_and_no_other():
+    listed = re.findall(r"^ +- .*: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    own = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}
+    decisions = {page for page in own if re.match(r"decisions/\d", page)}
+    assert {page for page in listed if not page.startswith(("api/", "source/", "index."))} == own - decisions
+
+
+def test_every_decision_is_in_the_list_of_decisions():
+    listed = re.findall(r"\]\((\d[^)]*\.md)\)", (ROOT / "docs/decisions/index.md").read_text())
+    assert sorted(listed) == sorted(page.name for page in (ROOT / "docs/decisions").glob("[0-9]*.md"))
+
+
 def test_the_site_is_built_without_a_warning_and_loads_nothing_from_the_network(tmp_path: Path):
     if not PACKAGES.exists() and not find_spec("material"):
         pytest.skip("mkdocs-material is not installed: make site installs it")
@@ -114,4 +128,4 @@ def test_the_site_is_built_without_a_warning_and_loads_nothing_from_the_network(
         assert re.findall(r"<(?:script|link|img)\b[^>]*(?:src|href)=\"(?:https?:)?//", text) == [], page
         prose = re.sub(r"<(code|pre)\b.*?</\1>", "`", text, flags=re.DOTALL)
         for paragraph in re.findall(r"<p>(.*?)</p>", prose, re.DOTALL):
-            assert not re.search(r"^(- |\d+\. |\|.*\|$|```)", paragraph, re.MULTILINE), (page, paragraph)
+            assert not re.search(r"^(- |\d+\. |\|.*\|.*\|$|```)", paragraph, re.MULTILINE), (page, paragraph)
