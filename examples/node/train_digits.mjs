@@ -62,7 +62,7 @@ function step(x, digit, rate) {
   learn(first, x, dh, rate);
 }
 
-const steps = 12000;
+const steps = 6000;
 for (let i = 0; i < steps; i += 1) {
   const digit = Math.floor(next() * 10);
   step(drawn(digit, next), digit, 0.02 * (1 - i / steps) + 0.001);
