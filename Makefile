@@ -202,13 +202,13 @@ bench-ray: ## measure Ray Serve with 1 to 4 replicas, and what a request costs b
 	@$(PYTHON) tools/setup.py --on-demand ray
 	@$(VENV) bench/ray_load.py
 
-node: ## build the npm package in node/: the addon and dist/webnn.cjs (installs nodejs, npm and libnode-dev where they are missing)
+node: ## build the npm package in node/: the addons and dist/*.cjs (installs nodejs, npm and libnode-dev where they are missing)
 	@$(PYTHON) tools/setup.py
 	@$(PYTHON) tools/setup.py --node
 	@$(BUILD) --target node_addon
 	@node node/scripts/bundle.mjs
 
-test-node: node ## test the npm package: WebNN's conformance cases, validation, lifetimes, types
+test-node: node ## test the npm package: models, language models, WebNN's conformance cases, validation, lifetimes, types
 	@node --test --test-reporter=spec tests/node
 
 bench-node: node ## what a dispatch of a 4x4 matmul costs in JavaScript, and a round trip

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <variant>
+#include <set>
 
 #include "headrace/graph_files.h"
 #include "headrace/onnx.h"
@@ -61,12 +61,6 @@ std::size_t size_of(DType type, std::span<const std::int64_t> shape) {
     return bytes_of(type, count);
 }
 
-DType to_dtype(const std::string& name) {
-    const auto type = dtype_from_name(name);
-    if (!type) throw Exception(Code::invalid_argument, "no data type is called " + name);
-    return *type;
-}
-
 struct Source {
     std::string path;
     std::shared_ptr<std::vector<std::byte>> bytes;  ///< in place of a path
@@ -74,10 +68,32 @@ struct Source {
     OnnxOptions onnx;
 };
 
-std::shared_ptr<const Graph> read(const Source& source) {
-    if (source.bytes) return load_onnx(*source.bytes, source.bytes, source.onnx);
-    if (source.is_onnx) return load_onnx(source.path, source.onnx);
-    return webnn::load_graph_file(source.path);
+/// A graph, and by name what an ONNX model says of its inputs and outputs otherwise.
+struct Read {
+    std::shared_ptr<const Graph> graph;
+    std::set<std::string> truths;  ///< bool to the model and u8 to the graph
+};
+
+Read read_onnx(const Source& source) {
+    const auto model = source.bytes ? OnnxModel::open(*source.bytes, source.bytes) : OnnxModel::open(source.path);
+    OnnxReading reading = model->read(source.onnx);
+    Read result{std::move(reading.graph), {}};
+    for (const OnnxValue& input : model->inputs())
+        if (input.type == "bool") result.truths.insert(input.name);
+    for (const OnnxOutput& output : reading.outputs) {
+        if (output.kind != OnnxOutput::Kind::tensor || output.tensor != output.name)
+            throw Exception(Code::unsupported, "output '" + output.name +
+                                                   "' is no tensor; Python's headrace.load gives sequences and "
+                                                   "optionals");
+        const auto declared = reading.declared.find(output.tensor);
+        if (declared != reading.declared.end() && declared->second == "bool") result.truths.insert(output.name);
+    }
+    return result;
+}
+
+Read read(const Source& source) {
+    if (source.bytes || source.is_onnx) return read_onnx(source);
+    return {webnn::load_graph_file(source.path), {}};
 }
 
 /// Numbers, and names of those that a run decides.
@@ -89,17 +105,32 @@ napi_value open_shape(napi_env env, const TensorInfo& info) {
     return list(env, extents);
 }
 
-napi_value tensor_list(napi_env env, const std::vector<TensorInfo>& infos) {
+napi_value tensor_list(napi_env env, const std::vector<TensorInfo>& infos,
+                       const std::set<std::string>& truths) {
     std::vector<napi_value> items;
     for (const TensorInfo& info : infos) {
         napi_value object;
         check(napi_create_object(env, &object));
         set(env, object, "name", text(env, info.name));
-        set(env, object, "type", text(env, name_of(info.dtype)));
+        set(env, object, "type", text(env, truths.contains(info.name) ? name_of(DType::boolean) : name_of(info.dtype)));
         set(env, object, "shape", open_shape(env, info));
         items.push_back(object);
     }
     return list(env, items);
+}
+
+/// Numbers, and names of extents that stay open.
+OnnxShape to_onnx_shape(napi_env env, napi_value value) {
+    OnnxShape shape;
+    for (const napi_value item : to_list(env, value)) {
+        napi_valuetype type{};
+        check(napi_typeof(env, item, &type));
+        if (type == napi_string)
+            shape.emplace_back(to_text(env, item));
+        else
+            shape.emplace_back(to_integer(env, item));
+    }
+    return shape;
 }
 
 class OpenModel : public Task {
@@ -108,7 +139,8 @@ public:
         : source_(std::move(source)), options_(std::move(options)), limits_(limits) {}
     void run() override {
         const CompileOptions options = webnn::compileOptions(options_);
-        auto graph = read(source_);
+        auto [graph, truths] = read(source_);
+        truths_ = std::move(truths);
         Executable executable = compile(*graph, options);
         // Where weights are quantised, nothing shall hold the others.
         if (options.weights != WeightFormat::as_given) graph.reset();
@@ -119,8 +151,8 @@ public:
         const Executable& executable = model_->executable();
         napi_value object;
         check(napi_create_object(env, &object));
-        set(env, object, "inputs", tensor_list(env, executable.inputs()));
-        set(env, object, "outputs", tensor_list(env, executable.outputs()));
+        set(env, object, "inputs", tensor_list(env, executable.inputs(), truths_));
+        set(env, object, "outputs", tensor_list(env, executable.outputs(), truths_));
         set(env, object, "hasStates", boolean(env, !executable.states().empty()));
         const CompileStats stats = executable.stats();
         const std::size_t bytes = stats.constant_bytes - std::min(stats.mapped_bytes, stats.constant_bytes);
@@ -132,21 +164,21 @@ private:
     Source source_;
     const webnn::MLContextOptions options_;
     const RunOptions limits_;
+    std::set<std::string> truths_;
     std::shared_ptr<Model> model_;
 };
 
 /// Copies of the inputs, which JavaScript may change, detach or transfer meanwhile.
 struct RunInput {
-    DType type = DType::f32;
     std::vector<std::int64_t> shape;
     Memory content;
 };
 
 RunInput input_of(napi_env env, napi_value type, napi_value shape, napi_value bytes) {
-    RunInput input{to_dtype(to_text(env, type)), to_integers(env, shape), nullptr};
+    RunInput input{to_integers(env, shape), nullptr};
     const auto from = to_bytes(env, bytes);
     input.content = memory_of(from.size());
-    if (input.type == DType::boolean)  // one byte of any value is a truth to JavaScript, 0 or 1 to kernels
+    if (to_text(env, type) == name_of(DType::boolean))  // one byte of any value is a truth to JavaScript, 0 or 1 to kernels
         std::ranges::transform(from, input.content.get(), [](std::byte b) { return std::byte{b != std::byte{}}; });
     else if (!from.empty())
         std::memcpy(input.content.get(), from.data(), from.size());
@@ -176,7 +208,9 @@ public:
         : model_(std::move(model)), inputs_(std::move(inputs)) {}
     void run() override {
         std::vector<InputView> views;
-        for (const RunInput& input : inputs_) views.push_back({input.type, input.shape, input.content.get()});
+        const auto declared = model_->executable().inputs();
+        for (std::size_t i = 0; i < inputs_.size(); ++i)
+            views.push_back({declared[i].dtype, inputs_[i].shape, inputs_[i].content.get()});
         const auto infos = model_->executable().outputs();
         model_->run(views, [&](const std::vector<std::vector<std::int64_t>>& shapes) {
             std::vector<OutputView> outputs;
@@ -271,7 +305,7 @@ napi_value open_model(const Call& call) {
         source.onnx.dimensions.emplace(to_text(env, dimensions[i]), to_integer(env, dimensions[i + 1]));
     const auto shapes = to_list(env, call[4]);
     for (std::size_t i = 0; i + 1 < shapes.size(); i += 2)
-        source.onnx.shapes.emplace(to_text(env, shapes[i]), to_integers(env, shapes[i + 1]));
+        source.onnx.forms.emplace(to_text(env, shapes[i]), to_onnx_shape(env, shapes[i + 1]));
     RunOptions limits;
     limits.most_iterations = to_integer(env, property(env, call[2], "mostIterations"));
     return Task::start(

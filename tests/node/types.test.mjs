@@ -1,7 +1,7 @@
-// node/webnn.d.ts, by TypeScript where `npm ci` in node/ has installed it.
+// node/*.d.ts, by TypeScript where `npm ci` in node/ has installed it.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -11,18 +11,21 @@ import * as webnn from '../../node/webnn.mjs';
 import { operators } from '../../node/lib/webnn/operators.js';
 
 const compiler = fileURLToPath(new URL('../../node/node_modules/typescript/bin/tsc', import.meta.url));
-const types = fileURLToPath(new URL('../../node/webnn.js', import.meta.url));
+const typesOf = (name) => fileURLToPath(new URL(`../../node/${name}.js`, import.meta.url));
 const skip = !existsSync(compiler) && 'TypeScript is not installed: make test-node installs it';
+
+const head = `import * as webnn from '${typesOf('webnn')}';
+import * as headrace from '${typesOf('headrace')}';
+import * as ort from '${typesOf('onnxruntime-node')}';
+declare const context: webnn.MLContext;
+`;
 
 /** What the compiler says of a program. */
 function messages(program) {
   const folder = mkdtempSync(join(tmpdir(), 'headrace-types-'));
   try {
     const file = join(folder, 'program.ts');
-    writeFileSync(
-      file,
-      `import * as webnn from '${types}';\ndeclare const context: webnn.MLContext;\n${program}\nexport {};\n`,
-    );
+    writeFileSync(file, `${head}${program}\nexport {};\n`);
     const options = [
       '--noEmit',
       '--strict',
@@ -37,6 +40,14 @@ function messages(program) {
   } finally {
     rmSync(folder, { recursive: true });
   }
+}
+
+/** Each line alone is an error of types. */
+function refused(lines) {
+  const found = messages(lines.join('\n')).matchAll(/^\S*program\.ts\((\d+),\d+\): error TS2/gm);
+  const first = head.split('\n').length;
+  const wrong = new Set([...found].map(([, line]) => lines[line - first]));
+  assert.deepEqual([...wrong], lines);
 }
 
 test('a program that uses the API compiles', { skip }, () => {
@@ -61,7 +72,7 @@ test('wrong programs do not compile', { skip }, () => {
     "new webnn.MLGraphBuilder(context).softmax(null! as webnn.MLOperand, { label: '' });",
     "new webnn.MLGraphBuilder(context).pad(null! as webnn.MLOperand, [1], [1], { mode: 'symmetric' });",
   ];
-  for (const line of wrong) assert.match(messages(line), /error TS2/, line);
+  refused(wrong);
 });
 
 test('what the types declare is there', { skip }, () => {
@@ -70,3 +81,50 @@ test('what the types declare is there', { skip }, () => {
   const uses = operators.map(({ name }) => `builder.${name};`).join('\n');
   assert.equal(messages(`declare const builder: webnn.MLGraphBuilder;\n${uses}`), '');
 });
+
+test('programs with models compile', { skip }, () => {
+  const program = `
+    async function main(): Promise<void> {
+      const model = await headrace.load(new URL('file:///model.onnx'), { device: 'cpu', dimensions: { n: 1, x: [1, 'm'] } });
+      const names: string[] = model.inputs.map(({ name }) => name);
+      const { y } = await model.run({ x: BigInt64Array.of(1n), z: { data: new Float32Array(2), dims: [1, 2] } });
+      if (y.type === 'int64') { const data: BigInt64Array = y.data; }
+      const { ids } = await (await headrace.Tokenizer.load('tokenizer.json')).encode('text', { pair: 'other' });
+      const chat = await headrace.LanguageModel.load('model.gguf', { parameters: { n_ctx: 512, logging: { level: 'none' } } });
+      for await (const piece of chat.stream([{ role: 'user', content: 'Hello' }], { signal: AbortSignal.timeout(5) }))
+        piece.toUpperCase();
+      const vectors: Float32Array[] = await chat.embed(['a', 'b']);
+      const code: headrace.ErrorCode = new headrace.HeadraceError('busy', '').code;
+      const session = await ort.InferenceSession.create(new Uint8Array(4), { executionProviders: ['cpu'] });
+      const results = await session.run({ x: new ort.Tensor('int64', [1, 2], [2]) }, ['y']);
+      const data: ort.Tensor.DataType = results.y.data;
+      const graph = await context.loadGraph('graph.hrg');
+      await graph.save('other.webnn', { quantized: true });
+      new webnn.MLGraphBuilder(context).input('x', { dataType: 'float32', shape: [{ name: 'n', maxSize: 4 }, 2] });
+    }`;
+  assert.equal(messages(program), '');
+});
+
+test('wrong programs with models do not compile', { skip }, () => {
+  const wrong = [
+    'new headrace.Model();',
+    "headrace.load('x.onnx', { thread: 1 });",
+    "headrace.load(5);",
+    "(null! as headrace.Model).run({ x: 'text' });",
+    "(null! as headrace.LanguageModel).generate([{ role: 'robot', content: '' }]);",
+    "(null! as headrace.LanguageModel).generate('x', { temperature: 0 });",
+    "new ort.Tensor('float33', [1]);",
+    "(null! as ort.InferenceSession).run({ x: new Float32Array(1) });",
+  ];
+  refused(wrong);
+});
+
+for (const name of ['headrace', 'onnxruntime-node'])
+  test(`what the types of ${name} declare is there`, { skip }, async () => {
+    const module = await import(`../../node/${name}.mjs`);
+    const declared = readFileSync(typesOf(name).replace(/js$/, 'd.ts'), 'utf8');
+    const values = [...declared.matchAll(/^export (?:class|const|function) (\w+)/gm)].map(([, value]) => value);
+    const given = ['Conversation', 'Generation', 'Model']; // that others make
+    const expected = [...new Set(values)].filter((value) => !given.includes(value));
+    assert.deepEqual(Object.keys(module).filter((key) => key !== 'default').sort(), expected.sort());
+  });

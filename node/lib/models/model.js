@@ -42,14 +42,17 @@ function toSource(source) {
   return bytes;
 }
 
-/** Numbers of named dimensions, and whole shapes of inputs. */
+const toExtent = (value, what) =>
+  typeof value === 'string' && value !== '' ? value : checkInteger(value, what);
+
+/** Numbers of named dimensions, and whole shapes of inputs, in which names stay open. */
 function toDimensions(given) {
   if (given === undefined) return [[], []];
   if (!isRecord(given)) throw new TypeError(`load: dimensions is ${kindOf(given)}; an object is needed`);
   const [numbers, shapes] = [[], []];
   for (const [name, value] of Object.entries(given)) {
     const what = `load: dimensions.${name}`;
-    if (Array.isArray(value)) shapes.push(name, value.map((extent, i) => checkInteger(extent, `${what}[${i}]`)));
+    if (Array.isArray(value)) shapes.push(name, value.map((extent, i) => toExtent(extent, `${what}[${i}]`)));
     else numbers.push(name, checkInteger(value, what));
   }
   return [numbers, shapes];

@@ -1,0 +1,48 @@
+// Semantic search with the real all-MiniLM-L6-v2: sentences of a text whose meaning is nearest to a question.
+//
+//     python examples/node/export_minilm.py
+//     node examples/node/semantic_search.mjs ["a question" ...]
+import { readFileSync } from 'node:fs';
+
+import { Tokenizer, load } from '../../node/headrace.mjs'; // 'headrace' where the package is installed
+
+const folder = new URL('../../build/models/minilm/', import.meta.url);
+const text = readFileSync(new URL('../data/sentences.txt', import.meta.url), 'utf8');
+const sentences = text.split('\n').filter((line) => line.trim());
+const asked = process.argv.slice(2);
+const questions = asked.length > 0 ? asked : ['How do I mend a flat bicycle tyre?', 'a song to help a child fall asleep'];
+
+const [tokenizer, model] = await Promise.all([
+  Tokenizer.load(new URL('tokenizer.json', folder)),
+  load(new URL('onnx/model.onnx', folder)),
+]);
+
+/** A vector of length 1 of each text, which are one batch: shorter ones are filled up with tokens that the mask hides. */
+async function embed(texts) {
+  const encoded = await tokenizer.encode(texts);
+  const length = Math.max(...encoded.map(({ ids }) => ids.length));
+  const dims = [texts.length, length];
+  const ids = new BigInt64Array(texts.length * length).fill(BigInt(tokenizer.paddingId));
+  const mask = new BigInt64Array(ids.length);
+  encoded.forEach((one, row) => {
+    one.ids.forEach((id, i) => (ids[row * length + i] = BigInt(id)));
+    mask.fill(1n, row * length, row * length + one.ids.length);
+  });
+  const results = await model.run({ input_ids: { data: ids, dims }, attention_mask: { data: mask, dims } });
+  const { data, dims: [, width] } = results.sentence_embedding;
+  return texts.map((_, row) => data.subarray(row * width, (row + 1) * width));
+}
+
+const dot = (a, b) => a.reduce((sum, value, i) => sum + value * b[i], 0);
+
+const begin = performance.now();
+const vectors = await embed(sentences);
+const milliseconds = performance.now() - begin;
+const wanted = await embed(questions);
+questions.forEach((question, i) => {
+  console.log(`\n${question}`);
+  const scores = vectors.map((vector, at) => [dot(vector, wanted[i]), sentences[at]]);
+  scores.sort(([a], [b]) => b - a);
+  for (const [score, sentence] of scores.slice(0, 3)) console.log(`  ${score.toFixed(3)}  ${sentence}`);
+});
+console.log(`\n${sentences.length} sentences in ${milliseconds.toFixed(0)} ms`);
