@@ -33,6 +33,8 @@ def answer_imports() -> None:
 
 def answer_in_children(environment: dict[str, str]) -> None:
     """Python programs that are started with this environment answer it, too."""
+    if str(_FOR_CHILDREN) not in sys.path:
+        sys.path.insert(1, str(_FOR_CHILDREN))  # multiprocessing hands the path itself on
     paths = [str(_FOR_CHILDREN), *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
     environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
 

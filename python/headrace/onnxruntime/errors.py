@@ -18,7 +18,20 @@ class OnnxRuntimeError(Exception):
 
     @classmethod
     def of(cls, what: str) -> OnnxRuntimeError:
-        return cls(f"[ONNXRuntimeError] : {cls.number} : {cls.title} : {what}")
+        return cls(f"{cls._prefix()}{what}")
+
+    @classmethod
+    def _prefix(cls) -> str:
+        return f"[ONNXRuntimeError] : {cls.number} : {cls.title} : "
+
+    @property
+    def what(self) -> str:
+        """The message alone, as callbacks and bindings pass it on."""
+        return str(self).removeprefix(self._prefix())
+
+
+def what_of(error: Exception) -> str:
+    return error.what if isinstance(error, OnnxRuntimeError) else str(error)
 
 
 def _made(name: str, number: int, title: str) -> type[OnnxRuntimeError]:
@@ -39,11 +52,7 @@ EPFail = _made("EPFail", 11, "EP_FAIL")
 ModelLoadCanceled = _made("ModelLoadCanceled", 12, "MODEL_LOAD_CANCELED")
 ModelRequiresCompilation = _made("ModelRequiresCompilation", 13, "MODEL_REQUIRES_COMPILATION")
 NotFound = _made("NotFound", 14, "NOT_FOUND")
-
-EXCEPTIONS = (
-    EPFail, EngineError, Fail, InvalidArgument, InvalidGraph, InvalidProtobuf, ModelLoadCanceled, ModelLoaded,
-    ModelRequiresCompilation, NoModel, NoSuchFile, NotFound, NotImplemented, RuntimeException,
-)  # fmt: skip
+DeviceReset = _made("DeviceReset", 15, "DEVICE_RESET")
 
 # What headrace.load says, and what ONNX Runtime calls such a model.
 _OF_LOADING = (

@@ -10,7 +10,7 @@ from typing import Any
 
 from .binding import IOBinding
 from .element_types import element_number, type_string
-from .errors import Fail, InvalidArgument, InvalidProtobuf, NoSuchFile, NotImplemented
+from .errors import Fail, InvalidArgument, InvalidProtobuf, NoSuchFile, NotImplemented, what_of
 from .feeds import fed
 from .model_file import DamagedError, Declared, ModelFile, NoGraphError, read_model_file
 from .options import RunOptions, SessionOptions
@@ -214,7 +214,7 @@ class InferenceSession:
             try:
                 results, error = self.run(output_names, input_feed, run_options), ""
             except Exception as raised:
-                results, error = [], str(raised)
+                results, error = [], what_of(raised)
             callback(results, user_data, error)
 
         threading.Thread(target=work, daemon=True).start()
@@ -242,7 +242,7 @@ class InferenceSession:
         try:
             iobinding._finish(self._run(list(iobinding._outputs), iobinding._inputs, run_options))
         except Exception as error:
-            raise RuntimeError(f"Error in execution: {error}") from error
+            raise RuntimeError(f"Error in execution: {what_of(error)}") from error
 
     # Profiling.
 
@@ -254,8 +254,8 @@ class InferenceSession:
         return self._profile.write(self._options.profile_file_prefix)
 
     def get_profiling_start_time_ns(self) -> int:
-        """Of time.monotonic_ns()."""
-        return self._profile.start_ns
+        """Of time.monotonic_ns(); 0 without profiling."""
+        return self._profile.start_ns if self._options.enable_profiling else 0
 
     # For IOBinding.
 
@@ -283,7 +283,8 @@ def _source_of(path_or_bytes: Any) -> str | bytes:
 
 
 def _node_args(declared: list[Declared]) -> list[NodeArg]:
-    return [NodeArg(info.name, type_string(info), list(info.shape or [])) for info in declared]
+    shapes = ([] if info.is_sequence else list(info.shape or []) for info in declared)
+    return [NodeArg(info.name, type_string(info), shape) for info, shape in zip(declared, shapes, strict=True)]
 
 
 def _read(source: str | bytes) -> ModelFile:

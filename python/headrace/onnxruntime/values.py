@@ -144,7 +144,6 @@ class OrtValue:
         return f"seq({text})" if self.is_tensor_sequence() else text
 
     def element_type(self) -> int:
-        self._tensor("element_type")
         return self._element_type
 
     def tensor_size_in_bytes(self) -> int:

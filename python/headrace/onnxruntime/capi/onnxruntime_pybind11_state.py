@@ -30,6 +30,7 @@ from .. import (
     set_seed,
 )
 from ..errors import (
+    DeviceReset,
     EngineError,
     EPFail,
     Fail,
@@ -47,6 +48,7 @@ from ..errors import (
 )
 
 __all__ = [
+    "DeviceReset",
     "EPFail",
     "EngineError",
     "ExecutionMode",
