@@ -24,10 +24,10 @@ namespace headrace {
 /// How the vectors of a text's tokens become one.
 enum class TextPooling : std::uint8_t {
     mean,
-    cls,     ///< the first token's
-    last,    ///< the last token's
-    pooled,  ///< the graph does that itself: its output is [batch, width]
-    max,     ///< of each number the largest
+    cls,               ///< the first token's
+    last,              ///< the last token's
+    pooled,            ///< the graph does that itself: its output is [batch, width]
+    max,               ///< of each number the largest
     mean_sqrt_length,  ///< their sum by the square root of how many there are
 };
 

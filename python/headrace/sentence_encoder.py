@@ -1,4 +1,4 @@
-"""Vectors of sentences, called as sentence-transformers and fastembed are called (docs/sentence-embeddings.md)."""
+"""Vectors of sentences, called as sentence-transformers and fastembed are: docs/sentence-embeddings.md."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ class SentenceEncoder:
         cannot be read, and for a folder that says what is not known here (a Dense module).
         """
         if device not in (None, "cpu"):
-            raise ValueError(f"device is {device!r}; sentences are encoded on the CPU: None or 'cpu' is right")
+            raise ValueError(
+                f"device is {device!r}; sentences are encoded on the CPU: None or 'cpu' is right"
+            )
         folder = _folder(model_name_or_path)
         file = _model_file(folder, (model_kwargs or {}).get("file_name"))
         if normalises is None and not (folder / "modules.json").exists():
@@ -139,7 +141,8 @@ class SentenceEncoder:
         order = {"euclidean": 2, "manhattan": 1}.get(self.similarity_fn_name)
         if order is None:
             raise ValueError(
-                f"similarity_fn_name is {self.similarity_fn_name!r}; cosine, dot, euclidean and manhattan are known"
+                f"similarity_fn_name is {self.similarity_fn_name!r}; cosine, dot, euclidean and manhattan"
+                " are known"
             )
         return -np.linalg.norm(a[:, None] - b[None], ord=order, axis=2)
 
@@ -170,7 +173,7 @@ class SentenceEncoder:
 
 
 class TextEmbedding:
-    """A fastembed model in a local folder: list(TextEmbedding(name, specific_model_path=folder).embed(texts)).
+    """A fastembed model in a local folder: TextEmbedding(name, specific_model_path=folder).embed(texts).
 
     The folder is model_name where no other is given; it is as SentenceEncoder's, or fastembed's cache has it.
     """
@@ -209,9 +212,13 @@ class TextEmbedding:
         return self._encoder.width
 
     def embed(
-        self, documents: str | Iterable[str], batch_size: int = 256, parallel: int | None = None, **options: Any
+        self,
+        documents: str | Iterable[str],
+        batch_size: int = 256,
+        parallel: int | None = None,
+        **options: Any,
     ) -> Iterator[np.ndarray]:
-        """A vector of each document, in order: float32 [width]. batch_size: how many are read ahead, at least.
+        """A vector of each document, in order: float32 [width]. batch_size: how many are read ahead at least.
 
         Errors: TypeError for what is no text.
         """

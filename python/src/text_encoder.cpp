@@ -33,8 +33,7 @@ TextPooling pooling_of(const std::string& name) {
     for (const auto& [known, pooling] : kPoolings)
         if (name == known) return pooling;
     throw Exception(Code::invalid_argument,
-                    "pooling is '" + name +
-                        "'; it must be mean, cls, last, max, mean_sqrt_length or pooled");
+                    "pooling is '" + name + "'; it must be mean, cls, last, max, mean_sqrt_length or pooled");
 }
 
 const char* name_of(TextPooling pooling) {
@@ -66,16 +65,16 @@ nb::object to_array(const TextVectors& made, std::int64_t width) {
 
 void bind_text_encoder(nb::module_& m) {
     const nb::call_guard<nb::gil_scoped_release> unlocked;
-    nb::class_<TextEncoder>(
-        m, "TextEncoder",
-        "Vectors of texts, or scores of documents, by a graph file (.hrg) or an ONNX model and the files in its "
-        "folder: tokenizer.json, and those of sentence-transformers.")
-        .def_static(
-            "load", &load_encoder, nb::arg("path"), nb::kw_only(), nb::arg("tokenizer") = "",
-            nb::arg("pooling") = nb::none(), nb::arg("normalises") = nb::none(), nb::arg("most_tokens") = 0,
-            nb::arg("ranks") = false, nb::arg("threads") = 0, unlocked,
-            "pooling: mean, cls, last, max, mean_sqrt_length or pooled. ranks: the model is a cross-encoder. What is not given "
-            "the folder says.")
+    nb::class_<TextEncoder>(m, "TextEncoder",
+                            "Vectors of texts, or scores of documents, by a graph file (.hrg) or an ONNX "
+                            "model and the files in its "
+                            "folder: tokenizer.json, and those of sentence-transformers.")
+        .def_static("load", &load_encoder, nb::arg("path"), nb::kw_only(), nb::arg("tokenizer") = "",
+                    nb::arg("pooling") = nb::none(), nb::arg("normalises") = nb::none(),
+                    nb::arg("most_tokens") = 0, nb::arg("ranks") = false, nb::arg("threads") = 0, unlocked,
+                    "pooling: mean, cls, last, max, mean_sqrt_length or pooled. ranks: the model is a "
+                    "cross-encoder. What is not given "
+                    "the folder says.")
         .def(
             "embed",
             [](const TextEncoder& encoder, const std::vector<std::string>& texts) {

@@ -75,7 +75,8 @@ Result<std::optional<TextPooling>> read_pooling(const Json& file) {
     return found;
 }
 
-/// Whether one of sentence-transformers' modules normalises. Errors: Code::unsupported of one that is not known.
+/// Whether one of sentence-transformers' modules normalises. Errors: Code::unsupported of one that is not
+/// known.
 Result<std::optional<bool>> read_normalises(const Json& modules) {
     std::optional<bool> found;
     if (!modules.is_array() || modules.empty()) return found;
@@ -88,7 +89,8 @@ Result<std::optional<bool>> read_normalises(const Json& modules) {
         if (name == "Normalize")
             found = true;
         else if (name != "Transformer" && name != "Pooling")
-            return unsupported("modules.json has {:.60}; Transformer, Pooling and Normalize are known here", name);
+            return unsupported("modules.json has {:.60}; Transformer, Pooling and Normalize are known here",
+                               name);
     }
     return found;
 }

@@ -6,11 +6,10 @@ import json
 from pathlib import Path
 
 import numpy as np
-import onnx
 from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-WORDS = "mill stone water wheel bread winter light house road music".split()
+WORDS = ["mill", "stone", "water", "wheel", "bread", "winter", "light", "house", "road", "music"]
 WIDTH = 6
 TABLE = np.random.default_rng(5).normal(size=(4 + len(WORDS), WIDTH)).astype(np.float32)
 
@@ -26,9 +25,13 @@ def tokenizer() -> Tokenizer:
 
 def model(scale: float = 1.0) -> bytes:
     """Of each token a row of TABLE and, in the last number, how many tokens the mask leaves."""
-    ids, mask = (helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "sequence"]) for name in
-                 ("input_ids", "attention_mask"))
-    output = helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, ["batch", "sequence", WIDTH + 1])
+    ids, mask = (
+        helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "sequence"])
+        for name in ("input_ids", "attention_mask")
+    )
+    output = helper.make_tensor_value_info(
+        "last_hidden_state", TensorProto.FLOAT, ["batch", "sequence", WIDTH + 1]
+    )
     nodes = [
         helper.make_node("Gather", ["table", "input_ids"], ["rows"]),
         helper.make_node("ReduceSum", ["attention_mask", "last"], ["count"], keepdims=1),
@@ -45,11 +48,17 @@ def model(scale: float = 1.0) -> bytes:
         numpy_helper.from_array(np.array([1]), "one"),
     ]
     graph = helper.make_graph(nodes, "sentences", [ids, mask], [output], constants)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9).SerializeToString()
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9
+    ).SerializeToString()
 
 
 def write_folder(
-    folder: Path, pooling: dict | None = None, modules: list[str] | None = None, most_tokens: int | None = None, **files: dict
+    folder: Path,
+    pooling: dict | None = None,
+    modules: list[str] | None = None,
+    most_tokens: int | None = None,
+    **files: dict,
 ) -> Path:
     """files: JSON by their stems."""
     (folder / "onnx").mkdir(parents=True, exist_ok=True)
@@ -59,7 +68,9 @@ def write_folder(
         (folder / "1_Pooling").mkdir(exist_ok=True)
         (folder / "1_Pooling/config.json").write_text(json.dumps(pooling))
     if modules is not None:
-        entries = [{"idx": i, "type": f"sentence_transformers.models.{name}"} for i, name in enumerate(modules)]
+        entries = [
+            {"idx": i, "type": f"sentence_transformers.models.{name}"} for i, name in enumerate(modules)
+        ]
         (folder / "modules.json").write_text(json.dumps(entries))
     if most_tokens is not None:
         (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": most_tokens}))

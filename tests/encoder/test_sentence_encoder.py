@@ -1,4 +1,4 @@
-"""headrace.SentenceEncoder and TextEmbedding: pooling beside NumPy, folders, prompts; MiniLM beside both peers."""
+"""headrace.SentenceEncoder and TextEmbedding: pooling beside NumPy, folders, prompts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,11 @@ def legacy(pooling: str) -> str:
 @pytest.mark.parametrize("pooling", POOLED)
 @pytest.mark.parametrize("is_legacy", [True, False])
 def test_vectors_are_pooled_as_the_folder_says(tmp_path: Path, pooling: str, is_legacy: bool) -> None:
-    says = {f"pooling_mode_{legacy(pooling)}": True, "pooling_mode_other": False} if is_legacy else {"pooling_mode": pooling}
+    says = (
+        {f"pooling_mode_{legacy(pooling)}": True, "pooling_mode_other": False}
+        if is_legacy
+        else {"pooling_mode": pooling}
+    )
     folder = write_folder(tmp_path, says, ["Transformer", "Pooling"])
     vectors = SentenceEncoder(folder).encode(TEXTS)
     assert vectors.dtype == np.float32 and vectors.flags.c_contiguous
@@ -96,12 +100,16 @@ def test_the_order_is_kept_whatever_the_batches(tmp_path: Path) -> None:
     expected = np.tile(reference("mean", TEXTS), (80, 1))
     assert len(many) > 4096, "more than are handed over at once"
     np.testing.assert_allclose(encoder.encode(many), expected, atol=1e-5)
-    np.testing.assert_allclose(encoder.encode(TEXTS, batch_size=7, show_progress_bar=True), expected[: len(TEXTS)], atol=1e-5)
+    np.testing.assert_allclose(
+        encoder.encode(TEXTS, batch_size=7, show_progress_bar=True), expected[: len(TEXTS)], atol=1e-5
+    )
 
 
 def test_prompts_come_before_texts(tmp_path: Path) -> None:
     prompts = {"query": "water ", "passage": "stone wheel ", "odd": "bread "}
-    folder = write_folder(tmp_path, config_sentence_transformers={"prompts": prompts, "default_prompt_name": "odd"})
+    folder = write_folder(
+        tmp_path, config_sentence_transformers={"prompts": prompts, "default_prompt_name": "odd"}
+    )
     encoder = SentenceEncoder(folder)
 
     def expected(prompt: str) -> np.ndarray:
@@ -113,7 +121,9 @@ def test_prompts_come_before_texts(tmp_path: Path) -> None:
     np.testing.assert_allclose(encoder.encode_query(TEXTS), expected("water "), atol=1e-5)
     np.testing.assert_allclose(encoder.encode_document(TEXTS), expected("stone wheel "), atol=1e-5)
     np.testing.assert_allclose(encoder.encode(TEXTS, prompt=""), expected(""), atol=1e-5)
-    with pytest.raises(ValueError, match=r"no prompt 'nope'; there are \['document', 'odd', 'passage', 'query'\]"):
+    with pytest.raises(
+        ValueError, match=r"no prompt 'nope'; there are \['document', 'odd', 'passage', 'query'\]"
+    ):
         encoder.encode(TEXTS, prompt_name="nope")
     with pytest.raises(ValueError, match="no prompt 'nope'"):
         SentenceEncoder(folder, default_prompt_name="nope")
@@ -173,11 +183,15 @@ def test_what_a_folder_lacks_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("pooling", "modules", "message"),
     [
-        ({"pooling_mode": "weightedmean"}, None, "pooling_mode \"weightedmean\"; one of mean, cls"),
+        ({"pooling_mode": "weightedmean"}, None, 'pooling_mode "weightedmean"; one of mean, cls'),
         ({"pooling_mode": ["mean", "max"]}, None, "one of mean, cls, lasttoken, max"),
         ({"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": True}, None, "besides another one"),
         ({"pooling_mode": "mean", "include_prompt": False}, None, "include_prompt to false"),
-        (None, ["Transformer", "Pooling", "Dense"], "modules.json has Dense; Transformer, Pooling and Normalize"),
+        (
+            None,
+            ["Transformer", "Pooling", "Dense"],
+            "modules.json has Dense; Transformer, Pooling and Normalize",
+        ),
     ],
 )
 def test_what_would_change_the_vectors_and_is_not_known_is_refused(
@@ -191,7 +205,9 @@ def test_arguments_that_are_wrong_are_named(tmp_path: Path) -> None:
     encoder = SentenceEncoder(write_folder(tmp_path))
     with pytest.raises(TypeError, match="text 1 is a int: 3; texts are str"):
         encoder.encode(["mill", 3])
-    with pytest.raises(ValueError, match="output_value is 'token_embeddings'; 'sentence_embedding' is what there is"):
+    with pytest.raises(
+        ValueError, match="output_value is 'token_embeddings'; 'sentence_embedding' is what there is"
+    ):
         encoder.encode(TEXTS, output_value="token_embeddings")
     with pytest.raises(ValueError, match="precision is 'int8'"):
         encoder.encode(TEXTS, precision="int8")

@@ -309,5 +309,7 @@ def test_a_branch_that_cannot_be_computed_fails_only_when_it_is_taken() -> None:
     loaded = headrace.load(model, device="cpu")
     x = np.arange(6, dtype=np.float32).reshape(1, 6)
     np.testing.assert_array_equal(loaded(x, np.array(16))["y"], -x)
-    with pytest.raises(ValueError, match=r"the model's other branch cannot be computed \(.*MatMul.* is 0; at least 1"):
+    with pytest.raises(
+        ValueError, match=r"the model's other branch cannot be computed \(.*MatMul.* is 0; at least 1"
+    ):
         loaded(x, np.array(8))

@@ -28,7 +28,7 @@ def outcome(call: Callable[[ModuleType], Any], side: ModuleType) -> tuple[str, A
 
 
 def same(call: Callable[[ModuleType], Any]) -> Any:
-    """What both give: a value, or the name of the exception's class. Raises AssertionError where they differ."""
+    """What both give: a value, or the exception's class. Raises AssertionError where they differ."""
     (kind, value, said), other = (outcome(call, side) for side in SIDES.values())
     assert (kind, said) == (other[0], other[2]), f"headrace: {value}; ONNX Runtime: {other[1]}"
     assert_alike(value, other[1])

@@ -21,7 +21,9 @@ def tensor_type(shape: list[Any] | None, element_type: int = FLOAT) -> Any:
     return helper.make_tensor_type_proto(element_type, shape)
 
 
-def made(nodes: list[Any], inputs: list[Any], outputs: list[Any], constants: Any = (), **options: Any) -> bytes:
+def made(
+    nodes: list[Any], inputs: list[Any], outputs: list[Any], constants: Any = (), **options: Any
+) -> bytes:
     """options: opset, ir_version, and fields of ModelProto."""
     graph = helper.make_graph(nodes, "small", inputs, outputs, list(constants))
     sets = [helper.make_opsetid("", options.pop("opset", 18))]
@@ -34,12 +36,19 @@ def constant(name: str, values: Any, dtype: Any = np.float32) -> Any:
 
 
 #: z = x + y of float [n, 3] and [1, 3]
-ADD = made([node("Add", ["x", "y"], ["z"])], [tensor("x", FLOAT, ["n", 3]), tensor("y", FLOAT, [1, 3])],
-           [tensor("z", FLOAT, ["n", 3])])
+ADD = made(
+    [node("Add", ["x", "y"], ["z"])],
+    [tensor("x", FLOAT, ["n", 3]), tensor("y", FLOAT, [1, 3])],
+    [tensor("z", FLOAT, ["n", 3])],
+)
 #: Two products and an activation, with names
 NETWORK = made(
-    [node("MatMul", ["x", "w"], ["h"], name="first"), node("Relu", ["h"], ["r"], name="kink"),
-     node("MatMul", ["r", "w"], ["y"], name="second")],
-    [tensor("x", FLOAT, ["batch", 4])], [tensor("y", FLOAT, ["batch", 4]), tensor("h", FLOAT, ["batch", 4])],
+    [
+        node("MatMul", ["x", "w"], ["h"], name="first"),
+        node("Relu", ["h"], ["r"], name="kink"),
+        node("MatMul", ["r", "w"], ["y"], name="second"),
+    ],
+    [tensor("x", FLOAT, ["batch", 4])],
+    [tensor("y", FLOAT, ["batch", 4]), tensor("h", FLOAT, ["batch", 4])],
     [constant("w", np.random.default_rng(1).normal(size=(4, 4)))],
 )

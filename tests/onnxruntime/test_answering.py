@@ -9,6 +9,7 @@ from typing import Any
 
 import headrace
 import pytest
+
 from models import ADD
 
 HERE = str(Path(headrace.__file__).parent / "onnxruntime")
@@ -26,7 +27,9 @@ def said(*arguments: Any, folder: Path | None = None) -> list[str]:
 
 
 def test_every_way_to_import_it_finds_headraces() -> None:
-    lines = said("-c", """
+    lines = said(
+        "-c",
+        """
 import onnxruntime, sys
 import onnxruntime.capi.onnxruntime_pybind11_state as state
 from onnxruntime.capi._pybind_state import InvalidArgument
@@ -37,35 +40,42 @@ print(onnxruntime is headrace.onnxruntime, InferenceSession is onnxruntime.Infer
 print(state.InvalidArgument is InvalidArgument is headrace.onnxruntime.errors.InvalidArgument)
 print(importlib.reload is not None, importlib.import_module("onnxruntime.capi") is headrace.onnxruntime.capi)
 print(onnxruntime.__spec__.name, state.__spec__.name)
-""")
+""",
+    )
     assert lines[0] == f"{HERE}/__init__.py" and lines[1].startswith(f"{HERE}/capi/")
     assert lines[2:5] == ["True True", "True", "True True"]
     assert lines[5] == "headrace.onnxruntime headrace.onnxruntime.capi.onnxruntime_pybind11_state"
 
 
 def test_those_who_look_whether_it_is_there_find_it() -> None:
-    lines = said("-c", """
+    lines = said(
+        "-c",
+        """
 import importlib.metadata, importlib.util
-print(importlib.util.find_spec("onnxruntime") is not None, importlib.util.find_spec("onnxruntime.capi") is not None)
+print(*(importlib.util.find_spec(name) is not None for name in ("onnxruntime", "onnxruntime.capi")))
 print(importlib.metadata.version("onnxruntime"), importlib.metadata.version("numpy") != "")
 import onnxruntime
 print(onnxruntime.__version__)
-""")
+""",
+    )
     assert lines[0] == "True True"
     assert lines[1].split() == [lines[2], "True"]
 
 
 def test_errors_are_caught_by_the_names_of_onnxruntime() -> None:
-    assert said("-c", f"""
+    assert said(
+        "-c",
+        f"""
 import onnxruntime
 from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument, NoSuchFile
 for call in (lambda: onnxruntime.InferenceSession("nowhere.onnx"),
-             lambda: onnxruntime.InferenceSession({ADD!r}).run(["q"], {{"x": [[1, 2, 3.0]], "y": [[1, 2, 3.0]]}})):
+             lambda: onnxruntime.InferenceSession({ADD!r}).run(["q"], {{n: [[1, 2, 3.0]] for n in "xy"}})):
     try:
         call()
     except (InvalidArgument, NoSuchFile) as error:
         print(type(error).__module__, type(error).__name__)
-""") == [f"onnxruntime.capi.onnxruntime_pybind11_state {name}" for name in ("NoSuchFile", "InvalidArgument")]
+""",
+    ) == [f"onnxruntime.capi.onnxruntime_pybind11_state {name}" for name in ("NoSuchFile", "InvalidArgument")]
 
 
 def test_what_is_not_here_is_no_module() -> None:
@@ -77,15 +87,19 @@ def test_what_is_not_here_is_no_module() -> None:
 def test_a_script_runs_as_python_runs_it(tmp_path: Path) -> None:
     (tmp_path / "beside.py").write_text("HERE = 'beside'")
     script = tmp_path / "script.py"
-    script.write_text("import sys, beside, onnxruntime\n"
-                      "print(__name__, sys.argv[1:], beside.HERE, onnxruntime.get_build_info()[:8])\nsys.exit(7)")  # fmt: skip
+    script.write_text(
+        "import sys, beside, onnxruntime\n"
+        "print(__name__, sys.argv[1:], beside.HERE, onnxruntime.get_build_info()[:8])\nsys.exit(7)"
+    )
     done = ran(script, "-m", "--flag")
     assert (done.returncode, done.stdout.strip()) == (7, "__main__ ['-m', '--flag'] beside Headrace")
 
 
 def test_a_module_runs_as_python_runs_it(tmp_path: Path) -> None:
     (tmp_path / "program").mkdir()
-    (tmp_path / "program/__main__.py").write_text("import sys, onnxruntime as o; print(sys.argv[1:], o.get_build_info()[:8])")
+    (tmp_path / "program/__main__.py").write_text(
+        "import sys, onnxruntime as o; print(sys.argv[1:], o.get_build_info()[:8])"
+    )
     assert said("-m", "program", "-c", "x", folder=tmp_path) == ["['-c', 'x'] Headrace"]
 
 
@@ -100,7 +114,8 @@ def info(_):
     return onnxruntime.get_build_info()[:8], state.Fail.__name__
 
 if __name__ == "__main__":
-    print(subprocess.check_output([sys.executable, "-c", "import onnxruntime as o; print(o.get_build_info()[:8])"], text=True), end="")
+    code = "import onnxruntime as o; print(o.get_build_info()[:8])"
+    print(subprocess.check_output([sys.executable, "-c", code], text=True), end="")
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         print(*pool.map(info, [0])[0])
 """)
@@ -116,14 +131,26 @@ def test_what_is_no_program_is_told_how_to_call_it(arguments: list[str], code: i
 
 def test_an_import_that_came_before_is_not_replaced() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", "import onnxruntime\nfrom headrace.onnxruntime.answering import answer_imports\nanswer_imports()"],
-        capture_output=True, text=True)  # fmt: skip
+        [
+            sys.executable,
+            "-c",
+            "import onnxruntime\nfrom headrace.onnxruntime.answering import answer_imports\nanswer_imports()",
+        ],
+        capture_output=True,
+        text=True,
+    )
     assert "RuntimeError: onnxruntime is imported already, from " in done.stderr
 
 
 def test_programs_may_be_written_for_headrace() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", "import headrace.onnxruntime as onnxruntime, sys\n"
-         "print(onnxruntime.get_device(), 'onnxruntime' in sys.modules, 'onnx' in sys.modules)"],
-        capture_output=True, text=True)  # fmt: skip
+        [
+            sys.executable,
+            "-c",
+            "import headrace.onnxruntime as onnxruntime, sys\n"
+            "print(onnxruntime.get_device(), 'onnxruntime' in sys.modules, 'onnx' in sys.modules)",
+        ],
+        capture_output=True,
+        text=True,
+    )
     assert done.stdout.split() == ["CPU", "False", "False"], done.stderr

@@ -1,4 +1,4 @@
-"""What is a model and what is none, and what a session says of it: headrace.onnxruntime beside ONNX Runtime."""
+"""What is a model, and what a session says of it: headrace.onnxruntime beside ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import numpy as np
 import onnx
 import pytest
 from both import same
-from models import ADD, FLOAT, INT64, NETWORK, constant, made, node, optional, sequence, tensor, tensor_type
 from onnx import TensorProto, helper
+
+from models import ADD, FLOAT, INT64, NETWORK, constant, made, node, optional, sequence, tensor, tensor_type
 
 STATE = "onnxruntime_pybind11_state."
 RELU = [node("Relu", ["x"], ["z"])]
@@ -33,13 +34,33 @@ ONE_IN, ONE_OUT = [tensor("x", FLOAT, [1])], [tensor("z", FLOAT, [1])]
         (made([node("Relu", ["x"], ["q"])], ONE_IN, ONE_OUT), "Fail"),
         (made([node("Relu", ["x"], ["z"])] * 2, ONE_IN, ONE_OUT), "Fail"),
         (made([node("Add", ["x", "y"], ["z"])], [*ONE_IN, tensor("y", INT64, [1])], ONE_OUT), "Fail"),
-        (made([node("MatMul", ["x", "y"], ["z"])], [tensor("x", FLOAT, [2, 3]), tensor("y", FLOAT, [2, 3])],
-              [tensor("z", FLOAT, None)]), "Fail"),
+        (
+            made(
+                [node("MatMul", ["x", "y"], ["z"])],
+                [tensor("x", FLOAT, [2, 3]), tensor("y", FLOAT, [2, 3])],
+                [tensor("z", FLOAT, None)],
+            ),
+            "Fail",
+        ),
         (made(RELU, ONE_IN, ONE_OUT, opset=99), "Fail"),
         (made(RELU, ONE_IN, ONE_OUT, ir_version=99), "Fail"),
     ],
-    ids="file bytes cut nothing operator domain input output twice types shapes opset version".split(),
-)  # fmt: skip
+    ids=[
+        "file",
+        "bytes",
+        "cut",
+        "nothing",
+        "operator",
+        "domain",
+        "input",
+        "output",
+        "twice",
+        "types",
+        "shapes",
+        "opset",
+        "version",
+    ],
+)
 def test_what_is_no_model_is_an_error_of_the_same_class(tmp_path: Path, source: Any, error: str) -> None:
     assert same(lambda o: o.InferenceSession(source)) == STATE + error
     if isinstance(source, bytes):
@@ -54,9 +75,13 @@ def test_what_is_neither_a_path_nor_bytes_is_a_type_error(source: Any) -> None:
 
 def test_operators_that_are_not_read_are_not_implemented() -> None:
     """Those of ONNX, and of others that a library would bring."""
-    strings = made([node("StringConcat", ["x", "x"], ["z"])], [tensor("x", TensorProto.STRING, [1])],
-                   [tensor("z", TensorProto.STRING, [1])], opset=20)  # fmt: skip
-    with pytest.raises(Exception, match="NOT_IMPLEMENTED.*STRING") as raised:
+    strings = made(
+        [node("StringConcat", ["x", "x"], ["z"])],
+        [tensor("x", TensorProto.STRING, [1])],
+        [tensor("z", TensorProto.STRING, [1])],
+        opset=20,
+    )
+    with pytest.raises(Exception, match=r"NOT_IMPLEMENTED.*STRING") as raised:
         ours.InferenceSession(strings)
     assert type(raised.value).__name__ == "NotImplemented"
     with pytest.raises(Exception, match=r"NOT_IMPLEMENTED.*\.ort.*use the ONNX model"):
@@ -77,12 +102,18 @@ def test_the_operators_that_are_not_read_are_listed() -> None:
 def test_a_file_may_have_any_name(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(ADD)
     for path in (tmp_path / name, str(tmp_path / name)):
-        same(lambda o, path=path: o.InferenceSession(path).run(None, {"x": np.ones((2, 3), np.float32), "y": np.ones((1, 3), np.float32)}))
+        same(
+            lambda o, path=path: o.InferenceSession(path).run(
+                None, {"x": np.ones((2, 3), np.float32), "y": np.ones((1, 3), np.float32)}
+            )
+        )
 
 
 def declared(o: ModuleType, model: bytes, options: Any = None) -> list[Any]:
     session = o.InferenceSession(model, options)
-    return [[(a.name, a.type, a.shape) for a in args] for args in (session.get_inputs(), session.get_outputs())]
+    return [
+        [(a.name, a.type, a.shape) for a in args] for args in (session.get_inputs(), session.get_outputs())
+    ]
 
 
 IDENTITY = [node("Identity", ["x"], ["z"])]
@@ -98,21 +129,46 @@ IDENTITY = [node("Identity", ["x"], ["z"])]
         made(IDENTITY, [tensor("x", FLOAT, [-1, 2])], [tensor("z", FLOAT, None)]),
         made(IDENTITY, [tensor("x", FLOAT, ["b", 0])], [tensor("z", FLOAT, ["b", 0])]),
         made(IDENTITY, [tensor("x", TensorProto.FLOAT16, [])], [tensor("z", TensorProto.FLOAT16, [])]),
-        made([node("MatMul", ["x", "y"], ["z"])], [tensor("x", FLOAT, ["a", 3]), tensor("y", FLOAT, [3, "b"])],
-             [helper.make_empty_tensor_value_info("z")]),
-        made([node("MatMul", ["x", "y"], ["z"])], [tensor("x", FLOAT, ["a", 3]), tensor("y", FLOAT, [3, 4])],
-             [tensor("z", FLOAT, ["q", "r"])]),
-        made([node("SequenceConstruct", ["x", "x"], ["z"])], [tensor("x", FLOAT, ["n"])], [sequence("z", FLOAT, None)]),
-        made([node("SequenceAt", ["x", "i"], ["z"])], [sequence("x", FLOAT, None), tensor("i", INT64, [])],
-             [tensor("z", FLOAT, None)]),
-        made([node("OptionalHasElement", ["x"], ["z"])], [optional("x", tensor_type(["n", 2]))],
-             [tensor("z", TensorProto.BOOL, [])]),
-        made([node("OptionalHasElement", ["x"], ["z"])],
-             [optional("x", helper.make_sequence_type_proto(tensor_type(["n"])))], [tensor("z", TensorProto.BOOL, [])]),
-        made([node("Add", ["x", "w"], ["z"])], [tensor("x", FLOAT, [2]), tensor("w", FLOAT, [2])],
-             [tensor("z", FLOAT, [2])], [constant("w", [1, 1])], ir_version=3, opset=8),
+        made(
+            [node("MatMul", ["x", "y"], ["z"])],
+            [tensor("x", FLOAT, ["a", 3]), tensor("y", FLOAT, [3, "b"])],
+            [helper.make_empty_tensor_value_info("z")],
+        ),
+        made(
+            [node("MatMul", ["x", "y"], ["z"])],
+            [tensor("x", FLOAT, ["a", 3]), tensor("y", FLOAT, [3, 4])],
+            [tensor("z", FLOAT, ["q", "r"])],
+        ),
+        made(
+            [node("SequenceConstruct", ["x", "x"], ["z"])],
+            [tensor("x", FLOAT, ["n"])],
+            [sequence("z", FLOAT, None)],
+        ),
+        made(
+            [node("SequenceAt", ["x", "i"], ["z"])],
+            [sequence("x", FLOAT, None), tensor("i", INT64, [])],
+            [tensor("z", FLOAT, None)],
+        ),
+        made(
+            [node("OptionalHasElement", ["x"], ["z"])],
+            [optional("x", tensor_type(["n", 2]))],
+            [tensor("z", TensorProto.BOOL, [])],
+        ),
+        made(
+            [node("OptionalHasElement", ["x"], ["z"])],
+            [optional("x", helper.make_sequence_type_proto(tensor_type(["n"])))],
+            [tensor("z", TensorProto.BOOL, [])],
+        ),
+        made(
+            [node("Add", ["x", "w"], ["z"])],
+            [tensor("x", FLOAT, [2]), tensor("w", FLOAT, [2])],
+            [tensor("z", FLOAT, [2])],
+            [constant("w", [1, 1])],
+            ir_version=3,
+            opset=8,
+        ),
     ],
-)  # fmt: skip
+)
 def test_inputs_and_outputs_are_described_alike(model: bytes) -> None:
     inputs, outputs = same(lambda o: declared(o, model))
     assert inputs and outputs
@@ -146,10 +202,13 @@ def test_dimensions_may_be_fixed_by_what_they_denote() -> None:
     assert same(lambda o: declared(o, model.SerializeToString(), options(o)))[0][0][2] == [4, 3]
 
 
-@pytest.mark.parametrize("fields", [
-    {},
-    {"producer_name": "a maker", "domain": "a.domain", "doc_string": "what it is", "model_version": 3},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"producer_name": "a maker", "domain": "a.domain", "doc_string": "what it is", "model_version": 3},
+    ],
+)
 def test_metadata_is_the_files(fields: dict) -> None:
     model = onnx.load_from_string(made(RELU, ONE_IN, ONE_OUT, **fields))
     model.graph.doc_string = "of the graph"
@@ -158,28 +217,45 @@ def test_metadata_is_the_files(fields: dict) -> None:
 
     def meta(o: ModuleType) -> dict:
         found = o.InferenceSession(model.SerializeToString()).get_modelmeta()
-        names = "producer_name graph_name domain description graph_description version custom_metadata_map".split()
+        names = [
+            "producer_name",
+            "graph_name",
+            "domain",
+            "description",
+            "graph_description",
+            "version",
+            "custom_metadata_map",
+        ]
         return {name: getattr(found, name) for name in names}
 
     assert same(meta)["custom_metadata_map"] == ({"labels": "a\nb", "ключ": "значение"} if fields else {})
 
 
-@pytest.mark.parametrize("providers", [
-    None,
-    [],
-    ["CPUExecutionProvider"],
-    ["CUDAExecutionProvider", "CPUExecutionProvider"],
-    ["CUDAExecutionProvider"],
-    [("CPUExecutionProvider", {"arena_extend_strategy": "kSameAsRequested"})],
-    ["CPUExecutionProvider", "CPUExecutionProvider"],
-    ["Nonsense"],
-    [("CPUExecutionProvider", {}, 3)],
-    3,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "providers",
+    [
+        None,
+        [],
+        ["CPUExecutionProvider"],
+        ["CUDAExecutionProvider", "CPUExecutionProvider"],
+        ["CUDAExecutionProvider"],
+        [("CPUExecutionProvider", {"arena_extend_strategy": "kSameAsRequested"})],
+        ["CPUExecutionProvider", "CPUExecutionProvider"],
+        ["Nonsense"],
+        [("CPUExecutionProvider", {}, 3)],
+        3,
+    ],
+)
 def test_providers_are_noted_and_warned_about_alike(providers: Any, capsys: pytest.CaptureFixture) -> None:
-    found = same(lambda o: (lambda s: (s.get_providers(), s.get_provider_options()))(o.InferenceSession(ADD, providers=providers)))
+    found = same(
+        lambda o: (lambda s: (s.get_providers(), s.get_provider_options()))(
+            o.InferenceSession(ADD, providers=providers)
+        )
+    )
     assert found in ((["CPUExecutionProvider"], {"CPUExecutionProvider": {}}), "builtins.TypeError")
-    assert capsys.readouterr().out.count("Falling back to ['CPUExecutionProvider']") in (0, 2), "both say so, or none"
+    assert capsys.readouterr().out.count("Falling back to ['CPUExecutionProvider']") in (0, 2), (
+        "both say so, or none"
+    )
 
 
 @pytest.mark.parametrize("options", [[], [{}], [3], [{"a": 1}, {}], 3])
@@ -187,7 +263,11 @@ def test_provider_options_are_checked_alike(options: Any, capsys: pytest.Capture
     names = ["CPUExecutionProvider"]
     same(lambda o: o.InferenceSession(ADD, providers=names, provider_options=options).get_providers())
     assert capsys.readouterr().out.count("Falling back to") in (0, 2)
-    same(lambda o: o.InferenceSession(ADD, providers=names, provider_options=options, enable_fallback=0).get_providers())
+    same(
+        lambda o: o.InferenceSession(
+            ADD, providers=names, provider_options=options, enable_fallback=0
+        ).get_providers()
+    )
 
 
 def test_providers_may_be_set_later() -> None:
@@ -201,14 +281,20 @@ def test_providers_may_be_set_later() -> None:
 
 def test_headraces_own_options_reach_headrace() -> None:
     weights = np.random.default_rng(2).normal(size=(256, 256)).astype(np.float32)
-    model = made([node("MatMul", ["x", "w"], ["z"])], [tensor("x", FLOAT, ["n", 256])], [tensor("z", FLOAT, ["n", 256])],
-                 [constant("w", weights)])  # fmt: skip
+    model = made(
+        [node("MatMul", ["x", "w"], ["z"])],
+        [tensor("x", FLOAT, ["n", 256])],
+        [tensor("z", FLOAT, ["n", 256])],
+        [constant("w", weights)],
+    )
     x = np.random.default_rng(4).normal(size=(3, 256)).astype(np.float32)
     options = ours.SessionOptions()
     options.add_session_config_entry("headrace.weights", "q4_0")
     apart = np.abs(ours.InferenceSession(model, options).run(None, {"x": x})[0] - x @ weights).max()
     assert 1e-3 < apart < 50, "weights of 4 bits are used"
-    with pytest.raises(Exception, match=r"no configuration 'headrace.colour'; Headrace's own are headrace.device"):
+    with pytest.raises(
+        Exception, match=r"no configuration 'headrace.colour'; Headrace's own are headrace.device"
+    ):
         options.add_session_config_entry("headrace.colour", "red")
     options.optimized_model_filepath = "optimised.onnx"
     with pytest.raises(Exception, match=r"NOT_IMPLEMENTED.*optimised.onnx: .*headrace convert"):
@@ -228,8 +314,12 @@ def test_threads_reach_headrace() -> None:
 def test_the_file_says_what_it_is_in_a_moment(tmp_path: Path) -> None:
     """Weights are skipped."""
     weights = np.ones((4000, 4000), np.float32)
-    model = made([node("MatMul", ["x", "w"], ["z"])], [tensor("x", FLOAT, ["n", 4000])], [tensor("z", FLOAT, ["n", 4000])],
-                 [constant("w", weights)])  # fmt: skip
+    model = made(
+        [node("MatMul", ["x", "w"], ["z"])],
+        [tensor("x", FLOAT, ["n", 4000])],
+        [tensor("z", FLOAT, ["n", 4000])],
+        [constant("w", weights)],
+    )
     (tmp_path / "large.onnx").write_bytes(model)
     from headrace.onnxruntime.model_file import read_model_file
 

@@ -11,6 +11,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 from both import SIDES, same
+
 from models import ADD, NETWORK
 
 
@@ -48,7 +49,9 @@ def test_nodes_lie_within_their_run(tmp_path: Path) -> None:
     (run,) = (event for event in events if event["name"] == "model_run")
     nodes = [event for event in events if event["cat"] == "Node"]
     assert len(nodes) >= 2
-    assert all(run["ts"] <= node["ts"] and node["ts"] + node["dur"] <= run["ts"] + run["dur"] + 2 for node in nodes)
+    assert all(
+        run["ts"] <= node["ts"] and node["ts"] + node["dur"] <= run["ts"] + run["dur"] + 2 for node in nodes
+    )
 
 
 def test_profiled_runs_give_the_same(tmp_path: Path) -> None:
@@ -71,7 +74,7 @@ def test_times_begin_where_the_session_says(side: str, tmp_path: Path) -> None:
     options = SIDES[side].SessionOptions()
     options.enable_profiling = True
     options.profile_file_prefix = str(tmp_path / "trace")
-    before = time.monotonic_ns()
+    before = time.time_ns()
     session = SIDES[side].InferenceSession(ADD, options)
-    assert before <= session.get_profiling_start_time_ns() <= time.monotonic_ns()
+    assert before <= session.get_profiling_start_time_ns() <= time.time_ns()
     session.end_profiling()

@@ -11,8 +11,22 @@ import headrace.onnxruntime as ours
 import numpy as np
 import pytest
 from both import same
-from models import ADD, BOOL, FLOAT, INT64, NETWORK, constant, made, node, optional, sequence, tensor, tensor_type
 from onnx import helper
+
+from models import (
+    ADD,
+    BOOL,
+    FLOAT,
+    INT64,
+    NETWORK,
+    constant,
+    made,
+    node,
+    optional,
+    sequence,
+    tensor,
+    tensor_type,
+)
 
 STATE = "onnxruntime_pybind11_state."
 X, Y = np.arange(6, dtype=np.float32).reshape(2, 3), np.ones((1, 3), np.float32)
@@ -103,19 +117,30 @@ def test_messages_say_what_was_given_and_what_is_due(feeds: dict, words: str) ->
 
 
 def test_what_goes_wrong_in_a_node_is_an_error_of_the_same_class() -> None:
-    gather = made([node("Gather", ["x", "i"], ["z"])], [tensor("x", FLOAT, ["a"]), tensor("i", INT64, ["c"])],
-                  [tensor("z", FLOAT, None)])
-    add = made([node("Add", ["x", "y"], ["z"])], [tensor("x", FLOAT, ["a"]), tensor("y", FLOAT, ["b"])],
-               [tensor("z", FLOAT, None)])
+    gather = made(
+        [node("Gather", ["x", "i"], ["z"])],
+        [tensor("x", FLOAT, ["a"]), tensor("i", INT64, ["c"])],
+        [tensor("z", FLOAT, None)],
+    )
+    add = made(
+        [node("Add", ["x", "y"], ["z"])],
+        [tensor("x", FLOAT, ["a"]), tensor("y", FLOAT, ["b"])],
+        [tensor("z", FLOAT, None)],
+    )
     assert same(running(gather, None, {"x": X[0], "i": np.array([5])})) == STATE + "InvalidArgument"
     assert same(running(add, None, {"x": X[0], "y": np.ones(2, np.float32)})) == STATE + "Fail"
 
 
 def test_a_name_may_have_two_sizes_and_any_size_may_be_0() -> None:
     """ONNX Runtime warns at most; Headrace's own models take a name as one number of at least 1."""
-    model = made([node("MatMul", ["x", "x"], ["z"])], [tensor("x", FLOAT, ["k", "b", "b"])], [tensor("z", FLOAT, None)])
-    model = made([node("Transpose", ["x"], ["t"], perm=[0, 2, 1]), node("MatMul", ["x", "t"], ["z"])],
-                 [tensor("x", FLOAT, ["k", "b", "b"])], [tensor("z", FLOAT, None)])
+    model = made(
+        [node("MatMul", ["x", "x"], ["z"])], [tensor("x", FLOAT, ["k", "b", "b"])], [tensor("z", FLOAT, None)]
+    )
+    model = made(
+        [node("Transpose", ["x"], ["t"], perm=[0, 2, 1]), node("MatMul", ["x", "t"], ["z"])],
+        [tensor("x", FLOAT, ["k", "b", "b"])],
+        [tensor("z", FLOAT, None)],
+    )
     for shape in ((2, 3, 3), (2, 3, 4), (1, 5, 2), (0, 3, 3), (2, 0, 4), (2, 3, 3)):
         (z,) = same(running(model, None, {"x": np.ones(shape, np.float32)}))
         assert z.shape == (shape[0], shape[1], shape[1])
@@ -134,33 +159,67 @@ def test_an_input_without_a_shape_takes_any() -> None:
 
 
 def test_sequences_are_lists() -> None:
-    model = made([node("SequenceAt", ["x", "i"], ["z"])], [sequence("x", FLOAT, None), tensor("i", INT64, [])],
-                 [tensor("z", FLOAT, None)])
+    model = made(
+        [node("SequenceAt", ["x", "i"], ["z"])],
+        [sequence("x", FLOAT, None), tensor("i", INT64, [])],
+        [tensor("z", FLOAT, None)],
+    )
     parts = [np.ones((2, 2), np.float32), np.zeros((3, 2), np.float32)]
     for at in (0, 1, -1):
-        np.testing.assert_array_equal(same(running(model, None, {"x": parts, "i": np.array(at)}))[0], parts[at])
+        np.testing.assert_array_equal(
+            same(running(model, None, {"x": parts, "i": np.array(at)}))[0], parts[at]
+        )
     assert same(running(model, None, {"x": parts, "i": np.array(2)})) == STATE + "InvalidArgument"
     assert same(running(model, None, {"x": X, "i": np.array(0)})) == STATE + "InvalidArgument"
     for wrong in (tuple(parts), 3, [parts[0].astype(np.float64)], [parts[0], parts[0].astype(np.float64)]):
         assert same(running(model, None, {"x": wrong, "i": np.array(0)})) == "builtins.RuntimeError"
     assert same(running(model, None, {"x": None, "i": np.array(0)})) == STATE + "Fail"
-    both = made([node("SequenceConstruct", ["x", "x"], ["z"])], [tensor("x", FLOAT, ["n"])], [sequence("z", FLOAT, None)])
+    both = made(
+        [node("SequenceConstruct", ["x", "x"], ["z"])],
+        [tensor("x", FLOAT, ["n"])],
+        [sequence("z", FLOAT, None)],
+    )
     (made_list,) = same(running(both, None, {"x": X[0]}))
     assert len(made_list) == 2 and isinstance(made_list, list)
 
 
 def test_optionals_are_values_or_none() -> None:
-    has = made([node("OptionalHasElement", ["x"], ["z"])], [optional("x", tensor_type(["n"]))], [tensor("z", BOOL, [])])
+    has = made(
+        [node("OptionalHasElement", ["x"], ["z"])],
+        [optional("x", tensor_type(["n"]))],
+        [tensor("z", BOOL, [])],
+    )
     for feeds, expected in (({"x": X[0]}, True), ({"x": None}, False), ({}, False)):
         assert same(running(has, None, feeds))[0] == expected
-    gives = made([node("Optional", ["x"], ["z"])], [tensor("x", FLOAT, ["n"])], [optional("z", tensor_type(["n"]))])
+    gives = made(
+        [node("Optional", ["x"], ["z"])], [tensor("x", FLOAT, ["n"])], [optional("z", tensor_type(["n"]))]
+    )
     np.testing.assert_array_equal(same(running(gives, None, {"x": X[0]}))[0], X[0])
-    none = made([node("Optional", [], ["z"], type=tensor_type(["n"]))], [tensor("x", FLOAT, ["n"])],
-                [optional("z", tensor_type(["n"]))])
+    none = made(
+        [node("Optional", [], ["z"], type=tensor_type(["n"]))],
+        [tensor("x", FLOAT, ["n"])],
+        [optional("z", tensor_type(["n"]))],
+    )
     assert same(running(none, None, {"x": X[0]})) == [None]
 
 
-@pytest.mark.parametrize("name", "FLOAT DOUBLE FLOAT16 INT8 UINT8 INT16 UINT16 INT32 UINT32 INT64 UINT64 BOOL".split())
+@pytest.mark.parametrize(
+    "name",
+    [
+        "FLOAT",
+        "DOUBLE",
+        "FLOAT16",
+        "INT8",
+        "UINT8",
+        "INT16",
+        "UINT16",
+        "INT32",
+        "UINT32",
+        "INT64",
+        "UINT64",
+        "BOOL",
+    ],
+)
 def test_every_type_goes_in_and_out(name: str) -> None:
     from onnx import TensorProto
 
@@ -219,10 +278,20 @@ def test_threads_may_run_a_session_at_the_same_time() -> None:
 
 
 def test_an_initializer_that_a_caller_replaces_is_refused() -> None:
-    model = made([node("Add", ["x", "w"], ["z"])], [tensor("x", FLOAT, [2]), tensor("w", FLOAT, [2])],
-                 [tensor("z", FLOAT, [2])], [constant("w", [1, 1])])
-    assert same(lambda o: [[a.name for a in o.InferenceSession(model).get_overridable_initializers()],
-                           [a.name for a in o.InferenceSession(model).get_inputs()]]) == [["w"], ["x"]]
+    model = made(
+        [node("Add", ["x", "w"], ["z"])],
+        [tensor("x", FLOAT, [2]), tensor("w", FLOAT, [2])],
+        [tensor("z", FLOAT, [2])],
+        [constant("w", [1, 1])],
+    )
+    assert same(
+        lambda o: [
+            [a.name for a in o.InferenceSession(model).get_overridable_initializers()],
+            [a.name for a in o.InferenceSession(model).get_inputs()],
+        ]
+    ) == [["w"], ["x"]]
     np.testing.assert_array_equal(same(running(model, None, {"x": X[0, :2]}))[0], [1, 2])
-    with pytest.raises(Exception, match="NOT_IMPLEMENTED.*'w' is an initializer.*write the value into the model"):
+    with pytest.raises(
+        Exception, match=r"NOT_IMPLEMENTED.*'w' is an initializer.*write the value into the model"
+    ):
         ours.InferenceSession(model).run(None, {"x": X[0, :2], "w": X[0, :2]})

@@ -11,6 +11,7 @@ import numpy as np
 import onnxruntime as theirs
 import pytest
 from both import same
+
 from models import ADD, FLOAT, NETWORK, made, node, sequence, tensor
 
 STATE = "onnxruntime_pybind11_state."
@@ -21,13 +22,26 @@ def value(o: ModuleType, array: Any, *place: Any) -> Any:
     return o.OrtValue.ortvalue_from_numpy(array, *place)
 
 
-@pytest.mark.parametrize("array", [X, np.array(3), X.astype(np.float16), X.astype(bool), X.T, np.zeros((0, 2), np.int8)])
+@pytest.mark.parametrize(
+    "array", [X, np.array(3), X.astype(np.float16), X.astype(bool), X.T, np.zeros((0, 2), np.int8)]
+)
 def test_a_value_describes_its_array(array: np.ndarray) -> None:
     def said(o: ModuleType) -> list[Any]:
         v = value(o, array)
-        return [v.shape(), v.data_type(), v.element_type(), v.device_name(), v.has_value(), v.is_tensor(),
-                v.is_tensor_sequence(), v.is_sparse_tensor(), v.tensor_size_in_bytes(), v.numpy(), np.asarray(v),
-                v.__dlpack_device__()]  # fmt: skip
+        return [
+            v.shape(),
+            v.data_type(),
+            v.element_type(),
+            v.device_name(),
+            v.has_value(),
+            v.is_tensor(),
+            v.is_tensor_sequence(),
+            v.is_sparse_tensor(),
+            v.tensor_size_in_bytes(),
+            v.numpy(),
+            np.asarray(v),
+            v.__dlpack_device__(),
+        ]
 
     np.testing.assert_array_equal(same(said)[-2], array)
 
@@ -63,8 +77,11 @@ def test_what_is_no_value_is_an_error_of_the_same_class(call: Any) -> None:
 
 def test_values_are_made_of_shapes_and_types() -> None:
     for element_type in (np.int32, "float32", 7, 16, np.dtype("bool")):
-        said = same(lambda o, t=element_type: (lambda v: [v.shape(), v.data_type(), v.element_type()])(
-            o.OrtValue.ortvalue_from_shape_and_type([2, 3], t)))  # fmt: skip
+        said = same(
+            lambda o, t=element_type: (lambda v: [v.shape(), v.data_type(), v.element_type()])(
+                o.OrtValue.ortvalue_from_shape_and_type([2, 3], t)
+            )
+        )
         assert said[0] == [2, 3]
     bits = np.array([0x3F80, 0x4000], np.uint16)
     same(lambda o: o.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, 16).data_type())
@@ -82,12 +99,22 @@ def test_runs_take_and_give_values() -> None:
     assert same(lambda o: run(o, X, "more")) == STATE + "InvalidArgument"
     assert same(lambda o: run(o, X.astype(np.float64))) == STATE + "InvalidArgument"
     assert same(lambda o: run(o, X[0])) == STATE + "InvalidArgument"
-    assert same(lambda o: o.InferenceSession(ADD).run_with_ort_values(None, {"x": value(o, X)})) == "builtins.ValueError"
-    assert same(lambda o: o.InferenceSession(ADD).run_with_ort_values(None, {"x": X, "y": Y})) == "builtins.AttributeError"
+    assert (
+        same(lambda o: o.InferenceSession(ADD).run_with_ort_values(None, {"x": value(o, X)}))
+        == "builtins.ValueError"
+    )
+    assert (
+        same(lambda o: o.InferenceSession(ADD).run_with_ort_values(None, {"x": X, "y": Y}))
+        == "builtins.AttributeError"
+    )
 
 
 def test_a_sequence_is_a_value_too() -> None:
-    model = made([node("SequenceConstruct", ["x", "x"], ["z"])], [tensor("x", FLOAT, ["n"])], [sequence("z", FLOAT, None)])
+    model = made(
+        [node("SequenceConstruct", ["x", "x"], ["z"])],
+        [tensor("x", FLOAT, ["n"])],
+        [sequence("z", FLOAT, None)],
+    )
 
     def said(o: ModuleType) -> list[Any]:
         (v,) = o.InferenceSession(model).run_with_ort_values(None, {"x": value(o, X[0])})
@@ -95,6 +122,7 @@ def test_a_sequence_is_a_value_too() -> None:
 
     assert same(said) == [False, True, "seq(tensor(float))", True]
     for call in ("numpy", "shape", "data_ptr"):
+
         def fails(o: ModuleType, call: str = call) -> Any:
             (v,) = o.InferenceSession(model).run_with_ort_values(None, {"x": value(o, X[0])})
             return getattr(v, call)()
@@ -163,7 +191,9 @@ def test_outputs_come_in_the_order_in_which_they_are_bound() -> None:
             b.bind_output(name)
 
     copies = same(lambda o: bound(o, bind, NETWORK))[0]
-    np.testing.assert_array_equal(copies[1], same(lambda o: o.InferenceSession(NETWORK).run(["y"], {"x": x}))[0])
+    np.testing.assert_array_equal(
+        copies[1], same(lambda o: o.InferenceSession(NETWORK).run(["y"], {"x": x}))[0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -174,22 +204,33 @@ def test_outputs_come_in_the_order_in_which_they_are_bound() -> None:
         lambda o, b: b.bind_cpu_input("x", X),
         lambda o, b: (b.bind_cpu_input("x", X), b.bind_output("z")),
         lambda o, b: (b.bind_cpu_input("x", X), b.bind_cpu_input("y", Y)),
-        lambda o, b: (b.bind_cpu_input("x", X.astype(np.float64)), b.bind_cpu_input("y", Y), b.bind_output("z")),
+        lambda o, b: (
+            b.bind_cpu_input("x", X.astype(np.float64)),
+            b.bind_cpu_input("y", Y),
+            b.bind_output("z"),
+        ),
         lambda o, b: (b.bind_cpu_input("x", X), b.bind_cpu_input("y", Y), b.bind_output("q")),
-        lambda o, b: (b.bind_cpu_input("x", X), b.bind_cpu_input("y", Y),
-                      b.bind_ortvalue_output("z", value(o, np.zeros((3, 3), np.float32)))),
-        lambda o, b: (b.bind_cpu_input("x", X), b.bind_cpu_input("y", Y), b.bind_ortvalue_output("z", value(o, X.astype(np.float64)))),
+        lambda o, b: (
+            b.bind_cpu_input("x", X),
+            b.bind_cpu_input("y", Y),
+            b.bind_ortvalue_output("z", value(o, np.zeros((3, 3), np.float32))),
+        ),
+        lambda o, b: (
+            b.bind_cpu_input("x", X),
+            b.bind_cpu_input("y", Y),
+            b.bind_ortvalue_output("z", value(o, X.astype(np.float64))),
+        ),
         lambda o, b: b.bind_output("z", "cpu", 0, None, None, X.ctypes.data),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_bound_is_an_error_of_the_same_class(bind: Any) -> None:
     assert same(lambda o: bound(o, bind)) in ("builtins.RuntimeError", "builtins.ValueError")
 
 
 def test_a_binding_belongs_to_its_session() -> None:
-    assert same(lambda o: o.InferenceSession(ADD).run_with_iobinding(o.InferenceSession(ADD).io_binding())) == (
-        "builtins.ValueError"
-    )
+    assert same(
+        lambda o: o.InferenceSession(ADD).run_with_iobinding(o.InferenceSession(ADD).io_binding())
+    ) == ("builtins.ValueError")
 
     def cleared(o: ModuleType) -> list:
         b = o.InferenceSession(ADD).io_binding()
@@ -215,9 +256,18 @@ def test_options_have_the_same_names_and_defaults(kind: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "given"),
-    [("intra_op_num_threads", "1"), ("intra_op_num_threads", 1.0), ("intra_op_num_threads", 2), ("logid", 3), ("logid", "a"),
-     ("enable_profiling", True), ("graph_optimization_level", 1), ("no_such_option", 1), ("log_severity_level", np.int64(3))],
-)  # fmt: skip
+    [
+        ("intra_op_num_threads", "1"),
+        ("intra_op_num_threads", 1.0),
+        ("intra_op_num_threads", 2),
+        ("logid", 3),
+        ("logid", "a"),
+        ("enable_profiling", True),
+        ("graph_optimization_level", 1),
+        ("no_such_option", 1),
+        ("log_severity_level", np.int64(3)),
+    ],
+)
 def test_options_are_checked_alike(name: str, given: Any) -> None:
     def set_it(o: ModuleType) -> Any:
         options = o.SessionOptions()
@@ -232,19 +282,32 @@ def test_options_keep_entries() -> None:
         options, of_run = o.SessionOptions(), o.RunOptions()
         options.add_session_config_entry("session.use_env_allocators", "1")
         of_run.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
-        return [options.get_session_config_entry("session.use_env_allocators"),
-                of_run.get_run_config_entry("memory.enable_memory_arena_shrinkage")]  # fmt: skip
+        return [
+            options.get_session_config_entry("session.use_env_allocators"),
+            of_run.get_run_config_entry("memory.enable_memory_arena_shrinkage"),
+        ]
 
     assert same(entries) == ["1", "cpu:0"]
     assert same(lambda o: o.SessionOptions().get_session_config_entry("nothing")) == "builtins.RuntimeError"
     assert same(lambda o: o.RunOptions().get_run_config_entry("nothing")) == "builtins.RuntimeError"
-    assert same(lambda o: o.SessionOptions().add_provider("CUDAExecutionProvider", {})) == STATE + "InvalidArgument"
-    assert same(lambda o: (lambda s: (s.add_provider("CPUExecutionProvider", {}), s.has_providers()))(o.SessionOptions()))[1]
+    assert (
+        same(lambda o: o.SessionOptions().add_provider("CUDAExecutionProvider", {}))
+        == STATE + "InvalidArgument"
+    )
+    assert same(
+        lambda o: (lambda s: (s.add_provider("CPUExecutionProvider", {}), s.has_providers()))(
+            o.SessionOptions()
+        )
+    )[1]
 
 
 @pytest.mark.parametrize("name", ["GraphOptimizationLevel", "ExecutionMode", "ExecutionOrder"])
 def test_enumerations_print_and_convert_alike(name: str) -> None:
-    said = same(lambda o: sorted((n, repr(m), str(m), int(m), m.name) for n, m in getattr(o, name).__members__.items()))
+    said = same(
+        lambda o: sorted(
+            (n, repr(m), str(m), int(m), m.name) for n, m in getattr(o, name).__members__.items()
+        )
+    )
     assert len(said) >= 2
     assert same(lambda o: getattr(o, name)(0) == next(iter(getattr(o, name).__members__.values())))
 
@@ -255,32 +318,49 @@ def test_the_process_has_one_of_these() -> None:
     assert set(ours.get_available_providers()) <= set(theirs.get_available_providers())
     assert same(lambda o: o.set_default_logger_severity(9)) == "builtins.RuntimeError"
     assert same(lambda o: o.set_default_logger_severity("a")) == "builtins.TypeError"
-    same(lambda o: [o.set_default_logger_severity(4), o.set_seed(3), o.disable_telemetry_events(), o.has_collective_ops()])
+    same(
+        lambda o: [
+            o.set_default_logger_severity(4),
+            o.set_seed(3),
+            o.disable_telemetry_events(),
+            o.has_collective_ops(),
+        ]
+    )
 
 
 def test_whatever_is_public_here_is_public_there() -> None:
-    from onnxruntime.capi import onnxruntime_pybind11_state as their_state
-
     from headrace.onnxruntime.capi import onnxruntime_pybind11_state as our_state
+    from onnxruntime.capi import onnxruntime_pybind11_state as their_state
 
     assert set(ours.__all__) - {"__version__"} - {"preload_dlls"} <= set(dir(theirs))
     assert set(our_state.__all__) - {"SessionIOBinding"} <= set(dir(their_state))
-    errors = {n for n in dir(their_state) if isinstance(getattr(their_state, n), type) and issubclass(getattr(their_state, n), Exception)}
+    errors = {
+        n
+        for n in dir(their_state)
+        if isinstance(getattr(their_state, n), type) and issubclass(getattr(their_state, n), Exception)
+    }
     assert errors <= set(our_state.__all__)
     for public_class in ("InferenceSession", "IOBinding", "OrtValue"):
-        missing = {n for n in dir(getattr(theirs, public_class)) if not n.startswith("_")} - set(dir(getattr(ours, public_class)))
+        missing = {n for n in dir(getattr(theirs, public_class)) if not n.startswith("_")} - set(
+            dir(getattr(ours, public_class))
+        )
         assert missing == NOT_HERE.get(public_class, set())
 
 
 #: What docs/onnxruntime.md says is not here.
 NOT_HERE = {
     "InferenceSession": {
-        "create_ortvalue_from_shape_and_type", "get_input_epdevices", "get_provider_graph_assignment_info",
-        "get_tuning_results", "release_captured_graph", "run_with_ortvaluevector", "set_ep_dynamic_options",
+        "create_ortvalue_from_shape_and_type",
+        "get_input_epdevices",
+        "get_provider_graph_assignment_info",
+        "get_tuning_results",
+        "release_captured_graph",
+        "run_with_ortvaluevector",
+        "set_ep_dynamic_options",
         "set_tuning_results",
     },
     "OrtValue": {"as_sparse_tensor", "ort_value_from_sparse_tensor"},
-}  # fmt: skip
+}
 
 
 def test_what_is_not_here_is_documented() -> None:

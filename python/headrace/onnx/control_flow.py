@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from .bodies import Body, Extents
 from .graph import Graph, Operand, is_same, known
-from .numbers import checked
 from .loops import is_true, iterations, repeat, truth
+from .numbers import checked
 from .registry import Node, Refused, axes_of, invalid_if, refuse_if
 from .sequences import Sequence, TensorLists, alike, form, grouped, leaves
 
@@ -62,9 +62,7 @@ def read_if(importer: Importer, node: Node) -> Results:
     return grouped([a for a, _ in pairs], made)
 
 
-def _one_branch(
-    importer: Importer, node: Node, condition: Operand, is_then: bool, why: Exception
-) -> Results:
+def _one_branch(importer: Importer, node: Node, condition: Operand, is_then: bool, why: Exception) -> Results:
     """The results of one branch, where the other one cannot be read: a run that would take that fails."""
     g = importer.graph
     what = f"the condition, where the model's other branch cannot be computed ({why}),"

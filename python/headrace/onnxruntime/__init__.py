@@ -1,4 +1,4 @@
-"""Programs written for ONNX Runtime's Python package, by Headrace: `import headrace.onnxruntime as onnxruntime`.
+"""Programs written for ONNX Runtime, by Headrace: `import headrace.onnxruntime as onnxruntime`.
 
 `python -m headrace.onnxruntime -m PROGRAM` runs a program whose own `import onnxruntime` gets this package.
 docs/onnxruntime.md says what is here and what is not.

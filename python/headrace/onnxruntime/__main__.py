@@ -1,4 +1,4 @@
-"""`python -m headrace.onnxruntime [-m MODULE | -c CODE | SCRIPT] ARGUMENTS`: a program that imports onnxruntime."""
+"""`python -m headrace.onnxruntime [-m MODULE | -c CODE | SCRIPT]`: a program that imports onnxruntime."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class IOBinding:
-    """session.io_binding() makes it. An output is bound to an array, which results are copied into, or to a device."""
+    """session.io_binding() makes it. Results are copied into the arrays that outputs are bound to."""
 
     def __init__(self, session: InferenceSession) -> None:
         self._session = session
@@ -36,7 +36,13 @@ class IOBinding:
         self._bind_input(name, OrtValue(arr_on_cpu))
 
     def bind_input(
-        self, name: str, device_type: str, device_id: int, element_type: Any, shape: Sequence[int], buffer_ptr: int
+        self,
+        name: str,
+        device_type: str,
+        device_id: int,
+        element_type: Any,
+        shape: Sequence[int],
+        buffer_ptr: int,
     ) -> None:
         check_device(device_type)
         self._bind_input(name, OrtValue(_array_at(buffer_ptr, element_type, shape)))

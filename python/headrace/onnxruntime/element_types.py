@@ -73,4 +73,3 @@ def type_string(declared: Declared) -> str:
     for kind in reversed(declared.kinds[:-1]):
         text = f"{kind}({text})"
     return text
-

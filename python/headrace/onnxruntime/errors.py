@@ -6,9 +6,7 @@ import re
 
 _HOME = "onnxruntime.capi.onnxruntime_pybind11_state"
 # Operators of ONNX that headrace.load does not read: their models are valid.
-NOT_READ = frozenset(
-    ("ImageDecoder", "RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit")
-)
+NOT_READ = frozenset(("ImageDecoder", "RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit"))
 
 
 class OnnxRuntimeError(Exception):

@@ -50,7 +50,8 @@ def _list(info: Declared, value: Any) -> list[Any]:
         return value
     if isinstance(value, np.ndarray):
         raise InvalidArgument.of(
-            f"input with name: '{info.name}' expected to be of type: {type_string(info)} but received a tensor"
+            f"input with name: '{info.name}' expected to be of type: {type_string(info)}"
+            " but received a tensor"
         )
     raise RuntimeError(f"Unable to handle object of type {type(value)} for input '{info.name}'.")
 
@@ -87,5 +88,6 @@ def _check_shape(info: Declared, shape: tuple[int, ...]) -> None:
     ]
     if wrong:
         raise InvalidArgument.of(
-            f"Got invalid dimensions for input: {info.name} for the following indices\n{''.join(wrong)} {remedy}"
+            f"Got invalid dimensions for input: {info.name} for the following indices\n"
+            f"{''.join(wrong)} {remedy}"
         )

@@ -16,13 +16,16 @@ class Profile:
     """Events since it was made. Threads may add some at the same time."""
 
     def __init__(self) -> None:
-        self.start_ns = time.monotonic_ns()
+        self.start_ns = time.time_ns()
+        self._begin = time.perf_counter()
         self._events: list[dict[str, Any]] = []
 
     def now_us(self) -> float:
-        return (time.monotonic_ns() - self.start_ns) / 1000
+        return (time.perf_counter() - self._begin) * 1e6
 
-    def add(self, name: str, begin_us: float, kind: str = "Session", end_us: float | None = None, **args: str):
+    def add(
+        self, name: str, begin_us: float, kind: str = "Session", end_us: float | None = None, **args: str
+    ):
         end_us = self.now_us() if end_us is None else end_us
         self._events.append(
             {

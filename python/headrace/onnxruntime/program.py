@@ -18,7 +18,7 @@ from .model_file import Declared, ModelFile
 
 _KEPT = 16  # models of the shapes that were given last
 _OWN = frozenset(
-    "float16 float32 float64 int8 uint8 int16 int32 uint32 int64 uint64 bool".split()
+    ["float16", "float32", "float64", "int8", "uint8", "int16", "int32", "uint32", "int64", "uint64", "bool"]
 )  # element types of graphs
 
 

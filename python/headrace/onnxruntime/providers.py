@@ -31,8 +31,10 @@ def get_device() -> str:
 
 
 def chosen_providers(providers: Any, options: Any) -> list[str]:
-    """Names that a session was given. Errors: ValueError for what is no list of providers that are known; TypeError
-    for what is no list at all."""
+    """Those that a session has, of what it was given. Warns about others.
+
+    Errors: ValueError for what is no list of providers that are known; TypeError for what is no list at all.
+    """
     names = _names(providers, options)
     available = get_available_providers()
     seen: list[str] = []

@@ -155,8 +155,9 @@ class InferenceSession:
     ) -> list[Any]:
         """Arrays, lists of arrays and None, in the order of output_names; all outputs where there are none.
 
-        Errors: ValueError for an input that is missing; InvalidArgument for a name, an element type or a shape
-        that the model does not have; RuntimeError for what is no array; Fail for what goes wrong in a node.
+        Errors: ValueError for an input that is missing; InvalidArgument for a name, an element type or a
+        shape that the model does not have; RuntimeError for what is no array; Fail for what goes wrong in a
+        node.
         """
         names = list(input_feed.keys())
         missing = [i.name for i in self._file.inputs if i.name not in input_feed and not i.is_optional]
@@ -164,7 +165,9 @@ class InferenceSession:
             raise ValueError(f"Required inputs ({missing}) are missing from input feed ({names}).")
         return self._run(output_names or self._output_names, input_feed, run_options)
 
-    def _run(self, output_names: Sequence[str], feed: Mapping[str, Any], options: RunOptions | None) -> list[Any]:
+    def _run(
+        self, output_names: Sequence[str], feed: Mapping[str, Any], options: RunOptions | None
+    ) -> list[Any]:
         _check_arguments(output_names, feed, options)
         feeds = self._checked(feed)
         unknown = next((name for name in output_names if name not in self._output_names), None)
@@ -195,8 +198,8 @@ class InferenceSession:
     def _refuse_input(self, name: str) -> None:
         if any(info.name == name for info in self._file.overridable):
             raise NotImplemented.of(
-                f"input '{name}' is an initializer of the model, whose value is packed when it is loaded; write "
-                "the value into the model"
+                f"input '{name}' is an initializer of the model, whose value is packed when it is loaded; "
+                "write the value into the model"
             )
         raise InvalidArgument.of(f"Invalid input name: {name}")
 
@@ -254,7 +257,7 @@ class InferenceSession:
         return self._profile.write(self._options.profile_file_prefix)
 
     def get_profiling_start_time_ns(self) -> int:
-        """Of time.monotonic_ns(); 0 without profiling."""
+        """Of time.time_ns(), as ONNX Runtime has it on Linux; 0 without profiling."""
         return self._profile.start_ns if self._options.enable_profiling else 0
 
     # For IOBinding.
@@ -278,13 +281,17 @@ def _source_of(path_or_bytes: Any) -> str | bytes:
     if not path:
         raise TypeError("Unable to load from a path that is empty")
     if path.endswith(".ort"):
-        raise NotImplemented.of(f"{path}: ONNX Runtime's own format is not read; use the ONNX model that it is of")
+        raise NotImplemented.of(
+            f"{path}: ONNX Runtime's own format is not read; use the ONNX model that it is of"
+        )
     return path
 
 
 def _node_args(declared: list[Declared]) -> list[NodeArg]:
     shapes = ([] if info.is_sequence else list(info.shape or []) for info in declared)
-    return [NodeArg(info.name, type_string(info), shape) for info, shape in zip(declared, shapes, strict=True)]
+    return [
+        NodeArg(info.name, type_string(info), shape) for info, shape in zip(declared, shapes, strict=True)
+    ]
 
 
 def _read(source: str | bytes) -> ModelFile:
@@ -300,7 +307,7 @@ def _read(source: str | bytes) -> ModelFile:
 
 
 def _fix_dimensions(file: ModelFile, options: SessionOptions) -> dict[str, int]:
-    """Writes numbers that were given for open dimensions into what is declared, and returns those of inputs."""
+    """Writes numbers that were given for open dimensions into what is declared; returns those of inputs."""
     fixed = {}
     for info in (*file.inputs, *file.outputs):
         for axis, extent in enumerate(info.shape or ()):

@@ -71,7 +71,9 @@ class OrtValue:
         """Shows the array's memory, where that is dense."""
         check_device(device_type)
         if not isinstance(numpy_obj, np.ndarray) or element_number(numpy_obj.dtype) == STRING:
-            raise RuntimeError("Creation of OrtValues is currently only supported from non-string numpy arrays")
+            raise RuntimeError(
+                "Creation of OrtValues is currently only supported from non-string numpy arrays"
+            )
         if element_number(numpy_obj.dtype) is None:
             raise RuntimeError(f"Numpy type {numpy_obj.dtype} can't be converted to an element type of ONNX.")
         return cls(np.ascontiguousarray(numpy_obj).reshape(numpy_obj.shape))

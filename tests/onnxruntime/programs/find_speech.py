@@ -20,7 +20,9 @@ def vowels(seconds: float, seed: int) -> np.ndarray:
     sound = np.zeros(count)
     step = RATE // 5
     for begin in range(0, count, step):
-        formants = [(730, 1090, 2440), (270, 2290, 3010), (300, 870, 2240), (530, 1840, 2480)][(begin // step) % 4]
+        formants = [(730, 1090, 2440), (270, 2290, 3010), (300, 870, 2240), (530, 1840, 2480)][
+            (begin // step) % 4
+        ]
         part = pulses[begin : begin + step]
         for place, frequency in enumerate(formants):
             time_axis = np.arange(400) / RATE

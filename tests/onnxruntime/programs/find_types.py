@@ -8,7 +8,11 @@ from pathlib import Path
 from magika import Magika
 
 root = Path(sys.argv[1])
-paths = sorted(p for folder in ("tests/onnxruntime", "tests/base", "examples", "docs") for p in root.glob(f"{folder}/*.*"))
+paths = sorted(
+    p
+    for folder in ("tests/onnxruntime", "tests/base", "examples", "docs")
+    for p in root.glob(f"{folder}/*.*")
+)
 begin = time.perf_counter()
 magika = Magika()
 loaded = time.perf_counter()

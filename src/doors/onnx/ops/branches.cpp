@@ -95,13 +95,15 @@ Values if_(OpWriter& g, const Node& node) {
     const Operand condition = truth_of(g, given, "the condition");
     Body &yes = Body::within(g), &no = Body::within(g);
     Values one, other;
-    for (const bool is_then : {true, false}) try {
-            (is_then ? one : other) = reader.read_branch(
-                is_then ? yes : no, *branch_of(node, is_then ? "then_branch" : "else_branch"), {});
-        } catch (const Unreadable& why) {
-            if (!g.dimensions.empty()) throw;  // knowing them may be of help
-            return one_branch(g, node, condition, !is_then, why);
-        }
+    std::string_view now = "then_branch";
+    try {
+        one = reader.read_branch(yes, *branch_of(node, now), {});
+        now = "else_branch";
+        other = reader.read_branch(no, *branch_of(node, now), {});
+    } catch (const Unreadable& why) {
+        if (!g.dimensions.empty()) throw;  // knowing them may be of help
+        return one_branch(g, node, condition, now == "else_branch", why);
+    }
     invalid_if(one.size() != other.size(), "the branches have {} and {} results; they must have as many",
                one.size(), other.size());
     for (std::size_t i = 0; i < one.size(); ++i)

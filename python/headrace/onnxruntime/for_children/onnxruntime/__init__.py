@@ -1,4 +1,4 @@
-"""What `import onnxruntime` finds in programs that `python -m headrace.onnxruntime` has started: Headrace's."""
+"""What `import onnxruntime` finds where `python -m headrace.onnxruntime` has started a program."""
 
 import sys
 from pathlib import Path
