@@ -3,4 +3,4 @@
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))  # both.py, models.py
+sys.path.insert(0, str(Path(__file__).parent))  # both_sides.py, small_models.py

@@ -9,8 +9,7 @@ from typing import Any
 
 import headrace
 import pytest
-
-from models import ADD
+from small_models import ADD
 
 HERE = str(Path(headrace.__file__).parent / "onnxruntime")
 

@@ -11,10 +11,21 @@ import headrace.onnxruntime as ours
 import numpy as np
 import onnx
 import pytest
-from both import same
+from both_sides import same
 from onnx import TensorProto, helper
-
-from models import ADD, FLOAT, INT64, NETWORK, constant, made, node, optional, sequence, tensor, tensor_type
+from small_models import (
+    ADD,
+    FLOAT,
+    INT64,
+    NETWORK,
+    constant,
+    made,
+    node,
+    optional,
+    sequence,
+    tensor,
+    tensor_type,
+)
 
 STATE = "onnxruntime_pybind11_state."
 RELU = [node("Relu", ["x"], ["z"])]

@@ -10,9 +10,8 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from both import SIDES, same
-
-from models import ADD, NETWORK
+from both_sides import SIDES, same
+from small_models import ADD, NETWORK
 
 
 def profiled(o: ModuleType, folder: Path, runs: int = 2) -> tuple[str, list[dict]]:

@@ -10,10 +10,9 @@ from typing import Any
 import headrace.onnxruntime as ours
 import numpy as np
 import pytest
-from both import same
+from both_sides import same
 from onnx import helper
-
-from models import (
+from small_models import (
     ADD,
     BOOL,
     FLOAT,

@@ -10,9 +10,8 @@ import headrace.onnxruntime as ours
 import numpy as np
 import onnxruntime as theirs
 import pytest
-from both import same
-
-from models import ADD, FLOAT, NETWORK, made, node, sequence, tensor
+from both_sides import same
+from small_models import ADD, FLOAT, NETWORK, made, node, sequence, tensor
 
 STATE = "onnxruntime_pybind11_state."
 X, Y = np.arange(6, dtype=np.float32).reshape(2, 3), np.ones((1, 3), np.float32)
