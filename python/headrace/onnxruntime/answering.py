@@ -6,6 +6,7 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.metadata
+import importlib.util
 import os
 import sys
 from collections.abc import Iterable
@@ -46,6 +47,9 @@ def _is_for_children(module: ModuleType) -> bool:
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Modules of onnxruntime are those of this package, under both names one object."""
 
+    def __init__(self) -> None:
+        self._specs: dict[str, Any] = {}  # of modules that are imported now, by their own names
+
     def find_spec(self, name: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         if name != _NAME and not name.startswith(f"{_NAME}."):
             return None
@@ -60,7 +64,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         module = importlib.import_module(_OURS + spec.name.removeprefix(_NAME))
-        self._specs = {**getattr(self, "_specs", {}), module.__name__: module.__spec__}
+        self._specs[module.__name__] = module.__spec__
         return module
 
     def exec_module(self, module: ModuleType) -> None:
