@@ -3,9 +3,10 @@
 PYTHON ?= python3
 VENV := .venv/bin/python
 BUILD := $(PYTHON) tools/build.py
+ONNXRUNTIME_PROGRAMS := magika rapidocr-onnxruntime silero-vad opencv-python-headless pyclipper shapely six pillow
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test ggml-dev test-ggml docs site lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-micro bench-qwen3 bench-decoders bench-packed bench-serve stress-llm stress-serve coverage cross-check test-arm wheels image test-wheels test-cmake-lines test-conan test-windows cross-macos bench-wheel executorch test-executorch test-executorch-suite test-onnx-suite test-architectures mlx test-mlx bench-mlx test-ray bench-ray node test-node bench-node asan tsan fuzz tiny-chat setup clean
+.PHONY: help demo build test ggml-dev test-ggml docs site lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-micro bench-qwen3 bench-decoders bench-packed bench-serve bench-embeddings stress-llm stress-serve coverage cross-check test-arm wheels image test-wheels test-cmake-lines test-conan test-windows cross-macos bench-wheel executorch test-executorch test-executorch-suite test-onnx-suite test-onnxruntime test-architectures mlx test-mlx bench-mlx test-ray bench-ray node test-node bench-node asan tsan fuzz tiny-chat setup clean
 
 help: ## show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -70,6 +71,12 @@ bench-serve: ## compare headrace serve with llama-server over HTTP (MODEL=q4_0 R
 	@$(BUILD) --target products
 	@for package in $(if $(EMBEDDINGS),fastembed loguru mmh3 pillow py_rust_stemmers); do $(PYTHON) tools/setup.py --on-demand $$package --beside build/fastembed || exit 1; done
 	@$(VENV) bench/serve.py $(if $(EMBEDDINGS),--embeddings) $(if $(MODEL),--model $(MODEL)) $(if $(ROUNDS),--rounds $(ROUNDS))
+
+bench-embeddings: ## texts per second of headrace.SentenceEncoder beside fastembed and sentence-transformers with the same MiniLM (ROUNDS=5; installs both into build/)
+	@$(BUILD) --target products
+	@for package in fastembed loguru mmh3 pillow py_rust_stemmers; do $(PYTHON) tools/setup.py --on-demand $$package --beside build/fastembed || exit 1; done
+	@$(PYTHON) tools/setup.py --on-demand sentence-transformers --beside build/sentence_transformers
+	@$(VENV) bench/embeddings.py $(if $(ROUNDS),--rounds $(ROUNDS))
 
 bench-rpc: ## a language model over one to three RPC hosts on links of 0, 0.1, 1 and 10 ms (MODEL=file.gguf)
 	@$(BUILD) --target products
@@ -164,6 +171,11 @@ test-executorch-suite: ## run the operator tests of ExecuTorch's wheel on our ba
 test-onnx-suite: ## run ONNX's backend tests as they are; fewer that pass than the floor is a failure (PEER=1: beside ONNX Runtime, FAILURES=1: list them)
 	@$(BUILD) --target products
 	@PYTHONPATH=tests/onnx $(VENV) tests/onnx/backend_suite.py $(if $(PEER),--onnxruntime) $(if $(FAILURES),--failures)
+
+test-onnxruntime: ## run magika, rapidocr-onnxruntime and silero-vad from PyPI by headrace.onnxruntime and by ONNX Runtime, which have to agree, and time both (installs them into build/)
+	@$(BUILD) --target products
+	@for package in $(ONNXRUNTIME_PROGRAMS); do $(PYTHON) tools/setup.py --on-demand $$package --beside build/onnxruntime_programs || exit 1; done
+	@$(VENV) -m pytest -q -rs -s -p no:cacheprovider tests/onnxruntime/test_programs.py
 
 test-architectures: ## published architectures through both doors with open dimensions, up to an hour (ONLY="Detr SegFormer")
 	@$(BUILD) --target products

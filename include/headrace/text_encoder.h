@@ -24,9 +24,11 @@ namespace headrace {
 /// How the vectors of a text's tokens become one.
 enum class TextPooling : std::uint8_t {
     mean,
-    cls,     ///< the first token's
-    last,    ///< the last token's
-    pooled,  ///< the graph does that itself: its output is [batch, width]
+    cls,               ///< the first token's
+    last,              ///< the last token's
+    pooled,            ///< the graph does that itself: its output is [batch, width]
+    max,               ///< of each number the largest
+    mean_sqrt_length,  ///< their sum by the square root of how many there are
 };
 
 struct TextEncoderOptions {
@@ -90,6 +92,9 @@ public:
     /// and attention_mask, token_type_ids and position_ids where it has them. Errors: Code::not_found and io
     /// of files; invalid_argument and unsupported with what is wrong in the graph or the folder.
     static TextEncoder load(const std::string& path, const TextEncoderOptions& options = {});
+    /// Of a graph that was read from a file of another kind, in whose folder the others lie: load_onnx(path).
+    static TextEncoder load(const Graph& graph, const std::string& path,
+                            const TextEncoderOptions& options = {});
     /// Of a graph and a tokenizer; options.tokenizer and the folder have no meaning.
     TextEncoder(const Graph& graph, Tokenizer tokenizer, const TextEncoderOptions& options = {});
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .language_model import LanguageModel
     from .loading import load
     from .model import Model
+    from .sentence_encoder import SentenceEncoder, TextEmbedding
 
 __all__ = [
     "BufferPool",
@@ -34,8 +35,10 @@ __all__ = [
     "Graph",
     "LanguageModel",
     "Model",
+    "SentenceEncoder",
     "Session",
     "TensorInfo",
+    "TextEmbedding",
     "TextEncoder",
     "Tokenizer",
     "compile",
@@ -50,7 +53,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Model and load bring NumPy along, LanguageModel llama.cpp; the rest does without."""
+    """Models and embedders bring NumPy along, LanguageModel llama.cpp; the rest does without."""
     if name == "Model":
         from .model import Model
 
@@ -59,6 +62,10 @@ def __getattr__(name: str) -> Any:
         from .loading import load
 
         return load
+    if name in ("SentenceEncoder", "TextEmbedding"):
+        from . import sentence_encoder
+
+        return getattr(sentence_encoder, name)
     if name == "LanguageModel":
         from .language_model import LanguageModel
 

@@ -6,7 +6,13 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "arrays.h"
 #include "bindings.h"
+#include "headrace/onnx.h"
 
 namespace headrace::python {
 
@@ -14,13 +20,26 @@ namespace nb = nanobind;
 
 namespace {
 
+constexpr std::array<std::pair<const char*, TextPooling>, 6> kPoolings = {{
+    {"mean", TextPooling::mean},
+    {"cls", TextPooling::cls},
+    {"last", TextPooling::last},
+    {"max", TextPooling::max},
+    {"mean_sqrt_length", TextPooling::mean_sqrt_length},
+    {"pooled", TextPooling::pooled},
+}};
+
 TextPooling pooling_of(const std::string& name) {
-    if (name == "mean") return TextPooling::mean;
-    if (name == "cls") return TextPooling::cls;
-    if (name == "last") return TextPooling::last;
-    if (name == "pooled") return TextPooling::pooled;
+    for (const auto& [known, pooling] : kPoolings)
+        if (name == known) return pooling;
     throw Exception(Code::invalid_argument,
-                    "pooling is '" + name + "'; it must be mean, cls, last or pooled");
+                    "pooling is '" + name + "'; it must be mean, cls, last, max, mean_sqrt_length or pooled");
+}
+
+const char* name_of(TextPooling pooling) {
+    for (const auto& [name, known] : kPoolings)
+        if (pooling == known) return name;
+    return "";
 }
 
 TextEncoder load_encoder(const std::string& path, const std::string& tokenizer,
@@ -30,23 +49,32 @@ TextEncoder load_encoder(const std::string& path, const std::string& tokenizer,
         .tokenizer = tokenizer, .normalises = normalises, .most_tokens = most_tokens, .ranks = ranks};
     if (pooling) options.pooling = pooling_of(*pooling);
     options.compile.threads = threads;
-    return TextEncoder::load(path, options);
+    if (!path.ends_with(".onnx")) return TextEncoder::load(path, options);
+    return TextEncoder::load(*load_onnx(path), path, options);
+}
+
+/// f32 [texts, width]
+nb::object to_array(const TextVectors& made, std::int64_t width) {
+    ArrayWriter writer(DType::f32, {static_cast<std::int64_t>(made.vectors.size()), width});
+    auto* to = static_cast<float*>(writer.view().data);
+    for (const std::vector<float>& vector : made.vectors) to = std::ranges::copy(vector, to).out;
+    return writer.finish();
 }
 
 }  // namespace
 
 void bind_text_encoder(nb::module_& m) {
     const nb::call_guard<nb::gil_scoped_release> unlocked;
-    nb::class_<TextEncoder>(
-        m, "TextEncoder",
-        "Vectors of texts, or scores of documents, by a graph file (.hrg) and the files in its "
-        "folder: tokenizer.json, and those of sentence-transformers.")
-        .def_static(
-            "load", &load_encoder, nb::arg("path"), nb::kw_only(), nb::arg("tokenizer") = "",
-            nb::arg("pooling") = nb::none(), nb::arg("normalises") = nb::none(), nb::arg("most_tokens") = 0,
-            nb::arg("ranks") = false, nb::arg("threads") = 0, unlocked,
-            "pooling: mean, cls, last or pooled. ranks: the model is a cross-encoder. What is not given "
-            "the folder says.")
+    nb::class_<TextEncoder>(m, "TextEncoder",
+                            "Vectors of texts, or scores of documents, by a graph file (.hrg) or an ONNX "
+                            "model and the files in its "
+                            "folder: tokenizer.json, and those of sentence-transformers.")
+        .def_static("load", &load_encoder, nb::arg("path"), nb::kw_only(), nb::arg("tokenizer") = "",
+                    nb::arg("pooling") = nb::none(), nb::arg("normalises") = nb::none(),
+                    nb::arg("most_tokens") = 0, nb::arg("ranks") = false, nb::arg("threads") = 0, unlocked,
+                    "pooling: mean, cls, last, max, mean_sqrt_length or pooled. ranks: the model is a "
+                    "cross-encoder. What is not given "
+                    "the folder says.")
         .def(
             "embed",
             [](const TextEncoder& encoder, const std::vector<std::string>& texts) {
@@ -54,11 +82,28 @@ void bind_text_encoder(nb::module_& m) {
             },
             nb::arg("texts"), unlocked, "A vector of each text.")
         .def(
+            "embed_array",
+            [](const TextEncoder& encoder, const std::vector<std::string>& texts) {
+                TextVectors made;
+                {
+                    const nb::gil_scoped_release others_run;
+                    made = encoder.embed(texts);
+                }
+                return to_array(made, encoder.info().width);
+            },
+            nb::arg("texts"),
+            nb::sig("def embed_array(self, texts: collections.abc.Sequence[str]) -> numpy.ndarray"),
+            "The same as an array: float32 [texts, width].")
+        .def(
             "rank",
             [](const TextEncoder& encoder, std::string_view query,
                const std::vector<std::string>& documents) { return encoder.rank(query, documents).scores; },
             nb::arg("query"), nb::arg("documents"), unlocked, "What the model gives for each document.")
         .def_prop_ro("tokenizer", &TextEncoder::tokenizer, nb::rv_policy::copy)
+        .def_prop_ro(
+            "pooling", [](const TextEncoder& encoder) { return name_of(encoder.info().pooling); },
+            "What load() was told, or found.")
+        .def_prop_ro("normalises", [](const TextEncoder& encoder) { return encoder.info().normalises; })
         .def_prop_ro("width", [](const TextEncoder& encoder) { return encoder.info().width; })
         .def_prop_ro("most_tokens", [](const TextEncoder& encoder) { return encoder.info().most_tokens; });
 }

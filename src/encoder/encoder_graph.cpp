@@ -1,6 +1,7 @@
 #include "encoder/encoder_graph.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 namespace headrace {
@@ -130,14 +131,22 @@ void EncoderRuns::pool(std::span<const TokenizedText* const> texts, std::size_t 
         const float* const first = tokens + row * length * width;
         float* const to = pooled_.data() + row * width;
         const std::size_t count = texts[row]->ids.size();
-        if (shape_.pooling != TextPooling::mean) {
+        if (shape_.pooling == TextPooling::cls || shape_.pooling == TextPooling::last) {
             const std::size_t place = shape_.pooling == TextPooling::cls ? 0 : count - 1;
             std::copy_n(first + place * width, width, to);
             continue;
         }
+        if (shape_.pooling == TextPooling::max) {
+            std::copy_n(first, width, to);
+            for (std::size_t i = 1; i < count; ++i)
+                for (std::size_t j = 0; j < width; ++j) to[j] = std::max(to[j], first[i * width + j]);
+            continue;
+        }
         for (std::size_t i = 0; i < count; ++i)
             for (std::size_t j = 0; j < width; ++j) to[j] += first[i * width + j];
-        for (std::size_t j = 0; j < width; ++j) to[j] /= static_cast<float>(count);
+        const auto number = static_cast<float>(count);
+        const float divisor = shape_.pooling == TextPooling::mean ? number : std::sqrt(number);
+        for (std::size_t j = 0; j < width; ++j) to[j] /= divisor;
     }
 }
 

@@ -30,37 +30,69 @@ std::int64_t size_in(const Json& file, const char* key) {
     return JsonPlace::as_number(*found).value_or(0);
 }
 
+constexpr const char* kPoolings = "one of mean, cls, lasttoken, max and mean_sqrt_len_tokens is known here";
+
+/// The one that the file names in a text, as newer ones do.
+Result<TextPooling> named_pooling(const Json& name) {
+    constexpr std::array<std::pair<const char*, TextPooling>, 5> kKnown = {{
+        {"cls", TextPooling::cls},
+        {"mean", TextPooling::mean},
+        {"lasttoken", TextPooling::last},
+        {"max", TextPooling::max},
+        {"mean_sqrt_len_tokens", TextPooling::mean_sqrt_length},
+    }};
+    for (const auto& [known, pooling] : kKnown)
+        if (name == known) return pooling;
+    return unsupported("1_Pooling/config.json has the pooling_mode {:.60}; {}", name.dump(), kPoolings);
+}
+
 Result<std::optional<TextPooling>> read_pooling(const Json& file) {
-    constexpr std::array<std::pair<const char*, TextPooling>, 3> kKnown = {{
+    constexpr std::array<std::pair<const char*, TextPooling>, 5> kKnown = {{
         {"pooling_mode_cls_token", TextPooling::cls},
         {"pooling_mode_mean_tokens", TextPooling::mean},
         {"pooling_mode_lasttoken", TextPooling::last},
+        {"pooling_mode_max_tokens", TextPooling::max},
+        {"pooling_mode_mean_sqrt_len_tokens", TextPooling::mean_sqrt_length},
     }};
     std::optional<TextPooling> found;
     if (!file.is_object()) return found;
+    if (file.value("include_prompt", Json(true)) == false)
+        return unsupported("1_Pooling/config.json sets include_prompt to false; prompts are pooled here");
+    if (const auto mode = file.find("pooling_mode"); mode != file.end()) {
+        HR_ASSIGN(found, named_pooling(*mode));
+        return found;
+    }
     for (const auto& [key, value] : file.items()) {
         if (!key.starts_with("pooling_mode_") || !value.is_boolean() || !value.get<bool>()) continue;
         std::optional<TextPooling> known;
         for (const auto& [name, pooling] : kKnown)
             if (key == name) known = pooling;
         if (!known || found)
-            return unsupported("1_Pooling/config.json sets {}{}; one of mean, cls and last is known here",
-                               key, found ? " besides another one" : "");
+            return unsupported("1_Pooling/config.json sets {}{}; {}", key,
+                               found ? " besides another one" : "", kPoolings);
         found = known;
     }
     return found;
 }
 
-/// Whether sentence-transformers' list of modules ends with one that normalises.
-std::optional<bool> read_normalises(const Json& modules) {
-    if (!modules.is_array() || modules.empty()) return std::nullopt;
+/// Whether one of sentence-transformers' modules normalises. Errors: Code::unsupported of one that is not
+/// known.
+Result<std::optional<bool>> read_normalises(const Json& modules) {
+    std::optional<bool> found;
+    if (!modules.is_array() || modules.empty()) return found;
+    found = false;
     for (const Json& entry : modules) {
         const auto type = entry.is_object() ? entry.find("type") : entry.end();
-        if (entry.is_object() && type != entry.end() && type->is_string() &&
-            type->get_ref<const std::string&>().ends_with("Normalize"))
-            return true;
+        if (!entry.is_object() || type == entry.end() || !type->is_string()) continue;
+        const auto& full = type->get_ref<const std::string&>();
+        const std::string name = full.substr(full.rfind('.') + 1);
+        if (name == "Normalize")
+            found = true;
+        else if (name != "Transformer" && name != "Pooling")
+            return unsupported("modules.json has {:.60}; Transformer, Pooling and Normalize are known here",
+                               name);
     }
-    return false;
+    return found;
 }
 
 }  // namespace
@@ -74,12 +106,14 @@ std::string file_beside(const std::string& model, const std::string& name) {
     return is_inner && std::filesystem::exists(above / name, ignored) ? (above / name).string() : "";
 }
 
-Result<ModelFolder> ModelFolder::read(const std::string& model) {
+Result<ModelFolder> ModelFolder::read(const std::string& model, bool ranks) {
     ModelFolder made;
-    HR_ASSIGN(const Json pooling, read_json(model, "1_Pooling/config.json"));
-    HR_ASSIGN(made.pooling, read_pooling(pooling));
-    HR_ASSIGN(const Json modules, read_json(model, "modules.json"));
-    made.normalises = read_normalises(modules);
+    if (!ranks) {
+        HR_ASSIGN(const Json pooling, read_json(model, "1_Pooling/config.json"));
+        HR_ASSIGN(made.pooling, read_pooling(pooling));
+        HR_ASSIGN(const Json modules, read_json(model, "modules.json"));
+        HR_ASSIGN(made.normalises, read_normalises(modules));
+    }
     HR_ASSIGN(const Json sentences, read_json(model, "sentence_bert_config.json"));
     HR_ASSIGN(const Json tokens, read_json(model, "tokenizer_config.json"));
     HR_ASSIGN(const Json config, read_json(model, "config.json"));

@@ -15,8 +15,9 @@ struct ModelFolder {
     std::int64_t most_tokens = 0;  ///< 0: nothing
 
     /// Of the folder that a model lies in, or the one above where that is called onnx. Files that are missing
-    /// say nothing. Errors: of files that are damaged; Code::unsupported of a pooling that is not known.
-    static Result<ModelFolder> read(const std::string& model);
+    /// say nothing. ranks: what is said of vectors is not read. Errors: of files that are damaged;
+    /// Code::unsupported of a pooling or a module that is not known.
+    static Result<ModelFolder> read(const std::string& model, bool ranks = false);
 };
 
 /// A file of the model's folder, or of the one above.

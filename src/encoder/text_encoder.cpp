@@ -123,14 +123,19 @@ TextEncoder TextEncoder::load(const std::string& path, const TextEncoderOptions&
     if (path.ends_with(".onnx"))
         throw Exception(Code::unsupported,
                         path + ": make a graph file of it first: headrace convert model.onnx model.hrg");
-    const ModelFolder folder = value_or_throw(ModelFolder::read(path));
+    return load(*load_graph(path), path, options);
+}
+
+TextEncoder TextEncoder::load(const Graph& graph, const std::string& path,
+                              const TextEncoderOptions& options) {
+    const ModelFolder folder = value_or_throw(ModelFolder::read(path, options.ranks));
     const std::string file =
         options.tokenizer.empty() ? file_beside(path, "tokenizer.json") : options.tokenizer;
     if (file.empty())
         throw Exception(Code::not_found,
                         "there is no tokenizer.json in the folder of " + path + ": name the file");
     Tokenizer tokenizer = Tokenizer::load(file);
-    auto made = Impl::make(*load_graph(path), std::move(tokenizer), folder, options, path);
+    auto made = Impl::make(graph, std::move(tokenizer), folder, options, path);
     if (!made.ok()) made = made.error().within(path);
     return TextEncoder(value_or_throw(std::move(made)));
 }

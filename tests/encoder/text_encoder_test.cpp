@@ -42,6 +42,10 @@ TEST(TextEncoder, PoolsAsItIsTold) {
                 ElementsAre(2, 4, 1, 0));
     EXPECT_THAT(embed_one({.pooling = TextPooling::last, .normalises = false}, "w0 w1"),
                 ElementsAre(3, 9, 1, 0));
+    EXPECT_THAT(embed_one({.pooling = TextPooling::max, .normalises = false}, "w0 w1"),
+                ElementsAre(5, 25, 1, 0));
+    EXPECT_THAT(embed_one({.pooling = TextPooling::mean_sqrt_length, .normalises = false}, "w0 w1"),
+                ElementsAre(7, (4 + 16 + 25 + 9) / 2.0f, 2, 0));
 }
 
 TEST(TextEncoder, FillsInputsOf32Bits) {
@@ -201,6 +205,34 @@ TEST_F(ModelFolderTest, SaysHowTextsArePooled) {
     EXPECT_EQ(load({.pooling = TextPooling::mean}).info().pooling, TextPooling::mean) << "options come first";
     folder_.write("modules.json", R"([{"type": "sentence_transformers.models.Normalize"}])");
     EXPECT_TRUE(load().info().normalises);
+}
+
+TEST_F(ModelFolderTest, MayNameThePoolingInAText) {
+    for (const auto& [name, pooling] :
+         {std::pair("cls", TextPooling::cls), std::pair("lasttoken", TextPooling::last),
+          std::pair("max", TextPooling::max),
+          std::pair("mean_sqrt_len_tokens", TextPooling::mean_sqrt_length)}) {
+        folder_.write("1_Pooling/config.json", R"({"pooling_mode": ")" + std::string(name) + R"("})");
+        EXPECT_EQ(load().info().pooling, pooling) << name;
+    }
+}
+
+TEST_F(ModelFolderTest, IsRefusedWhereItChangesVectorsByWhatIsNotKnown) {
+    const auto message = [&] { return error_of([&] { load(); }).second; };
+    folder_.write("1_Pooling/config.json", R"({"pooling_mode": "weightedmean"})");
+    EXPECT_THAT(message(),
+                HasSubstr("has the pooling_mode \"weightedmean\"; one of mean, cls, lasttoken, max"));
+    folder_.write("1_Pooling/config.json", R"({"pooling_mode": "mean", "include_prompt": false})");
+    EXPECT_THAT(message(), HasSubstr("sets include_prompt to false"));
+    folder_.write("1_Pooling/config.json", "{}");
+    folder_.write("modules.json", R"([{"type": "sentence_transformers.models.Dense"}])");
+    EXPECT_THAT(message(), HasSubstr("modules.json has Dense; Transformer, Pooling and Normalize are known"));
+}
+
+TEST_F(ModelFolderTest, ServesAGraphThatWasReadElsewhere) {
+    folder_.write("1_Pooling/config.json", R"({"pooling_mode": "max"})");
+    const TextEncoder model = TextEncoder::load(*word_graph(), folder_ / "onnx.model");
+    EXPECT_EQ(model.info().pooling, TextPooling::max);
 }
 
 TEST_F(ModelFolderTest, SaysHowLongTextsMayBe) {

@@ -294,3 +294,22 @@ def test_a_loop_that_needs_more_memory_than_there_is_fails_before_it_takes_it() 
     assert loaded(x, np.array([5]))["y"].shape == (5,)
     with pytest.raises(MemoryError, match="iteration 0 needs 4194304 MiB"):
         loaded(x, np.array([2**40]))
+
+
+def test_a_branch_that_cannot_be_computed_fails_only_when_it_is_taken() -> None:
+    """Some recognisers of speech have one branch for each rate, of which the frame's length fits one."""
+    model = model_of("""
+    rates (float[1, 6] x, int64 rate) => (float[1, k] y) {
+      fast = Constant <value_int = 16> ()
+      is_fast = Equal (rate, fast)
+      y = If <then_branch = a () => (float[1, 6] p) { p = Neg (x) },
+              else_branch = b () => (float[1, 4] q) { w = Constant <value = float[3, 4] {1,1,1,1,1,1,1,1,1,1,1,1}> ()
+        q = MatMul (x, w) }> (is_fast)
+    }""")
+    loaded = headrace.load(model, device="cpu")
+    x = np.arange(6, dtype=np.float32).reshape(1, 6)
+    np.testing.assert_array_equal(loaded(x, np.array(16))["y"], -x)
+    with pytest.raises(
+        ValueError, match=r"the model's other branch cannot be computed \(.*MatMul.* is 0; at least 1"
+    ):
+        loaded(x, np.array(8))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .bodies import Body, Extents
 from .graph import Graph, Operand, is_same, known
 from .loops import is_true, iterations, repeat, truth
+from .numbers import checked
 from .registry import Node, Refused, axes_of, invalid_if, refuse_if
 from .sequences import Sequence, TensorLists, alike, form, grouped, leaves
 
@@ -43,8 +44,13 @@ def read_if(importer: Importer, node: Node) -> Results:
     bodies: list[tuple[Body, list[Operand]]] = []
     for name in ("then_branch", "else_branch"):
         body = Body(g)
-        with importer.inside(body):
-            bodies.append((body, importer.read_body(_branch(node, name), [])))
+        try:
+            with importer.inside(body):
+                bodies.append((body, importer.read_body(_branch(node, name), [])))
+        except ValueError as why:
+            if g.dimensions:  # knowing them may be of help
+                raise
+            return _one_branch(importer, node, condition, name == "else_branch", why)
     (yes, one), (no, other) = bodies
     invalid_if(
         len(one) != len(other),
@@ -54,6 +60,16 @@ def read_if(importer: Importer, node: Node) -> Results:
     one, other = ([x for value in side for x in leaves(value)] for side in zip(*pairs, strict=True))
     made = _chosen(g, condition, (yes, one), (no, other))
     return grouped([a for a, _ in pairs], made)
+
+
+def _one_branch(importer: Importer, node: Node, condition: Operand, is_then: bool, why: Exception) -> Results:
+    """The results of one branch, where the other one cannot be read: a run that would take that fails."""
+    g = importer.graph
+    what = f"the condition, where the model's other branch cannot be computed ({why}),"
+    number = checked(g, g.cast(condition, "i64"), what, int(is_then), 255 if is_then else 0)
+    condition = truth(g, number, "the condition")
+    results = importer.read_body(_branch(node, "then_branch" if is_then else "else_branch"), [])
+    return [g.retyped(g.op("where", condition, x, x), x.dtype) for x in results]
 
 
 def _chosen(

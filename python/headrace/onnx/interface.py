@@ -122,7 +122,7 @@ class Interface:
         whole = self._given.get(info.name)
         if isinstance(whole, (list, tuple)):
             self._used.add(info.name)
-            return [self._size(d, info.name) for d in whole]
+            return [self._dimension(d) if isinstance(d, str) else self._size(d, info.name) for d in whole]
         if not tensor.HasField("shape"):
             raise Refused(
                 f"its shape is not in the model; give it with dimensions={{'{info.name}': [1, 3, 224, 224]}}"

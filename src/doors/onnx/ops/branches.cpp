@@ -1,6 +1,8 @@
 #include "doors/onnx/reading/bodies.h"
+#include "doors/onnx/reading/numbers.h"
 #include "doors/onnx/reading/operators.h"
 #include "doors/onnx/reading/tables.h"
+#include "doors/onnx/reading/unreadable.h"
 
 /// If: a condition that is known chooses a branch while the model is read; else a run chooses.
 namespace headrace::onnx {
@@ -62,6 +64,25 @@ Results chosen(OpWriter& g, const Operand& condition, BranchResults one, BranchR
     return made;
 }
 
+/// The results of one branch, where the other one cannot be read: a run that would take that fails.
+Values one_branch(OpWriter& g, const Node& node, const Operand& condition, bool is_then,
+                  const Unreadable& why) {
+    const std::string_view name = is_then ? "then_branch" : "else_branch";
+    const std::string what =
+        fmt::format("the condition, where the model's other branch cannot be computed ({}),", why.what());
+    const std::int64_t least = is_then ? 1 : 0, most = is_then ? 255 : 0;  // any truth is not 0
+    const Operand numbers = g.cast(condition, ElementType::i64);
+    const Operand checked = checked_numbers(g, numbers, what, least, Dim(most));
+    const Operand truth = truth_of(g, checked, "the condition");
+    const Values made = g.shared().branches.read_branch(g, *branch_of(node, name), {});
+    Results tensors = leaves_of(made);
+    for (Operand& tensor : tensors) {
+        const ElementType type = tensor->type;
+        tensor = g.retyped(g.op("where", {truth, tensor, tensor}), type);
+    }
+    return grouped(made, tensors);
+}
+
 Values if_(OpWriter& g, const Node& node) {
     BranchReader& reader = g.shared().branches;
     const Operand given = node.x();
@@ -73,8 +94,16 @@ Values if_(OpWriter& g, const Node& node) {
     }
     const Operand condition = truth_of(g, given, "the condition");
     Body &yes = Body::within(g), &no = Body::within(g);
-    Values one = reader.read_branch(yes, *branch_of(node, "then_branch"), {});
-    Values other = reader.read_branch(no, *branch_of(node, "else_branch"), {});
+    Values one, other;
+    std::string_view now = "then_branch";
+    try {
+        one = reader.read_branch(yes, *branch_of(node, now), {});
+        now = "else_branch";
+        other = reader.read_branch(no, *branch_of(node, now), {});
+    } catch (const Unreadable& why) {
+        if (!g.dimensions.empty()) throw;  // knowing them may be of help
+        return one_branch(g, node, condition, now == "else_branch", why);
+    }
     invalid_if(one.size() != other.size(), "the branches have {} and {} results; they must have as many",
                one.size(), other.size());
     for (std::size_t i = 0; i < one.size(); ++i)

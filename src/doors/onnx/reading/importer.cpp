@@ -274,6 +274,32 @@ Values Importer::called(const FunctionMessage& function, const Node& node, const
     return results;
 }
 
+namespace {
+
+/// Nodes that are read meanwhile become ops of that graph; also where one of them cannot be read.
+class Inside {
+public:
+    Inside(OpWriter*& now, OpWriter& into)
+        : now_(now), outer_(now), into_(into), label_(into.label), title_(into.operator_title) {
+        now_ = &into;
+    }
+    ~Inside() {
+        now_ = outer_;
+        into_.label = label_;
+        into_.operator_title = title_;
+    }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+
+private:
+    OpWriter*& now_;
+    OpWriter* const outer_;
+    OpWriter& into_;
+    const std::string label_, title_;
+};
+
+}  // namespace
+
 Values Importer::read_branch(OpWriter& into, const Branch& branch, const Values& inputs) {
     const GraphMessage& graph = branch.graph;
     invalid_if(graph.inputs.size() != inputs.size(), "its body has {} inputs; it is given {}",
@@ -288,12 +314,10 @@ Values Importer::read_branch(OpWriter& into, const Branch& branch, const Values&
     refuse_sparse(graph);
     read_constants(graph.initializers, inner);
     for (std::size_t i = 0; i < inputs.size(); ++i) inner.values[graph.inputs[i].name] = inputs[i];
-    const std::string label = into.label, title = into.operator_title;
-    OpWriter* const outer = std::exchange(graph_, &into);
-    read_nodes(graph.nodes, inner);
-    graph_ = outer;
-    into.label = label;
-    into.operator_title = title;
+    {
+        const Inside inside(graph_, into);
+        read_nodes(graph.nodes, inner);
+    }
     Values results;
     for (const ValueMessage& v : graph.outputs) {
         const Value* found = inner.find(v.name);

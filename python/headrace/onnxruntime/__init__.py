@@ -1,0 +1,59 @@
+"""Programs written for ONNX Runtime, by Headrace: `import headrace.onnxruntime as onnxruntime`.
+
+`python -m headrace.onnxruntime -m PROGRAM` runs a program whose own `import onnxruntime` gets this package.
+docs/onnxruntime.md says what is here and what is not.
+"""
+
+from __future__ import annotations
+
+from .binding import IOBinding
+from .environment import (
+    __version__,
+    disable_telemetry_events,
+    enable_telemetry_events,
+    get_build_info,
+    get_version_string,
+    has_collective_ops,
+    preload_dlls,
+    set_default_logger_severity,
+    set_default_logger_verbosity,
+    set_global_thread_pool_sizes,
+    set_seed,
+)
+from .options import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions, SessionOptions
+from .providers import get_all_providers, get_available_providers, get_device
+from .session import InferenceSession, ModelMetadata, NodeArg
+from .values import OrtDevice, OrtMemoryInfo, OrtValue, copy_tensors
+
+SessionIOBinding = IOBinding
+
+__all__ = [
+    "ExecutionMode",
+    "ExecutionOrder",
+    "GraphOptimizationLevel",
+    "IOBinding",
+    "InferenceSession",
+    "ModelMetadata",
+    "NodeArg",
+    "OrtDevice",
+    "OrtMemoryInfo",
+    "OrtValue",
+    "RunOptions",
+    "SessionIOBinding",
+    "SessionOptions",
+    "__version__",
+    "copy_tensors",
+    "disable_telemetry_events",
+    "enable_telemetry_events",
+    "get_all_providers",
+    "get_available_providers",
+    "get_build_info",
+    "get_device",
+    "get_version_string",
+    "has_collective_ops",
+    "preload_dlls",
+    "set_default_logger_severity",
+    "set_default_logger_verbosity",
+    "set_global_thread_pool_sizes",
+    "set_seed",
+]

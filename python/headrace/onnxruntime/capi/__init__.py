@@ -1,0 +1,1 @@
+"""Import paths that ONNX Runtime's classes have, too."""

@@ -1,0 +1,82 @@
+"""ONNX Runtime's exceptions, and which of them an error of Headrace is."""
+
+from __future__ import annotations
+
+import re
+
+_HOME = "onnxruntime.capi.onnxruntime_pybind11_state"
+# Operators of ONNX that headrace.load does not read: their models are valid.
+NOT_READ = frozenset(("ImageDecoder", "RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit"))
+
+
+class OnnxRuntimeError(Exception):
+    """Base of what follows; ONNX Runtime's own have none in common but Exception."""
+
+    number, title = 0, ""
+
+    @classmethod
+    def of(cls, what: str) -> OnnxRuntimeError:
+        return cls(f"{cls._prefix()}{what}")
+
+    @classmethod
+    def _prefix(cls) -> str:
+        return f"[ONNXRuntimeError] : {cls.number} : {cls.title} : "
+
+    @property
+    def what(self) -> str:
+        """The message alone, as callbacks and bindings pass it on."""
+        return str(self).removeprefix(self._prefix())
+
+
+def what_of(error: Exception) -> str:
+    return error.what if isinstance(error, OnnxRuntimeError) else str(error)
+
+
+def _made(name: str, number: int, title: str) -> type[OnnxRuntimeError]:
+    return type(name, (OnnxRuntimeError,), {"__module__": _HOME, "number": number, "title": title})
+
+
+Fail = _made("Fail", 1, "FAIL")
+InvalidArgument = _made("InvalidArgument", 2, "INVALID_ARGUMENT")
+NoSuchFile = _made("NoSuchFile", 3, "NO_SUCHFILE")
+NoModel = _made("NoModel", 4, "NO_MODEL")
+EngineError = _made("EngineError", 5, "ENGINE_ERROR")
+RuntimeException = _made("RuntimeException", 6, "RUNTIME_EXCEPTION")
+InvalidProtobuf = _made("InvalidProtobuf", 7, "INVALID_PROTOBUF")
+ModelLoaded = _made("ModelLoaded", 8, "MODEL_LOADED")
+NotImplemented = _made("NotImplemented", 9, "NOT_IMPLEMENTED")  # ONNX Runtime's name
+InvalidGraph = _made("InvalidGraph", 10, "INVALID_GRAPH")
+EPFail = _made("EPFail", 11, "EP_FAIL")
+ModelLoadCanceled = _made("ModelLoadCanceled", 12, "MODEL_LOAD_CANCELED")
+ModelRequiresCompilation = _made("ModelRequiresCompilation", 13, "MODEL_REQUIRES_COMPILATION")
+NotFound = _made("NotFound", 14, "NOT_FOUND")
+DeviceReset = _made("DeviceReset", 15, "DEVICE_RESET")
+
+# What headrace.load says, and what ONNX Runtime calls such a model.
+_OF_LOADING = (
+    (r"No Op registered for (\w+)|\((\w+), [^)]*\): this operator is not read", None),
+    (r"No opset import|[Rr]equired attribute", InvalidGraph),
+    (r"operators of the domain '.*' are not read", NotImplemented),
+    (r"topologically sorted|computed by no node before it", InvalidArgument),
+    (r"must have the same dtype|Incompatible shapes|whose inner extents", Fail),
+    (r"run the model with ONNX Runtime", NotImplemented),
+    (r"; there are FLOAT", NotImplemented),
+)
+_OF_INDICES = re.compile(r"checked_indices|outside the extent|sequence")
+
+
+def of_loading(error: Exception) -> OnnxRuntimeError:
+    """What ONNX Runtime raises for a model that headrace.load refuses with `error`."""
+    text = str(error)
+    for pattern, kind in _OF_LOADING:
+        if found := re.search(pattern, text):
+            if kind is None:
+                kind = NotImplemented if set(found.groups()) & NOT_READ else InvalidGraph
+            return kind.of(text)
+    return Fail.of(text)
+
+
+def of_running(error: Exception) -> OnnxRuntimeError:
+    """For a run that ended with `error`."""
+    kind = InvalidArgument if _OF_INDICES.search(str(error)) else Fail
+    return kind.of(str(error))

@@ -1,0 +1,131 @@
+"""A model as headrace.load has it, for whatever shapes ONNX Runtime would take."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headrace.loading import load
+from headrace.model import Model
+
+from .element_types import element_dtype
+from .errors import of_loading, of_running
+from .model_file import Declared, ModelFile
+
+_KEPT = 16  # models of the shapes that were given last
+_OWN = frozenset(
+    ["float16", "float32", "float64", "int8", "uint8", "int16", "int32", "uint32", "int64", "uint64", "bool"]
+)  # element types of graphs
+
+
+class Program:
+    """headrace.load takes a name of two extents as one number, which is at least 1. ONNX Runtime does not: a
+    model is loaded once more with a name for each extent where a call's sizes differ, and for the shapes of
+    the call where one is 0 or the model does not tell how many extents there are.
+    """
+
+    def __init__(
+        self, source: str | bytes, file: ModelFile, dimensions: dict[str, int], options: dict[str, Any]
+    ) -> None:
+        """dimensions: numbers for names of inputs' extents. Errors: OnnxRuntimeError."""
+        # headrace.load knows ONNX by the name's end.
+        is_named = isinstance(source, bytes) or source.lower().endswith(".onnx")
+        self._source, self._options = source if is_named else Path(source).read_bytes(), options
+        self._tensors = [info for info in file.inputs if info.is_tensor]
+        self._outputs = file.outputs
+        self._dimensions = dimensions
+        self._by_shapes: OrderedDict[Any, Any] = OrderedDict()
+        self._lock = threading.Lock()
+        self._separated: Any = None
+        self._model: Any = None
+        try:
+            self._model = self._load(dimensions)
+        except ValueError as error:
+            self._model = self._separately()
+            if self._model is None and all(info.shape is not None for info in self._tensors):
+                raise of_loading(error) from error
+
+    @property
+    def model(self) -> Any:
+        """With open dimensions; None where there is one only for the shapes of a call."""
+        return self._model
+
+    def _load(self, dimensions: dict[str, Any]) -> Any:
+        return load(self._source, dimensions=dimensions or None, **self._options)
+
+    def _separately(self) -> Any:
+        """With a name for each open extent; None where it cannot be read so."""
+        if self._separated is None:
+            shapes = {
+                info.name: [
+                    self._dimensions.get(d, f"{info.name}.{axis}") if not isinstance(d, int) else d
+                    for axis, d in enumerate(info.shape)
+                ]
+                for info in self._tensors
+                if info.shape
+            }
+            try:
+                self._separated = self._load(shapes)
+            except ValueError:
+                self._separated = False
+        return self._separated or None
+
+    def _of_shapes(self, feeds: dict[str, Any]) -> Any:
+        shapes = {info.name: list(np.shape(feeds[info.name])) for info in self._tensors}
+        key = repr(shapes)
+        with self._lock:
+            if key not in self._by_shapes:
+                self._by_shapes[key] = self._load(shapes)
+            self._by_shapes.move_to_end(key)
+            while len(self._by_shapes) > _KEPT:
+                self._by_shapes.popitem(last=False)
+            return self._by_shapes[key]
+
+    def run(self, feeds: dict[str, Any], profiles: bool = False) -> tuple[dict[str, Any], list[dict]]:
+        """Results by name, and times of nodes. Errors: OnnxRuntimeError."""
+        try:
+            if self._model is None:
+                return self._timed(self._of_shapes(feeds), feeds, profiles)
+            try:
+                return self._timed(self._model, feeds, profiles)
+            except ValueError:
+                model = self._other_model(feeds)
+                if model is None:
+                    raise
+                return self._timed(model, feeds, profiles)
+        except (ValueError, RuntimeError, MemoryError) as error:
+            raise of_running(error) from error
+
+    def _other_model(self, feeds: dict[str, Any]) -> Any:
+        """For shapes that the first one does not take; None where it is not because of these."""
+        sizes: dict[str, set[int]] = {}
+        for info in self._tensors:
+            for name, size in zip(info.shape or (), np.shape(feeds[info.name]), strict=False):
+                if not isinstance(name, int):
+                    sizes.setdefault(name or "", set()).add(size)
+        if any(0 in found for found in sizes.values()):
+            return self._of_shapes(feeds)
+        if any(len(found) > 1 for name, found in sizes.items() if name):
+            with self._lock:
+                separate = self._separately()
+            if separate is None:
+                return self._of_shapes(feeds)
+            self._model = separate  # a model whose names mean nothing once will do so again
+            return separate
+        return None
+
+    def _timed(self, model: Any, feeds: dict[str, Any], profiles: bool) -> tuple[dict[str, Any], list[dict]]:
+        if profiles and isinstance(model, Model) and all(map(_is_plain, self._outputs)):
+            results = model.session.run(feeds, profile=True)
+            return results, model.session.stats["nodes"]
+        return model(feeds), []
+
+
+def _is_plain(info: Declared) -> bool:
+    """Whether a session's own result is the model's: other element types are carried in wider ones."""
+    dtype = element_dtype(info.element_type)
+    return info.is_tensor and dtype is not None and dtype.name in _OWN

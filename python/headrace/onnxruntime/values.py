@@ -1,0 +1,181 @@
+"""OrtValue: an array, or a list of arrays, with the element type that ONNX has for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .element_types import STRING, element_dtype, element_number, tensor_type
+from .errors import InvalidArgument
+
+_DEVICES = ("cpu", "cuda", "cann", "dml", "webgpu", "gpu", "npu")
+
+
+def check_device(name: str) -> None:
+    """That arrays can lie there."""
+    if name.lower() == "cpu":
+        return
+    if name not in _DEVICES:
+        raise Exception("Unsupported device type: " + name)  # ONNX Runtime's own, without a class
+    raise RuntimeError(
+        f"Can't allocate memory on the device '{name}': values lie in the CPU's memory, where sessions on "
+        "other devices take them from"
+    )
+
+
+class OrtDevice:
+    """A place of values; there is the CPU's memory."""
+
+    def __init__(self, name: str = "cpu", device_id: int = 0) -> None:
+        check_device(name)
+        self._id = device_id
+
+    @staticmethod
+    def make(name: str, device_id: int, vendor_id: int = -1) -> OrtDevice:
+        return OrtDevice(name, device_id)
+
+    def device_id(self) -> int:
+        return self._id
+
+    def device_type(self) -> int:
+        return 0
+
+    def device_vendor_id(self) -> int:
+        return 0
+
+    def device_mem_type(self) -> int:
+        return 0
+
+
+class OrtMemoryInfo:
+    """Where a session's inputs and outputs lie."""
+
+    name, device_id = "Cpu", 0
+
+
+class OrtValue:
+    """The factories make one; OrtValue(array) does, too, of a list of arrays or None as well."""
+
+    def __init__(self, value: Any, element_type: int = 0) -> None:
+        """element_type: ONNX's number, where the array's dtype does not say it."""
+        self._value = value
+        first = value if isinstance(value, np.ndarray) else next(iter(value or ()), None)
+        self._element_type = element_type or (element_number(first.dtype) if first is not None else 0) or 0
+
+    @classmethod
+    def ortvalue_from_numpy(
+        cls, numpy_obj: np.ndarray, /, device_type: str = "cpu", device_id: int = 0, vendor_id: int = -1
+    ) -> OrtValue:
+        """Shows the array's memory, where that is dense."""
+        check_device(device_type)
+        if not isinstance(numpy_obj, np.ndarray) or element_number(numpy_obj.dtype) == STRING:
+            raise RuntimeError(
+                "Creation of OrtValues is currently only supported from non-string numpy arrays"
+            )
+        if element_number(numpy_obj.dtype) is None:
+            raise RuntimeError(f"Numpy type {numpy_obj.dtype} can't be converted to an element type of ONNX.")
+        return cls(np.ascontiguousarray(numpy_obj).reshape(numpy_obj.shape))
+
+    @classmethod
+    def ortvalue_from_numpy_with_onnx_type(cls, data: np.ndarray, /, onnx_element_type: int) -> OrtValue:
+        """Shows the array's memory as elements of another type of the same size."""
+        dtype = element_dtype(onnx_element_type)
+        if dtype is None or dtype.itemsize != data.dtype.itemsize:
+            raise RuntimeError(
+                f"elements of {data.dtype.itemsize} bytes are no {tensor_type(onnx_element_type)}"
+            )
+        return cls(np.ascontiguousarray(data).view(dtype), onnx_element_type)
+
+    @classmethod
+    def ortvalue_from_shape_and_type(
+        cls,
+        shape: Sequence[int],
+        element_type: Any,
+        device_type: str = "cpu",
+        device_id: int = 0,
+        vendor_id: int = -1,
+        memory_info: Any = None,
+    ) -> OrtValue:
+        """element_type: NumPy's, or ONNX's number. The elements are zeros."""
+        check_device(device_type)
+        dtype = element_dtype(element_type) if isinstance(element_type, int) else np.dtype(element_type)
+        if dtype is None or element_number(dtype) in (None, STRING):
+            raise RuntimeError(f"an OrtValue of {element_type} cannot be made")
+        return cls(np.zeros(tuple(shape), dtype))
+
+    @classmethod
+    def from_dlpack(cls, data: Any, /) -> OrtValue:
+        return cls(np.from_dlpack(data))
+
+    def _get_c_value(self) -> OrtValue:
+        return self
+
+    def _tensor(self, call: str) -> np.ndarray:
+        if not isinstance(self._value, np.ndarray):
+            raise RuntimeError(f"{call}: Only OrtValues that are Tensors are supported")
+        return self._value
+
+    def numpy(self) -> np.ndarray:
+        array = self._tensor("numpy")
+        if array.dtype.kind == "V" or array.dtype.name in ("int4", "uint4", "int2", "uint2"):
+            raise RuntimeError(f"No corresponding Numpy type for Tensor Type. {array.dtype}")
+        return array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.numpy(), dtype=dtype, copy=copy)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._tensor("__dlpack__").__dlpack__(**{k: v for k, v in options.items() if k != "stream"})
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def data_ptr(self) -> int:
+        return self._tensor("data_ptr").ctypes.data
+
+    def device_name(self) -> str:
+        return "cpu"
+
+    def shape(self) -> list[int]:
+        return list(self._tensor("shape").shape)
+
+    def data_type(self) -> str:
+        text = tensor_type(self._element_type)
+        return f"seq({text})" if self.is_tensor_sequence() else text
+
+    def element_type(self) -> int:
+        return self._element_type
+
+    def tensor_size_in_bytes(self) -> int:
+        return self._tensor("tensor_size_in_bytes").nbytes
+
+    def has_value(self) -> bool:
+        return self._value is not None
+
+    def is_tensor(self) -> bool:
+        return isinstance(self._value, np.ndarray)
+
+    def is_sparse_tensor(self) -> bool:
+        return False
+
+    def is_tensor_sequence(self) -> bool:
+        return isinstance(self._value, list)
+
+    def update_inplace(self, data: Any) -> None:
+        """Copies an array of as many elements, or another value, over this one's."""
+        target = self._tensor("update_inplace")
+        source = data.numpy() if isinstance(data, OrtValue) else data
+        if not isinstance(source, np.ndarray):
+            raise TypeError("data must be a numpy.ndarray or an OrtValue.")
+        if source.size != target.size:
+            raise RuntimeError("The input size of numpy arrays does not match the size of the OrtValue.")
+        if source.dtype != target.dtype:
+            raise InvalidArgument.of(f"the array is {source.dtype}, the OrtValue {target.dtype}")
+        target[...] = source.reshape(target.shape)
+
+
+def copy_tensors(src: Sequence[OrtValue], dst: Sequence[OrtValue], stream: Any = None) -> None:
+    for source, target in zip(src, dst, strict=True):
+        target.update_inplace(source)

@@ -1,0 +1,249 @@
+"""headrace.SentenceEncoder and TextEmbedding: pooling beside NumPy, folders, prompts."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from headrace import SentenceEncoder, TextEmbedding
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from sentence_folders import POOLED, WIDTH, WORDS, model, tokens_of, write_folder
+
+TEXTS = [" ".join(random.Random(i).choices(WORDS, k=1 + i * 7 % 23)) for i in range(60)] + ["", "mill"]
+
+
+def reference(pooling: str, texts: list[str], most_tokens: int = 512) -> np.ndarray:
+    return np.array([POOLED[pooling](tokens_of(text, most_tokens)) for text in texts])
+
+
+def lengthened_to_one(vectors: np.ndarray) -> np.ndarray:
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def legacy(pooling: str) -> str:
+    return {"cls": "cls_token", "max": "max_tokens", "mean": "mean_tokens"}.get(
+        pooling, pooling if pooling == "lasttoken" else "mean_sqrt_len_tokens"
+    )
+
+
+@pytest.mark.parametrize("pooling", POOLED)
+@pytest.mark.parametrize("is_legacy", [True, False])
+def test_vectors_are_pooled_as_the_folder_says(tmp_path: Path, pooling: str, is_legacy: bool) -> None:
+    says = (
+        {f"pooling_mode_{legacy(pooling)}": True, "pooling_mode_other": False}
+        if is_legacy
+        else {"pooling_mode": pooling}
+    )
+    folder = write_folder(tmp_path, says, ["Transformer", "Pooling"])
+    vectors = SentenceEncoder(folder).encode(TEXTS)
+    assert vectors.dtype == np.float32 and vectors.flags.c_contiguous
+    np.testing.assert_allclose(vectors, reference(pooling, TEXTS), atol=1e-5)
+
+
+def test_a_folder_that_says_nothing_has_the_mean_as_it_is(tmp_path: Path) -> None:
+    encoder = SentenceEncoder(write_folder(tmp_path))
+    np.testing.assert_allclose(encoder.encode(TEXTS), reference("mean", TEXTS), atol=1e-5)
+
+
+def test_a_pooling_that_is_given_comes_before_the_folders(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path, {"pooling_mode": "mean"})
+    encoder = SentenceEncoder(folder, pooling="max", normalises=True)
+    np.testing.assert_allclose(encoder.encode(TEXTS), lengthened_to_one(reference("max", TEXTS)), atol=1e-5)
+
+
+def test_vectors_are_normalised_by_a_module_or_by_the_call(tmp_path: Path) -> None:
+    expected = lengthened_to_one(reference("cls", TEXTS))
+    says = {"pooling_mode": "cls"}
+    plain = SentenceEncoder(write_folder(tmp_path / "plain", says, ["Transformer", "Pooling"]))
+    own = SentenceEncoder(write_folder(tmp_path / "own", says, ["Transformer", "Pooling", "Normalize"]))
+    np.testing.assert_allclose(own.encode(TEXTS), expected, atol=1e-5)
+    np.testing.assert_allclose(plain.encode(TEXTS, normalize_embeddings=True), expected, atol=1e-5)
+
+
+def test_truncated_vectors_are_normalised_after_that(tmp_path: Path) -> None:
+    encoder = SentenceEncoder(write_folder(tmp_path), truncate_dim=4)
+    assert encoder.get_sentence_embedding_dimension() == 4
+    short = reference("mean", TEXTS)[:, :3]
+    np.testing.assert_allclose(encoder.encode(TEXTS, truncate_dim=3), short, atol=1e-5)
+    np.testing.assert_allclose(
+        encoder.encode(TEXTS, truncate_dim=3, normalize_embeddings=True), lengthened_to_one(short), atol=1e-5
+    )
+    assert encoder.encode(TEXTS).shape == (len(TEXTS), 4)
+
+
+def test_long_texts_are_cut_as_the_folder_says(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path, {"pooling_mode": "lasttoken"}, most_tokens=9)
+    text = " ".join(WORDS * 40)
+    encoder = SentenceEncoder(folder)
+    assert encoder.max_seq_length == 9
+    np.testing.assert_allclose(encoder.encode([text]), reference("lasttoken", [text], 9), atol=1e-5)
+    longer = SentenceEncoder(folder, max_seq_length=20)
+    np.testing.assert_allclose(longer.encode([text]), reference("lasttoken", [text], 20), atol=1e-5)
+
+
+def test_a_single_text_gives_a_vector_and_no_texts_an_empty_array(tmp_path: Path) -> None:
+    encoder = SentenceEncoder(write_folder(tmp_path))
+    assert encoder.encode("mill").shape == (WIDTH + 1,)
+    assert encoder.encode([]).shape == (0, WIDTH + 1)
+    np.testing.assert_array_equal(encoder.encode(("mill", "road"))[1], encoder.encode("road"))
+    np.testing.assert_array_equal(encoder.encode(np.array(["mill", "road"]))[1], encoder.encode("road"))
+
+
+def test_the_order_is_kept_whatever_the_batches(tmp_path: Path) -> None:
+    encoder, many = SentenceEncoder(write_folder(tmp_path)), TEXTS * 80
+    expected = np.tile(reference("mean", TEXTS), (80, 1))
+    assert len(many) > 4096, "more than are handed over at once"
+    np.testing.assert_allclose(encoder.encode(many), expected, atol=1e-5)
+    np.testing.assert_allclose(
+        encoder.encode(TEXTS, batch_size=7, show_progress_bar=True), expected[: len(TEXTS)], atol=1e-5
+    )
+
+
+def test_prompts_come_before_texts(tmp_path: Path) -> None:
+    prompts = {"query": "water ", "passage": "stone wheel ", "odd": "bread "}
+    folder = write_folder(
+        tmp_path, config_sentence_transformers={"prompts": prompts, "default_prompt_name": "odd"}
+    )
+    encoder = SentenceEncoder(folder)
+
+    def expected(prompt: str) -> np.ndarray:
+        return reference("mean", [prompt + text for text in TEXTS])
+
+    np.testing.assert_allclose(encoder.encode(TEXTS), expected("bread "), atol=1e-5)
+    np.testing.assert_allclose(encoder.encode(TEXTS, prompt_name="query"), expected("water "), atol=1e-5)
+    np.testing.assert_allclose(encoder.encode(TEXTS, "query", prompt="road "), expected("road "), atol=1e-5)
+    np.testing.assert_allclose(encoder.encode_query(TEXTS), expected("water "), atol=1e-5)
+    np.testing.assert_allclose(encoder.encode_document(TEXTS), expected("stone wheel "), atol=1e-5)
+    np.testing.assert_allclose(encoder.encode(TEXTS, prompt=""), expected(""), atol=1e-5)
+    with pytest.raises(
+        ValueError, match=r"no prompt 'nope'; there are \['document', 'odd', 'passage', 'query'\]"
+    ):
+        encoder.encode(TEXTS, prompt_name="nope")
+    with pytest.raises(ValueError, match="no prompt 'nope'"):
+        SentenceEncoder(folder, default_prompt_name="nope")
+
+
+def test_similarity_is_the_folders(tmp_path: Path) -> None:
+    a, b = reference("mean", TEXTS[:5]), reference("mean", TEXTS[5:9])
+    pairs = [(x, y) for x in a for y in b]
+    kinds = {
+        "cosine": lambda x, y: x @ y / np.linalg.norm(x) / np.linalg.norm(y),
+        "dot": lambda x, y: x @ y,
+        "euclidean": lambda x, y: -np.linalg.norm(x - y),
+        "manhattan": lambda x, y: -np.abs(x - y).sum(),
+    }
+    for name, kind in kinds.items():
+        folder = write_folder(tmp_path / name, config_sentence_transformers={"similarity_fn_name": name})
+        expected = np.array([kind(x, y) for x, y in pairs]).reshape(5, 4)
+        np.testing.assert_allclose(SentenceEncoder(folder).similarity(a, b), expected, atol=1e-4)
+
+
+def test_results_may_be_tensors(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed (EXECUTORCH=0)")
+    encoder = SentenceEncoder(write_folder(tmp_path))
+    whole = encoder.encode(TEXTS, convert_to_tensor=True)
+    assert isinstance(whole, torch.Tensor) and whole.shape == (len(TEXTS), WIDTH + 1)
+    parts = encoder.encode(TEXTS, convert_to_numpy=False)
+    assert isinstance(parts, list) and torch.equal(torch.stack(parts), whole)
+    assert torch.equal(encoder.encode(TEXTS[0], convert_to_numpy=False), whole[0])
+
+
+def test_a_folder_may_have_several_files(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path)
+    plain = SentenceEncoder(folder).encode(TEXTS)
+    (folder / "onnx/model_scaled.onnx").write_bytes(model(scale=2))
+    np.testing.assert_array_equal(SentenceEncoder(folder).encode(TEXTS), plain)
+    for name in ("onnx/model_scaled.onnx", "model_scaled.onnx"):
+        scaled = SentenceEncoder(folder, model_kwargs={"file_name": name})
+        np.testing.assert_allclose(scaled.encode(TEXTS)[:, :-1], 2 * plain[:, :-1], atol=1e-5)
+    (folder / "onnx/model.onnx").rename(folder / "model_optimized.onnx")
+    np.testing.assert_array_equal(SentenceEncoder(folder).encode(TEXTS), plain)
+    with pytest.raises(FileNotFoundError, match=r"onnx have no other.onnx; sentence-transformers writes one"):
+        SentenceEncoder(folder, model_kwargs={"file_name": "other.onnx"})
+
+
+def test_what_a_folder_lacks_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere: .* `hf download`"):
+        SentenceEncoder(tmp_path / "nowhere")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileNotFoundError, match=r"have no model\.onnx, .*backend='onnx'"):
+        SentenceEncoder(tmp_path / "empty")
+    folder = write_folder(tmp_path / "bare")
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(FileNotFoundError, match=r"there is no tokenizer\.json in .*onnx or "):
+        SentenceEncoder(folder)
+
+
+@pytest.mark.parametrize(
+    ("pooling", "modules", "message"),
+    [
+        ({"pooling_mode": "weightedmean"}, None, 'pooling_mode "weightedmean"; one of mean, cls'),
+        ({"pooling_mode": ["mean", "max"]}, None, "one of mean, cls, lasttoken, max"),
+        ({"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": True}, None, "besides another one"),
+        ({"pooling_mode": "mean", "include_prompt": False}, None, "include_prompt to false"),
+        (
+            None,
+            ["Transformer", "Pooling", "Dense"],
+            "modules.json has Dense; Transformer, Pooling and Normalize",
+        ),
+    ],
+)
+def test_what_would_change_the_vectors_and_is_not_known_is_refused(
+    tmp_path: Path, pooling: dict | None, modules: list[str] | None, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        SentenceEncoder(write_folder(tmp_path, pooling, modules))
+
+
+def test_arguments_that_are_wrong_are_named(tmp_path: Path) -> None:
+    encoder = SentenceEncoder(write_folder(tmp_path))
+    with pytest.raises(TypeError, match="text 1 is a int: 3; texts are str"):
+        encoder.encode(["mill", 3])
+    with pytest.raises(
+        ValueError, match="output_value is 'token_embeddings'; 'sentence_embedding' is what there is"
+    ):
+        encoder.encode(TEXTS, output_value="token_embeddings")
+    with pytest.raises(ValueError, match="precision is 'int8'"):
+        encoder.encode(TEXTS, precision="int8")
+    with pytest.raises(ValueError, match="device is 'cuda'"):
+        SentenceEncoder(tmp_path, device="cuda")
+    with pytest.raises(ValueError, match="pooling is 'median'; it must be mean, cls, last, max"):
+        SentenceEncoder(tmp_path, pooling="median")
+
+
+def test_embed_gives_vectors_one_by_one_as_they_are_needed(tmp_path: Path) -> None:
+    embedding = TextEmbedding(write_folder(tmp_path, {"pooling_mode": "cls"}), threads=1)
+    taken = 0
+
+    def endless() -> Iterator[str]:
+        nonlocal taken
+        while True:
+            taken += 1
+            yield TEXTS[(taken - 1) % len(TEXTS)]
+
+    vectors = embedding.embed(endless(), batch_size=16)
+    expected = lengthened_to_one(reference("cls", TEXTS))
+    for i in range(300):
+        np.testing.assert_allclose(next(vectors), expected[i % len(TEXTS)], atol=1e-5)
+    assert 300 <= taken <= 1024
+    assert embedding.embedding_size == WIDTH + 1
+    (query,) = embedding.query_embed("mill")
+    np.testing.assert_array_equal([query], list(embedding.passage_embed(["mill"])))
+    assert list(embedding.embed([])) == []
+
+
+def test_embed_is_not_normalised_where_it_is_told_so(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path)
+    embedding = TextEmbedding("any name", specific_model_path=folder, pooling="mean", normalization=False)
+    np.testing.assert_allclose(list(embedding.embed(TEXTS)), reference("mean", TEXTS), atol=1e-5)
+
+
+def test_embed_needs_to_know_how_vectors_are_pooled(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"does not say how .* pooling='cls', as fastembed does for BGE"):
+        TextEmbedding(write_folder(tmp_path))
