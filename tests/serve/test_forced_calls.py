@@ -258,3 +258,14 @@ def test_an_answer_that_may_be_a_call_follows_its_schema_or_the_tools(server, st
             assert Animal.model_validate_json(message.content)
             said += 1
     assert said + called == 6 and said > 0
+
+
+def test_a_template_that_does_not_go_with_the_vocabulary_is_named(serve, models):
+    """Its answers begin with a letter, before which this vocabulary puts a space."""
+    server = start(serve, models, "Reka-Edge.jinja")
+    with pytest.raises(openai.BadRequestError) as caught:
+        ask_openai(server).chat.completions.create(
+            tools=TOOLS, tool_choice="required", **{**OPTIONS, "extra_body": PLAIN}
+        )
+    assert caught.value.param == "tools"
+    assert "'assistant:" in str(caught.value) and "vocabulary" in str(caught.value)

@@ -163,6 +163,26 @@ def test_flags_of_answers_reach_every_request(serve, tmp_path):
     assert settings["dry_sequence_breakers"] == ["a\nb"] and settings["stop"] == ["\t", "##"]
 
 
+def test_no_text_ends_a_sequence_that_dry_looks_for(serve):
+    """The model writes one letter for ever, and a breaker in it leaves DRY nothing to look for."""
+    strong = ["--dry-multiplier", 1000, "--dry-allowed-length", 1, "--temp", 0, *ENDLESSLY]
+    body = {"prompt": "fox fox fox fox fox fox", "n_predict": 40, "ignore_eos": True}
+    texts = [
+        serve(*strong, "--dry-sequence-breaker", breaker).json("/completion", body)["content"]
+        for breaker in ("none", "e")
+    ]
+    assert texts[0] != texts[1]
+
+
+def test_a_requests_values_for_the_template_stand_over_the_servers(serve, tmp_path):
+    (tmp_path / "template").write_text("{{ first }} {{ second }} {{ messages[0].content }}")
+    kwargs = ["--chat-template-kwargs", '{"first": "a", "second": "b"}']
+    server = serve("--chat-template-file", tmp_path / "template", *kwargs)
+    body = {"messages": [{"role": "user", "content": "x"}], "chat_template_kwargs": {"second": "c"}}
+    assert server.json("/apply-template", body)["prompt"] == "a c x"
+    assert server.json("/apply-template", {"messages": body["messages"]})["prompt"] == "a b x"
+
+
 def test_a_schema_may_stand_in_a_file(serve, tmp_path):
     (tmp_path / "schema").write_text(
         '{"type": "object", "properties": {"a": {"const": 7}}, "required": ["a"]}'

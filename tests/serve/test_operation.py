@@ -25,6 +25,7 @@ from serve_program import (
     free_port,
     in_tree,
     running,
+    serve_arguments_are_refused,
     start,
     wait_for,
 )
@@ -256,3 +257,28 @@ def test_the_unit_keeps_keys_as_credentials_and_has_a_folder_of_its_own(tmp_path
     finally:
         process.terminate()
         assert process.wait(timeout=20) == 0
+
+
+@pytest.mark.parametrize("form", [[], ["--log-json"]], ids=["text", "JSON"])
+def test_a_file_has_all_lines(serve, models, tmp_path, form):
+    """Beside the first model, which writes the engine's lines, a second does not take the file away."""
+    file = tmp_path / "log"
+    more = ["--embed", models / "vectors.gguf", "--verbosity", 4]
+    server = serve(*more, "--log-file", file, *form)
+    said = server.get("/v1/models").headers["X-Request-Id"]
+    server.json("/v1/embeddings", {"input": "the fox"})
+    lines = wait_for(
+        lambda: [x for x in file.read_text().splitlines() if said in x], what="the request's line"
+    )
+    whole = file.read_text().splitlines()
+    assert len(lines) == 1 and any("listens at" in line for line in whole)
+    assert any("llama" in line for line in whole) and "llama" not in server.log()
+    if form:
+        assert all(json.loads(line)["time"] for line in whole)
+    else:
+        assert all(re.match(r"\d{4}-\d\d-\d\dT[\d:.]+Z (info |warn |error|debug) ", line) for line in whole)
+
+
+def test_a_file_that_cannot_be_written_is_refused(tmp_path):
+    said = serve_arguments_are_refused(MODEL, "--log-file", tmp_path / "none" / "log")
+    assert "--log-file" in said and "No such file" in said

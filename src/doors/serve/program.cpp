@@ -156,6 +156,7 @@ void announce(const Listener& listener, const ServeOptions& options, const Serve
         return log.say(ServerLog::Level::info, said + " now",
                        {{"addresses", addresses}, {"model", name_of(options)}});
     std::printf("headrace: %s\n", said.c_str());
+    log.keep(ServerLog::Level::info, "headrace: " + said);
     const std::string key = options.keys.empty() ? "" : " -H 'Authorization: Bearer KEY'";
     const auto [path, body] = example_of(options);
     if (addresses.front().starts_with("http"))

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <memory>
@@ -119,6 +120,31 @@ void add_triggers(const Model& model, const RequestSettings& settings, common_pa
     }
 }
 
+/// A grammar of calls begins with what the template has put before the answer. llama.cpp takes that in
+/// tokens, and drops the first one where it begins with a space that the text has not.
+Status try_beginning(const Model& model, const common_params_sampling& params, llama_sampler& grammar) {
+    if (params.grammar.type != COMMON_GRAMMAR_TYPE_TOOL_CALLS) return success();
+    const std::string& text = params.generation_prompt;
+    std::string taken;
+    try {
+        for (const llama_token token : model.tokenize(text, false, true)) {
+            const std::string piece = model.piece(token, true);
+            if (taken.empty() && std::isspace(static_cast<unsigned char>(piece[0])) &&
+                !std::isspace(static_cast<unsigned char>(text[0])))
+                continue;
+            taken += piece;
+            llama_sampler_accept(&grammar, token);
+        }
+        return success();
+    } catch (const std::exception&) {
+        return invalid(
+            "tools: the chat template begins an answer with '{}', of which llama.cpp reads '{}' in tokens of "
+            "this vocabulary, so that the grammar of calls cannot begin: give the model its own template, or "
+            "leave out tools",
+            text, taken);
+    }
+}
+
 /// common_sampler_init leaves its chain behind when it throws, and a caller may send wrong grammars for ever:
 /// they are tried before. Throws std::regex_error for a trigger's pattern.
 Status try_grammar(const Model& model, const common_params_sampling& params,
@@ -132,7 +158,7 @@ Status try_grammar(const Model& model, const common_params_sampling& params,
     if (!grammar)
         return invalid("grammar: llama.cpp refuses it: {}. No rule may begin with itself",
                        take_llama_errors());
-    if (!params.grammar_lazy) return success();  // triggers are not read
+    if (!params.grammar_lazy) return try_beginning(model, params, *grammar);  // triggers are not read
     for (const GrammarTrigger& trigger : triggers)
         if (is_pattern(trigger)) static_cast<void>(std::regex(trigger.value));
     return success();

@@ -47,12 +47,11 @@ Json write_semantic_stopping(const Settings& settings) {
     return settings.request.stopping.similarity_threshold > 0;
 }
 
+/// Over those that there are: a request's over the model's.
 Status read_template_kwargs(Reading& reading, Settings& settings, const Json& value) {
     constexpr std::size_t kMost = 256;  // llama.cpp's time for them grows with their square
     if (!value.is_object()) return reading.wrong(value, kTemplateKwargs.type);
-    if (value.size() > kMost)
-        return invalid("'{}' has {} values; at most {} are allowed", reading.key, value.size(), kMost);
-    TextMap kwargs;
+    TextMap kwargs = settings.request.template_kwargs;
     for (const auto& [name, argument] : value.items()) {
         if (name == "enable_thinking") {
             if (!argument.is_boolean()) return reading.wrong(value, "true or false in enable_thinking");
@@ -60,6 +59,8 @@ Status read_template_kwargs(Reading& reading, Settings& settings, const Json& va
         }
         kwargs[name] = argument.dump();
     }
+    if (kwargs.size() > kMost)
+        return invalid("'{}' has {} values; at most {} are allowed", reading.key, kwargs.size(), kMost);
     settings.request.template_kwargs = std::move(kwargs);
     return success();
 }

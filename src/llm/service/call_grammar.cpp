@@ -5,14 +5,15 @@
 #include <common/json.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cctype>
 #include <functional>
 #include <map>
 #include <set>
 #include <string_view>
 #include <type_traits>
 #include <variant>
+
+#include "llm/service/call_arguments.h"
+#include "llm/service/gbnf_text.h"
 
 namespace headrace::llm {
 namespace {
@@ -21,8 +22,7 @@ using RuleNames = std::set<std::string, std::less<>>;
 
 constexpr std::string_view kNothing = "no-text";
 
-/// What a template's parser says about its grammar, whose rules bear the same names. (The parser itself comes
-/// from llama.cpp without the tools' schemas, so that no other grammar can be made of it.)
+/// What a template's parser says about its grammar, whose rules bear the same names.
 class CallShape {
 public:
     CallShape(const common_peg_arena& parser, bool may_think) : parser_(parser), may_think_(may_think) {
@@ -65,49 +65,13 @@ private:
     RuleNames seen_;
 };
 
-/// A literal, a class of characters, a count of repetitions, a name, or one other character of a rule in
-/// GBNF.
-std::size_t end_of_piece(std::string_view rule, std::size_t from) {
-    const auto is_of_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '-'; };
-    std::size_t end = from + 1;
-    constexpr std::string_view kOpening = "\"[{", kClosing = "\"]}";
-    if (const std::size_t kind = kOpening.find(rule[from]); kind != std::string_view::npos) {
-        const char close = kClosing[kind];
-        while (end < rule.size() && rule[end] != close) end += rule[end] == '\\' ? 2 : 1;
-        ++end;
-    } else if (is_of_name(rule[from])) {
-        while (end < rule.size() && is_of_name(rule[end])) ++end;
-    }
-    return std::min(end, rule.size());
-}
-
-template <class Replace>
-std::string with_names(std::string_view rule, Replace replace) {
-    std::string text;
-    for (std::size_t from = 0; from < rule.size();) {
-        const std::size_t end = end_of_piece(rule, from);
-        text += replace(rule.substr(from, end - from));
-        from = end;
-    }
-    return text;
-}
-
-template <class Visit>
-void for_each_line(std::string_view grammar, Visit visit) {
-    while (!grammar.empty()) {
-        const std::string_view line = grammar.substr(0, grammar.find('\n'));
-        grammar.remove_prefix(std::min(grammar.size(), line.size() + 1));
-        visit(line);
-    }
-}
-
 constexpr std::string_view kAnswer = "answer-";
 
 /// The schema's grammar, whose rules have names of their own.
 std::string answer_grammar(const std::string& schema) {
     const std::string grammar = json_schema_to_grammar(common_json::parse(schema));
     RuleNames names;
-    for_each_line(grammar, [&](std::string_view line) { names.emplace(line.substr(0, line.find(" ::= "))); });
+    for_each_line(grammar, [&](std::string_view line) { names.emplace(name_of_rule(line)); });
     std::string own;
     for_each_line(grammar, [&](std::string_view line) {
         own += with_names(line, [&](std::string_view piece) {
@@ -120,17 +84,17 @@ std::string answer_grammar(const std::string& schema) {
 
 }  // namespace
 
-std::string call_grammar(const common_chat_params& format, const CallRules& rules) {
-    common_peg_arena parser;
-    if (!format.parser.empty()) parser.load(format.parser);
+std::string call_grammar(const common_chat_params& format, const std::vector<common_chat_tool>& tools,
+                         const CallRules& rules) {
+    const auto [parser, calls] = with_strict_arguments(format, tools);
     const std::string& begun = format.thinking_start_tag;
     const bool thinks = !begun.empty() && format.generation_prompt.find(begun) != std::string::npos;
     const CallShape shape(parser, rules.may_think || thinks);
     if (!shape.has_calls) return {};
     std::string grammar = fmt::format("{} ::= \"\"\n", kNothing);
     if (!rules.or_schema.empty()) grammar += answer_grammar(rules.or_schema);
-    for_each_line(format.grammar, [&](std::string_view line) {
-        const std::string name(line.substr(0, line.find(" ::= ")));
+    for_each_line(calls, [&](std::string_view line) {
+        const std::string name(name_of_rule(line));
         const auto texts = shape.texts_in.find(name);
         const bool is_outermost = shape.outermost.contains(name);
         grammar += with_names(line, [&](std::string_view piece) -> std::string {

@@ -138,12 +138,12 @@ Status demand_calls(const common_chat_templates* templates, common_chat_template
         if (mixes_thoughts) inputs.reasoning_format = COMMON_REASONING_FORMAT_DEEPSEEK;
         const common_chat_params forcing = applied(templates, inputs);
         try {
-            grammar = call_grammar(forcing, rules);
+            grammar = call_grammar(forcing, inputs.tools, rules);
         } catch (const std::exception& e) {
             return invalid("json_schema: {}", e.what()).of_parameter("json_schema");
         }
     } else if (!params.grammar.empty()) {
-        grammar = call_grammar(params, rules);
+        grammar = call_grammar(params, inputs.tools, rules);
     }
     if (is_forced && grammar.empty())
         return invalid(

@@ -199,6 +199,15 @@ TEST(ParameterValues, TemplateArgumentsAreJson) {
                 HasSubstr("true or false"));
 }
 
+TEST(ParameterValues, TemplateArgumentsOfARequestStandOverTheModels) {
+    const Settings model =
+        read(R"({"chat_template_kwargs": {"n": 3, "tone": "dry"}, "reasoning_effort": "low"})");
+    const Settings request = read(R"({"chat_template_kwargs": {"n": 4}})", Level::request, nullptr, model);
+    EXPECT_THAT(request.request.template_kwargs,
+                testing::UnorderedElementsAre(Pair("n", "4"), Pair("tone", "\"dry\""),
+                                              Pair("reasoning_effort", "\"low\"")));
+}
+
 TEST(ParameterValues, OfTemplatesAreLimitedInNumber) {
     Json kwargs = Json::object(), messages = Json::array();
     for (int i = 0; i < 256; ++i) kwargs[std::to_string(i)] = i;

@@ -1,6 +1,8 @@
 #include "doors/serve/log/server_log.h"
 
+#include <fcntl.h>
 #include <fmt/chrono.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -33,6 +35,26 @@ void write_line(std::string line) {
 
 }  // namespace
 
+ServerLog::ServerLog(bool is_json, bool is_quiet, const std::string& file)
+    : is_json_(is_json),
+      is_quiet_(is_quiet),
+      file_(file.empty() ? -1 : open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {}
+
+ServerLog::~ServerLog() {
+    if (file_ >= 0) close(file_);
+}
+
+/// In one write: the engine appends to the file, too.
+void ServerLog::write_to_file(std::string line) const {
+    if (file_ < 0) return;
+    line += '\n';
+    [[maybe_unused]] const ssize_t written = ::write(file_, line.data(), line.size());
+}
+
+void ServerLog::keep(Level level, const std::string& text) const {
+    if (shows(level)) write_to_file(fmt::format("{} {:<5} {}", time_now(), name_of(level), text));
+}
+
 void ServerLog::say(Level level, const std::string& text, const Json& more) const {
     Json fields = {{"message", text}};
     fields.update(more);
@@ -41,9 +63,13 @@ void ServerLog::say(Level level, const std::string& text, const Json& more) cons
 
 void ServerLog::note(Level level, const std::string& text, const Json& fields) const {
     if (!shows(level)) return;
-    if (!is_json_) return write_line(text);
+    if (!is_json_) {
+        keep(level, text);
+        return write_line(text);
+    }
     Json line = {{"time", time_now()}, {"level", name_of(level)}};
     line.update(fields);
+    write_to_file(text_of(line));
     write_line(text_of(line));
 }
 

@@ -27,7 +27,7 @@ Status Service::load() {
         if (!options_.model.empty())
             add(options_.model, options_.parameters, {options_.aliases, options_.tags});
         Parameters parameters = {{"embeddings", true}, {"log_level", "warn"}};
-        for (const char* shared : {"n_threads", "devices"})
+        for (const char* shared : {"n_threads", "devices", "log_file", "log_format"})
             if (const ParameterValue* value = options_.parameters.find(shared))
                 parameters.set(shared, *value);
         if (const std::string& path = options_.embedding_model; !path.empty())

@@ -19,7 +19,7 @@ namespace headrace::serve {
 class Service {
 public:
     explicit Service(ServeOptions options)
-        : options_(std::move(options)), log_(options_.logs_json, options_.is_quiet) {}
+        : options_(std::move(options)), log_(options_.logs_json, options_.is_quiet, log_file(options_)) {}
 
     /// Once. Errors: of the load.
     Status load();

@@ -67,8 +67,11 @@ Status add_bias(ServeOptions& options, const std::string& text) {
 }
 
 Status add_breaker(ServeOptions& options, const std::string& text) {
-    if (text == "none")
-        return unsupported("'none' cannot be had: name a text that does not occur, or leave DRY off");
+    // The engine wants one; no answer has this character.
+    if (text == "none") {
+        options.parameters.set("dry_sequence_breakers", std::vector<ParameterValue>{"\x01"});
+        return success();
+    }
     add_text(options, "dry_sequence_breakers", text);
     return success();
 }

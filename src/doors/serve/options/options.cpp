@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -307,6 +309,12 @@ void unescape(ServeOptions& options) {
     }
 }
 
+Status check_log_file(const ServeOptions& options) {
+    const std::string path = log_file(options);
+    if (path.empty() || std::ofstream(path, std::ios::app)) return success();
+    return failure(Code::io, "--log-file: '{}' cannot be written: {}", path, std::strerror(errno));
+}
+
 /// What llama-server derives from several flags.
 Status finish(ServeOptions& options) {
     if (options.only_shows()) return success();
@@ -315,6 +323,7 @@ Status finish(ServeOptions& options) {
     if (is_graph_file(options.model) && options.model.ends_with(".hrg"))
         return invalid("'{}' is a graph, and no language model: name it by --embed or --rank",
                        std::filesystem::path(options.model).filename().string());
+    HR_TRY(check_log_file(options));
     HR_TRY(read_encoder(options));
     if (options.aliases.empty() && !options.model.empty())
         options.aliases = {std::filesystem::path(options.model).filename().string()};
@@ -363,6 +372,12 @@ void add_program_defaults(ServeOptions& options) {
         if (const auto* object = std::get_if<Parameters>(given)) values = *object;
     if (!values.find("preserve_reasoning")) values.set("preserve_reasoning", options.preserves_reasoning);
     parameters.set("chat_template_kwargs", std::move(values));
+}
+
+std::string log_file(const ServeOptions& options) {
+    const ParameterValue* given = options.parameters.find("log_file");
+    const auto* path = given ? std::get_if<std::string>(given) : nullptr;
+    return path ? *path : "";
 }
 
 bool is_graph_file(const std::string& path) {

@@ -65,6 +65,9 @@ Result<ServeOptions> serve_options(std::span<const std::string> arguments,
 /// parameters.
 void add_program_defaults(ServeOptions& options);
 
+/// The path that --log-file names, or nothing.
+std::string log_file(const ServeOptions& options);
+
 /// Whether a file is there and no GGUF file.
 bool is_graph_file(const std::string& path);
 
