@@ -50,7 +50,7 @@ TextEncoder load_encoder(const std::string& path, const std::string& tokenizer,
     if (pooling) options.pooling = pooling_of(*pooling);
     options.compile.threads = threads;
     if (!path.ends_with(".onnx")) return TextEncoder::load(path, options);
-    return TextEncoder::load(*load_onnx(path), path, options);
+    return TextEncoder::load(*headrace::load_onnx(path), path, options);
 }
 
 /// f32 [texts, width]
