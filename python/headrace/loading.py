@@ -37,7 +37,7 @@ def load(
     is called, or an input's whole shape by its name. Of an input that is a sequence: the shapes of its
     tensors, [[2, "n"], [2, 3]]; else the model is a StructuredModel, which takes any; so is one that can be
     read with known dimensions only, for the shapes of each call. most_iterations: of all loops of a call
-    together; one that would go on after that is an error (10,000,000 unless said otherwise). options: others
+    together; one that would go on after that is an error (default: 10,000,000). options: others
     of headrace.compile, such as threads=2.
 
     Errors: OSError for a file that cannot be read, FileNotFoundError where there is none; ImportError without

@@ -31,7 +31,7 @@ void add_graph_options(CLI::App& command, GraphOptions& options) {
         "cpu, auto, a name from `headrace devices`, or rpc://host:port; several of those share the graph",
         [&](const auto& names) { options.compile.device = fmt::format("{}", fmt::join(names, ",")); });
     command.add_option("--host-timeout-ms", options.compile.host_timeout_ms,
-                       "a remote host that is silent for that long is lost; 60000 unless said otherwise");
+                       "a remote host that is silent for that long is lost; default: 60000");
     command.add_option("--threads", options.compile.threads, "0: one per CPU");
     command.add_option("--most-iterations", options.most_iterations, "of all loops of a run together");
     command.add_option("--packed-cache", options.compile.packed_cache,
@@ -45,8 +45,8 @@ void add_graph_options(CLI::App& command, GraphOptions& options) {
 }
 
 void add_server_options(CLI::App& command, remote::ServerOptions& options) {
-    command.add_option("--host", options.host, "address to listen at; 127.0.0.1 unless said otherwise");
-    command.add_option("--port", options.port, "50052 unless said otherwise; 0 chooses a free one")
+    command.add_option("--host", options.host, "address to listen at; default: 127.0.0.1");
+    command.add_option("--port", options.port, "default: 50052; 0 chooses a free one")
         ->check(CLI::Range(0, 65535));
     command.add_flag("--allow-public", options.allow_public,
                      "listen where other machines can connect; RPC knows no passwords");

@@ -1,9 +1,9 @@
-"""tools/provision: what the environment asks ggml's build for."""
+"""tools/provision: what the environment asks ggml's build for, and how packages come on demand."""
 
 import shutil
 
 import pytest
-from provision import ggml
+from provision import ggml, python_packages
 from provision.base import SetupError
 from provision.ggml import build_ggml, cuda_flags
 
@@ -48,3 +48,19 @@ def test_a_build_is_found_again_by_whatever_name_its_compiler_is_called(monkeypa
         monkeypatch.setenv("CXX", str(link))
         targets.add(ggml.native_target())
     assert len(targets) == 1
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_package_beside_comes_alone_or_whole_and_once(monkeypatch, tmp_path, whole):
+    commands = []
+    monkeypatch.setattr(python_packages, "run_logged", lambda name, command: commands.append(command))
+    python_packages.install_on_demand("mkdocs-material", tmp_path, whole)
+    (command,) = commands
+    assert command[command.index("--target") + 1] == tmp_path
+    assert ("--no-deps" in command) is not whole
+    assert "--constraint" in command
+    pinned = command[-1]
+    assert pinned.startswith("mkdocs-material==")
+    (tmp_path / f"mkdocs_material-{pinned.partition('==')[2]}.dist-info").mkdir()
+    python_packages.install_on_demand("mkdocs-material", tmp_path, whole)
+    assert len(commands) == 1
