@@ -10,11 +10,11 @@ from pathlib import Path
 
 from source_pages import CODE, outside_of
 
-# Where a package's public names are declared, by module; stubs are written by a build.
+# Where a package's public names are declared, by module, the first file first; stubs are written by a build.
 PYTHON = {
     "headrace": (
         "headrace/__init__.py",
-        ("headrace/_core.pyi", "headrace/loading.py", "headrace/model.py", "headrace/_llm.pyi"),
+        ("headrace/_core.pyi", "headrace/*.py", "headrace/_llm.pyi"),
     ),
     "headrace.language_model": (
         "headrace/language_model.py",
@@ -81,11 +81,9 @@ def public_names(place: Path) -> list[str]:
 def definitions(root: Path, files: tuple[str, ...]) -> dict[str, list[Definition]]:
     """The definitions of the files by name, overloads side by side; an earlier file's win."""
     found: dict[str, list[Definition]] = {}
-    for file in files:
-        if not (root / "python" / file).exists():
-            continue
+    for file in (path for pattern in files for path in sorted((root / "python").glob(pattern))):
         here: dict[str, list[Definition]] = {}
-        for node in ast.walk(ast.parse((root / "python" / file).read_text(encoding="utf-8"))):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, Definition) and node.col_offset == 0:
                 here.setdefault(node.name, []).append(node)
         found = {**here, **found}
