@@ -38,6 +38,9 @@ def test_the_page_is_at_most_two_screens():
     assert len(PAGE.read_text().splitlines()) <= 100
 
 
-def test_the_pictures_that_the_page_shows_exist_and_no_others():
-    shown = set(re.findall(r"\]\(pictures/([\w.]+)\)", PAGE.read_text()))
+def test_the_pictures_that_pages_show_exist_and_no_others():
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    shown = {
+        name for page in pages for name in re.findall(r"\]\((?:docs/)?pictures/([\w.]+)\)", page.read_text())
+    }
     assert shown == {path.name for path in (ROOT / "docs/pictures").iterdir()}
