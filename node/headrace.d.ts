@@ -90,7 +90,10 @@ export interface LoadOptions {
  * A model file: .onnx, .hrg, .webnn or .json by a path or file: URL, or the bytes of an ONNX model, which are copied.
  * A file must not be shortened while the model is there.
  */
-export function load(source: string | URL | Uint8Array | ArrayBufferLike, options?: LoadOptions): Promise<Model>;
+export function load(
+  source: string | URL | Uint8Array | ArrayBufferLike,
+  options?: LoadOptions,
+): Promise<Model>;
 
 export class Model {
   private constructor();
@@ -279,7 +282,11 @@ export class LanguageModel {
   /** By a model whose `pooling` is "none". */
   embedTokens(text: string, options?: { parameters?: Parameters }): Promise<Float32Array[]>;
   /** By a model whose `pooling` is "rank". */
-  rerank(query: string, documents: readonly string[], options?: { parameters?: Parameters }): Promise<Float32Array>;
+  rerank(
+    query: string,
+    documents: readonly string[],
+    options?: { parameters?: Parameters },
+  ): Promise<Float32Array>;
   tokenize(text: string, options?: { special?: boolean; control?: boolean }): Promise<Int32Array>;
   detokenize(tokens: Int32Array | readonly number[]): Promise<string>;
   information(): Promise<ModelInformation>;

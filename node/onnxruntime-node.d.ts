@@ -34,7 +34,12 @@ export class Tensor {
     data: Tensor.DataType | Uint8ClampedArray | readonly boolean[] | readonly string[],
     dims?: readonly number[],
   );
-  constructor(pinned: { location: 'cpu-pinned'; type: Tensor.Type; data: Tensor.DataType; dims: readonly number[] });
+  constructor(pinned: {
+    location: 'cpu-pinned';
+    type: Tensor.Type;
+    data: Tensor.DataType;
+    dims: readonly number[];
+  });
   readonly type: Tensor.Type;
   readonly dims: readonly number[];
   readonly size: number;
@@ -87,7 +92,10 @@ export class InferenceSession {
   readonly outputNames: readonly string[];
   readonly inputMetadata: readonly InferenceSession.ValueMetadata[];
   readonly outputMetadata: readonly InferenceSession.ValueMetadata[];
-  run(feeds: InferenceSession.FeedsType, options?: InferenceSession.RunOptions): Promise<InferenceSession.ReturnType>;
+  run(
+    feeds: InferenceSession.FeedsType,
+    options?: InferenceSession.RunOptions,
+  ): Promise<InferenceSession.ReturnType>;
   run(
     feeds: InferenceSession.FeedsType,
     fetches: InferenceSession.FetchesType,

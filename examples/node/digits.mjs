@@ -9,10 +9,12 @@ import { load } from '../../node/headrace.mjs'; // 'headrace' where the package 
 import { normalised, ofText } from './drawings.mjs';
 
 const inTree = (path) => fileURLToPath(new URL(path, import.meta.url));
-const [drawing = inTree('digit.txt'), graph = inTree('../../build/models/digits.hrg')] = process.argv.slice(2);
+const [drawing = inTree('digit.txt'), graph = inTree('../../build/models/digits.hrg')] =
+  process.argv.slice(2);
 const text = readFileSync(drawing, 'utf8');
 const model = await load(graph);
 const { probabilities } = await model.run({ image: normalised(ofText(text)) });
 const order = [...probabilities.data.keys()].sort((a, b) => probabilities.data[b] - probabilities.data[a]);
 console.log(text);
-for (const digit of order.slice(0, 3)) console.log(`${digit}: ${(100 * probabilities.data[digit]).toFixed(1)} %`);
+for (const digit of order.slice(0, 3))
+  console.log(`${digit}: ${(100 * probabilities.data[digit]).toFixed(1)} %`);

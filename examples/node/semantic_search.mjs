@@ -10,7 +10,8 @@ const folder = new URL('../../build/models/minilm/', import.meta.url);
 const text = readFileSync(new URL('../data/sentences.txt', import.meta.url), 'utf8');
 const sentences = text.split('\n').filter((line) => line.trim());
 const asked = process.argv.slice(2);
-const questions = asked.length > 0 ? asked : ['How do I mend a flat bicycle tyre?', 'a song to help a child fall asleep'];
+const questions =
+  asked.length > 0 ? asked : ['How do I mend a flat bicycle tyre?', 'a song to help a child fall asleep'];
 
 const [tokenizer, model] = await Promise.all([
   Tokenizer.load(new URL('tokenizer.json', folder)),
@@ -29,7 +30,10 @@ async function embed(texts) {
     mask.fill(1n, row * length, row * length + one.ids.length);
   });
   const results = await model.run({ input_ids: { data: ids, dims }, attention_mask: { data: mask, dims } });
-  const { data, dims: [, width] } = results.sentence_embedding;
+  const {
+    data,
+    dims: [, width],
+  } = results.sentence_embedding;
   return texts.map((_, row) => data.subarray(row * width, (row + 1) * width));
 }
 

@@ -26,7 +26,8 @@ const [first, second] = [layer(inputs, hidden), layer(hidden, outputs)];
 
 function forward({ from, to, w, b }, x) {
   const y = Float32Array.from(b);
-  for (let i = 0; i < from; i += 1) if (x[i] !== 0) for (let j = 0; j < to; j += 1) y[j] += x[i] * w[i * to + j];
+  for (let i = 0; i < from; i += 1)
+    if (x[i] !== 0) for (let j = 0; j < to; j += 1) y[j] += x[i] * w[i * to + j];
   return y;
 }
 

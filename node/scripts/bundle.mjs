@@ -24,7 +24,10 @@ function add(path, modules) {
   const exported = [...source.matchAll(exporting)].flatMap(([, one, several]) =>
     one ? [one] : names(several),
   );
-  const text = source.replace(importing, '').replace(listed, '').replace(/^export /gm, '');
+  const text = source
+    .replace(importing, '')
+    .replace(listed, '')
+    .replace(/^export /gm, '');
   if (/^import\b|\bimport\(|^export\b/m.test(text))
     throw new Error(`${path}: an import or export of another form`);
   modules.set(path, { source, text, exported });

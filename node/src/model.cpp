@@ -75,18 +75,21 @@ struct Read {
 };
 
 Read read_onnx(const Source& source) {
-    const auto model = source.bytes ? OnnxModel::open(*source.bytes, source.bytes) : OnnxModel::open(source.path);
+    const auto model =
+        source.bytes ? OnnxModel::open(*source.bytes, source.bytes) : OnnxModel::open(source.path);
     OnnxReading reading = model->read(source.onnx);
     Read result{std::move(reading.graph), {}};
     for (const OnnxValue& input : model->inputs())
         if (input.type == "bool") result.truths.insert(input.name);
     for (const OnnxOutput& output : reading.outputs) {
         if (output.kind != OnnxOutput::Kind::tensor || output.tensor != output.name)
-            throw Exception(Code::unsupported, "output '" + output.name +
-                                                   "' is no tensor; Python's headrace.load gives sequences and "
-                                                   "optionals");
+            throw Exception(Code::unsupported,
+                            "output '" + output.name +
+                                "' is no tensor; Python's headrace.load gives sequences and "
+                                "optionals");
         const auto declared = reading.declared.find(output.tensor);
-        if (declared != reading.declared.end() && declared->second == "bool") result.truths.insert(output.name);
+        if (declared != reading.declared.end() && declared->second == "bool")
+            result.truths.insert(output.name);
     }
     return result;
 }
@@ -112,7 +115,8 @@ napi_value tensor_list(napi_env env, const std::vector<TensorInfo>& infos,
         napi_value object;
         check(napi_create_object(env, &object));
         set(env, object, "name", text(env, info.name));
-        set(env, object, "type", text(env, truths.contains(info.name) ? name_of(DType::boolean) : name_of(info.dtype)));
+        set(env, object, "type",
+            text(env, truths.contains(info.name) ? name_of(DType::boolean) : name_of(info.dtype)));
         set(env, object, "shape", open_shape(env, info));
         items.push_back(object);
     }
@@ -178,8 +182,10 @@ RunInput input_of(napi_env env, napi_value type, napi_value shape, napi_value by
     RunInput input{to_integers(env, shape), nullptr};
     const auto from = to_bytes(env, bytes);
     input.content = memory_of(from.size());
-    if (to_text(env, type) == name_of(DType::boolean))  // one byte of any value is a truth to JavaScript, 0 or 1 to kernels
-        std::ranges::transform(from, input.content.get(), [](std::byte b) { return std::byte{b != std::byte{}}; });
+    if (to_text(env, type) ==
+        name_of(DType::boolean))  // one byte of any value is a truth to JavaScript, 0 or 1 to kernels
+        std::ranges::transform(from, input.content.get(),
+                               [](std::byte b) { return std::byte{b != std::byte{}}; });
     else if (!from.empty())
         std::memcpy(input.content.get(), from.data(), from.size());
     return input;
@@ -191,7 +197,8 @@ napi_value buffer_of(napi_env env, Memory memory, std::size_t bytes) {
     napi_value buffer;
     if (bytes >= kInPlace) {
         const auto release = [](napi_env, void* data, void*) { std::free(data); };
-        if (napi_create_external_arraybuffer(env, memory.get(), bytes, release, nullptr, &buffer) == napi_ok) {
+        if (napi_create_external_arraybuffer(env, memory.get(), bytes, release, nullptr, &buffer) ==
+            napi_ok) {
             memory.release();
             return buffer;
         }
@@ -330,8 +337,6 @@ napi_value close_model(const Call& call) {
     return nullptr;
 }
 
-napi_value list_devices(const Call& call) {
-    return Task::start(call.env(), std::make_unique<ListDevices>());
-}
+napi_value list_devices(const Call& call) { return Task::start(call.env(), std::make_unique<ListDevices>()); }
 
 }  // namespace headrace::node

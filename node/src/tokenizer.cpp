@@ -89,9 +89,9 @@ napi_value open_tokenizer(const Call& call) {
 napi_value encode_texts(const Call& call) {
     const napi_env env = call.env();
     const EncodeOptions options{to_integer(env, call[3]), to_boolean(env, call[4])};
-    return Task::start(env, std::make_unique<EncodeTexts>(call.handle<TokenizerHandle>(0).tokenizer,
-                                                          texts_of(env, call[1]), texts_of(env, call[2]),
-                                                          options));
+    return Task::start(
+        env, std::make_unique<EncodeTexts>(call.handle<TokenizerHandle>(0).tokenizer, texts_of(env, call[1]),
+                                           texts_of(env, call[2]), options));
 }
 
 }  // namespace headrace::node

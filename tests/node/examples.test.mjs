@@ -13,11 +13,15 @@ after(() => rmSync(folder, { recursive: true }));
 
 /** What an example prints. */
 function printed(name, args = [], input = '') {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [inTree(`examples/node/${name}.mjs`), ...args], {
-    encoding: 'utf8',
-    input,
-    timeout: 300000,
-  });
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    [inTree(`examples/node/${name}.mjs`), ...args],
+    {
+      encoding: 'utf8',
+      input,
+      timeout: 300000,
+    },
+  );
   assert.equal(status, 0, stderr);
   return stdout;
 }
@@ -33,14 +37,21 @@ test('digits: a network that is trained here tells what is drawn', () => {
 });
 
 const hasModels = existsSync(inTree('node/native/headrace-llm.node'));
-test('chat: each line is answered until one is empty', { skip: !hasModels && 'this build has no llama.cpp' }, () => {
-  assert.match(printed('chat', [], 'Hello\n\n'), /> .*\w.*\n> /);
-});
+test(
+  'chat: each line is answered until one is empty',
+  { skip: !hasModels && 'this build has no llama.cpp' },
+  () => {
+    assert.match(printed('chat', [], 'Hello\n\n'), /> .*\w.*\n> /);
+  },
+);
 
 const hasMiniLM = existsSync(inTree('build/models/minilm/onnx/model.onnx'));
-const whyNot = !hasMiniLM && 'build/models/minilm is not there: python examples/node/export_minilm.py writes it';
+const whyNot =
+  !hasMiniLM && 'build/models/minilm is not there: python examples/node/export_minilm.py writes it';
 test('semantic search: the sentence of the same meaning comes first', { skip: whyNot }, () => {
-  const [question, best] = printed('semantic_search', ['How do I mend a flat bicycle tyre?']).trim().split('\n');
+  const [question, best] = printed('semantic_search', ['How do I mend a flat bicycle tyre?'])
+    .trim()
+    .split('\n');
   assert.equal(question, 'How do I mend a flat bicycle tyre?');
   assert.match(best, /^ {2}0\.\d+ {2}Patch the inner tube/);
 });

@@ -16,7 +16,9 @@ const greedy = { temperature: 0, n_predict: 12 };
 /** Goes on until it is told to stop. */
 const endless = { temperature: 1, ignore_eos: true, n_predict: 100000 };
 
-const model = skip ? null : await LanguageModel.load(path, { parameters: { n_ctx: 512, context_shift: true } });
+const model = skip
+  ? null
+  : await LanguageModel.load(path, { parameters: { n_ctx: 512, context_shift: true } });
 after(() => model?.dispose());
 
 async function textOf(stream) {
@@ -124,13 +126,17 @@ test('an answer that is cancelled has what was written until then', { skip }, as
 test('the event loop goes on while answers are written', { skip }, async () => {
   let turns = 0;
   const timer = setInterval(() => (turns += 1), 1);
-  await Promise.all(Array.from({ length: 6 }, () => model.generate('Hello', { parameters: { n_predict: 60 } })));
+  await Promise.all(
+    Array.from({ length: 6 }, () => model.generate('Hello', { parameters: { n_predict: 60 } })),
+  );
   clearInterval(timer);
   assert.ok(turns > 3, `${turns} turns`);
 });
 
 test('a model that is loaded for it gives vectors', { skip }, async () => {
-  const encoder = await LanguageModel.load(path, { parameters: { n_ctx: 256, embeddings: true, pooling: 'mean' } });
+  const encoder = await LanguageModel.load(path, {
+    parameters: { n_ctx: 256, embeddings: true, pooling: 'mean' },
+  });
   assert.equal(encoder.kind, 'vectors');
   const { embeddingSize } = await encoder.information();
   const [one, two] = await encoder.embed(['Hello', 'Goodbye']);
@@ -160,7 +166,10 @@ const wrongCalls = [
   [() => model.generate([{ role: 'user' }]), /messages\[0\].content is undefined/],
   [() => model.generate([{ ...user, text: '' }]), /messages\[0\] has no "text"/],
   [() => model.generate('x', { temperature: 0 }), /no "temperature"; there are parameters, signal/],
-  [() => model.generate('x', { parameters: { temperature: NaN } }), /temperature is NaN; it must be a finite/],
+  [
+    () => model.generate('x', { parameters: { temperature: NaN } }),
+    /temperature is NaN; it must be a finite/,
+  ],
   [() => model.generate('x', { parameters: { stop: [5n] } }), /stop\[0\] is a bigint/],
   [() => model.generate('x', { signal: {} }), /an AbortSignal is needed/],
   [() => model.tokenize(5), /the text is a number/],

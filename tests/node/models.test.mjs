@@ -160,17 +160,26 @@ const wrongRuns = [
 test('a wrong call is rejected with what is wrong and what is right', async () => {
   const model = await load(path, cpu);
   for (const [inputs, message] of wrongRuns)
-    await assert.rejects(model.run(inputs), (error) => error instanceof TypeError && message.test(error.message));
+    await assert.rejects(
+      model.run(inputs),
+      (error) => error instanceof TypeError && message.test(error.message),
+    );
 });
 
 test('detached and resizable buffers are refused', async () => {
   const model = await load(path, cpu);
   const detached = Float32Array.of(1, 0, 0, 1);
   structuredClone(detached, { transfer: [detached.buffer] });
-  await assert.rejects(model.run({ x: { data: detached, dims: [2, 2] } }), { name: 'TypeError', message: /detached/ });
+  await assert.rejects(model.run({ x: { data: detached, dims: [2, 2] } }), {
+    name: 'TypeError',
+    message: /detached/,
+  });
   const resizable = new Float32Array(new ArrayBuffer(16, { maxByteLength: 32 }));
   if (!resizable.buffer.resizable) return; // Node 18
-  await assert.rejects(model.run({ x: { data: resizable, dims: [2, 2] } }), { name: 'TypeError', message: /resized/ });
+  await assert.rejects(model.run({ x: { data: resizable, dims: [2, 2] } }), {
+    name: 'TypeError',
+    message: /resized/,
+  });
 });
 
 test('what a run finds wrong has a code, and the model goes on', async () => {

@@ -19,8 +19,7 @@ const bytes = (field, value) => {
 };
 const message = (...fields) => Buffer.concat(fields.flat());
 
-const dimension = (extent) =>
-  bytes(1, typeof extent === 'string' ? bytes(2, extent) : number(1, extent));
+const dimension = (extent) => bytes(1, typeof extent === 'string' ? bytes(2, extent) : number(1, extent));
 const valueInfo = ([name, type, shape]) => {
   const tensor = message(number(1, types[type]), bytes(2, message(shape.map(dimension))));
   return message(bytes(1, name), bytes(2, bytes(1, tensor)));

@@ -69,7 +69,10 @@ test('fetches choose outputs and fill tensors', async () => {
   assert.deepEqual([...target.data], [2n, 2n, 4n]);
   const wrong = new Tensor('int64', new BigInt64Array(2), [2]);
   await assert.rejects(session.run(feeds, { sum: wrong }), /"sum" is int64\[2\]; the result is int64\[3\]/);
-  await assert.rejects(session.run(feeds, ['none']), { name: 'RangeError', message: /no output "none"; there are sum, no/ });
+  await assert.rejects(session.run(feeds, ['none']), {
+    name: 'RangeError',
+    message: /no output "none"; there are sum, no/,
+  });
   await assert.rejects(session.run(feeds, []), TypeError);
 });
 
@@ -79,7 +82,10 @@ test('feeds are checked, and more than the inputs are left alone', async () => {
   for (const feeds of [null, 5, identity]) await assert.rejects(session.run(feeds), TypeError);
   await assert.rejects(session.run({}), /input 'x' is missing in 'feeds'/);
   await assert.rejects(session.run({ x: identity.data }), /feeds: "x" is a Float32Array; a Tensor/);
-  await assert.rejects(session.run({ x: new Tensor(Int32Array.of(1, 2), [1, 2]) }), /tensor of int32; the model takes float32/);
+  await assert.rejects(
+    session.run({ x: new Tensor(Int32Array.of(1, 2), [1, 2]) }),
+    /tensor of int32; the model takes float32/,
+  );
   await assert.rejects(session.run({ x: new Tensor(Float32Array.of(1, 2, 3), [1, 3]) }), /dims \[1, 3\]/);
   const pinned = { type: 'float32', dims: [1, 2], data: Float32Array.of(1, 1), location: 'cpu' };
   assert.deepEqual([...(await session.run({ x: pinned })).y.data], [4, 6]); // another package's Tensor
@@ -95,10 +101,18 @@ test('a session that is released runs no more', async () => {
 test('execution providers are this build’s, in their order', async () => {
   assert.deepEqual(listSupportedBackends()[0], { name: 'cpu', bundled: true });
   await InferenceSession.create(path, { executionProviders: ['tensorrt', { name: 'cpu' }] });
-  await InferenceSession.create(path, { executionProviders: [{ name: 'headrace', device: 'cpu', threads: 1 }] });
-  await assert.rejects(InferenceSession.create(path, { executionProviders: ['coreml'] }), /coreml.*there are cpu/);
+  await InferenceSession.create(path, {
+    executionProviders: [{ name: 'headrace', device: 'cpu', threads: 1 }],
+  });
+  await assert.rejects(
+    InferenceSession.create(path, { executionProviders: ['coreml'] }),
+    /coreml.*there are cpu/,
+  );
   await assert.rejects(InferenceSession.create(path, { executionProviders: 'cpu' }), TypeError);
-  await assert.rejects(InferenceSession.create(path, { externalData: [{ path: 'w', data: product }] }), /path/);
+  await assert.rejects(
+    InferenceSession.create(path, { externalData: [{ path: 'w', data: product }] }),
+    /path/,
+  );
   await assert.rejects(InferenceSession.create(larger(4), 3, 9), RangeError);
 });
 const larger = (size) => new ArrayBuffer(size);
@@ -121,7 +135,10 @@ test('tensors are made as onnxruntime-common makes them', async () => {
   for (const [call, type, dims] of tensors) {
     const tensor = new Tensor(...call);
     assert.deepEqual([tensor.type, tensor.dims, tensor.location], [type, dims, 'cpu']);
-    assert.equal(tensor.size, dims.reduce((product_, extent) => product_ * extent, 1));
+    assert.equal(
+      tensor.size,
+      dims.reduce((product_, extent) => product_ * extent, 1),
+    );
     assert.equal(await tensor.getData(), tensor.data);
   }
   assert.deepEqual([...new Tensor('int64', [1, 2n], [2]).data], [1n, 2n]);
@@ -141,7 +158,8 @@ const wrongTensors = [
   [[{ location: 'gpu-buffer', type: 'float32', dims: [1] }], TypeError],
 ];
 test('tensors that cannot be are refused', () => {
-  for (const [call, error] of wrongTensors) assert.throws(() => new Tensor(...call), error, JSON.stringify(call));
+  for (const [call, error] of wrongTensors)
+    assert.throws(() => new Tensor(...call), error, JSON.stringify(call));
 });
 
 test('a tensor is given another shape, and disposed of', async () => {

@@ -7,5 +7,14 @@ if (register) await import(pathToFileURL(register).href);
 const { env, pipeline } = await import(pathToFileURL(entry).href);
 Object.assign(env, { allowRemoteModels: false, localModelPath: models });
 const extract = await pipeline('feature-extraction', 'minilm', { dtype: 'fp32' });
-const { data, dims } = await extract(['a cat sat on the mat', 'it rains'], { pooling: 'mean', normalize: true });
-console.log(JSON.stringify({ session: `${Object.values(extract.model.sessions)[0].constructor}`.slice(0, 60), dims, data: [...data] }));
+const { data, dims } = await extract(['a cat sat on the mat', 'it rains'], {
+  pooling: 'mean',
+  normalize: true,
+});
+console.log(
+  JSON.stringify({
+    session: `${Object.values(extract.model.sessions)[0].constructor}`.slice(0, 60),
+    dims,
+    data: [...data],
+  }),
+);

@@ -109,12 +109,12 @@ test('wrong programs with models do not compile', { skip }, () => {
   const wrong = [
     'new headrace.Model();',
     "headrace.load('x.onnx', { thread: 1 });",
-    "headrace.load(5);",
+    'headrace.load(5);',
     "(null! as headrace.Model).run({ x: 'text' });",
     "(null! as headrace.LanguageModel).generate([{ role: 'robot', content: '' }]);",
     "(null! as headrace.LanguageModel).generate('x', { temperature: 0 });",
     "new ort.Tensor('float33', [1]);",
-    "(null! as ort.InferenceSession).run({ x: new Float32Array(1) });",
+    '(null! as ort.InferenceSession).run({ x: new Float32Array(1) });',
   ];
   refused(wrong);
 });
@@ -123,8 +123,15 @@ for (const name of ['headrace', 'onnxruntime-node'])
   test(`what the types of ${name} declare is there`, { skip }, async () => {
     const module = await import(`../../node/${name}.mjs`);
     const declared = readFileSync(typesOf(name).replace(/js$/, 'd.ts'), 'utf8');
-    const values = [...declared.matchAll(/^export (?:class|const|function) (\w+)/gm)].map(([, value]) => value);
+    const values = [...declared.matchAll(/^export (?:class|const|function) (\w+)/gm)].map(
+      ([, value]) => value,
+    );
     const given = ['Conversation', 'Generation', 'Model']; // that others make
     const expected = [...new Set(values)].filter((value) => !given.includes(value));
-    assert.deepEqual(Object.keys(module).filter((key) => key !== 'default').sort(), expected.sort());
+    assert.deepEqual(
+      Object.keys(module)
+        .filter((key) => key !== 'default')
+        .sort(),
+      expected.sort(),
+    );
   });

@@ -68,7 +68,9 @@ export class LanguageModel {
     ]);
     checkBoolean(special, 'tokenize: special');
     checkBoolean(control, 'tokenize: control');
-    return settled(this.#addon.tokenize(this.#open(), checkText(text, 'tokenize: the text'), special, control));
+    return settled(
+      this.#addon.tokenize(this.#open(), checkText(text, 'tokenize: the text'), special, control),
+    );
   }
 
   /** The text of an Int32Array of tokens. */

@@ -7,13 +7,15 @@ const messageKeys = ['role', 'content', 'reasoning', 'toolCalls', 'toolCallId', 
 
 /** Parameters' values are what JSON has; a path names the one that is not. */
 function checkParameter(value, what) {
-  if (value === null || value === undefined || typeof value === 'string' || typeof value === 'boolean') return;
+  if (value === null || value === undefined || typeof value === 'string' || typeof value === 'boolean')
+    return;
   if (typeof value === 'number') {
     if (!Number.isFinite(value)) throw new TypeError(`${what} is ${value}; it must be a finite number`);
     return;
   }
   if (Array.isArray(value)) value.forEach((item, i) => checkParameter(item, `${what}[${i}]`));
-  else if (isRecord(value)) Object.entries(value).forEach(([key, item]) => checkParameter(item, `${what}.${key}`));
+  else if (isRecord(value))
+    Object.entries(value).forEach(([key, item]) => checkParameter(item, `${what}.${key}`));
   else
     throw new TypeError(
       `${what} is ${kindOf(value)}; a number, a string, true or false, a list or an object is needed`,
@@ -49,7 +51,8 @@ function toMessage(value, what) {
   if (!roles.includes(role))
     throw new TypeError(`${what}.role is ${JSON.stringify(role)}; there are ${roles.join(', ')}`);
   const message = { role };
-  if (Array.isArray(content)) message.parts = content.map((part, i) => checkText(part, `${what}.content[${i}]`));
+  if (Array.isArray(content))
+    message.parts = content.map((part, i) => checkText(part, `${what}.content[${i}]`));
   else message.content = checkText(content, `${what}.content`);
   if (!Array.isArray(toolCalls))
     throw new TypeError(`${what}.toolCalls is ${kindOf(toolCalls)}; an array is needed`);

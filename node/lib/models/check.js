@@ -30,7 +30,8 @@ export function checkInteger(value, what, least = 0, most = Number.MAX_SAFE_INTE
 }
 
 export function checkTexts(value, what) {
-  if (!Array.isArray(value)) throw new TypeError(`${what} is ${kindOf(value)}; an array of strings is needed`);
+  if (!Array.isArray(value))
+    throw new TypeError(`${what} is ${kindOf(value)}; an array of strings is needed`);
   return value.map((item, i) => checkText(item, `${what}[${i}]`));
 }
 

@@ -52,7 +52,11 @@ function toDimensions(given) {
   const [numbers, shapes] = [[], []];
   for (const [name, value] of Object.entries(given)) {
     const what = `load: dimensions.${name}`;
-    if (Array.isArray(value)) shapes.push(name, value.map((extent, i) => toExtent(extent, `${what}[${i}]`)));
+    if (Array.isArray(value))
+      shapes.push(
+        name,
+        value.map((extent, i) => toExtent(extent, `${what}[${i}]`)),
+      );
     else numbers.push(name, checkInteger(value, what));
   }
   return [numbers, shapes];
@@ -104,8 +108,7 @@ export class Model {
   }
 
   #checkOpen() {
-    if (this.#isDisposed)
-      throw new HeadraceError('invalid_state', 'the model is disposed of; load it again');
+    if (this.#isDisposed) throw new HeadraceError('invalid_state', 'the model is disposed of; load it again');
   }
 
   #start(given) {
@@ -138,9 +141,11 @@ export class Model {
     const names = tensors.map(({ name }) => name);
     const listed = names.map((name) => `"${name}"`).join(', ') || 'none';
     const unknown = Object.keys(inputs).find((name) => !names.includes(name));
-    if (unknown !== undefined) throw new TypeError(`run: the model has no input "${unknown}"; there are ${listed}`);
+    if (unknown !== undefined)
+      throw new TypeError(`run: the model has no input "${unknown}"; there are ${listed}`);
     const missing = names.find((name) => !Object.hasOwn(inputs, name) || inputs[name] === undefined);
-    if (missing !== undefined) throw new TypeError(`run: the input "${missing}" is missing; there are ${listed}`);
+    if (missing !== undefined)
+      throw new TypeError(`run: the input "${missing}" is missing; there are ${listed}`);
     return tensors.flatMap((tensor) => toInput(inputs[tensor.name], tensor));
   }
 }

@@ -58,7 +58,8 @@ function checkDims(dims, { type, shape }, what) {
     if (typeof extent !== 'number' || !Number.isSafeInteger(extent) || extent < 0)
       throw new TypeError(`${what}: dims[${i}] is ${String(extent)}; it must be a whole number from 0 on`);
   });
-  const fits = extents.length === shape.length && shape.every((e, i) => typeof e === 'string' || e === extents[i]);
+  const fits =
+    extents.length === shape.length && shape.every((e, i) => typeof e === 'string' || e === extents[i]);
   if (!fits)
     throw new TypeError(
       `${what} has the dims [${extents.join(', ')}]; the model takes ${describe({ type, shape })}`,

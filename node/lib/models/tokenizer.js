@@ -18,11 +18,11 @@ export class Tokenizer {
 
   /** {ids, types}, Int32Arrays, of a text, or of two with `pair`; a list of them for a list of texts. */
   async encode(texts, options) {
-    const { pair, mostTokens = 0, special = true } = checkOptions(options, 'encode: the options', [
-      'mostTokens',
-      'pair',
-      'special',
-    ]);
+    const {
+      pair,
+      mostTokens = 0,
+      special = true,
+    } = checkOptions(options, 'encode: the options', ['mostTokens', 'pair', 'special']);
     const isList = Array.isArray(texts);
     const list = (value, what) => (isList ? checkTexts(value, what) : [checkText(value, what)]);
     const first = list(texts, isList ? 'encode: texts' : 'encode: the text');
@@ -41,7 +41,10 @@ export function tokenizerOn(addon) {
   return Object.assign(Tokenizer, {
     /** The tokenizer of a file. */
     async load(path) {
-      return new Tokenizer(addon, await settled(addon.openTokenizer(toPath(path, 'Tokenizer.load: the path'))));
+      return new Tokenizer(
+        addon,
+        await settled(addon.openTokenizer(toPath(path, 'Tokenizer.load: the path'))),
+      );
     },
   });
 }

@@ -26,12 +26,17 @@ function toDevice(providers, devices) {
 async function toLoadOptions(options, devices) {
   if (!isRecord(options)) throw new TypeError(`the options are ${kindOf(options)}; an object is needed`);
   const { executionProviders, intraOpNumThreads, freeDimensionOverrides, externalData } = options;
-  const result = toDevice(executionProviders, (await devices()).map(({ name }) => name));
+  const result = toDevice(
+    executionProviders,
+    (await devices()).map(({ name }) => name),
+  );
   if (intraOpNumThreads !== undefined)
     result.threads ??= checkInteger(intraOpNumThreads, 'intraOpNumThreads', 0, 0x7fffffff);
   if (freeDimensionOverrides !== undefined) result.dimensions = freeDimensionOverrides;
   if (externalData?.some((file) => typeof file !== 'string'))
-    throw new Error('external data in memory are not read; pass the path of the model, beside which they lie');
+    throw new Error(
+      'external data in memory are not read; pass the path of the model, beside which they lie',
+    );
   return result;
 }
 
@@ -119,7 +124,9 @@ export function inferenceSessionOn(load, devices) {
       const names = this.outputNames;
       // An object without any output's name holds options.
       const hasFetches =
-        third !== undefined || Array.isArray(second) || (isRecord(second) && Object.keys(second).some((key) => names.includes(key)));
+        third !== undefined ||
+        Array.isArray(second) ||
+        (isRecord(second) && Object.keys(second).some((key) => names.includes(key)));
       const fetches = toFetches(hasFetches ? second : undefined, names);
       const inputs = {};
       for (const name of this.inputNames) {

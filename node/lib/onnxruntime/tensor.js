@@ -46,7 +46,9 @@ function sizeOf(dims) {
 
 function ofList(type, list) {
   if (type === 'float16' && halves === Uint16Array)
-    throw new TypeError('Tensor: float16 of a list of numbers needs Float16Array, which is not here: pass a Uint16Array');
+    throw new TypeError(
+      'Tensor: float16 of a list of numbers needs Float16Array, which is not here: pass a Uint16Array',
+    );
   if (type === 'int64' || type === 'uint64') return arrays[type][0].from(list, (item) => BigInt(item));
   return arrays[type][0].from(list);
 }
@@ -101,7 +103,9 @@ export class Tensor {
     const wanted = type === 'int4' || type === 'uint4' ? Math.ceil(size / 2) : size;
     // A list of elements of 4 bits without dims is as long as its bytes.
     if (data.length !== wanted && !(third === undefined && size === data.length))
-      throw new Error(`Tensor: dims [${dims.join(', ')}] make ${wanted} elements; the data have ${data.length}`);
+      throw new Error(
+        `Tensor: dims [${dims.join(', ')}] make ${wanted} elements; the data have ${data.length}`,
+      );
     this.type = type;
     this.dims = dims;
     this.size = size;

@@ -39,7 +39,9 @@ export function checkDimensions(descriptor, what, mostBytes) {
     );
   const rank = descriptor.shape.length;
   if (rank > greatestRank)
-    throw new TypeError(`${what}: ${describe(descriptor)} has ${rank} dimensions; ${greatestRank} are allowed`);
+    throw new TypeError(
+      `${what}: ${describe(descriptor)} has ${rank} dimensions; ${greatestRank} are allowed`,
+    );
   const bytes = byteLength({ ...descriptor, shape });
   if (bytes > mostBytes)
     throw new TypeError(`${what}: ${describe(descriptor)} takes ${bytes} bytes; ${mostBytes} are allowed`);

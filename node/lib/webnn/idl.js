@@ -91,7 +91,10 @@ export function toDimension(value, what) {
   if (unknown !== undefined)
     throw new TypeError(`${what} has no "${printable(unknown)}"; there are name and maxSize`);
   const most = value.maxSize ?? 0x7fffffff;
-  return Object.freeze({ name: toUSVString(name), maxSize: enforceRange(most, `${what}: maxSize`, 1, 0x7fffffff) });
+  return Object.freeze({
+    name: toUSVString(name),
+    maxSize: enforceRange(most, `${what}: maxSize`, 1, 0x7fffffff),
+  });
 }
 
 /** (unsigned long or sequence<unsigned long>), both [EnforceRange]. */

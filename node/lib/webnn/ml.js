@@ -3,7 +3,14 @@ import { ahead, toDictionary, toEnum, toPlainInteger, toUSVString } from './idl.
 import { checkInternal, finishInterface, fromBackend, internal, promising } from './interfaces.js';
 
 /** Ahead of the specification: where and how graphs are computed, by name with what holds otherwise. */
-const policy = { device: '', deviceType: 'auto', hostTimeout: 60000, packedCache: '', threads: 0, weights: '' };
+const policy = {
+  device: '',
+  deviceType: 'auto',
+  hostTimeout: 60000,
+  packedCache: '',
+  threads: 0,
+  weights: '',
+};
 
 function toPolicy(dictionary) {
   const result = { ...policy };

@@ -86,8 +86,8 @@ struct Calls::Outcome {
 };
 
 Calls::Calls(napi_env env) : env_(env), shared_(std::make_shared<Shared>()) {
-    check(napi_create_threadsafe_function(env, nullptr, nullptr, text(env, "headrace"), 0, 1, nullptr, nullptr,
-                                          nullptr, settle_outcome, &shared_->wake));
+    check(napi_create_threadsafe_function(env, nullptr, nullptr, text(env, "headrace"), 0, 1, nullptr,
+                                          nullptr, nullptr, settle_outcome, &shared_->wake));
     check(napi_unref_threadsafe_function(env, shared_->wake));
     // Hooks run in reverse: this one before the one that ends `wake`.
     check(napi_add_env_cleanup_hook(env, close, this));

@@ -146,24 +146,23 @@ napi_value statistics(const Call& call) {
 }
 
 napi_value stream(const Call& call) {
-    return promise_of_generation(call, [model = opened(call), json = call.text(1)] {
-        return model->stream(request_of(json));
-    });
+    return promise_of_generation(
+        call, [model = opened(call), json = call.text(1)] { return model->stream(request_of(json)); });
 }
 
 napi_value conversation(const Call& call) {
     return Calls::of(call.env())
         .start([model = opened(call), name = call.text(1), json = call.text(2)]() -> MakeValue {
-            auto made = std::make_shared<Conversation>(model->conversation(name, Parameters::from_json(json)));
+            auto made =
+                std::make_shared<Conversation>(model->conversation(name, Parameters::from_json(json)));
             return [model, made](napi_env env) { return external(env, new ConversationHandle(model, made)); };
         });
 }
 
 napi_value stream_in(const Call& call) {
-    return promise_of_generation(call, [with = call.handle<ConversationHandle>(0).conversation,
-                                        message = call.text(1), json = call.text(2)] {
-        return with->stream(message, Parameters::from_json(json));
-    });
+    return promise_of_generation(
+        call, [with = call.handle<ConversationHandle>(0).conversation, message = call.text(1),
+               json = call.text(2)] { return with->stream(message, Parameters::from_json(json)); });
 }
 
 napi_value messages(const Call& call) {
@@ -223,21 +222,19 @@ napi_value rerank(const Call& call) {
 }
 
 napi_value tokenize(const Call& call) {
-    return promise_of(call, [model = opened(call), text = call.text(1),
-                             special = to_boolean(call.env(), call[2]),
-                             control = to_boolean(call.env(), call[3])] {
-        return model->tokenize(text, special, control);
-    });
+    return promise_of(
+        call,
+        [model = opened(call), text = call.text(1), special = to_boolean(call.env(), call[2]),
+         control = to_boolean(call.env(), call[3])] { return model->tokenize(text, special, control); });
 }
 
 napi_value detokenize(const Call& call) {
     std::vector<std::int32_t> tokens;
     for (const std::int64_t token : to_integers(call.env(), call[1]))
         tokens.push_back(static_cast<std::int32_t>(token));
-    return Calls::of(call.env())
-        .start([model = opened(call), tokens = std::move(tokens)]() -> MakeValue {
-            return [made = model->detokenize(tokens)](napi_env env) { return text(env, made); };
-        });
+    return Calls::of(call.env()).start([model = opened(call), tokens = std::move(tokens)]() -> MakeValue {
+        return [made = model->detokenize(tokens)](napi_env env) { return text(env, made); };
+    });
 }
 
 }  // namespace headrace::node::llm

@@ -14,8 +14,9 @@ napi_value statistics(const Call& call);   // (model) -> promise of LanguageMode
 
 napi_value stream(const Call& call);        // (model, request json) -> promise of a generation
 napi_value conversation(const Call& call);  // (model, name, parameters json) -> promise of a conversation
-napi_value stream_in(const Call& call);     // (conversation, message, parameters json) -> promise of a generation
-napi_value messages(const Call& call);      // (conversation) -> promise of [message]
+napi_value stream_in(
+    const Call& call);                  // (conversation, message, parameters json) -> promise of a generation
+napi_value messages(const Call& call);  // (conversation) -> promise of [message]
 
 napi_value next(const Call& call);    // (generation) -> promise of a piece; undefined at the end
 napi_value reply(const Call& call);   // (generation) -> promise of the Reply

@@ -48,12 +48,12 @@ public:
     Record& add(const char* name, const std::string& value) { return add(name, std::string_view(value)); }
     Record& add(const char* name, bool value) { return add(name, boolean(env_, value)); }
     template <class T>
-        requires(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>)
-    Record& add(const char* name, T value) {
+    requires(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) Record& add(const char* name, T value) {
         return add(name, number(env_, static_cast<double>(value)));
     }
     template <class T>
-    Record& add_list(const char* name, const std::vector<T>& items, napi_value (*convert)(napi_env, const T&)) {
+    Record& add_list(const char* name, const std::vector<T>& items,
+                     napi_value (*convert)(napi_env, const T&)) {
         std::vector<napi_value> values;
         for (const T& item : items) values.push_back(convert(env_, item));
         return add(name, list(env_, values));
@@ -149,7 +149,9 @@ napi_value to_value(napi_env env, const std::vector<Message>& messages) {
 
 napi_value to_value(napi_env env, const Piece& piece) {
     Record record(env);
-    record.add("text", piece.text).add("tokens", piece.tokens).add("newTokens", to_value(env, piece.new_tokens));
+    record.add("text", piece.text)
+        .add("tokens", piece.tokens)
+        .add("newTokens", to_value(env, piece.new_tokens));
     if (!piece.probabilities.empty())
         record.add_list("probabilities", piece.probabilities, probabilities_value);
     return record;

@@ -1,0 +1,55 @@
+// all-MiniLM-L6-v2 in JavaScript, beside onnxruntime-node where HEADRACE_TRANSFORMERS names a folder in which it is
+// installed: milliseconds a sentence of 16 tokens, the median of 200 runs, on as many threads.
+//
+//     python examples/node/export_minilm.py
+//     HEADRACE_TRANSFORMERS=… node bench/node_minilm.mjs [THREADS]
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+import { load } from '../node/headrace.mjs';
+
+const threads = Number(process.argv[2] ?? 1);
+const path = fileURLToPath(new URL('../build/models/minilm/onnx/model.onnx', import.meta.url));
+const length = 16;
+const dims = [1, length];
+const ids = BigInt64Array.from({ length }, (_, i) => BigInt(1000 + 7 * i));
+const mask = new BigInt64Array(length).fill(1n);
+
+const model = await load(path, { device: 'cpu', threads });
+const runs = {
+  Headrace: async () =>
+    (await model.run({ input_ids: { data: ids, dims }, attention_mask: { data: mask, dims } }))
+      .sentence_embedding.data,
+};
+if (process.env.HEADRACE_TRANSFORMERS) {
+  const require = createRequire(join(process.env.HEADRACE_TRANSFORMERS, 'package.json'));
+  const ort = require('onnxruntime-node');
+  const session = await ort.InferenceSession.create(path, { intraOpNumThreads: threads });
+  const feeds = {
+    input_ids: new ort.Tensor('int64', ids, dims),
+    attention_mask: new ort.Tensor('int64', mask, dims),
+  };
+  runs['onnxruntime-node'] = async () => (await session.run(feeds)).sentence_embedding.data;
+}
+
+const times = Object.fromEntries(Object.keys(runs).map((name) => [name, []]));
+const results = {};
+// In blocks: after a run, ONNX Runtime's threads spin for a while.
+for (let block = 0; block < 4; block += 1)
+  for (const [name, run] of Object.entries(runs)) {
+    await sleep(200);
+    for (let i = 0; i < 60; i += 1) {
+      const begin = performance.now();
+      results[name] = await run();
+      if (i >= 10) times[name].push(performance.now() - begin);
+    }
+  }
+for (const [name, list] of Object.entries(times))
+  console.log(`${name}: ${list.sort((a, b) => a - b)[list.length >> 1].toFixed(3)} ms`);
+const [ours, theirs] = Object.values(results);
+if (theirs) {
+  const difference = Math.max(...ours.map((value, i) => Math.abs(value - theirs[i])));
+  console.log(`largest difference: ${difference.toExponential(1)}`);
+}
