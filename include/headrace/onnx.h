@@ -50,9 +50,9 @@ struct OnnxOutput {
     };
     std::string name;
     Kind kind = Kind::tensor;
-    std::string tensor;    ///< the graph's output; of a table that with all elements, one tensor after another
-    std::string shapes;    ///< of a table: the graph's output [length, dimensions], i64
-    std::string ranks;     ///< of a table: how many of the dimensions each tensor has; "" where all have all
+    std::string tensor;  ///< the graph's output; of a table that with all elements, one tensor after another
+    std::string shapes;  ///< of a table: the graph's output [length, dimensions], i64
+    std::string ranks;   ///< of a table: how many of the dimensions each tensor has; "" where all have all
     std::string is_there;  ///< of an optional: the graph's output, one truth value; "" where it always is
     std::vector<OnnxOutput> parts;
 };

@@ -139,9 +139,10 @@ void bind_model(nb::module_& m) {
                 "model says none.");
     nb::class_<OnnxOutput>(m, "OnnxOutput", "How a model's output is put together from its graph's.")
         .def_ro("name", &OnnxOutput::name)
-        .def_prop_ro("kind", [](const OnnxOutput& o) { return name_of(o.kind); },
-                     "\"tensor\"; \"sequence\" of parts; \"table\": a sequence whose length a run tells; or\n"
-                     "\"optional\" of one part, or none where it is always empty.")
+        .def_prop_ro(
+            "kind", [](const OnnxOutput& o) { return name_of(o.kind); },
+            "\"tensor\"; \"sequence\" of parts; \"table\": a sequence whose length a run tells; or\n"
+            "\"optional\" of one part, or none where it is always empty.")
         .def_prop_ro("tensor", &named<&OnnxOutput::tensor>,
                      "The graph's output; of a table that with all elements, one tensor after another.")
         .def_prop_ro("shapes", &named<&OnnxOutput::shapes>, "Of a table: the graph's [length, dimensions].")
@@ -150,20 +151,20 @@ void bind_model(nb::module_& m) {
         .def_prop_ro("is_there", &named<&OnnxOutput::is_there>,
                      "Of an optional: the graph's truth value; None where it always is.")
         .def_ro("parts", &OnnxOutput::parts);
-    nb::class_<OnnxModel>(m, "OnnxModel",
-                          "An ONNX model that is open. Threads may use it at the same time.")
+    nb::class_<OnnxModel>(m, "OnnxModel", "An ONNX model that is open. Threads may use it at the same time.")
         .def_prop_ro("inputs", &OnnxModel::inputs, "What a caller gives: OnnxValues.")
         .def_prop_ro("outputs", &OnnxModel::outputs, "OnnxValues.")
         .def_prop_ro("graph_name", &OnnxModel::graph_name)
         .def_prop_ro("operator_sets", &OnnxModel::operator_sets, "Versions by domain; \"\" is ai.onnx.")
-        .def("read", &read_onnx, nb::arg("dimensions") = nb::dict(),
-             nb::sig("def read(self, dimensions: collections.abc.Mapping[str, int | list | None] = {}) -> "
-                     "tuple[Graph, list[OnnxOutput], dict[str, str]]"),
-             "The graph, how the model's outputs are put together from the graph's, and the types of those\n"
-             "whose elements the graph gives in another one: {\"y\": \"bf16\"}. Errors: load_onnx()'s.\n"
-             "dimensions: numbers of named dimensions, whole shapes of inputs, and of those that are\n"
-             "sequences their tensors' shapes: {\"n\": 1, \"x\": [1, \"n\"], \"list\": [[2, \"n\"], [2, 3]],\n"
-             "\"empty\": None}.");
+        .def(
+            "read", &read_onnx, nb::arg("dimensions") = nb::dict(),
+            nb::sig("def read(self, dimensions: collections.abc.Mapping[str, int | list | None] = {}) -> "
+                    "tuple[Graph, list[OnnxOutput], dict[str, str]]"),
+            "The graph, how the model's outputs are put together from the graph's, and the types of those\n"
+            "whose elements the graph gives in another one: {\"y\": \"bf16\"}. Errors: load_onnx()'s.\n"
+            "dimensions: numbers of named dimensions, whole shapes of inputs, and of those that are\n"
+            "sequences their tensors' shapes: {\"n\": 1, \"x\": [1, \"n\"], \"list\": [[2, \"n\"], [2, 3]],\n"
+            "\"empty\": None}.");
 }
 
 }  // namespace

@@ -56,7 +56,8 @@ def parts(*shapes: list[int]) -> list[np.ndarray]:
 
 
 SPLIT = """
-split (float[n, 3] x, {sizes} sizes, int64 at) => (seq(float[]) ys, float[a, b] one, int64 count, seq(float[]) left) {{
+split (float[n, 3] x, {sizes} sizes, int64 at)
+    => (seq(float[]) ys, float[a, b] one, int64 count, seq(float[]) left) {{
   ys = SplitToSequence <axis = {axis}> (x, sizes)
   one = SequenceAt (ys, at)
   count = SequenceLength (ys)
@@ -136,7 +137,8 @@ looped (float[n] x, int64 most) => (seq(float[]) ys, float[k] sums) {
   none = SequenceEmpty ()
   yes = Constant <value_int = 1> ()
   go = Cast <to = 9> (yes)
-  ys, sums = Loop <body = once (int64 i, bool c, seq(float[]) now) => (bool more, seq(float[]) next, float sum) {
+  ys, sums = Loop <body = once (int64 i, bool c, seq(float[]) now)
+                          => (bool more, seq(float[]) next, float sum) {
     more = Identity (c)
     f = Cast <to = 1> (i)
     y = Add (x, f)
@@ -185,8 +187,10 @@ def test_a_branch_decides_on_the_length_of_a_sequence() -> None:
     model = model_of("""
     either (float[n] x, bool flag) => (seq(float[]) ys, int64 count, float[k] all) {
       ys = If <then_branch = yes () => (seq(float[]) a) { a = SequenceConstruct (x, x, x) },
-               else_branch = no () => (seq(float[]) b) { y = Concat <axis = 0> (x, x) b = SequenceConstruct (y) }>
-        (flag)
+               else_branch = no () => (seq(float[]) b) {
+        y = Concat <axis = 0> (x, x)
+        b = SequenceConstruct (y)
+      }> (flag)
       count = SequenceLength (ys)
       all = ConcatFromSequence <axis = 0> (ys)
     }""")
@@ -227,7 +231,8 @@ def test_places_that_are_fed_are_counted_from_both_ends() -> None:
 
 
 OPTIONAL = """
-perhaps (bool flag, optional(seq(float[])) given, float[n] x) => (bool is_there, seq(float[]) ys, optional(float[]) z) {
+perhaps (bool flag, optional(seq(float[])) given, float[n] x)
+    => (bool is_there, seq(float[]) ys, optional(float[]) z) {
   is_there = OptionalHasElement (given)
   ys = If <then_branch = yes () => (seq(float[]) a) { a = OptionalGetElement (given) },
            else_branch = no () => (seq(float[]) b) { b = SequenceConstruct (x) }> (is_there)
@@ -249,8 +254,10 @@ def test_optionals_may_be_empty_at_both_ends_and_in_between() -> None:
 
 def test_a_graph_is_applied_to_each_tensor_of_sequences() -> None:
     model = model_of("""
-    mapped (seq(float[]) xs, seq(float[]) ys, float[k] scale) => (seq(float[]) sums, seq(int64[m]) shapes) {
-      sums, shapes = SequenceMap <body = each (float[] x, float[] y, float[] s) => (float[] sum, int64[m] size) {
+    mapped (seq(float[]) xs, seq(float[]) ys, float[k] scale)
+        => (seq(float[]) sums, seq(int64[m]) shapes) {
+      sums, shapes = SequenceMap <body = each (float[] x, float[] y, float[] s)
+                                        => (float[] sum, int64[m] size) {
         z = Mul (y, s)
         sum = Add (x, z)
         size = Shape (sum)
@@ -316,6 +323,9 @@ def test_a_sequence_whose_tensors_shapes_are_given_is_read_once_and_can_be_saved
             same(one(*xs)["all"], np.hstack(xs))
 
 
+PARTS = "k = Constant <{}> () a = SplitToSequence (w, k) y = SequenceAt (a, i)"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -329,12 +339,24 @@ def test_a_sequence_whose_tensors_shapes_are_given_is_read_once_and_can_be_saved
         ("a = SequenceEmpty () b = SequenceErase (a) y = SequenceAt (b, i)", "the sequence is empty"),
         ("y = ConcatFromSequence <axis = 2> (xs)", "axis 2 is outside the 1 dimensions of the result"),
         ("k = Constant <value_int = 2> () y = SequenceAt (xs, k)", "position 2 is outside the sequence of 2"),
-        ("k = Constant <value_int = -4> () a = SequenceInsert (xs, x, k) y = SequenceAt (a, i)", "position -4"),
+        (
+            "k = Constant <value_int = -4> () a = SequenceInsert (xs, x, k) y = SequenceAt (a, i)",
+            "position -4",
+        ),
         ("k = Constant <value_ints = [1, 1]> () y = SequenceAt (xs, k)", "the position has 2 elements"),
         ("y = Add (xs, x)", "input 0 is a sequence"),
-        ("k = Constant <value_int = 0> () a = SplitToSequence (w, k) y = SequenceAt (a, i)", "size 0; it is at least"),
-        ("k = Constant <value_ints = [1, 1]> () a = SplitToSequence (w, k) y = SequenceAt (a, i)", "do not add up"),
-        ("k = Constant <value_ints = [9, 1]> () a = SplitToSequence (w, k) y = SequenceAt (a, i)", "of 9 is cut from"),
+        (
+            "k = Constant <value_int = 0> () a = SplitToSequence (w, k) y = SequenceAt (a, i)",
+            "size 0; it is at least",
+        ),
+        (
+            "k = Constant <value_ints = [1, 1]> () a = SplitToSequence (w, k) y = SequenceAt (a, i)",
+            "do not add up",
+        ),
+        (
+            "k = Constant <value_ints = [9, 1]> () a = SplitToSequence (w, k) y = SequenceAt (a, i)",
+            "of 9 is cut from",
+        ),
         ("a = SplitToSequence (i, i) y = SequenceAt (a, i)", "the input is a scalar"),
     ],
 )
@@ -364,7 +386,9 @@ def test_a_form_that_does_not_fit_is_named(form: Any, message: str) -> None:
 
 def chain_of_insertions(count: int) -> onnx.ModelProto:
     steps = " ".join(f"s{i + 1} = SequenceInsert (s{i}, x)" for i in range(count))
-    return model_of(f"g (float[n] x) => (int64 y) {{ s0 = SequenceEmpty () {steps} y = SequenceLength (s{count}) }}")
+    return model_of(
+        f"g (float[n] x) => (int64 y) {{ s0 = SequenceEmpty () {steps} y = SequenceLength (s{count}) }}"
+    )
 
 
 def nested_loops(depth: int) -> onnx.ModelProto:
@@ -374,7 +398,8 @@ def nested_loops(depth: int) -> onnx.ModelProto:
         inner = f"""s{i + 1} = Loop <body = b{i} (int64 i{i}, bool c{i}, seq(float[]) t{i})
             => (bool d{i}, seq(float[]) s{i}) {{ d{i} = Identity (c{i}) {inner} }}> (most, , t{i + 1})"""
     return model_of(
-        f"g (float[n] x, int64 most) => (int64 y) {{ t{depth} = SequenceEmpty () {inner} y = SequenceLength (s{depth}) }}"
+        f"""g (float[n] x, int64 most) => (int64 y) {{
+          t{depth} = SequenceEmpty () {inner} y = SequenceLength (s{depth}) }}"""
     )
 
 

@@ -160,7 +160,9 @@ TEST(OnnxModel, WantsAFormForWhatIsNoTensor) {
     const auto said = [&](const OnnxOptions& options) -> std::string {
         try {
             model->read(options);
-        } catch (const Exception& error) { return error.what(); }
+        } catch (const Exception& error) {
+            return error.what();
+        }
         return "it is read";
     };
     EXPECT_THAT(said({}), HasSubstr("input 'xs': it is sequence; a graph has to know of which tensors"));
@@ -189,8 +191,8 @@ TEST(OnnxModel, SaysInWhichOutputsElementsAreOfAnotherType) {
 TEST(OnnxModel, RefusesKindsWithinKindsThatNoOperatorHas) {
     std::string type = float_list_type();
     for (int i = 0; i < 5000; ++i) type = optional_type(type);
-    const auto model = opened(
-        model_of({node("Identity", {"x"}, "y")}, {typed_value("x", type)}, {typed_value("y", type)}));
+    const auto model =
+        opened(model_of({node("Identity", {"x"}, "y")}, {typed_value("x", type)}, {typed_value("y", type)}));
     EXPECT_LT(model->inputs()[0].kind.size(), 60U);
     try {
         model->read({.dimensions = {}, .forms = {{"x", OnnxShape{"n"}}}});

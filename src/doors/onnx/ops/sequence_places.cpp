@@ -6,9 +6,10 @@ namespace headrace::onnx {
 namespace {
 
 void check_one_rank(const Table& table) {
-    refuse_if(table.ranks != nullptr,
-              "the sequence has tensors of several numbers of dimensions, and which one is taken is known only "
-              "at run time");
+    refuse_if(
+        table.ranks != nullptr,
+        "the sequence has tensors of several numbers of dimensions, and which one is taken is known only "
+        "at run time");
 }
 
 /// A place that is a number, counted from the front.
@@ -34,9 +35,7 @@ Numbers looked_up(const Numbers& list, const Numbers& places) {
     return Numbers(g, g.concat({list.x(), more}, 0)).at(places);
 }
 
-Numbers sizes_of(OpWriter& g, const Table& table) {
-    return Numbers(g, table.shapes).reduced("product", 1);
-}
+Numbers sizes_of(OpWriter& g, const Table& table) { return Numbers(g, table.shapes).reduced("product", 1); }
 
 /// The tensors of these numbers, which have so many elements together.
 Value reordered(OpWriter& g, const Table& table, const Numbers& order, const Dim& total) {
@@ -46,7 +45,8 @@ Value reordered(OpWriter& g, const Table& table, const Numbers& order, const Dim
     const auto taken = [&](const Operand& x, const Numbers& which) {
         return g.op("gather", {x, which.x()}, {{"axis", 0}});
     };
-    return value_of({taken(table.flat, places), taken(table.shapes, order),
+    return value_of({taken(table.flat, places),
+                     taken(table.shapes, order),
                      table.ranks ? taken(table.ranks, order) : nullptr,
                      {}});
 }
@@ -61,7 +61,8 @@ Table longer(OpWriter& g, Table table, const Operand& tensor) {
     row.resize(static_cast<std::size_t>(rank_in()), Item(1));
     const Operand last = known(std::move(row), {1, rank_in()}, ElementType::i64);
     if (table.ranks) table.ranks = g.concat({table.ranks, known(std::vector<std::int64_t>{own})}, 0);
-    return {g.concat({table.flat, flattened(g, tensor)}, 0), g.concat({table.shapes, last}, 0), table.ranks, {}};
+    return {
+        g.concat({table.flat, flattened(g, tensor)}, 0), g.concat({table.shapes, last}, 0), table.ranks, {}};
 }
 
 }  // namespace
@@ -120,9 +121,8 @@ Value inserted(OpWriter& g, const Value& list, const Operand& tensor, const Oper
     if (!at) return value_of(made);
     const Dim count = g.shape(table.shapes)[0];
     const Numbers length(g, Shape{count}), told(g, g.reshape(g.cast(at, ElementType::i64), {1}));
-    const Numbers place = (told < 0)
-                              .choose(told + length, told)
-                              .checked("the place of a tensor in a sequence", 0, count);
+    const Numbers place =
+        (told < 0).choose(told + length, told).checked("the place of a tensor in a sequence", 0, count);
     const Numbers numbers(g, g.positions(count + 1));
     const Numbers behind = numbers.equals(place).choose(length, numbers - 1);
     return reordered(g, made, (numbers < place).choose(numbers, behind), g.shape(made.flat)[0]);
@@ -149,7 +149,8 @@ Value erased(OpWriter& g, const Value& list, const Operand& at) {
 namespace {
 
 std::int64_t axis_among(std::int64_t axis, std::int64_t rank) {
-    invalid_if(axis < -rank || axis >= rank, "axis {} is outside the {} dimensions of the result", axis, rank);
+    invalid_if(axis < -rank || axis >= rank, "axis {} is outside the {} dimensions of the result", axis,
+               rank);
     return axis < 0 ? axis + rank : axis;
 }
 
@@ -158,8 +159,9 @@ Operand joined_items(OpWriter& g, std::vector<Operand> items, std::int64_t axis,
     const std::int64_t rank = g.rank(items[0]);
     axis = axis_among(axis, rank + (is_new ? 1 : 0));
     for (Operand& item : items) {
-        invalid_if(g.rank(item) != rank, "its tensors have {} and {} dimensions; they are joined with one number",
-                   rank, g.rank(item));
+        invalid_if(g.rank(item) != rank,
+                   "its tensors have {} and {} dimensions; they are joined with one number", rank,
+                   g.rank(item));
         if (!is_new) continue;
         Shape sizes = g.shape(item);
         sizes.insert(sizes.begin() + axis, 1);

@@ -71,8 +71,8 @@ std::vector<std::int64_t> sizes_of(OpWriter& g, const Operand& parts, std::int64
     std::int64_t left = extent;
     for (std::int64_t i = 0; i < parts->known->count(); ++i) {
         const std::int64_t size = parts->integer(i);
-        invalid_if(size < 0 || size > left, "a part of {} is cut from an extent of {}, of which {} are left", size,
-                   extent, left);
+        invalid_if(size < 0 || size > left, "a part of {} is cut from an extent of {}, of which {} are left",
+                   size, extent, left);
         sizes.push_back(size);
         left -= size;
     }
@@ -81,7 +81,8 @@ std::vector<std::int64_t> sizes_of(OpWriter& g, const Operand& parts, std::int64
 }
 
 /// [count, dimensions]: the shapes of parts of these sizes, perhaps without the axis.
-Operand rows_of(OpWriter& g, const Shape& whole, int axis, const Numbers& sizes, const Dim& count, bool keeps) {
+Operand rows_of(OpWriter& g, const Shape& whole, int axis, const Numbers& sizes, const Dim& count,
+                bool keeps) {
     std::vector<Operand> columns;
     for (int i = 0; i < static_cast<int>(whole.size()); ++i) {
         const Operand extent = known({Item(whole[static_cast<std::size_t>(i)])}, {}, ElementType::i64);
@@ -148,7 +149,8 @@ Value split_to_sequence(OpWriter& g, const Node& node) {
     invalid_if(whole.empty(), "the input is a scalar");
     if (!parts) return slices(g, x, axis, node.flag("keepdims", true));
     const int rank = g.rank(parts);
-    invalid_if(rank > 1, "the sizes of the parts (input 1) have {} dimensions; they are a number or a list", rank);
+    invalid_if(rank > 1, "the sizes of the parts (input 1) have {} dimensions; they are a number or a list",
+               rank);
     const Dim extent = whole[static_cast<std::size_t>(axis)];
     if (parts->has_numbers() && !extent.is_symbolic())
         return cut_apart(g, x, axis, sizes_of(g, parts, extent.size()));

@@ -129,8 +129,7 @@ Operand Importer::constant(const TensorMessage& tensor, const std::string& what,
 }
 
 void Importer::read_nodes(std::span<const Bytes> nodes, Scope& scope) {
-    const bool is_own =
-        scope.caller.empty() && (nodes.empty() || read_.insert(nodes.front().data()).second);
+    const bool is_own = scope.caller.empty() && (nodes.empty() || read_.insert(nodes.front().data()).second);
     said_of(source_.title, [&] { shared_.budget.nodes(nodes.size(), scope.depth, is_own); });
     for (Bytes bytes : nodes) {
         const NodeMessage message = value_or_unreadable(decode_node(bytes), source_.title);
@@ -244,8 +243,7 @@ Values Importer::called(const FunctionMessage& function, const Node& node, const
     Scope inner;
     inner.sets = &function.sets;
     inner.values.emplace("", Operand());
-    for (std::size_t i = 0; i < function.inputs.size(); ++i)
-        inner.values[function.inputs[i]] = node.value(i);
+    for (std::size_t i = 0; i < function.inputs.size(); ++i) inner.values[function.inputs[i]] = node.value(i);
     for (Bytes bytes : function.defaults) {
         AttributeMessage a = value_or_unreadable(decode_attribute(bytes), source_.title);
         std::string name(a.name);

@@ -19,8 +19,8 @@ constexpr const char* kFixNumber =
 
 std::string_view form_of(const AttributeValue& value) {
     constexpr std::array<std::string_view, 9> kForms{
-        "an integer",      "a float",  "a text",  "a list of integers", "a list of floats",
-        "a list of texts", "a tensor", "a graph", "a type"};
+        "an integer", "a float", "a text", "a list of integers", "a list of floats", "a list of texts",
+        "a tensor",   "a graph", "a type"};
     return kForms[value.index()];
 }
 
@@ -46,8 +46,7 @@ std::string Node::short_title() const {
 
 Operand Node::optional(std::size_t index) const {
     if (index < values.size() && !is_tensor(values[index]))
-        throw Invalid(
-            fmt::format("input {} is {}; it must be a tensor", index, kind_of(values[index])));
+        throw Invalid(fmt::format("input {} is {}; it must be a tensor", index, kind_of(values[index])));
     return index < inputs.size() ? inputs[index] : nullptr;
 }
 

@@ -26,7 +26,9 @@ protected:
     std::string refused(const Value& a, const Value& b) {
         try {
             alike({&g_, a}, {&g_, b});
-        } catch (const Refused& error) { return error.what(); }
+        } catch (const Refused& error) {
+            return error.what();
+        }
         return "";
     }
 
