@@ -302,8 +302,8 @@ def test_a_branch_that_cannot_be_computed_fails_only_when_it_is_taken() -> None:
     rates (float[1, 6] x, int64 rate) => (float[1, k] y) {
       fast = Constant <value_int = 16> ()
       is_fast = Equal (rate, fast)
-      y = If <then_branch = a () => (float[1, 6] p) { p = Neg (x) },
-              else_branch = b () => (float[1, 4] q) { w = Constant <value = float[3, 4] {1,1,1,1,1,1,1,1,1,1,1,1}> ()
+      y = If <then_branch = a () => (float[1, 6] p) { p = Neg (x) }, else_branch = b () => (float[1, 2] q) {
+        w = Constant <value = float[3, 2] {1,1,1,1,1,1}> ()
         q = MatMul (x, w) }> (is_fast)
     }""")
     loaded = headrace.load(model, device="cpu")
