@@ -97,10 +97,11 @@ Value Interface::input(const ValueMessage& value) {
     const auto form = given_.forms.find(name);
     if (form == given_.forms.end())
         throw Refused(
-            fmt::format("it is {}; a graph has to know of which tensors. headrace.load finds that out when the "
-                        "model is called; else give their shapes: dimensions={{'{}': [[2, 'n']]}}, None for "
-                        "an empty optional",
-                        name_of(kind), name),
+            fmt::format(
+                "it is {}; a graph has to know of which tensors. headrace.load finds that out when the "
+                "model is called; else give their shapes: dimensions={{'{}': [[2, 'n']]}}, None for "
+                "an empty optional",
+                name_of(kind), name),
             "");
     used_.insert(name);
     return part(name, value.type, form->second);

@@ -20,10 +20,11 @@ Budget::Budget(std::size_t bytes) : most_bytes_(kMostBytes + kGrowth * bytes) {}
 void Budget::nodes(std::size_t count, int depth, bool own) {
     (own ? own_nodes_ : nodes_) += count;
     if (nodes_ > kMostNodes)
-        throw Refused(fmt::format("the model's functions and loops become more than {} nodes, the most that "
-                                  "are read",
-                                  kMostNodes),
-                      "Export the model with fewer calls of functions that call others, or loops within loops");
+        throw Refused(
+            fmt::format("the model's functions and loops become more than {} nodes, the most that "
+                        "are read",
+                        kMostNodes),
+            "Export the model with fewer calls of functions that call others, or loops within loops");
     if (depth > kMostDepth)
         throw Refused(
             fmt::format("functions and branches lie more than {} deep in one another, which is too deep",

@@ -19,8 +19,8 @@ constexpr const char* kFixNumber =
 
 std::string_view form_of(const AttributeValue& value) {
     constexpr std::array<std::string_view, 9> kForms{
-        "an integer",      "a float",  "a text",  "a list of integers", "a list of floats",
-        "a list of texts", "a tensor", "a graph", "a type"};
+        "an integer", "a float", "a text", "a list of integers", "a list of floats", "a list of texts",
+        "a tensor",   "a graph", "a type"};
     return kForms[value.index()];
 }
 

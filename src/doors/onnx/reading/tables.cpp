@@ -75,8 +75,10 @@ Table table_of(OpWriter& g, const Value& list, std::optional<int> rank) {
         own.push_back(static_cast<std::int64_t>(sizes.size()));
         flat.push_back(flattened(g, item));
     }
-    return {g.concat(flat, 0), matrix(std::move(rows), sequence.items.size(), most),
-            ranks.size() == 1 ? nullptr : known(own), {}};
+    return {g.concat(flat, 0),
+            matrix(std::move(rows), sequence.items.size(), most),
+            ranks.size() == 1 ? nullptr : known(own),
+            {}};
 }
 
 Table of_ranks(OpWriter& g, const Table& table, int rank) {

@@ -103,8 +103,7 @@ bool has_same_form(const Value& a, const Value& b) {
     if (a.index() != b.index()) return false;
     if (const Sequence* sequence = as_sequence(a))
         return sequence->items.size() == as_sequence(b)->items.size();
-    if (const Table* table = as_table(a))
-        return (table->ranks == nullptr) == (as_table(b)->ranks == nullptr);
+    if (const Table* table = as_table(a)) return (table->ranks == nullptr) == (as_table(b)->ranks == nullptr);
     if (const Optional* optional = as_optional(a)) {
         const Optional& other = *as_optional(b);
         if ((optional->is_there == nullptr) != (other.is_there == nullptr) ||
