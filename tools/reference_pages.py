@@ -69,7 +69,7 @@ def pages():
         Page("implementation-status.md", (PROGRAM, "ops", "--webnn")),
         Page("parameters.md", (PROGRAM, "parameters"), no_language),
         CommandLine("command-line.md", (PROGRAM,), no_language),
-        Page("onnx-operators.md", (sys.executable, "-m", "headrace.onnx.coverage")),
+        Page("onnx-operators.md", (sys.executable, "tools/onnx_operators_page.py")),
         Page("executorch-ops.md", (sys.executable, "-m", "executorch_ggml.coverage"), no_executorch),
     ]
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._core import hinted_options
 from .model import Model, is_onnx, loaded
+from .onnx import open_model
 
 if TYPE_CHECKING:
     from .structured import StructuredModel
@@ -28,7 +29,8 @@ def load(
 ) -> Model | StructuredModel:
     """A model that can be called: an ONNX model (`.onnx`) or a graph file (`.hrg`, `.webnn`, `.json`).
 
-    path: the file; of ONNX models also its bytes or an onnx.ModelProto. device: a name of headrace.devices();
+    path: the file, which nobody must shorten or write anew while the model is used; of ONNX models also its
+    bytes or an onnx.ModelProto. device: a name of headrace.devices();
     None takes the best GPU, or else the CPU, which accelerated=False or device_type="cpu" takes at once.
     weights: how constant matrices of products are stored: "as-given", "q8_0" or "q4_0" (blocks of 32), with
     which products round their other operand to 8 bits, too; "" is as given, or for the power preference
@@ -40,9 +42,9 @@ def load(
     together; one that would go on after that is an error (default: 10,000,000). options: others
     of headrace.compile, such as threads=2.
 
-    Errors: OSError for a file that cannot be read, FileNotFoundError where there is none; ImportError without
-    the package onnx; ValueError for what is no valid model, or for what it has that cannot be expressed, with
-    the node, its operator and what to do; MemoryError where the machine has not enough.
+    Errors: OSError for a file that cannot be read, FileNotFoundError where there is none; ValueError for what
+    is no valid model, or for what it has that cannot be expressed, with the node, its operator and what to
+    do; MemoryError where the machine has not enough.
     """
     hinted = hinted_options(
         power_preference=power_preference,
@@ -58,7 +60,7 @@ def load(
     if is_onnx(path):
         from . import structured
 
-        path = structured.source_of(path)
+        path = open_model(path)
         if structured.is_needed(path, dimensions):
             return structured.StructuredModel(path, title, dimensions, most_iterations, options)
     try:

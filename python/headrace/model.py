@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._core import (
     Executable,
@@ -16,6 +16,10 @@ from ._core import (
     load_graph,
     save_graph,
 )
+from .onnx import open_model
+
+if TYPE_CHECKING:
+    from .onnx.outputs import Outputs
 
 
 class Model:
@@ -34,13 +38,12 @@ class Model:
         executable: Executable,
         graph: Graph,
         title: str,
-        interface: Any = None,
+        outputs: Outputs | None = None,
         most_iterations: int | None = None,
     ) -> None:
-        """interface: of an ONNX model, whose outputs may be of other dtypes, or sequences and optionals."""
+        """outputs: of an ONNX model, which may have other dtypes, or be sequences and optionals."""
         self.executable, self._source, self._title = executable, graph, title
-        self._declared = {} if interface is None else dict(interface.declared)
-        self._forms = None if interface is None else interface.outputs
+        self._made = outputs
         self._limits = {} if most_iterations is None else {"most_iterations": most_iterations}
         self.inputs: list[TensorInfo] = executable.inputs
         self.outputs: list[TensorInfo] = executable.outputs
@@ -51,11 +54,7 @@ class Model:
     def __call__(self, *arrays: Any, **named: Any) -> dict[str, Any]:
         """Runs the model. Errors: ValueError for missing, unknown or unfit inputs."""
         results = self._run(named_inputs(self._title, [tensor.name for tensor in self.inputs], arrays, named))
-        for name, dtype in self._declared.items():
-            results[name] = results[name].astype(dtype)
-        if self._forms is None:
-            return results
-        return {output.name: output.form.value(results) for output in self._forms}
+        return results if self._made is None else self._made.of(results)
 
     def _run(self, feeds: dict[str, Any]) -> dict[str, Any]:
         if self._has_states:
@@ -110,12 +109,12 @@ def loaded(
     most_iterations: int | None,
     options: dict[str, Any],
 ) -> Model:
-    """options: headrace.compile's."""
-    graph, interface = _read(path, dimensions)
+    """path: of an ONNX model also what open_model takes. options: headrace.compile's."""
+    graph, outputs = _read(path, dimensions)
     executable = compile(graph, **options)
     # Where weights are quantised, nothing shall hold the others.
     is_as_given = options["weights"] == "as-given"
-    return Model(executable, graph if is_as_given else executable.graph, title, interface, most_iterations)
+    return Model(executable, graph if is_as_given else executable.graph, title, outputs, most_iterations)
 
 
 def is_onnx(path: Any) -> bool:
@@ -123,12 +122,13 @@ def is_onnx(path: Any) -> bool:
     return not isinstance(path, (str, os.PathLike)) or Path(path).suffix.lower() == ".onnx"
 
 
-def _read(path: Any, dimensions: Mapping[str, Any] | None) -> tuple[Graph, Any]:
+def _read(path: Any, dimensions: Mapping[str, Any] | None) -> tuple[Graph, Outputs | None]:
     """The graph, and of an ONNX model what its outputs are."""
     if is_onnx(path):
-        from .onnx.importer import read
+        from .onnx.outputs import Outputs
 
-        return read(path, dimensions)
+        graph, outputs, declared = open_model(path).read(dict(dimensions or {}))
+        return graph, Outputs(outputs, declared)
     if dimensions:
         raise ValueError(
             f"{path}: dimensions are for ONNX models; a graph file keeps those it was saved with"

@@ -14,29 +14,21 @@ from typing import Any
 
 import numpy as np
 
+from ._core import OnnxModel, OnnxValue
 from .model import Model, loaded, named_inputs
+from .onnx.outputs import element_type
 
 _KEPT = 16  # graphs of the forms that were given last
 _TRIED = (1, 8, 64, 256)  # for all open dimensions: whether a model can be read once these are known
 
 
-def source_of(path: Any) -> Any:
-    """The model, read and checked."""
-    from .onnx import read_model
-
-    return read_model(path)
-
-
-def is_needed(source: Any, dimensions: Mapping[str, Any] | None) -> bool:
+def is_needed(source: OnnxModel, dimensions: Mapping[str, Any] | None) -> bool:
     """Whether an input is no tensor, and its form is not given."""
-    return any(
-        not info.type.HasField("tensor_type") and info.name not in (dimensions or {})
-        for info in source.inputs
-    )
+    return any(info.kind != "tensor" and info.name not in (dimensions or {}) for info in source.inputs)
 
 
 def of_each_shape(
-    source: Any,
+    source: OnnxModel,
     title: str,
     dimensions: Mapping[str, Any] | None,
     most_iterations: int | None,
@@ -47,33 +39,23 @@ def of_each_shape(
 
     why_not_open: the error of reading it with open dimensions.
     """
-    from .onnx import read
-
     names = _open_dimensions(source, dimensions or {})
     for number in _TRIED if names else ():
         try:
-            read(source, {**(dimensions or {}), **dict.fromkeys(names, number)})
+            source.read({**(dimensions or {}), **dict.fromkeys(names, number)})
         except ValueError:
             continue
         return StructuredModel(source, title, dimensions, most_iterations, options, why_not_open)
     return None
 
 
-def _open_dimensions(source: Any, given: Mapping[str, Any]) -> list[str]:
+def _open_dimensions(source: OnnxModel, given: Mapping[str, Any]) -> list[str]:
     """Names of those of tensors."""
     names = []
     for info in source.inputs:
-        if info.type.HasField("tensor_type") and info.name not in given:
-            names += [d for d in _shape(info.name, info.type.tensor_type) or () if isinstance(d, str)]
+        if info.kind == "tensor" and info.name not in given:
+            names += [d for d in info.shape or () if isinstance(d, str)]
     return [name for name in dict.fromkeys(names) if name not in given]
-
-
-def _shape(name: str, tensor: Any) -> list[str | int] | None:
-    """With the names of open dimensions that Interface gives them."""
-    if not tensor.HasField("shape"):
-        return None
-    dims = enumerate(tensor.shape.dim)
-    return [d.dim_value if d.HasField("dim_value") else d.dim_param or f"{name}.{i}" for i, d in dims]
 
 
 @dataclass(frozen=True)
@@ -90,19 +72,11 @@ class Declared:
     dtype: np.dtype | None
 
 
-def _declared(info: Any, given: Mapping[str, Any]) -> Declared:
-    import onnx
-
-    what, kinds = info.type, []
-    while (kind := what.WhichOneof("value")) in ("sequence_type", "optional_type"):
-        kinds.append(kind.removesuffix("_type"))
-        what = getattr(what, kind).elem_type
-    tensor = what.tensor_type
-    shape = _shape(info.name, tensor)
-    if shape is not None and not kinds:
+def _declared(info: OnnxValue, given: Mapping[str, Any]) -> Declared:
+    shape = info.shape
+    if shape is not None and info.kind == "tensor":
         shape = list(given.get(info.name) or [given.get(d, d) for d in shape])
-    dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type) if tensor.elem_type else None
-    return Declared(info.name, " of ".join(kinds) or "tensor", shape, dtype)
+    return Declared(info.name, info.kind, shape, None if info.type is None else element_type(info.type))
 
 
 class StructuredModel:
@@ -116,7 +90,7 @@ class StructuredModel:
 
     def __init__(
         self,
-        source: Any,
+        source: OnnxModel,
         title: str,
         dimensions: Mapping[str, Any] | None,
         most_iterations: int | None,
@@ -129,7 +103,7 @@ class StructuredModel:
         self._most_iterations, self._options = most_iterations, options
         self._names = [info.name for info in source.inputs]
         self.inputs = [_declared(info, self._dimensions) for info in source.inputs]
-        self.outputs = [_declared(info, self._dimensions) for info in source.model.graph.output]
+        self.outputs = [_declared(info, self._dimensions) for info in source.outputs]
         self._models: OrderedDict[Any, Model] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -139,7 +113,7 @@ class StructuredModel:
         forms, feeds = {}, {}
         for info in self._source.inputs:
             value = given[info.name]
-            if info.type.HasField("tensor_type"):
+            if info.kind == "tensor":
                 feeds[info.name] = value
                 if self._why_not_open:
                     forms[info.name] = list(np.shape(value))

@@ -1,5 +1,4 @@
 #pragma once
-#include <span>
 #include <string>
 
 #include "cli/operands.h"
@@ -12,7 +11,6 @@ namespace headrace::cli {
 struct GraphOptions {
     std::string graph;
     std::vector<std::string> dimensions;  ///< "name=4": only ONNX models have them
-    std::span<char* const> arguments;     ///< the program's, for Python where that has to answer
     webnn::WeightPaths weights;
     CompileOptions compile;
     std::int64_t most_iterations = RunOptions().most_iterations;

@@ -4,7 +4,6 @@
 #include <cctype>
 #include <charconv>
 
-#include "cli/python.h"
 #include "doors/onnx/reading/importer.h"
 
 namespace headrace::cli {
@@ -45,10 +44,8 @@ Result<Graph> read_graph_or_model(const GraphOptions& options) {
     }
     HR_ASSIGN(const OnnxOptions given, onnx_options(options.dimensions));
     HR_ASSIGN(const auto source, onnx::open_model(options.graph));
-    auto made = onnx::read_model(*source, given);
-    if (made.ok()) return std::move(made).value().graph;
-    if (made.error().code != Code::unsupported) return made.error();
-    return become_python(options.arguments).error();
+    HR_ASSIGN(auto made, onnx::read_model(*source, given));
+    return std::move(made.graph);
 }
 
 }  // namespace headrace::cli

@@ -134,8 +134,6 @@ int dispatch(int argc, char** argv) {
           bench_command->parsed() || inspect_command->parsed() || convert_command->parsed()))
         return report(language);
 #endif
-    for (GraphOptions* options : std::initializer_list<GraphOptions*>{&run, &bench, &inspect, &convert})
-        options->arguments = {argv, static_cast<std::size_t>(argc)};
     if (convert_command->parsed()) return report(convert_model(convert));
     if (devices->parsed()) return report(list_all_devices(hosts));
 #ifdef HEADRACE_LLM

@@ -28,6 +28,7 @@ std::vector<std::string> command_line(const BenchOptions& options) {
     add("--threads", std::to_string(options.compile.threads));
     add("--manifest", options.weights.manifest);
     add("--weights", options.weights.weights);
+    for (const std::string& dimension : options.dimensions) add("--dimension", dimension);
     for (const std::string& file : options.inputs.files) add("--input", file);
     for (const std::string& shape : options.inputs.shapes) add("--shape", shape);
     add("--seed", std::to_string(options.inputs.seed));

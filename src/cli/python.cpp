@@ -1,14 +1,11 @@
 #include "cli/python.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <string_view>
 #include <vector>
-
-#include "cli/graph_source.h"
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <unistd.h>
@@ -33,20 +30,7 @@ std::string find_python() {
 }
 
 bool is_for_python(std::span<char* const> arguments) {
-    if (arguments.size() < 2) return false;
-    const std::string_view command = arguments[1];
-    if (command == "wasm") return true;
-    // What a model is compared with reads graph files.
-    const auto is = [](std::string_view wanted) {
-        return [wanted](std::string_view a) { return a == wanted; };
-    };
-    const auto rest = arguments.subspan(2);
-    const bool is_alone =
-        std::ranges::any_of(rest, is("none")) || std::ranges::any_of(rest, is("--peer=none")) ||
-        std::ranges::any_of(rest, is("--tune")) || std::ranges::any_of(rest, is("--profile"));
-    return command == "bench" && !is_alone && std::ranges::any_of(rest, [](std::string_view argument) {
-               return argument.find('=') == std::string_view::npos && is_onnx_file(argument);
-           });
+    return arguments.size() > 1 && std::string_view(arguments[1]) == "wasm";
 }
 
 #if defined(__unix__) || defined(__APPLE__)
@@ -74,7 +58,6 @@ main()
 
 Status become_python(std::span<char* const> arguments) {
     std::string python = find_python(), option = "-c", program = kProgram;
-    setenv("HEADRACE_PROGRAM", own_path().c_str(), 0);  // which runs what was converted
     std::vector<char*> command{python.data(), option.data(), program.data()};
     command.insert(command.end(), arguments.begin() + 1, arguments.end());
     command.push_back(nullptr);

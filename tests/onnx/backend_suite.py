@@ -150,16 +150,6 @@ def on_headrace(test: Test) -> None:
         compare([results[info.name] for info in test.model.graph.output], expected, test)
 
 
-def on_cpp_reader(test: Test) -> None:
-    """The same, read by C++. Errors: as on_headrace."""
-    from native import on_native
-
-    names = [info.name for info in test.model.graph.input]
-    for inputs, expected in test.data:
-        results = on_native(test.model, dict(zip(names, inputs, strict=False)))
-        compare([results[info.name] for info in test.model.graph.output], expected, test)
-
-
 def on_onnx_runtime(test: Test) -> None:
     """As a user calls it, newest operator sets allowed. Errors: as on_headrace."""
     os.environ["ALLOW_RELEASED_ONNX_OPSET_ONLY"] = "0"
@@ -202,7 +192,7 @@ def compare(actual: Any, expected: Any, test: Test) -> None:
     np.testing.assert_allclose(actual, expected, rtol=rtol, atol=test.atol)
 
 
-RUNTIMES = {"headrace": on_headrace, "cpp": on_cpp_reader, "onnxruntime": on_onnx_runtime}
+RUNTIMES = {"headrace": on_headrace, "onnxruntime": on_onnx_runtime}
 
 
 def outcome(runtime: str, test: Test) -> tuple[str, str]:
@@ -212,7 +202,7 @@ def outcome(runtime: str, test: Test) -> tuple[str, str]:
     except AssertionError as error:
         return "wrong", _line(error)
     except Exception as error:
-        is_clean = isinstance(error, ValueError) if runtime in ("headrace", "cpp") else True
+        is_clean = isinstance(error, ValueError) if runtime == "headrace" else True
         return ("refused" if is_clean else "unclean"), f"{type(error).__name__}: {_line(error)}"
     return "passed", ""
 
@@ -293,11 +283,6 @@ def main() -> int:
     parser.add_argument(
         "--onnxruntime", action="store_true", help="also on ONNX Runtime; lists what it alone passes"
     )
-    parser.add_argument(
-        "--cpp",
-        action="store_true",
-        help="read by C++ alone; a floor of its own, and what it refuses is counted",
-    )
     parser.add_argument("--failures", action="store_true", help="list what did not pass, with the reason")
     parser.add_argument("--only", default="", help="tests with this in their name")
     parser.add_argument("--lanes", type=int, default=2, help="processes")
@@ -306,7 +291,7 @@ def main() -> int:
     every = [test for test in tests() if options.only in test.name]
     queue = [test for test in every if test.group not in OTHERS.values()]
     by_name = {test.name: test for test in queue}
-    ours = run("cpp" if options.cpp else "headrace", queue, options.lanes)
+    ours = run("headrace", queue, options.lanes)
     if options.failures:
         for name in ours.names(*OUTCOMES[1:]):
             print(name, *ours.outcomes[name], by_name[name].group, sep=" | ")
@@ -325,10 +310,7 @@ def main() -> int:
     if options.only:
         return int(len(ours.names("passed")) < len(queue))
     stored = json.loads(FLOOR.read_text())
-    floor, inexact = (
-        stored["passed_by_cpp" if options.cpp else "passed"],
-        stored["inexact"],
-    )  # tests by the reason why exact results do not pass
+    floor, inexact = stored["passed"], stored["inexact"]  # tests by the reason why exact results do not pass
     bad = [name for name in ours.names("wrong", "unclean", "died") if name not in inexact]
     passed = len(ours.names("passed"))
     if passed < floor:

@@ -107,16 +107,17 @@ def test_models_with_other_attributes_and_shapes_give_a_value_error_at_most(data
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("y = NonMaxSuppression(x, x)", r"boxes and scores have 2 and 2 dimensions, not 3|invalid"),
-        ("y = SequenceAt(x, i)", r"\(SequenceAt, ai\.onnx opset 21\): input 0 is no sequence|invalid"),
+        ("y = NonMaxSuppression(x, x)", r"boxes and scores have 2 and 2 dimensions, not 3"),
+        ("y = SequenceAt(x, i)", r"\(SequenceAt, ai\.onnx opset 21\): input 0 is a tensor"),
         ("y = Unique<axis = 5>(x)", r"axis 5 is outside the 2 dimensions"),
-        ("y = Relu(y)", r"invalid: .*y"),
-        ("y = Relu(missing)", r"invalid: .*missing"),
-        ("y = Nonsense(x)", r"invalid: No Op registered for Nonsense"),
+        ("y = Relu(y)", r"\(Relu, .*: input 'y' is computed by no node before it"),
+        ("y = Relu(missing)", r"\(Relu, .*: input 'missing' is computed by no node before it"),
+        ("y = Nonsense(x)", r"\(Nonsense, .*: this operator is not read. docs/onnx-operators.md lists"),
+        ("y, y = Split<num_outputs = 2>(x)", r"\(Split, .*: there is a value 'y' before it already"),
         ("y = Cast<to = 8>(x)", r"\(Cast, ai\.onnx opset 21\): the target type is STRING; there are FLOAT"),
         ("y = Transpose<perm = [0, 5]>(x)", r"\(Transpose, ai\.onnx opset 21\)"),
         ("y = Softmax<axis = 7>(x)", r"axis 7 is outside the 2 dimensions of the input"),
-        ("y = Reshape(x, x)", r"invalid|the shape \(input 1\) has the shape \[2, 3\]; it is a list"),
+        ("y = Reshape(x, x)", r"the shape \(input 1\) has the shape \[2, 3\]; it is a list"),
     ],
 )
 def test_what_cannot_be_read_is_named_with_its_node(source: str, message: str) -> None:
@@ -168,7 +169,7 @@ IMAGE = "float[1, 2, 5, 5] x"
         ("float[n, m] x", "Transpose<perm = [1, -2]>(x)", 21, r"perm is \[1, -2\]; it has each"),
         ("float[1, 3] x", "Squeeze<axes = [0, -2]>(x)", 11, r"the axes \[0, -2\] have one twice"),
         ("float[n, m] x", "ReduceMax<axes = [1, 1]>(x)", 13, r"the axes \[1, 1\] have one twice"),
-        ("float[2, 3] x", "BitwiseNot(x)", 21, "invalid|the input is f32"),
+        ("float[2, 3] x", "BitwiseNot(x)", 21, "the input is f32"),
         (
             "float[2, 3] x",
             'com.microsoft.FusedGemm<activation = "Erf">(x, x)',
@@ -199,7 +200,7 @@ def test_what_an_operator_has_that_is_not_read_is_named_with_the_remedy(
     with pytest.raises(ValueError, match=message) as error:
         headrace.load(made)
     said = str(error.value)
-    assert "is invalid" in said or f"node 'this one' ({op}, " in said
+    assert f"node 'this one' ({op}, " in said
     remedies = (
         "xport the model",
         "has to correct it",
@@ -264,7 +265,7 @@ def test_equations_that_are_none_are_refused(equation: str) -> None:
         opset_imports=[helper.make_opsetid("", 21)],
         ir_version=10,
     )
-    with pytest.raises(ValueError, match=r"\(Einsum, |invalid"):
+    with pytest.raises(ValueError, match=r"\(Einsum, "):
         headrace.load(made)
 
 
@@ -272,9 +273,7 @@ def test_cycles_are_refused() -> None:
     nodes = [helper.make_node("Relu", ["b"], ["a"]), helper.make_node("Relu", ["a"], ["b"])]
     info = helper.make_tensor_value_info("b", TensorProto.FLOAT, [2])
     made = helper.make_model(helper.make_graph(nodes, "g", [], [info]))
-    with pytest.raises(
-        ValueError, match=r"the model is invalid: .*topolog|the model is invalid: .*not output of any"
-    ):
+    with pytest.raises(ValueError, match=r"\(Relu, .*: input 'b' is computed by no node before it"):
         headrace.load(made)
 
 
@@ -322,7 +321,7 @@ def test_an_extent_that_is_open_is_refused_only_with_its_number() -> None:
 def test_inputs_that_are_no_tensors_or_of_unread_types_are_named() -> None:
     made = small()
     made.graph.input[0].type.tensor_type.elem_type = TensorProto.STRING
-    with pytest.raises(ValueError, match="input 'x' is STRING; there are FLOAT, "):
+    with pytest.raises(ValueError, match="input 'x': it is STRING; there are FLOAT, "):
         headrace.load(made)
     made = small()
     made.graph.input[0].type.tensor_type.ClearField("shape")

@@ -9,7 +9,6 @@ import headrace
 import numpy as np
 import onnx
 import pytest
-from native import graph_of, on_native_file
 from onnx import TensorProto, helper, numpy_helper, parser
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -43,19 +42,7 @@ def folder_of(path: Path, content: bytes = b"", data: bytes | None = None) -> Pa
     return path
 
 
-@pytest.fixture(params=["python", "cpp"], autouse=True)
-def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Every test with both readers."""
-    monkeypatch.setitem(_reader, "name", request.param)
-    return request.param
-
-
-_reader = {"name": "python"}
-
-
 def y_of(path: Path) -> np.ndarray:
-    if _reader["name"] == "cpp":
-        return on_native_file(path, {"x": X})["y"]
     return headrace.load(path, device="cpu")(X)["y"]
 
 
@@ -213,32 +200,10 @@ def test_offsets_and_lengths_beyond_the_file_are_refused(tmp_path, entries: dict
         y_of(folder / "model.onnx")
 
 
-@pytest.mark.parametrize("reader", ["python"], indirect=True)
-def test_a_file_that_becomes_a_link_meanwhile_is_not_followed(tmp_path, monkeypatch, reader) -> None:
-    """Between the look at the names and the opening."""
-    folder = folder_of(tmp_path / "m", data=W.tobytes())
-    (tmp_path / "outside").write_bytes(W.tobytes())
-    is_file = os.path.isfile
-
-    def swapped(path: str) -> bool:
-        found = is_file(path)
-        (folder / DATA).unlink()
-        (folder / DATA).symlink_to(tmp_path / "outside")
-        return found
-
-    monkeypatch.setattr("os.path.isfile", swapped)
-    with pytest.raises(ValueError, match="initializer 'w' cannot be read: "):
-        y_of(folder / "model.onnx")
-
-
 def test_models_that_are_no_files_have_no_folder() -> None:
-    for load, source in (
-        (headrace.load, product()),
-        (headrace.load, onnx.load_from_string(product())),
-        (graph_of, product()),
-    ):
+    for source in (product(), onnx.load_from_string(product())):
         with pytest.raises(ValueError, match=rf"'{DATA}'; load the model from its path"):
-            load(source)
+            headrace.load(source)
 
 
 # --- which tensors ------------------------------------------------------------------------------------------

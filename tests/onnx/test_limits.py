@@ -71,7 +71,7 @@ REFUSED = {
             "(float[1, 1, 2000000000, 1, 1] x, float[1, 1, 1000000000, 1, 1] w) => (float[1] y) "
             "{ y = Conv(x, w) }"
         ),
-        r"it would become more than \d+ operations",
+        "1000000000 places along an extent would be laid out; 16777216 are the most",
     ),
     "parts of a product of integers": (
         lambda: model(
@@ -79,13 +79,6 @@ REFUSED = {
             "{ y = MatMulInteger(x, w) }"
         ),
         r"it would become more than \d+ operations",
-    ),
-    "places of maxima": (
-        lambda: model(
-            "(float[1, 1, 4096, 4096] x) => (float[1] y, int64[1] z) "
-            "{ y, z = MaxPool<kernel_shape = [4000, 4000]>(x) }"
-        ),
-        r"output 1 is wanted, the places of the maxima",
     ),
     "a sequence backwards": (
         lambda: model("(float[8000000000, 1] x, int64[1] l) => (float[1] y) { y = ReverseSequence(x, l) }"),
@@ -113,13 +106,13 @@ REFUSED = {
     "weights of a signal that grows": (
         lambda: model("""(float[1, 1, 2] x) => (float[a, b, c] y) {
             s = Constant<value = float[3] {1, 1, 8000000}>() y = Resize<mode = "linear">(x, , s) }"""),
-        "mode is linear with antialias=0, and the scale 8000000.0.*Export the model with a scale nearer",
+        "mode is linear with antialias=0, and the scale 8000000 .*Export the model with a scale nearer",
     ),
     "shapes with no elements behind them": (
         lambda: _with_initializer([2**40, 2**20]),
         "initializer 'w' cannot be read",
     ),
-    "negative shapes": (lambda: _with_initializer([-2, -1024]), r"\[-2, -1024\]|invalid"),
+    "negative shapes": (lambda: _with_initializer([-2, -1024]), r"\[-2, -1024\]"),
 }
 
 
@@ -205,6 +198,10 @@ READ = {
     "20,000 nodes in a row": lambda: _row("Relu", ["t0"], 20_000),
     "2,000 constants in a row": lambda: _row("Exp", [], 2_000),
     "branches 30 deep": lambda: _branches(30),
+    "places of maxima in large windows": lambda: model(
+        "(float[1, 1, 4096, 4096] x) => (float[1] y, int64[1] z) "
+        "{ y, z = MaxPool<kernel_shape = [4000, 4000]>(x) }"
+    ),
 }
 
 
@@ -274,14 +271,16 @@ def test_numbers_that_grow_beyond_what_is_followed_are_computed_at_run_time() ->
     assert headrace.load(made, device="cpu")(np.ones((1,) * 6, np.float32))["y"].shape == (1,)
 
 
-def test_models_nested_deeper_than_files_can_be_are_refused() -> None:
-    made = model("(float[2] x) => (float[2] y) { y = Relu(x) }")
-    graph = made.graph
-    for _ in range(500):
-        attribute = graph.node.add(op_type="If").attribute.add(name="then_branch", type=5)
-        graph = attribute.g
-    with pytest.raises(ValueError, match="nested more than 100 deep"):
-        headrace.load(made)
+def test_branches_nested_deeper_than_is_read_are_refused() -> None:
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "deepest", [], info[1:])
+    for _ in range(80):
+        node = helper.make_node("If", ["c"], ["y"], then_branch=graph, else_branch=graph.__class__())
+        graph = helper.make_graph([node], "branch", [], info[1:])
+    graph.input.append(info[0])
+    graph.initializer.append(numpy_helper.from_array(np.array(True), "c"))
+    with pytest.raises(ValueError, match="more than 64 deep in one another"):
+        headrace.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10))
 
 
 @pytest.mark.parametrize("field", ["domain", "op_type", "input", "node_name", "dim_param", "initializer"])
@@ -299,7 +298,7 @@ def test_names_that_are_no_utf8_are_named(field: str) -> None:
     made.doc_string = "a comment"
     content = made.SerializeToString()
     assert content.count(b"QQ") == 1
-    with pytest.raises(ValueError, match=r"b'\\xff\\xfe' of an? \w+ is no UTF-8"):
+    with pytest.raises(ValueError, match=r"of an? \w+ '.*' is no UTF-8; the file is damaged"):
         headrace.load(content.replace(b"QQ", b"\xff\xfe"))
     assert headrace.load(
         model("(float[n] x) => (float[n] y) { y = Relu(x) }").SerializeToString() + b"\x32\x02\xff\xfe"

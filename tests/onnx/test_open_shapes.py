@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import headrace
+import numpy as np
 import open_shape_networks  # noqa: F401  (adds cases)
 import pytest
+from onnx import parser
 from open_shape_cases import CASES, Case
 from peers import assert_same, on_onnx_runtime
 
@@ -19,3 +21,14 @@ def test_operands_follow_from_open_shapes(case: Case) -> None:
         actual = loaded(feeds)
         for name, expected in on_onnx_runtime(model, feeds).items():
             assert_same(actual[name], expected, case.tolerance)
+
+
+def test_the_same_mask_counts_its_places_once() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 20]>
+    g (float[n] x) => (float[k] y) {
+        zero = Constant<value_floats = [0.0]>() m = Greater(x, zero) a = NonZero(m) b = NonZero(m)
+        ta = Transpose(a) tb = Transpose(b) u = GatherND(x, ta) v = GatherND(x, tb) y = Add(u, v) }"""
+    loaded = headrace.load(parser.parse_model(text), device="cpu")
+    x = np.array([1, -2, 3, 0, 5], np.float32)
+    np.testing.assert_array_equal(loaded(x)["y"], [2, 6, 10])
+    assert loaded.outputs[0].shape == ["count1"]

@@ -1,4 +1,4 @@
-"""A graph file on Headrace and on ONNX Runtime, in alternation: what `headrace bench` runs where it can.
+"""A graph file or an ONNX model here and on ONNX Runtime, in alternation: what `headrace bench` runs if it can.
 
     python -m headrace._cli.compare model.hrg --threads 2
 
@@ -20,6 +20,8 @@ import numpy as np
 
 from .. import Graph, Session, TensorInfo, compile, load_graph, set_num_threads
 from .._core import view
+from ..model import is_onnx
+from ..onnx import import_graph
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -51,6 +53,13 @@ def extents(tensor: TensorInfo, shapes: dict[str, str]) -> list[int]:
         if not isinstance(extent, int):
             give_up(f"input '{tensor.name}' has unknown extents: give them with --shape {tensor.name}=...")
     return list(tensor.shape)
+
+
+def read_graph(arguments: argparse.Namespace) -> Graph:
+    if not is_onnx(arguments.graph):
+        return load_graph(arguments.graph, arguments.manifest, arguments.weights)
+    dimensions = dict(argument.rsplit("=", 1) for argument in arguments.dimension)
+    return import_graph(arguments.graph, {name: int(number) for name, number in dimensions.items()})
 
 
 def make_inputs(inputs: list[TensorInfo], arguments: argparse.Namespace) -> dict[str, np.ndarray]:
@@ -98,6 +107,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--host-timeout-ms", type=int, default=60000)
     parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--dimension", action="append", default=[])
     parser.add_argument("--input", action="append", default=[])
     parser.add_argument("--shape", action="append", default=[])
     parser.add_argument("--seed", type=int, default=0)
@@ -113,7 +123,7 @@ def main() -> None:
     threads = arguments.threads or len(os.sched_getaffinity(0))
     set_num_threads(threads)
     try:
-        graph = load_graph(arguments.graph, arguments.manifest, arguments.weights)
+        graph = read_graph(arguments)
         executable = compile(
             graph, device=arguments.device, host_timeout_ms=arguments.host_timeout_ms, threads=threads
         )

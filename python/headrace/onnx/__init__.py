@@ -1,38 +1,53 @@
-"""Reads ONNX models (https://onnx.ai) into graphs. Needs the package onnx.
-
-Every operator is read by one function, registered by its name in `registry.OPERATORS`.
-"""
+"""ONNX models (https://onnx.ai) as graphs. The package onnx is not needed."""
 
 from __future__ import annotations
 
+import errno
+import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-try:
-    import onnx as _onnx  # noqa: F401
-except ImportError:
-    raise ImportError(
-        "reading ONNX models needs the package onnx: pip install onnx (or 'headrace[onnx]')"
-    ) from None
+from headrace._core import Graph, OnnxModel, graph_to_bytes, open_onnx, save_graph
 
-from headrace._core import Graph, graph_to_bytes, save_graph
+__all__ = ["convert", "graph_bytes", "import_graph", "open_model"]
 
-from . import ops
-from .importer import Dimensions, read
-from .registry import OPERATORS
-from .source import Source, read_model
+Dimensions = Mapping[str, Any]
 
-__all__ = ["OPERATORS", "Source", "convert", "graph_bytes", "import_graph", "ops", "read", "read_model"]
+
+def open_model(source: Any) -> OnnxModel:
+    """What a model declares, and graphs of it.
+
+    source: a path, a file's bytes or an onnx.ModelProto. Errors: OSError for a file that cannot be read,
+    FileNotFoundError where there is none; ValueError for what is no valid model.
+    """
+    if isinstance(source, OnnxModel):
+        return source
+    if hasattr(source, "SerializeToString"):
+        return open_onnx(_serialised(source))
+    if isinstance(source, (str, os.PathLike)) and not os.path.exists(source):
+        raise FileNotFoundError(errno.ENOENT, "there is no such ONNX model", os.fspath(source))
+    return open_onnx(source)
+
+
+def _serialised(model: Any) -> bytes:
+    try:
+        return model.SerializeToString()
+    except Exception as error:  # of the package protobuf, which need not be there
+        raise ValueError(
+            f"the ONNX model is no single message: {error}. Save it with onnx.save(..., "
+            "save_as_external_data=True), and load it from its path"
+        ) from error
 
 
 def import_graph(source: Any, dimensions: Dimensions | None = None) -> Graph:
     """A model as a graph that headrace.compile takes.
 
-    source: a path, a file's bytes or an onnx.ModelProto. dimensions: numbers for named dimensions of inputs,
-    or an input's whole shape by its name. Errors: OSError for a file that cannot be read; ValueError for what
-    is no valid model or cannot be expressed, with the node, its operator and what to do.
+    source: open_model's. dimensions: numbers for named dimensions of inputs, or an input's whole shape by its
+    name. Errors: open_model's; ValueError, too, for what cannot be expressed, with the node, its operator and
+    what to do; MemoryError where the machine has not enough.
     """
-    return read(source, dimensions)[0]
+    return open_model(source).read(dict(dimensions or {}))[0]
 
 
 def graph_bytes(source: Any, dimensions: Dimensions | None = None) -> bytes:

@@ -245,6 +245,17 @@ Result<TensorMessage> decode_tensor(Bytes bytes) {
     return tensor;
 }
 
+Result<std::string_view> name_of_sparse(Bytes bytes) {
+    std::string_view name;
+    HR_TRY(each_field(name, bytes, [](std::string_view& into, const Field& f) -> Status {
+        if (f.key != bytes_key(1)) return success();
+        HR_ASSIGN(const TensorMessage values, decode_tensor(f.bytes));
+        into = values.name;
+        return success();
+    }));
+    return name;
+}
+
 Result<AttributeMessage> decode_attribute(Bytes bytes) { return decoded<AttributeMessage>(bytes); }
 Result<NodeMessage> decode_node(Bytes bytes) { return decoded<NodeMessage>(bytes); }
 Result<TypeMessage> decode_type(Bytes bytes) { return decoded<TypeMessage>(bytes); }

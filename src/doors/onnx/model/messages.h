@@ -115,6 +115,8 @@ struct ModelMessage {
 };
 
 Result<TensorMessage> decode_tensor(Bytes bytes);
+/// A SparseTensorProto's.
+Result<std::string_view> name_of_sparse(Bytes bytes);
 Result<AttributeMessage> decode_attribute(Bytes bytes);
 Result<NodeMessage> decode_node(Bytes bytes);
 Result<TypeMessage> decode_type(Bytes bytes);

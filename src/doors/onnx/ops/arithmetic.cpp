@@ -43,7 +43,8 @@ Operand divisor_of(OpWriter& g, const Node& node) {
     if (y->is_float() || is_small_float(y->type)) return y;
     bool is_safe = y->has_numbers();
     for (std::int64_t i = 0; is_safe && i < y->known->count(); ++i) is_safe = y->integer(i) != 0;
-    if (is_safe || (y->is_known() && !y->is_told())) return y;
+    const bool are_extents = y->is_known() && !y->has_numbers() && !y->is_told();
+    if (is_safe || are_extents) return y;
     return g.op(
         "checked_numbers", {y},
         {{"what", "a divisor"}, {"least", std::numeric_limits<std::int64_t>::min()}, {"refuses_zero", true}});

@@ -17,6 +17,12 @@ Operand shut_where_not(OpWriter& g, const Operand& holds, double value, ElementT
 Operand rotated(OpWriter& g, const Operand& x, const Operand& cos, const Operand& sin, bool interleaved,
                 const Dim& width);
 
+/// The heads' products of queries and keys by the node's scale, which may be the default: [batch, heads,
+/// steps, total]. Heads of queries come in groups of one head of keys.
+Operand head_products(OpWriter& g, const Node& node, const Operand& query, const Operand& key);
+/// Sums of the heads' values by these weights: [batch, heads, steps, width].
+Operand head_sums(OpWriter& g, const Operand& weights, const Operand& value);
+
 /// What the catalog's op does not have of Attention: scores that are capped or given out, windows, lengths of
 /// the keys, and causality behind earlier steps. query, key, value: [batch, heads, steps, width], the earlier
 /// steps included. The result and, where it is wanted, the scores.

@@ -71,22 +71,39 @@ Operand weights_of(OpWriter& g, const Operand& scores, const Operand& bias, Elem
     return g.op("where", {is_blind, known(0.0, weights->type), weights});
 }
 
+/// How many rows there are for each head of the keys.
+Dim rows_of_group(const Shape& heads, const Dim& groups) {
+    if (is_same(heads[1], groups)) return heads[2];
+    const bool is_open = heads[1].is_symbolic() || groups.is_symbolic();
+    invalid_if(!is_open && (groups.is(0) || heads[1].size() % groups.size() != 0),
+               "{} heads of queries do not divide into {} of keys", heads[1].str(), groups.str());
+    return divided_down(heads[1], groups) * heads[2];
+}
+
 }  // namespace
+
+Operand head_products(OpWriter& g, const Node& node, const Operand& query, const Operand& key) {
+    const Shape q = extents_of_rank(g, query, 4, "the queries"), k = extents_of_rank(g, key, 4, "the keys");
+    const Operand root = root_of_scale(g, node, q[3], query->type);
+    const Shape grouped{q[0], k[1], rows_of_group(q, k[1]), q[3]};
+    const Operand scaled = g.op("mul", {g.reshape(query, grouped), root});
+    const Operand turned = g.op("mul", {g.transpose(key, {0, 1, 3, 2}), root});
+    return g.reshape(g.op("matmul", {scaled, turned}), {q[0], q[1], q[2], k[2]});
+}
+
+Operand head_sums(OpWriter& g, const Operand& weights, const Operand& value) {
+    const Shape w = extents_of_rank(g, weights, 4, "the weights"),
+                v = extents_of_rank(g, value, 4, "the values");
+    const Operand grouped = g.reshape(weights, {w[0], v[1], rows_of_group(w, v[1]), w[3]});
+    return g.reshape(g.op("matmul", {grouped, value}), {w[0], w[1], w[2], v[3]});
+}
 
 Attended attended_by_parts(OpWriter& g, const Node& node, const Operand& query, const Operand& key,
                            const Operand& value) {
-    const Shape q = extents_of_rank(g, query, 4, "the queries"), k = extents_of_rank(g, key, 4, "the keys");
-    const Dim width = extents_of_rank(g, value, 4, "the values")[3], total = k[2];
-    const bool is_grouped = !is_same(q[1], k[1]);
-    invalid_if(is_grouped && !q[1].is_symbolic() && !k[1].is_symbolic() &&
-                   (k[1].is(0) || q[1].size() % k[1].size() != 0),
-               "{} heads of queries do not divide into {} of keys", q[1].str(), k[1].str());
-    const Dim rows = is_grouped ? divided_down(q[1], k[1]) * q[2] : q[2];
+    const Shape q = extents_of_rank(g, query, 4, "the queries");
+    const Dim total = extents_of_rank(g, key, 4, "the keys")[2];
     const ElementType type = query->type;
-    const Operand root = root_of_scale(g, node, q[3], type);
-    const Operand scaled = g.op("mul", {g.reshape(query, {q[0], k[1], rows, q[3]}), root});
-    const Operand turned = g.op("mul", {g.transpose(key, {0, 1, 3, 2}), root});
-    const Operand products = g.reshape(g.op("matmul", {scaled, turned}), {q[0], q[1], q[2], total});
+    const Operand products = head_products(g, node, query, key);
     Operand scores = products;
     const double cap = node.real("softcap", 0);
     if (cap != 0) scores = g.times(g.op("tanh", {g.op("div", {scores, known(cap, type)})}), cap);
@@ -96,11 +113,10 @@ Attended attended_by_parts(OpWriter& g, const Node& node, const Operand& query, 
                                     ? type_named(node.integer("softmax_precision"), "softmax_precision")
                                     : type;
     const Operand weights = weights_of(g, scores, bias, through);
-    const Operand y = g.op("matmul", {g.reshape(weights, {q[0], k[1], rows, total}), value});
     const Operand given[] = {products, capped, scores, weights};
     const std::int64_t mode = node.integer("qk_matmul_output_mode", 0);
     invalid_if(mode < 0 || mode > 3, "qk_matmul_output_mode is {}; 0 to 3", mode);
-    return {g.reshape(y, {q[0], q[1], q[2], width}), node.wants(3) ? given[mode] : nullptr};
+    return {head_sums(g, weights, value), node.wants(3) ? given[mode] : nullptr};
 }
 
 }  // namespace headrace::onnx

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "doors/onnx/ops/linear_algebra.h"
+#include "doors/onnx/ops/quantization.h"
 #include "doors/onnx/reading/numbers.h"
 
 /// Attention as ONNX Runtime's optimisers fuse it.
@@ -89,6 +90,16 @@ Results contrib_attention(OpWriter& g, const Node& node) {
     if (node.optional(2)) projected = g.op("add", {projected, node.operand(2)});
     refuse_if(node.optional(6) != nullptr, "input 6 is given, past_sequence_length, for shared buffers");
     return self_attention(g, node, projected, node.optional(3), node.optional(4), node.optional(5));
+}
+
+/// The same with the projections of whole numbers.
+Results quantised_attention(OpWriter& g, const Node& node) {
+    const Operand total = exact_product(g, node.x(), node.operand(1), node.optional(6), node.optional(7));
+    Operand scale = g.op("mul", {g.reshape(node.operand(3), {}), node.operand(4)});
+    if (g.has_shape(scale, {1})) scale = g.reshape(scale, {});
+    const Operand projected = g.op("mul", {g.cast(total, scale->type), scale});
+    return self_attention(g, node, g.op("add", {projected, node.operand(2)}), node.optional(5),
+                          node.optional(8), nullptr);
 }
 
 // --- MultiHeadAttention
@@ -212,6 +223,7 @@ std::span<const Operator> contrib_attention_operators() {
     static const Operator kOperators[] = {
         {"Attention", 1, contrib_attention, kMicrosoft},
         {"MultiHeadAttention", 1, multi_head_attention, kMicrosoft},
+        {"QAttention", 1, quantised_attention, kMicrosoft},
     };
     return kOperators;
 }

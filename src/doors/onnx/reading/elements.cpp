@@ -7,6 +7,7 @@
 #include "base/half.h"
 #include "doors/onnx/reading/refused.h"
 #include "ir/constant.h"
+#include "ops/arithmetic.h"
 
 namespace headrace::onnx {
 namespace {
@@ -54,6 +55,19 @@ void put_nibble(std::byte* data, std::int64_t i, std::int64_t value) {
     data[i / 2] = std::byte(i % 2 == 0 ? (byte & 0xf0U) | bits : (byte & 0x0fU) | bits << 4);
 }
 
+/// Integers wrap, as everywhere.
+template <class T>
+T stored_number(const Number& number) {
+    return std::visit(
+        [](auto value) {
+            if constexpr (std::is_integral_v<T> && std::is_floating_point_v<decltype(value)>)
+                return ops::saturate<T>(value);
+            else
+                return static_cast<T>(value);
+        },
+        number);
+}
+
 template <class Get>
 Elements filled_with(std::vector<std::int64_t> shape, ElementType type, Get get) {
     Elements elements{.shape = std::move(shape), .data = nullptr, .items = {}};
@@ -61,7 +75,14 @@ Elements filled_with(std::vector<std::int64_t> shape, ElementType type, Get get)
     const std::int64_t count = elements.count();
     auto buffer = value_or_refuse(AlignedBuffer::allocate(bytes_of(stored, count), "known elements"));
     std::memset(buffer.data(), 0, buffer.bytes());
-    for (std::int64_t i = 0; i < count; ++i) put_number(stored, buffer.data(), i, get(i));
+    if (is_nibble(stored) || stored == DType::f16 || stored == DType::bf16) {
+        for (std::int64_t i = 0; i < count; ++i) put_number(stored, buffer.data(), i, get(i));
+    } else {  // which type it is, is asked once
+        with_type(stored, [&](auto zero) {
+            for (std::int64_t i = 0; i < count; ++i)
+                store(buffer.data(), i, stored_number<decltype(zero)>(get(i)));
+        });
+    }
     elements.data = own_constant(std::move(buffer));
     return elements;
 }
@@ -87,6 +108,8 @@ Item exact_item(double value) {
 
 }  // namespace
 
+std::int64_t integer_of(const Number& number) { return stored_number<std::int64_t>(number); }
+
 std::string Item::str() const {
     if (told) return "?";
     return below.is(1) ? above.str() : fmt::format("{}/{}", above.str(), below.str());
@@ -110,7 +133,7 @@ Item OperandData::item(std::int64_t i) const {
     if (!known->are_numbers()) return known->items[static_cast<std::size_t>(i)];
     const Number found = number(i);
     if (const auto* value = std::get_if<double>(&found)) return exact_item(*value);
-    return {number_as<std::int64_t>(found)};
+    return {integer_of(found)};
 }
 
 Number number_at(DType type, const std::byte* data, std::int64_t i) {
@@ -131,7 +154,7 @@ Number number_at(DType type, const std::byte* data, std::int64_t i) {
 
 void put_number(DType type, std::byte* data, std::int64_t i, const Number& number) {
     if (is_nibble(type)) {
-        put_nibble(data, i, number_as<std::int64_t>(number));
+        put_nibble(data, i, integer_of(number));
         return;
     }
     with_type(type, [&](auto zero) {
@@ -141,7 +164,7 @@ void put_number(DType type, std::byte* data, std::int64_t i, const Number& numbe
         else if (type == DType::bf16)
             store<std::uint16_t>(data, i, float_to_bfloat(number_as<float>(number)));
         else
-            store<T>(data, i, number_as<T>(number));
+            store<T>(data, i, stored_number<T>(number));
     });
 }
 

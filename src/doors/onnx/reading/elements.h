@@ -14,6 +14,9 @@ struct OperandData;
 using Operand = std::shared_ptr<OperandData>;
 class OpWriter;
 
+/// The nearest integer towards zero: a float beyond those becomes the first or last one, and NaN 0.
+std::int64_t integer_of(const Number& number);
+
 /// An element that is known, but no number: an extent, a quotient of two (of floats), or one of a list with
 /// others that a run tells (`told`), of which nothing can be asked.
 struct Item {
@@ -52,6 +55,7 @@ struct OperandData {
     ValueId id = kNoValue;     ///< in `home`
     OpWriter* home = nullptr;  ///< whose value it is
     std::optional<Elements> known;
+    bool is_counted = false;     ///< its bytes are in the budget
     std::optional<double> fill;  ///< what all elements are, where their number is open
 
     bool is_known() const { return known.has_value(); }
@@ -62,7 +66,7 @@ struct OperandData {
     bool is_float() const { return onnx::is_float(type); }
     /// Element i of known numbers.
     Number number(std::int64_t i) const;
-    std::int64_t integer(std::int64_t i) const { return number_as<std::int64_t>(number(i)); }
+    std::int64_t integer(std::int64_t i) const { return integer_of(number(i)); }
     double real(std::int64_t i) const { return number_as<double>(number(i)); }
     /// Element i of known elements.
     Item item(std::int64_t i) const;
@@ -81,7 +85,7 @@ Operand known(const std::vector<double>& numbers, ElementType type);
 Operand known(std::vector<Item> items, std::vector<std::int64_t> shape, ElementType type);
 Operand known(const Shape& extents);
 
-/// Element i of numbers as a graph stores them, and the other way.
+/// Element i of numbers as a graph stores them, and the other way, where floats become integers as above.
 Number number_at(DType type, const std::byte* data, std::int64_t i);
 void put_number(DType type, std::byte* data, std::int64_t i, const Number& number);
 

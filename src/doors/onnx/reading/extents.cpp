@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
+#include <set>
+#include <span>
+#include <string>
 
 #include "doors/onnx/reading/refused.h"
 
@@ -12,17 +16,22 @@ namespace headrace::onnx {
 namespace {
 
 /// Arithmetic that no expression can hold makes a name of its own, which nothing would ever give a value.
-Dim as_extent(const Expression& result, std::string_view op, const Dim& a, const Dim& b) {
+Dim as_extent(const Expression& result, std::string_view op, std::span<const Dim> of) {
     if (const auto number = result.number()) return *number;
-    const auto names = result.names();
-    const std::string text = result.str();
-    const bool is_cut = names.size() == 1 && names[0] == text && names[0].starts_with('(');
-    if (is_cut || text.find("...#") != std::string::npos)
-        throw Refused(
-            fmt::format("{:.80} {} {:.80}: an extent becomes a sum of more than 64 terms, 16 factors, 512 "
-                        "characters or numbers of 64 bits",
-                        a.str(), op, b.str()));
+    std::set<std::string> given;
+    for (const Dim& d : of)
+        for (std::string& name : d.expression().names()) given.insert(std::move(name));
+    for (const std::string& name : result.names())
+        if (!given.contains(name))
+            throw Refused(
+                fmt::format("{:.80} {} {:.80}: an extent becomes a sum of more than 64 terms, 16 factors, "
+                            "512 characters or numbers of 64 bits",
+                            of.front().str(), op, of.back().str()));
     return Dim::of(result, Range{});
+}
+
+Dim as_extent(const Expression& result, std::string_view op, const Dim& a, const Dim& b) {
+    return as_extent(result, op, std::array{a, b});
 }
 
 bool are_numbers(const Dim& a, const Dim& b) { return !a.is_symbolic() && !b.is_symbolic(); }
@@ -46,7 +55,7 @@ Dim extreme(const std::vector<Dim>& of, std::string_view op, Choose choose, Whol
     if (std::ranges::none_of(of, &Dim::is_symbolic)) return choose(numbers_of(of));
     std::vector<Expression> list;
     for (const Dim& d : of) list.push_back(d.expression());
-    return as_extent(whole(std::move(list)), op, of.front(), of.back());
+    return as_extent(whole(std::move(list)), op, of);
 }
 
 }  // namespace
@@ -201,14 +210,14 @@ std::optional<Monomial> without(Monomial whole, const Monomial& part) {
     return whole;
 }
 
-Dim sum_of(const Polynomial& p, const std::map<std::string, Expression>& atoms) {
+Expression sum_of(const Polynomial& p, const std::map<std::string, Expression>& atoms) {
     Expression total(0);
     for (const auto& [names, factor] : p) {
         Expression term(factor);
         for (const std::string& name : names) term = atoms.at(name) * term;
         total = total + term;
     }
-    return as_extent(total, "/", 0, 0);
+    return total;
 }
 
 /// rest -= factor * monomial * divisor; false where 64 bits do not hold it.
@@ -238,7 +247,7 @@ std::optional<Dim> exact_quotient(const Dim& a, const Dim& b) {
     if (divisor.empty()) return std::nullopt;
     const Monomial lead = leading(divisor);
     for (int step = 0; step < kMostSteps; ++step) {
-        if (rest.empty()) return sum_of(quotient, atoms);
+        if (rest.empty()) return as_extent(sum_of(quotient, atoms), "/", a, b);
         const Monomial first = leading(rest);
         const auto monomial = without(first, lead);
         const std::int64_t own = rest.at(first), by = divisor.at(lead);

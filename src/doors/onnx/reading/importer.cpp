@@ -24,10 +24,9 @@ Refused not_read(const Node& node) {
     if (!node.domain.empty() && node.domain != kMicrosoft)
         return Refused(fmt::format("operators of the domain '{}' are not read", node.domain),
                        "Export the model without them, or with their functions in the model");
-    return Refused(
-        "this operator is not read",
-        "`python -m headrace.onnx.coverage` lists those that are; export the model so that it uses "
-        "them, compute this part outside the model, or run the model with ONNX Runtime");
+    return Refused("this operator is not read",
+                   "docs/onnx-operators.md lists those that are; export the model so that it uses them, "
+                   "compute this part outside the model, or run the model with ONNX Runtime");
 }
 
 /// Inputs, for messages.
@@ -103,9 +102,10 @@ Reading Importer::read_content() {
 }
 
 void Importer::refuse_sparse(const GraphMessage& graph) const {
-    if (!graph.sparse_initializers.empty())
-        throw Unreadable(
-            unsupported("{}: an initializer is sparse; store it as a dense tensor", source_.title));
+    for (Bytes sparse : graph.sparse_initializers)
+        throw Unreadable(unsupported("{}: initializer '{}' is sparse; store it as a dense tensor",
+                                     source_.title,
+                                     value_or_unreadable(name_of_sparse(sparse), source_.title)));
 }
 
 void Importer::read_constants(std::span<const Bytes> tensors, Scope& scope) {
@@ -123,9 +123,14 @@ Operand Importer::constant(Bytes tensor, const std::string& what, const Scope& s
 Operand Importer::constant(const TensorMessage& tensor, const std::string& what, const Scope& scope) {
     TensorElements found =
         value_or_unreadable(elements_of(tensor, source_.storage), fmt::format("{} cannot be read", what));
-    if (scope.depth == 0) shared_.budget.data(found.data->bytes.size());
-    return known(Elements{.shape = std::move(found.shape), .data = std::move(found.data), .items = {}},
-                 found.type);
+    const std::size_t bytes = found.data->bytes.size();
+    Operand made = known(
+        Elements{.shape = std::move(found.shape), .data = std::move(found.data), .items = {}}, found.type);
+    if (scope.depth == 0) {
+        shared_.budget.data(bytes);
+        made->is_counted = true;
+    }
+    return made;
 }
 
 void Importer::read_nodes(std::span<const Bytes> nodes, Scope& scope) {
@@ -207,7 +212,10 @@ AttributeValue Importer::attribute_of(const Node& node, const AttributeMessage& 
 
 Values Importer::checked_results(const Node& node, const NodeMessage& message, const Scope& scope) {
     try {
-        return results_of(node, message, scope);
+        Values results = results_of(node, message, scope);
+        for (const Value& x : results)
+            if (is_tensor(x)) graph_->count(std::get<Operand>(x));
+        return results;
     } catch (const Undecided& error) {
         throw Unreadable::at(
             source_.title, *graph_, node, scope,

@@ -57,7 +57,7 @@ struct Node {
     /// A scalar that is an input.
     Number number(std::size_t index, std::string_view what) const;
     std::int64_t integer_at(std::size_t index, std::string_view what) const {
-        return number_as<std::int64_t>(number(index, what));
+        return integer_of(number(index, what));
     }
     /// What older operator sets have as an attribute and newer ones as an input; none without both.
     std::optional<std::vector<std::int64_t>> list_at(std::string_view attribute, std::size_t index,

@@ -43,9 +43,15 @@ ValueId OpWriter::value(const Operand& x) {
     return at->second.second;
 }
 
+void OpWriter::count(const Operand& x) {
+    if (!x || !x->has_numbers() || x->is_counted) return;
+    budget().constant(x->known->data->bytes.size());
+    x->is_counted = true;
+}
+
 ValueId OpWriter::constant(const Operand& x) {
     Elements& elements = *x->known;
-    if (!x->home) budget().constant(elements.data->bytes.size());
+    count(x);
     if (!is_constant_aligned(elements.data->bytes)) align(elements);
     TensorType type{stored_as(x->type), Shape(elements.shape.begin(), elements.shape.end())};
     return value_or_refuse(builder_.constant(std::move(type), elements.data));
@@ -96,8 +102,8 @@ std::vector<Operand> OpWriter::ops(std::string_view name, std::vector<Operand> o
     if (!operands.empty() && all_known(operands)) {
         if (auto found = folded({*def, box, attrs, operands})) {
             for (Folded& f : *found) {
-                if (f.elements.data) budget().constant(f.elements.data->bytes.size());
                 results.push_back(known(std::move(f.elements), element_type(f.stored)));
+                count(results.back());
             }
         }
     }

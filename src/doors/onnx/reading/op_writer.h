@@ -106,6 +106,8 @@ public:
     ValueId value(const Operand& x);
     /// A value of this graph as it is stored.
     Operand existing(ValueId id) { return made(id, element_type(builder_.type(id).dtype)); }
+    /// Adds the bytes of known numbers to the budget, once.
+    void count(const Operand& x);
     /// The same value, which the graph stores alike, as another type of ONNX's.
     Operand retyped(const Operand& x, ElementType type);
     /// A number, an extent or a quotient of two, as a scalar: of an extent, as many ones are added up.

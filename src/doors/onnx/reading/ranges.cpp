@@ -38,9 +38,11 @@ bool may_fall(const std::string& text) {
 }
 
 /// The symbol's least value for which a growing expression is as large; none where that is not found.
-std::optional<std::int64_t> least_symbol(const Dim& d, std::int64_t wanted) {
+std::optional<std::int64_t> least_symbol(const Dim& d, const std::string& symbol, std::int64_t wanted) {
     const auto is_enough = [&](std::int64_t value) {
-        const auto found = d.number([&](const std::string&) { return Expression(value); });
+        const auto found = d.number([&](const std::string& name) {
+            return name == symbol ? std::optional(Expression(value)) : std::nullopt;
+        });
         return found && *found >= wanted;
     };
     std::int64_t low = 1, high = 1;
@@ -71,7 +73,7 @@ void Ranges::needs(const Dim& extent, std::int64_t least) {
     if (!extent.is_symbolic() || !learned_.emplace(extent.text(), least).second) return;
     const auto names = extent.expression().names();
     if (names.size() != 1 || may_fall(extent.text())) return;
-    const auto symbol = least_symbol(extent, least);
+    const auto symbol = least_symbol(extent, names[0], least);
     if (!symbol) return;
     auto& known = least_.try_emplace(names[0], 1).first->second;
     if (*symbol <= known) return;

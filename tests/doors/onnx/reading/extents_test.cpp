@@ -37,6 +37,29 @@ TEST(OnnxExtents, DividePolynomialsExactlyOrNotAtAll) {
     EXPECT_FALSE(exact_quotient(n, 2));
     EXPECT_FALSE(exact_quotient(n, 0));
     EXPECT_FALSE(exact_quotient(7, 2));
+    EXPECT_FALSE(exact_quotient(n, n + 1));
+    EXPECT_TRUE(exact_quotient(0, n).value_or(1).is(0));
+}
+
+TEST(OnnxExtents, DivideProductsByTheirFactorsWhateverTheirSign) {
+    const Dim other = n * 3 + m - 5, quotients = divided_down(n, 8) - divided_down(n, 2);
+    for (const Dim& divisor :
+         {n - 1, (n - 1) * m, n * n - 1, quotients * (divided_down(m, 3) - n), Dim::symbolic("k")}) {
+        const Dim product = divisor * other;
+        EXPECT_TRUE(is_same(exact_quotient(product, divisor).value_or(0), other)) << divisor.str();
+        EXPECT_TRUE(is_same(exact_quotient(product * 64, divisor * 16).value_or(0), other * 4))
+            << divisor.str();
+        EXPECT_FALSE(exact_quotient(product + 1, divisor)) << divisor.str();
+    }
+}
+
+TEST(OnnxExtents, RefuseWhatNoExpressionHoldsAndKeepNamesThatLookLikeIt) {
+    const Dim odd = Dim::named("...#");
+    EXPECT_TRUE((odd + 1).is_symbolic());
+    EXPECT_TRUE(is_same(largest({odd, 3}) * 2 - largest({odd, 3}), largest({odd, 3})));
+    Dim product = n;
+    EXPECT_THROW(for (int i = 0; i < 8; ++i) product = product * (Dim::symbolic("n" + std::to_string(i)) + 1),
+                 Refused);
 }
 
 }  // namespace
