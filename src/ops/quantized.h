@@ -60,8 +60,8 @@ inline void store_rounded(const MutView& y, std::int64_t i, float real, std::int
     y.as<std::int8_t>()[i] = static_cast<std::int8_t>(static_cast<std::int32_t>(limited));
 }
 
-/// The operands by which sums of products become whole numbers again, as they lie from `first` on: bias, scale,
-/// input_zero_point, zero_point.
+/// The operands by which sums of products become whole numbers again, as they lie from `first` on: bias,
+/// scale, input_zero_point, zero_point.
 inline constexpr OperandRule kSumBias{
     .name = "bias", .dtypes = {DType::f32}, .optional = true, .min_rank = 1, .max_rank = 1};
 inline constexpr OperandRule kSumScale{.name = "scale", .dtypes = {DType::f32}, .min_rank = 1, .max_rank = 1};

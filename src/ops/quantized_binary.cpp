@@ -10,9 +10,11 @@ namespace headrace::ops {
 namespace {
 
 struct QuantizedAdd {
-    static constexpr std::string_view name = "quantized_add",
-                                      summary = "(a - a_zero_point) * a_scale + (b - b_zero_point) * b_scale, / scale, "
-                                                "rounded to even, + zero_point, saturated; tensors of one shape";
+    static constexpr std::string_view
+        name = "quantized_add",
+        summary =
+            "(a - a_zero_point) * a_scale + (b - b_zero_point) * b_scale, / scale, "
+            "rounded to even, + zero_point, saturated; tensors of one shape";
     static constexpr std::array operands{
         OperandRule{.name = "a", .dtypes = kBytes},
         OperandRule{.name = "b", .dtypes = kBytes},
@@ -37,13 +39,15 @@ struct QuantizedAdd {
         const auto zero = [&](int i) { return whole_at(args.in[i], 0); };
         // In doubles, so that no compiler fuses what has to be rounded twice.
         const auto real = [&](int i, std::int64_t at) {
-            return static_cast<double>(static_cast<float>((whole_at(args.in[i], at) - zero(5 + i)) * scale(2 + i)));
+            return static_cast<double>(
+                static_cast<float>((whole_at(args.in[i], at) - zero(5 + i)) * scale(2 + i)));
         };
         const DType type = args.out[0].dtype;
         const auto part = args.share.of(args.out[0].elements(), 64);
         for (std::int64_t i = part.begin; i < part.end; ++i) {
             const auto sum = static_cast<float>(real(0, i) + real(1, i));
-            store_rounded(args.out[0], i, sum / args.in[4].as<float>()[0], zero(7), a.low(type), a.high(type));
+            store_rounded(args.out[0], i, sum / args.in[4].as<float>()[0], zero(7), a.low(type),
+                          a.high(type));
         }
     }
 
@@ -78,7 +82,8 @@ struct QuantizedAdd {
         const auto add = [&](DType a, DType b, DType y, Shape shape, NamedAttrs attrs) {
             const auto whole = [](DType t, Shape s, bool constant) {
                 const double low = t == DType::i8 ? -128 : 0;
-                return SampleOperand{.type = {t, std::move(s)}, .low = low, .high = low + 255, .constant = constant};
+                return SampleOperand{
+                    .type = {t, std::move(s)}, .low = low, .high = low + 255, .constant = constant};
             };
             const SampleOperand scale{.type = {DType::f32, {}}, .low = 0.01, .high = 0.03, .constant = true};
             list.push_back({{whole(a, shape, false), whole(b, shape, false), scale, scale, scale,
@@ -89,7 +94,8 @@ struct QuantizedAdd {
         for (const DType a : {DType::u8, DType::i8})
             for (const DType b : {DType::u8, DType::i8})
                 for (const DType y : {DType::u8, DType::i8}) add(a, b, y, {3, 5, 7}, {});
-        add(DType::u8, DType::u8, DType::u8, {130}, {{"min_value", std::int64_t{7}}, {"max_value", std::int64_t{99}}});
+        add(DType::u8, DType::u8, DType::u8, {130},
+            {{"min_value", std::int64_t{7}}, {"max_value", std::int64_t{99}}});
         return list;
     }
 };

@@ -37,16 +37,18 @@ struct WholeFilter {
         std::vector<std::int64_t> size, strides;
         for (std::size_t i : kOrder) size.push_back(axes.size[i]), strides.push_back(axes.stride[i]);
         std::vector<T> elements(static_cast<std::size_t>(filter.elements()));
-        strided_copy(filter.data, 0, size, strides, reinterpret_cast<std::byte*>(elements.data()), sizeof(T), {});
+        strided_copy(filter.data, 0, size, strides, reinterpret_cast<std::byte*>(elements.data()), sizeof(T),
+                     {});
         return elements;
     }
 };
 
 struct QuantizedConv2d {
-    static constexpr std::string_view name = "quantized_conv2d",
-                                      summary =
-                                          "conv2d of (input - input_zero_point) and filter, plus bias, times scale, "
-                                          "rounded to even, + zero_point, saturated; input_zero_point around";
+    static constexpr std::string_view
+        name = "quantized_conv2d",
+        summary =
+            "conv2d of (input - input_zero_point) and filter, plus bias, times scale, "
+            "rounded to even, + zero_point, saturated; input_zero_point around";
     static constexpr std::array operands{
         OperandRule{.name = "input", .dtypes = kBytes, .min_rank = 4, .max_rank = 4, .title = "Conv2d input"},
         OperandRule{.name = "filter",
@@ -54,7 +56,10 @@ struct QuantizedConv2d {
                     .min_rank = 4,
                     .max_rank = 4,
                     .title = "Conv2d filter"},
-        kSumBias, kSumScale, kInputZero, kResultZero};
+        kSumBias,
+        kSumScale,
+        kInputZero,
+        kResultZero};
     static constexpr LayoutRule layout = LayoutRule::channels;
     using Attrs = QuantizedConv2dAttrs;
 
@@ -71,7 +76,8 @@ struct QuantizedConv2d {
 
     static void reference(const TensorArgs& args, const Attrs& a) {
         const SumRounder rounder(args, a);
-        const std::vector<double> x = cleared(args.in[0], whole_at(args.in[4], 0)), w = cleared(args.in[1], 0);
+        const std::vector<double> x = cleared(args.in[0], whole_at(args.in[4], 0)),
+                                  w = cleared(args.in[1], 0);
         const std::array<ConstView, 2> exact{
             ConstView{DType::f64, args.in[0].shape, reinterpret_cast<const std::byte*>(x.data())},
             ConstView{DType::f64, args.in[1].shape, reinterpret_cast<const std::byte*>(w.data())}};
@@ -84,14 +90,15 @@ struct QuantizedConv2d {
     static const Attrs& cast(const void* attrs) { return detail::attrs_ref<Attrs>(attrs); }
     static bool applies(const Operands& in, std::span<const bool> is_constant, const Attrs& a) {
         const WholeFilter filter(in[1].sizes(), a);
-        return is_constant[1] && a.input_layout == ImageLayout::nhwc && filter.depth > 0 && filter.channels > 0 &&
-               kernels::have_room(filter.depth);
+        return is_constant[1] && a.input_layout == ImageLayout::nhwc && filter.depth > 0 &&
+               filter.channels > 0 && kernels::have_room(filter.depth);
     }
     static bool windows_apply(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
         return applies(in, is_constant, cast(attrs));
     }
     static bool depthwise_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
-        return applies(in, is_constant, cast(attrs)) && WholeFilter(in[1].sizes(), cast(attrs)).is_depthwise();
+        return applies(in, is_constant, cast(attrs)) &&
+               WholeFilter(in[1].sizes(), cast(attrs)).is_depthwise();
     }
     static std::size_t packed_bytes(const Operands& in, const void* attrs) {
         const WholeFilter f(in[1].sizes(), cast(attrs));
@@ -110,12 +117,14 @@ struct QuantizedConv2d {
     static void pack_depthwise(const ConstView& filter, const void* attrs, std::byte* packed) {
         const WholeFilter f(filter.shape, cast(attrs));
         visit_filter(filter, [&]<class T>() {
-            kernels::pack_depthwise_pairs(f.ordered<T>(filter).data(), f.channels, f.height(), f.width(), packed);
+            kernels::pack_depthwise_pairs(f.ordered<T>(filter).data(), f.channels, f.height(), f.width(),
+                                          packed);
         });
     }
     template <class F>
     static void visit_filter(const ConstView& filter, F&& f) {
-        filter.dtype == DType::i8 ? f.template operator()<std::int8_t>() : f.template operator()<std::int16_t>();
+        filter.dtype == DType::i8 ? f.template operator()<std::int8_t>()
+                                  : f.template operator()<std::int16_t>();
     }
     template <auto Kernel>
     static void run(const TensorArgs& args, const void* attrs) {
@@ -160,13 +169,17 @@ struct QuantizedConv2d {
 std::vector<Sample> QuantizedConv2d::samples() {
     using List = std::vector<std::int64_t>;
     std::vector<Sample> list;
-    const auto add = [&](DType input, DType filter, DType result, Shape image, Shape weights, std::int64_t outputs,
-                         NamedAttrs attrs, bool has_bias = true) {
+    const auto add = [&](DType input, DType filter, DType result, Shape image, Shape weights,
+                         std::int64_t outputs, NamedAttrs attrs, bool has_bias = true) {
         const bool has_sign = input == DType::i8;
         const double low = has_sign ? -128 : 0, most = filter == DType::i8 ? 127 : 255;
         list.push_back({{{.type = {input, std::move(image)}, .low = low, .high = low + 255},
                          {.type = {filter, std::move(weights)}, .low = -most, .high = most, .constant = true},
-                         {.type = {DType::f32, {outputs}}, .low = -900, .high = 900, .constant = true, .absent = !has_bias},
+                         {.type = {DType::f32, {outputs}},
+                          .low = -900,
+                          .high = 900,
+                          .constant = true,
+                          .absent = !has_bias},
                          {.type = {DType::f32, {outputs}}, .low = 0.0005, .high = 0.004, .constant = true},
                          {.type = {input, {}}, .low = low, .high = low + 255, .constant = true},
                          {.type = {result, {}}, .low = 0, .high = 9, .constant = true}},
@@ -183,14 +196,16 @@ std::vector<Sample> QuantizedConv2d::samples() {
         for (const DType filter : {DType::i8, DType::i16})
             for (const DType result : {DType::u8, DType::i8}) {
                 add(input, filter, result, {2, 9, 8, 5}, {18, 3, 3, 5}, 18,
-                    with(nhwc, {{"padding", List{1, 1, 2, 0}}, {"strides", List{2, 1}}}), filter == DType::i8);
+                    with(nhwc, {{"padding", List{1, 1, 2, 0}}, {"strides", List{2, 1}}}),
+                    filter == DType::i8);
                 add(input, filter, result, {1, 9, 8, 20}, {20, 3, 3, 1}, 20,
-                    with(nhwc, {{"padding", List{1, 1, 1, 1}}, {"groups", std::int64_t{20}}}), filter == DType::i8);
+                    with(nhwc, {{"padding", List{1, 1, 1, 1}}, {"groups", std::int64_t{20}}}),
+                    filter == DType::i8);
             }
     add(DType::u8, DType::i8, DType::u8, {1, 4, 5, 64}, {40, 1, 1, 64}, 40,
         with(nhwc, {{"min_value", std::int64_t{3}}, {"max_value", std::int64_t{200}}}));
-    add(DType::u8, DType::i8, DType::i8, {1, 6, 7, 12}, {20, 3, 3, 4}, 20,
-        with(nhwc, {{"groups", std::int64_t{3}},  {"dilations", List{2, 1}}}));
+    add(DType::u8, DType::i8, DType::i8, {1, 6, 7, 12}, {21, 3, 3, 4}, 21,
+        with(nhwc, {{"groups", std::int64_t{3}}, {"dilations", List{2, 1}}}));
     add(DType::i8, DType::i8, DType::u8, {1, 9, 9, 6}, {6, 5, 4, 1}, 6,
         with(nhwc, {{"groups", std::int64_t{6}}, {"dilations", List{1, 2}}, {"padding", List{2, 2, 3, 3}}}));
     return list;

@@ -11,13 +11,18 @@ namespace headrace::ops {
 namespace {
 
 struct QuantizedMatMul {
-    static constexpr std::string_view name = "quantized_matmul",
-                                      summary = "(a - input_zero_point) · b, plus bias, times scale, rounded to even, + "
-                                                "zero_point, saturated; b is one matrix";
+    static constexpr std::string_view
+        name = "quantized_matmul",
+        summary =
+            "(a - input_zero_point) · b, plus bias, times scale, rounded to even, + "
+            "zero_point, saturated; b is one matrix";
     static constexpr std::array operands{
         OperandRule{.name = "a", .dtypes = kBytes, .min_rank = 2},
         OperandRule{.name = "b", .dtypes = {DType::i8, DType::i16}, .min_rank = 2, .max_rank = 2},
-        kSumBias, kSumScale, kInputZero, kResultZero};
+        kSumBias,
+        kSumScale,
+        kInputZero,
+        kResultZero};
 
     struct Attrs : WholeLimits {
         bool transpose_b = false;
@@ -32,8 +37,9 @@ struct QuantizedMatMul {
         const Shape &a = in[0].shape, &b = in[1].shape;
         const Dim &k = b[attrs.transpose_b], &n = b[!attrs.transpose_b];
         if (!same_extent(in, a.back(), k))
-            return invalid("Incompatible shapes for matmul: {} and {}{}, whose inner extents {} and {} differ", str(a),
-                           str(b), attrs.transpose_b ? " transposed" : "", a.back().str(), k.str());
+            return invalid(
+                "Incompatible shapes for matmul: {} and {}{}, whose inner extents {} and {} differ", str(a),
+                str(b), attrs.transpose_b ? " transposed" : "", a.back().str(), k.str());
         for (int i : {2, 3})
             if (in.has(i) && !same_extent(in, in[i].shape[0], n))
                 return invalid("{} has shape {} but the product has {} columns", operands[i].name,
@@ -45,7 +51,8 @@ struct QuantizedMatMul {
 
     static void reference(const TensorArgs& args, const Attrs& attrs) {
         const SumRounder rounder(args, attrs);
-        const std::vector<double> a = cleared(args.in[0], whole_at(args.in[4], 0)), b = cleared(args.in[1], 0);
+        const std::vector<double> a = cleared(args.in[0], whole_at(args.in[4], 0)),
+                                  b = cleared(args.in[1], 0);
         const Product p = dense_product(args.in[0].shape, args.in[1].shape, attrs.transpose_b);
         reference_product(a.data(), b.data(), p, args.share,
                           [&](std::int64_t row, std::int64_t column, std::int64_t count, const double* sums) {
@@ -105,22 +112,24 @@ struct QuantizedMatMul {
 
 std::vector<Sample> QuantizedMatMul::samples() {
     std::vector<Sample> list;
-    const auto add = [&](DType a, DType b, DType result, Shape rows, Shape matrix, std::int64_t n, NamedAttrs attrs,
-                         bool has_bias = true) {
+    const auto add = [&](DType a, DType b, DType result, Shape rows, Shape matrix, std::int64_t n,
+                         NamedAttrs attrs, bool has_bias = true) {
         const double low = a == DType::i8 ? -128 : 0, most = b == DType::i8 ? 127 : 255;
-        list.push_back({{{.type = {a, std::move(rows)}, .low = low, .high = low + 255},
-                         {.type = {b, std::move(matrix)}, .low = -most, .high = most, .constant = true},
-                         {.type = {DType::f32, {n}}, .low = -900, .high = 900, .constant = true, .absent = !has_bias},
-                         {.type = {DType::f32, {n}}, .low = 0.0005, .high = 0.004, .constant = true},
-                         {.type = {a, {}}, .low = low, .high = low + 255, .constant = true},
-                         {.type = {result, {}}, .low = 0, .high = 9, .constant = true}},
-                        std::move(attrs),
-                        0});
+        list.push_back(
+            {{{.type = {a, std::move(rows)}, .low = low, .high = low + 255},
+              {.type = {b, std::move(matrix)}, .low = -most, .high = most, .constant = true},
+              {.type = {DType::f32, {n}}, .low = -900, .high = 900, .constant = true, .absent = !has_bias},
+              {.type = {DType::f32, {n}}, .low = 0.0005, .high = 0.004, .constant = true},
+              {.type = {a, {}}, .low = low, .high = low + 255, .constant = true},
+              {.type = {result, {}}, .low = 0, .high = 9, .constant = true}},
+             std::move(attrs),
+             0});
     };
     for (const DType a : {DType::u8, DType::i8})
         for (const DType b : {DType::i8, DType::i16})
             add(a, b, a, {2, 5, 19}, {19, 37}, 37, {}, b == DType::i8);
-    add(DType::u8, DType::i8, DType::i8, {3, 40}, {16, 40}, 16, {{"transpose_b", true}, {"min_value", std::int64_t{2}}});
+    add(DType::u8, DType::i8, DType::i8, {3, 40}, {16, 40}, 16,
+        {{"transpose_b", true}, {"min_value", std::int64_t{2}}});
     return list;
 }
 

@@ -31,7 +31,8 @@ struct Limits {
 };
 
 /// Ops that only move numbers, or choose among them by size.
-constexpr std::array<std::string_view, 6> kMovers{"concat", "expand", "max_pool2d", "reshape", "slice", "transpose"};
+constexpr std::array<std::string_view, 6> kMovers{"concat",  "expand", "max_pool2d",
+                                                  "reshape", "slice",  "transpose"};
 
 /// The ways in which a node that quantises can be computed from bytes.
 class WholeNumbers {
@@ -93,7 +94,8 @@ private:
         const int axis = static_cast<int>(order.find('o'));
         const auto filter = whole_weights(graph_, conv->inputs[1], axis);
         if (!x || !filter) return false;
-        HR_ASSIGN(auto operands, sum_operands(*x, *filter, conv->inputs.size() > 2 ? conv->inputs[2] : kNoValue, axis));
+        HR_ASSIGN(auto operands,
+                  sum_operands(*x, *filter, conv->inputs.size() > 2 ? conv->inputs[2] : kNoValue, axis));
         if (operands.empty()) return false;
         NamedAttrs attrs = named_attrs(*conv);
         const bool is_first = attr<std::string>(*conv, "input_layout") == "nchw";
@@ -138,13 +140,15 @@ private:
     }
 
     /// Operands of a quantized_conv2d or quantized_matmul; none where the bias is no constant list.
-    Result<std::vector<ValueId>> sum_operands(const WholeValue& x, const WholeWeights& weights, ValueId bias, int axis) {
+    Result<std::vector<ValueId>> sum_operands(const WholeValue& x, const WholeWeights& weights, ValueId bias,
+                                              int axis) {
         std::vector<double> units;
         std::vector<float> scales;
         for (const float scale : weights.scales) {
             units.push_back(static_cast<double>(x.scale.scale) * static_cast<double>(scale));
             scales.push_back(x.scale.scale * scale / result_.scale);
-            if (!std::isfinite(scales.back()) || !std::isnormal(x.scale.scale * scale)) return std::vector<ValueId>();
+            if (!std::isfinite(scales.back()) || !std::isnormal(x.scale.scale * scale))
+                return std::vector<ValueId>();
         }
         std::optional<std::vector<float>> shifts;
         if (bias != kNoValue) {
@@ -203,7 +207,8 @@ private:
         const Value& value = graph_.value(real);
         if (value.kind != ValueKind::result || most == 0 || !is_used_once(real)) return false;
         const Node& node = graph_.node(value.producer);
-        if (std::ranges::find(kMovers, node.op->name) == kMovers.end() || node.outputs.size() != 1) return false;
+        if (std::ranges::find(kMovers, node.op->name) == kMovers.end() || node.outputs.size() != 1)
+            return false;
         return node.op->name == "concat"
                    ? std::ranges::all_of(node.inputs, [&](ValueId id) { return can_move(id, most - 1); })
                    : can_move(node.inputs[0], most - 1);
@@ -226,7 +231,8 @@ private:
         attrs.emplace_back("max_value", std::int64_t{result_.whole(limits.high)});
     }
 
-    Result<bool> has_kernel(std::string_view op, const std::vector<ValueId>& operands, const NamedAttrs& attrs) const {
+    Result<bool> has_kernel(std::string_view op, const std::vector<ValueId>& operands,
+                            const NamedAttrs& attrs) const {
         const OpDef* def = find_op(op);
         if (!def) return false;
         Node node{.op = def, .attrs = {}, .inputs = operands, .outputs = {}, .label = {}};
@@ -265,7 +271,8 @@ private:
     template <class T>
     Result<ValueId> constant(DType type, Shape shape, std::span<const T> elements) {
         HR_ASSIGN(auto made, copy_constant(std::as_bytes(elements), "a scale or zero point"));
-        return new_value({.kind = ValueKind::constant, .type = {type, std::move(shape)}, .constant = std::move(made)});
+        return new_value(
+            {.kind = ValueKind::constant, .type = {type, std::move(shape)}, .constant = std::move(made)});
     }
     Result<ValueId> list(const std::vector<float>& numbers) {
         return constant<float>(DType::f32, {static_cast<std::int64_t>(numbers.size())}, numbers);

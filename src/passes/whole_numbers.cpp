@@ -141,7 +141,8 @@ Result<ValueId> cleared_weights(Graph& graph, const WholeWeights& weights, int a
                 : cleared_as<std::int16_t>(graph, weights, axis, DType::i16);
 }
 
-std::optional<std::vector<float>> in_units(const Graph& graph, ValueId list, const std::vector<double>& units) {
+std::optional<std::vector<float>> in_units(const Graph& graph, ValueId list,
+                                           const std::vector<double>& units) {
     const Node* node = producer(graph, list, "dequantize_linear");
     const auto count = static_cast<std::int64_t>(units.size());
     if (node && node->inputs.size() > 2 && node->inputs[2] != kNoValue) {
@@ -160,8 +161,9 @@ std::optional<std::vector<float>> in_units(const Graph& graph, ValueId list, con
     if (scales != 1 && scales != count) return std::nullopt;
     std::vector<float> values;
     for (std::int64_t i = 0; i < count; ++i) {
-        const double real = scale ? whole_element(v, i) * static_cast<double>(element<float>(*scale, scales == 1 ? 0 : i))
-                                  : static_cast<double>(element<float>(v, i));
+        const double real =
+            scale ? whole_element(v, i) * static_cast<double>(element<float>(*scale, scales == 1 ? 0 : i))
+                  : static_cast<double>(element<float>(v, i));
         values.push_back(static_cast<float>(real / units[static_cast<std::size_t>(i)]));
     }
     return values;

@@ -45,6 +45,7 @@ Result<ValueId> cleared_weights(Graph& graph, const WholeWeights& weights, int a
 
 /// The real numbers of a constant list, by dequantize_linear of i32 or as they are, divided by `units`: exact
 /// where they are multiples of these.
-std::optional<std::vector<float>> in_units(const Graph& graph, ValueId list, const std::vector<double>& units);
+std::optional<std::vector<float>> in_units(const Graph& graph, ValueId list,
+                                           const std::vector<double>& units);
 
 }  // namespace headrace

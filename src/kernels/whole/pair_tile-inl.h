@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "hwy/highway.h"
@@ -40,10 +41,23 @@ public:
 #else
         const hn::Repartition<int16_t, WholeTag> d16;
 #if HWY_TARGET == HWY_NEON
-        sum_ = hn::ReorderWidenMulAccumulate(WholeTag(), hn::BitCast(d16, a), hn::BitCast(d16, b), sum_, upper_);
+        sum_ =
+            hn::ReorderWidenMulAccumulate(WholeTag(), hn::BitCast(d16, a), hn::BitCast(d16, b), sum_, upper_);
 #else
         WholeVec unused = hn::Zero(WholeTag());
-        sum_ = hn::ReorderWidenMulAccumulate(WholeTag(), hn::BitCast(d16, a), hn::BitCast(d16, b), sum_, unused);
+        const WholeVec products = hn::ReorderWidenMulAccumulate(
+            WholeTag(), hn::BitCast(d16, a), hn::BitCast(d16, b), hn::Zero(WholeTag()), unused);
+        // An instruction in its place; else g++ loads the pairs of all rows first, for which there are too
+        // few registers.
+        auto sum = sum_.raw;
+#if HWY_TARGET == HWY_AVX3
+        asm("vpaddd %1, %0, %0" : "+v"(sum) : "v"(products.raw));
+#elif HWY_TARGET == HWY_AVX2
+        asm("vpaddd %1, %0, %0" : "+x"(sum) : "x"(products.raw));
+#else
+        asm("paddd %1, %0" : "+x"(sum) : "x"(products.raw));
+#endif
+        sum_.raw = sum;
 #endif
 #endif
     }
@@ -81,10 +95,30 @@ struct PairTile {
     const int16_t* b;
     size_t pairs;
     const int32_t* init;  // a row that is added to each row of sums; null: they go on from `sums`
-    int32_t* sums;        // [rows][kPairPanel]
+    int32_t* sums;        // [rows][kPairPanel], where they are left unless this is the last slice of depth
+    // Of the last slice:
+    const float *bias, *scale;  // of the panel's channels
+    const Rounder* round;
+    void* y;
+    size_t ldy, channels;  // fewer than kPairPanel in the last panel
 };
 
-template <size_t kRows>
+// Of a panel's row of results, in Y.
+template <class Y>
+HWY_INLINE void store_panel_row(const PairTile& t, const WholeVec (&sum)[kPanelVecs], Y* y) {
+    const TileTag d;
+    Y lanes[kPairPanel];
+    Y* to = t.channels == kPairPanel ? y : lanes;
+    HWY_UNROLL(16)
+    for (size_t v = 0; v < kPanelVecs; ++v) {
+        const TileVec shifted = hn::Add(hn::ConvertTo(d, sum[v]), hn::LoadU(d, t.bias + v * kLanes));
+        store_bytes((*t.round)(hn::Mul(shifted, hn::LoadU(d, t.scale + v * kLanes))), to + v * kLanes);
+    }
+    if (to == lanes) std::memcpy(y, lanes, t.channels);
+}
+
+// Y: int8_t or uint8_t for the last slice of depth, else void.
+template <class Y, size_t kRows>
 HWY_NOINLINE void pair_tile(const PairTile& t) {
     const WholeTag d;
     PairSum sum[kRows][kPanelVecs];
@@ -106,11 +140,17 @@ HWY_NOINLINE void pair_tile(const PairTile& t) {
     }
     HWY_UNROLL(16)
     for (size_t r = 0; r < kRows; ++r) {
+        int32_t* sums = t.sums + r * kPairPanel;
+        const int32_t* from = t.init ? t.init : sums;
+        WholeVec total[kPanelVecs];
         HWY_UNROLL(16)
-        for (size_t v = 0; v < kPanelVecs; ++v) {
-            int32_t* to = t.sums + r * kPairPanel + v * kLanes;
-            const int32_t* from = t.init ? t.init + v * kLanes : to;
-            hn::StoreU(hn::Add(sum[r][v].total(), hn::LoadU(d, from)), d, to);
+        for (size_t v = 0; v < kPanelVecs; ++v)
+            total[v] = hn::Add(sum[r][v].total(), hn::LoadU(d, from + v * kLanes));
+        if constexpr (std::is_void_v<Y>) {
+            HWY_UNROLL(16)
+            for (size_t v = 0; v < kPanelVecs; ++v) hn::StoreU(total[v], d, sums + v * kLanes);
+        } else {
+            store_panel_row(t, total, static_cast<Y*>(t.y) + r * t.ldy);
         }
     }
 }
@@ -118,11 +158,13 @@ HWY_NOINLINE void pair_tile(const PairTile& t) {
 using PairTileFunction = void (*)(const PairTile&);
 
 // For 1 to kPairRows rows.
-inline PairTileFunction find_pair_tile(size_t rows) {
+template <class Y>
+PairTileFunction find_pair_tile(size_t rows) {
     return []<size_t... i>(std::index_sequence<i...>, size_t n) {
-        static constexpr PairTileFunction kTiles[] = {&pair_tile<i + 1>...};
+        static constexpr PairTileFunction kTiles[] = {&pair_tile<Y, i + 1>...};
         return kTiles[n - 1];
-    }(std::make_index_sequence<kPairRows>(), rows);
+    }
+    (std::make_index_sequence<kPairRows>(), rows);
 }
 
 }  // namespace

@@ -68,7 +68,8 @@ void add_as(const WholeAddArgs& g, size_t begin, size_t n) {
     const A* a = static_cast<const A*>(g.a.x.data) + begin;
     const B* b = static_cast<const B*>(g.b.x.data) + begin;
     Y* y = static_cast<Y*>(g.y) + begin;
-    const TileVec a_scale = hn::Set(d, g.a.scale), b_scale = hn::Set(d, g.b.scale), y_scale = hn::Set(d, g.y_scale);
+    const TileVec a_scale = hn::Set(d, g.a.scale), b_scale = hn::Set(d, g.b.scale),
+                  y_scale = hn::Set(d, g.y_scale);
     const WholeVec a_zero = hn::Set(WholeTag(), g.a.zero), b_zero = hn::Set(WholeTag(), g.b.zero);
     const Rounder round({.zero = g.y_zero, .low = g.low, .high = g.high, .y = nullptr, .is_signed = false});
     for_each_vector_of(n, [&](size_t i, size_t count) HWY_ATTR {
@@ -118,7 +119,8 @@ HWY_EXPORT(add_target);
 // Bytes of a cache line.
 static constexpr size_t kGrain = 64;
 
-void quantise_f32(const float* x, float scale, int32_t zero, void* y, bool is_signed, size_t n, int ith, int nth) {
+void quantise_f32(const float* x, float scale, int32_t zero, void* y, bool is_signed, size_t n, int ith,
+                  int nth) {
     for_share(n, kGrain, ith, nth, [&](size_t begin, size_t count) {
         HWY_DYNAMIC_DISPATCH(quantise_target)
         (x + begin, scale, zero, static_cast<char*>(y) + begin, is_signed, count);

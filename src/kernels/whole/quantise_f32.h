@@ -10,7 +10,8 @@ namespace headrace::kernels {
 
 // y[i] = x[i] / scale, rounded half to even, plus zero, saturated; NaN gives the lowest. Runs thread ith's
 // share of nth, as all here do.
-void quantise_f32(const float* x, float scale, int32_t zero, void* y, bool is_signed, size_t n, int ith, int nth);
+void quantise_f32(const float* x, float scale, int32_t zero, void* y, bool is_signed, size_t n, int ith,
+                  int nth);
 
 // y[i] = (x[i] - zero) * scale
 void dequantise_f32(const Bytes& x, float scale, int32_t zero, float* y, size_t n, int ith, int nth);
@@ -22,7 +23,8 @@ struct Scaled {
     int32_t zero = 0;
 };
 
-// y[i] = a[i] + b[i] as real numbers, divided by y_scale and rounded half to even, plus zero, within [low, high].
+// y[i] = a[i] + b[i] as real numbers, divided by y_scale and rounded half to even, plus zero, within [low,
+// high].
 struct WholeAddArgs {
     Scaled a, b;
     float y_scale = 1;

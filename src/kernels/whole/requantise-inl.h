@@ -27,7 +27,9 @@ using WholeVec = hn::Vec<WholeTag>;
 class Rounder {
 public:
     explicit Rounder(const Requantisation& r)
-        : zero_(r.zero), low_(static_cast<float>(r.low - r.zero)), high_(static_cast<float>(r.high - r.zero)) {}
+        : zero_(r.zero),
+          low_(static_cast<float>(r.low - r.zero)),
+          high_(static_cast<float>(r.high - r.zero)) {}
 
     HWY_INLINE WholeVec operator()(TileVec x) const {
         const TileTag d;

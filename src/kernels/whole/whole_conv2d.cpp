@@ -49,7 +49,8 @@ public:
 
     // Pixels [first, last) of the image, output channels [out, out_end) of the group.
     void run(size_t first, size_t last, size_t out, size_t out_end) {
-        const size_t most = std::clamp<size_t>(kWindowBytes / (pairs_ * 2 * sizeof(int16_t)), kPairRows, kWholeStrip);
+        const size_t most =
+            std::clamp<size_t>(kWindowBytes / (pairs_ * 2 * sizeof(int16_t)), kPairRows, kWholeStrip);
         const size_t strips = divide_up(last - first, most);
         for (size_t i = 0; i < strips; ++i) {
             const size_t begin = first + i * (last - first) / strips;
@@ -68,51 +69,37 @@ public:
 
 private:
     void panel(size_t first, size_t count, size_t out, size_t channels) {
-        const size_t tiles = divide_up(count, kPairRows), slices = divide_up(pairs_, kSlicePairs);
         alignas(64) int32_t init[kPairPanel];
+        alignas(64) float bias[kPairPanel] = {}, scale[kPairPanel] = {};
+        const size_t channel = group_ * of_group_ + out, tiles = divide_up(count, kPairRows);
         for (size_t c = 0; c < kPairPanel; ++c)
             init[c] = static_cast<int32_t>(-static_cast<uint32_t>(g_.x_zero) *
                                            static_cast<uint32_t>(channel_sums_[out + c]));
-        const int16_t* panel = panels_ + out * pairs_ * 2;
+        if (g_.result.bias) std::copy_n(g_.result.bias + channel, channels, bias);
+        std::copy_n(g_.result.scale + channel, channels, scale);
+        PairTile tile{.lda = pairs_ * 2, .bias = bias, .scale = scale, .round = &round_};
+        tile.ldy = g_.out_channels, tile.channels = channels;
+        auto* y = static_cast<std::byte*>(g_.result.y) +
+                  (image_ * g_.out_h * g_.out_w + first) * g_.out_channels + channel;
+        const size_t slices = divide_up(pairs_, kSlicePairs);
         for (size_t s = 0; s < slices; ++s) {
             const size_t begin = s * pairs_ / slices, end = (s + 1) * pairs_ / slices;
+            tile.b = panels_ + (out * pairs_ + begin * kPairPanel) * 2;
+            tile.pairs = end - begin, tile.init = s == 0 ? init : nullptr;
             for (size_t i = 0, row = 0; i < tiles; ++i) {
                 const size_t next = (i + 1) * count / tiles;
-                find_pair_tile(next - row)({.a = scratch_.windows.data() + (row * pairs_ + begin) * 2,
-                                            .lda = pairs_ * 2,
-                                            .b = panel + begin * 2 * kPairPanel,
-                                            .pairs = end - begin,
-                                            .init = s == 0 ? init : nullptr,
-                                            .sums = scratch_.sums.data() + row * kPairPanel});
+                tile.a = scratch_.windows.data() + (row * pairs_ + begin) * 2;
+                tile.sums = scratch_.sums.data() + row * kPairPanel;
+                tile.y = y + row * g_.out_channels;
+                find_tile(s + 1 == slices, next - row)(tile);
                 row = next;
             }
         }
-        if (g_.result.is_signed)
-            store<int8_t>(first, count, out, channels);
-        else
-            store<uint8_t>(first, count, out, channels);
     }
 
-    template <class T>
-    void store(size_t first, size_t count, size_t out, size_t channels) {
-        const TileTag d;
-        const size_t channel = group_ * of_group_ + out;
-        alignas(64) float bias[kPairPanel] = {}, scale[kPairPanel] = {};
-        if (g_.result.bias) std::copy_n(g_.result.bias + channel, channels, bias);
-        std::copy_n(g_.result.scale + channel, channels, scale);
-        T* y = static_cast<T*>(g_.result.y) + (image_ * g_.out_h * g_.out_w + first) * g_.out_channels + channel;
-        for (size_t p = 0; p < count; ++p, y += g_.out_channels) {
-            alignas(64) T lanes[kPairPanel];
-            T* to = channels == kPairPanel ? y : lanes;
-            HWY_UNROLL(16)
-            for (size_t v = 0; v < kPanelVecs; ++v) {
-                const WholeVec sum = hn::LoadU(WholeTag(), scratch_.sums.data() + p * kPairPanel + v * kLanes);
-                const TileVec real = hn::Mul(hn::Add(hn::ConvertTo(d, sum), hn::LoadU(d, bias + v * kLanes)),
-                                             hn::LoadU(d, scale + v * kLanes));
-                store_bytes(round_(real), to + v * kLanes);
-            }
-            if (to == lanes) std::memcpy(y, lanes, channels);
-        }
+    PairTileFunction find_tile(bool is_last_slice, size_t rows) const {
+        if (!is_last_slice) return find_pair_tile<void>(rows);
+        return g_.result.is_signed ? find_pair_tile<int8_t>(rows) : find_pair_tile<uint8_t>(rows);
     }
 
     const WholeConv2dArgs& g_;
@@ -134,7 +121,8 @@ void convolve_whole(const WholeConv2dArgs& g, const std::byte* packed, int ith, 
     for (size_t at = share.pixel; at < share.pixel_end;) {
         const size_t first = at % pixels, count = std::min(pixels - first, share.pixel_end - at);
         const size_t image = at / pixels / g.groups, group = at / pixels % g.groups;
-        WholeConvolution(g, packed, image, group, scratch).run(first, first + count, share.out, share.out_end);
+        WholeConvolution(g, packed, image, group, scratch)
+            .run(first, first + count, share.out, share.out_end);
         at += count;
     }
 }

@@ -25,7 +25,8 @@ HWY_INLINE void pair_up(const T* a, const T* b, size_t n, int32_t* y) {
     for (; i + kLanes <= n; i += kLanes)
         hn::StoreU(hn::Or(hn::And(load_bytes(a + i), mask), hn::ShiftLeft<16>(load_bytes(b + i))), d, y + i);
     for (; i < n; ++i)
-        y[i] = static_cast<int32_t>((static_cast<uint32_t>(a[i]) & 0xFFFF) | static_cast<uint32_t>(b[i]) << 16);
+        y[i] =
+            static_cast<int32_t>((static_cast<uint32_t>(a[i]) & 0xFFFF) | static_cast<uint32_t>(b[i]) << 16);
 }
 
 // Rows of an output, one after the other.
@@ -92,12 +93,14 @@ private:
         size_t c = 0;
         for (; c + kLanes <= channels_; c += kLanes)
             vector<kPairRowsOfFilter, kWidth>(
-                x, count, c, [&](const auto* p) HWY_ATTR { return hn::LoadU(hn::Rebind<Of<decltype(p)>, TileTag>(), p); },
+                x, count, c,
+                [&](const auto* p) HWY_ATTR { return hn::LoadU(hn::Rebind<Of<decltype(p)>, TileTag>(), p); },
                 [&](WholeVec v, size_t at) HWY_ATTR { store_bytes(v, y + at); });
         if (const size_t rest = channels_ - c)
             vector<kPairRowsOfFilter, kWidth>(
                 x, count, c,
-                [&](const auto* p) HWY_ATTR { return load_first(hn::Rebind<Of<decltype(p)>, TileTag>(), p, rest); },
+                [&](const auto* p)
+                    HWY_ATTR { return load_first(hn::Rebind<Of<decltype(p)>, TileTag>(), p, rest); },
                 [&](WholeVec v, size_t at) HWY_ATTR { store_first_bytes(v, y + at, rest); });
     }
     template <class P>
@@ -107,13 +110,15 @@ private:
     HWY_INLINE void vector(size_t x, size_t count, size_t c, Load load, Store store) const {
         const TileTag d;
         const WholeTag d32;
-        const size_t rows = kPairRowsOfFilter ? kPairRowsOfFilter : pair_rows_, taps_w = kWidth ? kWidth : g_.kernel_w;
+        const size_t rows = kPairRowsOfFilter ? kPairRowsOfFilter : pair_rows_,
+                     taps_w = kWidth ? kWidth : g_.kernel_w;
         const WholeVec init = hn::Mul(load(sums_ + c), hn::Set(d32, -g_.x_zero));
         const TileVec bias = g_.result.bias ? load(g_.result.bias + c) : hn::Zero(d);
         const TileVec scale = load(g_.result.scale + c);
         WholeVec filter[kPairRowsOfFilter ? kPairRowsOfFilter * kWidth : 1];
         if constexpr (kPairRowsOfFilter > 0)
-            for (size_t i = 0; i < kPairRowsOfFilter * kWidth; ++i) filter[i] = load(filters_ + i * channels_ + c);
+            for (size_t i = 0; i < kPairRowsOfFilter * kWidth; ++i)
+                filter[i] = load(filters_ + i * channels_ + c);
         for (size_t p = x; p < x + count; ++p) {
             PairSum sum;
             for (size_t j = 0; j < rows; ++j) {

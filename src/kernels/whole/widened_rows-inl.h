@@ -51,8 +51,9 @@ public:
           channels_(g.in_channels / g.groups),
           start_(image * g.in_h * g.in_w * g.in_channels + group * channels_),
           length_(length),
-          is_matrix_(g.groups == 1 && g.kernel_h == 1 && g.kernel_w == 1 && g.stride_h == 1 && g.stride_w == 1 &&
-                     g.pad_top == 0 && g.pad_left == 0 && g.out_h == g.in_h && g.out_w == g.in_w) {}
+          is_matrix_(g.groups == 1 && g.kernel_h == 1 && g.kernel_w == 1 && g.stride_h == 1 &&
+                     g.stride_w == 1 && g.pad_top == 0 && g.pad_left == 0 && g.out_h == g.in_h &&
+                     g.out_w == g.in_w) {}
 
     template <class T>
     void copy(size_t first, size_t count, int16_t* to) const {
