@@ -174,16 +174,17 @@ private:
         if (!node || !is_used_once(real)) return false;
         const auto a = dequantised(graph_, node->inputs[0]), b = dequantised(graph_, node->inputs[1]);
         if (!a || !b || graph_.value(a->bytes).type.shape != graph_.value(b->bytes).type.shape) return false;
+        // As ONNX Runtime has it: sums that lie between two whole numbers are rounded alike.
+        const float a_ratio = a->scale.scale / result_.scale, b_ratio = b->scale.scale / result_.scale;
+        const float a_shift = a_ratio * static_cast<float>(a->scale.zero),
+                    b_shift = b_ratio * static_cast<float>(b->scale.zero), shifts = a_shift + b_shift;
+        if (!std::isfinite(shifts)) return false;
         std::vector<ValueId> operands{by_(a->bytes), by_(b->bytes)};
-        for (const float scale : {a->scale.scale, b->scale.scale, result_.scale}) {
-            HR_ASSIGN(const ValueId id, number(scale));
+        for (const float x : {a_ratio, b_ratio, static_cast<float>(result_.zero) - shifts}) {
+            HR_ASSIGN(const ValueId id, number(x));
             operands.push_back(id);
         }
-        for (const WholeScale& scale : {a->scale, b->scale, result_}) {
-            HR_ASSIGN(const ValueId id, zero_point(scale));
-            operands.push_back(id);
-        }
-        NamedAttrs attrs;
+        NamedAttrs attrs{{"data_type", result_.type}};
         add_limits(attrs, limits);
         HR_TRY(add("quantized_add", std::move(operands), attrs, node->label, quantised()));
         ++counts_["sums"];

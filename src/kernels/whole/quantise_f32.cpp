@@ -38,11 +38,7 @@ template <class T>
 void quantise_as(const float* x, float scale, int32_t zero, T* y, size_t n) {
     const TileTag d;
     const TileVec divisor = hn::Set(d, scale);
-    const Rounder round({.zero = zero,
-                         .low = hwy::LimitsMin<T>(),
-                         .high = hwy::LimitsMax<T>(),
-                         .y = nullptr,
-                         .is_signed = false});
+    const Rounder round({.zero = zero, .low = hwy::LimitsMin<T>(), .high = hwy::LimitsMax<T>()});
     const TileVec lowest = hn::Set(d, static_cast<float>(hwy::LimitsMin<T>() - zero));
     for_each_vector_of(n, [&](size_t i, size_t count) HWY_ATTR {
         const TileVec quotient =
@@ -65,17 +61,16 @@ void dequantise_as(const T* x, float scale, int32_t zero, float* y, size_t n) {
 template <class A, class B, class Y>
 void add_as(const WholeAddArgs& g, size_t begin, size_t n) {
     const TileTag d;
-    const A* a = static_cast<const A*>(g.a.x.data) + begin;
-    const B* b = static_cast<const B*>(g.b.x.data) + begin;
+    const A* a = static_cast<const A*>(g.a.data) + begin;
+    const B* b = static_cast<const B*>(g.b.data) + begin;
     Y* y = static_cast<Y*>(g.y) + begin;
-    const TileVec a_scale = hn::Set(d, g.a.scale), b_scale = hn::Set(d, g.b.scale),
-                  y_scale = hn::Set(d, g.y_scale);
-    const WholeVec a_zero = hn::Set(WholeTag(), g.a.zero), b_zero = hn::Set(WholeTag(), g.b.zero);
-    const Rounder round({.zero = g.y_zero, .low = g.low, .high = g.high, .y = nullptr, .is_signed = false});
+    const TileVec a_ratio = hn::Set(d, g.a_ratio), b_ratio = hn::Set(d, g.b_ratio),
+                  shift = hn::Set(d, g.shift);
+    const WholeVec none = hn::Zero(WholeTag());
+    const Rounder round({.low = g.low, .high = g.high});
     for_each_vector_of(n, [&](size_t i, size_t count) HWY_ATTR {
-        const TileVec sum =
-            hn::Add(real_of(a + i, count, a_zero, a_scale), real_of(b + i, count, b_zero, b_scale));
-        store_some(round(hn::Div(sum, y_scale)), y + i, count);
+        const TileVec shifted = hn::Add(real_of(b + i, count, none, b_ratio), shift);
+        store_some(round(hn::Add(real_of(a + i, count, none, a_ratio), shifted)), y + i, count);
     });
 }
 
@@ -99,8 +94,8 @@ void add_target(const WholeAddArgs& g, size_t begin, size_t n) {
     const auto with = [&]<class T>(bool is_signed, auto fn) {
         is_signed ? fn.template operator()<int8_t>() : fn.template operator()<uint8_t>();
     };
-    with.operator()<void>(g.a.x.is_signed, [&]<class A>() {
-        with.operator()<void>(g.b.x.is_signed, [&]<class B>() {
+    with.operator()<void>(g.a.is_signed, [&]<class A>() {
+        with.operator()<void>(g.b.is_signed, [&]<class B>() {
             with.operator()<void>(g.is_signed, [&]<class Y>() { add_as<A, B, Y>(g, begin, n); });
         });
     });

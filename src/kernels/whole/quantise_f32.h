@@ -16,19 +16,12 @@ void quantise_f32(const float* x, float scale, int32_t zero, void* y, bool is_si
 // y[i] = (x[i] - zero) * scale
 void dequantise_f32(const Bytes& x, float scale, int32_t zero, float* y, size_t n, int ith, int nth);
 
-// A whole number and the real ones that it stands for.
-struct Scaled {
-    Bytes x;
-    float scale = 1;
-    int32_t zero = 0;
-};
-
-// y[i] = a[i] + b[i] as real numbers, divided by y_scale and rounded half to even, plus zero, within [low,
-// high].
+// y[i] = a[i] * a_ratio + (b[i] * b_ratio + shift), rounded half to even, within [low, high]: the ratios are
+// those of the operands' scales to the result's, the shift is what the zero points come to.
 struct WholeAddArgs {
-    Scaled a, b;
-    float y_scale = 1;
-    int32_t y_zero = 0, low = 0, high = 255;
+    Bytes a, b;
+    float a_ratio = 1, b_ratio = 1, shift = 0;
+    int32_t low = 0, high = 255;
     void* y = nullptr;
     bool is_signed = false;  // y's
     size_t n = 0;

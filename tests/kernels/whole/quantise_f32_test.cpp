@@ -79,7 +79,8 @@ TEST(DequantiseF32, TakesTheZeroPointAwayBeforeItMultiplies) {
     }
 }
 
-TEST(WholeAdd, AddsRealNumbersOfAnyTwoScales) {
+TEST(WholeAdd, RoundsAtEachStep) {
+    const auto single = [](double x) { return double{static_cast<float>(x)}; };
     for (const size_t n : kLengths) {
         const std::vector<std::uint8_t> a = drawn_bytes(n, 3), b = drawn_bytes(n, 4);
         testing::for_each_target([&] {
@@ -87,10 +88,11 @@ TEST(WholeAdd, AddsRealNumbersOfAnyTwoScales) {
                 for (const bool signed_b : {false, true})
                     for (const bool signed_y : {false, true}) {
                         std::vector<std::uint8_t> y(n, 77);
-                        const WholeAddArgs args{.a = {{a.data(), signed_a}, 0.02f, signed_a ? -3 : 130},
-                                                .b = {{b.data(), signed_b}, 0.013f, signed_b ? 127 : 255},
-                                                .y_scale = 0.017f,
-                                                .y_zero = signed_y ? -20 : 99,
+                        const WholeAddArgs args{.a = {a.data(), signed_a},
+                                                .b = {b.data(), signed_b},
+                                                .a_ratio = 1.2f,
+                                                .b_ratio = 0.7f,
+                                                .shift = -40.3f,
                                                 .low = signed_y ? -90 : 7,
                                                 .high = signed_y ? 120 : 250,
                                                 .y = y.data(),
@@ -99,12 +101,11 @@ TEST(WholeAdd, AddsRealNumbersOfAnyTwoScales) {
                         const int nth = testing::thread_count(n);
                         for (int ith = 0; ith < nth; ++ith) whole_add(args, ith, nth);
                         for (size_t i = 0; i < n; ++i) {
-                            const double left = (element(a, i, signed_a) - args.a.zero) * double{0.02f};
-                            const double right = (element(b, i, signed_b) - args.b.zero) * double{0.013f};
-                            const auto sum = static_cast<float>(double{static_cast<float>(left)} +
-                                                                double{static_cast<float>(right)});
+                            const double right =
+                                single(single(element(b, i, signed_b) * double{0.7f}) + double{-40.3f});
+                            const double sum = single(single(element(a, i, signed_a) * double{1.2f}) + right);
                             ASSERT_EQ(element(y, i, signed_y),
-                                      rounded(sum / 0.017f, args.y_zero, signed_y, args.low, args.high));
+                                      rounded(static_cast<float>(sum), 0, signed_y, args.low, args.high));
                         }
                     }
         });
