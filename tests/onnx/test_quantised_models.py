@@ -127,3 +127,38 @@ def test_sums_that_overflow_elsewhere_are_exact() -> None:
     model = q.model([3, 64], x)
     y = headrace.load(model, device="cpu").session.run({"x": np.full((3, 64), 255, np.float32)})["y"]
     assert np.all(np.array(y) == np.float32(20700.0))  # 64 * 255 * 1.27 = 20726.4
+
+
+def test_operators_on_bytes_run_as_those_between_real_numbers() -> None:
+    """QLinearConv, QLinearAdd, QLinearMatMul and QGemm, as ONNX Runtime computes them."""
+    q = Quantised()
+    scale, zero = q.store(np.float32(0.05)), q.store(np.uint8(128))
+    of = [scale, zero]
+    x = q.node("QuantizeLinear", ["x", *of])
+
+    def weights(*shape: int) -> str:  # small enough for sums of ONNX Runtime's
+        return q.store(RNG.integers(-60, 60, shape, np.int8))
+
+    def scales(count: int) -> list[str]:
+        return [
+            q.store(RNG.uniform(0.002, 0.01, count).astype(np.float32)),
+            q.store(np.zeros(count, np.int8)),
+        ]
+
+    bias = q.store(RNG.integers(-900, 900, 6, np.int32))
+    conv = q.node("QLinearConv", [x, *of, weights(6, 6, 3, 3), *scales(6), *of, bias], pads=[1, 1, 1, 1])
+    y = q.node("QLinearAdd", [x, *of, conv, *of, q.store(np.float32(0.07)), zero], domain="com.microsoft")
+    y = q.node("Reshape", [y, q.store(np.array([5, 24], np.int64))])
+    of = [q.store(np.float32(0.07)), zero]
+    one = [q.store(np.float32(0.005)), q.store(np.int8(0))]
+    y = q.node("QLinearMatMul", [y, *of, weights(24, 18), *one, *of])
+    bias = q.store(RNG.integers(-900, 900, 7, np.int32))
+    y = q.node("QGemm", [y, *of, weights(7, 18), *scales(7), bias, *of], domain="com.microsoft", transB=1)
+    model = q.model([1, 6, 4, 5], q.node("DequantizeLinear", [y, *of]))
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    x = RNG.standard_normal((1, 6, 4, 5)).astype(np.float32)
+    loaded = headrace.load(model, device="cpu")
+    y = np.array(loaded.session.run({"x": x}, profile=True)["y"])
+    assert np.abs(y - rounded_as_real(model, x)).max() <= 0.0701
+    used = [node["implementation"] for node in loaded.session.stats["nodes"]]
+    assert [used.count(kernel) for kernel in ("whole_conv2d", "whole_add", "whole_matmul")] == [1, 1, 2]

@@ -12,7 +12,14 @@ from ..registry import MICROSOFT, OPERATORS, Node, invalid_if, reads, refuse_if
 from .indexing import as_indices, checked
 from .linear_algebra import product_of
 from .pooling import means_with_margin
-from .quantization import dequantised, dynamic_quantize_linear, qlinear_conv, quantised, whole_product
+from .quantization import (
+    are_known,
+    dequantised,
+    dynamic_quantize_linear,
+    qlinear_conv,
+    quantised,
+    whole_product,
+)
 
 
 def _real(g: Graph, node: Node, first: int) -> Operand:
@@ -128,10 +135,24 @@ def _scaled(g: Graph, total: Operand, scales: list[Operand], factor: float = 1.0
     return g.op("mul", g.cast(total, "f32"), g.times(scale, factor))
 
 
+def _real_gemm(g: Graph, node: Node, a: Operand, b: Operand, c: Operand | None) -> Operand:
+    transposed = bool(node.get("transB", 0))
+    scale, zero = node.operand(4), node.operand(5)
+    if c is not None:
+        unit = np.multiply(node.operand(1).array.reshape(()), scale.array, dtype=np.float32)
+        c = dequantised(g, node, c, known(unit, "f32"), None, 0)
+    weights = dequantised(g, node, b, scale, zero, 0 if transposed else 1)
+    y = g.op("gemm", _real(g, node, 0), weights, c, b_transpose=transposed)
+    return _whole(g, node, y, 7, a.dtype)
+
+
 @reads("QGemm", domain=MICROSOFT)
 def qgemm(g: Graph, node: Node) -> Operand:
     """alpha A B + C, C in whole numbers; real ones without a scale of the result."""
     a, b, c = node.x, node.operand(3), node.optional(6)
+    is_plain = not node.get("transA", 0) and node.get("alpha", 1.0) == 1 and node.optional(7) is not None
+    if is_plain and are_known(node, list(range(1, 9))) and (c is None or g.rank(c) == 1):
+        return _real_gemm(g, node, a, b, c)
     if node.get("transA", 0):
         a = g.transpose(a, [1, 0])
     if node.get("transB", 0):

@@ -164,7 +164,7 @@ def matmul_integer(g: Graph, node: Node) -> Operand:
     return whole_product(g, node.x, node.operand(1), node.optional(2), node.optional(3))
 
 
-def _are_known(node: Node, inputs: list[int]) -> bool:
+def are_known(node: Node, inputs: list[int]) -> bool:
     """Such operators are read as operators on real numbers, which passes compute in whole ones."""
     given = [node.optional(i) for i in inputs]
     return all(x is None or (x.array is not None and x.dtype not in CARRIERS) for x in given)
@@ -174,7 +174,7 @@ def _are_known(node: Node, inputs: list[int]) -> bool:
 def qlinear_matmul(g: Graph, node: Node) -> Operand:
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = (node.operand(i) for i in range(8))
     is_one = all(g.rank(x) == 0 or g.has_shape(x, [1]) for x in (a_scale, y_scale))
-    if _are_known(node, list(range(1, 8))) and g.rank(b) == 2 and is_one:
+    if are_known(node, list(range(1, 8))) and g.rank(b) == 2 and is_one:
         a, b = dequantised(g, node, a, a_scale, a_zero, 0), dequantised(g, node, b, b_scale, b_zero, 1)
         return quantised(g, node, product_of(g, a, b), y_scale, y_zero, 0)
     total = whole_product(g, a, b, a_zero, b_zero)
@@ -235,7 +235,7 @@ def conv_integer(g: Graph, node: Node) -> Operand:
 def qlinear_conv(g: Graph, node: Node) -> Operand:
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = (node.operand(i) for i in range(8))
     bias = node.optional(8)
-    if g.rank(x) == 4 and _are_known(node, list(range(1, 9))):
+    if g.rank(x) == 4 and are_known(node, list(range(1, 9))):
         image, filters = dequantised(g, node, x, x_scale, x_zero, 1), dequantised(g, node, w, w_scale, w_zero, 0)
         if bias is not None:
             unit = known(np.multiply(x_scale.array.reshape(()), w_scale.array, dtype=np.float32), "f32")
@@ -258,7 +258,7 @@ def qlinear_binary(g: Graph, node: Node) -> Operand:
     a, b, dtype = node.operand(0), node.operand(3), node.x.dtype
     a_scale, b_scale, y_scale = (g.reshape(node.operand(i), []) for i in (1, 4, 6))
     zeros = [node.optional(i) or known(0, dtype) for i in (2, 5, 7)]
-    if node.op == "QLinearAdd" and _are_known(node, [1, 2, 4, 5, 6, 7]) and g.has_shape(b, g.shape(a)):
+    if node.op == "QLinearAdd" and are_known(node, [1, 2, 4, 5, 6, 7]) and g.has_shape(b, g.shape(a)):
         left, right = dequantised(g, node, a, a_scale, zeros[0], 0), dequantised(g, node, b, b_scale, zeros[1], 0)
         return quantised(g, node, g.op("add", left, right), y_scale, zeros[2], 0)
     a_zero, b_zero, y_zero = (g.reshape(g.cast(zero, "f32"), []) for zero in zeros)

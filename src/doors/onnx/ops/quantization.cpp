@@ -122,15 +122,6 @@ Operand requantised(OpWriter& g, const Node& node, const Operand& total, const O
     return quantised(g, node, values, known(1.0, ElementType::f32), y_zero, 0);
 }
 
-/// Whether all that is given from an input on, but for the first operand's and the result's types, is known:
-/// such operators are read as operators on real numbers, which passes compute in whole ones.
-bool are_known(const Node& node, std::initializer_list<std::size_t> inputs) {
-    return std::ranges::all_of(inputs, [&](std::size_t i) {
-        const Operand x = node.optional(i);
-        return !x || (x->has_numbers() && !is_carried(x->type));
-    });
-}
-
 Operand qlinear_matmul(OpWriter& g, const Node& node) {
     const auto is_one = [&](std::size_t i) {
         return g.rank(node.operand(i)) == 0 || g.has_shape(node.operand(i), {1});
@@ -228,6 +219,13 @@ Operand qlinear_binary(OpWriter& g, const Node& node) {
 }
 
 }  // namespace
+
+bool are_known(const Node& node, std::initializer_list<std::size_t> inputs) {
+    return std::ranges::all_of(inputs, [&](std::size_t i) {
+        const Operand x = node.optional(i);
+        return !x || (x->has_numbers() && !is_carried(x->type));
+    });
+}
 
 Operand blocks_of_places(std::int64_t extent, std::int64_t block) {
     OpWriter::check_extent(extent);
