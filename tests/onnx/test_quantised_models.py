@@ -17,7 +17,9 @@ RNG = np.random.default_rng(11)
 class Quantised:
     """A model in the making, in the form of ONNX Runtime's static quantisation."""
 
-    def __init__(self, activations: type = np.uint8, weights: type = np.int8, per_channel: bool = True) -> None:
+    def __init__(
+        self, activations: type = np.uint8, weights: type = np.int8, per_channel: bool = True
+    ) -> None:
         self.activations, self.weights, self.per_channel = activations, weights, per_channel
         self.nodes: list[Any] = []
         self.stored: list[Any] = []
@@ -47,7 +49,9 @@ class Quantised:
         bias = RNG.integers(-2000, 2000, outputs, np.int32)
         units = (np.float32(scale) * scales).astype(np.float32)
         return [
-            self.node("DequantizeLinear", [self.store(whole), self.store(scales), self.store(zeros)], axis=axis),
+            self.node(
+                "DequantizeLinear", [self.store(whole), self.store(scales), self.store(zeros)], axis=axis
+            ),
             self.node("DequantizeLinear", [self.store(bias), self.store(units)], axis=0),
         ]
 
@@ -82,7 +86,7 @@ def network(q: Quantised, batch: int | str) -> ModelProto:
 
 
 def rounded_as_real(model: ModelProto, x: np.ndarray) -> np.ndarray:
-    """Without its optimiser ONNX Runtime computes in single precision; with it, sums of bytes may overflow."""
+    """Without its optimiser ONNX Runtime computes in single precision; with it, sums may overflow."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(model.SerializeToString(), options)

@@ -236,7 +236,10 @@ def qlinear_conv(g: Graph, node: Node) -> Operand:
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = (node.operand(i) for i in range(8))
     bias = node.optional(8)
     if g.rank(x) == 4 and are_known(node, list(range(1, 9))):
-        image, filters = dequantised(g, node, x, x_scale, x_zero, 1), dequantised(g, node, w, w_scale, w_zero, 0)
+        image, filters = (
+            dequantised(g, node, x, x_scale, x_zero, 1),
+            dequantised(g, node, w, w_scale, w_zero, 0),
+        )
         if bias is not None:
             unit = known(np.multiply(x_scale.array.reshape(()), w_scale.array, dtype=np.float32), "f32")
             bias = dequantised(g, node, bias, unit, None, 0)
@@ -259,7 +262,10 @@ def qlinear_binary(g: Graph, node: Node) -> Operand:
     a_scale, b_scale, y_scale = (g.reshape(node.operand(i), []) for i in (1, 4, 6))
     zeros = [node.optional(i) or known(0, dtype) for i in (2, 5, 7)]
     if node.op == "QLinearAdd" and are_known(node, [1, 2, 4, 5, 6, 7]) and g.has_shape(b, g.shape(a)):
-        left, right = dequantised(g, node, a, a_scale, zeros[0], 0), dequantised(g, node, b, b_scale, zeros[1], 0)
+        left, right = (
+            dequantised(g, node, a, a_scale, zeros[0], 0),
+            dequantised(g, node, b, b_scale, zeros[1], 0),
+        )
         return quantised(g, node, g.op("add", left, right), y_scale, zeros[2], 0)
     a_zero, b_zero, y_zero = (g.reshape(g.cast(zero, "f32"), []) for zero in zeros)
     if node.op == "QLinearAdd":
