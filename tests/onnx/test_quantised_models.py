@@ -40,7 +40,7 @@ class Quantised:
         return self.node("DequantizeLinear", [self.node("QuantizeLinear", [x, *of]), *of])
 
     def parameters(self, shape: tuple[int, ...], outputs: int, scale: float, axis: int = 0) -> list[str]:
-        """A filter or matrix in bytes, and a bias in 32 bits in the unit of the sums, both as real numbers."""
+        """Weights in bytes, and a bias in 32 bits in the unit of the sums, both as real numbers."""
         limits = np.iinfo(self.weights)
         whole = RNG.integers(limits.min, limits.max, shape, self.weights, endpoint=True)
         scales = RNG.uniform(0.001, 0.004, outputs if self.per_channel else ()).astype(np.float32)
