@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "kernels/tensor/pool2d_f32.h"
+#include "kernels/whole/max_pool_bytes.h"
 #include "ops/extents.h"
 #include "ops/image.h"
 #include "ops/infer.h"
@@ -99,8 +100,9 @@ Result<Dim> pooled_extent(const Operands& in, const Dim& size, int i, const Pool
 }
 
 /// What every pool here shares; Self gives name, summary and Sum, an accumulator of one window, and where
-/// kVectors is set is_max, which of the two pools of kernels/pool2d_f32 it is.
-template <class Self, DTypeSet kTypes, bool kVectors>
+/// kVectors is set is_max, which of the two pools of kernels/pool2d_f32 it is. kBytes: bytes have a kernel,
+/// too.
+template <class Self, DTypeSet kTypes, bool kVectors, bool kBytes = false>
 struct PoolOp {
     static constexpr std::array operands{OperandRule{
         .name = "input", .dtypes = kTypes, .min_rank = 4, .max_rank = 4, .title = "Pool2d input"}};
@@ -154,6 +156,17 @@ struct PoolOp {
         kernels::pool2d_f32(g, args.share.ith, args.share.nth);
     }
 
+    static bool bytes_apply(const Operands& in, std::span<const bool>, const void* attrs) {
+        return (in[0].dtype == DType::i8 || in[0].dtype == DType::u8) &&
+               detail::attrs_ref<Attrs>(attrs).layout == ImageLayout::nhwc;
+    }
+    static void run_bytes(const TensorArgs& args, const void* attrs) {
+        const Pooling p(detail::attrs_ref<Attrs>(attrs), args.in[0].shape, args.out[0].shape);
+        headrace::kernels::max_pool_bytes(p.kernel_args(true),
+                                          {args.in[0].data, args.in[0].dtype == DType::i8}, args.out[0].data,
+                                          args.share.ith, args.share.nth);
+    }
+
     // ggml's pools run on one thread and know neither dilation nor one-sided padding.
     static constexpr auto kernels = [] {
         constexpr KernelDef any{
@@ -161,7 +174,11 @@ struct PoolOp {
             .applies = [](const Operands&, std::span<const bool>, const void*) { return true; },
             .run = [](const TensorArgs& args,
                       const void* a) { reference(args, detail::attrs_ref<Attrs>(a)); }};
-        if constexpr (kVectors)
+        if constexpr (kBytes)
+            return std::array{KernelDef{.name = "pool2d_f32", .applies = &vectors_apply, .run = &run_vectors},
+                              KernelDef{.name = "max_pool_bytes", .applies = &bytes_apply, .run = &run_bytes},
+                              any};
+        else if constexpr (kVectors)
             return std::array{KernelDef{.name = "pool2d_f32", .applies = &vectors_apply, .run = &run_vectors},
                               any};
         else
@@ -188,7 +205,7 @@ struct PoolOp {
                              {"output_shape_rounding", std::string("ceil")}};
         NamedAttrs all_nhwc = all;
         all_nhwc.emplace_back("layout", std::string("nhwc"));
-        for (DType t : {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i8, DType::u64}) {
+        for (DType t : {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i8, DType::u8, DType::u64}) {
             add(t, {2, 3, 5, 6}, {});
             add(t, {2, 5, 6, 3}, {{"layout", std::string("nhwc")}});
             add(t, {2, 3, 8, 7}, all);
@@ -255,7 +272,7 @@ struct L2Pool2d : ReducingPoolOp<L2Pool2d, false> {
     }
 };
 
-struct MaxPool2d : PoolOp<MaxPool2d, kNumeric, true> {
+struct MaxPool2d : PoolOp<MaxPool2d, kNumeric, true, true> {
     static constexpr std::string_view name = "max_pool2d",
                                       summary = "largest of the image's elements in a window";
     static constexpr bool is_max = true;

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "kernels/whole/quantise_f32.h"
 #include "ops/arithmetic.h"
 #include "ops/infer.h"
 #include "ops/op.h"
@@ -144,6 +145,17 @@ Sample quantized_sample(TensorType input, TensorType scale, TensorType zero_poin
     return sample;
 }
 
+/// Our kernels read bytes with one scale.
+bool is_one_scale(const TensorType& real, const TensorType& whole, const TensorType& scale) {
+    return real.dtype == DType::f32 && (whole.dtype == DType::i8 || whole.dtype == DType::u8) &&
+           scale.dtype == DType::f32 && scale.elements() == 1;
+}
+
+std::int32_t zero_of(const TensorArgs& args) {
+    if (!args.has(2)) return 0;
+    return args.in[2].dtype == DType::i8 ? args.in[2].as<std::int8_t>()[0] : args.in[2].as<std::uint8_t>()[0];
+}
+
 struct QuantizeLinear {
     static constexpr std::string_view
         name = "quantize_linear",
@@ -152,6 +164,7 @@ struct QuantizeLinear {
         OperandRule{.name = "input", .dtypes = kUnquantized},
         OperandRule{.name = "scale", .dtypes = kUnquantized, .same_dtype_as = 0},
         OperandRule{.name = "zero_point", .dtypes = kQuantized}};
+    static constexpr LayoutRule layout = LayoutRule::any;
 
     static Result<Types> infer(const Operands& in, const NoAttrs&) {
         HR_TRY(check_blocks(in, in[0].shape, in[1].shape));
@@ -176,6 +189,18 @@ struct QuantizeLinear {
         });
     }
 
+    static bool one_scale_applies(const Operands& in, std::span<const bool>, const void*) {
+        return is_one_scale(in[0], in[2], in[1]);
+    }
+    static void run_one_scale(const TensorArgs& args, const void*) {
+        headrace::kernels::quantise_f32(args.in[0].as<float>(), args.in[1].as<float>()[0], zero_of(args),
+                                        args.out[0].data, args.out[0].dtype == DType::i8,
+                                        static_cast<std::size_t>(args.in[0].elements()), args.share.ith,
+                                        args.share.nth);
+    }
+    static constexpr std::array kernels{
+        KernelDef{.name = "quantise_f32", .applies = &one_scale_applies, .run = &run_one_scale}};
+
     static Cost cost(const Operands& in, std::span<const TensorType> out, const NoAttrs&) {
         return elementwise_cost(in, out, 4);
     }
@@ -186,6 +211,7 @@ struct QuantizeLinear {
         };
         return {sample(DType::f32, DType::u8, {2, 3}, {2, 3}),
                 sample(DType::f32, DType::i8, {}, {}),
+                sample(DType::f32, DType::u8, {3, 5, 11}, {}),
                 sample(DType::f32, DType::i4, {3, 5}, {3, 1}),
                 sample(DType::f32, DType::u4, {2, 1, 4, 1, 3}, {2, 1, 2, 1, 1}),
                 sample(DType::f16, DType::i32, {4, 6}, {2, 3}),
@@ -200,6 +226,7 @@ struct DequantizeLinear {
         OperandRule{.name = "input", .dtypes = kQuantized},
         OperandRule{.name = "scale", .dtypes = kUnquantized},
         OperandRule{.name = "zero_point", .dtypes = kQuantized, .same_dtype_as = 0, .optional = true}};
+    static constexpr LayoutRule layout = LayoutRule::any;
 
     static Result<Types> infer(const Operands& in, const NoAttrs&) {
         HR_TRY(check_blocks(in, in[0].shape, in[1].shape));
@@ -230,6 +257,18 @@ struct DequantizeLinear {
         });
     }
 
+    static bool one_scale_applies(const Operands& in, std::span<const bool>, const void*) {
+        return is_one_scale({in[1].dtype, {}}, in[0], in[1]);
+    }
+    static void run_one_scale(const TensorArgs& args, const void*) {
+        headrace::kernels::dequantise_f32({args.in[0].data, args.in[0].dtype == DType::i8},
+                                          args.in[1].as<float>()[0], zero_of(args), args.out[0].as<float>(),
+                                          static_cast<std::size_t>(args.in[0].elements()), args.share.ith,
+                                          args.share.nth);
+    }
+    static constexpr std::array kernels{
+        KernelDef{.name = "dequantise_f32", .applies = &one_scale_applies, .run = &run_one_scale}};
+
     static Cost cost(const Operands& in, std::span<const TensorType> out, const NoAttrs&) {
         return elementwise_cost(in, out, 2);
     }
@@ -241,6 +280,7 @@ struct DequantizeLinear {
         };
         return {sample(DType::u8, DType::f32, {2, 3}, {2, 3}),
                 sample(DType::i8, DType::f32, {}, {}),
+                sample(DType::u8, DType::f32, {3, 5, 11}, {}),
                 sample(DType::i4, DType::f32, {3, 5}, {3, 1}),
                 sample(DType::u4, DType::f32, {2, 1, 4, 1, 3}, {2, 1, 1}),
                 sample(DType::i32, DType::f16, {4, 6}, {2, 3}),

@@ -1,4 +1,3 @@
-#include <cmath>
 #include <optional>
 
 #include "ops/catalog.h"
@@ -81,19 +80,7 @@ private:
             return;
         }
         for (const char* name : {"min_value", "max_value"})
-            if (const auto limit = limit_of(node, name)) e.attrs.emplace_back(name, *limit);
-    }
-
-    /// A clamp's limit; NaN is none.
-    static std::optional<double> limit_of(const Node& clamp, std::string_view name) {
-        const auto limit = std::visit(
-            [](const auto& v) -> double {
-                if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(v)>>)
-                    return static_cast<double>(v);
-                return NAN;
-            },
-            attr_value(clamp, name));
-        return std::isnan(limit) ? std::nullopt : std::optional(limit);
+            if (const auto limit = clamp_limit(node, name)) e.attrs.emplace_back(name, *limit);
     }
 
     Status replace(const ConvolutionEpilogue& e) {

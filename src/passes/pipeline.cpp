@@ -12,7 +12,8 @@ namespace {
 
 /// No-ops hide patterns, so they go early. Folding comes before common subexpressions because it makes
 /// constants equal, and after absorb_transposed_weights, which leaves it nothing large to transpose. Halves
-/// become f32 before folding converts their constants, and before all patterns; the biases of networks are
+/// become f32 before folding converts their constants, and before all patterns; whole numbers are multiplied
+/// before folding makes real ones of small constants; the biases of networks are
 /// added before, too.
 /// Compositions come after common subexpressions, which make x one value in x · f(x), and before epilogues
 /// take their parts. Every pass removes what it makes dead itself.
@@ -25,6 +26,8 @@ constexpr std::array kPasses{
          &compute_halves_in_f32},
     Pass{"multiply_recurrent_inputs", "multiplies the inputs of all steps of an lstm at once",
          &multiply_recurrent_inputs},
+    Pass{"compute_in_whole_numbers", "leaves out real numbers between operations on quantised ones",
+         &compute_in_whole_numbers},
     Pass{"fold_constants", "computes nodes whose operands are constant", &fold_constants},
     Pass{"keep_block_weights", "lets products read integer matrices and their scales as ggml's blocks",
          &keep_block_weights},

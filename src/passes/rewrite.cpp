@@ -1,6 +1,7 @@
 #include "passes/rewrite.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "ops/arithmetic.h"
 
@@ -30,6 +31,17 @@ const Node* producer(const Graph& graph, ValueId id, std::string_view op) {
     if (v.kind != ValueKind::result || v.output_index != 0) return nullptr;
     const Node& node = graph.node(v.producer);
     return node.op->name == op ? &node : nullptr;
+}
+
+std::optional<double> clamp_limit(const Node& clamp, std::string_view name) {
+    const auto limit = std::visit(
+        [](const auto& v) -> double {
+            if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(v)>>)
+                return static_cast<double>(v);
+            return NAN;
+        },
+        attr_value(clamp, name));
+    return std::isnan(limit) ? std::nullopt : std::optional(limit);
 }
 
 NamedAttrs named_attrs(const Node& node) {

@@ -21,6 +21,9 @@ const Node* producer(const Graph& graph, ValueId id, std::string_view op);
 /// The number that a constant of one element holds; of floats only.
 std::optional<double> scalar_constant(const Graph& graph, ValueId id);
 
+/// A clamp's limit by the attribute's name, min_value or max_value; NaN is none.
+std::optional<double> clamp_limit(const Node& clamp, std::string_view name);
+
 /// All attributes of a node by name.
 NamedAttrs named_attrs(const Node& node);
 /// Which dimension of a transposition's operand each of its result is, counted from the first.

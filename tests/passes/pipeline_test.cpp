@@ -50,6 +50,12 @@ Graph untidy_graph() {
                            t.constant("recurrent", {1, 64, 16})},
                           {{"hidden_size", std::int64_t{16}}}));
     t.output("half", t.op("abs", {t.input("h", {2}, DType::f16)}));
+    // Bytes that become real numbers and the same bytes.
+    const ValueId step = t.constant("step", DType::f32, {}, std::vector<float>{0.5f});
+    const ValueId zero = t.constant("zero", DType::i8, {}, std::vector<std::int8_t>{3});
+    const ValueId real = t.op("dequantize_linear", {t.input("bytes", {2}, DType::i8), step, zero});
+    t.output("same",
+             t.op("quantize_linear", {t.op("reshape", {real}, {{"new_shape", Extents{2, 1}}}), step, zero}));
     return t.finish();
 }
 
@@ -69,7 +75,7 @@ TEST(Pipeline, RunsEveryPassAndReportsWhatItDid) {
     EXPECT_EQ(formula(graph, "large"), "fused_matmul(r, v) {transpose_b=true}");
     EXPECT_EQ(formula(graph, "y"), "fused_matmul(x, w, constant) {transpose_b=true, activation=\"relu\"}");
     EXPECT_EQ(formula(graph, "gated"), "glu(gate, x)");
-    EXPECT_EQ(graph.nodes.size(), 14U);
+    EXPECT_EQ(graph.nodes.size(), 15U);
     ASSERT_EQ(reports.value().size(), all_passes().size());
     for (const PassReport& report : reports.value()) {
         EXPECT_TRUE(report.ran) << report.name;
@@ -119,7 +125,7 @@ TEST(Pipeline, StopsAfterAPassAndShowsTheGraphAfterEach) {
         seen.push_back(fmt::format("{}: {}", pass, g.nodes.size()));
     };
     const auto reports = run_passes(graph, options).value();
-    EXPECT_THAT(seen, ElementsAre("eliminate_dead_code: 25", "eliminate_no_ops: 24"));
+    EXPECT_THAT(seen, ElementsAre("eliminate_dead_code: 28", "eliminate_no_ops: 27"));
     EXPECT_THAT(names_of_ran(reports), ElementsAre("eliminate_dead_code", "eliminate_no_ops"));
     EXPECT_EQ(reports.size(), all_passes().size());
 }

@@ -93,6 +93,17 @@ Operand qgemm(OpWriter& g, const Node& node) {
     const Operand c = node.optional(6);
     invalid_if(g.rank(a) != 2 || g.rank(b) != 2, "A and B have {} and {} dimensions, not 2", g.rank(a),
                g.rank(b));
+    const bool is_plain = !node.flag("transA", false) && node.real("alpha", 1) == 1 && node.optional(7);
+    if (is_plain && are_known(node, {1, 2, 3, 4, 5, 6, 7, 8}) && (!c || g.rank(c) == 1)) {
+        const bool transposed = node.flag("transB", false);
+        const Operand unit = g.op("mul", {g.reshape(node.operand(1), {}), node.operand(4)});
+        const Operand y = g.op("gemm",
+                               {real_operand(g, node, 0),
+                                dequantised(g, node, b, node.operand(4), node.operand(5), transposed ? 0 : 1),
+                                c ? dequantised(g, node, c, unit, nullptr, 0) : nullptr},
+                               {{"b_transpose", transposed}});
+        return whole_result(g, node, y, 7, a->type);
+    }
     if (node.flag("transA", false)) a = g.transpose(a, {1, 0});
     if (node.flag("transB", false)) b = g.transpose(b, {1, 0});
     Operand total = exact_product(g, a, b, node.optional(2), node.optional(5));

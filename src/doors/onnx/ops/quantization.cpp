@@ -123,6 +123,14 @@ Operand requantised(OpWriter& g, const Node& node, const Operand& total, const O
 }
 
 Operand qlinear_matmul(OpWriter& g, const Node& node) {
+    const auto is_one = [&](std::size_t i) {
+        return g.rank(node.operand(i)) == 0 || g.has_shape(node.operand(i), {1});
+    };
+    if (are_known(node, {1, 2, 3, 4, 5, 6, 7}) && g.rank(node.operand(3)) == 2 && is_one(1) && is_one(6)) {
+        const Operand a = dequantised(g, node, node.x(), node.operand(1), node.operand(2), 0);
+        const Operand b = dequantised(g, node, node.operand(3), node.operand(4), node.operand(5), 1);
+        return quantised(g, node, matrix_product(g, a, b), node.operand(6), node.operand(7), 0);
+    }
     const Operand total = exact_product(g, node.x(), node.operand(3), node.operand(2), node.operand(5));
     Operand a_scale = node.operand(1);
     if (g.has_shape(a_scale, {1})) a_scale = g.reshape(a_scale, {});
@@ -186,6 +194,12 @@ Operand qlinear_binary(OpWriter& g, const Node& node) {
     const Operand a_scale = scale(1), b_scale = scale(4), y_scale = scale(6),
                   one = known(1.0, ElementType::f32);
     Operand y;
+    if (node.op == "QLinearAdd" && are_known(node, {1, 2, 4, 5, 6, 7}) && g.has_shape(b, g.shape(a))) {
+        y = g.op("add", {dequantised(g, node, a, a_scale, node.optional(2), 0),
+                         dequantised(g, node, b, b_scale, node.optional(5), 0)});
+        const Operand y_zero = node.optional(7);
+        return quantised(g, node, y, y_scale, y_zero ? y_zero : nothing, 0);
+    }
     if (node.op == "QLinearAdd") {
         const Operand a_ratio = g.op("div", {a_scale, y_scale}), b_ratio = g.op("div", {b_scale, y_scale});
         const Operand shift = g.op("add", {g.op("mul", {a_ratio, zero(2)}), g.op("mul", {b_ratio, zero(5)})});
@@ -205,6 +219,13 @@ Operand qlinear_binary(OpWriter& g, const Node& node) {
 }
 
 }  // namespace
+
+bool are_known(const Node& node, std::initializer_list<std::size_t> inputs) {
+    return std::ranges::all_of(inputs, [&](std::size_t i) {
+        const Operand x = node.optional(i);
+        return !x || (x->has_numbers() && !is_carried(x->type));
+    });
+}
 
 Operand blocks_of_places(std::int64_t extent, std::int64_t block) {
     OpWriter::check_extent(extent);
@@ -277,6 +298,14 @@ Operand exact_product(OpWriter& g, const Operand& a, const Operand& b, const Ope
 
 Operand qlinear_conv(OpWriter& g, const Node& node) {
     const Operand x = node.x(), bias = node.optional(8);
+    if (g.rank(x) == 4 && are_known(node, {1, 2, 3, 4, 5, 6, 7, 8})) {
+        const Operand unit = g.op("mul", {g.reshape(node.operand(1), {}), node.operand(4)});
+        const Operand image = dequantised(g, node, x, node.operand(1), node.operand(2), 1),
+                      filter = dequantised(g, node, node.operand(3), node.operand(4), node.operand(5), 0);
+        const Operand y = convolution(g, node, image, filter,
+                                      bias ? dequantised(g, node, bias, unit, nullptr, 0) : nullptr);
+        return quantised(g, node, y, node.operand(6), node.operand(7), 1);
+    }
     Operand total = exact_convolution(g, node, x, node.operand(3), node.operand(2), node.operand(5));
     const int behind = g.rank(x) - 2;
     if (bias) total = g.op("add", {total, g.add_axes(bias, behind)});

@@ -1,4 +1,6 @@
 #pragma once
+#include <initializer_list>
+
 #include "doors/onnx/reading/operators.h"
 
 namespace headrace::onnx {
@@ -26,5 +28,9 @@ Operand exact_product(OpWriter& g, const Operand& a, const Operand& b, const Ope
                       const Operand& b_zero);
 /// ONNX's QLinearConv with the node's inputs and attributes.
 Operand qlinear_conv(OpWriter& g, const Node& node);
+
+/// Whether these inputs, scales, zero points and weights among them, are known or absent: such operators are
+/// read as operators on real numbers, which passes compute in whole ones.
+bool are_known(const Node& node, std::initializer_list<std::size_t> inputs);
 
 }  // namespace headrace::onnx

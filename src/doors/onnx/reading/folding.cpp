@@ -41,6 +41,8 @@ bool has_open_extents(const NamedAttrs& attrs) {
 }  // namespace
 
 std::optional<std::vector<Folded>> folded(const KnownCall& call) {
+    // Weights keep their bytes, with which passes multiply.
+    if (call.op.name == "dequantize_linear" && call.operands[0]->known->count() > 1) return std::nullopt;
     const bool is_foldable = call.op.is_pure() && call.op.control == Control::none && !call.op.count &&
                              !has_open_extents(call.attrs);
     if (!is_foldable || call.operands.empty() || !is_few(call.operands)) return std::nullopt;

@@ -1,0 +1,174 @@
+// Sums of products of pairs of 16-bit numbers: what each instruction set has for them, and a tile of such
+// sums. Included once per SIMD target.
+#if defined(HEADRACE_KERNELS_PAIR_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEADRACE_KERNELS_PAIR_TILE_INL_H_
+#undef HEADRACE_KERNELS_PAIR_TILE_INL_H_
+#else
+#define HEADRACE_KERNELS_PAIR_TILE_INL_H_
+#endif
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "hwy/highway.h"
+#include "kernels/simd/memory-inl.h"
+#include "kernels/whole/pair_panels.h"
+#include "kernels/whole/requantise-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headrace::kernels::HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Each lane holds two numbers of 16 bits; products are added up in 32 bits, exactly as long as sums fit.
+// Bytes times bytes could be had in one instruction with sums of 16 bits, where 255 * 127 twice has no room.
+class PairSum {
+public:
+#if HWY_TARGET == HWY_NEON
+    HWY_INLINE PairSum() : sum_(hn::Zero(WholeTag())), upper_(hn::Zero(WholeTag())) {}
+#else
+    HWY_INLINE PairSum() : sum_(hn::Zero(WholeTag())) {}
+#endif
+    HWY_INLINE void add(WholeVec a, WholeVec b) {
+#if HWY_TARGET == HWY_SCALAR
+        const auto low = [](WholeVec v) { return static_cast<int32_t>(static_cast<int16_t>(v.raw)); };
+        const auto high = [](WholeVec v) { return v.raw >> 16; };
+        sum_.raw += low(a) * low(b) + high(a) * high(b);
+#else
+        const hn::Repartition<int16_t, WholeTag> d16;
+#if HWY_TARGET == HWY_NEON
+        sum_ =
+            hn::ReorderWidenMulAccumulate(WholeTag(), hn::BitCast(d16, a), hn::BitCast(d16, b), sum_, upper_);
+#else
+        WholeVec unused = hn::Zero(WholeTag());
+        const WholeVec products = hn::ReorderWidenMulAccumulate(
+            WholeTag(), hn::BitCast(d16, a), hn::BitCast(d16, b), hn::Zero(WholeTag()), unused);
+        // An instruction in its place; else g++ loads the pairs of all rows first, for which there are too
+        // few registers.
+        auto sum = sum_.raw;
+#if HWY_TARGET == HWY_AVX3
+        asm("vpaddd %1, %0, %0" : "+v"(sum) : "v"(products.raw));
+#elif HWY_TARGET == HWY_AVX2
+        asm("vpaddd %1, %0, %0" : "+x"(sum) : "x"(products.raw));
+#else
+        asm("paddd %1, %0" : "+x"(sum) : "x"(products.raw));
+#endif
+        sum_.raw = sum;
+#endif
+#endif
+    }
+    HWY_INLINE WholeVec total() const {
+#if HWY_TARGET == HWY_NEON
+        return hn::RearrangeToOddPlusEven(sum_, upper_);
+#else
+        return sum_;
+#endif
+    }
+
+private:
+    WholeVec sum_;
+#if HWY_TARGET == HWY_NEON
+    WholeVec upper_;  // of the upper half's products
+#endif
+};
+
+inline constexpr size_t kPanelVecs = kPairPanel / HWY_MIN(kPairPanel, kLanes);
+// The sums, a row of the panel, a pair of A and a product are kept in registers.
+#if HWY_TARGET == HWY_AVX3
+inline constexpr size_t kPairRows = 12;
+#elif HWY_TARGET == HWY_AVX2
+inline constexpr size_t kPairRows = 6;
+#elif HWY_TARGET == HWY_SCALAR
+inline constexpr size_t kPairRows = 1;
+#else
+inline constexpr size_t kPairRows = 3;
+#endif
+
+// Rows of A, of pairs, times a panel.
+struct PairTile {
+    const int16_t* a;
+    size_t lda;  // of int16_t
+    const int16_t* b;
+    size_t pairs;
+    const int32_t* init;  // a row that is added to each row of sums; null: they go on from `sums`
+    int32_t* sums;        // [rows][kPairPanel], where they are left unless this is the last slice of depth
+    // Of the last slice:
+    const float *bias, *scale;  // of the panel's channels
+    const Rounder* round;
+    void* y;
+    size_t ldy, channels;  // fewer than kPairPanel in the last panel
+};
+
+// Of a panel's row of results, in Y.
+template <class Y>
+HWY_INLINE void store_panel_row(const PairTile& t, const WholeVec (&sum)[kPanelVecs], Y* y) {
+    const TileTag d;
+    Y lanes[kPairPanel];
+    Y* to = t.channels == kPairPanel ? y : lanes;
+    HWY_UNROLL(16)
+    for (size_t v = 0; v < kPanelVecs; ++v) {
+        const TileVec shifted = hn::Add(hn::ConvertTo(d, sum[v]), hn::LoadU(d, t.bias + v * kLanes));
+        store_bytes((*t.round)(hn::Mul(shifted, hn::LoadU(d, t.scale + v * kLanes))), to + v * kLanes);
+    }
+    if (to == lanes) std::memcpy(y, lanes, t.channels);
+}
+
+// Y: int8_t or uint8_t for the last slice of depth, else void.
+template <class Y, size_t kRows>
+HWY_NOINLINE void pair_tile(const PairTile& t) {
+    const WholeTag d;
+    PairSum sum[kRows][kPanelVecs];
+    const int16_t* a = t.a;
+    const int16_t* b = t.b;
+    for (size_t p = 0; p < t.pairs; ++p, a += 2, b += 2 * kPairPanel) {
+        WholeVec row[kPanelVecs];
+        HWY_UNROLL(16)
+        for (size_t v = 0; v < kPanelVecs; ++v)
+            row[v] = hn::LoadU(d, reinterpret_cast<const int32_t*>(b + 2 * v * kLanes));
+        HWY_UNROLL(16)
+        for (size_t r = 0; r < kRows; ++r) {
+            int32_t pair;
+            std::memcpy(&pair, a + r * t.lda, sizeof(pair));
+            const WholeVec both = hn::Set(d, pair);
+            HWY_UNROLL(16)
+            for (size_t v = 0; v < kPanelVecs; ++v) sum[r][v].add(both, row[v]);
+        }
+    }
+    HWY_UNROLL(16)
+    for (size_t r = 0; r < kRows; ++r) {
+        int32_t* sums = t.sums + r * kPairPanel;
+        const int32_t* from = t.init ? t.init : sums;
+        WholeVec total[kPanelVecs];
+        HWY_UNROLL(16)
+        for (size_t v = 0; v < kPanelVecs; ++v)
+            total[v] = hn::Add(sum[r][v].total(), hn::LoadU(d, from + v * kLanes));
+        if constexpr (std::is_void_v<Y>) {
+            HWY_UNROLL(16)
+            for (size_t v = 0; v < kPanelVecs; ++v) hn::StoreU(total[v], d, sums + v * kLanes);
+        } else {
+            store_panel_row(t, total, static_cast<Y*>(t.y) + r * t.ldy);
+        }
+    }
+}
+
+using PairTileFunction = void (*)(const PairTile&);
+
+// For 1 to kPairRows rows.
+template <class Y>
+PairTileFunction find_pair_tile(size_t rows) {
+    return []<size_t... i>(std::index_sequence<i...>, size_t n) {
+        static constexpr PairTileFunction kTiles[] = {&pair_tile<Y, i + 1>...};
+        return kTiles[n - 1];
+    }
+    (std::make_index_sequence<kPairRows>(), rows);
+}
+
+}  // namespace
+}  // namespace headrace::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // HEADRACE_KERNELS_PAIR_TILE_INL_H_

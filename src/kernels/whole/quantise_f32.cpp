@@ -1,0 +1,139 @@
+#include "kernels/whole/quantise_f32.h"
+
+#include "kernels/simd/targets.h"
+#include "kernels/tensor/element_share.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/whole/quantise_f32.cpp"
+#include "hwy/foreach_target.h"
+#include "kernels/whole/requantise-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headrace::kernels::HWY_NAMESPACE {
+namespace {
+
+template <class T>
+HWY_INLINE TileVec real_of(const T* x, size_t count, WholeVec zero, TileVec scale) {
+    const WholeVec whole = count == kLanes ? load_bytes(x) : load_first_bytes(x, count);
+    return hn::Mul(hn::ConvertTo(TileTag(), hn::Sub(whole, zero)), scale);
+}
+
+// Calls fn(at, count) for vectors of n elements.
+template <class Fn>
+HWY_INLINE void for_each_vector_of(size_t n, Fn fn) {
+    size_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) fn(i, kLanes);
+    if (i < n) fn(i, n - i);
+}
+
+template <class T>
+HWY_INLINE void store_some(WholeVec x, T* y, size_t count) {
+    if (count == kLanes)
+        store_bytes(x, y);
+    else
+        store_first_bytes(x, y, count);
+}
+
+template <class T>
+void quantise_as(const float* x, float scale, int32_t zero, T* y, size_t n) {
+    const TileTag d;
+    const TileVec divisor = hn::Set(d, scale);
+    const Rounder round({.zero = zero, .low = hwy::LimitsMin<T>(), .high = hwy::LimitsMax<T>()});
+    const TileVec lowest = hn::Set(d, static_cast<float>(hwy::LimitsMin<T>() - zero));
+    for_each_vector_of(n, [&](size_t i, size_t count) HWY_ATTR {
+        const TileVec quotient =
+            hn::Div(count == kLanes ? hn::LoadU(d, x + i) : load_first(d, x + i, count), divisor);
+        store_some(round(hn::IfThenElse(hn::IsNaN(quotient), lowest, quotient)), y + i, count);
+    });
+}
+
+template <class T>
+void dequantise_as(const T* x, float scale, int32_t zero, float* y, size_t n) {
+    const TileTag d;
+    const TileVec factor = hn::Set(d, scale);
+    const WholeVec shift = hn::Set(WholeTag(), zero);
+    for_each_vector_of(n, [&](size_t i, size_t count) HWY_ATTR {
+        const TileVec real = real_of(x + i, count, shift, factor);
+        count == kLanes ? hn::StoreU(real, d, y + i) : store_first(real, d, y + i, count);
+    });
+}
+
+template <class A, class B, class Y>
+void add_as(const WholeAddArgs& g, size_t begin, size_t n) {
+    const TileTag d;
+    const A* a = static_cast<const A*>(g.a.data) + begin;
+    const B* b = static_cast<const B*>(g.b.data) + begin;
+    Y* y = static_cast<Y*>(g.y) + begin;
+    const TileVec a_ratio = hn::Set(d, g.a_ratio), b_ratio = hn::Set(d, g.b_ratio),
+                  shift = hn::Set(d, g.shift);
+    const WholeVec none = hn::Zero(WholeTag());
+    const Rounder round({.low = g.low, .high = g.high});
+    for_each_vector_of(n, [&](size_t i, size_t count) HWY_ATTR {
+        const TileVec shifted = hn::Add(real_of(b + i, count, none, b_ratio), shift);
+        store_some(round(hn::Add(real_of(a + i, count, none, a_ratio), shifted)), y + i, count);
+    });
+}
+
+}  // namespace
+
+void quantise_target(const float* x, float scale, int32_t zero, void* y, bool is_signed, size_t n) {
+    if (is_signed)
+        quantise_as(x, scale, zero, static_cast<int8_t*>(y), n);
+    else
+        quantise_as(x, scale, zero, static_cast<uint8_t*>(y), n);
+}
+
+void dequantise_target(const void* x, bool is_signed, float scale, int32_t zero, float* y, size_t n) {
+    if (is_signed)
+        dequantise_as(static_cast<const int8_t*>(x), scale, zero, y, n);
+    else
+        dequantise_as(static_cast<const uint8_t*>(x), scale, zero, y, n);
+}
+
+void add_target(const WholeAddArgs& g, size_t begin, size_t n) {
+    const auto with = [&]<class T>(bool is_signed, auto fn) {
+        is_signed ? fn.template operator()<int8_t>() : fn.template operator()<uint8_t>();
+    };
+    with.operator()<void>(g.a.is_signed, [&]<class A>() {
+        with.operator()<void>(g.b.is_signed, [&]<class B>() {
+            with.operator()<void>(g.is_signed, [&]<class Y>() { add_as<A, B, Y>(g, begin, n); });
+        });
+    });
+}
+
+}  // namespace headrace::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace headrace::kernels {
+
+HWY_EXPORT(quantise_target);
+HWY_EXPORT(dequantise_target);
+HWY_EXPORT(add_target);
+
+// Bytes of a cache line.
+static constexpr size_t kGrain = 64;
+
+void quantise_f32(const float* x, float scale, int32_t zero, void* y, bool is_signed, size_t n, int ith,
+                  int nth) {
+    for_share(n, kGrain, ith, nth, [&](size_t begin, size_t count) {
+        HWY_DYNAMIC_DISPATCH(quantise_target)
+        (x + begin, scale, zero, static_cast<char*>(y) + begin, is_signed, count);
+    });
+}
+
+void dequantise_f32(const Bytes& x, float scale, int32_t zero, float* y, size_t n, int ith, int nth) {
+    for_share(n, kGrain, ith, nth, [&](size_t begin, size_t count) {
+        HWY_DYNAMIC_DISPATCH(dequantise_target)
+        (static_cast<const char*>(x.data) + begin, x.is_signed, scale, zero, y + begin, count);
+    });
+}
+
+void whole_add(const WholeAddArgs& args, int ith, int nth) {
+    for_share(args.n, kGrain, ith, nth, [&](size_t begin, size_t count) {
+        HWY_DYNAMIC_DISPATCH(add_target)(args, begin, count);
+    });
+}
+
+}  // namespace headrace::kernels
+#endif

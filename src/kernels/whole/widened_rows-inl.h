@@ -1,0 +1,109 @@
+// What windows of an image of bytes meet, in 16 bits. Included once per SIMD target.
+#if defined(HEADRACE_KERNELS_WIDENED_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEADRACE_KERNELS_WIDENED_ROWS_INL_H_
+#undef HEADRACE_KERNELS_WIDENED_ROWS_INL_H_
+#else
+#define HEADRACE_KERNELS_WIDENED_ROWS_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "hwy/highway.h"
+#include "kernels/simd/memory-inl.h"
+#include "kernels/whole/whole_conv2d.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headrace::kernels::HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using WideTag = hn::CappedTag<int16_t, 16>;
+
+template <class T>
+HWY_INLINE hn::Vec<WideTag> load_widened(const T* x) {
+    return hn::PromoteTo(WideTag(), hn::LoadU(hn::Rebind<T, WideTag>(), x));
+}
+
+// Touches nothing beyond either list.
+template <class T>
+HWY_INLINE void widen(const T* x, size_t n, int16_t* y) {
+    const WideTag d;
+    const size_t lanes = hn::Lanes(d);
+    size_t i = 0;
+    for (; i + lanes <= n; i += lanes) hn::StoreU(load_widened(x + i), d, y + i);
+    if (i == n) return;
+    if (n >= lanes) {
+        hn::StoreU(load_widened(x + n - lanes), d, y + n - lanes);
+    } else {
+        for (; i < n; ++i) y[i] = x[i];
+    }
+}
+
+// Windows of neighbouring pixels of the output as rows [kernel_h][kernel_w][channels of a group] of `length`
+// numbers, which end in zeros.
+class WindowCopier {
+public:
+    WindowCopier(const WholeConv2dArgs& g, size_t image, size_t group, size_t length)
+        : g_(g),
+          channels_(g.in_channels / g.groups),
+          start_(image * g.in_h * g.in_w * g.in_channels + group * channels_),
+          length_(length),
+          is_matrix_(g.groups == 1 && g.kernel_h == 1 && g.kernel_w == 1 && g.stride_h == 1 &&
+                     g.stride_w == 1 && g.pad_top == 0 && g.pad_left == 0 && g.out_h == g.in_h &&
+                     g.out_w == g.in_w) {}
+
+    template <class T>
+    void copy(size_t first, size_t count, int16_t* to) const {
+        const T* x = static_cast<const T*>(g_.x.data) + start_;
+        if (is_matrix_ && length_ == channels_) return widen(x + first * channels_, count * channels_, to);
+        for (size_t p = first; p < first + count; ++p, to += length_) {
+            window(x, p / g_.out_w, p % g_.out_w, to);
+            std::fill(to + g_.depth(), to + length_, int16_t{0});
+        }
+    }
+
+private:
+    template <class T>
+    void window(const T* x, size_t oy, size_t ox, int16_t* to) const {
+        const auto in_h = static_cast<ptrdiff_t>(g_.in_h), in_w = static_cast<ptrdiff_t>(g_.in_w);
+        const ptrdiff_t top = static_cast<ptrdiff_t>(oy * g_.stride_h) - g_.pad_top;
+        const ptrdiff_t left = static_cast<ptrdiff_t>(ox * g_.stride_w) - g_.pad_left;
+        const ptrdiff_t last = left + static_cast<ptrdiff_t>((g_.kernel_w - 1) * g_.dilation_w);
+        const bool is_run = g_.groups == 1 && g_.dilation_w == 1 && left >= 0 && last < in_w;
+        const size_t row_length = g_.kernel_w * channels_;
+        for (size_t ky = 0; ky < g_.kernel_h; ++ky, to += row_length) {
+            const ptrdiff_t y = top + static_cast<ptrdiff_t>(ky * g_.dilation_h);
+            const ptrdiff_t at = (y * in_w + left) * static_cast<ptrdiff_t>(g_.in_channels);
+            if (y < 0 || y >= in_h)
+                std::fill_n(to, row_length, static_cast<int16_t>(g_.x_zero));
+            else if (is_run)
+                widen(x + at, row_length, to);
+            else
+                taps(x, y, left, to);
+        }
+    }
+    template <class T>
+    void taps(const T* x, ptrdiff_t y, ptrdiff_t left, int16_t* to) const {
+        const auto in_w = static_cast<ptrdiff_t>(g_.in_w);
+        for (size_t kx = 0; kx < g_.kernel_w; ++kx, to += channels_) {
+            const ptrdiff_t column = left + static_cast<ptrdiff_t>(kx * g_.dilation_w);
+            if (column < 0 || column >= in_w)
+                std::fill_n(to, channels_, static_cast<int16_t>(g_.x_zero));
+            else
+                widen(x + (y * in_w + column) * static_cast<ptrdiff_t>(g_.in_channels), channels_, to);
+        }
+    }
+
+    const WholeConv2dArgs& g_;
+    size_t channels_, start_, length_;
+    bool is_matrix_;
+};
+
+}  // namespace
+}  // namespace headrace::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // HEADRACE_KERNELS_WIDENED_ROWS_INL_H_

@@ -1,0 +1,218 @@
+/// Two-dimensional convolution of whole numbers that stand for real ones.
+#include "kernels/whole/whole_conv2d.h"
+#include "ops/convolution.h"
+#include "ops/infer.h"
+#include "ops/op.h"
+#include "ops/quantized.h"
+
+namespace headrace::ops {
+namespace {
+
+struct QuantizedConv2dAttrs : Conv2dAttrs, WholeLimits {
+    static void fields(auto&& f) {
+        Conv2dAttrs::fields(f);
+        WholeLimits::fields(f);
+    }
+};
+
+/// A filter's sizes as the kernels count them.
+struct WholeFilter {
+    Axes axes;
+    std::size_t channels, groups, depth;
+
+    WholeFilter(Sizes shape, const Conv2dAttrs& a)
+        : axes(shape, filter_axes(a.filter_layout)),
+          channels(static_cast<std::size_t>(axes.size[0])),
+          groups(static_cast<std::size_t>(a.groups)),
+          depth(static_cast<std::size_t>(axes.size[1] * axes.size[2] * axes.size[3])) {}
+
+    bool is_depthwise() const { return groups > 1 && channels == groups && axes.size[1] == 1; }
+    std::size_t height() const { return static_cast<std::size_t>(axes.size[2]); }
+    std::size_t width() const { return static_cast<std::size_t>(axes.size[3]); }
+
+    /// The elements in the order o h w i.
+    template <class T>
+    std::vector<T> ordered(const ConstView& filter) const {
+        constexpr std::array<std::size_t, 4> kOrder{0, 2, 3, 1};
+        std::vector<std::int64_t> size, strides;
+        for (std::size_t i : kOrder) size.push_back(axes.size[i]), strides.push_back(axes.stride[i]);
+        std::vector<T> elements(static_cast<std::size_t>(filter.elements()));
+        strided_copy(filter.data, 0, size, strides, reinterpret_cast<std::byte*>(elements.data()), sizeof(T),
+                     {});
+        return elements;
+    }
+};
+
+struct QuantizedConv2d {
+    static constexpr std::string_view
+        name = "quantized_conv2d",
+        summary =
+            "conv2d of (input - input_zero_point) and filter, plus bias, times scale, "
+            "rounded to even, + zero_point, saturated; input_zero_point around";
+    static constexpr std::array operands{
+        OperandRule{.name = "input", .dtypes = kBytes, .min_rank = 4, .max_rank = 4, .title = "Conv2d input"},
+        OperandRule{.name = "filter",
+                    .dtypes = {DType::i8, DType::i16},
+                    .min_rank = 4,
+                    .max_rank = 4,
+                    .title = "Conv2d filter"},
+        kSumBias,
+        kSumScale,
+        kInputZero,
+        kResultZero};
+    static constexpr LayoutRule layout = LayoutRule::channels;
+    using Attrs = QuantizedConv2dAttrs;
+
+    static Result<Types> infer(const Operands& in, const Attrs& a) {
+        HR_TRY(a.check());
+        HR_ASSIGN(TensorType out, infer_conv2d(in, a));
+        const Dim& channels = in[1].shape[filter_axes(a.filter_layout)[0]];
+        if (!same_shape(in, in[3].shape, {channels}))
+            return invalid("scale has shape {} but the filter has {} output channels", str(in[3].shape),
+                           channels.str());
+        out.dtype = in[5].dtype;
+        return Types{std::move(out)};
+    }
+
+    static void reference(const TensorArgs& args, const Attrs& a) {
+        const SumRounder rounder(args, a);
+        const std::vector<double> x = cleared(args.in[0], whole_at(args.in[4], 0)),
+                                  w = cleared(args.in[1], 0);
+        const std::array<ConstView, 2> exact{
+            ConstView{DType::f64, args.in[0].shape, reinterpret_cast<const std::byte*>(x.data())},
+            ConstView{DType::f64, args.in[1].shape, reinterpret_cast<const std::byte*>(w.data())}};
+        const Axes out(args.out[0].shape, image_axes(a.layout_of_output()));
+        reference_conv2d<double>({exact, args.out, args.share}, a, [&](std::int64_t i, double sum) {
+            rounder.store(i, sum, i / out.stride[1] % out.size[1]);
+        });
+    }
+
+    static const Attrs& cast(const void* attrs) { return detail::attrs_ref<Attrs>(attrs); }
+    static bool applies(const Operands& in, std::span<const bool> is_constant, const Attrs& a) {
+        const WholeFilter filter(in[1].sizes(), a);
+        return is_constant[1] && a.input_layout == ImageLayout::nhwc && filter.depth > 0 &&
+               filter.channels > 0 && kernels::have_room(filter.depth);
+    }
+    static bool windows_apply(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
+        return applies(in, is_constant, cast(attrs));
+    }
+    static bool depthwise_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
+        return applies(in, is_constant, cast(attrs)) &&
+               WholeFilter(in[1].sizes(), cast(attrs)).is_depthwise();
+    }
+    static std::size_t packed_bytes(const Operands& in, const void* attrs) {
+        const WholeFilter f(in[1].sizes(), cast(attrs));
+        return kernels::packed_pairs_bytes(f.channels, f.groups, f.depth);
+    }
+    static void pack(const ConstView& filter, const void* attrs, std::byte* packed) {
+        const WholeFilter f(filter.shape, cast(attrs));
+        visit_filter(filter, [&]<class T>() {
+            kernels::pack_pairs(f.ordered<T>(filter).data(), f.channels, f.groups, f.depth, packed);
+        });
+    }
+    static std::size_t packed_depthwise_bytes(const Operands& in, const void* attrs) {
+        const WholeFilter f(in[1].sizes(), cast(attrs));
+        return kernels::packed_depthwise_pairs_bytes(f.channels, f.height(), f.width());
+    }
+    static void pack_depthwise(const ConstView& filter, const void* attrs, std::byte* packed) {
+        const WholeFilter f(filter.shape, cast(attrs));
+        visit_filter(filter, [&]<class T>() {
+            kernels::pack_depthwise_pairs(f.ordered<T>(filter).data(), f.channels, f.height(), f.width(),
+                                          packed);
+        });
+    }
+    template <class F>
+    static void visit_filter(const ConstView& filter, F&& f) {
+        filter.dtype == DType::i8 ? f.template operator()<std::int8_t>()
+                                  : f.template operator()<std::int16_t>();
+    }
+    template <auto Kernel>
+    static void run(const TensorArgs& args, const void* attrs) {
+        Kernel(kernel_args(args, cast(attrs)), args.in[1].data, args.share.ith, args.share.nth);
+    }
+    static kernels::WholeConv2dArgs kernel_args(const TensorArgs& args, const Attrs& a) {
+        const ConvGeometry g(args, a);
+        const auto n = [](std::int64_t v) { return static_cast<std::size_t>(v); };
+        return {.batch = n(g.in.size[0]),
+                .in_channels = n(g.in.size[1]),
+                .in_h = n(g.in.size[2]),
+                .in_w = n(g.in.size[3]),
+                .out_channels = n(g.out.size[1]),
+                .out_h = n(g.out.size[2]),
+                .out_w = n(g.out.size[3]),
+                .groups = n(a.groups),
+                .kernel_h = n(g.filter.size[2]),
+                .kernel_w = n(g.filter.size[3]),
+                .stride_h = n(a.strides[0]),
+                .stride_w = n(a.strides[1]),
+                .dilation_h = n(a.dilations[0]),
+                .dilation_w = n(a.dilations[1]),
+                .pad_top = a.padding[0],
+                .pad_left = a.padding[2],
+                .x = {args.in[0].data, args.in[0].dtype == DType::i8},
+                .x_zero = whole_at(args.in[4], 0),
+                .result = SumRounder::kernel_args(args, a)};
+    }
+    static constexpr std::array kernels{
+        KernelDef{"whole_depthwise_conv2d", &depthwise_applies, 1, &packed_depthwise_bytes, &pack_depthwise,
+                  &run<&headrace::kernels::whole_depthwise_conv2d>},
+        KernelDef{"whole_conv2d", &windows_apply, 1, &packed_bytes, &pack,
+                  &run<&headrace::kernels::whole_conv2d>}};
+
+    static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs& a) {
+        return conv2d_cost(in, out, a);
+    }
+
+    static std::vector<Sample> samples();
+};
+
+std::vector<Sample> QuantizedConv2d::samples() {
+    using List = std::vector<std::int64_t>;
+    std::vector<Sample> list;
+    const auto add = [&](DType input, DType filter, DType result, Shape image, Shape weights,
+                         std::int64_t outputs, NamedAttrs attrs, bool has_bias = true) {
+        const bool has_sign = input == DType::i8;
+        const double low = has_sign ? -128 : 0, most = filter == DType::i8 ? 127 : 255;
+        list.push_back({{{.type = {input, std::move(image)}, .low = low, .high = low + 255},
+                         {.type = {filter, std::move(weights)}, .low = -most, .high = most, .constant = true},
+                         {.type = {DType::f32, {outputs}},
+                          .low = -900,
+                          .high = 900,
+                          .constant = true,
+                          .absent = !has_bias},
+                         {.type = {DType::f32, {outputs}}, .low = 0.0005, .high = 0.004, .constant = true},
+                         {.type = {input, {}}, .low = low, .high = low + 255, .constant = true},
+                         {.type = {result, {}}, .low = 0, .high = 9, .constant = true}},
+                        std::move(attrs),
+                        0});
+    };
+    const NamedAttrs nhwc{{"input_layout", std::string("nhwc")}, {"filter_layout", std::string("ohwi")}};
+    const auto with = [](NamedAttrs attrs, const NamedAttrs& more) {
+        attrs.insert(attrs.end(), more.begin(), more.end());
+        return attrs;
+    };
+    add(DType::u8, DType::i8, DType::u8, {1, 7, 5, 6}, {9, 7, 3, 3}, 9, {{"padding", List{1, 1, 1, 1}}});
+    for (const DType input : {DType::u8, DType::i8})
+        for (const DType filter : {DType::i8, DType::i16})
+            for (const DType result : {DType::u8, DType::i8}) {
+                add(input, filter, result, {2, 9, 8, 5}, {18, 3, 3, 5}, 18,
+                    with(nhwc, {{"padding", List{1, 1, 2, 0}}, {"strides", List{2, 1}}}),
+                    filter == DType::i8);
+                add(input, filter, result, {1, 9, 8, 20}, {20, 3, 3, 1}, 20,
+                    with(nhwc, {{"padding", List{1, 1, 1, 1}}, {"groups", std::int64_t{20}}}),
+                    filter == DType::i8);
+            }
+    add(DType::u8, DType::i8, DType::u8, {1, 4, 5, 64}, {40, 1, 1, 64}, 40,
+        with(nhwc, {{"min_value", std::int64_t{3}}, {"max_value", std::int64_t{200}}}));
+    add(DType::u8, DType::i8, DType::i8, {1, 6, 7, 12}, {21, 3, 3, 4}, 21,
+        with(nhwc, {{"groups", std::int64_t{3}}, {"dilations", List{2, 1}}}));
+    add(DType::i8, DType::i8, DType::u8, {1, 9, 9, 6}, {6, 5, 4, 1}, 6,
+        with(nhwc, {{"groups", std::int64_t{6}}, {"dilations", List{1, 2}}, {"padding", List{2, 2, 3, 3}}}));
+    return list;
+}
+
+}  // namespace
+
+std::span<const OpDef> quantized_conv_ops() { return OpList<QuantizedConv2d>::defs(); }
+
+}  // namespace headrace::ops
