@@ -1,11 +1,12 @@
 // load(): ONNX models and graph files as functions of typed arrays.
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
 
 import * as headrace from '../../node/headrace.mjs';
@@ -251,4 +252,32 @@ test('a worker has models of its own, and may end while they run', async () => {
 test('devices() has the CPU', async () => {
   const found = (await devices()).find(({ type }) => type === 'cpu');
   assert.ok(found && found.memoryTotal > 0 && found.memoryFree <= found.memoryTotal);
+});
+
+/** Python alone builds graphs with states: y is the sum of all x so far. */
+const sums = `
+import sys, webnn
+builder = webnn.ML().create_context(accelerated=False).create_graph_builder()
+state = builder.state("total", [1], "float32")
+total = builder.assign(state, builder.add(state, builder.input("x", [1], "float32")))
+builder.build({"y": total}).save(sys.argv[1])
+`;
+const python = fileURLToPath(new URL('../../.venv/bin/python', import.meta.url));
+const noPython = !existsSync(python) && '.venv is not there: make build sets it up';
+test('runs of a model with states take turns in the order of their calls', { skip: noPython }, async () => {
+  const saved = join(folder, 'sums.hrg');
+  const made = spawnSync(python, ['-c', sums, saved], { encoding: 'utf8' });
+  assert.equal(made.status, 0, made.stderr);
+  const model = await load(saved, cpu);
+  const x = new Float32Array(1);
+  const runs = [];
+  for (let i = 0; i < 20; i += 1) {
+    x[0] = i;
+    runs.push(model.run({ x }));
+  }
+  const results = await Promise.all(runs);
+  assert.deepEqual(
+    results.map(({ y }) => y.data[0]),
+    results.map((_, i) => (i * (i + 1)) / 2),
+  );
 });
