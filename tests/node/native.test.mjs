@@ -1,0 +1,46 @@
+// Where the package finds its addons: in the checkout, or in the package of this platform's binaries.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+const inTree = (path) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), 'headrace-native-'));
+after(() => rmSync(folder, { recursive: true }));
+const platform = `headrace-${process.platform}-${process.arch}`;
+
+/** The package as it is installed, without node/native: what its entry says. */
+function required(name) {
+  const dist = join(folder, name, 'node_modules', 'headrace', 'dist');
+  mkdirSync(dist, { recursive: true });
+  copyFileSync(inTree('node/dist/headrace.cjs'), join(dist, 'headrace.cjs'));
+  const program = `require(${JSON.stringify(join(dist, 'headrace.cjs'))}).devices().then((d) => console.log(d[0].type))`;
+  return spawnSync(process.execPath, ['-e', program], { encoding: 'utf8' });
+}
+
+test('without an addon the error names the place in the checkout and the package', () => {
+  const { status, stderr } = required('bare');
+  assert.equal(status, 1);
+  assert.match(stderr, /neither .*native.headrace\.node \(make node builds it\) nor the package /);
+  assert.ok(stderr.includes(platform), stderr);
+});
+
+test('the platform’s package gives the addon', () => {
+  const carried = join(folder, 'installed', 'node_modules', platform);
+  mkdirSync(carried, { recursive: true });
+  symlinkSync(inTree('node/native/headrace.node'), join(carried, 'headrace.node'));
+  const { stdout, stderr } = required('installed');
+  assert.equal(stdout, 'cpu\n', stderr);
+});
+
+test('an addon that does not load says why', () => {
+  const carried = join(folder, 'broken', 'node_modules', platform);
+  mkdirSync(carried, { recursive: true });
+  copyFileSync(inTree('node/package.json'), join(carried, 'headrace.node'));
+  const { status, stderr } = required('broken');
+  assert.equal(status, 1);
+  assert.match(stderr, /headrace\.node: (invalid ELF header|file too short)/);
+});
