@@ -42,7 +42,7 @@ def model(tmp_path) -> Path:
 
 @pytest.fixture
 def sequence_model(tmp_path) -> Path:
-    """y = x, by way of a sequence, which the package in Python reads alone."""
+    """y = x, by way of a sequence."""
     made = parser.parse_model("""<ir_version: 10, opset_import: ["" : 21]>
         g (float[2, 3] x, int64 i) => (float[2, 3] y) {
             s = SequenceConstruct(x)
@@ -95,29 +95,31 @@ def test_both_run_inspect_and_bench_onnx_models(way: str, model: Path, tmp_path:
     assert run(WAYS[way], "run", tmp_path / "absent.onnx").returncode == 1
 
 
-def test_without_an_interpreter_the_remedy_is_named(sequence_model: Path, tmp_path: Path) -> None:
-    for arguments in (
-        ["convert", sequence_model, tmp_path / "graph.hrg"],
-        ["run", sequence_model],
-        ["wasm", "guest.wasm"],
-    ):
-        done = run(NATIVE, *arguments, HEADRACE_PYTHON=str(tmp_path / "absent"))
-        assert done.returncode == 1 and "Traceback" not in done.stderr
-        assert done.stderr.startswith(f"headrace: {arguments[0]} is done by the Python package headrace, and")
-        assert "pip install headrace" in done.stderr and "HEADRACE_PYTHON" in done.stderr
+def test_without_an_interpreter_the_remedy_is_named(tmp_path: Path) -> None:
+    done = run(NATIVE, "wasm", "guest.wasm", HEADRACE_PYTHON=str(tmp_path / "absent"))
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert done.stderr.startswith("headrace: wasm is done by the Python package headrace, and")
+    assert "pip install headrace" in done.stderr and "HEADRACE_PYTHON" in done.stderr
 
 
-def test_without_the_package_the_remedy_is_named(model: Path, sequence_model: Path, tmp_path: Path) -> None:
+def test_without_the_package_the_remedy_is_named(tmp_path: Path) -> None:
     bare = tmp_path / "python"
     bare.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
     bare.chmod(0o755)
-    done = run(NATIVE, "convert", model, tmp_path / "graph.hrg", HEADRACE_PYTHON=str(bare))
-    assert done.returncode == 0, done.stderr
-    done = run(NATIVE, "convert", sequence_model, tmp_path / "graph.hrg", HEADRACE_PYTHON=str(bare))
+    done = run(NATIVE, "wasm", "guest.wasm", HEADRACE_PYTHON=str(bare))
     assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert "headrace: convert needs the Python package headrace" in done.stderr
+    assert "headrace: wasm needs the Python package headrace" in done.stderr
     assert "pip install headrace" in done.stderr
-    assert run(NATIVE, "devices", HEADRACE_PYTHON=str(bare)).returncode == 0
+
+
+def test_onnx_models_need_no_python(model: Path, sequence_model: Path, tmp_path: Path) -> None:
+    absent = str(tmp_path / "absent")
+    for path in (model, sequence_model):
+        done = run(NATIVE, "convert", path, tmp_path / "graph.hrg", HEADRACE_PYTHON=absent)
+        assert done.returncode == 0, done.stderr
+    assert run(NATIVE, "run", sequence_model, HEADRACE_PYTHON=absent).stdout.startswith("y: f32[2, 3]")
+    alone = run(NATIVE, "bench", model, "--dimension", "seq=2", "--runs", 1, HEADRACE_PYTHON=absent)
+    assert alone.stdout.startswith("median"), alone.stderr
 
 
 def test_a_folder_of_that_name_is_not_taken_for_the_package(model: Path, tmp_path: Path) -> None:
@@ -133,3 +135,9 @@ def test_dimensions_of_graph_files_are_refused(way: str, model: Path, tmp_path: 
     run(WAYS[way], "convert", model, tmp_path / "graph.hrg")
     done = run(WAYS[way], "run", tmp_path / "graph.hrg", "--dimension", "seq=2")
     assert done.returncode == 1 and "--dimension is for ONNX models" in done.stderr
+
+
+def test_bench_of_an_onnx_model_alternates_with_onnx_runtime(model: Path) -> None:
+    fast = ("--rounds", 2, "--seconds", 0.01, "--threads", 1)
+    done = run(NATIVE, "bench", model, "--dimension", "seq=2", *fast, HEADRACE_PYTHON=sys.executable)
+    assert "peer/ours" in done.stdout and "model.onnx" in done.stdout, done.stderr

@@ -108,7 +108,7 @@ def test_models_with_other_attributes_and_shapes_give_a_value_error_at_most(data
     ("source", "message"),
     [
         ("y = NonMaxSuppression(x, x)", r"boxes and scores have 2 and 2 dimensions, not 3"),
-        ("y = SequenceAt(x, i)", r"\(SequenceAt, ai\.onnx opset 21\): input 0 is a tensor"),
+        ("y = SequenceAt(x, i)", r"\(SequenceAt, ai\.onnx opset 21\): input 0 is no sequence, but a tensor"),
         ("y = Unique<axis = 5>(x)", r"axis 5 is outside the 2 dimensions"),
         ("y = Relu(y)", r"\(Relu, .*: input 'y' is computed by no node before it"),
         ("y = Relu(missing)", r"\(Relu, .*: input 'missing' is computed by no node before it"),
@@ -282,6 +282,13 @@ def test_operator_sets_that_are_not_read_are_named(opset: int) -> None:
     made = small()
     made.opset_import[0].version = opset
     with pytest.raises(ValueError, match=rf"it imports operator set {opset} of ai.onnx; 1 to \d+ are read"):
+        headrace.load(made)
+
+
+def test_messages_of_a_later_form_are_refused() -> None:
+    made = small()
+    made.ir_version = 99
+    with pytest.raises(ValueError, match="its ir_version is 99; versions up to 14 are read"):
         headrace.load(made)
 
 

@@ -160,14 +160,14 @@ def test_a_language_model_and_the_program_run(environment: Path, tmp_path: Path)
 
 
 def test_onnx_models_run_from_python_and_the_command_line(environment: Path, tmp_path: Path):
-    """With the package onnx, which the extra of that name brings: here it is borrowed."""
+    """The package onnx is borrowed to make the model."""
     borrowed = {"PYTHONPATH": os.fspath(Path(find_spec("onnx").origin).parents[1])}
     printed = run(environment / "python", "-c", ONNX, cwd=tmp_path, **borrowed)
     assert printed.splitlines() == [f"{environment.parent}/", RESULT]
-    run(environment / "headrace", "convert", "model.onnx", "model.hrg", cwd=tmp_path, **borrowed)
+    run(environment / "headrace", "convert", "model.onnx", "model.hrg", cwd=tmp_path)
     options = ("--input", "x=x.npy", "--output", "y=y.npy")
     for model in ("model.onnx", "model.hrg"):
-        run(environment / "headrace", "run", model, *options, cwd=tmp_path, **borrowed)
+        run(environment / "headrace", "run", model, *options, cwd=tmp_path)
         assert np.load(tmp_path / "y.npy").tolist() == json.loads(RESULT)
         (tmp_path / "y.npy").unlink()
 

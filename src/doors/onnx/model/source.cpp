@@ -7,6 +7,8 @@
 namespace headrace::onnx {
 namespace {
 
+constexpr std::int64_t kNewestForm = 14;  ///< ir_version of messages
+
 Result<std::shared_ptr<Source>> checked(std::shared_ptr<Source> source, Bytes bytes) {
     source->bytes = bytes.size();
     auto model = decode_model(bytes);
@@ -17,6 +19,10 @@ Result<std::shared_ptr<Source>> checked(std::shared_ptr<Source> source, Bytes by
     if (!source->model.graph || source->graph().outputs.empty())
         return invalid("{}: this is no ONNX model: there is no graph with outputs in its {} bytes",
                        source->title, bytes.size());
+    if (source->model.ir_version > kNewestForm)
+        return unsupported(
+            "{}: its ir_version is {}; versions up to {} are read. Export the model for an older one",
+            source->title, source->model.ir_version, kNewestForm);
     HR_TRY(check_operator_set(source->model.sets, source->title));
     return source;
 }
