@@ -13,7 +13,14 @@ import ollama
 import pytest
 import requests
 from hypothesis import HealthCheck, given, settings
-from serve_program import MODEL, ask_openai, serve_arguments_are_refused, wait_for
+from serve_program import (
+    ENDLESSLY,
+    MODEL,
+    ask_openai,
+    endless_answer,
+    serve_arguments_are_refused,
+    wait_for,
+)
 from tokenizers import Tokenizer
 
 
@@ -104,6 +111,29 @@ def test_documents_are_ranked_by_the_graphs_logits(server, tokenizer):
     )
     raw = server.json("/rerank", {"query": query, "texts": documents, "raw_scores": True})
     np.testing.assert_allclose([entry["score"] for entry in raw], logits[order], atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["ONNX", "GGUF"])
+def test_vectors_and_ranks_are_given_while_a_chat_is_written(serve, graphs, models, tokenizer, kind):
+    files = (
+        (graphs / "vectors/model.onnx", graphs / "ranker/model.onnx")
+        if kind == "ONNX"
+        else (models / "vectors.gguf", models / "ranker.gguf")
+    )
+    server = serve("--embed", files[0], "--rank", files[1], *ENDLESSLY)
+    ranking = {"query": "bread", "documents": ["the mill", "bread", "a river"]}
+    quiet = server.json("/v1/embeddings", {"input": TEXTS})["data"], server.json("/v1/rerank", ranking)
+    with endless_answer(server) as chat:
+        pieces = chat.iter_lines()
+        next(pieces)
+        assert server.json("/v1/embeddings", {"input": TEXTS})["data"] == quiet[0]
+        assert server.json("/v1/rerank", ranking)["results"] == quiet[1]["results"]
+        embedded = server.json("/api/embed", {"model": files[0].name, "input": TEXTS})["embeddings"]
+        np.testing.assert_allclose(embedded, [entry["embedding"] for entry in quiet[0]], atol=1e-6)
+        assert next(pieces) is not None and server.busy_slots() == 1
+    if kind == "ONNX":
+        for vector, text in zip(embedded, TEXTS, strict=True):
+            np.testing.assert_allclose(vector, encoder_models.vector(tokenizer.encode(text).ids), atol=2e-6)
 
 
 def test_the_language_model_answers_beside_them(server):
@@ -254,7 +284,11 @@ def test_the_program_says_what_is_wrong_with_a_graph(graphs):
     assert "must be mean, cls or last" in serve_arguments_are_refused(
         "--embed", graphs / "vectors/model.hrg", "--pooling", "max"
     )
-    assert "headrace convert" in serve_arguments_are_refused("--embed", graphs / "vectors/model.onnx")
+    (graphs / "odd").mkdir()
+    (graphs / "odd/tokenizer.json").write_text(encoder_models.tokenizer_json())
+    model = (graphs / "vectors/model.onnx").read_bytes()
+    (graphs / "odd/model.onnx").write_bytes(model.replace(b"Softmax", b"Sofamax"))
+    assert "Sofamax" in serve_arguments_are_refused("--embed", graphs / "odd/model.onnx", "--port", 0)
     assert "name it by --embed" in serve_arguments_are_refused(graphs / "vectors/model.hrg")
     assert "no output is [batch, width]" in serve_arguments_are_refused(
         MODEL, "--rank", graphs / "vectors/model.hrg", "--port", 0

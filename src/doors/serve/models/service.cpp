@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "doors/serve/request/fields.h"
+#include "headrace/onnx.h"
 
 namespace headrace::serve {
 
@@ -52,7 +53,9 @@ void Service::add_beside(const std::string& path, const Parameters& parameters, 
             encoder.most_waiting = static_cast<std::size_t>(*calls);
     // --alias is of the program's first model.
     const bool is_first = models_.empty() && encoders_.empty() && !options_.aliases.empty();
-    encoders_.push_back(std::make_shared<EncoderModel>(TextEncoder::load(path, encoder),
+    TextEncoder loaded = path.ends_with(".onnx") ? TextEncoder::load(*load_onnx(path), path, encoder)
+                                                 : TextEncoder::load(path, encoder);
+    encoders_.push_back(std::make_shared<EncoderModel>(std::move(loaded),
                                                        is_first ? options_.aliases : name_of(path).aliases,
                                                        options_.parallel, options_.most_per_key));
 }
