@@ -24,9 +24,9 @@ def tensor_type(shape: list[Any] | None, element_type: int = FLOAT) -> Any:
 def made(
     nodes: list[Any], inputs: list[Any], outputs: list[Any], constants: Any = (), **options: Any
 ) -> bytes:
-    """options: opset, ir_version, and fields of ModelProto."""
+    """options: opset, sets of other domains, ir_version, and fields of ModelProto."""
     graph = helper.make_graph(nodes, "small", inputs, outputs, list(constants))
-    sets = [helper.make_opsetid("", options.pop("opset", 18))]
+    sets = [helper.make_opsetid("", options.pop("opset", 18)), *options.pop("sets", [])]
     options.setdefault("ir_version", 10)
     return helper.make_model(graph, opset_imports=sets, **options).SerializeToString()
 

@@ -54,7 +54,12 @@ ONE_IN, ONE_OUT = [tensor("x", FLOAT, [1])], [tensor("z", FLOAT, [1])]
             "Fail",
         ),
         (made(RELU, ONE_IN, ONE_OUT, opset=99), "Fail"),
-        (made(RELU, ONE_IN, ONE_OUT, ir_version=99), "Fail"),
+        (
+            made(
+                [node("Foo", ["x"], ["z"], domain="my")], ONE_IN, ONE_OUT, sets=[helper.make_opsetid("my", 1)]
+            ),
+            "Fail",
+        ),
     ],
     ids=[
         "file",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 _HOME = "onnxruntime.capi.onnxruntime_pybind11_state"
 # Operators of ONNX that headrace.load does not read: their models are valid.
@@ -52,28 +53,29 @@ ModelRequiresCompilation = _made("ModelRequiresCompilation", 13, "MODEL_REQUIRES
 NotFound = _made("NotFound", 14, "NOT_FOUND")
 DeviceReset = _made("DeviceReset", 15, "DEVICE_RESET")
 
-# What headrace.load says, and what ONNX Runtime calls such a model.
+# What headrace.load says, and what ONNX Runtime calls such a model; the first that is found counts.
 _OF_LOADING = (
-    (r"\((\w+), [^)]*\): this operator is not read", None),
-    (r"it imports no operator set|attribute '\w+' is missing", InvalidGraph),
-    (r"operators of the domain '.*' are not read", NotImplemented),
+    (r"it imports no operator set|attribute '\w+' is missing|[Rr]equired attribute", InvalidGraph),
     (r"computed by no node before it", InvalidArgument),
-    (r"must have the same dtype|whose inner extents", Fail),
-    (r"run the model with ONNX Runtime", NotImplemented),
-    (r"; there are FLOAT", NotImplemented),
+    (r"must have the same dtype|Incompatible shapes|whose inner extents", Fail),
+    (r"run the model with ONNX Runtime|; there are FLOAT", NotImplemented),
 )
+_OPERATOR = re.compile(r"\((\w+), [^)]*\): this operator is not read")
+_DOMAIN = re.compile(r"operators of the domain '(.*?)' are not read")
 _OF_INDICES = re.compile(r"checked_indices|outside the extent|sequence")
 
 
-def of_loading(error: Exception) -> OnnxRuntimeError:
-    """What ONNX Runtime raises for a model that headrace.load refuses with `error`."""
+def of_loading(error: Exception, domains: Collection[str]) -> OnnxRuntimeError:
+    """What ONNX Runtime raises for a model that headrace.load refuses with `error`.
+
+    domains: of which the model imports operators.
+    """
     text = str(error)
-    for pattern, kind in _OF_LOADING:
-        if found := re.search(pattern, text):
-            if kind is None:
-                kind = NotImplemented if set(found.groups()) & NOT_READ else InvalidGraph
-            return kind.of(text)
-    return Fail.of(text)
+    if found := _OPERATOR.search(text):
+        return (NotImplemented if found[1] in NOT_READ else InvalidGraph).of(text)
+    if found := _DOMAIN.search(text):
+        return (Fail if found[1] in domains else InvalidGraph).of(text)
+    return next((kind for words, kind in _OF_LOADING if re.search(words, text)), Fail).of(text)
 
 
 def of_running(error: Exception) -> OnnxRuntimeError:

@@ -55,6 +55,7 @@ class ModelFile:
     producer_name: str = ""
     domain: str = ""
     description: str = ""
+    domains: set[str] = field(default_factory=set)  # of which operator sets are imported
     graph_name: str = ""
     graph_description: str = ""
     version: int = _NO_VERSION
@@ -83,6 +84,8 @@ def _model(view: memoryview) -> ModelFile:
             made.version = value
         elif number == 7:
             graph = value
+        elif number == 8:
+            made.domains.add(_text(dict(_fields(_message(value))).get(1, b"")))
         elif number == 14:
             entry = dict(_fields(_message(value)))
             made.metadata[_text(entry.get(1, b""))] = _text(entry.get(2, b""))

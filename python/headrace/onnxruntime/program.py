@@ -47,7 +47,7 @@ class Program:
         except ValueError as error:
             self._model = self._separately()
             if self._model is None and all(info.shape is not None for info in self._tensors):
-                raise of_loading(error) from error
+                raise of_loading(error, file.domains) from error
 
     @property
     def model(self) -> Any:
