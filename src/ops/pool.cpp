@@ -4,8 +4,8 @@
 #include <limits>
 #include <optional>
 
+#include "kernels/int8/max_pool_bytes.h"
 #include "kernels/tensor/pool2d_f32.h"
-#include "kernels/whole/max_pool_bytes.h"
 #include "ops/extents.h"
 #include "ops/image.h"
 #include "ops/infer.h"

@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 
-#include "kernels/whole/quantise_f32.h"
+#include "kernels/int8/quantize_f32.h"
 #include "ops/arithmetic.h"
 #include "ops/infer.h"
 #include "ops/op.h"
@@ -193,13 +193,13 @@ struct QuantizeLinear {
         return is_one_scale(in[0], in[2], in[1]);
     }
     static void run_one_scale(const TensorArgs& args, const void*) {
-        headrace::kernels::quantise_f32(args.in[0].as<float>(), args.in[1].as<float>()[0], zero_of(args),
+        headrace::kernels::quantize_f32(args.in[0].as<float>(), args.in[1].as<float>()[0], zero_of(args),
                                         args.out[0].data, args.out[0].dtype == DType::i8,
                                         static_cast<std::size_t>(args.in[0].elements()), args.share.ith,
                                         args.share.nth);
     }
     static constexpr std::array kernels{
-        KernelDef{.name = "quantise_f32", .applies = &one_scale_applies, .run = &run_one_scale}};
+        KernelDef{.name = "quantize_f32", .applies = &one_scale_applies, .run = &run_one_scale}};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const NoAttrs&) {
         return elementwise_cost(in, out, 4);
@@ -261,13 +261,13 @@ struct DequantizeLinear {
         return is_one_scale({in[1].dtype, {}}, in[0], in[1]);
     }
     static void run_one_scale(const TensorArgs& args, const void*) {
-        headrace::kernels::dequantise_f32({args.in[0].data, args.in[0].dtype == DType::i8},
+        headrace::kernels::dequantize_f32({args.in[0].data, args.in[0].dtype == DType::i8},
                                           args.in[1].as<float>()[0], zero_of(args), args.out[0].as<float>(),
                                           static_cast<std::size_t>(args.in[0].elements()), args.share.ith,
                                           args.share.nth);
     }
     static constexpr std::array kernels{
-        KernelDef{.name = "dequantise_f32", .applies = &one_scale_applies, .run = &run_one_scale}};
+        KernelDef{.name = "dequantize_f32", .applies = &one_scale_applies, .run = &run_one_scale}};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const NoAttrs&) {
         return elementwise_cost(in, out, 2);

@@ -1,7 +1,7 @@
-/// Sums of whole numbers that stand for real ones.
+/// Sums of integers that stand for real ones.
 #include <array>
 
-#include "kernels/whole/quantise_f32.h"
+#include "kernels/int8/quantize_f32.h"
 #include "ops/infer.h"
 #include "ops/op.h"
 #include "ops/quantized.h"
@@ -9,11 +9,11 @@
 namespace headrace::ops {
 namespace {
 
-struct QuantizedAddAttrs : WholeLimits {
+struct QuantizedAddAttrs : Int8Limits {
     DType data_type = DType::u8;
     static void fields(auto&& f) {
         f("data_type", &QuantizedAddAttrs::data_type, "of the result: i8 or u8", kRequired);
-        WholeLimits::fields(f);
+        Int8Limits::fields(f);
     }
 };
 
@@ -48,8 +48,8 @@ struct QuantizedAdd {
         const auto rounded = [](double x) { return static_cast<double>(static_cast<float>(x)); };
         const auto part = args.share.of(args.out[0].elements(), 64);
         for (std::int64_t i = part.begin; i < part.end; ++i) {
-            const double right = rounded(rounded(whole_at(args.in[1], i) * b_ratio) + shift);
-            const double sum = rounded(whole_at(args.in[0], i) * a_ratio) + right;
+            const double right = rounded(rounded(int8_at(args.in[1], i) * b_ratio) + shift);
+            const double sum = rounded(int8_at(args.in[0], i) * a_ratio) + right;
             store_rounded(args.out[0], i, static_cast<float>(sum), 0, a.low(a.data_type),
                           a.high(a.data_type));
         }
@@ -61,19 +61,19 @@ struct QuantizedAdd {
         const auto bytes = [&](int i) -> headrace::kernels::Bytes {
             return {args.in[i].data, args.in[i].dtype == DType::i8};
         };
-        headrace::kernels::whole_add({.a = bytes(0),
-                                      .b = bytes(1),
-                                      .a_ratio = number(args, 2),
-                                      .b_ratio = number(args, 3),
-                                      .shift = number(args, 4),
-                                      .low = a.low(a.data_type),
-                                      .high = a.high(a.data_type),
-                                      .y = args.out[0].data,
-                                      .is_signed = a.data_type == DType::i8,
-                                      .n = static_cast<std::size_t>(args.out[0].elements())},
-                                     args.share.ith, args.share.nth);
+        headrace::kernels::int8_add({.a = bytes(0),
+                                     .b = bytes(1),
+                                     .a_ratio = number(args, 2),
+                                     .b_ratio = number(args, 3),
+                                     .shift = number(args, 4),
+                                     .low = a.low(a.data_type),
+                                     .high = a.high(a.data_type),
+                                     .y = args.out[0].data,
+                                     .is_signed = a.data_type == DType::i8,
+                                     .n = static_cast<std::size_t>(args.out[0].elements())},
+                                    args.share.ith, args.share.nth);
     }
-    static constexpr std::array kernels{KernelDef{.name = "whole_add", .applies = &applies, .run = &run}};
+    static constexpr std::array kernels{KernelDef{.name = "int8_add", .applies = &applies, .run = &run}};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {
         return elementwise_cost(in, out, 4);
@@ -82,7 +82,7 @@ struct QuantizedAdd {
     static std::vector<Sample> samples() {
         std::vector<Sample> list;
         const auto add = [&](DType a, DType b, DType y, Shape shape, NamedAttrs attrs) {
-            const auto whole = [&](DType t) {
+            const auto integer = [&](DType t) {
                 const double low = t == DType::i8 ? -128 : 0;
                 return SampleOperand{.type = {t, shape}, .low = low, .high = low + 255};
             };
@@ -90,8 +90,9 @@ struct QuantizedAdd {
                 return SampleOperand{.type = {DType::f32, {}}, .low = low, .high = high, .constant = true};
             };
             attrs.emplace_back("data_type", y);
-            list.push_back(
-                {{whole(a), whole(b), real(0.2, 1.5), real(0.2, 1.5), real(-50, 50)}, std::move(attrs), 0});
+            list.push_back({{integer(a), integer(b), real(0.2, 1.5), real(0.2, 1.5), real(-50, 50)},
+                            std::move(attrs),
+                            0});
         };
         for (const DType a : {DType::u8, DType::i8})
             for (const DType b : {DType::u8, DType::i8})

@@ -1,5 +1,5 @@
-/// Two-dimensional convolution of whole numbers that stand for real ones.
-#include "kernels/whole/whole_conv2d.h"
+/// Two-dimensional convolution of integers that stand for real ones.
+#include "kernels/int8/int8_conv2d.h"
 #include "ops/convolution.h"
 #include "ops/infer.h"
 #include "ops/op.h"
@@ -8,19 +8,19 @@
 namespace headrace::ops {
 namespace {
 
-struct QuantizedConv2dAttrs : Conv2dAttrs, WholeLimits {
+struct QuantizedConv2dAttrs : Conv2dAttrs, Int8Limits {
     static void fields(auto&& f) {
         Conv2dAttrs::fields(f);
-        WholeLimits::fields(f);
+        Int8Limits::fields(f);
     }
 };
 
 /// A filter's sizes as the kernels count them.
-struct WholeFilter {
+struct Int8Filter {
     Axes axes;
     std::size_t channels, groups, depth;
 
-    WholeFilter(Sizes shape, const Conv2dAttrs& a)
+    Int8Filter(Sizes shape, const Conv2dAttrs& a)
         : axes(shape, filter_axes(a.filter_layout)),
           channels(static_cast<std::size_t>(axes.size[0])),
           groups(static_cast<std::size_t>(a.groups)),
@@ -76,8 +76,7 @@ struct QuantizedConv2d {
 
     static void reference(const TensorArgs& args, const Attrs& a) {
         const SumRounder rounder(args, a);
-        const std::vector<double> x = cleared(args.in[0], whole_at(args.in[4], 0)),
-                                  w = cleared(args.in[1], 0);
+        const std::vector<double> x = cleared(args.in[0], int8_at(args.in[4], 0)), w = cleared(args.in[1], 0);
         const std::array<ConstView, 2> exact{
             ConstView{DType::f64, args.in[0].shape, reinterpret_cast<const std::byte*>(x.data())},
             ConstView{DType::f64, args.in[1].shape, reinterpret_cast<const std::byte*>(w.data())}};
@@ -89,7 +88,7 @@ struct QuantizedConv2d {
 
     static const Attrs& cast(const void* attrs) { return detail::attrs_ref<Attrs>(attrs); }
     static bool applies(const Operands& in, std::span<const bool> is_constant, const Attrs& a) {
-        const WholeFilter filter(in[1].sizes(), a);
+        const Int8Filter filter(in[1].sizes(), a);
         return is_constant[1] && a.input_layout == ImageLayout::nhwc && filter.depth > 0 &&
                filter.channels > 0 && kernels::have_room(filter.depth);
     }
@@ -97,25 +96,24 @@ struct QuantizedConv2d {
         return applies(in, is_constant, cast(attrs));
     }
     static bool depthwise_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
-        return applies(in, is_constant, cast(attrs)) &&
-               WholeFilter(in[1].sizes(), cast(attrs)).is_depthwise();
+        return applies(in, is_constant, cast(attrs)) && Int8Filter(in[1].sizes(), cast(attrs)).is_depthwise();
     }
     static std::size_t packed_bytes(const Operands& in, const void* attrs) {
-        const WholeFilter f(in[1].sizes(), cast(attrs));
+        const Int8Filter f(in[1].sizes(), cast(attrs));
         return kernels::packed_pairs_bytes(f.channels, f.groups, f.depth);
     }
     static void pack(const ConstView& filter, const void* attrs, std::byte* packed) {
-        const WholeFilter f(filter.shape, cast(attrs));
+        const Int8Filter f(filter.shape, cast(attrs));
         visit_filter(filter, [&]<class T>() {
             kernels::pack_pairs(f.ordered<T>(filter).data(), f.channels, f.groups, f.depth, packed);
         });
     }
     static std::size_t packed_depthwise_bytes(const Operands& in, const void* attrs) {
-        const WholeFilter f(in[1].sizes(), cast(attrs));
+        const Int8Filter f(in[1].sizes(), cast(attrs));
         return kernels::packed_depthwise_pairs_bytes(f.channels, f.height(), f.width());
     }
     static void pack_depthwise(const ConstView& filter, const void* attrs, std::byte* packed) {
-        const WholeFilter f(filter.shape, cast(attrs));
+        const Int8Filter f(filter.shape, cast(attrs));
         visit_filter(filter, [&]<class T>() {
             kernels::pack_depthwise_pairs(f.ordered<T>(filter).data(), f.channels, f.height(), f.width(),
                                           packed);
@@ -130,7 +128,7 @@ struct QuantizedConv2d {
     static void run(const TensorArgs& args, const void* attrs) {
         Kernel(kernel_args(args, cast(attrs)), args.in[1].data, args.share.ith, args.share.nth);
     }
-    static kernels::WholeConv2dArgs kernel_args(const TensorArgs& args, const Attrs& a) {
+    static kernels::Int8Conv2dArgs kernel_args(const TensorArgs& args, const Attrs& a) {
         const ConvGeometry g(args, a);
         const auto n = [](std::int64_t v) { return static_cast<std::size_t>(v); };
         return {.batch = n(g.in.size[0]),
@@ -150,14 +148,14 @@ struct QuantizedConv2d {
                 .pad_top = a.padding[0],
                 .pad_left = a.padding[2],
                 .x = {args.in[0].data, args.in[0].dtype == DType::i8},
-                .x_zero = whole_at(args.in[4], 0),
+                .x_zero = int8_at(args.in[4], 0),
                 .result = SumRounder::kernel_args(args, a)};
     }
     static constexpr std::array kernels{
-        KernelDef{"whole_depthwise_conv2d", &depthwise_applies, 1, &packed_depthwise_bytes, &pack_depthwise,
-                  &run<&headrace::kernels::whole_depthwise_conv2d>},
-        KernelDef{"whole_conv2d", &windows_apply, 1, &packed_bytes, &pack,
-                  &run<&headrace::kernels::whole_conv2d>}};
+        KernelDef{"int8_depthwise_conv2d", &depthwise_applies, 1, &packed_depthwise_bytes, &pack_depthwise,
+                  &run<&headrace::kernels::int8_depthwise_conv2d>},
+        KernelDef{"int8_conv2d", &windows_apply, 1, &packed_bytes, &pack,
+                  &run<&headrace::kernels::int8_conv2d>}};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs& a) {
         return conv2d_cost(in, out, a);

@@ -1,7 +1,7 @@
-/// Products of matrices of whole numbers that stand for real ones.
+/// Products of matrices of integers that stand for real ones.
 #include <array>
 
-#include "kernels/whole/whole_conv2d.h"
+#include "kernels/int8/int8_conv2d.h"
 #include "ops/infer.h"
 #include "ops/op.h"
 #include "ops/product.h"
@@ -24,11 +24,11 @@ struct QuantizedMatMul {
         kInputZero,
         kResultZero};
 
-    struct Attrs : WholeLimits {
+    struct Attrs : Int8Limits {
         bool transpose_b = false;
         static void fields(auto&& f) {
             f("transpose_b", &Attrs::transpose_b, "b is [n, k]");
-            WholeLimits::fields(f);
+            Int8Limits::fields(f);
         }
     };
 
@@ -51,8 +51,7 @@ struct QuantizedMatMul {
 
     static void reference(const TensorArgs& args, const Attrs& attrs) {
         const SumRounder rounder(args, attrs);
-        const std::vector<double> a = cleared(args.in[0], whole_at(args.in[4], 0)),
-                                  b = cleared(args.in[1], 0);
+        const std::vector<double> a = cleared(args.in[0], int8_at(args.in[4], 0)), b = cleared(args.in[1], 0);
         const Product p = dense_product(args.in[0].shape, args.in[1].shape, attrs.transpose_b);
         reference_product(a.data(), b.data(), p, args.share,
                           [&](std::int64_t row, std::int64_t column, std::int64_t count, const double* sums) {
@@ -92,16 +91,16 @@ struct QuantizedMatMul {
     static void run(const TensorArgs& args, const void* attrs) {
         const Extents b(args.in[1].shape, cast(attrs).transpose_b);
         const std::size_t rows = static_cast<std::size_t>(args.in[0].elements()) / b.k;
-        kernels::whole_conv2d({.in_channels = b.k,
-                               .in_w = rows,
-                               .out_channels = b.n,
-                               .out_w = rows,
-                               .x = {args.in[0].data, args.in[0].dtype == DType::i8},
-                               .x_zero = whole_at(args.in[4], 0),
-                               .result = SumRounder::kernel_args(args, cast(attrs))},
-                              args.in[1].data, args.share.ith, args.share.nth);
+        kernels::int8_conv2d({.in_channels = b.k,
+                              .in_w = rows,
+                              .out_channels = b.n,
+                              .out_w = rows,
+                              .x = {args.in[0].data, args.in[0].dtype == DType::i8},
+                              .x_zero = int8_at(args.in[4], 0),
+                              .result = SumRounder::kernel_args(args, cast(attrs))},
+                             args.in[1].data, args.share.ith, args.share.nth);
     }
-    static constexpr std::array kernels{KernelDef{"whole_matmul", &applies, 1, &packed_bytes, &pack, &run}};
+    static constexpr std::array kernels{KernelDef{"int8_matmul", &applies, 1, &packed_bytes, &pack, &run}};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs& attrs) {
         return product_cost(in, out, dense_product(sizes_of(in, 0), sizes_of(in, 1), attrs.transpose_b));

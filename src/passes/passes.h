@@ -28,7 +28,7 @@ Result<Counts> multiply_recurrent_inputs(Graph& graph, const PassContext& contex
 /// numbers, where the CPU runs it: convolutions and products with constant weights, bias and limits among
 /// them, sums, and what only moves numbers. Results differ from those of real numbers by at most one step,
 /// where these were not rounded as exactly.
-Result<Counts> compute_in_whole_numbers(Graph& graph, const PassContext& context);
+Result<Counts> fake_quantization_to_integer(Graph& graph, const PassContext& context);
 
 /// Computes pure nodes whose operands are all constant, within FoldLimits.
 Result<Counts> fold_constants(Graph& graph, const PassContext& context);

@@ -1,4 +1,4 @@
-"""A graph file or an ONNX model here and on ONNX Runtime, in alternation: what `headrace bench` runs if it can.
+"""A graph file or an ONNX model here and on ONNX Runtime, in alternation: what `headrace bench` runs
 
     python -m headrace._cli.compare model.hrg --threads 2
 

@@ -1,8 +1,8 @@
 // Largest elements of windows of images of bytes.
 #pragma once
 
+#include "kernels/int8/requantisation.h"
 #include "kernels/tensor/pool2d_f32.h"
-#include "kernels/whole/requantisation.h"
 
 namespace headrace::kernels {
 

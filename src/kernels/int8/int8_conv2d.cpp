@@ -1,4 +1,4 @@
-#include "kernels/whole/whole_conv2d.h"
+#include "kernels/int8/int8_conv2d.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,10 +8,10 @@
 #include "kernels/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/whole/whole_conv2d.cpp"
+#define HWY_TARGET_INCLUDE "kernels/int8/int8_conv2d.cpp"
 #include "hwy/foreach_target.h"
-#include "kernels/whole/pair_tile-inl.h"
-#include "kernels/whole/widened_rows-inl.h"
+#include "kernels/int8/pair_tile-inl.h"
+#include "kernels/int8/widened_rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headrace::kernels::HWY_NAMESPACE {
@@ -20,21 +20,21 @@ namespace {
 static_assert(kPairPanel == kFilterPanel);  // conv_share() deals out panels
 
 // Pixels whose windows are copied at a time: what they meet stays in the L2 cache beside a panel.
-inline constexpr size_t kWholeStrip = 48;
+inline constexpr size_t kInt8Strip = 48;
 inline constexpr size_t kWindowBytes = 192 << 10;
 // Of a panel, so many pairs stay in the L1 cache for all pixels of the strip.
 inline constexpr size_t kSlicePairs = 256;
 
-struct WholeScratch {
+struct Int8Scratch {
     std::vector<int16_t> windows;
     std::vector<int32_t> sums;
 };
 
 // One image's part of one group.
-class WholeConvolution {
+class Int8Convolution {
 public:
-    WholeConvolution(const WholeConv2dArgs& g, const std::byte* packed, size_t image, size_t group,
-                     WholeScratch& scratch)
+    Int8Convolution(const Int8Conv2dArgs& g, const std::byte* packed, size_t image, size_t group,
+                    Int8Scratch& scratch)
         : g_(g),
           image_(image),
           group_(group),
@@ -50,13 +50,13 @@ public:
     // Pixels [first, last) of the image, output channels [out, out_end) of the group.
     void run(size_t first, size_t last, size_t out, size_t out_end) {
         const size_t most =
-            std::clamp<size_t>(kWindowBytes / (pairs_ * 2 * sizeof(int16_t)), kPairRows, kWholeStrip);
+            std::clamp<size_t>(kWindowBytes / (pairs_ * 2 * sizeof(int16_t)), kPairRows, kInt8Strip);
         const size_t strips = divide_up(last - first, most);
         for (size_t i = 0; i < strips; ++i) {
             const size_t begin = first + i * (last - first) / strips;
             const size_t count = first + (i + 1) * (last - first) / strips - begin;
             if (scratch_.windows.size() < count * pairs_ * 2) scratch_.windows.resize(count * pairs_ * 2);
-            scratch_.sums.resize(kWholeStrip * kPairPanel);
+            scratch_.sums.resize(kInt8Strip * kPairPanel);
             const WindowCopier copier(g_, image_, group_, pairs_ * 2);
             if (g_.x.is_signed)
                 copier.copy<int8_t>(begin, count, scratch_.windows.data());
@@ -102,18 +102,18 @@ private:
         return g_.result.is_signed ? find_pair_tile<int8_t>(rows) : find_pair_tile<uint8_t>(rows);
     }
 
-    const WholeConv2dArgs& g_;
+    const Int8Conv2dArgs& g_;
     size_t image_, group_, pairs_, of_group_;
     const int16_t* panels_;
     const int32_t* channel_sums_;
     Rounder round_;
-    WholeScratch& scratch_;
+    Int8Scratch& scratch_;
 };
 
 }  // namespace
 
-void convolve_whole(const WholeConv2dArgs& g, const std::byte* packed, int ith, int nth) {
-    static thread_local WholeScratch scratch;
+void convolve_int8(const Int8Conv2dArgs& g, const std::byte* packed, int ith, int nth) {
+    static thread_local Int8Scratch scratch;
     const size_t pixels = g.out_h * g.out_w;
     const ConvShare share =
         conv_share({g.batch * g.groups * pixels, g.out_channels / g.groups, g.depth()}, ith, nth);
@@ -121,8 +121,7 @@ void convolve_whole(const WholeConv2dArgs& g, const std::byte* packed, int ith, 
     for (size_t at = share.pixel; at < share.pixel_end;) {
         const size_t first = at % pixels, count = std::min(pixels - first, share.pixel_end - at);
         const size_t image = at / pixels / g.groups, group = at / pixels % g.groups;
-        WholeConvolution(g, packed, image, group, scratch)
-            .run(first, first + count, share.out, share.out_end);
+        Int8Convolution(g, packed, image, group, scratch).run(first, first + count, share.out, share.out_end);
         at += count;
     }
 }
@@ -133,10 +132,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace headrace::kernels {
 
-HWY_EXPORT(convolve_whole);
+HWY_EXPORT(convolve_int8);
 
-void whole_conv2d(const WholeConv2dArgs& args, const std::byte* packed, int ith, int nth) {
-    HWY_DYNAMIC_DISPATCH(convolve_whole)(args, packed, ith, nth);
+void int8_conv2d(const Int8Conv2dArgs& args, const std::byte* packed, int ith, int nth) {
+    HWY_DYNAMIC_DISPATCH(convolve_int8)(args, packed, ith, nth);
 }
 
 }  // namespace headrace::kernels

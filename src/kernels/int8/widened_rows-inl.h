@@ -11,8 +11,8 @@
 #include <cstdint>
 
 #include "hwy/highway.h"
+#include "kernels/int8/int8_conv2d.h"
 #include "kernels/simd/memory-inl.h"
-#include "kernels/whole/whole_conv2d.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headrace::kernels::HWY_NAMESPACE {
@@ -46,7 +46,7 @@ HWY_INLINE void widen(const T* x, size_t n, int16_t* y) {
 // numbers, which end in zeros.
 class WindowCopier {
 public:
-    WindowCopier(const WholeConv2dArgs& g, size_t image, size_t group, size_t length)
+    WindowCopier(const Int8Conv2dArgs& g, size_t image, size_t group, size_t length)
         : g_(g),
           channels_(g.in_channels / g.groups),
           start_(image * g.in_h * g.in_w * g.in_channels + group * channels_),
@@ -97,7 +97,7 @@ private:
         }
     }
 
-    const WholeConv2dArgs& g_;
+    const Int8Conv2dArgs& g_;
     size_t channels_, start_, length_;
     bool is_matrix_;
 };

@@ -14,9 +14,9 @@
 #include <utility>
 
 #include "hwy/highway.h"
+#include "kernels/int8/pair_panels.h"
+#include "kernels/int8/requantize-inl.h"
 #include "kernels/simd/memory-inl.h"
-#include "kernels/whole/pair_panels.h"
-#include "kernels/whole/requantise-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headrace::kernels::HWY_NAMESPACE {
@@ -29,24 +29,24 @@ namespace hn = hwy::HWY_NAMESPACE;
 class PairSum {
 public:
 #if HWY_TARGET == HWY_NEON
-    HWY_INLINE PairSum() : sum_(hn::Zero(WholeTag())), upper_(hn::Zero(WholeTag())) {}
+    HWY_INLINE PairSum() : sum_(hn::Zero(Int8Tag())), upper_(hn::Zero(Int8Tag())) {}
 #else
-    HWY_INLINE PairSum() : sum_(hn::Zero(WholeTag())) {}
+    HWY_INLINE PairSum() : sum_(hn::Zero(Int8Tag())) {}
 #endif
-    HWY_INLINE void add(WholeVec a, WholeVec b) {
+    HWY_INLINE void add(Int8Vec a, Int8Vec b) {
 #if HWY_TARGET == HWY_SCALAR
-        const auto low = [](WholeVec v) { return static_cast<int32_t>(static_cast<int16_t>(v.raw)); };
-        const auto high = [](WholeVec v) { return v.raw >> 16; };
+        const auto low = [](Int8Vec v) { return static_cast<int32_t>(static_cast<int16_t>(v.raw)); };
+        const auto high = [](Int8Vec v) { return v.raw >> 16; };
         sum_.raw += low(a) * low(b) + high(a) * high(b);
 #else
-        const hn::Repartition<int16_t, WholeTag> d16;
+        const hn::Repartition<int16_t, Int8Tag> d16;
 #if HWY_TARGET == HWY_NEON
         sum_ =
-            hn::ReorderWidenMulAccumulate(WholeTag(), hn::BitCast(d16, a), hn::BitCast(d16, b), sum_, upper_);
+            hn::ReorderWidenMulAccumulate(Int8Tag(), hn::BitCast(d16, a), hn::BitCast(d16, b), sum_, upper_);
 #else
-        WholeVec unused = hn::Zero(WholeTag());
-        const WholeVec products = hn::ReorderWidenMulAccumulate(
-            WholeTag(), hn::BitCast(d16, a), hn::BitCast(d16, b), hn::Zero(WholeTag()), unused);
+        Int8Vec unused = hn::Zero(Int8Tag());
+        const Int8Vec products = hn::ReorderWidenMulAccumulate(
+            Int8Tag(), hn::BitCast(d16, a), hn::BitCast(d16, b), hn::Zero(Int8Tag()), unused);
         // An instruction in its place; else g++ loads the pairs of all rows first, for which there are too
         // few registers.
         auto sum = sum_.raw;
@@ -61,7 +61,7 @@ public:
 #endif
 #endif
     }
-    HWY_INLINE WholeVec total() const {
+    HWY_INLINE Int8Vec total() const {
 #if HWY_TARGET == HWY_NEON
         return hn::RearrangeToOddPlusEven(sum_, upper_);
 #else
@@ -70,9 +70,9 @@ public:
     }
 
 private:
-    WholeVec sum_;
+    Int8Vec sum_;
 #if HWY_TARGET == HWY_NEON
-    WholeVec upper_;  // of the upper half's products
+    Int8Vec upper_;  // of the upper half's products
 #endif
 };
 
@@ -105,7 +105,7 @@ struct PairTile {
 
 // Of a panel's row of results, in Y.
 template <class Y>
-HWY_INLINE void store_panel_row(const PairTile& t, const WholeVec (&sum)[kPanelVecs], Y* y) {
+HWY_INLINE void store_panel_row(const PairTile& t, const Int8Vec (&sum)[kPanelVecs], Y* y) {
     const TileTag d;
     Y lanes[kPairPanel];
     Y* to = t.channels == kPairPanel ? y : lanes;
@@ -120,12 +120,12 @@ HWY_INLINE void store_panel_row(const PairTile& t, const WholeVec (&sum)[kPanelV
 // Y: int8_t or uint8_t for the last slice of depth, else void.
 template <class Y, size_t kRows>
 HWY_NOINLINE void pair_tile(const PairTile& t) {
-    const WholeTag d;
+    const Int8Tag d;
     PairSum sum[kRows][kPanelVecs];
     const int16_t* a = t.a;
     const int16_t* b = t.b;
     for (size_t p = 0; p < t.pairs; ++p, a += 2, b += 2 * kPairPanel) {
-        WholeVec row[kPanelVecs];
+        Int8Vec row[kPanelVecs];
         HWY_UNROLL(16)
         for (size_t v = 0; v < kPanelVecs; ++v)
             row[v] = hn::LoadU(d, reinterpret_cast<const int32_t*>(b + 2 * v * kLanes));
@@ -133,7 +133,7 @@ HWY_NOINLINE void pair_tile(const PairTile& t) {
         for (size_t r = 0; r < kRows; ++r) {
             int32_t pair;
             std::memcpy(&pair, a + r * t.lda, sizeof(pair));
-            const WholeVec both = hn::Set(d, pair);
+            const Int8Vec both = hn::Set(d, pair);
             HWY_UNROLL(16)
             for (size_t v = 0; v < kPanelVecs; ++v) sum[r][v].add(both, row[v]);
         }
@@ -142,7 +142,7 @@ HWY_NOINLINE void pair_tile(const PairTile& t) {
     for (size_t r = 0; r < kRows; ++r) {
         int32_t* sums = t.sums + r * kPairPanel;
         const int32_t* from = t.init ? t.init : sums;
-        WholeVec total[kPanelVecs];
+        Int8Vec total[kPanelVecs];
         HWY_UNROLL(16)
         for (size_t v = 0; v < kPanelVecs; ++v)
             total[v] = hn::Add(sum[r][v].total(), hn::LoadU(d, from + v * kLanes));

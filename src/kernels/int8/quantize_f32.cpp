@@ -1,21 +1,21 @@
-#include "kernels/whole/quantise_f32.h"
+#include "kernels/int8/quantize_f32.h"
 
 #include "kernels/simd/targets.h"
 #include "kernels/tensor/element_share.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/whole/quantise_f32.cpp"
+#define HWY_TARGET_INCLUDE "kernels/int8/quantize_f32.cpp"
 #include "hwy/foreach_target.h"
-#include "kernels/whole/requantise-inl.h"
+#include "kernels/int8/requantize-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headrace::kernels::HWY_NAMESPACE {
 namespace {
 
 template <class T>
-HWY_INLINE TileVec real_of(const T* x, size_t count, WholeVec zero, TileVec scale) {
-    const WholeVec whole = count == kLanes ? load_bytes(x) : load_first_bytes(x, count);
-    return hn::Mul(hn::ConvertTo(TileTag(), hn::Sub(whole, zero)), scale);
+HWY_INLINE TileVec real_of(const T* x, size_t count, Int8Vec zero, TileVec scale) {
+    const Int8Vec integer = count == kLanes ? load_bytes(x) : load_first_bytes(x, count);
+    return hn::Mul(hn::ConvertTo(TileTag(), hn::Sub(integer, zero)), scale);
 }
 
 // Calls fn(at, count) for vectors of n elements.
@@ -27,7 +27,7 @@ HWY_INLINE void for_each_vector_of(size_t n, Fn fn) {
 }
 
 template <class T>
-HWY_INLINE void store_some(WholeVec x, T* y, size_t count) {
+HWY_INLINE void store_some(Int8Vec x, T* y, size_t count) {
     if (count == kLanes)
         store_bytes(x, y);
     else
@@ -35,7 +35,7 @@ HWY_INLINE void store_some(WholeVec x, T* y, size_t count) {
 }
 
 template <class T>
-void quantise_as(const float* x, float scale, int32_t zero, T* y, size_t n) {
+void quantize_as(const float* x, float scale, int32_t zero, T* y, size_t n) {
     const TileTag d;
     const TileVec divisor = hn::Set(d, scale);
     const Rounder round({.zero = zero, .low = hwy::LimitsMin<T>(), .high = hwy::LimitsMax<T>()});
@@ -48,10 +48,10 @@ void quantise_as(const float* x, float scale, int32_t zero, T* y, size_t n) {
 }
 
 template <class T>
-void dequantise_as(const T* x, float scale, int32_t zero, float* y, size_t n) {
+void dequantize_as(const T* x, float scale, int32_t zero, float* y, size_t n) {
     const TileTag d;
     const TileVec factor = hn::Set(d, scale);
-    const WholeVec shift = hn::Set(WholeTag(), zero);
+    const Int8Vec shift = hn::Set(Int8Tag(), zero);
     for_each_vector_of(n, [&](size_t i, size_t count) HWY_ATTR {
         const TileVec real = real_of(x + i, count, shift, factor);
         count == kLanes ? hn::StoreU(real, d, y + i) : store_first(real, d, y + i, count);
@@ -59,14 +59,14 @@ void dequantise_as(const T* x, float scale, int32_t zero, float* y, size_t n) {
 }
 
 template <class A, class B, class Y>
-void add_as(const WholeAddArgs& g, size_t begin, size_t n) {
+void add_as(const Int8AddArgs& g, size_t begin, size_t n) {
     const TileTag d;
     const A* a = static_cast<const A*>(g.a.data) + begin;
     const B* b = static_cast<const B*>(g.b.data) + begin;
     Y* y = static_cast<Y*>(g.y) + begin;
     const TileVec a_ratio = hn::Set(d, g.a_ratio), b_ratio = hn::Set(d, g.b_ratio),
                   shift = hn::Set(d, g.shift);
-    const WholeVec none = hn::Zero(WholeTag());
+    const Int8Vec none = hn::Zero(Int8Tag());
     const Rounder round({.low = g.low, .high = g.high});
     for_each_vector_of(n, [&](size_t i, size_t count) HWY_ATTR {
         const TileVec shifted = hn::Add(real_of(b + i, count, none, b_ratio), shift);
@@ -76,21 +76,21 @@ void add_as(const WholeAddArgs& g, size_t begin, size_t n) {
 
 }  // namespace
 
-void quantise_target(const float* x, float scale, int32_t zero, void* y, bool is_signed, size_t n) {
+void quantize_target(const float* x, float scale, int32_t zero, void* y, bool is_signed, size_t n) {
     if (is_signed)
-        quantise_as(x, scale, zero, static_cast<int8_t*>(y), n);
+        quantize_as(x, scale, zero, static_cast<int8_t*>(y), n);
     else
-        quantise_as(x, scale, zero, static_cast<uint8_t*>(y), n);
+        quantize_as(x, scale, zero, static_cast<uint8_t*>(y), n);
 }
 
-void dequantise_target(const void* x, bool is_signed, float scale, int32_t zero, float* y, size_t n) {
+void dequantize_target(const void* x, bool is_signed, float scale, int32_t zero, float* y, size_t n) {
     if (is_signed)
-        dequantise_as(static_cast<const int8_t*>(x), scale, zero, y, n);
+        dequantize_as(static_cast<const int8_t*>(x), scale, zero, y, n);
     else
-        dequantise_as(static_cast<const uint8_t*>(x), scale, zero, y, n);
+        dequantize_as(static_cast<const uint8_t*>(x), scale, zero, y, n);
 }
 
-void add_target(const WholeAddArgs& g, size_t begin, size_t n) {
+void add_target(const Int8AddArgs& g, size_t begin, size_t n) {
     const auto with = [&]<class T>(bool is_signed, auto fn) {
         is_signed ? fn.template operator()<int8_t>() : fn.template operator()<uint8_t>();
     };
@@ -107,29 +107,29 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace headrace::kernels {
 
-HWY_EXPORT(quantise_target);
-HWY_EXPORT(dequantise_target);
+HWY_EXPORT(quantize_target);
+HWY_EXPORT(dequantize_target);
 HWY_EXPORT(add_target);
 
 // Bytes of a cache line.
 static constexpr size_t kGrain = 64;
 
-void quantise_f32(const float* x, float scale, int32_t zero, void* y, bool is_signed, size_t n, int ith,
+void quantize_f32(const float* x, float scale, int32_t zero, void* y, bool is_signed, size_t n, int ith,
                   int nth) {
     for_share(n, kGrain, ith, nth, [&](size_t begin, size_t count) {
-        HWY_DYNAMIC_DISPATCH(quantise_target)
+        HWY_DYNAMIC_DISPATCH(quantize_target)
         (x + begin, scale, zero, static_cast<char*>(y) + begin, is_signed, count);
     });
 }
 
-void dequantise_f32(const Bytes& x, float scale, int32_t zero, float* y, size_t n, int ith, int nth) {
+void dequantize_f32(const Bytes& x, float scale, int32_t zero, float* y, size_t n, int ith, int nth) {
     for_share(n, kGrain, ith, nth, [&](size_t begin, size_t count) {
-        HWY_DYNAMIC_DISPATCH(dequantise_target)
+        HWY_DYNAMIC_DISPATCH(dequantize_target)
         (static_cast<const char*>(x.data) + begin, x.is_signed, scale, zero, y + begin, count);
     });
 }
 
-void whole_add(const WholeAddArgs& args, int ith, int nth) {
+void int8_add(const Int8AddArgs& args, int ith, int nth) {
     for_share(args.n, kGrain, ith, nth, [&](size_t begin, size_t count) {
         HWY_DYNAMIC_DISPATCH(add_target)(args, begin, count);
     });

@@ -1,4 +1,4 @@
-#include "kernels/whole/whole_conv2d.h"
+#include "kernels/int8/int8_conv2d.h"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 using testing::Guarded;
 
-struct WholeShape {
+struct Int8Shape {
     size_t batch = 1, in_channels = 1, in_h = 1, in_w = 1, out_channels = 1, groups = 1, kernel_h = 1,
            kernel_w = 1;
     size_t stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
@@ -24,7 +24,7 @@ struct WholeShape {
 };
 
 /// What the numbers are drawn from: up to the ends of their types.
-struct WholeTypes {
+struct Int8Types {
     bool signed_x = false, wide_filter = false, signed_y = false;
     int x_zero = 0, y_zero = 0, low = -128, high = 255;
     bool has_bias = true, is_extreme = false;
@@ -35,7 +35,7 @@ size_t extent(size_t in, ptrdiff_t pads, size_t kernel, size_t stride, size_t di
            1;
 }
 
-/// Bytes between pages that must not be touched, in whole floats from the side that is not guarded.
+/// Bytes between pages that must not be touched, in integer floats from the side that is not guarded.
 class GuardedBytes {
 public:
     GuardedBytes(const std::vector<std::uint8_t>& bytes, Guarded::Side side)
@@ -50,9 +50,9 @@ private:
     size_t skip_;
 };
 
-class WholeCase {
+class Int8Case {
 public:
-    WholeCase(const WholeShape& s, const WholeTypes& t) : t_(t) {
+    Int8Case(const Int8Shape& s, const Int8Types& t) : t_(t) {
         g_ = {.batch = s.batch,
               .in_channels = s.in_channels,
               .in_h = s.in_h,
@@ -87,7 +87,7 @@ public:
     void expect_exact(int nth, Guarded::Side side) {
         GuardedBytes x(bytes_of(x_), side), y(std::vector<std::uint8_t>(outputs(), 77), side);
         Guarded bias(bias_, side), scale(scale_, side);
-        WholeConv2dArgs g = g_;
+        Int8Conv2dArgs g = g_;
         g.x = {x.data(), t_.signed_x};
         g.result = {.bias = t_.has_bias ? bias.data() : nullptr,
                     .scale = scale.data(),
@@ -98,13 +98,13 @@ public:
                     .is_signed = t_.signed_y};
         Guarded packed(packed_floats(false), side);
         for (int ith = 0; ith < nth; ++ith)
-            whole_conv2d(g, reinterpret_cast<const std::byte*>(packed.data()), ith, nth);
+            int8_conv2d(g, reinterpret_cast<const std::byte*>(packed.data()), ith, nth);
         compare(g, y.data(), "windows");
         if (g.groups != g.in_channels || g.groups != g.out_channels) return;
         std::fill_n(y.data(), outputs(), std::uint8_t{77});
         Guarded rows(packed_floats(true), side);
         for (int ith = 0; ith < nth; ++ith)
-            whole_depthwise_conv2d(g, reinterpret_cast<const std::byte*>(rows.data()), ith, nth);
+            int8_depthwise_conv2d(g, reinterpret_cast<const std::byte*>(rows.data()), ith, nth);
         compare(g, y.data(), "depthwise");
     }
 
@@ -138,7 +138,7 @@ private:
         return packed;
     }
 
-    std::int64_t sum(const WholeConv2dArgs& g, size_t image, size_t o, size_t oy, size_t ox) const {
+    std::int64_t sum(const Int8Conv2dArgs& g, size_t image, size_t o, size_t oy, size_t ox) const {
         const size_t of_group = g.in_channels / g.groups, group = o / (g.out_channels / g.groups);
         std::int64_t total = 0;
         for (size_t ky = 0; ky < g.kernel_h; ++ky)
@@ -157,26 +157,26 @@ private:
         return total;
     }
 
-    void compare(const WholeConv2dArgs& g, const std::uint8_t* y, const char* kernel) const {
+    void compare(const Int8Conv2dArgs& g, const std::uint8_t* y, const char* kernel) const {
         for (size_t at = 0; at < outputs(); ++at) {
             const size_t o = at % g.out_channels, pixel = at / g.out_channels;
             const auto total = static_cast<float>(
                 sum(g, pixel / g.out_w / g.out_h, o, pixel / g.out_w % g.out_h, pixel % g.out_w));
             const float real = (g.result.bias ? total + g.result.bias[o] : total) * g.result.scale[o];
-            const double whole = std::nearbyint(static_cast<double>(real)) + g.result.zero;
-            const auto expected = static_cast<int>(std::clamp<double>(whole, g.result.low, g.result.high));
+            const double integer = std::nearbyint(static_cast<double>(real)) + g.result.zero;
+            const auto expected = static_cast<int>(std::clamp<double>(integer, g.result.low, g.result.high));
             const int actual = t_.signed_y ? static_cast<std::int8_t>(y[at]) : int{y[at]};
             ASSERT_EQ(actual, expected) << kernel << " at " << at;
         }
     }
 
-    WholeTypes t_;
-    WholeConv2dArgs g_;
+    Int8Types t_;
+    Int8Conv2dArgs g_;
     std::vector<int> x_, w_;
     std::vector<float> bias_, scale_;
 };
 
-const WholeShape kShapes[] = {
+const Int8Shape kShapes[] = {
     {.in_channels = 1, .out_channels = 1},
     {.in_channels = 3,
      .in_h = 9,
@@ -297,19 +297,19 @@ const WholeShape kShapes[] = {
      .pad_right = 3},
 };
 
-void expect_exact_everywhere(const WholeTypes& types) {
+void expect_exact_everywhere(const Int8Types& types) {
     testing::for_each_target([&] {
         size_t turn = 0;
-        for (const WholeShape& shape : kShapes) {
+        for (const Int8Shape& shape : kShapes) {
             SCOPED_TRACE(::testing::Message() << "shape " << turn);
             const int nth = testing::thread_count(turn++);
             for (const auto side : {Guarded::Side::front, Guarded::Side::back})
-                WholeCase(shape, types).expect_exact(nth, side);
+                Int8Case(shape, types).expect_exact(nth, side);
         }
     });
 }
 
-TEST(WholeConv2d, SumsUpExactlyForEachTypeOfBytes) {
+TEST(Int8Conv2d, SumsUpExactlyForEachTypeOfBytes) {
     for (const bool signed_x : {false, true})
         for (const bool signed_y : {false, true})
             for (const bool wide : {false, true})
@@ -321,7 +321,7 @@ TEST(WholeConv2d, SumsUpExactlyForEachTypeOfBytes) {
                                          .has_bias = !wide});
 }
 
-TEST(WholeConv2d, HasRoomForTheLargestNumbersOfBothSigns) {
+TEST(Int8Conv2d, HasRoomForTheLargestNumbersOfBothSigns) {
     for (const int x_zero : {0, 255})
         for (const bool wide : {false, true})
             expect_exact_everywhere(
@@ -331,7 +331,7 @@ TEST(WholeConv2d, HasRoomForTheLargestNumbersOfBothSigns) {
             {.signed_x = true, .signed_y = true, .x_zero = x_zero, .y_zero = x_zero, .is_extreme = true});
 }
 
-TEST(WholeConv2d, KeepsResultsWithinLimits) {
+TEST(Int8Conv2d, KeepsResultsWithinLimits) {
     expect_exact_everywhere({.x_zero = 3, .y_zero = 100, .low = 100, .high = 180});
     expect_exact_everywhere({.signed_y = true, .x_zero = 3, .y_zero = -128, .low = -100, .high = 7});
 }

@@ -1,4 +1,4 @@
-#include "passes/whole_numbers.h"
+#include "passes/quantized_values.h"
 
 #include <algorithm>
 #include <cmath>
@@ -27,7 +27,7 @@ T element(const Value& v, std::int64_t i) {
 }
 
 /// Of i8, u8 and i32.
-std::int32_t whole_element(const Value& v, std::int64_t i) {
+std::int32_t int8_element(const Value& v, std::int64_t i) {
     switch (v.type.dtype) {
         case DType::i8: return element<std::int8_t>(v, i);
         case DType::u8: return element<std::uint8_t>(v, i);
@@ -38,24 +38,24 @@ std::int32_t whole_element(const Value& v, std::int64_t i) {
 bool is_scale(float x) { return std::isfinite(x) && x > 0; }
 
 /// A node's scale and zero point; none where there are several.
-std::optional<WholeScale> one_scale(const Graph& graph, const Node& node, DType type) {
+std::optional<Int8Scale> one_scale(const Graph& graph, const Node& node, DType type) {
     const ValueId scale = node.inputs[1], zero = node.inputs.size() > 2 ? node.inputs[2] : kNoValue;
     if (!kBytes.has(type) || !is_constant(graph, scale) || (zero != kNoValue && !is_constant(graph, zero)))
         return std::nullopt;
     const TensorType& scale_type = graph.value(scale).type;
     if (scale_type.dtype != DType::f32 || scale_type.elements() != 1) return std::nullopt;
-    WholeScale made{type, element<float>(graph.value(scale), 0),
-                    zero == kNoValue ? 0 : whole_element(graph.value(zero), 0)};
+    Int8Scale made{type, element<float>(graph.value(scale), 0),
+                   zero == kNoValue ? 0 : int8_element(graph.value(zero), 0)};
     return is_scale(made.scale) ? std::optional(made) : std::nullopt;
 }
 
-/// Whether a scale has an element for each place along an axis of `whole` and no more, or one in all.
-bool lies_along(const TensorType& scale, const TensorType& whole, int axis) {
+/// Whether a scale has an element for each place along an axis of `integer` and no more, or one in all.
+bool lies_along(const TensorType& scale, const TensorType& integer, int axis) {
     if (scale.elements() == 1) return true;
-    const int shift = whole.rank() - scale.rank();
-    for (int d = 0; d < whole.rank(); ++d) {
+    const int shift = integer.rank() - scale.rank();
+    for (int d = 0; d < integer.rank(); ++d) {
         const Dim extent = d < shift ? Dim(1) : scale.shape[static_cast<std::size_t>(d - shift)];
-        if (!(extent == (d == axis ? whole.shape[static_cast<std::size_t>(d)] : Dim(1)))) return false;
+        if (!(extent == (d == axis ? integer.shape[static_cast<std::size_t>(d)] : Dim(1)))) return false;
     }
     return true;
 }
@@ -71,14 +71,14 @@ struct Places {
 };
 
 template <class T>
-Result<ValueId> cleared_as(Graph& graph, const WholeWeights& weights, int axis, DType type) {
+Result<ValueId> cleared_as(Graph& graph, const Int8Weights& weights, int axis, DType type) {
     const Value& given = graph.value(weights.bytes);
     Value made{.kind = ValueKind::constant, .type = {type, given.type.shape}, .name = given.name};
-    HR_ASSIGN(auto buffer, AlignedBuffer::allocate(made.type.bytes(), "weights of whole numbers"));
+    HR_ASSIGN(auto buffer, AlignedBuffer::allocate(made.type.bytes(), "weights of integers"));
     const Places places(given.type, axis);
     auto* to = reinterpret_cast<T*>(buffer.data());
     for (std::int64_t i = 0; i < given.type.elements(); ++i)
-        to[i] = static_cast<T>(whole_element(given, i) - weights.zeros[places.of(i)]);
+        to[i] = static_cast<T>(int8_element(given, i) - weights.zeros[places.of(i)]);
     made.constant = own_constant(std::move(buffer));
     graph.values.push_back(std::move(made));
     return static_cast<ValueId>(graph.values.size() - 1);
@@ -86,29 +86,29 @@ Result<ValueId> cleared_as(Graph& graph, const WholeWeights& weights, int axis, 
 
 }  // namespace
 
-std::int32_t WholeScale::whole(double real) const {
+std::int32_t Int8Scale::integer(double real) const {
     const double low = type == DType::i8 ? -128 : 0, high = type == DType::i8 ? 127 : 255;
     const double steps = static_cast<double>(static_cast<float>(real) / scale);
     return static_cast<std::int32_t>(std::clamp(std::nearbyint(steps) + zero, low, high));
 }
 
-std::optional<WholeValue> dequantised(const Graph& graph, ValueId real) {
+std::optional<Int8Value> dequantized(const Graph& graph, ValueId real) {
     const Node* node = producer(graph, real, "dequantize_linear");
     if (!node || graph.value(real).type.dtype != DType::f32) return std::nullopt;
     const ValueId bytes = node->inputs[0];
     const auto scale = one_scale(graph, *node, graph.value(bytes).type.dtype);
     // A state may have been overwritten when another node reads it.
     if (!scale || graph.value(bytes).kind == ValueKind::state) return std::nullopt;
-    return WholeValue{bytes, *scale};
+    return Int8Value{bytes, *scale};
 }
 
-std::optional<WholeScale> quantised_scale(const Graph& graph, const Node& quantise) {
-    if (quantise.op->name != "quantize_linear" || graph.value(quantise.inputs[0]).type.dtype != DType::f32)
+std::optional<Int8Scale> quantized_scale(const Graph& graph, const Node& quantize) {
+    if (quantize.op->name != "quantize_linear" || graph.value(quantize.inputs[0]).type.dtype != DType::f32)
         return std::nullopt;
-    return one_scale(graph, quantise, graph.value(quantise.outputs[0]).type.dtype);
+    return one_scale(graph, quantize, graph.value(quantize.outputs[0]).type.dtype);
 }
 
-std::optional<WholeWeights> whole_weights(const Graph& graph, ValueId real, int axis) {
+std::optional<Int8Weights> int8_weights(const Graph& graph, ValueId real, int axis) {
     const Node* node = producer(graph, real, "dequantize_linear");
     if (!node || !is_constant(graph, node->inputs[0]) || !is_constant(graph, node->inputs[1]))
         return std::nullopt;
@@ -117,24 +117,24 @@ std::optional<WholeWeights> whole_weights(const Graph& graph, ValueId real, int 
     const TensorType &type = graph.value(node->inputs[0]).type, &scale = graph.value(node->inputs[1]).type;
     if (!kBytes.has(type.dtype) || scale.dtype != DType::f32 || !lies_along(scale, type, axis))
         return std::nullopt;
-    WholeWeights weights{node->inputs[0], {}, {}};
+    Int8Weights weights{node->inputs[0], {}, {}};
     for (std::int64_t i = 0; i < Places(type, axis).count; ++i) {
         const std::int64_t at = scale.elements() == 1 ? 0 : i;
         weights.scales.push_back(element<float>(graph.value(node->inputs[1]), at));
-        weights.zeros.push_back(zero == kNoValue ? 0 : whole_element(graph.value(zero), at));
+        weights.zeros.push_back(zero == kNoValue ? 0 : int8_element(graph.value(zero), at));
         if (!is_scale(weights.scales.back())) return std::nullopt;
     }
     return weights;
 }
 
-Result<ValueId> cleared_weights(Graph& graph, const WholeWeights& weights, int axis) {
+Result<ValueId> cleared_weights(Graph& graph, const Int8Weights& weights, int axis) {
     const Value& given = graph.value(weights.bytes);
     const bool is_cleared = std::ranges::all_of(weights.zeros, [](std::int32_t zero) { return zero == 0; });
     if (is_cleared && given.type.dtype == DType::i8) return weights.bytes;
     const Places places(given.type, axis);
     bool fits = true;
     for (std::int64_t i = 0; i < given.type.elements(); ++i) {
-        const std::int32_t number = whole_element(given, i) - weights.zeros[places.of(i)];
+        const std::int32_t number = int8_element(given, i) - weights.zeros[places.of(i)];
         fits = fits && number >= -128 && number <= 127;
     }
     return fits ? cleared_as<std::int8_t>(graph, weights, axis, DType::i8)
@@ -149,7 +149,7 @@ std::optional<std::vector<float>> in_units(const Graph& graph, ValueId list,
         const Value& zero = graph.value(node->inputs[2]);
         if (!is_constant(graph, node->inputs[2])) return std::nullopt;
         for (std::int64_t i = 0; i < zero.type.elements(); ++i)
-            if (whole_element(zero, i) != 0) return std::nullopt;
+            if (int8_element(zero, i) != 0) return std::nullopt;
     }
     const ValueId numbers = node ? node->inputs[0] : list;
     if (!is_constant(graph, numbers) || graph.value(numbers).type.elements() != count) return std::nullopt;
@@ -162,7 +162,7 @@ std::optional<std::vector<float>> in_units(const Graph& graph, ValueId list,
     std::vector<float> values;
     for (std::int64_t i = 0; i < count; ++i) {
         const double real =
-            scale ? whole_element(v, i) * static_cast<double>(element<float>(*scale, scales == 1 ? 0 : i))
+            scale ? int8_element(v, i) * static_cast<double>(element<float>(*scale, scales == 1 ? 0 : i))
                   : static_cast<double>(element<float>(v, i));
         values.push_back(static_cast<float>(real / units[static_cast<std::size_t>(i)]));
     }

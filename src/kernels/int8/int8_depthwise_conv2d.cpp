@@ -1,13 +1,13 @@
 #include <algorithm>
 #include <vector>
 
+#include "kernels/int8/int8_conv2d.h"
 #include "kernels/simd/targets.h"
-#include "kernels/whole/whole_conv2d.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/whole/whole_depthwise_conv2d.cpp"
+#define HWY_TARGET_INCLUDE "kernels/int8/int8_depthwise_conv2d.cpp"
 #include "hwy/foreach_target.h"
-#include "kernels/whole/pair_tile-inl.h"
+#include "kernels/int8/pair_tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headrace::kernels::HWY_NAMESPACE {
@@ -19,8 +19,8 @@ inline constexpr size_t kPixelsOfBlock = 16;
 // y[i] = the low 16 bits of a[i], below those of b[i].
 template <class T>
 HWY_INLINE void pair_up(const T* a, const T* b, size_t n, int32_t* y) {
-    const WholeTag d;
-    const WholeVec mask = hn::Set(d, 0xFFFF);
+    const Int8Tag d;
+    const Int8Vec mask = hn::Set(d, 0xFFFF);
     size_t i = 0;
     for (; i + kLanes <= n; i += kLanes)
         hn::StoreU(hn::Or(hn::And(load_bytes(a + i), mask), hn::ShiftLeft<16>(load_bytes(b + i))), d, y + i);
@@ -33,7 +33,7 @@ HWY_INLINE void pair_up(const T* a, const T* b, size_t n, int32_t* y) {
 template <class X, class Y>
 class DepthwiseRows {
 public:
-    DepthwiseRows(const WholeConv2dArgs& g, const std::byte* packed, std::vector<int32_t>& pairs)
+    DepthwiseRows(const Int8Conv2dArgs& g, const std::byte* packed, std::vector<int32_t>& pairs)
         : g_(g),
           filters_(reinterpret_cast<const int32_t*>(packed)),
           sums_(sums_of_depthwise_pairs(packed, g.in_channels, g.kernel_h, g.kernel_w)),
@@ -95,13 +95,13 @@ private:
             vector<kPairRowsOfFilter, kWidth>(
                 x, count, c,
                 [&](const auto* p) HWY_ATTR { return hn::LoadU(hn::Rebind<Of<decltype(p)>, TileTag>(), p); },
-                [&](WholeVec v, size_t at) HWY_ATTR { store_bytes(v, y + at); });
+                [&](Int8Vec v, size_t at) HWY_ATTR { store_bytes(v, y + at); });
         if (const size_t rest = channels_ - c)
             vector<kPairRowsOfFilter, kWidth>(
                 x, count, c,
                 [&](const auto* p)
                     HWY_ATTR { return load_first(hn::Rebind<Of<decltype(p)>, TileTag>(), p, rest); },
-                [&](WholeVec v, size_t at) HWY_ATTR { store_first_bytes(v, y + at, rest); });
+                [&](Int8Vec v, size_t at) HWY_ATTR { store_first_bytes(v, y + at, rest); });
     }
     template <class P>
     using Of = std::remove_cvref_t<decltype(*std::declval<P>())>;
@@ -109,13 +109,13 @@ private:
     template <size_t kPairRowsOfFilter, size_t kWidth, class Load, class Store>
     HWY_INLINE void vector(size_t x, size_t count, size_t c, Load load, Store store) const {
         const TileTag d;
-        const WholeTag d32;
+        const Int8Tag d32;
         const size_t rows = kPairRowsOfFilter ? kPairRowsOfFilter : pair_rows_,
                      taps_w = kWidth ? kWidth : g_.kernel_w;
-        const WholeVec init = hn::Mul(load(sums_ + c), hn::Set(d32, -g_.x_zero));
+        const Int8Vec init = hn::Mul(load(sums_ + c), hn::Set(d32, -g_.x_zero));
         const TileVec bias = g_.result.bias ? load(g_.result.bias + c) : hn::Zero(d);
         const TileVec scale = load(g_.result.scale + c);
-        WholeVec filter[kPairRowsOfFilter ? kPairRowsOfFilter * kWidth : 1];
+        Int8Vec filter[kPairRowsOfFilter ? kPairRowsOfFilter * kWidth : 1];
         if constexpr (kPairRowsOfFilter > 0)
             for (size_t i = 0; i < kPairRowsOfFilter * kWidth; ++i)
                 filter[i] = load(filters_ + i * channels_ + c);
@@ -124,7 +124,7 @@ private:
             for (size_t j = 0; j < rows; ++j) {
                 const int32_t* from = pairs_.data() + (j * width_ + p * g_.stride_w) * channels_ + c;
                 for (size_t k = 0; k < taps_w; ++k) {
-                    const WholeVec pair = hn::LoadU(d32, from + k * g_.dilation_w * channels_);
+                    const Int8Vec pair = hn::LoadU(d32, from + k * g_.dilation_w * channels_);
                     if constexpr (kPairRowsOfFilter > 0)
                         sum.add(pair, filter[j * kWidth + k]);
                     else
@@ -136,7 +136,7 @@ private:
         }
     }
 
-    const WholeConv2dArgs& g_;
+    const Int8Conv2dArgs& g_;
     const int32_t *filters_, *sums_;
     size_t channels_, pair_rows_, width_;
     Rounder round_;
@@ -145,7 +145,7 @@ private:
 };
 
 template <class X, class Y>
-void depthwise_rows(const WholeConv2dArgs& g, const std::byte* packed, int ith, int nth) {
+void depthwise_rows(const Int8Conv2dArgs& g, const std::byte* packed, int ith, int nth) {
     static thread_local std::vector<int32_t> pairs;
     const size_t rows = g.batch * g.out_h, first = rows * ith / nth, last = rows * (ith + 1) / nth;
     if (first == last) return;
@@ -155,7 +155,7 @@ void depthwise_rows(const WholeConv2dArgs& g, const std::byte* packed, int ith, 
 
 }  // namespace
 
-void convolve_whole_depthwise(const WholeConv2dArgs& g, const std::byte* packed, int ith, int nth) {
+void convolve_int8_depthwise(const Int8Conv2dArgs& g, const std::byte* packed, int ith, int nth) {
     if (g.x.is_signed)
         g.result.is_signed ? depthwise_rows<int8_t, int8_t>(g, packed, ith, nth)
                            : depthwise_rows<int8_t, uint8_t>(g, packed, ith, nth);
@@ -170,10 +170,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace headrace::kernels {
 
-HWY_EXPORT(convolve_whole_depthwise);
+HWY_EXPORT(convolve_int8_depthwise);
 
-void whole_depthwise_conv2d(const WholeConv2dArgs& args, const std::byte* packed, int ith, int nth) {
-    HWY_DYNAMIC_DISPATCH(convolve_whole_depthwise)(args, packed, ith, nth);
+void int8_depthwise_conv2d(const Int8Conv2dArgs& args, const std::byte* packed, int ith, int nth) {
+    HWY_DYNAMIC_DISPATCH(convolve_int8_depthwise)(args, packed, ith, nth);
 }
 
 }  // namespace headrace::kernels

@@ -1,4 +1,4 @@
-#include "kernels/whole/quantise_f32.h"
+#include "kernels/int8/quantize_f32.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 
 #include "kernels/each_target.h"
 #include "kernels/guarded.h"
-#include "kernels/whole/max_pool_bytes.h"
+#include "kernels/int8/max_pool_bytes.h"
 
 namespace headrace::kernels {
 namespace {
@@ -36,7 +36,7 @@ std::vector<std::uint8_t> drawn_bytes(size_t n, unsigned seed) {
     return bytes;
 }
 
-TEST(QuantiseF32, RoundsHalvesToEvenAndSaturates) {
+TEST(QuantizeF32, RoundsHalvesToEvenAndSaturates) {
     std::mt19937 random(1);
     for (const size_t n : kLengths) {
         std::vector<float> x(n);
@@ -53,7 +53,7 @@ TEST(QuantiseF32, RoundsHalvesToEvenAndSaturates) {
                     std::vector<std::uint8_t> y(n, 77);
                     const int nth = testing::thread_count(n);
                     for (int ith = 0; ith < nth; ++ith)
-                        quantise_f32(guarded.data(), 0.25f, zero, y.data(), is_signed, n, ith, nth);
+                        quantize_f32(guarded.data(), 0.25f, zero, y.data(), is_signed, n, ith, nth);
                     for (size_t i = 0; i < n; ++i)
                         ASSERT_EQ(element(y, i, is_signed), rounded(x[i] / 0.25f, zero, is_signed))
                             << x[i] << " at " << i << " of " << n << " zero " << zero;
@@ -71,7 +71,7 @@ TEST(DequantiseF32, TakesTheZeroPointAwayBeforeItMultiplies) {
                     Guarded y(std::vector<float>(n, NAN), Guarded::Side::back);
                     const int nth = testing::thread_count(n);
                     for (int ith = 0; ith < nth; ++ith)
-                        dequantise_f32({x.data(), is_signed}, 0.3f, zero, y.data(), n, ith, nth);
+                        dequantize_f32({x.data(), is_signed}, 0.3f, zero, y.data(), n, ith, nth);
                     for (size_t i = 0; i < n; ++i)
                         ASSERT_EQ(y.data()[i], static_cast<float>(element(x, i, is_signed) - zero) * 0.3f);
                 }
@@ -79,7 +79,7 @@ TEST(DequantiseF32, TakesTheZeroPointAwayBeforeItMultiplies) {
     }
 }
 
-TEST(WholeAdd, RoundsAtEachStep) {
+TEST(Int8Add, RoundsAtEachStep) {
     const auto single = [](double x) { return double{static_cast<float>(x)}; };
     for (const size_t n : kLengths) {
         const std::vector<std::uint8_t> a = drawn_bytes(n, 3), b = drawn_bytes(n, 4);
@@ -88,18 +88,18 @@ TEST(WholeAdd, RoundsAtEachStep) {
                 for (const bool signed_b : {false, true})
                     for (const bool signed_y : {false, true}) {
                         std::vector<std::uint8_t> y(n, 77);
-                        const WholeAddArgs args{.a = {a.data(), signed_a},
-                                                .b = {b.data(), signed_b},
-                                                .a_ratio = 1.2f,
-                                                .b_ratio = 0.7f,
-                                                .shift = -40.3f,
-                                                .low = signed_y ? -90 : 7,
-                                                .high = signed_y ? 120 : 250,
-                                                .y = y.data(),
-                                                .is_signed = signed_y,
-                                                .n = n};
+                        const Int8AddArgs args{.a = {a.data(), signed_a},
+                                               .b = {b.data(), signed_b},
+                                               .a_ratio = 1.2f,
+                                               .b_ratio = 0.7f,
+                                               .shift = -40.3f,
+                                               .low = signed_y ? -90 : 7,
+                                               .high = signed_y ? 120 : 250,
+                                               .y = y.data(),
+                                               .is_signed = signed_y,
+                                               .n = n};
                         const int nth = testing::thread_count(n);
-                        for (int ith = 0; ith < nth; ++ith) whole_add(args, ith, nth);
+                        for (int ith = 0; ith < nth; ++ith) int8_add(args, ith, nth);
                         for (size_t i = 0; i < n; ++i) {
                             const double right =
                                 single(single(element(b, i, signed_b) * double{0.7f}) + double{-40.3f});

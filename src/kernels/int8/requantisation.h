@@ -1,4 +1,4 @@
-// Whole numbers of 8 bits that stand for real ones: how sums of their products become such numbers again.
+// Int8 numbers of 8 bits that stand for real ones: how sums of their products become such numbers again.
 #pragma once
 
 #include <cstddef>

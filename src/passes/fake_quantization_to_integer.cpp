@@ -9,8 +9,8 @@
 #include "ops/catalog.h"
 #include "passes/fused_product.h"
 #include "passes/passes.h"
+#include "passes/quantized_values.h"
 #include "passes/rewrite.h"
-#include "passes/whole_numbers.h"
 
 namespace headrace {
 namespace {
@@ -34,15 +34,15 @@ struct Limits {
 constexpr std::array<std::string_view, 6> kMovers{"concat",  "expand", "max_pool2d",
                                                   "reshape", "slice",  "transpose"};
 
-/// The ways in which a node that quantises can be computed from bytes.
-class WholeNumbers {
+/// The ways in which a node that quantizes can be computed from bytes.
+class Int8Numbers {
 public:
-    explicit WholeNumbers(Graph& graph)
+    explicit Int8Numbers(Graph& graph)
         : graph_(graph), uses_(count_uses(graph)), instead_(graph.nodes.size()), by_(graph.values.size()) {}
 
     Result<Counts> run(const PassContext& context) {
         for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
-            const auto result = quantised_scale(graph_, graph_.nodes[i]);
+            const auto result = quantized_scale(graph_, graph_.nodes[i]);
             if (!result) continue;
             node_ = i, result_ = *result;
             HR_TRY(compute(graph_.nodes[i].inputs[0]));
@@ -54,7 +54,7 @@ public:
     }
 
 private:
-    ValueId quantised() const { return graph_.nodes[node_].outputs[0]; }
+    ValueId quantized() const { return graph_.nodes[node_].outputs[0]; }
 
     /// What node_ rounds, from bytes, where one of our kernels does that.
     Status compute(ValueId real) {
@@ -89,10 +89,10 @@ private:
     Result<bool> compute_convolution(ValueId real, const Limits& limits) {
         const Node* conv = producer(graph_, real, "conv2d");
         if (!conv || !is_used_once(real)) return false;
-        const auto x = dequantised(graph_, conv->inputs[0]);
+        const auto x = dequantized(graph_, conv->inputs[0]);
         const auto order = attr<std::string>(*conv, "filter_layout");
         const int axis = static_cast<int>(order.find('o'));
-        const auto filter = whole_weights(graph_, conv->inputs[1], axis);
+        const auto filter = int8_weights(graph_, conv->inputs[1], axis);
         if (!x || !filter) return false;
         HR_ASSIGN(auto operands,
                   sum_operands(*x, *filter, conv->inputs.size() > 2 ? conv->inputs[2] : kNoValue, axis));
@@ -107,12 +107,12 @@ private:
         if (!can) return false;
         const std::string label = conv->label;
         if (!is_first) {
-            HR_TRY(add("quantized_conv2d", std::move(operands), attrs, label, quantised()));
+            HR_TRY(add("quantized_conv2d", std::move(operands), attrs, label, quantized()));
         } else {
             // Our kernels have channels last; choose_layouts takes away what is turned to and fro.
             HR_ASSIGN(operands[0], transposed(operands[0], {0, 2, 3, 1}, label));
             HR_ASSIGN(const ValueId last, add("quantized_conv2d", std::move(operands), attrs, label));
-            HR_TRY(transposed(last, {0, 3, 1, 2}, label, quantised()));
+            HR_TRY(transposed(last, {0, 3, 1, 2}, label, quantized()));
         }
         ++counts_["products"];
         return true;
@@ -125,8 +125,8 @@ private:
         const auto product = fused_product(graph_, node);
         if (!product || product->residual != kNoValue || product->activation != "none") return false;
         const int axis = product->transpose_b ? 0 : 1;
-        const auto a = dequantised(graph_, product->a);
-        const auto b = whole_weights(graph_, product->b, axis);
+        const auto a = dequantized(graph_, product->a);
+        const auto b = int8_weights(graph_, product->b, axis);
         if (!a || !b || graph_.value(a->bytes).type.rank() < 2) return false;
         HR_ASSIGN(auto operands, sum_operands(*a, *b, product->bias, axis));
         if (operands.empty()) return false;
@@ -134,13 +134,13 @@ private:
         add_limits(attrs, limits);
         HR_ASSIGN(const bool can, has_kernel("quantized_matmul", operands, attrs));
         if (!can) return false;
-        HR_TRY(add("quantized_matmul", std::move(operands), attrs, node.label, quantised()));
+        HR_TRY(add("quantized_matmul", std::move(operands), attrs, node.label, quantized()));
         ++counts_["products"];
         return true;
     }
 
     /// Operands of a quantized_conv2d or quantized_matmul; none where the bias is no constant list.
-    Result<std::vector<ValueId>> sum_operands(const WholeValue& x, const WholeWeights& weights, ValueId bias,
+    Result<std::vector<ValueId>> sum_operands(const Int8Value& x, const Int8Weights& weights, ValueId bias,
                                               int axis) {
         std::vector<double> units;
         std::vector<float> scales;
@@ -172,9 +172,9 @@ private:
     Result<bool> compute_sum(ValueId real, const Limits& limits) {
         const Node* node = producer(graph_, real, "add");
         if (!node || !is_used_once(real)) return false;
-        const auto a = dequantised(graph_, node->inputs[0]), b = dequantised(graph_, node->inputs[1]);
+        const auto a = dequantized(graph_, node->inputs[0]), b = dequantized(graph_, node->inputs[1]);
         if (!a || !b || graph_.value(a->bytes).type.shape != graph_.value(b->bytes).type.shape) return false;
-        // As ONNX Runtime has it: sums that lie between two whole numbers are rounded alike.
+        // As ONNX Runtime has it: sums that lie between two integers are rounded alike.
         const float a_ratio = a->scale.scale / result_.scale, b_ratio = b->scale.scale / result_.scale;
         const float a_shift = a_ratio * static_cast<float>(a->scale.zero),
                     b_shift = b_ratio * static_cast<float>(b->scale.zero), shifts = a_shift + b_shift;
@@ -186,7 +186,7 @@ private:
         }
         NamedAttrs attrs{{"data_type", result_.type}};
         add_limits(attrs, limits);
-        HR_TRY(add("quantized_add", std::move(operands), attrs, node->label, quantised()));
+        HR_TRY(add("quantized_add", std::move(operands), attrs, node->label, quantized()));
         ++counts_["sums"];
         return true;
     }
@@ -197,14 +197,14 @@ private:
     Status move(ValueId real) {
         constexpr int kMostMoves = 16;
         if (!can_move(real, kMostMoves)) return success();
-        HR_ASSIGN(const ValueId bytes, moved(real, quantised()));
-        if (bytes != quantised()) by_.replace(quantised(), bytes);
+        HR_ASSIGN(const ValueId bytes, moved(real, quantized()));
+        if (bytes != quantized()) by_.replace(quantized(), bytes);
         is_replaced_.push_back(node_);
         ++counts_["moves"];
         return success();
     }
     bool can_move(ValueId real, int most) const {
-        if (const auto whole = dequantised(graph_, real)) return whole->scale == result_;
+        if (const auto integer = dequantized(graph_, real)) return integer->scale == result_;
         const Value& value = graph_.value(real);
         if (value.kind != ValueKind::result || most == 0 || !is_used_once(real)) return false;
         const Node& node = graph_.node(value.producer);
@@ -215,7 +215,7 @@ private:
                    : can_move(node.inputs[0], most - 1);
     }
     Result<ValueId> moved(ValueId real, ValueId result = kNoValue) {
-        if (const auto whole = dequantised(graph_, real)) return by_(whole->bytes);
+        if (const auto integer = dequantized(graph_, real)) return by_(integer->bytes);
         const Node node = graph_.node(graph_.value(real).producer);
         std::vector<ValueId> operands = node.inputs;
         const std::size_t moving = node.op->name == "concat" ? operands.size() : 1;
@@ -228,8 +228,8 @@ private:
     // --- nodes and constants
 
     void add_limits(NamedAttrs& attrs, const Limits& limits) const {
-        attrs.emplace_back("min_value", std::int64_t{result_.whole(limits.low)});
-        attrs.emplace_back("max_value", std::int64_t{result_.whole(limits.high)});
+        attrs.emplace_back("min_value", std::int64_t{result_.integer(limits.low)});
+        attrs.emplace_back("max_value", std::int64_t{result_.integer(limits.high)});
     }
 
     Result<bool> has_kernel(std::string_view op, const std::vector<ValueId>& operands,
@@ -279,7 +279,7 @@ private:
         return constant<float>(DType::f32, {static_cast<std::int64_t>(numbers.size())}, numbers);
     }
     Result<ValueId> number(float x) { return constant<float>(DType::f32, {}, {&x, 1}); }
-    Result<ValueId> zero_point(const WholeScale& scale) {
+    Result<ValueId> zero_point(const Int8Scale& scale) {
         const auto byte = static_cast<std::int8_t>(scale.zero);
         return constant<std::int8_t>(scale.type, {}, {&byte, 1});
     }
@@ -305,15 +305,15 @@ private:
     std::vector<std::size_t> is_replaced_;  ///< nodes that something moved stands for, ascending
     Replacements by_;
     std::size_t node_ = 0;
-    WholeScale result_;
+    Int8Scale result_;
     Counts counts_{{"products", 0}, {"sums", 0}, {"moves", 0}};
 };
 
 }  // namespace
 
-Result<Counts> compute_in_whole_numbers(Graph& graph, const PassContext& context) {
+Result<Counts> fake_quantization_to_integer(Graph& graph, const PassContext& context) {
     if (!context.runs_on_cpu || !context.uses_packed_kernels) return Counts{};
-    return WholeNumbers(graph).run(context);
+    return Int8Numbers(graph).run(context);
 }
 
 }  // namespace headrace

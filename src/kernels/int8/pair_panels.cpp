@@ -1,4 +1,4 @@
-#include "kernels/whole/pair_panels.h"
+#include "kernels/int8/pair_panels.h"
 
 #include <cstring>
 

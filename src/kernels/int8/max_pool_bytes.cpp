@@ -1,11 +1,11 @@
-#include "kernels/whole/max_pool_bytes.h"
+#include "kernels/int8/max_pool_bytes.h"
 
 #include <algorithm>
 
 #include "kernels/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/whole/max_pool_bytes.cpp"
+#define HWY_TARGET_INCLUDE "kernels/int8/max_pool_bytes.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 

@@ -1,24 +1,24 @@
-// Real numbers as whole ones of 8 bits by one scale and zero point, and back.
+// Real numbers as integers of 8 bits by one scale and zero point, and back.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/whole/requantisation.h"
+#include "kernels/int8/requantisation.h"
 
 namespace headrace::kernels {
 
 // y[i] = x[i] / scale, rounded half to even, plus zero, saturated; NaN gives the lowest. Runs thread ith's
 // share of nth, as all here do.
-void quantise_f32(const float* x, float scale, int32_t zero, void* y, bool is_signed, size_t n, int ith,
+void quantize_f32(const float* x, float scale, int32_t zero, void* y, bool is_signed, size_t n, int ith,
                   int nth);
 
 // y[i] = (x[i] - zero) * scale
-void dequantise_f32(const Bytes& x, float scale, int32_t zero, float* y, size_t n, int ith, int nth);
+void dequantize_f32(const Bytes& x, float scale, int32_t zero, float* y, size_t n, int ith, int nth);
 
 // y[i] = a[i] * a_ratio + (b[i] * b_ratio + shift), rounded half to even, within [low, high]: the ratios are
 // those of the operands' scales to the result's, the shift is what the zero points come to.
-struct WholeAddArgs {
+struct Int8AddArgs {
     Bytes a, b;
     float a_ratio = 1, b_ratio = 1, shift = 0;
     int32_t low = 0, high = 255;
@@ -26,6 +26,6 @@ struct WholeAddArgs {
     bool is_signed = false;  // y's
     size_t n = 0;
 };
-void whole_add(const WholeAddArgs& args, int ith, int nth);
+void int8_add(const Int8AddArgs& args, int ith, int nth);
 
 }  // namespace headrace::kernels

@@ -1,4 +1,4 @@
-// Filters of whole numbers as the kernels of this folder multiply them.
+// Filters of integers as the kernels of this folder multiply them.
 #pragma once
 
 #include <cstddef>
