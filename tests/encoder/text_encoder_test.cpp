@@ -247,8 +247,8 @@ TEST_F(ModelFolderTest, SaysHowLongTextsMayBe) {
 }
 
 TEST_F(ModelFolderTest, IsRefusedWhereItIsDamagedOrNotKnown) {
-    folder_.write("1_Pooling/config.json", R"({"pooling_mode_max_tokens": true})");
-    EXPECT_THAT(error_of([&] { load(); }).second, HasSubstr("pooling_mode_max_tokens"));
+    folder_.write("1_Pooling/config.json", R"({"pooling_mode_weightedmean_tokens": true})");
+    EXPECT_THAT(error_of([&] { load(); }).second, HasSubstr("pooling_mode_weightedmean_tokens"));
     folder_.write("1_Pooling/config.json", "{");
     EXPECT_THAT(error_of([&] { load(); }).second, HasSubstr("config.json: no JSON"));
     std::filesystem::remove(folder_ / "1_Pooling/config.json");
