@@ -60,11 +60,12 @@ Operand numbered_range(const Node& node, ElementType type) {
               count, kLargestExtent);
     std::vector<double> reals;
     std::vector<std::int64_t> wholes;
+    const std::int64_t start = node.x()->integer(0), by = node.operand(2)->integer(0);
     for (std::int64_t i = 0; i < static_cast<std::int64_t>(count); ++i) {
         if (is_float(type))
             reals.push_back(first + static_cast<double>(i) * step);
         else
-            wholes.push_back(node.x()->integer(0) + i * node.operand(2)->integer(0));
+            wholes.push_back(start + i * by);
     }
     return is_float(type) ? known(reals, type) : known(wholes, type);
 }
