@@ -117,7 +117,6 @@ def test_onnx_models_need_no_python(model: Path, sequence_model: Path, tmp_path:
     for path in (model, sequence_model):
         done = run(NATIVE, "convert", path, tmp_path / "graph.hrg", HEADRACE_PYTHON=absent)
         assert done.returncode == 0, done.stderr
-    assert run(NATIVE, "run", sequence_model, HEADRACE_PYTHON=absent).stdout.startswith("y: f32[2, 3]")
     alone = run(NATIVE, "bench", model, "--dimension", "seq=2", "--runs", 1, HEADRACE_PYTHON=absent)
     assert alone.stdout.startswith("median"), alone.stderr
 

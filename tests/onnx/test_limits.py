@@ -271,18 +271,6 @@ def test_numbers_that_grow_beyond_what_is_followed_are_computed_at_run_time() ->
     assert headrace.load(made, device="cpu")(np.ones((1,) * 6, np.float32))["y"].shape == (1,)
 
 
-def test_branches_nested_deeper_than_is_read_are_refused() -> None:
-    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xy"]
-    graph = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "deepest", [], info[1:])
-    for _ in range(80):
-        node = helper.make_node("If", ["c"], ["y"], then_branch=graph, else_branch=graph.__class__())
-        graph = helper.make_graph([node], "branch", [], info[1:])
-    graph.input.append(info[0])
-    graph.initializer.append(numpy_helper.from_array(np.array(True), "c"))
-    with pytest.raises(ValueError, match="more than 64 deep in one another"):
-        headrace.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10))
-
-
 @pytest.mark.parametrize("field", ["domain", "op_type", "input", "node_name", "dim_param", "initializer"])
 def test_names_that_are_no_utf8_are_named(field: str) -> None:
     made = model("(float[QQ] x) => (float[n] y) <float w = {1}> { y = Add(x, w) }")
