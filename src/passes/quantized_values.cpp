@@ -13,7 +13,7 @@ namespace {
 
 constexpr DTypeSet kBytes{DType::i8, DType::u8};
 
-bool is_constant(const Graph& graph, ValueId id) {
+bool is_plain_constant(const Graph& graph, ValueId id) {
     return id != kNoValue && graph.value(id).kind == ValueKind::constant &&
            graph.value(id).type.format == BlockFormat::plain;
 }
@@ -40,7 +40,8 @@ bool is_scale(float x) { return std::isfinite(x) && x > 0; }
 /// A node's scale and zero point; none where there are several.
 std::optional<Int8Scale> one_scale(const Graph& graph, const Node& node, DType type) {
     const ValueId scale = node.inputs[1], zero = node.inputs.size() > 2 ? node.inputs[2] : kNoValue;
-    if (!kBytes.has(type) || !is_constant(graph, scale) || (zero != kNoValue && !is_constant(graph, zero)))
+    if (!kBytes.has(type) || !is_plain_constant(graph, scale) ||
+        (zero != kNoValue && !is_plain_constant(graph, zero)))
         return std::nullopt;
     const TensorType& scale_type = graph.value(scale).type;
     if (scale_type.dtype != DType::f32 || scale_type.elements() != 1) return std::nullopt;
@@ -110,10 +111,10 @@ std::optional<Int8Scale> quantized_scale(const Graph& graph, const Node& quantiz
 
 std::optional<Int8Weights> int8_weights(const Graph& graph, ValueId real, int axis) {
     const Node* node = producer(graph, real, "dequantize_linear");
-    if (!node || !is_constant(graph, node->inputs[0]) || !is_constant(graph, node->inputs[1]))
+    if (!node || !is_plain_constant(graph, node->inputs[0]) || !is_plain_constant(graph, node->inputs[1]))
         return std::nullopt;
     const ValueId zero = node->inputs.size() > 2 ? node->inputs[2] : kNoValue;
-    if (zero != kNoValue && !is_constant(graph, zero)) return std::nullopt;
+    if (zero != kNoValue && !is_plain_constant(graph, zero)) return std::nullopt;
     const TensorType &type = graph.value(node->inputs[0]).type, &scale = graph.value(node->inputs[1]).type;
     if (!kBytes.has(type.dtype) || scale.dtype != DType::f32 || !lies_along(scale, type, axis))
         return std::nullopt;
@@ -147,12 +148,13 @@ std::optional<std::vector<float>> in_units(const Graph& graph, ValueId list,
     const auto count = static_cast<std::int64_t>(units.size());
     if (node && node->inputs.size() > 2 && node->inputs[2] != kNoValue) {
         const Value& zero = graph.value(node->inputs[2]);
-        if (!is_constant(graph, node->inputs[2])) return std::nullopt;
+        if (!is_plain_constant(graph, node->inputs[2])) return std::nullopt;
         for (std::int64_t i = 0; i < zero.type.elements(); ++i)
             if (int8_element(zero, i) != 0) return std::nullopt;
     }
     const ValueId numbers = node ? node->inputs[0] : list;
-    if (!is_constant(graph, numbers) || graph.value(numbers).type.elements() != count) return std::nullopt;
+    if (!is_plain_constant(graph, numbers) || graph.value(numbers).type.elements() != count)
+        return std::nullopt;
     const Value& v = graph.value(numbers);
     if (v.type.dtype != (node ? DType::i32 : DType::f32)) return std::nullopt;
     const Value* scale = node ? &graph.value(node->inputs[1]) : nullptr;
