@@ -113,12 +113,12 @@ def test_a_network_stays_in_bytes_and_is_within_a_step(form: str, batch: int | s
     assert steps.max() < 1.01
     assert len(np.unique(y)) > 10, "the results say something"
     used = [node["implementation"] for node in loaded.session.stats["nodes"]]
-    assert used.count("whole_conv2d") == 3
-    for once in ("whole_depthwise_conv2d", "whole_matmul", "whole_add", "max_pool_bytes"):
+    assert used.count("int8_conv2d") == 3
+    for once in ("int8_depthwise_conv2d", "int8_matmul", "int8_add", "max_pool_bytes"):
         assert used.count(once) == 1, once
     # Of the input, and before and behind the means, which are real numbers.
-    assert used.count("quantise_f32") == 2
-    assert used.count("dequantise_f32") == 2
+    assert used.count("quantize_f32") == 2
+    assert used.count("dequantize_f32") == 2
 
 
 def test_sums_that_overflow_elsewhere_are_exact() -> None:
@@ -165,4 +165,4 @@ def test_operators_on_bytes_run_as_those_between_real_numbers() -> None:
     y = np.array(loaded.session.run({"x": x}, profile=True)["y"])
     assert np.abs(y - rounded_as_real(model, x)).max() <= 0.0701
     used = [node["implementation"] for node in loaded.session.stats["nodes"]]
-    assert [used.count(kernel) for kernel in ("whole_conv2d", "whole_add", "whole_matmul")] == [1, 1, 2]
+    assert [used.count(kernel) for kernel in ("int8_conv2d", "int8_add", "int8_matmul")] == [1, 1, 2]

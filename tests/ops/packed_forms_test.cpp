@@ -62,9 +62,9 @@ TEST(PackedForms, ChangeOnlyWithTheirVersion) {
         {"packed_conv2d_f32 of conv2d", "4c03b389fced8c3c"},
         {"packed_conv2d_f32 of fused_conv2d", "03eadcea2f72ce1e"},
         {"packed_lstm_f32 of lstm_recurrence", "a54aade6479d904f"},
-        {"whole_conv2d of quantized_conv2d", "ca754f36189ed24d"},
-        {"whole_depthwise_conv2d of quantized_conv2d", "5d0979d457a0d6e6"},
-        {"whole_matmul of quantized_matmul", "f4cd7fb32fc5e07f"}};
+        {"int8_conv2d of quantized_conv2d", "ca754f36189ed24d"},
+        {"int8_depthwise_conv2d of quantized_conv2d", "5d0979d457a0d6e6"},
+        {"int8_matmul of quantized_matmul", "f4cd7fb32fc5e07f"}};
     kernels::testing::for_each_target([&] {
         for (const auto& [name, digest] : digests())
             EXPECT_EQ(digest, expected.contains(name) ? expected.at(name) : "")
