@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "doors/onnx/ops/open_resampling.h"
 #include "doors/onnx/reading/numbers.h"
@@ -31,30 +32,48 @@ struct ClosedAxis {
 };
 
 /// Where an output element lies in the input, in single precision as runtimes compute it.
-float point_of(const ClosedAxis& axis, float x, const std::string& transformation) {
-    const auto scale = static_cast<float>(axis.scale), size = static_cast<float>(axis.size);
-    const auto out = static_cast<float>(axis.out);
-    if (transformation == "asymmetric") return x / scale;
-    if (transformation == "align_corners") return axis.out > 1 ? x * (size - 1) / (out - 1) : 0.0F;
-    if (transformation == "pytorch_half_pixel") return axis.out > 1 ? (x + 0.5F) / scale - 0.5F : 0.0F;
-    if (transformation == "tf_half_pixel_for_nn") return (x + 0.5F) / scale;
-    if (transformation == "half_pixel_symmetric") {
-        const float offset = size / 2 * (1 - out / (scale * size));
-        // ONNX Runtime rounds here.
-        return static_cast<float>(offset + (static_cast<double>(x) + 0.5) / static_cast<double>(scale) - 0.5);
-    }
-    if (transformation == "tf_crop_and_resize") {
-        const auto start = static_cast<float>(axis.start), end = static_cast<float>(axis.end);
-        if (axis.out == 1) return 0.5F * (start + end) * (size - 1);
-        return start * (size - 1) + x * (end - start) * (size - 1) / (out - 1);
-    }
-    return (x + 0.5F) / scale - 0.5F;
+using PointOf = float (*)(const ClosedAxis& axis, float x);
+
+float half_pixel(const ClosedAxis& axis, float x) {
+    return (x + 0.5F) / static_cast<float>(axis.scale) - 0.5F;
 }
 
-std::vector<float> points_along(const ClosedAxis& axis, const std::string& transformation) {
-    std::vector<float> points;
-    for (std::int64_t i = 0; i < axis.out; ++i)
-        points.push_back(point_of(axis, static_cast<float>(i), transformation));
+float half_pixel_symmetric(const ClosedAxis& axis, float x) {
+    const auto scale = static_cast<float>(axis.scale), size = static_cast<float>(axis.size);
+    const float offset = size / 2 * (1 - static_cast<float>(axis.out) / (scale * size));
+    // ONNX Runtime rounds here.
+    return static_cast<float>(offset + (static_cast<double>(x) + 0.5) / static_cast<double>(scale) - 0.5);
+}
+
+float crop_and_resize(const ClosedAxis& axis, float x) {
+    const auto start = static_cast<float>(axis.start), end = static_cast<float>(axis.end);
+    const auto last = static_cast<float>(axis.size) - 1;
+    if (axis.out == 1) return 0.5F * (start + end) * last;
+    return start * last + x * (end - start) * last / (static_cast<float>(axis.out) - 1);
+}
+
+/// Names are compared once, not for each of what may be millions of elements.
+PointOf point_function(std::string_view transformation) {
+    if (transformation == "asymmetric")
+        return [](const ClosedAxis& axis, float x) { return x / static_cast<float>(axis.scale); };
+    if (transformation == "align_corners")
+        return [](const ClosedAxis& axis, float x) {
+            const auto last = static_cast<float>(axis.size) - 1, out = static_cast<float>(axis.out);
+            return axis.out > 1 ? x * last / (out - 1) : 0.0F;
+        };
+    if (transformation == "pytorch_half_pixel")
+        return [](const ClosedAxis& axis, float x) { return axis.out > 1 ? half_pixel(axis, x) : 0.0F; };
+    if (transformation == "tf_half_pixel_for_nn")
+        return [](const ClosedAxis& axis, float x) { return (x + 0.5F) / static_cast<float>(axis.scale); };
+    if (transformation == "half_pixel_symmetric") return half_pixel_symmetric;
+    if (transformation == "tf_crop_and_resize") return crop_and_resize;
+    return half_pixel;
+}
+
+std::vector<float> points_along(const ClosedAxis& axis, std::string_view transformation) {
+    const PointOf point_of = point_function(transformation);
+    std::vector<float> points(static_cast<std::size_t>(axis.out));
+    for (std::size_t i = 0; i < points.size(); ++i) points[i] = point_of(axis, static_cast<float>(i));
     return points;
 }
 
@@ -64,10 +83,13 @@ std::int64_t place_inside(double coordinate, std::int64_t size) {
     return coordinate >= static_cast<double>(size - 1) ? size - 1 : static_cast<std::int64_t>(coordinate);
 }
 
-double nearest_coordinate(double x, const std::string& mode) {
-    if (mode == "floor") return std::floor(x);
-    if (mode == "ceil") return std::ceil(x);
-    return mode == "round_prefer_ceil" ? std::floor(x + 0.5 + kTie) : std::ceil(x - 0.5 - kTie);
+using CoordinateOf = double (*)(double x);
+
+CoordinateOf nearest_function(std::string_view mode) {
+    if (mode == "floor") return [](double x) { return std::floor(x); };
+    if (mode == "ceil") return [](double x) { return std::ceil(x); };
+    if (mode == "round_prefer_ceil") return [](double x) { return std::floor(x + 0.5 + kTie); };
+    return [](double x) { return std::ceil(x - 0.5 - kTie); };
 }
 
 /// Keys' kernel (doi:10.1109/TASSP.1981.1163711), of distances up to 2.
@@ -182,10 +204,12 @@ Operand blended(OpWriter& g, const Operand& x, int dim, const std::vector<Weight
 
 Operand nearest_along(OpWriter& g, const Operand& x, int dim, const ClosedAxis& axis,
                       const std::vector<float>& points, const std::string& rounding) {
-    std::vector<std::int64_t> places;
-    for (const float point : points)
-        places.push_back(place_inside(nearest_coordinate(static_cast<double>(point), rounding), axis.size));
-    if (places == counted_list(axis.size)) return x;
+    const CoordinateOf nearest = nearest_function(rounding);
+    std::vector<std::int64_t> places(points.size());
+    std::ranges::transform(points, places.begin(), [&](float point) {
+        return place_inside(nearest(static_cast<double>(point)), axis.size);
+    });
+    if (axis.out == axis.size && places == counted_list(axis.size)) return x;
     return g.op("gather", {x, known(places)}, {{"axis", dim}});
 }
 
