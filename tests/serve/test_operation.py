@@ -50,7 +50,8 @@ def json_lines(text: str) -> list[dict]:
 def test_a_log_of_json_has_nothing_else_and_all_of_a_request():
     server = Served("--log-json", "--alias", "tiny", "--prio", 2, "--rope-freq-base", -5)
     response = server.post("/v1/chat/completions", {"messages": HELLO, **GREEDY})
-    list(server.post("/completion", {"prompt": STORY, "stream": True, "n_predict": 3}).iter_lines())
+    story = {"prompt": STORY, "stream": True, "n_predict": 3, "ignore_eos": True}
+    list(server.post("/completion", story).iter_lines())
     server.post("/v1/chat/completions", {"messages": 3})
     assert server.stop() == 0
     lines = json_lines(server.log())
