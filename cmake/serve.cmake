@@ -1,7 +1,7 @@
 # headrace_doors_serve: language models and encoders of texts behind HTTP, for the program; libheadrace_serve.so: the same
 # for programs that bring their own HTTP, headrace/http_api.h. Both stand on the lanes' public headers alone.
 target_compile_definitions(headrace_doors_serve PRIVATE HEADRACE_VERSION="${PROJECT_VERSION}")
-target_link_libraries(headrace_doors_serve PRIVATE headrace_llm headrace_encoder headrace_doors_onnx)
+target_link_libraries(headrace_doors_serve PRIVATE headrace_llm headrace_encoder)
 
 # The page to chat with, as a text of the program.
 set(page ${PROJECT_SOURCE_DIR}/src/doors/serve/api/page.html)

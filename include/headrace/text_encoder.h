@@ -88,11 +88,12 @@ class HEADRACE_API TextEncoder {
 public:
     struct Impl;
 
-    /// path: of a graph file (.hrg) whose inputs are int64 or int32 [batch, sequence], both open: input_ids,
-    /// and attention_mask, token_type_ids and position_ids where it has them. Errors: Code::not_found and io
-    /// of files; invalid_argument and unsupported with what is wrong in the graph or the folder.
+    /// path: of a graph file (.hrg) or an ONNX model, whose inputs are int64 or int32 [batch, sequence], both
+    /// open: input_ids, and attention_mask, token_type_ids and position_ids where it has them. Errors:
+    /// Code::not_found and io of files; invalid_argument and unsupported with what is wrong in the graph or
+    /// the folder.
     static TextEncoder load(const std::string& path, const TextEncoderOptions& options = {});
-    /// Of a graph that was read from a file of another kind, in whose folder the others lie: load_onnx(path).
+    /// Of a graph of a program's own; the other files lie in path's folder.
     static TextEncoder load(const Graph& graph, const std::string& path,
                             const TextEncoderOptions& options = {});
     /// Of a graph and a tokenizer; options.tokenizer and the folder have no meaning.

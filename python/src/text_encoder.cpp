@@ -12,7 +12,6 @@
 
 #include "arrays.h"
 #include "bindings.h"
-#include "headrace/onnx.h"
 
 namespace headrace::python {
 
@@ -49,8 +48,7 @@ TextEncoder load_encoder(const std::string& path, const std::string& tokenizer,
         .tokenizer = tokenizer, .normalises = normalises, .most_tokens = most_tokens, .ranks = ranks};
     if (pooling) options.pooling = pooling_of(*pooling);
     options.compile.threads = threads;
-    if (!path.ends_with(".onnx")) return TextEncoder::load(path, options);
-    return TextEncoder::load(*headrace::load_onnx(path), path, options);
+    return TextEncoder::load(path, options);
 }
 
 /// f32 [texts, width]

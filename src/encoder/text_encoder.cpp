@@ -6,6 +6,7 @@
 
 #include "encoder/encoder_threads.h"
 #include "encoder/model_folder.h"
+#include "headrace/onnx.h"
 
 namespace headrace {
 namespace {
@@ -120,10 +121,7 @@ TextVectors TextEncoder::Impl::vectors(std::vector<TokenizedText> texts, const E
 TextEncoder TextEncoder::load(const std::string& path, const TextEncoderOptions& options) {
     std::error_code ignored;
     if (!std::filesystem::exists(path, ignored)) throw Exception(Code::not_found, "there is no file " + path);
-    if (path.ends_with(".onnx"))
-        throw Exception(Code::unsupported,
-                        path + ": make a graph file of it first: headrace convert model.onnx model.hrg");
-    return load(*load_graph(path), path, options);
+    return load(path.ends_with(".onnx") ? *load_onnx(path) : *load_graph(path), path, options);
 }
 
 TextEncoder TextEncoder::load(const Graph& graph, const std::string& path,

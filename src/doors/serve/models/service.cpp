@@ -4,7 +4,6 @@
 #include <filesystem>
 
 #include "doors/serve/request/fields.h"
-#include "headrace/onnx.h"
 
 namespace headrace::serve {
 
@@ -53,9 +52,7 @@ void Service::add_beside(const std::string& path, const Parameters& parameters, 
             encoder.most_waiting = static_cast<std::size_t>(*calls);
     // --alias is of the program's first model.
     const bool is_first = models_.empty() && encoders_.empty() && !options_.aliases.empty();
-    TextEncoder loaded = path.ends_with(".onnx") ? TextEncoder::load(*load_onnx(path), path, encoder)
-                                                 : TextEncoder::load(path, encoder);
-    encoders_.push_back(std::make_shared<EncoderModel>(std::move(loaded),
+    encoders_.push_back(std::make_shared<EncoderModel>(TextEncoder::load(path, encoder),
                                                        is_first ? options_.aliases : name_of(path).aliases,
                                                        options_.parallel, options_.most_per_key));
 }
