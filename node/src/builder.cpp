@@ -37,12 +37,10 @@ public:
         builder_.reset();
     }
     napi_value result(napi_env env) override {
-        napi_value object;
-        check(napi_create_object(env, &object));
-        set(env, object, "inputs", names(env, graph_->inputs()));
-        set(env, object, "outputs", names(env, graph_->outputs()));
-        set(env, object, "handle", external(env, new GraphHandle(*graph_), bytes_));
-        return object;
+        return Record(env)
+            .add("inputs", names(env, graph_->inputs()))
+            .add("outputs", names(env, graph_->outputs()))
+            .add("handle", external(env, new GraphHandle(*graph_), bytes_));
     }
 
 private:
@@ -92,12 +90,10 @@ napi_value add_operator(const Call& call) {
         options.emplace_back(to_text(env, flat[i]), to_option(env, to_text(env, flat[i + 1]), flat[i + 2]));
     std::vector<napi_value> results;
     for (MLOperand& operand : open(handle).op(call.text(1), operands, options, call.text(4))) {
-        napi_value object;
-        check(napi_create_object(env, &object));
-        set(env, object, "dataType", text(env, data_type_name(operand.dataType())));
-        set(env, object, "shape", dimension_list(env, operand.shape()));
-        set(env, object, "operand", keep(call, handle, std::move(operand)));
-        results.push_back(object);
+        results.push_back(Record(env)
+                              .add("dataType", data_type_name(operand.dataType()))
+                              .add("shape", dimension_list(env, operand.shape()))
+                              .add("operand", keep(call, handle, std::move(operand))));
     }
     return list(env, results);
 }

@@ -14,11 +14,9 @@ public:
         : options_(std::move(options)), timeline_(std::move(timeline)) {}
     void run() override { context_.emplace(options_); }
     napi_value result(napi_env env) override {
-        napi_value object;
-        check(napi_create_object(env, &object));
-        set(env, object, "accelerated", boolean(env, context_->accelerated()));
-        set(env, object, "handle", external(env, new ContextHandle(*context_, timeline_)));
-        return object;
+        return Record(env)
+            .add("accelerated", context_->accelerated())
+            .add("handle", external(env, new ContextHandle(*context_, timeline_)));
     }
 
 private:

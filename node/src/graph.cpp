@@ -26,10 +26,7 @@ napi_value shape_value(napi_env env, const TensorInfo& info) {
             items.push_back(number(env, static_cast<double>(info.shape[i])));
             continue;
         }
-        napi_value object;
-        check(napi_create_object(env, &object));
-        set(env, object, "name", text(env, info.dimension_names[i]));
-        items.push_back(object);
+        items.push_back(Record(env).add("name", info.dimension_names[i]));
     }
     return list(env, items);
 }
@@ -37,12 +34,10 @@ napi_value shape_value(napi_env env, const TensorInfo& info) {
 napi_value descriptors(napi_env env, const std::vector<TensorInfo>& infos) {
     std::vector<napi_value> items;
     for (const TensorInfo& info : infos) {
-        napi_value object;
-        check(napi_create_object(env, &object));
-        set(env, object, "name", text(env, info.name));
-        set(env, object, "dataType", text(env, data_type_name(info.dtype)));
-        set(env, object, "shape", shape_value(env, info));
-        items.push_back(object);
+        items.push_back(Record(env)
+                            .add("name", info.name)
+                            .add("dataType", data_type_name(info.dtype))
+                            .add("shape", shape_value(env, info)));
     }
     return list(env, items);
 }
@@ -54,19 +49,16 @@ public:
         graph_.emplace(context_.load(path_));
         for (const auto& infos : {graph_->inputs(), graph_->outputs()})
             for (const TensorInfo& info : infos)
-                if (info.dtype == DType::boolean || info.dtype == DType::bf16 || info.dtype == DType::f64 ||
-                    info.dtype == DType::i16)
+                if (data_type_name(info.dtype) == name_of(info.dtype))  // WebNN has no name for it
                     throw Exception(Code::unsupported,
                                     "'" + info.name + "' is " + std::string(name_of(info.dtype)) +
                                         ", which no MLTensor holds: load() of headrace runs such a graph");
     }
     napi_value result(napi_env env) override {
-        napi_value object;
-        check(napi_create_object(env, &object));
-        set(env, object, "inputs", descriptors(env, graph_->inputs()));
-        set(env, object, "outputs", descriptors(env, graph_->outputs()));
-        set(env, object, "handle", external(env, new GraphHandle(*graph_)));
-        return object;
+        return Record(env)
+            .add("inputs", descriptors(env, graph_->inputs()))
+            .add("outputs", descriptors(env, graph_->outputs()))
+            .add("handle", external(env, new GraphHandle(*graph_)));
     }
 
 private:

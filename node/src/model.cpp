@@ -112,13 +112,11 @@ napi_value tensor_list(napi_env env, const std::vector<TensorInfo>& infos,
                        const std::set<std::string>& truths) {
     std::vector<napi_value> items;
     for (const TensorInfo& info : infos) {
-        napi_value object;
-        check(napi_create_object(env, &object));
-        set(env, object, "name", text(env, info.name));
-        set(env, object, "type",
-            text(env, truths.contains(info.name) ? name_of(DType::boolean) : name_of(info.dtype)));
-        set(env, object, "shape", open_shape(env, info));
-        items.push_back(object);
+        items.push_back(
+            Record(env)
+                .add("name", info.name)
+                .add("type", truths.contains(info.name) ? name_of(DType::boolean) : name_of(info.dtype))
+                .add("shape", open_shape(env, info)));
     }
     return list(env, items);
 }
@@ -153,15 +151,13 @@ public:
     }
     napi_value result(napi_env env) override {
         const Executable& executable = model_->executable();
-        napi_value object;
-        check(napi_create_object(env, &object));
-        set(env, object, "inputs", tensor_list(env, executable.inputs(), truths_));
-        set(env, object, "outputs", tensor_list(env, executable.outputs(), truths_));
-        set(env, object, "hasStates", boolean(env, !executable.states().empty()));
         const CompileStats stats = executable.stats();
         const std::size_t bytes = stats.constant_bytes - std::min(stats.mapped_bytes, stats.constant_bytes);
-        set(env, object, "handle", external(env, new ModelHandle(model_), bytes));
-        return object;
+        return Record(env)
+            .add("inputs", tensor_list(env, executable.inputs(), truths_))
+            .add("outputs", tensor_list(env, executable.outputs(), truths_))
+            .add("hasStates", !executable.states().empty())
+            .add("handle", external(env, new ModelHandle(model_), bytes));
     }
 
 private:
@@ -215,10 +211,10 @@ public:
         : model_(std::move(model)), inputs_(std::move(inputs)) {}
     void run() override {
         std::vector<InputView> views;
-        const auto declared = model_->executable().inputs();
+        const auto& declared = model_->inputs();
         for (std::size_t i = 0; i < inputs_.size(); ++i)
             views.push_back({declared[i].dtype, inputs_[i].shape, inputs_[i].content.get()});
-        const auto infos = model_->executable().outputs();
+        const auto& infos = model_->outputs();
         model_->run(views, [&](const std::vector<std::vector<std::int64_t>>& shapes) {
             std::vector<OutputView> outputs;
             for (std::size_t i = 0; i < shapes.size(); ++i) {
@@ -233,11 +229,9 @@ public:
     napi_value result(napi_env env) override {
         std::vector<napi_value> items;
         for (Output& output : outputs_) {
-            napi_value object;
-            check(napi_create_object(env, &object));
-            set(env, object, "dims", shape_list(env, output.shape));
-            set(env, object, "buffer", buffer_of(env, std::move(output.content), output.bytes));
-            items.push_back(object);
+            items.push_back(Record(env)
+                                .add("dims", shape_list(env, output.shape))
+                                .add("buffer", buffer_of(env, std::move(output.content), output.bytes)));
         }
         return list(env, items);
     }
@@ -271,14 +265,12 @@ public:
     napi_value result(napi_env env) override {
         std::vector<napi_value> items;
         for (const DeviceInfo& device : devices_) {
-            napi_value object;
-            check(napi_create_object(env, &object));
-            set(env, object, "name", text(env, device.name));
-            set(env, object, "description", text(env, device.description));
-            set(env, object, "type", text(env, device.type));
-            set(env, object, "memoryFree", number(env, static_cast<double>(device.memory_free)));
-            set(env, object, "memoryTotal", number(env, static_cast<double>(device.memory_total)));
-            items.push_back(object);
+            items.push_back(Record(env)
+                                .add("name", device.name)
+                                .add("description", device.description)
+                                .add("type", device.type)
+                                .add("memoryFree", device.memory_free)
+                                .add("memoryTotal", device.memory_total));
         }
         return list(env, items);
     }

@@ -15,6 +15,8 @@ public:
     Model(std::shared_ptr<const Graph> graph, Executable executable, RunOptions options);
 
     const Executable& executable() const { return executable_; }
+    const std::vector<TensorInfo>& inputs() const { return inputs_; }
+    const std::vector<TensorInfo>& outputs() const { return outputs_; }
     /// What a file of the model holds.
     const Graph& graph() const { return graph_ ? *graph_ : executable_.graph(); }
     void run(std::span<const InputView> inputs, const Session::MakeOutputs& make_outputs);
@@ -24,6 +26,7 @@ private:
 
     const std::shared_ptr<const Graph> graph_;  ///< null: the optimised one, whose weights are smaller
     const Executable executable_;
+    const std::vector<TensorInfo> inputs_ = executable_.inputs(), outputs_ = executable_.outputs();
     const RunOptions options_;
     std::mutex mutex_;
     std::vector<std::unique_ptr<Session>> idle_;

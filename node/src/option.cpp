@@ -22,10 +22,8 @@ webnn::MLDimension to_dimension(napi_env env, napi_value value) {
     napi_valuetype type{};
     check(napi_typeof(env, value, &type));
     if (type != napi_object) return to_integer(env, value);
-    napi_value name, most;
-    check(napi_get_named_property(env, value, "name", &name));
-    check(napi_get_named_property(env, value, "maxSize", &most));
-    return webnn::MLDimension(to_text(env, name), to_integer(env, most));
+    return webnn::MLDimension(to_text(env, property(env, value, "name")),
+                              to_integer(env, property(env, value, "maxSize")));
 }
 
 }  // namespace
@@ -56,11 +54,7 @@ napi_value dimension_list(napi_env env, const std::vector<webnn::MLDimension>& s
             items.push_back(number(env, static_cast<double>(*extent)));
             continue;
         }
-        napi_value object;
-        check(napi_create_object(env, &object));
-        set(env, object, "name", text(env, dimension.str()));
-        set(env, object, "maxSize", number(env, static_cast<double>(dimension.most())));
-        items.push_back(object);
+        items.push_back(Record(env).add("name", dimension.str()).add("maxSize", dimension.most()));
     }
     return list(env, items);
 }

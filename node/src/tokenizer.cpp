@@ -1,7 +1,5 @@
 #include "headrace/tokenizer.h"
 
-#include <cstring>
-
 #include "model.h"
 #include "task.h"
 
@@ -14,27 +12,16 @@ struct TokenizerHandle : Handle {
     const Tokenizer tokenizer;
 };
 
-napi_value int32_array(napi_env env, std::span<const std::int32_t> numbers) {
-    napi_value buffer, array;
-    void* data = nullptr;
-    check(napi_create_arraybuffer(env, numbers.size_bytes(), &data, &buffer));
-    if (!numbers.empty()) std::memcpy(data, numbers.data(), numbers.size_bytes());
-    check(napi_create_typedarray(env, napi_int32_array, numbers.size(), buffer, 0, &array));
-    return array;
-}
-
 class OpenTokenizer : public Task {
 public:
     explicit OpenTokenizer(std::string path) : path_(std::move(path)) {}
     void run() override { tokenizer_.emplace(Tokenizer::load(path_)); }
     napi_value result(napi_env env) override {
-        napi_value object;
-        check(napi_create_object(env, &object));
-        set(env, object, "size", number(env, static_cast<double>(tokenizer_->size())));
-        set(env, object, "paddingId", number(env, tokenizer_->padding_id()));
-        set(env, object, "mostTokens", number(env, static_cast<double>(tokenizer_->most_tokens())));
-        set(env, object, "handle", external(env, new TokenizerHandle(*tokenizer_)));
-        return object;
+        return Record(env)
+            .add("size", tokenizer_->size())
+            .add("paddingId", tokenizer_->padding_id())
+            .add("mostTokens", tokenizer_->most_tokens())
+            .add("handle", external(env, new TokenizerHandle(*tokenizer_)));
     }
 
 private:
@@ -58,11 +45,9 @@ public:
     napi_value result(napi_env env) override {
         std::vector<napi_value> items;
         for (const TokenizedText& text : encoded_) {
-            napi_value object;
-            check(napi_create_object(env, &object));
-            set(env, object, "ids", int32_array(env, text.ids));
-            set(env, object, "types", int32_array(env, text.types));
-            items.push_back(object);
+            items.push_back(Record(env)
+                                .add("ids", typed_array(env, napi_int32_array, text.ids))
+                                .add("types", typed_array(env, napi_int32_array, text.types)));
         }
         return list(env, items);
     }
@@ -74,12 +59,6 @@ private:
     std::vector<TokenizedText> encoded_;
 };
 
-std::vector<std::string> texts_of(napi_env env, napi_value value) {
-    std::vector<std::string> texts;
-    for (const napi_value item : to_list(env, value)) texts.push_back(to_text(env, item));
-    return texts;
-}
-
 }  // namespace
 
 napi_value open_tokenizer(const Call& call) {
@@ -90,8 +69,8 @@ napi_value encode_texts(const Call& call) {
     const napi_env env = call.env();
     const EncodeOptions options{to_integer(env, call[3]), to_boolean(env, call[4])};
     return Task::start(
-        env, std::make_unique<EncodeTexts>(call.handle<TokenizerHandle>(0).tokenizer, texts_of(env, call[1]),
-                                           texts_of(env, call[2]), options));
+        env, std::make_unique<EncodeTexts>(call.handle<TokenizerHandle>(0).tokenizer, to_texts(env, call[1]),
+                                           to_texts(env, call[2]), options));
 }
 
 }  // namespace headrace::node

@@ -102,6 +102,12 @@ std::vector<std::int64_t> to_integers(napi_env env, napi_value value) {
     return result;
 }
 
+std::vector<std::string> to_texts(napi_env env, napi_value value) {
+    std::vector<std::string> result;
+    for (const napi_value item : to_list(env, value)) result.push_back(to_text(env, item));
+    return result;
+}
+
 std::span<std::byte> to_bytes(napi_env env, napi_value value) {
     napi_typedarray_type type{};
     std::size_t length = 0;

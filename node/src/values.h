@@ -2,10 +2,12 @@
 #include <node_api.h>
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "headrace/error.h"
@@ -25,6 +27,17 @@ napi_value list(napi_env env, std::span<const napi_value> items);
 void set(napi_env env, napi_value object, const char* name, napi_value value);
 napi_value property(napi_env env, napi_value object, const char* name);
 napi_value shape_list(napi_env env, std::span<const std::int64_t> shape);
+/// Numbers in an array of that type.
+template <class T>
+napi_value typed_array(napi_env env, napi_typedarray_type type, const std::vector<T>& numbers) {
+    napi_value buffer, array;
+    void* data = nullptr;
+    check(napi_create_arraybuffer(env, numbers.size() * sizeof(T), &data, &buffer));
+    if (!numbers.empty()) std::memcpy(data, numbers.data(), numbers.size() * sizeof(T));
+    check(napi_create_typedarray(env, type, numbers.size(), buffer, 0, &array));
+    return array;
+}
+
 /// An Error whose `code` is the failure's: "invalid_argument".
 napi_value error_value(napi_env env, Code code, std::string_view message);
 
@@ -34,8 +47,39 @@ double to_double(napi_env env, napi_value value);
 bool to_boolean(napi_env env, napi_value value);
 std::vector<napi_value> to_list(napi_env env, napi_value value);
 std::vector<std::int64_t> to_integers(napi_env env, napi_value value);
+std::vector<std::string> to_texts(napi_env env, napi_value value);
 /// The bytes of a Uint8Array, which may lie in a SharedArrayBuffer.
 std::span<std::byte> to_bytes(napi_env env, napi_value value);
+
+/// An object of JavaScript's under construction.
+class Record {
+public:
+    explicit Record(napi_env env) : env_(env) { check(napi_create_object(env, &object_)); }
+    operator napi_value() const { return object_; }
+
+    Record& add(const char* name, napi_value value) {
+        set(env_, object_, name, value);
+        return *this;
+    }
+    Record& add(const char* name, std::string_view value) { return add(name, text(env_, value)); }
+    Record& add(const char* name, const std::string& value) { return add(name, std::string_view(value)); }
+    Record& add(const char* name, bool value) { return add(name, boolean(env_, value)); }
+    template <class T>
+    requires(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) Record& add(const char* name, T value) {
+        return add(name, number(env_, static_cast<double>(value)));
+    }
+    template <class T>
+    Record& add_list(const char* name, const std::vector<T>& items,
+                     napi_value (*convert)(napi_env, const T&)) {
+        std::vector<napi_value> values;
+        for (const T& item : items) values.push_back(convert(env_, item));
+        return add(name, list(env_, values));
+    }
+
+private:
+    napi_env env_;
+    napi_value object_;
+};
 
 /// What a JavaScript external of ours points to.
 struct Handle {

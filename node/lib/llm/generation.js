@@ -69,7 +69,7 @@ export class Generation {
     try {
       const piece = await settled(this.#addon.next(await this.#handle));
       this.#signal?.throwIfAborted();
-      if (piece) return { done: false, value: piece.text };
+      if (piece !== undefined) return { done: false, value: piece };
     } catch (error) {
       this.cancel();
       this.#end();

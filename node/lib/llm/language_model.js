@@ -41,14 +41,14 @@ export class LanguageModel {
   async embed(texts, options) {
     const isList = Array.isArray(texts);
     const list = isList ? checkTexts(texts, 'embed: texts') : [checkText(texts, 'embed: the text')];
-    const { vectors } = await this.#embed(list, options, 'embed', false);
+    const vectors = await this.#embed(list, options, 'embed', false);
     return isList ? vectors : vectors[0];
   }
 
   /** A vector of each token of a text. */
   async embedTokens(text, options) {
     const list = [checkText(text, 'embedTokens: the text')];
-    return (await this.#embed(list, options, 'embedTokens', true)).vectors;
+    return this.#embed(list, options, 'embedTokens', true);
   }
 
   /** How well each document answers the query: a Float32Array. */
@@ -57,7 +57,7 @@ export class LanguageModel {
     const list = checkTexts(documents, 'rerank: documents');
     const { parameters } = toCallOptions(options, 'rerank');
     const made = this.#addon.rerank(this.#open(), text, list, JSON.stringify(parameters));
-    return (await settled(made)).scores;
+    return settled(made);
   }
 
   /** An Int32Array. `special`: with the marks of begin and end; `control`: control tokens are read as such. */

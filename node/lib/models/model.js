@@ -139,13 +139,13 @@ export class Model {
       throw new TypeError(`run: the inputs are ${kindOf(inputs)}; an object of tensors by name is needed`);
     const tensors = this.#opened.inputs;
     const names = tensors.map(({ name }) => name);
-    const listed = names.map((name) => `"${name}"`).join(', ') || 'none';
+    const listed = () => names.map((name) => `"${name}"`).join(', ') || 'none';
     const unknown = Object.keys(inputs).find((name) => !names.includes(name));
     if (unknown !== undefined)
-      throw new TypeError(`run: the model has no input "${unknown}"; there are ${listed}`);
+      throw new TypeError(`run: the model has no input "${unknown}"; there are ${listed()}`);
     const missing = names.find((name) => !Object.hasOwn(inputs, name) || inputs[name] === undefined);
     if (missing !== undefined)
-      throw new TypeError(`run: the input "${missing}" is missing; there are ${listed}`);
+      throw new TypeError(`run: the input "${missing}" is missing; there are ${listed()}`);
     return tensors.flatMap((tensor) => toInput(inputs[tensor.name], tensor));
   }
 }

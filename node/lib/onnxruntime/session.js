@@ -3,22 +3,24 @@ import { checkInteger, isRecord, kindOf } from '../models/check.js';
 import { Tensor, checkTensor } from './tensor.js';
 
 /** Of the providers, the first that this build has, as load()'s options. */
-function toDevice(providers, devices) {
+async function toDevice(providers, devices) {
   if (providers === undefined) return { device: 'cpu' };
   if (!Array.isArray(providers))
     throw new TypeError(`executionProviders are ${kindOf(providers)}; an array is needed`);
   if (providers.length === 0) return { device: 'cpu' };
+  let here; // asked for where a provider names one of them
   for (const provider of providers) {
     const { name, ...options } = typeof provider === 'string' ? { name: provider } : provider;
     if (name === 'headrace') return options; // load()'s own
     if (name === 'cpu') return { device: 'cpu' };
     const device = `${name.toUpperCase()}${options.deviceId ?? 0}`;
-    if (devices.includes(device)) return { device };
+    here ??= (await devices()).map((one) => one.name);
+    if (here.includes(device)) return { device };
   }
   const names = providers.map((provider) => provider?.name ?? provider);
   throw new Error(
     `no execution provider of ${names.join(', ')} is here; there are cpu and headrace ({name: 'headrace', device: …}), ` +
-      `and the devices ${devices.join(', ')}`,
+      `and the devices ${here.join(', ')}`,
   );
 }
 
@@ -26,10 +28,7 @@ function toDevice(providers, devices) {
 async function toLoadOptions(options, devices) {
   if (!isRecord(options)) throw new TypeError(`the options are ${kindOf(options)}; an object is needed`);
   const { executionProviders, intraOpNumThreads, freeDimensionOverrides, externalData } = options;
-  const result = toDevice(
-    executionProviders,
-    (await devices()).map(({ name }) => name),
-  );
+  const result = await toDevice(executionProviders, devices);
   if (intraOpNumThreads !== undefined)
     result.threads ??= checkInteger(intraOpNumThreads, 'intraOpNumThreads', 0, 0x7fffffff);
   if (freeDimensionOverrides !== undefined) result.dimensions = freeDimensionOverrides;

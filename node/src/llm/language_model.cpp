@@ -81,19 +81,6 @@ std::string_view name_of_kind(ModelKind kind) {
     return "text";
 }
 
-napi_value object_of(napi_env env) {
-    napi_value object;
-    check(napi_create_object(env, &object));
-    return object;
-}
-
-std::vector<std::string> texts_at(const Call& call, std::size_t argument) {
-    std::vector<std::string> texts;
-    for (const napi_value item : to_list(call.env(), call[argument]))
-        texts.push_back(to_text(call.env(), item));
-    return texts;
-}
-
 /// The promise of what `work` gives, as a value.
 template <class Work>
 napi_value promise_of(const Call& call, Work work) {
@@ -119,11 +106,10 @@ napi_value load(const Call& call) {
             LanguageModel::load(path, {.parameters = Parameters::from_json(json)}));
         end_with_process([] { Generations::all().cancel(); });
         return [model, kind = model->kind(), warnings = model->warnings()](napi_env env) {
-            const napi_value object = object_of(env);
-            set(env, object, "kind", text(env, name_of_kind(kind)));
-            set(env, object, "warnings", to_value(env, warnings));
-            set(env, object, "handle", external(env, new ModelHandle(model)));
-            return object;
+            return Record(env)
+                .add("kind", name_of_kind(kind))
+                .add("warnings", to_value(env, warnings))
+                .add("handle", external(env, new ModelHandle(model)));
         };
     });
 }
@@ -174,7 +160,7 @@ napi_value next(const Call& call) {
     return Calls::of(call.env())
         .start([generation = call.handle<GenerationHandle>(0).generation]() -> MakeValue {
             return [piece = generation->next()](napi_env env) {
-                return piece ? to_value(env, *piece) : undefined(env);
+                return piece ? text(env, piece->text) : undefined(env);
             };
         });
 }
@@ -191,34 +177,24 @@ napi_value cancel(const Call& call) {
 
 napi_value embed(const Call& call) {
     return Calls::of(call.env())
-        .start([model = opened(call), texts = texts_at(call, 1), json = call.text(2),
+        .start([model = opened(call), texts = to_texts(call.env(), call[1]), json = call.text(2),
                 of_tokens = to_boolean(call.env(), call[3])]() -> MakeValue {
             const Parameters parameters = Parameters::from_json(json);
-            return [made = of_tokens ? model->embed_tokens(texts.at(0), parameters)
-                                     : model->embed(texts, parameters)](napi_env env) {
-                std::vector<napi_value> vectors;
-                for (const auto& vector : made.vectors) vectors.push_back(to_value(env, vector));
-                const napi_value object = object_of(env);
-                set(env, object, "vectors", list(env, vectors));
-                set(env, object, "tokens", number(env, static_cast<double>(made.tokens)));
-                set(env, object, "warnings", to_value(env, made.warnings));
-                return object;
+            Embeddings made =
+                of_tokens ? model->embed_tokens(texts.at(0), parameters) : model->embed(texts, parameters);
+            return [vectors = std::move(made.vectors)](napi_env env) {
+                std::vector<napi_value> values;
+                for (const auto& vector : vectors) values.push_back(to_value(env, vector));
+                return list(env, values);
             };
         });
 }
 
 napi_value rerank(const Call& call) {
-    return Calls::of(call.env())
-        .start([model = opened(call), query = call.text(1), documents = texts_at(call, 2),
-                json = call.text(3)]() -> MakeValue {
-            return [made = model->rerank(query, documents, Parameters::from_json(json))](napi_env env) {
-                const napi_value object = object_of(env);
-                set(env, object, "scores", to_value(env, made.scores));
-                set(env, object, "tokens", number(env, static_cast<double>(made.tokens)));
-                set(env, object, "warnings", to_value(env, made.warnings));
-                return object;
-            };
-        });
+    return promise_of(call, [model = opened(call), query = call.text(1),
+                             documents = to_texts(call.env(), call[2]), json = call.text(3)] {
+        return model->rerank(query, documents, Parameters::from_json(json)).scores;
+    });
 }
 
 napi_value tokenize(const Call& call) {

@@ -18,13 +18,13 @@ napi_value stream_in(
     const Call& call);                  // (conversation, message, parameters json) -> promise of a generation
 napi_value messages(const Call& call);  // (conversation) -> promise of [message]
 
-napi_value next(const Call& call);    // (generation) -> promise of a piece; undefined at the end
+napi_value next(const Call& call);    // (generation) -> promise of a text; undefined at the end
 napi_value reply(const Call& call);   // (generation) -> promise of the Reply
 napi_value cancel(const Call& call);  // (generation)
 
-/// (model, texts, parameters json, of each token) -> promise of {vectors: [Float32Array], tokens, warnings}
+/// (model, texts, parameters json, of each token) -> promise of Float32Arrays
 napi_value embed(const Call& call);
-/// (model, query, documents, parameters json) -> promise of {scores: Float32Array, tokens, warnings}
+/// (model, query, documents, parameters json) -> promise of a Float32Array
 napi_value rerank(const Call& call);
 napi_value tokenize(const Call& call);    // (model, text, special, control) -> promise of an Int32Array
 napi_value detokenize(const Call& call);  // (model, tokens) -> promise of a text

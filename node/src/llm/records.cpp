@@ -1,6 +1,5 @@
 #include "records.h"
 
-#include <cstring>
 #include <type_traits>
 
 namespace headrace::node::llm {
@@ -33,36 +32,6 @@ Message message_of(const ParameterValue& value) {
         message.parts.push_back(std::get<std::string>(part));
     return message;
 }
-
-/// An object of JavaScript's under construction.
-class Record {
-public:
-    explicit Record(napi_env env) : env_(env) { check(napi_create_object(env, &object_)); }
-    operator napi_value() const { return object_; }
-
-    Record& add(const char* name, napi_value value) {
-        set(env_, object_, name, value);
-        return *this;
-    }
-    Record& add(const char* name, std::string_view value) { return add(name, text(env_, value)); }
-    Record& add(const char* name, const std::string& value) { return add(name, std::string_view(value)); }
-    Record& add(const char* name, bool value) { return add(name, boolean(env_, value)); }
-    template <class T>
-    requires(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) Record& add(const char* name, T value) {
-        return add(name, number(env_, static_cast<double>(value)));
-    }
-    template <class T>
-    Record& add_list(const char* name, const std::vector<T>& items,
-                     napi_value (*convert)(napi_env, const T&)) {
-        std::vector<napi_value> values;
-        for (const T& item : items) values.push_back(convert(env_, item));
-        return add(name, list(env_, values));
-    }
-
-private:
-    napi_env env_;
-    napi_value object_;
-};
 
 napi_value call_value(napi_env env, const ToolCall& call) {
     return Record(env).add("name", call.name).add("arguments", call.arguments).add("id", call.id);
@@ -104,16 +73,6 @@ napi_value warning_value(napi_env env, const Warning& warning) {
     return Record(env).add("parameter", warning.parameter).add("message", warning.message);
 }
 
-template <class T>
-napi_value typed_array(napi_env env, napi_typedarray_type type, const std::vector<T>& numbers) {
-    napi_value buffer, array;
-    void* data = nullptr;
-    check(napi_create_arraybuffer(env, numbers.size() * sizeof(T), &data, &buffer));
-    if (!numbers.empty()) std::memcpy(data, numbers.data(), numbers.size() * sizeof(T));
-    check(napi_create_typedarray(env, type, numbers.size(), buffer, 0, &array));
-    return array;
-}
-
 }  // namespace
 
 Request request_of(std::string_view json) {
@@ -145,16 +104,6 @@ napi_value to_value(napi_env env, const std::vector<Message>& messages) {
     std::vector<napi_value> items;
     for (const Message& message : messages) items.push_back(message_value(env, message));
     return list(env, items);
-}
-
-napi_value to_value(napi_env env, const Piece& piece) {
-    Record record(env);
-    record.add("text", piece.text)
-        .add("tokens", piece.tokens)
-        .add("newTokens", to_value(env, piece.new_tokens));
-    if (!piece.probabilities.empty())
-        record.add_list("probabilities", piece.probabilities, probabilities_value);
-    return record;
 }
 
 napi_value to_value(napi_env env, const Reply& reply) {

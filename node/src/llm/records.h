@@ -11,7 +11,6 @@ namespace headrace::node::llm {
 Request request_of(std::string_view json);
 
 napi_value to_value(napi_env env, const Reply& reply);
-napi_value to_value(napi_env env, const Piece& piece);
 napi_value to_value(napi_env env, const std::vector<Message>& messages);
 napi_value to_value(napi_env env, const ModelInfo& info);
 napi_value to_value(napi_env env, const LanguageModelStatistics& statistics);
