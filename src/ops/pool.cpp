@@ -10,6 +10,7 @@
 #include "ops/image.h"
 #include "ops/infer.h"
 #include "ops/op.h"
+#include "ops/quantized.h"
 #include "ops/through_f32.h"
 
 namespace headrace::ops {
@@ -100,9 +101,9 @@ Result<Dim> pooled_extent(const Operands& in, const Dim& size, int i, const Pool
 }
 
 /// What every pool here shares; Self gives name, summary and Sum, an accumulator of one window, and where
-/// kVectors is set is_max, which of the two pools of kernels/pool2d_f32 it is. kBytes: bytes have a kernel,
-/// too.
-template <class Self, DTypeSet kTypes, bool kVectors, bool kBytes = false>
+/// kVectors is set is_max, which of the two pools of kernels/pool2d_f32 it is. kHasBytes: bytes have a
+/// kernel, too.
+template <class Self, DTypeSet kTypes, bool kVectors, bool kHasBytes = false>
 struct PoolOp {
     static constexpr std::array operands{OperandRule{
         .name = "input", .dtypes = kTypes, .min_rank = 4, .max_rank = 4, .title = "Pool2d input"}};
@@ -157,13 +158,11 @@ struct PoolOp {
     }
 
     static bool bytes_apply(const Operands& in, std::span<const bool>, const void* attrs) {
-        return (in[0].dtype == DType::i8 || in[0].dtype == DType::u8) &&
-               detail::attrs_ref<Attrs>(attrs).layout == ImageLayout::nhwc;
+        return kBytes.has(in[0].dtype) && detail::attrs_ref<Attrs>(attrs).layout == ImageLayout::nhwc;
     }
     static void run_bytes(const TensorArgs& args, const void* attrs) {
         const Pooling p(detail::attrs_ref<Attrs>(attrs), args.in[0].shape, args.out[0].shape);
-        headrace::kernels::max_pool_bytes(p.kernel_args(true),
-                                          {args.in[0].data, args.in[0].dtype == DType::i8}, args.out[0].data,
+        headrace::kernels::max_pool_bytes(p.kernel_args(true), bytes_of(args.in[0]), args.out[0].data,
                                           args.share.ith, args.share.nth);
     }
 
@@ -174,7 +173,7 @@ struct PoolOp {
             .applies = [](const Operands&, std::span<const bool>, const void*) { return true; },
             .run = [](const TensorArgs& args,
                       const void* a) { reference(args, detail::attrs_ref<Attrs>(a)); }};
-        if constexpr (kBytes)
+        if constexpr (kHasBytes)
             return std::array{KernelDef{.name = "pool2d_f32", .applies = &vectors_apply, .run = &run_vectors},
                               KernelDef{.name = "max_pool_bytes", .applies = &bytes_apply, .run = &run_bytes},
                               any};

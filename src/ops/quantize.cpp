@@ -7,6 +7,8 @@
 #include "ops/arithmetic.h"
 #include "ops/infer.h"
 #include "ops/op.h"
+#include "ops/quantize.h"
+#include "ops/quantized.h"
 #include "ops/strided.h"
 
 namespace headrace::ops {
@@ -101,27 +103,6 @@ void visit_unquantized(DType t, F&& f) {
     }
 }
 
-struct Range {
-    double low, high;
-};
-constexpr Range range_of(DType t) {
-    switch (t) {
-        case DType::i4: return {-8, 7};
-        case DType::u4: return {0, 15};
-        case DType::i8: return {-128, 127};
-        case DType::u8: return {0, 255};
-        case DType::i16: return {-32768, 32767};
-        default: return {-2147483648.0, 2147483647.0};
-    }
-}
-
-/// NaN becomes the lowest value, as x86's minimum and maximum make it, hence ONNX Runtime.
-std::int64_t quantize(float quotient, std::int64_t zero_point, const Range& range) {
-    const double whole = std::nearbyint(static_cast<double>(quotient)) + static_cast<double>(zero_point);
-    return static_cast<std::int64_t>(std::isnan(whole) ? range.low
-                                                       : std::clamp(whole, range.low, range.high));
-}
-
 /// 4-bit elements of one byte are stored by one thread, the low nibble first.
 void store_whole(const MutView& y, std::int64_t i, std::int64_t value) {
     switch (y.dtype) {
@@ -146,15 +127,12 @@ Sample quantized_sample(TensorType input, TensorType scale, TensorType zero_poin
 }
 
 /// Our kernels read bytes with one scale.
-bool is_one_scale(const TensorType& real, const TensorType& whole, const TensorType& scale) {
-    return real.dtype == DType::f32 && (whole.dtype == DType::i8 || whole.dtype == DType::u8) &&
-           scale.dtype == DType::f32 && scale.elements() == 1;
+bool is_one_scale(const TensorType& real, const TensorType& bytes, const TensorType& scale) {
+    return real.dtype == DType::f32 && kBytes.has(bytes.dtype) && scale.dtype == DType::f32 &&
+           scale.elements() == 1;
 }
 
-std::int32_t zero_of(const TensorArgs& args) {
-    if (!args.has(2)) return 0;
-    return args.in[2].dtype == DType::i8 ? args.in[2].as<std::int8_t>()[0] : args.in[2].as<std::uint8_t>()[0];
-}
+std::int32_t zero_of(const TensorArgs& args) { return args.has(2) ? int8_at(args.in[2], 0) : 0; }
 
 struct QuantizeLinear {
     static constexpr std::string_view
@@ -174,7 +152,7 @@ struct QuantizeLinear {
 
     static void reference(const TensorArgs& args, const NoAttrs&) {
         const MutView& y = args.out[0];
-        const Range range = range_of(y.dtype);
+        const IntegerRange range = integer_range(y.dtype);
         const auto part = args.share.of(y.elements(), 64);
         const Blocks blocks(args.in[0].shape, args.in[1].shape);
         visit_unquantized(args.in[0].dtype, [&]<class T>() {
@@ -261,10 +239,9 @@ struct DequantizeLinear {
         return is_one_scale({in[1].dtype, {}}, in[0], in[1]);
     }
     static void run_one_scale(const TensorArgs& args, const void*) {
-        headrace::kernels::dequantize_f32({args.in[0].data, args.in[0].dtype == DType::i8},
-                                          args.in[1].as<float>()[0], zero_of(args), args.out[0].as<float>(),
-                                          static_cast<std::size_t>(args.in[0].elements()), args.share.ith,
-                                          args.share.nth);
+        headrace::kernels::dequantize_f32(
+            bytes_of(args.in[0]), args.in[1].as<float>()[0], zero_of(args), args.out[0].as<float>(),
+            static_cast<std::size_t>(args.in[0].elements()), args.share.ith, args.share.nth);
     }
     static constexpr std::array kernels{
         KernelDef{.name = "dequantize_f32", .applies = &one_scale_applies, .run = &run_one_scale}};

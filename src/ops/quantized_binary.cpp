@@ -46,28 +46,26 @@ struct QuantizedAdd {
         const double a_ratio = number(args, 2), b_ratio = number(args, 3), shift = number(args, 4);
         // In doubles, so that no compiler fuses what has to be rounded at each step.
         const auto rounded = [](double x) { return static_cast<double>(static_cast<float>(x)); };
+        const IntegerRange limits = a.of(a.data_type);
         const auto part = args.share.of(args.out[0].elements(), 64);
         for (std::int64_t i = part.begin; i < part.end; ++i) {
             const double right = rounded(rounded(int8_at(args.in[1], i) * b_ratio) + shift);
             const double sum = rounded(int8_at(args.in[0], i) * a_ratio) + right;
-            store_rounded(args.out[0], i, static_cast<float>(sum), 0, a.low(a.data_type),
-                          a.high(a.data_type));
+            store_rounded(args.out[0], i, static_cast<float>(sum), 0, limits);
         }
     }
 
     static bool applies(const Operands&, std::span<const bool>, const void*) { return true; }
     static void run(const TensorArgs& args, const void* attrs) {
         const auto& a = detail::attrs_ref<Attrs>(attrs);
-        const auto bytes = [&](int i) -> headrace::kernels::Bytes {
-            return {args.in[i].data, args.in[i].dtype == DType::i8};
-        };
-        headrace::kernels::int8_add({.a = bytes(0),
-                                     .b = bytes(1),
+        const IntegerRange limits = a.of(a.data_type);
+        headrace::kernels::int8_add({.a = bytes_of(args.in[0]),
+                                     .b = bytes_of(args.in[1]),
                                      .a_ratio = number(args, 2),
                                      .b_ratio = number(args, 3),
                                      .shift = number(args, 4),
-                                     .low = a.low(a.data_type),
-                                     .high = a.high(a.data_type),
+                                     .low = static_cast<std::int32_t>(limits.low),
+                                     .high = static_cast<std::int32_t>(limits.high),
                                      .y = args.out[0].data,
                                      .is_signed = a.data_type == DType::i8,
                                      .n = static_cast<std::size_t>(args.out[0].elements())},

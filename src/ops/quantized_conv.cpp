@@ -104,7 +104,7 @@ struct QuantizedConv2d {
     }
     static void pack(const ConstView& filter, const void* attrs, std::byte* packed) {
         const Int8Filter f(filter.shape, cast(attrs));
-        visit_filter(filter, [&]<class T>() {
+        visit_weights(filter, [&]<class T>() {
             kernels::pack_pairs(f.ordered<T>(filter).data(), f.channels, f.groups, f.depth, packed);
         });
     }
@@ -114,15 +114,10 @@ struct QuantizedConv2d {
     }
     static void pack_depthwise(const ConstView& filter, const void* attrs, std::byte* packed) {
         const Int8Filter f(filter.shape, cast(attrs));
-        visit_filter(filter, [&]<class T>() {
+        visit_weights(filter, [&]<class T>() {
             kernels::pack_depthwise_pairs(f.ordered<T>(filter).data(), f.channels, f.height(), f.width(),
                                           packed);
         });
-    }
-    template <class F>
-    static void visit_filter(const ConstView& filter, F&& f) {
-        filter.dtype == DType::i8 ? f.template operator()<std::int8_t>()
-                                  : f.template operator()<std::int16_t>();
     }
     template <auto Kernel>
     static void run(const TensorArgs& args, const void* attrs) {
@@ -147,7 +142,7 @@ struct QuantizedConv2d {
                 .dilation_w = n(a.dilations[1]),
                 .pad_top = a.padding[0],
                 .pad_left = a.padding[2],
-                .x = {args.in[0].data, args.in[0].dtype == DType::i8},
+                .x = bytes_of(args.in[0]),
                 .x_zero = int8_at(args.in[4], 0),
                 .result = SumRounder::kernel_args(args, a)};
     }
@@ -169,20 +164,8 @@ std::vector<Sample> QuantizedConv2d::samples() {
     std::vector<Sample> list;
     const auto add = [&](DType input, DType filter, DType result, Shape image, Shape weights,
                          std::int64_t outputs, NamedAttrs attrs, bool has_bias = true) {
-        const bool has_sign = input == DType::i8;
-        const double low = has_sign ? -128 : 0, most = filter == DType::i8 ? 127 : 255;
-        list.push_back({{{.type = {input, std::move(image)}, .low = low, .high = low + 255},
-                         {.type = {filter, std::move(weights)}, .low = -most, .high = most, .constant = true},
-                         {.type = {DType::f32, {outputs}},
-                          .low = -900,
-                          .high = 900,
-                          .constant = true,
-                          .absent = !has_bias},
-                         {.type = {DType::f32, {outputs}}, .low = 0.0005, .high = 0.004, .constant = true},
-                         {.type = {input, {}}, .low = low, .high = low + 255, .constant = true},
-                         {.type = {result, {}}, .low = 0, .high = 9, .constant = true}},
-                        std::move(attrs),
-                        0});
+        list.push_back(product_sample({input, std::move(image)}, {filter, std::move(weights)}, result,
+                                      outputs, std::move(attrs), has_bias));
     };
     const NamedAttrs nhwc{{"input_layout", std::string("nhwc")}, {"filter_layout", std::string("ohwi")}};
     const auto with = [](NamedAttrs attrs, const NamedAttrs& more) {

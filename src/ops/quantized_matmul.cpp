@@ -75,8 +75,7 @@ struct QuantizedMatMul {
         return kernels::packed_pairs_bytes(b.n, 1, b.k);
     }
     static void pack(const ConstView& b, const void* attrs, std::byte* packed) {
-        b.dtype == DType::i8 ? pack_as<std::int8_t>(b, cast(attrs), packed)
-                             : pack_as<std::int16_t>(b, cast(attrs), packed);
+        visit_weights(b, [&]<class T>() { pack_as<T>(b, cast(attrs), packed); });
     }
     template <class T>
     static void pack_as(const ConstView& b, const Attrs& attrs, std::byte* packed) {
@@ -95,7 +94,7 @@ struct QuantizedMatMul {
                               .in_w = rows,
                               .out_channels = b.n,
                               .out_w = rows,
-                              .x = {args.in[0].data, args.in[0].dtype == DType::i8},
+                              .x = bytes_of(args.in[0]),
                               .x_zero = int8_at(args.in[4], 0),
                               .result = SumRounder::kernel_args(args, cast(attrs))},
                              args.in[1].data, args.share.ith, args.share.nth);
@@ -113,16 +112,8 @@ std::vector<Sample> QuantizedMatMul::samples() {
     std::vector<Sample> list;
     const auto add = [&](DType a, DType b, DType result, Shape rows, Shape matrix, std::int64_t n,
                          NamedAttrs attrs, bool has_bias = true) {
-        const double low = a == DType::i8 ? -128 : 0, most = b == DType::i8 ? 127 : 255;
-        list.push_back(
-            {{{.type = {a, std::move(rows)}, .low = low, .high = low + 255},
-              {.type = {b, std::move(matrix)}, .low = -most, .high = most, .constant = true},
-              {.type = {DType::f32, {n}}, .low = -900, .high = 900, .constant = true, .absent = !has_bias},
-              {.type = {DType::f32, {n}}, .low = 0.0005, .high = 0.004, .constant = true},
-              {.type = {a, {}}, .low = low, .high = low + 255, .constant = true},
-              {.type = {result, {}}, .low = 0, .high = 9, .constant = true}},
-             std::move(attrs),
-             0});
+        list.push_back(product_sample({a, std::move(rows)}, {b, std::move(matrix)}, result, n,
+                                      std::move(attrs), has_bias));
     };
     for (const DType a : {DType::u8, DType::i8})
         for (const DType b : {DType::i8, DType::i16})

@@ -102,8 +102,7 @@ private:
         for (auto& [name, value] : attrs)
             if (name == "input_layout") value = std::string("nhwc");
         add_limits(attrs, limits);
-        const auto needs_kernel = [&] { return has_kernel("quantized_conv2d", operands, attrs); };
-        HR_ASSIGN(const bool can, needs_kernel());
+        HR_ASSIGN(const bool can, has_kernel("quantized_conv2d", operands, attrs));
         if (!can) return false;
         const std::string label = conv->label;
         if (!is_first) {

@@ -24,8 +24,8 @@ Result<Counts> compute_halves_in_f32(Graph& graph, const PassContext& context);
 /// lstm_recurrence of the rest; an lstm_cell becomes a sequence of one step.
 Result<Counts> multiply_recurrent_inputs(Graph& graph, const PassContext& context);
 
-/// Lets what lies between dequantize_linear and quantize_linear of bytes with one scale be computed in whole
-/// numbers, where the CPU runs it: convolutions and products with constant weights, bias and limits among
+/// Lets what lies between dequantize_linear and quantize_linear of bytes with one scale be computed in
+/// integers, where the CPU runs it: convolutions and products with constant weights, bias and limits among
 /// them, sums, and what only moves numbers. Results differ from those of real numbers by at most one step,
 /// where these were not rounded as exactly.
 Result<Counts> fake_quantization_to_integer(Graph& graph, const PassContext& context);

@@ -12,9 +12,8 @@ namespace {
 
 /// No-ops hide patterns, so they go early. Folding comes before common subexpressions because it makes
 /// constants equal, and after absorb_transposed_weights, which leaves it nothing large to transpose. Halves
-/// become f32 before folding converts their constants, and before all patterns; whole numbers are multiplied
-/// before folding makes real ones of small constants; the biases of networks are
-/// added before, too.
+/// become f32 before folding converts their constants, and before all patterns; integers are multiplied
+/// before folding makes real numbers of small constants; the biases of networks are added before, too.
 /// Compositions come after common subexpressions, which make x one value in x · f(x), and before epilogues
 /// take their parts. Every pass removes what it makes dead itself.
 constexpr std::array kPasses{

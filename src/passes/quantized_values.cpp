@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "ir/constant.h"
+#include "ops/quantize.h"
 #include "passes/rewrite.h"
 
 namespace headrace {
@@ -88,9 +88,8 @@ Result<ValueId> cleared_as(Graph& graph, const Int8Weights& weights, int axis, D
 }  // namespace
 
 std::int32_t Int8Scale::integer(double real) const {
-    const double low = type == DType::i8 ? -128 : 0, high = type == DType::i8 ? 127 : 255;
-    const double steps = static_cast<double>(static_cast<float>(real) / scale);
-    return static_cast<std::int32_t>(std::clamp(std::nearbyint(steps) + zero, low, high));
+    return static_cast<std::int32_t>(
+        ops::quantize(static_cast<float>(real) / scale, zero, ops::integer_range(type)));
 }
 
 std::optional<Int8Value> dequantized(const Graph& graph, ValueId real) {

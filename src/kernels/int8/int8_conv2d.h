@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "kernels/int8/pair_panels.h"
-#include "kernels/int8/requantisation.h"
+#include "kernels/int8/requantization.h"
 
 namespace headrace::kernels {
 
@@ -20,7 +20,7 @@ struct Int8Conv2dArgs {
     ptrdiff_t pad_top = 0, pad_left = 0;
     Bytes x;
     int32_t x_zero = 0;
-    Requantisation result;
+    Requantization result;
 
     size_t depth() const { return in_channels / groups * kernel_h * kernel_w; }
 };

@@ -1,7 +1,7 @@
 // Largest elements of windows of images of bytes.
 #pragma once
 
-#include "kernels/int8/requantisation.h"
+#include "kernels/int8/requantization.h"
 #include "kernels/tensor/pool2d_f32.h"
 
 namespace headrace::kernels {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/int8/requantisation.h"
+#include "kernels/int8/requantization.h"
 
 namespace headrace::kernels {
 

@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "hwy/highway.h"
-#include "kernels/int8/requantisation.h"
+#include "kernels/int8/requantization.h"
 #include "kernels/simd/memory-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -26,7 +26,7 @@ using Int8Vec = hn::Vec<Int8Tag>;
 // Limits that hold before the zero point is added, where integers of any size are still floats.
 class Rounder {
 public:
-    explicit Rounder(const Requantisation& r)
+    explicit Rounder(const Requantization& r)
         : zero_(r.zero),
           low_(static_cast<float>(r.low - r.zero)),
           high_(static_cast<float>(r.high - r.zero)) {}

@@ -1,4 +1,4 @@
-// Int8 numbers of 8 bits that stand for real ones: how sums of their products become such numbers again.
+// Integers of 8 bits that stand for real numbers: how sums of their products become such numbers again.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ struct Bytes {
 
 // y = min(max(round((sum + bias[c]) * scale[c]) + zero, low), high), rounded half to even; c is the output
 // channel. All steps are in single precision and none is fused, so that every instruction set gives the same.
-struct Requantisation {
+struct Requantization {
     const float* bias = nullptr;  // null: none
     const float* scale = nullptr;
     int32_t zero = 0, low = 0, high = 255;  // low and high in the range of y's type, zero between them or not
