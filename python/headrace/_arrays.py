@@ -15,21 +15,35 @@ _NUMPY_NAMES = {
     "i8": "int8",
     "u8": "uint8",
     "i16": "int16",
+    "u16": "uint16",
     "i32": "int32",
     "u32": "uint32",
     "i64": "int64",
     "u64": "uint64",
     "bool": "bool",
 }
+_ML_NAMES = {  # types that are ml_dtypes'
+    "bf16": "bfloat16",
+    "i4": "int4",
+    "u4": "uint4",
+    "i2": "int2",
+    "u2": "uint2",
+    "f8e4m3fn": "float8_e4m3fn",
+    "f8e4m3fnuz": "float8_e4m3fnuz",
+    "f8e5m2": "float8_e5m2",
+    "f8e5m2fnuz": "float8_e5m2fnuz",
+    "f8e8m0": "float8_e8m0fnu",
+    "f4e2m1": "float4_e2m1fn",
+}
 
 
 def dtype_of(name: str) -> np.dtype:
-    """The NumPy dtype of one of our dtype names; bf16, i4 and u4 are ml_dtypes' types."""
+    """The NumPy dtype of one of our dtype names, those that only ONNX models have included."""
     if name in _NUMPY_NAMES:
         return np.dtype(_NUMPY_NAMES[name])
     import ml_dtypes
 
-    return np.dtype({"bf16": ml_dtypes.bfloat16, "i4": ml_dtypes.int4, "u4": ml_dtypes.uint4}[name])
+    return np.dtype(getattr(ml_dtypes, _ML_NAMES[name]))
 
 
 def as_array(value: Any) -> np.ndarray:

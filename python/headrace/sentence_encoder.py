@@ -163,7 +163,7 @@ class SentenceEncoder:
         return self.prompts[name]
 
     def _vectors(self, texts: list[str], batch_size: int, shows: bool) -> np.ndarray:
-        parts = [texts[i : i + _AT_ONCE] for i in range(0, len(texts), _AT_ONCE)]
+        parts = _batches(texts, _AT_ONCE)
         if shows:
             from tqdm.auto import tqdm
 

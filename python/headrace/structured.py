@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from ._arrays import dtype_of
 from ._core import OnnxModel, OnnxValue
 from .model import Model, loaded, named_inputs
-from .onnx.outputs import element_type
 
 _KEPT = 16  # graphs of the forms that were given last
 _TRIED = (1, 8, 64, 256)  # for all open dimensions: whether a model can be read once these are known
@@ -76,7 +76,7 @@ def _declared(info: OnnxValue, given: Mapping[str, Any]) -> Declared:
     shape = info.shape
     if shape is not None and info.kind == "tensor":
         shape = list(given.get(info.name) or [given.get(d, d) for d in shape])
-    return Declared(info.name, info.kind, shape, None if info.type is None else element_type(info.type))
+    return Declared(info.name, info.kind, shape, None if info.type is None else dtype_of(info.type))
 
 
 class StructuredModel:

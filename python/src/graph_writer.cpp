@@ -82,11 +82,6 @@ nb::bytes quantised(const std::string& format, const Rows& rows) {
     return nb::bytes(bytes.data(), bytes.size());
 }
 
-nb::bytes cast_bytes(std::string_view from, const Bytes& elements, std::int64_t count, std::string_view to) {
-    const auto bytes = cast_elements(dtype_named(from), bytes_of(elements), count, dtype_named(to));
-    return nb::bytes(bytes.data(), bytes.size());
-}
-
 GraphWriter::Value add_state(GraphWriter& w, const std::string& name, std::string_view dtype,
                              std::vector<std::int64_t> shape, const std::optional<Bytes>& initial,
                              const std::string& key) {
@@ -145,8 +140,6 @@ void bind_graph_writer(nb::module_& m) {
             "Hands the graph over, which must have an output.");
     m.def("check_graph", &check, nb::arg("graph"), nb::arg("weights"),
           "Raises where the bytes of a finished graph could not be loaded with weights of these sizes.");
-    m.def("cast_elements", &cast_bytes, nb::arg("source"), nb::arg("elements"), nb::arg("count"),
-          nb::arg("target"), "Elements as another dtype, by the op cast: what a graph would make of them.");
     m.def("block_formats", &block_format_dict,
           "ggml's formats of quantised weights, each with the elements and the bytes of a block.");
     m.def("quantise_rows", &quantised, nb::arg("format"), nb::arg("rows"),

@@ -27,9 +27,7 @@ def lengthened_to_one(vectors: np.ndarray) -> np.ndarray:
 
 
 def legacy(pooling: str) -> str:
-    return {"cls": "cls_token", "max": "max_tokens", "mean": "mean_tokens"}.get(
-        pooling, pooling if pooling == "lasttoken" else "mean_sqrt_len_tokens"
-    )
+    return {"cls": "cls_token", "max": "max_tokens", "mean": "mean_tokens"}.get(pooling, pooling)
 
 
 @pytest.mark.parametrize("pooling", POOLED)

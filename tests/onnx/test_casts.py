@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from headrace.onnx.outputs import element_type
+from headrace._arrays import dtype_of
 from onnx import TensorProto, helper, numpy_helper
 from peers import on_headrace, on_onnx_runtime
 
@@ -135,7 +135,7 @@ def _narrow_cast(x: np.ndarray, name: str, is_constant: bool, saturate: int = 1)
     graph = helper.make_graph([node], "case", inputs, results, constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 25)], ir_version=13)
     y = on_headrace(model, {} if is_constant else {"x": x})["y"]
-    assert y.dtype == element_type(name)
+    assert y.dtype == dtype_of(name)
     return y.astype(np.float32)
 
 
@@ -143,7 +143,7 @@ def _narrow_cast(x: np.ndarray, name: str, is_constant: bool, saturate: int = 1)
 @pytest.mark.parametrize("name", [name for name in SMALL_FLOATS if name != "f8e8m0"])
 def test_floats_of_few_bits_are_the_nearest_ones(name: str, is_constant: bool) -> None:
     """Of ml_dtypes, which does not saturate; numbers within the range are the same."""
-    dtype = element_type(name)
+    dtype = dtype_of(name)
     every = np.arange(16 if name == "f4e2m1" else 256).astype(np.uint8).view(dtype).astype(np.float32)
     every = np.unique(every[np.isfinite(every)])
     between = (every[:-1] + every[1:]) / 2

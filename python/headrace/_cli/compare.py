@@ -1,4 +1,6 @@
-"""A graph file or an ONNX model here and on ONNX Runtime, in alternation: what `headrace bench` runs
+"""A graph file or an ONNX model here and on ONNX Runtime, in alternation.
+
+`headrace bench` runs it where it can.
 
     python -m headrace._cli.compare model.hrg --threads 2
 

@@ -12,35 +12,13 @@ from headrace._core import OnnxOutput
 
 Tensors = Mapping[str, np.ndarray]
 
-_ELSEWHERE = {  # types that are ml_dtypes'
-    "f8e4m3fn": "float8_e4m3fn",
-    "f8e4m3fnuz": "float8_e4m3fnuz",
-    "f8e5m2": "float8_e5m2",
-    "f8e5m2fnuz": "float8_e5m2fnuz",
-    "f8e8m0": "float8_e8m0fnu",
-    "f4e2m1": "float4_e2m1fn",
-    "i2": "int2",
-    "u2": "uint2",
-}
-
-
-def element_type(name: str) -> np.dtype:
-    """NumPy's, or ml_dtypes'."""
-    if name == "u16":
-        return np.dtype(np.uint16)
-    if name not in _ELSEWHERE:
-        return dtype_of(name)
-    import ml_dtypes
-
-    return np.dtype(getattr(ml_dtypes, _ELSEWHERE[name]))
-
 
 class Outputs:
     """A model's, made of what a run of its graph gives."""
 
     def __init__(self, outputs: list[OnnxOutput], declared: Mapping[str, str]) -> None:
         """declared: the model's types of those tensors whose elements the graph gives in another one."""
-        self._declared = {name: element_type(type_) for name, type_ in declared.items()}
+        self._declared = {name: dtype_of(type_) for name, type_ in declared.items()}
         self._made = {output.name: _maker(output) for output in outputs}
 
     def of(self, tensors: dict[str, np.ndarray]) -> dict[str, Any]:

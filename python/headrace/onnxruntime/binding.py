@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .element_types import element_dtype
+from .element_types import dtype_given
 from .feeds import check_type
 from .values import OrtValue, check_device
 
@@ -114,7 +114,7 @@ class IOBinding:
 
 def _array_at(pointer: int, element_type: Any, shape: Sequence[int]) -> np.ndarray:
     """Memory of the caller's as an array, which does not keep it alive."""
-    dtype = element_dtype(element_type) if isinstance(element_type, int) else np.dtype(element_type)
+    dtype = dtype_given(element_type)
     if dtype is None:
         raise RuntimeError(f"arrays have no elements of type {element_type}")
     count = int(np.prod(shape, dtype=np.int64))

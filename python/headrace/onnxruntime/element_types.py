@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,12 +56,18 @@ def element_dtype(number: int) -> np.dtype | None:
         return np.dtype(getattr(ml_dtypes, name))
 
 
+@lru_cache(64)  # dtype.name is slow, and asked for each input of each run
 def element_number(dtype: Any) -> int | None:
     """Of what np.dtype takes; None where ONNX has none."""
     dtype = np.dtype(dtype)
     if dtype.kind in "OUST":
         return STRING
     return _BY_DTYPE.get(dtype.name)
+
+
+def dtype_given(element_type: Any) -> np.dtype | None:
+    """Of ONNX's number, or of what np.dtype takes; None where arrays have no such elements."""
+    return element_dtype(element_type) if isinstance(element_type, int) else np.dtype(element_type)
 
 
 def tensor_type(number: int) -> str:

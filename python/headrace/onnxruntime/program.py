@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from headrace.loading import load
 from headrace.model import Model
+from headrace.onnx import open_model
 
-from .element_types import element_dtype
 from .errors import of_loading, of_running
-from .model_file import Declared, ModelFile
+from .model_file import ModelFile
 
 _KEPT = 16  # models of the shapes that were given last
-_OWN = frozenset(
-    ["float16", "float32", "float64", "int8", "uint8", "int16", "int32", "uint32", "int64", "uint64", "bool"]
-)  # element types of graphs
 
 
 class Program:
@@ -32,11 +28,12 @@ class Program:
         self, source: str | bytes, file: ModelFile, dimensions: dict[str, int], options: dict[str, Any]
     ) -> None:
         """dimensions: numbers for names of inputs' extents. Errors: OnnxRuntimeError."""
-        # headrace.load knows ONNX by the name's end.
-        is_named = isinstance(source, bytes) or source.lower().endswith(".onnx")
-        self._source, self._options = source if is_named else Path(source).read_bytes(), options
+        try:
+            self._source = open_model(source)  # whatever the file's name; external data lies beside it
+        except ValueError as error:
+            raise of_loading(error, file.domains) from error
+        self._options = options
         self._tensors = [info for info in file.inputs if info.is_tensor]
-        self._outputs = file.outputs
         self._dimensions = dimensions
         self._by_shapes: OrderedDict[Any, Any] = OrderedDict()
         self._lock = threading.Lock()
@@ -119,13 +116,6 @@ class Program:
         return None
 
     def _timed(self, model: Any, feeds: dict[str, Any], profiles: bool) -> tuple[dict[str, Any], list[dict]]:
-        if profiles and isinstance(model, Model) and all(map(_is_plain, self._outputs)):
-            results = model.session.run(feeds, profile=True)
-            return results, model.session.stats["nodes"]
+        if profiles and isinstance(model, Model):
+            return model.profiled(feeds)
         return model(feeds), []
-
-
-def _is_plain(info: Declared) -> bool:
-    """Whether a session's own result is the model's: other element types are carried in wider ones."""
-    dtype = element_dtype(info.element_type)
-    return info.is_tensor and dtype is not None and dtype.name in _OWN

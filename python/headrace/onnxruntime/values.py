@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .element_types import STRING, element_dtype, element_number, tensor_type
+from .element_types import STRING, dtype_given, element_dtype, element_number, tensor_type
 from .errors import InvalidArgument
 
 _DEVICES = ("cpu", "cuda", "cann", "dml", "webgpu", "gpu", "npu")
@@ -100,7 +100,7 @@ class OrtValue:
     ) -> OrtValue:
         """element_type: NumPy's, or ONNX's number. The elements are zeros."""
         check_device(device_type)
-        dtype = element_dtype(element_type) if isinstance(element_type, int) else np.dtype(element_type)
+        dtype = dtype_given(element_type)
         if dtype is None or element_number(dtype) in (None, STRING):
             raise RuntimeError(f"an OrtValue of {element_type} cannot be made")
         return cls(np.zeros(tuple(shape), dtype))

@@ -81,6 +81,7 @@ __all__ = [
     "get_all_providers",
     "get_available_providers",
     "get_build_info",
+    "get_default_session_options",
     "get_device",
     "get_version_string",
     "has_collective_ops",
