@@ -45,9 +45,8 @@ class CommandLine(Page):
 
     def text(self):
         written = self.path.read_text(encoding="utf-8").partition(self.HEADING)[0]
-        listed = re.search(r"^Subcommands:\n(.*)", self.help(), re.MULTILINE | re.DOTALL)[1]
         parts = [written + self.HEADING]
-        for command in re.findall(r"^  (\S+)", listed, re.MULTILINE):
+        for command in re.findall(r"^  ([a-z][a-z-]*)", self.help(), re.MULTILINE):
             parts.append(f"### headrace {command}\n\n```text\n{self.help(command)}\n```\n")
         return "\n".join(parts)
 

@@ -87,21 +87,25 @@ public:
         parameters_ = std::move(all);
     }
 
-    void say(const std::string& text) {
+    /// The answer, which is shown as it comes unless `quietly`.
+    Reply say(const std::string& text, bool quietly = false) {
         interrupted = 0;
         const Interruption until_the_end;
         Conversation conversation = model_.conversation(session_, parameters_);
         Generation answer = conversation.stream(text);
         while (const auto piece = answer.next()) {
-            std::fputs(piece->text.c_str(), stdout);
+            if (!quietly) std::fputs(piece->text.c_str(), stdout);
             std::fflush(stdout);
             if (!interrupted) continue;
             answer.cancel();
             break;
         }
+        Reply reply = answer.reply();
+        if (quietly) return reply;
         std::printf("\n");
         std::fflush(stdout);  // the line of the speed comes after it
-        show_speed(answer.reply());
+        show_speed(reply);
+        return reply;
     }
 
     /// A line that starts with a slash. False: the program ends.
@@ -184,6 +188,29 @@ private:
     int conversations_ = 1;
 };
 
+nlohmann::json json_of(const std::string& prompt, const Reply& reply) {
+    nlohmann::json warnings = nlohmann::json::array();
+    for (const Warning& warning : reply.warnings)
+        warnings.push_back({{"parameter", warning.parameter}, {"message", warning.message}});
+    return {{"prompt", prompt},
+            {"text", reply.text},
+            {"stop_reason", to_string(reply.stop_reason)},
+            {"prompt_tokens", reply.prompt_tokens},
+            {"cached_tokens", reply.cached_tokens},
+            {"generated_tokens", reply.generated_tokens},
+            {"prompt_ms", reply.timings.prompt_ms},
+            {"generated_per_second", reply.timings.generated_per_second},
+            {"warnings", std::move(warnings)}};
+}
+
+/// Says each prompt of the command line, and ends.
+Status say_all(Chat& chat, const ChatOptions& options) {
+    nlohmann::json answers = nlohmann::json::array();
+    for (const std::string& prompt : options.prompts)
+        answers.push_back(json_of(prompt, chat.say(prompt, options.json.replaces_text())));
+    return report("", answers, options.json);
+}
+
 }  // namespace
 
 Status chat(const ChatOptions& options) {
@@ -191,8 +218,7 @@ Status chat(const ChatOptions& options) {
                                   {.parameters = command_parameters(options.parameters, options.devices)}));
     chat.use_session(options.session);
     if (!options.system.empty()) chat.set("system_prompt", valid_utf8(options.system));
-    for (const std::string& prompt : options.prompts) chat.say(prompt);
-    if (!options.prompts.empty()) return success();
+    if (!options.prompts.empty()) return say_all(chat, options);
     const bool interactive = isatty(STDIN_FILENO);
     if (interactive) std::printf("%s. /help lists the commands.\n", options.model.c_str());
     std::string line;

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/report.h"
 
 namespace headrace::cli {
 
@@ -12,6 +13,7 @@ struct ChatOptions {
     std::string served_model;  ///< of the server's; empty: its first
     std::vector<std::string> prompts;
     std::vector<std::string> devices;  ///< empty: all that are here
+    JsonOption json;                   ///< of the answers to the prompts
 };
 
 /// Answers are shown while they are generated. Lines that start with / change parameters, session and

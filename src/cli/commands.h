@@ -1,54 +1,43 @@
 #pragma once
-#include <string>
+#include <CLI/CLI.hpp>
 
-#include "cli/operands.h"
-#include "doors/webnn/files/graph_files.h"
-#include "headrace/headrace.h"
+#include "base/result.h"
 
+/// The commands of the program but those of language models. Each adds one, which stores its status where it
+/// has run.
 namespace headrace::cli {
 
-/// What run, bench and inspect share.
-struct GraphOptions {
-    std::string graph;
-    std::vector<std::string> dimensions;  ///< "name=4": only ONNX models have them
-    webnn::WeightPaths weights;
-    CompileOptions compile;
-    std::int64_t most_iterations = RunOptions().most_iterations;
-    InputOptions inputs;
-};
+/// Headings of `headrace --help`.
+inline constexpr const char *kGraphs = "Graphs and ONNX models", *kLanguage = "Language models (GGUF)",
+                            *kMachines = "Machines", *kReference = "Reference";
 
-struct RunArguments : GraphOptions {
-    std::vector<std::string> outputs;  ///< "name=file.npy"
-};
-struct BenchOptions : GraphOptions {
-    int runs = 50, warmup = 5;  ///< alone
-    int rounds = 10;            ///< in alternation with the peer
-    double seconds = 0.2;       ///< of a round of each
-    std::string json;
-    bool profile = false;       ///< time per node instead
-    bool tune = false;          ///< measure the ways to run each node, and keep the fastest
-    std::string peer = "auto";  ///< "auto": ONNX Runtime if there is one; "none"; "onnxruntime": or fail
-};
-struct ConvertOptions : GraphOptions {
-    std::string output;  ///< graph file to write; the extension chooses the form
-};
-struct InspectOptions : GraphOptions {
-    bool before = false;
-    std::string svg;  ///< file for a drawing of the graph
-};
-
-/// Each prints to standard output and returns an error that main reports.
-/// hosts: rpc://host:port of remote ones to ask, too.
-Status list_all_devices(const std::vector<std::string>& hosts);
-/// The op catalog; with `webnn`, which of WebNN's operators have which implementation.
-Status list_ops(bool webnn);
-Status run_graph(const RunArguments& options);
+/// A graph once.
+void add_run(CLI::App& app, Status& status);
 /// Beside ONNX Runtime, in alternation, where Python has it and the graph can be exported; else alone. With
-/// `profile` each node's time, and how much of the machine's limits it reaches; with `tune` what other ways
+/// --profile each node's time, and how much of the machine's limits it reaches; with --tune what other ways
 /// to run nodes gain.
-Status bench_graph(const BenchOptions& options);
-Status inspect_graph(const InspectOptions& options);
+void add_bench(CLI::App& app, Status& status);
+/// The optimised graph, its plan and memory.
+void add_inspect(CLI::App& app, Status& status);
 /// Writes an ONNX model as a graph file.
-Status convert_model(const ConvertOptions& options);
+void add_convert(CLI::App& app, Status& status);
+/// What ggml can run on, here and on other machines.
+void add_devices(CLI::App& app, Status& status);
+/// Lends this machine's devices to other hosts.
+void add_serve_rpc(CLI::App& app, Status& status);
+/// The op catalog, and which of WebNN's operators have which implementation.
+void add_ops(CLI::App& app, Status& status);
+/// What shells complete.
+void add_completion(CLI::App& app, Status& status);
+
+/// Runs a command, whose errors of the public API become its status.
+template <class Command>
+void run_command(Status& status, Command command) {
+    try {
+        status = command();
+    } catch (const Exception& error) {
+        status = Error{error.code(), error.what()};
+    }
+}
 
 }  // namespace headrace::cli

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "cli/chat.h"
+#include "cli/commands.h"
 #include "cli/device_option.h"
 #include "cli/language_bench.h"
 #include "doors/serve/client.h"
@@ -54,22 +55,14 @@ Status chat_anywhere(const ChatOptions& options) {
     if (options.model.empty() == options.server.empty())
         return invalid("chat needs a GGUF file or the --server that has a model, and not both");
     if (options.server.empty()) return chat(options);
+    if (!options.json.path.empty())
+        return unsupported("--json has the answers of a model here, not of a --server");
     return serve::chat({.url = options.server,
                         .key = options.key,
                         .model = options.served_model,
                         .system = options.system,
                         .parameters = command_parameters(options.parameters, {}),
                         .prompts = options.prompts});
-}
-
-/// Runs a command that uses the public API.
-template <class Command>
-Status caught(Command command) {
-    try {
-        return command();
-    } catch (const Exception& error) {
-        return Error{error.code(), error.what()};
-    }
 }
 
 }  // namespace
@@ -95,62 +88,105 @@ Result<llm::Settings> command_settings(const std::string& parameters, const std:
     return settings;
 }
 
-void add_language_commands(CLI::App& app, Status& status) {
-    constexpr const char* parameters_help = "JSON, see docs/parameters.md";
-    constexpr const char* device_help = "of ggml, or rpc://host:port; several of those share the model";
-    auto* chat_command = app.add_subcommand("chat", "talk to a GGUF language model, here or on a server");
-    auto chat_options = std::make_shared<ChatOptions>();
-    chat_command->add_option("model", chat_options->model, "GGUF file");
-    chat_command->add_option("--server", chat_options->server,
-                             "http://host:port of a server with OpenAI's API, such as headrace serve");
-    chat_command->add_option("--api-key", chat_options->key, "of that server")->needs("--server");
-    chat_command->add_option("--model", chat_options->served_model, "of that server")->needs("--server");
-    add_device_option(*chat_command, device_help, [=](const auto& names) { chat_options->devices = names; });
-    chat_command->add_option("--parameters", chat_options->parameters, parameters_help);
-    chat_command->add_option("--session", chat_options->session, "the conversation's name");
-    chat_command->add_option("--system", chat_options->system, "the conversation's first message");
-    chat_command->add_option("--prompt", chat_options->prompts, "say this and end; may be repeated");
-    chat_command->final_callback(
-        [=, &status] { status = caught([&] { return chat_anywhere(*chat_options); }); });
+namespace {
 
-    auto* embed_command = app.add_subcommand("embed", "turn texts into vectors with a GGUF model");
-    auto embed_options = std::make_shared<EmbedOptions>();
-    embed_command->add_option("model", embed_options->model, "GGUF file")->required();
-    add_device_option(*embed_command, device_help,
-                      [=](const auto& names) { embed_options->devices = names; });
-    embed_command->add_option("text", embed_options->texts, "without one: the lines of standard input");
-    embed_command->add_option("--parameters", embed_options->parameters, parameters_help);
-    embed_command->final_callback([=, &status] { status = caught([&] { return embed(*embed_options); }); });
+constexpr const char *kJsonHelp = "a JSON object, see docs/parameters.md",
+                     *kDeviceHelp = "of ggml, or rpc://host:port; several of those share the model";
 
-    constexpr int most = 1 << 20;
-    auto* bench_command =
-        app.add_subcommand("bench-llm", "time a GGUF language model with one and several streams");
-    auto bench_options = std::make_shared<LanguageBenchOptions>();
-    bench_command->add_option("model", bench_options->model, "GGUF file")->required();
-    add_device_option(*bench_command, device_help,
-                      [=](const auto& names) { bench_options->devices = names; });
-    bench_command
-        ->add_option("--scenario", bench_options->scenario,
+void add_model_options(CLI::App& command, std::string& model, std::string& parameters,
+                       std::vector<std::string>& devices, bool is_required) {
+    command.add_option("model", model, "GGUF file")->required(is_required)->type_name("FILE");
+    command.add_option("--parameters", parameters, kJsonHelp)->type_name("JSON");
+    add_device_option(command, kDeviceHelp, [&](const auto& names) { devices = names; });
+}
+
+void add_chat(CLI::App& app, Status& status) {
+    auto* command =
+        app.add_subcommand("chat", "talk to a GGUF language model, here or on a server")->group(kLanguage);
+    auto options = std::make_shared<ChatOptions>();
+    add_model_options(*command, options->model, options->parameters, options->devices, false);
+    command->add_option("--session", options->session, "the conversation's name")->type_name("NAME");
+    command->add_option("--system", options->system, "the conversation's first message")->type_name("TEXT");
+    command->add_option("--prompt", options->prompts, "say this and end; may be repeated")->type_name("TEXT");
+    add_json_option(*command, options->json);
+    command->get_option("--json")->needs("--prompt");
+    constexpr const char* kServer = "A server in place of a file";
+    command
+        ->add_option("--server", options->server,
+                     "http://host:port of a server with OpenAI's API, such as headrace serve")
+        ->type_name("URL")
+        ->group(kServer);
+    const auto add = [&](const char* name, std::string& value, const char* help, const char* type) {
+        command->add_option(name, value, help)->needs("--server")->type_name(type)->group(kServer);
+    };
+    add("--api-key", options->key, "of that server", "KEY");
+    add("--model", options->served_model, "of that server", "NAME");
+    command->footer(
+        "Examples:\n"
+        "    headrace chat model.gguf\n"
+        "    headrace chat model.gguf --prompt 'What is 2+3?' --parameters '{\"temp\": 0}' --json -\n"
+        "    headrace chat --server http://localhost:8080");
+    command->final_callback([=, &status] { run_command(status, [&] { return chat_anywhere(*options); }); });
+}
+
+void add_embed(CLI::App& app, Status& status) {
+    auto* command = app.add_subcommand("embed", "turn texts into vectors with a GGUF model, as lines of JSON")
+                        ->group(kLanguage);
+    auto options = std::make_shared<EmbedOptions>();
+    add_model_options(*command, options->model, options->parameters, options->devices, true);
+    command->add_option("text", options->texts, "without one: the lines of standard input")
+        ->type_name("TEXT");
+    command->footer(
+        "Examples:\n"
+        "    headrace embed model.gguf 'a text' 'another'\n"
+        "    headrace embed model.gguf < texts.txt > vectors.jsonl");
+    command->final_callback([=, &status] { run_command(status, [&] { return embed(*options); }); });
+}
+
+void add_bench_llm(CLI::App& app, Status& status) {
+    constexpr int kMost = 1 << 20;
+    auto* command = app.add_subcommand("bench-llm", "time a GGUF language model with one and several streams")
+                        ->group(kLanguage);
+    auto options = std::make_shared<LanguageBenchOptions>();
+    add_model_options(*command, options->model, options->parameters, options->devices, true);
+    command
+        ->add_option("--scenario", options->scenario,
                      "streams; prefix: sessions that start alike; stall: a long prompt beside a stream; "
-                     "priority: urgent "
-                     "requests under load; speculation: repetitive text")
-        ->check(CLI::IsMember({"streams", "prefix", "stall", "priority", "speculation"}));
-    bench_command->add_option("--parameters", bench_options->parameters, parameters_help);
-    bench_command->add_option("--prompt", bench_options->prompt, "tokens of a prompt")
-        ->check(CLI::Range(1, most));
-    bench_command->add_option("--generate", bench_options->generate, "tokens of an answer")
-        ->check(CLI::Range(1, most));
-    bench_command->add_option("--streams", bench_options->streams, "at once; may be repeated")
-        ->check(CLI::Range(1, 256));
-    bench_command->add_option("--rounds", bench_options->rounds, "the median is shown")
-        ->check(CLI::Range(1, most));
-    bench_command->add_option("--threads", bench_options->threads, "0: one per CPU")
-        ->check(CLI::Range(0, 512));
-    bench_command->add_option("--json", bench_options->json, "write the result there, too");
-    bench_command->final_callback([=, &status] { status = bench_language_model(*bench_options); });
+                     "priority: urgent requests under load; speculation: repetitive text")
+        ->check(CLI::IsMember({"streams", "prefix", "stall", "priority", "speculation"}))
+        ->type_name("");
+    const auto add = [&](const char* name, auto& value, const char* help, int least, int most) {
+        command->add_option(name, value, help)->check(CLI::Range(least, most))->type_name("N");
+    };
+    add("--prompt", options->prompt, "tokens of a prompt; default: 512", 1, kMost);
+    add("--generate", options->generate, "tokens of an answer; default: 64", 1, kMost);
+    add("--streams", options->streams, "at once; several numbers are measured in turn; default: 1 8", 1, 256);
+    add("--rounds", options->rounds, "the median is shown; default: 3", 1, kMost);
+    add("--threads", options->threads, "default: 0, one per CPU", 0, 512);
+    add_json_option(*command, options->json);
+    command->footer(
+        "Examples:\n"
+        "    headrace bench-llm model.gguf\n"
+        "    headrace bench-llm model.gguf --streams 1 4 16 --json -");
+    command->final_callback(
+        [=, &status] { run_command(status, [&] { return bench_language_model(*options); }); });
+}
 
+}  // namespace
+
+void add_language_commands(CLI::App& app, Status& status) {
+    add_chat(app, status);
+    add_embed(app, status);
+    add_bench_llm(app, status);
+}
+
+void add_parameters(CLI::App& app, Status& status) {
     app.add_subcommand("parameters", "describe every parameter of language models, as Markdown")
-        ->final_callback([] { std::fputs(llm::parameters_page().c_str(), stdout); });
+        ->group(kReference)
+        ->final_callback([&] {
+            std::fputs(llm::parameters_page().c_str(), stdout);
+            status = success();
+        });
 }
 
 }  // namespace headrace::cli

@@ -17,8 +17,9 @@ Parameters command_parameters(const std::string& json, const std::vector<std::st
 Result<llm::Settings> command_settings(const std::string& parameters, const std::vector<std::string>& devices,
                                        llm::Settings defaults = {});
 
-/// Adds the commands of language models: chat, embed, bench-llm and parameters. The status of the one that
-/// ran is stored there.
+/// Adds chat, embed and bench-llm, as those of commands.h.
 void add_language_commands(CLI::App& app, Status& status);
+/// The table of parameters, as Markdown.
+void add_parameters(CLI::App& app, Status& status);
 
 }  // namespace headrace::cli

@@ -1,15 +1,15 @@
 #include "cli/language_bench.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <fstream>
 #include <random>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/language.h"
 #include "cli/language_scenarios.h"
+#include "cli/progress.h"
 #include "cli/statistics.h"
+#include "cli/table.h"
 #include "llm/engine/registry.h"
 
 namespace headrace::cli {
@@ -79,12 +79,15 @@ nlohmann::json hosts_of(const Engine& engine) {
     return list;
 }
 
-Result<nlohmann::json> bench_streams(const Bench& bench, const LanguageBenchOptions& options) {
+Result<Measured> bench_streams(const Bench& bench, const LanguageBenchOptions& options) {
+    Progress progress("timing");
+    std::size_t done = 0;
+    const std::size_t all = options.streams.size() * static_cast<std::size_t>(options.rounds);
     uint32_t seed = 1;
     // Touches the weights and the memory of a step, as llama-bench's warm-up does.
     HR_TRY(run_streams(bench, 1, options.prompt, 4, seed));
     nlohmann::json results = nlohmann::json::array();
-    std::printf("%8s %16s %16s\n", "streams", "prompt tokens/s", "generated/s");
+    Table table({{"streams", true}, {"prompt tokens/s", true}, {"generated/s", true}});
     for (const int streams : options.streams) {
         std::vector<double> prompt_rate, generate_rate;
         nlohmann::json traffic;
@@ -93,11 +96,13 @@ Result<nlohmann::json> bench_streams(const Bench& bench, const LanguageBenchOpti
             prompt_rate.push_back(streams * options.prompt / reading);
             HR_ASSIGN(const double one, run_streams(bench, streams, 1, 1, seed));
             const remote::Traffic before = traffic_of(bench.engine);
-            HR_ASSIGN(const double all, run_streams(bench, streams, 1, options.generate + 1, seed));
+            HR_ASSIGN(const double together, run_streams(bench, streams, 1, options.generate + 1, seed));
             traffic = per_token(before, traffic_of(bench.engine), streams * (options.generate + 1));
-            generate_rate.push_back(streams * options.generate / (all - one));
+            generate_rate.push_back(streams * options.generate / (together - one));
+            progress.show(++done, all);
         }
-        std::printf("%8d %16.1f %16.1f\n", streams, median(prompt_rate), median(generate_rate));
+        table.add({std::to_string(streams), fmt::format("{:.1f}", median(prompt_rate)),
+                   fmt::format("{:.1f}", median(generate_rate))});
         results.push_back({{"streams", streams},
                            {"prompt_per_second", median(prompt_rate)},
                            {"generated_per_second", median(generate_rate)}});
@@ -105,7 +110,7 @@ Result<nlohmann::json> bench_streams(const Bench& bench, const LanguageBenchOpti
         results.back()["per_token"] = std::move(traffic);
         results.back()["hosts"] = hosts_of(bench.engine);
     }
-    return results;
+    return Measured{table.text(), std::move(results)};
 }
 
 }  // namespace
@@ -130,13 +135,9 @@ Status bench_language_model(const LanguageBenchOptions& options) {
     HR_ASSIGN(const llm::Runner runner, llm::open_runner(options.model, settings));
     if (!runner.engine) return unsupported("{} gives embeddings, and no text", options.model);
     const Bench bench{*runner.engine, settings.request};
-    HR_ASSIGN(const nlohmann::json results,
+    HR_ASSIGN(const Measured measured,
               options.scenario == "streams" ? bench_streams(bench, options) : bench_scenario(bench, options));
-    if (options.json.empty()) return success();
-    std::ofstream file(options.json);
-    file << results.dump(2) << '\n';
-    if (!file.flush()) return failure(Code::io, "cannot write '{}'", options.json);
-    return success();
+    return report(measured.text, measured.value, options.json);
 }
 
 }  // namespace headrace::cli

@@ -3,14 +3,16 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/report.h"
 
 namespace headrace::cli {
 
 struct LanguageBenchOptions {
-    std::string model, json, scenario = "streams", parameters;
+    std::string model, scenario = "streams", parameters;
     std::vector<std::string> devices;
     int prompt = 512, generate = 64, rounds = 3, threads = 0;
     std::vector<int> streams = {1, 8};
+    JsonOption json;
 };
 
 /// Prompt tokens and generated tokens a second, for each number of streams: medians of the rounds.

@@ -1,7 +1,6 @@
 #include "cli/language_scenarios.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <thread>
 
 #include "cli/statistics.h"
@@ -10,7 +9,6 @@ namespace headrace::cli {
 namespace {
 
 using llm::Generation;
-using nlohmann::json;
 
 Result<double> time_of(const Bench& bench, const BenchRequest& request) {
     const auto start = llm::Clock::now();
@@ -31,7 +29,7 @@ llm::Tokens joined(llm::Tokens start, const llm::Tokens& end) {
 }
 
 /// Four sessions with 800 tokens in common, at once, against one; and a prompt of 1,000 that was read before.
-Result<json> prefix(const Bench& bench, const LanguageBenchOptions& options) {
+Result<Measured> prefix(const Bench& bench, const LanguageBenchOptions& options) {
     std::vector<double> one, four, cold, warm;
     uint32_t seed = 1000;
     for (int round = 0; round < options.rounds; ++round) {
@@ -59,18 +57,15 @@ Result<json> prefix(const Bench& bench, const LanguageBenchOptions& options) {
         cold.push_back(first);
         warm.push_back(again);
     }
-    std::printf("one session %.3f s, four that share 800 tokens %.3f s: %.2f times\n", median(one),
-                median(four), median(four) / median(one));
-    std::printf("first token of 1000: cold %.3f s, seen before %.3f s: 1/%.0f\n", median(cold), median(warm),
-                median(cold) / median(warm));
-    return json{{"one_s", median(one)},
-                {"four_s", median(four)},
-                {"first_cold_s", median(cold)},
-                {"first_seen_s", median(warm)}};
+    const double a = median(one), b = median(four), first = median(cold), again = median(warm);
+    return Measured{fmt::format("one session {:.3f} s, four that share 800 tokens {:.3f} s: {:.2f} times\n"
+                                "first token of 1000: cold {:.3f} s, seen before {:.3f} s: 1/{:.0f}\n",
+                                a, b, b / a, first, again, first / again),
+                    {{"one_s", a}, {"four_s", b}, {"first_cold_s", first}, {"first_seen_s", again}}};
 }
 
 /// A prompt of 1,000 tokens arrives while another stream generates: that stream's longest pause.
-Result<json> stall(const Bench& bench, const LanguageBenchOptions& options) {
+Result<Measured> stall(const Bench& bench, const LanguageBenchOptions& options) {
     std::vector<double> pauses, firsts, alone;
     uint32_t seed = 2000;
     for (int round = 0; round < options.rounds; ++round) {
@@ -103,15 +98,16 @@ Result<json> stall(const Bench& bench, const LanguageBenchOptions& options) {
         pauses.push_back(longest * 1000);
         firsts.push_back(first);
     }
-    std::printf("longest pause %.0f ms; first token of 1000 beside the stream %.2f s, alone %.2f s\n",
-                *std::max_element(pauses.begin(), pauses.end()), median(firsts), median(alone));
-    return json{{"longest_pause_ms", *std::max_element(pauses.begin(), pauses.end())},
-                {"first_s", median(firsts)},
-                {"first_alone_s", median(alone)}};
+    const double longest = *std::max_element(pauses.begin(), pauses.end());
+    return Measured{
+        fmt::format(
+            "longest pause {:.0f} ms; first token of 1000 beside the stream {:.2f} s, alone {:.2f} s\n",
+            longest, median(firsts), median(alone)),
+        {{"longest_pause_ms", longest}, {"first_s", median(firsts)}, {"first_alone_s", median(alone)}}};
 }
 
 /// High-priority requests, one after the other, on an idle engine and under a full load of low priority.
-Result<json> priority(const Bench& bench, const LanguageBenchOptions& options) {
+Result<Measured> priority(const Bench& bench, const LanguageBenchOptions& options) {
     uint32_t seed = 3000;
     const auto measure = [&](std::vector<double>& times) -> Status {
         for (int i = 0; i < 8 * options.rounds; ++i) {
@@ -142,13 +138,13 @@ Result<json> priority(const Bench& bench, const LanguageBenchOptions& options) {
     for (auto& generation : low) generation->cancel();
     for (auto& generation : low) generation->wait();
     const double before = percentile(idle, 0.95), under = percentile(loaded, 0.95);
-    std::printf("high priority p95: idle %.0f ms, under load %.0f ms: %.2f times\n", before, under,
-                under / before);
-    return json{{"idle_p95_ms", before}, {"loaded_p95_ms", under}};
+    return Measured{fmt::format("high priority p95: idle {:.0f} ms, under load {:.0f} ms: {:.2f} times\n",
+                                before, under, under / before),
+                    {{"idle_p95_ms", before}, {"loaded_p95_ms", under}}};
 }
 
 /// The same prompt, which repeats itself, with and without drafts.
-Result<json> speculation(const Bench& bench, const LanguageBenchOptions& options) {
+Result<Measured> speculation(const Bench& bench, const LanguageBenchOptions& options) {
     llm::Tokens prompt;
     const llm::Tokens phrase = random_prompt(bench.engine, 24, 4000);
     for (int i = 0; i < 16; ++i) prompt = joined(std::move(prompt), phrase);
@@ -164,16 +160,18 @@ Result<json> speculation(const Bench& bench, const LanguageBenchOptions& options
                 .push_back(static_cast<double>(outcome.tokens.size()) * 1000 / outcome.generate_ms);
             if (outcome.drafted) acceptance = static_cast<double>(outcome.accepted) / outcome.drafted;
         }
-    std::printf("repetitive text: %.1f tokens/s, with drafts %.1f: %.2f times, %.0f %% accepted\n",
-                median(plain), median(drafted), median(drafted) / median(plain), 100 * acceptance);
-    return json{{"plain_per_second", median(plain)},
-                {"drafted_per_second", median(drafted)},
-                {"acceptance", acceptance}};
+    return Measured{
+        fmt::format("repetitive text: {:.1f} tokens/s, with drafts {:.1f}: {:.2f} times, {:.0f} % "
+                    "accepted\n",
+                    median(plain), median(drafted), median(drafted) / median(plain), 100 * acceptance),
+        {{"plain_per_second", median(plain)},
+         {"drafted_per_second", median(drafted)},
+         {"acceptance", acceptance}}};
 }
 
 }  // namespace
 
-Result<json> bench_scenario(const Bench& bench, const LanguageBenchOptions& options) {
+Result<Measured> bench_scenario(const Bench& bench, const LanguageBenchOptions& options) {
     HR_TRY(first_token(
         bench, {.prompt = random_prompt(bench.engine, 32, 1), .reuse = false}));  // touches the weights
     if (options.scenario == "prefix") return prefix(bench, options);

@@ -27,7 +27,12 @@ Result<std::shared_ptr<llm::Generation>> submit(const Bench& bench, const BenchR
 double seconds_since(llm::Clock::time_point start);
 llm::Tokens random_prompt(const llm::Engine& engine, int size, uint32_t seed);
 
-/// One of the scenarios besides "streams": what it measured, printed and as JSON.
-Result<nlohmann::json> bench_scenario(const Bench& bench, const LanguageBenchOptions& options);
+struct Measured {
+    std::string text;  ///< lines
+    nlohmann::json value;
+};
+
+/// One of the scenarios besides "streams".
+Result<Measured> bench_scenario(const Bench& bench, const LanguageBenchOptions& options);
 
 }  // namespace headrace::cli

@@ -1,18 +1,17 @@
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <new>
 #include <span>
 
+#include "base/edit_distance.h"
 #include "cli/commands.h"
-#include "cli/device_option.h"
 #include "cli/python.h"
-#include "remote/server.h"
 #ifdef HEADRACE_LLM
 #include "cli/language.h"
 #include "doors/serve/program.h"
-#include "llm/model/packed_products.h"
 #endif
 
 namespace {
@@ -20,49 +19,13 @@ namespace {
 using namespace headrace;
 using namespace headrace::cli;
 
-void add_graph_options(CLI::App& command, GraphOptions& options) {
-    command.add_option("graph", options.graph, "graph file (.hrg, .webnn, .json) or ONNX model")->required();
-    command.add_option("--dimension", options.dimensions,
-                       "NAME=N fixes a dimension of an ONNX model's inputs that is open otherwise");
-    command.add_option("--manifest", options.weights.manifest, "of a .webnn or .json graph's weights");
-    command.add_option("--weights", options.weights.weights, "of a .webnn or .json graph");
-    add_device_option(
-        command,
-        "cpu, auto, a name from `headrace devices`, or rpc://host:port; several of those share the graph",
-        [&](const auto& names) { options.compile.device = fmt::format("{}", fmt::join(names, ",")); });
-    command.add_option("--host-timeout-ms", options.compile.host_timeout_ms,
-                       "a remote host that is silent for that long is lost; default: 60000");
-    command.add_option("--threads", options.compile.threads, "0: one per CPU");
-    command.add_option("--most-iterations", options.most_iterations, "of all loops of a run together");
-    command.add_option("--packed-cache", options.compile.packed_cache,
-                       "where packed weights are kept for later starts: on, off or a folder");
-    command.add_option("--tuning", options.compile.tuning,
-                       "where bench --tune keeps its choices: on, off or a folder");
-    command.add_option("--without-pass", options.compile.disabled_passes, "turn an optimiser pass off");
-    command.add_option("--input", options.inputs.files, "NAME=FILE.npy; inputs without a file are generated");
-    command.add_option("--shape", options.inputs.shapes, "NAME=1,16 for an input with unknown extents");
-    command.add_option("--seed", options.inputs.seed, "of generated inputs");
-}
+/// What the program ends with; docs/command-line.md.
+enum ExitStatus { kSuccess = 0, kFailure = 1, kUsage = 2 };
 
-void add_server_options(CLI::App& command, remote::ServerOptions& options) {
-    command.add_option("--host", options.host, "address to listen at; default: 127.0.0.1");
-    command.add_option("--port", options.port, "default: 50052; 0 chooses a free one")
-        ->check(CLI::Range(0, 65535));
-    command.add_flag("--allow-public", options.allow_public,
-                     "listen where other machines can connect; RPC knows no passwords");
-    add_device_option(command, "a name from `headrace devices`; none: the GPUs, else the CPU",
-                      [&](const auto& names) { options.devices = names; });
-    command.add_option("--threads", options.threads, "of the CPU; 0: one per core")
-        ->check(CLI::Range(0, 4096));
-    command.add_option("--cache", options.cache,
-                       "folder where large weights are kept, so that they are sent once");
-    command.add_option("--max-clients", options.max_clients, "served at once")->check(CLI::Range(1, 1024));
-}
-
-int report(const Status& status) {
-    if (status.ok()) return 0;
+int report_error(const Status& status) {
+    if (status.ok()) return kSuccess;
     std::fprintf(stderr, "headrace: %s\n", status.error().message.c_str());
-    return 1;
+    return kFailure;
 }
 
 #ifdef HEADRACE_LLM
@@ -72,79 +35,68 @@ bool is_for_server(std::span<char* const> arguments) {
 }
 #endif
 
+void add_commands(CLI::App& app, Status& status) {
+    add_run(app, status);
+    add_bench(app, status);
+    add_inspect(app, status);
+    add_convert(app, status);
+    app.add_subcommand("serve",
+                       "serve a language model over HTTP by the APIs of OpenAI, Anthropic, Ollama and "
+                       "llama-server")
+        ->group(kLanguage);
+#ifdef HEADRACE_LLM
+    add_language_commands(app, status);
+#endif
+    app.add_subcommand("wasm", "run a WebAssembly guest that uses language models")->group(kLanguage);
+    add_devices(app, status);
+    add_serve_rpc(app, status);
+    add_ops(app, status);
+#ifdef HEADRACE_LLM
+    add_parameters(app, status);
+#endif
+    add_completion(app, status);
+}
+
+/// What is wrong with the command line, and where its help is.
+int explain(const CLI::App& app, const CLI::ParseError& error, std::span<char* const> arguments) {
+    const std::string word = arguments.size() > 1 ? arguments[1] : "";
+    std::string nearest;
+    std::size_t least = word.size() / 2 + 1;
+    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+        const std::size_t distance = edit_distance(word, command->get_name(), least);
+        if (distance >= least) continue;
+        least = distance;
+        nearest = command->get_name();
+    }
+    std::string text = error.what();
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    if (least > 0 && !word.empty() && !word.starts_with("-"))
+        text = fmt::format("there is no command '{}'{}; headrace --help lists them", word,
+                           nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest));
+    else
+        text += fmt::format("; headrace {}--help explains", least == 0 ? word + " " : "");
+    std::fprintf(stderr, "headrace: %s\n", text.c_str());
+    return kUsage;
+}
+
 int dispatch(int argc, char** argv) {
     CLI::App app{"Runs models on ggml."};
     app.require_subcommand(1);
-    RunArguments run;
-    BenchOptions bench;
-    InspectOptions inspect;
-    auto* devices = app.add_subcommand("devices", "list what ggml can run on");
-    std::vector<std::string> hosts;
-    add_device_option(
-        *devices, "rpc://host:port of a remote one to ask: memory, round trip, throughput",
-        [&](const auto& names) { hosts = names; }, "host,--device");
-    remote::ServerOptions server;
-    auto* serve_command = app.add_subcommand("serve-rpc", "lend this machine's devices to other hosts");
-    add_server_options(*serve_command, server);
-    auto* ops = app.add_subcommand("ops", "describe every op, as Markdown");
-    bool webnn = false;
-    ops->add_flag("--webnn", webnn, "list WebNN's operators by data type and implementation instead");
-    auto* run_command = app.add_subcommand("run", "run a graph once");
-    add_graph_options(*run_command, run);
-    run_command->add_option("--output", run.outputs, "NAME=FILE.npy");
-    auto* bench_command = app.add_subcommand("bench", "time a graph");
-    add_graph_options(*bench_command, bench);
-    bench_command->add_flag("--profile", bench.profile,
-                            "time each node, beside the machine's limits of computing and reading");
-    bench_command->add_flag("--tune", bench.tune,
-                            "time every way to run each node, and keep what is faster here for later starts");
-    bench_command->add_option("--runs", bench.runs, "timed runs without a peer");
-    bench_command->add_option("--rounds", bench.rounds, "rounds in alternation with the peer");
-    bench_command->add_option("--seconds", bench.seconds, "length of a round of each");
-    bench_command->add_option("--warmup", bench.warmup, "runs before those");
-    bench_command
-        ->add_option("--peer", bench.peer,
-                     "auto: compare with ONNX Runtime if Python has it; onnxruntime; none")
-        ->check(CLI::IsMember({"auto", "onnxruntime", "none"}));
-    bench_command->add_option("--json", bench.json, "write the result there, too");
-    auto* inspect_command = app.add_subcommand("inspect", "show the optimised graph, its plan and memory");
-    add_graph_options(*inspect_command, inspect);
-    inspect_command->add_flag("--before", inspect.before, "show the graph before the passes, too");
-    inspect_command->add_option("--svg", inspect.svg, "draw the optimised graph into this file");
-    ConvertOptions convert;
-    auto* convert_command = app.add_subcommand("convert", "write an ONNX model as a graph file");
-    convert_command->add_option("model", convert.graph, "the ONNX model")->required();
-    convert_command->add_option("graph", convert.output, "graph file to write: .hrg, .webnn or .json")
-        ->required();
-    convert_command->add_option("--dimension", convert.dimensions,
-                                "NAME=N fixes a dimension of the model's inputs that is open otherwise");
-    app.add_subcommand("serve",
-                       "serve a language model over HTTP by the APIs of OpenAI, Anthropic, Ollama and "
-                       "llama-server");
-    app.add_subcommand("wasm", "run a WebAssembly guest that uses language models");
-#ifdef HEADRACE_LLM
-    Status language = success();
-    add_language_commands(app, language);
-#endif
-    CLI11_PARSE(app, argc, argv);
-
-#ifdef HEADRACE_LLM
-    if (!language.ok() ||
-        !(devices->parsed() || serve_command->parsed() || ops->parsed() || run_command->parsed() ||
-          bench_command->parsed() || inspect_command->parsed() || convert_command->parsed()))
-        return report(language);
-#endif
-    if (convert_command->parsed()) return report(convert_model(convert));
-    if (devices->parsed()) return report(list_all_devices(hosts));
-#ifdef HEADRACE_LLM
-    server.prepare = &llm::offer_packed_products;  // for its attention: clients choose where weights lie
-#endif
-    if (serve_command->parsed()) return report(remote::serve(server));
-    if (ops->parsed()) return report(list_ops(webnn));
-    if (run_command->parsed()) return report(run_graph(run));
-    if (bench_command->parsed()) return report(bench_graph(bench));
-    if (inspect_command->parsed()) return report(inspect_graph(inspect));
-    return 0;
+    app.set_version_flag("--version", "headrace " HEADRACE_VERSION, "print the version and exit");
+    app.footer(
+        "Examples:\n"
+        "    headrace run model.onnx\n"
+        "    headrace chat model.gguf\n"
+        "    headrace COMMAND --help");
+    Status status = success();
+    add_commands(app, status);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        if (error.get_exit_code() == kSuccess) return app.exit(error);  // --help, --version
+        return explain(app, error, {argv, static_cast<std::size_t>(argc)});
+    }
+    return report_error(status);
 }
 
 }  // namespace
@@ -152,15 +104,15 @@ int dispatch(int argc, char** argv) {
 int main(int argc, char** argv) {
     try {
         const std::span<char* const> arguments(argv, static_cast<std::size_t>(argc));
-        if (is_for_python(arguments)) return report(become_python(arguments));
+        if (is_for_python(arguments)) return report_error(become_python(arguments));
 #ifdef HEADRACE_LLM
         if (is_for_server(arguments))
-            return report(serve::run(std::vector<std::string>(arguments.begin() + 2, arguments.end())));
+            return report_error(serve::run(std::vector<std::string>(arguments.begin() + 2, arguments.end())));
 #endif
         return dispatch(argc, argv);
     } catch (const Exception& e) {
-        return report(Error{e.code(), e.what()});
+        return report_error(Error{e.code(), e.what()});
     } catch (const std::bad_alloc&) {
-        return report(failure(Code::out_of_memory, "out of memory"));
+        return report_error(failure(Code::out_of_memory, "out of memory"));
     }
 }

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <random>
 
+#include "ir/condition.h"
+#include "ir/graph.h"
 #include "ir/tensor_type.h"
 
 namespace headrace::cli {
@@ -12,16 +14,16 @@ namespace {
 
 /// Splits "name=value" arguments; names must be inputs of the graph.
 Result<std::map<std::string, std::string>> by_name(const std::vector<std::string>& arguments,
-                                                   const std::vector<TensorInfo>& infos) {
+                                                   const Graph& graph) {
     std::map<std::string, std::string> map;
     for (const std::string& argument : arguments) {
         const std::size_t equals = argument.find('=');
         if (equals == std::string::npos) return invalid("'{}' is not of the form NAME=VALUE", argument);
         const std::string name = argument.substr(0, equals);
         std::string known;
-        for (const TensorInfo& info : infos) known += (known.empty() ? "" : ", ") + info.name;
-        if (std::none_of(infos.begin(), infos.end(),
-                         [&](const TensorInfo& info) { return info.name == name; }))
+        for (const ValueId id : graph.inputs) known += (known.empty() ? "" : ", ") + graph.value(id).name;
+        if (std::none_of(graph.inputs.begin(), graph.inputs.end(),
+                         [&](ValueId id) { return graph.value(id).name == name; }))
             return invalid("the graph has no input '{}'; it has: {}", name, known);
         map[name] = argument.substr(equals + 1);
     }
@@ -46,79 +48,166 @@ Result<std::vector<std::int64_t>> parse_shape(const std::string& text) {
     return shape;
 }
 
-Result<Array> generate(const TensorInfo& info, const std::vector<std::int64_t>& shape, std::mt19937& random) {
-    Array array{.dtype = info.dtype, .shape = shape};
-    HR_TRY((TensorType{info.dtype, Shape(shape.begin(), shape.end())}.check()));
-    const std::int64_t n = ConstView{info.dtype, shape}.elements();
-    array.bytes.resize(bytes_of(info.dtype, n));
-    if (bits_of(info.dtype) == 4) return array;
-    visit_dtype(info.dtype, [&]<class T>() {
+Result<Array> generate(DType dtype, const std::vector<std::int64_t>& shape, std::mt19937& random) {
+    Array array{.dtype = dtype, .shape = shape};
+    HR_TRY((TensorType{dtype, Shape(shape.begin(), shape.end())}.check()));
+    const std::int64_t n = ConstView{dtype, shape}.elements();
+    array.bytes.resize(bytes_of(dtype, n));
+    if (bits_of(dtype) == 4) return array;
+    visit_dtype(dtype, [&]<class T>() {
         T* values = reinterpret_cast<T*>(array.bytes.data());
         std::uniform_real_distribution<float> real(-1, 1);
         std::uniform_int_distribution<int> bit(0, 1);
         for (std::int64_t i = 0; i < n; ++i)
-            values[i] = is_float(info.dtype) ? static_cast<T>(real(random)) : static_cast<T>(bit(random));
+            values[i] = is_float(dtype) ? static_cast<T>(real(random)) : static_cast<T>(bit(random));
     });
     return array;
 }
 
-Result<std::vector<std::int64_t>> concrete_shape(const TensorInfo& info, const std::string& given) {
-    if (!given.empty()) return parse_shape(given);
-    for (std::size_t i = 0; i < info.shape.size(); ++i)
-        if (info.shape[i] < 0)
-            return invalid("input '{}' is {}: give its extents with --shape {}=...", info.name,
-                           type_text(info), info.name);
-    return info.shape;
+/// What an open extent is where nobody says it: one text or picture of a usual size.
+std::int64_t usual_extent(const Shape& shape, std::size_t axis, const std::string& symbol) {
+    constexpr std::int64_t kWords = 16, kPixels = 224;
+    if (axis == 0 || symbol.starts_with("batch")) return 1;
+    const bool is_picture = shape.size() == 4 && axis >= 2 && shape[2].is_symbolic() &&
+                            shape[3].is_symbolic() && (shape[1].is(1) || shape[1].is(3));
+    return is_picture ? kPixels : kWords;
+}
+
+/// The symbols that an input's given shape determines.
+void bind_given(const Shape& shape, const std::vector<std::int64_t>& given, SymbolBindings& known) {
+    if (shape.size() != given.size()) return;  // the run says so
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+        const auto line = shape[i].expression().line();
+        if (!line || (given[i] - line->offset) % line->factor != 0) continue;
+        known.emplace(line->name, (given[i] - line->offset) / line->factor);
+    }
+}
+
+void make_up(const Shape& shape, SymbolBindings& known, SymbolBindings& made_up) {
+    for (std::size_t i = 0; i < shape.size(); ++i)
+        for (const auto& [symbol, range] : shape[i].expression().symbols()) {
+            if (known.contains(symbol)) continue;
+            const std::int64_t usual = std::clamp(usual_extent(shape, i, symbol),
+                                                  std::max<std::int64_t>(range.least, 0), range.most);
+            known[symbol] = made_up[symbol] = usual;
+        }
+}
+
+Result<std::vector<std::int64_t>> shape_with(const Value& input, const SymbolBindings& known) {
+    std::vector<std::int64_t> extents;
+    for (const Dim& dim : input.type.shape) {
+        const auto number = dim.number([&](const std::string& name) -> std::optional<Expression> {
+            const auto found = known.find(name);
+            if (found == known.end()) return std::nullopt;
+            return Expression(found->second);
+        });
+        if (!number || *number < 0)
+            return invalid("input '{}' is {}: give its extents with --shape {}=...", input.name,
+                           input.type.str(), input.name);
+        extents.push_back(*number);
+    }
+    return extents;
+}
+
+struct Summary {
+    double low = INFINITY, high = -INFINITY, mean = 0;
+    std::vector<double> first;  ///< of no elements, or of 4 bits: none
+    bool is_cut = false;        ///< there are more
+};
+
+Summary summary_of(const Array& array) {
+    constexpr std::int64_t kFirst = 6;
+    Summary summary;
+    const std::int64_t n = ConstView{array.dtype, array.shape}.elements();
+    if (n == 0 || bits_of(array.dtype) == 4) return summary;
+    visit_dtype(array.dtype, [&]<class T>() {
+        const T* values = reinterpret_cast<const T*>(array.bytes.data());
+        double sum = 0;
+        for (std::int64_t i = 0; i < n; ++i) {
+            const auto v = static_cast<double>(static_cast<compute_t<T>>(values[i]));
+            summary.low = std::min(summary.low, v);
+            summary.high = std::max(summary.high, v);
+            sum += v;
+            if (i < kFirst) summary.first.push_back(v);
+        }
+        summary.mean = sum / static_cast<double>(n);
+    });
+    summary.is_cut = n > kFirst;
+    return summary;
 }
 
 }  // namespace
 
-std::string type_text(const TensorInfo& info) {
-    std::string text(name_of(info.dtype));
-    text += '[';
-    for (std::size_t i = 0; i < info.shape.size(); ++i)
-        text +=
-            (i ? ", " : "") + (info.shape[i] < 0 ? info.dimension_names[i] : std::to_string(info.shape[i]));
-    return text + ']';
-}
-
-Result<std::vector<Array>> gather_inputs(const std::vector<TensorInfo>& infos, const InputOptions& options) {
-    HR_ASSIGN(auto files, by_name(options.files, infos));
-    HR_ASSIGN(auto shapes, by_name(options.shapes, infos));
-    std::mt19937 random(options.seed);
-    std::vector<Array> arrays;
-    for (const TensorInfo& info : infos) {
-        if (files.contains(info.name)) {
-            HR_ASSIGN(Array array, read_npy(files[info.name]));
-            arrays.push_back(std::move(array));
+Result<InputShapes> input_shapes(const Graph& graph, const InputOptions& options) {
+    HR_ASSIGN(const auto files, by_name(options.files, graph));
+    HR_ASSIGN(const auto given, by_name(options.shapes, graph));
+    InputShapes found;
+    SymbolBindings known;
+    std::vector<std::size_t> open;
+    for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+        const Value& input = graph.value(graph.inputs[i]);
+        std::vector<std::int64_t>& shape = found.shapes.emplace_back();
+        if (const auto file = files.find(input.name); file != files.end()) {
+            HR_ASSIGN(Array array, read_npy(file->second));
+            shape = array.shape;
+            found.arrays.emplace(i, std::move(array));
+        } else if (const auto text = given.find(input.name); text != given.end()) {
+            HR_ASSIGN(shape, parse_shape(text->second));
+        } else {
+            open.push_back(i);
             continue;
         }
-        HR_ASSIGN(const auto shape, concrete_shape(info, shapes[info.name]));
-        HR_ASSIGN(Array array, generate(info, shape, random));
+        bind_given(input.type.shape, shape, known);
+    }
+    const auto input = [&](std::size_t i) -> const Value& { return graph.value(graph.inputs[i]); };
+    for (const std::size_t i : open) make_up(input(i).type.shape, known, found.made_up);
+    for (const std::size_t i : open) {
+        HR_ASSIGN(found.shapes[i], shape_with(input(i), known));
+    }
+    return found;
+}
+
+std::string made_up_text(const InputShapes& inputs) {
+    std::string text;
+    for (const auto& [symbol, extent] : inputs.made_up)
+        text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", symbol, extent);
+    return text.empty()
+               ? text
+               : text + ": made up; --shape INPUT=1,16 or, of an ONNX model, --dimension says others";
+}
+
+Result<std::vector<Array>> gather_inputs(const Graph& graph, InputShapes&& inputs, unsigned seed) {
+    std::mt19937 random(seed);
+    std::vector<Array> arrays;
+    for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+        if (const auto read = inputs.arrays.find(i); read != inputs.arrays.end()) {
+            arrays.push_back(std::move(read->second));
+            continue;
+        }
+        HR_ASSIGN(Array array, generate(graph.value(graph.inputs[i]).type.dtype, inputs.shapes[i], random));
         arrays.push_back(std::move(array));
     }
     return arrays;
 }
 
+nlohmann::json described(const Array& array) {
+    nlohmann::json value{{"dtype", name_of(array.dtype)}, {"shape", array.shape}};
+    const Summary summary = summary_of(array);
+    if (summary.first.empty()) return value;
+    value.update(
+        {{"min", summary.low}, {"max", summary.high}, {"mean", summary.mean}, {"first", summary.first}});
+    return value;
+}
+
 std::string summarise(const Array& array) {
     std::string text = fmt::format("{}{}", name_of(array.dtype), str(array.shape));
-    const std::int64_t n = ConstView{array.dtype, array.shape}.elements();
-    if (n == 0 || bits_of(array.dtype) == 4) return text;
-    visit_dtype(array.dtype, [&]<class T>() {
-        const T* values = reinterpret_cast<const T*>(array.bytes.data());
-        double low = INFINITY, high = -INFINITY, sum = 0;
-        std::string first;
-        for (std::int64_t i = 0; i < n; ++i) {
-            const auto v = static_cast<double>(static_cast<compute_t<T>>(values[i]));
-            low = std::min(low, v);
-            high = std::max(high, v);
-            sum += v;
-            if (i < 6) first += fmt::format("{}{:.6g}", i ? ", " : "", v);
-        }
-        text += fmt::format("  min {:.6g}  max {:.6g}  mean {:.6g}  first {}{}", low, high,
-                            sum / static_cast<double>(n), first, n > 6 ? ", ..." : "");
-    });
-    return text;
+    const Summary summary = summary_of(array);
+    if (summary.first.empty()) return text;
+    std::string first;
+    for (const double value : summary.first)
+        first += fmt::format("{}{:.6g}", first.empty() ? "" : ", ", value);
+    return text + fmt::format("  min {:.6g}  max {:.6g}  mean {:.6g}  first {}{}", summary.low, summary.high,
+                              summary.mean, first, summary.is_cut ? ", ..." : "");
 }
 
 }  // namespace headrace::cli

@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fmt/ranges.h>
+
 #include <cstdio>
 #include <cstring>
 
@@ -18,7 +20,21 @@ namespace {
 
 constexpr int kNoPeer = 3, kDisagreement = 4;  // as compare.py has them
 
-std::vector<std::string> command_line(const BenchOptions& options) {
+/// Both sides get the same extents where nothing says them.
+Result<std::vector<std::string>> given_shapes(const BenchOptions& options) {
+    HR_ASSIGN(const Graph graph, read_graph_or_model(options));
+    HR_ASSIGN(const InputShapes inputs, input_shapes(graph, options.inputs));
+    if (const std::string made_up = made_up_text(inputs); !made_up.empty())
+        std::fprintf(stderr, "%s\n", made_up.c_str());
+    std::vector<std::string> shapes;
+    for (std::size_t i = 0; i < graph.inputs.size(); ++i)
+        if (!inputs.arrays.contains(i))
+            shapes.push_back(
+                fmt::format("{}={}", graph.value(graph.inputs[i]).name, fmt::join(inputs.shapes[i], ",")));
+    return shapes;
+}
+
+std::vector<std::string> command_line(const BenchOptions& options, const std::vector<std::string>& shapes) {
     std::vector<std::string> words{find_python(), "-m", "headrace._cli.compare", options.graph};
     const auto add = [&](const std::string& name, const std::string& value) {
         if (!value.empty()) words.insert(words.end(), {name, value});
@@ -30,18 +46,19 @@ std::vector<std::string> command_line(const BenchOptions& options) {
     add("--weights", options.weights.weights);
     for (const std::string& dimension : options.dimensions) add("--dimension", dimension);
     for (const std::string& file : options.inputs.files) add("--input", file);
-    for (const std::string& shape : options.inputs.shapes) add("--shape", shape);
+    for (const std::string& shape : shapes) add("--shape", shape);
     add("--seed", std::to_string(options.inputs.seed));
     add("--rounds", std::to_string(options.rounds));
     add("--seconds", std::to_string(options.seconds));
-    add("--json", options.json);
+    add("--json", options.json.path);
     return words;
 }
 
 }  // namespace
 
 Result<bool> compare_with_peer(const BenchOptions& options) {
-    std::vector<std::string> words = command_line(options);
+    HR_ASSIGN(const auto shapes, given_shapes(options));
+    std::vector<std::string> words = command_line(options, shapes);
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);

@@ -1,5 +1,5 @@
 #pragma once
-#include "cli/commands.h"
+#include "cli/bench.h"
 
 namespace headrace::cli {
 

@@ -1,11 +1,13 @@
 #include "cli/profile.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <string>
 
+#include "cli/prepared.h"
+#include "cli/progress.h"
 #include "cli/statistics.h"
+#include "cli/table.h"
 
 namespace headrace::cli {
 
@@ -35,21 +37,78 @@ std::vector<NodeProfile> profile_nodes(const std::vector<RunStats>& runs,
     return nodes;
 }
 
-void print_profile(const std::vector<NodeProfile>& nodes, std::size_t rows) {
-    std::printf("%10s %7s %10s %10s %10s %9s %8s  %-22s %s\n", "us", "share", "MFLOP", "MB", "GFLOP/s",
-                "GB/s", "limit", "kernel", "node");
+namespace {
+
+std::string text_of(const std::vector<NodeProfile>& nodes, std::size_t rows) {
+    Table table({{"us", true},
+                 {"share", true},
+                 {"MFLOP", true},
+                 {"MB", true},
+                 {"GFLOP/s", true},
+                 {"GB/s", true},
+                 {"limit", true},
+                 {"kernel"},
+                 {"node"}});
     std::map<std::string, double> by_implementation;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
         const NodeProfile& n = nodes[i];
         by_implementation[n.implementation] += n.share;
         if (i < rows)
-            std::printf("%10.1f %6.1f%% %10.3f %10.3f %10.1f %9.1f %7.0f%%  %-22s %s\n", n.us, 100 * n.share,
-                        n.mflop, n.mb, n.gflops, n.gb_per_s, 100 * n.limit, n.implementation.c_str(),
-                        n.title.c_str());
+            table.add({fmt::format("{:.1f}", n.us), fmt::format("{:.1f}%", 100 * n.share),
+                       fmt::format("{:.3f}", n.mflop), fmt::format("{:.3f}", n.mb),
+                       fmt::format("{:.1f}", n.gflops), fmt::format("{:.1f}", n.gb_per_s),
+                       fmt::format("{:.0f}%", 100 * n.limit), n.implementation, n.title});
     }
-    if (nodes.size() > rows) std::printf("%10s  %zu more nodes\n", "...", nodes.size() - rows);
+    std::string text = table.text();
+    if (nodes.size() > rows) text += fmt::format("... {} more nodes\n", nodes.size() - rows);
     for (const auto& [name, share] : by_implementation)
-        std::printf("%9.1f %%  in %s\n", 100 * share, name.c_str());
+        text += fmt::format("{:9.1f} %  in {}\n", 100 * share, name);
+    return text;
+}
+
+nlohmann::json json_of(const std::vector<NodeProfile>& nodes) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const NodeProfile& n : nodes)
+        list.push_back({{"title", n.title},
+                        {"implementation", n.implementation},
+                        {"us", n.us},
+                        {"share", n.share},
+                        {"mflop", n.mflop},
+                        {"mb", n.mb},
+                        {"gflops_per_second", n.gflops},
+                        {"gb_per_second", n.gb_per_s},
+                        {"share_of_limit", n.limit}});
+    return list;
+}
+
+}  // namespace
+
+Status profile_graph(const BenchOptions& options) {
+    constexpr std::size_t kRows = 40;
+    HR_ASSIGN(auto prepared, Prepared::make(options));
+    for (int i = 0; i < options.warmup; ++i) prepared->run();
+    std::vector<RunStats> runs;
+    {
+        Progress progress("timing each node");
+        for (int i = 0; i < options.runs; ++i) {
+            prepared->run({.profile = true});
+            runs.push_back(prepared->session().stats());
+            progress.show(runs.size(), static_cast<std::size_t>(options.runs));
+        }
+    }
+    const int threads = runs.front().threads;
+    const kernels::MachineLimits limits = kernels::measure_limits(threads);
+    const std::vector<NodeProfile> nodes = profile_nodes(runs, limits);
+    return report(
+        fmt::format("limits of {} threads: {:.0f} GFLOP/s in f32, {:.1f} GB/s read; medians of {} "
+                    "runs, node by node\n",
+                    threads, limits.gflops, limits.read_gb_per_s, options.runs) +
+            text_of(nodes, kRows),
+        {{"threads", threads},
+         {"runs", options.runs},
+         {"limits", {{"gflops_per_second", limits.gflops}, {"read_gb_per_second", limits.read_gb_per_s}}},
+         {"nodes", json_of(nodes)}},
+        options.json);
 }
 
 }  // namespace headrace::cli

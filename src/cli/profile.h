@@ -1,6 +1,7 @@
 #pragma once
 #include <vector>
 
+#include "cli/bench.h"
 #include "headrace/headrace.h"
 #include "kernels/simd/machine_limits.h"
 
@@ -20,7 +21,7 @@ struct NodeProfile {
 std::vector<NodeProfile> profile_nodes(const std::vector<RunStats>& runs,
                                        const kernels::MachineLimits& limits);
 
-/// A table of at most `rows` nodes, and of the time by implementation.
-void print_profile(const std::vector<NodeProfile>& nodes, std::size_t rows);
+/// `headrace bench --profile`: the nodes that take longest, and the time by implementation.
+Status profile_graph(const BenchOptions& options);
 
 }  // namespace headrace::cli

@@ -43,7 +43,7 @@ public:
     }
 
     void find_ways();
-    void measure();
+    void measure(const std::function<void(double)>& progress);
     TuneReport report(Tuning& stored);
 
 private:
@@ -104,11 +104,14 @@ void Tuner::add_ways(const Plan& plan, std::size_t node, int threads) {
     ++kinds_.try_emplace(kind, std::move(found)).first->second.report.nodes;
 }
 
-void Tuner::measure() {
+void Tuner::measure(const std::function<void(double)>& progress) {
     std::size_t turns = 0;
     for (const auto& [kind, found] : kinds_) turns = std::max(turns, found.ways.size());
     // Twice, so that a disturbance spoils one way at most once.
-    for (std::size_t turn = 0; turn < 2 * turns; ++turn) measure_ways(turn % turns);
+    for (std::size_t turn = 0; turn < 2 * turns; ++turn) {
+        if (progress) progress(static_cast<double>(turn) / static_cast<double>(2 * turns));
+        measure_ways(turn % turns);
+    }
 }
 
 /// Profiles runs in which every node takes its turn-th way.
@@ -193,7 +196,7 @@ void Tuner::compare(const Tuning& tuned, TuneReport& report) const {
 }  // namespace
 
 TuneReport tune(const Graph& graph, const CompileOptions& options, std::span<const InputView> inputs,
-                std::span<const OutputView> outputs) {
+                std::span<const OutputView> outputs, const std::function<void(double)>& progress) {
     const std::string folder = value_or_throw(tuning_folder(options));
     if (folder.empty())
         throw Exception(Code::invalid_argument, "tuning is off, so there is nowhere to keep choices");
@@ -203,7 +206,7 @@ TuneReport tune(const Graph& graph, const CompileOptions& options, std::span<con
     Tuning stored = known.ok() ? std::move(known).value() : Tuning();
     Tuner tuner(graph, options, inputs, outputs);
     tuner.find_ways();
-    tuner.measure();
+    tuner.measure(progress);
     TuneReport report = tuner.report(stored);
     // Two of three rounds: on a busy machine a median alone may favour either by chance.
     const bool is_faster =

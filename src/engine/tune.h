@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,8 +29,9 @@ struct TuneReport {
 /// or one), for these operands and the options' number of threads. What is faster than the rules' choice, in
 /// whole runs, too, is kept for this machine: later compilations use it. Takes seconds, and the memory of two
 /// executables. Throws as compile and run do; Code::io where the choices cannot be written, and
-/// Code::invalid_argument for another device than the CPU and where options.tuning is off.
+/// Code::invalid_argument for another device than the CPU and where options.tuning is off. `progress` hears
+/// the share that is done, 0 to 1.
 TuneReport tune(const Graph& graph, const CompileOptions& options, std::span<const InputView> inputs,
-                std::span<const OutputView> outputs);
+                std::span<const OutputView> outputs, const std::function<void(double)>& progress = {});
 
 }  // namespace headrace

@@ -149,7 +149,6 @@ def test_bench_without_python_says_so_and_runs_alone(graph, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "{graph}"], "input 'x' is f32[seq, 3]: give its extents with --shape x="),
         (["run", "{graph}", "--shape", "x=99,3"], "outside seq = 1..16"),
         (["run", "{graph}", "--shape", "z=1,3"], "the graph has no input 'z'; it has: x"),
         (["run", "{graph}", "--shape", "x=a"], "is not a list of extents"),

@@ -55,8 +55,7 @@ def sequence_model(tmp_path) -> Path:
 def commands(program: list[str]) -> list[str]:
     done = run(program, "--help")
     assert done.returncode == 0, done.stderr
-    listed = re.split(r"^subcommands:\n", done.stdout, flags=re.MULTILINE | re.IGNORECASE)[1]
-    return re.findall(r"^  ([a-z-]+)", listed, flags=re.MULTILINE)
+    return re.findall(r"^  ([a-z][a-z-]*)", done.stdout, flags=re.MULTILINE)
 
 
 def test_both_list_the_same_commands() -> None:

@@ -115,8 +115,13 @@ def repeats_for(call: Callable[[], np.ndarray], seconds: float) -> int:
     return max(1, round(repeats * seconds / total))
 
 
-def compare(case: Case, rounds: int, seconds: float) -> Result:
-    """Checks the case, then alternates `rounds` blocks of about `seconds` each per side."""
+def compare(
+    case: Case, rounds: int, seconds: float, progress: Callable[[float], None] | None = None
+) -> Result:
+    """Checks the case, then alternates `rounds` blocks of about `seconds` each per side.
+
+    `progress` hears between rounds which share of them is done.
+    """
     difference = check_agreement(case)
     sides = {
         side: (call, repeats_for(call, seconds)) for side, call in (("ours", case.ours), ("peer", case.peer))
@@ -128,6 +133,8 @@ def compare(case: Case, rounds: int, seconds: float) -> Result:
         for index in range(rounds):
             for side in ("ours", "peer") if index % 2 == 0 else ("peer", "ours"):
                 times[side].append(time_block(*sides[side]))
+            if progress:
+                progress((index + 1) / rounds)
     finally:
         gc.enable()
     ratios = [peer / ours for ours, peer in zip(times["ours"], times["peer"], strict=True)]
@@ -189,10 +196,14 @@ def print_machine(host: dict[str, object], rounds: int) -> None:
         print("Other programs keep the machine busy: times and ratios mean little; try again later.\n")
 
 
+def json_text(host: dict[str, object], rounds: int, results: list[Result]) -> str:
+    document = {"machine": host, "rounds": rounds, "results": [asdict(r) for r in results]}
+    return json.dumps(document, indent=2) + "\n"
+
+
 def write_json(path: Path, host: dict[str, object], rounds: int, results: list[Result]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    document = {"machine": host, "rounds": rounds, "results": [asdict(r) for r in results]}
-    path.write_text(json.dumps(document, indent=2) + "\n")
+    path.write_text(json_text(host, rounds, results))
 
 
 def run(

@@ -26,6 +26,8 @@ from ..model import is_onnx
 from ..onnx import import_graph
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import onnxruntime
 
 NO_PEER, DISAGREEMENT = 3, 4
@@ -97,6 +99,19 @@ def open_peer(graph: Graph, threads: int) -> onnxruntime.InferenceSession:
             give_up(str(error))
 
 
+def show_share() -> Callable[[float], None] | None:
+    """Shows on standard error how far the rounds are, where that is a terminal."""
+    if not sys.stderr.isatty():
+        return None
+
+    def show(share: float) -> None:
+        full = int(share * 30)
+        line = f"timing [{'#' * full}{'.' * (30 - full)}] {share:.0%}" if share < 1 else ""
+        print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
+
+    return show
+
+
 def flat(outputs: list[np.ndarray]) -> np.ndarray:
     return np.concatenate([output.astype(np.float64).ravel() for output in outputs])
 
@@ -115,7 +130,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=0.2)
-    parser.add_argument("--json", type=Path, default=None)
+    parser.add_argument("--json", default=None)
     arguments = parser.parse_args()
     for package in ("onnx", "onnxruntime"):
         if importlib.util.find_spec(package) is None:
@@ -149,15 +164,20 @@ def main() -> None:
         tolerance=tolerance,
     )
     host = alternate.machine()
-    alternate.print_machine(host, arguments.rounds)
-    alternate.print_header()
+    prints = arguments.json != "-"  # which is standard output in place of the table
+    if prints:
+        alternate.print_machine(host, arguments.rounds)
+        alternate.print_header()
     try:
-        result = alternate.compare(case, arguments.rounds, arguments.seconds)
+        result = alternate.compare(case, arguments.rounds, arguments.seconds, show_share())
     except alternate.DisagreementError as error:
         disagree(str(error))
+    if not prints:
+        print(alternate.json_text(host, arguments.rounds, [result]), end="")
+        return
     alternate.print_row(result)
     if arguments.json:
-        alternate.write_json(arguments.json, host, arguments.rounds, [result])
+        alternate.write_json(Path(arguments.json), host, arguments.rounds, [result])
 
 
 if __name__ == "__main__":

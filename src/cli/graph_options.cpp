@@ -1,0 +1,102 @@
+#include "cli/graph_options.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+
+#include "cli/device_option.h"
+#include "doors/onnx/reading/importer.h"
+
+namespace headrace::cli {
+namespace {
+
+/// "batch=4"
+Result<OnnxOptions> onnx_options(const std::vector<std::string>& dimensions) {
+    OnnxOptions options;
+    for (const std::string& text : dimensions) {
+        const std::size_t equals = text.rfind('=');
+        const bool has_name = equals != std::string::npos && equals > 0;
+        std::int64_t size = -1;
+        const char* begin = text.data() + (has_name ? equals + 1 : 0);
+        const char* end = text.data() + text.size();
+        const auto [stop, error] = std::from_chars(begin, end, size);
+        if (!has_name || begin == end || stop != end || error != std::errc() || size < 0)
+            return invalid("--dimension '{}' is not NAME=NUMBER", text);
+        options.dimensions[text.substr(0, equals)] = size;
+    }
+    return options;
+}
+
+}  // namespace
+
+void add_dimension_option(CLI::App& command, std::vector<std::string>& dimensions) {
+    command
+        .add_option("--dimension", dimensions,
+                    "fixes a dimension of an ONNX model's inputs that is open otherwise; may be repeated")
+        ->type_name("NAME=N")
+        ->allow_extra_args(false);
+}
+
+void add_graph_options(CLI::App& command, GraphOptions& options) {
+    command.add_option("graph", options.graph, "graph file (.hrg, .webnn, .json) or ONNX model")
+        ->required()
+        ->type_name("FILE");
+    const auto add = [&](const std::string& name, auto& value, const char* type, const char* group,
+                         const std::string& help) {
+        return command.add_option(name, value, help)->type_name(type)->group(group);
+    };
+    constexpr const char *kInputs = "Inputs", *kRunning = "How it runs", *kFiles = "Files";
+    add("--input", options.inputs.files, "NAME=FILE.npy", kInputs,
+        "an input's values; those of others are random; may be repeated")
+        ->allow_extra_args(false);
+    add("--shape", options.inputs.shapes, "NAME=1,16", kInputs,
+        "an input's extents where they are open; otherwise they are made up; may be repeated")
+        ->allow_extra_args(false);
+    add_dimension_option(command, options.dimensions);
+    command.get_option("--dimension")->group(kInputs);
+    add("--seed", options.inputs.seed, "N", kInputs, "of random inputs; default: 0");
+    add_device_option(
+        command,
+        "cpu, auto, a name from `headrace devices`, or rpc://host:port; several of those share "
+        "the graph",
+        [&](const auto& names) { options.compile.device = fmt::format("{}", fmt::join(names, ",")); });
+    command.get_option("--device")->group(kRunning);
+    add("--threads", options.compile.threads, "N", kRunning, "default: 0, one per CPU");
+    add("--host-timeout-ms", options.compile.host_timeout_ms, "N", kRunning,
+        "a remote host that is silent for that long is lost; default: 60000");
+    add("--most-iterations", options.most_iterations, "N", kRunning,
+        "of all loops of a run together; default: 10000000");
+    add("--without-pass", options.compile.disabled_passes, "PASS", kRunning,
+        "turn a pass of the optimiser off; may be repeated")
+        ->allow_extra_args(false);
+    add("--packed-cache", options.compile.packed_cache, "on|off|FOLDER", kFiles,
+        "where packed weights are kept for later starts; default: $HEADRACE_PACKED_CACHE, else off");
+    add("--tuning", options.compile.tuning, "on|off|FOLDER", kFiles,
+        "where bench --tune keeps its choices; default: $HEADRACE_TUNING, else on");
+    add("--manifest", options.weights.manifest, "FILE", kFiles, "of a .webnn or .json graph's weights");
+    add("--weights", options.weights.weights, "FILE", kFiles, "of a .webnn or .json graph");
+}
+
+bool is_onnx_file(std::string_view path) {
+    constexpr std::string_view kExtension = ".onnx";
+    if (path.size() < kExtension.size()) return false;
+    return std::ranges::equal(path.substr(path.size() - kExtension.size()), kExtension,
+                              [](unsigned char a, char b) { return std::tolower(a) == b; });
+}
+
+Result<Graph> read_graph_or_model(const GraphOptions& options) {
+    if (!is_onnx_file(options.graph)) {
+        if (!options.dimensions.empty())
+            return invalid("'{}': --dimension is for ONNX models; a graph file keeps those it was saved with",
+                           options.graph);
+        return webnn::read_graph_file(options.graph, options.weights);
+    }
+    HR_ASSIGN(const OnnxOptions given, onnx_options(options.dimensions));
+    HR_ASSIGN(const auto source, onnx::open_model(options.graph));
+    HR_ASSIGN(auto made, onnx::read_model(*source, given));
+    return std::move(made.graph);
+}
+
+}  // namespace headrace::cli

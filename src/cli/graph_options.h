@@ -1,0 +1,33 @@
+#pragma once
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/operands.h"
+#include "doors/webnn/files/graph_files.h"
+#include "headrace/headrace.h"
+#include "ir/graph.h"
+
+namespace headrace::cli {
+
+/// What run, bench and inspect share.
+struct GraphOptions {
+    std::string graph;
+    std::vector<std::string> dimensions;  ///< "name=4": only ONNX models have them
+    webnn::WeightPaths weights;
+    CompileOptions compile;
+    std::int64_t most_iterations = RunOptions().most_iterations;
+    InputOptions inputs;
+};
+
+void add_graph_options(CLI::App& command, GraphOptions& options);
+/// --dimension, which convert has, too.
+void add_dimension_option(CLI::App& command, std::vector<std::string>& dimensions);
+
+/// A graph file, or an ONNX model.
+Result<Graph> read_graph_or_model(const GraphOptions& options);
+/// Whether a file's name says that it is an ONNX model.
+bool is_onnx_file(std::string_view path);
+
+}  // namespace headrace::cli

@@ -1,0 +1,238 @@
+"""What all commands of the program share: help, results as JSON, progress, exit statuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import parser
+
+ROOT = Path(__file__).parents[2]
+HEADRACE = ROOT / "build/bin/headrace"
+CHAT_MODEL = ROOT / "models/tiny-chat-q8_0.gguf"
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess:
+    return subprocess.run([HEADRACE, *map(str, arguments)], capture_output=True, text=True, timeout=120)
+
+
+def as_json(*arguments: object) -> object:
+    done = run(*arguments, "--json", "-")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def model(tmp_path) -> Path:
+    """y = relu(x · w), x [batch, words, 3], and a mask of one more word that decides nothing."""
+    made = parser.parse_model("""<ir_version: 10, opset_import: ["" : 21]>
+        g (float[batch, words, 3] x, float[batch, words] mask) => (float[batch, words, 4] y) {
+            w = Constant<value = float[3, 4] {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}>()
+            axes = Constant<value = int64[1] {2}>()
+            wide = Unsqueeze(mask, axes)
+            p = MatMul(x, w)
+            q = Mul(p, wide)
+            y = Relu(q)
+        }""")
+    onnx.save(made, tmp_path / "model.onnx")
+    return tmp_path / "model.onnx"
+
+
+def commands() -> list[str]:
+    return re.findall(r"^  ([a-z][a-z-]*)", run("--help").stdout, flags=re.MULTILINE)
+
+
+def test_help_groups_commands_and_shows_examples():
+    page = run("--help").stdout
+    headings = re.findall(r"^([A-Z].*):$", page, flags=re.MULTILINE)
+    assert [h for h in headings if h not in ("Options", "Examples")] == [
+        "Graphs and ONNX models",
+        "Language models (GGUF)",
+        "Machines",
+        "Reference",
+    ]
+    for command in set(commands()) - {"serve", "wasm", "ops", "parameters"}:
+        assert (
+            f"Examples:\n    {'source <(' if command == 'completion' else ''}headrace {command}"
+            in run(command, "--help").stdout
+        ), command
+
+
+def test_examples_of_the_help_name_options_that_there_are():
+    for command in commands():
+        page = run(command, "--help").stdout
+        options, _, examples = page.partition("Examples:\n")
+        for option in re.findall(r" (--[a-z-]+)", examples):
+            assert option in options or option in run("chat", "--help").stdout, (command, option)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["--help"], 0, ""),
+        (["--version"], 0, ""),
+        (["run", "absent.onnx"], 1, "absent.onnx"),
+        ([], 2, "A subcommand is required; headrace --help explains"),
+        (["rnu", "x.onnx"], 2, "there is no command 'rnu'; did you mean 'run'?"),
+        (["transmogrify"], 2, "there is no command 'transmogrify'; headrace --help lists them"),
+        (["run"], 2, "graph is required; headrace run --help explains"),
+        (["run", "x.onnx", "--speed"], 2, "--speed"),
+        (["bench", "x.onnx", "--threads", "many"], 2, "--threads"),
+        (["bench-llm", "x.gguf", "--rounds", "0"], 2, "--rounds"),
+        (["completion", "tcsh"], 2, "tcsh"),
+    ],
+)
+def test_the_exit_status_tells_failures_from_wrong_command_lines(arguments, status, message):
+    done = run(*arguments)
+    assert done.returncode == status, done.stderr
+    if status:
+        assert done.stderr.startswith("headrace: ") and message in done.stderr and done.stdout == ""
+        assert len(done.stderr.splitlines()) == 1
+
+
+def test_open_dimensions_are_made_up_alike_for_all_inputs_and_said(model):
+    done = run("run", model)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("y: f32[1, 16, 4]")
+    assert done.stderr.startswith("batch = 1, words = 16: made up")
+
+
+def test_extents_that_are_given_for_one_input_hold_for_the_others(model, tmp_path):
+    done = run("run", model, "--shape", "mask=2,5")
+    assert done.stdout.startswith("y: f32[2, 5, 4]") and done.stderr == ""
+    np.save(tmp_path / "x.npy", np.ones((1, 7, 3), np.float32))
+    done = run("run", model, "--input", f"x={tmp_path}/x.npy")
+    assert done.stdout.startswith("y: f32[1, 7, 4]") and done.stderr == ""
+    assert run("run", model, "--dimension", "words=3").stdout.startswith("y: f32[1, 3, 4]")
+
+
+def test_pictures_of_open_size_have_a_usual_one(tmp_path):
+    made = parser.parse_model("""<ir_version: 10, opset_import: ["" : 21]>
+        g (float[n, 3, h, w] x) => (float[n, 3, h, w] y) { y = Relu(x) }""")
+    onnx.save(made, tmp_path / "picture.onnx")
+    assert run("run", tmp_path / "picture.onnx").stdout.startswith("y: f32[1, 3, 224, 224]")
+
+
+def test_results_of_a_run_are_json_for_programs(model, tmp_path):
+    found = as_json("run", model, "--shape", "x=1,2,3", "--output", f"y={tmp_path}/y.npy")
+    y = np.load(tmp_path / "y.npy")
+    (output,) = found["outputs"]
+    assert (output["name"], output["dtype"], output["shape"]) == ("y", "f32", [1, 2, 4])
+    np.testing.assert_allclose([output["min"], output["max"], output["mean"]], [y.min(), y.max(), y.mean()])
+    np.testing.assert_allclose(output["first"], y.ravel()[:6])
+    assert [(i["name"], i["shape"]) for i in found["inputs"]] == [("x", [1, 2, 3]), ("mask", [1, 2])]
+
+
+def test_every_command_that_finds_something_has_it_as_json(model, tmp_path):
+    found = as_json("inspect", model, "--before")
+    assert found["nodes_before"] >= found["nodes_after"] == len(found["nodes"])
+    assert {"name", "ran", "milliseconds", "changes"} == set(found["passes"][0])
+    assert found["memory"]["activation_bytes"] > 0 and "relu" in found["graph_before"]
+    found = as_json("bench", model, "--peer", "none", "--runs", 2)
+    assert found["min_ms"] <= found["median_ms"] <= found["max_ms"] and found["runs"] == 2
+    found = as_json("bench", model, "--profile", "--runs", 2)
+    assert sum(node["share"] for node in found["nodes"]) == pytest.approx(1)
+    found = as_json("bench", model, "--tune", "--tuning", tmp_path / "tuned")
+    assert found["measured"] >= 1 and isinstance(found["changed"], list)
+    found = as_json("convert", model, tmp_path / "model.hrg")
+    assert found["bytes"] == (tmp_path / "model.hrg").stat().st_size and found["nodes"] > 0
+    assert any(device["name"] == "CPU" and device["total_bytes"] > 0 for device in as_json("devices"))
+    ops = {op["name"]: op for op in as_json("ops")}
+    assert "ggml" in ops["matmul"]["implementations"] and len(ops["matmul"]["operands"]) == 2
+
+
+def test_results_beside_onnx_runtime_are_json_alone(model):
+    found = as_json("bench", model, "--rounds", 2, "--seconds", 0.01)
+    (result,) = found["results"]
+    assert result["ours_us"] > 0 and result["peer_us"] > 0 and found["machine"]["cores"] >= 1
+
+
+def test_a_file_of_results_comes_beside_the_text(model, tmp_path):
+    done = run("run", model, "--json", tmp_path / "result.json")
+    assert done.stdout.startswith("y: ")
+    assert json.loads((tmp_path / "result.json").read_text())["outputs"][0]["name"] == "y"
+    done = run("run", model, "--json", tmp_path / "no folder" / "result.json")
+    assert done.returncode == 1 and "cannot write" in done.stderr
+
+
+def test_answers_of_a_chat_are_json_for_programs():
+    if "chat" not in commands():
+        pytest.skip("this build, on the system's ggml, has no language models")
+    found = as_json("chat", CHAT_MODEL, "--parameters", '{"temp": 0}', "--prompt", "What is 2+3?")
+    assert [(answer["prompt"], answer["text"]) for answer in found] == [("What is 2+3?", "2+3=5")]
+    assert found[0]["generated_tokens"] > 0 and found[0]["stop_reason"] and found[0]["warnings"] == []
+    done = run("chat", "--server", "http://127.0.0.1:9", "--prompt", "x", "--json", "-")
+    assert done.returncode == 1 and "--json" in done.stderr
+
+
+def test_columns_are_as_wide_as_their_cells(model):
+    lines = run("inspect", model).stdout.split("nodes:\n")[1].splitlines()
+    heading, *rows = lines[: next(i for i, line in enumerate(lines) if line.startswith("memory:"))]
+    assert rows
+    place = heading.index("device")
+    for row in rows:
+        assert row[place : place + 3] == "CPU" and row[place - 1] == " ", row
+
+
+def stderr_of_terminal(*arguments: object) -> bytes:
+    """What a command shows on a terminal."""
+    ours, theirs = pty.openpty()
+    command = [HEADRACE, *map(str, arguments)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    try:
+        while part := os.read(ours, 4096):
+            shown += part
+    except OSError:  # the other end is closed
+        pass
+    os.close(ours)
+    assert process.wait(timeout=60) == 0, shown
+    return shown
+
+
+def test_long_work_shows_how_far_it_is_on_a_terminal_alone(model):
+    long_bench = ("bench", model, "--shape", "x=1,512,3", "--peer", "none", "--runs", 60000)
+    shown = stderr_of_terminal(*long_bench)
+    shares = [int(share) for share in re.findall(rb"timing \[[#.]{30}\] (\d+) %", shown)]
+    assert shares and shares == sorted(shares), shown
+    assert shown.endswith(b"\r\x1b[K"), "the line is taken away"
+    assert run(*long_bench).stderr == ""
+
+
+def complete(shell_words: list[str]) -> list[str]:
+    """What bash offers for the last word."""
+    script = f"""source <({HEADRACE} completion bash)
+        COMP_WORDS=({" ".join(f"'{word}'" for word in shell_words)})
+        COMP_CWORD={len(shell_words) - 1}
+        _headrace
+        printf '%s\\n' "${{COMPREPLY[@]}}" """
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+def test_bash_completes_commands_and_their_options():
+    assert complete(["headrace", "con"]) == ["convert"]
+    assert set(complete(["headrace", ""])) == set(commands())
+    assert complete(["headrace", "run", "m.onnx", "--thr"]) == ["--threads"]
+    assert complete(["headrace", "run", "mod"]) == [], "files are bash's own"
+    if "chat" in commands():
+        assert "--n-gpu-layers" in complete(["headrace", "serve", "--n-"])
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_scripts_of_other_shells_are_valid_and_name_every_command(shell):
+    script = run("completion", shell).stdout
+    for command in commands():
+        assert re.search(rf"'{command}:|-a {command} ", script), command
+    if not shutil.which(shell):
+        pytest.skip(f"{shell} is not installed: its syntax was not checked")
+    subprocess.run([shell, "-n"], input=script, text=True, check=True)
