@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import '../../node/webnn.mjs';
-import { byte, calls, float, int, made } from './calls.mjs';
+import { operators } from '../../node/lib/webnn/operators.js';
+import { byte, calls, float, int, labelled, made } from './calls.mjs';
 
 const context = await navigator.ml.createContext({ accelerated: false });
 const image = float(1, 4, 6, 6);
@@ -292,20 +293,90 @@ const refused = {
   ],
 };
 
+const wordsOf = ({ parameters, options }) => [...parameters, ...options].map(([word]) => word);
+
 for (const [name, list] of Object.entries(refused))
-  test(`${name} refuses what the specification refuses`, () => {
+  test(`${name} refuses what the specification refuses, and says which part of which call`, () => {
     const taken = [];
+    const row = operators.find((one) => one.name === name);
     for (const call of list) {
       const builder = new MLGraphBuilder(context);
-      const args = made(builder, call);
+      const args = made(builder, labelled(call, 'some label'));
       const text = JSON.stringify(call, (_, value) => (typeof value === 'bigint' ? `${value}n` : value));
       try {
         builder[name](...args);
         taken.push(text);
       } catch (error) {
         assert.ok(error instanceof TypeError, `${text}: ${error.name}: ${error.message}`);
-        assert.match(error.message, new RegExp(`^${name}\\b`), text);
+        // A label is read after the parameters, so what is wrong with their types is told without it.
+        const lead = new RegExp(
+          `^${name}(?: \\(some label\\): |: (?=(?:${wordsOf(row).join('|')}|options)\\b))(.*)`,
+        );
+        const [, said] = lead.exec(error.message) ?? assert.fail(`${text}: ${error.message}`);
+        assert.match(said, new RegExp(`\\b(?:${wordsOf(row).join('|')}|options|the result)\\b`), text);
+        assert.doesNotMatch(said, /\b[fiu](?:8|16|32|64)\b|[a-z]_[a-z]/, text); // the catalog's words
       }
     }
     assert.deepEqual(taken, []);
   });
+
+const { int8, int32, int64, uint8 } = Object.fromEntries(
+  ['int8', 'int32', 'int64', 'uint8'].map((dataType) => [dataType, { dataType, shape: [2] }]),
+);
+const taken = {
+  clamp: [
+    [int8, { minValue: 200, maxValue: 0 }], // 200 is -56 there
+    [int32, { minValue: 2.7, maxValue: 2.3 }],
+    [int64, { minValue: 2n ** 70n, maxValue: 0 }],
+    [int32, { minValue: 0, maxValue: Infinity }],
+    [float(2), { minValue: -Infinity, maxValue: NaN }],
+    [float(2), { minValue: 2n ** 70n }],
+  ],
+  concat: [[[float(2)], 0]],
+  expand: [[float(), [2, 3]]],
+  gather: [[float(3), int()]],
+  gatherND: [[float(2, 3), int(2)]],
+  gemm: [
+    [float(2, 3), float(3, 4), { c: float() }],
+    [float(2, 3), float(3, 4), { c: float(2, 1) }],
+  ],
+  layerNormalization: [
+    [float()],
+    [float(2, 3), { axes: [] }],
+    [float(2, 3, 4), { axes: [2, 0], scale: float(4, 2) }],
+  ],
+  pad: [
+    [int8, [1], [1], { value: 300 }],
+    [float(2, 3), [5, 5], [5, 5], { mode: 'edge' }],
+    [float(), [], []],
+  ],
+  reduceSum: [[float()], [float(2, 3), { axes: [] }]],
+  resample2d: [
+    [image, { axes: [0, 1], scales: [2, 2] }],
+    [image, { sizes: [3, 3], scales: [9, 9] }],
+  ],
+  reshape: [[float(1), []]],
+  slice: [
+    [float(5), [0], [5], { strides: [9] }],
+    [float(), [], []],
+  ],
+  transpose: [[float(), { permutation: [] }]],
+  triangular: [[float(2, 3), { diagonal: -5 }]],
+  where: [[byte(), float(2), float(3, 1)]],
+};
+for (const [name, list] of Object.entries(taken))
+  test(`${name} takes what lies at the edges of the specification's rules`, () => {
+    for (const call of list) {
+      const builder = new MLGraphBuilder(context);
+      assert.ok(builder[name](...made(builder, call)) instanceof MLOperand);
+    }
+  });
+
+test('numbers are cast to the type of the operand before they are compared', () => {
+  const builder = new MLGraphBuilder(context);
+  const [x] = made(builder, [uint8]);
+  assert.throws(() => builder.clamp(x, { minValue: -1, maxValue: 254 }), {
+    name: 'TypeError',
+    message: 'clamp: minValue 255 is greater than maxValue 254',
+  });
+});

@@ -15,6 +15,7 @@ import {
 import { finishInterface, fromBackend, internal, invalidState, promising } from './interfaces.js';
 import { MLOperand, toOperand } from './operand.js';
 import { operatorMethod } from './operator_method.js';
+import { rewording } from './rewording.js';
 import { operators } from './operators.js';
 import { isDestroyed, isTensor, toTensor } from './tensor.js';
 
@@ -157,15 +158,14 @@ export class MLGraphBuilder {
 }
 
 for (const row of operators) {
-  const add = (state, title, operands, options, label) => {
+  const reword = rewording(row);
+  const add = (state, title, operands, options, label, given) => {
     const { backend } = state.context;
     const made = fromBackendOf(() => {
       try {
         return backend.operator(state.handle, row.catalog, operands, options, label);
       } catch (error) {
-        // The catalog's name and the label lead the message; here the operator has WebNN's name.
-        const lead = label ? `${row.catalog} (${label})` : row.catalog;
-        if (error.message.startsWith(lead)) error.message = title + error.message.slice(lead.length);
+        error.message = reword(error.message, title, label, given);
         throw error;
       }
     });

@@ -135,7 +135,30 @@ function toBigInteger(value) {
   return Number.isFinite(value) ? BigInt(Math.trunc(value)) : 0n;
 }
 
-/** An MLNumber as one element's bytes: the specification's cast, which wraps integers around. */
+const halfValue = (bits) => {
+  const [exponent, mantissa] = [(bits >> 10) & 0x1f, bits & 0x3ff];
+  const size =
+    exponent === 31
+      ? mantissa
+        ? NaN
+        : Infinity
+      : exponent
+        ? (1024 + mantissa) * 2 ** (exponent - 25)
+        : mantissa * 2 ** -24;
+  return bits & 0x8000 ? -size : size;
+};
+
+/** The specification's cast of an MLNumber, which wraps integers around; those of 64 bits are BigInts. */
+export function castNumber(dataType, value) {
+  if (dataType === 'float32') return Math.fround(Number(value));
+  if (dataType === 'float16') return halfValue(halfBits(Number(value)));
+  const bits = 8 * types[dataType].size;
+  const wrap = dataType.startsWith('u') ? BigInt.asUintN : BigInt.asIntN;
+  const integer = wrap(bits, toBigInteger(value));
+  return bits === 64 ? integer : Number(integer);
+}
+
+/** An MLNumber as one element's bytes. */
 export function scalarBytes(dataType, value) {
   const bytes = new DataView(new ArrayBuffer(byteLength({ dataType, shape: [] })));
   if (dataType === 'float32') bytes.setFloat32(0, Number(value), true);

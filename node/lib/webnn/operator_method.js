@@ -1,5 +1,5 @@
 // A builder's method for one row of the table of operators.
-import { describe } from './data_types.js';
+import { castNumber, describe } from './data_types.js';
 import {
   printable,
   requireArguments,
@@ -80,6 +80,25 @@ function checkRanks(isRight, wanted) {
 
 /** What an operator demands beyond types and ranks. */
 const details = {
+  clamp(values) {
+    const { dataType } = values.input.descriptor;
+    // What is infinite bounds nothing, and integers have none to cast it to.
+    for (const name of ['minValue', 'maxValue'])
+      if (values[name] !== undefined && values[name] !== Infinity && values[name] !== -Infinity)
+        values[name] = castNumber(dataType, values[name]);
+  },
+  concat({ inputs: [first, ...others] }, title) {
+    if (!first) throw new TypeError(`${title}: inputs is empty; give an operand at least`);
+    const wrong = others.findIndex(({ descriptor }) => descriptor.dataType !== first.descriptor.dataType);
+    if (wrong >= 0)
+      throw new TypeError(
+        `${title}: inputs[${wrong + 1}] is ${describe(others[wrong].descriptor)} and inputs[0] ` +
+          `${describe(first.descriptor)}; they must have one data type`,
+      );
+  },
+  pad(values) {
+    if (values.value !== undefined) values.value = castNumber(values.input.descriptor.dataType, values.value);
+  },
   // The conformance cases have scales of fewer dimensions, which are added in front.
   dequantizeLinear: checkRanks((rank, most) => rank <= most, "at most the input's rank"),
   quantizeLinear: checkRanks((rank, wanted) => rank === wanted, "the input's rank"),
@@ -100,18 +119,19 @@ function converter(row) {
       values[name] = convert(args[i], `${row.name}: ${name}`);
     });
     const dictionary = toDictionary(args[parameters.length], `${row.name}: options`);
-    const label = dictionary.label === undefined ? '' : toUSVString(dictionary.label);
+    const label = dictionary.label === undefined ? '' : printable(toUSVString(dictionary.label));
+    const title = label ? `${row.name} (${label})` : row.name;
     for (const [name, convert] of options) {
       const value = dictionary[name];
-      if (value !== undefined) values[name] = convert(value, `${row.name}: options.${name}`);
+      if (value !== undefined) values[name] = convert(value, `${title}: options.${name}`);
     }
-    return { values, label: printable(label) };
+    return { values, label, title };
   };
 }
 
 /**
- * `stateOf` gives a builder's state or throws; `add` takes the operands' numbers (null: absent) and the options
- * as [name, type, value, ...] of the backend.
+ * `stateOf` gives a builder's state or throws; `add` takes the operands' numbers (null: absent), the options as
+ * [name, type, value, ...] of the backend, and the operands given: [name, descriptor].
  */
 export function operatorMethod(row, stateOf, checkCanBuild, add) {
   const convert = converter(row);
@@ -126,10 +146,10 @@ export function operatorMethod(row, stateOf, checkCanBuild, add) {
     [row.name](...args) {
       const state = stateOf(this);
       requireArguments(row.name, args.length, needed);
-      const { values, label } = convert(args);
-      const title = label ? `${row.name} (${label})` : row.name;
+      const { values, label, title } = convert(args);
       checkCanBuild(state, title);
       const operands = [];
+      const named = [];
       for (const place of places) {
         const given = values[place];
         const list = given === undefined ? [] : Array.isArray(given) ? given : [given];
@@ -137,6 +157,7 @@ export function operatorMethod(row, stateOf, checkCanBuild, add) {
           const name = Array.isArray(given) ? `${place}[${i}]` : place;
           checkOperand(operand, state, row.operands[place], `${title}: ${name}`);
           operands.push(operand.id);
+          named.push([name, operand.descriptor]);
         });
         if (given === undefined) operands.push(null);
       }
@@ -144,7 +165,7 @@ export function operatorMethod(row, stateOf, checkCanBuild, add) {
       const options = attributes.flatMap(([name, target, type]) =>
         values[name] === undefined ? [] : [target, type, values[name]],
       );
-      return add(state, title, operands, options, label);
+      return add(state, title, operands, options, label, named);
     },
   };
   Object.defineProperty(method, 'length', { value: needed, configurable: true });
