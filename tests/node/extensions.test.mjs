@@ -82,6 +82,23 @@ test('two inputs of one open dimension have one number', async () => {
   assert.throws(() => context.dispatch(graph, { a, b }, { c }), { name: 'TypeError', message: /rows/ });
 });
 
+test('extents that follow from open ones are checked before the dispatch begins', async () => {
+  const context = await newContext();
+  const builder = new MLGraphBuilder(context);
+  const x = builder.input('x', float(rows));
+  const graph = await builder.build({ y: builder.concat([x, x], 0), z: builder.pad(x, [1], [2]) });
+  const of = (count) => tensorOf(context, [count], new Array(count).fill(1));
+  const [three, six, seven] = await Promise.all([3, 6, 7].map(of));
+  assert.throws(() => context.dispatch(graph, { x: three }, { y: seven, z: six }), {
+    name: 'TypeError',
+    message: /output "y" is float32\[7\]; these inputs give float32\[6\]/,
+  });
+  const other = await of(6);
+  context.dispatch(graph, { x: three }, { y: six, z: other });
+  assert.deepEqual(await read(context, six), [1, 1, 1, 1, 1, 1]);
+  assert.deepEqual(await read(context, other), [0, 1, 1, 1, 0, 0]);
+});
+
 test('reshape takes open dimensions, split wants a number', async () => {
   const builder = new MLGraphBuilder(await newContext());
   const x = builder.input('x', float(rows, 2, 3));

@@ -37,6 +37,34 @@ private:
     std::unique_ptr<Session> session_;
 };
 
+Result<std::vector<std::vector<std::int64_t>>> inferred_shapes(const Graph& graph,
+                                                               const SymbolBindings& bindings) {
+    HR_ASSIGN(const Graph concrete, specialise(graph, bindings));
+    std::vector<std::vector<std::int64_t>> shapes;
+    for (const auto& [name, id] : concrete.outputs) shapes.push_back(concrete.value(id).type.sizes());
+    return shapes;
+}
+
+/// Plans nothing and takes no session, which may be busy: callers ask where they must not wait.
+Result<std::vector<std::vector<std::int64_t>>> shapes_of_outputs(
+    const Graph& graph, std::span<const std::vector<std::int64_t>> inputs) {
+    if (inputs.size() != graph.inputs.size())
+        return invalid("{} input shapes given, the graph has {} inputs", inputs.size(), graph.inputs.size());
+    HR_ASSIGN(const SymbolBindings bindings, bind_symbols(graph, inputs));
+    for (const Condition& condition : graph.conditions) HR_TRY(condition.check(bindings));
+    std::vector<std::vector<std::int64_t>> shapes;
+    for (const auto& [name, id] : graph.outputs) {
+        auto& shape = shapes.emplace_back();
+        for (const Dim& extent : graph.value(id).type.shape) {
+            const Dim number = bound(extent, bindings);
+            // An extent whose expression was too long is inferred from node to node.
+            if (number.is_symbolic()) return inferred_shapes(graph, bindings);
+            shape.push_back(number.size());
+        }
+    }
+    return shapes;
+}
+
 }  // namespace
 
 MLGraph make_graph(std::shared_ptr<const Graph> graph, const CompileOptions& options, const void* context) {
@@ -61,8 +89,7 @@ RunStats MLGraph::runStats() const { return SessionLease(*state_)->stats(); }
 
 std::vector<std::vector<std::int64_t>> MLGraph::outputShapes(
     std::span<const std::vector<std::int64_t>> inputs) const {
-    SessionLease session(*state_);
-    return session->output_shapes(inputs);
+    return value_or_throw(shapes_of_outputs(state_->executable.graph(), inputs));
 }
 
 std::vector<TensorInfo> MLGraph::states() const { return state_->executable.states(); }
