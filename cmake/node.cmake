@@ -1,12 +1,17 @@
-# The addons of the npm package in node/, built in place so that a require from the checkout finds them. Node-API is C: one
-# binary serves every version of Node from 18 on.
+# The addons of the npm package in node/, built in place so that a require from the checkout finds them; those with a
+# sanitizer lie beside their build (tools/node_asan.py). Node-API is C: one binary serves every version of Node from 18 on.
 find_path(HEADRACE_NODE_HEADERS node_api.h PATH_SUFFIXES node DOC "The folder of Node's node_api.h")
 if(NOT HEADRACE_NODE_HEADERS)
   message(STATUS "Node's headers are not there (Debian's libnode-dev has them): no target node_addon")
   return()
 endif()
 
-# node/native/NAME.node of the other arguments, sources.
+set(native ${PROJECT_SOURCE_DIR}/node/native)
+if(HEADRACE_ASAN OR HEADRACE_TSAN)
+  set(native ${PROJECT_BINARY_DIR}/npm/node/native)
+endif()
+
+# NAME.node in that folder of the other arguments, sources.
 function(headrace_node_addon target name)
   add_library(${target} MODULE EXCLUDE_FROM_ALL ${ARGN})
   target_compile_features(${target} PRIVATE cxx_std_20)
@@ -16,7 +21,7 @@ function(headrace_node_addon target name)
   headrace_unity(${target})
   set_target_properties(${target} PROPERTIES
     PREFIX "" OUTPUT_NAME ${name} SUFFIX ".node"
-    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_SOURCE_DIR}/node/native
+    LIBRARY_OUTPUT_DIRECTORY ${native}
     CXX_VISIBILITY_PRESET hidden
     BUILD_RPATH "${PROJECT_BINARY_DIR}/lib;${HEADRACE_GGML_LIB_DIR}")
 endfunction()

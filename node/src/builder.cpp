@@ -1,4 +1,5 @@
 #include "functions.h"
+#include "held_bytes.h"
 #include "option.h"
 
 namespace headrace::node {
@@ -29,8 +30,8 @@ MLOperandDescriptor descriptor(const Call& call, std::size_t first) {
 
 class Build : public Task {
 public:
-    Build(MLGraphBuilder builder, std::map<std::string, MLOperand> outputs, std::size_t bytes)
-        : builder_(std::move(builder)), outputs_(std::move(outputs)), bytes_(bytes) {}
+    Build(MLGraphBuilder builder, std::map<std::string, MLOperand> outputs)
+        : builder_(std::move(builder)), outputs_(std::move(outputs)) {}
     void run() override {
         graph_.emplace(builder_->buildNext(outputs_));
         outputs_.clear();
@@ -40,7 +41,7 @@ public:
         return Record(env)
             .add("inputs", names(env, graph_->inputs()))
             .add("outputs", names(env, graph_->outputs()))
-            .add("handle", external(env, new GraphHandle(*graph_), bytes_));
+            .add("handle", external(env, new GraphHandle(*graph_), held_bytes(graph_->executable())));
     }
 
 private:
@@ -52,7 +53,6 @@ private:
 
     std::optional<MLGraphBuilder> builder_;
     std::map<std::string, MLOperand> outputs_;
-    const std::size_t bytes_;
     std::optional<MLGraph> graph_;
 };
 
@@ -70,8 +70,10 @@ napi_value input(const Call& call) {
 napi_value constant(const Call& call) {
     auto& handle = call.handle<BuilderHandle>(0);
     const auto bytes = to_bytes(call.env(), call[3]);
+    MLOperand made = open(handle).constant(descriptor(call, 1), bytes.data(), bytes.size());
     handle.constant_bytes += bytes.size();
-    return keep(call, handle, open(handle).constant(descriptor(call, 1), bytes.data(), bytes.size()));
+    hold(call.env(), handle, handle.constant_bytes);
+    return keep(call, handle, std::move(made));
 }
 
 napi_value constant_tensor(const Call& call) {
@@ -105,9 +107,10 @@ napi_value build(const Call& call) {
     const auto places = to_list(call.env(), call[2]);
     for (std::size_t i = 0; i < names.size() && i < places.size(); ++i)
         outputs.emplace(to_text(call.env(), names[i]), operand_at(call, handle, places[i]));
-    auto task = std::make_unique<Build>(open(handle), std::move(outputs), handle.constant_bytes);
+    auto task = std::make_unique<Build>(open(handle), std::move(outputs));
     handle.builder.reset();  // the task alone keeps its constants, however long JavaScript keeps the handle
     handle.operands.clear();
+    hold(call.env(), handle, 0);
     return Task::start(call.env(), std::move(task));
 }
 

@@ -101,13 +101,17 @@ napi_value create_constant_tensor(const Call& call) {
 }
 
 napi_value destroy_tensor(const Call& call) {
-    const auto destroy = [tensor = call.handle<TensorHandle>(1).tensor]() mutable { tensor.destroy(); };
+    auto& handle = call.handle<TensorHandle>(1);
+    const auto destroy = [tensor = handle.tensor]() mutable { tensor.destroy(); };
+    hold(call.env(), handle, 0);
     call.handle<ContextHandle>(0).timeline->add(call.env(), {.run = destroy});
     return nullptr;
 }
 
 napi_value destroy_graph(const Call& call) {
-    const auto destroy = [graph = call.handle<GraphHandle>(1).graph]() mutable { graph.destroy(); };
+    auto& handle = call.handle<GraphHandle>(1);
+    const auto destroy = [graph = handle.graph]() mutable { graph.destroy(); };
+    hold(call.env(), handle, 0);
     call.handle<ContextHandle>(0).timeline->add(call.env(), {.run = destroy});
     return nullptr;
 }

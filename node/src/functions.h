@@ -33,10 +33,10 @@ struct BuilderHandle : Handle {
     explicit BuilderHandle(const webnn::MLContext& context) : Handle(kKind), builder(context) {}
     std::optional<webnn::MLGraphBuilder> builder;  ///< none once its graph is built
     std::vector<webnn::MLOperand> operands;
-    std::size_t constant_bytes = 0;  ///< what the garbage collector is told that a graph holds
+    std::size_t constant_bytes = 0;
 };
 
-napi_value create_context(const Call& call);          // (MLContextOptions, onLost) -> promise
+napi_value create_context(const Call& call);          // (MLContextOptions as given, onLost) -> promise
 napi_value destroy_context(const Call& call);         // (context)
 napi_value create_tensor(const Call& call);           // (context, type, shape, readable, writable) -> promise
 napi_value create_constant_tensor(const Call& call);  // (context, type, shape, bytes) -> promise

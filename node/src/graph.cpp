@@ -1,4 +1,5 @@
 #include "functions.h"
+#include "held_bytes.h"
 
 namespace headrace::node {
 namespace {
@@ -58,7 +59,7 @@ public:
         return Record(env)
             .add("inputs", descriptors(env, graph_->inputs()))
             .add("outputs", descriptors(env, graph_->outputs()))
-            .add("handle", external(env, new GraphHandle(*graph_)));
+            .add("handle", external(env, new GraphHandle(*graph_), held_bytes(graph_->executable())));
     }
 
 private:

@@ -7,6 +7,7 @@
 
 #include "headrace/graph_files.h"
 #include "headrace/onnx.h"
+#include "held_bytes.h"
 #include "option.h"
 #include "task.h"
 
@@ -151,13 +152,11 @@ public:
     }
     napi_value result(napi_env env) override {
         const Executable& executable = model_->executable();
-        const CompileStats stats = executable.stats();
-        const std::size_t bytes = stats.constant_bytes - std::min(stats.mapped_bytes, stats.constant_bytes);
         return Record(env)
             .add("inputs", tensor_list(env, executable.inputs(), truths_))
             .add("outputs", tensor_list(env, executable.outputs(), truths_))
             .add("hasStates", !executable.states().empty())
-            .add("handle", external(env, new ModelHandle(model_), bytes));
+            .add("handle", external(env, new ModelHandle(model_), held_bytes(executable)));
     }
 
 private:
@@ -306,7 +305,7 @@ napi_value open_model(const Call& call) {
     for (std::size_t i = 0; i + 1 < shapes.size(); i += 2)
         source.onnx.forms.emplace(to_text(env, shapes[i]), to_onnx_shape(env, shapes[i + 1]));
     RunOptions limits;
-    limits.most_iterations = to_integer(env, property(env, call[2], "mostIterations"));
+    if (const auto most = member(env, call[2], "mostIterations")) limits.most_iterations = to_integer(env, *most);
     return Task::start(
         env, std::make_unique<OpenModel>(std::move(source), to_context_options(env, call[2]), limits));
 }
@@ -325,7 +324,9 @@ napi_value save_model(const Call& call) {
 }
 
 napi_value close_model(const Call& call) {
-    call.handle<ModelHandle>(0).model.reset();
+    auto& handle = call.handle<ModelHandle>(0);
+    handle.model.reset();
+    hold(call.env(), handle, 0);
     return nullptr;
 }
 

@@ -35,15 +35,21 @@ std::vector<webnn::MLDimension> to_dimensions(napi_env env, napi_value value) {
 }
 
 webnn::MLContextOptions to_context_options(napi_env env, napi_value given) {
+    const auto set_text = [&](const char* name, std::string& to) {
+        if (const auto value = member(env, given, name)) to = to_text(env, *value);
+    };
+    const auto set_integer = [&](const char* name, int& to) {
+        if (const auto value = member(env, given, name)) to = static_cast<int>(to_integer(env, *value));
+    };
     webnn::MLContextOptions options;
-    options.powerPreference = to_text(env, property(env, given, "powerPreference"));
-    options.accelerated = to_boolean(env, property(env, given, "accelerated"));
-    options.device = to_text(env, property(env, given, "device"));
-    options.deviceType = to_text(env, property(env, given, "deviceType"));
-    options.hostTimeoutMs = static_cast<int>(to_integer(env, property(env, given, "hostTimeout")));
-    options.threads = static_cast<int>(to_integer(env, property(env, given, "threads")));
-    options.weights = to_text(env, property(env, given, "weights"));
-    options.packedCache = to_text(env, property(env, given, "packedCache"));
+    if (const auto value = member(env, given, "accelerated")) options.accelerated = to_boolean(env, *value);
+    set_text("powerPreference", options.powerPreference);
+    set_text("device", options.device);
+    set_text("deviceType", options.deviceType);
+    set_text("weights", options.weights);
+    set_text("packedCache", options.packedCache);
+    set_integer("hostTimeout", options.hostTimeoutMs);
+    set_integer("threads", options.threads);
     return options;
 }
 

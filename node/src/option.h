@@ -8,7 +8,7 @@ namespace headrace::node {
 Option to_option(napi_env env, std::string_view kind, napi_value value);
 /// Numbers, and objects {name, maxSize} for extents that a run decides.
 std::vector<webnn::MLDimension> to_dimensions(napi_env env, napi_value value);
-/// Of an object that has every member.
+/// What the object does not have is as C++ has it.
 webnn::MLContextOptions to_context_options(napi_env env, napi_value given);
 napi_value dimension_list(napi_env env, const std::vector<webnn::MLDimension>& shape);
 

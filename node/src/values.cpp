@@ -50,6 +50,13 @@ napi_value property(napi_env env, napi_value object, const char* name) {
     return value;
 }
 
+std::optional<napi_value> member(napi_env env, napi_value object, const char* name) {
+    const napi_value value = property(env, object, name);
+    napi_valuetype type{};
+    check(napi_typeof(env, value, &type));
+    return type == napi_undefined ? std::nullopt : std::optional(value);
+}
+
 napi_value shape_list(napi_env env, std::span<const std::int64_t> shape) {
     std::vector<napi_value> items;
     for (const std::int64_t extent : shape) items.push_back(number(env, static_cast<double>(extent)));
@@ -125,33 +132,34 @@ Handle& to_handle(napi_env env, napi_value value, Handle::Kind kind) {
     return *handle;
 }
 
-namespace {
-
-struct Owned {
-    std::unique_ptr<Handle> handle;
-    std::int64_t bytes;
-};
-
-}  // namespace
+void hold(napi_env env, Handle& handle, std::size_t bytes) {
+    const auto change = static_cast<std::int64_t>(bytes) - static_cast<std::int64_t>(handle.held_);
+    handle.held_ = bytes;
+    std::int64_t total = 0;
+    if (change != 0) napi_adjust_external_memory(env, change, &total);
+}
 
 napi_value external(napi_env env, Handle* handle, std::size_t bytes) {
-    auto owned = std::make_unique<Owned>(std::unique_ptr<Handle>(handle), static_cast<std::int64_t>(bytes));
-    const auto release = [](napi_env where, void*, void* hint) {
-        const std::unique_ptr<Owned> freed(static_cast<Owned*>(hint));
-        std::int64_t total = 0;
-        napi_adjust_external_memory(where, -freed->bytes, &total);
+    std::unique_ptr<Handle> owned(handle);
+    const auto release = [](napi_env where, void* data, void*) {
+        const std::unique_ptr<Handle> freed(static_cast<Handle*>(data));
+        hold(where, *freed, 0);
     };
     napi_value result;
-    check(napi_create_external(env, handle, release, owned.get(), &result));
-    owned.release();
-    std::int64_t total = 0;
-    napi_adjust_external_memory(env, static_cast<std::int64_t>(bytes), &total);
+    check(napi_create_external(env, handle, release, nullptr, &result));
+    hold(env, *owned.release(), bytes);
     return result;
 }
 
 Call::Call(napi_env env, napi_callback_info info) : env_(env) {
     std::size_t count = std::size(arguments_);
     check(napi_get_cb_info(env, info, &count, arguments_, nullptr, nullptr));
+}
+
+void throw_unless_pending(napi_env env) {
+    bool is_pending = false;
+    if (napi_is_exception_pending(env, &is_pending) == napi_ok && !is_pending)
+        throw_error(env, Code::invalid_argument, "an argument has a type that the addon does not take");
 }
 
 void throw_error(napi_env env, Code code, std::string_view message) {

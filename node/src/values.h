@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +27,8 @@ napi_value undefined(napi_env env);
 napi_value list(napi_env env, std::span<const napi_value> items);
 void set(napi_env env, napi_value object, const char* name, napi_value value);
 napi_value property(napi_env env, napi_value object, const char* name);
+/// None where the object has undefined.
+std::optional<napi_value> member(napi_env env, napi_value object, const char* name);
 napi_value shape_list(napi_env env, std::span<const std::int64_t> shape);
 /// Numbers in an array of that type.
 template <class T>
@@ -97,11 +100,18 @@ struct Handle {
     explicit Handle(Kind of) : kind(of) {}
     virtual ~Handle() = default;
     const Kind kind;
+
+private:
+    friend napi_value external(napi_env env, Handle* handle, std::size_t bytes);
+    friend void hold(napi_env env, Handle& handle, std::size_t bytes);
+    std::size_t held_ = 0;  ///< bytes of which the garbage collector is told
 };
 
 Handle& to_handle(napi_env env, napi_value value, Handle::Kind kind);
 /// The external owns the handle. `bytes`: memory that goes with it, for the garbage collector.
 napi_value external(napi_env env, Handle* handle, std::size_t bytes = 0);
+/// As many bytes go with the handle from now on.
+void hold(napi_env env, Handle& handle, std::size_t bytes);
 
 /// Arguments of one call.
 class Call {
@@ -121,6 +131,8 @@ private:
 };
 
 void throw_error(napi_env env, Code code, std::string_view message);
+/// Where Node-API refused a value without an exception of its own, throws one.
+void throw_unless_pending(napi_env env);
 
 /// A function as Node calls it: C++ exceptions become JavaScript's.
 template <napi_value (*Function)(const Call&)>
@@ -128,6 +140,7 @@ napi_value entry(napi_env env, napi_callback_info info) {
     try {
         return Function(Call(env, info));
     } catch (const PendingException&) {
+        throw_unless_pending(env);
     } catch (const Exception& error) {
         throw_error(env, error.code(), error.what());
     } catch (const std::bad_alloc&) {

@@ -107,6 +107,23 @@ test(
   },
 );
 
+test('builders that are dropped with their constants leave no memory behind', async () => {
+  const context = await newContext();
+  const wide = { dataType: 'float32', shape: [2 ** 20] };
+  const data = new Float32Array(2 ** 20).fill(1);
+  const some = async (count) => {
+    for (let i = 0; i < count; i += 1) {
+      new MLGraphBuilder(context).constant(wide, data);
+      await sleep(0); // handles are freed between tasks
+    }
+  };
+  await some(40);
+  const before = process.memoryUsage.rss();
+  await some(200);
+  const grown = (process.memoryUsage.rss() - before) / 2 ** 20;
+  assert.ok(grown < 200, `200 builders of 4 MiB (800 MiB) left ${grown} MiB`);
+});
+
 test('a worker has navigator.ml, too', async () => {
   const worker = new Worker(busy, { workerData: 'once' });
   const [result] = await new Promise((resolve, reject) =>

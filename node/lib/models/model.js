@@ -7,17 +7,17 @@ import { toInput, toTensor, typeName } from './tensors.js';
 const { fileURLToPath } = require('node:url');
 
 const int32 = (value, what) => checkInteger(value, what, 0, 0x7fffffff);
-/** By name: the check and what holds where nothing is given. */
+/** The addon knows what holds where nothing is given. */
 const settings = {
-  device: [checkText, ''],
-  accelerated: [checkBoolean, true],
-  deviceType: [checkText, 'auto'],
-  powerPreference: [checkText, 'default'],
-  hostTimeout: [int32, 60000],
-  threads: [int32, 0],
-  weights: [checkText, ''],
-  packedCache: [checkText, ''],
-  mostIterations: [checkInteger, 10_000_000],
+  device: checkText,
+  accelerated: checkBoolean,
+  deviceType: checkText,
+  powerPreference: checkText,
+  hostTimeout: int32,
+  threads: int32,
+  weights: checkText,
+  packedCache: checkText,
+  mostIterations: checkInteger,
 };
 
 /** A path of text or of a file: URL. */
@@ -155,12 +155,9 @@ export function loader(addon) {
   return async function load(source, options) {
     const given = checkOptions(options, 'load: the options', ['dimensions', ...Object.keys(settings)]);
     const from = toSource(source);
-    const values = Object.fromEntries(
-      Object.entries(settings).map(([name, [check, otherwise]]) => {
-        const value = given[name];
-        return [name, value === undefined ? otherwise : check(value, `load: ${name}`)];
-      }),
-    );
+    const values = {};
+    for (const [name, check] of Object.entries(settings))
+      if (given[name] !== undefined) values[name] = check(given[name], `load: ${name}`);
     const isOnnx = typeof from !== 'string' || /\.onnx$/i.test(from);
     const [dimensions, shapes] = toDimensions(given.dimensions);
     if (!isOnnx && dimensions.length + shapes.length > 0)

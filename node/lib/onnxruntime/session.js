@@ -41,9 +41,8 @@ async function toLoadOptions(options, devices) {
 
 /** (path, options), (bytes, options) or (buffer, byteOffset, byteLength, options). */
 function toSource(source, rest) {
-  const isBuffer = /Array|Buffer/.test(Object.prototype.toString.call(source));
   if (typeof rest[0] !== 'number') return [source, rest[0] ?? {}];
-  if (!isBuffer || ArrayBuffer.isView(source))
+  if (!/^\[object (Shared)?ArrayBuffer\]$/.test(Object.prototype.toString.call(source)))
     throw new TypeError(`a byte offset goes with an ArrayBuffer, not with ${kindOf(source)}`);
   const [offset, second, third] = rest;
   const length = typeof second === 'number' ? second : source.byteLength - offset;

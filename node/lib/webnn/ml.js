@@ -2,39 +2,30 @@ import { MLContext, contextState, lose } from './context.js';
 import { ahead, toDictionary, toEnum, toPlainInteger, toUSVString } from './idl.js';
 import { checkInternal, finishInterface, fromBackend, internal, promising } from './interfaces.js';
 
-/** Ahead of the specification: where and how graphs are computed, by name with what holds otherwise. */
+/** Conversions by name, in the order of their names. */
+const options = {
+  accelerated: Boolean,
+  powerPreference: (value, what) => toEnum('MLPowerPreference', value, what),
+};
+/** Ahead of the specification: where and how graphs are computed. */
 const policy = {
-  device: '',
-  deviceType: 'auto',
-  hostTimeout: 60000,
-  packedCache: '',
-  threads: 0,
-  weights: '',
+  device: toUSVString,
+  deviceType: toUSVString,
+  hostTimeout: toPlainInteger,
+  packedCache: toUSVString,
+  threads: toPlainInteger,
+  weights: toUSVString,
 };
 
-function toPolicy(dictionary) {
-  const result = { ...policy };
-  if (!ahead.isOn) return result;
-  for (const [name, otherwise] of Object.entries(policy)) {
-    const value = dictionary[name];
-    if (value === undefined) continue;
-    const what = `createContext: ${name}`;
-    result[name] = typeof otherwise === 'number' ? toPlainInteger(value, what) : toUSVString(value);
-  }
-  return result;
-}
-
+/** What is given; the backend knows what holds otherwise. */
 function toContextOptions(value) {
   const dictionary = toDictionary(value, 'createContext: options');
-  const { accelerated, powerPreference } = dictionary;
-  return {
-    ...toPolicy(dictionary),
-    accelerated: accelerated === undefined ? true : Boolean(accelerated),
-    powerPreference:
-      powerPreference === undefined
-        ? 'default'
-        : toEnum('MLPowerPreference', powerPreference, 'createContext: powerPreference'),
-  };
+  const result = {};
+  for (const [name, convert] of Object.entries({ ...options, ...(ahead.isOn ? policy : {}) })) {
+    const member = dictionary[name];
+    if (member !== undefined) result[name] = convert(member, `createContext: ${name}`);
+  }
+  return result;
 }
 
 /**
