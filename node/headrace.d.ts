@@ -41,6 +41,7 @@ export interface TensorArrays {
   int8: Int8Array;
   uint8: Uint8Array;
   int16: Int16Array;
+  uint16: Uint16Array;
   int32: Int32Array;
   uint32: Uint32Array;
   int64: BigInt64Array;

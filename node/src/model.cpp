@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <set>
 
 #include "headrace/graph_files.h"
 #include "headrace/onnx.h"
@@ -13,9 +12,17 @@
 
 namespace headrace::node {
 
-Model::Model(std::shared_ptr<const Graph> graph, Executable executable, RunOptions options)
-    : graph_(std::move(graph)), executable_(std::move(executable)), options_(options) {
+Model::Model(std::shared_ptr<const Graph> graph, Executable executable, RunOptions options, Declared declared)
+    : graph_(std::move(graph)),
+      executable_(std::move(executable)),
+      options_(options),
+      declared_(std::move(declared)) {
     idle_.push_back(std::make_unique<Session>(executable_));
+}
+
+std::string_view Model::type_of(const TensorInfo& info) const {
+    const auto declared = declared_.find(info.name);
+    return declared == declared_.end() ? name_of(info.dtype) : declared->second;
 }
 
 std::unique_ptr<Session> Model::take() {
@@ -69,10 +76,12 @@ struct Source {
     OnnxOptions onnx;
 };
 
-/// A graph, and by name what an ONNX model says of its inputs and outputs otherwise.
+constexpr std::string_view kTruth = "bool", kShort = "u16";
+bool is_converted(std::string_view type) { return type == kTruth || type == kShort; }
+
 struct Read {
     std::shared_ptr<const Graph> graph;
-    std::set<std::string> truths;  ///< bool to the model and u8 to the graph
+    Model::Declared declared;
 };
 
 Read read_onnx(const Source& source) {
@@ -81,7 +90,7 @@ Read read_onnx(const Source& source) {
     OnnxReading reading = model->read(source.onnx);
     Read result{std::move(reading.graph), {}};
     for (const OnnxValue& input : model->inputs())
-        if (input.type == "bool") result.truths.insert(input.name);
+        if (input.type && is_converted(*input.type)) result.declared.emplace(input.name, *input.type);
     for (const OnnxOutput& output : reading.outputs) {
         if (output.kind != OnnxOutput::Kind::tensor || output.tensor != output.name)
             throw Exception(Code::unsupported,
@@ -89,8 +98,8 @@ Read read_onnx(const Source& source) {
                                 "' is no tensor; Python's headrace.load gives sequences and "
                                 "optionals");
         const auto declared = reading.declared.find(output.tensor);
-        if (declared != reading.declared.end() && declared->second == "bool")
-            result.truths.insert(output.name);
+        if (declared != reading.declared.end() && is_converted(declared->second))
+            result.declared.emplace(output.name, declared->second);
     }
     return result;
 }
@@ -109,15 +118,13 @@ napi_value open_shape(napi_env env, const TensorInfo& info) {
     return list(env, extents);
 }
 
-napi_value tensor_list(napi_env env, const std::vector<TensorInfo>& infos,
-                       const std::set<std::string>& truths) {
+napi_value tensor_list(napi_env env, const std::vector<TensorInfo>& infos, const Model& model) {
     std::vector<napi_value> items;
     for (const TensorInfo& info : infos) {
-        items.push_back(
-            Record(env)
-                .add("name", info.name)
-                .add("type", truths.contains(info.name) ? name_of(DType::boolean) : name_of(info.dtype))
-                .add("shape", open_shape(env, info)));
+        items.push_back(Record(env)
+                            .add("name", info.name)
+                            .add("type", model.type_of(info))
+                            .add("shape", open_shape(env, info)));
     }
     return list(env, items);
 }
@@ -142,19 +149,18 @@ public:
         : source_(std::move(source)), options_(std::move(options)), limits_(limits) {}
     void run() override {
         const CompileOptions options = webnn::compileOptions(options_);
-        auto [graph, truths] = read(source_);
-        truths_ = std::move(truths);
+        auto [graph, declared] = read(source_);
         Executable executable = compile(*graph, options);
         // Where weights are quantised, nothing shall hold the others.
         if (options.weights != WeightFormat::as_given) graph.reset();
-        model_ = std::make_shared<Model>(std::move(graph), std::move(executable), limits_);
+        model_ = std::make_shared<Model>(std::move(graph), std::move(executable), limits_, std::move(declared));
         source_.bytes.reset();
     }
     napi_value result(napi_env env) override {
         const Executable& executable = model_->executable();
         return Record(env)
-            .add("inputs", tensor_list(env, executable.inputs(), truths_))
-            .add("outputs", tensor_list(env, executable.outputs(), truths_))
+            .add("inputs", tensor_list(env, model_->inputs(), *model_))
+            .add("outputs", tensor_list(env, model_->outputs(), *model_))
             .add("hasStates", !executable.states().empty())
             .add("handle", external(env, new ModelHandle(model_), held_bytes(executable)));
     }
@@ -163,7 +169,6 @@ private:
     Source source_;
     const webnn::MLContextOptions options_;
     const RunOptions limits_;
-    std::set<std::string> truths_;
     std::shared_ptr<Model> model_;
 };
 
@@ -173,12 +178,27 @@ struct RunInput {
     Memory content;
 };
 
-RunInput input_of(napi_env env, napi_value type, napi_value shape, napi_value bytes) {
+template <class To, class From>
+Memory converted(const std::byte* from, std::size_t count) {
+    Memory result = memory_of(count * sizeof(To));
+    for (std::size_t i = 0; i < count; ++i) {
+        From value;
+        std::memcpy(&value, from + i * sizeof(From), sizeof(From));
+        const To to = static_cast<To>(value);
+        std::memcpy(result.get() + i * sizeof(To), &to, sizeof(To));
+    }
+    return result;
+}
+
+RunInput input_of(napi_env env, std::string_view type, napi_value shape, napi_value bytes) {
     RunInput input{to_integers(env, shape), nullptr};
     const auto from = to_bytes(env, bytes);
+    if (type == kShort) {
+        input.content = converted<std::uint32_t, std::uint16_t>(from.data(), from.size() / 2);
+        return input;
+    }
     input.content = memory_of(from.size());
-    if (to_text(env, type) ==
-        name_of(DType::boolean))  // one byte of any value is a truth to JavaScript, 0 or 1 to kernels
+    if (type == kTruth)  // one byte of any value is a truth to JavaScript, 0 or 1 to kernels
         std::ranges::transform(from, input.content.get(),
                                [](std::byte b) { return std::byte{b != std::byte{}}; });
     else if (!from.empty())
@@ -224,6 +244,12 @@ public:
             return outputs;
         });
         inputs_.clear();
+        for (std::size_t i = 0; i < outputs_.size(); ++i) {
+            Output& output = outputs_[i];
+            if (model_->type_of(infos[i]) != kShort) continue;
+            output.content = converted<std::uint16_t, std::uint32_t>(output.content.get(), output.bytes / 4);
+            output.bytes /= 2;
+        }
     }
     napi_value result(napi_env env) override {
         std::vector<napi_value> items;
@@ -315,7 +341,7 @@ napi_value run_model(const Call& call) {
     std::vector<RunInput> inputs;
     const auto given = to_list(env, call[1]);
     for (std::size_t i = 0; i + 2 < given.size(); i += 3)
-        inputs.push_back(input_of(env, given[i], given[i + 1], given[i + 2]));
+        inputs.push_back(input_of(env, to_text(env, given[i]), given[i + 1], given[i + 2]));
     return Task::start(env, std::make_unique<RunModel>(opened(call), std::move(inputs)));
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -12,11 +13,16 @@ namespace headrace::node {
 /// A compiled graph and sessions that wait for runs, one for each that goes on at once.
 class Model {
 public:
-    Model(std::shared_ptr<const Graph> graph, Executable executable, RunOptions options);
+    /// `declared`: types of an ONNX model by the names of inputs and outputs that the graph has in another one:
+    /// "bool", which is u8 there, and "u16", which is u32.
+    using Declared = std::map<std::string, std::string, std::less<>>;
+    Model(std::shared_ptr<const Graph> graph, Executable executable, RunOptions options, Declared declared);
 
     const Executable& executable() const { return executable_; }
     const std::vector<TensorInfo>& inputs() const { return inputs_; }
     const std::vector<TensorInfo>& outputs() const { return outputs_; }
+    /// What callers know an input or output as.
+    std::string_view type_of(const TensorInfo& info) const;
     /// What a file of the model holds.
     const Graph& graph() const { return graph_ ? *graph_ : executable_.graph(); }
     void run(std::span<const InputView> inputs, const Session::MakeOutputs& make_outputs);
@@ -28,6 +34,7 @@ private:
     const Executable executable_;
     const std::vector<TensorInfo> inputs_ = executable_.inputs(), outputs_ = executable_.outputs();
     const RunOptions options_;
+    const Declared declared_;
     std::mutex mutex_;
     std::vector<std::unique_ptr<Session>> idle_;
 };

@@ -1,6 +1,23 @@
 // Small ONNX models as bytes: onnx.proto's messages, as far as tests need them.
 
-const types = { float32: 1, uint8: 2, int32: 6, int64: 7, bool: 9, float16: 10, float64: 11 };
+const types = {
+  float32: 1,
+  uint8: 2,
+  int8: 3,
+  uint16: 4,
+  int16: 5,
+  int32: 6,
+  int64: 7,
+  string: 8,
+  bool: 9,
+  float16: 10,
+  float64: 11,
+  uint32: 12,
+  uint64: 13,
+  bfloat16: 16,
+  uint4: 21,
+  int4: 22,
+};
 
 function varint(value) {
   const bytes = [];
@@ -20,9 +37,9 @@ const bytes = (field, value) => {
 const message = (...fields) => Buffer.concat(fields.flat());
 
 const dimension = (extent) => bytes(1, typeof extent === 'string' ? bytes(2, extent) : number(1, extent));
-const valueInfo = ([name, type, shape]) => {
-  const tensor = message(number(1, types[type]), bytes(2, message(shape.map(dimension))));
-  return message(bytes(1, name), bytes(2, bytes(1, tensor)));
+const valueInfo = ([name, type, shape, isSequence]) => {
+  const tensor = bytes(1, message(number(1, types[type]), bytes(2, message(shape.map(dimension)))));
+  return message(bytes(1, name), bytes(2, isSequence ? bytes(4, bytes(1, tensor)) : tensor));
 };
 const attribute = ([name, value]) => message(bytes(1, name), number(3, value), number(20, 2));
 const node = ({ op, inputs, outputs, attributes = {} }) =>
@@ -40,7 +57,7 @@ const initializer = ([name, type, shape, data]) =>
     bytes(9, new Uint8Array(data.buffer)),
   );
 
-/** inputs, outputs: [name, type, shape]; initializers: [name, type, shape, typed array]. */
+/** inputs, outputs: [name, type, shape, whether it is a sequence of such]; initializers: [name, type, shape, typed array]. */
 export function onnxModel({ nodes, inputs, outputs, initializers = [] }) {
   const graph = message(
     nodes.map((one) => bytes(1, node(one))),
@@ -49,7 +66,7 @@ export function onnxModel({ nodes, inputs, outputs, initializers = [] }) {
     inputs.map((one) => bytes(11, valueInfo(one))),
     outputs.map((one) => bytes(12, valueInfo(one))),
   );
-  return message(number(1, 9), bytes(7, graph), bytes(8, number(2, 20)));
+  return message(number(1, 10), bytes(7, graph), bytes(8, number(2, 21)));
 }
 
 /** y = x W of an open number of rows. */
@@ -64,6 +81,14 @@ export const product = onnxModel({
 export const doubled = (type, shape) =>
   onnxModel({
     nodes: [{ op: 'Add', inputs: ['x', 'x'], outputs: ['y'] }],
+    inputs: [['x', type, shape]],
+    outputs: [['y', type, shape]],
+  });
+
+/** y = x */
+export const identityOf = (type, shape) =>
+  onnxModel({
+    nodes: [{ op: 'Identity', inputs: ['x'], outputs: ['y'] }],
     inputs: [['x', type, shape]],
     outputs: [['y', type, shape]],
   });
@@ -91,4 +116,11 @@ export const several = onnxModel({
     ['sum', 'int64', [3]],
     ['no', 'bool', [3]],
   ],
+});
+
+/** A sequence of x and x. */
+export const sequence = onnxModel({
+  nodes: [{ op: 'SequenceConstruct', inputs: ['x', 'x'], outputs: ['s'] }],
+  inputs: [['x', 'float32', [2]]],
+  outputs: [['s', 'float32', [2], true]],
 });

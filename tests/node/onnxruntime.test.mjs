@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 
 import * as ort from '../../node/onnxruntime-node.mjs';
-import { cast, product, several } from './onnx_models.mjs';
+import { cast, identityOf, product, sequence, several } from './onnx_models.mjs';
 
 const { InferenceSession, Tensor, env, listSupportedBackends } = ort;
 const folder = mkdtempSync(join(tmpdir(), 'headrace-ort-'));
@@ -73,7 +73,9 @@ test('fetches choose outputs and fill tensors', async () => {
     name: 'RangeError',
     message: /no output "none"; there are sum, no/,
   });
-  await assert.rejects(session.run(feeds, []), TypeError);
+  for (const wrong of [[], [5], null, 5, feeds.x, { sum: 5 }])
+    await assert.rejects(session.run(feeds, wrong), TypeError);
+  for (const wrong of [null, 5, feeds.x]) await assert.rejects(session.run(feeds, ['no'], wrong), TypeError);
 });
 
 test('feeds are checked, and more than the inputs are left alone', async () => {
@@ -170,6 +172,62 @@ test('a tensor is given another shape, and disposed of', async () => {
   assert.deepEqual([...(await tensor.getData(true))], [1, 2, 3, 4, 5, 6]);
   assert.equal(tensor.location, 'none');
   assert.throws(() => tensor.data, /disposed/);
+});
+
+/** By type: the array that holds it, and elements that it must keep. */
+const kept = {
+  float64: Float64Array.of(1.5, -(2 ** 60)),
+  int8: Int8Array.of(-128, 127),
+  uint8: Uint8Array.of(0, 255),
+  int16: Int16Array.of(-32768, 32767),
+  uint16: Uint16Array.of(0, 65535),
+  int32: Int32Array.of(-(2 ** 31), 7),
+  uint32: Uint32Array.of(0, 4294967295),
+  int64: BigInt64Array.of(-(2n ** 63n), 2n ** 62n + 1n),
+  uint64: BigUint64Array.of(0n, 2n ** 64n - 1n),
+  bool: Uint8Array.of(0, 1),
+  float16: (globalThis.Float16Array ?? Uint16Array).of(1, 2),
+};
+for (const [type, data] of Object.entries(kept))
+  test(`${type} goes in and out as it is, also into a tensor of the caller's`, async () => {
+    const session = await InferenceSession.create(new Uint8Array(identityOf(type, [2])));
+    assert.deepEqual([session.inputMetadata[0].type, session.outputMetadata[0].type], [type, type]);
+    const feeds = { x: new Tensor(type, data, [2]) };
+    const { y } = await session.run(feeds);
+    assert.deepEqual([y.type, y.dims, y.data], [type, [2], data]);
+    const target = new Tensor(type, new data.constructor(2), [2]);
+    await session.run(feeds, { y: target });
+    assert.deepEqual(target.data, data);
+  });
+
+for (const [type, given, bytes] of [
+  ['int4', Int8Array.of(0x21, 0x0f), [0x21, 0x0f]],
+  ['uint4', Uint8Array.of(0xf1, 0x02), [0xf1, 0x02]],
+])
+  test(`${type} has two elements a byte`, async () => {
+    const session = await InferenceSession.create(new Uint8Array(identityOf(type, [3])));
+    const { y } = await session.run({ x: new Tensor(type, given, [3]) });
+    assert.deepEqual([y.type, y.dims, [...y.data]], [type, [3], bytes]);
+  });
+
+test('bfloat16 goes in and out as float32', async () => {
+  const session = await InferenceSession.create(new Uint8Array(identityOf('bfloat16', [2])));
+  assert.equal(session.inputMetadata[0].type, 'float32');
+  const { y } = await session.run({ x: new Tensor(Float32Array.of(1.5, 1 + 2 ** -9)) });
+  assert.deepEqual([y.type, [...y.data]], ['float32', [1.5, 1]]);
+});
+
+test('strings and sequences are refused when a session is created, with the name', async () => {
+  const create = (model) => InferenceSession.create(new Uint8Array(model));
+  await assert.rejects(create(identityOf('string', [2])), { code: 'unsupported', message: /'x'.*STRING/ });
+  await assert.rejects(create(sequence), { code: 'unsupported', message: /output 's' is no tensor/ });
+});
+
+test('hints of ONNX Runtime change nothing, and wrong ones are refused', async () => {
+  const bytes = new Uint8Array(product);
+  await InferenceSession.create(bytes, { executionMode: 'parallel', graphOptimizationLevel: 'basic' });
+  for (const wrong of [{ executionMode: 'fast' }, { graphOptimizationLevel: 3 }])
+    await assert.rejects(InferenceSession.create(bytes, wrong), TypeError);
 });
 
 test('float16 goes in and out as bits', async () => {

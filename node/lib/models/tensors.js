@@ -13,6 +13,7 @@ const types = {
   i8: { name: 'int8', array: Int8Array },
   u8: { name: 'uint8', array: Uint8Array, also: ['Uint8ClampedArray'] },
   i16: { name: 'int16', array: Int16Array },
+  u16: { name: 'uint16', array: Uint16Array },
   i32: { name: 'int32', array: Int32Array },
   u32: { name: 'uint32', array: Uint32Array },
   i64: { name: 'int64', array: BigInt64Array },

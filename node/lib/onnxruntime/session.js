@@ -24,9 +24,22 @@ async function toDevice(providers, devices) {
   );
 }
 
-/** What load() takes of SessionOptions; the others are hints of ONNX Runtime's own. */
+/** Hints of ONNX Runtime's own, which change nothing here. */
+const hints = {
+  executionMode: ['sequential', 'parallel'],
+  graphOptimizationLevel: ['disabled', 'basic', 'extended', 'layout', 'all'],
+};
+
+function checkHints(options) {
+  for (const [name, values] of Object.entries(hints))
+    if (options[name] !== undefined && !values.includes(options[name]))
+      throw new TypeError(`${name} is ${JSON.stringify(options[name])}; there are ${values.join(', ')}`);
+}
+
+/** What load() takes of SessionOptions. */
 async function toLoadOptions(options, devices) {
   if (!isRecord(options)) throw new TypeError(`the options are ${kindOf(options)}; an object is needed`);
+  checkHints(options);
   const { executionProviders, intraOpNumThreads, freeDimensionOverrides, externalData } = options;
   const result = await toDevice(executionProviders, devices);
   if (intraOpNumThreads !== undefined)
@@ -63,6 +76,8 @@ function toFetches(value, names) {
   const entries = isList ? value.map((name) => [name, null]) : Object.entries(value);
   if (entries.length === 0) throw new TypeError('fetches are empty; name an output');
   for (const [name, tensor] of entries) {
+    if (typeof name !== 'string')
+      throw new TypeError(`fetches: a name is ${kindOf(name)}; names of outputs are strings`);
     if (!names.includes(name))
       throw new RangeError(`fetches: there is no output "${String(name)}"; there are ${names.join(', ')}`);
     if (tensor !== null) checkTensor(tensor, `fetches: "${name}"`);
@@ -120,6 +135,9 @@ export function inferenceSessionOn(load, devices) {
       if (!isRecord(feeds) || feeds instanceof Tensor)
         throw new TypeError(`feeds are ${kindOf(feeds)}; an object of tensors by names of inputs is needed`);
       const names = this.outputNames;
+      for (const [what, value] of Object.entries({ 'fetches or options': second, options: third }))
+        if (value !== undefined && (typeof value !== 'object' || value === null || value instanceof Tensor))
+          throw new TypeError(`${what} are ${kindOf(value)}; an object is needed`);
       // An object without any output's name holds options.
       const hasFetches =
         third !== undefined ||

@@ -112,6 +112,11 @@ export class Tensor {
     this.cpuData = data;
   }
 
+  /** Of memory that a GPU's driver keeps in place, which is the CPU's to us. */
+  static fromPinnedBuffer(type, data, dims = [data.length]) {
+    return new Tensor({ location: 'cpu-pinned', type, data, dims });
+  }
+
   get location() {
     return this.#isDisposed ? 'none' : 'cpu';
   }
