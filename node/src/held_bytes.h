@@ -9,8 +9,7 @@ namespace headrace::node {
 inline std::size_t held_bytes(const Executable& executable) {
     const CompileStats stats = executable.stats();
     const auto own = [](std::size_t all, std::size_t mapped) { return all - std::min(mapped, all); };
-    return own(stats.constant_bytes, stats.mapped_bytes) +
-           own(stats.packed_bytes, stats.packed_mapped_bytes);
+    return own(stats.constant_bytes, stats.mapped_bytes) + own(stats.packed_bytes, stats.packed_mapped_bytes);
 }
 
 }  // namespace headrace::node

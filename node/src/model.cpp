@@ -153,7 +153,8 @@ public:
         Executable executable = compile(*graph, options);
         // Where weights are quantised, nothing shall hold the others.
         if (options.weights != WeightFormat::as_given) graph.reset();
-        model_ = std::make_shared<Model>(std::move(graph), std::move(executable), limits_, std::move(declared));
+        model_ =
+            std::make_shared<Model>(std::move(graph), std::move(executable), limits_, std::move(declared));
         source_.bytes.reset();
     }
     napi_value result(napi_env env) override {
@@ -331,7 +332,8 @@ napi_value open_model(const Call& call) {
     for (std::size_t i = 0; i + 1 < shapes.size(); i += 2)
         source.onnx.forms.emplace(to_text(env, shapes[i]), to_onnx_shape(env, shapes[i + 1]));
     RunOptions limits;
-    if (const auto most = member(env, call[2], "mostIterations")) limits.most_iterations = to_integer(env, *most);
+    if (const auto most = member(env, call[2], "mostIterations"))
+        limits.most_iterations = to_integer(env, *most);
     return Task::start(
         env, std::make_unique<OpenModel>(std::move(source), to_context_options(env, call[2]), limits));
 }

@@ -13,8 +13,8 @@ namespace headrace::node {
 /// A compiled graph and sessions that wait for runs, one for each that goes on at once.
 class Model {
 public:
-    /// `declared`: types of an ONNX model by the names of inputs and outputs that the graph has in another one:
-    /// "bool", which is u8 there, and "u16", which is u32.
+    /// `declared`: types of an ONNX model by the names of inputs and outputs that the graph has in another
+    /// one: "bool", which is u8 there, and "u16", which is u32.
     using Declared = std::map<std::string, std::string, std::less<>>;
     Model(std::shared_ptr<const Graph> graph, Executable executable, RunOptions options, Declared declared);
 

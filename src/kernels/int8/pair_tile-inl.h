@@ -24,14 +24,24 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+// One product of scalars, and x86's instruction, add a pair up; others keep the two halves' sums apart until
+// the end.
+#undef HEADRACE_HAS_PAIR_SUMS
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_SSSE3 || \
+    HWY_TARGET == HWY_SCALAR
+#define HEADRACE_HAS_PAIR_SUMS 1
+#else
+#define HEADRACE_HAS_PAIR_SUMS 0
+#endif
+
 // Each lane holds two numbers of 16 bits; products are added up in 32 bits, exactly as long as sums fit.
 // Bytes times bytes could be had in one instruction with sums of 16 bits, where 255 * 127 twice has no room.
 class PairSum {
 public:
-#if HWY_TARGET == HWY_NEON
-    HWY_INLINE PairSum() : sum_(hn::Zero(Int8Tag())), upper_(hn::Zero(Int8Tag())) {}
-#else
+#if HEADRACE_HAS_PAIR_SUMS
     HWY_INLINE PairSum() : sum_(hn::Zero(Int8Tag())) {}
+#else
+    HWY_INLINE PairSum() : sum_(hn::Zero(Int8Tag())), upper_(hn::Zero(Int8Tag())) {}
 #endif
     HWY_INLINE void add(Int8Vec a, Int8Vec b) {
 #if HWY_TARGET == HWY_SCALAR
@@ -40,7 +50,7 @@ public:
         sum_.raw += low(a) * low(b) + high(a) * high(b);
 #else
         const hn::Repartition<int16_t, Int8Tag> d16;
-#if HWY_TARGET == HWY_NEON
+#if !HEADRACE_HAS_PAIR_SUMS
         sum_ =
             hn::ReorderWidenMulAccumulate(Int8Tag(), hn::BitCast(d16, a), hn::BitCast(d16, b), sum_, upper_);
 #else
@@ -62,16 +72,16 @@ public:
 #endif
     }
     HWY_INLINE Int8Vec total() const {
-#if HWY_TARGET == HWY_NEON
-        return hn::RearrangeToOddPlusEven(sum_, upper_);
-#else
+#if HEADRACE_HAS_PAIR_SUMS
         return sum_;
+#else
+        return hn::RearrangeToOddPlusEven(sum_, upper_);
 #endif
     }
 
 private:
     Int8Vec sum_;
-#if HWY_TARGET == HWY_NEON
+#if !HEADRACE_HAS_PAIR_SUMS
     Int8Vec upper_;  // of the upper half's products
 #endif
 };
