@@ -6,7 +6,7 @@ BUILD := $(PYTHON) tools/build.py
 ONNXRUNTIME_PROGRAMS := magika rapidocr-onnxruntime silero-vad opencv-python-headless pyclipper shapely six pillow
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test ggml-dev test-ggml docs site lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-micro bench-qwen3 bench-decoders bench-packed bench-serve bench-embeddings stress-llm stress-serve coverage cross-check test-arm wheels image test-wheels test-cmake-lines test-conan test-windows cross-macos bench-wheel executorch test-executorch test-executorch-suite test-onnx-suite test-onnxruntime test-architectures mlx test-mlx bench-mlx test-ray bench-ray node test-node bench-node asan tsan fuzz tiny-chat setup clean
+.PHONY: help demo build test ggml-dev test-ggml docs site lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-micro bench-qwen3 bench-decoders bench-packed bench-serve bench-embeddings stress-llm stress-serve coverage cross-check test-arm wheels image test-wheels test-cmake-lines test-conan test-windows cross-macos bench-wheel npm test-npm executorch test-executorch test-executorch-suite test-onnx-suite test-onnxruntime test-architectures mlx test-mlx bench-mlx test-ray bench-ray node test-node bench-node asan tsan fuzz tiny-chat setup clean
 
 help: ## show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -134,6 +134,18 @@ image: ## make a container image that serves a model, of a wheel that make wheel
 test-wheels: ## test the wheels and images that make wheels and make image have built, in empty environments and on QEMU's CPUs (installs qemu-user)
 	@$(PYTHON) tools/setup.py --arm
 	@HEADRACE_TEST_WHEELS=1 $(VENV) -m pytest -q -rs -p no:cacheprovider tests/packaging/test_built_*.py
+
+npm: ## pack the npm package, and its binaries for other machines, into build/npm/dist (ARCH=x86_64); after make wheels the addons alone are compiled
+	@$(PYTHON) tools/setup.py
+	@$(PYTHON) tools/setup.py --node
+	@node node/scripts/bundle.mjs
+	@PYTHONPATH=tools $(VENV) -m wheels.npm $(if $(ARCH),--arch $(ARCH))
+
+test-npm: ## test the packages that make npm has made, installed offline into an empty folder (RUNTIMES="node18 node22 node24 node26 bun deno" fetches these into build/runtimes and runs them, too)
+	@$(PYTHON) tools/setup.py
+	@$(PYTHON) tools/setup.py --node
+	@PYTHONPATH=tools $(VENV) -m wheels.runtimes $(RUNTIMES)
+	@HEADRACE_TEST_WHEELS=1 $(VENV) -m pytest -q -rs -p no:cacheprovider tests/packaging/test_built_npm.py
 
 test-cmake-lines: ## build the delegate by the plain CMake lines of docs/executorch.md (compiles everything again)
 	@$(BUILD) --target products

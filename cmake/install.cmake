@@ -1,6 +1,7 @@
 # cmake --install: libheadrace.so, its headers, the program, and packages for CMake and pkg-config. Libraries that only
 # Headrace loads go into a folder of their own, so that they never meet those of an installed llama.cpp.
-# Components: runtime (what running needs), development, and python (the extension, in a wheel only).
+# Components: libraries (what a program that calls them needs), runtime (the program and what others load), development,
+# and the extensions of one language, where a package for it is made: python and node.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -22,7 +23,7 @@ function(headrace_install_private library)
       set(name ${CMAKE_MATCH_1})
     endif()
   endif()
-  install(PROGRAMS ${file} DESTINATION ${private_dir} RENAME ${name} COMPONENT runtime)
+  install(PROGRAMS ${file} DESTINATION ${private_dir} RENAME ${name} COMPONENT libraries)
 endfunction()
 
 set(outside "")
@@ -36,7 +37,7 @@ elseif(NOT HEADRACE_GGML_LIB_DIR IN_LIST CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES)
   set(outside ${HEADRACE_GGML_LIB_DIR})
 endif()
 if(HEADRACE_RUNTIME)
-  install(PROGRAMS ${HEADRACE_RUNTIME}/libheadrace-c++.so DESTINATION ${private_dir} COMPONENT runtime)
+  install(PROGRAMS ${HEADRACE_RUNTIME}/libheadrace-c++.so DESTINATION ${private_dir} COMPONENT libraries)
 elseif(HEADRACE_BUNDLE)
   foreach(target fmt::fmt hwy::hwy)
     get_target_property(type ${target} TYPE)
@@ -49,19 +50,22 @@ endif()
 
 set_target_properties(headrace PROPERTIES INSTALL_RPATH "${origin}/headrace;${outside}")
 install(TARGETS headrace EXPORT headraceTargets
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT libraries
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 if(TARGET wasi_nn_backend)
   set_target_properties(headrace_llm_shared headrace_serve wasi_nn_backend wasi_nn_llamacpp PROPERTIES
     INSTALL_RPATH "${origin};${origin}/headrace;${outside}")
-  install(TARGETS headrace_llm_shared headrace_serve EXPORT headraceTargets
+  install(TARGETS headrace_llm_shared EXPORT headraceTargets
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT libraries
+    INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  install(TARGETS headrace_serve EXPORT headraceTargets
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime
     INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   install(TARGETS wasi_nn_backend wasi_nn_llamacpp LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime)
   if(TARGET ggml-headrace)
-    install(TARGETS ggml-headrace LIBRARY DESTINATION ${private_dir} COMPONENT runtime)
+    install(TARGETS ggml-headrace LIBRARY DESTINATION ${private_dir} COMPONENT libraries)
   endif()
 endif()
 if(TARGET headrace_cli)

@@ -1,5 +1,6 @@
 # The addons of the npm package in node/, built in place so that a require from the checkout finds them; those with a
-# sanitizer lie beside their build (tools/node_asan.py). Node-API is C: one binary serves every version of Node from 18 on.
+# sanitizer (tools/node_asan.py) and those for other machines (tools/wheels) lie beside their build. Node-API is C: one
+# binary serves every version of Node from 18 on.
 find_path(HEADRACE_NODE_HEADERS node_api.h PATH_SUFFIXES node DOC "The folder of Node's node_api.h")
 if(NOT HEADRACE_NODE_HEADERS)
   message(STATUS "Node's headers are not there (Debian's libnode-dev has them): no target node_addon")
@@ -7,7 +8,7 @@ if(NOT HEADRACE_NODE_HEADERS)
 endif()
 
 set(native ${PROJECT_SOURCE_DIR}/node/native)
-if(HEADRACE_ASAN OR HEADRACE_TSAN)
+if(HEADRACE_ASAN OR HEADRACE_TSAN OR HEADRACE_PORTABLE)
   set(native ${PROJECT_BINARY_DIR}/npm/node/native)
 endif()
 
@@ -23,7 +24,11 @@ function(headrace_node_addon target name)
     PREFIX "" OUTPUT_NAME ${name} SUFFIX ".node"
     LIBRARY_OUTPUT_DIRECTORY ${native}
     CXX_VISIBILITY_PRESET hidden
-    BUILD_RPATH "${PROJECT_BINARY_DIR}/lib;${HEADRACE_GGML_LIB_DIR}")
+    BUILD_RPATH "${PROJECT_BINARY_DIR}/lib;${HEADRACE_GGML_LIB_DIR}"
+    INSTALL_RPATH "$ORIGIN/${CMAKE_INSTALL_LIBDIR};$ORIGIN/${CMAKE_INSTALL_LIBDIR}/headrace")
+  if(HEADRACE_PORTABLE)
+    install(TARGETS ${target} LIBRARY DESTINATION . COMPONENT node)
+  endif()
 endfunction()
 
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/node/src/*.cpp)
@@ -39,4 +44,7 @@ if(TARGET headrace_llm_shared)
   # Its threads outlive the worker that loaded it.
   target_link_options(node_llm_addon PRIVATE -Wl,-z,nodelete)
   add_dependencies(node_addon node_llm_addon)
+  if(TARGET ggml-headrace)
+    add_dependencies(node_llm_addon ggml-headrace)
+  endif()
 endif()

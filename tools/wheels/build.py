@@ -80,6 +80,27 @@ class Build:
         """The folder with the libraries and extensions as they lie in a wheel for that Python."""
         base.say(4, f"{self.arch}: Headrace for Python {python.version}")
         headers = self.archive.packages(python.release, f"libpython{python.headers}-dev")
+        include = headers / "usr/include"
+        flags = [
+            *self.linked_flags(),
+            "-DHEADRACE_PYTHON=ON",
+            f"-DEXECUTORCH_DIR={self.executorch() / 'executorch'}",
+            f"-DHEADRACE_PYTHON_VERSION={python.version}",
+            f"-DHEADRACE_PYTHON_INCLUDE={include};{include / f'python{python.headers}'}",
+        ]
+        self.compile("headrace", base.ROOT, *flags, target="products")
+        return self.staged(f"stage-{python.tag}", "libraries", "runtime", "python")
+
+    def stage_node(self):
+        """The same with Node's addons, as they lie in an npm package, for every version of Node."""
+        base.say(4, f"{self.arch}: Headrace for Node")
+        headers = self.archive.packages(SOURCES_RELEASE, "libnode-dev") / "usr/include/node"
+        flags = [*self.linked_flags(), f"-DHEADRACE_NODE_HEADERS={headers}"]
+        self.compile("headrace", base.ROOT, *flags, target="node_addon")
+        return self.staged("stage-node", "libraries", "node") / "headrace"
+
+    def linked_flags(self):
+        """Of Headrace on the libraries that libraries() has compiled."""
         build = self.folder / "headrace"
         build.mkdir(exist_ok=True)
         (build / "setup.cmake").write_text(
@@ -87,17 +108,7 @@ class Build:
             f'set(HEADRACE_LLAMA_DIR "{self.prefix("llama")}")\n'
             f'set(HEADRACE_LLAMA_SOURCE "{self.source}")\n'
         )
-        include = headers / "usr/include"
-        flags = [
-            *self.headrace_flags(),
-            "-DHEADRACE_PYTHON=ON",
-            f"-DHEADRACE_RUNTIME={self.folder / 'runtime'}",
-            f"-DEXECUTORCH_DIR={self.executorch() / 'executorch'}",
-            f"-DHEADRACE_PYTHON_VERSION={python.version}",
-            f"-DHEADRACE_PYTHON_INCLUDE={include};{include / f'python{python.headers}'}",
-        ]
-        self.compile("headrace", base.ROOT, *flags, target="products")
-        return self.staged(f"stage-{python.tag}", "runtime", "python")
+        return [*self.headrace_flags(), f"-DHEADRACE_RUNTIME={self.folder / 'runtime'}"]
 
     def headrace_flags(self):
         return [

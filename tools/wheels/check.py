@@ -35,11 +35,24 @@ def glibc_of(tag):
     return tuple(map(int, re.search(r"manylinux_(\d+)_(\d+)", tag).groups()))
 
 
+def checked_size(file):
+    size = file.stat().st_size
+    if size > MOST_BYTES:
+        raise base.SetupError(f"{file.name} has {size:,} bytes; {MOST_BYTES:,} are allowed")
+    return size
+
+
+def newest_glibc(folder):
+    """The newest version of glibc that a library or addon in a folder takes symbols of."""
+    files = [path for path in folder.rglob("*") if path.suffix in (".so", ".node")]
+    command = ["readelf", "--version-info", "--wide", *files]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return max(tuple(map(int, found)) for found in re.findall(r"\bGLIBC_(\d+)\.(\d+)", listed))
+
+
 def check_wheel(wheel):
     """One line about a wheel that is fine; a SetupError about another."""
-    size = wheel.stat().st_size
-    if size > MOST_BYTES:
-        raise base.SetupError(f"{wheel.name} has {size:,} bytes; {MOST_BYTES:,} are allowed")
+    size = checked_size(wheel)
     promised, found = PLATFORM.search(wheel.name)[0], platform_tag(wheel)
     if not found.startswith("manylinux") or glibc_of(found) > glibc_of(promised):
         raise base.SetupError(f"{wheel.name} promises {promised}, and auditwheel finds {found}")

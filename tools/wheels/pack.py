@@ -28,6 +28,7 @@ LLAMA_LICENCES = {
     "hash-rotate-bits": "vendor/hash/rotate-bits/LICENSE.md",
     "hash-xxhash": "vendor/hash/xxhash/LICENSE",
 }
+PYTHON_PARTS = ("nanobind", "robin-map")  # which the extensions alone are made of
 DEBIAN_LICENCES = {"flatbuffers": "libflatbuffers-dev", "CLI11": "libcli11-dev", "xxhash": "libxxhash-dev"}
 
 

@@ -16,7 +16,7 @@ export function native(name) {
     if (error.code !== 'MODULE_NOT_FOUND' || !error.message.includes(carried)) throw error;
     throw new Error(
       `headrace: there is neither ${built} (make node builds it) nor the package ${platform}, an optional dependency ` +
-        'of headrace: npm install headrace without --omit=optional, on Linux of x64 or arm64, adds it',
+        'of headrace: npm install headrace without --omit=optional adds it, on Linux with glibc, of x64 or arm64',
     );
   }
 }
