@@ -144,6 +144,7 @@ npm: ## pack the npm package, and its binaries for other machines, into build/np
 test-npm: ## test the packages that make npm has made, installed offline into an empty folder (RUNTIMES="node18 node22 node24 node26 bun deno" fetches these into build/runtimes and runs them, too)
 	@$(PYTHON) tools/setup.py
 	@$(PYTHON) tools/setup.py --node
+	@$(PYTHON) tools/setup.py --arm
 	@PYTHONPATH=tools $(VENV) -m wheels.runtimes $(RUNTIMES)
 	@HEADRACE_TEST_WHEELS=1 $(VENV) -m pytest -q -rs -p no:cacheprovider tests/packaging/test_built_npm.py
 

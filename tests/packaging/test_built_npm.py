@@ -91,6 +91,7 @@ async function main(): Promise<void> {
   const session: ort.InferenceSession = await ort.InferenceSession.create('model.onnx');
 }
 """
+EMULATED = {"Nehalem": "sse42", "SandyBridge": "sandybridge", "Haswell": "haswell"}
 # Of node's own tests those that look for the checkout around them.
 OF_THE_CHECKOUT = ("examples", "native", "transformers", "types")
 
@@ -213,6 +214,16 @@ def test_an_onnx_model_runs_by_load_and_as_onnxruntime_node_has_it(installed: Pa
 
 def test_a_language_model_answers(installed: Path, runtime: list[object]):
     assert execute(installed, runtime, "chat.mjs", CHAT) == ["2+3=5", "2+3=5"]
+
+
+@pytest.mark.parametrize(("cpu", "variant"), EMULATED.items())
+def test_older_cpus_get_the_library_that_suits_them(installed: Path, cpu: str, variant: str):
+    emulator = shutil.which("qemu-x86_64")
+    if CPU != "x64" or not emulator or not shutil.which("node"):
+        pytest.skip("Node and qemu-x86_64 are not both there: make test-npm installs them on x86-64")
+    result, *mapped = execute(installed, [emulator, "-cpu", cpu, shutil.which("node")], "graph.mjs", GRAPH)
+    assert result == RESULT
+    assert [Path(path).stem for path in mapped if "libggml-cpu-" in path] == [f"libggml-cpu-{variant}"]
 
 
 @pytest.mark.parametrize("name", ["program.cts", "program.mts"])
