@@ -6,7 +6,7 @@ BUILD := $(PYTHON) tools/build.py
 ONNXRUNTIME_PROGRAMS := magika rapidocr-onnxruntime silero-vad opencv-python-headless pyclipper shapely six pillow
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test ggml-dev test-ggml docs site lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-micro bench-qwen3 bench-decoders bench-packed bench-serve bench-embeddings stress-llm stress-serve coverage cross-check test-arm wheels image test-wheels test-cmake-lines test-conan test-windows cross-macos bench-wheel npm test-npm executorch test-executorch test-executorch-suite test-onnx-suite test-onnxruntime test-architectures mlx test-mlx bench-mlx test-ray bench-ray node test-node bench-node asan tsan fuzz tiny-chat setup clean
+.PHONY: help demo build test ggml-dev test-ggml docs site lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-quantised bench-micro bench-qwen3 bench-decoders bench-packed bench-serve bench-embeddings stress-llm stress-serve coverage cross-check test-arm wheels image test-wheels test-cmake-lines test-conan test-windows cross-macos bench-wheel npm test-npm executorch test-executorch test-executorch-suite test-onnx-suite test-onnxruntime test-architectures mlx test-mlx bench-mlx test-ray bench-ray node test-node bench-node asan tsan fuzz tiny-chat setup clean
 
 help: ## show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -88,6 +88,10 @@ bench-zoo: ## compare whole models with ONNX Runtime, OpenVINO, XNNPACK and torc
 	@$(BUILD) --target products
 	@$(PYTHON) tools/setup.py --on-demand openvino
 	@$(VENV) bench/zoo_peers.py $(if $(MODELS),--models $(MODELS))
+
+bench-quantised: ## compare quantised ONNX files with ONNX Runtime: QDQ, QOperator, dynamic, 4 bits (MODELS="resnet18.qdq minilm.dynamic")
+	@$(BUILD) --target products
+	@$(VENV) bench/quantised.py $(if $(MODELS),--models $(MODELS))
 
 bench-micro: ## compare single operators with the same (MODELS="gemm_512 conv_1x1_256_64_56")
 	@$(BUILD) --target benchmarks

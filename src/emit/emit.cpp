@@ -49,6 +49,8 @@ ggml_type type_of(BlockFormat format) {
 /// A constant in blocks is as wide as its rows, whatever its rank.
 Layout layout_of_blocks(const TensorType& t) {
     const std::int64_t width = t.shape.back().size();
+    // To ggml, what it has no type for is bytes, which only our kernels read.
+    if (!is_of_ggml(t.format)) return {GGML_TYPE_I8, {static_cast<std::int64_t>(t.bytes()), 1, 1, 1}};
     return {type_of(t.format), {width, width ? t.elements() / width : 0, 1, 1}};
 }
 
@@ -219,6 +221,7 @@ Emit::Tensor Emit::copy_into(Tensor dst, Tensor src) { return ggml_cpy(ctx_, src
 
 void quantise_rows(BlockFormat format, const float* from, std::int64_t rows, std::int64_t columns,
                    std::byte* to) {
+    if (!is_of_ggml(format)) return quantise(format, from, rows * columns, to);
     ggml_quantize_chunk(type_of(format), from, to, 0, rows, columns, nullptr);
 }
 

@@ -30,6 +30,7 @@ BlockFormat format_named(std::string_view name) {
     std::string known;
     for (int i = 1; i < kBlockFormatCount; ++i) {
         const auto format = static_cast<BlockFormat>(i);
+        if (!is_of_ggml(format)) continue;
         if (name_of(format) == name) return format;
         known.append(i > 1 ? ", " : "").append(name_of(format));
     }
@@ -106,7 +107,8 @@ std::vector<BlockFormatInfo> block_formats() {
     std::vector<BlockFormatInfo> list;
     for (int i = 1; i < kBlockFormatCount; ++i) {
         const auto format = static_cast<BlockFormat>(i);
-        list.push_back({name_of(format), block_elements(format), block_bytes(format)});
+        if (is_of_ggml(format))
+            list.push_back({name_of(format), block_elements(format), block_bytes(format)});
     }
     return list;
 }

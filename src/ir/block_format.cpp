@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "base/half.h"
 #include "ir/block_group.h"
@@ -11,40 +12,63 @@ namespace {
 
 constexpr int kHalfBlock = kBlockElements / 2;
 
-void quantise_q8_0(const float* x, std::byte* to) {
+void store_float(float value, std::byte* to) { std::memcpy(to, &value, sizeof(value)); }
+
+/// Stores the scale and gives what follows it.
+std::byte* store_scale(float scale, bool is_f32, std::byte* to) {
+    is_f32 ? store_float(scale, to) : store_half(scale, to);
+    return to + (is_f32 ? sizeof(float) : sizeof(std::uint16_t));
+}
+
+void quantise_q8_0(const float* x, bool is_f32, std::byte* to) {
     float most = 0;
     for (int i = 0; i < kBlockElements; ++i) most = std::max(most, std::abs(x[i]));
     const float scale = most / 127, inverse = scale ? 1 / scale : 0;
-    store_half(scale, to);
+    to = store_scale(scale, is_f32, to);
     for (int i = 0; i < kBlockElements; ++i)
-        to[2 + i] = static_cast<std::byte>(static_cast<std::int8_t>(std::round(x[i] * inverse)));
+        to[i] = static_cast<std::byte>(static_cast<std::int8_t>(std::round(x[i] * inverse)));
 }
 
 /// The element of the largest magnitude becomes -8, the one code without a positive counterpart.
-void quantise_q4_0(const float* x, std::byte* to) {
+void quantise_q4_0(const float* x, bool is_f32, std::byte* to) {
     float extreme = 0;
     for (int i = 0; i < kBlockElements; ++i)
         if (std::abs(x[i]) > std::abs(extreme)) extreme = x[i];
     const float scale = extreme / -8, inverse = scale ? 1 / scale : 0;
-    store_half(scale, to);
+    to = store_scale(scale, is_f32, to);
     const auto code = [&](float v) {
         return std::byte(std::min(15, static_cast<int>(static_cast<std::int8_t>(v * inverse + 8.5f))));
     };
-    for (int i = 0; i < kHalfBlock; ++i) to[2 + i] = code(x[i]) | code(x[i + kHalfBlock]) << 4;
+    for (int i = 0; i < kHalfBlock; ++i) to[i] = code(x[i]) | code(x[i + kHalfBlock]) << 4;
+}
+
+/// From the least to the largest in 15 steps.
+void quantise_q4_1_f32(const float* x, std::byte* to) {
+    const auto [least, most] = std::minmax_element(x, x + kBlockElements);
+    const float low = *least, scale = (*most - low) / 15, inverse = scale ? 1 / scale : 0;
+    store_float(scale, to);
+    store_float(low, to + sizeof(float));
+    const auto code = [&](float v) { return std::byte(static_cast<int>((v - low) * inverse + 0.5f)); };
+    for (int i = 0; i < kHalfBlock; ++i) to[8 + i] = code(x[i]) | code(x[i + kHalfBlock]) << 4;
 }
 
 }  // namespace
 
 std::string_view name_of(BlockFormat format) {
-    static constexpr std::string_view kNames[] = {"plain", "q8_0", "q4_0", "q4_1", "q5_0",
-                                                  "q5_1",  "q4_k", "q5_k", "q6_k"};
+    static constexpr std::string_view kNames[] = {"plain", "q8_0",     "q4_0",     "q4_1",
+                                                  "q5_0",  "q5_1",     "q4_k",     "q5_k",
+                                                  "q6_k",  "q8_0_f32", "q4_0_f32", "q4_1_f32"};
     return kNames[static_cast<std::size_t>(format)];
 }
 
 void quantise(BlockFormat format, const float* from, std::int64_t elements, std::byte* to) {
     for (std::int64_t i = 0; i < elements; i += kBlockElements, to += block_bytes(format)) {
-        if (format == BlockFormat::q8_0) quantise_q8_0(from + i, to);
-        if (format == BlockFormat::q4_0) quantise_q4_0(from + i, to);
+        const bool is_f32 = !is_of_ggml(format);
+        if (format == BlockFormat::q8_0 || format == BlockFormat::q8_0_f32)
+            quantise_q8_0(from + i, is_f32, to);
+        if (format == BlockFormat::q4_0 || format == BlockFormat::q4_0_f32)
+            quantise_q4_0(from + i, is_f32, to);
+        if (format == BlockFormat::q4_1_f32) quantise_q4_1_f32(from + i, to);
     }
 }
 

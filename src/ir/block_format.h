@@ -6,28 +6,34 @@
 namespace headrace {
 
 /// How the elements of a constant are stored: plainly, or quantised in blocks along the last axis, each with
-/// its own scales, in ggml's layouts. Numbers are part of the file format.
+/// its own scales, in ggml's layouts and in some with scales in f32. Numbers are part of the file format.
 enum class BlockFormat : std::uint8_t {
     plain,
     q8_0,  ///< scale (f16) · 32 × i8
     q4_0,  ///< scale (f16) · 32 × (4 bits - 8); element i shares a byte with element i + 16, in its low half
-    q4_1,  ///< scale (f16) · 32 × 4 bits + minimum (f16)
-    q5_0,  ///< as q4_0 with 5 bits - 16; the fifth bits lie together
-    q5_1,  ///< as q4_1 with 5 bits
-    q4_k,  ///< blocks of 256: 8 groups of 32 × 4 bits, with scales and minima of 6 bits
-    q5_k,  ///< as q4_k with 5 bits
-    q6_k,  ///< blocks of 256: 16 groups of 16 × (6 bits - 32), with scales of 8 bits
+    q4_1,      ///< scale (f16) · 32 × 4 bits + minimum (f16)
+    q5_0,      ///< as q4_0 with 5 bits - 16; the fifth bits lie together
+    q5_1,      ///< as q4_1 with 5 bits
+    q4_k,      ///< blocks of 256: 8 groups of 32 × 4 bits, with scales and minima of 6 bits
+    q5_k,      ///< as q4_k with 5 bits
+    q6_k,      ///< blocks of 256: 16 groups of 16 × (6 bits - 32), with scales of 8 bits
+    q8_0_f32,  ///< scale (f32) · 32 × i8
+    q4_0_f32,  ///< scale (f32) · 32 × (4 bits - 8), which lie as in q4_0
+    q4_1_f32,  ///< scale (f32) · 32 × 4 bits + minimum (f32)
 };
-inline constexpr int kBlockFormatCount = 9;
-/// Of one block up to q5_1; larger blocks, too, unpack in groups of so many.
+inline constexpr int kBlockFormatCount = 12;
+/// Of one block up to q5_1 and from q8_0_f32 on; larger blocks, too, unpack in groups of so many.
 inline constexpr std::int64_t kBlockElements = 32;
+
+/// Whether ggml has the format.
+constexpr bool is_of_ggml(BlockFormat format) { return format < BlockFormat::q8_0_f32; }
 
 std::string_view name_of(BlockFormat format);  ///< "plain", "q8_0", ...
 
 /// Of one block; 1 for plain.
 constexpr std::int64_t block_elements(BlockFormat format) {
     if (format == BlockFormat::plain) return 1;
-    return format >= BlockFormat::q4_k ? 256 : kBlockElements;
+    return format >= BlockFormat::q4_k && is_of_ggml(format) ? 256 : kBlockElements;
 }
 
 /// Of one block; 0 for plain.
@@ -40,7 +46,10 @@ constexpr std::size_t block_bytes(BlockFormat format) {
                                       4 + 4 + 16,
                                       4 + 12 + 128,
                                       4 + 12 + 32 + 128,
-                                      2 + 16 + 64 + 128};
+                                      2 + 16 + 64 + 128,
+                                      4 + 32,
+                                      4 + 16,
+                                      8 + 16};
     return kBytes[static_cast<std::size_t>(format)];
 }
 
@@ -49,8 +58,9 @@ constexpr std::size_t blocks_bytes(BlockFormat format, std::int64_t elements) {
     return static_cast<std::size_t>(elements / block_elements(format)) * block_bytes(format);
 }
 
-/// Rounds to the nearest that the block can say, as ggml does. `elements` is a multiple of 32; only for q8_0
-/// and q4_0: for the others, whose searches are ggml's own, see emit's quantise_rows.
+/// Rounds to the nearest that the block can say, as ggml does. `elements` is a multiple of 32; only for q8_0,
+/// q4_0 and those with scales in f32: for the others, whose searches are ggml's own, see emit's
+/// quantise_rows.
 void quantise(BlockFormat format, const float* from, std::int64_t elements, std::byte* to);
 /// The exact values that the blocks stand for.
 void dequantise(BlockFormat format, const std::byte* from, std::int64_t elements, float* to);

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <cstring>
 
 #include "base/half.h"
 #include "ir/block_format.h"
@@ -74,6 +75,23 @@ inline void unpack_q6_k(const std::byte* block, int g, BlockGroup& to) {
             ((byte_at(low + i) >> quarter / 2 * 4 & 15) | (byte_at(high + i) >> quarter * 2 & 3) << 4) - 32);
 }
 
+inline float load_float(const std::byte* from) {
+    float value;
+    std::memcpy(&value, from, sizeof(value));
+    return value;
+}
+
+/// Of the formats with scales in f32.
+inline void unpack_f32(BlockFormat format, const std::byte* block, BlockGroup& to) {
+    const bool has_minimum = format == BlockFormat::q4_1_f32;
+    to.scale[0] = to.scale[1] = load_float(block);
+    to.low = has_minimum ? load_float(block + 4) : 0;
+    if (format == BlockFormat::q8_0_f32)
+        std::memcpy(to.codes, block + 4, sizeof(to.codes));
+    else
+        unpack_nibbles(block + (has_minimum ? 8 : 4), has_minimum ? 0 : 8, to);
+}
+
 }  // namespace detail
 
 /// Elements [32 · group, 32 · group + 32) of a row of blocks; not for plain.
@@ -84,6 +102,7 @@ inline void unpack_group(BlockFormat format, const std::byte* row, std::int64_t 
     if (format == BlockFormat::q4_k || format == BlockFormat::q5_k)
         return detail::unpack_k(block, in_block, format == BlockFormat::q5_k, to);
     if (format == BlockFormat::q6_k) return detail::unpack_q6_k(block, in_block, to);
+    if (!is_of_ggml(format)) return detail::unpack_f32(format, block, to);
     to.scale[0] = to.scale[1] = load_half(block);
     const bool has_minimum = format == BlockFormat::q4_1 || format == BlockFormat::q5_1;
     to.low = has_minimum ? load_half(block + 2) : 0;

@@ -106,6 +106,7 @@ struct FusedMatMul {
     }
 
     static Status lowerable(const Operands& in, const Attrs& attrs) {
+        if (!is_of_ggml(in[1].format)) return unsupported("b in {}", name_of(in[1].format));
         return product_lowerable(in, product(in, attrs));
     }
     static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,

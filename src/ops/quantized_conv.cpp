@@ -100,12 +100,13 @@ struct QuantizedConv2d {
     }
     static std::size_t packed_bytes(const Operands& in, const void* attrs) {
         const Int8Filter f(in[1].sizes(), cast(attrs));
-        return kernels::packed_pairs_bytes(f.channels, f.groups, f.depth);
+        return kernels::packed_pairs_bytes(f.channels, f.groups, f.depth, sizeof(std::int16_t));
     }
     static void pack(const ConstView& filter, const void* attrs, std::byte* packed) {
         const Int8Filter f(filter.shape, cast(attrs));
         visit_weights(filter, [&]<class T>() {
-            kernels::pack_pairs(f.ordered<T>(filter).data(), f.channels, f.groups, f.depth, packed);
+            kernels::pack_pairs<std::int16_t>(f.ordered<T>(filter).data(), f.channels, f.groups, f.depth,
+                                              packed);
         });
     }
     static std::size_t packed_depthwise_bytes(const Operands& in, const void* attrs) {

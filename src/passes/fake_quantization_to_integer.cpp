@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "ir/constant.h"
@@ -47,7 +48,11 @@ public:
             node_ = i, result_ = *result;
             HR_TRY(compute(graph_.nodes[i].inputs[0]));
         }
-        if (counts_["products"] + counts_["sums"] + counts_["moves"] == 0) return counts_;
+        for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+            node_ = i;
+            HR_TRY(multiply_to_real());
+        }
+        if (std::ranges::all_of(counts_, [](const auto& count) { return count.second == 0; })) return counts_;
         apply();
         HR_TRY(eliminate_dead_code(graph_, context));  // what made real numbers
         return counts_;
@@ -134,8 +139,47 @@ private:
         HR_ASSIGN(const bool can, has_kernel("quantized_matmul", operands, attrs));
         if (!can) return false;
         HR_TRY(add("quantized_matmul", std::move(operands), attrs, node.label, quantized()));
+        is_taken_.insert(real);
         ++counts_["products"];
         return true;
+    }
+
+    /// A product whose result nothing quantizes: its exact sums times the scales, plus its bias, as real
+    /// numbers.
+    Status multiply_to_real() {
+        const Node node = graph_.nodes[node_];
+        const auto product = fused_product(graph_, node);
+        if (!product || is_taken_.contains(node.outputs[0]) || product->residual != kNoValue ||
+            product->activation != "none")
+            return success();
+        const int axis = product->transpose_b ? 0 : 1;
+        const auto a = dequantized(graph_, product->a);
+        const auto b = int8_weights(graph_, product->b, axis);
+        if (!a || !b || graph_.value(a->bytes).type.rank() < 2) return success();
+        std::vector<float> scales;
+        for (const float scale : b->scales) scales.push_back(a->scale.scale * scale);
+        if (!std::ranges::all_of(scales, [](float scale) { return std::isnormal(scale); })) return success();
+        HR_ASSIGN(ValueId matrix, cleared_weights(graph_, *b, axis));
+        by_.grow(graph_.values.size());
+        if (product->transpose_b) {
+            HR_ASSIGN(matrix, transposed(matrix, {1, 0}, node.label));
+        }
+        HR_ASSIGN(const ValueId zero, zero_point(a->scale));
+        const std::vector<ValueId> operands{by_(a->bytes), matrix, zero};
+        HR_ASSIGN(const bool can, has_kernel("matmul_integer", operands, {}));
+        if (!can) {
+            instead_[node_].clear();
+            return success();
+        }
+        HR_ASSIGN(const ValueId sums, add("matmul_integer", operands, {}, node.label));
+        HR_ASSIGN(const ValueId real, add("cast", {sums}, {{"data_type", DType::f32}}, node.label));
+        HR_ASSIGN(const ValueId factors, list(scales));
+        const ValueId bias = product->bias, result = node.outputs[0];
+        HR_ASSIGN(const ValueId scaled,
+                  add("mul", {real, factors}, {}, node.label, bias == kNoValue ? result : kNoValue));
+        if (bias != kNoValue) HR_TRY(add("add", {scaled, bias}, {}, node.label, result));
+        ++counts_["real_products"];
+        return success();
     }
 
     /// Operands of a quantized_conv2d or quantized_matmul; none where the bias is no constant list.
@@ -305,7 +349,8 @@ private:
     Replacements by_;
     std::size_t node_ = 0;
     Int8Scale result_;
-    Counts counts_{{"products", 0}, {"sums", 0}, {"moves", 0}};
+    std::set<ValueId> is_taken_;  ///< products that are quantized where they are computed
+    Counts counts_{{"products", 0}, {"real_products", 0}, {"sums", 0}, {"moves", 0}};
 };
 
 }  // namespace

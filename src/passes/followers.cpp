@@ -17,16 +17,19 @@ Followers::Followers(Graph& graph)
             if (id != kNoValue) reader_[id] = static_cast<NodeId>(i);
 }
 
-NodeId Followers::next(const std::vector<NodeId>& parts) const {
+NodeId Followers::only_reader(const std::vector<NodeId>& parts) const {
     const ValueId result = graph_.node(parts.back()).outputs[0];
     // uses_ counts being an output of the graph as well.
     if (uses_[result] != 1) return -1;
     const NodeId id = reader_[result];
-    if (id < 0 || !is_kept(id)) return -1;
-    const Node& node = graph_.node(id);
-    const bool is_alike =
-        node.outputs.size() == 1 && graph_.value(node.outputs[0]).type == graph_.value(result).type;
-    return is_alike ? id : -1;
+    return id >= 0 && is_kept(id) && graph_.node(id).outputs.size() == 1 ? id : -1;
+}
+
+NodeId Followers::next(const std::vector<NodeId>& parts) const {
+    const NodeId id = only_reader(parts);
+    if (id < 0) return -1;
+    const ValueId result = graph_.node(parts.back()).outputs[0];
+    return graph_.value(graph_.node(id).outputs[0]).type == graph_.value(result).type ? id : -1;
 }
 
 bool Followers::are_current(NodeId at, std::initializer_list<ValueId> values) const {

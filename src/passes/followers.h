@@ -18,6 +18,8 @@ public:
     bool is_kept(NodeId id) const { return keep_[static_cast<std::size_t>(id)]; }
     /// The only reader of the last part's result, if all that it gives is a value of the same type; else -1.
     NodeId next(const std::vector<NodeId>& parts) const;
+    /// The same where the reader gives one value of any type.
+    NodeId only_reader(const std::vector<NodeId>& parts) const;
     /// False if a state among the values has been written when the node runs; absent values are always
     /// current.
     bool are_current(NodeId at, std::initializer_list<ValueId> values) const;

@@ -117,6 +117,13 @@ private:
 
 bool fits_half(float value) { return std::isfinite(value) && half_to_float(float_to_half(value)) == value; }
 
+/// Stores what the type holds: in f16 exactly, else false.
+bool store(float value, bool is_half, std::byte* to) {
+    if (is_half ? !fits_half(value) : !std::isfinite(value)) return false;
+    is_half ? store_half(value, to) : static_cast<void>(std::memcpy(to, &value, sizeof(value)));
+    return true;
+}
+
 /// One block, exactly, or false where the format cannot say it. Scales may be left to what follows the
 /// product.
 bool write_block(const BlockReader& matrix, std::int64_t row, std::int64_t k, BlockFormat format, int lowest,
@@ -124,26 +131,24 @@ bool write_block(const BlockReader& matrix, std::int64_t row, std::int64_t k, Bl
     const std::int64_t index = matrix.scale_index(row, k);
     const float scale = has_scales ? matrix.scale(index) : 1;
     const int zero = matrix.zero_point(index);
-    if (!fits_half(scale)) return false;
-    store_half(scale, to);
+    const bool is_half = is_of_ggml(format);
+    if (!store(scale, is_half, to)) return false;
+    to += is_half ? 2 : 4;
     int codes[kBlockElements];
     for (int i = 0; i < kBlockElements; ++i) codes[i] = matrix.code(row, k + i) - zero;
     const auto [least, most] = std::minmax_element(codes, codes + kBlockElements);
-    if (format == BlockFormat::q8_0) {
+    if (format == BlockFormat::q8_0 || format == BlockFormat::q8_0_f32) {
         if (*least < -128 || *most > 127) return false;
-        for (int i = 0; i < kBlockElements; ++i) to[2 + i] = static_cast<std::byte>(codes[i]);
+        for (int i = 0; i < kBlockElements; ++i) to[i] = static_cast<std::byte>(codes[i]);
         return true;
     }
     int shift = 8;
-    if (format == BlockFormat::q4_0) {
+    if (format == BlockFormat::q4_0 || format == BlockFormat::q4_0_f32) {
         if (*least < -8 || *most > 7) return false;
-        to += 2;
     } else {  // value = scale · stored + minimum, where the stored codes are the given ones from 0 on
         shift = zero - lowest;
-        const float minimum = -scale * static_cast<float>(shift);
-        if (!fits_half(minimum)) return false;
-        store_half(minimum, to + 2);
-        to += 4;
+        if (!store(-scale * static_cast<float>(shift), is_half, to)) return false;
+        to += is_half ? 2 : 4;
     }
     for (int i = 0; i < kBlockElements / 2; ++i)
         to[i] = static_cast<std::byte>((codes[i] + shift) | (codes[i + kBlockElements / 2] + shift) << 4);
@@ -162,13 +167,17 @@ Result<std::shared_ptr<const Constant>> exact_blocks(const BlockReader& matrix, 
     return own_constant(std::move(buffer));
 }
 
+/// How scales are stored.
+enum class Scales { in_f16, of_rows, in_f32 };
+
 /// The matrix as a constant in the smallest format that says it exactly; no constant where none does.
-Result<Value> block_constant(const LinearMatrix& m, const BlockReader& matrix, bool has_scales) {
+Result<Value> block_constant(const LinearMatrix& m, const BlockReader& matrix, Scales scales) {
     Value made{.kind = ValueKind::constant, .name = m.whole->name};
     const DType type = m.whole->type.dtype;
-    const std::vector<BlockFormat> formats = bits_of(type) == 4
-                                                 ? std::vector{BlockFormat::q4_0, BlockFormat::q4_1}
-                                                 : std::vector{BlockFormat::q8_0};
+    using enum BlockFormat;
+    const bool is_f32 = scales == Scales::in_f32, has_scales = scales != Scales::of_rows;
+    std::vector<BlockFormat> formats{is_f32 ? q8_0_f32 : q8_0};
+    if (bits_of(type) == 4) formats = is_f32 ? std::vector{q4_0_f32, q4_1_f32} : std::vector{q4_0, q4_1};
     for (BlockFormat format : formats) {
         HR_ASSIGN(made.constant, exact_blocks(matrix, format, type == DType::i4 ? -8 : 0, has_scales));
         made.type = {DType::f32, {matrix.rows(), matrix.inner()}, format};
@@ -197,7 +206,7 @@ struct Blocks {
     ValueId scales = kNoValue;  ///< what the product's columns are multiplied by; else the blocks have them
 };
 
-Result<Blocks> blocks_of(Graph& graph, const LinearMatrix& m, bool transpose_b) {
+Result<Blocks> blocks_of(Graph& graph, const LinearMatrix& m, bool transpose_b, bool may_be_ours) {
     const BlockReader matrix(m, transpose_b == m.transposed);
     Blocks blocks;
     if (!matrix.has_one_scale_per_block()) return blocks;
@@ -205,12 +214,15 @@ Result<Blocks> blocks_of(Graph& graph, const LinearMatrix& m, bool transpose_b) 
         graph.values.push_back(std::move(value));
         return static_cast<ValueId>(graph.values.size() - 1);
     };
-    HR_ASSIGN(Value made, block_constant(m, matrix, true));
+    HR_ASSIGN(Value made, block_constant(m, matrix, Scales::in_f16));
     std::optional<Value> scales;
     if (!made.constant) {
         HR_ASSIGN(scales, scales_of_rows(matrix));
-        if (!scales) return blocks;
-        HR_ASSIGN(made, block_constant(m, matrix, false));
+        if (scales) {
+            HR_ASSIGN(made, block_constant(m, matrix, Scales::of_rows));
+        } else if (may_be_ours) {
+            HR_ASSIGN(made, block_constant(m, matrix, Scales::in_f32));
+        }
     }
     if (!made.constant) return blocks;
     if (scales) blocks.scales = add(std::move(*scales));
@@ -272,7 +284,8 @@ Result<Counts> keep_block_weights(Graph& graph, const PassContext& context) {
         if (!matrix || !has_plain_end) continue;
         const auto [it, fresh] = made.try_emplace({product->b, product->transpose_b});
         if (fresh) {
-            HR_ASSIGN(it->second, blocks_of(graph, *matrix, product->transpose_b));
+            HR_ASSIGN(it->second, blocks_of(graph, *matrix, product->transpose_b,
+                                            context.runs_on_cpu && context.uses_packed_kernels));
             matrices += it->second.matrix != kNoValue;
         }
         const auto [blocks, scales] = it->second;

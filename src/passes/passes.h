@@ -26,7 +26,8 @@ Result<Counts> multiply_recurrent_inputs(Graph& graph, const PassContext& contex
 
 /// Lets what lies between dequantize_linear and quantize_linear of bytes with one scale be computed in
 /// integers, where the CPU runs it: convolutions and products with constant weights, bias and limits among
-/// them, sums, and what only moves numbers. Results differ from those of real numbers by at most one step,
+/// them, sums, and what only moves numbers; products that nothing quantizes become real numbers after their
+/// exact sums. Results differ from those of real numbers by at most one step,
 /// where these were not rounded as exactly.
 Result<Counts> fake_quantization_to_integer(Graph& graph, const PassContext& context);
 
@@ -35,7 +36,8 @@ Result<Counts> fold_constants(Graph& graph, const PassContext& context);
 
 /// Lets a product with a constant matrix of small integers and scales (dequantize_linear) read it in ggml's
 /// blocks, where they say exactly the same: with the scales, or, where each column of the product has one,
-/// with those multiplied to the product. Other such matrices become f32 up to FoldLimits::grown_bytes each.
+/// with those multiplied to the product; else, where the CPU runs it, in blocks with scales in f32. Other
+/// such matrices become f32 up to FoldLimits::grown_bytes each.
 Result<Counts> keep_block_weights(Graph& graph, const PassContext& context);
 
 /// Merges constants of equal type and bytes, then pure nodes of equal op, attributes and operands.
@@ -63,6 +65,10 @@ Result<Counts> delay_reshapes(Graph& graph, const PassContext& context);
 /// Makes one fused_matmul of a product with a constant matrix and what follows it: bias, activation,
 /// residual.
 Result<Counts> fuse_matmul_epilogue(Graph& graph, const PassContext& context);
+
+/// Makes one dequantized_matmul of a matmul_integer with a constant matrix and what follows it: the scales of
+/// both operands, bias, activation, residual; where the CPU runs it.
+Result<Counts> fuse_integer_product_epilogue(Graph& graph, const PassContext& context);
 
 /// Makes one fused_conv2d of a conv2d in f32 with a constant filter and what follows it: activation or
 /// limits, residual, in either order.

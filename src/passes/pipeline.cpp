@@ -39,6 +39,8 @@ constexpr std::array kPasses{
     Pass{"update_states_in_place", "writes only the slices of a state that change", &update_states_in_place},
     Pass{"delay_reshapes", "moves reshapes of images past what follows them", &delay_reshapes},
     Pass{"fuse_matmul_epilogue", "joins product, bias, activation and residual", &fuse_matmul_epilogue},
+    Pass{"fuse_integer_product_epilogue", "joins product of integers, scales, bias, activation and residual",
+         &fuse_integer_product_epilogue},
     Pass{"fuse_convolution_epilogue", "joins convolution, activation or limits, and residual",
          &fuse_convolution_epilogue},
     Pass{"choose_layouts", "puts the channels of images first or last, as kernels are fastest",

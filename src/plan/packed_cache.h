@@ -13,7 +13,7 @@ namespace headrace {
 
 /// Of the forms that kernels pack weights in. Raised whenever one changes, since files of earlier starts hold
 /// the former; tests/ops/packed_forms_test.cpp notices.
-inline constexpr int kPackingVersion = 2;
+inline constexpr int kPackingVersion = 3;
 
 /// One graph's file of packed weights, in a folder that the user chose. A file that cannot be used is
 /// reported and written anew; what keeps it from being written is reported, and nothing else: packing always

@@ -166,3 +166,78 @@ def test_operators_on_bytes_run_as_those_between_real_numbers() -> None:
     assert np.abs(y - rounded_as_real(model, x)).max() <= 0.0701
     used = [node["implementation"] for node in loaded.session.stats["nodes"]]
     assert [used.count(kernel) for kernel in ("int8_conv2d", "int8_add", "int8_matmul")] == [1, 1, 2]
+
+
+def used_by(model: ModelProto, x: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """What a model gives, and the implementations that computed it."""
+    loaded = headrace.load(model, device="cpu")
+    y = np.array(loaded.session.run({"x": x}, profile=True)["y"])
+    return y, [node["implementation"] for node in loaded.session.stats["nodes"]]
+
+
+@pytest.mark.parametrize("weights", [np.int8, np.uint8])
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_dynamic_quantisation_rounds_once_for_all_products(weights: type, per_channel: bool) -> None:
+    """What quantize_dynamic makes of three products of one value, a bias and a shortcut."""
+    q = Quantised(weights=weights, per_channel=per_channel)
+    rounded, scale, zero = (f"{name}_of_x" for name in ("rounded", "scale", "zero"))
+    q.nodes.append(helper.make_node("DynamicQuantizeLinear", ["x"], [rounded, scale, zero]))
+    limits = np.iinfo(weights)
+
+    def product(columns: int) -> str:
+        whole = RNG.integers(limits.min // 2, limits.max // 2, (40, columns), weights)
+        shape = columns if per_channel else ()
+        zeros = np.full(shape, 0 if weights is np.int8 else 61, weights)
+        scales = RNG.uniform(0.001, 0.004, shape).astype(np.float32)
+        sums = q.node("MatMulInteger", [rounded, q.store(whole), zero, q.store(zeros)])
+        real = q.node("Cast", [sums], to=TensorProto.FLOAT)
+        both = q.node("Mul", [scale, q.store(scales)])
+        return q.node("Mul", [real, both])
+
+    a, b = product(24), product(24)
+    bias = q.store(RNG.standard_normal(24).astype(np.float32))
+    a = q.node("Relu", [q.node("Add", [a, bias])])
+    c = q.node("Add", [product(24), a])
+    model = q.model([3, 7, 40], q.node("Add", [b, c]))
+    x = RNG.standard_normal((3, 7, 40)).astype(np.float32)
+    y, used = used_by(model, x)
+    np.testing.assert_allclose(y, rounded_as_real(model, x), rtol=1e-5, atol=1e-5)
+    assert used.count("quantize_by_range_f32") == 1
+    assert used.count("int8_matmul") == 3
+    assert len(used) <= 5, "bias, activation and sums are computed with the products"
+
+
+@pytest.mark.parametrize(
+    ("bits", "level", "kernel", "tolerance"),
+    [(4, 0, "block_gemm_f32", 1e-5), (4, 4, "block_gemm_int8", 0.02), (8, 1, "block_gemm_f32", 1e-5)],
+)
+@pytest.mark.parametrize("block", [32, 128])
+@pytest.mark.parametrize("has_zeros", [False, True])
+def test_matrices_of_few_bits_stay_in_blocks(
+    bits: int, level: int, kernel: str, tolerance: float, block: int, has_zeros: bool
+) -> None:
+    """By MatMulNBits, whose accuracy_level says how coarsely the other operand may be rounded."""
+    n, k = 40, 256
+    q = Quantised()
+    # 8 bits less zero points of 8 bits need 9: those near the middle leave them 8.
+    low, high = (0, 2**bits) if bits == 4 else (60, 190)
+    packed = RNG.integers(low, high if bits == 8 else 256, (n, k // block, block * bits // 8)).astype(
+        np.uint8
+    )
+    inputs = ["x", q.store(packed), q.store(RNG.uniform(0.01, 0.1, n * k // block).astype(np.float32))]
+    if has_zeros:
+        count = n * -(-(k // block) * bits // 8)
+        inputs.append(q.store(RNG.integers(*((0, 256) if bits == 4 else (120, 130)), count).astype(np.uint8)))
+    attributes = {"N": n, "K": k, "bits": bits, "block_size": block, "accuracy_level": level}
+    y = q.node("MatMulNBits", inputs, domain="com.microsoft", **attributes)
+    model = q.model([5, k], y)
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    x = RNG.standard_normal((5, k)).astype(np.float32)
+    y, used = used_by(model, x)
+    exact = model.__class__.FromString(model.SerializeToString())
+    for attribute in exact.graph.node[0].attribute:
+        if attribute.name == "accuracy_level":
+            attribute.i = 1
+    wanted = rounded_as_real(exact, x)
+    assert np.abs(y - wanted).max() <= tolerance * np.abs(wanted).max()
+    assert used == [kernel]

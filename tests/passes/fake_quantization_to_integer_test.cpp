@@ -141,6 +141,21 @@ TEST(FakeQuantizationToInteger, LeavesRealNumbersThatOthersRead) {
     EXPECT_EQ(run_pass(&fake_quantization_to_integer, after)["products"], 0);
 }
 
+TEST(FakeQuantizationToInteger, MultipliesExactlyToRealNumbersWhatNothingQuantizes) {
+    for (const bool transposed : {false, true}) {
+        QuantizedGraph t;
+        const ValueId x = t.real_input("x", {3, 20}, 0.02f, 128);
+        const Shape shape = transposed ? Shape{6, 20} : Shape{20, 6};
+        const ValueId w = t.real_weights(shape, DType::u8, transposed ? Shape{6, 1} : Shape{6}, 117);
+        t.output("y", t.op("gemm", {x, w, t.constant("bias", {6})}, {{"b_transpose", transposed}}));
+        const Graph before = t.finish();
+        Graph after = before;
+        EXPECT_EQ(run_pass(&fake_quantization_to_integer, after)["real_products"], 1);
+        EXPECT_THAT(formula(after, "y"), StartsWith("add(mul(cast(matmul_integer(quantize_linear(x"));
+        expect_same_results(before, after, 1e-5);
+    }
+}
+
 TEST(FakeQuantizationToInteger, LeavesWhatMovesToAnotherScale) {
     QuantizedGraph t;
     const ValueId x = t.real_input("x", {6}, 0.02f, 128);

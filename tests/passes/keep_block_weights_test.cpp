@@ -41,7 +41,7 @@ struct Linear : TinyGraph {
     }
 };
 
-void expect_kept(Graph graph, const std::string& type) {
+void expect_kept(Graph graph, const std::string& type, double tolerance = 0) {
     const Graph before = graph;
     const Counts counts = run_pass(&keep_block_weights, graph);
     EXPECT_EQ(counts.at("matrices"), 1);
@@ -50,7 +50,7 @@ void expect_kept(Graph graph, const std::string& type) {
         if (v.name == "q") {
             EXPECT_EQ(v.type.str(), type);
         }
-    expect_same_results(before, graph);
+    expect_same_results(before, graph, tolerance);
 }
 
 void expect_left(Graph graph) {
@@ -117,10 +117,21 @@ TEST(KeepBlockWeights, MultipliesColumnsByScalesThatBlocksCannotSayExactly) {
         }
 }
 
+TEST(KeepBlockWeights, KeepsScalesInF32WhereTheCpuRunsTheGraph) {
+    expect_kept(product({.scale = 0.1f}), "f32[3, 64] as q8_0_f32");
+    expect_kept(product({.type = DType::i4, .scale = 0.1f, .low = -8, .high = 7}), "f32[3, 64] as q4_0_f32");
+    expect_kept(
+        product({.type = DType::u4, .scale = 0.1f, .zero_points = {3, 0, 8, 15, 1, 7}, .low = 0, .high = 15}),
+        "f32[3, 64] as q4_1_f32", 1e-5);
+    PassContext context;
+    context.runs_on_cpu = false;
+    Graph graph = product({.scale = 0.1f});
+    EXPECT_EQ(run_pass(&keep_block_weights, graph, context).at("matrices_expanded"), 1);
+}
+
 TEST(KeepBlockWeights, ExpandsWhatBlocksCannotSay) {
-    for (const Quantised& q : std::vector<Quantised>{{.scale = 0.1f},
-                                                     {.scales = {4, 3}},  // blocks of 16
-                                                     // -128 - 1 needs 9 bits
+    for (const Quantised& q : std::vector<Quantised>{{.scales = {4, 3}},  // blocks of 16
+                                                                          // -128 - 1 needs 9 bits
                                                      {.scales = {1, 1}, .zero_points = {1}}}) {
         Graph graph = product(q);
         const Graph before = graph;
@@ -140,7 +151,7 @@ TEST(KeepBlockWeights, ExpandsWhatBlocksCannotSay) {
 }
 
 TEST(KeepBlockWeights, LeavesWhatIsTooLargeToExpandAndOtherIntegers) {
-    Graph graph = product({.scale = 0.1f});
+    Graph graph = product({.scales = {4, 3}});
     const std::string before = print(graph);
     PassContext context;
     context.fold.grown_bytes = 64 * 3 * 4 - 1;

@@ -151,14 +151,15 @@ void run_int8(const GemmArgs& g, const Int8Layout& layout, const std::byte* pack
     static thread_local RoundedRows rounded;
     with_byte_sums(way, [&]<class S>() {
         for_each_int8_rect<S>(g, ith, nth, [&](const Rect& rect) {
+            const auto run = [&]<class L>() { run_rect<S, L>(g, layout, packed, rect, rounded); };
+            const bool wide = layout.wide_scales;
             if (!layout.nibbles)
-                run_rect<S, ByteCodes>(g, layout, packed, rect, rounded);
+                wide ? run.template operator()<WideByteCodes>() : run.template operator()<ByteCodes>();
             else if (!layout.minima)
-                run_rect<S, NibbleCodes>(g, layout, packed, rect, rounded);
-            else if (!layout.wide_scales)
-                run_rect<S, NibblesAndMinima>(g, layout, packed, rect, rounded);
+                wide ? run.template operator()<WideNibbleCodes>() : run.template operator()<NibbleCodes>();
             else
-                run_rect<S, NibblesOfK>(g, layout, packed, rect, rounded);
+                wide ? run.template operator()<WideNibblesAndMinima>()
+                     : run.template operator()<NibblesAndMinima>();
         });
     });
 }
@@ -212,13 +213,15 @@ ChosenGemm chosen_gemm() {
 }
 
 Int8Layout layout_of(BlockFormat format, size_t k) {
-    const bool minima = format == BlockFormat::q4_1 || format == BlockFormat::q4_k;
-    return {.nibbles = format != BlockFormat::q8_0,
+    const bool minima = format == BlockFormat::q4_1 || format == BlockFormat::q4_k ||
+                        format == BlockFormat::q4_1_f32,
+               bytes = format == BlockFormat::q8_0 || format == BlockFormat::q8_0_f32;
+    return {.nibbles = !bytes,
             .minima = minima,
-            .wide_scales = format == BlockFormat::q4_k,
-            .zero = format == BlockFormat::q8_0 ? 128
-                    : minima                    ? 0
-                                                : 8,
+            .wide_scales = format == BlockFormat::q4_k || !is_of_ggml(format),
+            .zero = bytes    ? 128
+                    : minima ? 0
+                             : 8,
             .groups = k / kBlockElements};
 }
 
@@ -247,7 +250,7 @@ void pack_group(const Int8Layout& layout, const BlockGroup& group, size_t column
 
 bool has_block_gemm_int8(BlockFormat format) {
     return (format == BlockFormat::q8_0 || format == BlockFormat::q4_0 || format == BlockFormat::q4_1 ||
-            format == BlockFormat::q4_k) &&
+            format == BlockFormat::q4_k || !is_of_ggml(format)) &&
            int8_ways() > 0;
 }
 

@@ -9,7 +9,7 @@
 namespace headrace::kernels {
 
 // Whether this CPU multiplies bytes fast (AVX2, AVX-512 or 64-bit NEON) and the format is one of q8_0, q4_0,
-// q4_1, q4_k.
+// q4_1, q4_k or of those with scales in f32.
 bool has_block_gemm_int8(BlockFormat format);
 
 // Ways of multiplying bytes that this CPU's best instruction set has; 0 where there is none.

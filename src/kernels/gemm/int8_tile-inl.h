@@ -34,7 +34,13 @@ struct NibbleCodes {
 struct NibblesAndMinima {
     static constexpr bool nibbles = true, minima = true, wide = false;
 };
-struct NibblesOfK {
+struct WideByteCodes {
+    static constexpr bool nibbles = false, minima = false, wide = true;
+};
+struct WideNibbleCodes {
+    static constexpr bool nibbles = true, minima = false, wide = true;
+};
+struct WideNibblesAndMinima {
     static constexpr bool nibbles = true, minima = true, wide = true;
 };
 

@@ -102,43 +102,71 @@ inline constexpr size_t kPairRows = 3;
 struct PairTile {
     const int16_t* a;
     size_t lda;  // of int16_t
-    const int16_t* b;
+    const void* b;
     size_t pairs;
     const int32_t* init;  // a row that is added to each row of sums; null: they go on from `sums`
     int32_t* sums;        // [rows][kPairPanel], where they are left unless this is the last slice of depth
     // Of the last slice:
     const float *bias, *scale;  // of the panel's channels
-    const Rounder* round;
+    const Rounder* round;       // read where results are bytes
     void* y;
     size_t ldy, channels;  // fewer than kPairPanel in the last panel
 };
 
+// kLanes pairs of a panel of W, int16_t or int8_t.
+template <class W>
+HWY_INLINE Int8Vec load_pairs(const W* b) {
+    if constexpr (sizeof(W) == sizeof(int16_t)) {
+        return hn::LoadU(Int8Tag(), reinterpret_cast<const int32_t*>(b));
+    } else {
+#if HWY_TARGET == HWY_SCALAR
+        const auto low = static_cast<uint32_t>(static_cast<uint16_t>(int16_t{b[0]}));
+        return hn::Set(Int8Tag(), static_cast<int32_t>(low | static_cast<uint32_t>(b[1]) << 16));
+#else
+        const hn::Repartition<int16_t, Int8Tag> d16;
+        return hn::BitCast(Int8Tag(), hn::PromoteTo(d16, hn::LoadU(hn::Rebind<int8_t, decltype(d16)>(), b)));
+#endif
+    }
+}
+
+// What becomes of the sums: bytes, (sum + bias) * scale rounded; real numbers, sum * scale + bias; or they
+// stay.
+template <class Y>
+HWY_INLINE void store_panel_vector(const PairTile& t, Int8Vec sum, size_t lane, Y* y) {
+    const TileTag d;
+    if constexpr (std::is_same_v<Y, int32_t>) {
+        hn::StoreU(sum, Int8Tag(), y);
+    } else {
+        const TileVec real = hn::ConvertTo(d, sum), bias = hn::LoadU(d, t.bias + lane),
+                      scale = hn::LoadU(d, t.scale + lane);
+        if constexpr (std::is_same_v<Y, float>)
+            hn::StoreU(hn::MulAdd(real, scale, bias), d, y);
+        else
+            store_bytes((*t.round)(hn::Mul(hn::Add(real, bias), scale)), y);
+    }
+}
+
 // Of a panel's row of results, in Y.
 template <class Y>
 HWY_INLINE void store_panel_row(const PairTile& t, const Int8Vec (&sum)[kPanelVecs], Y* y) {
-    const TileTag d;
     Y lanes[kPairPanel];
     Y* to = t.channels == kPairPanel ? y : lanes;
     HWY_UNROLL(16)
-    for (size_t v = 0; v < kPanelVecs; ++v) {
-        const TileVec shifted = hn::Add(hn::ConvertTo(d, sum[v]), hn::LoadU(d, t.bias + v * kLanes));
-        store_bytes((*t.round)(hn::Mul(shifted, hn::LoadU(d, t.scale + v * kLanes))), to + v * kLanes);
-    }
-    if (to == lanes) std::memcpy(y, lanes, t.channels);
+    for (size_t v = 0; v < kPanelVecs; ++v) store_panel_vector(t, sum[v], v * kLanes, to + v * kLanes);
+    if (to == lanes) std::memcpy(y, lanes, t.channels * sizeof(Y));
 }
 
-// Y: int8_t or uint8_t for the last slice of depth, else void.
-template <class Y, size_t kRows>
+// W: of the panel. Y: of the results for the last slice of depth, else void.
+template <class W, class Y, size_t kRows>
 HWY_NOINLINE void pair_tile(const PairTile& t) {
     const Int8Tag d;
     PairSum sum[kRows][kPanelVecs];
     const int16_t* a = t.a;
-    const int16_t* b = t.b;
+    const W* b = static_cast<const W*>(t.b);
     for (size_t p = 0; p < t.pairs; ++p, a += 2, b += 2 * kPairPanel) {
         Int8Vec row[kPanelVecs];
         HWY_UNROLL(16)
-        for (size_t v = 0; v < kPanelVecs; ++v)
-            row[v] = hn::LoadU(d, reinterpret_cast<const int32_t*>(b + 2 * v * kLanes));
+        for (size_t v = 0; v < kPanelVecs; ++v) row[v] = load_pairs(b + 2 * v * kLanes);
         HWY_UNROLL(16)
         for (size_t r = 0; r < kRows; ++r) {
             int32_t pair;
@@ -168,10 +196,10 @@ HWY_NOINLINE void pair_tile(const PairTile& t) {
 using PairTileFunction = void (*)(const PairTile&);
 
 // For 1 to kPairRows rows.
-template <class Y>
+template <class W, class Y>
 PairTileFunction find_pair_tile(size_t rows) {
     return []<size_t... i>(std::index_sequence<i...>, size_t n) {
-        static constexpr PairTileFunction kTiles[] = {&pair_tile<Y, i + 1>...};
+        static constexpr PairTileFunction kTiles[] = {&pair_tile<W, Y, i + 1>...};
         return kTiles[n - 1];
     }
     (std::make_index_sequence<kPairRows>(), rows);

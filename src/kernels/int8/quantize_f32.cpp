@@ -1,5 +1,8 @@
 #include "kernels/int8/quantize_f32.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "kernels/simd/targets.h"
 #include "kernels/tensor/element_share.h"
 
@@ -7,6 +10,7 @@
 #define HWY_TARGET_INCLUDE "kernels/int8/quantize_f32.cpp"
 #include "hwy/foreach_target.h"
 #include "kernels/int8/requantize-inl.h"
+#include "kernels/simd/extremes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headrace::kernels::HWY_NAMESPACE {
@@ -47,6 +51,34 @@ void quantize_as(const float* x, float scale, int32_t zero, T* y, size_t n) {
     });
 }
 
+struct Range {
+    float lowest, highest;
+};
+
+// Of all elements and 0.
+HWY_INLINE Range range_of_all(const float* x, size_t n) {
+    const TileTag d;
+    constexpr size_t kChains = 4;
+    TileVec low[kChains], high[kChains];
+    for (size_t v = 0; v < kChains; ++v) low[v] = high[v] = hn::Zero(d);
+    const auto take = [&](size_t v, TileVec some) HWY_ATTR {
+        low[v] = better_of<false>(d, low[v], some), high[v] = better_of<true>(d, high[v], some);
+    };
+    size_t i = 0;
+    for (; i + kChains * kLanes <= n; i += kChains * kLanes) {
+        HWY_UNROLL(4)
+        for (size_t v = 0; v < kChains; ++v) take(v, hn::LoadU(d, x + i + v * kLanes));
+    }
+    for (; i + kLanes <= n; i += kLanes) take(0, hn::LoadU(d, x + i));
+    if (i < n) take(0, load_first(d, x + i, n - i));
+    for (size_t v = 1; v < kChains; ++v) {
+        low[0] = better_of<false>(d, low[0], low[v]), high[0] = better_of<true>(d, high[0], high[v]);
+    }
+    HWY_ALIGN float lanes[2][kLanes];
+    hn::Store(low[0], d, lanes[0]), hn::Store(high[0], d, lanes[1]);
+    return {best_of_run<false>(lanes[0], kLanes), best_of_run<true>(lanes[1], kLanes)};
+}
+
 template <class T>
 void dequantize_as(const T* x, float scale, int32_t zero, float* y, size_t n) {
     const TileTag d;
@@ -83,6 +115,11 @@ void quantize_target(const float* x, float scale, int32_t zero, void* y, bool is
         quantize_as(x, scale, zero, static_cast<uint8_t*>(y), n);
 }
 
+void range_target(const float* x, size_t n, float* lowest, float* highest) {
+    const Range range = range_of_all(x, n);
+    *lowest = range.lowest, *highest = range.highest;
+}
+
 void dequantize_target(const void* x, bool is_signed, float scale, int32_t zero, float* y, size_t n) {
     if (is_signed)
         dequantize_as(static_cast<const int8_t*>(x), scale, zero, y, n);
@@ -108,6 +145,7 @@ HWY_AFTER_NAMESPACE();
 namespace headrace::kernels {
 
 HWY_EXPORT(quantize_target);
+HWY_EXPORT(range_target);
 HWY_EXPORT(dequantize_target);
 HWY_EXPORT(add_target);
 
@@ -120,6 +158,21 @@ void quantize_f32(const float* x, float scale, int32_t zero, void* y, bool is_si
         HWY_DYNAMIC_DISPATCH(quantize_target)
         (x + begin, scale, zero, static_cast<char*>(y) + begin, is_signed, count);
     });
+}
+
+ByteRange byte_range_of(float lowest, float highest) {
+    const float scale = highest == lowest ? 1.0f : (highest - lowest) / 255.0f;
+    const float zero = std::nearbyint(std::clamp(-lowest / scale, 0.0f, 255.0f));
+    return {scale, zero >= 0 ? static_cast<uint8_t>(zero) : uint8_t{0}};
+}
+
+void quantize_by_range_f32(const float* x, uint8_t* y, float* scale, uint8_t* zero, size_t n, int ith,
+                           int nth) {
+    float lowest = 0, highest = 0;
+    HWY_DYNAMIC_DISPATCH(range_target)(x, n, &lowest, &highest);
+    const ByteRange range = byte_range_of(lowest, highest);
+    if (ith == 0) *scale = range.scale, *zero = range.zero;
+    quantize_f32(x, range.scale, range.zero, y, false, n, ith, nth);
 }
 
 void dequantize_f32(const Bytes& x, float scale, int32_t zero, float* y, size_t n, int ith, int nth) {

@@ -13,6 +13,18 @@ namespace headrace::kernels {
 void quantize_f32(const float* x, float scale, int32_t zero, void* y, bool is_signed, size_t n, int ith,
                   int nth);
 
+// The scale and zero point by which u8 hold all of x, and 0 exactly: (highest - lowest) / 255, or 1 where
+// that is 0. NaN among them makes the scale NaN.
+struct ByteRange {
+    float scale;
+    uint8_t zero;
+};
+ByteRange byte_range_of(float lowest, float highest);
+
+// quantize_f32() by that. Each thread looks at all of x; the first stores the scale and the zero point.
+void quantize_by_range_f32(const float* x, uint8_t* y, float* scale, uint8_t* zero, size_t n, int ith,
+                           int nth);
+
 // y[i] = (x[i] - zero) * scale
 void dequantize_f32(const Bytes& x, float scale, int32_t zero, float* y, size_t n, int ith, int nth);
 

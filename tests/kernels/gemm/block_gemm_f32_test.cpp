@@ -11,6 +11,7 @@
 namespace headrace::kernels {
 namespace {
 
+using testing::all_formats;
 using testing::BlockCase;
 using testing::BlockProduct;
 using testing::BlockWeights;
@@ -21,7 +22,8 @@ using testing::kGgmlFormats;
 using testing::random_floats;
 
 TEST(BlockFormat, HasGgmlsSizes) {
-    static_assert(std::size(kGgmlFormats) == kBlockFormatCount - 1);
+    for (const BlockFormat format : all_formats())
+        EXPECT_EQ(is_of_ggml(format), static_cast<size_t>(format) <= std::size(kGgmlFormats));
     for (const auto& [format, type] : kGgmlFormats) {
         EXPECT_EQ(ggml_type_of(format), type);
         EXPECT_EQ(block_bytes(format), ggml_type_size(type)) << name_of(format);
@@ -58,6 +60,18 @@ TEST(BlockFormat, DequantisesToGgmlsFloats) {
     }
 }
 
+TEST(BlockFormat, KeepsScalesInF32) {
+    // Far below what f16 holds.
+    const std::vector<float> values = random_floats(32 * 50, 4, -3e-12f, 5e-12f);
+    for (const BlockFormat format : {BlockFormat::q8_0_f32, BlockFormat::q4_0_f32, BlockFormat::q4_1_f32}) {
+        const auto blocks = testing::blocks_of(format, values);
+        std::vector<float> back(values.size());
+        dequantise(format, blocks.data(), static_cast<int64_t>(values.size()), back.data());
+        const float step = format == BlockFormat::q8_0_f32 ? 5e-12f / 127 : 5e-12f / 7;
+        for (size_t i = 0; i < values.size(); ++i) ASSERT_NEAR(back[i], values[i], step) << name_of(format);
+    }
+}
+
 void expect_product(const BlockCase& t, BlockFormat format, int nth) {
     SCOPED_TRACE(::testing::Message()
                  << t.m << "x" << t.n << "x" << t.k << " " << name_of(format) << " threads " << nth);
@@ -71,7 +85,7 @@ void expect_product(const BlockCase& t, BlockFormat format, int nth) {
 TEST(BlockGemm, MultipliesByTheExactValuesOfTheBlocks) {
     for_each_target([] {
         size_t turn = 0;
-        for (const auto& [format, type] : kGgmlFormats)
+        for (const BlockFormat format : all_formats())
             for (const BlockCase& t : std::initializer_list<BlockCase>{{1, 1, 32},
                                                                        {1, 70, 64},
                                                                        {2, 131, 160},

@@ -21,8 +21,9 @@ using testing::BlockWeights;
 using testing::Guarded;
 using testing::Matrix;
 
-constexpr BlockFormat kFormats[] = {BlockFormat::q8_0, BlockFormat::q4_0, BlockFormat::q4_1,
-                                    BlockFormat::q4_k};
+constexpr BlockFormat kFormats[] = {BlockFormat::q8_0,    BlockFormat::q4_0,     BlockFormat::q4_1,
+                                    BlockFormat::q4_k,    BlockFormat::q8_0_f32, BlockFormat::q4_0_f32,
+                                    BlockFormat::q4_1_f32};
 
 class BlockGemmInt8 : public ::testing::Test {
 protected:

@@ -24,6 +24,13 @@ inline constexpr GgmlFormat kGgmlFormats[] = {
     {BlockFormat::q5_1, GGML_TYPE_Q5_1}, {BlockFormat::q4_k, GGML_TYPE_Q4_K},
     {BlockFormat::q5_k, GGML_TYPE_Q5_K}, {BlockFormat::q6_k, GGML_TYPE_Q6_K}};
 
+// What ggml has, and ours with scales in f32.
+inline std::vector<BlockFormat> all_formats() {
+    std::vector<BlockFormat> formats;
+    for (int i = 1; i < kBlockFormatCount; ++i) formats.push_back(static_cast<BlockFormat>(i));
+    return formats;
+}
+
 inline ggml_type ggml_type_of(BlockFormat format) { return kGgmlFormats[static_cast<int>(format) - 1].type; }
 
 // Blocks as ggml makes them.
@@ -31,6 +38,15 @@ inline std::vector<std::byte> ggml_blocks(BlockFormat format, const std::vector<
     std::vector<std::byte> blocks(blocks_bytes(format, static_cast<int64_t>(values.size())));
     ggml_quantize_chunk(ggml_type_of(format), values.data(), blocks.data(), 0, 1,
                         static_cast<int64_t>(values.size()), nullptr);
+    return blocks;
+}
+
+// Blocks as whoever has the format makes them.
+inline std::vector<std::byte> blocks_of(BlockFormat format, const std::vector<float>& values) {
+    if (is_of_ggml(format)) return ggml_blocks(format, values);
+    const auto count = static_cast<int64_t>(values.size());
+    std::vector<std::byte> blocks(blocks_bytes(format, count));
+    quantise(format, values.data(), count, blocks.data());
     return blocks;
 }
 
@@ -42,7 +58,7 @@ struct BlockWeights {
 
     BlockWeights(BlockFormat f, size_t n, size_t k, unsigned seed, float low = -1, float high = 1)
         : format(f), values(random_floats(n * k, seed, low, high)) {
-        blocks = ggml_blocks(format, values);
+        blocks = blocks_of(format, values);
         dequantise(format, blocks.data(), static_cast<int64_t>(values.size()), values.data());
     }
 };

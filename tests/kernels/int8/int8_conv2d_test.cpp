@@ -126,12 +126,12 @@ private:
         if (depthwise)
             pack_depthwise_pairs(w.data(), g_.out_channels, g_.kernel_h, g_.kernel_w, to);
         else
-            pack_pairs(w.data(), g_.out_channels, g_.groups, g_.depth(), to);
+            pack_pairs<std::int16_t>(w.data(), g_.out_channels, g_.groups, g_.depth(), to);
     }
     std::vector<float> packed_floats(bool depthwise) const {
-        const size_t bytes = depthwise
-                                 ? packed_depthwise_pairs_bytes(g_.out_channels, g_.kernel_h, g_.kernel_w)
-                                 : packed_pairs_bytes(g_.out_channels, g_.groups, g_.depth());
+        const size_t bytes =
+            depthwise ? packed_depthwise_pairs_bytes(g_.out_channels, g_.kernel_h, g_.kernel_w)
+                      : packed_pairs_bytes(g_.out_channels, g_.groups, g_.depth(), sizeof(std::int16_t));
         std::vector<float> packed(bytes / sizeof(float));
         auto* to = reinterpret_cast<std::byte*>(packed.data());
         t_.wide_filter ? pack<std::int16_t>(depthwise, to) : pack<std::int8_t>(depthwise, to);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "kernels/each_target.h"
@@ -60,6 +61,44 @@ TEST(QuantizeF32, RoundsHalvesToEvenAndSaturates) {
                 }
         });
     }
+}
+
+TEST(QuantizeByRangeF32, HoldsAllNumbersAndZeroExactly) {
+    std::mt19937 random(5);
+    for (const auto& [low, high] : {std::pair(-3.0f, 5.0f), std::pair(1.0f, 7.0f), std::pair(-9.0f, -2.0f)})
+        for (const size_t n : kLengths) {
+            std::vector<float> x(n);
+            for (float& value : x) value = std::uniform_real_distribution<float>(low, high)(random);
+            const float least = std::min(0.0f, *std::ranges::min_element(x)),
+                        most = std::max(0.0f, *std::ranges::max_element(x));
+            testing::for_each_target([&] {
+                Guarded guarded(x, Guarded::Side::back);
+                std::vector<std::uint8_t> y(n, 77);
+                float scale = 0;
+                std::uint8_t zero = 0;
+                const int nth = testing::thread_count(n);
+                for (int ith = 0; ith < nth; ++ith)
+                    quantize_by_range_f32(guarded.data(), y.data(), &scale, &zero, n, ith, nth);
+                ASSERT_EQ(scale, (most - least) / 255.0f);
+                ASSERT_EQ(zero, std::nearbyint(std::clamp(-least / scale, 0.0f, 255.0f)));
+                for (size_t i = 0; i < n; ++i) ASSERT_EQ(int{y[i]}, rounded(x[i] / scale, zero, false));
+            });
+        }
+}
+
+TEST(QuantizeByRangeF32, KnowsNothingButZerosAndNaN) {
+    EXPECT_EQ(byte_range_of(0, 0).scale, 1.0f);
+    testing::for_each_target([&] {
+        std::vector<float> x(70, 2.0f);
+        x[37] = std::numeric_limits<float>::quiet_NaN();
+        std::vector<std::uint8_t> y(x.size(), 77);
+        float scale = 0;
+        std::uint8_t zero = 77;
+        quantize_by_range_f32(x.data(), y.data(), &scale, &zero, x.size(), 0, 1);
+        EXPECT_TRUE(std::isnan(scale));
+        EXPECT_EQ(zero, 0);
+        EXPECT_EQ(std::ranges::count(y, std::uint8_t{0}), std::ssize(y));
+    });
 }
 
 TEST(DequantiseF32, TakesTheZeroPointAwayBeforeItMultiplies) {

@@ -146,8 +146,69 @@ Operand unpacked_matrix(OpWriter& g, const Node& node) {
                  ElementType::f32);
 }
 
+// --- that stay in blocks
+
+/// Whether the matrix stays in blocks: of 32 elements or multiples, all whole, with zero points in bits.
+bool stays_in_blocks(const Node& node, const PackedMatrix& m) {
+    const Operand zeros = node.optional(3);
+    return m.block % kBlockElements == 0 && m.k == m.blocks * m.block && !node.optional(4) &&
+           (!zeros || zeros->type == ElementType::u8);
+}
+
+template <class T>
+Operand known_elements(std::vector<std::int64_t> shape, std::span<const T> elements, ElementType type) {
+    auto data = value_or_refuse(copy_constant(std::as_bytes(elements), "a matrix of few bits"));
+    return known(Elements{.shape = std::move(shape), .data = std::move(data), .items = {}}, type);
+}
+
+/// Numbers of few bits in u4, two a byte, or in u8 as they are.
+Operand known_codes(const PackedMatrix& m, std::int64_t columns, const std::vector<std::uint8_t>& codes) {
+    if (m.bits == 8) return known_elements<std::uint8_t>({m.n, columns}, codes, ElementType::u8);
+    std::vector<std::uint8_t> pairs((codes.size() + 1) / 2);
+    for (std::size_t i = 0; i < codes.size(); ++i)
+        pairs[i / 2] = static_cast<std::uint8_t>(pairs[i / 2] | codes[i] << (i % 2 * 4));
+    return known_elements<std::uint8_t>({m.n, columns}, pairs, ElementType::u4);
+}
+
+/// [n, k]; of 4 and 8 bits the model's own bytes.
+Operand codes_of(const PackedMatrix& m, const Operand& packed) {
+    if (m.bits != 2)
+        return known(Elements{.shape = {m.n, m.k}, .data = packed->known->data, .items = {}},
+                     m.bits == 4 ? ElementType::u4 : ElementType::u8);
+    std::vector<std::uint8_t> codes;
+    for (std::int64_t i = 0; i < m.n * m.k; ++i)
+        codes.push_back(static_cast<std::uint8_t>(bits_at(packed->known->data->bytes.data(), i, m.bits)));
+    return known_codes(m, m.k, codes);
+}
+
+/// A product with the matrix by scales in f32 and its codes, which passes leave in blocks.
+Operand product_of_blocks(OpWriter& g, const Node& node, const PackedMatrix& m) {
+    const Operand packed = known_numbers(node, 1, "the weights", m.n * m.row_bytes());
+    invalid_if(packed->type != ElementType::u8, "the weights (input 1) are {}, not u8",
+               name_of(packed->type));
+    const Operand given = known_numbers(node, 2, "the scales", m.n * m.blocks);
+    std::vector<float> scales;
+    for (std::int64_t i = 0; i < m.n * m.blocks; ++i) scales.push_back(static_cast<float>(given->real(i)));
+    std::vector<std::uint8_t> zeros;
+    for (const float zero : zero_points_of(node, m)) zeros.push_back(static_cast<std::uint8_t>(zero));
+    const Operand matrix =
+        g.op("dequantize_linear",
+             {codes_of(m, packed), known_elements<float>({m.n, m.blocks}, scales, ElementType::f32),
+              known_codes(m, m.blocks, zeros)});
+    Operand x = g.cast(node.x(), ElementType::f32);
+    const bool is_list = g.rank(x) == 1;
+    if (is_list) x = g.reshape(x, {1, m.k});
+    const Operand bias = node.optional(5);
+    Operand y = g.op("fused_matmul", {x, matrix, bias ? g.cast(bias, ElementType::f32) : nullptr},
+                     {{"transpose_b", true}, {"round_a", node.integer("accuracy_level", 0) == 4}});
+    if (is_list) y = g.reshape(y, {m.n});
+    return g.cast(y, node.x()->type);
+}
+
 /// x times the transpose of a matrix [n, k] in blocks of 2, 4 or 8 bits with scales and zero points.
 Operand matmul_n_bits(OpWriter& g, const Node& node) {
+    const PackedMatrix m = packed_matrix_of(node);
+    if (stays_in_blocks(node, m)) return product_of_blocks(g, node, m);
     const Operand matrix = g.cast(unpacked_matrix(g, node), node.x()->type), bias = node.optional(5);
     const Operand y = matrix_product(g, node.x(), matrix);
     return bias ? g.op("add", {y, bias}) : y;

@@ -7,6 +7,7 @@
 #include "doors/onnx/ops/convolution.h"
 #include "doors/onnx/ops/linear_algebra.h"
 #include "doors/onnx/reading/carried.h"
+#include "ir/constant.h"
 
 /// Whole numbers that stand for real ones, and products of them.
 namespace headrace::onnx {
@@ -259,25 +260,70 @@ Operand dequantised(OpWriter& g, const Node& node, const Operand& x, const Opera
 
 /// The range is widened to hold 0. Of nothing but zeros, the scale is 1.
 DynamicallyQuantised dynamically_quantised(OpWriter& g, const Operand& x) {
-    std::vector<std::int64_t> axes;
-    for (int i = 0; i < g.rank(x); ++i) axes.push_back(i);
-    const Operand nothing = known(0.0, ElementType::f32);
-    const Operand high = g.op("max", {g.op("reduce_max", {x}, {{"axes", axes}}), nothing});
-    const Operand low = g.op("min", {g.op("reduce_min", {x}, {{"axes", axes}}), nothing});
-    Operand scale = g.op("div", {g.op("sub", {high, low}), known(255.0, ElementType::f32)});
-    scale = g.op("where", {g.op("equal", {scale, nothing}), known(1.0, ElementType::f32), scale});
-    Operand zero = g.op("div", {g.op("neg", {low}), scale});
-    zero = g.op("clamp", {zero}, {{"min_value", 0}, {"max_value", 255}});
-    zero = g.cast(g.op("round_even", {zero}), ElementType::u8);
-    return {g.op("quantize_linear", {x, scale, zero}), scale, zero};
+    const std::vector<Operand> parts = g.ops("dynamic_quantize_linear", {g.cast(x, ElementType::f32)});
+    return {parts[0], parts[1], parts[2]};
 }
 
-/// The inner dimension in parts that single precision holds.
+/// Whether a matrix's zero points are known: none, one, or one for each column.
+bool has_zero_points_of_columns(const Operand& b, const Operand& zero) {
+    if (!zero) return true;
+    if (!zero->has_numbers()) return false;
+    const std::int64_t count = zero->known->count();
+    return count == 1 || (zero->known->shape.back() == count && count == b->known->shape[1]);
+}
+
+/// A known matrix of bytes less its zero points, in i8 where that holds it, else in i16.
+Operand cleared_matrix(OpWriter& g, const Operand& b, const Operand& b_zero) {
+    if (b->type == ElementType::i8 && is_zero_point_0(b_zero)) return b;
+    const std::int64_t count = b->known->count(), columns = b->known->shape[1];
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(b->known->data->bytes.data());
+    std::vector<std::int16_t> zeros(static_cast<std::size_t>(columns), 0), cleared;
+    for (std::size_t i = 0; b_zero && i < zeros.size(); ++i) {
+        const bool is_one = b_zero->known->count() == 1;
+        zeros[i] = static_cast<std::int16_t>(b_zero->integer(is_one ? 0 : static_cast<std::int64_t>(i)));
+    }
+    cleared.reserve(static_cast<std::size_t>(count));
+    for (std::int64_t i = 0; i < count; ++i) {
+        const int number = b->type == ElementType::i8 ? static_cast<std::int8_t>(bytes[i]) : bytes[i];
+        cleared.push_back(static_cast<std::int16_t>(number - zeros[static_cast<std::size_t>(i % columns)]));
+    }
+    const bool is_narrow =
+        std::ranges::all_of(cleared, [](std::int16_t number) { return number >= -128 && number <= 127; });
+    const std::size_t size = cleared.size() * (is_narrow ? 1 : 2);
+    g.budget().constant(size);
+    auto buffer = value_or_refuse(AlignedBuffer::allocate(size, "a matrix less its zero points"));
+    if (is_narrow)
+        std::ranges::copy(cleared, reinterpret_cast<std::int8_t*>(buffer.data()));
+    else
+        std::ranges::copy(cleared, reinterpret_cast<std::int16_t*>(buffer.data()));
+    const Operand made =
+        known({.shape = b->known->shape, .data = own_constant(std::move(buffer)), .items = {}},
+              is_narrow ? ElementType::i8 : ElementType::i16);
+    made->is_counted = true;
+    return made;
+}
+
+/// By the catalog's op: rows of bytes with one zero point times a known matrix.
+Operand product_of_bytes(OpWriter& g, const Operand& a, const Operand& b, const Operand& a_zero,
+                         const Operand& b_zero) {
+    const auto is_byte = [](const Operand& x) {
+        return x->type == ElementType::u8 || x->type == ElementType::i8;
+    };
+    const bool has_one_zero = !a_zero || g.rank(a_zero) == 0 || g.has_shape(a_zero, {1});
+    if (g.rank(a) < 2 || g.rank(b) != 2 || !b->has_numbers() || !has_one_zero || !is_byte(a) || !is_byte(b) ||
+        !has_zero_points_of_columns(b, b_zero))
+        return nullptr;
+    const Operand matrix = cleared_matrix(g, b, b_zero);
+    return g.op("matmul_integer", {a, matrix, a_zero ? g.reshape(a_zero, {}) : nullptr});
+}
+
+/// The inner dimension in parts that single precision holds, where the catalog has no op.
 Operand exact_product(OpWriter& g, const Operand& a, const Operand& b, const Operand& a_zero,
                       const Operand& b_zero) {
     const int a_rank = g.rank(a), b_rank = g.rank(b);
     invalid_if(a_rank == 0 || b_rank == 0, "the operands have {} and {} dimensions; 1 is the least", a_rank,
                b_rank);
+    if (Operand y = product_of_bytes(g, a, b, a_zero, b_zero)) return y;
     const Operand left = less_zero(g, a, a_zero, true), right = less_zero(g, b, b_zero, false);
     const Dim inner = g.shape(left).back();
     if (inner.is_symbolic()) {

@@ -1,0 +1,117 @@
+"""Quantised ONNX files: Headrace beside ONNX Runtime on the same file.
+
+    make bench-quantised [MODELS="resnet18.qdq minilm.dynamic"]
+
+Both programs run in processes of their own and take turns. Before anything is timed, ours is compared with
+what ONNX Runtime computes without its optimiser, which rounds as the file says. Results: a table and
+build/bench/quantised.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+from headrace._cli import alternate
+from zoo_peers import OUT, ROOT, Side, alternating
+
+OURS, PEER = "Headrace on ONNX", "ONNX Runtime"
+
+
+def models(*arguments: object) -> str:
+    """What quantised_models.py prints."""
+    command = [sys.executable, ROOT / "bench/quantised_models.py", *arguments]
+    made = subprocess.run(command, capture_output=True, text=True, check=False)
+    if made.returncode:
+        sys.exit(f"{arguments[0]} cannot be made:\n{made.stderr[-2000:]}")
+    return made.stdout
+
+
+def as_spelt(folder: Path) -> np.ndarray:
+    """The file's answer, each operator by itself."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(folder / "model.onnx", options)
+    with np.load(folder / "inputs.npz") as stored:
+        feeds = dict(zip([x.name for x in session.get_inputs()], stored.values(), strict=True))
+    return session.run(None, feeds)[0].astype(np.float64)
+
+
+def cosine(a: np.ndarray, b: np.ndarray) -> float:
+    return float(a.ravel() @ b.ravel() / max(np.linalg.norm(a) * np.linalg.norm(b), 1e-30))
+
+
+def compare(case: str, threads: int, arguments: argparse.Namespace) -> dict:
+    folder = OUT / "quantised" / case
+    wanted = as_spelt(folder)
+    sides: list[Side] = []
+    try:
+        for name in (OURS, PEER):
+            sides.append(Side(name, case, folder, threads))
+        got = {side.name: side.output(folder).astype(np.float64) for side in sides}
+        times = alternating(sides, arguments.rounds, arguments.seconds)
+        memory = {side.name: side.ask("memory") for side in sides}
+    finally:
+        for side in sides:
+            side.close()
+    ours, peer = times[OURS], times[PEER]
+    return {
+        "case": case,
+        "threads": threads,
+        "ours_ms": statistics.median(ours) / 1e3,
+        "peer_ms": statistics.median(peer) / 1e3,
+        "ratio": statistics.median(b / a for a, b in zip(ours, peer, strict=True)),
+        "cosine": {name: cosine(y, wanted) for name, y in got.items()},
+        "largest": {name: float(np.abs(y - wanted).max() / np.abs(wanted).max()) for name, y in got.items()},
+        "peak_mib": {name: round(bytes / 2**20) for name, bytes in memory.items()},
+        "file_mib": round((folder / "model.onnx").stat().st_size / 2**20),
+    }
+
+
+def show(row: dict) -> None:
+    print(
+        f"{row['case']:24} {row['threads']}T {row['ours_ms']:8.2f} ms {row['peer_ms']:8.2f} ms  "
+        f"{row['ratio']:5.2f}   cosine {row['cosine'][OURS]:.5f} {row['cosine'][PEER]:.5f}   "
+        f"off by {row['largest'][OURS]:.1e} {row['largest'][PEER]:.1e}   "
+        f"{row['peak_mib'][OURS]} and {row['peak_mib'][PEER]} MiB for {row['file_mib']}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", nargs="+", help="some of the cases (default: all)")
+    parser.add_argument("--rounds", type=int, default=10, help="blocks per program and case (default: 10)")
+    parser.add_argument("--seconds", type=float, default=0.2, help="length of a block (default: 0.2)")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], metavar="N")
+    parser.add_argument("--keep", action="store_true", help="time the files of the last call")
+    arguments = parser.parse_args()
+    known = models("names").split()
+    arguments.models = arguments.models or known
+    if unknown := set(arguments.models) - set(known):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(known)}")
+    host = alternate.machine()
+    alternate.print_machine(host, arguments.rounds)
+    print("case, threads, ours, ONNX Runtime, its time / ours; accuracy and peak memory of both")
+    rows: list[dict] = []
+    for case in arguments.models:
+        folder = OUT / "quantised" / case
+        if not (arguments.keep and (folder / "facts.json").exists()):
+            models(case, folder)
+        for threads in arguments.threads:
+            rows.append(compare(case, threads, arguments))
+            show(rows[-1])
+    path = OUT / "quantised.json"
+    path.write_text(json.dumps({"machine": host, "results": rows}, indent=2) + "\n")
+    print(f"\nresults: {path}")
+
+
+if __name__ == "__main__":
+    main()
