@@ -56,6 +56,10 @@ Graph untidy_graph() {
     const ValueId real = t.op("dequantize_linear", {t.input("bytes", {2}, DType::i8), step, zero});
     t.output("same",
              t.op("quantize_linear", {t.op("reshape", {real}, {{"new_shape", Extents{2, 1}}}), step, zero}));
+    // A product of bytes that nothing quantizes.
+    const ValueId rows = t.op("dequantize_linear", {t.input("rows", {2, 3}, DType::i8), step, zero});
+    const ValueId few = t.constant("few", DType::i8, {3, 2}, std::vector<std::int8_t>{1, -2, 3, 4, 5, -6});
+    t.output("product", t.op("matmul", {rows, t.op("dequantize_linear", {few, step})}));
     return t.finish();
 }
 
@@ -75,7 +79,7 @@ TEST(Pipeline, RunsEveryPassAndReportsWhatItDid) {
     EXPECT_EQ(formula(graph, "large"), "fused_matmul(r, v) {transpose_b=true}");
     EXPECT_EQ(formula(graph, "y"), "fused_matmul(x, w, constant) {transpose_b=true, activation=\"relu\"}");
     EXPECT_EQ(formula(graph, "gated"), "glu(gate, x)");
-    EXPECT_EQ(graph.nodes.size(), 15U);
+    EXPECT_EQ(graph.nodes.size(), 16U);
     ASSERT_EQ(reports.value().size(), all_passes().size());
     for (const PassReport& report : reports.value()) {
         EXPECT_TRUE(report.ran) << report.name;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/int8/int8_conv2d.h"
@@ -15,6 +16,8 @@ namespace {
 
 // So many pixels share the filters of a vector of channels, and what they meet stays in the L1 cache.
 inline constexpr size_t kPixelsOfBlock = 16;
+// The same where no pairs are written but rows of bytes are read.
+inline constexpr size_t kSlidingPixels = 32;
 
 // y[i] = the low 16 bits of a[i], below those of b[i].
 template <class T>
@@ -49,6 +52,8 @@ public:
     }
 
     void run(size_t row) {
+        if (g_.kernel_h == 3 && g_.kernel_w == 3 && g_.dilation_w == 1 && g_.stride_w <= 2)
+            return g_.stride_w == 1 ? slide<1>(row) : slide<2>(row);
         const X* image = static_cast<const X*>(g_.x.data) + row / g_.out_h * g_.in_h * g_.in_w * channels_;
         for (size_t j = 0; j < pair_rows_; ++j) fill(image, row % g_.out_h, j);
         Y* y = static_cast<Y*>(g_.result.y) + row * g_.out_w * channels_;
@@ -133,6 +138,81 @@ private:
             }
             const TileVec real = hn::ConvertTo(d, hn::Add(sum.total(), init));
             store(round_(hn::Mul(hn::Add(real, bias), scale)), p * channels_ + c);
+        }
+    }
+
+    // --- three by three taps: columns of the image stay in registers from pixel to pixel
+
+    // Of a column, the pairs of rows 0 and 1, and row 2, whose neighbours the filter multiplies with 0.
+    struct Column {
+        Int8Vec upper, lower;
+    };
+
+    template <size_t kStride>
+    void slide(size_t row) const {
+        const size_t oy = row % g_.out_h;
+        const X* image = static_cast<const X*>(g_.x.data) + row / g_.out_h * g_.in_h * g_.in_w * channels_;
+        const X* const rows[3] = {source(image, oy, 0), source(image, oy, 1), source(image, oy, 2)};
+        Y* y = static_cast<Y*>(g_.result.y) + row * g_.out_w * channels_;
+        for (size_t x = 0; x < g_.out_w; x += kSlidingPixels) {
+            const size_t count = std::min(kSlidingPixels, g_.out_w - x);
+            size_t c = 0;
+            for (; c + kLanes <= channels_; c += kLanes)
+                slide_vector<kStride>(
+                    rows, x, count, c,
+                    [&](const auto* p)
+                        HWY_ATTR { return hn::LoadU(hn::Rebind<Of<decltype(p)>, TileTag>(), p); },
+                    [&](const X* p) HWY_ATTR { return load_bytes(p); },
+                    [&](Int8Vec v, size_t at) HWY_ATTR { store_bytes(v, y + at); });
+            if (const size_t rest = channels_ - c)
+                slide_vector<kStride>(
+                    rows, x, count, c,
+                    [&](const auto* p)
+                        HWY_ATTR { return load_first(hn::Rebind<Of<decltype(p)>, TileTag>(), p, rest); },
+                    [&](const X* p) HWY_ATTR { return load_first_bytes(p, rest); },
+                    [&](Int8Vec v, size_t at) HWY_ATTR { store_first_bytes(v, y + at, rest); });
+        }
+    }
+
+    // kLanes channels of pixels [x, x + count).
+    template <size_t kStride, class Load, class LoadPixel, class Store>
+    HWY_INLINE void slide_vector(const X* const (&rows)[3], size_t x, size_t count, size_t c, Load load,
+                                 LoadPixel load_pixel, Store store) const {
+        const TileTag d;
+        const Int8Tag d32;
+        const Int8Vec init = hn::Mul(load(sums_ + c), hn::Set(d32, -g_.x_zero)), mask = hn::Set(d32, 0xFFFF);
+        const TileVec bias = g_.result.bias ? load(g_.result.bias + c) : hn::Zero(d);
+        const TileVec scale = load(g_.result.scale + c);
+        Int8Vec filter[6];
+        HWY_UNROLL(6)
+        for (size_t i = 0; i < 6; ++i) filter[i] = load(filters_ + i * channels_ + c);
+        const auto pair_of = [&](Int8Vec a, Int8Vec b) HWY_ATTR {
+            return hn::Or(std::is_signed_v<X> ? hn::And(a, mask) : a, hn::ShiftLeft<16>(b));
+        };
+        const Int8Vec zero = hn::Set(d32, g_.x_zero);
+        const Column beyond{pair_of(zero, zero), zero};
+        const auto column = [&](ptrdiff_t at) HWY_ATTR {
+            if (at < 0 || at >= static_cast<ptrdiff_t>(g_.in_w)) return beyond;
+            const size_t place = static_cast<size_t>(at) * channels_ + c;
+            return Column{pair_of(load_pixel(rows[0] + place), load_pixel(rows[1] + place)),
+                          load_pixel(rows[2] + place)};
+        };
+        ptrdiff_t at = static_cast<ptrdiff_t>(x * kStride) - g_.pad_left;
+        Column first = column(at), second = kStride == 1 ? column(at + 1) : beyond, third = beyond;
+        for (size_t p = x; p < x + count; ++p, at += kStride) {
+            if constexpr (kStride == 2) second = column(at + 1);
+            third = column(at + 2);
+            PairSum sum;
+            sum.add(first.upper, filter[0]);
+            sum.add(second.upper, filter[1]);
+            sum.add(third.upper, filter[2]);
+            sum.add(first.lower, filter[3]);
+            sum.add(second.lower, filter[4]);
+            sum.add(third.lower, filter[5]);
+            const TileVec real = hn::ConvertTo(d, hn::Add(sum.total(), init));
+            store(round_(hn::Mul(hn::Add(real, bias), scale)), p * channels_ + c);
+            first = kStride == 1 ? second : third;
+            second = third;
         }
     }
 

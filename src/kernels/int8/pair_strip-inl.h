@@ -27,9 +27,10 @@ struct StripScratch {
     std::vector<int16_t> rows;  // of pairs
     std::vector<int32_t> sums;
 
-    // Room for so many rows.
+    // Room for so many rows, and for what is written behind them.
     void reserve(size_t count, size_t pairs) {
-        if (rows.size() < count * pairs * 2) rows.resize(count * pairs * 2);
+        constexpr size_t kBehind = 16;
+        if (rows.size() < count * pairs * 2 + kBehind) rows.resize(count * pairs * 2 + kBehind);
         sums.resize(kMostStripRows * kPairPanel);
     }
 };

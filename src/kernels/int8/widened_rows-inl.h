@@ -42,8 +42,19 @@ HWY_INLINE void widen(const T* x, size_t n, int16_t* y) {
     }
 }
 
+// So many numbers are written for rows of a window that are shorter.
+inline constexpr size_t kShortRow = 16;
+
+// All of x [kShortRow]; of y those too many are written anew afterwards.
+template <class T>
+HWY_INLINE void widen_short(const T* x, int16_t* y) {
+    const WideTag d;
+    HWY_UNROLL(2)
+    for (size_t i = 0; i < kShortRow; i += hn::Lanes(d)) hn::StoreU(load_widened(x + i), d, y + i);
+}
+
 // Windows of neighbouring pixels of the output as rows [kernel_h][kernel_w][channels of a group] of `length`
-// numbers, which end in zeros.
+// numbers, which end in zeros. Up to kShortRow numbers behind them are overwritten, too.
 class WindowCopier {
 public:
     WindowCopier(const Int8Conv2dArgs& g, size_t image, size_t group, size_t length)
@@ -74,11 +85,14 @@ private:
         const ptrdiff_t last = left + static_cast<ptrdiff_t>((g_.kernel_w - 1) * g_.dilation_w);
         const bool is_run = g_.groups == 1 && g_.dilation_w == 1 && left >= 0 && last < in_w;
         const size_t row_length = g_.kernel_w * channels_;
+        const ptrdiff_t end = in_h * in_w * static_cast<ptrdiff_t>(g_.in_channels);
         for (size_t ky = 0; ky < g_.kernel_h; ++ky, to += row_length) {
             const ptrdiff_t y = top + static_cast<ptrdiff_t>(ky * g_.dilation_h);
             const ptrdiff_t at = (y * in_w + left) * static_cast<ptrdiff_t>(g_.in_channels);
             if (y < 0 || y >= in_h)
                 std::fill_n(to, row_length, static_cast<int16_t>(g_.x_zero));
+            else if (is_run && row_length <= kShortRow && at + static_cast<ptrdiff_t>(kShortRow) <= end)
+                widen_short(x + at, to);
             else if (is_run)
                 widen(x + at, row_length, to);
             else
