@@ -4,7 +4,7 @@
     python tools/node_asan.py [FILE.test.mjs ...]
 
 cmake puts those addons into build/asan/npm/node/native. The package and its tests are copied beside them, as
-they find each other by relative paths. Node has no sanitizer of its own, so its library is loaded before Node.
+they find each other by relative paths. Node has no sanitizer of its own, so its library is loaded first.
 """
 
 import os
