@@ -6,7 +6,7 @@ BUILD := $(PYTHON) tools/build.py
 ONNXRUNTIME_PROGRAMS := magika rapidocr-onnxruntime silero-vad opencv-python-headless pyclipper shapely six pillow
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test ggml-dev test-ggml docs site lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-quantised bench-micro bench-qwen3 bench-decoders bench-packed bench-serve bench-embeddings stress-llm stress-serve coverage cross-check test-arm wheels image test-wheels test-cmake-lines test-conan test-windows cross-macos bench-wheel npm test-npm executorch test-executorch test-executorch-suite test-onnx-suite test-onnxruntime test-architectures mlx test-mlx bench-mlx test-ray bench-ray node test-node bench-node asan tsan fuzz tiny-chat setup clean
+.PHONY: help demo build test ggml-dev test-ggml docs site lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-quantised bench-micro bench-qwen3 bench-decoders bench-packed bench-serve bench-embeddings stress-llm stress-serve coverage cross-check test-arm wheels image test-wheels test-cmake-lines test-conan test-windows cross-macos bench-wheel npm test-npm executorch test-executorch test-executorch-suite test-onnx-suite test-onnxruntime test-architectures mlx test-mlx bench-mlx test-ray bench-ray node test-node test-transformers bench-node asan asan-node tsan fuzz tiny-chat setup clean
 
 help: ## show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -240,12 +240,22 @@ node: ## build the npm package in node/: the addons and dist/*.cjs (installs nod
 test-node: node ## test the npm package: models, language models, WebNN's conformance cases, validation, lifetimes, types
 	@node --test --test-reporter=spec tests/node
 
+test-transformers: node ## compare transformers.js on headrace/onnxruntime-node with the same on ONNX Runtime (installs both from npm in build/transformers; the model is all-MiniLM-L6-v2)
+	@npm install --prefix build/transformers --no-audit --no-fund --silent @huggingface/transformers@4.3.1
+	@$(BUILD) --target products
+	@test -e build/models/minilm/onnx/model.onnx || $(VENV) examples/node/export_minilm.py
+	@HEADRACE_TRANSFORMERS=$(CURDIR)/build/transformers node --test --test-reporter=spec tests/node/transformers.test.mjs
+
 bench-node: node ## what a dispatch of a 4x4 matmul costs in JavaScript, and a round trip
 	@node bench/node_dispatch.mjs
 
 asan: ## run the C++ tests with the address and undefined-behaviour sanitizers
 	@$(BUILD) --preset asan
 	@$(VENV) tools/run_tests.py --preset asan
+
+asan-node: node ## run the npm package's tests on addons with both sanitizers, whose library is loaded before Node (FILES=lifetimes.test.mjs ...)
+	@$(BUILD) --preset asan --target node_addon
+	@$(VENV) tools/node_asan.py $(FILES)
 
 tsan: ## run the threaded C++ tests (Thread or Concurrent in the name) with the thread sanitizer
 	@$(BUILD) --preset tsan

@@ -15,7 +15,7 @@ const models = inTree('build/models/');
 
 function whyNot() {
   if (!existsSync(packages))
-    return `${packages} is not there: npm install @huggingface/transformers in a folder that HEADRACE_TRANSFORMERS names`;
+    return `${packages} is not there: make test-transformers installs it, or HEADRACE_TRANSFORMERS names a folder that has it`;
   if (!existsSync(join(models, 'minilm', 'onnx', 'model.onnx')))
     return 'build/models/minilm is not there: python examples/node/export_minilm.py writes it';
   return false;

@@ -20,6 +20,7 @@ constexpr Row kFunctions[] = {
     {"next", entry<next>},
     {"reply", entry<reply>},
     {"cancel", entry<cancel>},
+    {"end", entry<end>},
     {"embed", entry<embed>},
     {"rerank", entry<rerank>},
     {"tokenize", entry<tokenize>},

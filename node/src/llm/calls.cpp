@@ -137,15 +137,6 @@ void Calls::settle_outcome(napi_env env, napi_value, void*, void* data) {
     if (--outcome->shared->pending == 0) napi_unref_threadsafe_function(env, outcome->shared->wake);
 }
 
-void end_with_process(std::function<void()> cancel) {
-    struct End {
-        std::function<void()> cancel;
-        ~End() {
-            cancel();
-            Threads::all().end();
-        }
-    };
-    static const End at_exit{std::move(cancel)};
-}
+void end_threads() { Threads::all().end(); }
 
 }  // namespace headrace::node::llm

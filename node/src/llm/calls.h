@@ -30,8 +30,7 @@ private:
     std::shared_ptr<Shared> shared_;
 };
 
-/// When the process exits, it is asked to end what goes on, and threads are waited for. Called once something
-/// is loaded, so that what that has set up is still there then.
-void end_with_process(std::function<void()> cancel);
+/// Waits for what runs; nothing else does from then on.
+void end_threads();
 
 }  // namespace headrace::node::llm

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <set>
 
 #include "calls.h"
 #include "records.h"
@@ -42,28 +43,66 @@ private:
     std::vector<std::weak_ptr<Generation>> held_;
 };
 
-struct ModelHandle : Handle {
+/// A handle that keeps an engine. All are known, so that the end of the process can take it from them.
+struct Holder : Handle {
+    explicit Holder(Kind of) : Handle(of) {
+        const std::lock_guard lock(all().mutex);
+        all().holders.insert(this);
+    }
+    ~Holder() override {
+        const std::lock_guard lock(all().mutex);
+        all().holders.erase(this);
+    }
+    virtual void let_go() = 0;
+
+    struct All {
+        std::mutex mutex;
+        std::set<Holder*> holders;
+    };
+    static All& all() {
+        static All* const only = new All;  // handles may outlive static objects
+        return *only;
+    }
+};
+
+struct ModelHandle : Holder {
     static constexpr Kind kKind = Kind::language_model;
-    explicit ModelHandle(SharedModel of) : Handle(kKind), model(std::move(of)) {}
+    explicit ModelHandle(SharedModel of) : Holder(kKind), model(std::move(of)) {}
+    void let_go() override { model.reset(); }
     SharedModel model;  ///< null once it is disposed of
 };
 
 /// A conversation keeps its model.
-struct ConversationHandle : Handle {
+struct ConversationHandle : Holder {
     static constexpr Kind kKind = Kind::conversation;
     ConversationHandle(SharedModel of, SharedConversation with)
-        : Handle(kKind), model(std::move(of)), conversation(std::move(with)) {}
-    const SharedModel model;
-    const SharedConversation conversation;
+        : Holder(kKind), model(std::move(of)), conversation(std::move(with)) {}
+    void let_go() override {
+        conversation.reset();
+        model.reset();
+    }
+    SharedModel model;
+    SharedConversation conversation;
 };
 
-struct GenerationHandle : Handle {
+struct GenerationHandle : Holder {
     static constexpr Kind kKind = Kind::generation;
-    explicit GenerationHandle(SharedGeneration of) : Handle(kKind), generation(std::move(of)) {}
+    explicit GenerationHandle(SharedGeneration of) : Holder(kKind), generation(std::move(of)) {}
     /// Nobody in JavaScript holds it any more. A thread that waits for its next piece may.
-    ~GenerationHandle() override { generation->cancel(); }
-    const SharedGeneration generation;
+    ~GenerationHandle() override {
+        if (generation) generation->cancel();
+    }
+    void let_go() override { generation.reset(); }
+    SharedGeneration generation;
 };
+
+/// Ends all that runs: an engine must not compute while static objects are destroyed, which it uses.
+void end_all() {
+    Generations::all().cancel();
+    end_threads();
+    const std::lock_guard lock(Holder::all().mutex);
+    for (Holder* holder : Holder::all().holders) holder->let_go();
+}
 
 const SharedModel& opened(const Call& call) {
     const auto& model = call.handle<ModelHandle>(0).model;
@@ -98,13 +137,18 @@ napi_value promise_of_generation(const Call& call, std::function<Generation()> b
 
 napi_value undefined_value(napi_env env) { return undefined(env); }
 
+/// For programs that exit without JavaScript's event, such as by process.reallyExit().
+struct EndWithProcess {
+    ~EndWithProcess() { end_all(); }
+};
+
 }  // namespace
 
 napi_value load(const Call& call) {
     return Calls::of(call.env()).start([path = call.text(0), json = call.text(1)]() -> MakeValue {
         auto model = std::make_shared<LanguageModel>(
             LanguageModel::load(path, {.parameters = Parameters::from_json(json)}));
-        end_with_process([] { Generations::all().cancel(); });
+        static const EndWithProcess at_exit;
         return [model, kind = model->kind(), warnings = model->warnings()](napi_env env) {
             return Record(env)
                 .add("kind", name_of_kind(kind))
@@ -171,7 +215,12 @@ napi_value reply(const Call& call) {
 }
 
 napi_value cancel(const Call& call) {
-    call.handle<GenerationHandle>(0).generation->cancel();
+    if (const auto& generation = call.handle<GenerationHandle>(0).generation) generation->cancel();
+    return nullptr;
+}
+
+napi_value end(const Call&) {
+    end_all();
     return nullptr;
 }
 

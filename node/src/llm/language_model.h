@@ -21,6 +21,7 @@ napi_value messages(const Call& call);  // (conversation) -> promise of [message
 napi_value next(const Call& call);    // (generation) -> promise of a text; undefined at the end
 napi_value reply(const Call& call);   // (generation) -> promise of the Reply
 napi_value cancel(const Call& call);  // (generation)
+napi_value end(const Call& call);     // (): the process is about to exit
 
 /// (model, texts, parameters json, of each token) -> promise of Float32Arrays
 napi_value embed(const Call& call);
