@@ -214,8 +214,7 @@ Status say_all(Chat& chat, const ChatOptions& options) {
 }  // namespace
 
 Status chat(const ChatOptions& options) {
-    Chat chat(LanguageModel::load(options.model,
-                                  {.parameters = command_parameters(options.parameters, options.devices)}));
+    Chat chat(LanguageModel::load(options.model, {.parameters = options.parameters}));
     chat.use_session(options.session);
     if (!options.system.empty()) chat.set("system_prompt", valid_utf8(options.system));
     if (!options.prompts.empty()) return say_all(chat, options);

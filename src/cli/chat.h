@@ -4,16 +4,17 @@
 
 #include "base/result.h"
 #include "cli/report.h"
+#include "headrace/language_model.h"
 
 namespace headrace::cli {
 
 struct ChatOptions {
-    std::string model, parameters, session = "chat", system;
+    std::string model, session = "chat", system;
+    Parameters parameters;
     std::string server, key;   ///< in place of a model
     std::string served_model;  ///< of the server's; empty: its first
     std::vector<std::string> prompts;
-    std::vector<std::string> devices;  ///< empty: all that are here
-    JsonOption json;                   ///< of the answers to the prompts
+    JsonOption json;  ///< of the answers to the prompts
 };
 
 /// Answers are shown while they are generated. Lines that start with / change parameters, session and

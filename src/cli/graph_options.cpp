@@ -68,6 +68,19 @@ void add_graph_options(CLI::App& command, GraphOptions& options) {
         "a remote host that is silent for that long is lost; default: 60000");
     add("--most-iterations", options.most_iterations, "N", kRunning,
         "of all loops of a run together; default: 10000000");
+    command
+        .add_option_function<std::string>(
+            "--weight-format",
+            [&](const std::string& name) {
+                options.compile.weights = name == "q8_0"   ? WeightFormat::q8_0
+                                          : name == "q4_0" ? WeightFormat::q4_0
+                                                           : WeightFormat::as_given;
+            },
+            "how constant matrices of products are stored: as-given (default), q8_0 (8 bits) or q4_0 (4 "
+            "bits)")
+        ->check(CLI::IsMember({"as-given", "q8_0", "q4_0"}))
+        ->type_name("")
+        ->group(kRunning);
     add("--without-pass", options.compile.disabled_passes, "PASS", kRunning,
         "turn a pass of the optimiser off; may be repeated")
         ->allow_extra_args(false);
@@ -87,6 +100,13 @@ bool is_onnx_file(std::string_view path) {
 }
 
 Result<Graph> read_graph_or_model(const GraphOptions& options) {
+    const bool has_files = options.graph.ends_with(".webnn") || options.graph.ends_with(".json");
+    if (!has_files && !(options.weights.manifest.empty() && options.weights.weights.empty()))
+        return invalid(
+            "'{}': --manifest and --weights name the files beside a .webnn or .json graph; how weights are "
+            "stored "
+            "is --weight-format",
+            options.graph);
     if (!is_onnx_file(options.graph)) {
         if (!options.dimensions.empty())
             return invalid("'{}': --dimension is for ONNX models; a graph file keeps those it was saved with",

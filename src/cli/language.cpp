@@ -9,6 +9,7 @@
 #include "cli/device_option.h"
 #include "cli/language_bench.h"
 #include "doors/serve/client.h"
+#include "doors/serve/options/options.h"
 #include "headrace/language_model.h"
 #include "llm/log/log_settings.h"
 #include "llm/parameters/parameters.h"
@@ -17,8 +18,8 @@ namespace headrace::cli {
 namespace {
 
 struct EmbedOptions {
-    std::string model, parameters;
-    std::vector<std::string> devices;
+    std::string model;
+    Parameters parameters;
     std::vector<std::string> texts;
 };
 
@@ -39,11 +40,12 @@ Status embed(const EmbedOptions& options) {
     if (texts.empty())
         while (std::getline(std::cin, line)) texts.push_back(line);
     Parameters parameters{{"embeddings", true}};
-    const Parameters given = command_parameters(options.parameters, options.devices);
-    for (const auto& [name, value] : given.entries())
+    for (const auto& [name, value] : options.parameters.entries())
         if (name != "embeddings") parameters.set(name, value);
     LanguageModel model = LanguageModel::load(options.model, {.parameters = parameters});
     if (model.kind() == ModelKind::token_vectors) {
+        std::fprintf(stderr,
+                     "[a vector of each token, as the model pools none; --pooling mean gives one of a text]\n");
         for (const std::string& text : texts) print_vectors(model.embed_tokens(text).vectors, true);
     } else {
         for (auto& vector : model.embed(texts).vectors) print_vectors({std::move(vector)}, false);
@@ -61,28 +63,35 @@ Status chat_anywhere(const ChatOptions& options) {
                         .key = options.key,
                         .model = options.served_model,
                         .system = options.system,
-                        .parameters = command_parameters(options.parameters, {}),
+                        .parameters = options.parameters,
                         .prompts = options.prompts});
 }
 
 }  // namespace
 
-Parameters command_parameters(const std::string& json, const std::vector<std::string>& devices) {
-    Parameters parameters;
-    if (!devices.empty())
-        parameters.set("devices", std::vector<ParameterValue>(devices.begin(), devices.end()));
-    const Parameters given = Parameters::from_json(json);
-    for (const auto& [name, value] : given.entries())
-        if (!parameters.find(name)) parameters.set(name, value);
-    return parameters;
+Result<std::vector<std::string>> take_model_flags(const CLI::App& app, std::span<char* const> arguments,
+                                                  ModelFlags& flags) {
+    std::vector<std::string> all(arguments.begin() + 1, arguments.end()), rest;
+    const bool is_ours = !all.empty() && (all[0] == "chat" || all[0] == "embed" || all[0] == "bench-llm");
+    if (!is_ours) return all;
+    const CLI::App* command = app.get_subcommand(all[0]);
+    const auto keeps = [&](const std::string& name) { return command->get_option_no_throw(name) != nullptr; };
+    HR_ASSIGN(const serve::ServeOptions given, serve::take_model_options(all, keeps, rest));
+    for (const auto& [set, name] : {std::pair(!given.embedding_model.empty(), "--embed"),
+                                    std::pair(!given.ranking_model.empty(), "--rank"),
+                                    std::pair(!given.encoder.tokenizer.empty(), "--tokenizer"),
+                                    std::pair(!given.cpus.empty(), "--cpu-mask or --cpu-range")})
+        if (set) return unsupported("{} is an option of `headrace serve`, and not of {}", name, all[0]);
+    for (const std::string& note : given.notes) std::fprintf(stderr, "%s\n", note.c_str());
+    flags = {given.model, given.parameters};
+    return rest;
 }
 
-Result<llm::Settings> command_settings(const std::string& parameters, const std::vector<std::string>& devices,
-                                       llm::Settings defaults) {
+Result<llm::Settings> command_settings(const Parameters& parameters, llm::Settings defaults) {
     defaults.log = llm::environment_log();
     llm::Notes notes;
-    HR_ASSIGN(llm::Settings settings, llm::with_parameters(defaults, parameters, llm::Level::service, notes));
-    if (!devices.empty()) settings.model.devices = devices;
+    HR_ASSIGN(llm::Settings settings,
+              llm::with_parameters(defaults, parameters.to_json(), llm::Level::service, notes));
     HR_TRY(llm::set_log(settings.log));
     llm::log_notes(notes);
     return settings;
@@ -93,21 +102,50 @@ namespace {
 constexpr const char *kJsonHelp = "a JSON object, see docs/parameters.md",
                      *kDeviceHelp = "of ggml, or rpc://host:port; several of those share the model";
 
-void add_model_options(CLI::App& command, std::string& model, std::string& parameters,
-                       std::vector<std::string>& devices, bool is_required) {
-    command.add_option("model", model, "GGUF file")->required(is_required)->type_name("FILE");
-    command.add_option("--parameters", parameters, kJsonHelp)->type_name("JSON");
-    add_device_option(command, kDeviceHelp, [&](const auto& names) { devices = names; });
+/// What a command's own options say of its model.
+struct ModelArguments {
+    std::string model, parameters;
+    std::vector<std::string> devices;
+
+    /// Flags come first, then --device, then --parameters. Throws where the last is no JSON object.
+    template <class Options>
+    void resolve(const ModelFlags& flags, Options& options) const {
+        options.model = model.empty() ? flags.model : model;
+        options.parameters = flags.parameters;
+        const auto add = [&](const std::string& name, const ParameterValue& value) {
+            if (!options.parameters.find(name)) options.parameters.set(name, value);
+        };
+        if (!devices.empty()) add("devices", std::vector<ParameterValue>(devices.begin(), devices.end()));
+        const Parameters given = Parameters::from_json(parameters);
+        for (const auto& [name, value] : given.entries()) add(name, value);
+    }
+};
+
+void add_model_options(CLI::App& command, ModelArguments& arguments) {
+    command.add_option("model", arguments.model, "GGUF file; also -m FILE")->type_name("FILE");
+    command.add_option("--parameters", arguments.parameters, kJsonHelp)->type_name("JSON");
+    add_device_option(command, kDeviceHelp, [&](const auto& names) { arguments.devices = names; });
 }
 
-void add_chat(CLI::App& app, Status& status) {
+constexpr const char* kFlagsHelp =
+    "llama.cpp's flags of the model and its answers stand beside these: -c, --temp, -ngl, --lora, "
+    "--grammar-file\n"
+    "and all that `headrace serve --help` lists for them.\n\n";
+
+void needs_model(const std::string& model) {
+    if (model.empty()) throw CLI::RequiredError("model (a GGUF file, the first argument or by -m)");
+}
+
+void add_chat(CLI::App& app, Status& status, const ModelFlags& flags) {
     auto* command =
         app.add_subcommand("chat", "talk to a GGUF language model, here or on a server")->group(kLanguage);
     auto options = std::make_shared<ChatOptions>();
-    add_model_options(*command, options->model, options->parameters, options->devices, false);
+    auto arguments = std::make_shared<ModelArguments>();
+    add_model_options(*command, *arguments);
     command->add_option("--session", options->session, "the conversation's name")->type_name("NAME");
     command->add_option("--system", options->system, "the conversation's first message")->type_name("TEXT");
-    command->add_option("--prompt", options->prompts, "say this and end; may be repeated")->type_name("TEXT");
+    command->add_option("-p,--prompt", options->prompts, "say this and end; may be repeated")
+        ->type_name("TEXT");
     add_json_option(*command, options->json);
     command->get_option("--json")->needs("--prompt");
     constexpr const char* kServer = "A server in place of a file";
@@ -121,34 +159,52 @@ void add_chat(CLI::App& app, Status& status) {
     };
     add("--api-key", options->key, "of that server", "KEY");
     add("--model", options->served_model, "of that server", "NAME");
-    command->footer(
-        "Examples:\n"
-        "    headrace chat model.gguf\n"
-        "    headrace chat model.gguf --prompt 'What is 2+3?' --parameters '{\"temp\": 0}' --json -\n"
-        "    headrace chat --server http://localhost:8080");
-    command->final_callback([=, &status] { run_command(status, [&] { return chat_anywhere(*options); }); });
+    command->footer(std::string(kFlagsHelp) +
+                    "Examples:\n"
+                    "    headrace chat model.gguf\n"
+                    "    headrace chat -m model.gguf -c 4096 --temp 0 -p 'What is 2+3?' --json -\n"
+                    "    headrace chat --server http://localhost:8080");
+    command->final_callback([=, &status, &flags] {
+        run_command(status, [&] {
+            arguments->resolve(flags, *options);
+            return chat_anywhere(*options);
+        });
+    });
 }
 
-void add_embed(CLI::App& app, Status& status) {
+void add_embed(CLI::App& app, Status& status, const ModelFlags& flags) {
     auto* command = app.add_subcommand("embed", "turn texts into vectors with a GGUF model, as lines of JSON")
                         ->group(kLanguage);
     auto options = std::make_shared<EmbedOptions>();
-    add_model_options(*command, options->model, options->parameters, options->devices, true);
+    auto arguments = std::make_shared<ModelArguments>();
+    add_model_options(*command, *arguments);
     command->add_option("text", options->texts, "without one: the lines of standard input")
         ->type_name("TEXT");
-    command->footer(
-        "Examples:\n"
-        "    headrace embed model.gguf 'a text' 'another'\n"
-        "    headrace embed model.gguf < texts.txt > vectors.jsonl");
-    command->final_callback([=, &status] { run_command(status, [&] { return embed(*options); }); });
+    command->footer(std::string(kFlagsHelp) +
+                    "Examples:\n"
+                    "    headrace embed model.gguf 'a text' 'another'\n"
+                    "    headrace embed -m model.gguf --pooling mean < texts.txt > vectors.jsonl");
+    command->final_callback([=, &status, &flags] {
+        run_command(status, [&] {
+            arguments->resolve(flags, *options);
+            // Behind -m FILE the first text is where the model would be.
+            if (!flags.model.empty() && !arguments->model.empty()) {
+                options->model = flags.model;
+                options->texts.insert(options->texts.begin(), arguments->model);
+            }
+            needs_model(options->model);
+            return embed(*options);
+        });
+    });
 }
 
-void add_bench_llm(CLI::App& app, Status& status) {
+void add_bench_llm(CLI::App& app, Status& status, const ModelFlags& flags) {
     constexpr int kMost = 1 << 20;
     auto* command = app.add_subcommand("bench-llm", "time a GGUF language model with one and several streams")
                         ->group(kLanguage);
     auto options = std::make_shared<LanguageBenchOptions>();
-    add_model_options(*command, options->model, options->parameters, options->devices, true);
+    auto arguments = std::make_shared<ModelArguments>();
+    add_model_options(*command, *arguments);
     command
         ->add_option("--scenario", options->scenario,
                      "streams; prefix: sessions that start alike; stall: a long prompt beside a stream; "
@@ -158,26 +214,31 @@ void add_bench_llm(CLI::App& app, Status& status) {
     const auto add = [&](const char* name, auto& value, const char* help, int least, int most) {
         command->add_option(name, value, help)->check(CLI::Range(least, most))->type_name("N");
     };
-    add("--prompt", options->prompt, "tokens of a prompt; default: 512", 1, kMost);
-    add("--generate", options->generate, "tokens of an answer; default: 64", 1, kMost);
+    add("-p,--prompt", options->prompt, "tokens of a prompt; default: 512", 1, kMost);
+    add("-n,--generate", options->generate, "tokens of an answer; default: 64", 1, kMost);
     add("--streams", options->streams, "at once; several numbers are measured in turn; default: 1 8", 1, 256);
     add("--rounds", options->rounds, "the median is shown; default: 3", 1, kMost);
-    add("--threads", options->threads, "default: 0, one per CPU", 0, 512);
+    add("-t,--threads", options->threads, "default: 0, one per CPU", 0, 512);
     add_json_option(*command, options->json);
-    command->footer(
-        "Examples:\n"
-        "    headrace bench-llm model.gguf\n"
-        "    headrace bench-llm model.gguf --streams 1 4 16 --json -");
-    command->final_callback(
-        [=, &status] { run_command(status, [&] { return bench_language_model(*options); }); });
+    command->footer(std::string(kFlagsHelp) +
+                    "Examples:\n"
+                    "    headrace bench-llm model.gguf\n"
+                    "    headrace bench-llm -m model.gguf -p 512 -n 64 -t 2 --streams 1 4 16 --json -");
+    command->final_callback([=, &status, &flags] {
+        run_command(status, [&] {
+            arguments->resolve(flags, *options);
+            needs_model(options->model);
+            return bench_language_model(*options);
+        });
+    });
 }
 
 }  // namespace
 
-void add_language_commands(CLI::App& app, Status& status) {
-    add_chat(app, status);
-    add_embed(app, status);
-    add_bench_llm(app, status);
+void add_language_commands(CLI::App& app, Status& status, const ModelFlags& flags) {
+    add_chat(app, status, flags);
+    add_embed(app, status, flags);
+    add_bench_llm(app, status, flags);
 }
 
 void add_parameters(CLI::App& app, Status& status) {

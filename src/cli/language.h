@@ -1,5 +1,6 @@
 #pragma once
 #include <CLI/CLI.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -9,16 +10,23 @@
 
 namespace headrace::cli {
 
-/// What --parameters and --device say. Throws where the first is no JSON object.
-Parameters command_parameters(const std::string& json, const std::vector<std::string>& devices);
+/// What llama.cpp's flags say that stand among the options of chat, embed and bench-llm: -m, -c, --temp ...
+struct ModelFlags {
+    std::string model;
+    Parameters parameters;
+};
 
-/// The same over defaults, for what uses the engine itself. The process's log is set to it, and gets the
-/// notes on the parameters.
-Result<llm::Settings> command_settings(const std::string& parameters, const std::vector<std::string>& devices,
-                                       llm::Settings defaults = {});
+/// The program's arguments without those flags, as CLI11 parses them. Flags without effect are told on
+/// standard error.
+Result<std::vector<std::string>> take_model_flags(const CLI::App& app, std::span<char* const> arguments,
+                                                  ModelFlags& flags);
 
-/// Adds chat, embed and bench-llm, as those of commands.h.
-void add_language_commands(CLI::App& app, Status& status);
+/// The same over defaults, for what uses the engine itself. The process's log is set to the parameters, and
+/// gets the notes on them.
+Result<llm::Settings> command_settings(const Parameters& parameters, llm::Settings defaults = {});
+
+/// Adds chat, embed and bench-llm, as those of commands.h. The flags are read before the commands run.
+void add_language_commands(CLI::App& app, Status& status, const ModelFlags& flags);
 /// The table of parameters, as Markdown.
 void add_parameters(CLI::App& app, Status& status);
 

@@ -127,7 +127,7 @@ Result<std::shared_ptr<Generation>> submit(const Bench& bench, const BenchReques
 }
 
 Status bench_language_model(const LanguageBenchOptions& options) {
-    HR_ASSIGN(llm::Settings settings, command_settings(options.parameters, options.devices));
+    HR_ASSIGN(llm::Settings settings, command_settings(options.parameters));
     const int most = *std::max_element(options.streams.begin(), options.streams.end());
     settings.context.n_parallel = std::max(most, 8);
     settings.context.n_ctx = std::max(4096, most * (options.prompt + options.generate + 16));

@@ -4,12 +4,13 @@
 
 #include "base/result.h"
 #include "cli/report.h"
+#include "headrace/language_model.h"
 
 namespace headrace::cli {
 
 struct LanguageBenchOptions {
-    std::string model, scenario = "streams", parameters;
-    std::vector<std::string> devices;
+    std::string model, scenario = "streams";
+    Parameters parameters;
     int prompt = 512, generate = 64, rounds = 3, threads = 0;
     std::vector<int> streams = {1, 8};
     JsonOption json;

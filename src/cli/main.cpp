@@ -22,6 +22,15 @@ using namespace headrace::cli;
 /// What the program ends with; docs/command-line.md.
 enum ExitStatus { kSuccess = 0, kFailure = 1, kUsage = 2 };
 
+#ifndef HEADRACE_LLM
+/// Without language models no command has any.
+struct ModelFlags {};
+Result<std::vector<std::string>> take_model_flags(const CLI::App&, std::span<char* const> arguments,
+                                                  ModelFlags&) {
+    return std::vector<std::string>(arguments.begin() + 1, arguments.end());
+}
+#endif
+
 int report_error(const Status& status) {
     if (status.ok()) return kSuccess;
     std::fprintf(stderr, "headrace: %s\n", status.error().message.c_str());
@@ -35,7 +44,16 @@ bool is_for_server(std::span<char* const> arguments) {
 }
 #endif
 
-void add_commands(CLI::App& app, Status& status) {
+#ifdef HEADRACE_LLM
+int serve_models(std::span<char* const> arguments) {
+    const std::vector<std::string> behind(arguments.begin() + 2, arguments.end());
+    const Result<serve::ServeOptions> options = serve::program_options(behind);
+    if (!options.ok()) return report_error(options.error()), kUsage;
+    return report_error(serve::run(options.value()));
+}
+#endif
+
+void add_commands(CLI::App& app, Status& status, [[maybe_unused]] const ModelFlags& flags) {
     add_run(app, status);
     add_bench(app, status);
     add_inspect(app, status);
@@ -45,7 +63,7 @@ void add_commands(CLI::App& app, Status& status) {
                        "llama-server")
         ->group(kLanguage);
 #ifdef HEADRACE_LLM
-    add_language_commands(app, status);
+    add_language_commands(app, status, flags);
 #endif
     app.add_subcommand("wasm", "run a WebAssembly guest that uses language models")->group(kLanguage);
     add_devices(app, status);
@@ -80,7 +98,7 @@ int explain(const CLI::App& app, const CLI::ParseError& error, std::span<char* c
 }
 
 int dispatch(int argc, char** argv) {
-    CLI::App app{"Runs models on ggml."};
+    CLI::App app{"Runs models on ggml.", "headrace"};
     app.require_subcommand(1);
     app.set_version_flag("--version", "headrace " HEADRACE_VERSION, "print the version and exit");
     app.footer(
@@ -89,12 +107,17 @@ int dispatch(int argc, char** argv) {
         "    headrace chat model.gguf\n"
         "    headrace COMMAND --help");
     Status status = success();
-    add_commands(app, status);
+    ModelFlags flags;
+    add_commands(app, status, flags);
+    const std::span<char* const> arguments(argv, static_cast<std::size_t>(argc));
+    auto rest = take_model_flags(app, arguments, flags);
+    if (!rest.ok()) return report_error(rest.error()), kUsage;
+    std::ranges::reverse(rest.value());  // as CLI11 wants them
     try {
-        app.parse(argc, argv);
+        app.parse(std::move(rest).value());
     } catch (const CLI::ParseError& error) {
         if (error.get_exit_code() == kSuccess) return app.exit(error);  // --help, --version
-        return explain(app, error, {argv, static_cast<std::size_t>(argc)});
+        return explain(app, error, arguments);
     }
     return report_error(status);
 }
@@ -106,8 +129,7 @@ int main(int argc, char** argv) {
         const std::span<char* const> arguments(argv, static_cast<std::size_t>(argc));
         if (is_for_python(arguments)) return report_error(become_python(arguments));
 #ifdef HEADRACE_LLM
-        if (is_for_server(arguments))
-            return report_error(serve::run(std::vector<std::string>(arguments.begin() + 2, arguments.end())));
+        if (is_for_server(arguments)) return serve_models(arguments);
 #endif
         return dispatch(argc, argv);
     } catch (const Exception& e) {

@@ -42,6 +42,8 @@ std::vector<std::string> command_line(const BenchOptions& options, const std::ve
     add("--device", options.compile.device);
     add("--host-timeout-ms", std::to_string(options.compile.host_timeout_ms));
     add("--threads", std::to_string(options.compile.threads));
+    if (options.compile.weights != WeightFormat::as_given)
+        add("--weight-format", options.compile.weights == WeightFormat::q8_0 ? "q8_0" : "q4_0");
     add("--manifest", options.weights.manifest);
     add("--weights", options.weights.weights);
     for (const std::string& dimension : options.dimensions) add("--dimension", dimension);

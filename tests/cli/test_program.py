@@ -71,7 +71,8 @@ def test_examples_of_the_help_name_options_that_there_are():
         page = run(command, "--help").stdout
         options, _, examples = page.partition("Examples:\n")
         for option in re.findall(r" (--[a-z-]+)", examples):
-            assert option in options or option in run("chat", "--help").stdout, (command, option)
+            others = run("chat", "--help").stdout + run("serve", "--help").stdout  # beside, and flags in common
+            assert option in options or option in others, (command, option)
 
 
 @pytest.mark.parametrize(
@@ -88,6 +89,7 @@ def test_examples_of_the_help_name_options_that_there_are():
         (["bench", "x.onnx", "--threads", "many"], 2, "--threads"),
         (["bench-llm", "x.gguf", "--rounds", "0"], 2, "--rounds"),
         (["completion", "tcsh"], 2, "tcsh"),
+        (["run", "x.onnx", "--weights", "q8_0"], 1, "--weight-format"),
     ],
 )
 def test_the_exit_status_tells_failures_from_wrong_command_lines(arguments, status, message):
@@ -163,9 +165,51 @@ def test_a_file_of_results_comes_beside_the_text(model, tmp_path):
     assert done.returncode == 1 and "cannot write" in done.stderr
 
 
+LANGUAGE = pytest.mark.skipif(
+    not (ROOT / "build/lib/libheadrace_llm.so").exists(),
+    reason="this build, on the system's ggml, has no language models",
+)
+
+
+@LANGUAGE
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["bench-llm"], 2, "model (a GGUF file, the first argument or by -m) is required"),
+        (["chat", CHAT_MODEL, "-hf", "x/y"], 2, "-hf is llama-server's: this program downloads nothing"),
+        (["chat", CHAT_MODEL, "-c"], 2, "-c needs a value"),
+        (["chat", CHAT_MODEL, "--temp", "hot"], 2, "--temp: 'hot' must be a number"),
+        (["chat", CHAT_MODEL, "--embed", "x.hrg"], 2, "--embed is an option of `headrace serve`"),
+        (["chat", CHAT_MODEL, "--port", "80"], 2, "--port"),
+        (["serve", CHAT_MODEL, "--speed"], 2, "'--speed' is no option of `headrace serve`"),
+    ],
+)
+def test_wrong_flags_of_a_model_are_explained(arguments, status, message):
+    done = run(*arguments)
+    assert (done.returncode, done.stdout) == (status, ""), done.stderr
+    assert done.stderr.startswith("headrace: ") and message in done.stderr
+
+
+@LANGUAGE
+def test_flags_of_llama_cpp_stand_beside_a_commands_own():
+    flags = ("-m", CHAT_MODEL, "-c", "512", "--temp", "0", "-n", "2")
+    (answer,) = as_json("chat", *flags, "-p", "What is 2+3?")
+    assert (answer["text"], answer["stop_reason"]) == ("2+", "token_limit")
+    (answer,) = as_json("chat", *flags, "-p", "What is 2+3?", "--parameters", '{"n_predict": 99}')
+    assert answer["text"] == "2+", "a flag comes before --parameters"
+    done = run("chat", *flags, "--warmup", "-p", "Hi")
+    assert done.returncode == 0 and "--warmup has no effect: there is no warm-up" in done.stderr
+    vector = json.loads(run("embed", "-m", CHAT_MODEL, "--pooling", "mean", "a text").stdout)
+    assert len(vector["embedding"]) == vector["n_embedding"]
+    of_tokens = run("embed", CHAT_MODEL, "a text")
+    assert isinstance(json.loads(of_tokens.stdout)["embedding"][0], list)
+    assert "a vector of each token" in of_tokens.stderr
+    (row,) = as_json("bench-llm", CHAT_MODEL, "-p", 8, "-n", 4, "-t", 1, "--streams", 1, "--rounds", 1)
+    assert row["generated_per_second"] > 0
+
+
+@LANGUAGE
 def test_answers_of_a_chat_are_json_for_programs():
-    if "chat" not in commands():
-        pytest.skip("this build, on the system's ggml, has no language models")
     found = as_json("chat", CHAT_MODEL, "--parameters", '{"temp": 0}', "--prompt", "What is 2+3?")
     assert [(answer["prompt"], answer["text"]) for answer in found] == [("What is 2+3?", "2+3=5")]
     assert found[0]["generated_tokens"] > 0 and found[0]["stop_reason"] and found[0]["warnings"] == []

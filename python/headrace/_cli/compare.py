@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 NO_PEER, DISAGREEMENT = 3, 4
 TOLERANCE = 1e-3  # of the largest magnitude in an output
+ROUNDED_TOLERANCE = {"q8_0": 0.05, "q4_0": 0.5}  # of weights that this side alone rounds
 
 
 def give_up(reason: str) -> NoReturn:
@@ -123,6 +124,7 @@ def main() -> None:
     parser.add_argument("--weights", default=None)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--host-timeout-ms", type=int, default=60000)
+    parser.add_argument("--weight-format", default="as-given")
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--dimension", action="append", default=[])
     parser.add_argument("--input", action="append", default=[])
@@ -142,7 +144,11 @@ def main() -> None:
     try:
         graph = read_graph(arguments)
         executable = compile(
-            graph, device=arguments.device, host_timeout_ms=arguments.host_timeout_ms, threads=threads
+            graph,
+            device=arguments.device,
+            host_timeout_ms=arguments.host_timeout_ms,
+            threads=threads,
+            weights=arguments.weight_format,
         )
     except (OSError, ValueError, RuntimeError) as error:
         sys.exit(f"headrace: {error}")
@@ -153,7 +159,9 @@ def main() -> None:
 
     outputs = session.run(feeds)
     ours, theirs = flat([outputs[name] for name in names]), flat(peer.run(names, feeds))
-    tolerance = TOLERANCE * max(1.0, float(np.abs(theirs).max(initial=0)))
+    tolerance = ROUNDED_TOLERANCE.get(arguments.weight_format, TOLERANCE) * max(
+        1.0, float(np.abs(theirs).max(initial=0))
+    )
     if not np.allclose(ours, theirs, rtol=0, atol=tolerance, equal_nan=True):
         disagree(f"ONNX Runtime's results differ by {np.abs(ours - theirs).max():.2e}")
     case = alternate.Case(

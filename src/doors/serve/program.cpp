@@ -196,9 +196,13 @@ Status serve_until_stopped(const ServeOptions& options) {
 
 }  // namespace
 
-Status run(std::span<const std::string> arguments) {
+Result<ServeOptions> program_options(std::span<const std::string> arguments) {
     HR_ASSIGN(ServeOptions options, serve_options(arguments, environment()));
     add_program_defaults(options);
+    return options;
+}
+
+Status run(const ServeOptions& options) {
     if (options.shows_help) return std::fputs(serve_help().c_str(), stdout), success();
     if (options.shows_version) return std::printf("headrace %s\n", HEADRACE_VERSION), success();
     if (options.shows_completion) return std::fputs(serve_completion().c_str(), stdout), success();

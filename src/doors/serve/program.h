@@ -3,11 +3,15 @@
 #include <string>
 
 #include "base/result.h"
+#include "doors/serve/options/options.h"
 
 namespace headrace::serve {
 
-/// `headrace serve` with these arguments: serves until SIGTERM or SIGINT. Answers that are being written then
-/// have half a minute, or until a second signal.
-Status run(std::span<const std::string> arguments);
+/// Of the arguments behind `headrace serve`, the environment and a file, with the program's defaults.
+Result<ServeOptions> program_options(std::span<const std::string> arguments);
+
+/// `headrace serve`: serves until SIGTERM or SIGINT. Answers that are being written then have half a minute,
+/// or until a second signal.
+Status run(const ServeOptions& options);
 
 }  // namespace headrace::serve

@@ -104,8 +104,10 @@ std::shared_ptr<ServedModel> Service::model_for(const Json& body, ModelKind kind
     if (kind == ModelKind::text) static_cast<void>(first_model());
     throw not_offered(kind == ModelKind::text ? "this server's model turns texts into vectors and writes none"
                       : kind == ModelKind::scores
-                          ? "This server does not rank. Start it with `--reranking` and a model that does"
-                          : "This server does not support embeddings. Start it with `--embeddings`");
+                          ? "This server does not rank. Start it with `--rank MODEL`, beside others, or with "
+                            "`--reranking` and one model that does"
+                          : "This server does not support embeddings. Start it with `--embed MODEL`, beside "
+                            "others, or with `--embeddings` and one model");
 }
 
 std::shared_ptr<ServedModel> Service::embedding_model(const Json& body) const {

@@ -1,5 +1,7 @@
 #include "doors/serve/options/flags.h"
 
+#include <algorithm>
+#include <iterator>
 #include "doors/serve/options/flag_values.h"
 
 namespace headrace::serve {
@@ -31,7 +33,7 @@ constexpr const char* kNgram = "llama-server has taken it out: use --spec-ngram-
 using enum FlagKind;
 
 // clang-format off: it would give each of a flag's fields a line.
-const Flag kFlags[] = {
+const Flag kServerFlags[] = {
     // The program.
     {"-h --help --usage", "", "", "", "show this", a_switch, "", set_switch<&ServeOptions::shows_help>},
     {"--version", "", "", "", "show the version", a_switch, "", set_switch<&ServeOptions::shows_version>},
@@ -105,7 +107,9 @@ const Flag kFlags[] = {
      add_list<&ServeOptions::aliases>},
     {"--tags", "", "TAGS", "LLAMA_ARG_TAGS", "shown with the model, by commas", a_list, "",
      add_list<&ServeOptions::tags>},
+};
 
+const Flag kModelFlags[] = {
     // The model and its context.
     {"-m --model", "", "FILE", "LLAMA_ARG_MODEL", "GGUF file", a_text, "", set_text<&ServeOptions::model>},
     {"-c --ctx-size", "", "N", "LLAMA_ARG_CTX_SIZE",
@@ -452,6 +456,17 @@ const Flag kFlags[] = {
 
 }  // namespace
 
-std::span<const Flag> flags() { return kFlags; }
+std::span<const Flag> flags() {
+    static const std::vector<Flag> all = [] {
+        std::vector<Flag> joined(std::begin(kServerFlags), std::end(kServerFlags));
+        joined.insert(joined.end(), std::begin(kModelFlags), std::end(kModelFlags));
+        return joined;
+    }();
+    return all;
+}
+
+bool is_model_flag(const Flag& flag) {
+    return std::ranges::any_of(kModelFlags, [&](const Flag& one) { return one.names == flag.names; });
+}
 
 }  // namespace headrace::serve

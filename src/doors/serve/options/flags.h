@@ -34,6 +34,8 @@ struct Flag {
 };
 
 std::span<const Flag> flags();
+/// Whether it names a model or says how that computes and answers; the others are a server's.
+bool is_model_flag(const Flag& flag);
 
 /// The words of a list by spaces, as a flag's names are.
 std::vector<std::string_view> words(std::string_view list);

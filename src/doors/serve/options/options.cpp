@@ -315,6 +315,17 @@ Status check_log_file(const ServeOptions& options) {
     return failure(Code::io, "--log-file: '{}' cannot be written: {}", path, std::strerror(errno));
 }
 
+void finish_model(ServeOptions& options) {
+    set_texts(options, "devices", options.devices);
+    set_texts(options, "draft_devices", options.draft_devices);
+    add_patterns(options, "override_tensor", options.kept_tensors);
+    add_patterns(options, "draft_override_tensor", options.kept_draft_tensors);
+    if (!options.fits_layers && !options.parameters.find("n_gpu_layers"))
+        options.parameters.set("n_gpu_layers", "all");
+    rest_adapters(options);
+    unescape(options);
+}
+
 /// What llama-server derives from several flags.
 Status finish(ServeOptions& options) {
     if (options.only_shows()) return success();
@@ -329,14 +340,7 @@ Status finish(ServeOptions& options) {
         options.aliases = {std::filesystem::path(options.model).filename().string()};
     std::ranges::sort(options.aliases);
     finish_context(options);
-    set_texts(options, "devices", options.devices);
-    set_texts(options, "draft_devices", options.draft_devices);
-    add_patterns(options, "override_tensor", options.kept_tensors);
-    add_patterns(options, "draft_override_tensor", options.kept_draft_tensors);
-    if (!options.fits_layers && !options.parameters.find("n_gpu_layers"))
-        options.parameters.set("n_gpu_layers", "all");
-    rest_adapters(options);
-    unescape(options);
+    finish_model(options);
     if (options.logs_json) options.parameters.set("log_format", "json");
     if (!options.slot_save_path.empty() && !std::filesystem::is_directory(options.slot_save_path))
         return failure(Code::not_found, "--slot-save-path: '{}' is no folder", options.slot_save_path);
@@ -357,6 +361,34 @@ Result<ServeOptions> serve_options(std::span<const std::string> arguments,
     reader.begin_rank();
     if (!config.empty()) HR_TRY(read_file(config, reader));
     HR_TRY(finish(options));
+    return options;
+}
+
+Result<ServeOptions> take_model_options(std::span<const std::string> arguments,
+                                        const std::function<bool(const std::string&)>& keeps,
+                                        std::vector<std::string>& rest) {
+    ServeOptions options;
+    Reader reader(options);
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        const std::string& argument = arguments[i];
+        const std::size_t equals = argument.starts_with("--") ? argument.find('=') : std::string::npos;
+        const std::string name = spelled(argument.substr(0, equals));
+        const std::optional<Found> found = find_flag(name);
+        if (!argument.starts_with('-') || keeps(name) || !found || !is_model_flag(*found->flag)) {
+            rest.push_back(argument);
+            continue;
+        }
+        std::string value = found->is_negative ? "false" : "true";
+        if (!found->flag->value.empty() && !found->is_negative) {
+            if (equals == std::string::npos && i + 1 == arguments.size())
+                return invalid("{} needs a value", name);
+            value = equals == std::string::npos ? arguments[++i] : argument.substr(equals + 1);
+        } else if (equals != std::string::npos) {
+            return invalid("{} takes no value", name);
+        }
+        HR_TRY(reader.take(*found->flag, name, value, ""));
+    }
+    finish_model(options);
     return options;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -60,6 +61,12 @@ struct ServeOptions {
 /// Errors name the flag, and one that is spelled alike.
 Result<ServeOptions> serve_options(std::span<const std::string> arguments,
                                    const std::map<std::string, std::string>& environment);
+
+/// What the flags of a model say that stand among another command's arguments. `rest` gets the others, in
+/// their order, and all of which `keeps` tells that the command has them itself.
+Result<ServeOptions> take_model_options(std::span<const std::string> arguments,
+                                        const std::function<bool(const std::string&)>& keeps,
+                                        std::vector<std::string>& rest);
 
 /// What llama-server sets where no option does. A program that has the model already gives its own
 /// parameters.
