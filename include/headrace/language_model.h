@@ -51,8 +51,14 @@ public:
     /// was until then, with StopReason::cancelled. Throws when the request fails or is out of time. A
     /// conversation remembers an answer once this was called, or `next` gave nothing.
     Reply reply();
+    /// Waits for the end likewise, and gives what there is, also of a request that failed: check says why.
+    Reply end();
+    /// After the end: throws if the request failed, was cancelled or had no time left.
+    void check() const;
     /// From any thread; takes effect within a step.
     void cancel();
+    /// All parameters of the request, as LanguageModel::effective has them.
+    Parameters parameters() const;
 
 private:
     std::unique_ptr<Impl> impl_;
@@ -80,6 +86,7 @@ struct Embeddings {
     std::vector<std::vector<float>> vectors;  ///< one of each text, or of each token of one text
     std::int64_t tokens = 0;                  ///< read, of all texts
     std::vector<Warning> warnings;
+    bool of_tokens = false;  ///< whether they are those of one text's tokens
 };
 
 struct RankScores {

@@ -65,13 +65,13 @@ struct Conversation::Impl {
 };
 
 struct Generation::Impl {
-    std::shared_ptr<LanguageModel::Impl> model;
+    std::shared_ptr<const void> owner;  // of what the request uses
     std::unique_ptr<llm::TextRequest> request;
     std::mutex mutex;
     std::optional<Reply> reply;
     std::optional<llm::AnswerReader> reader;  // of next_part
 
-    static Result<std::unique_ptr<Impl>> of(std::shared_ptr<LanguageModel::Impl> model,
+    static Result<std::unique_ptr<Impl>> of(std::shared_ptr<const void> owner,
                                             Result<std::unique_ptr<llm::TextRequest>> started);
     /// More than one that is done and empty, or nothing.
     Result<std::optional<Piece>> next();

@@ -51,9 +51,9 @@ void Conversation::cancel() { impl_->model->requests.cancel(impl_->session.get()
 // An answer piece by piece.
 
 Result<std::unique_ptr<Generation::Impl>> Generation::Impl::of(
-    std::shared_ptr<LanguageModel::Impl> model, Result<std::unique_ptr<llm::TextRequest>> started) {
+    std::shared_ptr<const void> owner, Result<std::unique_ptr<llm::TextRequest>> started) {
     auto impl = std::make_unique<Generation::Impl>();
-    impl->model = std::move(model);
+    impl->owner = std::move(owner);
     HR_ASSIGN(impl->request, std::move(started));
     return impl;
 }
@@ -105,6 +105,18 @@ Reply Generation::reply() {
         if (reply.stop_reason != StopReason::cancelled) HR_TRY(impl_->request->status());
         return reply;
     });
+}
+
+Reply Generation::end() {
+    return throwing([&]() -> Result<Reply> { return impl_->end(); });
+}
+
+void Generation::check() const {
+    throwing([&] { return impl_->request->status(); });
+}
+
+Parameters Generation::parameters() const {
+    return throwing([&]() -> Result<Parameters> { return impl_->request->parameters(); });
 }
 
 void Generation::cancel() { impl_->request->cancel(); }

@@ -33,7 +33,8 @@ Result<Embeddings> vectors_of_tokens(Result<std::unique_ptr<VectorRequest>> star
     HR_ASSIGN(std::vector<TextVectors> vectors, request->wait());
     return Embeddings{.vectors = std::move(vectors.front()),
                       .tokens = static_cast<std::int64_t>(request->token_count()),
-                      .warnings = request->warnings()};
+                      .warnings = request->warnings(),
+                      .of_tokens = true};
 }
 
 Result<RankScores> scores_of_documents(Result<std::unique_ptr<VectorRequest>> started) {
