@@ -10,9 +10,12 @@ Result<Settings> with_given(const Settings& base, const GivenParameters& given, 
         notes.push_back({"parameters", std::string(mistake.what()) + "; the defaults are used"});
         return base;
     }
-    HR_ASSIGN(Settings changed, with_parameters(base, given.values, level, notes));
+    Settings settings = base;
+    if (!given.values.empty()) {
+        HR_ASSIGN(settings, with_parameters(base, given.values, level, notes));
+    }
     notes.insert(notes.end(), given.warnings.begin(), given.warnings.end());
-    return changed;
+    return settings;
 }
 
 }  // namespace llm
