@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks who includes whom and reports every violation.
 
-The rule is src/CMakeLists.txt: a folder of src includes itself and what its line there lists. A folder with subfolders
-has their order there, and what is below includes nothing above.
+The rule is src/CMakeLists.txt: a folder of src includes itself and what its line there lists. A folder with
+subfolders has their order there, and none includes a later one.
 """
 
 import re
@@ -183,7 +183,8 @@ class Tree:
             for room in sorted(rooms - set(order)):
                 yield f"src/CMakeLists.txt: headrace_rooms({folder} ...) has no {room}, and src/{folder} has"
             for room in (room for room in order if room not in rooms and folder in self.rooms):
-                yield f"src/CMakeLists.txt: headrace_rooms({folder} ...) has {room}, and src/{folder} has no source there"
+                line = f"headrace_rooms({folder} ...) has {room}, and src/{folder} has no source there"
+                yield f"src/CMakeLists.txt: {line}"
         for path, includes in self.includes.items():
             folder = self.folder_of(path.removeprefix("src/"))
             order = self.rooms.get(folder, [])
