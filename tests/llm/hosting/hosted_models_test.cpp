@@ -70,7 +70,7 @@ TEST(HostedModels, ReadATextThatIsNoneLenientlyOrNot) {
     EXPECT_EQ(thrown_by([&] { exact.load(tiny_model(), wrong); }).code(), Code::invalid_argument);
     HostedModels lenient(HostOptions{.lenient = true});
     HostedConversation place = lenient.open(lenient.load(tiny_model(), wrong));
-    const Reply reply = place.start("What is 2+3?", {}, kGreedy, false).reply();
+    const Reply reply = place.start("What is 2+3?", {}, {.values = {{"temp", 0}}}, false).reply();
     ASSERT_EQ(reply.warnings.size(), 1u);
     EXPECT_THAT(reply.warnings[0].message, HasSubstr("the defaults are used"));
     HostedModels strict(HostOptions{.defaults = {{"strict", true}}, .lenient = true});
