@@ -40,3 +40,8 @@ endfunction()
 # tools/check_includes.py reads what it may include.
 function(headrace_folder_elsewhere)
 endfunction()
+
+# headrace_rooms(<name> <subfolder>...): the order of a folder's subfolders, and of its own files, which are ".": each
+# includes only what stands before it. Only tools/check_includes.py reads it.
+function(headrace_rooms)
+endfunction()

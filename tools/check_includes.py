@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks who includes whom and reports every violation.
 
-The rule is src/CMakeLists.txt: a folder of src includes itself and what its line there lists.
+The rule is src/CMakeLists.txt: a folder of src includes itself and what its line there lists. A folder with
+subfolders has their order there, and none includes a later one.
 """
 
 import re
@@ -9,6 +10,7 @@ import sys
 from pathlib import Path
 
 DECLARATION = re.compile(r"^\s*headrace_folder(?:_elsewhere)?\(([^)]*)\)", re.MULTILINE)
+ROOMS = re.compile(r"^\s*headrace_rooms\(([^)]*)\)", re.MULTILINE)
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 SOURCES = (".h", ".hpp", ".cpp", ".cu", ".inc")
 TOPS = ("src", "include", "python/src")
@@ -41,9 +43,14 @@ PUBLIC_WITH_GGML = {"include/headrace/ggml-mlx.h", "include/headrace/ggml-mlx.hp
 
 def declared(text):
     """Folder of src: the folders and targets that its line in CMake lists, in the order of the lines."""
+    return calls(DECLARATION, text)
+
+
+def calls(function, text):
+    """The words of each call of a function of CMake, without its comments, by the first one."""
     lines = (line.split("#")[0] for line in text.splitlines())
-    words = (match[1].split() for match in DECLARATION.finditer("\n".join(lines)))
-    return {folder: listed for folder, *listed in words}
+    words = (match[1].split() for match in function.finditer("\n".join(lines)))
+    return {first: rest for first, *rest in words}
 
 
 def library_of(target):
@@ -54,7 +61,9 @@ class Tree:
     """The sources below a root, and what each includes: (line number, whether in quotes, target)."""
 
     def __init__(self, root):
-        self.listed = declared((root / "src/CMakeLists.txt").read_text())
+        text = (root / "src/CMakeLists.txt").read_text()
+        self.listed = declared(text)
+        self.rooms = calls(ROOMS, text)
         self.includes = {}
         for path in sorted(path for top in TOPS for path in (root / top).rglob("*")):
             if path.suffix in SOURCES:
@@ -155,6 +164,37 @@ class Tree:
                     line = f"the line of {other} belongs before that of {folder}, which lists it"
                     yield f"src/CMakeLists.txt: {line}"
 
+    def room_of(self, folder, path):
+        """The subfolder of a listed folder that a path lies in, "." where it is none, or None outside."""
+        if self.folder_of(path) != folder:
+            return None
+        rest = path.removeprefix(f"{folder}/")
+        return rest.split("/")[0] if "/" in rest else "."
+
+    def check_rooms(self):
+        """Rooms without a place in the order of their folder, and includes of what comes later in it."""
+        found = {}
+        for path in (path.removeprefix("src/") for path in self.includes if path.startswith("src/")):
+            folder = self.folder_of(path)
+            if folder:
+                found.setdefault(folder, set()).add(self.room_of(folder, path))
+        for folder, rooms in found.items():
+            order = self.rooms.get(folder, ["."])
+            for room in sorted(rooms - set(order)):
+                yield f"src/CMakeLists.txt: headrace_rooms({folder} ...) has no {room}, and src/{folder} has"
+            for room in (room for room in order if room not in rooms and folder in self.rooms):
+                line = f"headrace_rooms({folder} ...) has {room}, and src/{folder} has no source there"
+                yield f"src/CMakeLists.txt: {line}"
+        for path, includes in self.includes.items():
+            folder = self.folder_of(path.removeprefix("src/"))
+            order = self.rooms.get(folder, [])
+            room = self.room_of(folder, path.removeprefix("src/"))
+            for number, _, target in includes:
+                other = self.room_of(folder, target)
+                if room in order and other in order and order.index(other) > order.index(room):
+                    below = ", ".join(order[: order.index(room)]) or "no other room"
+                    yield f"{path}:{number}: {room} of src/{folder} may include {below}, not {other}"
+
     def check_owners(self):
         """Lines of CMake that list a library which is another folder's alone."""
         for folder, listed in self.listed.items():
@@ -197,7 +237,8 @@ def shortest_circle(arrows, start):
 def check_tree(root):
     """Every violation below root, as one printable line each."""
     tree = Tree(root)
-    return [*tree.check_includes(), *tree.check_order(), *tree.check_owners(), *tree.check_circles()]
+    checks = [tree.check_includes, tree.check_order, tree.check_rooms, tree.check_owners, tree.check_circles]
+    return [line for check in checks for line in check()]
 
 
 def main():

@@ -2,18 +2,18 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "headrace/error.h"
 #include "headrace/export.h"
+#include "headrace/parameters.h"
+#include "headrace/reply.h"
 
 /// GGUF language models in C++: texts, conversations, embeddings and rank scores, from libheadrace_llm.so.
 ///
@@ -25,203 +25,10 @@
 /// Every function throws headrace::Exception on failure. Texts are UTF-8.
 namespace headrace {
 
-struct ParameterValue;
-
-/// Named values, in the order in which they were set: what docs/parameters.md lists, as JSON would have them.
-class HEADRACE_API Parameters {
-public:
-    using Entry = std::pair<std::string, ParameterValue>;
-
-    Parameters();
-    Parameters(std::initializer_list<Entry> entries);
-    Parameters(const Parameters&);
-    Parameters(Parameters&&) noexcept;
-    Parameters& operator=(const Parameters&);
-    Parameters& operator=(Parameters&&) noexcept;
-    ~Parameters();
-
-    /// Of a JSON object; blank text has none. Throws Code::invalid_argument with the place of a mistake.
-    static Parameters from_json(std::string_view text);
-    /// indent: spaces a level, or one line where it is negative. Bytes that are no UTF-8 become U+FFFD.
-    std::string to_json(int indent = -1) const;
-
-    /// In the place of an earlier value of that name.
-    void set(std::string name, ParameterValue value);
-    /// Whether there was one.
-    bool erase(std::string_view name);
-    /// Null when there is none.
-    const ParameterValue* find(std::string_view name) const;
-    const std::vector<Entry>& entries() const& { return entries_; }
-    std::vector<Entry> entries() &&;  ///< for (auto& entry : Parameters::from_json(text).entries())
-    bool empty() const;
-
-    bool operator==(const Parameters& other) const;
-
-private:
-    std::vector<Entry> entries_;
-};
-
-/// Nothing (as if the parameter were not given), a truth value, a number, a text, a list, or parameters of a
-/// section.
-struct ParameterValue : std::variant<std::nullptr_t, bool, std::int64_t, double, std::string,
-                                     std::vector<ParameterValue>, Parameters> {
-    using variant::variant;
-    ParameterValue(int number) : variant(std::int64_t{number}) {}
-    ParameterValue(float number) : variant(double{number}) {}
-    ParameterValue(const char* text) : variant(std::string(text)) {}
-    ParameterValue(std::string_view text) : variant(std::string(text)) {}
-
-    /// Of any JSON value: a program's settings are often texts. Throws Code::invalid_argument with the place
-    /// of a mistake.
-    HEADRACE_API static ParameterValue from_json(std::string_view text);
-};
-
-/// What docs/parameters.md has under a name, in whichever of its spellings.
-enum class ParameterKind : std::uint8_t {
-    unknown,  ///< nothing, or what is known to be without effect
-    value,    ///< a parameter; an object in place of its value would be read as a section
-    object,   ///< a parameter whose value may be an object
-    section,  ///< parameters
-};
-HEADRACE_API ParameterKind kind_of_parameter(std::string_view name);
-
 struct ModelOptions {
     /// Of the model and its context (n_ctx, n_gpu_layers, devices, embeddings, draft_model ...), and defaults
     /// for its requests. docs/parameters.md has all of them.
     Parameters parameters;
-};
-
-struct ToolCall {
-    std::string name;
-    std::string arguments;  ///< a JSON object as text
-    std::string id;         ///< may be empty
-
-    bool operator==(const ToolCall&) const = default;
-};
-
-/// A message of a conversation.
-struct Message {
-    std::string role;  ///< "system", "user", "assistant" or "tool"
-    std::string content;
-    std::string reasoning;             ///< of the assistant, before its answer
-    std::vector<ToolCall> tool_calls;  ///< of the assistant
-    std::string tool_call_id;          ///< of a tool's answer: which call it answers
-    std::string tool_name;             ///< of a tool's answer: whose it is
-    std::vector<std::string> parts;    ///< in place of content: texts that the chat template may keep apart
-
-    bool operator==(const Message&) const = default;
-};
-
-/// What a model is asked: a text, which is a user's message or one to go on with, as the parameter `chat`
-/// says (auto: a message, unless it has the chat template's control tokens or the model has no template), or,
-/// in its place, messages of which the last is to be answered, or tokens to go on with.
-struct Request {
-    std::string prompt;
-    std::vector<Message> messages;
-    Parameters parameters;  ///< of this request: temperature, n_predict, stop, grammar, priority ...
-    std::vector<std::int32_t> tokens;
-    std::string owner;          ///< requests of one owner share its turns; empty: this one has its own
-    std::string chat_template;  ///< Jinja, for its messages in place of the model's; it may run for ever
-};
-
-/// Why an answer ended.
-enum class StopReason : std::uint8_t {
-    none,
-    end_of_answer,  ///< the model's end-of-generation token
-    token_limit,
-    context_full,
-    stop_string,
-    pattern,
-    time_limit,
-    indentation,
-    repetition,
-    similarity,
-    grammar,  ///< a grammar was completed
-    cancelled,
-    timed_out,
-    failed,
-};
-/// The name that results and statistics show, e.g. "end_of_answer".
-HEADRACE_API std::string_view to_string(StopReason reason);
-
-/// A parameter that was not taken as it is: clamped, adjusted to others, not known, without effect.
-struct Warning {
-    std::string parameter;
-    std::string message;
-};
-
-struct Timings {
-    double queued_ms = 0;             ///< from the request to its first step
-    double prompt_ms = 0;             ///< to the first token
-    double generate_ms = 0;           ///< from the first token to the last
-    double prompt_per_second = 0;     ///< tokens read, those from a cache not counted
-    double generated_per_second = 0;  ///< tokens after the first
-};
-
-struct TokenProbability {
-    std::int32_t token = 0;
-    std::string text;
-    float probability = 0;
-};
-
-/// A whole answer.
-struct Reply {
-    std::string text;       ///< as the model wrote it
-    std::string content;    ///< of a message: without reasoning and tool calls
-    std::string reasoning;  ///< of a message, as `reasoning_format` takes it out
-    std::vector<ToolCall> tool_calls;
-    StopReason stop_reason = StopReason::none;
-    std::string stop_detail;         ///< the stop string, pattern, repeated text
-    std::int64_t prompt_tokens = 0;  ///< those from a cache included
-    std::int64_t cached_tokens = 0;  ///< of the prompt: read for an earlier request
-    std::int64_t generated_tokens = 0;
-    std::int64_t reasoning_tokens = 0;  ///< of these, those of the reasoning: its text's
-    std::int64_t text_tokens = 0;       ///< likewise the text's, the first ones: without a stop string's
-    std::vector<std::int32_t> tokens;   ///< generated ones
-    std::vector<std::int32_t> prompt;   ///< tokens that were read, or remembered
-    /// Of each generated token, the likeliest ones first, with the parameter n_probs.
-    std::vector<std::vector<TokenProbability>> probabilities;
-    std::vector<float> token_probabilities;                ///< of each generated token itself, with n_probs
-    std::int64_t drafted_tokens = 0, accepted_tokens = 0;  ///< of speculative decoding
-    std::int64_t pauses = 0;  ///< times that a request of higher priority went first
-    std::int64_t context_shifts = 0;
-    std::int64_t dropped_messages = 0;  ///< oldest messages that the context had no room for
-    Timings timings;
-    std::vector<Warning> warnings;
-    std::string model;  ///< what llama.cpp calls it, e.g. "qwen3 0.6B Q8_0"
-};
-
-/// How much of a prompt was read.
-struct PromptProgress {
-    std::int64_t total = 0;      ///< tokens of the prompt
-    std::int64_t cached = 0;     ///< of these, read for an earlier request
-    std::int64_t processed = 0;  ///< in the model's memory now, the cached ones included
-    double ms = 0;               ///< since the first step
-};
-
-/// More of an answer.
-struct Piece {
-    std::string text;                      ///< whole characters
-    std::int64_t tokens = 0;               ///< generated so far
-    std::vector<std::int32_t> new_tokens;  ///< that the text is of
-    /// Of each of these, as Reply has them; with n_probs a piece has the text of one token.
-    std::vector<std::vector<TokenProbability>> probabilities;
-    std::vector<float> token_probabilities;
-    /// With the parameter return_progress, in place of a text while the prompt is read.
-    std::optional<PromptProgress> progress;
-};
-
-/// More of a message, told apart as Reply has it.
-struct MessagePart {
-    struct Call {
-        std::size_t index = 0;  ///< of the message's calls
-        std::string name;       ///< whole, with the call's first part
-        std::string id;         ///< likewise; may be empty
-        std::string arguments;  ///< more of the JSON text
-    };
-    std::string content, reasoning;
-    std::vector<Call> calls;
-    Piece piece;  ///< that it was found in; all other fields may be empty
 };
 
 /// An answer that is being written. One that nobody holds any more is cancelled.
@@ -244,8 +51,14 @@ public:
     /// was until then, with StopReason::cancelled. Throws when the request fails or is out of time. A
     /// conversation remembers an answer once this was called, or `next` gave nothing.
     Reply reply();
+    /// Waits for the end likewise, and gives what there is, also of a request that failed: check says why.
+    Reply end();
+    /// After the end: throws if the request failed, was cancelled or had no time left.
+    void check() const;
     /// From any thread; takes effect within a step.
     void cancel();
+    /// All parameters of the request, as LanguageModel::effective has them.
+    Parameters parameters() const;
 
 private:
     std::unique_ptr<Impl> impl_;
@@ -273,6 +86,7 @@ struct Embeddings {
     std::vector<std::vector<float>> vectors;  ///< one of each text, or of each token of one text
     std::int64_t tokens = 0;                  ///< read, of all texts
     std::vector<Warning> warnings;
+    bool of_tokens = false;  ///< whether they are those of one text's tokens
 };
 
 struct RankScores {

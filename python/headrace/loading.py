@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ._core import hinted_options
-from .model import Model, is_onnx, loaded
-from .onnx import open_model
+from ._core import Graph, OnnxModel, compile, hinted_options, load_graph, open_onnx
+from .model import Model
 
 if TYPE_CHECKING:
+    from .onnx.outputs import Outputs
     from .structured import StructuredModel
 
 
@@ -74,3 +76,64 @@ def load(
         if found is None:
             raise
         return found
+
+
+def open_model(source: Any) -> OnnxModel:
+    """What a model declares, and graphs of it.
+
+    source: a path, a file's bytes or an onnx.ModelProto. Errors: OSError for a file that cannot be read,
+    FileNotFoundError where there is none; ValueError for what is no valid model.
+    """
+    if isinstance(source, OnnxModel):
+        return source
+    if hasattr(source, "SerializeToString"):
+        return open_onnx(_serialised(source))
+    if isinstance(source, (str, os.PathLike)) and not os.path.exists(source):
+        raise FileNotFoundError(errno.ENOENT, "there is no such ONNX model", os.fspath(source))
+    return open_onnx(source)
+
+
+def _serialised(model: Any) -> bytes:
+    try:
+        return model.SerializeToString()
+    except Exception as error:  # of the package protobuf, which need not be there
+        raise ValueError(
+            f"the ONNX model is no single message: {error}. Save it with onnx.save(..., "
+            "save_as_external_data=True), and load it from its path"
+        ) from error
+
+
+def loaded(
+    path: Any,
+    title: str,
+    dimensions: Mapping[str, Any] | None,
+    most_iterations: int | None,
+    options: dict[str, Any],
+) -> Model:
+    """path: of an ONNX model also what open_model takes. options: headrace.compile's."""
+    graph, outputs = _read(path, dimensions)
+    executable = compile(graph, **options)
+    # Where weights are quantised, nothing shall hold the others.
+    is_as_given = options["weights"] == "as-given"
+    return Model(executable, graph if is_as_given else executable.graph, title, outputs, most_iterations)
+
+
+def is_onnx(path: Any) -> bool:
+    """Whether load() reads it as an ONNX model."""
+    return not isinstance(path, (str, os.PathLike)) or Path(path).suffix.lower() == ".onnx"
+
+
+def _read(path: Any, dimensions: Mapping[str, Any] | None) -> tuple[Graph, Outputs | None]:
+    """The graph, and of an ONNX model what its outputs are."""
+    if is_onnx(path):
+        from .onnx.outputs import Outputs
+
+        graph, outputs, declared = open_model(path).read(dict(dimensions or {}))
+        return graph, Outputs(outputs, declared)
+    if dimensions:
+        raise ValueError(
+            f"{path}: dimensions are for ONNX models; a graph file keeps those it was saved with"
+        )
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"{path} does not exist")
+    return load_graph(path), None

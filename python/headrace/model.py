@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,11 +11,8 @@ from ._core import (
     Graph,
     Session,
     TensorInfo,
-    compile,
-    load_graph,
     save_graph,
 )
-from .onnx import open_model
 
 if TYPE_CHECKING:
     from .onnx.outputs import Outputs
@@ -108,39 +104,3 @@ def named_inputs(
         if found:
             raise ValueError(f"{title}: input '{found[0]}' {what}; there are {names}")
     return {**given, **named}
-
-
-def loaded(
-    path: Any,
-    title: str,
-    dimensions: Mapping[str, Any] | None,
-    most_iterations: int | None,
-    options: dict[str, Any],
-) -> Model:
-    """path: of an ONNX model also what open_model takes. options: headrace.compile's."""
-    graph, outputs = _read(path, dimensions)
-    executable = compile(graph, **options)
-    # Where weights are quantised, nothing shall hold the others.
-    is_as_given = options["weights"] == "as-given"
-    return Model(executable, graph if is_as_given else executable.graph, title, outputs, most_iterations)
-
-
-def is_onnx(path: Any) -> bool:
-    """Whether load() reads it as an ONNX model."""
-    return not isinstance(path, (str, os.PathLike)) or Path(path).suffix.lower() == ".onnx"
-
-
-def _read(path: Any, dimensions: Mapping[str, Any] | None) -> tuple[Graph, Outputs | None]:
-    """The graph, and of an ONNX model what its outputs are."""
-    if is_onnx(path):
-        from .onnx.outputs import Outputs
-
-        graph, outputs, declared = open_model(path).read(dict(dimensions or {}))
-        return graph, Outputs(outputs, declared)
-    if dimensions:
-        raise ValueError(
-            f"{path}: dimensions are for ONNX models; a graph file keeps those it was saved with"
-        )
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"{path} does not exist")
-    return load_graph(path), None

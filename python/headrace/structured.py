@@ -16,7 +16,8 @@ import numpy as np
 
 from ._arrays import dtype_of
 from ._core import OnnxModel, OnnxValue
-from .model import Model, loaded, named_inputs
+from .loading import loaded
+from .model import Model, named_inputs
 
 _KEPT = 16  # graphs of the forms that were given last
 _TRIED = (1, 8, 64, 256)  # for all open dimensions: whether a model can be read once these are known

@@ -44,8 +44,9 @@ Status embed(const EmbedOptions& options) {
         if (name != "embeddings") parameters.set(name, value);
     LanguageModel model = LanguageModel::load(options.model, {.parameters = parameters});
     if (model.kind() == ModelKind::token_vectors) {
-        std::fprintf(stderr,
-                     "[a vector of each token, as the model pools none; --pooling mean gives one of a text]\n");
+        std::fprintf(
+            stderr,
+            "[a vector of each token, as the model pools none; --pooling mean gives one of a text]\n");
         for (const std::string& text : texts) print_vectors(model.embed_tokens(text).vectors, true);
     } else {
         for (auto& vector : model.embed(texts).vectors) print_vectors({std::move(vector)}, false);

@@ -71,7 +71,9 @@ def test_examples_of_the_help_name_options_that_there_are():
         page = run(command, "--help").stdout
         options, _, examples = page.partition("Examples:\n")
         for option in re.findall(r" (--[a-z-]+)", examples):
-            others = run("chat", "--help").stdout + run("serve", "--help").stdout  # beside, and flags in common
+            others = (
+                run("chat", "--help").stdout + run("serve", "--help").stdout
+            )  # beside, and flags in common
             assert option in options or option in others, (command, option)
 
 

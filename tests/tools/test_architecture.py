@@ -34,6 +34,23 @@ def test_the_rooms_that_the_table_names_are_those_of_the_folder(folder, listed):
     assert set(re.findall(r"\w+", listed)) == rooms
 
 
+def stems_by_room(folder, pattern, suffix):
+    """Stem of a file: the subfolders of a folder that have one of that name."""
+    found = {}
+    for path in (ROOT / folder).rglob(pattern):
+        stem = path.name.removesuffix(suffix) if suffix else path.stem.removesuffix("-inl")
+        found.setdefault(stem, set()).add(path.relative_to(ROOT / folder).parent)
+    return found
+
+
+@pytest.mark.parametrize("folder", sorted(folders_with_sources()))
+def test_a_test_lies_in_the_room_of_the_source_that_it_is_named_after(folder):
+    sources = stems_by_room(f"src/{folder}", "*.*", "")
+    tests = stems_by_room(f"tests/{folder}", "*_test.cpp", "_test.cpp")
+    astray = {stem: rooms for stem, rooms in tests.items() if stem in sources and not rooms & sources[stem]}
+    assert astray == {}
+
+
 def test_the_page_is_at_most_two_screens():
     assert len(PAGE.read_text().splitlines()) <= 100
 

@@ -37,7 +37,6 @@ def check(tmp_path):
     [
         ("src/base/a.h", '"ir/graph.h"', "src/base may include no other folder, not ir"),
         ("src/ir/a.cpp", '"ops/op.h"', "src/ir may include base, not ops"),
-        ("src/ir/deep/a.cpp", '"ops/op.h"', "not ops"),
         ("src/doors/webnn/a.cpp", '"ops/op.h"', "src/doors/webnn may include base, engine, not ops"),
         ("src/doors/webnn/a.cpp", '"doors/wasi_nn/door.h"', "not doors/wasi_nn"),
         ("src/llm/a.cpp", '"engine/engine.h"', "not engine"),
@@ -81,7 +80,6 @@ def test_a_forbidden_include_is_reported_with_its_file_and_line(check, path, inc
         ("src/engine/a.cpp", '"ops/op.h"'),
         ("src/kernels/a.cpp", '"ggml.h"'),
         ("src/kernels/a.cpp", '"hwy/highway.h"'),
-        ("src/doors/webnn/a.cpp", '"doors/webnn/files/b.h"'),
         ("src/backends/mlx/a.cpp", '"backends/version.h"'),
         ("src/backends/mlx/a.cpp", '"mlx/version.h"'),
         ("src/llm/a.cpp", "<common/chat.h>"),
@@ -134,14 +132,50 @@ def test_a_line_of_cmake_cannot_open_llama_cpp_to_another_folder(check):
     assert line == "src/CMakeLists.txt: headrace_llama_cpp is for llm alone, not cli"
 
 
+ROOMS = CMAKE + "headrace_rooms(ir base shape .)\n"
+
+
+@pytest.mark.parametrize(
+    "files, message",
+    [
+        ({"src/ir/shape/a.cpp": '"ir/b.h"'}, "src/ir/shape/a.cpp:1: shape of src/ir may include base, not ."),
+        (
+            {"src/ir/base/deep/a.h": '"ir/shape/b.h"'},
+            "src/ir/base/deep/a.h:1: base of src/ir may include no other room, not shape",
+        ),
+        ({"src/ir/shape/a.cpp": '"ops/op.h"'}, "src/ir/shape/a.cpp:1: src/ir may include base, not ops"),
+        (
+            {"src/ir/names/a.cpp": "<vector>"},
+            "src/CMakeLists.txt: headrace_rooms(ir ...) has no names, and src/ir has",
+        ),
+    ],
+)
+def test_a_room_includes_only_those_that_stand_before_it(check, files, message):
+    complete = {"src/ir/base/a.h": "", "src/ir/shape/b.h": '#include "ir/base/a.h"\n', "src/ir/b.h": ""}
+    assert check(complete, ROOMS) == []
+    assert check({path: f"#include {include}\n" for path, include in files.items()}, ROOMS) == [message]
+
+
+def test_a_folder_with_rooms_states_their_order(check):
+    (line,) = check({"src/ops/a.cpp": "", "src/ops/rows/b.cpp": ""})
+    assert line == "src/CMakeLists.txt: headrace_rooms(ops ...) has no rows, and src/ops has"
+
+
+def test_a_room_that_is_gone_leaves_the_order(check):
+    (line,) = check({"src/ir/base/a.h": "", "src/ir/b.h": ""}, ROOMS)
+    assert line == "src/CMakeLists.txt: headrace_rooms(ir ...) has shape, and src/ir has no source there"
+
+
 def test_a_circle_of_subfolders_is_reported_once_with_the_includes_that_make_it(check):
-    (line,) = check(
+    upward, line = check(
         {
             "src/ops/a.h": '#include "ops/rows/b.h"\n',
             "src/ops/rows/b.h": '#include "ops/shape/c.h"\n',
             "src/ops/shape/c.h": '#include <vector>\n#include "ops/a.h"\n',
-        }
+        },
+        CMAKE + "headrace_rooms(ops shape rows .)\n",
     )
+    assert upward == "src/ops/shape/c.h:2: shape of src/ops may include no other room, not ."
     assert line.startswith("a circle of folders, src/ops → src/ops/rows → src/ops/shape → src/ops: ")
     assert line.endswith("src/ops/a.h:1, src/ops/rows/b.h:1, src/ops/shape/c.h:2")
 
@@ -152,4 +186,4 @@ def test_folders_that_meet_lower_down_are_no_circle(check):
         "src/ops/rows/b.h": '#include "ops/shape/c.h"\n',
         "src/ops/shape/c.h": "",
     }
-    assert check(files) == []
+    assert check(files, CMAKE + "headrace_rooms(ops shape rows .)\n") == []

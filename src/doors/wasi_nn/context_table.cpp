@@ -2,54 +2,70 @@
 
 #include <nlohmann/json.hpp>
 
-#include "doors/wasi_nn/configuration.h"
 #include "doors/wasi_nn/metadata_json.h"
-#include "llm/log/log_settings.h"
-#include "llm/service/statistics.h"
 
 namespace headrace::wasi_nn {
 namespace {
 
-using llm::Level;
-
-/// A level's parameters over those below.
-Status add_parameters(llm::RequestInput& input, std::string_view json, Level level) {
-    if (json.empty()) return success();
-    Result<llm::Settings> changed = with_configuration(input.settings, json, level, input.warnings);
-    if (changed.ok()) {
-        input.settings = std::move(changed).value();
-    } else if (nlohmann::json::accept(json)) {
-        return changed.error();
-    } else {
-        // Embedders of the first backends send options that are no JSON, and expect the defaults.
-        input.warnings.push_back(defaults_note(changed.error()));
+/// A call of the public API, whose errors are exceptions. What else is thrown is its caller's.
+template <class Call>
+auto caught(Call call) -> Result<decltype(call())> {
+    try {
+        return call();
+    } catch (const Exception& e) {
+        return Error{e.code(), e.what(), e.parameter()};
     }
-    return success();
+}
+
+/// Whether a request has a parameter, which is a truth value.
+bool is_set(const Generation& generation, std::string_view name) {
+    return std::get<bool>(*generation.parameters().find(name));
+}
+
+GivenParameters parameters_of(std::string_view json) {
+    GivenParameters given = GivenParameters::from_json(json);
+    if (!given.mistake || nlohmann::json::accept(json)) return given;
+    // Embedders of the first backends send options that are no JSON, and expect the defaults.
+    return {.warnings = {{"parameters", std::string(given.mistake->what()) + "; the defaults are used"}}};
+}
+
+/// Runs a prompt, or reads a text of a model that gives vectors.
+Result<Answer> answer(HostedConversation& conversation, std::string_view prompt,
+                      const ContextTable::Texts& texts) {
+    return caught([&] {
+        const GivenParameters context = parameters_of(texts.context), request = parameters_of(texts.request);
+        if (conversation.gives_vectors()) {
+            const Embeddings made = conversation.embed(prompt, context, request);
+            return Answer{vectors_json(made), vectors_metadata_json(made)};
+        }
+        Generation generation = conversation.start(prompt, context, request, false);
+        const Reply reply = generation.end();
+        generation.check();
+        return Answer{reply.text, metadata_json(reply, is_set(generation, "return_tokens"))};
+    });
 }
 
 }  // namespace
 
 struct ContextTable::Context {
-    GraphId graph;
-    std::shared_ptr<llm::Session> session;
+    explicit Context(HostedConversation opened) : conversation(std::move(opened)) {}
+
+    HostedConversation conversation;
     std::mutex mutex;  // of what follows, up to error
     std::string prompt, parameters;
     bool has_prompt = false;
-    std::uint64_t prompt_number = 0;  // that it is, of those that were set
-    std::uint64_t request_id = 0;     // of the engine; 0 since an input
+    std::uint64_t prompt_number = 0;    // that it is, of those that were set
+    std::uint64_t earlier_request = 0;  // the latest one when an input was set
     std::optional<Answer> answer;
     std::string piece, piece_metadata;
     std::optional<Error> error;  // of the last call
 
     std::mutex pieces;  // of what follows; taken before mutex
-    std::unique_ptr<llm::TextRequest> by_pieces;
+    std::optional<Generation> by_pieces;
     std::uint64_t pieces_prompt_number = 0;
+    bool tells_speed = false;  // beside every piece
     std::optional<PieceTime> first_piece;
 
-    void set_request(std::uint64_t id) {
-        const std::lock_guard lock(mutex);
-        request_id = id;
-    }
     /// For outputs 0 and 1, in the place of an earlier call's error.
     void keep(Answer made) {
         const std::lock_guard lock(mutex);
@@ -66,56 +82,53 @@ struct ContextTable::Context {
     }
 };
 
-ContextTable::ContextTable(const llm::Settings& settings, llm::Notes warnings)
-    : sessions_(settings.session),
-      models_(settings, std::move(warnings), sessions_),
-      requests_(models_.slots(), sessions_) {}
-
 ContextTable::~ContextTable() { cancel_all(); }
 
-Result<std::unique_ptr<ContextTable>> ContextTable::create(std::string_view config,
-                                                           const llm::Settings& defaults,
+Result<std::unique_ptr<ContextTable>> ContextTable::create(std::string_view config, const Defaults& defaults,
                                                            std::string_view above) {
-    llm::start_llama();
-    llm::Notes warnings;
-    llm::Settings settings = defaults;
-    settings.lenient = false;
-    HR_ASSIGN(settings, with_configuration(settings, config, Level::service, warnings));
-    const std::string own_file = settings.log.file;
-    settings.lenient = defaults.lenient;
-    HR_ASSIGN(settings, with_configuration(settings, above, Level::service, warnings));
-    if (!config.empty() || !above.empty()) {
-        Status logged = llm::set_log(settings.log);
-        if (!logged.ok() && settings.lenient && settings.log.file != own_file) {
-            warnings.push_back({"log_file", logged.error().message + "; it is left out"});
-            settings.log.file = own_file;
-            logged = llm::set_log(settings.log);
-        }
-        HR_TRY(logged);
-    }
-    llm::log_notes(warnings);
-    return std::unique_ptr<ContextTable>(new ContextTable(settings, std::move(warnings)));
+    HostOptions options{.defaults = {{"history", defaults.history}}, .lenient = defaults.lenient};
+    if (!defaults.model_root.empty()) options.defaults.set("model_root", defaults.model_root);
+    if (!config.empty()) options.own = GivenParameters::from_json(config);
+    if (!above.empty()) options.above = GivenParameters::from_json(above);
+    HR_ASSIGN(HostedModels models, caught([&] { return HostedModels(options); }));
+    return std::unique_ptr<ContextTable>(new ContextTable(std::move(models)));
+}
+
+// Graphs.
+
+Result<GraphId> ContextTable::load(std::string_view name, std::string_view config, bool replaces) {
+    return caught([&] { return models_.load(name, GivenParameters::from_json(config), replaces); });
+}
+
+Result<GraphId> ContextTable::load_bytes(std::string_view bytes, std::string_view config, bool replaces) {
+    return caught([&] { return models_.load_bytes(bytes, GivenParameters::from_json(config), replaces); });
+}
+
+Status ContextTable::unload(GraphId graph) {
+    return caught([&] {
+        models_.unload(graph);
+        return std::monostate();
+    });
+}
+
+Result<GraphId> ContextTable::first_graph() {
+    return caught([&] { return models_.first(); });
 }
 
 // Contexts.
 
 Result<ContextId> ContextTable::open(GraphId graph, std::optional<std::string_view> session) {
-    HR_TRY(models_.find(graph));
-    auto context = std::make_shared<Context>();
-    if (session && !session->empty()) {
-        HR_ASSIGN(context->session, sessions_.open(*session));
-    } else {
-        Result<std::shared_ptr<llm::Session>> anonymous = sessions_.open_anonymous();
-        if (!anonymous.ok()) {
-            forget_orphans();
-            anonymous = sessions_.open_anonymous();
-        }
-        HR_ASSIGN(context->session, std::move(anonymous));
+    const auto open = [&] { return models_.open(graph, session); };
+    Result<HostedConversation> opened = caught(open);
+    const bool is_anonymous = !session || session->empty();
+    if (!opened.ok() && opened.error().code == Code::busy && is_anonymous) {
+        forget_orphans();
+        opened = caught(open);
     }
-    context->graph = graph;
+    HR_ASSIGN(HostedConversation conversation, std::move(opened));
     const std::lock_guard lock(mutex_);
     const ContextId id = next_context_++;
-    contexts_[id] = std::move(context);
+    contexts_[id] = std::make_shared<Context>(std::move(conversation));
     return id;
 }
 
@@ -125,13 +138,13 @@ void ContextTable::forget_orphans() {
     {
         const std::lock_guard lock(mutex_);
         for (auto entry = contexts_.begin(); entry != contexts_.end();) {
-            const Context* context = entry->second.get();
-            const bool is_orphan = !models_.find(context->graph).ok() && !requests_.has_any(context);
+            const HostedConversation& conversation = entry->second->conversation;
+            const bool is_orphan = !conversation.has_model() && !conversation.has_requests();
             if (is_orphan) gone.push_back(entry->second);
             entry = is_orphan ? contexts_.erase(entry) : std::next(entry);
         }
     }
-    for (const auto& context : gone) sessions_.close(context->session);
+    for (const auto& context : gone) context->conversation.close();
 }
 
 Result<std::shared_ptr<ContextTable::Context>> ContextTable::find(ContextId context) {
@@ -152,7 +165,7 @@ Status ContextTable::close(ContextId id) {
         if (contexts_.erase(id) == 0)
             return failure(Code::not_found, "execution context {} is closed already", id);
     }
-    sessions_.close(context->session);
+    context->conversation.close();
     return success();
 }
 
@@ -172,7 +185,7 @@ Status ContextTable::set_input(ContextId id, std::uint32_t index, std::string_vi
     }
     context->answer.reset();
     context->error.reset();
-    context->request_id = 0;
+    context->earlier_request = context->conversation.latest_request();
     return success();
 }
 
@@ -207,8 +220,8 @@ Result<std::string> ContextTable::run(ContextId id, std::string_view prompt, std
         const std::lock_guard lock(context->mutex);
         own = context->parameters;
     }
-    HR_ASSIGN(Answer made,
-              context->noting_error(answer(*context, prompt, {.context = own, .request = parameters})));
+    HR_ASSIGN(Answer made, context->noting_error(answer(context->conversation, prompt,
+                                                        {.context = own, .request = parameters})));
     std::string text = made.text;
     context->keep(std::move(made));
     return text;
@@ -216,7 +229,7 @@ Result<std::string> ContextTable::run(ContextId id, std::string_view prompt, std
 
 Result<Answer> ContextTable::infer(ContextId id, std::string_view prompt, std::string_view parameters) {
     HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
-    return answer(*context, prompt, {.context = {}, .request = parameters});
+    return answer(context->conversation, prompt, {.context = {}, .request = parameters});
 }
 
 Result<Answer> ContextTable::answer_inputs(Context& context) {
@@ -228,53 +241,7 @@ Result<Answer> ContextTable::answer_inputs(Context& context) {
         prompt = context.prompt;
         parameters = context.parameters;
     }
-    return answer(context, prompt, {.context = parameters, .request = {}});
-}
-
-Result<Answer> ContextTable::answer(Context& context, std::string_view prompt, const Texts& texts) {
-    sessions_.close_idle();
-    HR_ASSIGN(const llm::LoadedModel model, models_.find(context.graph));
-    if (model.runner.embedder) return vectors(context, prompt, texts);
-    HR_ASSIGN(const std::unique_ptr<llm::TextRequest> request, start(context, prompt, texts, false));
-    const Reply reply = request->end();
-    HR_TRY(request->status());
-    return Answer{reply.text, metadata_json(reply, request->settings().return_tokens)};
-}
-
-Result<Answer> ContextTable::vectors(Context& context, std::string_view text, const Texts& texts) {
-    HR_ASSIGN(const llm::LoadedModel model, models_.find(context.graph));
-    HR_ASSIGN(llm::RequestInput input, input_of(context, model, texts));
-    auto started = requests_.start_vectors(std::move(input), {std::string(text)});
-    if (!started.ok()) return models_.within(context.graph, started.error());
-    llm::VectorRequest& request = *started.value();
-    context.set_request(request.id());
-    HR_ASSIGN(const std::vector<llm::TextVectors> made, request.wait());
-    return Answer{
-        vectors_json(made.front(), request.pools()),
-        vectors_metadata_json(static_cast<std::int64_t>(request.token_count()), request.warnings())};
-}
-
-Result<llm::RequestInput> ContextTable::input_of(Context& context, const llm::LoadedModel& model,
-                                                 const Texts& texts) {
-    llm::RequestInput input{
-        .model = context.graph, .group = &context, .session = context.session, .settings = model.settings};
-    HR_TRY(add_parameters(input, texts.context, Level::session));
-    HR_TRY(add_parameters(input, texts.request, Level::request));
-    context.set_request(0);
-    return input;
-}
-
-Result<std::unique_ptr<llm::TextRequest>> ContextTable::start(Context& context, std::string_view prompt,
-                                                              const Texts& texts, bool is_read_by_pieces) {
-    HR_ASSIGN(const llm::LoadedModel model, models_.find(context.graph));
-    HR_TRY(model.check_writes_text());
-    HR_ASSIGN(llm::RequestInput input, input_of(context, model, texts));
-    input.prompt = prompt;
-    input.is_read_by_pieces = is_read_by_pieces;
-    auto request = requests_.start(std::move(input));
-    if (!request.ok()) return models_.within(context.graph, request.error());
-    context.set_request(request.value()->id());
-    return request;
+    return answer(context.conversation, prompt, {.context = parameters, .request = {}});
 }
 
 // Answers piece by piece.
@@ -289,25 +256,29 @@ Status ContextTable::start_pieces(Context& context) {
         context.pieces_prompt_number = context.prompt_number;
     }
     context.first_piece.reset();
-    HR_ASSIGN(context.by_pieces, start(context, prompt, {.context = parameters, .request = {}}, true));
-    return success();
+    return caught([&] {
+        context.by_pieces = context.conversation.start(prompt, parameters_of(parameters), {}, true);
+        context.tells_speed = is_set(*context.by_pieces, "timings_per_token");
+        return std::monostate();
+    });
 }
 
 Result<std::optional<std::string>> ContextTable::compute_piece(ContextId id) {
     HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
     const std::lock_guard turn(context->pieces);
     if (!context->by_pieces) HR_TRY(context->noting_error(start_pieces(*context)));
-    llm::TextRequest& request = *context->by_pieces;
-    HR_ASSIGN(llm::Generation::Piece piece, request.next());
-    if (!piece.text.empty()) {
+    Result<std::optional<Piece>> next = std::optional<Piece>();
+    do next = caught([&] { return context->by_pieces->next(); });
+    while (next.ok() && next.value() && next.value()->progress);
+    if (next.ok() && next.value()) {
+        const Piece& piece = *next.value();
         const PieceTime now{std::chrono::steady_clock::now(), piece.tokens};
         if (!context->first_piece) context->first_piece = now;
         const std::lock_guard lock(context->mutex);
-        if (request.settings().timings_per_token)
-            context->piece_metadata = piece_metadata_json(*context->first_piece, now);
+        if (context->tells_speed) context->piece_metadata = piece_metadata_json(*context->first_piece, now);
         context->piece = piece.text;
         context->error.reset();
-        return std::optional(std::move(piece.text));
+        return std::optional(piece.text);
     }
     HR_TRY(context->noting_error(finish_pieces(*context)));
     return std::optional<std::string>();
@@ -330,23 +301,27 @@ Status ContextTable::end_pieces(ContextId id) {
 /// Keeps what there is, and says how the request ended. The prompt is used up then: the next call needs a new
 /// one, which may be there already.
 Status ContextTable::finish_pieces(Context& context) {
-    const std::unique_ptr<llm::TextRequest> request = std::move(context.by_pieces);
-    request->cancel();
-    const Reply reply = request->end();
+    Generation generation = std::move(*context.by_pieces);
+    context.by_pieces.reset();
+    generation.cancel();
+    const Reply reply = generation.end();
     const std::lock_guard lock(context.mutex);
     if (context.prompt_number == context.pieces_prompt_number) context.has_prompt = false;
-    context.answer = {reply.text, metadata_json(reply, request->settings().return_tokens)};
+    context.answer = {reply.text, metadata_json(reply, is_set(generation, "return_tokens"))};
     context.error.reset();
     context.piece.clear();
     context.piece_metadata.clear();
-    return request->status();
+    return caught([&] {
+        generation.check();
+        return std::monostate();
+    });
 }
 
 // The rest.
 
 Status ContextTable::cancel(ContextId id) {
     HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
-    requests_.cancel(context.get());
+    context->conversation.cancel();
     return success();
 }
 
@@ -356,25 +331,18 @@ void ContextTable::remember_failure(const Error& error) {
 }
 
 ContextTable::Origin ContextTable::origin_of(ContextId id) {
-    const auto context = find(id);
-    if (!context.ok()) return {};
-    const std::lock_guard lock(context.value()->mutex);
-    return {context.value()->session->label(), context.value()->request_id};
+    const auto found = find(id);
+    if (!found.ok()) return {};
+    Context& context = *found.value();
+    const std::lock_guard lock(context.mutex);
+    const std::uint64_t latest = context.conversation.latest_request();
+    return {context.conversation.label(), latest == context.earlier_request ? 0 : latest};
 }
 
 std::string ContextTable::statistics() {
-    sessions_.close_idle();
-    std::size_t contexts = 0;
-    {
-        const std::lock_guard lock(mutex_);
-        contexts = contexts_.size();
-    }
-    std::map<GraphId, GraphStatistics> graphs;
-    for (const auto& [id, model] : models_.slots().all())
-        graphs[id] = {llm::statistics_of(model), model.runner.embedder != nullptr};
-    LanguageModelStatistics process;
-    llm::add_process(process, sessions_);
-    return statistics_json(graphs, contexts, process);
+    const HostedStatistics statistics = models_.statistics();
+    const std::lock_guard lock(mutex_);
+    return statistics_json(statistics, contexts_.size());
 }
 
 }  // namespace headrace::wasi_nn

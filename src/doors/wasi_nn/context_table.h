@@ -6,20 +6,27 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/result.h"
-#include "doors/wasi_nn/guest_models.h"
-#include "llm/service/requests.h"
-#include "llm/service/sessions.h"
+#include "headrace/hosted_models.h"
 
 namespace headrace::wasi_nn {
 
 using ContextId = std::uint32_t;
+using GraphId = HostedModels::Id;
 
 /// What a context's outputs are. metadata: JSON with token counts, the reason of the end, times and warnings.
 struct Answer {
     std::string text;
     std::string metadata;
+};
+
+/// What holds in a backend where its configuration says nothing else.
+struct Defaults {
+    bool history = true;     ///< contexts remember their conversation
+    bool lenient = false;    ///< see HostOptions
+    std::string model_root;  ///< empty: none
 };
 
 /// What a backend holds: graphs, which are loaded models, and execution contexts, which are numbered inputs
@@ -32,22 +39,18 @@ public:
     };
 
     /// config: JSON, or empty; above: one that goes over it, and is read leniently where the defaults say so,
-    /// as are those of loads and requests: see with_configuration. What parameters are unlike their text is
-    /// logged and in the warnings of answers.
+    /// as are those of loads and requests. What parameters are unlike their text is logged and in the
+    /// warnings of answers.
     static Result<std::unique_ptr<ContextTable>> create(std::string_view config,
-                                                        const llm::Settings& defaults = {},
+                                                        const Defaults& defaults = {},
                                                         std::string_view above = {});
     ~ContextTable();
 
-    Result<GraphId> load(std::string_view name, std::string_view config, bool replaces = false) {
-        return models_.load(name, config, replaces);
-    }
-    Result<GraphId> load_bytes(std::string_view bytes, std::string_view config, bool replaces = false) {
-        return models_.load_bytes(bytes, config, replaces);
-    }
-    Status unload(GraphId graph) { return models_.unload(graph); }
+    Result<GraphId> load(std::string_view name, std::string_view config, bool replaces = false);
+    Result<GraphId> load_bytes(std::string_view bytes, std::string_view config, bool replaces = false);
+    Status unload(GraphId graph);
     /// The graph that contexts without one of their own use.
-    Result<GraphId> first_graph() { return models_.slots().first(); }
+    Result<GraphId> first_graph();
 
     /// Without a session's name the context has a conversation of its own.
     Result<ContextId> open(GraphId graph, std::optional<std::string_view> session = std::nullopt);
@@ -76,7 +79,7 @@ public:
     /// Code::cancelled.
     Status cancel(ContextId context);
     /// All requests that run, and those that begin later: the end of a backend that others still hold.
-    void cancel_all() { requests_.close(); }
+    void cancel_all() { models_.close(); }
 
     void remember_failure(const Error& error);
     /// The session of a context and its request that ran last since an input, for the log; empty and 0 for
@@ -93,21 +96,14 @@ public:
 private:
     struct Context;
 
-    ContextTable(const llm::Settings& settings, llm::Notes warnings);
+    explicit ContextTable(HostedModels models) : models_(std::move(models)) {}
     Result<std::shared_ptr<Context>> find(ContextId context);
     void forget_orphans();
-    Result<llm::RequestInput> input_of(Context& context, const llm::LoadedModel& model, const Texts& texts);
-    Result<std::unique_ptr<llm::TextRequest>> start(Context& context, std::string_view prompt,
-                                                    const Texts& texts, bool is_read_by_pieces);
     Status start_pieces(Context& context);
     Status finish_pieces(Context& context);
-    Result<Answer> answer(Context& context, std::string_view prompt, const Texts& texts);
-    Result<Answer> vectors(Context& context, std::string_view text, const Texts& texts);
     Result<Answer> answer_inputs(Context& context);
 
-    llm::Sessions sessions_;
-    GuestModels models_;
-    llm::Requests requests_;
+    HostedModels models_;
     std::mutex mutex_;
     std::map<ContextId, std::shared_ptr<Context>> contexts_;
     std::optional<Error> last_failure_;

@@ -11,8 +11,6 @@
 #include <sstream>
 
 #include "base/utf8.h"
-#include "llm/log/log.h"
-#include "llm/log/log_settings.h"
 
 namespace headrace::wasi_nn {
 namespace {
@@ -91,7 +89,7 @@ int number_of(Code code, const ErrorCodes& codes) {
 }
 
 int Door::report(std::string_view function, const Error& error, const ContextTable::Origin& origin) const {
-    HR_LOG(error, (llm::LogContext{origin.session, origin.request}), "{}: {}", function, error.message);
+    HostedModels::log_error(fmt::format("{}: {}", function, error.message), origin.session, origin.request);
     return number_of(error.code, traits_.codes);
 }
 
@@ -133,11 +131,8 @@ int Door::init(void** ctx, const char* config, uint32_t config_size) {
     if (config_size > longest_text) return report(function, invalid("config is too long"));
     *ctx = nullptr;
     try {
-        llm::Settings defaults;
-        defaults.request.history = traits_.history;
-        defaults.lenient = traits_.lenient;
+        Defaults defaults{.history = traits_.history, .lenient = traits_.lenient};
         if (const char* root = std::getenv("HEADRACE_MODEL_ROOT")) defaults.model_root = root;
-        defaults.log = llm::environment_log();
         Result<std::string> environment = environment_config();
         if (!environment.ok()) return report(function, environment.error());
         Result<std::unique_ptr<ContextTable>> table =
@@ -310,12 +305,14 @@ Result<int> Door::write(std::string_view text, const Output& output, bool may_cu
     if (size > output.capacity) size = may_cut ? utf8_boundary(text, output.capacity) : 0;
     if (size == 0 && !text.empty()) {
         *output.size = needed;
-        HR_LOG(error, {}, "output: {} bytes do not fit into a buffer of {}", text.size(), output.capacity);
+        HostedModels::log_error(
+            fmt::format("output: {} bytes do not fit into a buffer of {}", text.size(), output.capacity));
         return traits_.codes.too_large;
     }
     if (size < text.size())
-        HR_LOG(warn, {}, "output: {} of {} bytes fit into the buffer; get_output gives the rest a larger one",
-               size, text.size());
+        HostedModels::log_warning(
+            fmt::format("output: {} of {} bytes fit into the buffer; get_output gives the rest a larger one",
+                        size, text.size()));
     if (size) std::memcpy(output.buffer, text.data(), size);
     if (traits_.truncates && size < output.capacity)
         output.buffer[size] = 0;  // callers print it as a C string

@@ -23,7 +23,7 @@ struct AbiTraits {
     bool replaces;   ///< a second load takes the first one's place
     bool history;    ///< contexts remember their conversation unless the configuration says otherwise
     bool truncates;  ///< an answer that is too long is cut, not refused; metadata never is
-    bool lenient;  ///< configurations are read as hosts of other backends write them; see with_configuration
+    bool lenient;    ///< configurations are read as hosts of other backends write them; see HostOptions
 };
 
 /// The buffer of a caller. size: its capacity, then what was written or is needed.

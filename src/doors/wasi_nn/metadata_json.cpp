@@ -39,7 +39,7 @@ json tool_calls_of(const Reply& reply) {
     return list;
 }
 
-json graph_of(std::uint32_t id, const GraphStatistics& graph) {
+json graph_of(std::uint32_t id, const HostedModelStatistics& graph) {
     const LanguageModelStatistics& s = graph.numbers;
     json made = {{"id", id}, {"name", s.name}, {"model", s.description}, {"weight_bytes", s.weight_bytes}};
     made["requests"] = {{"submitted", s.submitted}, {"finished", s.finished}, {"failed", s.failed},
@@ -103,14 +103,15 @@ std::string piece_metadata_json(const PieceTime& first, const PieceTime& now) {
          {"timings", {{"generate_ms", ms}, {"generated_per_second", ms > 0 ? tokens * 1000.0 / ms : 0.0}}}});
 }
 
-std::string vectors_json(const std::vector<std::vector<float>>& vectors, bool pools) {
-    json embedding = pools ? json(vectors.front()) : json(vectors);
+std::string vectors_json(const Embeddings& embeddings) {
+    const std::vector<std::vector<float>>& vectors = embeddings.vectors;
+    json embedding = embeddings.of_tokens ? json(vectors) : json(vectors.front());
     return dump({{"n_embedding", vectors.front().size()}, {"embedding", std::move(embedding)}});
 }
 
-std::string vectors_metadata_json(std::int64_t tokens, const std::vector<Warning>& warnings) {
-    json metadata = {{"input_tokens", tokens}, {"output_tokens", 0}};
-    if (!warnings.empty()) metadata["warnings"] = warnings_of(warnings);
+std::string vectors_metadata_json(const Embeddings& embeddings) {
+    json metadata = {{"input_tokens", embeddings.tokens}, {"output_tokens", 0}};
+    if (!embeddings.warnings.empty()) metadata["warnings"] = warnings_of(embeddings.warnings);
     return dump(metadata);
 }
 
@@ -118,8 +119,8 @@ std::string error_json(const Error& error) {
     return dump({{"error", {{"code", to_string(error.code)}, {"message", error.message}}}});
 }
 
-std::string statistics_json(const std::map<std::uint32_t, GraphStatistics>& graphs, std::size_t contexts,
-                            const LanguageModelStatistics& process) {
+std::string statistics_json(const HostedStatistics& statistics, std::size_t contexts) {
+    const LanguageModelStatistics& process = statistics.process;
     json all = {{"contexts", contexts},
                 {"sessions", {{"named", process.named_sessions}, {"anonymous", process.anonymous_sessions}}},
                 {"process",
@@ -127,7 +128,7 @@ std::string statistics_json(const std::map<std::uint32_t, GraphStatistics>& grap
                   {"engines", process.process_engines},
                   {"resident_bytes", process.process_resident_bytes},
                   {"memory_share_in_use", process.memory_share_in_use}}}};
-    for (const auto& [id, graph] : graphs) all["graphs"].push_back(graph_of(id, graph));
+    for (const auto& [id, graph] : statistics.models) all["graphs"].push_back(graph_of(id, graph));
     return dump(all);
 }
 

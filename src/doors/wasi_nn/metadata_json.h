@@ -1,11 +1,9 @@
 #pragma once
 #include <chrono>
-#include <map>
 #include <string>
-#include <vector>
 
 #include "base/result.h"
-#include "headrace/language_model.h"
+#include "headrace/hosted_models.h"
 
 namespace headrace::wasi_nn {
 
@@ -22,19 +20,12 @@ std::string piece_metadata_json(const PieceTime& first, const PieceTime& now);
 
 /// {"n_embedding": 384, "embedding": [...]}, as guests of WasmEdge expect it; not pooled, the vectors of the
 /// tokens are a list of lists, as in llama-server.
-std::string vectors_json(const std::vector<std::vector<float>>& vectors, bool pools);
-std::string vectors_metadata_json(std::int64_t tokens, const std::vector<Warning>& warnings);
+std::string vectors_json(const Embeddings& embeddings);
+std::string vectors_metadata_json(const Embeddings& embeddings);
 
 /// {"error": {"code": "prompt_too_long", "message": "..."}}
 std::string error_json(const Error& error);
 
-/// graphs: by their numbers; whether each gives vectors in place of texts. process: numbers of sessions and
-/// of the process.
-struct GraphStatistics {
-    LanguageModelStatistics numbers;
-    bool gives_vectors = false;
-};
-std::string statistics_json(const std::map<std::uint32_t, GraphStatistics>& graphs, std::size_t contexts,
-                            const LanguageModelStatistics& process);
+std::string statistics_json(const HostedStatistics& statistics, std::size_t contexts);
 
 }  // namespace headrace::wasi_nn

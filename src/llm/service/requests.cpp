@@ -180,6 +180,8 @@ Result<Generation::Piece> TextRequest::next() {
     return piece;
 }
 
+Parameters TextRequest::parameters() const { return request_parameters(input_.settings); }
+
 TextRequest::~TextRequest() {
     if (!active_) return;
     if (generation_) generation_->cancel();

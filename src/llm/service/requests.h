@@ -64,6 +64,7 @@ public:
     /// The engine's number of it.
     std::uint64_t id() const { return generation_->id(); }
     const RequestSettings& settings() const { return input_.settings.request; }
+    Parameters parameters() const;
     /// Waits for more text; `done` and none at the end.
     Result<Generation::Piece> next();
     /// What the prompt's template makes of the answer.

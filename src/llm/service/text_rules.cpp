@@ -12,7 +12,7 @@
 namespace headrace::llm {
 namespace {
 
-using Kind = common_chat_schema;
+using SchemaKind = common_chat_schema;
 
 constexpr std::string_view kQuote = R"("\"")";  // a rule's literal for "
 constexpr int kMostReferences = 16;             // one to another; beyond them is a circle
@@ -29,7 +29,7 @@ std::string one_of(const std::vector<std::string>& rules) {
 
 /// Of an enum or a const.
 std::vector<common_json> allowed_values(const common_chat_schema& schema) {
-    if (schema.kind() == Kind::KIND_ENUM) return as<common_chat_schema_enum>(schema).values;
+    if (schema.kind() == SchemaKind::KIND_ENUM) return as<common_chat_schema_enum>(schema).values;
     return {as<common_chat_schema_const>(schema).value};
 }
 
@@ -64,7 +64,8 @@ std::string unquoted(const common_grammar_builder& builder, const std::string& n
 
 bool is_free(const common_chat_schema_string& text) {
     const bool is_anchored = text.pattern.starts_with('^') && text.pattern.ends_with('$');
-    return !is_anchored && text.format == Kind::FORMAT_NONE && text.min_length == 0 && text.max_length < 0;
+    return !is_anchored && text.format == SchemaKind::FORMAT_NONE && text.min_length == 0 &&
+           text.max_length < 0;
 }
 
 /// An object, an array or a value as Gemma 4 writes it. The names of llama.cpp's rules for values of any kind
@@ -84,16 +85,16 @@ public:
 private:
     std::string value_of_kind(const std::string& name, const common_chat_schema& schema) {
         switch (schema.kind()) {
-            case Kind::KIND_STRING: return string(name, schema);
-            case Kind::KIND_ENUM:
-            case Kind::KIND_CONST: return constants(schema);
-            case Kind::KIND_OBJECT: return object(name, as<common_chat_schema_object>(schema));
-            case Kind::KIND_ARRAY: return array(name, as<common_chat_schema_array>(schema));
-            case Kind::KIND_ANY_OF: return any_of(name, as<common_chat_schema_any_of>(schema));
-            case Kind::KIND_NULL:
-            case Kind::KIND_BOOLEAN:
-            case Kind::KIND_NUMBER:
-            case Kind::KIND_INTEGER: return builder_.add_schema(name, schema);
+            case SchemaKind::KIND_STRING: return string(name, schema);
+            case SchemaKind::KIND_ENUM:
+            case SchemaKind::KIND_CONST: return constants(schema);
+            case SchemaKind::KIND_OBJECT: return object(name, as<common_chat_schema_object>(schema));
+            case SchemaKind::KIND_ARRAY: return array(name, as<common_chat_schema_array>(schema));
+            case SchemaKind::KIND_ANY_OF: return any_of(name, as<common_chat_schema_any_of>(schema));
+            case SchemaKind::KIND_NULL:
+            case SchemaKind::KIND_BOOLEAN:
+            case SchemaKind::KIND_NUMBER:
+            case SchemaKind::KIND_INTEGER: return builder_.add_schema(name, schema);
             default: return "gemma4-value";
         }
     }
@@ -171,7 +172,7 @@ private:
 
 const common_chat_schema& resolved(const common_chat_schema& schema) {
     const common_chat_schema* found = &schema;
-    for (int i = 0; i < kMostReferences && found->kind() == Kind::KIND_REF; ++i) {
+    for (int i = 0; i < kMostReferences && found->kind() == SchemaKind::KIND_REF; ++i) {
         const common_chat_schema* target = as<common_chat_schema_ref>(*found).target;
         if (!target) break;
         found = target;
@@ -185,16 +186,16 @@ std::optional<std::string> text_rule(const common_grammar_builder& builder, cons
     const common_chat_schema& schema = resolved(given);
     std::vector<std::string> rules;
     switch (schema.kind()) {
-        case Kind::KIND_STRING:
+        case SchemaKind::KIND_STRING:
             if (is_free(as<common_chat_schema_string>(schema))) return std::nullopt;
             return unquoted(builder, name, schema, end);
-        case Kind::KIND_ENUM:
-        case Kind::KIND_CONST:
+        case SchemaKind::KIND_ENUM:
+        case SchemaKind::KIND_CONST:
             for (const common_json& value : allowed_values(schema))
                 if (value.is_string() && value.get<std::string>().find(end) == std::string::npos)
                     rules.push_back(gbnf_format_literal(value.get<std::string>()));
             break;
-        case Kind::KIND_ANY_OF:
+        case SchemaKind::KIND_ANY_OF:
             for (const common_chat_schema_ptr& child : as<common_chat_schema_any_of>(schema).children) {
                 if (!child->may_be_string()) continue;
                 std::optional<std::string> rule =

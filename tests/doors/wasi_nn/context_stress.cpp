@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "doors/wasi_nn/context_table.h"
+#include "llm/engine/registry.h"
 #include "llm/held_heap.h"
 #include "llm/tiny_model.h"
 #include "near_tie.h"

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "llm/engine/registry.h"
 #include "llm/tiny_model.h"
 
 namespace headrace::wasi_nn {

@@ -2,7 +2,7 @@
 # the tests are there and say why they are skipped.
 set(wasi_nn_dir ${CMAKE_CURRENT_LIST_DIR})
 file(GLOB wasi_nn_tests CONFIGURE_DEPENDS ${wasi_nn_dir}/*_test.cpp)
-list(FILTER wasi_nn_tests EXCLUDE REGEX "/(configuration|(context|metadata)_[a-z_]*)_test.cpp$")
+list(FILTER wasi_nn_tests EXCLUDE REGEX "/(context|metadata)_[a-z_]*_test.cpp$")
 add_executable(doors_wasi_nn_test ${wasi_nn_tests} ${wasi_nn_dir}/library.cpp)
 target_link_libraries(doors_wasi_nn_test PRIVATE checkout GTest::gmock_main Threads::Threads ${CMAKE_DL_LIBS})
 if(TARGET wasi_nn_backend)
@@ -22,8 +22,7 @@ gtest_discover_tests(doors_wasi_nn_test TEST_PREFIX doors/wasi_nn/ DISCOVERY_MOD
 
 # What is behind the libraries' functions. A program of its own: the libraries have their own llama.cpp inside.
 if(TARGET headrace_doors_wasi_nn)
-  file(GLOB context_tests CONFIGURE_DEPENDS ${wasi_nn_dir}/context_*_test.cpp ${wasi_nn_dir}/metadata_*_test.cpp
-    ${wasi_nn_dir}/configuration_test.cpp)
+  file(GLOB context_tests CONFIGURE_DEPENDS ${wasi_nn_dir}/context_*_test.cpp ${wasi_nn_dir}/metadata_*_test.cpp)
   set(stress ${wasi_nn_dir}/near_tie.cpp ${wasi_nn_dir}/context_stress.cpp)
   add_executable(wasi_nn_contexts_test ${context_tests} ${stress})
   target_link_libraries(wasi_nn_contexts_test PRIVATE headrace_doors_wasi_nn checkout GTest::gmock_main)

@@ -5,7 +5,7 @@
 
 #include "base/result.h"
 
-namespace headrace::wasi_nn {
+namespace headrace::llm {
 
 /// What a guest calls files of the host: errors that reach it name them so, and no folders of the host's.
 class GuestNames {
@@ -20,4 +20,4 @@ private:
     std::vector<std::pair<std::string, std::string>> names_;  // by path
 };
 
-}  // namespace headrace::wasi_nn
+}  // namespace headrace::llm

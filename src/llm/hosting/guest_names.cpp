@@ -1,10 +1,10 @@
-#include "doors/wasi_nn/guest_names.h"
+#include "llm/hosting/guest_names.h"
 
 #include <filesystem>
 
 #include "llm/log/log.h"
 
-namespace headrace::wasi_nn {
+namespace headrace::llm {
 namespace {
 
 /// Whether anything was replaced.
@@ -33,4 +33,4 @@ Error GuestNames::within(Error error) const {
     return error;
 }
 
-}  // namespace headrace::wasi_nn
+}  // namespace headrace::llm

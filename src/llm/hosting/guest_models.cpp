@@ -1,13 +1,13 @@
-#include "doors/wasi_nn/guest_models.h"
+#include "llm/hosting/guest_models.h"
 
 #include <algorithm>
 
-#include "doors/wasi_nn/configuration.h"
+#include "llm/hosting/given_parameters.h"
 #include "llm/log/log_settings.h"
 #include "llm/service/model_names.h"
 #include "remote/host.h"
 
-namespace headrace::wasi_nn {
+namespace headrace::llm {
 namespace {
 
 /// For models that guests bring along: their own templates are programs.
@@ -16,46 +16,47 @@ constexpr auto kPlainTemplate =
 
 }  // namespace
 
-Result<GraphId> GuestModels::load(std::string_view name, std::string_view config, bool replaces) {
-    HR_ASSIGN(const std::string path, llm::model_path(name, settings_));
-    HR_ASSIGN(Load load, read(config));
+Result<ModelSlots::Id> GuestModels::load(std::string_view name, const GivenParameters& given, bool replaces) {
+    HR_ASSIGN(const std::string path, model_path(name, settings_));
+    HR_ASSIGN(Load load, read(given));
     load.names.add(path, std::string(name));
-    llm::log_notes(load.warnings);
+    log_notes(load.warnings);
     return add(
-        llm::open_model(std::string(name), path, std::move(load.settings), with_own_warnings(load.warnings)),
+        open_model(std::string(name), path, std::move(load.settings), with_own_warnings(load.warnings)),
         std::move(load.names), replaces);
 }
 
-Result<GraphId> GuestModels::load_bytes(std::string_view bytes, std::string_view config, bool replaces) {
-    HR_ASSIGN(Load load, read(config));
+Result<ModelSlots::Id> GuestModels::load_bytes(std::string_view bytes, const GivenParameters& given,
+                                               bool replaces) {
+    HR_ASSIGN(Load load, read(given));
     if (!settings_.model_root.empty() && !settings_.guest_templates &&
         load.settings.model.chat_template.empty()) {
         load.settings.model.chat_template = kPlainTemplate;
         load.warnings.push_back(
             {"chat_template", "the template in a guest's model is not run: messages are written plainly"});
     }
-    llm::log_notes(load.warnings);
-    return add(llm::open_model_bytes(bytes, std::move(load.settings), with_own_warnings(load.warnings)),
+    log_notes(load.warnings);
+    return add(open_model_bytes(bytes, std::move(load.settings), with_own_warnings(load.warnings)),
                std::move(load.names), replaces);
 }
 
-Result<GuestModels::Load> GuestModels::read(std::string_view config) const {
+Result<GuestModels::Load> GuestModels::read(const GivenParameters& given) const {
     Load load{.settings = settings_};
     load.names.add_own(settings_.context.draft_model);
     for (const auto& [path, scale] : settings_.model.lora) load.names.add_own(path);
-    if (config.empty()) return load;
-    HR_ASSIGN(load.settings, with_configuration(settings_, config, llm::Level::model, load.warnings));
+    if (given.values.empty() && !given.mistake) return load;
+    HR_ASSIGN(load.settings, with_given(settings_, given, Level::model, load.warnings));
     HR_TRY(confine(load));
     return load;
 }
 
-/// A guest may have written the configuration: the files that it names are confined as the model's own.
+/// A guest may have given the parameters: the files that they name are confined as the model's own.
 Status GuestModels::confine(Load& load) const {
-    llm::Settings& settings = load.settings;
+    Settings& settings = load.settings;
     // The files that the host chose for all models are its own affair.
     const auto confine_file = [&](std::string& file) -> Status {
         const std::string name = file;
-        HR_ASSIGN(file, llm::model_path(name, settings_));
+        HR_ASSIGN(file, model_path(name, settings_));
         load.names.add(file, name);
         return success();
     };
@@ -77,46 +78,46 @@ Status GuestModels::confine(Load& load) const {
     return success();
 }
 
-llm::Notes GuestModels::with_own_warnings(const llm::Notes& warnings) const {
-    llm::Notes all = warnings_;
+Notes GuestModels::with_own_warnings(const Notes& warnings) const {
+    Notes all = warnings_;
     all.insert(all.end(), warnings.begin(), warnings.end());
     return all;
 }
 
-Result<GraphId> GuestModels::add(Result<llm::LoadedModel> opened, GuestNames names, bool replaces) {
+Result<ModelSlots::Id> GuestModels::add(Result<LoadedModel> opened, GuestNames names, bool replaces) {
     if (!opened.ok()) return names.within(opened.error());
-    const llm::Settings& settings = opened.value().settings;
+    const Settings& settings = opened.value().settings;
     // The only configuration that a guest of some runtimes can give is that of its model.
     if (settings.session != settings_.session) sessions_.limit(settings.session);
-    if (settings.log != settings_.log) HR_TRY(llm::set_log(settings.log));
+    if (settings.log != settings_.log) HR_TRY(set_log(settings.log));
     if (settings.replace == "true") replaces = true;
     if (settings.replace == "false") replaces = false;
-    const std::lock_guard lock(mutex_);  // two loads that replace the same graph: the later one's names stay
-    const GraphId graph = slots_.put(std::move(opened).value(), replaces);
-    names_[graph] = std::move(names);
-    return graph;
+    const std::lock_guard lock(mutex_);  // two loads that replace the same model: the later one's names stay
+    const ModelSlots::Id id = slots_.put(std::move(opened).value(), replaces);
+    names_[id] = std::move(names);
+    return id;
 }
 
-Status GuestModels::unload(GraphId graph) {
-    if (!slots_.remove(graph).ok()) return failure(Code::not_found, "there is no graph {}", graph);
+Status GuestModels::unload(ModelSlots::Id id) {
+    if (!slots_.remove(id).ok()) return failure(Code::not_found, "there is no graph {}", id);
     const std::lock_guard lock(mutex_);
-    names_.erase(graph);
+    names_.erase(id);
     return success();
 }
 
-Result<llm::LoadedModel> GuestModels::find(GraphId graph) const {
-    Result<llm::LoadedModel> found = slots_.find(graph);
+Result<LoadedModel> GuestModels::find(ModelSlots::Id id) const {
+    Result<LoadedModel> found = slots_.find(id);
     if (found.ok()) return found;
-    return failure(Code::not_found, "there is no graph {}; load one first", graph);
+    return failure(Code::not_found, "there is no graph {}; load one first", id);
 }
 
-Error GuestModels::within(GraphId graph, Error error) const {
+Error GuestModels::within(ModelSlots::Id id, Error error) const {
     GuestNames names;
     {
         const std::lock_guard lock(mutex_);
-        if (const auto found = names_.find(graph); found != names_.end()) names = found->second;
+        if (const auto found = names_.find(id); found != names_.end()) names = found->second;
     }
     return names.within(std::move(error));
 }
 
-}  // namespace headrace::wasi_nn
+}  // namespace headrace::llm

@@ -1,5 +1,5 @@
 // Configurations that hosts of other WASI-NN backends write, key by key, as they are read leniently.
-#include "doors/wasi_nn/configuration.h"
+#include "llm/hosting/given_parameters.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,10 +8,8 @@
 
 #include "llm/parameters/value.h"
 
-namespace headrace::wasi_nn {
+namespace headrace::llm {
 namespace {
-
-using namespace llm;
 
 using testing::AnyOf;
 using testing::Contains;
@@ -113,7 +111,7 @@ struct Read {
 
     explicit Read(std::string_view json, Level level = Level::service,
                   const Settings& base = lenient_settings()) {
-        auto result = with_configuration(base, json, level, notes);
+        auto result = with_given(base, GivenParameters::from_json(json), level, notes);
         EXPECT_TRUE(result.ok()) << json << ": " << (result.ok() ? "" : result.error().message);
         if (result.ok()) settings = std::move(result).value();
     }
@@ -314,13 +312,15 @@ TEST(HostForms, AreErrorsWhereTheyConfineGuestsOrTheTextIsStrict) {
          {R"({"model_root": 7})", R"({"model_aliases": []})", R"({"guest_templates": "no"})",
           R"({"strict": true, "top_p": 7})", R"({"strict": true, "threads": "x"})"}) {
         Notes notes;
-        EXPECT_FALSE(with_configuration(lenient_settings(), json, Level::service, notes).ok()) << json;
+        EXPECT_FALSE(
+            with_given(lenient_settings(), GivenParameters::from_json(json), Level::service, notes).ok())
+            << json;
         EXPECT_THAT(notes, IsEmpty());
     }
     Settings strict = lenient_settings();
     strict.strict = true;
     Notes notes;
-    EXPECT_FALSE(with_configuration(strict, "{", Level::model, notes).ok());
+    EXPECT_FALSE(with_given(strict, GivenParameters::from_json("{"), Level::model, notes).ok());
 }
 
 TEST(HostForms, AreOnlyTakenByLenientReaders) {
@@ -328,10 +328,11 @@ TEST(HostForms, AreOnlyTakenByLenientReaders) {
          {R"({"grammar_triggers": {"patterns": ["a"]}})", R"({"temperature": 5})", R"({"max_tokens": -5})",
           R"({"threads": "x"})", "{", R"({"grammar": "a", "json_schema": {}})"}) {
         Notes notes;
-        EXPECT_FALSE(with_configuration({}, json, Level::service, notes).ok()) << json;
+        EXPECT_FALSE(with_given({}, GivenParameters::from_json(json), Level::service, notes).ok()) << json;
     }
     Notes notes;
-    const auto flat = with_configuration({}, R"({"level": "debug", "file": "x"})", Level::service, notes);
+    const auto flat = with_given({}, GivenParameters::from_json(R"({"level": "debug", "file": "x"})"),
+                                 Level::service, notes);
     ASSERT_TRUE(flat.ok());
     EXPECT_EQ(flat.value().log.level, LogSettings().level);
     EXPECT_THAT(flat.value().log.file, IsEmpty());
@@ -339,4 +340,4 @@ TEST(HostForms, AreOnlyTakenByLenientReaders) {
 }
 
 }  // namespace
-}  // namespace headrace::wasi_nn
+}  // namespace headrace::llm

@@ -39,5 +39,12 @@ TEST(ServedModels, KnowTheirFilesMetadata) {
     EXPECT_EQ(model->text_of_metadata("none"), "");
 }
 
+TEST(Messages, NameNoPathOfThisMachine) {
+    EXPECT_EQ(without_paths("/srv/models/a.gguf: lost; /srv/models/a.gguf", "/srv/models/a.gguf"),
+              "a.gguf: lost; a.gguf");
+    EXPECT_EQ(without_paths("a.gguf: lost", "a.gguf"), "a.gguf: lost");
+    EXPECT_EQ(without_paths("lost", ""), "lost");
+}
+
 }  // namespace
 }  // namespace headrace::serve

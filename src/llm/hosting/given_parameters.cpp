@@ -1,0 +1,33 @@
+#include "llm/hosting/given_parameters.h"
+
+namespace headrace {
+namespace llm {
+
+Result<Settings> with_given(const Settings& base, const GivenParameters& given, Level level, Notes& notes) {
+    if (given.mistake) {
+        const Exception& mistake = *given.mistake;
+        if (!base.lenient || base.strict) return Error{mistake.code(), mistake.what(), mistake.parameter()};
+        notes.push_back({"parameters", std::string(mistake.what()) + "; the defaults are used"});
+        return base;
+    }
+    Settings settings = base;
+    if (!given.values.empty()) {
+        HR_ASSIGN(settings, with_parameters(base, given.values, level, notes));
+    }
+    notes.insert(notes.end(), given.warnings.begin(), given.warnings.end());
+    return settings;
+}
+
+}  // namespace llm
+
+GivenParameters GivenParameters::from_json(std::string_view text) {
+    GivenParameters given;
+    try {
+        given.values = Parameters::from_json(text);
+    } catch (const Exception& mistake) {
+        given.mistake = mistake;
+    }
+    return given;
+}
+
+}  // namespace headrace

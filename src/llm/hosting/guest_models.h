@@ -1,0 +1,53 @@
+#pragma once
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "headrace/hosted_models.h"
+#include "llm/hosting/guest_names.h"
+#include "llm/service/model_slots.h"
+#include "llm/service/sessions.h"
+
+namespace headrace::llm {
+
+/// The models of a host, loaded as its settings let guests do it. Thread-safe.
+class GuestModels {
+public:
+    /// warnings: of the settings, for every reply. sessions: those that a load's configuration may limit.
+    GuestModels(Settings settings, Notes warnings, Sessions& sessions)
+        : settings_(std::move(settings)), warnings_(std::move(warnings)), sessions_(sessions) {}
+
+    /// replaces: whether a load takes the place of the first model when the parameters say nothing else; one
+    /// that fails changes nothing.
+    Result<ModelSlots::Id> load(std::string_view name, const GivenParameters& given, bool replaces);
+    Result<ModelSlots::Id> load_bytes(std::string_view bytes, const GivenParameters& given, bool replaces);
+    Status unload(ModelSlots::Id id);
+    /// Code::not_found where there is none.
+    Result<LoadedModel> find(ModelSlots::Id id) const;
+
+    ModelSlots& slots() { return slots_; }
+    /// An error of a request to that model in the guest's words.
+    Error within(ModelSlots::Id id, Error error) const;
+
+private:
+    struct Load {
+        Settings settings;
+        Notes warnings;
+        GuestNames names;
+    };
+    Result<Load> read(const GivenParameters& given) const;
+    Status confine(Load& load) const;
+    Notes with_own_warnings(const Notes& warnings) const;
+    Result<ModelSlots::Id> add(Result<LoadedModel> opened, GuestNames names, bool replaces);
+
+    const Settings settings_;
+    const Notes warnings_;
+    Sessions& sessions_;
+    ModelSlots slots_;
+    mutable std::mutex mutex_;
+    std::map<ModelSlots::Id, GuestNames> names_;
+};
+
+}  // namespace headrace::llm
