@@ -15,6 +15,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import OutputKind
 
 from .buffers import Programs, shared_in, shared_states
+from .gguf_weights import blocks_in
 from .quantize import Stored, data_of, formats_in, stored
 from .translate import Translator, Value, bytes_of, dtype_name, memory_order, translate
 
@@ -28,7 +29,8 @@ class Part:
 
     def __init__(self, program: ExportedProgram, specs: list[CompileSpec]) -> None:
         self.program, self.translator, self.store = program, Translator(), NamedDataStore()
-        self.formats = formats_in(specs)  # of the weights that are quantised here
+        self.formats = formats_in(specs)  # of the weights that are stored in blocks
+        self.blocks = blocks_in(specs)  # of those, what a file has
         # the .ptd file of the weights; None: they are in the program
         self.external = next((spec.value.decode() for spec in specs if spec.key == EXTERNAL), None)
         self.states: dict[str, int] = {}  # by the buffer's qualified name
@@ -56,6 +58,10 @@ class Part:
         self.translator.values[node] = self._constant(weight, self.kept(name, weight, self.external))
 
     def stored(self, node: torch.fx.Node, tensor: torch.Tensor, block_format: str | None) -> Stored:
+        name = data_of(self.program, node)[0]
+        if block_format is not None and name in self.blocks:
+            content = self.blocks.content(name, tensor)
+            return Stored(dtype_name(tensor.dtype), list(tensor.shape), content, block_format)
         return stored(node, tensor, dtype_name(tensor.dtype), block_format)
 
     def kept(self, name: str, weight: Stored, external: str | None = None) -> str:

@@ -27,6 +27,7 @@ from torch._export.utils import (
 )
 from torch.export import ExportedProgram
 
+from .gguf_weights import GgufWeights
 from .translate import bytes_of, target_name
 
 Filter = Callable[[str, torch.Tensor], bool]
@@ -65,9 +66,16 @@ class Choice:
     """The weights' formats by qualified name, and what a report says of them."""
 
     formats: dict[str, str] = field(default_factory=dict)
+    from_file: list[str] = field(default_factory=list)  # of those, whose blocks a GGUF file has
     notes: Counter[str] = field(default_factory=Counter)
     before: int = 0  # bytes of what is quantised
     after: int = 0
+
+    def add(self, name: str, tensor: torch.Tensor, block_format: str) -> None:
+        self.formats[name] = block_format
+        per_block, block_bytes = FORMATS[block_format]
+        self.before += tensor.numel() * tensor.element_size()
+        self.after += tensor.numel() // per_block * block_bytes
 
     def specs(self) -> list[CompileSpec]:
         return [CompileSpec(SPEC, json.dumps(self.formats).encode())] if self.formats else []
@@ -75,12 +83,17 @@ class Choice:
     def lines(self) -> list[str]:
         used = ", ".join(f"{n} as {name}" for name, n in sorted(Counter(self.formats.values()).items()))
         first = f"weights: {used or 'none quantised'}; {self.before} bytes became {self.after}"
+        if self.from_file:
+            first += f"; {len(self.from_file)} have a file's blocks"
         return [first, *(f"  {count} x {note}" for note, count in sorted(self.notes.items()))]
 
 
-def choose(program: ExportedProgram, wanted: str, keep: Filter | None) -> Choice:
-    """`wanted` for every weight of a product, convolution or embedding that a delegate reads, where it can
-    be and keep(name, tensor) is not False. Tensors have no values yet: programs are partitioned without."""
+def choose(
+    program: ExportedProgram, wanted: str | None, keep: Filter | None, gguf: GgufWeights | None = None
+) -> Choice:
+    """For every weight of a product, convolution or embedding that a delegate reads the format of the file's
+    blocks, or `wanted` where it can be and keep(name, tensor) is not False. Tensors have no values yet:
+    programs are partitioned without."""
     choice = Choice()
     mutated = set(program.graph_signature.buffers_to_mutate.values())
     for node in program.graph.nodes:
@@ -89,6 +102,18 @@ def choose(program: ExportedProgram, wanted: str, keep: Filter | None) -> Choice
             continue
         name, tensor = data
         reason = _why_plain(node, tensor)
+        blocks = gguf.format_of(name) if gguf is not None and reason is None and not is_filter(node) else None
+        if blocks is not None:
+            if list(tensor.shape) != gguf.shape_of(name):
+                raise ValueError(
+                    f"{name} has the shape {list(tensor.shape)}, and {gguf.names[name]!r} of {gguf.path} "
+                    f"{gguf.shape_of(name)}; another tensor belongs to it"
+                )
+            choice.from_file.append(name)
+            choice.add(name, tensor, blocks)
+            continue
+        if wanted is None:
+            continue
         if reason is None and keep is not None and not keep(name, tensor):
             reason = "the filter excludes it"
         elements = tensor.numel() if is_filter(node) else tensor.shape[-1]
@@ -98,12 +123,9 @@ def choose(program: ExportedProgram, wanted: str, keep: Filter | None) -> Choice
         if reason is not None:
             choice.notes[f"{tensor.dtype} stays: {reason}"] += 1
             continue
-        choice.formats[name] = fits[0]
+        choice.add(name, tensor, fits[0])
         if fits[0] != wanted:
             choice.notes[f"{fits[0]}: {elements} elements are no whole blocks of {wanted}"] += 1
-        per_block, block_bytes = FORMATS[fits[0]]
-        choice.before += tensor.numel() * tensor.element_size()
-        choice.after += tensor.numel() // per_block * block_bytes
     return choice
 
 
