@@ -74,7 +74,13 @@ def export(case: str, folder: Path) -> None:
     }
     path = folder / "model.onnx"
     torch.onnx.export(
-        made.module, made.inputs, str(path), dynamo=False, opset_version=17, input_names=names, dynamic_axes=axes
+        made.module,
+        made.inputs,
+        str(path),
+        dynamo=False,
+        opset_version=17,
+        input_names=names,
+        dynamic_axes=axes,
     )
     if name != case:
         import onnx
@@ -174,7 +180,9 @@ def work(side: str, folder: Path, threads: int) -> dict[str, Any]:
 
 
 def weight_bytes(folder: Path) -> int:
-    return sum(path.stat().st_size for path in (folder / "model.onnx", folder / "weights.bin") if path.exists())
+    return sum(
+        path.stat().st_size for path in (folder / "model.onnx", folder / "weights.bin") if path.exists()
+    )
 
 
 def ask(side: str, folder: Path, threads: int) -> dict[str, Any]:
@@ -205,7 +213,8 @@ def compare(case: str, rounds: int, threads: int) -> dict[str, Any]:
         if not np.allclose(output, outputs[PEER], atol=1e-3 * np.abs(outputs[PEER]).max()):
             sys.exit(f"error: {case}: {side} gives another answer than {PEER}")
     medians = {
-        side: {key: statistics.median(one[key] for one in all_) for key in all_[0]} for side, all_ in found.items()
+        side: {key: statistics.median(one[key] for one in all_) for key in all_[0]}
+        for side, all_ in found.items()
     }
     return {"case": case, "threads": threads, "weights": weight_bytes(folder), "sides": medians}
 
@@ -215,7 +224,9 @@ def show(row: dict[str, Any]) -> None:
     peer = sides[PEER]["first_ms"]
     needs = row["weights"] + sides[OURS]["activations"]
     most = 1.15 * needs + 32 * mib
-    times = "  ".join(f"{sides[side]['first_ms']:8.1f} ({sides[side]['first_ms'] / peer:4.2f})" for side in SIDES)
+    times = "  ".join(
+        f"{sides[side]['first_ms']:8.1f} ({sides[side]['first_ms'] / peer:4.2f})" for side in SIDES
+    )
     peaks = "  ".join(f"{sides[side]['peak'] / mib:6.0f}" for side in SIDES)
     print(
         f"{row['case']:20} {times}   |  {peaks}  needs {needs / mib:6.0f}, at most {most / mib:6.0f} "
@@ -230,7 +241,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1))
     arguments = parser.parse_args()
-    print(f"{'first answer, ms':20} " + "  ".join(f"{side:>15}" for side in SIDES) + "   |  peak MiB, the same order")
+    print(
+        f"{'first answer, ms':20} "
+        + "  ".join(f"{side:>15}" for side in SIDES)
+        + "   |  peak MiB, the same order"
+    )
     rows = []
     for case in arguments.models:
         rows.append(compare(case, arguments.rounds, arguments.threads))

@@ -38,10 +38,11 @@ struct OnnxValue {
     std::optional<std::string> type;
     /// Of the tensors, with "x.0" for an extent without a name; none where the model says none.
     std::optional<OnnxShape> shape;
-    /// ONNX's number of `type` (TensorProto.DataType), also of those that are not read; 0: the model says none.
+    /// ONNX's number of `type` (TensorProto.DataType), also of those that are not read; 0: the model says
+    /// none.
     std::int32_t element_type = 0;
     std::vector<std::string> dimension_names;  ///< of each extent, as the file has it: "" without a name
-    std::vector<std::string> denotations;      ///< of each extent: what it means, "DATA_BATCH"; "" without one
+    std::vector<std::string> denotations;  ///< of each extent: what it means, "DATA_BATCH"; "" without one
 };
 
 /// What a model says of itself.
@@ -94,7 +95,8 @@ public:
     /// What a caller gives: initializers, which may be listed as inputs, too, are none.
     const std::vector<OnnxValue>& inputs() const;
     const std::vector<OnnxValue>& outputs() const;
-    /// Initializers that are listed as inputs, whose values a caller may replace elsewhere; here they are fixed.
+    /// Initializers that are listed as inputs, whose values a caller may replace elsewhere; here they are
+    /// fixed.
     const std::vector<OnnxValue>& overridable_initializers() const;
     const OnnxMetadata& metadata() const;
     /// By domain; "" is ai.onnx.

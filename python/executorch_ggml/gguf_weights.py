@@ -27,9 +27,9 @@ class GgufWeights:
         module.load_state_dict(weights.state_dict(), strict=False)
         partitioner = GgmlPartitioner(gguf=weights)
 
-    names: the file's tensors by the qualified names that weights have in the exported module. The module has to
-    hold the values of the blocks: exporting it checks that. Errors: OSError; ValueError for tensors that the
-    file does not have.
+    names: the file's tensors by the qualified names that weights have in the exported module. The module has
+    to hold the values of the blocks: exporting it checks that. Errors: OSError; ValueError for tensors that
+    the file does not have.
     """
 
     def __init__(self, path: str | os.PathLike[str], names: Mapping[str, str]) -> None:
@@ -75,9 +75,9 @@ class GgufBlocks:
         found = _tensors(Path(self._path))[self._names[name]]
         if not torch.equal(_values(found).to(tensor.dtype), tensor.detach().cpu()):
             raise ValueError(
-                f"{name} has other values than {found.name!r} of {self._path}, whose blocks are to be stored; "
-                "load the module with GgufWeights.state_dict() before it is exported, or take the weight out "
-                "of its names"
+                f"{name} has other values than {found.name!r} of {self._path}, whose blocks are to be "
+                "stored; load the module with GgufWeights.state_dict() before it is exported, or take the "
+                "weight out of its names"
             )
         return np.ascontiguousarray(found.data).reshape(-1).view(np.uint8)
 

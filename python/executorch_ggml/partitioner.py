@@ -19,8 +19,9 @@ from .buffers import TAG, Buffers, tag_states
 from .decompositions import decompose
 from .gguf_weights import GgufWeights
 from .ops import creation, movement  # the package fills the table
+from .program_data import ProgramData
 from .proposal import Part, Proposal, has_tensors
-from .quantize import Choice, Filter, check_format, choose, data_of
+from .quantize import Choice, Filter, check_format, choose
 from .translate import LOWERINGS, first_refused, is_extent, overload_name, target_name, why_not
 from .trial import refusal
 
@@ -94,9 +95,10 @@ def _tag_constants(program: ExportedProgram, has_parts: bool) -> None:
     """Gives constants to the parts that use them, and those that nothing uses to any part, which drops them.
     One that is also a result of the program stays with it."""
     tag_constant_data(program)
-    mutated = set(program.graph_signature.buffers_to_mutate.values())
+    held = ProgramData(program)
+    mutated = set(held.mutated.values())
     for node in program.graph.find_nodes(op="placeholder"):
-        data = data_of(program, node)
+        data = held.of(node)
         if has_parts and not node.users and data is not None and data[0] not in mutated:
             node.meta[TAG] = "ggml_0"
     for node in program.graph.output_node().all_input_nodes:
@@ -224,7 +226,7 @@ class GgmlPartitioner(Partitioner):
             if left:
                 warnings.warn(
                     f"{self.gguf.path.name}: no blocks of the file are stored for {', '.join(left[:8])}: no "
-                    "product or look-up of a delegate reads such a weight, or the file has it in another type",
+                    "product or look-up of a delegate reads it, or the file has it in another type",
                     stacklevel=3,
                 )
         elif not weights.formats:

@@ -17,17 +17,10 @@ import numpy as np
 import torch
 from executorch.exir.backend.compile_spec_schema import CompileSpec
 from headrace._core import block_formats, quantise_rows
-from torch._export.utils import (
-    get_buffer,
-    get_lifted_tensor_constant,
-    get_param,
-    is_buffer,
-    is_lifted_tensor_constant,
-    is_param,
-)
 from torch.export import ExportedProgram
 
 from .gguf_weights import GgufWeights
+from .program_data import ProgramData
 from .translate import bytes_of, target_name
 
 Filter = Callable[[str, torch.Tensor], bool]
@@ -40,19 +33,6 @@ OPERAND = {"aten.linear.default": 1, "aten.embedding.default": 0} | dict.fromkey
 QUANTISED = (torch.float32, torch.float16, torch.bfloat16)
 SPEC = "block_formats"
 LARGEST_NIBBLE = (-8, 7)
-
-
-def data_of(program: ExportedProgram, node: torch.fx.Node) -> tuple[str, torch.Tensor] | None:
-    """The qualified name and value of a placeholder that is not a run-time input."""
-    signature = program.graph_signature
-    if is_param(program, node):
-        return signature.inputs_to_parameters[node.name], get_param(program, node)
-    if is_buffer(program, node):
-        return signature.inputs_to_buffers[node.name], get_buffer(program, node)
-    if is_lifted_tensor_constant(program, node):
-        name = signature.inputs_to_lifted_tensor_constants[node.name]
-        return name, get_lifted_tensor_constant(program, node)
-    return None
 
 
 def check_format(name: str | None) -> str | None:
@@ -94,10 +74,10 @@ def choose(
     """For every weight of a product, convolution or embedding that a delegate reads the format of the file's
     blocks, or `wanted` where it can be and keep(name, tensor) is not False. Tensors have no values yet:
     programs are partitioned without."""
-    choice = Choice()
-    mutated = set(program.graph_signature.buffers_to_mutate.values())
-    for node in program.graph.nodes:
-        data = data_of(program, node) if node.op == "placeholder" else None
+    choice, held = Choice(), ProgramData(program)
+    mutated = set(held.mutated.values())
+    for node in program.graph.find_nodes(op="placeholder"):
+        data = held.of(node)
         if data is None or data[1].dim() < 2 or data[0] in mutated or not node.users:
             continue
         name, tensor = data

@@ -82,8 +82,8 @@ const WireField* like(const WireField& field, const std::vector<WireField>& othe
 }
 
 void change_number(WireField& field, Mutator& mutator) {
-    constexpr std::uint64_t kNumbers[] = {0,  1,  2,  3,   4,      5,         6,          7,         8,
-                                          13, 16, 32, 255, 0xFFFF, 1u << 24u, 0x7FFFFFFF, 1ull << 40, INT64_MAX};
+    constexpr std::uint64_t kNumbers[] = {
+        0, 1, 2, 3, 4, 5, 6, 7, 8, 13, 16, 32, 255, 0xFFFF, 1u << 24u, 0x7FFFFFFF, 1ull << 40, INT64_MAX};
     field.number = kNumbers[mutator.below(std::size(kNumbers))];
     if (mutator.below(3) == 0) field.number = ~field.number + mutator.below(2);  // the negative ones
 }

@@ -42,7 +42,8 @@ std::vector<Parts> written_models() {
     const std::filesystem::path folder = checkout_path("build/fuzz/onnx");
     std::vector<std::filesystem::path> paths;
     std::error_code error;
-    for (const auto& entry : std::filesystem::directory_iterator(folder, error)) paths.push_back(entry.path());
+    for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+        paths.push_back(entry.path());
     std::ranges::sort(paths);  // so that an iteration can be repeated
     std::vector<Parts> models;
     for (const auto& path : paths) {

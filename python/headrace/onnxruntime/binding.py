@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 class IOBinding:
-    """session.io_binding() makes it. Results are written into the arrays that outputs are bound to, and copied
-    where these lie or count otherwise than the graph's.
+    """session.io_binding() makes it. Results are written into the arrays that outputs are bound to, or copied
+    where the graph has them in another dtype.
     """
 
     def __init__(self, session: InferenceSession) -> None:

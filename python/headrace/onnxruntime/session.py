@@ -24,7 +24,6 @@ from .program import Program
 from .providers import CPU, chosen_providers
 from .values import OrtMemoryInfo, OrtValue
 
-
 _NO_VERSION = 2**63 - 1  # what ONNX Runtime says of a model without one
 
 
