@@ -6,7 +6,7 @@ BUILD := $(PYTHON) tools/build.py
 ONNXRUNTIME_PROGRAMS := magika rapidocr-onnxruntime silero-vad opencv-python-headless pyclipper shapely six pillow
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test ggml-dev test-ggml docs site lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-quantised bench-micro bench-qwen3 bench-decoders bench-packed bench-serve bench-embeddings stress-llm stress-serve coverage cross-check test-arm wheels image test-wheels test-cmake-lines test-conan test-windows cross-macos bench-wheel npm test-npm executorch test-executorch test-executorch-suite test-onnx-suite test-onnxruntime test-architectures mlx test-mlx bench-mlx test-ray bench-ray node test-node test-transformers bench-node asan asan-node tsan fuzz tiny-chat setup clean
+.PHONY: help demo build test ggml-dev test-ggml docs site lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-quantised bench-micro bench-qwen3 bench-decoders bench-packed bench-serve bench-embeddings bench-load stress-llm stress-serve coverage cross-check test-arm wheels image test-wheels test-cmake-lines test-conan test-windows cross-macos bench-wheel npm test-npm executorch test-executorch test-executorch-suite test-onnx-suite test-onnxruntime test-architectures mlx test-mlx bench-mlx test-ray bench-ray node test-node test-transformers bench-node asan asan-node tsan fuzz tiny-chat setup clean
 
 help: ## show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -77,6 +77,10 @@ bench-embeddings: ## texts per second of headrace.SentenceEncoder beside fastemb
 	@for package in fastembed loguru mmh3 pillow py_rust_stemmers; do $(PYTHON) tools/setup.py --on-demand $$package --beside build/fastembed || exit 1; done
 	@$(PYTHON) tools/setup.py --on-demand sentence-transformers --beside build/sentence_transformers
 	@$(VENV) bench/embeddings.py $(if $(ROUNDS),--rounds $(ROUNDS))
+
+bench-load: ## from an ONNX file to the first answer, and memory until then, beside ONNX Runtime (MODELS="minilm_128 bert_base" ROUNDS=5)
+	@$(BUILD) --target products
+	@$(VENV) bench/load.py $(if $(MODELS),--models $(MODELS)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 bench-rpc: ## a language model over one to three RPC hosts on links of 0, 0.1, 1 and 10 ms (MODEL=file.gguf)
 	@$(BUILD) --target products
@@ -261,11 +265,12 @@ tsan: ## run the threaded C++ tests (Thread or Concurrent in the name) with the 
 	@$(BUILD) --preset tsan
 	@$(VENV) tools/run_tests.py --preset tsan --filter 'Thread|Concurrent'
 
-fuzz: ## feed damaged graph files, delegates, packed weights, language models and RPC replies to the loaders under the sanitizers, and changed ONNX models to headrace.load (SECONDS=60 for each); run 10,000 random ones of branches and loops beside ONNX Runtime (CASES=)
+fuzz: ## feed damaged graph files, ONNX models, delegates, packed weights, language models and RPC replies to the loaders under the sanitizers, and changed ONNX models to headrace.load (SECONDS=60 for each); run 10,000 random ones of branches and loops beside ONNX Runtime (CASES=)
 	@$(BUILD) --preset asan --target fuzzers
+	@$(BUILD) --target products
+	@PYTHONPATH=tests/onnx:tests/python $(VENV) tests/onnx/model_fuzz.py --write build/fuzz/onnx
 	@export LSAN_OPTIONS=suppressions=tools/lsan.supp:print_suppressions=0; \
 	  for fuzzer in build/asan/bin/tests/*_fuzz; do $$fuzzer --seconds $(or $(SECONDS),60) || exit 1; done
-	@$(BUILD) --target products
 	@PYTHONPATH=tests/onnx:tests/python $(VENV) tests/onnx/model_fuzz.py --seconds $(or $(SECONDS),60)
 	@PYTHONPATH=tests/onnx:tests/python $(VENV) tests/onnx/control_flow_fuzz.py --cases $(or $(CASES),10000)
 

@@ -38,6 +38,18 @@ struct OnnxValue {
     std::optional<std::string> type;
     /// Of the tensors, with "x.0" for an extent without a name; none where the model says none.
     std::optional<OnnxShape> shape;
+    /// ONNX's number of `type` (TensorProto.DataType), also of those that are not read; 0: the model says
+    /// none.
+    std::int32_t element_type = 0;
+    std::vector<std::string> dimension_names;  ///< of each extent, as the file has it: "" without a name
+    std::vector<std::string> denotations;  ///< of each extent: what it means, "DATA_BATCH"; "" without one
+};
+
+/// What a model says of itself.
+struct OnnxMetadata {
+    std::string producer, domain, description, graph_name, graph_description;
+    std::optional<std::int64_t> version;
+    std::map<std::string, std::string> properties;
 };
 
 /// How one of the model's outputs is put together from those of its graph.
@@ -83,7 +95,10 @@ public:
     /// What a caller gives: initializers, which may be listed as inputs, too, are none.
     const std::vector<OnnxValue>& inputs() const;
     const std::vector<OnnxValue>& outputs() const;
-    const std::string& graph_name() const;
+    /// Initializers that are listed as inputs, whose values a caller may replace elsewhere; here they are
+    /// fixed.
+    const std::vector<OnnxValue>& overridable_initializers() const;
+    const OnnxMetadata& metadata() const;
     /// By domain; "" is ai.onnx.
     const std::map<std::string, std::int64_t>& operator_sets() const;
 

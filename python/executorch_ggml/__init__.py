@@ -12,6 +12,7 @@ from ._runtime import load_runtime, runtime_path, set_options
 
 try:
     from .backend import GgmlBackend
+    from .gguf_weights import GgufWeights
     from .partitioner import GgmlPartitioner
 except ModuleNotFoundError as error:
     package = (error.name or "").partition(".")[0]
@@ -25,4 +26,4 @@ except ModuleNotFoundError as error:
 
 load_runtime()
 
-__all__ = ["GgmlBackend", "GgmlPartitioner", "runtime_path", "set_options"]
+__all__ = ["GgmlBackend", "GgmlPartitioner", "GgufWeights", "runtime_path", "set_options"]

@@ -15,7 +15,9 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import OutputKind
 
 from .buffers import Programs, shared_in, shared_states
-from .quantize import Stored, data_of, formats_in, stored
+from .gguf_weights import blocks_in
+from .program_data import ProgramData
+from .quantize import Stored, formats_in, stored
 from .translate import Translator, Value, bytes_of, dtype_name, memory_order, translate
 
 EXTERNAL = "external_weights"  # the compile spec that names the weights' file
@@ -28,18 +30,19 @@ class Part:
 
     def __init__(self, program: ExportedProgram, specs: list[CompileSpec]) -> None:
         self.program, self.translator, self.store = program, Translator(), NamedDataStore()
-        self.formats = formats_in(specs)  # of the weights that are quantised here
+        self.data = ProgramData(program)
+        self.formats = formats_in(specs)  # of the weights that are stored in blocks
+        self.blocks = blocks_in(specs)  # of those, what a file has
         # the .ptd file of the weights; None: they are in the program
         self.external = next((spec.value.decode() for spec in specs if spec.key == EXTERNAL), None)
         self.states: dict[str, int] = {}  # by the buffer's qualified name
-        signature = program.graph_signature
-        self.mutated = set(signature.buffers_to_mutate.values())
-        self.mutated |= shared_in(specs) & set(signature.inputs_to_buffers.values())
+        self.mutated = set(self.data.mutated.values())
+        self.mutated |= shared_in(specs) & set(self.data.buffers.values())
         self.arguments = 0
         self.handles: dict[str, tuple[int, ...]] = {}  # of the program's nodes, for profiling
 
     def placeholder(self, node: torch.fx.Node) -> None:
-        data = data_of(self.program, node)
+        data = self.data.of(node)
         if data is None:
             self._input(node)
             return
@@ -56,6 +59,10 @@ class Part:
         self.translator.values[node] = self._constant(weight, self.kept(name, weight, self.external))
 
     def stored(self, node: torch.fx.Node, tensor: torch.Tensor, block_format: str | None) -> Stored:
+        name, _ = self.data.of(node)
+        if block_format is not None and name in self.blocks:
+            content = self.blocks.content(name, tensor)
+            return Stored(dtype_name(tensor.dtype), list(tensor.shape), content, block_format)
         return stored(node, tensor, dtype_name(tensor.dtype), block_format)
 
     def kept(self, name: str, weight: Stored, external: str | None = None) -> str:

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 
 import torch
 from executorch.exir.backend.compile_spec_schema import CompileSpec
-from torch._export.utils import get_buffer
 from torch.export import ExportedProgram
+
+from .program_data import ProgramData
 
 SPEC, SHARED = "buffers", "shared_states"
 TAG = "delegation_tag"
@@ -45,14 +46,14 @@ def buffers_in(specs: list[CompileSpec]) -> Buffers:
 def tag_states(program: ExportedProgram) -> Buffers:
     """Gives a mutated buffer to the part that alone reads and writes it. ExecuTorch keeps the others, as
     arguments. It would start them as zeros unless it is told to store what they hold."""
-    signature = program.graph_signature
+    held = ProgramData(program)
     results = Counter(program.graph.output_node().args[0])
     found = Buffers()
     for node in program.graph.nodes:
-        buffer = signature.inputs_to_buffers.get(node.name) if node.op == "placeholder" else None
+        buffer = held.buffers.get(node.name) if node.op == "placeholder" else None
         if buffer is None:
             continue
-        written = [n for n in results if signature.buffers_to_mutate.get(getattr(n, "name", None)) == buffer]
+        written = [n for n in results if held.mutated.get(getattr(n, "name", None)) == buffer]
         involved = [user for user in node.users if user.op != "output"] + written
         tags = {other.meta.get(TAG) for other in involved}
         if not written:
@@ -110,9 +111,9 @@ def shared_in(specs: list[CompileSpec]) -> set[str]:
 
 
 def _buffers(part: ExportedProgram) -> dict[str, torch.Tensor]:
-    names = part.graph_signature.inputs_to_buffers
-    nodes = [node for node in part.graph.nodes if node.op == "placeholder" and node.name in names]
-    return {names[node.name]: get_buffer(part, node) for node in nodes}
+    held = ProgramData(part)
+    nodes = [node for node in part.graph.find_nodes(op="placeholder") if node.name in held.buffers]
+    return dict(map(held.of, nodes))
 
 
 def _is_same(a: torch.Tensor, b: torch.Tensor) -> bool:

@@ -17,9 +17,11 @@ from torch.export import ExportedProgram
 from .backend import EXTERNAL, GgmlBackend
 from .buffers import TAG, Buffers, tag_states
 from .decompositions import decompose
+from .gguf_weights import GgufWeights
 from .ops import creation, movement  # the package fills the table
+from .program_data import ProgramData
 from .proposal import Part, Proposal, has_tensors
-from .quantize import Choice, Filter, check_format, choose, data_of
+from .quantize import Choice, Filter, check_format, choose
 from .translate import LOWERINGS, first_refused, is_extent, overload_name, target_name, why_not
 from .trial import refusal
 
@@ -93,9 +95,10 @@ def _tag_constants(program: ExportedProgram, has_parts: bool) -> None:
     """Gives constants to the parts that use them, and those that nothing uses to any part, which drops them.
     One that is also a result of the program stays with it."""
     tag_constant_data(program)
-    mutated = set(program.graph_signature.buffers_to_mutate.values())
+    held = ProgramData(program)
+    mutated = set(held.mutated.values())
     for node in program.graph.find_nodes(op="placeholder"):
-        data = data_of(program, node)
+        data = held.of(node)
         if has_parts and not node.users and data is not None and data[0] not in mutated:
             node.meta[TAG] = "ggml_0"
     for node in program.graph.output_node().all_input_nodes:
@@ -119,6 +122,7 @@ class GgmlPartitioner(Partitioner):
     quantize: the block format in which weights of products, convolutions and embeddings are stored: "q8_0",
     "q4_0", "q4_1", "q5_0", "q5_1", "q4_k", "q5_k" or "q6_k". filter: called with a weight's qualified name
     and a tensor of its shape and dtype (the values are not there yet), says whether that is to be quantised.
+    gguf: weights that are stored in the blocks that a GGUF file has, whatever quantize and filter say.
     external_weights: the name, without ".ptd", of a file of their own for the weights, which several programs
     can share; write_tensor_data_to_file(folder) makes it. Methods do not share states then (decision 006).
     """
@@ -129,6 +133,7 @@ class GgmlPartitioner(Partitioner):
         strict: bool = False,
         quantize: str | None = None,
         filter: Filter | None = None,
+        gguf: GgufWeights | None = None,
         external_weights: str | None = None,
     ) -> None:
         super().__init__()
@@ -139,7 +144,7 @@ class GgmlPartitioner(Partitioner):
         specs = [] if external_weights is None else [CompileSpec(EXTERNAL, external_weights.encode())]
         self.delegation_spec = DelegationSpec(GgmlBackend.__name__, specs)
         self.report, self.strict = report, strict
-        self.quantize, self.filter = check_format(quantize), filter
+        self.quantize, self.filter, self.gguf = check_format(quantize), filter, gguf
         self._changed: set[str] = set()  # buffers, by any method that was partitioned
         self._returned: set[str] = set()  # those of methods without a delegate
         if filter is not None and quantize is None:
@@ -173,6 +178,8 @@ class GgmlPartitioner(Partitioner):
             parts = self._worthwhile(proposal.parts(), nodes)
             weights, buffers = self._tag(exported_program, parts)
             specs = [*self.delegation_spec.compile_specs, *weights.specs(), *buffers.specs()]
+            if weights.from_file:
+                specs.append(self.gguf.spec(weights.from_file))
             refusals = [(part, refusal(exported_program, part, specs)) for part in parts]
             if not any(why for _, why in refusals):
                 break
@@ -205,14 +212,24 @@ class GgmlPartitioner(Partitioner):
         for i, part in enumerate(parts):
             for node in part:
                 node.meta[TAG] = f"ggml_{i}"
-        weights = choose(program, self.quantize, self.filter) if self.quantize else Choice()
+        weights = Choice()
+        if self.quantize or self.gguf:
+            weights = choose(program, self.quantize, self.filter, self.gguf)
         _tag_constants(program, bool(parts))
         return weights, tag_states(program)
 
     def _tell_weights(self, weights: Choice) -> None:
-        if not self.quantize:
+        if not self.quantize and not self.gguf:
             return
-        if not weights.formats:
+        if self.gguf:
+            left = sorted(set(self.gguf.names) - set(weights.from_file))
+            if left:
+                warnings.warn(
+                    f"{self.gguf.path.name}: no blocks of the file are stored for {', '.join(left[:8])}: no "
+                    "product or look-up of a delegate reads it, or the file has it in another type",
+                    stacklevel=3,
+                )
+        elif not weights.formats:
             notes = "; ".join(weights.notes) or "no delegate has a weight"
             warnings.warn(f"quantize={self.quantize!r} changes nothing: {notes}", stacklevel=3)
         if self.report:

@@ -17,16 +17,10 @@ import numpy as np
 import torch
 from executorch.exir.backend.compile_spec_schema import CompileSpec
 from headrace._core import block_formats, quantise_rows
-from torch._export.utils import (
-    get_buffer,
-    get_lifted_tensor_constant,
-    get_param,
-    is_buffer,
-    is_lifted_tensor_constant,
-    is_param,
-)
 from torch.export import ExportedProgram
 
+from .gguf_weights import GgufWeights
+from .program_data import ProgramData
 from .translate import bytes_of, target_name
 
 Filter = Callable[[str, torch.Tensor], bool]
@@ -41,19 +35,6 @@ SPEC = "block_formats"
 LARGEST_NIBBLE = (-8, 7)
 
 
-def data_of(program: ExportedProgram, node: torch.fx.Node) -> tuple[str, torch.Tensor] | None:
-    """The qualified name and value of a placeholder that is not a run-time input."""
-    signature = program.graph_signature
-    if is_param(program, node):
-        return signature.inputs_to_parameters[node.name], get_param(program, node)
-    if is_buffer(program, node):
-        return signature.inputs_to_buffers[node.name], get_buffer(program, node)
-    if is_lifted_tensor_constant(program, node):
-        name = signature.inputs_to_lifted_tensor_constants[node.name]
-        return name, get_lifted_tensor_constant(program, node)
-    return None
-
-
 def check_format(name: str | None) -> str | None:
     if name is not None and name not in FORMATS:
         raise ValueError(f"quantize={name!r} is no block format; those are {', '.join(FORMATS)}")
@@ -65,9 +46,16 @@ class Choice:
     """The weights' formats by qualified name, and what a report says of them."""
 
     formats: dict[str, str] = field(default_factory=dict)
+    from_file: list[str] = field(default_factory=list)  # of those, whose blocks a GGUF file has
     notes: Counter[str] = field(default_factory=Counter)
     before: int = 0  # bytes of what is quantised
     after: int = 0
+
+    def add(self, name: str, tensor: torch.Tensor, block_format: str) -> None:
+        self.formats[name] = block_format
+        per_block, block_bytes = FORMATS[block_format]
+        self.before += tensor.numel() * tensor.element_size()
+        self.after += tensor.numel() // per_block * block_bytes
 
     def specs(self) -> list[CompileSpec]:
         return [CompileSpec(SPEC, json.dumps(self.formats).encode())] if self.formats else []
@@ -75,20 +63,37 @@ class Choice:
     def lines(self) -> list[str]:
         used = ", ".join(f"{n} as {name}" for name, n in sorted(Counter(self.formats.values()).items()))
         first = f"weights: {used or 'none quantised'}; {self.before} bytes became {self.after}"
+        if self.from_file:
+            first += f"; {len(self.from_file)} have a file's blocks"
         return [first, *(f"  {count} x {note}" for note, count in sorted(self.notes.items()))]
 
 
-def choose(program: ExportedProgram, wanted: str, keep: Filter | None) -> Choice:
-    """`wanted` for every weight of a product, convolution or embedding that a delegate reads, where it can
-    be and keep(name, tensor) is not False. Tensors have no values yet: programs are partitioned without."""
-    choice = Choice()
-    mutated = set(program.graph_signature.buffers_to_mutate.values())
-    for node in program.graph.nodes:
-        data = data_of(program, node) if node.op == "placeholder" else None
+def choose(
+    program: ExportedProgram, wanted: str | None, keep: Filter | None, gguf: GgufWeights | None = None
+) -> Choice:
+    """For every weight of a product, convolution or embedding that a delegate reads the format of the file's
+    blocks, or `wanted` where it can be and keep(name, tensor) is not False. Tensors have no values yet:
+    programs are partitioned without."""
+    choice, held = Choice(), ProgramData(program)
+    mutated = set(held.mutated.values())
+    for node in program.graph.find_nodes(op="placeholder"):
+        data = held.of(node)
         if data is None or data[1].dim() < 2 or data[0] in mutated or not node.users:
             continue
         name, tensor = data
         reason = _why_plain(node, tensor)
+        blocks = gguf.format_of(name) if gguf is not None and reason is None and not is_filter(node) else None
+        if blocks is not None:
+            if list(tensor.shape) != gguf.shape_of(name):
+                raise ValueError(
+                    f"{name} has the shape {list(tensor.shape)}, and {gguf.names[name]!r} of {gguf.path} "
+                    f"{gguf.shape_of(name)}; another tensor belongs to it"
+                )
+            choice.from_file.append(name)
+            choice.add(name, tensor, blocks)
+            continue
+        if wanted is None:
+            continue
         if reason is None and keep is not None and not keep(name, tensor):
             reason = "the filter excludes it"
         elements = tensor.numel() if is_filter(node) else tensor.shape[-1]
@@ -98,12 +103,9 @@ def choose(program: ExportedProgram, wanted: str, keep: Filter | None) -> Choice
         if reason is not None:
             choice.notes[f"{tensor.dtype} stays: {reason}"] += 1
             continue
-        choice.formats[name] = fits[0]
+        choice.add(name, tensor, fits[0])
         if fits[0] != wanted:
             choice.notes[f"{fits[0]}: {elements} elements are no whole blocks of {wanted}"] += 1
-        per_block, block_bytes = FORMATS[fits[0]]
-        choice.before += tensor.numel() * tensor.element_size()
-        choice.after += tensor.numel() // per_block * block_bytes
     return choice
 
 

@@ -11,6 +11,7 @@ from torch.export import ExportedProgram
 
 from .backend import ALIGNMENT, Part
 from .buffers import TAG
+from .program_data import ProgramData
 from .quantize import FORMATS, Stored, is_filter
 from .translate import check_argument, dtype_name, is_extent, reason_of, translate
 
@@ -89,15 +90,15 @@ def _bring(part: Part, operand: torch.fx.Node, tag: str) -> None:
 
 
 def _results(program: ExportedProgram, nodes: list[torch.fx.Node]) -> list[tuple[torch.fx.Node, str | None]]:
-    signature, inside, tag = program.graph_signature, set(nodes), nodes[0].meta[TAG]
+    held, inside, tag = ProgramData(program), set(nodes), nodes[0].meta[TAG]
     results: list[tuple[torch.fx.Node, str | None]] = []
     states = {
-        signature.inputs_to_buffers[node.name]
+        held.buffers[node.name]
         for node in program.graph.find_nodes(op="placeholder")
-        if node.meta.get(TAG) == tag and node.name in signature.inputs_to_buffers
+        if node.meta.get(TAG) == tag and node.name in held.buffers
     }
     for node in nodes:
-        buffer = signature.buffers_to_mutate.get(node.name)
+        buffer = held.mutated.get(node.name)
         if buffer in states:
             results.append((node, buffer))
         if any(user not in inside and (user.op != "output" or buffer not in states) for user in node.users):

@@ -15,6 +15,8 @@ from ._core import (
 )
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from .onnx.outputs import Outputs
 
 
@@ -49,8 +51,13 @@ class Model:
 
     def __call__(self, *arrays: Any, **named: Any) -> dict[str, Any]:
         """Runs the model. Errors: ValueError for missing, unknown or unfit inputs."""
-        results = self._run(named_inputs(self._title, [tensor.name for tensor in self.inputs], arrays, named))
-        return self._as_declared(results)
+        return self.run(named_inputs(self._title, [tensor.name for tensor in self.inputs], arrays, named))
+
+    def run(self, feeds: dict[str, Any], outputs: dict[str, np.ndarray] | None = None) -> dict[str, Any]:
+        """Runs the model on arrays by name. outputs: arrays that results are written into where these have
+        the graph's own dtype, by the names that `self.outputs` has. Errors: ValueError.
+        """
+        return self._as_declared(self._run(feeds, outputs))
 
     def profiled(self, feeds: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """Runs the model on arrays by name: its results, and times of nodes as Session.stats has them."""
@@ -60,15 +67,15 @@ class Model:
     def _as_declared(self, results: dict[str, Any]) -> dict[str, Any]:
         return results if self._made is None else self._made.of(results)
 
-    def _run(self, feeds: dict[str, Any]) -> dict[str, Any]:
+    def _run(self, feeds: dict[str, Any], outputs: dict[str, np.ndarray] | None) -> dict[str, Any]:
         if self._has_states:
-            return self.session.run(feeds, **self._limits)
+            return self.session.run(feeds, outputs, **self._limits)
         try:
             session = self._idle.pop()
         except IndexError:
             session = Session(self.executable)
         try:
-            return session.run(feeds, **self._limits)
+            return session.run(feeds, outputs, **self._limits)
         finally:
             self._idle.append(session)
 

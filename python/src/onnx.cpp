@@ -136,7 +136,19 @@ void bind_model(nb::module_& m) {
         .def_ro("type", &OnnxValue::type, "Of the tensors: \"f32\", \"bool\", \"f8e4m3fn\", ...")
         .def_ro("shape", &OnnxValue::shape,
                 "Of the tensors: numbers, and names of open extents, \"x.0\" without one; None where the\n"
-                "model says none.");
+                "model says none.")
+        .def_ro("element_type", &OnnxValue::element_type,
+                "ONNX's number of it, also of those that are not read; 0 where the model says none.")
+        .def_ro("dimension_names", &OnnxValue::dimension_names, "As the file has them: \"\" without one.")
+        .def_ro("denotations", &OnnxValue::denotations, "Of each extent: \"DATA_BATCH\"; \"\" without one.");
+    nb::class_<OnnxMetadata>(m, "OnnxMetadata", "What an ONNX model says of itself.")
+        .def_ro("producer", &OnnxMetadata::producer)
+        .def_ro("domain", &OnnxMetadata::domain)
+        .def_ro("description", &OnnxMetadata::description)
+        .def_ro("graph_name", &OnnxMetadata::graph_name)
+        .def_ro("graph_description", &OnnxMetadata::graph_description)
+        .def_ro("version", &OnnxMetadata::version)
+        .def_ro("properties", &OnnxMetadata::properties);
     nb::class_<OnnxOutput>(m, "OnnxOutput", "How a model's output is put together from its graph's.")
         .def_ro("name", &OnnxOutput::name)
         .def_prop_ro(
@@ -154,7 +166,9 @@ void bind_model(nb::module_& m) {
     nb::class_<OnnxModel>(m, "OnnxModel", "An ONNX model that is open. Threads may use it at the same time.")
         .def_prop_ro("inputs", &OnnxModel::inputs, "What a caller gives: OnnxValues.")
         .def_prop_ro("outputs", &OnnxModel::outputs, "OnnxValues.")
-        .def_prop_ro("graph_name", &OnnxModel::graph_name)
+        .def_prop_ro("overridable_initializers", &OnnxModel::overridable_initializers,
+                     "Initializers that are listed as inputs, whose values are fixed here: OnnxValues.")
+        .def_prop_ro("metadata", &OnnxModel::metadata)
         .def_prop_ro("operator_sets", &OnnxModel::operator_sets, "Versions by domain; \"\" is ai.onnx.")
         .def(
             "read", &read_onnx, nb::arg("dimensions") = nb::dict(),

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 import pytest
 
 pytest.importorskip("executorch", reason="ExecuTorch is not installed: make executorch installs it")
 
 import torch
-from executorch_ggml import GgmlPartitioner, _runtime
+from executorch_ggml import GgmlBackend, GgmlPartitioner, _runtime
 from executorch_ggml.translate import LOWERINGS, Unsupported
 from program_cases import Call
 from torch import nn
+from torch.export.graph_signature import ExportGraphSignature
 
 if _runtime.runtime_path() is None:
     pytest.skip("libexecutorch_ggml_runtime.so is not built: make build", allow_module_level=True)
@@ -27,6 +29,41 @@ def two_unknown_ops(monkeypatch) -> None:
 
 def unknown(x: torch.Tensor) -> torch.Tensor:
     return torch.atanh(torch.clamp(x, -0.5, 0.5))
+
+
+# --- how it is found ------------------------------------------------------------------------------------
+
+
+def test_the_signatures_tables_are_made_as_often_for_many_weights_as_for_few(lower, monkeypatch):
+    """Each of them lists all weights: one for each weight would take the square of their number."""
+    made, inside = [], []
+    table = ExportGraphSignature.inputs_to_parameters
+
+    def counted(signature: ExportGraphSignature) -> object:
+        made.extend(inside[:1])
+        return table.__get__(signature)
+
+    def watched(function):
+        def call(*arguments):
+            inside.append(function.__name__)
+            try:
+                return function(*arguments)
+            finally:
+                inside.clear()
+
+        return call
+
+    monkeypatch.setattr(ExportGraphSignature, "inputs_to_parameters", property(counted))
+    monkeypatch.setattr(GgmlPartitioner, "partition", watched(GgmlPartitioner.partition))
+    monkeypatch.setattr(GgmlBackend, "preprocess", staticmethod(watched(GgmlBackend.preprocess)))
+    counts = []
+    for layers in (2, 20):
+        made.clear()
+        program = lower(nn.Sequential(*[nn.Linear(8, 8) for _ in range(layers)]), (torch.rand(3, 8),))
+        assert (program.delegates, program.left) == (1, [])
+        counts.append(Counter(made))
+    assert counts[0] == counts[1]
+    assert set(counts[0]) == {"partition", "preprocess"}
 
 
 # --- what is taken ------------------------------------------------------------------------------------

@@ -1,14 +1,17 @@
 """Small models with one to three changes each; `make fuzz` makes as many as go into a time.
 
-Whatever becomes of a model, headrace.load gives a model or a ValueError, and soon.
+Whatever becomes of a model, headrace.load gives a model or a ValueError, and soon. --write only writes the
+models, for the fuzzer in C++.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import random
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import headrace
@@ -18,6 +21,7 @@ import operator_cases
 from google.protobuf.message import DecodeError
 from onnx import AttributeProto, TensorProto, numpy_helper, parser
 
+LARGEST = 8192  # bytes of a model that is written
 SLOWEST = 20.0  # seconds; models of a few hundred bytes take milliseconds
 NUMBERS = [0, 1, -1, 2, 3, 5, 7, -7, 255, 1000, 2**24, 2**31 - 1, -(2**31), 2**40, 2**63 - 1, -(2**63)]
 REALS = [0.0, -1.0, 1.0, 0.5, 1e-7, 1e30, float("nan"), float("inf"), -float("inf")]
@@ -231,11 +235,23 @@ def outcome(content: bytes) -> str:
     return found or (f"it takes {seconds:.1f} s" if seconds > SLOWEST else "")
 
 
+def write(models: list[onnx.ModelProto], folder: Path) -> int:
+    folder.mkdir(parents=True, exist_ok=True)
+    contents = {model.SerializeToString(deterministic=True) for model in models}
+    for content in contents:
+        if len(content) < LARGEST:
+            (folder / f"{hashlib.sha256(content).hexdigest()[:16]}.onnx").write_bytes(content)
+    return 0
+
+
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--seconds", type=float, default=60)
     arguments.add_argument("--seed", type=int, default=0)
+    arguments.add_argument("--write", type=Path, metavar="FOLDER")
     given = arguments.parse_args()
+    if given.write:
+        return write(seeds(), given.write)
     models, end, seed, wrong = seeds(), time.monotonic() + given.seconds, given.seed, 0
     while time.monotonic() < end:
         content = Mutation(seed, models).content()

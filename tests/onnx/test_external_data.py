@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import headrace
 import numpy as np
 import onnx
 import pytest
+from headrace.onnx import import_graph
 from onnx import TensorProto, helper, numpy_helper, parser
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -155,6 +157,54 @@ def test_files_with_other_names_are_refused(tmp_path) -> None:
     (folder / DATA).unlink()
     (folder / DATA).write_bytes((tmp_path / "other name").read_bytes())
     check(folder / "model.onnx")
+
+
+@pytest.mark.parametrize("way", ["link", "folder", "name"])
+def test_what_becomes_a_link_while_it_is_opened_is_not_followed(tmp_path, way: str) -> None:
+    """Names are checked first and opened then; another process changes them in between."""
+    folder = folder_of(tmp_path / "m", product("weights/w"))
+    for name, content in (("outside", -W), ("own", W)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "w").write_bytes(content.tobytes())
+    place, spare = folder / "weights", folder / "spare"
+    stop = threading.Event()
+
+    def swap_folders() -> None:
+        spare.symlink_to(tmp_path / "outside")
+        (tmp_path / "own").rename(place)
+        while not stop.is_set():  # the folder and the link change places
+            for source, target in ((place, folder / "third"), (spare, place), (folder / "third", spare)):
+                source.rename(target)
+
+    def swap_files() -> None:
+        while not stop.is_set():
+            if way == "link":
+                spare.symlink_to(tmp_path / "outside" / "w")
+            else:
+                os.link(tmp_path / "outside" / "w", spare)
+            spare.replace(place / "w")
+            spare.write_bytes(W.tobytes())
+            spare.replace(place / "w")
+
+    if way != "folder":
+        place.mkdir()
+    swapping = threading.Thread(target=swap_folders if way == "folder" else swap_files)
+    swapping.start()
+    try:
+        ends = {"read": 0, "refused": 0}
+        for _ in range(400):
+            try:
+                graph = import_graph(folder / "model.onnx")
+            except (ValueError, OSError):
+                ends["refused"] += 1
+                continue
+            y = headrace.Session(headrace.compile(graph, device="cpu")).run({"x": X})["y"]
+            np.testing.assert_allclose(y, X @ W, rtol=1e-5, atol=1e-5)
+            ends["read"] += 1
+    finally:
+        stop.set()
+        swapping.join()
+    assert min(ends.values()) > 0, ends
 
 
 # --- what is no file, or not enough of one ------------------------------------------------------------------

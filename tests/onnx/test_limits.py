@@ -66,6 +66,10 @@ REFUSED = {
         ranges,
         r"\(Range, .*: constants that are made while the model is read have more",
     ),
+    "axes that are fed": (
+        lambda: model("(float[2, 3] x, int64[2147483647] axes) => (float[n] y) { y = Unsqueeze(x, axes) }"),
+        "2147483647 axes are given; tensors have 8 dimensions at most",
+    ),
     "planes of a filter": (
         lambda: model(
             "(float[1, 1, 2000000000, 1, 1] x, float[1, 1, 1000000000, 1, 1] w) => (float[1] y) "

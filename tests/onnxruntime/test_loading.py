@@ -347,8 +347,8 @@ def test_the_file_says_what_it_is_in_a_moment(tmp_path: Path) -> None:
         [constant("w", weights)],
     )
     (tmp_path / "large.onnx").write_bytes(model)
-    from headrace.onnxruntime.model_file import read_model_file
+    from headrace.onnx import open_model
 
     begin = time.perf_counter()
-    assert [info.name for info in read_model_file(str(tmp_path / "large.onnx")).inputs] == ["x"]
+    assert [info.name for info in open_model(tmp_path / "large.onnx").inputs] == ["x"]
     assert time.perf_counter() - begin < 0.1

@@ -8,6 +8,7 @@ from typing import Any
 
 import headrace.onnxruntime as ours
 import numpy as np
+import onnx
 import onnxruntime as theirs
 import pytest
 from both_sides import same
@@ -163,6 +164,37 @@ def test_bindings_read_and_write_where_they_are_told() -> None:
         np.testing.assert_array_equal(copies[0], X + 1)
         np.testing.assert_array_equal(values[0], X + 1)
         assert given is None or np.array_equal(given, X + 1)
+
+
+def test_results_are_written_into_the_arrays_that_outputs_are_bound_to() -> None:
+    """Where the graph has their dtype: a truth value is an integer there, and is copied."""
+    session = ours.InferenceSession(ADD)
+    array = np.zeros((2, 3), np.float32)
+    b = session.io_binding()
+    b.bind_cpu_input("x", X)
+    b.bind_cpu_input("y", Y)
+    b.bind_ortvalue_output("z", value(ours, array))
+    session.run_with_iobinding(b)
+    np.testing.assert_array_equal(array, X + 1)
+    results, _ = session._program.run({"x": X, "y": Y}, into={"z": array})
+    assert results["z"] is array
+
+
+def test_truth_values_are_copied_into_bound_arrays() -> None:
+    model = made(
+        [node("Greater", ["x", "y"], ["z"])],
+        [tensor("x", FLOAT, [3]), tensor("y", FLOAT, [3])],
+        [tensor("z", onnx.TensorProto.BOOL, [3])],
+    )
+
+    def bind(o: ModuleType, b: Any) -> np.ndarray:
+        array = np.zeros(3, bool)
+        b.bind_cpu_input("x", np.array([1, 2, 3], np.float32))
+        b.bind_cpu_input("y", np.array([2, 1, 3], np.float32))
+        b.bind_ortvalue_output("z", value(o, array))
+        return array
+
+    assert same(lambda o: bound(o, bind, model))[2].tolist() == [False, True, False]
 
 
 def test_a_binding_runs_again_with_what_lies_in_its_arrays() -> None:

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 class IOBinding:
-    """session.io_binding() makes it. Results are copied into the arrays that outputs are bound to."""
+    """session.io_binding() makes it. Results are written into the arrays that outputs are bound to, or copied
+    where the graph has them in another dtype.
+    """
 
     def __init__(self, session: InferenceSession) -> None:
         self._session = session
@@ -93,6 +95,11 @@ class IOBinding:
         self._outputs.clear()
         self._results.clear()
 
+    def _arrays(self) -> dict[str, np.ndarray]:
+        """That outputs are bound to."""
+        bound = {name: value._value for name, value in self._outputs.items() if value is not None}
+        return {name: array for name, array in bound.items() if isinstance(array, np.ndarray)}
+
     def _finish(self, results: list[Any]) -> None:
         """Gives a run's results, in the order of the outputs that are bound, their places."""
         made = []
@@ -107,7 +114,8 @@ class IOBinding:
                     f"The output OrtValue provided for output '{name}' has shape {list(array.shape)} but the "
                     f"computed output shape for this run is {list(result.shape)}."
                 )
-            np.copyto(array, result)
+            if result is not array:
+                np.copyto(array, result)
             made.append(value)
         self._results = made
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from .model_file import Declared
+    from .declared import Declared
 
 # TensorProto.DataType: the name within "tensor(...)", and NumPy's or ml_dtypes' dtype; None: no array has it.
 _TYPES: dict[int, tuple[str, str | None]] = {

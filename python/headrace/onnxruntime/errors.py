@@ -78,6 +78,18 @@ def of_loading(error: Exception, domains: Collection[str]) -> OnnxRuntimeError:
     return next((kind for words, kind in _OF_LOADING if re.search(words, text)), Fail).of(text)
 
 
+_OF_OPENING = (
+    (r"there is no graph in", InvalidArgument),
+    (r"damaged|cut off|no UTF-8", InvalidProtobuf),
+)
+
+
+def of_opening(error: Exception) -> OnnxRuntimeError:
+    """What ONNX Runtime raises for what headrace.onnx.open_model refuses with `error`."""
+    kind = next((kind for words, kind in _OF_OPENING if re.search(words, str(error))), Fail)
+    return kind.of(str(error))
+
+
 def of_running(error: Exception) -> OnnxRuntimeError:
     """For a run that ended with `error`."""
     kind = InvalidArgument if _OF_INDICES.search(str(error)) else Fail

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from .declared import Declared
 from .element_types import element_dtype, element_number, tensor_type, type_string
 from .errors import Fail, InvalidArgument
-from .model_file import Declared
 from .values import OrtValue
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from headrace._core import OnnxModel
 from headrace.loading import load
 from headrace.model import Model
-from headrace.onnx import open_model
 
+from .declared import Declared
 from .errors import of_loading, of_running
-from .model_file import ModelFile
 
 _KEPT = 16  # models of the shapes that were given last
 
@@ -25,15 +25,15 @@ class Program:
     """
 
     def __init__(
-        self, source: str | bytes, file: ModelFile, dimensions: dict[str, int], options: dict[str, Any]
+        self,
+        source: OnnxModel,
+        inputs: list[Declared],
+        dimensions: dict[str, int],
+        options: dict[str, Any],
     ) -> None:
         """dimensions: numbers for names of inputs' extents. Errors: OnnxRuntimeError."""
-        try:
-            self._source = open_model(source)  # whatever the file's name; external data lies beside it
-        except ValueError as error:
-            raise of_loading(error, file.domains) from error
-        self._options = options
-        self._tensors = [info for info in file.inputs if info.is_tensor]
+        self._source, self._options = source, options
+        self._tensors = [info for info in inputs if info.is_tensor]
         self._dimensions = dimensions
         self._by_shapes: OrderedDict[Any, Any] = OrderedDict()
         self._lock = threading.Lock()
@@ -44,7 +44,7 @@ class Program:
         except ValueError as error:
             self._model = self._separately()
             if self._model is None and all(info.shape is not None for info in self._tensors):
-                raise of_loading(error, file.domains) from error
+                raise of_loading(error, source.operator_sets) from error
 
     @property
     def model(self) -> Any:
@@ -82,18 +82,22 @@ class Program:
                 self._by_shapes.popitem(last=False)
             return self._by_shapes[key]
 
-    def run(self, feeds: dict[str, Any], profiles: bool = False) -> tuple[dict[str, Any], list[dict]]:
-        """Results by name, and times of nodes. Errors: OnnxRuntimeError."""
+    def run(
+        self, feeds: dict[str, Any], profiles: bool = False, into: dict[str, np.ndarray] | None = None
+    ) -> tuple[dict[str, Any], list[dict]]:
+        """Results by name, and times of nodes. into: arrays for some of them, which are in the place of the
+        results where these could be written there. Errors: OnnxRuntimeError.
+        """
         try:
             if self._model is None:
-                return self._timed(self._of_shapes(feeds), feeds, profiles)
+                return _timed(self._of_shapes(feeds), feeds, profiles, into)
             try:
-                return self._timed(self._model, feeds, profiles)
+                return _timed(self._model, feeds, profiles, into)
             except ValueError:
                 model = self._other_model(feeds)
                 if model is None:
                     raise
-                return self._timed(model, feeds, profiles)
+                return _timed(model, feeds, profiles, into)
         except (ValueError, RuntimeError, MemoryError) as error:
             raise of_running(error) from error
 
@@ -115,7 +119,17 @@ class Program:
             return separate
         return None
 
-    def _timed(self, model: Any, feeds: dict[str, Any], profiles: bool) -> tuple[dict[str, Any], list[dict]]:
-        if profiles and isinstance(model, Model):
-            return model.profiled(feeds)
+
+def _timed(
+    model: Any, feeds: dict[str, Any], profiles: bool, into: dict[str, np.ndarray] | None
+) -> tuple[dict[str, Any], list[dict]]:
+    if not isinstance(model, Model):
         return model(feeds), []
+    if profiles:
+        return model.profiled(feeds)
+    fitting = {
+        info.name: into[info.name]
+        for info in (model.outputs if into else ())
+        if info.name in into and into[info.name].dtype == info.dtype
+    }
+    return model.run(feeds, fitting), []

@@ -8,16 +8,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from headrace._core import OnnxModel
+from headrace.onnx import open_model
+
 from .binding import IOBinding
+from .declared import Declared, Interface
 from .element_types import element_number, type_string
-from .errors import Fail, InvalidArgument, InvalidProtobuf, NoSuchFile, NotImplemented, what_of
+from .errors import Fail, InvalidArgument, InvalidProtobuf, NoSuchFile, NotImplemented, of_opening, what_of
 from .feeds import fed
-from .model_file import DamagedError, Declared, ModelFile, NoGraphError, read_model_file
 from .options import RunOptions, SessionOptions
 from .profile import Profile
 from .program import Program
 from .providers import CPU, chosen_providers
 from .values import OrtMemoryInfo, OrtValue
+
+_NO_VERSION = 2**63 - 1  # what ONNX Runtime says of a model without one
 
 
 @dataclass(frozen=True)
@@ -77,49 +84,50 @@ class InferenceSession:
                 "headrace convert writes a graph file"
             )
         begin = self._profile.now_us()
-        file = _read(self._source)
-        dimensions = _fix_dimensions(file, self._options)
+        model = _opened(self._source)
+        self._metadata, self._interface = model.metadata, Interface(model)
+        inputs, outputs = self._interface.inputs, self._interface.outputs
+        dimensions = _fix_dimensions(self._interface, self._options)
         kind = "array" if isinstance(self._source, bytes) else "uri"
         self._profile.add(f"model_loading_{kind}", begin)
         begin = self._profile.now_us()
-        self._program = Program(self._source, file, dimensions, self._options.load_options())
+        self._program = Program(model, inputs, dimensions, self._options.load_options())
         self._profile.add("session_initialization", begin)
-        _add_inferred(file, self._program.model)
-        self._file = file
-        self._by_name = {info.name: info for info in file.inputs}
-        self._output_names = [info.name for info in file.outputs]
+        _add_inferred(self._interface, self._program.model)
+        self._by_name = {info.name: info for info in inputs}
+        self._output_names = [info.name for info in outputs]
 
     # What the model is.
 
     def get_inputs(self) -> list[NodeArg]:
-        return _node_args(self._file.inputs)
+        return _node_args(self._interface.inputs)
 
     def get_outputs(self) -> list[NodeArg]:
-        return _node_args(self._file.outputs)
+        return _node_args(self._interface.outputs)
 
     def get_overridable_initializers(self) -> list[NodeArg]:
-        return _node_args(self._file.overridable)
+        return _node_args(self._interface.overridable)
 
     def get_modelmeta(self) -> ModelMetadata:
-        file = self._file
+        said = self._metadata
         return ModelMetadata(
-            producer_name=file.producer_name,
-            graph_name=file.graph_name,
-            domain=file.domain,
-            description=file.description,
-            graph_description=file.graph_description,
-            version=file.version,
-            custom_metadata_map=dict(file.metadata),
+            producer_name=said.producer,
+            graph_name=said.graph_name,
+            domain=said.domain,
+            description=said.description,
+            graph_description=said.graph_description,
+            version=_NO_VERSION if said.version is None else said.version,
+            custom_metadata_map=said.properties,
         )
 
     def get_session_options(self) -> SessionOptions:
         return self._options
 
     def get_input_memory_infos(self) -> list[OrtMemoryInfo]:
-        return [OrtMemoryInfo() for _ in self._file.inputs]
+        return [OrtMemoryInfo() for _ in self._interface.inputs]
 
     def get_output_memory_infos(self) -> list[OrtMemoryInfo]:
-        return [OrtMemoryInfo() for _ in self._file.outputs]
+        return [OrtMemoryInfo() for _ in self._interface.outputs]
 
     # Where it runs.
 
@@ -160,14 +168,19 @@ class InferenceSession:
         node.
         """
         names = list(input_feed.keys())
-        missing = [i.name for i in self._file.inputs if i.name not in input_feed and not i.is_optional]
+        missing = [i.name for i in self._interface.inputs if i.name not in input_feed and not i.is_optional]
         if missing:
             raise ValueError(f"Required inputs ({missing}) are missing from input feed ({names}).")
         return self._run(output_names or self._output_names, input_feed, run_options)
 
     def _run(
-        self, output_names: Sequence[str], feed: Mapping[str, Any], options: RunOptions | None
+        self,
+        output_names: Sequence[str],
+        feed: Mapping[str, Any],
+        options: RunOptions | None,
+        into: dict[str, np.ndarray] | None = None,
     ) -> list[Any]:
+        """into: Program.run's."""
         _check_arguments(output_names, feed, options)
         feeds = self._checked(feed)
         unknown = next((name for name in output_names if name not in self._output_names), None)
@@ -176,7 +189,7 @@ class InferenceSession:
         if options is not None and options.terminate:
             raise Fail.of("Exiting due to terminate flag being set to true.")
         if not self._profiles:
-            results, _ = self._program.run(feeds)
+            results, _ = self._program.run(feeds, into=into)
             return [results[name] for name in output_names]
         begin = self._profile.now_us()
         results, nodes = self._program.run(feeds, profiles=True)
@@ -196,7 +209,7 @@ class InferenceSession:
         return feeds
 
     def _refuse_input(self, name: str) -> None:
-        if any(info.name == name for info in self._file.overridable):
+        if any(info.name == name for info in self._interface.overridable):
             raise NotImplemented.of(
                 f"input '{name}' is an initializer of the model, whose value is packed when it is loaded; "
                 "write the value into the model"
@@ -243,7 +256,8 @@ class InferenceSession:
         if not iobinding._outputs:
             raise RuntimeError("Error in execution: At least one output should be requested.")
         try:
-            iobinding._finish(self._run(list(iobinding._outputs), iobinding._inputs, run_options))
+            into = iobinding._arrays()
+            iobinding._finish(self._run(list(iobinding._outputs), iobinding._inputs, run_options, into))
         except Exception as error:
             raise RuntimeError(f"Error in execution: {what_of(error)}") from error
 
@@ -266,7 +280,7 @@ class InferenceSession:
         return name in self._by_name
 
     def _output(self, name: str) -> Declared:
-        return self._file.outputs[self._output_names.index(name)]
+        return self._interface.outputs[self._output_names.index(name)]
 
     def _element_type(self, name: str) -> int:
         return self._output(name).element_type
@@ -294,19 +308,19 @@ def _node_args(declared: list[Declared]) -> list[NodeArg]:
     ]
 
 
-def _read(source: str | bytes) -> ModelFile:
-    title = "" if isinstance(source, bytes) else f"Load model from {source} failed:"
+def _opened(source: str | bytes) -> OnnxModel:
+    """A file may have any name; external data lies beside it."""
     try:
-        return read_model_file(source)
+        return open_model(source)
     except FileNotFoundError:
-        raise NoSuchFile.of(f"{title}Load model {source!r} failed. File doesn't exist") from None
-    except NoGraphError:
-        raise InvalidArgument.of(f"{title}No graph was found in the protobuf.") from None
-    except (OSError, DamagedError) as error:
-        raise InvalidProtobuf.of(f"{title}Protobuf parsing failed. {error}") from None
+        raise NoSuchFile.of(f"Load model from {source} failed. File doesn't exist") from None
+    except OSError as error:
+        raise InvalidProtobuf.of(f"Load model from {source} failed: {error}") from None
+    except ValueError as error:
+        raise of_opening(error) from error
 
 
-def _fix_dimensions(file: ModelFile, options: SessionOptions) -> dict[str, int]:
+def _fix_dimensions(file: Interface, options: SessionOptions) -> dict[str, int]:
     """Writes numbers that were given for open dimensions into what is declared; returns those of inputs."""
     fixed = {}
     for info in (*file.inputs, *file.outputs):
@@ -321,7 +335,7 @@ def _fix_dimensions(file: ModelFile, options: SessionOptions) -> dict[str, int]:
     return fixed
 
 
-def _add_inferred(file: ModelFile, model: Any) -> None:
+def _add_inferred(file: Interface, model: Any) -> None:
     """Adds what the model's graph knows of outputs, and the file does not say."""
     names = {extent for info in file.inputs for extent in info.shape or () if isinstance(extent, str)}
     found = {} if model is None else {info.name: info for info in model.outputs}

@@ -1,5 +1,6 @@
 #include <mutex>
 
+#include "base/utf8.h"
 #include "doors/onnx/model/source.h"
 #include "doors/onnx/reading/declared.h"
 #include "doors/onnx/reading/importer.h"
@@ -7,19 +8,38 @@
 #include "headrace/onnx.h"
 
 namespace headrace {
+namespace {
+
+constexpr std::int64_t kFirstWithDefaults = 4;  ///< ir_version; before, all initializers are listed as inputs
+
+OnnxMetadata metadata_of(const onnx::ModelMessage& model) {
+    OnnxMetadata found{.producer = valid_utf8(model.producer),
+                       .domain = valid_utf8(model.domain),
+                       .description = valid_utf8(model.description),
+                       .graph_name = std::string(model.graph->name),
+                       .graph_description = valid_utf8(model.graph->description),
+                       .version = model.version,
+                       .properties = {}};
+    for (const auto& [key, text] : model.properties) found.properties[valid_utf8(key)] = valid_utf8(text);
+    return found;
+}
+
+}  // namespace
 
 struct OnnxModel::Impl {
     std::shared_ptr<onnx::Source> source;
-    std::vector<OnnxValue> inputs, outputs;
-    std::string graph_name;
+    std::vector<OnnxValue> inputs, outputs, overridable;
+    OnnxMetadata metadata;
     std::map<std::string, std::int64_t> operator_sets;
     std::mutex reading;  ///< one opens the files of external data
 
     explicit Impl(Result<std::shared_ptr<onnx::Source>> opened) : source(value_or_throw(std::move(opened))) {
-        for (const onnx::ValueMessage* v : value_or_throw(onnx::inputs_of(*source)))
-            inputs.push_back(onnx::declared(*v));
+        const onnx::ListedInputs listed = value_or_throw(onnx::inputs_of(*source));
+        for (const onnx::ValueMessage* v : listed.given) inputs.push_back(onnx::declared(*v));
+        if (source->model.ir_version >= kFirstWithDefaults)
+            for (const onnx::ValueMessage* v : listed.initializers) overridable.push_back(onnx::declared(*v));
         for (const onnx::ValueMessage& v : source->graph().outputs) outputs.push_back(onnx::declared(v));
-        graph_name = source->graph().name;
+        metadata = metadata_of(source->model);
         operator_sets.insert(source->model.sets.begin(), source->model.sets.end());
     }
 };
@@ -39,7 +59,8 @@ std::shared_ptr<OnnxModel> OnnxModel::open(std::span<const std::byte> bytes,
 
 const std::vector<OnnxValue>& OnnxModel::inputs() const { return impl_->inputs; }
 const std::vector<OnnxValue>& OnnxModel::outputs() const { return impl_->outputs; }
-const std::string& OnnxModel::graph_name() const { return impl_->graph_name; }
+const std::vector<OnnxValue>& OnnxModel::overridable_initializers() const { return impl_->overridable; }
+const OnnxMetadata& OnnxModel::metadata() const { return impl_->metadata; }
 const std::map<std::string, std::int64_t>& OnnxModel::operator_sets() const { return impl_->operator_sets; }
 
 OnnxReading OnnxModel::read(const OnnxOptions& options) {

@@ -123,7 +123,7 @@ TEST(OnnxModel, SaysWhatItDeclares) {
     EXPECT_EQ(xs.shape, (OnnxShape{"n"}));
     EXPECT_EQ(perhaps.kind, "optional of sequence");
     EXPECT_EQ(lists_model->outputs()[1].name, "still");
-    EXPECT_EQ(lists_model->graph_name(), "the graph");
+    EXPECT_EQ(lists_model->metadata().graph_name, "the graph");
     EXPECT_EQ(lists_model->operator_sets().at(""), 21);
 
     const auto tensors = opened(model_of({node("Mul", {"x", "w"}, "y")},
@@ -132,6 +132,24 @@ TEST(OnnxModel, SaysWhatItDeclares) {
     ASSERT_EQ(tensors->inputs().size(), 1U) << "w is an initializer";
     EXPECT_EQ(tensors->inputs()[0].kind, "tensor");
     EXPECT_EQ(tensors->inputs()[0].shape, (OnnxShape{std::int64_t{3}, "x.1"}));
+    EXPECT_EQ(tensors->inputs()[0].dimension_names, (std::vector<std::string>{"", ""}));
+    EXPECT_EQ(tensors->inputs()[0].element_type, 1);
+    ASSERT_EQ(tensors->overridable_initializers().size(), 1U);
+    EXPECT_EQ(tensors->overridable_initializers()[0].name, "w");
+}
+
+TEST(OnnxModel, SaysWhatTheFileSaysOfItself) {
+    const std::string text = bytes_field(2, "maker") + bytes_field(4, "org") + number_field(5, -3) +
+                             bytes_field(6, "no UTF-8: \xff") +
+                             bytes_field(14, bytes_field(1, "key") + bytes_field(2, "text"));
+    const OnnxMetadata said = opened(model({node("Relu", {"x"}, "y")}) + text)->metadata();
+    EXPECT_EQ(said.producer, "maker");
+    EXPECT_EQ(said.domain, "org");
+    EXPECT_EQ(said.version, -3);
+    EXPECT_EQ(said.description, "no UTF-8: \uFFFD");
+    EXPECT_EQ(said.graph_name, "the graph");
+    EXPECT_EQ(said.properties, (std::map<std::string, std::string>{{"key", "text"}}));
+    EXPECT_EQ(opened(model({node("Relu", {"x"}, "y")}))->metadata().version, std::nullopt);
 }
 
 TEST(OnnxModel, IsReadForEachFormOfItsInputs) {

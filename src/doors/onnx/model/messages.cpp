@@ -121,6 +121,8 @@ Status take_dimension(TypeMessage& type, Bytes bytes) {
         } else if (f.key == bytes_key(2)) {
             d.size.reset();
             return take_text(d.name, f.bytes, "name of a dimension");
+        } else if (f.key == bytes_key(3)) {
+            d.denotation = f.bytes;
         }
         return success();
     });
@@ -170,6 +172,7 @@ Status take(GraphMessage& graph, const Field& f) {
         case bytes_key(1): graph.nodes.push_back(f.bytes); return success();
         case bytes_key(2): return take_text(graph.name, f.bytes, "name of a GraphProto");
         case bytes_key(5): graph.initializers.push_back(f.bytes); return success();
+        case bytes_key(10): graph.description = f.bytes; return success();
         case bytes_key(11): return take_value(graph.inputs, f.bytes);
         case bytes_key(12): return take_value(graph.outputs, f.bytes);
         case bytes_key(15): graph.sparse_initializers.push_back(f.bytes); return success();
@@ -202,14 +205,27 @@ Status take(FunctionMessage& function, const Field& f) {
     }
 }
 
+Status take_property(ModelMessage& model, Bytes bytes) {
+    return each_field(model.properties.emplace_back(), bytes, [](auto& entry, const Field& f) -> Status {
+        if (f.key == bytes_key(1)) entry.first = f.bytes;
+        if (f.key == bytes_key(2)) entry.second = f.bytes;
+        return success();
+    });
+}
+
 Status take(ModelMessage& model, const Field& f) {
     switch (f.key) {
         case number_key(1): model.ir_version = f.integer(); return success();
+        case bytes_key(2): model.producer = f.bytes; return success();
+        case bytes_key(4): model.domain = f.bytes; return success();
+        case number_key(5): model.version = f.integer(); return success();
+        case bytes_key(6): model.description = f.bytes; return success();
         case bytes_key(7):
             if (!model.graph) model.graph.emplace();
             return each_field(*model.graph, f.bytes,
                               [](auto& g, const Field& inner) { return take(g, inner); });
         case bytes_key(8): return take_set(model.sets, f.bytes);
+        case bytes_key(14): return take_property(model, f.bytes);
         case bytes_key(25):
             return each_field(model.functions.emplace_back(), f.bytes,
                               [](auto& g, const Field& inner) { return take(g, inner); });

@@ -69,6 +69,7 @@ struct NodeMessage {
 struct DimensionMessage {
     std::optional<std::int64_t> size;
     std::string_view name;
+    Bytes denotation;  ///< what it means: "DATA_BATCH"
 };
 
 /// TypeProto.
@@ -93,6 +94,7 @@ struct GraphMessage {
     std::string_view name;
     std::vector<Bytes> nodes, initializers, sparse_initializers;
     std::vector<ValueMessage> inputs, outputs;
+    Bytes description;
 };
 
 /// Operator sets by domain; "" is ai.onnx.
@@ -112,6 +114,9 @@ struct ModelMessage {
     OperatorSets sets;
     std::optional<GraphMessage> graph;
     std::vector<FunctionMessage> functions;
+    std::optional<std::int64_t> version;
+    Bytes producer, domain, description;  ///< texts that nothing looks up, whatever they are
+    std::vector<std::pair<Bytes, Bytes>> properties;
 };
 
 Result<TensorMessage> decode_tensor(Bytes bytes);

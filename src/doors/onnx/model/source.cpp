@@ -16,7 +16,10 @@ Result<std::shared_ptr<Source>> checked(std::shared_ptr<Source> source, Bytes by
         return invalid("{}: this is no ONNX model, or it is cut off ({} bytes): {}", source->title,
                        bytes.size(), model.error().message);
     source->model = std::move(model).value();
-    if (!source->model.graph || source->graph().outputs.empty())
+    if (!source->model.graph)
+        return invalid("{}: this is no ONNX model: there is no graph in its {} bytes", source->title,
+                       bytes.size());
+    if (source->graph().outputs.empty())
         return invalid("{}: this is no ONNX model: there is no graph with outputs in its {} bytes",
                        source->title, bytes.size());
     if (source->model.ir_version > kNewestForm)

@@ -107,7 +107,10 @@ Operand flatten(OpWriter& g, const Node& node) {
 std::int64_t count_of_axes(OpWriter& g, const Operand& axes) {
     const Shape sizes = g.shape(axes);
     invalid_if(sizes.size() > 1, "the axes have the shape {}; they are a list", str(sizes));
-    return g.fixed(product_of(sizes), "the number of axes");
+    const std::int64_t count = g.fixed(product_of(sizes), "the number of axes");
+    invalid_if(count > kMostDimensions, "{} axes are given; tensors have {} dimensions at most", count,
+               kMostDimensions);
+    return count;
 }
 
 Operand squeezed_as_told(OpWriter& g, const Operand& x, const Operand& axes) {

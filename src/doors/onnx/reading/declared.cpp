@@ -2,6 +2,8 @@
 
 #include <unordered_set>
 
+#include "base/utf8.h"
+
 namespace headrace::onnx {
 namespace {
 
@@ -24,16 +26,21 @@ std::pair<TypeMessage, std::string> innermost(TypeMessage type) {
 
 }  // namespace
 
-Result<std::vector<const ValueMessage*>> inputs_of(const Source& source) {
+Result<ListedInputs> inputs_of(const Source& source) {
     std::unordered_set<std::string_view> constants;
     for (Bytes bytes : source.graph().initializers) {
         const auto tensor = decode_tensor(bytes);
         if (!tensor.ok()) return tensor.error().within(source.title);
         constants.insert(tensor.value().name);
     }
-    std::vector<const ValueMessage*> inputs;
+    for (Bytes bytes : source.graph().sparse_initializers) {
+        const auto name = name_of_sparse(bytes);
+        if (!name.ok()) return name.error().within(source.title);
+        constants.insert(name.value());
+    }
+    ListedInputs inputs;
     for (const ValueMessage& v : source.graph().inputs)
-        if (!constants.contains(v.name)) inputs.push_back(&v);
+        (constants.contains(v.name) ? inputs.initializers : inputs.given).push_back(&v);
     return inputs;
 }
 
@@ -43,7 +50,10 @@ std::string dimension_name(const DimensionMessage& dimension, std::string_view i
 
 OnnxValue declared(const ValueMessage& value) {
     auto [type, kind] = innermost(value.type);
-    OnnxValue found{.name = std::string(value.name), .kind = std::move(kind), .type = {}, .shape = {}};
+    OnnxValue found;
+    found.name = value.name;
+    found.kind = std::move(kind);
+    found.element_type = type.element_type;
     if (const auto element = element_type(type.element_type)) found.type = name_of(*element);
     if (!type.has_shape) return found;
     found.shape.emplace();
@@ -53,6 +63,8 @@ OnnxValue declared(const ValueMessage& value) {
             found.shape->emplace_back(*d.size);
         else
             found.shape->emplace_back(dimension_name(d, value.name, axis));
+        found.dimension_names.emplace_back(d.name);
+        found.denotations.push_back(valid_utf8(d.denotation));
     }
     return found;
 }

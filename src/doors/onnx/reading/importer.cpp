@@ -80,7 +80,7 @@ Reading Importer::read_content() {
     scope.values.emplace("", Operand());
     read_constants(graph.initializers, scope);
     refuse_sparse(graph);
-    const auto inputs = value_or_unreadable(inputs_of(source_));
+    const auto inputs = value_or_unreadable(inputs_of(source_)).given;
     Interface interface(model_graph_, inputs, options_,
                         value_or_unreadable(perhaps_empty(graph), source_.title));
     for (const ValueMessage* v : inputs)

@@ -1,0 +1,264 @@
+"""From an ONNX file to the first answer, beside ONNX Runtime: time and memory, each in a fresh process.
+
+    make bench-load [MODELS="minilm resnet50"]
+
+Programs take turns; files are in the page cache. A time is that of loading and the first call less a warm
+call. Memory is the most that was resident until the first answer, beyond the process with the library loaded;
+"needs" is what the goal counts: weights and activations.
+Results: a table, and build/bench/load.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+OUT = ROOT / "build/bench/load"
+OURS, PACKED, PEER = "Headrace", "packed cache", "ONNX Runtime"
+WARM_RUNS = 5
+
+
+def _bert_base() -> Any:
+    import zoo
+    from transformers import BertConfig, BertModel
+
+    module = zoo.Call(
+        BertModel(BertConfig(attn_implementation="sdpa")),
+        lambda m, ids, mask: m(input_ids=ids, attention_mask=mask, return_dict=False)[0],
+    )
+    ids = zoo.tokens(1, 64, below=1000)
+    return zoo.Model(module, (ids, ids.new_ones(ids.shape)))
+
+
+def _resnet50() -> Any:
+    import zoo
+    from transformers import ResNetConfig, ResNetForImageClassification
+
+    made = zoo._classifier(ResNetForImageClassification(ResNetConfig()), 224)
+    made.inputs = (made.inputs[0][:1].contiguous(),)
+    return made
+
+
+MORE = {"bert_base": _bert_base, "resnet50": _resnet50}
+
+
+def export(case: str, folder: Path) -> None:
+    """model.onnx with open batches and lengths; of NAME_external, with weights in a file of their own."""
+    import torch
+    import zoo_models
+
+    name = case.removesuffix("_external")
+    torch.manual_seed(0)
+    made = MORE[name]() if name in MORE else zoo_models.model(name)
+    made.module.eval().requires_grad_(False)
+    folder.mkdir(parents=True, exist_ok=True)
+    names = [f"x{i}" for i in range(len(made.inputs))]
+    axes = {
+        key: {0: "batch"} | ({1: "length"} if x.ndim == 2 and not x.is_floating_point() else {})
+        for key, x in zip(names, made.inputs, strict=True)
+    }
+    path = folder / "model.onnx"
+    torch.onnx.export(
+        made.module,
+        made.inputs,
+        str(path),
+        dynamo=False,
+        opset_version=17,
+        input_names=names,
+        dynamic_axes=axes,
+    )
+    if name != case:
+        import onnx
+
+        model = onnx.load(path)
+        onnx.save(model, path, save_as_external_data=True, location="weights.bin", size_threshold=1024)
+    np.savez(folder / "inputs.npz", **{k: x.numpy() for k, x in zip(names, made.inputs, strict=True)})
+
+
+CASES = [
+    "mlp",
+    "minilm_128",
+    "vit_tiny",
+    "resnet18",
+    "mobilenet_v2",
+    "whisper_encoder",
+    "unet_block",
+    "lstm",
+    "qwen3_prefill",
+    "bert_base",
+    "bert_base_external",
+    "resnet50",
+]
+
+
+def _headrace(folder: Path, threads: int, **options: str) -> Callable[[], Callable[[dict], Any]]:
+    import headrace
+
+    headrace.set_num_threads(threads)
+
+    def load() -> Callable[[dict], Any]:
+        _headrace.model = model = headrace.load(folder / "model.onnx", device="cpu", **options)
+        return lambda feeds: next(iter(model(feeds).values()))
+
+    return load
+
+
+def _onnx_runtime(folder: Path, threads: int) -> Callable[[], Callable[[dict], Any]]:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+
+    def load() -> Callable[[dict], Any]:
+        session = onnxruntime.InferenceSession(folder / "model.onnx", options)
+        return lambda feeds: session.run(None, feeds)[0]
+
+    return load
+
+
+SIDES: dict[str, Callable[[Path, int], Callable]] = {
+    OURS: lambda folder, threads: _headrace(folder, threads, packed_cache="off"),
+    PACKED: lambda folder, threads: _headrace(folder, threads, packed_cache=str(folder / "packed")),
+    PEER: _onnx_runtime,
+}
+
+
+def _status(field: str) -> int:
+    return int(re.search(rf"{field}:\s+(\d+) kB", Path("/proc/self/status").read_text())[1]) * 1024
+
+
+def work(side: str, folder: Path, threads: int) -> dict[str, Any]:
+    """One fresh process: what it took."""
+    load = SIDES[side](folder, threads)
+    with np.load(folder / "inputs.npz") as stored:
+        feeds = {name: stored[name] for name in stored.files}
+    gc.collect()
+    before = _status("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
+    begin, busy = time.perf_counter(), time.process_time()
+    call = load()
+    loaded = time.perf_counter()
+    answer = call(feeds)
+    end, busy = time.perf_counter(), time.process_time() - busy
+    peak, stays = _status("VmHWM") - before, _status("VmRSS") - before
+    warm = []
+    for _ in range(WARM_RUNS):
+        start = time.perf_counter()
+        call(feeds)
+        warm.append(time.perf_counter() - start)
+    np.save(folder / f"{side}.npy", answer)
+    facts = {
+        "load_ms": (loaded - begin) * 1e3,
+        "processor_ms": busy * 1e3,
+        "first_ms": (end - begin - statistics.median(warm)) * 1e3,
+        "peak": peak,
+        "stays": stays,
+    }
+    if side != PEER:
+        compiled, ran = _headrace.model.executable.stats, _headrace.model.session.stats
+        facts |= {
+            "packed": compiled["packed_bytes"],
+            "activations": ran["arena_bytes"],
+            "imports_onnx": "onnx" in sys.modules,
+        }
+    return facts
+
+
+def weight_bytes(folder: Path) -> int:
+    return sum(
+        path.stat().st_size for path in (folder / "model.onnx", folder / "weights.bin") if path.exists()
+    )
+
+
+def ask(side: str, folder: Path, threads: int) -> dict[str, Any]:
+    command = [sys.executable, __file__, "--work", side, str(folder), str(threads)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{side} cannot run {folder.name}:\n{done.stderr[-2000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def compare(case: str, rounds: int, threads: int) -> dict[str, Any]:
+    folder = OUT / case
+    if not (folder / "inputs.npz").exists():
+        subprocess.run([sys.executable, __file__, "--export", case, str(folder)], check=True)
+    with tempfile.TemporaryDirectory(prefix="packed", dir=folder) as packed:
+        link = folder / "packed"
+        link.unlink(missing_ok=True)
+        link.symlink_to(packed)
+        for side in SIDES:
+            ask(side, folder, threads)  # brings files into the page cache, and writes the packed weights
+        found: dict[str, list[dict]] = {side: [] for side in SIDES}
+        for index in range(rounds):
+            for side in SIDES if index % 2 == 0 else reversed(SIDES):
+                found[side].append(ask(side, folder, threads))
+        link.unlink()
+    outputs = {side: np.load(folder / f"{side}.npy") for side in SIDES}
+    for side, output in outputs.items():
+        if not np.allclose(output, outputs[PEER], atol=1e-3 * np.abs(outputs[PEER]).max()):
+            sys.exit(f"error: {case}: {side} gives another answer than {PEER}")
+    medians = {
+        side: {key: statistics.median(one[key] for one in all_) for key in all_[0]}
+        for side, all_ in found.items()
+    }
+    return {"case": case, "threads": threads, "weights": weight_bytes(folder), "sides": medians}
+
+
+def show(row: dict[str, Any]) -> None:
+    sides, mib = row["sides"], 2**20
+    peer = sides[PEER]["first_ms"]
+    needs = row["weights"] + sides[OURS]["activations"]
+    most = 1.15 * needs + 32 * mib
+    times = "  ".join(
+        f"{sides[side]['first_ms']:8.1f} ({sides[side]['first_ms'] / peer:4.2f})" for side in SIDES
+    )
+    peaks = "  ".join(f"{sides[side]['peak'] / mib:6.0f}" for side in SIDES)
+    print(
+        f"{row['case']:20} {times}   |  {peaks}  needs {needs / mib:6.0f}, at most {most / mib:6.0f} "
+        f"+ {max(0, sides[OURS]['packed'] - row['weights']) / mib:.0f} transformed",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", nargs="+", choices=CASES, default=CASES)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1))
+    arguments = parser.parse_args()
+    print(
+        f"{'first answer, ms':20} "
+        + "  ".join(f"{side:>15}" for side in SIDES)
+        + "   |  peak MiB, the same order"
+    )
+    rows = []
+    for case in arguments.models:
+        rows.append(compare(case, arguments.rounds, arguments.threads))
+        show(rows[-1])
+    OUT.with_suffix(".json").write_text(json.dumps(rows, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--work"]:
+        print(json.dumps(work(sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]))))
+    elif sys.argv[1:2] == ["--export"]:
+        warnings.filterwarnings("ignore")
+        sys.path.insert(0, str(ROOT / "tests/executorch"))
+        export(sys.argv[2], Path(sys.argv[3]))
+    else:
+        main()
