@@ -212,7 +212,8 @@ RankScores LanguageModel::rerank(std::string_view query, const std::vector<std::
                                  const Parameters& parameters) {
     return throwing([&]() -> Result<RankScores> {
         if (kind() != ModelKind::scores)
-            return unsupported("the model does not rank; load one that does with {{'pooling': 'rank'}}");
+            return unsupported(
+                "the model does not rank; load one that does with {{'embeddings': true, 'pooling': 'rank'}}");
         if (documents.empty()) return RankScores{};
         HR_ASSIGN(llm::RequestInput input, impl_->vector_input(parameters));
         return llm::scores_of_documents(impl_->requests.start_vectors(std::move(input), documents, query));
