@@ -541,8 +541,22 @@ export class MLGraphBuilder {
 /** What `navigator.ml` is. */
 export const ml: ML;
 
+// Names for the globals below, which have those of the classes.
+type MLClass = typeof ML;
+type MLContextClass = typeof MLContext;
+type MLGraphClass = typeof MLGraph;
+type MLGraphBuilderClass = typeof MLGraphBuilder;
+type MLOperandClass = typeof MLOperand;
+type MLTensorClass = typeof MLTensor;
+
 declare global {
   interface Navigator {
     readonly ml: ML;
   }
+  var ML: MLClass;
+  var MLContext: MLContextClass;
+  var MLGraph: MLGraphClass;
+  var MLGraphBuilder: MLGraphBuilderClass;
+  var MLOperand: MLOperandClass;
+  var MLTensor: MLTensorClass;
 }

@@ -60,7 +60,9 @@ test('a program that uses the API compiles', { skip }, () => {
     const buffer: Promise<ArrayBuffer> = context.readTensor(null! as webnn.MLTensor);
     const nothing: Promise<undefined> = context.readTensor(null! as webnn.MLTensor, new Float32Array(2));
     const most: number = context.opSupportLimits().conv2d.bias.rankRange.max;
-    navigator.ml.createContext({ powerPreference: 'low-power' });`;
+    navigator.ml.createContext({ powerPreference: 'low-power' });
+    const other = new MLGraphBuilder(context).input('x', { dataType: 'int32', shape: [] });
+    const isOperand: boolean = other instanceof MLOperand;`;
   assert.equal(messages(program), '');
 });
 
