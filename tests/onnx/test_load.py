@@ -337,7 +337,6 @@ def test_what_reads_graph_files_alone_says_how_to_convert(path) -> None:
         (["convert", "{path}"], "graph is required"),
         (["convert", "{path}", "/absent/folder/x.hrg"], "/absent/folder"),
         (["run", "{absent}"], "absent.onnx"),
-        (["run", "{path}"], "give its extents with --shape x="),
     ],
 )
 def test_bad_arguments_are_explained(path, tmp_path, arguments, message: str) -> None:

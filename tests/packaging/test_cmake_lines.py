@@ -26,7 +26,7 @@ EXECUTORCH = next(iter(find_spec("executorch").submodule_search_locations))
 def lines() -> list[list[str]]:
     """The document's, word by word, with this machine's paths."""
     text = (ROOT / "docs/executorch.md").read_text()
-    (block,) = re.findall(r"```\w*\n(cmake -B build -DLLAMA_CPP_DIR.*?)```", text, re.DOTALL)
+    (block,) = re.findall(r"```\w*\n(cmake -B build-delegate -DLLAMA_CPP_DIR.*?)```", text, re.DOTALL)
     block = block.replace("/path/to/llama.cpp", str(pinned_source()))
     block = block.replace("/path/to/site-packages/executorch", EXECUTORCH)
     return [line.partition("#")[0].split() for line in block.splitlines()]
@@ -51,7 +51,7 @@ def configured(checkout: Path) -> str:
 def test_both_are_taken_from_where_they_were_named(configured: str, checkout: Path):
     assert f"ggml {GGML_VERSION} from " in configured
     assert f"ExecuTorch from {EXECUTORCH}" in configured
-    known = run("cmake", "--build", "build", "--target", "help", cwd=checkout)
+    known = run("cmake", "--build", "build-delegate", "--target", "help", cwd=checkout)
     assert "executorch_ggml_runtime" in known
 
 
@@ -68,9 +68,9 @@ def test_the_library_is_built(configured: str, checkout: Path):
     if not os.environ.get("HEADRACE_TEST_CMAKE_LINES"):
         pytest.skip("compiles everything again: make test-cmake-lines runs it")
     run(*lines()[1], "--parallel", len(os.sched_getaffinity(0)), cwd=checkout)
-    library = checkout / "build/lib/libexecutorch_ggml_runtime.so"
+    library = checkout / "build-delegate/lib/libexecutorch_ggml_runtime.so"
     libraries = resolved_libraries(library)
     assert "not found" not in libraries.values()
-    assert libraries["libheadrace.so"] == str(checkout / "build/lib/libheadrace.so")
+    assert libraries["libheadrace.so"] == str(checkout / "build-delegate/lib/libheadrace.so")
     symbols = subprocess.run(["nm", "-DC", library], capture_output=True, text=True, check=True).stdout
     assert "register_backend" in symbols

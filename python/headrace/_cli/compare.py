@@ -22,7 +22,7 @@ import numpy as np
 
 from .. import Graph, Session, TensorInfo, compile, load_graph, set_num_threads
 from .._core import view
-from ..model import is_onnx
+from ..loading import is_onnx
 from ..onnx import import_graph
 
 if TYPE_CHECKING:
