@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("executorch", reason="ExecuTorch is not installed: make executorch installs it")
-gguf = pytest.importorskip("gguf")
+gguf = pytest.importorskip("gguf", reason="the package gguf is not installed: make setup installs it")
 
 import numpy as np
 import torch

@@ -9,7 +9,7 @@ import { calls, made } from './calls.mjs';
 import { parseIdl } from './webidl.mjs';
 
 const facts = resolve(dirname(fileURLToPath(import.meta.url)), '../../../shared/facts');
-export const skip = !existsSync(facts) && `${facts} is not there`;
+export const skip = !existsSync(facts) && 'there is no copy of WebNN\'s IDL beside the checkout';
 export const read = (name) => (skip ? '' : readFileSync(resolve(facts, name), 'utf8'));
 export const idl = parseIdl(read('webnn.idl'));
 const { NavigatorML, ...others } = idl.interfaces;

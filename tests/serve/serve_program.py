@@ -165,11 +165,11 @@ class Served:
             pytest.fail(f"the server did not stop: {self.log()[-4000:]}")
 
 
-def serve_arguments_are_refused(*arguments: object, **variables: str) -> str:
-    """What the program says when it does not start."""
+def serve_arguments_are_refused(*arguments: object, status: int = 2, **variables: str) -> str:
+    """What the program says when it does not start. status: 2 where its arguments are wrong, else 1."""
     process, output = start(*arguments, **variables)
     try:
-        assert process.wait(timeout=30) in (1, 2), output.read_text()  # it failed; its arguments are wrong
+        assert process.wait(timeout=30) == status, output.read_text()
     finally:
         process.kill()
     return output.read_text()

@@ -279,7 +279,7 @@ def test_the_program_says_what_is_wrong_with_a_graph(graphs):
     (graphs / "lonely").mkdir()
     (graphs / "lonely/model.hrg").write_bytes((graphs / "vectors/model.hrg").read_bytes())
     assert "tokenizer.json" in serve_arguments_are_refused(
-        "--embed", graphs / "lonely/model.hrg", "--port", 0
+        "--embed", graphs / "lonely/model.hrg", "--port", 0, status=1
     )
     assert "must be mean, cls or last" in serve_arguments_are_refused(
         "--embed", graphs / "vectors/model.hrg", "--pooling", "max"
@@ -288,8 +288,10 @@ def test_the_program_says_what_is_wrong_with_a_graph(graphs):
     (graphs / "odd/tokenizer.json").write_text(encoder_models.tokenizer_json())
     model = (graphs / "vectors/model.onnx").read_bytes()
     (graphs / "odd/model.onnx").write_bytes(model.replace(b"Softmax", b"Sofamax"))
-    assert "Sofamax" in serve_arguments_are_refused("--embed", graphs / "odd/model.onnx", "--port", 0)
+    assert "Sofamax" in serve_arguments_are_refused(
+        "--embed", graphs / "odd/model.onnx", "--port", 0, status=1
+    )
     assert "name it by --embed" in serve_arguments_are_refused(graphs / "vectors/model.hrg")
     assert "no output is [batch, width]" in serve_arguments_are_refused(
-        MODEL, "--rank", graphs / "vectors/model.hrg", "--port", 0
+        MODEL, "--rank", graphs / "vectors/model.hrg", "--port", 0, status=1
     )

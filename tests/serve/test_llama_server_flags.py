@@ -234,11 +234,10 @@ def test_drafts_that_are_too_short_or_unlikely_are_not_used(serve):
 
 def test_wrong_devices_and_buffers_are_named_with_those_that_there_are():
     for arguments in (["-dev", "GPU9"], ["-devd", "GPU9", "-md", MODEL]):
-        assert re.search(
-            "no device is called 'GPU9'; there are: .*CPU", serve_arguments_are_refused(MODEL, *arguments)
-        )
+        said = serve_arguments_are_refused(MODEL, *arguments, status=1)
+        assert re.search("no device is called 'GPU9'; there are: .*CPU", said)
     for flag in ("-ot", "-otd"):
-        said = serve_arguments_are_refused(MODEL, flag, "ffn=NOPE", "-md", MODEL)
+        said = serve_arguments_are_refused(MODEL, flag, "ffn=NOPE", "-md", MODEL, status=1)
         assert "'ffn=NOPE'" in said and "CPU" in said
 
 

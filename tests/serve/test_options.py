@@ -36,7 +36,6 @@ WRONG = [
     ["--api-key-file", "/no/such/file"],
     ["--timeout", "0"],
     ["--metrics=1"],
-    ["--pooling", "sum"],
     ["stray"],
 ]
 
@@ -45,6 +44,10 @@ WRONG = [
 def test_a_wrong_value_is_refused_with_its_name(arguments):
     name = arguments[0].partition("=")[0].lstrip("-")
     assert name in serve_arguments_are_refused(MODEL, *arguments)
+
+
+def test_a_value_that_the_engine_refuses_is_named():
+    assert "pooling" in serve_arguments_are_refused(MODEL, "--pooling", "sum", status=1)
 
 
 def test_no_model_is_an_error_that_says_how_to_name_one():
@@ -103,7 +106,7 @@ def test_it_listens_at_a_socket_file_and_at_several_addresses(serve, tmp_path):
 
 def test_a_port_in_use_is_an_error_that_names_it(serve):
     server = serve()
-    assert str(server.port) in serve_arguments_are_refused(MODEL, "--port", server.port)
+    assert str(server.port) in serve_arguments_are_refused(MODEL, "--port", server.port, status=1)
 
 
 def test_keys_may_stand_in_a_file(serve, tmp_path):
