@@ -10,26 +10,18 @@ build/bench/quantised.json.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import statistics
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
+import zoo_peers
 from headrace._cli import alternate
-from zoo_peers import OUT, ROOT, Side, alternating
+from zoo_peers import OUT, Side, alternating
 
 OURS, PEER = "Headrace on ONNX", "ONNX Runtime"
-
-
-def models(*arguments: object) -> str:
-    """What quantised_models.py prints."""
-    command = [sys.executable, ROOT / "bench/quantised_models.py", *arguments]
-    made = subprocess.run(command, capture_output=True, text=True, check=False)
-    if made.returncode:
-        sys.exit(f"{arguments[0]} cannot be made:\n{made.stderr[-2000:]}")
-    return made.stdout
+models = functools.partial(zoo_peers.models, script="quantised_models.py")
 
 
 def as_spelt(folder: Path) -> np.ndarray:

@@ -122,12 +122,12 @@ def limits() -> dict[int, dict[str, float]]:
     return {row["threads"]: row for row in map(json.loads, text.splitlines())}
 
 
-def models(*arguments: object) -> str:
-    """What zoo_models.py prints."""
-    command = [sys.executable, ROOT / "bench/zoo_models.py", *arguments]
+def models(*arguments: object, script: str = "zoo_models.py") -> str:
+    """What the script that makes models prints."""
+    command = [sys.executable, ROOT / "bench" / script, *arguments]
     made = subprocess.run(command, capture_output=True, text=True, check=False)
     if made.returncode:
-        sys.exit(f"{arguments[0]} cannot be exported:\n{made.stderr[-2000:]}")
+        sys.exit(f"{arguments[0]} cannot be made:\n{made.stderr[-2000:]}")
     return made.stdout
 
 

@@ -85,15 +85,15 @@ Status inspect_graph(const InspectOptions& options) {
     const Executable executable = compile(graph, options.compile);
     HR_ASSIGN(auto prepared, Prepared::make(executable, options));
     prepared->plan();
-    std::string text;
-    if (options.before) text += print_graph(graph) + "\n";
-    text += print_graph(executable.graph()) + "\n";
+    const std::string before = options.before ? print_graph(graph) : "",
+                      after = print_graph(executable.graph());
     const RunStats run = prepared->session().stats();
     const CompileStats stats = executable.stats();
     nlohmann::json value = json_of(run, stats);
-    value["graph"] = print_graph(executable.graph());
-    if (options.before) value["graph_before"] = print_graph(graph);
-    HR_TRY(report(text + passes_text(stats) + plan_text(run, stats), value, options.json));
+    value["graph"] = after;
+    if (options.before) value["graph_before"] = before;
+    const std::string graphs = (options.before ? before + "\n" : "") + after + "\n";
+    HR_TRY(report(graphs + passes_text(stats) + plan_text(run, stats), value, options.json));
     return options.svg.empty() ? success() : draw(*prepared, options.svg);
 }
 

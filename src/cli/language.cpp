@@ -1,6 +1,7 @@
 #include "cli/language.h"
 
 #include <cstdio>
+#include <functional>
 #include <iostream>
 #include <memory>
 
@@ -122,10 +123,21 @@ struct ModelArguments {
     }
 };
 
-void add_model_options(CLI::App& command, ModelArguments& arguments) {
-    command.add_option("model", arguments.model, "GGUF file; also -m FILE")->type_name("FILE");
-    command.add_option("--parameters", arguments.parameters, kJsonHelp)->type_name("JSON");
-    add_device_option(command, kDeviceHelp, [&](const auto& names) { arguments.devices = names; });
+/// `run` gets what these options and the flags say of the model besides its own options.
+template <class Options>
+void add_model_command(CLI::App& command, Status& status, const ModelFlags& flags,
+                       std::shared_ptr<Options> options,
+                       std::function<Status(Options&, const ModelArguments&)> run) {
+    auto arguments = std::make_shared<ModelArguments>();
+    command.add_option("model", arguments->model, "GGUF file; also -m FILE")->type_name("FILE");
+    command.add_option("--parameters", arguments->parameters, kJsonHelp)->type_name("JSON");
+    add_device_option(command, kDeviceHelp, [=](const auto& names) { arguments->devices = names; });
+    command.final_callback([=, &status, &flags] {
+        run_command(status, [&] {
+            arguments->resolve(flags, *options);
+            return run(*options, *arguments);
+        });
+    });
 }
 
 constexpr const char* kFlagsHelp =
@@ -141,8 +153,9 @@ void add_chat(CLI::App& app, Status& status, const ModelFlags& flags) {
     auto* command =
         app.add_subcommand("chat", "talk to a GGUF language model, here or on a server")->group(kLanguage);
     auto options = std::make_shared<ChatOptions>();
-    auto arguments = std::make_shared<ModelArguments>();
-    add_model_options(*command, *arguments);
+    add_model_command<ChatOptions>(
+        *command, status, flags, options,
+        [](ChatOptions& chosen, const ModelArguments&) { return chat_anywhere(chosen); });
     command->add_option("--session", options->session, "the conversation's name")->type_name("NAME");
     command->add_option("--system", options->system, "the conversation's first message")->type_name("TEXT");
     command->add_option("-p,--prompt", options->prompts, "say this and end; may be repeated")
@@ -165,38 +178,28 @@ void add_chat(CLI::App& app, Status& status, const ModelFlags& flags) {
                     "    headrace chat model.gguf\n"
                     "    headrace chat -m model.gguf -c 4096 --temp 0 -p 'What is 2+3?' --json -\n"
                     "    headrace chat --server http://localhost:8080");
-    command->final_callback([=, &status, &flags] {
-        run_command(status, [&] {
-            arguments->resolve(flags, *options);
-            return chat_anywhere(*options);
-        });
-    });
 }
 
 void add_embed(CLI::App& app, Status& status, const ModelFlags& flags) {
     auto* command = app.add_subcommand("embed", "turn texts into vectors with a GGUF model, as lines of JSON")
                         ->group(kLanguage);
     auto options = std::make_shared<EmbedOptions>();
-    auto arguments = std::make_shared<ModelArguments>();
-    add_model_options(*command, *arguments);
+    add_model_command<EmbedOptions>(*command, status, flags, options,
+                                    [&flags](EmbedOptions& chosen, const ModelArguments& arguments) {
+                                        // Behind -m FILE the first text is where the model would be.
+                                        if (!flags.model.empty() && !arguments.model.empty()) {
+                                            chosen.model = flags.model;
+                                            chosen.texts.insert(chosen.texts.begin(), arguments.model);
+                                        }
+                                        needs_model(chosen.model);
+                                        return embed(chosen);
+                                    });
     command->add_option("text", options->texts, "without one: the lines of standard input")
         ->type_name("TEXT");
     command->footer(std::string(kFlagsHelp) +
                     "Examples:\n"
                     "    headrace embed model.gguf 'a text' 'another'\n"
                     "    headrace embed -m model.gguf --pooling mean < texts.txt > vectors.jsonl");
-    command->final_callback([=, &status, &flags] {
-        run_command(status, [&] {
-            arguments->resolve(flags, *options);
-            // Behind -m FILE the first text is where the model would be.
-            if (!flags.model.empty() && !arguments->model.empty()) {
-                options->model = flags.model;
-                options->texts.insert(options->texts.begin(), arguments->model);
-            }
-            needs_model(options->model);
-            return embed(*options);
-        });
-    });
 }
 
 void add_bench_llm(CLI::App& app, Status& status, const ModelFlags& flags) {
@@ -204,8 +207,11 @@ void add_bench_llm(CLI::App& app, Status& status, const ModelFlags& flags) {
     auto* command = app.add_subcommand("bench-llm", "time a GGUF language model with one and several streams")
                         ->group(kLanguage);
     auto options = std::make_shared<LanguageBenchOptions>();
-    auto arguments = std::make_shared<ModelArguments>();
-    add_model_options(*command, *arguments);
+    add_model_command<LanguageBenchOptions>(*command, status, flags, options,
+                                            [](LanguageBenchOptions& chosen, const ModelArguments&) {
+                                                needs_model(chosen.model);
+                                                return bench_language_model(chosen);
+                                            });
     command
         ->add_option("--scenario", options->scenario,
                      "streams; prefix: sessions that start alike; stall: a long prompt beside a stream; "
@@ -225,13 +231,6 @@ void add_bench_llm(CLI::App& app, Status& status, const ModelFlags& flags) {
                     "Examples:\n"
                     "    headrace bench-llm model.gguf\n"
                     "    headrace bench-llm -m model.gguf -p 512 -n 64 -t 2 --streams 1 4 16 --json -");
-    command->final_callback([=, &status, &flags] {
-        run_command(status, [&] {
-            arguments->resolve(flags, *options);
-            needs_model(options->model);
-            return bench_language_model(*options);
-        });
-    });
 }
 
 }  // namespace

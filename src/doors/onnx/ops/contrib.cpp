@@ -83,6 +83,22 @@ std::int64_t bits_at(const std::byte* row, std::int64_t i, std::int64_t bits) {
     return std::to_integer<std::int64_t>(row[i * bits / 8]) >> shift & ((1 << bits) - 1);
 }
 
+/// [n, row_bytes]
+Operand packed_numbers_of(const Node& node, const PackedMatrix& m) {
+    const Operand packed = known_numbers(node, 1, "the weights", m.n * m.row_bytes());
+    invalid_if(packed->type != ElementType::u8, "the weights (input 1) are {}, not u8",
+               name_of(packed->type));
+    return packed;
+}
+
+/// [n, blocks]
+std::vector<float> scales_of(const Node& node, const PackedMatrix& m) {
+    const Operand given = known_numbers(node, 2, "the scales", m.n * m.blocks);
+    std::vector<float> scales;
+    for (std::int64_t i = 0; i < m.n * m.blocks; ++i) scales.push_back(static_cast<float>(given->real(i)));
+    return scales;
+}
+
 /// Each block's, [n, blocks]: half of the range, or whole numbers in bytes, or real ones.
 std::vector<float> zero_points_of(const Node& node, const PackedMatrix& m) {
     std::vector<float> zeros(static_cast<std::size_t>(m.n * m.blocks), static_cast<float>(1 << (m.bits - 1)));
@@ -122,12 +138,8 @@ std::vector<std::int64_t> blocks_of_columns(const Node& node, const PackedMatrix
 /// The transposed matrix, [k, n], f32.
 Operand unpacked_matrix(OpWriter& g, const Node& node) {
     const PackedMatrix m = packed_matrix_of(node);
-    const Operand packed = known_numbers(node, 1, "the weights", m.n * m.row_bytes());
-    invalid_if(packed->type != ElementType::u8, "the weights (input 1) are {}, not u8",
-               name_of(packed->type));
-    const Operand given = known_numbers(node, 2, "the scales", m.n * m.blocks);
-    std::vector<float> scales;
-    for (std::int64_t i = 0; i < m.n * m.blocks; ++i) scales.push_back(static_cast<float>(given->real(i)));
+    const Operand packed = packed_numbers_of(node, m);
+    const std::vector<float> scales = scales_of(node, m);
     const std::vector<float> zeros = zero_points_of(node, m);
     const std::vector<std::int64_t> places = blocks_of_columns(node, m);
     const std::size_t bytes = static_cast<std::size_t>(m.n) * static_cast<std::size_t>(m.k) * sizeof(float);
@@ -183,12 +195,8 @@ Operand codes_of(const PackedMatrix& m, const Operand& packed) {
 
 /// A product with the matrix by scales in f32 and its codes, which passes leave in blocks.
 Operand product_of_blocks(OpWriter& g, const Node& node, const PackedMatrix& m) {
-    const Operand packed = known_numbers(node, 1, "the weights", m.n * m.row_bytes());
-    invalid_if(packed->type != ElementType::u8, "the weights (input 1) are {}, not u8",
-               name_of(packed->type));
-    const Operand given = known_numbers(node, 2, "the scales", m.n * m.blocks);
-    std::vector<float> scales;
-    for (std::int64_t i = 0; i < m.n * m.blocks; ++i) scales.push_back(static_cast<float>(given->real(i)));
+    const Operand packed = packed_numbers_of(node, m);
+    const std::vector<float> scales = scales_of(node, m);
     std::vector<std::uint8_t> zeros;
     for (const float zero : zero_points_of(node, m)) zeros.push_back(static_cast<std::uint8_t>(zero));
     const Operand matrix =
