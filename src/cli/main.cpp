@@ -44,15 +44,6 @@ bool is_for_server(std::span<char* const> arguments) {
 }
 #endif
 
-#ifdef HEADRACE_LLM
-int serve_models(std::span<char* const> arguments) {
-    const std::vector<std::string> behind(arguments.begin() + 2, arguments.end());
-    const Result<serve::ServeOptions> options = serve::program_options(behind);
-    if (!options.ok()) return report_error(options.error()), kUsage;
-    return report_error(serve::run(options.value()));
-}
-#endif
-
 void add_commands(CLI::App& app, Status& status, [[maybe_unused]] const ModelFlags& flags) {
     add_run(app, status);
     add_bench(app, status);
@@ -121,6 +112,21 @@ int dispatch(int argc, char** argv) {
     }
     return report_error(status);
 }
+
+#ifdef HEADRACE_LLM
+int serve_models(std::span<char* const> arguments) {
+    const std::vector<std::string> behind(arguments.begin() + 2, arguments.end());
+    const Result<serve::ServeOptions> options = serve::program_options(behind);
+    if (!options.ok()) return report_error(options.error()), kUsage;
+    if (options.value().shows_completion) {
+        // A shell has one script for a program, whichever command it is asked of.
+        std::string words[] = {"headrace", "completion", "bash"};
+        char* asked[] = {words[0].data(), words[1].data(), words[2].data()};
+        return dispatch(static_cast<int>(std::size(asked)), asked);
+    }
+    return report_error(serve::run(options.value()));
+}
+#endif
 
 }  // namespace
 

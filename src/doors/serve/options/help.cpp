@@ -36,23 +36,4 @@ std::string serve_help() {
     return text;
 }
 
-std::string serve_completion() {
-    std::string names = "--config";
-    const auto add = [&](std::string_view list) {
-        for (const std::string_view name : words(list)) names.append(" ").append(name);
-    };
-    for (const Flag& flag : flags()) {
-        if (flag.kind != FlagKind::is_refused) add(flag.names);
-        add(flag.negative);
-    }
-    // Where no name begins like that, bash's own completion finds files.
-    return fmt::format(
-        "_headrace() {{\n"
-        "    [[ ${{COMP_WORDS[1]}} == serve ]] || return\n"
-        "    COMPREPLY=($(compgen -W '{}' -- \"${{COMP_WORDS[COMP_CWORD]}}\"))\n"
-        "}}\n"
-        "complete -o default -F _headrace headrace\n",
-        names);
-}
-
 }  // namespace headrace::serve

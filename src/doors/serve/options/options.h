@@ -50,7 +50,8 @@ struct ServeOptions {
     bool allows_templates = false;           ///< requests may bring a chat template of their own
     bool offers_metrics = false, offers_slots = true, changes_props = false, offers_page = true;
     bool verbose = false, logs_json = false, is_quiet = false;
-    bool shows_help = false, shows_version = false, shows_completion = false, lists_devices = false;
+    bool shows_help = false, shows_version = false, lists_devices = false;
+    bool shows_completion = false;   ///< the whole program's script, which the program prints itself
     std::vector<std::string> notes;  ///< of options that were taken and do nothing
 
     /// Something is printed, and nothing served.
@@ -80,7 +81,5 @@ bool is_graph_file(const std::string& path);
 
 /// Of --help.
 std::string serve_help();
-/// Of --completion-bash.
-std::string serve_completion();
 
 }  // namespace headrace::serve
