@@ -1,6 +1,7 @@
-# headrace_families(<name> <folder> <type> <suffix> <namespace>): the families in src/<folder>, in file-name order, as
-# ${HEADRACE_GENERATED_DIR}/<name>_includes.inc and <name>_rows.inc. A family is a source <stem>.cpp that defines
-#     std::span<const <type>> <stem>_<suffix>()
+# headrace_families(<name> <folder> <type> <suffix> <namespace>): what the sources in src/<folder> have to offer, in
+# file-name order, as ${HEADRACE_GENERATED_DIR}/<name>_includes.inc and <name>_rows.inc. A source <stem>.cpp offers
+# something when it defines
+#     <type> <stem>_<suffix>()
 # in <namespace>.
 set(HEADRACE_GENERATED_DIR ${PROJECT_BINARY_DIR}/generated)
 function(headrace_families name folder type suffix namespace)
@@ -11,9 +12,9 @@ function(headrace_families name folder type suffix namespace)
   set(rows "")
   foreach(file IN LISTS files)
     get_filename_component(stem ${file} NAME_WE)
-    file(STRINGS ${file} family REGEX "^std::span<const ${type}> ${stem}_${suffix}\\(\\)" LIMIT_COUNT 1)
+    file(STRINGS ${file} family REGEX "^${type} ${stem}_${suffix}\\(\\)" LIMIT_COUNT 1)
     if(family)
-      string(APPEND includes "namespace ${namespace} { std::span<const ${type}> ${stem}_${suffix}(); }\n")
+      string(APPEND includes "namespace ${namespace} { ${type} ${stem}_${suffix}(); }\n")
       string(APPEND rows "${namespace}::${stem}_${suffix}(),\n")
     endif()
   endforeach()

@@ -86,7 +86,7 @@ ByDType implementations_of(const OpDef& op) {
     const std::vector<Sample> samples = op.samples ? op.samples() : std::vector<Sample>{};
     for (DType type : webnn_types())
         for (const Sample& sample : samples) try_sample(op, sample, type, found[type]);
-    // multiply_recurrent_inputs leaves this of them, which has their kernels.
+    // hoist_recurrent_input_projection leaves this of them, which has their kernels.
     if (op.name == "lstm" || op.name == "lstm_cell")
         for (auto& [type, left] : implementations_of(*find_op("lstm_recurrence")))
             found[type].kernels.merge(left.kernels);

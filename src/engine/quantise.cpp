@@ -8,10 +8,10 @@
 namespace headrace {
 namespace {
 
-/// quantise_weights, and what leaves a product's matrix as a constant beside it.
+/// quantize_weights, and what leaves a product's matrix as a constant beside it.
 const std::set<std::string_view> kNeeded{
     "eliminate_dead_code",   "eliminate_no_ops", "absorb_transposed_weights",
-    "compute_halves_in_f32", "fold_constants",   "quantise_weights"};
+    "promote_halves_to_f32", "fold_constants",   "quantize_weights"};
 
 }  // namespace
 

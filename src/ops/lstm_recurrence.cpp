@@ -1,4 +1,4 @@
-/// What multiply_recurrent_inputs leaves of lstm and lstm_cell: the steps, of which each needs the one
+/// What hoist_recurrent_input_projection leaves of lstm and lstm_cell: the steps, of which each needs the one
 /// before.
 #include "kernels/tensor/lstm_f32.h"
 

@@ -1,7 +1,7 @@
 #include <optional>
 
 #include "ops/catalog.h"
-#include "passes/passes.h"
+#include "passes/pass.h"
 #include "passes/rewrite.h"
 
 namespace headrace {
@@ -38,8 +38,8 @@ Result<bool> read_transposed(Node& node, ValueId matrix) {
     return true;
 }
 
-}  // namespace
-
+/// Turns a product with a transposed constant matrix into one that reads the matrix as it lies, so that large
+/// mapped weights are not copied only to transpose them.
 Result<Counts> absorb_transposed_weights(Graph& graph, const PassContext&) {
     auto uses = count_uses(graph);
     std::vector<bool> keep(graph.nodes.size(), true);
@@ -56,6 +56,15 @@ Result<Counts> absorb_transposed_weights(Graph& graph, const PassContext&) {
     }
     graph.compact(keep);
     return Counts{{"transposes_absorbed", absorbed}};
+}
+
+}  // namespace
+
+Pass absorb_transposed_weights_pass() {
+    return {.name = "absorb_transposed_weights",
+            .summary = "lets products read transposed constant matrices as they lie",
+            .run = &absorb_transposed_weights,
+            .after = {"eliminate_no_ops"}};
 }
 
 }  // namespace headrace

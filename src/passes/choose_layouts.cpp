@@ -3,8 +3,9 @@
 
 #include "ir/expression.h"
 #include "ops/catalog.h"
+#include "passes/fold_constants.h"
 #include "passes/layout_choice.h"
-#include "passes/passes.h"
+#include "passes/pass.h"
 #include "passes/rewrite.h"
 
 namespace headrace {
@@ -180,8 +181,8 @@ private:
     Counts counts_{{"nodes_turned", 0}, {"transpositions_inserted", 0}, {"transpositions_removed", 0}};
 };
 
-}  // namespace
-
+/// Lets nodes work on images with their channels first or last, so that what their kernels gain and what
+/// transpositions between them cost is the best in sum: OpDef::layout says who can.
 Result<Counts> choose_layouts(Graph& graph, const PassContext& context) {
     const bool has_convolution = std::ranges::any_of(
         graph.nodes, [](const Node& node) { return node.op->layout == LayoutRule::channels; });
@@ -202,6 +203,16 @@ Result<Counts> choose_layouts(Graph& graph, const PassContext& context) {
     once.fold.all_growth = 1;
     HR_TRY(fold_constants(graph, once));
     return counts;
+}
+
+}  // namespace
+
+Pass choose_layouts_pass() {
+    // What is one node has one layout.
+    return {.name = "choose_layouts",
+            .summary = "puts the channels of images first or last, as kernels are fastest",
+            .run = &choose_layouts,
+            .after = {"fuse_matmul_epilogue", "fuse_integer_product_epilogue", "fuse_convolution_epilogue"}};
 }
 
 }  // namespace headrace

@@ -3,7 +3,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "passes/passes.h"
+#include "passes/pass.h"
 #include "passes/rewrite.h"
 
 namespace headrace {
@@ -88,8 +88,7 @@ std::string node_key(const Node& node) {
     return key;
 }
 
-}  // namespace
-
+/// Merges constants of equal type and bytes, then pure nodes of equal op, attributes and operands.
 Result<Counts> eliminate_common_subexpressions(Graph& graph, const PassContext&) {
     Replacements replacements(graph.values.size());
     std::int64_t constants_merged = 0, nodes_removed = 0;
@@ -119,6 +118,16 @@ Result<Counts> eliminate_common_subexpressions(Graph& graph, const PassContext&)
     replacements.rewrite_outputs(graph);
     graph.compact(keep);
     return Counts{{"constants_merged", constants_merged}, {"nodes_removed", nodes_removed}};
+}
+
+}  // namespace
+
+Pass eliminate_common_subexpressions_pass() {
+    // Folding makes constants equal.
+    return {.name = "eliminate_common_subexpressions",
+            .summary = "merges equal constants and equal nodes",
+            .run = &eliminate_common_subexpressions,
+            .after = {"fold_constants", "fold_dequantize_into_matmul"}};
 }
 
 }  // namespace headrace

@@ -2,7 +2,7 @@
 #include <set>
 #include <string>
 
-#include "passes/passes.h"
+#include "passes/eliminate_dead_code.h"
 
 namespace headrace {
 
@@ -71,6 +71,12 @@ Result<Counts> eliminate_dead_code(Graph& graph, const PassContext&) {
     graph.compact(keep);
     return Counts{{"nodes_removed", removed},
                   {"values_removed", values - static_cast<std::int64_t>(graph.values.size())}};
+}
+
+Pass eliminate_dead_code_pass() {
+    return {.name = "eliminate_dead_code",
+            .summary = "removes what no output and no state needs",
+            .run = &eliminate_dead_code};
 }
 
 }  // namespace headrace

@@ -1,6 +1,6 @@
 #include <optional>
 
-#include "passes/passes.h"
+#include "passes/eliminate_no_ops.h"
 #include "passes/rewrite.h"
 
 namespace headrace {
@@ -86,6 +86,14 @@ Result<Counts> eliminate_no_ops(Graph& graph, const PassContext&) {
     replacements.rewrite_outputs(graph);
     graph.compact(keep);
     return Counts{{"nodes_removed", removed}, {"chains_merged", merged}};
+}
+
+Pass eliminate_no_ops_pass() {
+    // Before all patterns, which no-ops would hide.
+    return {.name = "eliminate_no_ops",
+            .summary = "removes nodes that equal one of their operands",
+            .run = &eliminate_no_ops,
+            .after = {"eliminate_dead_code"}};
 }
 
 }  // namespace headrace

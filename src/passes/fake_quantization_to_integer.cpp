@@ -8,8 +8,9 @@
 
 #include "ir/constant.h"
 #include "ops/catalog.h"
-#include "passes/fused_product.h"
-#include "passes/passes.h"
+#include "passes/eliminate_dead_code.h"
+#include "passes/fused_matmul.h"
+#include "passes/pass.h"
 #include "passes/quantized_values.h"
 #include "passes/rewrite.h"
 
@@ -126,7 +127,7 @@ private:
         const Value& value = graph_.value(real);
         if (value.kind != ValueKind::result || !is_used_once(real)) return false;
         const Node& node = graph_.node(value.producer);
-        const auto product = fused_product(graph_, node);
+        const auto product = fused_matmul(graph_, node);
         if (!product || product->residual != kNoValue || product->activation != "none") return false;
         const int axis = product->transpose_b ? 0 : 1;
         const auto a = dequantized(graph_, product->a);
@@ -148,7 +149,7 @@ private:
     /// numbers.
     Status multiply_to_real() {
         const Node node = graph_.nodes[node_];
-        const auto product = fused_product(graph_, node);
+        const auto product = fused_matmul(graph_, node);
         if (!product || is_taken_.contains(node.outputs[0]) || product->residual != kNoValue ||
             product->activation != "none")
             return success();
@@ -353,11 +354,23 @@ private:
     Counts counts_{{"products", 0}, {"real_products", 0}, {"sums", 0}, {"moves", 0}};
 };
 
-}  // namespace
-
+/// Lets what lies between dequantize_linear and quantize_linear of bytes with one scale be computed in
+/// integers, where the CPU runs it: convolutions and products with constant weights, bias and limits among
+/// them, sums, and what only moves numbers; products that nothing quantizes become real numbers after their
+/// exact sums. Results differ from those of real numbers by at most one step,
+/// where these were not rounded as exactly.
 Result<Counts> fake_quantization_to_integer(Graph& graph, const PassContext& context) {
     if (!context.runs_on_cpu || !context.uses_packed_kernels) return Counts{};
     return Int8Numbers(graph).run(context);
+}
+
+}  // namespace
+
+Pass fake_quantization_to_integer_pass() {
+    return {.name = "fake_quantization_to_integer",
+            .summary = "leaves out real numbers between operations on quantised ones",
+            .run = &fake_quantization_to_integer,
+            .after = {"promote_halves_to_f32", "hoist_recurrent_input_projection"}};
 }
 
 }  // namespace headrace

@@ -1,7 +1,8 @@
 #include <cmath>
 
 #include "ir/constant.h"
-#include "passes/passes.h"
+#include "passes/eliminate_dead_code.h"
+#include "passes/pass.h"
 #include "passes/rewrite.h"
 
 namespace headrace {
@@ -84,8 +85,7 @@ bool is_along_channels(const Node& norm, const Node& conv) {
     return (axis < 0 ? axis + 4 : axis) == (attr<std::string>(conv, "input_layout") == "nchw" ? 1 : 3);
 }
 
-}  // namespace
-
+/// Multiplies a batch normalisation of constants into the constant filter and bias of the conv2d before it.
 Result<Counts> fold_batch_normalization(Graph& graph, const PassContext& context) {
     const auto uses = count_uses(graph);
     std::vector<bool> keep(graph.nodes.size(), true);
@@ -116,6 +116,15 @@ Result<Counts> fold_batch_normalization(Graph& graph, const PassContext& context
     graph.compact(keep);
     HR_TRY(eliminate_dead_code(graph, context));
     return Counts{{"normalizations", folded}};
+}
+
+}  // namespace
+
+Pass fold_batch_normalization_pass() {
+    return {.name = "fold_batch_normalization",
+            .summary = "multiplies normalisations into the convolutions before them",
+            .run = &fold_batch_normalization,
+            .after = {"eliminate_common_subexpressions"}};
 }
 
 }  // namespace headrace

@@ -2,7 +2,7 @@
 #include <set>
 
 #include "passes/evaluate.h"
-#include "passes/passes.h"
+#include "passes/fold_constants.h"
 
 namespace headrace {
 namespace {
@@ -94,6 +94,16 @@ Result<Counts> fold_constants(Graph& graph, const PassContext& context) {
     }
     graph.compact(keep);
     return Counts{{"nodes_folded", folded}, {"nodes_too_large", skipped}, {"bytes_made", bytes}};
+}
+
+Pass fold_constants_pass() {
+    // Nothing large is left to transpose, halves are converted where they are constant, and the biases of
+    // networks are added. Integers are multiplied before this makes real numbers of small constants.
+    return {.name = "fold_constants",
+            .summary = "computes nodes whose operands are constant",
+            .run = &fold_constants,
+            .after = {"absorb_transposed_weights", "promote_halves_to_f32",
+                      "hoist_recurrent_input_projection", "fake_quantization_to_integer"}};
 }
 
 }  // namespace headrace

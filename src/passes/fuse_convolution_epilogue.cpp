@@ -1,8 +1,8 @@
 #include <optional>
 
 #include "ops/catalog.h"
-#include "passes/followers.h"
-#include "passes/passes.h"
+#include "passes/epilogue_fusion.h"
+#include "passes/pass.h"
 #include "passes/rewrite.h"
 
 namespace headrace {
@@ -102,16 +102,27 @@ private:
 
     Graph& graph_;
     const OpDef& fused_;
-    Followers followers_;
+    EpilogueFusion followers_;
     Counts counts_{{"convolutions", 0}, {"activations", 0}, {"residuals", 0}};
 };
 
-}  // namespace
-
+/// Makes one fused_conv2d of a conv2d in f32 with a constant filter and what follows it: activation or
+/// limits, residual, in either order.
 Result<Counts> fuse_convolution_epilogue(Graph& graph, const PassContext&) {
     const OpDef* fused = find_op("fused_conv2d");
     if (!fused) return Counts{};
     return ConvolutionFusion(graph, *fused).run();
+}
+
+}  // namespace
+
+Pass fuse_convolution_epilogue_pass() {
+    // An epilogue would take parts of compositions.
+    return {.name = "fuse_convolution_epilogue",
+            .summary = "joins convolution, activation or limits, and residual",
+            .run = &fuse_convolution_epilogue,
+            .after = {"fold_batch_normalization", "recognize_compositions", "sink_reshapes",
+                      "fuse_integer_product_epilogue"}};
 }
 
 }  // namespace headrace

@@ -6,9 +6,10 @@
 
 #include "ir/constant.h"
 #include "ops/catalog.h"
-#include "passes/followers.h"
-#include "passes/fused_product.h"
-#include "passes/passes.h"
+#include "passes/eliminate_dead_code.h"
+#include "passes/epilogue_fusion.h"
+#include "passes/fused_matmul.h"
+#include "passes/pass.h"
 #include "passes/rewrite.h"
 
 namespace headrace {
@@ -163,16 +164,26 @@ private:
 
     Graph& graph_;
     const OpDef& fused_;
-    Followers followers_;
+    EpilogueFusion followers_;
     Counts counts_{{"products", 0}, {"biases", 0}, {"activations", 0}, {"residuals", 0}};
 };
 
-}  // namespace
-
+/// Makes one dequantized_matmul of a matmul_integer with a constant matrix and what follows it: the scales of
+/// both operands, bias, activation, residual; where the CPU runs it.
 Result<Counts> fuse_integer_product_epilogue(Graph& graph, const PassContext& context) {
     const OpDef* fused = find_op("dequantized_matmul");
     if (!fused || !context.runs_on_cpu || !context.uses_packed_kernels) return Counts{};
     return IntegerProductFusion(graph, *fused).run(context);
+}
+
+}  // namespace
+
+Pass fuse_integer_product_epilogue_pass() {
+    // An epilogue would take parts of compositions.
+    return {.name = "fuse_integer_product_epilogue",
+            .summary = "joins product of integers, scales, bias, activation and residual",
+            .run = &fuse_integer_product_epilogue,
+            .after = {"recognize_compositions", "sink_reshapes", "fuse_matmul_epilogue"}};
 }
 
 }  // namespace headrace

@@ -1,15 +1,15 @@
 #include <optional>
 
 #include "ops/catalog.h"
-#include "passes/followers.h"
-#include "passes/fused_product.h"
-#include "passes/passes.h"
+#include "passes/epilogue_fusion.h"
+#include "passes/fused_matmul.h"
+#include "passes/pass.h"
 
 namespace headrace {
 namespace {
 
 /// A fused_matmul in the making.
-struct MatmulEpilogue : FusedProduct {
+struct MatmulEpilogue : FusedMatmul {
     std::vector<NodeId> parts;  ///< the nodes that it replaces; it computes the result of the last
 
     bool has_activation() const { return activation != "none"; }
@@ -40,7 +40,7 @@ private:
     /// A product with a constant matrix, as the beginning.
     std::optional<MatmulEpilogue> product(NodeId id) {
         if (!followers_.is_kept(id)) return std::nullopt;
-        const auto product = fused_product(graph_, graph_.node(id));
+        const auto product = fused_matmul(graph_, graph_.node(id));
         if (!product) return std::nullopt;
         const Value& b = graph_.value(product->b);
         if (b.kind != ValueKind::constant || b.type.dtype == DType::f64) return std::nullopt;
@@ -85,16 +85,26 @@ private:
 
     Graph& graph_;
     const OpDef& fused_;
-    Followers followers_;
+    EpilogueFusion followers_;
     Counts counts_{{"products", 0}, {"biases", 0}, {"activations", 0}, {"residuals", 0}};
 };
 
-}  // namespace
-
+/// Makes one fused_matmul of a product with a constant matrix and what follows it: bias, activation,
+/// residual.
 Result<Counts> fuse_matmul_epilogue(Graph& graph, const PassContext&) {
     const OpDef* fused = find_op("fused_matmul");
     if (!fused) return Counts{};
     return MatmulFusion(graph, *fused).run();
+}
+
+}  // namespace
+
+Pass fuse_matmul_epilogue_pass() {
+    // An epilogue would take parts of compositions.
+    return {.name = "fuse_matmul_epilogue",
+            .summary = "joins product, bias, activation and residual",
+            .run = &fuse_matmul_epilogue,
+            .after = {"recognize_compositions", "sink_reshapes"}};
 }
 
 }  // namespace headrace

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "ir/graph.h"
@@ -37,7 +38,7 @@ struct FoldLimits {
 
 struct PassContext {
     FoldLimits fold;
-    /// What quantise_weights makes of constant matrices; plain: it leaves them.
+    /// What quantize_weights makes of constant matrices; plain: it leaves them.
     BlockFormat weights = BlockFormat::plain;
     /// Whether products with those matrices may round their other operand (fused_matmul's round_a).
     bool round_activations = false;
@@ -49,12 +50,14 @@ struct PassContext {
     std::size_t least_quantised_bytes = std::size_t{64} << 10;
 };
 
-/// A function from graph to graph. It receives a graph that passes verify() and leaves one; when it fails,
-/// the graph is unusable.
+/// A function from graph to graph, in time linear in the graph's size. It receives a graph that passes
+/// verify() and leaves one; when it fails, the graph is unusable. It removes what it makes dead itself.
 struct Pass {
     std::string_view name;
     std::string_view summary;
     Result<Counts> (*run)(Graph& graph, const PassContext& context) = nullptr;
+    /// The passes that it must follow.
+    std::vector<std::string_view> after = {};
 };
 
 struct PassReport {

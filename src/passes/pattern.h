@@ -48,14 +48,14 @@ private:
 };
 
 /// Each looks whether node `at` ends a composition, and replaces it: true when it did.
-Result<bool> recognise_rms_norm(Patterns& p, NodeId at);
-Result<bool> recognise_silu(Patterns& p, NodeId at);
-Result<bool> recognise_gelu(Patterns& p, NodeId at);
-Result<bool> recognise_glu(Patterns& p, NodeId at);
-Result<bool> recognise_rotary_embedding(Patterns& p, NodeId at);
-Result<bool> recognise_transposed_matrices(Patterns& p, NodeId at);
-Result<bool> recognise_attention(Patterns& p, NodeId at);
-Result<bool> recognise_grouped_attention(Patterns& p, NodeId at);
-Result<bool> recognise_attention_of_rows(Patterns& p, NodeId at);
+Result<bool> recognize_rms_norm(Patterns& p, NodeId at);
+Result<bool> recognize_silu(Patterns& p, NodeId at);
+Result<bool> recognize_gelu(Patterns& p, NodeId at);
+Result<bool> recognize_glu(Patterns& p, NodeId at);
+Result<bool> recognize_rotary_embedding(Patterns& p, NodeId at);
+Result<bool> recognize_transposed_matrices(Patterns& p, NodeId at);
+Result<bool> recognize_attention(Patterns& p, NodeId at);
+Result<bool> recognize_grouped_attention(Patterns& p, NodeId at);
+Result<bool> recognize_attention_of_rows(Patterns& p, NodeId at);
 
 }  // namespace headrace

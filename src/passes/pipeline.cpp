@@ -1,60 +1,32 @@
 #include "passes/pipeline.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 
 #include "ir/verify.h"
-#include "passes/passes.h"
+
+#include "passes_includes.inc"
 
 namespace headrace {
 namespace {
 
-/// No-ops hide patterns, so they go early. Folding comes before common subexpressions because it makes
-/// constants equal, and after absorb_transposed_weights, which leaves it nothing large to transpose. Halves
-/// become f32 before folding converts their constants, and before all patterns; integers are multiplied
-/// before folding makes real numbers of small constants; the biases of networks are added before, too.
-/// Compositions come after common subexpressions, which make x one value in x · f(x), and before epilogues
-/// take their parts. Every pass removes what it makes dead itself.
-constexpr std::array kPasses{
-    Pass{"eliminate_dead_code", "removes what no output and no state needs", &eliminate_dead_code},
-    Pass{"eliminate_no_ops", "removes nodes that equal one of their operands", &eliminate_no_ops},
-    Pass{"absorb_transposed_weights", "lets products read transposed constant matrices as they lie",
-         &absorb_transposed_weights},
-    Pass{"compute_halves_in_f32", "leaves f16 and bf16 to what is stored, where the CPU runs the graph",
-         &compute_halves_in_f32},
-    Pass{"multiply_recurrent_inputs", "multiplies the inputs of all steps of an lstm at once",
-         &multiply_recurrent_inputs},
-    Pass{"fake_quantization_to_integer", "leaves out real numbers between operations on quantised ones",
-         &fake_quantization_to_integer},
-    Pass{"fold_constants", "computes nodes whose operands are constant", &fold_constants},
-    Pass{"keep_block_weights", "lets products read integer matrices and their scales as ggml's blocks",
-         &keep_block_weights},
-    Pass{"eliminate_common_subexpressions", "merges equal constants and equal nodes",
-         &eliminate_common_subexpressions},
-    Pass{"fold_batch_normalization", "multiplies normalisations into the convolutions before them",
-         &fold_batch_normalization},
-    Pass{"recognise_compositions", "makes one node of rms_norm, glu, rotary_embedding … spelt out",
-         &recognise_compositions},
-    Pass{"update_states_in_place", "writes only the slices of a state that change", &update_states_in_place},
-    Pass{"delay_reshapes", "moves reshapes of images past what follows them", &delay_reshapes},
-    Pass{"fuse_matmul_epilogue", "joins product, bias, activation and residual", &fuse_matmul_epilogue},
-    Pass{"fuse_integer_product_epilogue", "joins product of integers, scales, bias, activation and residual",
-         &fuse_integer_product_epilogue},
-    Pass{"fuse_convolution_epilogue", "joins convolution, activation or limits, and residual",
-         &fuse_convolution_epilogue},
-    Pass{"choose_layouts", "puts the channels of images first or last, as kernels are fastest",
-         &choose_layouts},
-    Pass{"quantise_weights", "stores constant matrices of products in blocks, when asked to",
-         &quantise_weights},
-};
+std::vector<Pass> found_passes() {
+    return {
+#include "passes_rows.inc"
+    };
+}
+
+/// Whether a pass of the others has yet to run before this one.
+bool waits(const Pass& pass, const std::vector<Pass>& others) {
+    return std::ranges::any_of(others, [&](const Pass& other) {
+        return std::ranges::find(pass.after, other.name) != pass.after.end();
+    });
+}
 
 Status check_name(const std::string& name) {
+    if (find_pass(name)) return success();
     std::string known;
-    for (const Pass& pass : kPasses) {
-        if (pass.name == name) return success();
-        known.append(known.empty() ? "" : ", ").append(pass.name);
-    }
+    for (const Pass& pass : all_passes()) known.append(known.empty() ? "" : ", ").append(pass.name);
     return invalid("no pass is called '{}'; the passes are {}", name, known);
 }
 
@@ -74,14 +46,41 @@ Result<PassReport> run_pass(const Pass& pass, Graph& graph, const PassOptions& o
 
 }  // namespace
 
-std::span<const Pass> all_passes() { return kPasses; }
+Result<std::vector<Pass>> in_order(std::vector<Pass> passes) {
+    for (const Pass& pass : passes)
+        for (const std::string_view name : pass.after)
+            if (std::ranges::find(passes, name, &Pass::name) == passes.end())
+                return invalid("{} follows the pass '{}', which there is not", pass.name, name);
+    std::ranges::sort(passes, {}, &Pass::name);
+    std::vector<Pass> ordered;
+    while (!passes.empty()) {
+        const auto next =
+            std::ranges::find_if(passes, [&](const Pass& pass) { return !waits(pass, passes); });
+        if (next == passes.end())
+            return invalid("the pass {} follows itself, by way of others", passes.front().name);
+        ordered.push_back(std::move(*next));
+        passes.erase(next);
+    }
+    return ordered;
+}
+
+std::span<const Pass> all_passes() {
+    static const std::vector<Pass> passes = in_order(found_passes()).value();
+    return passes;
+}
+
+const Pass* find_pass(std::string_view name) {
+    const auto passes = all_passes();
+    const auto found = std::ranges::find(passes, name, &Pass::name);
+    return found == passes.end() ? nullptr : &*found;
+}
 
 Result<std::vector<PassReport>> run_passes(Graph& graph, const PassOptions& options) {
     for (const std::string& name : options.disabled) HR_TRY(check_name(name));
     if (!options.stop_after.empty()) HR_TRY(check_name(options.stop_after));
     std::vector<PassReport> reports;
     bool is_stopped = false;
-    for (const Pass& pass : kPasses) {
+    for (const Pass& pass : all_passes()) {
         if (is_stopped || options.disabled.contains(std::string(pass.name))) {
             reports.push_back({.name = std::string(pass.name)});
         } else {

@@ -22,8 +22,13 @@ struct PassOptions {
     PassContext context;
 };
 
-/// Every pass in the order in which they run.
+/// Every pass of this folder, in the order in which they run.
 std::span<const Pass> all_passes();
+/// Null if no pass is called so.
+const Pass* find_pass(std::string_view name);
+/// Each behind those that it must follow; where several could be next, the first by name. Errors: a pass that
+/// follows one that is not among them, or itself.
+Result<std::vector<Pass>> in_order(std::vector<Pass> passes);
 
 /// The one gate through which passes run: switches, times and verifies them. One report for each of
 /// all_passes(). Errors: a name in the options that is no pass; what a pass or verify() reports, within the

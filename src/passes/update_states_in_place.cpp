@@ -2,7 +2,8 @@
 #include <map>
 
 #include "ops/catalog.h"
-#include "passes/passes.h"
+#include "passes/eliminate_dead_code.h"
+#include "passes/pass.h"
 #include "passes/rewrite.h"
 
 namespace headrace {
@@ -33,8 +34,8 @@ std::map<ValueId, std::vector<NodeId>> state_readers(const Graph& graph) {
     return readers;
 }
 
-}  // namespace
-
+/// Writes the slices of a state that change, where the state was assigned a copy of itself with those slices
+/// replaced (scatter_elements) and nothing reads its old content afterwards.
 Result<Counts> update_states_in_place(Graph& graph, const PassContext& context) {
     const OpDef* update = find_op("cache_update");
     Replacements replacements(graph.values.size());
@@ -71,6 +72,15 @@ Result<Counts> update_states_in_place(Graph& graph, const PassContext& context) 
     graph.compact(keep);
     HR_TRY(eliminate_dead_code(graph, context));
     return Counts{{"updates", updates}};
+}
+
+}  // namespace
+
+Pass update_states_in_place_pass() {
+    return {.name = "update_states_in_place",
+            .summary = "writes only the slices of a state that change",
+            .run = &update_states_in_place,
+            .after = {"recognize_compositions"}};
 }
 
 }  // namespace headrace

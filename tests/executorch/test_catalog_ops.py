@@ -75,6 +75,6 @@ def test_nothing_is_spelled_out_that_the_compiler_recognises() -> None:
                 continue
             compiled += 1
             passes = {p["name"]: p["counts"] for p in headrace.compile(graph).stats["passes"]}
-            found += [f"{name}: {what}" for what, n in passes["recognise_compositions"].items() if n]
+            found += [f"{name}: {what}" for what, n in passes["recognize_compositions"].items() if n]
     assert compiled > 100
     assert not found

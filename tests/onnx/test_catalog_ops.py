@@ -64,7 +64,7 @@ def test_nothing_is_spelled_out_that_the_compiler_recognises() -> None:
                 continue  # refused with open extents: test_operators.py
             compiled += 1
             passes = {p["name"]: p["counts"] for p in headrace.compile(graph).stats["passes"]}
-            for what, count in passes["recognise_compositions"].items():
+            for what, count in passes["recognize_compositions"].items():
                 if count:
                     found[f"{case.label}: {what}"] += count
     assert compiled > 1000

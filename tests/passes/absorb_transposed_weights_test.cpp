@@ -14,7 +14,7 @@ TEST(AbsorbTransposedWeights, ReadsTheMatrixOfAMatmulAsItLies) {
     t.output("y", t.op("matmul", {t.input("x", {2, 4, 3}), w}, {}, "dense"));
     Graph graph = t.finish();
     const Graph before = graph;
-    EXPECT_EQ(run_pass(absorb_transposed_weights, graph), (Counts{{"transposes_absorbed", 1}}));
+    EXPECT_EQ(run_pass("absorb_transposed_weights", graph), (Counts{{"transposes_absorbed", 1}}));
     EXPECT_EQ(formula(graph, "y"), "fused_matmul(x, w) {transpose_b=true}");
     EXPECT_EQ(graph.nodes.size(), 1U);
     EXPECT_EQ(graph.nodes[0].label, "dense");
@@ -32,7 +32,7 @@ TEST(AbsorbTransposedWeights, TogglesTheFlagOfGemmAndFusedMatmul) {
              t.op("fused_matmul", {x, wide}, {{"transpose_b", true}, {"activation", std::string("relu")}}));
     Graph graph = t.finish();
     const Graph before = graph;
-    EXPECT_EQ(run_pass(absorb_transposed_weights, graph).at("transposes_absorbed"), 3);
+    EXPECT_EQ(run_pass("absorb_transposed_weights", graph).at("transposes_absorbed"), 3);
     EXPECT_EQ(formula(graph, "a"), "gemm(x, tall) {alpha=0.5, b_transpose=true}");
     EXPECT_EQ(formula(graph, "b"), "gemm(x, wide)");
     EXPECT_EQ(formula(graph, "c"), "fused_matmul(x, wide) {activation=\"relu\"}");
@@ -46,7 +46,7 @@ TEST(AbsorbTransposedWeights, KeepsATransposeThatOthersRead) {
     t.output("y", t.op("matmul", {t.input("x", {2, 3}), w}));
     t.output("w'", w);
     Graph graph = t.finish();
-    EXPECT_EQ(run_pass(absorb_transposed_weights, graph).at("transposes_absorbed"), 1);
+    EXPECT_EQ(run_pass("absorb_transposed_weights", graph).at("transposes_absorbed"), 1);
     EXPECT_EQ(formula(graph, "w'"), "transpose(w)");
 }
 
@@ -61,7 +61,7 @@ TEST(AbsorbTransposedWeights, LeavesBatchesActivationsAndOtherOperandsAlone) {
     t.output("c", t.op("matmul", {x, t.op("transpose", {x})}));
     t.output("d", t.op("add", {x, w}));
     Graph graph = t.finish();
-    EXPECT_EQ(run_pass(absorb_transposed_weights, graph).at("transposes_absorbed"), 0);
+    EXPECT_EQ(run_pass("absorb_transposed_weights", graph).at("transposes_absorbed"), 0);
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ struct Images : TinyGraph {
     Graph choose() {
         Graph graph = finish();
         const Graph before = graph;
-        counts = run_pass(choose_layouts, graph);
+        counts = run_pass("choose_layouts", graph);
         expect_same_results(before, graph, kTolerance);
         return graph;
     }
@@ -73,7 +73,7 @@ TEST(ChooseLayouts, LetsAStemReadChannelsFirstAndGiveThemLast) {
               "fused_conv2d(pixels, s) {padding=[1, 1, 1, 1], strides=[2, 2], output_layout=\"nhwc\"}");
 
     Graph again = graph;
-    EXPECT_EQ(run_pass(choose_layouts, again).at("nodes_turned"), 0);
+    EXPECT_EQ(run_pass("choose_layouts", again).at("nodes_turned"), 0);
     EXPECT_EQ(print(again), print(graph));
 }
 
@@ -83,7 +83,7 @@ TEST(ChooseLayouts, TurnsALayerAloneWhereTransformedFiltersSaveMore) {
     t.output("y", t.op("conv2d", {x, t.constant("w", {64, 64, 3, 3})}, kSame));
     Graph graph = t.finish();
     const Graph before = graph;
-    EXPECT_EQ(run_pass(choose_layouts, graph).at("nodes_turned"), 1);
+    EXPECT_EQ(run_pass("choose_layouts", graph).at("nodes_turned"), 1);
     expect_same_results(before, graph, kTolerance);
 }
 
@@ -109,7 +109,7 @@ TEST(ChooseLayouts, TurnsATransposedConvolutionAloneUnlessItsProductsHaveFewColu
                            {{"strides", List{2, 2}}}));
         Graph graph = t.finish();
         const Graph before = graph;
-        EXPECT_EQ(run_pass(choose_layouts, graph).at("nodes_turned"), few ? 0 : 1);
+        EXPECT_EQ(run_pass("choose_layouts", graph).at("nodes_turned"), few ? 0 : 1);
         expect_same_results(before, graph, kTolerance);
     }
 }
@@ -261,7 +261,7 @@ TEST(ChooseLayouts, WorksOnSymbolicExtents) {
     };
     t.output("y", conv(t.op("relu", {conv(x, "a")}), "b"));
     Graph graph = t.finish();
-    EXPECT_EQ(run_pass(choose_layouts, graph).at("nodes_turned"), 3);
+    EXPECT_EQ(run_pass("choose_layouts", graph).at("nodes_turned"), 3);
     EXPECT_EQ(str(graph.value(graph.outputs[0].second).type.shape), "[n, 16, h, w]");
 }
 
@@ -271,7 +271,7 @@ TEST(ChooseLayouts, DoesNothingWithoutOurKernels) {
     Graph graph = t.finish();
     PassContext context;
     context.uses_packed_kernels = false;
-    EXPECT_EQ(run_pass(choose_layouts, graph, context), Counts{});
+    EXPECT_EQ(run_pass("choose_layouts", graph, context), Counts{});
     EXPECT_EQ(count_nodes(graph, "transpose"), 0U);
 }
 

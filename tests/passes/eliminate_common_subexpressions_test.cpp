@@ -16,7 +16,7 @@ TEST(EliminateCommonSubexpressions, MergesNodesAndThenTheirReaders) {
     t.output("product", t.op("mul", {a, b}));
     Graph graph = t.finish();
     const Graph before = graph;
-    EXPECT_EQ(run_pass(eliminate_common_subexpressions, graph),
+    EXPECT_EQ(run_pass("eliminate_common_subexpressions", graph),
               (Counts{{"constants_merged", 0}, {"nodes_removed", 2}}));
     EXPECT_EQ(graph.nodes.size(), 3U);
     EXPECT_EQ(graph.values.size(), 5U) << "orphaned values must go";
@@ -34,7 +34,7 @@ TEST(EliminateCommonSubexpressions, TellsOpsOperandsAndAttributesApart) {
                        concat({x, y}, 1), concat({x, y, y}, 0)})
         t.output(std::to_string(i++), id);
     Graph graph = t.finish();
-    EXPECT_EQ(run_pass(eliminate_common_subexpressions, graph).at("nodes_removed"), 0);
+    EXPECT_EQ(run_pass("eliminate_common_subexpressions", graph).at("nodes_removed"), 0);
 }
 
 TEST(EliminateCommonSubexpressions, TellsMinusZeroFromZero) {
@@ -45,7 +45,7 @@ TEST(EliminateCommonSubexpressions, TellsMinusZeroFromZero) {
         t.output("pad " + std::to_string(t.builder.graph().nodes.size()),
                  t.op("pad", {x}, {{"beginning_padding", one}, {"ending_padding", one}, {"value", value}}));
     Graph graph = t.finish();
-    EXPECT_EQ(run_pass(eliminate_common_subexpressions, graph).at("nodes_removed"), 1);
+    EXPECT_EQ(run_pass("eliminate_common_subexpressions", graph).at("nodes_removed"), 1);
 }
 
 TEST(EliminateCommonSubexpressions, MergesAllOutputsOfANode) {
@@ -58,7 +58,7 @@ TEST(EliminateCommonSubexpressions, MergesAllOutputsOfANode) {
     t.output("c", b[0]);
     Graph graph = t.finish();
     const Graph before = graph;
-    EXPECT_EQ(run_pass(eliminate_common_subexpressions, graph).at("nodes_removed"), 1);
+    EXPECT_EQ(run_pass("eliminate_common_subexpressions", graph).at("nodes_removed"), 1);
     EXPECT_EQ(graph.outputs[0].second, graph.outputs[1].second);
     expect_same_results(before, graph);
 }
@@ -69,7 +69,7 @@ TEST(EliminateCommonSubexpressions, NeverMergesStateWrites) {
     t.output("a", t.op("accumulate", {t.state("first", {2}), x}));
     t.output("b", t.op("accumulate", {t.state("second", {2}), x}));
     Graph graph = t.finish();
-    EXPECT_EQ(run_pass(eliminate_common_subexpressions, graph).at("nodes_removed"), 0);
+    EXPECT_EQ(run_pass("eliminate_common_subexpressions", graph).at("nodes_removed"), 0);
 }
 
 TEST(EliminateCommonSubexpressions, MergesConstantsOfEqualTypeAndBytes) {
@@ -82,7 +82,7 @@ TEST(EliminateCommonSubexpressions, MergesConstantsOfEqualTypeAndBytes) {
     t.output("y", t.op("concat", {a, b, c, d}, {{"axis", std::int64_t{0}}}));
     Graph graph = t.finish();
     const Graph before = graph;
-    EXPECT_EQ(run_pass(eliminate_common_subexpressions, graph),
+    EXPECT_EQ(run_pass("eliminate_common_subexpressions", graph),
               (Counts{{"constants_merged", 1}, {"nodes_removed", 1}}));
     EXPECT_EQ(formula(graph, "y"), "concat(add(x, a), add(x, a), add(x, c), add(x, d)) {axis=0}");
     expect_same_results(before, graph);
@@ -99,7 +99,7 @@ TEST(EliminateCommonSubexpressions, TellsConstantsApartThatAgreeInTheirSamples) 
     const ValueId c = t.constant("c", DType::f32, {1000}, values);
     t.output("y", t.op("mul", {t.op("add", {x, a}), t.op("add", {t.op("add", {x, b}), c})}));
     Graph graph = t.finish();
-    EXPECT_EQ(run_pass(eliminate_common_subexpressions, graph).at("constants_merged"), 1);
+    EXPECT_EQ(run_pass("eliminate_common_subexpressions", graph).at("constants_merged"), 1);
     EXPECT_EQ(formula(graph, "y"), "mul(add(x, a), add(add(x, b), b))");
 }
 

@@ -15,7 +15,7 @@ TEST(EliminateDeadCode, KeepsWhatOutputsNeedAndRemovesTheRest) {
     t.output("y", t.op("tanh", {x}));
     Graph graph = t.finish();
     const Graph before = graph;
-    EXPECT_EQ(run_pass(eliminate_dead_code, graph), (Counts{{"nodes_removed", 2}, {"values_removed", 3}}));
+    EXPECT_EQ(run_pass("eliminate_dead_code", graph), (Counts{{"nodes_removed", 2}, {"values_removed", 3}}));
     EXPECT_EQ(formula(graph, "y"), "tanh(x)");
     EXPECT_EQ(graph.values.size(), 2U);
     expect_same_results(before, graph);
@@ -30,7 +30,7 @@ TEST(EliminateDeadCode, KeepsStateWritesAndWhatTheyNeed) {
     t.output("x", x);
     Graph graph = t.finish();
     const Graph before = graph;
-    EXPECT_EQ(run_pass(eliminate_dead_code, graph).at("nodes_removed"), 1);
+    EXPECT_EQ(run_pass("eliminate_dead_code", graph).at("nodes_removed"), 1);
     ASSERT_EQ(graph.nodes.size(), 2U);
     EXPECT_EQ(formula(graph, graph.nodes[1].outputs[0]), "accumulate(total, neg(x))");
     expect_same_results(before, graph);
@@ -42,7 +42,7 @@ TEST(EliminateDeadCode, KeepsUnusedInputsAndStates) {
     t.state("idle", {4});
     t.output("y", t.op("relu", {t.input("x", {4})}));
     Graph graph = t.finish();
-    EXPECT_EQ(run_pass(eliminate_dead_code, graph).at("values_removed"), 0);
+    EXPECT_EQ(run_pass("eliminate_dead_code", graph).at("values_removed"), 0);
     EXPECT_EQ(graph.inputs.size(), 2U);
     EXPECT_EQ(graph.states.size(), 1U);
 }
@@ -52,7 +52,7 @@ TEST(EliminateDeadCode, KeepsANodeOfWhichOneOutputIsUsed) {
     const auto parts = t.many("split", {t.input("x", {4, 2})}, {{"splits", std::vector<std::int64_t>{1, 3}}});
     t.output("y", parts[1]);
     Graph graph = t.finish();
-    EXPECT_EQ(run_pass(eliminate_dead_code, graph).at("nodes_removed"), 0);
+    EXPECT_EQ(run_pass("eliminate_dead_code", graph).at("nodes_removed"), 0);
     EXPECT_EQ(graph.nodes[0].outputs.size(), 2U);
 }
 

@@ -17,7 +17,7 @@ TEST(EliminateNoOps, RemovesChainsOfThem) {
     t.output("y", t.op("tanh", {x}));
     Graph graph = t.finish();
     const Graph before = graph;
-    EXPECT_EQ(run_pass(eliminate_no_ops, graph), (Counts{{"chains_merged", 0}, {"nodes_removed", 4}}));
+    EXPECT_EQ(run_pass("eliminate_no_ops", graph), (Counts{{"chains_merged", 0}, {"nodes_removed", 4}}));
     EXPECT_EQ(formula(graph, "y"), "tanh(relu(x))");
     expect_same_results(before, graph);
 }
@@ -28,7 +28,7 @@ TEST(EliminateNoOps, KeepsWhatChangesShape) {
     t.output("reshaped", t.op("reshape", {x}, {{"new_shape", Shape{3, 1}}}));
     t.output("transposed", t.op("transpose", {x}));
     Graph graph = t.finish();
-    EXPECT_EQ(run_pass(eliminate_no_ops, graph).at("nodes_removed"), 0);
+    EXPECT_EQ(run_pass("eliminate_no_ops", graph).at("nodes_removed"), 0);
 }
 
 TEST(EliminateNoOps, RemovesProductsWithOneAndQuotientsByIt) {
@@ -41,7 +41,7 @@ TEST(EliminateNoOps, RemovesProductsWithOneAndQuotientsByIt) {
     t.output("wider", t.op("mul", {x, row}));
     Graph graph = t.finish();
     const Graph before = graph;
-    EXPECT_EQ(run_pass(eliminate_no_ops, graph).at("nodes_removed"), 3);
+    EXPECT_EQ(run_pass("eliminate_no_ops", graph).at("nodes_removed"), 3);
     EXPECT_EQ(formula(graph, "product"), "relu(x)");
     EXPECT_EQ(formula(graph, "quotient"), "tanh(x)");
     expect_same_results(before, graph);
@@ -69,7 +69,7 @@ TEST(EliminateNoOps, KeepsAnOpThatSaysItEqualsAnOperandOfAnotherType) {
     for (const Shape& shape : {Shape{2, 3}, Shape{3, 2}})
         t.output(str(shape), must(t.builder.op(retype, {x}, NamedAttrs{{"shape", shape}}))[0]);
     Graph graph = t.finish();
-    EXPECT_EQ(run_pass(eliminate_no_ops, graph).at("nodes_removed"), 1);
+    EXPECT_EQ(run_pass("eliminate_no_ops", graph).at("nodes_removed"), 1);
     EXPECT_EQ(formula(graph, "[2, 3]"), "x");
     EXPECT_EQ(formula(graph, "[3, 2]"), "retype(x) {shape=[3, 2]}");
 }
@@ -82,7 +82,7 @@ TEST(EliminateNoOps, MayLeaveAnInputAsAnOutput) {
     t.output("x again", x);
     Graph graph = t.finish();
     const Graph before = graph;
-    EXPECT_EQ(run_pass(eliminate_no_ops, graph).at("nodes_removed"), 2);
+    EXPECT_EQ(run_pass("eliminate_no_ops", graph).at("nodes_removed"), 2);
     EXPECT_EQ(formula(graph, "y"), "x");
     EXPECT_EQ(formula(graph, "z"), "x");
     expect_same_results(before, graph);
@@ -97,7 +97,7 @@ TEST(EliminateNoOps, KeepsACopyOfAStateThatIsReadAfterTheWrite) {
     t.output("difference", t.op("sub", {current, old}));
     Graph graph = t.finish();
     const Graph before = graph;
-    EXPECT_EQ(run_pass(eliminate_no_ops, graph).at("nodes_removed"), 0);
+    EXPECT_EQ(run_pass("eliminate_no_ops", graph).at("nodes_removed"), 0);
     expect_same_results(before, graph);
 }
 
@@ -107,7 +107,7 @@ TEST(EliminateNoOps, KnowsSymbolicShapes) {
     const ValueId x = t.input("x", {1, seq});
     t.output("y", t.op("relu", {t.op("reshape", {x}, {{"new_shape", Shape{1, seq}}})}));
     Graph graph = t.finish();
-    EXPECT_EQ(run_pass(eliminate_no_ops, graph).at("nodes_removed"), 1);
+    EXPECT_EQ(run_pass("eliminate_no_ops", graph).at("nodes_removed"), 1);
     EXPECT_EQ(formula(graph, "y"), "relu(x)");
 }
 
@@ -125,7 +125,7 @@ TEST(EliminateNoOps, MergesChainsOfReshapesAndOfTransposes) {
     t.output("turned", t.op("transpose", {turned}, {{"permutation", Axes{0, 2, 1}}}));
     Graph graph = t.finish();
     const Graph before = graph;
-    const Counts counts = run_pass(&eliminate_no_ops, graph);
+    const Counts counts = run_pass("eliminate_no_ops", graph);
     EXPECT_EQ(counts.at("chains_merged"), 4);
     EXPECT_EQ(formula(graph, "same"), "x");
     EXPECT_EQ(formula(graph, "back"), "x");
@@ -143,7 +143,7 @@ TEST(EliminateNoOps, MergesTransposesWhoseDimensionsAreCountedFromTheEnd) {
     t.output("turned", t.op("transpose", {turned}, {{"permutation", Axes{0, -1, -2}}}));
     Graph graph = t.finish();
     const Graph before = graph;
-    EXPECT_EQ(run_pass(&eliminate_no_ops, graph).at("chains_merged"), 1);
+    EXPECT_EQ(run_pass("eliminate_no_ops", graph).at("chains_merged"), 1);
     EXPECT_EQ(formula(graph, "turned"), "transpose(y) {permutation=[1, 0, 2]}");
     expect_same_results(before, graph);
 }
@@ -157,7 +157,7 @@ TEST(EliminateNoOps, KeepsTheFirstOfAChainForItsOtherReaders) {
     t.output("c", first);
     Graph graph = t.finish();
     const Graph before = graph;
-    run_pass(&eliminate_no_ops, graph);
+    run_pass("eliminate_no_ops", graph);
     EXPECT_EQ(formula(graph, "a"), "reshape(x) {new_shape=[6]}");
     EXPECT_EQ(formula(graph, "b"), "relu(reshape(x) {new_shape=[3, 2]})");
     expect_same_results(before, graph);
@@ -174,7 +174,7 @@ TEST(EliminateNoOps, KeepsWhatAnOutputInTheMiddleOfTwoChainsIsMadeOf) {
     g.output("y", apart);
     g.output("z", reshape(turn(reshape(apart, {2, 4, 3})), {6, 4}));
     Graph graph = g.finish();
-    run_pass(&eliminate_no_ops, graph);
+    run_pass("eliminate_no_ops", graph);
     EXPECT_EQ(formula(graph, "y"), "reshape(transpose(x) {permutation=[0, 2, 1]}) {new_shape=[24]}");
     EXPECT_EQ(formula(graph, "z"), "reshape(x) {new_shape=[6, 4]}");
 }
@@ -187,7 +187,7 @@ TEST(EliminateNoOps, DoesNotMergeWithAViewOfAStateThatIsWrittenBetween) {
     t.output("y", t.op("reshape", {old}, {{"new_shape", Shape{1, 4}}}));
     Graph graph = t.finish();
     const Graph before = graph;
-    EXPECT_EQ(run_pass(&eliminate_no_ops, graph).at("chains_merged"), 0);
+    EXPECT_EQ(run_pass("eliminate_no_ops", graph).at("chains_merged"), 0);
     expect_same_results(before, graph);
 }
 

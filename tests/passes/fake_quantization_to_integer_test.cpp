@@ -51,7 +51,7 @@ struct QuantizedGraph : TinyGraph {
 /// The pass gives what real numbers give, within a step.
 Graph expect_within_a_step(Graph before) {
     Graph after = before;
-    run_pass(&fake_quantization_to_integer, after);
+    run_pass("fake_quantization_to_integer", after);
     const Results expected = Interpreter(before).run(), actual = Interpreter(after).run();
     for (const auto& [name, result] : expected) {
         const auto& [type, bytes] = result;
@@ -138,7 +138,7 @@ TEST(FakeQuantizationToInteger, LeavesRealNumbersThatOthersRead) {
     t.output("y", t.quantized(product, 0.05f, 100));
     t.output("real", t.op("relu", {product}));
     Graph after = t.finish();
-    EXPECT_EQ(run_pass(&fake_quantization_to_integer, after)["products"], 0);
+    EXPECT_EQ(run_pass("fake_quantization_to_integer", after)["products"], 0);
 }
 
 TEST(FakeQuantizationToInteger, MultipliesExactlyToRealNumbersWhatNothingQuantizes) {
@@ -150,7 +150,7 @@ TEST(FakeQuantizationToInteger, MultipliesExactlyToRealNumbersWhatNothingQuantiz
         t.output("y", t.op("gemm", {x, w, t.constant("bias", {6})}, {{"b_transpose", transposed}}));
         const Graph before = t.finish();
         Graph after = before;
-        EXPECT_EQ(run_pass(&fake_quantization_to_integer, after)["real_products"], 1);
+        EXPECT_EQ(run_pass("fake_quantization_to_integer", after)["real_products"], 1);
         EXPECT_THAT(formula(after, "y"), StartsWith("add(mul(cast(matmul_integer(quantize_linear(x"));
         expect_same_results(before, after, 1e-5);
     }
@@ -161,7 +161,7 @@ TEST(FakeQuantizationToInteger, LeavesWhatMovesToAnotherScale) {
     const ValueId x = t.real_input("x", {6}, 0.02f, 128);
     t.output("y", t.quantized(t.op("reshape", {x}, {{"new_shape", Extents{2, 3}}}), 0.03f, 128));
     Graph after = t.finish();
-    EXPECT_EQ(run_pass(&fake_quantization_to_integer, after)["moves"], 0);
+    EXPECT_EQ(run_pass("fake_quantization_to_integer", after)["moves"], 0);
 }
 
 TEST(FakeQuantizationToInteger, LeavesGraphsThatOtherDevicesRun) {
@@ -170,7 +170,7 @@ TEST(FakeQuantizationToInteger, LeavesGraphsThatOtherDevicesRun) {
     t.output("y", t.quantized(t.op("matmul", {x, t.real_weights({20, 6}, DType::i8, {}, 0)}), 0.05f, 100));
     Graph after = t.finish();
     const std::string before = formula(after, "y");
-    run_pass(&fake_quantization_to_integer, after, {.runs_on_cpu = false});
+    run_pass("fake_quantization_to_integer", after, {.runs_on_cpu = false});
     EXPECT_EQ(formula(after, "y"), before);
 }
 

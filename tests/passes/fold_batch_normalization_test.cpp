@@ -20,7 +20,7 @@ struct Normalised : TinyGraph {
         output("y", y);
         Graph graph = finish();
         const Graph before = graph;
-        run_pass(fold_batch_normalization, graph);
+        run_pass("fold_batch_normalization", graph);
         expect_same_results(before, graph, 1e-5);
         return formula(graph, "y");
     }

@@ -16,7 +16,7 @@ TEST(FoldConstants, ComputesChainsOfConstantNodes) {
     t.output("y", t.op("add", {x, scaled}));
     Graph graph = t.finish();
     const Graph before = graph;
-    const Counts counts = run_pass(fold_constants, graph);
+    const Counts counts = run_pass("fold_constants", graph);
     EXPECT_EQ(counts.at("nodes_folded"), 2);
     EXPECT_EQ(counts.at("bytes_made"), 48);
     EXPECT_EQ(formula(graph, "y"), "add(x, constant)");
@@ -30,7 +30,7 @@ TEST(FoldConstants, MayLeaveAConstantAsAnOutput) {
     t.output("y", t.op("exp", {t.constant("w", {3})}));
     Graph graph = t.finish();
     const Graph before = graph;
-    EXPECT_EQ(run_pass(fold_constants, graph).at("nodes_folded"), 1);
+    EXPECT_EQ(run_pass("fold_constants", graph).at("nodes_folded"), 1);
     EXPECT_TRUE(graph.nodes.empty());
     expect_same_results(before, graph);
 }
@@ -44,7 +44,7 @@ TEST(FoldConstants, FoldsEveryOutputOfANode) {
     t.output("b", t.op("add", {x, parts[1]}));
     Graph graph = t.finish();
     const Graph before = graph;
-    EXPECT_EQ(run_pass(fold_constants, graph).at("nodes_folded"), 1);
+    EXPECT_EQ(run_pass("fold_constants", graph).at("nodes_folded"), 1);
     expect_same_results(before, graph);
 }
 
@@ -53,7 +53,7 @@ TEST(FoldConstants, LeavesStateWritesAlone) {
     t.output("y", t.op("assign", {t.state("s", {3}), t.op("neg", {t.constant("w", {3})})}));
     Graph graph = t.finish();
     const Graph before = graph;
-    EXPECT_EQ(run_pass(fold_constants, graph).at("nodes_folded"), 1);
+    EXPECT_EQ(run_pass("fold_constants", graph).at("nodes_folded"), 1);
     EXPECT_EQ(formula(graph, "y"), "assign(s, constant)");
     expect_same_results(before, graph);
 }
@@ -70,7 +70,7 @@ Graph expansion(std::int64_t rows, std::int64_t columns) {
 TEST(FoldConstants, LimitsGrowth) {
     const auto folded = [](std::int64_t rows, std::int64_t columns, PassContext context = {}) {
         Graph graph = expansion(rows, columns);
-        const Counts counts = run_pass(fold_constants, graph, context);
+        const Counts counts = run_pass("fold_constants", graph, context);
         EXPECT_EQ(counts.at("nodes_folded") + counts.at("nodes_too_large"), 1);
         return counts.at("nodes_folded") == 1;
     };
@@ -95,7 +95,7 @@ Graph doubled(int times) {
 
 TEST(FoldConstants, CountsAnOperandThatIsGivenTwiceOnce) {
     Graph graph = doubled(40);
-    const Counts counts = run_pass(fold_constants, graph);
+    const Counts counts = run_pass("fold_constants", graph);
     EXPECT_EQ(counts.at("nodes_folded"), 14) << "up to 64 MiB";
     EXPECT_EQ(counts.at("bytes_made"), (std::int64_t{1} << 27) - 8192);
 }
@@ -107,7 +107,7 @@ TEST(FoldConstants, LimitsAllNodesTogether) {
         for (int i = 0; i < 20; ++i) w = t.op("neg", {w});
         t.output("y", t.op("add", {t.input("x", {1000}), w}));
         Graph graph = t.finish();
-        return run_pass(fold_constants, graph, context).at("nodes_folded");
+        return run_pass("fold_constants", graph, context).at("nodes_folded");
     };
     EXPECT_EQ(folded({}), 20);
     EXPECT_EQ(folded({.fold = {.all_bytes = 24'000, .all_growth = 0}}), 6);
@@ -121,7 +121,7 @@ TEST(FoldConstants, DoesNotDequantiseWeights) {
     const ValueId wide = t.op("cast", {w}, {{"data_type", DType::f32}});
     t.output("y", t.op("add", {t.input("x", {8000}), wide}));
     Graph graph = t.finish();
-    EXPECT_EQ(run_pass(fold_constants, graph).at("nodes_too_large"), 1);
+    EXPECT_EQ(run_pass("fold_constants", graph).at("nodes_too_large"), 1);
 }
 
 TEST(FoldConstants, ReadsMisalignedAndEmptyConstants) {
@@ -134,7 +134,7 @@ TEST(FoldConstants, ReadsMisalignedAndEmptyConstants) {
     const ValueId none = must(t.builder.constant({DType::f32, {0}}, std::make_shared<Constant>()));
     t.output("y", t.op("concat", {t.op("neg", {a}), t.op("neg", {none})}, {{"axis", std::int64_t{0}}}));
     Graph graph = t.finish();
-    EXPECT_EQ(run_pass(fold_constants, graph).at("nodes_folded"), 3);
+    EXPECT_EQ(run_pass("fold_constants", graph).at("nodes_folded"), 3);
     const Value& y = graph.value(graph.outputs[0].second);
     ASSERT_EQ(y.kind, ValueKind::constant);
     const float expected[] = {-1, -2, -3};

@@ -21,7 +21,7 @@ struct Layer : TinyGraph {
         output("y", y);
         Graph graph = finish();
         const Graph before = graph;
-        counts = run_pass(fuse_convolution_epilogue, graph);
+        counts = run_pass("fuse_convolution_epilogue", graph);
         expect_same_results(before, graph, kTolerance);
         nodes = graph.nodes.size();
         label = nodes > 0 ? graph.nodes.back().label : "";
@@ -160,7 +160,7 @@ TEST(FuseConvolutionEpilogue, KeepsTheConvolutionsOwnAttributes) {
         t.op("relu", {t.op("conv2d", {t.input("x", {2, 3, 5, 5}), t.constant("w", {6, 1, 3, 3})}, window)}));
     Graph graph = t.finish();
     const Graph before = graph;
-    run_pass(fuse_convolution_epilogue, graph);
+    run_pass("fuse_convolution_epilogue", graph);
     EXPECT_EQ(formula(graph, "y"),
               "fused_conv2d(x, w) {padding=[1, 1, 0, 2], strides=[2, 1], groups=3, activation=\"relu\"}");
     expect_same_results(before, graph, kTolerance);
@@ -173,7 +173,7 @@ TEST(FuseConvolutionEpilogue, JoinsWithChannelsLastToo) {
     t.output("y", t.op("relu", {t.op("add", {conv, t.input("r", {1, 4, 4, 2})})}));
     Graph graph = t.finish();
     const Graph before = graph;
-    run_pass(fuse_convolution_epilogue, graph);
+    run_pass("fuse_convolution_epilogue", graph);
     EXPECT_EQ(formula(graph, "y"),
               "fused_conv2d(x, w, _, r) {input_layout=\"nhwc\", activation=\"relu\", residual_first=true}");
     expect_same_results(before, graph, kTolerance);
@@ -189,7 +189,7 @@ TEST(FuseConvolutionEpilogue, NeedsAConvolutionThatOurKernelComputes) {
     relu_of("half", t.input("h", {1, 1, 2, 2}, DType::f16),
             t.constant("one", DType::f16, {1, 1, 1, 1}, std::vector<std::uint16_t>{0x3c00}));
     Graph graph = t.finish();
-    EXPECT_EQ(run_pass(fuse_convolution_epilogue, graph).at("convolutions"), 0);
+    EXPECT_EQ(run_pass("fuse_convolution_epilogue", graph).at("convolutions"), 0);
     EXPECT_EQ(graph.nodes.size(), 4U);
 }
 
@@ -202,7 +202,7 @@ TEST(FuseConvolutionEpilogue, DoesNotReadAStateAfterItsWrite) {
     t.output("z", written);
     Graph graph = t.finish();
     const Graph before = graph;
-    EXPECT_EQ(run_pass(fuse_convolution_epilogue, graph).at("convolutions"), 0);
+    EXPECT_EQ(run_pass("fuse_convolution_epilogue", graph).at("convolutions"), 0);
     EXPECT_EQ(formula(graph, "y"), "relu(conv2d(s, w))");
     expect_same_results(before, graph, kTolerance);
 }
@@ -212,7 +212,7 @@ TEST(FuseConvolutionEpilogue, WorksOnSymbolicShapes) {
     const ValueId x = t.input("x", {Dim::symbolic("n"), 3, 4, 4});
     t.output("y", t.op("relu", {t.op("conv2d", {x, t.constant("w", {2, 3, 1, 1})})}));
     Graph graph = t.finish();
-    run_pass(fuse_convolution_epilogue, graph);
+    run_pass("fuse_convolution_epilogue", graph);
     EXPECT_EQ(formula(graph, "y"), "fused_conv2d(x, w) {activation=\"relu\"}");
 }
 

@@ -26,7 +26,7 @@ struct DynamicProduct : TinyGraph {
         output("y", y);
         Graph graph = finish();
         const Graph before = graph;
-        counts = run_pass(fuse_integer_product_epilogue, graph);
+        counts = run_pass("fuse_integer_product_epilogue", graph);
         expect_same_results(before, graph, kTolerance);
         nodes = graph.nodes.size();
         return formula(graph, "y");

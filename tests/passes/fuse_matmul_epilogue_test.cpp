@@ -19,7 +19,7 @@ struct Dense : TinyGraph {
         output("y", y);
         Graph graph = finish();
         const Graph before = graph;
-        counts = run_pass(fuse_matmul_epilogue, graph);
+        counts = run_pass("fuse_matmul_epilogue", graph);
         expect_same_results(before, graph, kTolerance);
         nodes = graph.nodes.size();
         label = nodes > 0 ? graph.nodes.back().label : "";
@@ -134,7 +134,7 @@ TEST(FuseMatmulEpilogue, NeedsAConstantMatrix) {
     t.output("a", t.op("relu", {t.op("matmul", {x, y})}));
     t.output("b", t.op("relu", {t.op("matmul", {x, batch})}));
     Graph graph = t.finish();
-    EXPECT_EQ(run_pass(fuse_matmul_epilogue, graph).at("products"), 0);
+    EXPECT_EQ(run_pass("fuse_matmul_epilogue", graph).at("products"), 0);
 }
 
 TEST(FuseMatmulEpilogue, UnderstandsGemm) {
@@ -153,7 +153,7 @@ TEST(FuseMatmulEpilogue, UnderstandsGemm) {
     t.output("matrix", t.op("tanh", {t.op("gemm", {x, w, r}, transposed)}));
     Graph graph = t.finish();
     const Graph before = graph;
-    EXPECT_EQ(run_pass(fuse_matmul_epilogue, graph).at("products"), 2);
+    EXPECT_EQ(run_pass("fuse_matmul_epilogue", graph).at("products"), 2);
     EXPECT_EQ(formula(graph, "plain"), "gemm(x, w, c) {b_transpose=true}");
     EXPECT_EQ(formula(graph, "fused"), "fused_matmul(x, w, c, r) {transpose_b=true, activation=\"tanh\"}");
     EXPECT_EQ(formula(graph, "bias"), "fused_matmul(x, w, c) {transpose_b=true}");
@@ -182,7 +182,7 @@ TEST(FuseMatmulEpilogue, DoesNotReadAStateAfterItsWrite) {
     t.output("z", written);
     Graph graph = t.finish();
     const Graph before = graph;
-    EXPECT_EQ(run_pass(fuse_matmul_epilogue, graph).at("biases"), 1);
+    EXPECT_EQ(run_pass("fuse_matmul_epilogue", graph).at("biases"), 1);
     EXPECT_EQ(formula(graph, "y"), "relu(fused_matmul(s, w, b))");
     expect_same_results(before, graph, kTolerance);
 }
@@ -193,7 +193,7 @@ TEST(FuseMatmulEpilogue, WorksOnSymbolicShapes) {
     const ValueId product = t.op("matmul", {x, t.constant("w", {3, 5})});
     t.output("y", t.op("relu", {t.op("add", {product, t.constant("b", {5})})}));
     Graph graph = t.finish();
-    run_pass(fuse_matmul_epilogue, graph);
+    run_pass("fuse_matmul_epilogue", graph);
     EXPECT_EQ(formula(graph, "y"), "fused_matmul(x, w, b) {activation=\"relu\"}");
 }
 

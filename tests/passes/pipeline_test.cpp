@@ -99,6 +99,39 @@ TEST(Pipeline, EveryPassHasANameOfItsOwnAndASummary) {
     }
 }
 
+TEST(Pipeline, RunsEachPassAfterThoseThatItFollows) {
+    std::set<std::string_view> before;
+    for (const Pass& pass : all_passes()) {
+        for (const std::string_view name : pass.after) EXPECT_TRUE(before.contains(name)) << pass.name;
+        before.insert(pass.name);
+    }
+    EXPECT_EQ(find_pass("sink_reshapes")->name, "sink_reshapes");
+    EXPECT_EQ(find_pass("sink"), nullptr);
+}
+
+std::vector<std::string_view> names_in_order(const std::vector<Pass>& passes) {
+    std::vector<std::string_view> names;
+    for (const Pass& pass : in_order(passes).value()) names.push_back(pass.name);
+    return names;
+}
+
+TEST(Pipeline, OrdersPassesByWhatTheyFollowAndThenByName) {
+    EXPECT_THAT(names_in_order({{.name = "c"}, {.name = "a", .after = {"c"}}, {.name = "b"}}),
+                ElementsAre("b", "c", "a"));
+    EXPECT_THAT(
+        names_in_order({{.name = "a", .after = {"b", "c"}}, {.name = "c"}, {.name = "b", .after = {"c"}}}),
+        ElementsAre("c", "b", "a"));
+}
+
+TEST(Pipeline, RefusesOrdersThatCannotBe) {
+    EXPECT_EQ(in_order({{.name = "a", .after = {"b"}}}).error().message,
+              "a follows the pass 'b', which there is not");
+    EXPECT_EQ(in_order({{.name = "a", .after = {"b"}}, {.name = "b", .after = {"a"}}, {.name = "c"}})
+                  .error()
+                  .message,
+              "the pass a follows itself, by way of others");
+}
+
 TEST(Pipeline, LeavesOutWhatIsSwitchedOff) {
     for (const Pass& pass : all_passes()) {
         Graph graph = untidy_graph();

@@ -11,7 +11,7 @@
 #include "ir/print.h"
 #include "ir/verify.h"
 #include "ops/catalog.h"
-#include "passes/passes.h"
+#include "passes/pipeline.h"
 
 /// Graphs in a few lines, and what is left of them as text.
 namespace headrace::testing {
@@ -81,9 +81,10 @@ inline std::string formula(const Graph& graph, const std::string& output) {
 }
 
 /// Runs one pass, which must succeed and leave a well-formed graph.
-inline Counts run_pass(Result<Counts> (*pass)(Graph&, const PassContext&), Graph& graph,
-                       const PassContext& context = {}) {
-    auto counts = pass(graph, context);
+inline Counts run_pass(std::string_view name, Graph& graph, const PassContext& context = {}) {
+    const Pass* pass = find_pass(name);
+    if (!pass) throw std::runtime_error("no pass " + std::string(name));
+    auto counts = pass->run(graph, context);
     EXPECT_TRUE(counts.ok()) << counts.error().message;
     const Status status = verify(graph);
     EXPECT_TRUE(status.ok()) << status.error().message << "\n" << print(graph);

@@ -24,7 +24,7 @@ struct Cache : TinyGraph {
         output("y", y);
         Graph graph = finish();
         const Graph before = graph;
-        counts = run_pass(update_states_in_place, graph);
+        counts = run_pass("update_states_in_place", graph);
         expect_same_results(before, graph);
         return formula(graph, "y");
     }

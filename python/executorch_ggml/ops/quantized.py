@@ -1,7 +1,7 @@
 """Quantised models of torchao and pt2e: whole numbers, each block of them with a scale and a zero point.
 
 A product whose constant matrix is dequantised reads ggml's blocks where those are exact: the pass
-keep_block_weights decides it when the program is loaded.
+fold_dequantize_into_matmul decides it when the program is loaded.
 """
 
 from __future__ import annotations

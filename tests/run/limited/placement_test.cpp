@@ -144,7 +144,7 @@ const std::vector<Role> kRoles{
 CompileOptions as_written(const std::string& device = "cpu") {
     return {
         .device = device,
-        .disabled_passes = {"fold_constants", "eliminate_no_ops", "delay_reshapes", "fuse_matmul_epilogue"}};
+        .disabled_passes = {"fold_constants", "eliminate_no_ops", "sink_reshapes", "fuse_matmul_epilogue"}};
 }
 
 /// On the CPU are always the nodes that the device lacks and those that write states.

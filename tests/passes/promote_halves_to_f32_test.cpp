@@ -30,7 +30,7 @@ TEST(ComputeHalvesInF32, RoundsAtTheGraphsEndInsteadOfAfterEachNode) {
     HalfGraph g;
     g.output("y", g.op("tanh", {g.op("exp", {g.half_input("x", {3, 4})})}));
     Graph graph = g.finish();
-    run_pass(&compute_halves_in_f32, graph);
+    run_pass("promote_halves_to_f32", graph);
     EXPECT_EQ(formula(graph, "y"), "cast(tanh(exp(cast(x) {data_type=f32}))) {data_type=f16}");
     EXPECT_EQ(graph.value(graph.outputs[0].second).type.str(), "f16[3, 4]");
 }
@@ -39,7 +39,7 @@ TEST(ComputeHalvesInF32, LeavesAMatrixInItsBytes) {
     HalfGraph g;
     g.output("y", g.op("matmul", {g.half_input("x", {3, 8}), g.half_constant("w", {8, 5})}));
     Graph graph = g.finish();
-    EXPECT_EQ(run_pass(&compute_halves_in_f32, graph).at("products"), 1);
+    EXPECT_EQ(run_pass("promote_halves_to_f32", graph).at("products"), 1);
     EXPECT_EQ(formula(graph, "y"), "cast(fused_matmul(cast(x) {data_type=f32}, w)) {data_type=f16}");
 }
 
@@ -49,7 +49,7 @@ TEST(ComputeHalvesInF32, ReadsABiasOfOneRowAsAList) {
                                 g.half_constant("c", {1, 5})}));
     Graph graph = g.finish();
     const Graph before = graph;
-    EXPECT_EQ(run_pass(&compute_halves_in_f32, graph).at("products"), 1);
+    EXPECT_EQ(run_pass("promote_halves_to_f32", graph).at("products"), 1);
     EXPECT_EQ(formula(graph, "y"),
               "cast(fused_matmul(cast(x) {data_type=f32}, w, cast(c) {data_type=f32})) {data_type=f16}");
     expect_same_results(before, graph, 1e-2);
@@ -62,7 +62,7 @@ TEST(ComputeHalvesInF32, LetsOperandsThatWereBf16BeRoundedToItAgain) {
     g.output("y", g.op("matmul", {g.input("x", {3, 8}, DType::bf16), w}));
     g.output("z", g.op("fused_matmul", {g.input("wide", {3, 8}), w}));
     Graph graph = g.finish();
-    run_pass(&compute_halves_in_f32, graph);
+    run_pass("promote_halves_to_f32", graph);
     EXPECT_EQ(formula(graph, "y"),
               "cast(fused_matmul(cast(x) {data_type=f32}, w) {round_a=true}) {data_type=bf16}");
     EXPECT_EQ(formula(graph, "z"), "fused_matmul(wide, w)");
@@ -73,7 +73,7 @@ TEST(ComputeHalvesInF32, ConvertsAValueOnceForAllItsReaders) {
     const ValueId x = g.half_input("x", {4});
     g.output("y", g.op("add", {g.op("exp", {x}), g.op("mul", {x, x})}));
     Graph graph = g.finish();
-    EXPECT_EQ(run_pass(&compute_halves_in_f32, graph).at("conversions"), 2);  // of x, and of y
+    EXPECT_EQ(run_pass("promote_halves_to_f32", graph).at("conversions"), 2);  // of x, and of y
 }
 
 TEST(ComputeHalvesInF32, DropsConversionsToAndFromF32) {
@@ -82,7 +82,7 @@ TEST(ComputeHalvesInF32, DropsConversionsToAndFromF32) {
     const ValueId half = g.op("cast", {g.op("tanh", {wide})}, {{"data_type", DType::f16}});
     g.output("y", g.op("relu", {half}));
     Graph graph = g.finish();
-    EXPECT_EQ(run_pass(&compute_halves_in_f32, graph).at("conversions"), 2);
+    EXPECT_EQ(run_pass("promote_halves_to_f32", graph).at("conversions"), 2);
     EXPECT_EQ(formula(graph, "y"), "cast(relu(tanh(exp(cast(x) {data_type=f32})))) {data_type=f16}");
 }
 
@@ -92,7 +92,7 @@ TEST(ComputeHalvesInF32, RoundsWhatIsConvertedToAHalfAndBack) {
     g.output("y", g.op("relu", {g.op("cast", {half}, {{"data_type", DType::f32}})}));
     g.output("z", g.op("exp", {half}));
     Graph graph = g.finish();
-    run_pass(&compute_halves_in_f32, graph);
+    run_pass("promote_halves_to_f32", graph);
     EXPECT_EQ(formula(graph, "y"), "relu(cast(cast(x) {data_type=f16}) {data_type=f32})");
     EXPECT_EQ(formula(graph, "z"), "cast(exp(x)) {data_type=f16}");
 }
@@ -107,7 +107,7 @@ TEST(ComputeHalvesInF32, RoundsWhatIsConvertedToAHalfAndOnWhateverItComesFromAnd
     const ValueId half = cast(g.input("j", {4}, DType::i32), DType::f16);
     g.output("in_between", g.op("exp", {half}));
     Graph graph = g.finish();
-    run_pass(&compute_halves_in_f32, graph);
+    run_pass("promote_halves_to_f32", graph);
     EXPECT_EQ(formula(graph, "of_integers"), "cast(cast(i) {data_type=bf16}) {data_type=f32}");
     EXPECT_EQ(formula(graph, "of_halves"), "cast(cast(h) {data_type=bf16}) {data_type=f32}");
     EXPECT_EQ(formula(graph, "to_integers"), "cast(cast(x) {data_type=f16}) {data_type=i32}");
@@ -121,7 +121,7 @@ TEST(ComputeHalvesInF32, GivesAConversionThatIsAResultItsType) {
     g.output("half", g.op("cast", {x}, {{"data_type", DType::f16}}));
     g.output("wide", g.op("cast", {g.half_input("h", {4})}, {{"data_type", DType::f32}}));
     Graph graph = g.finish();
-    run_pass(&compute_halves_in_f32, graph);
+    run_pass("promote_halves_to_f32", graph);
     EXPECT_EQ(formula(graph, "half"), "cast(x) {data_type=f16}");
     EXPECT_EQ(formula(graph, "wide"), "cast(h) {data_type=f32}");
 }
@@ -131,7 +131,7 @@ TEST(ComputeHalvesInF32, TakesRowsOfAnEmbeddingBeforeItConvertsThem) {
     const ValueId rows = g.op("gather", {g.half_constant("table", {10, 4}), g.input("ids", {2}, DType::i32)});
     g.output("y", g.op("exp", {rows}));
     Graph graph = g.finish();
-    run_pass(&compute_halves_in_f32, graph);
+    run_pass("promote_halves_to_f32", graph);
     EXPECT_EQ(formula(graph, "y"), "cast(exp(cast(gather(table, ids)) {data_type=f32})) {data_type=f16}");
 }
 
@@ -139,7 +139,7 @@ TEST(ComputeHalvesInF32, MovesWhatItComputedInF32) {
     HalfGraph g;
     g.output("y", g.op("transpose", {g.op("exp", {g.half_input("x", {3, 4})})}));
     Graph graph = g.finish();
-    run_pass(&compute_halves_in_f32, graph);
+    run_pass("promote_halves_to_f32", graph);
     EXPECT_EQ(formula(graph, "y"), "cast(transpose(exp(cast(x) {data_type=f32}))) {data_type=f16}");
 }
 
@@ -150,7 +150,7 @@ TEST(ComputeHalvesInF32, WidensAConstantThatIsPutAmongResults) {
         g.op("where", {g.input("mask", {4}, DType::u8), g.half_constant("least", {1}), scores});
     g.output("y", g.op("tanh", {chosen}));
     Graph graph = g.finish();
-    run_pass(&compute_halves_in_f32, graph);
+    run_pass("promote_halves_to_f32", graph);
     EXPECT_EQ(formula(graph, "y"),
               "cast(tanh(where(mask, cast(least) {data_type=f32}, exp(cast(x) {data_type=f32})))) "
               "{data_type=f16}");
@@ -164,7 +164,7 @@ TEST(ComputeHalvesInF32, AddsToACacheInItsType) {
     g.output("cache", longer);
     g.output("y", g.op("tanh", {longer}));
     Graph graph = g.finish();
-    run_pass(&compute_halves_in_f32, graph);
+    run_pass("promote_halves_to_f32", graph);
     const std::string cache = "concat(past, cast(exp(cast(x) {data_type=f32})) {data_type=f16}) {axis=0}";
     EXPECT_EQ(formula(graph, "cache"), cache);
     EXPECT_EQ(formula(graph, "y"), "cast(tanh(cast(" + cache + ") {data_type=f32})) {data_type=f16}");
@@ -176,7 +176,7 @@ TEST(ComputeHalvesInF32, KeepsStatesInTheirType) {
     g.output("old", g.op("relu", {state}));
     g.op("assign", {state, g.op("exp", {g.half_input("x", {4})})});
     Graph graph = g.finish();
-    run_pass(&compute_halves_in_f32, graph);
+    run_pass("promote_halves_to_f32", graph);
     EXPECT_EQ(graph.value(graph.states[0]).type.str(), "f16[4]");
     const auto assign = std::find_if(graph.nodes.begin(), graph.nodes.end(),
                                      [](const Node& node) { return node.op->name == "assign"; });
@@ -194,7 +194,7 @@ TEST(ComputeHalvesInF32, StaysCloseToRoundingAfterEachNode) {
     g.output("y", g.op("softmax", {v}, {{"axis", std::int64_t{1}}}));
     Graph graph = g.finish();
     const auto expected = Interpreter(graph).run();
-    run_pass(&compute_halves_in_f32, graph);
+    run_pass("promote_halves_to_f32", graph);
     const auto actual = Interpreter(graph).run();
     ASSERT_EQ(actual.at("y").first.str(), "f16[5, 24]");
     const auto* e = reinterpret_cast<const Half*>(expected.at("y").second.data());
@@ -208,13 +208,13 @@ TEST(ComputeHalvesInF32, LeavesGraphsOfOtherDevicesAndOtherTypes) {
     Graph graph = g.finish();
     PassContext elsewhere;
     elsewhere.runs_on_cpu = false;
-    run_pass(&compute_halves_in_f32, graph, elsewhere);
+    run_pass("promote_halves_to_f32", graph, elsewhere);
     EXPECT_EQ(formula(graph, "y"), "exp(x)");
 
     TinyGraph other;
     other.output("y", other.op("exp", {other.input("x", {4}, DType::f64)}));
     Graph doubles = other.finish();
-    run_pass(&compute_halves_in_f32, doubles);
+    run_pass("promote_halves_to_f32", doubles);
     EXPECT_EQ(formula(doubles, "y"), "exp(x)");
 }
 

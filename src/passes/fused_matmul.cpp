@@ -1,4 +1,4 @@
-#include "passes/fused_product.h"
+#include "passes/fused_matmul.h"
 
 #include <algorithm>
 
@@ -24,9 +24,9 @@ bool is_row(const Graph& graph, ValueId id, ValueId product) {
            std::all_of(shape.begin(), shape.end() - 1, [](const Dim& d) { return d.is(1); });
 }
 
-std::optional<FusedProduct> fused_product(const Graph& graph, const Node& node) {
+std::optional<FusedMatmul> fused_matmul(const Graph& graph, const Node& node) {
     if (node.inputs.size() < 2) return std::nullopt;
-    FusedProduct p{.a = node.inputs[0], .b = node.inputs[1]};
+    FusedMatmul p{.a = node.inputs[0], .b = node.inputs[1]};
     const auto operand = [&](std::size_t i) { return i < node.inputs.size() ? node.inputs[i] : kNoValue; };
     if (node.op->name == "gemm") {
         p.bias = operand(2);
@@ -48,7 +48,7 @@ std::optional<FusedProduct> fused_product(const Graph& graph, const Node& node) 
     return p;
 }
 
-Result<Node> make_fused(Graph& graph, const FusedProduct& product, std::vector<ValueId> outputs,
+Result<Node> make_fused(Graph& graph, const FusedMatmul& product, std::vector<ValueId> outputs,
                         std::string label) {
     const OpDef* fused = find_op("fused_matmul");
     Node node{.op = fused,

@@ -7,7 +7,7 @@
 namespace headrace {
 
 /// activation(a · b + bias) + residual: what one fused_matmul computes.
-struct FusedProduct {
+struct FusedMatmul {
     ValueId a = kNoValue, b = kNoValue, bias = kNoValue, residual = kNoValue;
     bool transpose_b = false;
     std::string activation = "none";
@@ -15,13 +15,13 @@ struct FusedProduct {
 };
 
 /// A node that a fused_matmul can stand for: matmul with one matrix b, a plain gemm, fused_matmul itself.
-std::optional<FusedProduct> fused_product(const Graph& graph, const Node& node);
+std::optional<FusedMatmul> fused_matmul(const Graph& graph, const Node& node);
 
 /// A constant of shape [1, ..., n] as a list, with the same bytes; what is a list already stays.
 ValueId flattened(Graph& graph, ValueId id);
 
 /// The fused_matmul node. A constant bias of shape [1, ..., n] gets a list of its own in the graph.
-Result<Node> make_fused(Graph& graph, const FusedProduct& product, std::vector<ValueId> outputs,
+Result<Node> make_fused(Graph& graph, const FusedMatmul& product, std::vector<ValueId> outputs,
                         std::string label);
 
 /// One number for each column of `product`: [n], or a constant [1, ..., n].

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "ir/constant.h"
-#include "passes/fused_product.h"
-#include "passes/passes.h"
+#include "passes/fused_matmul.h"
+#include "passes/pass.h"
 #include "passes/rewrite.h"
 
 namespace headrace {
@@ -68,13 +68,15 @@ void share_with_gathers(Graph& graph, const std::map<std::pair<ValueId, bool>, V
     }
 }
 
-}  // namespace
-
-Result<Counts> quantise_weights(Graph& graph, const PassContext& context) {
+/// Stores the constant matrices of products with f32 in PassContext::weights, where their inner extent is a
+/// multiple of 32 and they are large enough; nodes that gather rows of such a matrix read the blocks, too.
+/// Results change within the format's rounding, and that of the other operand where
+/// PassContext::round_activations allows it.
+Result<Counts> quantize_weights(Graph& graph, const PassContext& context) {
     std::int64_t before = 0, after = 0;
     std::map<std::pair<ValueId, bool>, ValueId> made;  // by matrix and direction
     for (std::size_t i = 0; i < graph.nodes.size() && context.weights != BlockFormat::plain; ++i) {
-        auto product = fused_product(graph, graph.nodes[i]);
+        auto product = fused_matmul(graph, graph.nodes[i]);
         // Blocks stand for f32, with which nothing else is multiplied.
         if (!product || graph.value(product->a).type.dtype != DType::f32 ||
             !is_eligible(graph.value(product->b), product->transpose_b, context) ||
@@ -105,6 +107,16 @@ Result<Counts> quantise_weights(Graph& graph, const PassContext& context) {
     return Counts{{"matrices", static_cast<std::int64_t>(made.size())},
                   {"bytes_before", before},
                   {"bytes_after", after}};
+}
+
+}  // namespace
+
+Pass quantize_weights_pass() {
+    // Layouts may put other matrices in the place of constants.
+    return {.name = "quantize_weights",
+            .summary = "stores constant matrices of products in blocks, when asked to",
+            .run = &quantize_weights,
+            .after = {"fuse_matmul_epilogue", "choose_layouts"}};
 }
 
 }  // namespace headrace

@@ -2,8 +2,8 @@
 #include <utility>
 
 #include "ops/catalog.h"
-#include "passes/fused_product.h"
-#include "passes/passes.h"
+#include "passes/fused_matmul.h"
+#include "passes/pass.h"
 #include "passes/rewrite.h"
 
 namespace headrace {
@@ -71,7 +71,7 @@ private:
             HR_ASSIGN(sum.attrs, add_.make_attrs({}));
             HR_ASSIGN(bias, computed(std::move(sum)));
         }
-        FusedProduct product{.a = n.input, .transpose_b = true};
+        FusedMatmul product{.a = n.input, .transpose_b = true};
         HR_ASSIGN(product.b, shaped(n.weight, {rows, input.back()}));
         HR_ASSIGN(product.bias, shaped(bias, {rows}));
         HR_ASSIGN(Node multiply, make_fused(graph_, product, {}, node.label));
@@ -153,8 +153,20 @@ private:
     std::int64_t count_ = 0;
 };
 
+/// Multiplies the input of an lstm in f32 with its weight in one product for all steps, and leaves an
+/// lstm_recurrence of the rest; an lstm_cell becomes a sequence of one step.
+Result<Counts> hoist_recurrent_input_projection(Graph& graph, const PassContext&) {
+    return Split(graph).run();
+}
+
 }  // namespace
 
-Result<Counts> multiply_recurrent_inputs(Graph& graph, const PassContext&) { return Split(graph).run(); }
+Pass hoist_recurrent_input_projection_pass() {
+    // An lstm in f16 is one in f32 by then.
+    return {.name = "hoist_recurrent_input_projection",
+            .summary = "multiplies the inputs of all steps of an lstm at once",
+            .run = &hoist_recurrent_input_projection,
+            .after = {"promote_halves_to_f32"}};
+}
 
 }  // namespace headrace

@@ -109,7 +109,7 @@ bool exchanges_heads_and_rows(const Graph& graph, const Node& transpose) {
 
 /// Matrices whose batches are one dimension while they are transposed, as exporters write the keys, are
 /// transposed as they lie: reshape(transpose(reshape(x))) is transpose(reshape(x)).
-Result<bool> recognise_transposed_matrices(Patterns& p, NodeId at) {
+Result<bool> recognize_transposed_matrices(Patterns& p, NodeId at) {
     const Node& node = p.graph().node(at);
     if (node.op->name != "reshape") return false;
     const ValueId turned = node.inputs[0];
@@ -133,7 +133,7 @@ Result<bool> recognise_transposed_matrices(Patterns& p, NodeId at) {
 }
 
 /// softmax(scale · query · keyᵀ + mask) · value, where the keys were transposed for it.
-Result<bool> recognise_attention(Patterns& p, NodeId at) {
+Result<bool> recognize_attention(Patterns& p, NodeId at) {
     const Node& node = p.graph().node(at);
     if (node.op->name != "matmul") return false;
     const auto [softmax, zero_if_masked] = softmax_of(p, node.inputs[0]);
@@ -156,7 +156,7 @@ Result<bool> recognise_attention(Patterns& p, NodeId at) {
 }
 
 /// Attention whose keys and values were repeated for groups of query heads reads them as they are.
-Result<bool> recognise_grouped_attention(Patterns& p, NodeId at) {
+Result<bool> recognize_grouped_attention(Patterns& p, NodeId at) {
     const Node& node = p.graph().node(at);
     if (node.op->name != "scaled_dot_product_attention") return false;
     const auto keys = repeated_heads(p, node.inputs[1]), values = repeated_heads(p, node.inputs[2]);
@@ -169,7 +169,7 @@ Result<bool> recognise_grouped_attention(Patterns& p, NodeId at) {
 }
 
 /// Attention between transpositions that exchange heads and rows reads and writes them as they lie.
-Result<bool> recognise_attention_of_rows(Patterns& p, NodeId at) {
+Result<bool> recognize_attention_of_rows(Patterns& p, NodeId at) {
     const auto exchanged = [&](ValueId id) -> std::optional<ValueId> {
         const Node* node = p.producer(id, "transpose");
         return node && exchanges_heads_and_rows(p.graph(), *node) ? std::optional(node->inputs[0])

@@ -10,9 +10,9 @@ namespace headrace {
 
 /// Lets one node take in the nodes that follow it, each the only reader of the one before: what fusions of
 /// epilogues share. The parts of a node to be are listed in order; it computes the result of the last.
-class Followers {
+class EpilogueFusion {
 public:
-    explicit Followers(Graph& graph);
+    explicit EpilogueFusion(Graph& graph);
 
     /// False once the node became part of another.
     bool is_kept(NodeId id) const { return keep_[static_cast<std::size_t>(id)]; }

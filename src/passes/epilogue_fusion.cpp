@@ -1,4 +1,4 @@
-#include "passes/followers.h"
+#include "passes/epilogue_fusion.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 
 namespace headrace {
 
-Followers::Followers(Graph& graph)
+EpilogueFusion::EpilogueFusion(Graph& graph)
     : graph_(graph),
       uses_(count_uses(graph)),
       reader_(graph.values.size(), -1),
@@ -17,7 +17,7 @@ Followers::Followers(Graph& graph)
             if (id != kNoValue) reader_[id] = static_cast<NodeId>(i);
 }
 
-NodeId Followers::only_reader(const std::vector<NodeId>& parts) const {
+NodeId EpilogueFusion::only_reader(const std::vector<NodeId>& parts) const {
     const ValueId result = graph_.node(parts.back()).outputs[0];
     // uses_ counts being an output of the graph as well.
     if (uses_[result] != 1) return -1;
@@ -25,25 +25,25 @@ NodeId Followers::only_reader(const std::vector<NodeId>& parts) const {
     return id >= 0 && is_kept(id) && graph_.node(id).outputs.size() == 1 ? id : -1;
 }
 
-NodeId Followers::next(const std::vector<NodeId>& parts) const {
+NodeId EpilogueFusion::next(const std::vector<NodeId>& parts) const {
     const NodeId id = only_reader(parts);
     if (id < 0) return -1;
     const ValueId result = graph_.node(parts.back()).outputs[0];
     return graph_.value(graph_.node(id).outputs[0]).type == graph_.value(result).type ? id : -1;
 }
 
-bool Followers::are_current(NodeId at, std::initializer_list<ValueId> values) const {
+bool EpilogueFusion::are_current(NodeId at, std::initializer_list<ValueId> values) const {
     return std::all_of(values.begin(), values.end(),
                        [&](ValueId id) { return id == kNoValue || writer_[id] < 0 || writer_[id] > at; });
 }
 
-std::string Followers::label(const std::vector<NodeId>& parts) const {
+std::string EpilogueFusion::label(const std::vector<NodeId>& parts) const {
     for (NodeId part : parts)
         if (const std::string& label = graph_.node(part).label; !label.empty()) return label;
     return "";
 }
 
-void Followers::replace(const std::vector<NodeId>& parts, Node node) {
+void EpilogueFusion::replace(const std::vector<NodeId>& parts, Node node) {
     for (NodeId part : parts) keep_[static_cast<std::size_t>(part)] = false;
     const auto last = static_cast<std::size_t>(parts.back());
     keep_[last] = true;

@@ -25,7 +25,7 @@ struct Signals : TinyGraph {
         output("y", y);
         Graph graph = finish();
         const Graph before = graph;
-        counts = run_pass(delay_reshapes, graph);
+        counts = run_pass("sink_reshapes", graph);
         expect_same_results(before, graph, 1e-5);
         std::string text = formula(graph, "y");
         for (const std::string conv :

@@ -90,7 +90,7 @@ std::optional<std::string_view> form_of(const Patterns& p, ValueId gate, ValueId
 }  // namespace
 
 /// x · ½ · (1 + erf(x / √2)), or with tanh, whatever comes first.
-Result<bool> recognise_gelu(Patterns& p, NodeId at) {
+Result<bool> recognize_gelu(Patterns& p, NodeId at) {
     const Node& node = p.graph().node(at);
     if (node.op->name != "mul" && node.op->name != "div") return false;
     const Product found = product(p, node.outputs[0]);

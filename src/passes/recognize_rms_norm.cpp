@@ -46,7 +46,7 @@ std::optional<Root> root_of_mean_square(const Patterns& p, ValueId id, ValueId x
 }  // namespace
 
 /// x · 1/sqrt(mean(x²) + epsilon) or x / sqrt(…), then perhaps times a list of factors.
-Result<bool> recognise_rms_norm(Patterns& p, NodeId at) {
+Result<bool> recognize_rms_norm(Patterns& p, NodeId at) {
     const Node& node = p.graph().node(at);
     const ValueId y = node.outputs.empty() ? kNoValue : node.outputs[0];
     const auto norm_of = [&](ValueId x, ValueId root) -> Result<bool> {

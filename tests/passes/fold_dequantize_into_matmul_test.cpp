@@ -43,7 +43,7 @@ struct Linear : TinyGraph {
 
 void expect_kept(Graph graph, const std::string& type, double tolerance = 0) {
     const Graph before = graph;
-    const Counts counts = run_pass(&keep_block_weights, graph);
+    const Counts counts = run_pass("fold_dequantize_into_matmul", graph);
     EXPECT_EQ(counts.at("matrices"), 1);
     EXPECT_EQ(formula(graph, "y"), "fused_matmul(x, q) {transpose_b=true}");
     for (const Value& v : graph.values)
@@ -55,7 +55,7 @@ void expect_kept(Graph graph, const std::string& type, double tolerance = 0) {
 
 void expect_left(Graph graph) {
     const std::string before = print(graph);
-    EXPECT_EQ(run_pass(&keep_block_weights, graph).at("matrices"), 0);
+    EXPECT_EQ(run_pass("fold_dequantize_into_matmul", graph).at("matrices"), 0);
     EXPECT_EQ(print(graph), before);
 }
 
@@ -110,7 +110,7 @@ TEST(KeepBlockWeights, MultipliesColumnsByScalesThatBlocksCannotSayExactly) {
             g.output("y", g.op(has_bias ? "gemm" : "matmul", operands));
             Graph graph = g.finish();
             const Graph before = graph;
-            EXPECT_EQ(run_pass(&keep_block_weights, graph).at("matrices"), 1);
+            EXPECT_EQ(run_pass("fold_dequantize_into_matmul", graph).at("matrices"), 1);
             const std::string scaled = "mul(fused_matmul(x, q) {transpose_b=true}, constant)";
             EXPECT_EQ(formula(graph, "y"), has_bias ? "add(" + scaled + ", b)" : scaled);
             expect_same_results(before, graph, 1e-5);
@@ -126,7 +126,7 @@ TEST(KeepBlockWeights, KeepsScalesInF32WhereTheCpuRunsTheGraph) {
     PassContext context;
     context.runs_on_cpu = false;
     Graph graph = product({.scale = 0.1f});
-    EXPECT_EQ(run_pass(&keep_block_weights, graph, context).at("matrices_expanded"), 1);
+    EXPECT_EQ(run_pass("fold_dequantize_into_matmul", graph, context).at("matrices_expanded"), 1);
 }
 
 TEST(KeepBlockWeights, ExpandsWhatBlocksCannotSay) {
@@ -135,7 +135,7 @@ TEST(KeepBlockWeights, ExpandsWhatBlocksCannotSay) {
                                                      {.scales = {1, 1}, .zero_points = {1}}}) {
         Graph graph = product(q);
         const Graph before = graph;
-        const Counts counts = run_pass(&keep_block_weights, graph);
+        const Counts counts = run_pass("fold_dequantize_into_matmul", graph);
         EXPECT_EQ(counts.at("matrices"), 0);
         EXPECT_EQ(counts.at("matrices_expanded"), 1);
         EXPECT_EQ(formula(graph, "y"), "fused_matmul(x, constant)");
@@ -146,7 +146,7 @@ TEST(KeepBlockWeights, ExpandsWhatBlocksCannotSay) {
     transposed.output(
         "y", transposed.op("matmul", {transposed.input("x", {5, 64}), transposed.op("transpose", {w})}));
     Graph graph = transposed.finish();
-    run_pass(&keep_block_weights, graph);
+    run_pass("fold_dequantize_into_matmul", graph);
     EXPECT_EQ(formula(graph, "y"), "fused_matmul(x, constant) {transpose_b=true}");
 }
 
@@ -155,7 +155,7 @@ TEST(KeepBlockWeights, LeavesWhatIsTooLargeToExpandAndOtherIntegers) {
     const std::string before = print(graph);
     PassContext context;
     context.fold.grown_bytes = 64 * 3 * 4 - 1;
-    run_pass(&keep_block_weights, graph, context);
+    run_pass("fold_dequantize_into_matmul", graph, context);
     EXPECT_EQ(print(graph), before);
     expect_left(product({.type = DType::i32}));
 }
@@ -172,7 +172,7 @@ TEST(KeepBlockWeights, LeavesAMatrixThatIsNotConstantOrIsReadElsewhere) {
     shared.output("w", w);
     const Graph before = shared.finish();
     Graph graph = before;
-    EXPECT_EQ(run_pass(&keep_block_weights, graph).at("matrices"), 1);
+    EXPECT_EQ(run_pass("fold_dequantize_into_matmul", graph).at("matrices"), 1);
     EXPECT_EQ(formula(graph, "w"), "dequantize_linear(q, s)");
     expect_same_results(before, graph);
 }

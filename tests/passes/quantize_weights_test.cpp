@@ -30,7 +30,7 @@ const Value& weights(const Graph& graph, const std::string& name) {
 
 TEST(QuantiseWeights, StoresLargeMatricesInBlocksAlongTheInnerExtent) {
     Graph graph = layers();
-    const Counts counts = run_pass(&quantise_weights, graph, wanting(BlockFormat::q8_0));
+    const Counts counts = run_pass("quantize_weights", graph, wanting(BlockFormat::q8_0));
     EXPECT_EQ(counts.at("matrices"), 2);
     EXPECT_EQ(counts.at("bytes_before"), 4 * (64 * 512 + 512 * 48));
     EXPECT_EQ(counts.at("bytes_after"), (64 * 512 + 512 * 48) / 32 * 34);
@@ -46,7 +46,7 @@ TEST(QuantiseWeights, ChangesResultsOnlyWithinTheRounding) {
     for (const auto& [format, tolerance] : {std::pair(BlockFormat::q8_0, 0.02), {BlockFormat::q4_0, 0.3}}) {
         Graph graph = layers();
         const auto expected = Interpreter(graph).run();
-        run_pass(&quantise_weights, graph, wanting(format));
+        run_pass("quantize_weights", graph, wanting(format));
         const auto actual = Interpreter(graph).run();
         const auto* a = reinterpret_cast<const float*>(actual.at("y").second.data());
         const auto* e = reinterpret_cast<const float*>(expected.at("y").second.data());
@@ -61,7 +61,7 @@ TEST(QuantiseWeights, LetsProductsRoundTheOtherOperandWhereThatIsAllowed) {
     Graph graph = layers();
     PassContext context = wanting(BlockFormat::q4_0);
     context.round_activations = true;
-    run_pass(&quantise_weights, graph, context);
+    run_pass("quantize_weights", graph, context);
     for (const Node& node : graph.nodes)
         if (node.op->name == "fused_matmul") {
             EXPECT_TRUE(attr<bool>(node, "round_a")) << print(graph, node);
@@ -74,7 +74,7 @@ TEST(QuantiseWeights, LetsProductsRoundTheOtherOperandWhereThatIsAllowed) {
 TEST(QuantiseWeights, DoesNothingUnlessAsked) {
     Graph graph = layers();
     const std::string before = print(graph);
-    EXPECT_EQ(run_pass(&quantise_weights, graph).at("matrices"), 0);
+    EXPECT_EQ(run_pass("quantize_weights", graph).at("matrices"), 0);
     EXPECT_EQ(print(graph), before);
 }
 
@@ -85,8 +85,8 @@ TEST(QuantiseWeights, StoresMatricesOfHalvesOnceTheyAreMultipliedInF32) {
                        {g.input("x", {4, 256}, DType::f16), g.constant("w", DType::f16, {256, 256}, w)}));
     Graph graph = g.finish();
     const auto expected = Interpreter(graph).run();
-    run_pass(&compute_halves_in_f32, graph);
-    EXPECT_EQ(run_pass(&quantise_weights, graph, wanting(BlockFormat::q8_0)).at("matrices"), 1);
+    run_pass("promote_halves_to_f32", graph);
+    EXPECT_EQ(run_pass("quantize_weights", graph, wanting(BlockFormat::q8_0)).at("matrices"), 1);
     EXPECT_EQ(weights(graph, "w").type.str(), "f32[256, 256] as q8_0");
     const auto actual = Interpreter(graph).run();
     const auto* a = reinterpret_cast<const Half*>(actual.at("y").second.data());
@@ -101,7 +101,7 @@ TEST(QuantiseWeights, LeavesMatricesThatAreMultipliedInHalves) {
     g.output("y", g.op("matmul",
                        {g.input("x", {4, 256}, DType::f16), g.constant("w", DType::f16, {256, 256}, w)}));
     Graph graph = g.finish();
-    EXPECT_EQ(run_pass(&quantise_weights, graph, wanting(BlockFormat::q8_0)).at("matrices"), 0);
+    EXPECT_EQ(run_pass("quantize_weights", graph, wanting(BlockFormat::q8_0)).at("matrices"), 0);
     EXPECT_TRUE(verify(graph).ok());
 }
 
@@ -109,7 +109,7 @@ TEST(QuantiseWeights, LeavesInnerExtentsThatAreNoMultipleOf32) {
     TinyGraph g;
     g.output("y", g.op("matmul", {g.input("x", {4, 100}), g.constant("w", {100, 512})}));
     Graph graph = g.finish();
-    EXPECT_EQ(run_pass(&quantise_weights, graph, wanting(BlockFormat::q8_0)).at("matrices"), 0);
+    EXPECT_EQ(run_pass("quantize_weights", graph, wanting(BlockFormat::q8_0)).at("matrices"), 0);
 }
 
 TEST(QuantiseWeights, LeavesMatricesThatScalesInHalvesCannotSay) {
@@ -121,7 +121,7 @@ TEST(QuantiseWeights, LeavesMatricesThatScalesInHalvesCannotSay) {
         TinyGraph g;
         g.output("y", g.op("matmul", {g.input("x", {4, 256}), g.constant("w", DType::f32, {256, 256}, w)}));
         Graph graph = g.finish();
-        return run_pass(&quantise_weights, graph, wanting(format)).at("matrices");
+        return run_pass("quantize_weights", graph, wanting(format)).at("matrices");
     };
     for (const BlockFormat format : {BlockFormat::q8_0, BlockFormat::q4_0}) {
         EXPECT_EQ(matrices(1e-6f, -1e-6f, format), 0) << name_of(format);
@@ -141,7 +141,7 @@ TEST(QuantiseWeights, ConvertsAMatrixThatTwoProductsReadOnce) {
     const ValueId once = g.op("matmul", {g.input("x", {4, 256}), w});
     g.output("y", g.op("matmul", {once, w}));
     Graph graph = g.finish();
-    EXPECT_EQ(run_pass(&quantise_weights, graph, wanting(BlockFormat::q4_0)).at("matrices"), 1);
+    EXPECT_EQ(run_pass("quantize_weights", graph, wanting(BlockFormat::q4_0)).at("matrices"), 1);
     EXPECT_EQ(graph.values.size(), 4u);  // the f32 matrix is gone
 }
 
@@ -151,7 +151,7 @@ TEST(QuantiseWeights, KeepsTheMatrixForReadersThatNeedPlainElements) {
     g.output("y", g.op("matmul", {g.input("x", {4, 256}), w}));
     g.output("z", g.op("relu", {w}));
     Graph graph = g.finish();
-    EXPECT_EQ(run_pass(&quantise_weights, graph, wanting(BlockFormat::q8_0)).at("matrices"), 1);
+    EXPECT_EQ(run_pass("quantize_weights", graph, wanting(BlockFormat::q8_0)).at("matrices"), 1);
     EXPECT_EQ(formula(graph, "z"), "relu(w)");
 }
 
@@ -161,7 +161,7 @@ TEST(QuantiseWeights, StoresATableOfEmbeddingsThatIsTheLastLayerOnce) {
     const ValueId rows = g.op("gather", {table, g.input("i", {4}, DType::i32)});
     g.output("y", g.op("fused_matmul", {rows, table}, {{"transpose_b", true}}));
     Graph graph = g.finish();
-    run_pass(&quantise_weights, graph, wanting(BlockFormat::q8_0));
+    run_pass("quantize_weights", graph, wanting(BlockFormat::q8_0));
     EXPECT_EQ(graph.constant_bytes(), 512u * 256 / 32 * 34);
     EXPECT_EQ(formula(graph, "y"), "fused_matmul(gather(table, i), table) {transpose_b=true}");
 }

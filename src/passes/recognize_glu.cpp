@@ -3,7 +3,7 @@
 namespace headrace {
 
 /// x · sigmoid(x).
-Result<bool> recognise_silu(Patterns& p, NodeId at) {
+Result<bool> recognize_silu(Patterns& p, NodeId at) {
     const Node& node = p.graph().node(at);
     if (node.op->name != "mul") return false;
     for (const auto& [x, gate] : Patterns::both_ways(node)) {
@@ -14,7 +14,7 @@ Result<bool> recognise_silu(Patterns& p, NodeId at) {
 }
 
 /// activation(gate) · x, where nothing else reads the activation.
-Result<bool> recognise_glu(Patterns& p, NodeId at) {
+Result<bool> recognize_glu(Patterns& p, NodeId at) {
     const Node& node = p.graph().node(at);
     if (node.op->name != "mul" || p.type(node.inputs[0]) != p.type(node.inputs[1])) return false;
     for (const auto& [activated, x] : Patterns::both_ways(node))

@@ -40,7 +40,7 @@ std::optional<ValueId> turned(const Patterns& p, ValueId id) {
 }  // namespace
 
 /// x · cos + [-second half of x, first half] · sin.
-Result<bool> recognise_rotary_embedding(Patterns& p, NodeId at) {
+Result<bool> recognize_rotary_embedding(Patterns& p, NodeId at) {
     const Node& node = p.graph().node(at);
     if (node.op->name != "add") return false;
     for (const auto& [left, right] : Patterns::both_ways(node)) {

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "ops/catalog.h"
-#include "passes/fused_product.h"
-#include "passes/passes.h"
+#include "passes/fused_matmul.h"
+#include "passes/pass.h"
 #include "passes/rewrite.h"
 
 namespace headrace {
@@ -81,7 +81,7 @@ private:
 
     /// A constant matrix stays as it is: half the bytes of f32, which the kernel widens as it reads.
     Result<bool> take_product(const Node& node) {
-        auto product = fused_product(graph_, node);
+        auto product = fused_matmul(graph_, node);
         if (!product) return false;
         const Value& b = graph_.value(product->b);
         if (b.kind != ValueKind::constant || !is_half(b.type.dtype)) return false;
@@ -201,13 +201,23 @@ private:
     Counts counts_{{"nodes", 0}, {"products", 0}, {"conversions", 0}};
 };
 
-}  // namespace
-
-Result<Counts> compute_halves_in_f32(Graph& graph, const PassContext& context) {
+/// Computes what is in f16 or bf16 in f32, where the CPU runs it: results are rounded where the graph gives
+/// them out, keeps them in a state or moves stored elements, not after each node. Constant matrices of
+/// products keep their bytes.
+Result<Counts> promote_halves_to_f32(Graph& graph, const PassContext& context) {
     const bool has_halves = std::any_of(graph.values.begin(), graph.values.end(),
                                         [](const Value& v) { return is_half(v.type.dtype); });
     if (!context.runs_on_cpu || !has_halves || !find_op("cast") || !find_op("fused_matmul")) return Counts{};
     return Widening(graph).run();
+}
+
+}  // namespace
+
+Pass promote_halves_to_f32_pass() {
+    return {.name = "promote_halves_to_f32",
+            .summary = "leaves f16 and bf16 to what is stored, where the CPU runs the graph",
+            .run = &promote_halves_to_f32,
+            .after = {"eliminate_no_ops"}};
 }
 
 }  // namespace headrace

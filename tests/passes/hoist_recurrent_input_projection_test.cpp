@@ -45,7 +45,7 @@ struct Network : TinyGraph {
     std::string split() {
         Graph graph = finish();
         const Graph before = graph;
-        counts = run_pass(multiply_recurrent_inputs, graph);
+        counts = run_pass("hoist_recurrent_input_projection", graph);
         expect_same_results(before, graph, 1e-5);
         return formula(graph, "y0");
     }
@@ -120,7 +120,7 @@ TEST(MultiplyRecurrentInputs, LeavesFewValuesAndDoublesToTheReference) {
              {{"hidden_size", kHidden}});
     t.output("y", y);
     Graph graph = t.finish();
-    run_pass(multiply_recurrent_inputs, graph);
+    run_pass("hoist_recurrent_input_projection", graph);
     EXPECT_THAT(formula(graph, "y"), Not(HasSubstr("recurrence")));
 }
 
@@ -133,7 +133,7 @@ TEST(MultiplyRecurrentInputs, WorksForAnyNumberOfStepsAndRows) {
                             {{"hidden_size", kHidden}, {"return_sequence", true}});
     t.output("y", out[2]);
     Graph graph = t.finish();
-    run_pass(multiply_recurrent_inputs, graph);
+    run_pass("hoist_recurrent_input_projection", graph);
     EXPECT_THAT(formula(graph, "y"), StartsWith("lstm_recurrence(fused_matmul(x, "));
 }
 

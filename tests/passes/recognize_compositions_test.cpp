@@ -13,7 +13,7 @@ std::string recognised(TinyGraph& t, ValueId y) {
     t.output("y", y);
     Graph graph = t.finish();
     const Graph before = graph;
-    run_pass(recognise_compositions, graph);
+    run_pass("recognize_compositions", graph);
     expect_same_results(before, graph, 1e-5);
     return formula(graph, "y");
 }

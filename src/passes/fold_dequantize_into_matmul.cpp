@@ -10,9 +10,10 @@
 
 #include "ir/constant.h"
 #include "ops/catalog.h"
+#include "passes/eliminate_dead_code.h"
 #include "passes/evaluate.h"
-#include "passes/fused_product.h"
-#include "passes/passes.h"
+#include "passes/fused_matmul.h"
+#include "passes/pass.h"
 #include "passes/rewrite.h"
 
 namespace headrace {
@@ -231,7 +232,7 @@ Result<Blocks> blocks_of(Graph& graph, const LinearMatrix& m, bool transpose_b, 
 }
 
 /// product · scales + bias, in place of one node; product's own result is new.
-Result<std::vector<Node>> scaled_product(Graph& graph, FusedProduct product, ValueId scales,
+Result<std::vector<Node>> scaled_product(Graph& graph, FusedMatmul product, ValueId scales,
                                          const Node& node) {
     const ValueId result = node.outputs[0], bias = std::exchange(product.bias, kNoValue);
     const auto next = [&] {
@@ -256,7 +257,7 @@ Result<std::vector<Node>> scaled_product(Graph& graph, FusedProduct product, Val
 
 /// The matrix in f32 is several times as large, but a run that makes it again takes far longer than the
 /// product.
-Status expand(Graph& graph, std::vector<bool>& keep, FusedProduct& product) {
+Status expand(Graph& graph, std::vector<bool>& keep, FusedMatmul& product) {
     if (const Node* transpose = producer(graph, product.b, "transpose")) {
         product.b = transpose->inputs[0];
         product.transpose_b = !product.transpose_b;
@@ -267,9 +268,11 @@ Status expand(Graph& graph, std::vector<bool>& keep, FusedProduct& product) {
     return make_constant(graph, graph.node(at));
 }
 
-}  // namespace
-
-Result<Counts> keep_block_weights(Graph& graph, const PassContext& context) {
+/// Lets a product with a constant matrix of small integers and scales (dequantize_linear) read it in ggml's
+/// blocks, where they say exactly the same: with the scales, or, where each column of the product has one,
+/// with those multiplied to the product; else, where the CPU runs it, in blocks with scales in f32. Other
+/// such matrices become f32 up to FoldLimits::grown_bytes each.
+Result<Counts> fold_dequantize_into_matmul(Graph& graph, const PassContext& context) {
     std::int64_t expanded = 0, matrices = 0;
     double left = context.fold.most_bytes(graph);
     std::set<ValueId> in_f32;
@@ -277,7 +280,7 @@ Result<Counts> keep_block_weights(Graph& graph, const PassContext& context) {
     std::vector<bool> keep(graph.nodes.size(), true);
     std::vector<std::vector<Node>> instead(graph.nodes.size());
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-        auto product = fused_product(graph, graph.nodes[i]);
+        auto product = fused_matmul(graph, graph.nodes[i]);
         if (!product) continue;
         const auto matrix = linear_matrix(graph, product->b);
         const bool has_plain_end = product->activation == "none" && product->residual == kNoValue;
@@ -320,6 +323,16 @@ Result<Counts> keep_block_weights(Graph& graph, const PassContext& context) {
     graph.compact(std::vector<bool>(graph.nodes.size(), true));
     HR_TRY(eliminate_dead_code(graph, context));  // what made the matrices
     return Counts{{"matrices", matrices}, {"matrices_expanded", expanded}};
+}
+
+}  // namespace
+
+Pass fold_dequantize_into_matmul_pass() {
+    // Folding converts what is small enough.
+    return {.name = "fold_dequantize_into_matmul",
+            .summary = "lets products read integer matrices and their scales as ggml's blocks",
+            .run = &fold_dequantize_into_matmul,
+            .after = {"fold_constants"}};
 }
 
 }  // namespace headrace

@@ -3,7 +3,9 @@
 #include <utility>
 
 #include "ops/catalog.h"
-#include "passes/passes.h"
+#include "passes/eliminate_dead_code.h"
+#include "passes/eliminate_no_ops.h"
+#include "passes/pass.h"
 #include "passes/rewrite.h"
 
 namespace headrace {
@@ -149,9 +151,9 @@ private:
     std::int64_t delayed_ = 0;
 };
 
-}  // namespace
-
-Result<Counts> delay_reshapes(Graph& graph, const PassContext& context) {
+/// Moves reshapes of images past element-wise nodes and transpositions, so that convolutions of one
+/// dimension, which are images of one row, meet what follows them.
+Result<Counts> sink_reshapes(Graph& graph, const PassContext& context) {
     const bool has_images = std::ranges::any_of(
         graph.nodes, [](const Node& node) { return node.op->layout == LayoutRule::channels; });
     if (!has_images) return Counts{{"reshapes_delayed", 0}};
@@ -159,6 +161,16 @@ Result<Counts> delay_reshapes(Graph& graph, const PassContext& context) {
     HR_TRY(eliminate_dead_code(graph, context));
     HR_TRY(eliminate_no_ops(graph, context));  // a reshape that met the next one
     return counts;
+}
+
+}  // namespace
+
+Pass sink_reshapes_pass() {
+    // Compositions have reshapes in places of their own.
+    return {.name = "sink_reshapes",
+            .summary = "moves reshapes of images past what follows them",
+            .run = &sink_reshapes,
+            .after = {"recognize_compositions", "update_states_in_place"}};
 }
 
 }  // namespace headrace
