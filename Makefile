@@ -31,10 +31,11 @@ test-ggml: ## run the C++ tests and the WebNN guide's Python test on ggml
 	@$(BUILD)
 	@$(VENV) tools/run_tests.py --python tests/python/test_ggml_backend.py
 
-docs: ## write the reference pages of docs/ anew: WebNN operators, language models' parameters, ONNX operators, ATen ops; and the operators of node/
+docs: ## write the reference pages of docs/ anew: WebNN operators, language models' parameters, ONNX operators, ATen ops; and the operators in C++ and node/
 	@$(BUILD) --target products
 	@$(VENV) tools/reference_pages.py
 	@$(VENV) tools/node_tables.py
+	@$(VENV) tools/webnn_header.py
 	@$(VENV) bench/peers_picture.py
 
 site: ## build the documentation's site into build/site (installs mkdocs-material into build/)

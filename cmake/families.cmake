@@ -22,3 +22,18 @@ function(headrace_families name folder type suffix namespace)
   file(CONFIGURE OUTPUT ${HEADRACE_GENERATED_DIR}/${name}_includes.inc CONTENT "${includes}" @ONLY)
   file(CONFIGURE OUTPUT ${HEADRACE_GENERATED_DIR}/${name}_rows.inc CONTENT "${rows}" @ONLY)
 endfunction()
+
+# headrace_op_names(<file>): the names that the sources in src/ops give their ops, as strings of C++, one a line. They
+# stand behind `name = `, or first but one in a macro, HR_UNARY(Abs, "abs", ...).
+function(headrace_op_names file)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/ops/*.cpp)
+  set(rows "")
+  foreach(source IN LISTS sources)
+    file(STRINGS ${source} lines REGEX "[ \t]name = \"|^HR_[A-Z_]*\\([A-Za-z0-9]+, \"")
+    foreach(line IN LISTS lines)
+      string(REGEX MATCH "\"[a-z0-9_]+\"" name "${line}")
+      string(APPEND rows "${name},\n")
+    endforeach()
+  endforeach()
+  file(CONFIGURE OUTPUT ${file} CONTENT "${rows}" @ONLY)
+endfunction()

@@ -21,12 +21,11 @@ std::optional<ValueId> transposed_constant(const Graph& graph, ValueId id) {
 
 /// The node with its operand b read the other way round; false where the op cannot.
 Result<bool> read_transposed(Node& node, ValueId matrix) {
-    const OpDef* fused = find_op("fused_matmul");
-    if (node.op->name == "matmul" && fused) {
-        HR_ASSIGN(node.attrs, fused->make_attrs({{"transpose_b", true}}));
-        node.op = fused;
-    } else if (node.op->name == "gemm" || node.op->name == "fused_matmul") {
-        const std::string_view flag = node.op->name == "gemm" ? "b_transpose" : "transpose_b";
+    if (is(node, "matmul")) {
+        node.op = &catalog_op("fused_matmul");
+        HR_ASSIGN(node.attrs, node.op->make_attrs({{"transpose_b", true}}));
+    } else if (is(node, "gemm") || is(node, "fused_matmul")) {
+        const std::string_view flag = is(node, "gemm") ? "b_transpose" : "transpose_b";
         NamedAttrs attrs = named_attrs(node);
         for (auto& [name, value] : attrs)
             if (name == flag) value = !std::get<bool>(value);

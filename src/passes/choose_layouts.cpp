@@ -39,8 +39,8 @@ public:
         : graph_(graph),
           images_(images),
           chosen_(std::move(chosen)),
-          transpose_(*find_op("transpose")),
-          reshape_(*find_op("reshape")),
+          transpose_(catalog_op("transpose")),
+          reshape_(catalog_op("reshape")),
           values_(graph.values.size()),
           is_output_(graph.values.size()) {}
 

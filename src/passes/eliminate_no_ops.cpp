@@ -9,8 +9,8 @@ namespace {
 /// Which operand a product with one, or a quotient by one, is. A sum with zero is not the same: of -0 it is
 /// +0.
 std::optional<int> times_one(const Graph& graph, const Node& node) {
-    const bool is_mul = node.op->name == "mul";
-    if (!is_mul && node.op->name != "div") return std::nullopt;
+    const bool is_mul = is(node, "mul");
+    if (!is_mul && !is(node, "div")) return std::nullopt;
     if (scalar_constant(graph, node.inputs[1]) == 1.0) return 0;
     if (is_mul && scalar_constant(graph, node.inputs[0]) == 1.0) return 1;
     return std::nullopt;
@@ -39,9 +39,9 @@ bool reads_no_state(const Graph& graph, const std::vector<NodeId>& writers, Valu
 
 /// A reshape of a reshape, or a transpose of a transpose, reads the first one's operand itself.
 Result<bool> merge_with_producer(const Graph& graph, Node& node) {
-    const bool is_reshape = node.op->name == "reshape", is_transpose = node.op->name == "transpose";
+    const bool is_reshape = is(node, "reshape"), is_transpose = is(node, "transpose");
     if (!is_reshape && !is_transpose) return false;
-    const Node* first = producer(graph, node.inputs[0], node.op->name);
+    const Node* first = producer(graph, node.inputs[0], OpName(*node.op));
     if (!first) return false;
     if (is_transpose) {
         const auto inner = permutation_of(graph, *first), outer = permutation_of(graph, node);

@@ -33,8 +33,7 @@ struct Limits {
 };
 
 /// Ops that only move numbers, or choose among them by size.
-constexpr std::array<std::string_view, 6> kMovers{"concat",  "expand", "max_pool2d",
-                                                  "reshape", "slice",  "transpose"};
+constexpr std::array<OpName, 6> kMovers{"concat", "expand", "max_pool2d", "reshape", "slice", "transpose"};
 
 /// The ways in which a node that quantizes can be computed from bytes.
 class Int8Numbers {
@@ -66,9 +65,9 @@ private:
     Status compute(ValueId real) {
         Limits limits;
         while (const Node* limit = limiting_node(real)) {
-            limit->op->name == "relu" ? limits.follow(0, kInfinity)
-                                      : limits.follow(clamp_limit(*limit, "min_value").value_or(-kInfinity),
-                                                      clamp_limit(*limit, "max_value").value_or(kInfinity));
+            is(*limit, "relu") ? limits.follow(0, kInfinity)
+                               : limits.follow(clamp_limit(*limit, "min_value").value_or(-kInfinity),
+                                               clamp_limit(*limit, "max_value").value_or(kInfinity));
             real = limit->inputs[0];
         }
         HR_ASSIGN(bool done, compute_convolution(real, limits));
@@ -252,9 +251,10 @@ private:
         const Value& value = graph_.value(real);
         if (value.kind != ValueKind::result || most == 0 || !is_used_once(real)) return false;
         const Node& node = graph_.node(value.producer);
-        if (std::ranges::find(kMovers, node.op->name) == kMovers.end() || node.outputs.size() != 1)
+        if (std::ranges::none_of(kMovers, [&](OpName name) { return is(node, name); }) ||
+            node.outputs.size() != 1)
             return false;
-        return node.op->name == "concat"
+        return is(node, "concat")
                    ? std::ranges::all_of(node.inputs, [&](ValueId id) { return can_move(id, most - 1); })
                    : can_move(node.inputs[0], most - 1);
     }
@@ -262,11 +262,11 @@ private:
         if (const auto integer = dequantized(graph_, real)) return by_(integer->bytes);
         const Node node = graph_.node(graph_.value(real).producer);
         std::vector<ValueId> operands = node.inputs;
-        const std::size_t moving = node.op->name == "concat" ? operands.size() : 1;
+        const std::size_t moving = is(node, "concat") ? operands.size() : 1;
         for (std::size_t i = 0; i < moving; ++i) {
             HR_ASSIGN(operands[i], moved(operands[i]));
         }
-        return add(node.op->name, std::move(operands), named_attrs(node), node.label, result);
+        return add(OpName(*node.op), std::move(operands), named_attrs(node), node.label, result);
     }
 
     // --- nodes and constants
@@ -276,10 +276,8 @@ private:
         attrs.emplace_back("max_value", std::int64_t{result_.integer(limits.high)});
     }
 
-    Result<bool> has_kernel(std::string_view op, const std::vector<ValueId>& operands,
-                            const NamedAttrs& attrs) const {
-        const OpDef* def = find_op(op);
-        if (!def) return false;
+    Result<bool> has_kernel(OpName op, const std::vector<ValueId>& operands, const NamedAttrs& attrs) const {
+        const OpDef* def = &catalog_op(op);
         Node node{.op = def, .attrs = {}, .inputs = operands, .outputs = {}, .label = {}};
         HR_ASSIGN(node.attrs, def->make_attrs(attrs));
         const auto types = graph_.operand_types(node);
@@ -290,9 +288,9 @@ private:
     }
 
     /// A node before what comes in the place of node_; its result is new unless it is named.
-    Result<ValueId> add(std::string_view op, std::vector<ValueId> operands, const NamedAttrs& attrs,
+    Result<ValueId> add(OpName op, std::vector<ValueId> operands, const NamedAttrs& attrs,
                         const std::string& label, ValueId result = kNoValue) {
-        const OpDef* def = find_op(op);
+        const OpDef* def = &catalog_op(op);
         Node node{.op = def, .attrs = {}, .inputs = std::move(operands), .outputs = {}, .label = label};
         HR_ASSIGN(node.attrs, def->make_attrs(attrs));
         const auto types = graph_.operand_types(node);

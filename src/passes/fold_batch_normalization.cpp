@@ -92,13 +92,13 @@ Result<Counts> fold_batch_normalization(Graph& graph, const PassContext& context
     std::int64_t folded = 0;
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
         const Node& norm = graph.nodes[i];
-        if (norm.op->name != "batch_normalization") continue;
+        if (!is(norm, "batch_normalization")) continue;
         const ValueId between = norm.inputs[0], result = norm.outputs[0];
         if (graph.value(between).kind != ValueKind::result || uses[static_cast<std::size_t>(between)] != 1)
             continue;
         const NodeId at = graph.value(between).producer;
         const Node& conv = graph.node(at);
-        if (conv.op->name != "conv2d" || !list_of(graph, conv, kFilter) || !is_along_channels(norm, conv) ||
+        if (!is(conv, "conv2d") || !list_of(graph, conv, kFilter) || !is_along_channels(norm, conv) ||
             (!list_of(graph, conv, kBias) && !is_absent(conv, kBias)))
             continue;
         const auto affine = affine_of(graph, norm);

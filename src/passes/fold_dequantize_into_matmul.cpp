@@ -240,10 +240,10 @@ Result<std::vector<Node>> scaled_product(Graph& graph, FusedMatmul product, Valu
         return static_cast<ValueId>(graph.values.size() - 1);
     };
     std::vector<Node> nodes;
-    const auto join = [&](std::string_view op, ValueId x, ValueId row, ValueId y) -> Status {
-        const OpDef* def = find_op(op);
-        Node joined{.op = def, .attrs = {}, .inputs = {x, row}, .outputs = {y}, .label = node.label};
-        HR_ASSIGN(joined.attrs, def->make_attrs({}));
+    const auto join = [&](OpName op, ValueId x, ValueId row, ValueId y) -> Status {
+        const OpDef& def = catalog_op(op);
+        Node joined{.op = &def, .attrs = {}, .inputs = {x, row}, .outputs = {y}, .label = node.label};
+        HR_ASSIGN(joined.attrs, def.make_attrs({}));
         nodes.push_back(std::move(joined));
         return success();
     };

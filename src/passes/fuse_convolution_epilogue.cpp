@@ -40,7 +40,7 @@ private:
     /// One that our kernels compute, in the order that choose_layouts may have to bring it into; ggml would
     /// need a pass over memory for each part all the same.
     bool is_convolution(const Node& node) const {
-        return node.op->name == "conv2d" && graph_.value(node.outputs[0]).type.dtype == DType::f32 &&
+        return is(node, "conv2d") && graph_.value(node.outputs[0]).type.dtype == DType::f32 &&
                graph_.value(node.inputs[1]).kind == ValueKind::constant;
     }
 
@@ -51,7 +51,7 @@ private:
         const Node& node = graph_.node(id);
         ConvolutionEpilogue longer = e;
         longer.parts.push_back(id);
-        if (node.op->name == "add") {
+        if (is(node, "add")) {
             const ValueId result = graph_.node(e.parts.back()).outputs[0], other = other_addend(node, result);
             if (e.residual != kNoValue || graph_.value(other).type != graph_.value(result).type) return false;
             longer.residual = other;
@@ -69,13 +69,13 @@ private:
     }
 
     bool is_active_after(const ConvolutionEpilogue& e, const Node& node) const {
-        return !e.is_active && (node.op->name == "clamp" || is_activation_of(fused_, node));
+        return !e.is_active && (is(node, "clamp") || is_activation_of(fused_, node));
     }
 
     void add_activation(ConvolutionEpilogue& e, const Node& node) const {
         e.is_active = true;
         if (e.residual != kNoValue) e.attrs.emplace_back("residual_first", true);
-        if (node.op->name != "clamp") {
+        if (!is(node, "clamp")) {
             e.attrs.emplace_back("activation", std::string(node.op->name));
             return;
         }
@@ -109,9 +109,7 @@ private:
 /// Makes one fused_conv2d of a conv2d in f32 with a constant filter and what follows it: activation or
 /// limits, residual, in either order.
 Result<Counts> fuse_convolution_epilogue(Graph& graph, const PassContext&) {
-    const OpDef* fused = find_op("fused_conv2d");
-    if (!fused) return Counts{};
-    return ConvolutionFusion(graph, *fused).run();
+    return ConvolutionFusion(graph, catalog_op("fused_conv2d")).run();
 }
 
 }  // namespace

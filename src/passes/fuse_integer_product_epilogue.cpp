@@ -52,16 +52,16 @@ private:
     /// Sums that become real numbers and are multiplied by a scale, as the beginning.
     Result<std::optional<IntegerEpilogue>> product(NodeId id) {
         const std::optional<IntegerEpilogue> none;
-        if (!followers_.is_kept(id) || graph_.node(id).op->name != "matmul_integer") return none;
+        if (!followers_.is_kept(id) || !is(graph_.node(id), "matmul_integer")) return none;
         if (graph_.value(graph_.node(id).inputs[1]).kind != ValueKind::constant) return none;
         IntegerEpilogue e{.parts = {id}};
         const NodeId cast = followers_.only_reader(e.parts);
-        if (cast < 0 || graph_.node(cast).op->name != "cast") return none;
+        if (cast < 0 || !is(graph_.node(cast), "cast")) return none;
         const ValueId real = graph_.node(cast).outputs[0];
         if (type(real).dtype != DType::f32) return none;
         e.parts.push_back(cast);
         const NodeId mul = followers_.next(e.parts);
-        if (mul < 0 || graph_.node(mul).op->name != "mul") return none;
+        if (mul < 0 || !is(graph_.node(mul), "mul")) return none;
         HR_ASSIGN(const bool is_scaled, set_scales(e, other_addend(graph_.node(mul), real), real));
         if (!is_scaled || !are_current(mul, e)) return none;
         e.parts.push_back(mul);
@@ -127,7 +127,7 @@ private:
         const ValueId result = graph_.node(e.parts.back()).outputs[0];
         IntegerEpilogue longer = e;
         longer.parts.push_back(id);
-        if (node.op->name == "add") {
+        if (is(node, "add")) {
             const ValueId other = other_addend(node, result);
             if (e.bias == kNoValue && !e.has_activation() && is_row(graph_, other, result))
                 longer.bias = other;
@@ -171,9 +171,8 @@ private:
 /// Makes one dequantized_matmul of a matmul_integer with a constant matrix and what follows it: the scales of
 /// both operands, bias, activation, residual; where the CPU runs it.
 Result<Counts> fuse_integer_product_epilogue(Graph& graph, const PassContext& context) {
-    const OpDef* fused = find_op("dequantized_matmul");
-    if (!fused || !context.runs_on_cpu || !context.uses_packed_kernels) return Counts{};
-    return IntegerProductFusion(graph, *fused).run(context);
+    if (!context.runs_on_cpu || !context.uses_packed_kernels) return Counts{};
+    return IntegerProductFusion(graph, catalog_op("dequantized_matmul")).run(context);
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ private:
         const ValueId result = graph_.node(e.parts.back()).outputs[0];
         MatmulEpilogue longer = e;
         longer.parts.push_back(id);
-        if (node.op->name == "add") {
+        if (is(node, "add")) {
             const ValueId other = other_addend(node, result);
             if (e.bias == kNoValue && !e.has_activation() && is_row(graph_, other, result)) {
                 longer.bias = other;
@@ -92,9 +92,7 @@ private:
 /// Makes one fused_matmul of a product with a constant matrix and what follows it: bias, activation,
 /// residual.
 Result<Counts> fuse_matmul_epilogue(Graph& graph, const PassContext&) {
-    const OpDef* fused = find_op("fused_matmul");
-    if (!fused) return Counts{};
-    return MatmulFusion(graph, *fused).run();
+    return MatmulFusion(graph, catalog_op("fused_matmul")).run();
 }
 
 }  // namespace

@@ -28,20 +28,20 @@ std::optional<FusedMatmul> fused_matmul(const Graph& graph, const Node& node) {
     if (node.inputs.size() < 2) return std::nullopt;
     FusedMatmul p{.a = node.inputs[0], .b = node.inputs[1]};
     const auto operand = [&](std::size_t i) { return i < node.inputs.size() ? node.inputs[i] : kNoValue; };
-    if (node.op->name == "gemm") {
+    if (is(node, "gemm")) {
         p.bias = operand(2);
         p.transpose_b = attr<bool>(node, "b_transpose");
         if (attr<bool>(node, "a_transpose") || attr<double>(node, "alpha") != 1) return std::nullopt;
         if (p.bias != kNoValue &&
             (attr<double>(node, "beta") != 1 || !is_row(graph, p.bias, node.outputs[0])))
             return std::nullopt;
-    } else if (node.op->name == "fused_matmul") {
+    } else if (is(node, "fused_matmul")) {
         p.bias = operand(2);
         p.residual = operand(3);
         p.transpose_b = attr<bool>(node, "transpose_b");
         p.activation = attr<std::string>(node, "activation");
         p.round_a = attr<bool>(node, "round_a");
-    } else if (node.op->name != "matmul") {
+    } else if (!is(node, "matmul")) {
         return std::nullopt;
     }
     if (graph.value(p.b).type.rank() != 2) return std::nullopt;
@@ -50,14 +50,14 @@ std::optional<FusedMatmul> fused_matmul(const Graph& graph, const Node& node) {
 
 Result<Node> make_fused(Graph& graph, const FusedMatmul& product, std::vector<ValueId> outputs,
                         std::string label) {
-    const OpDef* fused = find_op("fused_matmul");
-    Node node{.op = fused,
+    const OpDef& fused = catalog_op("fused_matmul");
+    Node node{.op = &fused,
               .inputs = {product.a, product.b, product.bias, product.residual},
               .outputs = std::move(outputs),
               .label = std::move(label)};
-    HR_ASSIGN(node.attrs, fused->make_attrs({{"transpose_b", product.transpose_b},
-                                             {"activation", product.activation},
-                                             {"round_a", product.round_a}}));
+    HR_ASSIGN(node.attrs, fused.make_attrs({{"transpose_b", product.transpose_b},
+                                            {"activation", product.activation},
+                                            {"round_a", product.round_a}}));
     if (product.bias != kNoValue) node.inputs[2] = flattened(graph, product.bias);
     while (node.inputs.back() == kNoValue) node.inputs.pop_back();
     return node;

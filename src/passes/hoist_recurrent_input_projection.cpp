@@ -20,9 +20,9 @@ class Split {
 public:
     explicit Split(Graph& graph)
         : graph_(graph),
-          recurrence_(*find_op("lstm_recurrence")),
-          reshape_(*find_op("reshape")),
-          add_(*find_op("add")) {}
+          recurrence_(catalog_op("lstm_recurrence")),
+          reshape_(catalog_op("reshape")),
+          add_(catalog_op("add")) {}
 
     Result<Counts> run() {
         for (Node& node : std::exchange(graph_.nodes, {})) {
@@ -42,14 +42,14 @@ private:
     static constexpr std::int64_t kLeastHidden = 16;
 
     bool is_worth_it(const Node& node) const {
-        if (node.op->name != "lstm" && node.op->name != "lstm_cell") return false;
+        if (!is(node, "lstm") && !is(node, "lstm_cell")) return false;
         return graph_.value(node.inputs[0]).type.dtype == DType::f32 &&
                attr<std::int64_t>(node, "hidden_size") >= kLeastHidden;
     }
 
     static Network network_of(const Node& node) {
         const auto in = [&](std::size_t i) { return i < node.inputs.size() ? node.inputs[i] : kNoValue; };
-        const bool is_cell = node.op->name == "lstm_cell";
+        const bool is_cell = is(node, "lstm_cell");
         Network n = is_cell ? Network{in(0), in(1), in(2), in(5), in(6), in(7), in(3), in(4)}
                             : Network{in(0), in(1), in(2), in(3), in(4), in(5), in(6), in(7)};
         for (auto& [name, value] : named_attrs(node))

@@ -40,7 +40,7 @@ ImageOrder order_of_result(const Node& node) {
 
 /// The order of the result of a transposition that swaps the two orders.
 ImageOrder reordered(const Graph& graph, const Node& node) {
-    if (node.op->name != "transpose") return ImageOrder::unknown;
+    if (!is(node, "transpose")) return ImageOrder::unknown;
     const List axes = permutation_of(graph, node);
     for (const ImageOrder to : {ImageOrder::first, ImageOrder::last})
         if (std::ranges::equal(axes, permutation_to(to))) return to;
@@ -108,7 +108,7 @@ bool ImageOrders::visit(const Node& node) {
 
 bool ImageOrders::is_stem(const Node& node) const {
     constexpr std::int64_t kFewChannels = 4;
-    if (node.op->name != "conv2d" && node.op->name != "fused_conv2d") return false;
+    if (!is(node, "conv2d") && !is(node, "fused_conv2d")) return false;
     if (of(node.inputs[0]) != ImageOrder::first || order_of_channels(node) != ImageOrder::first) return false;
     return attr<std::int64_t>(node, "groups") == 1 &&
            graph_.value(node.inputs[0]).type.shape[1].max_size() <= kFewChannels;
@@ -208,7 +208,7 @@ Result<bool> turn_attrs(Node& node, ImageOrder to, bool is_stem) {
     if (is_stem) {
         std::erase_if(*attrs, [](const auto& attr) { return attr.first == "output_layout"; });
         attrs->emplace_back("output_layout", std::string(name_of(to)));
-        node.op = find_op("fused_conv2d");
+        node.op = &catalog_op("fused_conv2d");
     } else if (node.op->layout == LayoutRule::channels) {
         for (auto& [name, value] : *attrs)
             if (name == layout_attribute(*node.op)) value = std::string(name_of(to));

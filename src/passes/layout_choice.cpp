@@ -131,8 +131,8 @@ private:
 
     /// What a node gains by working with channels last, by a kernel.
     double gain_of_last(const Node& node, ImageOrder given, const KernelDef* kernel) const {
-        if (node.op->name == "conv_transpose2d") return gain_of_transposed(node, given);
-        if (node.op->name != "conv2d" && node.op->name != "fused_conv2d") return 0;
+        if (is(node, "conv_transpose2d")) return gain_of_transposed(node, given);
+        if (!is(node, "conv2d") && !is(node, "fused_conv2d")) return 0;
         const TensorType &in = graph_.value(node.inputs[0]).type, &out = graph_.value(node.outputs[0]).type;
         const std::int64_t channels = channels_of(in, given);
         if (images_.is_stem(node)) return kStem * bytes_of(out);

@@ -22,15 +22,14 @@ Status Patterns::transpose(ValueId id) {
     return success();
 }
 
-Result<bool> Patterns::replace(NodeId at, std::string_view op, std::vector<ValueId> operands,
-                               const NamedAttrs& attrs) {
+Result<bool> Patterns::replace(NodeId at, OpName op, std::vector<ValueId> operands, const NamedAttrs& attrs) {
     const auto is_current = [&](ValueId id) {
         return id == kNoValue || writer_[static_cast<std::size_t>(id)] < 0 ||
                writer_[static_cast<std::size_t>(id)] > at;
     };
-    const OpDef* def = find_op(op);
+    const OpDef* def = &catalog_op(op);
     while (!operands.empty() && operands.back() == kNoValue) operands.pop_back();
-    if (!def || !std::all_of(operands.begin(), operands.end(), is_current)) return false;
+    if (!std::all_of(operands.begin(), operands.end(), is_current)) return false;
     Node& node = graph_.nodes[static_cast<std::size_t>(at)];
     for (ValueId id : node.inputs)
         if (id != kNoValue) --uses_[static_cast<std::size_t>(id)];

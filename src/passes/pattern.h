@@ -22,7 +22,7 @@ public:
     const TensorType& type(ValueId id) const { return graph_.value(id).type; }
     bool is_used_once(ValueId id) const { return uses_[static_cast<std::size_t>(id)] == 1; }
 
-    const Node* producer(ValueId id, std::string_view op) const { return headrace::producer(graph_, id, op); }
+    const Node* producer(ValueId id, OpName op) const { return headrace::producer(graph_, id, op); }
     /// The operands of a node of two, both ways round.
     static std::array<std::pair<ValueId, ValueId>, 2> both_ways(const Node& node) {
         return {{{node.inputs[0], node.inputs[1]}, {node.inputs[1], node.inputs[0]}}};
@@ -38,8 +38,7 @@ public:
     /// Puts the op in the place of node `at`, whose only result it computes from other operands. False where
     /// an operand is a state that has been overwritten by then. What nothing reads any more is left for
     /// eliminate_dead_code.
-    Result<bool> replace(NodeId at, std::string_view op, std::vector<ValueId> operands,
-                         const NamedAttrs& attrs);
+    Result<bool> replace(NodeId at, OpName op, std::vector<ValueId> operands, const NamedAttrs& attrs);
 
 private:
     Graph& graph_;

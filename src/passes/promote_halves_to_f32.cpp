@@ -17,7 +17,8 @@ bool is_half(DType t) { return kHalves.has(t); }
 /// had get a conversion, made once.
 class Widening {
 public:
-    explicit Widening(Graph& graph) : graph_(graph), cast_(*find_op("cast")), instead_(graph.values.size()) {
+    explicit Widening(Graph& graph)
+        : graph_(graph), cast_(catalog_op("cast")), instead_(graph.values.size()) {
         for (const Value& v : graph.values) given_.push_back(v.type.dtype);
     }
 
@@ -207,7 +208,7 @@ private:
 Result<Counts> promote_halves_to_f32(Graph& graph, const PassContext& context) {
     const bool has_halves = std::any_of(graph.values.begin(), graph.values.end(),
                                         [](const Value& v) { return is_half(v.type.dtype); });
-    if (!context.runs_on_cpu || !has_halves || !find_op("cast") || !find_op("fused_matmul")) return Counts{};
+    if (!context.runs_on_cpu || !has_halves) return Counts{};
     return Widening(graph).run();
 }
 

@@ -60,7 +60,7 @@ bool has_range_of_blocks(const Value& matrix, BlockFormat format) {
 /// once.
 void share_with_gathers(Graph& graph, const std::map<std::pair<ValueId, bool>, ValueId>& made) {
     for (Node& node : graph.nodes) {
-        if (node.op->name != "gather" || attr<std::int64_t>(node, "axis") != 0) continue;
+        if (!is(node, "gather") || attr<std::int64_t>(node, "axis") != 0) continue;
         const ValueId table = node.inputs[0];
         const auto blocks = made.find({table, true});
         if (blocks != made.end() && graph.value(table).type.dtype == DType::f32)

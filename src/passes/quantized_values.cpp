@@ -103,7 +103,7 @@ std::optional<Int8Value> dequantized(const Graph& graph, ValueId real) {
 }
 
 std::optional<Int8Scale> quantized_scale(const Graph& graph, const Node& quantize) {
-    if (quantize.op->name != "quantize_linear" || graph.value(quantize.inputs[0]).type.dtype != DType::f32)
+    if (!is(quantize, "quantize_linear") || graph.value(quantize.inputs[0]).type.dtype != DType::f32)
         return std::nullopt;
     return one_scale(graph, quantize, graph.value(quantize.outputs[0]).type.dtype);
 }

@@ -111,7 +111,7 @@ bool exchanges_heads_and_rows(const Graph& graph, const Node& transpose) {
 /// transposed as they lie: reshape(transpose(reshape(x))) is transpose(reshape(x)).
 Result<bool> recognize_transposed_matrices(Patterns& p, NodeId at) {
     const Node& node = p.graph().node(at);
-    if (node.op->name != "reshape") return false;
+    if (!is(node, "reshape")) return false;
     const ValueId turned = node.inputs[0];
     const Node* transpose = p.is_used_once(turned) ? p.producer(turned, "transpose") : nullptr;
     const Node* joined = transpose ? p.producer(transpose->inputs[0], "reshape") : nullptr;
@@ -135,7 +135,7 @@ Result<bool> recognize_transposed_matrices(Patterns& p, NodeId at) {
 /// softmax(scale · query · keyᵀ + mask) · value, where the keys were transposed for it.
 Result<bool> recognize_attention(Patterns& p, NodeId at) {
     const Node& node = p.graph().node(at);
-    if (node.op->name != "matmul") return false;
+    if (!is(node, "matmul")) return false;
     const auto [softmax, zero_if_masked] = softmax_of(p, node.inputs[0]);
     if (!softmax) return false;
     const std::int64_t rank = p.type(node.inputs[0]).rank(), axis = attr<std::int64_t>(*softmax, "axis");
@@ -158,14 +158,14 @@ Result<bool> recognize_attention(Patterns& p, NodeId at) {
 /// Attention whose keys and values were repeated for groups of query heads reads them as they are.
 Result<bool> recognize_grouped_attention(Patterns& p, NodeId at) {
     const Node& node = p.graph().node(at);
-    if (node.op->name != "scaled_dot_product_attention") return false;
+    if (!is(node, "scaled_dot_product_attention")) return false;
     const auto keys = repeated_heads(p, node.inputs[1]), values = repeated_heads(p, node.inputs[2]);
     if (!keys || !values) return false;
     const Shape &k = p.type(*keys).shape, &v = p.type(*values).shape;
     if (k[k.size() - 3] != v[v.size() - 3]) return false;
     std::vector<ValueId> operands = node.inputs;
     operands[1] = *keys, operands[2] = *values;
-    return p.replace(at, node.op->name, std::move(operands), named_attrs(node));
+    return p.replace(at, OpName(*node.op), std::move(operands), named_attrs(node));
 }
 
 /// Attention between transpositions that exchange heads and rows reads and writes them as they lie.
@@ -176,7 +176,7 @@ Result<bool> recognize_attention_of_rows(Patterns& p, NodeId at) {
                                                                   : std::nullopt;
     };
     const Node& node = p.graph().node(at);
-    if (node.op->name != "transpose" || !p.is_used_once(node.inputs[0])) return false;
+    if (!is(node, "transpose") || !p.is_used_once(node.inputs[0])) return false;
     const Node* attention = p.producer(node.inputs[0], "scaled_dot_product_attention");
     if (!attention || attr<bool>(*attention, "heads_after_rows") ||
         !exchanges_heads_and_rows(p.graph(), node))
@@ -190,7 +190,7 @@ Result<bool> recognize_attention_of_rows(Patterns& p, NodeId at) {
     NamedAttrs attrs = named_attrs(*attention);
     for (auto& [name, value] : attrs)
         if (name == "heads_after_rows") value = true;
-    return p.replace(at, attention->op->name, std::move(operands), attrs);
+    return p.replace(at, OpName(*attention->op), std::move(operands), attrs);
 }
 
 }  // namespace headrace

@@ -92,7 +92,7 @@ std::optional<std::string_view> form_of(const Patterns& p, ValueId gate, ValueId
 /// x · ½ · (1 + erf(x / √2)), or with tanh, whatever comes first.
 Result<bool> recognize_gelu(Patterns& p, NodeId at) {
     const Node& node = p.graph().node(at);
-    if (node.op->name != "mul" && node.op->name != "div") return false;
+    if (!is(node, "mul") && !is(node, "div")) return false;
     const Product found = product(p, node.outputs[0]);
     if (found.factors.size() != 2 || !is_near(found.number, 0.5)) return false;
     for (const std::size_t i : {0u, 1u}) {

@@ -5,7 +5,7 @@ namespace headrace {
 /// x · sigmoid(x).
 Result<bool> recognize_silu(Patterns& p, NodeId at) {
     const Node& node = p.graph().node(at);
-    if (node.op->name != "mul") return false;
+    if (!is(node, "mul")) return false;
     for (const auto& [x, gate] : Patterns::both_ways(node)) {
         const Node* sigmoid = p.producer(gate, "sigmoid");
         if (sigmoid && sigmoid->inputs[0] == x) return p.replace(at, "silu", {x}, {});
@@ -16,12 +16,14 @@ Result<bool> recognize_silu(Patterns& p, NodeId at) {
 /// activation(gate) · x, where nothing else reads the activation.
 Result<bool> recognize_glu(Patterns& p, NodeId at) {
     const Node& node = p.graph().node(at);
-    if (node.op->name != "mul" || p.type(node.inputs[0]) != p.type(node.inputs[1])) return false;
+    if (!is(node, "mul") || p.type(node.inputs[0]) != p.type(node.inputs[1])) return false;
     for (const auto& [activated, x] : Patterns::both_ways(node))
-        for (const std::string_view activation : {"silu", "gelu", "gelu_tanh", "sigmoid"}) {
+        for (const OpName activation :
+             std::initializer_list<OpName>{"silu", "gelu", "gelu_tanh", "sigmoid"}) {
             const Node* gate = p.producer(activated, activation);
             if (gate && p.is_used_once(activated))
-                return p.replace(at, "glu", {gate->inputs[0], x}, {{"activation", std::string(activation)}});
+                return p.replace(at, "glu", {gate->inputs[0], x},
+                                 {{"activation", std::string(std::string_view(activation))}});
         }
     return false;
 }

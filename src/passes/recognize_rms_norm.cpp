@@ -56,8 +56,8 @@ Result<bool> recognize_rms_norm(Patterns& p, NodeId at) {
         return p.replace(at, "rms_norm", {x},
                          {{"dimensions", found->dimensions}, {"epsilon", found->epsilon}});
     };
-    if (node.op->name == "div") return norm_of(node.inputs[0], node.inputs[1]);
-    if (node.op->name != "mul") return false;
+    if (is(node, "div")) return norm_of(node.inputs[0], node.inputs[1]);
+    if (!is(node, "mul")) return false;
     for (const auto& [x, factor] : Patterns::both_ways(node)) {
         if (const Node* inverse = p.producer(factor, "reciprocal")) {
             HR_ASSIGN(const bool is_norm, norm_of(x, inverse->inputs[0]));

@@ -42,7 +42,7 @@ std::optional<ValueId> turned(const Patterns& p, ValueId id) {
 /// x · cos + [-second half of x, first half] · sin.
 Result<bool> recognize_rotary_embedding(Patterns& p, NodeId at) {
     const Node& node = p.graph().node(at);
-    if (node.op->name != "add") return false;
+    if (!is(node, "add")) return false;
     for (const auto& [left, right] : Patterns::both_ways(node)) {
         const Node *plain = p.producer(left, "mul"), *rotated = p.producer(right, "mul");
         if (!plain || !rotated) continue;

@@ -25,12 +25,12 @@ std::vector<NodeId> state_writers(const Graph& graph) {
     return writers;
 }
 
-const Node* producer(const Graph& graph, ValueId id, std::string_view op) {
+const Node* producer(const Graph& graph, ValueId id, OpName op) {
     if (id == kNoValue) return nullptr;
     const Value& v = graph.value(id);
     if (v.kind != ValueKind::result || v.output_index != 0) return nullptr;
     const Node& node = graph.node(v.producer);
-    return node.op->name == op ? &node : nullptr;
+    return is(node, op) ? &node : nullptr;
 }
 
 std::optional<double> clamp_limit(const Node& clamp, std::string_view name) {

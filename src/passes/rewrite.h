@@ -5,6 +5,7 @@
 
 #include "ir/graph.h"
 #include "ir/node_attr.h"
+#include "ops/op_name.h"
 
 /// What passes ask of a graph, and how they change it.
 namespace headrace {
@@ -16,7 +17,7 @@ std::vector<std::int32_t> count_uses(const Graph& graph);
 std::vector<NodeId> state_writers(const Graph& graph);
 
 /// The node that computes a value by this op, as its first result; else null.
-const Node* producer(const Graph& graph, ValueId id, std::string_view op);
+const Node* producer(const Graph& graph, ValueId id, OpName op);
 
 /// The number that a constant of one element holds; of floats only.
 std::optional<double> scalar_constant(const Graph& graph, ValueId id);

@@ -21,13 +21,13 @@ public:
           uses_(count_uses(graph)),
           maker_(graph.values.size(), -1),
           is_image_(graph.values.size(), false),
-          reshape_(*find_op("reshape")) {}
+          reshape_(catalog_op("reshape")) {}
 
     Result<Counts> run() {
         for (Node& node : std::exchange(graph_.nodes, {})) {
-            HR_ASSIGN(const bool is_delayed, is_elementwise(node)           ? pass_elementwise(node)
-                                             : node.op->name == "transpose" ? pass_transpose(node)
-                                                                            : Result<bool>(false));
+            HR_ASSIGN(const bool is_delayed, is_elementwise(node)    ? pass_elementwise(node)
+                                             : is(node, "transpose") ? pass_transpose(node)
+                                                                     : Result<bool>(false));
             if (!is_delayed) keep(std::move(node));
         }
         graph_.compact(std::vector<bool>(graph_.nodes.size(), true));
@@ -134,7 +134,7 @@ private:
         const bool has_image = std::ranges::any_of(node.inputs, [&](ValueId id) {
             return id != kNoValue && is_image_[static_cast<std::size_t>(id)];
         });
-        const bool follows = is_elementwise(node) || node.op->name == "transpose";
+        const bool follows = is_elementwise(node) || is(node, "transpose");
         const bool is_image = node.op->layout == LayoutRule::channels || (follows && has_image);
         for (ValueId id : node.outputs) {
             maker_[static_cast<std::size_t>(id)] = static_cast<std::int64_t>(graph_.nodes.size());

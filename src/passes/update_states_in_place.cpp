@@ -37,14 +37,14 @@ std::map<ValueId, std::vector<NodeId>> state_readers(const Graph& graph) {
 /// Writes the slices of a state that change, where the state was assigned a copy of itself with those slices
 /// replaced (scatter_elements) and nothing reads its old content afterwards.
 Result<Counts> update_states_in_place(Graph& graph, const PassContext& context) {
-    const OpDef* update = find_op("cache_update");
+    const OpDef& update = catalog_op("cache_update");
     Replacements replacements(graph.values.size());
     std::vector<bool> keep(graph.nodes.size(), true);
     const auto readers = state_readers(graph);
     std::int64_t updates = 0;
-    for (std::size_t i = 0; update && i < graph.nodes.size(); ++i) {
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
         const Node& assign = graph.nodes[i];
-        if (assign.op->name != "assign" || assign.inputs[0] == assign.inputs[1]) continue;
+        if (!is(assign, "assign") || assign.inputs[0] == assign.inputs[1]) continue;
         const ValueId state = assign.inputs[0], next = assign.inputs[1];
         if (!producer(graph, next, "scatter_elements")) continue;
         const NodeId at = graph.value(next).producer;
@@ -60,8 +60,8 @@ Result<Counts> update_states_in_place(Graph& graph, const PassContext& context) 
         const ValueId positions = expanded_positions(graph, scatter.inputs[1],
                                                      static_cast<std::size_t>(axis < 0 ? axis + rank : axis));
         if (positions == kNoValue) continue;
-        HR_ASSIGN(scatter.attrs, update->make_attrs({{"axis", axis}}));
-        scatter.op = update;
+        HR_ASSIGN(scatter.attrs, update.make_attrs({{"axis", axis}}));
+        scatter.op = &update;
         scatter.inputs[1] = positions;
         replacements.replace(assign.outputs[0], next);
         keep[i] = false;
