@@ -42,7 +42,8 @@ message(STATUS "MLX from ${package}")
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/mlx/*.cpp)
 list(FILTER sources EXCLUDE REGEX "/mlx/gpu/")  # one of them, below
 # These files of other folders alone: the kernels' library needs all of ggml, which the host brings.
-foreach(file kernels/tensor/convert_f32 kernels/gemm/few_rows_f32 base/machine_memory)
+foreach(file kernels/tensor/convert_f32 kernels/gemm/few_rows_f32 base/machine_memory base/control_groups
+       base/cpu_count)
   list(APPEND sources ${PROJECT_SOURCE_DIR}/src/${file}.cpp)
 endforeach()
 # What needs a GPU's toolkit: MLX's package tells which GPU it is for.

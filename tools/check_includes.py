@@ -33,6 +33,9 @@ GENERATED = {
     "ggml_ir_generated.h": "ir",
     "op_catalog_includes.inc": "ops",
     "op_catalog_rows.inc": "ops",
+    "op_names.inc": "ops",
+    "pass_includes.inc": "passes",
+    "pass_rows.inc": "passes",
     "onnx_operator_includes.inc": "doors/onnx",
     "onnx_operator_rows.inc": "doors/onnx",
 }

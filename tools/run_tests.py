@@ -128,16 +128,19 @@ def run_pytest(build_dir, paths):
 
 
 def report(tally):
-    for name, output in tally.failed:
-        print(f"\n--- FAILED {name}\n{output}")
-    if tally.failed:
-        print("\nfailed:", *(f"  {name}" for name, _ in tally.failed), sep="\n")
+    """What failed comes last, where a reader of a long log looks first."""
     by_reason = {}
     for name, reason in tally.skipped:
         by_reason.setdefault(reason, []).append(name)
     for reason, names in sorted(by_reason.items()):
         others = f" and {len(names) - 1} more" if len(names) > 1 else ""
         print(f"skipped: {names[0]}{others}: {reason}")
+    for name, output in tally.failed:
+        print(f"\n--- FAILED {name}\n{output}")
+    if tally.failed:
+        print()
+    for name, _ in tally.failed:
+        print(f"failed: {name}")
 
 
 def main():

@@ -29,6 +29,7 @@ __all__ = [
     "Timings",
     "TokenProbability",
     "ToolCall",
+    "check_model_file",
 ]
 
 
@@ -65,6 +66,7 @@ try:
         Timings,
         TokenProbability,
         ToolCall,
+        check_model_file,
     )
 except ModuleNotFoundError as error:
     if error.name != "headrace._llm":

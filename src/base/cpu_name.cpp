@@ -5,7 +5,8 @@
 #include <array>
 #include <fstream>
 #include <string_view>
-#include <thread>
+
+#include "base/cpu_count.h"
 
 namespace headrace {
 
@@ -22,7 +23,7 @@ std::string cpu_name() {
         for (std::size_t i = 0; i < kFields.size(); ++i)
             if (field == kFields[i] && colon + 2 <= line.size()) values[i] = line.substr(colon + 2);
     }
-    return fmt::format("{}, {} threads", fmt::join(values, "/"), std::thread::hardware_concurrency());
+    return fmt::format("{}, {} threads", fmt::join(values, "/"), usable_cpus());
 }
 
 }  // namespace headrace

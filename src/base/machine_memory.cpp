@@ -1,21 +1,15 @@
 #include "base/machine_memory.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string_view>
 #include <vector>
 
+#include "base/control_groups.h"
+
 namespace headrace {
 namespace {
-
-/// A file with one number; nothing when there is none, as in "max".
-std::optional<std::uint64_t> number_in(const std::string& path) {
-    std::ifstream file(path);
-    std::uint64_t number = 0;
-    return file >> number ? std::optional(number) : std::nullopt;
-}
 
 /// The number behind a word at the start of a line; 0 without such a line.
 std::uint64_t number_after(const std::string& path, std::string_view word) {
@@ -32,47 +26,20 @@ std::uint64_t number_after(const std::string& path, std::string_view word) {
 
 /// Where a version of control groups has what.
 struct Layout {
-    std::string folder;  ///< in /sys/fs/cgroup
     const char *limit, *usage;
     const char* reclaimable;  ///< of memory.stat: pages of files, which can be had back
 };
 
-const Layout kSecond{"", "memory.max", "memory.current", "inactive_file"};
-const Layout kFirst{"/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
-
-/// The groups of the process, each from its own up to the root, of both versions. A line of /proc/self/cgroup
-/// is "number:controllers:/path", without controllers for version 2. In a container the path may be the
-/// host's while the mount begins at the container's own group: that is the root then.
-std::vector<Layout> groups(const std::string& root) {
-    std::ifstream file(root + "/proc/self/cgroup");
-    std::string line, second_path, first_path;
-    while (std::getline(file, line)) {
-        const std::size_t colon = line.find(':'), next = line.find(':', colon + 1);
-        if (colon == line.npos || next == line.npos) continue;
-        const std::string controllers = "," + line.substr(colon + 1, next - colon - 1) + ",";
-        if (controllers == ",,") second_path = line.substr(next + 1);
-        if (controllers.find(",memory,") != line.npos) first_path = line.substr(next + 1);
-    }
-    std::vector<Layout> found;
-    for (const auto& [version, own] : {std::pair(kSecond, second_path), std::pair(kFirst, first_path)}) {
-        const std::string mount = root + "/sys/fs/cgroup" + version.folder;
-        Layout group = version;
-        for (std::filesystem::path path = std::filesystem::path(own).relative_path();;
-             path = path.parent_path()) {
-            group.folder = path.empty() ? mount : mount + "/" + path.string();
-            found.push_back(group);
-            if (path.empty()) break;
-        }
-    }
-    return found;
-}
+constexpr Layout kSecond{"memory.max", "memory.current", "inactive_file"};
+constexpr Layout kFirst{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
 
 /// Bytes that a group may have in all and can still get, where it has a limit.
-std::optional<MachineMemory> memory_of(const Layout& group) {
-    const auto limit = number_in(group.folder + "/" + group.limit);
-    const auto usage = number_in(group.folder + "/" + group.usage);
+std::optional<MachineMemory> memory_of(const ControlGroup& group) {
+    const Layout& layout = group.version == 2 ? kSecond : kFirst;
+    const auto limit = number_in(group.folder + "/" + layout.limit);
+    const auto usage = number_in(group.folder + "/" + layout.usage);
     if (limit.value_or(0) == 0 || !usage) return std::nullopt;
-    const std::uint64_t files = number_after(group.folder + "/memory.stat", group.reclaimable);
+    const std::uint64_t files = number_after(group.folder + "/memory.stat", layout.reclaimable);
     const std::uint64_t used = *usage - std::min(*usage, files);
     return MachineMemory{*limit, *limit - std::min(*limit, used)};
 }
@@ -89,7 +56,7 @@ std::vector<MachineMemory> all_memories(const std::string& root) {
     std::vector<MachineMemory> all;
     if (const std::uint64_t kib = number_after(info, "MemTotal:"); kib > 0)
         all.push_back({kib * 1024, available_kib(info) * 1024});
-    for (const Layout& group : groups(root))
+    for (const ControlGroup& group : control_groups("memory", root))
         if (const auto limited = memory_of(group)) all.push_back(*limited);
     return all;
 }

@@ -5,14 +5,14 @@
 
 #include "ir/verify.h"
 
-#include "passes_includes.inc"
+#include "pass_includes.inc"
 
 namespace headrace {
 namespace {
 
 std::vector<Pass> found_passes() {
     return {
-#include "passes_rows.inc"
+#include "pass_rows.inc"
     };
 }
 

@@ -76,13 +76,13 @@ bool is_tanh_of(const Patterns& p, ValueId id, ValueId x) {
 }
 
 /// The form of gelu that x · ½ · (1 + curve) is, if any.
-std::optional<std::string_view> form_of(const Patterns& p, ValueId gate, ValueId x) {
+std::optional<OpName> form_of(const Patterns& p, ValueId gate, ValueId x) {
     const Node* add = p.producer(gate, "add");
     if (!add) return std::nullopt;
     for (const auto& [curve, one] : Patterns::both_ways(*add)) {
         if (p.scalar(one) != 1.0) continue;
-        if (is_erf_of(p, curve, x)) return "gelu";
-        if (is_tanh_of(p, curve, x)) return "gelu_tanh";
+        if (is_erf_of(p, curve, x)) return OpName("gelu");
+        if (is_tanh_of(p, curve, x)) return OpName("gelu_tanh");
     }
     return std::nullopt;
 }

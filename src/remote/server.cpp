@@ -23,6 +23,7 @@
 #include <sys/prctl.h>
 #endif
 
+#include "base/cpu_count.h"
 #include "base/machine_memory.h"
 #include "ggml-backend.h"
 #include "loading/backends.h"
@@ -232,7 +233,7 @@ void relay(const Socket& client, const Socket& server, FreeMemory memory) {
     place.value().close();
     const std::string endpoint = fmt::format("{}:{}", own.host, own.port);
     const auto threads = static_cast<std::size_t>(
-        options.threads > 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency()));
+        options.threads > 0 ? options.threads : usable_cpus());
     std::thread([&, serve = start.value()] {
         serve(endpoint.c_str(), options.cache.empty() ? nullptr : options.cache.c_str(), threads,
               devices.value().size(), devices.value().data());

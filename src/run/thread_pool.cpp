@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <climits>
-#include <thread>
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
 #endif
 
+#include "base/cpu_count.h"
 #include "ggml-cpu.h"
 #include "ggml.h"
 
@@ -46,8 +46,7 @@ void set_default_threads(int threads) { default_count() = usable_threads(threads
 int default_threads() { return default_count(); }
 
 int usable_threads(int wanted) {
-    // Asked once: some C libraries read files for it.
-    static const int cpus = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    static const int cpus = usable_cpus();  // at every run a call would be too much
     return std::clamp(wanted, 1, std::min(cpus, GGML_MAX_N_THREADS));
 }
 

@@ -20,6 +20,7 @@ from headrace.language_model import (
     LanguageModelStatistics,
     RankScores,
     Reply,
+    check_model_file,
 )
 from language_models import CONFIG, ENDLESS, GREEDY, MODEL
 
@@ -293,6 +294,15 @@ def test_a_load_that_fails_changes_nothing(model, tmp_path):
         LanguageModel(tmp_path / "absent.gguf")
     (tmp_path / "broken.gguf").write_bytes(b"GGUF")
     assert error_of(LanguageModel, tmp_path / "broken.gguf").code == "invalid_argument"
+
+
+def test_a_file_is_checked_without_loading_it(tmp_path):
+    check_model_file(MODEL)
+    half = tmp_path / "half.gguf"
+    half.write_bytes(MODEL.read_bytes()[: MODEL.stat().st_size // 2])
+    cut_off = error_of(check_model_file, half)
+    assert (cut_off.code, "not complete" in str(cut_off)) == ("invalid_argument", True)
+    assert error_of(check_model_file, tmp_path / "absent.gguf").code == "not_found"
 
 
 def test_a_model_may_come_from_bytes():

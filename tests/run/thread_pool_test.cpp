@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/cpu_count.h"
+
 namespace headrace {
 namespace {
 
@@ -62,7 +64,7 @@ TEST(DefaultThreads, AreAtLeastOneAndAtMostTheCpus) {
     EXPECT_EQ(default_threads(), 1);
     set_default_threads(100000);
     EXPECT_EQ(default_threads(), usable_threads(100000));
-    EXPECT_LE(default_threads(), static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+    EXPECT_LE(default_threads(), usable_cpus());
     set_default_threads(before);
     EXPECT_EQ(default_threads(), before);
 }

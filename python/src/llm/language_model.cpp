@@ -288,6 +288,12 @@ void bind_language_model(nb::module_& m) {
     bind_requests(cls);
     bind_vectors(cls);
     bind_tokens(cls);
+    m.def(
+        "check_model_file",
+        [](nb::handle path) { interruptible([of = path_text(path)] { check_model_file(of); }); },
+        nb::arg("path"), nb::sig("def check_model_file(path: str | os.PathLike[str]) -> None"),
+        "Whether a GGUF file can be loaded as far as its header and size tell; its weights are not read. "
+        "Errors: LanguageModelError.");
 }
 
 }  // namespace headrace::python

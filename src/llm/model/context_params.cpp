@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
-#include <thread>
 
 #include <ggml.h>
-#include <sched.h>
+
+#include "base/cpu_count.h"
 
 namespace headrace::llm {
 namespace {
@@ -76,16 +76,10 @@ enum llama_pooling_type pooling_of(const std::string& name) {
 
 }  // namespace
 
-int available_threads() {
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
-    return std::max(1u, std::thread::hardware_concurrency());
-}
-
 int most_threads(const Model& model) {
     // More threads than cores wait for each other at every barrier: a step takes a hundred times as long
     // then. So they do in a model that small.
-    return llama_model_size(model.get()) < kThreadsFromBytes ? 1 : available_threads();
+    return llama_model_size(model.get()) < kThreadsFromBytes ? 1 : usable_cpus();
 }
 
 Result<llama_context_params> sized_context_params(const ContextMemory& settings, std::uint32_t trained,

@@ -25,8 +25,6 @@ constexpr std::uint32_t kMostTexts = 64;
 std::uint32_t size_for_embeddings(const ContextMemory& settings, std::uint32_t trained,
                                   llama_context_params& params);
 
-/// Threads that this process may use: its CPU affinity counts.
-int available_threads();
 /// Those that a step of a model may use at most.
 int most_threads(const Model& model);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "llm/checks/model_file.h"
 #include "llm/log/log_settings.h"
 #include "llm/parameters/parameters.h"
 #include "llm/service/model_info.h"
@@ -100,6 +101,13 @@ Result<std::unique_ptr<llm::TextRequest>> LanguageModel::Impl::start(const Reque
     sessions.close_idle();
     made.is_read_by_pieces = is_read_by_pieces;
     return requests.start(std::move(made));
+}
+
+void check_model_file(const std::string& path) {
+    throwing([&] {
+        llm::start_llama();
+        return llm::inspect_model_file(path);
+    });
 }
 
 LanguageModel::LanguageModel(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/cpu_count.h"
 #include "llm/log/log.h"
 #include "llm/model/context_params.h"
 #include "llm/parameters/parameters.h"
@@ -39,7 +40,7 @@ void note_threads(const Model& model, const ContextSettings& context, Notes& not
         if (threads > most)
             note(notes, parameter,
                  fmt::format("'{}' is {} in place of {}: {}", parameter, most, threads,
-                             most < available_threads() ? "more threads slow a model of that size down"
+                             most < usable_cpus() ? "more threads slow a model of that size down"
                                                         : "the process may use no more cores"));
 }
 

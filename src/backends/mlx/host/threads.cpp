@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/cpu_count.h"
+
 #ifdef HEADRACE_MLX_OPENBLAS
 extern "C" void openblas_set_num_threads(int threads);
 #endif
@@ -95,7 +97,7 @@ private:
     const pid_t owner_ = getpid();
     std::mutex in_use_;  ///< by one caller at a time
     std::vector<std::thread> helpers_;
-    std::atomic<std::size_t> wanted_{std::max(1u, std::thread::hardware_concurrency()) - 1};
+    std::atomic<std::size_t> wanted_{static_cast<std::size_t>(usable_cpus() - 1)};
     std::atomic<bool> dismissed_{false};
     std::atomic<unsigned> calls_{0};
 

@@ -4,7 +4,7 @@
 
 #include "backends/mlx/device.h"
 #include "backends/mlx/workbench.h"
-#include "base/written_memory.h"
+#include "base/written_system.h"
 
 namespace headrace::mlx {
 namespace {
@@ -12,13 +12,13 @@ namespace {
 constexpr std::size_t kGiB = std::size_t{1} << 30;
 
 TEST(HostMemory, IsTheMachines) {
-    const WrittenMemory written({.total = 8 * kGiB, .available = 3 * kGiB});
+    const WrittenSystem written({.total = 8 * kGiB, .available = 3 * kGiB});
     EXPECT_EQ(host_memory(written.root()).total, 8 * kGiB);
     EXPECT_EQ(host_memory(written.root()).free, 3 * kGiB);
 }
 
 TEST(HostMemory, IsWhatAControlGroupLeaves) {
-    const WrittenMemory written({.total = 8 * kGiB, .available = 6 * kGiB});
+    const WrittenSystem written({.total = 8 * kGiB, .available = 6 * kGiB});
     written.put("/proc/self/cgroup", "0::/\n");
     written.put("/sys/fs/cgroup/memory.max", std::to_string(2 * kGiB));
     written.put("/sys/fs/cgroup/memory.current", std::to_string(kGiB / 2));
@@ -27,7 +27,7 @@ TEST(HostMemory, IsWhatAControlGroupLeaves) {
 }
 
 TEST(HostMemory, IsAllThereIsWhereTheSystemDoesNotSay) {
-    const WrittenMemory nothing;
+    const WrittenSystem nothing;
     EXPECT_GT(host_memory(nothing.root()).total, 0u);
     EXPECT_EQ(host_memory(nothing.root()).free, host_memory(nothing.root()).total);
 }

@@ -8,10 +8,10 @@
 namespace headrace {
 
 /// A folder with the files in which a system says how much memory there is.
-class WrittenMemory {
+class WrittenSystem {
 public:
-    WrittenMemory() = default;
-    explicit WrittenMemory(const MachineMemory& machine) {
+    WrittenSystem() = default;
+    explicit WrittenSystem(const MachineMemory& machine) {
         put("/proc/meminfo", "MemTotal:       " + std::to_string(machine.total / 1024) +
                                  " kB\nMemFree:            12 kB\nMemAvailable:   " +
                                  std::to_string(machine.available / 1024) + " kB\nBuffers:  7 kB\n");

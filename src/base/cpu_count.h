@@ -1,0 +1,13 @@
+#pragma once
+#include <string>
+
+namespace headrace {
+
+/// How many CPUs this process may use at once, at least 1: those of its affinity or, where that is less, what
+/// the control groups' quota allows (`docker run --cpus`), rounded up. The quota is asked for once.
+int usable_cpus();
+
+/// The same of the files below `root`, asked anew; `all` are the CPUs without a quota.
+int usable_cpus(int all, const std::string& root);
+
+}  // namespace headrace
