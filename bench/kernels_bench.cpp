@@ -16,8 +16,8 @@
 
 #include "kernels/gemm/block_gemm_f32.h"
 #include "kernels/gemm/block_gemm_int8.h"
+#include "kernels/gemm/f16_gemm_f32.h"
 #include "kernels/gemm/gemm_f32.h"
-#include "kernels/gemm/half_gemm_f32.h"
 #include "kernels/simd/machine_limits.h"
 
 namespace headrace::bench {
@@ -168,7 +168,7 @@ void bench_halves(bool is_bf16, size_t m, size_t n, size_t k, double budget) {
     const std::string name = std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k) +
                              (is_bf16 ? " bf16" : " f16");
     report(name.c_str(), 2.0 * static_cast<double>(m * n * k), budget, [&](int nth) -> Work {
-        return [&, nth](int ith) { kernels::half_gemm_f32(g, packed, is_bf16, ith, nth); };
+        return [&, nth](int ith) { kernels::f16_gemm_f32(g, packed, is_bf16, ith, nth); };
     });
     for (float* p : {a, b, c}) std::free(p);
 }

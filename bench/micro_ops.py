@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnxruntime
 import webnn
-from headrace._cli import alternate
+from headrace._cli import ab_timing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -143,8 +143,8 @@ OPERATORS: dict[str, Build] = {
 }
 
 
-def case(name: str, build: Build, threads: int) -> alternate.Case:
-    options = alternate.set_threads(threads)
+def case(name: str, build: Build, threads: int) -> ab_timing.Case:
+    options = ab_timing.set_threads(threads)
     context = webnn.ML().create_context(accelerated=False)
     builder = context.create_graph_builder()
     operands = Operands(builder)
@@ -154,7 +154,7 @@ def case(name: str, build: Build, threads: int) -> alternate.Case:
         context.convert_to_onnx(graph, str(path))
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     inputs = operands.values
-    return alternate.Case(
+    return ab_timing.Case(
         name,
         threads,
         ours=lambda: context.compute(graph, inputs)["y"],
@@ -163,10 +163,10 @@ def case(name: str, build: Build, threads: int) -> alternate.Case:
     )
 
 
-def cases(threads: int) -> Iterator[alternate.Case]:
+def cases(threads: int) -> Iterator[ab_timing.Case]:
     for name, build in OPERATORS.items():
         yield case(name, build, threads)
 
 
 if __name__ == "__main__":
-    alternate.run([cases], __doc__)
+    ab_timing.run([cases], __doc__)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import webnn
-from headrace._cli import alternate
+from headrace._cli import ab_timing
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
 from minilm.model import VOCABULARY, build_graph, load_weights
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 OUTPUT = "sentence_embedding"
 
 
-def cases(threads: int) -> Iterator[alternate.Case]:
+def cases(threads: int) -> Iterator[ab_timing.Case]:
     """A sentence of random tokens without padding; int32 inputs for ours, int64 for the peer."""
-    alternate.set_threads(threads)
+    ab_timing.set_threads(threads)
     context = webnn.ML().create_context(accelerated=False)
     weights = load_weights()
     session = OnnxMiniLM(threads).session
@@ -32,7 +32,7 @@ def cases(threads: int) -> Iterator[alternate.Case]:
         feeds = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
         inputs = {name: value.astype(np.int32) for name, value in feeds.items()}
         graph = build_graph(context.create_graph_builder(), weights, seq)
-        yield alternate.Case(
+        yield ab_timing.Case(
             f"MiniLM, {seq} tokens",
             threads,
             ours=lambda graph=graph, inputs=inputs: context.compute(graph, inputs)[OUTPUT],
@@ -42,4 +42,4 @@ def cases(threads: int) -> Iterator[alternate.Case]:
 
 
 if __name__ == "__main__":
-    alternate.run([cases], __doc__)
+    ab_timing.run([cases], __doc__)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import zoo_peers
-from headrace._cli import alternate
+from headrace._cli import ab_timing
 from zoo_peers import OUT, Side, alternating
 
 OURS, PEER = "Headrace on ONNX", "ONNX Runtime"
@@ -89,8 +89,8 @@ def main() -> None:
     arguments.models = arguments.models or known
     if unknown := set(arguments.models) - set(known):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(known)}")
-    host = alternate.machine()
-    alternate.print_machine(host, arguments.rounds)
+    host = ab_timing.machine()
+    ab_timing.print_machine(host, arguments.rounds)
     print("case, threads, ours, ONNX Runtime, its time / ours; accuracy and peak memory of both")
     rows: list[dict] = []
     for case in arguments.models:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import minilm_cases
 import tiny_graphs
-from headrace._cli import alternate
+from headrace._cli import ab_timing
 
 if __name__ == "__main__":
-    alternate.run([tiny_graphs.cases, minilm_cases.cases], __doc__, tiny_graphs.overheads)
+    ab_timing.run([tiny_graphs.cases, minilm_cases.cases], __doc__, tiny_graphs.overheads)

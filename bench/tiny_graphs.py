@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnxruntime
 import webnn
-from headrace._cli import alternate
+from headrace._cli import ab_timing
 from onnx import TensorProto, helper
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ def onnx_session(
     )
 
 
-def matmul_relu(threads: int) -> alternate.Case:
+def matmul_relu(threads: int) -> ab_timing.Case:
     """y = relu(a @ b), all float32 [4, 4]"""
-    options = alternate.set_threads(threads)
+    options = ab_timing.set_threads(threads)
     rng = np.random.default_rng(0)
     inputs = {name: rng.standard_normal((4, 4), np.float32) for name in "ab"}
     context = webnn.ML().create_context(accelerated=False)
@@ -46,7 +46,7 @@ def matmul_relu(threads: int) -> alternate.Case:
     a, b = (builder.input(name, [4, 4], "float32") for name in "ab")
     graph = builder.build({"y": builder.relu(builder.matmul(a, b))})
     session = onnx_session([("MatMul", ["a", "b"], "m"), ("Relu", ["m"], "y")], inputs, options)
-    return alternate.Case(
+    return ab_timing.Case(
         "4x4 matmul + relu",
         threads,
         ours=lambda: context.compute(graph, inputs)["y"],
@@ -60,9 +60,9 @@ def chain_name(count: int) -> str:
     return f"{count} add{'s' if count > 1 else ''} of 4 floats"
 
 
-def chained_adds(threads: int, count: int, target_ratio: float | None = None) -> alternate.Case:
+def chained_adds(threads: int, count: int, target_ratio: float | None = None) -> ab_timing.Case:
     """x + b + b + ..., float32 [4]; b is an input, so no compiler can fold the sum."""
-    options = alternate.set_threads(threads)
+    options = ab_timing.set_threads(threads)
     inputs = {"x": np.arange(4, dtype=np.float32), "b": np.full(4, 0.1, np.float32)}
     context = webnn.ML().create_context(accelerated=False)
     builder = context.create_graph_builder()
@@ -73,7 +73,7 @@ def chained_adds(threads: int, count: int, target_ratio: float | None = None) ->
     names = ["x", *(f"y{index}" for index in range(count - 1)), "y"]
     nodes = [("Add", [names[index], "b"], names[index + 1]) for index in range(count)]
     session = onnx_session(nodes, inputs, options)
-    return alternate.Case(
+    return ab_timing.Case(
         chain_name(count),
         threads,
         ours=lambda: context.compute(graph, inputs)["y"],
@@ -82,13 +82,13 @@ def chained_adds(threads: int, count: int, target_ratio: float | None = None) ->
     )
 
 
-def cases(threads: int) -> Iterator[alternate.Case]:
+def cases(threads: int) -> Iterator[ab_timing.Case]:
     yield matmul_relu(threads)
     yield chained_adds(threads, 1)
     yield chained_adds(threads, 100, target_ratio=1.0)
 
 
-def overheads(results: list[alternate.Result]) -> str:
+def overheads(results: list[ab_timing.Result]) -> str:
     """The cost of a call and of a node, for each number of threads."""
     ours = {(result.name, result.threads): result.ours_us for result in results}
     lines = []
@@ -103,4 +103,4 @@ def overheads(results: list[alternate.Result]) -> str:
 
 
 if __name__ == "__main__":
-    alternate.run([cases], __doc__, overheads)
+    ab_timing.run([cases], __doc__, overheads)

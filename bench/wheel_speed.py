@@ -18,7 +18,7 @@ import zipfile
 from pathlib import Path
 
 import zoo_peers
-from headrace._cli import alternate
+from headrace._cli import ab_timing
 
 NATIVE, WHEEL = "native", "wheel"
 
@@ -69,8 +69,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0.2, help="length of a block (default: 0.2)")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], metavar="N")
     arguments = parser.parse_args()
-    host = alternate.machine()
-    alternate.print_machine(host, arguments.rounds)
+    host = ab_timing.machine()
+    ab_timing.print_machine(host, arguments.rounds)
     rows = []
     with tempfile.TemporaryDirectory() as scratch:
         packages = {NATIVE: zoo_peers.ROOT / "python", WHEEL: unpack_wheel(Path(scratch))}

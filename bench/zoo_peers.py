@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from headrace._cli import alternate
+from headrace._cli import ab_timing
 from zoo_plot import write_plot
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -154,7 +154,7 @@ def alternating(sides: list[Side], rounds: int, seconds: float) -> dict[str, lis
     times: dict[str, list[float]] = {side.name: [] for side in sides}
     for index in range(rounds):
         for side in sides if index % 2 == 0 else reversed(sides):
-            time.sleep(alternate.SETTLE_SECONDS)
+            time.sleep(ab_timing.SETTLE_SECONDS)
             times[side.name].append(side.ask(f"time {repeats[side.name]}"))
     return times
 
@@ -234,8 +234,8 @@ def main() -> None:
     if unknown := set(arguments.models) - set(known):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(known)}")
     arguments.json = arguments.json or OUT / {"zoo": "results.json", "micro": "micro.json"}[arguments.group]
-    host = alternate.machine()
-    alternate.print_machine(host, arguments.rounds)
+    host = ab_timing.machine()
+    ab_timing.print_machine(host, arguments.rounds)
     rows: list[Row] = []
     disagreeing: list[tuple[str, str]] = []
     bounds = limits()

@@ -11,7 +11,7 @@ context.compute(graph, {"x": np.ones((2, 3), np.float32)})["y"]
 
 from headrace._core import MLContext, MLGraph, MLGraphBuilder, MLOperand, MLTensor
 
-from . import _builder, _exchange, _export, _extensions, _inspect
+from . import _builder, _dlpack, _export, _extensions, _inspect
 from ._async import AsyncMLContext
 from ._hub import Hub
 from ._ml import ML, devices
@@ -20,7 +20,7 @@ _builder.install(MLGraphBuilder)
 _extensions.install()
 _export.install()
 _inspect.install()
-_exchange.install()
+_dlpack.install()
 
 __all__ = [
     "ML",

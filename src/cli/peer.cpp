@@ -18,7 +18,7 @@ extern char** environ;
 namespace headrace::cli {
 namespace {
 
-constexpr int kNoPeer = 3, kDisagreement = 4;  // as compare.py has them
+constexpr int kNoPeer = 3, kDisagreement = 4;  // as compare_onnxruntime.py has them
 
 /// Both sides get the same extents where nothing says them.
 Result<std::vector<std::string>> given_shapes(const BenchOptions& options) {
@@ -35,7 +35,7 @@ Result<std::vector<std::string>> given_shapes(const BenchOptions& options) {
 }
 
 std::vector<std::string> command_line(const BenchOptions& options, const std::vector<std::string>& shapes) {
-    std::vector<std::string> words{find_python(), "-m", "headrace._cli.compare", options.graph};
+    std::vector<std::string> words{find_python(), "-m", "headrace._cli.compare_onnxruntime", options.graph};
     const auto add = [&](const std::string& name, const std::string& value) {
         if (!value.empty()) words.insert(words.end(), {name, value});
     };

@@ -5,7 +5,7 @@
 #include "kernels/gemm/bf16_gemm_f32.h"
 #include "kernels/gemm/block_gemm_f32.h"
 #include "kernels/gemm/block_gemm_int8.h"
-#include "kernels/gemm/half_gemm_f32.h"
+#include "kernels/gemm/f16_gemm_f32.h"
 #include "ops/fused_activation.h"
 #include "ops/infer.h"
 #include "ops/op.h"
@@ -187,8 +187,8 @@ struct FusedMatMul {
              reinterpret_cast<std::uint16_t*>(packed));
     }
     static void run_half(const TensorArgs& args, const void* attrs) {
-        kernels::half_gemm_f32(unpacked_args(args, attrs), args.in[1].as<std::uint16_t>(),
-                               args.in[1].dtype == DType::bf16, args.share.ith, args.share.nth);
+        kernels::f16_gemm_f32(unpacked_args(args, attrs), args.in[1].as<std::uint16_t>(),
+                              args.in[1].dtype == DType::bf16, args.share.ith, args.share.nth);
     }
     static void run_bf16(const TensorArgs& args, const void* attrs) {
         kernels::bf16_gemm_f32(unpacked_args(args, attrs), args.in[1].as<std::uint16_t>(), args.share.ith,
@@ -216,7 +216,7 @@ struct FusedMatMul {
                   &run_blocks<&kernels::block_gemm_int8>},
         KernelDef{"bf16_gemm_f32", &bf16_applies, 1, &packed_bf16_bytes, &pack_half<&kernels::pack_bf16>,
                   &run_bf16},
-        KernelDef{"half_gemm_f32", &half_applies, 1, &packed_half_bytes, &pack_half<&kernels::pack_halves>,
+        KernelDef{"f16_gemm_f32", &half_applies, 1, &packed_half_bytes, &pack_half<&kernels::pack_halves>,
                   &run_half},
         KernelDef{.name = "block_gemm_f32",
                   .applies = &blocks_apply,

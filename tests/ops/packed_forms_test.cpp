@@ -51,7 +51,7 @@ TEST(PackedForms, ChangeOnlyWithTheirVersion) {
         {"gemm_f32 of fused_matmul", "2549e2e9b126b007"},
         {"gemm_f32 of gemm", "141b98a3017002b3"},
         {"gemm_f32 of matmul", "1d3705a358df6d08"},
-        {"half_gemm_f32 of fused_matmul", "6ee55f18bbd126ee"},
+        {"f16_gemm_f32 of fused_matmul", "6ee55f18bbd126ee"},
         {"nhwc_conv_transpose2d_f32 of conv_transpose2d", "1ab9becf4c544099"},
         {"nhwc_conv2d_f32 of conv2d", "a2752b711fb313e4"},
         {"nhwc_conv2d_f32 of fused_conv2d", "a2752b711fb313e4"},

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "kernels/tensor/cached_attention.h"
+#include "kernels/tensor/decode_attention.h"
 
 namespace headrace::packed {
 namespace {
@@ -74,7 +74,7 @@ public:
         const std::int64_t rows = q->ne[1] * q->ne[2] / k->ne[2];
         if ((rows + 3) / 4 * k->ne[2] < params->nth) return false;
         for (std::int64_t sequence = 0; sequence < q->ne[3]; ++sequence)
-            kernels::cached_attention(arguments_of(node, sequence), params->ith, params->nth);
+            kernels::decode_attention(arguments_of(node, sequence), params->ith, params->nth);
         return true;
     }
 };

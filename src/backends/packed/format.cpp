@@ -5,7 +5,7 @@
 
 #include "kernels/gemm/bf16_gemm_f32.h"
 #include "kernels/gemm/block_gemm_int8.h"
-#include "kernels/gemm/half_gemm_f32.h"
+#include "kernels/gemm/f16_gemm_f32.h"
 
 namespace headrace::packed {
 namespace {
@@ -35,7 +35,7 @@ const Format* halves() {
         .bytes = kernels::packed_halves_bytes,
         .pack = pack_16_bits<kernels::pack_halves>,
         .multiply = [](const kernels::GemmArgs& args, const std::byte* packed, int ith, int nth) {
-            kernels::half_gemm_f32(args, reinterpret_cast<const std::uint16_t*>(packed), kIsBf16, ith, nth);
+            kernels::f16_gemm_f32(args, reinterpret_cast<const std::uint16_t*>(packed), kIsBf16, ith, nth);
         }};
     return &format;
 }

@@ -10,9 +10,9 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/conv/packed_conv2d_f32.cpp"
 #include "hwy/foreach_target.h"
-#include "kernels/conv/conv2d_planes-inl.h"
-#include "kernels/conv/conv2d_points-inl.h"
+#include "kernels/conv/nchw_stem_conv2d-inl.h"
 #include "kernels/conv/nhwc_epilogue-inl.h"
+#include "kernels/conv/pointwise_conv2d-inl.h"
 #include "kernels/gemm/gemm_epilogue-inl.h"
 #include "kernels/gemm/gemm_tile-inl.h"
 #include "kernels/simd/transpose-inl.h"

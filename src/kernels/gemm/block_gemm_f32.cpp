@@ -10,7 +10,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/gemm/block_gemm_f32.cpp"
 #include "hwy/foreach_target.h"
-#include "kernels/gemm/expanded_gemm-inl.h"
+#include "kernels/gemm/dequantized_gemm-inl.h"
 #include "kernels/simd/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();

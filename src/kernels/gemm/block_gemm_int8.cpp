@@ -33,10 +33,10 @@ struct Int8Layout {
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/gemm/block_gemm_int8.cpp"
 #include "hwy/foreach_target.h"
-#include "kernels/gemm/byte_sums-inl.h"
+#include "kernels/gemm/dynamic_quantization-inl.h"
 #include "kernels/gemm/gemm_epilogue-inl.h"
+#include "kernels/gemm/int8_dot-inl.h"
 #include "kernels/gemm/int8_tile-inl.h"
-#include "kernels/gemm/rounded_rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headrace::kernels::HWY_NAMESPACE {

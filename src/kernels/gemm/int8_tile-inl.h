@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "hwy/highway.h"
-#include "kernels/gemm/byte_sums-inl.h"
-#include "kernels/gemm/rounded_rows-inl.h"
+#include "kernels/gemm/dynamic_quantization-inl.h"
+#include "kernels/gemm/int8_dot-inl.h"
 #include "kernels/simd/memory-inl.h"
 
 #if HEADRACE_HAS_BYTE_SUMS
@@ -78,7 +78,7 @@ HWY_INLINE TileVec load_scales(const std::byte* from) {
     }
 }
 
-// The products of a group's codes, for some rows and columns. S: see byte_sums-inl.h.
+// The products of a group's codes, for some rows and columns. S: see int8_dot-inl.h.
 template <class S, class L, size_t kRows, size_t kVecs>
 class GroupSums {
 public:

@@ -6,7 +6,7 @@
 
 #include "base/aligned_buffer.h"
 #include "kernels/gemm/gemm_f32.h"
-#include "kernels/tensor/cached_attention.h"
+#include "kernels/tensor/decode_attention.h"
 #include "kernels/tensor/normalize_f32.h"
 
 namespace headrace::kernels {
@@ -214,7 +214,7 @@ void attend_to_cache(const AttentionArgs& g, size_t batch, int ith, int nth) {
     c.v = matrix_of(g.v, batch, 0), c.v_row = g.v.row, c.v_head = g.v.head;
     if (g.mask) c.mask = g.mask + static_cast<ptrdiff_t>(batch) * g.mask_batch, c.mask_token = g.mask_row;
     c.o = g.o + static_cast<ptrdiff_t>(batch) * g.o_batch, c.o_token = g.o_row, c.o_head = g.o_head;
-    cached_attention(c, ith, nth);
+    decode_attention(c, ith, nth);
 }
 
 }  // namespace

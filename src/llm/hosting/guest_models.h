@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 #include "headrace/hosted_models.h"
-#include "llm/hosting/guest_names.h"
+#include "llm/hosting/path_redaction.h"
 #include "llm/service/model_slots.h"
 #include "llm/service/sessions.h"
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "llm/log/log.h"
-#include "llm/service/load_notes.h"
+#include "llm/service/load_warnings.h"
 
 namespace headrace::llm {
 namespace {

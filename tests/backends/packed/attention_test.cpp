@@ -11,7 +11,7 @@
 
 #include "backends/packed/attention.h"
 #include "checkout.h"
-#include "kernels/tensor/cached_attention.h"
+#include "kernels/tensor/decode_attention.h"
 
 namespace headrace::packed {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "backends/mlx/arrays/checked_numbers.h"
 #include "backends/mlx/arrays/layout.h"
-#include "backends/mlx/host/few_rows.h"
+#include "backends/mlx/host/gemv.h"
 #include "backends/mlx/memory/packed_tensor.h"
 #include "backends/mlx/ops/families.h"
 

@@ -1,4 +1,4 @@
-#include "kernels/gemm/few_rows_f32.h"
+#include "kernels/gemm/gemv_f32.h"
 
 #include <gtest/gtest.h>
 
@@ -57,9 +57,7 @@ TEST(FewRows, MultiplyRowsOfAMatrixInF32) {
                 Guarded memory(w, side);
                 expect_product(
                     size, side, [&](size_t j, size_t l) { return w[j * stride + l]; },
-                    [&](const FewRows& g) {
-                        few_rows_f32(g, memory.data(), static_cast<ptrdiff_t>(stride));
-                    });
+                    [&](const FewRows& g) { gemv_f32(g, memory.data(), static_cast<ptrdiff_t>(stride)); });
             }
     });
 }

@@ -1,9 +1,9 @@
-#include "kernels/gemm/half_gemm_f32.h"
+#include "kernels/gemm/f16_gemm_f32.h"
 
 #include "kernels/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/gemm/half_gemm_f32.cpp"
+#define HWY_TARGET_INCLUDE "kernels/gemm/f16_gemm_f32.cpp"
 #include "hwy/foreach_target.h"
 #include "kernels/gemm/packed_gemm-inl.h"
 #include "kernels/simd/halves-inl.h"
@@ -50,7 +50,7 @@ void pack_halves(const std::uint16_t* b, std::ptrdiff_t stride_k, std::ptrdiff_t
     pack_16_bits<1>(b, stride_k, stride_n, k, n, packed);
 }
 
-void half_gemm_f32(const GemmArgs& args, const std::uint16_t* packed, bool is_bf16, int ith, int nth) {
+void f16_gemm_f32(const GemmArgs& args, const std::uint16_t* packed, bool is_bf16, int ith, int nth) {
     HWY_DYNAMIC_DISPATCH(half_gemm)(args, packed, is_bf16, ith, nth);
 }
 

@@ -1,4 +1,4 @@
-#include "llm/hosting/guest_names.h"
+#include "llm/hosting/path_redaction.h"
 
 #include <filesystem>
 

@@ -1,4 +1,4 @@
-#include "kernels/gemm/half_gemm_f32.h"
+#include "kernels/gemm/f16_gemm_f32.h"
 
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ void expect_product(const BlockCase& t, bool is_bf16, bool transposed, int nth, 
     Guarded packed(b.packed, side), bias(product.bias, side);
     const GemmArgs g = product.args(bias.data());
     for (int ith = 0; ith < nth; ++ith)
-        half_gemm_f32(g, reinterpret_cast<const std::uint16_t*>(packed.data()), is_bf16, ith, nth);
+        f16_gemm_f32(g, reinterpret_cast<const std::uint16_t*>(packed.data()), is_bf16, ith, nth);
     product.expect_result([&](size_t i, size_t l) { return product.a.at(i, l); }, b.values);
 }
 
@@ -72,7 +72,7 @@ TEST(HalfGemm, KeepsInfinitiesNaNsAndSubnormals) {
             GemmArgs g;
             g.m = m, g.n = 4, g.k = 1;
             g.a = a.data(), g.lda = 1, g.c = c.data(), g.ldc = 4;
-            half_gemm_f32(g, packed, false, 0, 1);
+            f16_gemm_f32(g, packed, false, 0, 1);
             for (size_t i = 0; i < m; ++i) {
                 EXPECT_EQ(c[i * 4], std::numeric_limits<float>::infinity());
                 EXPECT_TRUE(std::isnan(c[i * 4 + 1]));

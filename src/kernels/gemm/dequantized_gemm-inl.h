@@ -1,9 +1,9 @@
 // Matrix products whose B is expanded to f32, a slice of a panel at a time. Included once per SIMD target.
-#if defined(HEADRACE_KERNELS_EXPANDED_GEMM_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef HEADRACE_KERNELS_EXPANDED_GEMM_INL_H_
-#undef HEADRACE_KERNELS_EXPANDED_GEMM_INL_H_
+#if defined(HEADRACE_KERNELS_DEQUANTIZED_GEMM_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEADRACE_KERNELS_DEQUANTIZED_GEMM_INL_H_
+#undef HEADRACE_KERNELS_DEQUANTIZED_GEMM_INL_H_
 #else
-#define HEADRACE_KERNELS_EXPANDED_GEMM_INL_H_
+#define HEADRACE_KERNELS_DEQUANTIZED_GEMM_INL_H_
 #endif
 
 #include <algorithm>
@@ -65,4 +65,4 @@ void run_expanded(const GemmArgs& g, Panel& panel, const Rect& rect) {
 }  // namespace headrace::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#endif  // HEADRACE_KERNELS_EXPANDED_GEMM_INL_H_
+#endif  // HEADRACE_KERNELS_DEQUANTIZED_GEMM_INL_H_

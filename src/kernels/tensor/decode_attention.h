@@ -38,7 +38,7 @@ template <>
 bool has_cached_attention<float>(size_t width, size_t width_v);
 
 // Runs thread ith's share of nth.
-void cached_attention(const CachedAttentionArgs<uint16_t>& args, int ith, int nth);
-void cached_attention(const CachedAttentionArgs<float>& args, int ith, int nth);
+void decode_attention(const CachedAttentionArgs<uint16_t>& args, int ith, int nth);
+void decode_attention(const CachedAttentionArgs<float>& args, int ith, int nth);
 
 }  // namespace headrace::kernels

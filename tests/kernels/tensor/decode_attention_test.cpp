@@ -1,4 +1,4 @@
-#include "kernels/tensor/cached_attention.h"
+#include "kernels/tensor/decode_attention.h"
 
 #include <gtest/gtest.h>
 
@@ -70,7 +70,7 @@ public:
     std::vector<float> run(int threads) const {
         std::vector<float> o;
         const CachedAttentionArgs<Element> g = arguments(o);
-        for (int i = 0; i < threads; ++i) cached_attention(g, i, threads);
+        for (int i = 0; i < threads; ++i) decode_attention(g, i, threads);
         return o;
     }
     std::vector<double> reference() const {

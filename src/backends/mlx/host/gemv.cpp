@@ -1,4 +1,4 @@
-#include "backends/mlx/host/few_rows.h"
+#include "backends/mlx/host/gemv.h"
 
 #include <mlx/backend/cpu/encoder.h>
 #include <mlx/primitives.h>
@@ -10,7 +10,7 @@
 
 #include "backends/mlx/arrays/layout.h"
 #include "backends/mlx/host/threads.h"
-#include "kernels/gemm/few_rows_f32.h"
+#include "kernels/gemm/gemv_f32.h"
 
 namespace headrace::mlx {
 namespace {
@@ -68,7 +68,7 @@ private:
         if (format_)
             multiply_codes(g, outer, inner, first);
         else if (dtype_ == mx::float32)
-            kernels::few_rows_f32(g, reinterpret_cast<const float*>(values), stride);
+            kernels::gemv_f32(g, reinterpret_cast<const float*>(values), stride);
         else
             kernels::few_rows_halves(g, reinterpret_cast<const std::uint16_t*>(values), stride,
                                      dtype_ == mx::bfloat16);

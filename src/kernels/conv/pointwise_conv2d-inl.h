@@ -1,11 +1,11 @@
 // Convolution with 1x1 windows of images that have their channels first, before and after: pixels are
 // neighbours in vectors, and what some vectors read of all channels is copied together, since channels lie
 // pages apart. Included once per SIMD target, by packed_conv2d_f32.cpp.
-#if defined(HEADRACE_KERNELS_CONV2D_POINTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef HEADRACE_KERNELS_CONV2D_POINTS_INL_H_
-#undef HEADRACE_KERNELS_CONV2D_POINTS_INL_H_
+#if defined(HEADRACE_KERNELS_POINTWISE_CONV2D_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEADRACE_KERNELS_POINTWISE_CONV2D_INL_H_
+#undef HEADRACE_KERNELS_POINTWISE_CONV2D_INL_H_
 #else
-#define HEADRACE_KERNELS_CONV2D_POINTS_INL_H_
+#define HEADRACE_KERNELS_POINTWISE_CONV2D_INL_H_
 #endif
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "hwy/highway.h"
-#include "kernels/conv/conv2d_planes-inl.h"
+#include "kernels/conv/nchw_stem_conv2d-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headrace::kernels::HWY_NAMESPACE {
@@ -118,4 +118,4 @@ HWY_INLINE void convolve_points(const Conv2dArgs& args, const float* packed, int
 }  // namespace headrace::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#endif  // HEADRACE_KERNELS_CONV2D_POINTS_INL_H_
+#endif  // HEADRACE_KERNELS_POINTWISE_CONV2D_INL_H_

@@ -2,7 +2,7 @@
 
 `headrace bench` runs it where it can.
 
-    python -m headrace._cli.compare model.hrg --threads 2
+    python -m headrace._cli.compare_onnxruntime model.hrg --threads 2
 
 Ends with status NO_PEER, and says why, where there is nothing to compare with, and with DISAGREEMENT where
 the peer computes something else.
@@ -137,7 +137,7 @@ def main() -> None:
     for package in ("onnx", "onnxruntime"):
         if importlib.util.find_spec(package) is None:
             give_up(f"{package} is not installed: pip install onnx onnxruntime")
-    from . import alternate  # needs both
+    from . import ab_timing  # needs both
 
     threads = arguments.threads or len(os.sched_getaffinity(0))
     set_num_threads(threads)
@@ -164,28 +164,28 @@ def main() -> None:
     )
     if not np.allclose(ours, theirs, rtol=0, atol=tolerance, equal_nan=True):
         disagree(f"ONNX Runtime's results differ by {np.abs(ours - theirs).max():.2e}")
-    case = alternate.Case(
+    case = ab_timing.Case(
         Path(arguments.graph).name,
         threads,
         ours=lambda: session.run(feeds)[names[0]],
         peer=lambda: peer.run(names, feeds)[0],
         tolerance=tolerance,
     )
-    host = alternate.machine()
+    host = ab_timing.machine()
     prints = arguments.json != "-"  # which is standard output in place of the table
     if prints:
-        alternate.print_machine(host, arguments.rounds)
-        alternate.print_header()
+        ab_timing.print_machine(host, arguments.rounds)
+        ab_timing.print_header()
     try:
-        result = alternate.compare(case, arguments.rounds, arguments.seconds, show_share())
-    except alternate.DisagreementError as error:
+        result = ab_timing.compare(case, arguments.rounds, arguments.seconds, show_share())
+    except ab_timing.DisagreementError as error:
         disagree(str(error))
     if not prints:
-        print(alternate.json_text(host, arguments.rounds, [result]), end="")
+        print(ab_timing.json_text(host, arguments.rounds, [result]), end="")
         return
-    alternate.print_row(result)
+    ab_timing.print_row(result)
     if arguments.json:
-        alternate.write_json(Path(arguments.json), host, arguments.rounds, [result])
+        ab_timing.write_json(Path(arguments.json), host, arguments.rounds, [result])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-#include "kernels/gemm/few_rows_f32.h"
+#include "kernels/gemm/gemv_f32.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,7 +7,7 @@
 #include "kernels/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/gemm/few_rows_f32.cpp"
+#define HWY_TARGET_INCLUDE "kernels/gemm/gemv_f32.cpp"
 #include "hwy/foreach_target.h"
 #include "kernels/simd/halves-inl.h"
 
@@ -246,7 +246,7 @@ HWY_EXPORT(few_rows_of_f32);
 HWY_EXPORT(few_rows_of_halves);
 HWY_EXPORT(few_rows_of_affine);
 
-void few_rows_f32(const FewRows& args, const float* w, std::ptrdiff_t stride) {
+void gemv_f32(const FewRows& args, const float* w, std::ptrdiff_t stride) {
     HWY_DYNAMIC_DISPATCH(few_rows_of_f32)(args, w, stride);
 }
 void few_rows_halves(const FewRows& args, const std::uint16_t* w, std::ptrdiff_t stride, bool is_bf16) {

@@ -1,10 +1,10 @@
 // Sums of products of codes of B, without a sign, and codes of A: what each instruction set has for them.
 // Included once per SIMD target.
-#if defined(HEADRACE_KERNELS_BYTE_SUMS_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef HEADRACE_KERNELS_BYTE_SUMS_INL_H_
-#undef HEADRACE_KERNELS_BYTE_SUMS_INL_H_
+#if defined(HEADRACE_KERNELS_INT8_DOT_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEADRACE_KERNELS_INT8_DOT_INL_H_
+#undef HEADRACE_KERNELS_INT8_DOT_INL_H_
 #else
-#define HEADRACE_KERNELS_BYTE_SUMS_INL_H_
+#define HEADRACE_KERNELS_INT8_DOT_INL_H_
 #endif
 
 #include <cstddef>
@@ -227,4 +227,4 @@ void with_byte_sums(int way, Fn fn) {
 HWY_AFTER_NAMESPACE();
 
 #endif  // HEADRACE_HAS_BYTE_SUMS
-#endif  // HEADRACE_KERNELS_BYTE_SUMS_INL_H_
+#endif  // HEADRACE_KERNELS_INT8_DOT_INL_H_

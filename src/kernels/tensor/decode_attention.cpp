@@ -1,4 +1,4 @@
-#include "kernels/tensor/cached_attention.h"
+#include "kernels/tensor/decode_attention.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include "hwy/cache_control.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/tensor/cached_attention.cpp"
+#define HWY_TARGET_INCLUDE "kernels/tensor/decode_attention.cpp"
 #include "hwy/foreach_target.h"
 #include "kernels/simd/halves-inl.h"
 #include "kernels/simd/math-inl.h"
@@ -315,10 +315,10 @@ bool has_cached_attention<float>(size_t width, size_t width_v) {
     return HWY_DYNAMIC_DISPATCH(has_f32)(width, width_v);
 }
 
-void cached_attention(const CachedAttentionArgs<uint16_t>& g, int ith, int nth) {
+void decode_attention(const CachedAttentionArgs<uint16_t>& g, int ith, int nth) {
     HWY_DYNAMIC_DISPATCH(run_f16)(g, ith, nth);
 }
-void cached_attention(const CachedAttentionArgs<float>& g, int ith, int nth) {
+void decode_attention(const CachedAttentionArgs<float>& g, int ith, int nth) {
     HWY_DYNAMIC_DISPATCH(run_f32)(g, ith, nth);
 }
 

@@ -1,4 +1,4 @@
-#include "llm/service/load_notes.h"
+#include "llm/service/load_warnings.h"
 
 #include <algorithm>
 
@@ -41,7 +41,7 @@ void note_threads(const Model& model, const ContextSettings& context, Notes& not
             note(notes, parameter,
                  fmt::format("'{}' is {} in place of {}: {}", parameter, most, threads,
                              most < usable_cpus() ? "more threads slow a model of that size down"
-                                                        : "the process may use no more cores"));
+                                                  : "the process may use no more cores"));
 }
 
 void note_context_size(const Engine& engine, const ContextSettings& context, Notes& notes) {

@@ -16,7 +16,7 @@ struct FewRows {
 };
 
 // Rows of w are `stride` elements apart.
-void few_rows_f32(const FewRows& args, const float* w, std::ptrdiff_t stride);
+void gemv_f32(const FewRows& args, const float* w, std::ptrdiff_t stride);
 void few_rows_halves(const FewRows& args, const std::uint16_t* w, std::ptrdiff_t stride, bool is_bf16);
 
 // Values scale · code + bias: codes of `bits` bits (4, 5 or 8), one after the other from the lowest bit on,

@@ -1,10 +1,10 @@
 // Convolution of few input channels whose output has its channels first: vectors are neighbours in a row, so
 // that sums are stored where they belong. Included once per SIMD target, by packed_conv2d_f32.cpp.
-#if defined(HEADRACE_KERNELS_CONV2D_PLANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef HEADRACE_KERNELS_CONV2D_PLANES_INL_H_
-#undef HEADRACE_KERNELS_CONV2D_PLANES_INL_H_
+#if defined(HEADRACE_KERNELS_NCHW_STEM_CONV2D_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEADRACE_KERNELS_NCHW_STEM_CONV2D_INL_H_
+#undef HEADRACE_KERNELS_NCHW_STEM_CONV2D_INL_H_
 #else
-#define HEADRACE_KERNELS_CONV2D_PLANES_INL_H_
+#define HEADRACE_KERNELS_NCHW_STEM_CONV2D_INL_H_
 #endif
 
 #include <algorithm>
@@ -227,4 +227,4 @@ HWY_INLINE void convolve_planes(const Conv2dArgs& g, const float* packed, int it
 }  // namespace headrace::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#endif  // HEADRACE_KERNELS_CONV2D_PLANES_INL_H_
+#endif  // HEADRACE_KERNELS_NCHW_STEM_CONV2D_INL_H_

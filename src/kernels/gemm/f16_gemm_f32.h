@@ -18,6 +18,6 @@ void pack_halves(const std::uint16_t* b, std::ptrdiff_t stride_k, std::ptrdiff_t
 
 // What gemm_f32() computes, where args.packed_b is not read but `packed` is, and widened to exact f32 in
 // registers.
-void half_gemm_f32(const GemmArgs& args, const std::uint16_t* packed, bool is_bf16, int ith, int nth);
+void f16_gemm_f32(const GemmArgs& args, const std::uint16_t* packed, bool is_bf16, int ith, int nth);
 
 }  // namespace headrace::kernels
