@@ -96,7 +96,7 @@ bench-zoo: ## compare whole models with ONNX Runtime, OpenVINO, XNNPACK and torc
 
 bench-quantised: ## compare quantised ONNX files with ONNX Runtime: QDQ, QOperator, dynamic, 4 bits (MODELS="resnet18.qdq minilm.dynamic")
 	@$(BUILD) --target products
-	@$(VENV) bench/quantised.py $(if $(MODELS),--models $(MODELS))
+	@$(VENV) bench/quantized.py $(if $(MODELS),--models $(MODELS))
 
 bench-micro: ## compare single operators with the same (MODELS="gemm_512 conv_1x1_256_64_56")
 	@$(BUILD) --target benchmarks

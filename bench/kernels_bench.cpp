@@ -134,7 +134,7 @@ void bench_blocks(BlockFormat format, size_t m, size_t n, size_t k, double budge
     const size_t row_bytes = blocks_bytes(format, static_cast<int64_t>(k));
     std::vector<std::byte> blocks(n * row_bytes);
     for (size_t j = 0; j < n; ++j)
-        quantise(format, row, static_cast<int64_t>(k), blocks.data() + j * row_bytes);
+        quantize(format, row, static_cast<int64_t>(k), blocks.data() + j * row_bytes);
     kernels::GemmArgs g;
     g.m = m, g.n = n, g.k = k;
     g.a = a, g.lda = static_cast<ptrdiff_t>(k);

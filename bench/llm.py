@@ -128,7 +128,7 @@ def server(bin_dir, model, threads):
         process.wait()
 
 
-class Neighbour:
+class Neighbor:
     """A process that keeps one core busy."""
 
     def __enter__(self):
@@ -175,7 +175,7 @@ def bench_model(bin_dir, kind, threads, rounds):
         },
         results,
     )
-    with Neighbour():
+    with Neighbor():
         compare(
             f"{kind} beside a busy neighbour",
             rounds,

@@ -44,18 +44,18 @@ def picture(models: list[tuple[str, dict[str, float]]]) -> str:
         f'width="{LEFT + WIDTH + 60}" height="{height}" role="img" aria-label="{title}">',
         f"<title>{title}</title><style>{STYLE}</style>",
     ]
-    for index, (peer, colour) in enumerate(PEERS.items()):
+    for index, (peer, color) in enumerate(PEERS.items()):
         at = LEFT + 130 * index
-        parts.append(f'<rect x="{at}" y="8" width="11" height="11" fill="{colour}"/>')
+        parts.append(f'<rect x="{at}" y="8" width="11" height="11" fill="{color}"/>')
         parts.append(f'<text x="{at + 16}" y="18">{peer}</text>')
     for index, (model, ratios) in enumerate(models):
         y = TOP + step * index
         label = html.escape(re.sub(r"[*_]", "", model))
         parts.append(f'<text x="{LEFT - 8}" y="{y + 18}" text-anchor="end">{label}</text>')
-        for place, (peer, colour) in enumerate(PEERS.items()):
+        for place, (peer, color) in enumerate(PEERS.items()):
             top, end = y + BAR * place, x(ratios[peer])
             parts.append(
-                f'<rect x="{LEFT}" y="{top}" width="{end - LEFT:.1f}" height="{BAR - 1}" fill="{colour}"/>'
+                f'<rect x="{LEFT}" y="{top}" width="{end - LEFT:.1f}" height="{BAR - 1}" fill="{color}"/>'
                 f'<text x="{end + 4:.1f}" y="{top + 8}" style="font-size:9px">{ratios[peer]:.2f}</text>'
             )
     one = x(1.0)

@@ -96,7 +96,7 @@ def _onnx(made: zoo.Model, path: Path) -> None:
     torch.onnx.export(made.module, made.inputs, str(path), dynamo=False, opset_version=17)
 
 
-def _quantised(bits: str, source: Path, path: Path) -> None:
+def _quantized(bits: str, source: Path, path: Path) -> None:
     """Products as ONNX Runtime multiplies them: rounded to 8 bits when they run, or blocks of 32 x 4 bits."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
     from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
@@ -115,7 +115,7 @@ def forms(case: str) -> dict[str, Callable[[zoo.Model, Path], None]]:
     return {
         "headrace.pte": lambda made, path: _headrace(made, path, bits),
         "model.onnx": _onnx,
-        "quantised.onnx": lambda _, path: _quantised(bits, path.with_name("model.onnx"), path),
+        "quantised.onnx": lambda _, path: _quantized(bits, path.with_name("model.onnx"), path),
     }
 
 

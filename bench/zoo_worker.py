@@ -30,8 +30,8 @@ def _inputs(folder: Path) -> list[np.ndarray]:
 
 def _onnx(folder: Path) -> Path:
     """The model as peers read it: those of quantised products have their own form of them."""
-    quantised = folder / "quantised.onnx"
-    return quantised if quantised.exists() else folder / "model.onnx"
+    quantized = folder / "quantised.onnx"
+    return quantized if quantized.exists() else folder / "model.onnx"
 
 
 def _executorch(path: Path, folder: Path, threads: int) -> Callable[[], Call]:

@@ -71,7 +71,7 @@ def ranges(numbers):
     return ", ".join(f"{first}" if first == last else f"{first}-{last}" for first, last in runs)
 
 
-def summarise(files):
+def summarize(files):
     """Prints what no test reached; the folders below the minimum."""
     low = []
     for name, lines in sorted(files.items()):
@@ -90,7 +90,7 @@ def summarise(files):
 def main():
     if failed := run_tests():
         sys.exit(f"error: {', '.join(failed)} failed, so the coverage says nothing")
-    if low := summarise(measure()):
+    if low := summarize(measure()):
         sys.exit(f"error: {', '.join(low)}: less than {MINIMUM:.0f} % of the lines were reached by tests")
 
 

@@ -116,7 +116,7 @@ double product(ggml_backend_t backend, ggml_type type, std::int64_t rows, int ru
     if (type == GGML_TYPE_F32) {
         set(w, values);
     } else {
-        const auto blocks = quantised(type, values, n);
+        const auto blocks = quantized(type, values, n);
         ggml_backend_tensor_set(w, blocks.data(), 0, blocks.size());
     }
     set(x, random_values(n * rows, 2));

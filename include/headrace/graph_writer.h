@@ -32,7 +32,7 @@ public:
     GraphWriter();
     Value input(const std::string& name, DType type, const std::vector<Extent>& shape);
     /// Bytes that `owner` keeps alive. With a key, graph_bytes() only names them. With a block format (of
-    /// f32) they are blocks of it, as quantise_rows() makes them.
+    /// f32) they are blocks of it, as quantize_rows() makes them.
     Value constant(DType type, const std::vector<std::int64_t>& shape, std::span<const std::byte> bytes,
                    std::shared_ptr<const void> owner, const std::string& key = "",
                    std::string_view format = "");
@@ -65,7 +65,7 @@ struct BlockFormatInfo {
 HEADRACE_API std::vector<BlockFormatInfo> block_formats();
 
 /// Finite f32 rows of `columns` elements in a block format, by ggml's own quantiser.
-HEADRACE_API std::vector<std::byte> quantise_rows(std::string_view format, std::span<const float> values,
+HEADRACE_API std::vector<std::byte> quantize_rows(std::string_view format, std::span<const float> values,
                                                   std::int64_t columns);
 
 /// Elements as another type, by the op `cast`: what a graph would make of them. 4-bit elements are packed,

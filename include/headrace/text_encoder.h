@@ -37,7 +37,7 @@ struct TextEncoderOptions {
     /// where the graph has an output sentence_embedding or no vectors of tokens, else mean.
     std::optional<TextPooling> pooling;
     /// Vectors of length 1. Unset: as modules.json says, and yes where there is none.
-    std::optional<bool> normalises;
+    std::optional<bool> normalizes;
     /// Of a text, special ones included; what is beyond is cut off. 0: what the folder says
     /// (sentence_bert_config.json, tokenizer_config.json, config.json, tokenizer.json), else 512.
     std::int64_t most_tokens = 0;
@@ -67,7 +67,7 @@ struct TextEncoderInfo {
     std::string path;
     bool ranks = false;
     TextPooling pooling = TextPooling::mean;
-    bool normalises = false;
+    bool normalizes = false;
     std::int64_t width = 0;  ///< of a vector; 0 of one that ranks
     std::int64_t most_tokens = 0, vocabulary_size = 0;
     std::int64_t bytes = 0;  ///< of the weights

@@ -123,7 +123,7 @@ public:
     /// Quantised: the constant matrices of products as q8_0, where WeightFormat says so (64 KiB or more,
     /// inner extent a multiple of 32); products stay in f32. `.webnn` and `.json` say it in int8 and
     /// dequantizeLinear.
-    void save(const std::string& path, bool quantised = false) const;
+    void save(const std::string& path, bool quantized = false) const;
     std::string print() const;  ///< the optimised graph as text
     void destroy();
     const std::shared_ptr<State>& state() const { return state_; }

@@ -8,15 +8,15 @@ using namespace webnn;
 
 class SaveGraph : public Task {
 public:
-    SaveGraph(MLGraph graph, std::string path, bool quantised)
-        : graph_(std::move(graph)), path_(std::move(path)), quantised_(quantised) {}
-    void run() override { graph_.save(path_, quantised_); }
+    SaveGraph(MLGraph graph, std::string path, bool quantized)
+        : graph_(std::move(graph)), path_(std::move(path)), quantized_(quantized) {}
+    void run() override { graph_.save(path_, quantized_); }
     napi_value result(napi_env env) override { return undefined(env); }
 
 private:
     const MLGraph graph_;
     const std::string path_;
-    const bool quantised_;
+    const bool quantized_;
 };
 
 /// Numbers, and {name} for what a run decides.

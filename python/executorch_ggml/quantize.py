@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 from executorch.exir.backend.compile_spec_schema import CompileSpec
-from headrace._core import block_formats, quantise_rows
+from headrace._core import block_formats, quantize_rows
 from torch.export import ExportedProgram
 
 from .gguf_weights import GgufWeights
@@ -62,7 +62,7 @@ class Choice:
 
     def lines(self) -> list[str]:
         used = ", ".join(f"{n} as {name}" for name, n in sorted(Counter(self.formats.values()).items()))
-        first = f"weights: {used or 'none quantised'}; {self.before} bytes became {self.after}"
+        first = f"weights: {used or 'none quantized'}; {self.before} bytes became {self.after}"
         if self.from_file:
             first += f"; {len(self.from_file)} have a file's blocks"
         return [first, *(f"  {count} x {note}" for note, count in sorted(self.notes.items()))]
@@ -152,7 +152,7 @@ def stored(node: torch.fx.Node, tensor: torch.Tensor, dtype: str, block_format: 
     elif block_format is not None:
         is_flat = is_filter(node)
         rows = tensor.detach().cpu().float().reshape((1, -1) if is_flat else (-1, shape[-1])).numpy()
-        content = np.frombuffer(quantise_rows(block_format, rows), np.uint8)
+        content = np.frombuffer(quantize_rows(block_format, rows), np.uint8)
         return Stored(dtype, shape, content, block_format, is_flat)
     if is_nibbles(node, tensor):
         return Stored("i4", shape, pack_nibbles(tensor))
@@ -162,13 +162,13 @@ def stored(node: torch.fx.Node, tensor: torch.Tensor, dtype: str, block_format: 
 def is_nibbles(node: torch.fx.Node, tensor: torch.Tensor) -> bool:
     """Whole numbers of 4 bits that torchao keeps in a byte each."""
     low, high = LARGEST_NIBBLE
-    dequantised = all(
+    dequantized = all(
         target_name(user).endswith("dequantize_affine.default") and user.args[0] is node
         for user in node.users
     )
     return (
         tensor.dtype == torch.int8
-        and dequantised
+        and dequantized
         and tensor.numel() > 0
         and bool(((tensor >= low) & (tensor <= high)).all())
     )

@@ -87,13 +87,13 @@ def open_model(source: Any) -> OnnxModel:
     if isinstance(source, OnnxModel):
         return source
     if hasattr(source, "SerializeToString"):
-        return open_onnx(_serialised(source))
+        return open_onnx(_serialized(source))
     if isinstance(source, (str, os.PathLike)) and not os.path.exists(source):
         raise FileNotFoundError(errno.ENOENT, "there is no such ONNX model", os.fspath(source))
     return open_onnx(source)
 
 
-def _serialised(model: Any) -> bytes:
+def _serialized(model: Any) -> bytes:
     try:
         return model.SerializeToString()
     except Exception as error:  # of the package protobuf, which need not be there

@@ -40,13 +40,13 @@ class SentenceEncoder:
         model_kwargs: dict[str, Any] | None = None,
         backend: str = "onnx",
         pooling: str | None = None,
-        normalises: bool | None = None,
+        normalizes: bool | None = None,
         max_seq_length: int | None = None,
         threads: int = 0,
     ) -> None:
         """device: None or "cpu", where it runs. model_kwargs: {"file_name": "onnx/model_quint8_avx2.onnx"}
         chooses a file. backend: whatever it is, Headrace runs the model. pooling (mean, cls, last, max,
-        mean_sqrt_length, pooled), normalises and max_seq_length: what the folder says where they are None;
+        mean_sqrt_length, pooled), normalizes and max_seq_length: what the folder says where they are None;
         without modules.json the mean as it is, as sentence-transformers does.
 
         Errors: FileNotFoundError for a folder without a model or without tokenizer.json; ValueError for what
@@ -58,9 +58,9 @@ class SentenceEncoder:
             )
         folder = _folder(model_name_or_path)
         file = _model_file(folder, (model_kwargs or {}).get("file_name"))
-        if normalises is None and not (folder / "modules.json").exists():
-            normalises = False
-        self._encoder = _load(file, pooling, normalises, max_seq_length, threads)
+        if normalizes is None and not (folder / "modules.json").exists():
+            normalizes = False
+        self._encoder = _load(file, pooling, normalizes, max_seq_length, threads)
         config = _read_json(folder / "config_sentence_transformers.json")
         given = config.get("prompts") if prompts is None else prompts
         self.prompts: dict[str, str] = {"query": "", "document": "", **(given or {})}
@@ -119,7 +119,7 @@ class SentenceEncoder:
         if width is not None:
             vectors = vectors[:, :width]
         if normalize_embeddings:
-            vectors = _normalised(vectors)
+            vectors = _normalized(vectors)
         vectors = np.ascontiguousarray(vectors)
         return _converted(vectors[0] if is_single else vectors, convert_to_numpy, convert_to_tensor)
 
@@ -137,7 +137,7 @@ class SentenceEncoder:
         if self.similarity_fn_name == "dot":
             return a @ b.T
         if self.similarity_fn_name == "cosine":
-            return _normalised(a) @ _normalised(b).T
+            return _normalized(a) @ _normalized(b).T
         order = {"euclidean": 2, "manhattan": 1}.get(self.similarity_fn_name)
         if order is None:
             raise ValueError(
@@ -260,7 +260,7 @@ def _model_file(folder: Path, name: str | None) -> Path:
 
 
 def _load(
-    file: Path, pooling: str | None, normalises: bool | None, most_tokens: int | None, threads: int
+    file: Path, pooling: str | None, normalizes: bool | None, most_tokens: int | None, threads: int
 ) -> TextEncoder:
     places = [file.parent, *([file.parent.parent] if file.parent.name == "onnx" else [])]
     if not any((place / "tokenizer.json").exists() for place in places):
@@ -269,7 +269,7 @@ def _load(
             " AutoTokenizer.from_pretrained(folder).save_pretrained(folder)"
         )
     return TextEncoder.load(
-        str(file), pooling=pooling, normalises=normalises, most_tokens=most_tokens or 0, threads=threads
+        str(file), pooling=pooling, normalizes=normalizes, most_tokens=most_tokens or 0, threads=threads
     )
 
 
@@ -299,7 +299,7 @@ def _batches(texts: Iterable[str], size: int) -> Iterator[list[str]]:
         yield batch
 
 
-def _normalised(vectors: np.ndarray) -> np.ndarray:
+def _normalized(vectors: np.ndarray) -> np.ndarray:
     """A vector of zeros stays as it is."""
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 

@@ -73,11 +73,11 @@ nb::dict block_format_dict() {
 
 using Rows = nb::ndarray<const float, nb::ndim<2>, nb::device::cpu, nb::c_contig>;
 
-nb::bytes quantised(const std::string& format, const Rows& rows) {
+nb::bytes quantized(const std::string& format, const Rows& rows) {
     std::vector<std::byte> bytes;
     {
         const nb::gil_scoped_release others_run;
-        bytes = quantise_rows(format, {rows.data(), rows.size()}, static_cast<std::int64_t>(rows.shape(1)));
+        bytes = quantize_rows(format, {rows.data(), rows.size()}, static_cast<std::int64_t>(rows.shape(1)));
     }
     return nb::bytes(bytes.data(), bytes.size());
 }
@@ -125,7 +125,7 @@ void bind_graph_writer(nb::module_& m) {
         .def("constant", &add_constant, nb::arg("dtype"), nb::arg("shape"), nb::arg("data"),
              nb::arg("key") = "", nb::arg("format") = "",
              "Bytes that are not copied; with a key the finished graph only names them, and with a block "
-             "format they are what quantise_rows() made.")
+             "format they are what quantize_rows() made.")
         .def("state", &add_state, nb::arg("name"), nb::arg("dtype"), nb::arg("shape"),
              nb::arg("initial").none() = nb::none(), nb::arg("key") = "")
         .def("op", &add_op, nb::arg("name"), nb::arg("operands"), nb::arg("attributes") = nb::dict(),
@@ -142,7 +142,7 @@ void bind_graph_writer(nb::module_& m) {
           "Raises where the bytes of a finished graph could not be loaded with weights of these sizes.");
     m.def("block_formats", &block_format_dict,
           "ggml's formats of quantised weights, each with the elements and the bytes of a block.");
-    m.def("quantise_rows", &quantised, nb::arg("format"), nb::arg("rows"),
+    m.def("quantize_rows", &quantized, nb::arg("format"), nb::arg("rows"),
           "float32 [rows, columns] in a block format, by ggml's quantiser.");
 }
 

@@ -42,10 +42,10 @@ const char* name_of(TextPooling pooling) {
 }
 
 TextEncoder load_encoder(const std::string& path, const std::string& tokenizer,
-                         const std::optional<std::string>& pooling, std::optional<bool> normalises,
+                         const std::optional<std::string>& pooling, std::optional<bool> normalizes,
                          std::int64_t most_tokens, bool ranks, int threads) {
     TextEncoderOptions options{
-        .tokenizer = tokenizer, .normalises = normalises, .most_tokens = most_tokens, .ranks = ranks};
+        .tokenizer = tokenizer, .normalizes = normalizes, .most_tokens = most_tokens, .ranks = ranks};
     if (pooling) options.pooling = pooling_of(*pooling);
     options.compile.threads = threads;
     return TextEncoder::load(path, options);
@@ -68,7 +68,7 @@ void bind_text_encoder(nb::module_& m) {
                             "model and the files in its "
                             "folder: tokenizer.json, and those of sentence-transformers.")
         .def_static("load", &load_encoder, nb::arg("path"), nb::kw_only(), nb::arg("tokenizer") = "",
-                    nb::arg("pooling") = nb::none(), nb::arg("normalises") = nb::none(),
+                    nb::arg("pooling") = nb::none(), nb::arg("normalizes") = nb::none(),
                     nb::arg("most_tokens") = 0, nb::arg("ranks") = false, nb::arg("threads") = 0, unlocked,
                     "pooling: mean, cls, last, max, mean_sqrt_length or pooled. ranks: the model is a "
                     "cross-encoder. What is not given "
@@ -101,7 +101,7 @@ void bind_text_encoder(nb::module_& m) {
         .def_prop_ro(
             "pooling", [](const TextEncoder& encoder) { return name_of(encoder.info().pooling); },
             "What load() was told, or found.")
-        .def_prop_ro("normalises", [](const TextEncoder& encoder) { return encoder.info().normalises; })
+        .def_prop_ro("normalizes", [](const TextEncoder& encoder) { return encoder.info().normalizes; })
         .def_prop_ro("width", [](const TextEncoder& encoder) { return encoder.info().width; })
         .def_prop_ro("most_tokens", [](const TextEncoder& encoder) { return encoder.info().most_tokens; });
 }

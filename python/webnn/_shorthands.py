@@ -15,14 +15,14 @@ def _title(name: str, options: dict[str, Any]) -> str:
 
 
 def _axes(axes: Sequence[int], rank: int, name: str) -> list[int]:
-    normalised = []
+    normalized = []
     for axis in axes:
         if not -rank <= axis < rank:
             raise ValueError(f"{name}: Axis {axis} out of bounds for rank {rank}")
-        normalised.append(axis % rank)
-    if len(set(normalised)) != len(normalised):
+        normalized.append(axis % rank)
+    if len(set(normalized)) != len(normalized):
         raise ValueError(f"{name}: Duplicate axis in {list(axes)}")
-    return normalised
+    return normalized
 
 
 def squeeze(

@@ -199,7 +199,7 @@ nlohmann::json described(const Array& array) {
     return value;
 }
 
-std::string summarise(const Array& array) {
+std::string summarize(const Array& array) {
     std::string text = fmt::format("{}{}", name_of(array.dtype), str(array.shape));
     const Summary summary = summary_of(array);
     if (summary.first.empty()) return text;

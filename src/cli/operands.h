@@ -32,7 +32,7 @@ std::string made_up_text(const InputShapes& inputs);
 Result<std::vector<Array>> gather_inputs(const Graph& graph, InputShapes&& inputs, unsigned seed);
 
 /// "float32[1, 16]: min -0.1, max 2, mean 0.3, first 1, 2, 3 ..."
-std::string summarise(const Array& array);
+std::string summarize(const Array& array);
 /// The same as JSON.
 nlohmann::json described(const Array& array);
 

@@ -40,7 +40,7 @@ Status run_graph(const RunArguments& options) {
     const auto infos = prepared->executable().outputs();
     std::string text;
     for (std::size_t i = 0; i < infos.size(); ++i)
-        text += fmt::format("{}: {}\n", infos[i].name, summarise(prepared->outputs()[i]));
+        text += fmt::format("{}: {}\n", infos[i].name, summarize(prepared->outputs()[i]));
     for (const std::string& argument : options.outputs) HR_TRY(write_output(argument, *prepared));
     return report(text,
                   {{"inputs", named(prepared->executable().inputs(), prepared->inputs())},

@@ -33,7 +33,7 @@ std::string shortened(const std::string& text, std::size_t most) {
     return text.substr(0, end) + "\u2026";
 }
 
-std::string_view colour_of(std::string_view implementation) {
+std::string_view color_of(std::string_view implementation) {
     if (implementation == "ggml") return "#d6e8ff";
     if (implementation == "reference") return "#ffe3cc";
     return "#d5f2d5";
@@ -42,7 +42,7 @@ std::string_view colour_of(std::string_view implementation) {
 /// What is drawn: inputs and states, then nodes, then outputs.
 struct Box {
     std::string title, detail;
-    std::string_view colour;
+    std::string_view color;
     std::vector<std::size_t> parents;
     std::size_t layer = 0;
     double x = 0, y = 0;
@@ -60,7 +60,7 @@ public:
             add_node(graph.nodes[i], has_stats ? nodes[i] : NodeStats{.implementation = "in stages"});
         for (const auto& [name, id] : graph.outputs) {
             boxes_.push_back(
-                {.title = name, .detail = "output " + graph.value(id).type.str(), .colour = "#eeeeee"});
+                {.title = name, .detail = "output " + graph.value(id).type.str(), .color = "#eeeeee"});
             connect(id);
         }
         place();
@@ -86,7 +86,7 @@ private:
         const Value& v = graph_.value(id);
         box_of_[static_cast<std::size_t>(id)] = boxes_.size();
         boxes_.push_back(
-            {.title = v.name, .detail = fmt::format("{} {}", kind, v.type.str()), .colour = "#eeeeee"});
+            {.title = v.name, .detail = fmt::format("{} {}", kind, v.type.str()), .color = "#eeeeee"});
     }
 
     void add_node(const Node& node, const NodeStats& stats) {
@@ -95,7 +95,7 @@ private:
             types.append(types.empty() ? "" : ", ").append(graph_.value(id).type.str());
         boxes_.push_back({.title = node.title(),
                           .detail = fmt::format("{} \u2192 {}", stats.implementation, types),
-                          .colour = colour_of(stats.implementation)});
+                          .color = color_of(stats.implementation)});
         for (ValueId id : node.inputs)
             if (id != kNoValue) connect(id);
         for (ValueId id : node.outputs) box_of_[static_cast<std::size_t>(id)] = boxes_.size() - 1;
@@ -158,7 +158,7 @@ private:
             "rx=\"6\" "
             "fill=\"{6}\" stroke=\"#666666\"/><text x=\"{7:.1f}\" y=\"{8:.1f}\">{9}</text>"
             "<text x=\"{7:.1f}\" y=\"{10:.1f}\" fill=\"#555555\" font-size=\"10\">{11}</text></g>\n",
-            escaped(box.title), escaped(box.detail), box.x, box.y, kBoxWidth, kBoxHeight, box.colour,
+            escaped(box.title), escaped(box.detail), box.x, box.y, kBoxWidth, kBoxHeight, box.color,
             box.x + 8, box.y + 19, escaped(shortened(box.title, 27)), box.y + 36,
             escaped(shortened(box.detail, 36)));
     }
@@ -172,7 +172,7 @@ private:
             svg += fmt::format(
                 "<rect x=\"{:.0f}\" y=\"14\" width=\"14\" height=\"14\" fill=\"{}\" stroke=\"#666666\"/>"
                 "<text x=\"{:.0f}\" y=\"26\">{}</text>\n",
-                x, colour_of(name), x + 20, text);
+                x, color_of(name), x + 20, text);
             x += 160;
         }
         return svg;

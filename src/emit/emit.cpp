@@ -219,9 +219,9 @@ Emit::Tensor Emit::conv_2d(Tensor x, Tensor filter, Extents strides, Extents pad
 Emit::Tensor Emit::add_into(Tensor dst, Tensor src) { return ggml_add_inplace(ctx_, dst, src); }
 Emit::Tensor Emit::copy_into(Tensor dst, Tensor src) { return ggml_cpy(ctx_, src, dst); }
 
-void quantise_rows(BlockFormat format, const float* from, std::int64_t rows, std::int64_t columns,
+void quantize_rows(BlockFormat format, const float* from, std::int64_t rows, std::int64_t columns,
                    std::byte* to) {
-    if (!is_of_ggml(format)) return quantise(format, from, rows * columns, to);
+    if (!is_of_ggml(format)) return quantize(format, from, rows * columns, to);
     ggml_quantize_chunk(type_of(format), from, to, 0, rows, columns, nullptr);
 }
 

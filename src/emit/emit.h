@@ -106,7 +106,7 @@ private:
 };
 
 /// What ggml's own quantiser of a block format makes of finite numbers; columns in whole blocks.
-void quantise_rows(BlockFormat format, const float* from, std::int64_t rows, std::int64_t columns,
+void quantize_rows(BlockFormat format, const float* from, std::int64_t rows, std::int64_t columns,
                    std::byte* to);
 
 }  // namespace headrace

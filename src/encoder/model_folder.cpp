@@ -77,7 +77,7 @@ Result<std::optional<TextPooling>> read_pooling(const Json& file) {
 
 /// Whether one of sentence-transformers' modules normalises. Errors: Code::unsupported of one that is not
 /// known.
-Result<std::optional<bool>> read_normalises(const Json& modules) {
+Result<std::optional<bool>> read_normalizes(const Json& modules) {
     std::optional<bool> found;
     if (!modules.is_array() || modules.empty()) return found;
     found = false;
@@ -112,7 +112,7 @@ Result<ModelFolder> ModelFolder::read(const std::string& model, bool ranks) {
         HR_ASSIGN(const Json pooling, read_json(model, "1_Pooling/config.json"));
         HR_ASSIGN(made.pooling, read_pooling(pooling));
         HR_ASSIGN(const Json modules, read_json(model, "modules.json"));
-        HR_ASSIGN(made.normalises, read_normalises(modules));
+        HR_ASSIGN(made.normalizes, read_normalizes(modules));
     }
     HR_ASSIGN(const Json sentences, read_json(model, "sentence_bert_config.json"));
     HR_ASSIGN(const Json tokens, read_json(model, "tokenizer_config.json"));

@@ -11,7 +11,7 @@ namespace headrace {
 /// What the files beside a model say, as sentence-transformers and transformers write them.
 struct ModelFolder {
     std::optional<TextPooling> pooling;
-    std::optional<bool> normalises;
+    std::optional<bool> normalizes;
     std::int64_t most_tokens = 0;  ///< 0: nothing
 
     /// Of the folder that a model lies in, or the one above where that is called onnx. Files that are missing

@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kUsualTokens = 512;
 
 /// To length 1; a vector of zeros stays as it is.
-void normalise(std::vector<float>& vector) {
+void normalize(std::vector<float>& vector) {
     double sum = 0;
     for (const float value : vector) sum += double{value} * value;
     const auto length = static_cast<float>(std::sqrt(sum));
@@ -69,7 +69,7 @@ Result<std::shared_ptr<TextEncoder::Impl>> TextEncoder::Impl::make(const Graph& 
     info.path = path;
     info.ranks = options.ranks;
     info.pooling = shape.pooling;
-    info.normalises = !options.ranks && options.normalises.value_or(folder.normalises.value_or(true));
+    info.normalizes = !options.ranks && options.normalizes.value_or(folder.normalizes.value_or(true));
     info.width = options.ranks ? 0 : shape.width;
     info.most_tokens = options.most_tokens > 0             ? options.most_tokens
                        : folder.most_tokens > 0            ? folder.most_tokens
@@ -113,8 +113,8 @@ TextVectors TextEncoder::Impl::vectors(std::vector<TokenizedText> texts, const E
     if (info.ranks) throw Exception(Code::unsupported, "this model ranks, and gives no vectors");
     const auto call = run(std::move(texts), options);
     TextVectors made{std::move(call->rows), sizes_of(call->texts)};
-    if (info.normalises)
-        for (std::vector<float>& vector : made.vectors) normalise(vector);
+    if (info.normalizes)
+        for (std::vector<float>& vector : made.vectors) normalize(vector);
     return made;
 }
 

@@ -2,7 +2,7 @@
 
 #include "base/cache_folder.h"
 #include "base/warning.h"
-#include "engine/quantise.h"
+#include "engine/quantize.h"
 #include "ir/graph_file.h"
 #include "ir/print.h"
 #include "ir/verify.h"

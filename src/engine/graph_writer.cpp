@@ -113,7 +113,7 @@ std::vector<BlockFormatInfo> block_formats() {
     return list;
 }
 
-std::vector<std::byte> quantise_rows(std::string_view format, std::span<const float> values,
+std::vector<std::byte> quantize_rows(std::string_view format, std::span<const float> values,
                                      std::int64_t columns) {
     const BlockFormat blocks = format_named(format);
     const auto count = static_cast<std::int64_t>(values.size());
@@ -125,7 +125,7 @@ std::vector<std::byte> quantise_rows(std::string_view format, std::span<const fl
     if (!std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); }))
         throw Exception(Code::invalid_argument, "weights with infinities or NaN cannot be quantised");
     std::vector<std::byte> bytes(blocks_bytes(blocks, count));
-    quantise_rows(blocks, values.data(), count / columns, columns, bytes.data());
+    quantize_rows(blocks, values.data(), count / columns, columns, bytes.data());
     return bytes;
 }
 

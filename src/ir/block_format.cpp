@@ -20,7 +20,7 @@ std::byte* store_scale(float scale, bool is_f32, std::byte* to) {
     return to + (is_f32 ? sizeof(float) : sizeof(std::uint16_t));
 }
 
-void quantise_q8_0(const float* x, bool is_f32, std::byte* to) {
+void quantize_q8_0(const float* x, bool is_f32, std::byte* to) {
     float most = 0;
     for (int i = 0; i < kBlockElements; ++i) most = std::max(most, std::abs(x[i]));
     const float scale = most / 127, inverse = scale ? 1 / scale : 0;
@@ -30,7 +30,7 @@ void quantise_q8_0(const float* x, bool is_f32, std::byte* to) {
 }
 
 /// The element of the largest magnitude becomes -8, the one code without a positive counterpart.
-void quantise_q4_0(const float* x, bool is_f32, std::byte* to) {
+void quantize_q4_0(const float* x, bool is_f32, std::byte* to) {
     float extreme = 0;
     for (int i = 0; i < kBlockElements; ++i)
         if (std::abs(x[i]) > std::abs(extreme)) extreme = x[i];
@@ -43,7 +43,7 @@ void quantise_q4_0(const float* x, bool is_f32, std::byte* to) {
 }
 
 /// From the least to the largest in 15 steps.
-void quantise_q4_1_f32(const float* x, std::byte* to) {
+void quantize_q4_1_f32(const float* x, std::byte* to) {
     const auto [least, most] = std::minmax_element(x, x + kBlockElements);
     const float low = *least, scale = (*most - low) / 15, inverse = scale ? 1 / scale : 0;
     store_float(scale, to);
@@ -61,18 +61,18 @@ std::string_view name_of(BlockFormat format) {
     return kNames[static_cast<std::size_t>(format)];
 }
 
-void quantise(BlockFormat format, const float* from, std::int64_t elements, std::byte* to) {
+void quantize(BlockFormat format, const float* from, std::int64_t elements, std::byte* to) {
     for (std::int64_t i = 0; i < elements; i += kBlockElements, to += block_bytes(format)) {
         const bool is_f32 = !is_of_ggml(format);
         if (format == BlockFormat::q8_0 || format == BlockFormat::q8_0_f32)
-            quantise_q8_0(from + i, is_f32, to);
+            quantize_q8_0(from + i, is_f32, to);
         if (format == BlockFormat::q4_0 || format == BlockFormat::q4_0_f32)
-            quantise_q4_0(from + i, is_f32, to);
-        if (format == BlockFormat::q4_1_f32) quantise_q4_1_f32(from + i, to);
+            quantize_q4_0(from + i, is_f32, to);
+        if (format == BlockFormat::q4_1_f32) quantize_q4_1_f32(from + i, to);
     }
 }
 
-void dequantise(BlockFormat format, const std::byte* from, std::int64_t elements, float* to) {
+void dequantize(BlockFormat format, const std::byte* from, std::int64_t elements, float* to) {
     BlockGroup group;
     for (std::int64_t g = 0; g < elements / kBlockElements; ++g, to += kBlockElements) {
         unpack_group(format, from, g, group);

@@ -60,9 +60,9 @@ constexpr std::size_t blocks_bytes(BlockFormat format, std::int64_t elements) {
 
 /// Rounds to the nearest that the block can say, as ggml does. `elements` is a multiple of 32; only for q8_0,
 /// q4_0 and those with scales in f32: for the others, whose searches are ggml's own, see emit's
-/// quantise_rows.
-void quantise(BlockFormat format, const float* from, std::int64_t elements, std::byte* to);
+/// quantize_rows.
+void quantize(BlockFormat format, const float* from, std::int64_t elements, std::byte* to);
 /// The exact values that the blocks stand for.
-void dequantise(BlockFormat format, const std::byte* from, std::int64_t elements, float* to);
+void dequantize(BlockFormat format, const std::byte* from, std::int64_t elements, float* to);
 
 }  // namespace headrace

@@ -42,7 +42,7 @@ struct ArgReduceOp {
     using Attrs = ArgReduceAttrs;
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {
-        HR_ASSIGN(const int axis, normalise_axis(a.axis, in[0].rank()));
+        HR_ASSIGN(const int axis, normalize_axis(a.axis, in[0].rank()));
         if (a.output_data_type != DType::i32 && a.output_data_type != DType::i64)
             return invalid("output_data_type is {}, must be i32 or i64", name_of(a.output_data_type));
         const Dim& extent = in[0].shape[axis];
@@ -69,7 +69,7 @@ struct ArgReduceOp {
         const std::int64_t axis = detail::attrs_ref<Attrs>(attrs).axis;
         const std::vector<std::int64_t> shape = in[0].sizes();
         return in[0].dtype == DType::f32 &&
-               dense_strides(shape)[normalise_axis(axis, in[0].rank()).value()] == 1;
+               dense_strides(shape)[normalize_axis(axis, in[0].rank()).value()] == 1;
     }
     static void run_vectors(const TensorArgs& args, const void* attrs) {
         find_each<float>(args, detail::attrs_ref<Attrs>(attrs),
@@ -85,7 +85,7 @@ struct ArgReduceOp {
     template <class T, class Find>
     static void find_each(const TensorArgs& args, const Attrs& a, Find find) {
         const Sizes shape = args.in[0].shape;
-        const int axis = normalise_axis(a.axis, args.in[0].rank()).value();
+        const int axis = normalize_axis(a.axis, args.in[0].rank()).value();
         const std::int64_t inner = dense_strides(shape)[axis];
         const auto part = args.share.of(args.out[0].elements(), 8);
         for (std::int64_t o = part.begin; o < part.end; ++o) {

@@ -27,7 +27,7 @@ struct CacheUpdate {
     };
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {
-        HR_ASSIGN(const int axis, normalise_axis(a.axis, in[0].rank()));
+        HR_ASSIGN(const int axis, normalize_axis(a.axis, in[0].rank()));
         HR_TRY(check_indexable(in[0], axis, in[1]));
         Shape expected = in[0].shape;
         expected[static_cast<std::size_t>(axis)] = in[1].shape[0];
@@ -39,7 +39,7 @@ struct CacheUpdate {
 
     static void reference(const TensorArgs& args, const Attrs& a) {
         const auto shape = args.out[0].shape;
-        const auto axis = static_cast<std::size_t>(normalise_axis(a.axis, args.out[0].rank()).value());
+        const auto axis = static_cast<std::size_t>(normalize_axis(a.axis, args.out[0].rank()).value());
         const auto size = static_cast<std::int64_t>(bytes_of(args.out[0].dtype, 1));
         const std::int64_t outer = extent_product(shape, 0, axis), extent = shape[axis],
                            inner = extent_product(shape, axis + 1, shape.size()) * size;

@@ -8,7 +8,7 @@
 #include "kernels/tensor/reduce_f32.h"
 #include "ops/image.h"
 #include "ops/infer.h"
-#include "ops/normalise.h"
+#include "ops/normalize.h"
 #include "ops/op.h"
 #include "ops/strided.h"
 
@@ -63,7 +63,7 @@ struct BatchNormalization {
     };
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {
-        HR_ASSIGN(const int axis, normalise_axis(a.axis, in[0].rank()));
+        HR_ASSIGN(const int axis, normalize_axis(a.axis, in[0].rank()));
         for (int i = 1; i < 5; ++i)
             if (in.has(i)) HR_TRY(check_vector(in, operands[i].name, in[i].shape, in[0].shape[axis]));
         return same_type(in[0]);
@@ -101,7 +101,7 @@ struct BatchNormalization {
     }
 
     static Status lowerable(const Operands& in, const Attrs& a) {
-        return normalises_through_f32(in[0].dtype, a.epsilon);
+        return normalizes_through_f32(in[0].dtype, a.epsilon);
     }
     static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
                                            const Attrs& a) {
@@ -232,7 +232,7 @@ struct InstanceNormalization {
                 const std::int64_t start =
                     step == 1 ? plane * pixels : plane / channels * pixels * channels + channel;
                 const std::pair scale_bias{read_or<T>(args, 1, channel, 1), read_or<T>(args, 2, channel, 0)};
-                normalise(
+                normalize(
                     args.in[0].as<T>() + start, args.out[0].as<T>() + start, pixels, a.epsilon,
                     [&](std::int64_t i) { return i * step; }, [&](std::int64_t) { return scale_bias; });
             }
@@ -240,7 +240,7 @@ struct InstanceNormalization {
     }
 
     static Status lowerable(const Operands& in, const Attrs& a) {
-        return normalises_through_f32(in[0].dtype, a.epsilon);
+        return normalizes_through_f32(in[0].dtype, a.epsilon);
     }
     static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
                                            const Attrs& a) {

@@ -28,7 +28,7 @@ struct Concat {
     using Attrs = ConcatAttrs;
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {
-        HR_ASSIGN(const int axis, normalise_axis(a.axis, in[0].rank()));
+        HR_ASSIGN(const int axis, normalize_axis(a.axis, in[0].rank()));
         TensorType out = in[0];
         for (int i = 1; i < in.size(); ++i) {
             if (in[i].rank() != out.rank())
@@ -51,7 +51,7 @@ struct Concat {
 
     static void reference(const TensorArgs& args, const Attrs& a) {
         move_elements(args, [&](const TensorArgs& view) {
-            const int axis = normalise_axis(a.axis, view.out[0].rank()).value();
+            const int axis = normalize_axis(a.axis, view.out[0].rank()).value();
             std::int64_t outer = 1, inner = static_cast<std::int64_t>(element_bytes(view.out[0].dtype));
             for (int d = 0; d < axis; ++d) outer *= view.out[0].shape[d];
             for (int d = axis + 1; d < view.out[0].rank(); ++d) inner *= view.out[0].shape[d];
@@ -73,7 +73,7 @@ struct Concat {
     /// As [before, axis, after], which every rank fits.
     static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
                                            const Attrs& a) {
-        const int axis = normalise_axis(a.axis, in[0].rank()).value();
+        const int axis = normalize_axis(a.axis, in[0].rank()).value();
         std::int64_t before = 1, after = 1;
         for (int d = 0; d < axis; ++d) before *= in[0].shape[d].size();
         for (int d = axis + 1; d < in[0].rank(); ++d) after *= in[0].shape[d].size();

@@ -38,13 +38,13 @@ struct CumulativeSum {
     using Attrs = CumulativeSumAttrs;
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {
-        HR_TRY(normalise_axis(a.axis, in[0].rank()));
+        HR_TRY(normalize_axis(a.axis, in[0].rank()));
         return same_type(in[0]);
     }
 
     static void reference(const TensorArgs& args, const Attrs& a) {
         const Sizes shape = args.in[0].shape;
-        const int axis = normalise_axis(a.axis, args.in[0].rank()).value();
+        const int axis = normalize_axis(a.axis, args.in[0].rank()).value();
         const std::int64_t extent = shape[axis], inner = dense_strides(shape)[axis];
         const std::int64_t elements = args.in[0].elements();
         if (elements == 0) return;

@@ -84,7 +84,7 @@ struct FusedMatMul {
                 std::transform(b.as<T>(), b.as<T>() + values.size(), values.begin(), convert<float, T>);
             });
         else
-            dequantise(b.format, b.data, b.elements(), values.data());
+            dequantize(b.format, b.data, b.elements(), values.data());
         plain_reference(args, attrs, reinterpret_cast<const std::byte*>(values.data()));
     }
 

@@ -33,7 +33,7 @@ struct Gather {
     using Attrs = AxisAttrs;
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {
-        HR_ASSIGN(const int axis, normalise_axis(a.axis, in[0].rank()));
+        HR_ASSIGN(const int axis, normalize_axis(a.axis, in[0].rank()));
         HR_TRY(check_indexable(in[0], axis, in[1]));
         if (in[0].format != BlockFormat::plain && axis + 1 == in[0].rank())
             return invalid("input is {}; blocks lie along the last dimension, which cannot be indexed",
@@ -48,7 +48,7 @@ struct Gather {
     static void reference(const TensorArgs& args, const Attrs& a) {
         move_elements(args, [&](const TensorArgs& view) {
             const auto& shape = view.in[0].shape;
-            const int axis = normalise_axis(a.axis, view.in[0].rank()).value();
+            const int axis = normalize_axis(a.axis, view.in[0].rank()).value();
             const std::int64_t extent = shape[axis], count = view.in[1].elements();
             const std::int64_t elements = extent_product(shape, axis + 1, shape.size());
             const auto run = static_cast<std::size_t>(elements) * element_bytes(view.in[0].dtype);
@@ -65,7 +65,7 @@ struct Gather {
                 if (format == BlockFormat::plain)
                     std::memcpy(to, from, run);
                 else
-                    dequantise(format, from, elements, reinterpret_cast<float*>(to));
+                    dequantize(format, from, elements, reinterpret_cast<float*>(to));
             }
         });
     }
@@ -128,7 +128,7 @@ struct GatherElements {
     using Attrs = AxisAttrs;
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {
-        HR_ASSIGN(const int axis, normalise_axis(a.axis, in[0].rank()));
+        HR_ASSIGN(const int axis, normalize_axis(a.axis, in[0].rank()));
         HR_TRY(check_indexable(in[0], axis, in[1]));
         HR_TRY(check_element_indices(in, axis));
         return Types{{in[0].dtype, in[1].shape}};
@@ -161,7 +161,7 @@ struct GatherElements {
 private:
     template <class T>
     static void gather(const TensorArgs& args, const Attrs& a) {
-        const int axis = normalise_axis(a.axis, args.in[0].rank()).value();
+        const int axis = normalize_axis(a.axis, args.in[0].rank()).value();
         const std::int64_t extent = args.in[0].shape[axis];
         auto strides = dense_strides(args.in[0].shape);
         const std::int64_t axis_stride = std::exchange(strides[axis], 0);

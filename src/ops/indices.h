@@ -63,7 +63,7 @@ inline Status check_element_indices(const Operands& in, int axis) {
 
 /// The output of an op that puts updates, one for each index, into its input along an axis.
 inline Result<Types> infer_element_updates(const Operands& in, std::int64_t given_axis) {
-    HR_ASSIGN(const int axis, normalise_axis(given_axis, in[0].rank()));
+    HR_ASSIGN(const int axis, normalize_axis(given_axis, in[0].rank()));
     HR_TRY(check_indexable(in[0], axis, in[1]));
     HR_TRY(check_element_indices(in, axis));
     if (!same_shape(in, in[1].shape, in[2].shape))

@@ -76,15 +76,15 @@ Result<Shape> broadcast(const Operands& in, const Shape& a, const Shape& b) {
     return out;
 }
 
-Result<int> normalise_axis(std::int64_t axis, int rank) {
+Result<int> normalize_axis(std::int64_t axis, int rank) {
     if (axis < -rank || axis >= rank) return invalid("Axis {} out of bounds for rank {}", axis, rank);
     return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
-Result<std::vector<int>> normalise_axes(std::span<const std::int64_t> axes, int rank) {
+Result<std::vector<int>> normalize_axes(std::span<const std::int64_t> axes, int rank) {
     std::vector<int> result;
     for (std::int64_t axis : axes) {
-        HR_ASSIGN(const int a, normalise_axis(axis, rank));
+        HR_ASSIGN(const int a, normalize_axis(axis, rank));
         if (std::find(result.begin(), result.end(), a) != result.end())
             return invalid("Duplicate axis {}", axis);
         result.push_back(a);

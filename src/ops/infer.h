@@ -22,9 +22,9 @@ bool broadcasts_to(const Operands& in, const Shape& from, const Shape& to);
 Result<Shape> broadcast(const Operands& in, const Shape& a, const Shape& b);
 
 /// An axis in [-rank, rank) as a non-negative index; "Axis 2 out of bounds for rank 2".
-Result<int> normalise_axis(std::int64_t axis, int rank);
+Result<int> normalize_axis(std::int64_t axis, int rank);
 /// Each in range, none twice; sorted ascending.
-Result<std::vector<int>> normalise_axes(std::span<const std::int64_t> axes, int rank);
+Result<std::vector<int>> normalize_axes(std::span<const std::int64_t> axes, int rank);
 
 /// The output type of an op that keeps its input's type.
 inline Result<Types> same_type(const TensorType& type) { return Types{type}; }

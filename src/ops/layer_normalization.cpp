@@ -5,7 +5,7 @@
 
 #include "kernels/tensor/normalize_f32.h"
 #include "ops/infer.h"
-#include "ops/normalise.h"
+#include "ops/normalize.h"
 #include "ops/op.h"
 #include "ops/strided.h"
 
@@ -40,7 +40,7 @@ struct LayerNormalization {
     }
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {
-        if (a.axes) HR_TRY(normalise_axes(*a.axes, in[0].rank()));
+        if (a.axes) HR_TRY(normalize_axes(*a.axes, in[0].rank()));
         Shape expected;
         for (int axis : axes_of(a, in[0].rank())) expected.push_back(in[0].shape[axis]);
         for (int i : {1, 2})
@@ -74,7 +74,7 @@ struct LayerNormalization {
             groups.run(args.share, [&](std::int64_t, const auto& starts, std::int64_t n, const auto& steps) {
                 for (std::int64_t i = 0; i < n; ++i) {
                     const std::int64_t start = starts[0] + i * steps[0];
-                    normalise(
+                    normalize(
                         args.in[0].as<T>() + start, args.out[0].as<T>() + start, count, a.epsilon,
                         [&](std::int64_t j) { return offsets[static_cast<std::size_t>(j)]; },
                         [&](std::int64_t j) {
@@ -101,7 +101,7 @@ struct LayerNormalization {
 
     static Status lowerable(const Operands& in, const Attrs& a) {
         if (!is_by_rows(a, in[0].rank())) return unsupported("axes that are not the last ones in order");
-        return normalises_through_f32(in[0].dtype, a.epsilon);
+        return normalizes_through_f32(in[0].dtype, a.epsilon);
     }
     static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
                                            const Attrs& a) {

@@ -287,7 +287,7 @@ struct ExpandBlocks {
         if (x.format == BlockFormat::plain)
             std::copy_n(x.as<float>() + part.begin, count, args.out[0].as<float>() + part.begin);
         else
-            dequantise(x.format, x.data + blocks_bytes(x.format, part.begin), count,
+            dequantize(x.format, x.data + blocks_bytes(x.format, part.begin), count,
                        args.out[0].as<float>() + part.begin);
     }
 

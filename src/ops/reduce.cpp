@@ -24,7 +24,7 @@ struct ReduceAttrs {
 };
 
 Result<std::vector<int>> reduced_axes(const ReduceAttrs& a, int rank) {
-    if (a.axes) return normalise_axes(*a.axes, rank);
+    if (a.axes) return normalize_axes(*a.axes, rank);
     std::vector<int> all(rank);
     std::iota(all.begin(), all.end(), 0);
     return all;

@@ -239,7 +239,7 @@ struct Resample {
     using Attrs = OpAttrs;
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {
-        HR_ASSIGN(const std::vector<int> axes, normalise_axes(a.axes, in[0].rank()));
+        HR_ASSIGN(const std::vector<int> axes, normalize_axes(a.axes, in[0].rank()));
         if (axes.size() != 2 || axes[1] != axes[0] + 1)
             return invalid("axes {} must be two neighbouring dimensions", str(a.axes));
         if (a.sizes ? a.sizes->size() != 2 : a.scales.size() != 2)
@@ -247,7 +247,7 @@ struct Resample {
                            a.sizes ? a.sizes->size() : a.scales.size());
         TensorType out = in[0];
         for (std::size_t i = 0; i < 2; ++i) {
-            Dim& extent = out.shape[normalise_axis(a.axes[i], in[0].rank()).value()];
+            Dim& extent = out.shape[normalize_axis(a.axes[i], in[0].rank()).value()];
             if (extent.is(0)) return invalid("input {} is empty and cannot be resized", str(in[0].shape));
             if (!a.sizes) {
                 HR_ASSIGN(extent, scaled(extent, a.scales[i]));
@@ -316,7 +316,7 @@ struct Resample {
     }
 
 private:
-    static int first_axis(const Attrs& a) { return normalise_axes(a.axes, 4).value()[0]; }
+    static int first_axis(const Attrs& a) { return normalize_axes(a.axes, 4).value()[0]; }
 
     static Result<Dim> scaled(const Dim& extent, double scale) {
         constexpr double kLargest = 0x1p53;

@@ -5,7 +5,7 @@
 #include "emit/emit.h"
 #include "kernels/tensor/normalize_f32.h"
 #include "ops/infer.h"
-#include "ops/normalise.h"
+#include "ops/normalize.h"
 #include "ops/op.h"
 
 namespace headrace::ops {
@@ -63,7 +63,7 @@ struct RmsNorm {
     }
 
     static Status lowerable(const Operands& in, const Attrs& a) {
-        return normalises_through_f32(in[0].dtype, a.epsilon);
+        return normalizes_through_f32(in[0].dtype, a.epsilon);
     }
     static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
                                            const Attrs& a) {

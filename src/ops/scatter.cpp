@@ -69,7 +69,7 @@ private:
     template <class T>
     static void scatter(const TensorArgs& args, const Attrs& a) {
         const auto part = copy_part(args);
-        const int axis = normalise_axis(a.axis, args.in[0].rank()).value();
+        const int axis = normalize_axis(a.axis, args.in[0].rank()).value();
         const std::int64_t extent = args.in[0].shape[axis];
         auto strides = dense_strides(args.in[0].shape);
         const std::int64_t axis_stride = std::exchange(strides[axis], 0);

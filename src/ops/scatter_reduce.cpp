@@ -54,7 +54,7 @@ struct ScatterReduce {
             const T* x = args.in[0].as<T>();
             T* y = args.out[0].as<T>();
             std::copy(x + part.begin, x + part.end, y + part.begin);
-            const int axis = normalise_axis(a.axis, args.in[0].rank()).value();
+            const int axis = normalize_axis(a.axis, args.in[0].rank()).value();
             const std::int64_t extent = args.in[0].shape[axis];
             auto strides = dense_strides(args.in[0].shape);
             const std::int64_t axis_stride = std::exchange(strides[axis], 0);

@@ -211,7 +211,7 @@ struct Split {
     };
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {
-        HR_ASSIGN(const int axis, normalise_axis(a.axis, in[0].rank()));
+        HR_ASSIGN(const int axis, normalize_axis(a.axis, in[0].rank()));
         const Dim& extent = in[0].shape[axis];
         Types parts;
         for (const Dim& size : a.splits) {
@@ -228,7 +228,7 @@ struct Split {
     static void reference(const TensorArgs& args, const Attrs& a) {
         move_elements(args, [&](const TensorArgs& view) {
             const auto strides = dense_strides(view.in[0].shape);
-            const int axis = normalise_axis(a.axis, view.in[0].rank()).value();
+            const int axis = normalize_axis(a.axis, view.in[0].rank()).value();
             std::int64_t start = 0;
             for (const MutView& part : view.out) {
                 strided_copy(view.in[0].data, start * strides[axis], part.shape, strides, part.data,
@@ -294,7 +294,7 @@ private:
     }
 
     static Region region_of(const Operands& in, const Attrs& a, std::int64_t start, std::int64_t size) {
-        const int axis = normalise_axis(a.axis, in[0].rank()).value();
+        const int axis = normalize_axis(a.axis, in[0].rank()).value();
         Region region;
         for (int i = 0; i < in[0].rank(); ++i) {
             const std::int64_t extent = in[0].shape[i].size();
@@ -315,7 +315,7 @@ struct Reverse {
     };
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {
-        if (a.axes) HR_TRY(normalise_axes(*a.axes, in[0].rank()));
+        if (a.axes) HR_TRY(normalize_axes(*a.axes, in[0].rank()));
         return same_type(in[0]);
     }
 
@@ -354,7 +354,7 @@ struct Reverse {
 
 private:
     static std::vector<int> axes_of(const Attrs& a, int rank) {
-        if (a.axes) return normalise_axes(*a.axes, rank).value();
+        if (a.axes) return normalize_axes(*a.axes, rank).value();
         std::vector<int> all(rank);
         std::iota(all.begin(), all.end(), 0);
         return all;

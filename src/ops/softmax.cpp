@@ -21,7 +21,7 @@ struct Softmax {
     };
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {
-        HR_TRY(normalise_axis(a.axis, in[0].rank()));
+        HR_TRY(normalize_axis(a.axis, in[0].rank()));
         return same_type(in[0]);
     }
 

@@ -48,7 +48,7 @@ struct Sort {
     using Attrs = SortAttrs;
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {
-        HR_ASSIGN(const int axis, normalise_axis(a.axis, in[0].rank()));
+        HR_ASSIGN(const int axis, normalize_axis(a.axis, in[0].rank()));
         TensorType values = in[0];
         if (a.count) {
             Dim& extent = values.shape[static_cast<std::size_t>(axis)];
@@ -62,7 +62,7 @@ struct Sort {
 
     static void reference(const TensorArgs& args, const Attrs& a) {
         const Sizes shape = args.in[0].shape;
-        const auto axis = static_cast<std::size_t>(normalise_axis(a.axis, args.in[0].rank()).value());
+        const auto axis = static_cast<std::size_t>(normalize_axis(a.axis, args.in[0].rank()).value());
         const std::int64_t extent = shape[axis], inner = dense_strides(shape)[axis];
         const std::int64_t count = args.out[0].shape[axis];
         if (args.out[0].elements() == 0) return;

@@ -28,7 +28,7 @@ std::vector<int> permutation_of(const TransposeAttrs& a, int rank) {
         std::iota(permutation.rbegin(), permutation.rend(), 0);
         return permutation;
     }
-    for (int i = 0; i < rank; ++i) permutation[i] = normalise_axis((*a.permutation)[i], rank).value();
+    for (int i = 0; i < rank; ++i) permutation[i] = normalize_axis((*a.permutation)[i], rank).value();
     return permutation;
 }
 
@@ -83,7 +83,7 @@ struct Transpose {
             if (static_cast<int>(a.permutation->size()) != rank)
                 return invalid("permutation {} has {} entries, input {} has rank {}", str(*a.permutation),
                                a.permutation->size(), str(in[0].shape), rank);
-            HR_TRY(normalise_axes(*a.permutation, rank));
+            HR_TRY(normalize_axes(*a.permutation, rank));
         }
         TensorType out{in[0].dtype, {}};
         for (int axis : permutation_of(a, rank)) out.shape.push_back(in[0].shape[axis]);

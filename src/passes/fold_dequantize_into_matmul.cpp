@@ -38,15 +38,15 @@ std::optional<LinearMatrix> linear_matrix(const Graph& graph, ValueId b) {
         b = transpose->inputs[0];
         m.transposed = true;
     }
-    const Node* dequantise = producer(graph, b, "dequantize_linear");
-    if (!dequantise || graph.value(b).type.dtype != DType::f32 || graph.value(b).type.rank() != 2)
+    const Node* dequantize = producer(graph, b, "dequantize_linear");
+    if (!dequantize || graph.value(b).type.dtype != DType::f32 || graph.value(b).type.rank() != 2)
         return std::nullopt;
-    for (ValueId id : dequantise->inputs)
+    for (ValueId id : dequantize->inputs)
         if (id != kNoValue && !is_constant(graph, id)) return std::nullopt;
-    m.whole = &graph.value(dequantise->inputs[0]);
-    m.scale = &graph.value(dequantise->inputs[1]);
-    if (dequantise->inputs.size() > 2 && dequantise->inputs[2] != kNoValue)
-        m.zero_point = &graph.value(dequantise->inputs[2]);
+    m.whole = &graph.value(dequantize->inputs[0]);
+    m.scale = &graph.value(dequantize->inputs[1]);
+    if (dequantize->inputs.size() > 2 && dequantize->inputs[2] != kNoValue)
+        m.zero_point = &graph.value(dequantize->inputs[2]);
     if (!kWhole.has(m.whole->type.dtype)) return std::nullopt;
     return m;
 }

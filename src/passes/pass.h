@@ -47,7 +47,7 @@ struct PassContext {
     /// Whether those kernels may be used; choose_layouts asks which apply.
     bool uses_packed_kernels = true;
     /// Smaller matrices are not worth the loss.
-    std::size_t least_quantised_bytes = std::size_t{64} << 10;
+    std::size_t least_quantized_bytes = std::size_t{64} << 10;
 };
 
 /// A function from graph to graph, in time linear in the graph's size. It receives a graph that passes

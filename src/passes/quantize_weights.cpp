@@ -25,7 +25,7 @@ Result<std::shared_ptr<const Constant>> to_blocks(const Value& matrix, bool tran
         for (std::int64_t i = 0; i < n; ++i) {
             for (std::int64_t j = 0; j < k; ++j)
                 row[j] = static_cast<float>(transposed ? from[i * k + j] : from[j * n + i]);
-            quantise(format, row.data(), k, buffer.data() + static_cast<std::size_t>(i) * row_bytes);
+            quantize(format, row.data(), k, buffer.data() + static_cast<std::size_t>(i) * row_bytes);
         }
     });
     return own_constant(std::move(buffer));
@@ -35,7 +35,7 @@ bool is_eligible(const Value& b, bool transposed, const PassContext& context) {
     constexpr DTypeSet kStored{DType::f32, DType::f16, DType::bf16};
     return b.kind == ValueKind::constant && kStored.has(b.type.dtype) &&
            b.type.format == BlockFormat::plain && b.type.shape[transposed].size() % kBlockElements == 0 &&
-           b.type.elements() > 0 && b.type.bytes() >= context.least_quantised_bytes &&
+           b.type.elements() > 0 && b.type.bytes() >= context.least_quantized_bytes &&
            reinterpret_cast<std::uintptr_t>(b.constant->bytes.data()) % alignof(float) == 0;
 }
 

@@ -7,7 +7,7 @@ namespace {
 
 struct Composition {
     std::string_view count;
-    Result<bool> (*recognise)(Patterns&, NodeId);
+    Result<bool> (*recognize)(Patterns&, NodeId);
 };
 
 /// In this order at each node, which may be one after the other.
@@ -31,7 +31,7 @@ Result<Counts> recognize_compositions(Graph& graph, const PassContext& context) 
     Patterns patterns(graph);
     for (std::size_t i = 0; i < graph.nodes.size(); ++i)
         for (const Composition& c : kCompositions) {
-            HR_ASSIGN(const bool found, c.recognise(patterns, static_cast<NodeId>(i)));
+            HR_ASSIGN(const bool found, c.recognize(patterns, static_cast<NodeId>(i)));
             if (found) ++counts[std::string(c.count)];
         }
     HR_TRY(eliminate_dead_code(graph, context));

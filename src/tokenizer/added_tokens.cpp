@@ -40,12 +40,12 @@ std::size_t spaces_after(std::string_view text, std::size_t at) {
 }  // namespace
 
 Result<AddedTokens> AddedTokens::read(const JsonPlace& file, const TokenModel& model,
-                                      const Normaliser& normaliser) {
+                                      const Normalizer& normalizer) {
     AddedTokens made;
     if (!file.find("added_tokens")) return made;
     HR_ASSIGN(const JsonPlace list, file.list("added_tokens"));
     for (std::size_t i = 0; i < list.value().size(); ++i) {
-        HR_ASSIGN(Token token, read_token(list.entry(i), model, normaliser));
+        HR_ASSIGN(Token token, read_token(list.entry(i), model, normalizer));
         made.largest_id_ = std::max(made.largest_id_, token.id);
         made.tokens_.push_back(std::move(token));
     }
@@ -54,7 +54,7 @@ Result<AddedTokens> AddedTokens::read(const JsonPlace& file, const TokenModel& m
 }
 
 Result<AddedTokens::Token> AddedTokens::read_token(const JsonPlace& place, const TokenModel& model,
-                                                   const Normaliser& normaliser) {
+                                                   const Normalizer& normalizer) {
     Token token;
     if (!place.is_object()) return place.wrong("an object");
     HR_ASSIGN(token.content, place.text("content"));
@@ -63,8 +63,8 @@ Result<AddedTokens::Token> AddedTokens::read_token(const JsonPlace& place, const
     HR_ASSIGN(token.takes_left, place.flag("lstrip", false));
     HR_ASSIGN(token.takes_right, place.flag("rstrip", false));
     HR_ASSIGN(const bool is_special, place.flag("special", false));
-    HR_ASSIGN(token.is_normalised, place.flag("normalized", !is_special));
-    token.found = token.is_normalised ? normaliser(token.content) : token.content;
+    HR_ASSIGN(token.is_normalized, place.flag("normalized", !is_special));
+    token.found = token.is_normalized ? normalizer(token.content) : token.content;
     if (token.found.empty()) return place.wrong("content", "a text that the normaliser leaves something of");
     const std::optional<std::int32_t> known = model.id_of(token.content);
     if (known && *known != token.id)
@@ -74,12 +74,12 @@ Result<AddedTokens::Token> AddedTokens::read_token(const JsonPlace& place, const
 }
 
 void AddedTokens::index() {
-    std::vector<std::pair<std::string_view, std::int32_t>> given, normalised;
+    std::vector<std::pair<std::string_view, std::int32_t>> given, normalized;
     // Of equal ones the first counts.
     for (std::size_t i = tokens_.size(); i-- > 0;)
-        (tokens_[i].is_normalised ? normalised : given).emplace_back(tokens_[i].found, static_cast<int>(i));
+        (tokens_[i].is_normalized ? normalized : given).emplace_back(tokens_[i].found, static_cast<int>(i));
     as_given_ = Trie(std::move(given));
-    normalised_ = Trie(std::move(normalised));
+    normalized_ = Trie(std::move(normalized));
 }
 
 std::optional<std::int32_t> AddedTokens::id_of(std::string_view content) const {
@@ -88,11 +88,11 @@ std::optional<std::int32_t> AddedTokens::id_of(std::string_view content) const {
     return std::nullopt;
 }
 
-void AddedTokens::split(std::string_view text, const Normaliser& normaliser, const UseToken& use_token,
+void AddedTokens::split(std::string_view text, const Normalizer& normalizer, const UseToken& use_token,
                         const std::function<void(std::string_view)>& use_text) const {
     find(as_given_, text, use_token, [&](std::string_view part) {
-        if (normaliser.empty()) return find(normalised_, part, use_token, use_text);
-        find(normalised_, normaliser(part), use_token, use_text);
+        if (normalizer.empty()) return find(normalized_, part, use_token, use_text);
+        find(normalized_, normalizer(part), use_token, use_text);
     });
 }
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/normaliser.h"
+#include "tokenizer/normalizer.h"
 #include "tokenizer/token_model.h"
 #include "tokenizer/trie.h"
 
@@ -16,11 +16,11 @@ class AddedTokens {
 public:
     /// From the file's field "added_tokens", a list or missing.
     static Result<AddedTokens> read(const JsonPlace& file, const TokenModel& model,
-                                    const Normaliser& normaliser);
+                                    const Normalizer& normalizer);
 
     using UseToken = std::function<void(std::int32_t id)>;
     /// Calls one of both for each part of a text, in their order: parts between tokens are normalised.
-    void split(std::string_view text, const Normaliser& normaliser, const UseToken& use_token,
+    void split(std::string_view text, const Normalizer& normalizer, const UseToken& use_token,
                const std::function<void(std::string_view)>& use_text) const;
 
     std::optional<std::int32_t> id_of(std::string_view content) const;
@@ -31,16 +31,16 @@ private:
         std::string content;
         std::string found;  ///< what it is found as
         std::int32_t id = 0;
-        bool is_word = false, takes_left = false, takes_right = false, is_normalised = false;
+        bool is_word = false, takes_left = false, takes_right = false, is_normalized = false;
     };
     static Result<Token> read_token(const JsonPlace& place, const TokenModel& model,
-                                    const Normaliser& normaliser);
+                                    const Normalizer& normalizer);
     void index();
     void find(const Trie& trie, std::string_view text, const UseToken& use_token,
               const std::function<void(std::string_view)>& use_text) const;
 
     std::vector<Token> tokens_;
-    Trie as_given_, normalised_;  // values: positions in tokens_
+    Trie as_given_, normalized_;  // values: positions in tokens_
     std::int32_t largest_id_ = -1;
 };
 

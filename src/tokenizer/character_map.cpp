@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "base/utf8.h"
-#include "tokenizer/normaliser.h"
+#include "tokenizer/normalizer.h"
 #include "tokenizer/unicode.h"
 
 namespace headrace::text {
@@ -91,7 +91,7 @@ std::optional<std::string> from_base64(std::string_view text) {
 
 }  // namespace
 
-Result<Normaliser::Step> character_map(const JsonPlace& place) {
+Result<Normalizer::Step> character_map(const JsonPlace& place) {
     HR_ASSIGN(const std::string coded, place.text("precompiled_charsmap"));
     const std::optional<std::string> bytes = from_base64(coded);
     const auto damaged = [&](std::string_view what) {
@@ -108,7 +108,7 @@ Result<Normaliser::Step> character_map(const JsonPlace& place) {
     if (find_invalid_utf8(texts)) return damaged("has texts that are no UTF-8");
     if (!texts.empty() && texts.back() != '\0') texts += '\0';
     const auto map = std::make_shared<const CharacterMap>(std::move(units), std::move(texts));
-    return Normaliser::Step([map](std::string_view text) { return (*map)(text); });
+    return Normalizer::Step([map](std::string_view text) { return (*map)(text); });
 }
 
 }  // namespace headrace::text

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "tokenizer/normaliser.h"
+#include "tokenizer/normalizer.h"
 #include "tokenizer/unicode.h"
 
 namespace headrace::text {
@@ -164,23 +164,23 @@ MadeSplitter read_digits(const JsonPlace& place) {
 MadeSplitter read_pattern(const JsonPlace& place) {
     HR_ASSIGN(const JsonPlace pattern, place.object("pattern"));
     HR_ASSIGN(const std::string expression, pattern.text("Regex", ""));
-    HR_ASSIGN(const std::string behaviour, place.text("behavior", "Isolated"));
+    HR_ASSIGN(const std::string behavior, place.text("behavior", "Isolated"));
     HR_ASSIGN(const bool inverts, place.flag("invert", false));
     const std::optional<WordPattern> known = known_pattern(expression);
-    if (!known || behaviour != "Isolated" || inverts)
+    if (!known || behavior != "Isolated" || inverts)
         return unsupported(
             "{}: splitting by '{:.120}' ({}{}) is not known here. Known are the isolated patterns of GPT-2, "
             "Llama 3 and Qwen2; a GGUF file of the model may do instead",
-            place.path(), expression, behaviour, inverts ? ", inverted" : "");
+            place.path(), expression, behavior, inverts ? ", inverted" : "");
     return make_splitter<PatternSplitter>(*known);
 }
 
 MadeSplitter read_punctuation(const JsonPlace& place) {
-    HR_ASSIGN(const std::string behaviour, place.text("behavior", "Isolated"));
-    if (behaviour != "Isolated" && behaviour != "Contiguous")
+    HR_ASSIGN(const std::string behavior, place.text("behavior", "Isolated"));
+    if (behavior != "Isolated" && behavior != "Contiguous")
         return unsupported("{}.behavior is '{:.40}'; Isolated and Contiguous are known here", place.path(),
-                           behaviour);
-    return make_splitter<KindSplitter>(0u, kPunctuation, behaviour == "Contiguous");
+                           behavior);
+    return make_splitter<KindSplitter>(0u, kPunctuation, behavior == "Contiguous");
 }
 
 MadeSplitter read_splitter(const std::string& type, const JsonPlace& place) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tokenizer/normaliser.h"
+#include "tokenizer/normalizer.h"
 
 namespace headrace::text {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "base/utf8.h"
 #include "tokenizer/added_tokens.h"
-#include "tokenizer/normaliser.h"
+#include "tokenizer/normalizer.h"
 #include "tokenizer/pre_tokeniser.h"
 #include "tokenizer/template.h"
 #include "tokenizer/token_model.h"
@@ -38,7 +38,7 @@ void cut_longest(std::size_t& first, std::size_t& second, std::size_t most) {
 struct Tokenizer::Impl {
     enum class Truncation : std::uint8_t { longest_first, only_first, only_second };
 
-    Normaliser normaliser;
+    Normalizer normalizer;
     PreTokeniser pre_tokeniser;
     std::shared_ptr<const TokenModel> model;
     AddedTokens added;
@@ -68,7 +68,7 @@ Result<std::shared_ptr<const Tokenizer::Impl>> Tokenizer::Impl::read(std::string
     HR_ASSIGN(const JsonPlace model, file.object("model"));
     HR_ASSIGN(made->model, read_model(model));
     if (const auto place = file.find("normalizer")) {
-        HR_ASSIGN(made->normaliser, Normaliser::read(*place));
+        HR_ASSIGN(made->normalizer, Normalizer::read(*place));
     }
     if (const auto place = file.find("pre_tokenizer")) {
         HR_ASSIGN(made->pre_tokeniser, PreTokeniser::read(*place));
@@ -76,7 +76,7 @@ Result<std::shared_ptr<const Tokenizer::Impl>> Tokenizer::Impl::read(std::string
     if (const auto place = file.find("post_processor")) {
         HR_ASSIGN(made->special, Template::read(*place));
     }
-    HR_ASSIGN(made->added, AddedTokens::read(file, *made->model, made->normaliser));
+    HR_ASSIGN(made->added, AddedTokens::read(file, *made->model, made->normalizer));
     HR_TRY(made->read_truncation(file));
     HR_TRY(made->read_padding(file));
     return std::shared_ptr<const Impl>(std::move(made));
@@ -116,7 +116,7 @@ Ids Tokenizer::Impl::tokens_of(std::string_view text) const {
     Ids ids;
     const UsePiece tokenize = [&](std::string_view piece) { model->tokenize(piece, ids); };
     added.split(
-        text, normaliser, [&](std::int32_t id) { ids.push_back(id); },
+        text, normalizer, [&](std::int32_t id) { ids.push_back(id); },
         [&](std::string_view part) { pre_tokeniser.split(part, tokenize); });
     return ids;
 }

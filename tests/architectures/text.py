@@ -129,7 +129,7 @@ def pair(name: str, whole: bool) -> Architecture:
     return Architecture(settled(Call(module, run)), make, ["ids", "mask", "written"], dims, sizes)
 
 
-class Recogniser(nn.Module):
+class Recognizer(nn.Module):
     """CRNN: columns of a picture of text through two bidirectional recurrent layers (arXiv:1507.05717)."""
 
     def __init__(self, cell: type) -> None:
@@ -155,10 +155,10 @@ class Recogniser(nn.Module):
 
 
 @published("crnn_lstm", "crnn_gru")
-def recogniser(name: str, whole: bool) -> Architecture:
+def recognizer(name: str, whole: bool) -> Architecture:
     from architecture import picture
 
-    module = Recogniser(nn.GRU if name.endswith("gru") else nn.LSTM)
+    module = Recognizer(nn.GRU if name.endswith("gru") else nn.LSTM)
     return Architecture(
         settled(module),
         lambda batch, width: (picture(batch, 32, width, 1),),

@@ -51,11 +51,11 @@ def test_a_folder_that_says_nothing_has_the_mean_as_it_is(tmp_path: Path) -> Non
 
 def test_a_pooling_that_is_given_comes_before_the_folders(tmp_path: Path) -> None:
     folder = write_folder(tmp_path, {"pooling_mode": "mean"})
-    encoder = SentenceEncoder(folder, pooling="max", normalises=True)
+    encoder = SentenceEncoder(folder, pooling="max", normalizes=True)
     np.testing.assert_allclose(encoder.encode(TEXTS), lengthened_to_one(reference("max", TEXTS)), atol=1e-5)
 
 
-def test_vectors_are_normalised_by_a_module_or_by_the_call(tmp_path: Path) -> None:
+def test_vectors_are_normalized_by_a_module_or_by_the_call(tmp_path: Path) -> None:
     expected = lengthened_to_one(reference("cls", TEXTS))
     says = {"pooling_mode": "cls"}
     plain = SentenceEncoder(write_folder(tmp_path / "plain", says, ["Transformer", "Pooling"]))
@@ -64,7 +64,7 @@ def test_vectors_are_normalised_by_a_module_or_by_the_call(tmp_path: Path) -> No
     np.testing.assert_allclose(plain.encode(TEXTS, normalize_embeddings=True), expected, atol=1e-5)
 
 
-def test_truncated_vectors_are_normalised_after_that(tmp_path: Path) -> None:
+def test_truncated_vectors_are_normalized_after_that(tmp_path: Path) -> None:
     encoder = SentenceEncoder(write_folder(tmp_path), truncate_dim=4)
     assert encoder.get_sentence_embedding_dimension() == 4
     short = reference("mean", TEXTS)[:, :3]
@@ -236,7 +236,7 @@ def test_embed_gives_vectors_one_by_one_as_they_are_needed(tmp_path: Path) -> No
     assert list(embedding.embed([])) == []
 
 
-def test_embed_is_not_normalised_where_it_is_told_so(tmp_path: Path) -> None:
+def test_embed_is_not_normalized_where_it_is_told_so(tmp_path: Path) -> None:
     folder = write_folder(tmp_path)
     embedding = TextEmbedding("any name", specific_model_path=folder, pooling="mean", normalization=False)
     np.testing.assert_allclose(list(embedding.embed(TEXTS)), reference("mean", TEXTS), atol=1e-5)

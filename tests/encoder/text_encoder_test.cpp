@@ -36,28 +36,28 @@ std::vector<float> embed_one(const TextEncoderOptions& options, const std::strin
 
 TEST(TextEncoder, PoolsAsItIsTold) {
     // [CLS] w0 w1 [SEP] is 2 4 5 3.
-    EXPECT_THAT(embed_one({.pooling = TextPooling::mean, .normalises = false}, "w0 w1"),
+    EXPECT_THAT(embed_one({.pooling = TextPooling::mean, .normalizes = false}, "w0 w1"),
                 ElementsAre(3.5f, (4 + 16 + 25 + 9) / 4.0f, 1, 0));
-    EXPECT_THAT(embed_one({.pooling = TextPooling::cls, .normalises = false}, "w0 w1"),
+    EXPECT_THAT(embed_one({.pooling = TextPooling::cls, .normalizes = false}, "w0 w1"),
                 ElementsAre(2, 4, 1, 0));
-    EXPECT_THAT(embed_one({.pooling = TextPooling::last, .normalises = false}, "w0 w1"),
+    EXPECT_THAT(embed_one({.pooling = TextPooling::last, .normalizes = false}, "w0 w1"),
                 ElementsAre(3, 9, 1, 0));
-    EXPECT_THAT(embed_one({.pooling = TextPooling::max, .normalises = false}, "w0 w1"),
+    EXPECT_THAT(embed_one({.pooling = TextPooling::max, .normalizes = false}, "w0 w1"),
                 ElementsAre(5, 25, 1, 0));
-    EXPECT_THAT(embed_one({.pooling = TextPooling::mean_sqrt_length, .normalises = false}, "w0 w1"),
+    EXPECT_THAT(embed_one({.pooling = TextPooling::mean_sqrt_length, .normalizes = false}, "w0 w1"),
                 ElementsAre(7, (4 + 16 + 25 + 9) / 2.0f, 2, 0));
 }
 
 TEST(TextEncoder, FillsInputsOf32Bits) {
     const TextEncoder model(*word_graph(false, DType::i32), Tokenizer::parse(word_tokenizer()),
-                            {.pooling = TextPooling::mean, .normalises = false});
+                            {.pooling = TextPooling::mean, .normalizes = false});
     const TextVectors made = model.embed({"w0 w1", "w2", "w0 w1 w2"});
     EXPECT_THAT(made.vectors[0], ElementsAre(3.5f, (4 + 16 + 25 + 9) / 4.0f, 1, 0));
     EXPECT_THAT(made.vectors[1], ElementsAre((2 + 6 + 3) / 3.0f, (4 + 36 + 9) / 3.0f, 1, 0));
     EXPECT_THAT(made.vectors[2], ElementsAre(4, (4 + 16 + 25 + 36 + 9) / 5.0f, 1, 0));
 }
 
-TEST(TextEncoder, NormalisesUnlessToldOtherwise) {
+TEST(TextEncoder, NormalizesUnlessToldOtherwise) {
     const std::vector<float> vector = embed_one({}, "w0 w1");
     float sum = 0;
     for (const float value : vector) sum += value * value;
@@ -66,7 +66,7 @@ TEST(TextEncoder, NormalisesUnlessToldOtherwise) {
 }
 
 TEST(TextEncoder, GivesEachTextItsOwnVectorWhateverTheBatch) {
-    const TextEncoder model = encoder({.pooling = TextPooling::mean, .normalises = false});
+    const TextEncoder model = encoder({.pooling = TextPooling::mean, .normalizes = false});
     std::vector<std::string> texts;
     for (int i = 0; i < 200; ++i) {
         std::string text = "w" + std::to_string(i % 10);
@@ -88,7 +88,7 @@ TEST(TextEncoder, GivesEachTextItsOwnVectorWhateverTheBatch) {
 
 TEST(TextEncoder, ConcurrentCallsGetTheirOwnVectors) {
     const TextEncoder model =
-        encoder({.pooling = TextPooling::mean, .normalises = false, .compile = {.threads = 2}});
+        encoder({.pooling = TextPooling::mean, .normalizes = false, .compile = {.threads = 2}});
     std::vector<std::thread> threads;
     for (int t = 0; t < 8; ++t)
         threads.emplace_back([&model, t] {
@@ -104,7 +104,7 @@ TEST(TextEncoder, ConcurrentCallsGetTheirOwnVectors) {
 }
 
 TEST(TextEncoder, CutsTextsThatAreTooLong) {
-    const TextEncoder model = encoder({.pooling = TextPooling::last, .normalises = false, .most_tokens = 4});
+    const TextEncoder model = encoder({.pooling = TextPooling::last, .normalizes = false, .most_tokens = 4});
     EXPECT_EQ(model.embed({"w0 w1 w2 w3 w4"}).tokens[0], 4);
     const auto [code, message] = error_of([&] { model.embed_tokens({{2, 4, 4, 4, 3}}); });
     EXPECT_EQ(code, Code::invalid_argument);
@@ -201,10 +201,10 @@ TEST_F(ModelFolderTest, SaysHowTextsArePooled) {
                   R"({"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false})");
     folder_.write("modules.json", R"([{"type": "sentence_transformers.models.Transformer"}])");
     EXPECT_EQ(load().info().pooling, TextPooling::cls);
-    EXPECT_FALSE(load().info().normalises);
+    EXPECT_FALSE(load().info().normalizes);
     EXPECT_EQ(load({.pooling = TextPooling::mean}).info().pooling, TextPooling::mean) << "options come first";
     folder_.write("modules.json", R"([{"type": "sentence_transformers.models.Normalize"}])");
-    EXPECT_TRUE(load().info().normalises);
+    EXPECT_TRUE(load().info().normalizes);
 }
 
 TEST_F(ModelFolderTest, MayNameThePoolingInAText) {

@@ -23,7 +23,7 @@ Graph everything() {
     for (std::size_t i = 0; i < w.size(); ++i) w[i] = static_cast<float>(i % 17) - 8;
     const TensorType blocks{DType::f32, {16, 32}, BlockFormat::q8_0};
     std::vector<std::byte> packed(blocks.bytes());
-    quantise(BlockFormat::q8_0, w.data(), 16 * 32, packed.data());
+    quantize(BlockFormat::q8_0, w.data(), 16 * 32, packed.data());
     const ValueId matrix = must(g.builder.constant(blocks, packed, "matrix"));
     const ValueId nibbles =
         must(g.builder.constant({DType::i4, {16}}, std::vector<std::byte>(8, std::byte{0x2F}), "nibbles"));

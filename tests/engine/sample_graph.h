@@ -29,7 +29,7 @@ inline void fill_blocks(const TensorType& type, std::mt19937& random, std::vecto
     std::uniform_real_distribution<float> real(-0.1f, 0.1f);
     std::vector<float> values(static_cast<std::size_t>(type.elements()));
     for (float& v : values) v = real(random);
-    quantise_rows(type.format, values.data(), 1, type.elements(), bytes.data());
+    quantize_rows(type.format, values.data(), 1, type.elements(), bytes.data());
 }
 
 inline std::vector<std::byte> fill(const SampleOperand& operand, unsigned seed) {

@@ -42,9 +42,9 @@ def reference_hidden(w: dict[str, np.ndarray], ids: np.ndarray) -> np.ndarray:
         return x @ w[f"{name}.weight"].T + w[f"{name}.bias"]
 
     def normalize(x, name):
-        centred = x - x.mean(-1, keepdims=True)
-        deviation = np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-12)
-        return centred / deviation * w[f"{name}.weight"] + w[f"{name}.bias"]
+        centered = x - x.mean(-1, keepdims=True)
+        deviation = np.sqrt((centered**2).mean(-1, keepdims=True) + 1e-12)
+        return centered / deviation * w[f"{name}.weight"] + w[f"{name}.bias"]
 
     def attend(x, name):
         q, k, v = (dense(x, f"{name}.self.{part}") for part in ("query", "key", "value"))
@@ -160,6 +160,6 @@ def test_low_power_keeps_a_cosine_of_0_999(minilm, name: str) -> None:
     webnn = pytest.importorskip("webnn", reason="the Python extension is not built: make build")
     small = minilm_module.MiniLM(webnn.ML().create_context("low-power", False))
     inputs = minilm.tokenize(TEXTS[name])
-    exact, quantised = minilm.run(inputs), small.run(inputs)
-    assert 0.999 <= cosine(exact, quantised) < 1
+    exact, quantized = minilm.run(inputs), small.run(inputs)
+    assert 0.999 <= cosine(exact, quantized) < 1
     assert "q8_0" in str(small.graph(len(inputs["input_ids"][0])))

@@ -65,7 +65,7 @@ def test_an_op_of_the_catalog_is_one_node(op, function, inputs) -> None:
     assert [node.op for node in view(translated(function, *inputs)).nodes] == [op, "identity"]
 
 
-def test_nothing_is_spelled_out_that_the_compiler_recognises() -> None:
+def test_nothing_is_spelled_out_that_the_compiler_recognizes() -> None:
     torch.manual_seed(0)
     found, compiled = [], 0
     for group in [*GROUPS.values(), LAYERS]:

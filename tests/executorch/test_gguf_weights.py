@@ -14,7 +14,7 @@ import torch
 from executorch.exir import to_edge_transform_and_lower
 from executorch_ggml import GgmlPartitioner, GgufWeights, _runtime
 from executorch_ggml.quantize import FORMATS
-from headrace._core import quantise_rows
+from headrace._core import quantize_rows
 from torch import nn
 
 if _runtime.runtime_path() is None:
@@ -52,7 +52,7 @@ def test_blocks_of_the_file_are_in_the_program_as_they_are(name: str, lower, tmp
     weights = GgufWeights(write(tmp_path / "model.gguf", {"output.weight": (name, content)}), NAMES)
     module = nn.Linear(COLUMNS, ROWS, bias=False)
     module.load_state_dict(weights.state_dict())
-    assert quantise_rows(name, module.weight.detach().numpy()) != content.tobytes()
+    assert quantize_rows(name, module.weight.detach().numpy()) != content.tobytes()
     x = torch.randn(3, COLUMNS)
     made = lower(module, (x,), partitioner=GgmlPartitioner(gguf=weights))
     assert (made.delegates, made.left) == (1, [])
@@ -83,7 +83,7 @@ def test_a_file_may_mix_formats_and_lack_weights(lower, tmp_path: Path) -> None:
     )
     buffer = bytes(made.buffer)
     assert buffer.count(content.tobytes()) == 1
-    assert quantise_rows("q8_0", module.inner.weight.detach().numpy()) in buffer
+    assert quantize_rows("q8_0", module.inner.weight.detach().numpy()) in buffer
 
 
 def test_a_module_with_other_values_is_an_error(lower, tmp_path: Path) -> None:

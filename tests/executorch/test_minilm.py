@@ -41,7 +41,7 @@ def test_the_pte_and_the_webnn_graph_give_the_same_embeddings(lower):
 
 
 @pytest.mark.parametrize(("name", "size", "least"), [("q8_0", 0.28, 0.999), ("q4_k", 0.18, 0.97)])
-def test_a_quantised_pte_is_small_and_close_to_f32(lower, name, size, least):
+def test_a_quantized_pte_is_small_and_close_to_f32(lower, name, size, least):
     from executorch_ggml import GgmlPartitioner
     from minilm.torch_model import MiniLMModule
 

@@ -142,7 +142,7 @@ class Words(nn.Module):
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_weights_are_quantised_as_those_of_f32_are(dtype, lower):
+def test_half_precision_weights_are_quantized_as_those_of_f32_are(dtype, lower):
     module, ids = Words(), torch.randint(0, 96, (2, 9))
     of_f32 = lower(module, (ids,), partitioner=GgmlPartitioner(quantize="q8_0"))
     small = lower(module.to(dtype), (ids,), partitioner=GgmlPartitioner(quantize="q8_0"))

@@ -85,7 +85,7 @@ def test_a_model_of_bytes_with_a_batch_of_any_size_is_one_delegate(lower):
 
 
 @pytest.mark.parametrize("name", WEIGHT_ONLY)
-def test_a_torchao_model_with_quantised_weights_is_one_delegate_and_equals_eager(name, lower):
+def test_a_torchao_model_with_quantized_weights_is_one_delegate_and_equals_eager(name, lower):
     module = mlp()
     quantize_(module, WEIGHT_ONLY[name]())
     program = lower(module, (torch.randn(5, 64),))
@@ -119,7 +119,7 @@ def test_groups_of_32_with_half_precision_scales_give_the_exact_matrix(lower):
     lower(module, (torch.eye(256),)).check(tolerance=0)
 
 
-def quantised_by_pt2e(module: nn.Module, inputs: tuple, dynamic: bool) -> nn.Module:
+def quantized_by_pt2e(module: nn.Module, inputs: tuple, dynamic: bool) -> nn.Module:
     config = get_symmetric_quantization_config(is_per_channel=True, is_dynamic=dynamic)
     prepared = prepare_pt2e(
         torch.export.export(module.eval(), inputs).module(), XNNPACKQuantizer().set_global(config)
@@ -152,7 +152,7 @@ PT2E = {
 def test_a_pt2e_model_is_one_delegate_and_equals_eager(name, lower):
     make, example, dynamic = PT2E[name]
     inputs = (example(),)
-    module = quantised_by_pt2e(make(), inputs, dynamic)
+    module = quantized_by_pt2e(make(), inputs, dynamic)
     module.eval = lambda: module  # what pt2e makes refuses it, and is in that mode already
     program = lower(module, inputs)
     assert (program.delegates, program.left) == (1, [])

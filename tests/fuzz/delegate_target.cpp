@@ -29,7 +29,7 @@ Parts layer() {
 Parts blocks() {
     std::vector<float> values(32 * kOut);
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i));
-    const auto weight = quantise_rows("q8_0", values, 32);
+    const auto weight = quantize_rows("q8_0", values, 32);
     GraphWriter w;
     const Value x = w.input("in0", DType::f32, {kRows, kIn});
     const Value wide =

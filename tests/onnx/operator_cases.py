@@ -2,7 +2,7 @@
 
 import operator_cases_elements  # noqa: F401
 import operator_cases_networks  # noqa: F401
-import operator_cases_quantised  # noqa: F401
+import operator_cases_quantized  # noqa: F401
 import operator_cases_tensors  # noqa: F401
 import operator_cases_told  # noqa: F401
 

@@ -16,8 +16,8 @@ _CORNERS = _RANDOM.uniform(0, 10, [2, 30, 2]).astype(F32)
 BOXES = np.concatenate([_CORNERS, _CORNERS + 3], 2)
 SCORES = _RANDOM.uniform(0, 1, [2, 3, 30]).astype(F32)
 
-for _centred in (0, 1):
-    case("NonMaxSuppression", BOXES, SCORES, told(4), told(0.4, dtype=F32), center_point_box=_centred)
+for _centered in (0, 1):
+    case("NonMaxSuppression", BOXES, SCORES, told(4), told(0.4, dtype=F32), center_point_box=_centered)
 case("NonMaxSuppression", BOXES, SCORES, Constant(told(100)), told(0.5, dtype=F32), told(0.3, dtype=F32))
 case("NonMaxSuppression", BOXES, SCORES)
 for _sorted in (0, 1):

@@ -212,13 +212,13 @@ def attention(rng: Random, op: str) -> Case:
 
 
 @makes("QuantizeLinear-u16")
-def quantise_to_u16(rng: Random, op: str) -> Case:
+def quantize_to_u16(rng: Random, op: str) -> Case:
     zero = Constant(np.array(int(rng.integers(0, 60000)), np.uint16))
     return made(op, [reals(rng, 3, 4) * 100, Constant(np.array(0.02, F32)), zero], opset=21)
 
 
 @makes("DequantizeLinear-u16")
-def dequantise_from_u16(rng: Random, op: str) -> Case:
+def dequantize_from_u16(rng: Random, op: str) -> Case:
     zero = Constant(np.array(int(rng.integers(0, 60000)), np.uint16))
     return made(
         op, [rng.integers(0, 65536, [3, 4]).astype(np.uint16), Constant(np.array(0.02, F32)), zero], opset=21

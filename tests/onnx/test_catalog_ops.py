@@ -53,7 +53,7 @@ def test_an_operator_of_the_catalog_is_one_node(name, op, attributes, operands) 
     assert imported(name, attributes, operands) == [op]
 
 
-def test_nothing_is_spelled_out_that_the_compiler_recognises() -> None:
+def test_nothing_is_spelled_out_that_the_compiler_recognizes() -> None:
     """Every case of every operator, with its extents and with open ones."""
     found, compiled = Counter(), 0
     for case in cases.CASES:

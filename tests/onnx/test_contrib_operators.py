@@ -44,7 +44,7 @@ def test_biases_are_added() -> None:
 
 
 @pytest.mark.parametrize(("op", "opset"), [("SimplifiedLayerNormalization", 17), ("LayerNormalization", 12)])
-def test_what_the_optimiser_writes_into_onnxs_own_domain(op: str, opset: int) -> None:
+def test_what_the_optimizer_writes_into_onnxs_own_domain(op: str, opset: int) -> None:
     case = Case(op, [reals(RNG, 2, 3, 8), reals(RNG, 8)], opset, 1, "", {"axis": -1, "epsilon": 1e-5})
     near(on_headrace(case.model(), case.feeds)["y0"], on_onnx_runtime(case.model(), case.feeds)["y0"])
 
@@ -62,7 +62,7 @@ def test_biases_of_softmax_lack_outer_or_inner_axes(inner: int) -> None:
 
 
 @pytest.mark.parametrize("channels_last", [0, 1])
-def test_groups_of_channels_are_normalised(channels_last: int) -> None:
+def test_groups_of_channels_are_normalized(channels_last: int) -> None:
     x, scale, bias = reals(RNG, 2, 4, 3, 5), reals(RNG, 4), reals(RNG, 4)
     skip = reals(RNG, *x.shape)
     options = {"groups": 2, "channels_last": channels_last, "activation": 1, "epsilon": 1e-5}
@@ -105,7 +105,7 @@ def test_real_scaled_silu() -> None:
     near(y_of("ScaledSiLU", x, scale, alpha=1.5), x / (1 + np.exp(-1.5 * x)) * scale)
 
 
-def test_lstms_with_quantised_weights() -> None:
+def test_lstms_with_quantized_weights() -> None:
     """To what the rounding of its operands leaves of it on ONNX Runtime."""
     hidden = 4
     w = RNG.integers(-LARGEST_I8, LARGEST_I8 + 1, [1, 3, 4 * hidden]).astype(np.int8)
@@ -131,7 +131,7 @@ def test_lstms_with_quantised_weights() -> None:
         np.testing.assert_allclose(actual[name], value, atol=0.03)
 
 
-def test_quantised_embeddings() -> None:
+def test_quantized_embeddings() -> None:
     width, rng = 4, np.random.default_rng(1)
     tables = [rng.integers(0, 256, shape).astype(np.uint8) for shape in ([9, width], [8, width], [2, width])]
     weights = [rng.integers(0, 256, width).astype(np.uint8) for _ in range(2)]
@@ -173,14 +173,14 @@ def test_operators_of_onnxs_own_kind() -> None:
     image = reals(RNG, 1, 1, 4, 4)
     near(y_of("GridSample", image, grid), in_onnx("GridSample", image, grid))
     near(
-        y_of("QLinearConv", *_quantised_image()),
-        on_onnx_runtime(Case("QLinearConv", _quantised_image(), 10).model(), {"x0": _quantised_image()[0]})[
+        y_of("QLinearConv", *_quantized_image()),
+        on_onnx_runtime(Case("QLinearConv", _quantized_image(), 10).model(), {"x0": _quantized_image()[0]})[
             "y0"
         ],
     )
 
 
-def _quantised_image() -> list:
+def _quantized_image() -> list:
     rng = np.random.default_rng(2)
     x = rng.integers(0, 256, [1, 2, 4, 4]).astype(np.uint8)
     w = Constant(rng.integers(0, 256, [3, 2, 2, 2]).astype(np.uint8))

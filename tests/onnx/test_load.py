@@ -116,7 +116,7 @@ def test_a_models_session_takes_arrays_for_results_and_times_nodes(path) -> None
     assert "fused_matmul" in str(model.graph)
 
 
-def test_weights_are_quantised_on_demand(wide, tmp_path) -> None:
+def test_weights_are_quantized_on_demand(wide, tmp_path) -> None:
     x = np.random.default_rng(2).standard_normal((1, 256)).astype(np.float32)
     sizes = {}
     for weights in ("as-given", "q8_0", "q4_0"):
@@ -141,7 +141,7 @@ def wide(tmp_path):
 
 @pytest.mark.parametrize("extension", [".onnx", ".hrg"])
 @pytest.mark.parametrize(
-    ("options", "is_quantised", "is_rounded"),
+    ("options", "is_quantized", "is_rounded"),
     [
         ({}, False, False),
         ({"power_preference": "default"}, False, False),
@@ -154,20 +154,20 @@ def wide(tmp_path):
     ],
 )
 def test_hints_mean_what_they_mean_to_a_webnn_context(
-    wide, extension: str, options, is_quantised: bool, is_rounded: bool
+    wide, extension: str, options, is_quantized: bool, is_rounded: bool
 ) -> None:
     path = wide.with_suffix(extension)
     if extension == ".hrg":
         headrace.load(wide, device="cpu").save(path)
     model = headrace.load(path, accelerated=False, **options)
     text = str(model.graph)
-    assert ("q8_0" in text, "round_a=true" in text) == (is_quantised, is_rounded)
+    assert ("q8_0" in text, "round_a=true" in text) == (is_quantized, is_rounded)
     if extension == ".hrg" and "round_activations" not in options:
         context = webnn.ML().create_context(accelerated=False, **options)
         assert str(context.load_graph(path)) == text
 
 
-def test_a_graph_of_quantised_weights_multiplies_exactly_unless_asked(wide, tmp_path) -> None:
+def test_a_graph_of_quantized_weights_multiplies_exactly_unless_asked(wide, tmp_path) -> None:
     context = webnn.ML().create_context(accelerated=False)
     headrace.load(wide, device="cpu").save(tmp_path / "whole.hrg")
     context.load_graph(tmp_path / "whole.hrg").save(tmp_path / "small.hrg", quantized=True)

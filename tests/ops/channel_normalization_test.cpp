@@ -55,7 +55,7 @@ TEST(BatchNormalization, RejectsVectorsOfAnotherLength) {
     EXPECT_THAT(infer_error("batch_normalization", {f32({2, 3}), f32({3})}), HasSubstr("at least 3 needed"));
 }
 
-TEST(InstanceNormalization, NormalisesEveryPlaneApart) {
+TEST(InstanceNormalization, NormalizesEveryPlaneApart) {
     const auto x = tensor(DType::f32, {2, 2, 1, 2}, {1, 3, 10, 30, -4, -8, 5, 5});
     EXPECT_THAT(
         values("instance_normalization",

@@ -33,7 +33,7 @@ TEST(LayerNormalization, ScalesAndShiftsInEveryFloatType) {
             << name_of(t);
 }
 
-TEST(LayerNormalization, NormalisesAllButTheFirstAxisByDefault) {
+TEST(LayerNormalization, NormalizesAllButTheFirstAxisByDefault) {
     const auto x = tensor(DType::f32, {2, 2, 2}, {1, 2, 3, 10, 5, 6, 8, 2});
     EXPECT_EQ(values("layer_normalization", {x}), values("layer_normalization", {x}, {{"axes", Axes{1, 2}}}));
     EXPECT_NE(values("layer_normalization", {x}), values("layer_normalization", {x}, {{"axes", Axes{2}}}));
@@ -51,7 +51,7 @@ TEST(LayerNormalization, ReadsScaleAndBiasInTheOrderOfTheAxes) {
                 ElementsAre(-1, -3, -5, 2, 4, 15));
 }
 
-TEST(LayerNormalization, OverLeadingAxesNormalisesColumns) {
+TEST(LayerNormalization, OverLeadingAxesNormalizesColumns) {
     EXPECT_THAT(values("layer_normalization", {tensor(DType::f32, {2, 2}, {1, 10, 3, 30})},
                        {{"axes", Axes{-2}}, {"epsilon", 0.0}}),
                 ElementsAre(-1, -1, 1, 1));

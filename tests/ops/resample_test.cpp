@@ -28,7 +28,7 @@ TEST(Resample2d, NearestTakesTheLowerOfTwoEquallyNearElements) {
     EXPECT_THAT(row(2, 4), ElementsAre(0, 0, 1, 1));
 }
 
-TEST(Resample2d, LinearBlendsAtHalfPixelCentres) {
+TEST(Resample2d, LinearBlendsAtHalfPixelCenters) {
     const auto x = tensor(DType::f32, {1, 1, 1, 2}, {10, 20});
     EXPECT_THAT(values("resample2d", {x}, {{"sizes", Integers{1, 4}}, {"mode", "linear"}}),
                 ElementsAre(10, 12.5, 17.5, 20));

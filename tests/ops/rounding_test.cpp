@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 const double kNan = std::nan("");
 
-TEST(Rounding, RoundEvenTakesHalvesToTheEvenNeighbour) {
+TEST(Rounding, RoundEvenTakesHalvesToTheEvenNeighbor) {
     for (DType t : {DType::f32, DType::f16, DType::bf16, DType::f64})
         EXPECT_THAT(values("round_even", {tensor(t, {8}, {0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 2.75, kInf})}),
                     ElementsAre(0, 2, 2, 0, -2, -2, 3, kInf))

@@ -68,7 +68,7 @@ def test_the_wheel_requires_the_versions_that_its_delegate_is_made_for(wheel: Pa
     assert any(name.endswith("licenses/parts/executorch.txt") for name in names)
 
 
-def test_the_delegate_takes_libraries_of_its_neighbours_alone(wheel: Path, tmp_path: Path):
+def test_the_delegate_takes_libraries_of_its_neighbors_alone(wheel: Path, tmp_path: Path):
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path)
     (delegate,) = filter(is_elf, tmp_path.rglob("*"))

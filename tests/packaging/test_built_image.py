@@ -89,7 +89,7 @@ def test_it_holds_nothing_of_the_machine_that_made_it(image: Image):
         assert not (image.root / name).exists(), name
 
 
-def test_the_licences_of_all_parts_are_inside(image: Image):
+def test_the_licenses_of_all_parts_are_inside(image: Image):
     ours = image.root / "usr/local/share/doc/headrace"
     assert {"LICENSE", "parts/llama.cpp-and-ggml.txt", "parts/cpp-httplib.txt", "parts/llvm-libcxx.txt"} <= {
         str(path.relative_to(ours)) for path in ours.rglob("*") if path.is_file()

@@ -180,7 +180,7 @@ def test_the_packages_keep_their_promises():
         assert not each.keys() & {"scripts", "dependencies", "devDependencies"}, "installing runs nothing"
 
 
-def test_licences_of_the_parts_are_inside(installed: Path):
+def test_licenses_of_the_parts_are_inside(installed: Path):
     names = {path.name for path in (installed / "node_modules" / CARRIED / "licenses").iterdir()}
     assert {"llama.cpp-and-ggml.txt", "highway.txt", "fmt.txt", "llvm-libcxx.txt"} <= names
 

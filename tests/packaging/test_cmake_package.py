@@ -83,10 +83,10 @@ def test_the_interface_asks_for_no_other_package(prefix: Path):
         assert f"<{dependency}" not in headers and f'"{dependency}' not in headers, dependency
 
 
-def test_the_licences_of_what_is_inside_are_installed(prefix: Path):
-    licences = prefix / "share/doc/headrace"
-    assert "Apache License" in (licences / "LICENSE").read_text()
-    parts = {path.stem for path in (licences / "parts").iterdir() if path.read_text().strip()}
+def test_the_licenses_of_what_is_inside_are_installed(prefix: Path):
+    licenses = prefix / "share/doc/headrace"
+    assert "Apache License" in (licenses / "LICENSE").read_text()
+    parts = {path.stem for path in (licenses / "parts").iterdir() if path.read_text().strip()}
     expected = {"fmt", "hwy", "flatbuffers", "xxhash", "cli11", "nlohmann-json"}
     if list(prefix.glob("lib*/headrace/libggml*")):
         expected |= {"llama.cpp-and-ggml", "cpp-httplib", "hash-sha256", "hash-rotate-bits", "hash-xxhash"}

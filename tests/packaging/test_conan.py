@@ -72,6 +72,6 @@ def test_the_package_needs_no_library_of_the_checkout_or_of_the_systems_developm
                 assert Path(path).resolve().is_relative_to(package.resolve()), f"{binary.name} loads {path}"
 
 
-def test_the_licences_of_all_parts_are_inside(package: Path):
+def test_the_licenses_of_all_parts_are_inside(package: Path):
     found = {path.name for path in (package / "licenses").rglob("*") if path.is_file()}
     assert {"LICENSE", "llama.cpp-and-ggml.txt", "cpp-httplib.txt", "fmt.txt", "hwy.txt"} <= found

@@ -45,7 +45,7 @@ class StagedBuild:
         (self.folder / "LICENSE.rst").write_text("fmt's licence")
         return self.folder
 
-    def executorch_licence(self) -> Path:
+    def executorch_license(self) -> Path:
         (self.folder / "LICENSE").write_text("ExecuTorch's licence")
         return self.folder / "LICENSE"
 
@@ -116,7 +116,7 @@ def test_programs_stay_programs_and_nothing_of_the_checkouts_build_comes_along(w
     assert native == ["headrace/bin/headrace", "headrace/lib/library.so"]
 
 
-def test_the_metadata_list_every_licence_that_is_inside(wheel: Path):
+def test_the_metadata_list_every_license_that_is_inside(wheel: Path):
     metadata = described(wheel, "METADATA")
     with zipfile.ZipFile(wheel) as archive:
         inside = {

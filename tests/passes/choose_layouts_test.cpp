@@ -114,7 +114,7 @@ TEST(ChooseLayouts, TurnsATransposedConvolutionAloneUnlessItsProductsHaveFewColu
     }
 }
 
-TEST(ChooseLayouts, TurnsNormalisationsByChannelBetweenConvolutions) {
+TEST(ChooseLayouts, TurnsNormalizationsByChannelBetweenConvolutions) {
     for (const bool instance : {false, true}) {
         Images t;
         const auto vector = [&](const char* name) { return t.constant(name, {16}); };

@@ -6,7 +6,7 @@
 namespace headrace::testing {
 namespace {
 
-struct Normalised : TinyGraph {
+struct Normalized : TinyGraph {
     ValueId mean = constant("mean", {4}, 1), scale = constant("scale", {4}, 2),
             shift = constant("shift", {4}, 3);
     ValueId variance = constant<float>("variance", DType::f32, {4}, {0.5f, 1, 2, 4});
@@ -29,7 +29,7 @@ struct Normalised : TinyGraph {
 TEST(FoldBatchNormalization, MovesFactorsIntoTheFilterAndOffsetsIntoTheBias) {
     for (const bool has_bias : {false, true})
         for (const bool plain : {false, true}) {
-            Normalised t;
+            Normalized t;
             std::vector<ValueId> operands{t.input("x", {2, 3, 5, 5}), t.constant("w", {4, 3, 3, 3}, 5)};
             if (has_bias) operands.push_back(t.constant("b", {4}, 6));
             EXPECT_EQ(t.folded(t.norm(t.op("conv2d", operands), {{"epsilon", 0.01}}, plain)),
@@ -42,7 +42,7 @@ TEST(FoldBatchNormalization, KnowsWhereTheChannelsOfEachLayoutAre) {
         {"oihw", {4, 3, 1, 2}}, {"hwio", {1, 2, 3, 4}}, {"ohwi", {4, 1, 2, 3}}, {"ihwo", {3, 1, 2, 4}}};
     for (const auto& [layout, shape] : filters)
         for (const bool last : {false, true}) {
-            Normalised t;
+            Normalized t;
             const ValueId x = t.input("x", last ? Shape{1, 4, 5, 3} : Shape{1, 3, 4, 5});
             const ValueId conv =
                 t.op("conv2d", {x, t.constant("w", shape, 5)},
@@ -53,7 +53,7 @@ TEST(FoldBatchNormalization, KnowsWhereTheChannelsOfEachLayoutAre) {
 }
 
 TEST(FoldBatchNormalization, FoldsDepthwiseConvolutions) {
-    Normalised t;
+    Normalized t;
     const ValueId conv = t.op("conv2d", {t.input("x", {1, 4, 5, 5}), t.constant("w", {4, 1, 3, 3}, 5)},
                               {{"groups", std::int64_t{4}}});
     EXPECT_EQ(t.folded(t.norm(conv)), "conv2d(x, constant, constant) {groups=4}");
@@ -61,18 +61,18 @@ TEST(FoldBatchNormalization, FoldsDepthwiseConvolutions) {
 
 TEST(FoldBatchNormalization, LeavesWhatIsReadElsewhereOrNotConstantOrAlongAnotherAxis) {
     {
-        Normalised t;
+        Normalized t;
         const ValueId conv = t.op("conv2d", {t.input("x", {1, 3, 5, 5}), t.constant("w", {4, 3, 3, 3}, 5)});
         t.output("conv", conv);
         EXPECT_EQ(t.folded(t.norm(conv)).substr(0, 19), "batch_normalization");
     }
     {
-        Normalised t;
+        Normalized t;
         const ValueId conv = t.op("conv2d", {t.input("x", {1, 3, 5, 5}), t.input("w", {4, 3, 3, 3})});
         EXPECT_EQ(t.folded(t.norm(conv)).substr(0, 19), "batch_normalization");
     }
     {
-        Normalised t;
+        Normalized t;
         const ValueId conv = t.op("conv2d", {t.input("x", {1, 3, 4, 4}), t.constant("w", {4, 3, 1, 1}, 5)});
         EXPECT_EQ(t.folded(t.norm(conv, {{"axis", std::int64_t{2}}})).substr(0, 19), "batch_normalization");
     }

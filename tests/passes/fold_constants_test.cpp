@@ -115,7 +115,7 @@ TEST(FoldConstants, LimitsAllNodesTogether) {
     EXPECT_EQ(folded({.fold = {.all_flops = 20'000}}), 5);
 }
 
-TEST(FoldConstants, DoesNotDequantiseWeights) {
+TEST(FoldConstants, DoesNotDequantizeWeights) {
     TinyGraph t;
     const ValueId w = t.constant("w", DType::i8, {8000}, std::vector<std::int8_t>(8000, 3));
     const ValueId wide = t.op("cast", {w}, {{"data_type", DType::f32}});

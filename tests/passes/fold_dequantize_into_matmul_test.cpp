@@ -6,7 +6,7 @@ namespace {
 
 using namespace testing;
 
-struct Quantised {
+struct Quantized {
     DType type = DType::i8;
     Shape scales{2, 3};
     float scale = 0.125f;
@@ -27,7 +27,7 @@ std::vector<std::byte> pack(DType type, const std::vector<int>& values) {
 
 /// x[5, 64] times a matrix [64, 3] of small integers with a scale for each block.
 struct Linear : TinyGraph {
-    ValueId matrix(const Quantised& q, Shape shape = {64, 3}) {
+    ValueId matrix(const Quantized& q, Shape shape = {64, 3}) {
         std::mt19937 random(1);
         std::vector<int> whole(static_cast<std::size_t>(TensorType{q.type, shape}.elements()));
         for (int& v : whole) v = std::uniform_int_distribution<int>(q.low, q.high)(random);
@@ -59,7 +59,7 @@ void expect_left(Graph graph) {
     EXPECT_EQ(print(graph), before);
 }
 
-Graph product(const Quantised& q) {
+Graph product(const Quantized& q) {
     Linear g;
     g.output("y", g.op("matmul", {g.input("x", {5, 64}), g.matrix(q)}));
     return g.finish();
@@ -99,7 +99,7 @@ TEST(KeepBlockWeights, ReadsTransposedMatricesAndTransposedProducts) {
 
 TEST(KeepBlockWeights, MultipliesColumnsByScalesThatBlocksCannotSayExactly) {
     for (const bool has_bias : {false, true})
-        for (const Quantised& q : std::vector<Quantised>{
+        for (const Quantized& q : std::vector<Quantized>{
                  {.scales = {1, 3}, .scale = 0.1f},  // needs more than 11 bits
                  {.scales = {3}, .scale = 1e6f},     // beyond f16
                  {.scales = {}, .scale = 0.3f},
@@ -130,7 +130,7 @@ TEST(KeepBlockWeights, KeepsScalesInF32WhereTheCpuRunsTheGraph) {
 }
 
 TEST(KeepBlockWeights, ExpandsWhatBlocksCannotSay) {
-    for (const Quantised& q : std::vector<Quantised>{{.scales = {4, 3}},  // blocks of 16
+    for (const Quantized& q : std::vector<Quantized>{{.scales = {4, 3}},  // blocks of 16
                                                                           // -128 - 1 needs 9 bits
                                                      {.scales = {1, 1}, .zero_points = {1}}}) {
         Graph graph = product(q);

@@ -28,7 +28,7 @@ const Value& weights(const Graph& graph, const std::string& name) {
     throw std::runtime_error("no " + name);
 }
 
-TEST(QuantiseWeights, StoresLargeMatricesInBlocksAlongTheInnerExtent) {
+TEST(QuantizeWeights, StoresLargeMatricesInBlocksAlongTheInnerExtent) {
     Graph graph = layers();
     const Counts counts = run_pass("quantize_weights", graph, wanting(BlockFormat::q8_0));
     EXPECT_EQ(counts.at("matrices"), 2);
@@ -42,7 +42,7 @@ TEST(QuantiseWeights, StoresLargeMatricesInBlocksAlongTheInnerExtent) {
               "{transpose_b=true}), w3)");
 }
 
-TEST(QuantiseWeights, ChangesResultsOnlyWithinTheRounding) {
+TEST(QuantizeWeights, ChangesResultsOnlyWithinTheRounding) {
     for (const auto& [format, tolerance] : {std::pair(BlockFormat::q8_0, 0.02), {BlockFormat::q4_0, 0.3}}) {
         Graph graph = layers();
         const auto expected = Interpreter(graph).run();
@@ -57,7 +57,7 @@ TEST(QuantiseWeights, ChangesResultsOnlyWithinTheRounding) {
     }
 }
 
-TEST(QuantiseWeights, LetsProductsRoundTheOtherOperandWhereThatIsAllowed) {
+TEST(QuantizeWeights, LetsProductsRoundTheOtherOperandWhereThatIsAllowed) {
     Graph graph = layers();
     PassContext context = wanting(BlockFormat::q4_0);
     context.round_activations = true;
@@ -71,14 +71,14 @@ TEST(QuantiseWeights, LetsProductsRoundTheOtherOperandWhereThatIsAllowed) {
               "{transpose_b=true, round_a=true}), w3)");
 }
 
-TEST(QuantiseWeights, DoesNothingUnlessAsked) {
+TEST(QuantizeWeights, DoesNothingUnlessAsked) {
     Graph graph = layers();
     const std::string before = print(graph);
     EXPECT_EQ(run_pass("quantize_weights", graph).at("matrices"), 0);
     EXPECT_EQ(print(graph), before);
 }
 
-TEST(QuantiseWeights, StoresMatricesOfHalvesOnceTheyAreMultipliedInF32) {
+TEST(QuantizeWeights, StoresMatricesOfHalvesOnceTheyAreMultipliedInF32) {
     TinyGraph g;
     const std::vector<Half> w(256 * 256, Half(0.5f));
     g.output("y", g.op("matmul",
@@ -95,7 +95,7 @@ TEST(QuantiseWeights, StoresMatricesOfHalvesOnceTheyAreMultipliedInF32) {
         ASSERT_NEAR(static_cast<float>(a[i]), static_cast<float>(e[i]), 0.02) << i;
 }
 
-TEST(QuantiseWeights, LeavesMatricesThatAreMultipliedInHalves) {
+TEST(QuantizeWeights, LeavesMatricesThatAreMultipliedInHalves) {
     TinyGraph g;
     const std::vector<Half> w(256 * 256, Half(0.5f));
     g.output("y", g.op("matmul",
@@ -105,14 +105,14 @@ TEST(QuantiseWeights, LeavesMatricesThatAreMultipliedInHalves) {
     EXPECT_TRUE(verify(graph).ok());
 }
 
-TEST(QuantiseWeights, LeavesInnerExtentsThatAreNoMultipleOf32) {
+TEST(QuantizeWeights, LeavesInnerExtentsThatAreNoMultipleOf32) {
     TinyGraph g;
     g.output("y", g.op("matmul", {g.input("x", {4, 100}), g.constant("w", {100, 512})}));
     Graph graph = g.finish();
     EXPECT_EQ(run_pass("quantize_weights", graph, wanting(BlockFormat::q8_0)).at("matrices"), 0);
 }
 
-TEST(QuantiseWeights, LeavesMatricesThatScalesInHalvesCannotSay) {
+TEST(QuantizeWeights, LeavesMatricesThatScalesInHalvesCannotSay) {
     constexpr float kNaN = std::numeric_limits<float>::quiet_NaN(),
                     kInfinity = std::numeric_limits<float>::infinity();
     const auto matrices = [](float most, float one, BlockFormat format) {
@@ -135,7 +135,7 @@ TEST(QuantiseWeights, LeavesMatricesThatScalesInHalvesCannotSay) {
     EXPECT_EQ(matrices(1, 5e6f, BlockFormat::q4_0), 0);
 }
 
-TEST(QuantiseWeights, ConvertsAMatrixThatTwoProductsReadOnce) {
+TEST(QuantizeWeights, ConvertsAMatrixThatTwoProductsReadOnce) {
     TinyGraph g;
     const ValueId w = g.constant("w", {256, 256});
     const ValueId once = g.op("matmul", {g.input("x", {4, 256}), w});
@@ -145,7 +145,7 @@ TEST(QuantiseWeights, ConvertsAMatrixThatTwoProductsReadOnce) {
     EXPECT_EQ(graph.values.size(), 4u);  // the f32 matrix is gone
 }
 
-TEST(QuantiseWeights, KeepsTheMatrixForReadersThatNeedPlainElements) {
+TEST(QuantizeWeights, KeepsTheMatrixForReadersThatNeedPlainElements) {
     TinyGraph g;
     const ValueId w = g.constant("w", {256, 256});
     g.output("y", g.op("matmul", {g.input("x", {4, 256}), w}));
@@ -155,7 +155,7 @@ TEST(QuantiseWeights, KeepsTheMatrixForReadersThatNeedPlainElements) {
     EXPECT_EQ(formula(graph, "z"), "relu(w)");
 }
 
-TEST(QuantiseWeights, StoresATableOfEmbeddingsThatIsTheLastLayerOnce) {
+TEST(QuantizeWeights, StoresATableOfEmbeddingsThatIsTheLastLayerOnce) {
     TinyGraph g;
     const ValueId table = g.constant("table", {512, 256});
     const ValueId rows = g.op("gather", {table, g.input("i", {4}, DType::i32)});

@@ -9,7 +9,7 @@ namespace {
 using Extents = std::vector<std::int64_t>;
 
 /// The formula of y after the pass, which must compute the same.
-std::string recognised(TinyGraph& t, ValueId y) {
+std::string recognized(TinyGraph& t, ValueId y) {
     t.output("y", y);
     Graph graph = t.finish();
     const Graph before = graph;
@@ -29,73 +29,73 @@ struct RmsNorm : TinyGraph {
     ValueId squares() { return op("mul", {x, x}); }
 };
 
-TEST(RecogniseCompositions, MakesRmsNormOfItsParts) {
+TEST(RecognizeCompositions, MakesRmsNormOfItsParts) {
     {
         RmsNorm t;
         const ValueId y = t.op("mul", {t.x, t.op("reciprocal", {t.root(t.squares())})});
-        EXPECT_EQ(recognised(t, t.op("mul", {t.w, y})), "rms_norm(x, w) {epsilon=0.25}");
+        EXPECT_EQ(recognized(t, t.op("mul", {t.w, y})), "rms_norm(x, w) {epsilon=0.25}");
     }
     {
         RmsNorm t;
         const ValueId two = t.constant<float>("two", DType::f32, {}, {2});
-        EXPECT_EQ(recognised(t, t.op("div", {t.x, t.root(t.op("pow", {t.x, two}))})),
+        EXPECT_EQ(recognized(t, t.op("div", {t.x, t.root(t.op("pow", {t.x, two}))})),
                   "rms_norm(x) {epsilon=0.25}");
     }
     {
         RmsNorm t;
         const ValueId root = t.op("sqrt", {t.op("add", {t.epsilon, t.mean(t.squares(), {-1, -2})})});
-        EXPECT_EQ(recognised(t, t.op("div", {t.x, root})), "rms_norm(x) {dimensions=2, epsilon=0.25}");
+        EXPECT_EQ(recognized(t, t.op("div", {t.x, root})), "rms_norm(x) {dimensions=2, epsilon=0.25}");
     }
 }
 
-TEST(RecogniseCompositions, LeavesWhatIsNoRmsNorm) {
+TEST(RecognizeCompositions, LeavesWhatIsNoRmsNorm) {
     {
         RmsNorm t;  // another operand is squared
         const ValueId z = t.input("z", {2, 3, 4});
-        EXPECT_EQ(recognised(t, t.op("div", {t.x, t.root(t.op("mul", {z, z}))})).substr(0, 4), "div(");
+        EXPECT_EQ(recognized(t, t.op("div", {t.x, t.root(t.op("mul", {z, z}))})).substr(0, 4), "div(");
     }
     {
         RmsNorm t;  // the mean runs over the first dimension
         const ValueId root = t.op("sqrt", {t.op("add", {t.mean(t.squares(), {0}), t.epsilon})});
-        EXPECT_EQ(recognised(t, t.op("div", {t.x, root})).substr(0, 4), "div(");
+        EXPECT_EQ(recognized(t, t.op("div", {t.x, root})).substr(0, 4), "div(");
     }
     {
         RmsNorm t;  // the norm itself is an output, too
         const ValueId y = t.op("div", {t.x, t.root(t.squares())});
         t.output("norm", y);
-        EXPECT_EQ(recognised(t, t.op("mul", {y, t.w})), "mul(rms_norm(x) {epsilon=0.25}, w)");
+        EXPECT_EQ(recognized(t, t.op("mul", {y, t.w})), "mul(rms_norm(x) {epsilon=0.25}, w)");
     }
     {
         RmsNorm t;  // the factor is a matrix
         const ValueId m = t.constant("m", {3, 4});
         const ValueId y = t.op("div", {t.x, t.root(t.squares())});
-        EXPECT_EQ(recognised(t, t.op("mul", {y, m})), "mul(rms_norm(x) {epsilon=0.25}, m)");
+        EXPECT_EQ(recognized(t, t.op("mul", {y, m})), "mul(rms_norm(x) {epsilon=0.25}, m)");
     }
 }
 
-TEST(RecogniseCompositions, MakesGatedUnitsOfActivationAndProduct) {
+TEST(RecognizeCompositions, MakesGatedUnitsOfActivationAndProduct) {
     for (const bool swapped : {false, true}) {
         TinyGraph t;
         const ValueId a = t.input("a", {2, 3}), b = t.input("b", {2, 3});
         const ValueId silu = t.op("mul", {t.op("sigmoid", {a}), a});
-        EXPECT_EQ(recognised(t, swapped ? t.op("mul", {b, silu}) : t.op("mul", {silu, b})), "glu(a, b)");
+        EXPECT_EQ(recognized(t, swapped ? t.op("mul", {b, silu}) : t.op("mul", {silu, b})), "glu(a, b)");
     }
     TinyGraph t;
     const ValueId a = t.input("a", {2, 3}), b = t.input("b", {2, 3});
-    EXPECT_EQ(recognised(t, t.op("mul", {t.op("gelu", {a}), b})), "glu(a, b) {activation=\"gelu\"}");
+    EXPECT_EQ(recognized(t, t.op("mul", {t.op("gelu", {a}), b})), "glu(a, b) {activation=\"gelu\"}");
 }
 
-TEST(RecogniseCompositions, LeavesGatesThatAreReadTwiceOrBroadcast) {
+TEST(RecognizeCompositions, LeavesGatesThatAreReadTwiceOrBroadcast) {
     {
         TinyGraph t;
         const ValueId silu = t.op("silu", {t.input("a", {2, 3})});
         t.output("silu", silu);
-        EXPECT_EQ(recognised(t, t.op("mul", {silu, t.input("b", {2, 3})})), "mul(silu(a), b)");
+        EXPECT_EQ(recognized(t, t.op("mul", {silu, t.input("b", {2, 3})})), "mul(silu(a), b)");
     }
     {
         TinyGraph t;
         const ValueId silu = t.op("silu", {t.input("a", {2, 3})});
-        EXPECT_EQ(recognised(t, t.op("mul", {silu, t.input("b", {3})})), "mul(silu(a), b)");
+        EXPECT_EQ(recognized(t, t.op("mul", {silu, t.input("b", {3})})), "mul(silu(a), b)");
     }
 }
 
@@ -116,46 +116,46 @@ struct Gelu : TinyGraph {
 };
 
 /// Each in an order that some exporter writes.
-TEST(RecogniseCompositions, MakesGeluOfItsErf) {
+TEST(RecognizeCompositions, MakesGeluOfItsErf) {
     {
         Gelu t;
-        EXPECT_EQ(recognised(t, t.times(t.product(t.x, t.plus(t.erf(), 1)), 0.5f)), "gelu(x)");
+        EXPECT_EQ(recognized(t, t.times(t.product(t.x, t.plus(t.erf(), 1)), 0.5f)), "gelu(x)");
     }
     {
         Gelu t;
         const ValueId erf = t.op("erf", {t.times(t.x, std::sqrt(0.5f))});
-        EXPECT_EQ(recognised(t, t.product(t.times(t.x, 0.5f), t.plus(erf, 1))), "gelu(x)");
+        EXPECT_EQ(recognized(t, t.product(t.times(t.x, 0.5f), t.plus(erf, 1))), "gelu(x)");
     }
     {
         Gelu t;
         const ValueId half = t.op("div", {t.plus(t.erf(), 1), t.number(2)});
-        EXPECT_EQ(recognised(t, t.product(half, t.x)), "gelu(x)");
+        EXPECT_EQ(recognized(t, t.product(half, t.x)), "gelu(x)");
     }
     {
         Gelu t;  // x is a product itself, which it must not be taken apart for
         t.x = t.product(t.x, t.input("s", {2, 3}));
-        EXPECT_EQ(recognised(t, t.product(t.x, t.times(t.plus(t.erf(), 1), 0.5f))), "gelu(mul(x, s))");
+        EXPECT_EQ(recognized(t, t.product(t.x, t.times(t.plus(t.erf(), 1), 0.5f))), "gelu(mul(x, s))");
     }
 }
 
-TEST(RecogniseCompositions, MakesGeluOfItsTanh) {
+TEST(RecognizeCompositions, MakesGeluOfItsTanh) {
     {
         Gelu t;
         const ValueId tanh = t.op("tanh", {t.curve(t.cube())});
-        EXPECT_EQ(recognised(t, t.product(t.times(t.x, 0.5f), t.plus(tanh, 1))), "gelu_tanh(x)");
+        EXPECT_EQ(recognized(t, t.product(t.times(t.x, 0.5f), t.plus(tanh, 1))), "gelu_tanh(x)");
     }
     {
         Gelu t;
         const ValueId tanh = t.op("tanh", {t.curve(t.op("pow", {t.x, t.number(3)}))});
-        EXPECT_EQ(recognised(t, t.times(t.product(t.plus(tanh, 1), t.x), 0.5f)), "gelu_tanh(x)");
+        EXPECT_EQ(recognized(t, t.times(t.product(t.plus(tanh, 1), t.x), 0.5f)), "gelu_tanh(x)");
     }
     Gelu t;
     const ValueId gelu = t.product(t.times(t.x, 0.5f), t.plus(t.op("tanh", {t.curve(t.cube())}), 1));
-    EXPECT_EQ(recognised(t, t.product(gelu, t.input("y", {2, 3}))), "glu(x, y) {activation=\"gelu_tanh\"}");
+    EXPECT_EQ(recognized(t, t.product(gelu, t.input("y", {2, 3}))), "glu(x, y) {activation=\"gelu_tanh\"}");
 }
 
-TEST(RecogniseCompositions, LeavesWhatOnlyResemblesGelu) {
-    const auto expect_left = [](Gelu& t, ValueId y) { EXPECT_EQ(recognised(t, y).substr(0, 4), "mul("); };
+TEST(RecognizeCompositions, LeavesWhatOnlyResemblesGelu) {
+    const auto expect_left = [](Gelu& t, ValueId y) { EXPECT_EQ(recognized(t, y).substr(0, 4), "mul("); };
     {
         Gelu t;
         expect_left(t, t.times(t.product(t.x, t.plus(t.erf(), 1)), 0.25f));
@@ -200,23 +200,23 @@ struct Rotary : TinyGraph {
     }
 };
 
-TEST(RecogniseCompositions, MakesRotaryEmbeddingsOfTurnedHalves) {
+TEST(RecognizeCompositions, MakesRotaryEmbeddingsOfTurnedHalves) {
     Rotary t;
     const ValueId a = t.op("mul", {t.x, t.cos}), b = t.op("mul", {t.sin, t.turned(t.half(2), t.half(0))});
-    EXPECT_EQ(recognised(t, t.op("add", {b, a})), "rotary_embedding(x, cos, sin)");
+    EXPECT_EQ(recognized(t, t.op("add", {b, a})), "rotary_embedding(x, cos, sin)");
 }
 
-TEST(RecogniseCompositions, LeavesOtherTurns) {
+TEST(RecognizeCompositions, LeavesOtherTurns) {
     {
         Rotary t;  // the first half is negated
         const ValueId a = t.op("mul", {t.x, t.cos}), b = t.op("mul", {t.turned(t.half(0), t.half(2)), t.sin});
-        EXPECT_EQ(recognised(t, t.op("add", {a, b})).substr(0, 4), "add(");
+        EXPECT_EQ(recognized(t, t.op("add", {a, b})).substr(0, 4), "add(");
     }
     {
         Rotary t;  // three and one
         const ValueId a = t.op("mul", {t.x, t.cos}),
                       b = t.op("mul", {t.turned(t.half(3, 1), t.half(0, 3)), t.sin});
-        EXPECT_EQ(recognised(t, t.op("add", {a, b})).substr(0, 4), "add(");
+        EXPECT_EQ(recognized(t, t.op("add", {a, b})).substr(0, 4), "add(");
     }
 }
 
@@ -231,27 +231,27 @@ struct Attention : TinyGraph {
     }
 };
 
-TEST(RecogniseCompositions, MakesAttentionOfSoftmaxBetweenProducts) {
+TEST(RecognizeCompositions, MakesAttentionOfSoftmaxBetweenProducts) {
     const std::string keys = "transpose(k) {permutation=[0, 2, 1, 3]}";
     {
         Attention t;
         EXPECT_EQ(
-            recognised(t, t.mixed(t.op("add", {t.op("mul", {t.product, t.scale}), t.mask}))),
+            recognized(t, t.mixed(t.op("add", {t.op("mul", {t.product, t.scale}), t.mask}))),
             "scaled_dot_product_attention(q, " + keys + ", v, mask) {scale=0.25, zero_if_masked=false}");
     }
     {
         Attention t;
-        EXPECT_EQ(recognised(t, t.mixed(t.op("div", {t.product, t.scale}))),
+        EXPECT_EQ(recognized(t, t.mixed(t.op("div", {t.product, t.scale}))),
                   "scaled_dot_product_attention(q, " + keys + ", v) {scale=4, zero_if_masked=false}");
     }
     {
         Attention t;
-        EXPECT_EQ(recognised(t, t.mixed(t.op("add", {t.mask, t.product}))),
+        EXPECT_EQ(recognized(t, t.mixed(t.op("add", {t.mask, t.product}))),
                   "scaled_dot_product_attention(q, " + keys + ", v, mask) {scale=1, zero_if_masked=false}");
     }
 }
 
-TEST(RecogniseCompositions, TakesZerosForNaNAsRowsWithoutKeys) {
+TEST(RecognizeCompositions, TakesZerosForNaNAsRowsWithoutKeys) {
     const auto weights = [](Attention& t, float instead) {
         const ValueId softmax = t.op("softmax", {t.product}, {{"axis", std::int64_t{3}}});
         const ValueId number = t.constant<float>("", DType::f32, {}, {instead});
@@ -259,24 +259,24 @@ TEST(RecogniseCompositions, TakesZerosForNaNAsRowsWithoutKeys) {
     };
     {
         Attention t;
-        EXPECT_EQ(recognised(t, t.op("matmul", {weights(t, 0), t.v})),
+        EXPECT_EQ(recognized(t, t.op("matmul", {weights(t, 0), t.v})),
                   "scaled_dot_product_attention(q, transpose(k) {permutation=[0, 2, 1, 3]}, v) {scale=1}");
     }
     Attention t;
-    EXPECT_EQ(recognised(t, t.op("matmul", {weights(t, 1), t.v})).substr(0, 13), "matmul(where(");
+    EXPECT_EQ(recognized(t, t.op("matmul", {weights(t, 1), t.v})).substr(0, 13), "matmul(where(");
 }
 
-TEST(RecogniseCompositions, TakesScalesOfQueriesAndKeysForAttentionsOwn) {
+TEST(RecognizeCompositions, TakesScalesOfQueriesAndKeysForAttentionsOwn) {
     Attention t;
     const ValueId half = t.constant<float>("half", DType::f32, {}, {0.5f});
     const ValueId keys = t.op("transpose", {t.k}, {{"permutation", Extents{0, 2, 3, 1}}});
     const ValueId product = t.op("matmul", {t.op("mul", {half, t.q}), t.op("div", {keys, t.scale})});
-    EXPECT_EQ(recognised(t, t.mixed(t.op("mul", {product, t.scale}))),
+    EXPECT_EQ(recognized(t, t.mixed(t.op("mul", {product, t.scale}))),
               "scaled_dot_product_attention(q, transpose(k) {permutation=[0, 2, 1, 3]}, v) {scale=0.5, "
               "zero_if_masked=false}");
 }
 
-TEST(RecogniseCompositions, TransposesMatricesAsTheyLie) {
+TEST(RecognizeCompositions, TransposesMatricesAsTheyLie) {
     TinyGraph t;
     const ValueId q = t.input("q", {2, 6, 1, 4}), v = t.input("v", {2, 6, 5, 4});
     const ValueId apart =
@@ -290,30 +290,30 @@ TEST(RecogniseCompositions, TransposesMatricesAsTheyLie) {
     const ValueId scores = t.op("matmul", {q, turned(groups)});
     const ValueId y = t.op("matmul", {t.op("softmax", {scores}, {{"axis", std::int64_t{3}}}), v});
     t.output("alone", turned(v));
-    EXPECT_EQ(recognised(t, y),
+    EXPECT_EQ(recognized(t, y),
               "scaled_dot_product_attention(q, reshape(expand(reshape(k) {new_shape=[2, 3, 1, 5, 4]}) "
               "{new_shape=[2, 3, 2, 5, 4]}) {new_shape=[2, 6, 5, 4]}, v) {scale=1, zero_if_masked=false}");
 }
 
-TEST(RecogniseCompositions, LeavesAttentionWhoseScoresAreReadElsewhereOrWhoseKeysAreNotTransposed) {
+TEST(RecognizeCompositions, LeavesAttentionWhoseScoresAreReadElsewhereOrWhoseKeysAreNotTransposed) {
     {
         Attention t;
         t.output("scores", t.product);
-        EXPECT_EQ(recognised(t, t.mixed(t.product)).substr(0, 7), "matmul(");
+        EXPECT_EQ(recognized(t, t.mixed(t.product)).substr(0, 7), "matmul(");
     }
     {
         Attention t;
         t.output("keys", t.keys);
-        EXPECT_EQ(recognised(t, t.mixed(t.product)).substr(0, 7), "matmul(");
+        EXPECT_EQ(recognized(t, t.mixed(t.product)).substr(0, 7), "matmul(");
     }
     {
         Attention t;
         const ValueId product = t.op("matmul", {t.q, t.input("other", {2, 3, 8, 5})});
-        EXPECT_EQ(recognised(t, t.mixed(product)).substr(0, 7), "matmul(");
+        EXPECT_EQ(recognized(t, t.mixed(product)).substr(0, 7), "matmul(");
     }
 }
 
-TEST(RecogniseCompositions, LetsAttentionReadHeadsThatWereRepeatedForIt) {
+TEST(RecognizeCompositions, LetsAttentionReadHeadsThatWereRepeatedForIt) {
     TinyGraph t;
     const ValueId q = t.input("q", {1, 6, 2, 4});
     const auto repeated = [&](const std::string& name) {
@@ -324,7 +324,7 @@ TEST(RecogniseCompositions, LetsAttentionReadHeadsThatWereRepeatedForIt) {
     };
     const ValueId y =
         t.op("scaled_dot_product_attention", {q, repeated("k"), repeated("v")}, {{"scale", 0.5}});
-    EXPECT_EQ(recognised(t, y), "scaled_dot_product_attention(q, k, v) {scale=0.5}");
+    EXPECT_EQ(recognized(t, y), "scaled_dot_product_attention(q, k, v) {scale=0.5}");
 }
 
 /// Attention over [batch, rows, heads, width], exchanged for it and back by `order`.
@@ -339,49 +339,49 @@ struct AttentionOfRows : TinyGraph {
     }
 };
 
-TEST(RecogniseCompositions, LetsAttentionReadAndWriteHeadsAfterRows) {
+TEST(RecognizeCompositions, LetsAttentionReadAndWriteHeadsAfterRows) {
     AttentionOfRows t;
     const ValueId mask = t.input("mask", {4, 5});
     const ValueId y = t.op("scaled_dot_product_attention",
                            {t.exchanged(t.q), t.exchanged(t.k), t.exchanged(t.v), mask}, {{"causal", true}});
-    EXPECT_EQ(recognised(t, t.exchanged(y, {0, -2, 1, 3})),
+    EXPECT_EQ(recognized(t, t.exchanged(y, {0, -2, 1, 3})),
               "scaled_dot_product_attention(q, k, v, mask) {causal=true, heads_after_rows=true}");
 }
 
-TEST(RecogniseCompositions, KeepsHeadsBeforeRowsWhereAnyOperandOrReaderWantsThem) {
+TEST(RecognizeCompositions, KeepsHeadsBeforeRowsWhereAnyOperandOrReaderWantsThem) {
     {
         AttentionOfRows t;
         const ValueId cache = t.input("cache", {2, 3, 5, 6});
-        EXPECT_EQ(recognised(t, t.exchanged(t.by_head(cache))).substr(0, 10), "transpose(");
+        EXPECT_EQ(recognized(t, t.exchanged(t.by_head(cache))).substr(0, 10), "transpose(");
     }
     {
         AttentionOfRows t;
         const ValueId y = t.by_head(t.exchanged(t.v));
         t.output("by_head", y);
-        EXPECT_EQ(recognised(t, t.exchanged(y)).substr(0, 10), "transpose(");
+        EXPECT_EQ(recognized(t, t.exchanged(y)).substr(0, 10), "transpose(");
     }
     AttentionOfRows t;
     const ValueId y = t.by_head(t.exchanged(t.v));
-    EXPECT_EQ(recognised(t, t.exchanged(y, {2, 0, 1, 3})).substr(0, 10), "transpose(");
+    EXPECT_EQ(recognized(t, t.exchanged(y, {2, 0, 1, 3})).substr(0, 10), "transpose(");
 }
 
-TEST(RecogniseCompositions, KeepsHeadsThatAlternate) {
+TEST(RecognizeCompositions, KeepsHeadsThatAlternate) {
     TinyGraph t;  // tiled, not repeated in place: head 0 of the query reads head 0, head 1 head 1
     const ValueId q = t.input("q", {1, 4, 2, 4}), k = t.input("k", {1, 2, 5, 4});
     const ValueId apart = t.op("reshape", {k}, {{"new_shape", Extents{1, 1, 2, 5, 4}}});
     const ValueId groups = t.op("expand", {apart}, {{"new_shape", Extents{1, 2, 2, 5, 4}}});
     const ValueId tiled = t.op("reshape", {groups}, {{"new_shape", Extents{1, 4, 5, 4}}});
-    const std::string formula = recognised(t, t.op("scaled_dot_product_attention", {q, tiled, tiled}));
+    const std::string formula = recognized(t, t.op("scaled_dot_product_attention", {q, tiled, tiled}));
     EXPECT_NE(formula.find("expand"), std::string::npos) << formula;
 }
 
-TEST(RecogniseCompositions, DoesNotReadStatesThatHaveBeenOverwritten) {
+TEST(RecognizeCompositions, DoesNotReadStatesThatHaveBeenOverwritten) {
     TinyGraph t;
     const ValueId a = t.state("a", {2}), b = t.input("b", {2});
     const ValueId silu = t.op("silu", {a});
     const ValueId next = t.op("assign", {a, b});
     t.output("next", next);
-    EXPECT_EQ(recognised(t, t.op("mul", {silu, b})), "mul(silu(a), b)");
+    EXPECT_EQ(recognized(t, t.op("mul", {silu, b})), "mul(silu(a), b)");
 }
 
 }  // namespace

@@ -91,8 +91,8 @@ def _exported(graph, context, tmp_path) -> onnx.ModelProto:
 def test_every_operator_has_cases_and_a_function() -> None:
     names = {signature.name for signature in signatures()}
     assert {case.op for case in cases.CASES} == names
-    recognised = {name.split(",")[0] for name in COMPOSITIONS}
-    assert set(_onnx_export.LOWERINGS) == names | {"fused_conv2d", "fused_matmul"} | recognised
+    recognized = {name.split(",")[0] for name in COMPOSITIONS}
+    assert set(_onnx_export.LOWERINGS) == names | {"fused_conv2d", "fused_matmul"} | recognized
     assert min(Counter(case.op for case in cases.CASES).values()) >= 2
 
 
@@ -238,7 +238,7 @@ def test_weights_above_the_limit_go_into_a_file_beside(context, builder, tmp_pat
 
 
 @pytest.mark.parametrize("activation", ["relu", "gelu", "tanh", "sigmoid", None])
-def test_quantised_weights_are_exported_by_value(activation: str | None, tmp_path) -> None:
+def test_quantized_weights_are_exported_by_value(activation: str | None, tmp_path) -> None:
     context = webnn.ML().create_context("low-power", False)
     builder = context.create_graph_builder()
     rng = np.random.default_rng(0)
@@ -315,7 +315,7 @@ COMPOSITIONS = {
 
 
 @pytest.mark.parametrize("name", COMPOSITIONS)
-def test_what_low_power_contexts_recognise_is_exported(name: str, tmp_path) -> None:
+def test_what_low_power_contexts_recognize_is_exported(name: str, tmp_path) -> None:
     context = webnn.ML().create_context("low-power", False)
     builder = context.create_graph_builder()
     write, others = COMPOSITIONS[name]

@@ -222,7 +222,7 @@ def test_every_type_goes_through_tensors_and_arrays(context, dtype):
     np.testing.assert_array_equal(z, values.T)
 
 
-def test_a_quantised_layer_as_pywebnn_writes_it(context):
+def test_a_quantized_layer_as_pywebnn_writes_it(context):
     whole, scale, zero = RNG.integers(-100, 100, (64, 32)).astype(np.int8), np.float32(0.02), np.int8(3)
     builder = context.create_graph_builder()
     x = builder.input("x", [4, 64], "float32")

@@ -72,7 +72,7 @@ TEST(Arena, ManyLiveValuesShareTheMemoryOfThoseThatAreDone) {
     EXPECT_LE(session.stats().arena_bytes, alive + 4 * kWidth * sizeof(float));
 }
 
-TEST(FreeList, TakesTheSmallestPieceThatSufficesAndJoinsNeighbours) {
+TEST(FreeList, TakesTheSmallestPieceThatSufficesAndJoinsNeighbors) {
     FreeList list;
     for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(list.take(10), 10 * i);
     list.give_back(10, 10);

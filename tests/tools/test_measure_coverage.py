@@ -1,4 +1,4 @@
-from measure_coverage import executions, ranges, summarise
+from measure_coverage import executions, ranges, summarize
 
 
 def line(number, count):
@@ -16,14 +16,14 @@ def test_a_folder_below_the_minimum_is_named_with_the_lines_that_no_test_reaches
         "src/passes/b.cpp": {**dict.fromkeys(range(1, 9), 1), 9: 0, 10: 0},
         "src/ops/c.cpp": {1: 1},
     }
-    assert summarise(files) == ["src/passes"]
+    assert summarize(files) == ["src/passes"]
     printed = capsys.readouterr().out
     assert "src/passes/b.cpp: 80.0%, not reached: 9-10" in printed
     assert "src/ir: 100.0 % of 10 lines" in printed
 
 
 def test_a_folder_without_measured_lines_is_no_success(capsys):
-    assert summarise({}) == ["src/ir", "src/passes", "src/ops"]
+    assert summarize({}) == ["src/ir", "src/passes", "src/ops"]
 
 
 def test_lines_are_listed_as_ranges():

@@ -83,9 +83,9 @@ class TinyChat(nn.Module):
         self.blk = nn.ModuleList(Block(shape) for _ in range(shape.layers))
         self.output_norm = nn.RMSNorm(shape.width, shape.norm_epsilon)
         self.register_buffer("turns", rope_turns(shape), persistent=False)
-        self.initialise()
+        self.initialize()
 
-    def initialise(self) -> None:
+    def initialize(self) -> None:
         nn.init.normal_(self.token_embd.weight, std=0.02)
         for name, matrix in self.blk.named_parameters():
             if matrix.ndim == 2:  # What adds to the residual stream starts small.

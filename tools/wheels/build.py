@@ -138,7 +138,7 @@ class Build:
         (pin,) = (pin for pin in pins if pin.startswith("executorch=="))
         return pypi.unpacked(pin, self.arch, "3.11", WORK / f"executorch-{self.arch}")
 
-    def executorch_licence(self):
+    def executorch_license(self):
         return next(self.executorch().glob("executorch-*.dist-info/**/LICENSE*"))
 
     def write_compilers(self):

@@ -20,9 +20,9 @@ def metadata_files(build, tag):
     """The folder .dist-info, and name and content of its files."""
     project = tomllib.loads((base.ROOT / "pyproject.toml").read_text())["project"]
     folder = f"executorch_ggml-{version()}.dist-info"
-    licences = {
+    licenses = {
         "LICENSE": base.ROOT / "LICENSE",
-        "parts/executorch.txt": build.executorch_licence(),
+        "parts/executorch.txt": build.executorch_license(),
         "parts/llvm-libcxx.txt": Path(ziglang.__file__).parent / "lib/libcxx/LICENSE.TXT",
     }
     lines = [
@@ -31,7 +31,7 @@ def metadata_files(build, tag):
         f"Version: {version()}",
         f"Summary: {SUMMARY}",
         f"License-Expression: {project['license']}",
-        *(f"License-File: {name}" for name in licences),
+        *(f"License-File: {name}" for name in licenses),
         f"Requires-Python: {project['requires-python']}",
         # The delegate uses the C++ interface of these, so another of their versions needs another delegate.
         f"Requires-Dist: headrace=={version()}",
@@ -42,7 +42,7 @@ def metadata_files(build, tag):
         f"{folder}/METADATA": "".join(f"{line}\n" for line in lines).encode(),
         f"{folder}/WHEEL": "".join(f"{line}\n" for line in wheel).encode(),
     }
-    files |= {f"{folder}/licenses/{name}": path.read_bytes() for name, path in licences.items()}
+    files |= {f"{folder}/licenses/{name}": path.read_bytes() for name, path in licenses.items()}
     return folder, files
 
 

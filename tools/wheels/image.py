@@ -40,9 +40,9 @@ CONFIG = {
 
 def place(name):
     """Where a file of the wheel lies in the image; None for what only Python needs."""
-    licence = name.partition(".dist-info/licenses/")[2]
-    if licence:
-        return f"{PREFIX}/share/doc/headrace/{licence}"
+    license = name.partition(".dist-info/licenses/")[2]
+    if license:
+        return f"{PREFIX}/share/doc/headrace/{license}"
     folder, _, rest = name.partition("/")
     return f"{PREFIX}/{rest}" if folder == "headrace" and rest.startswith(("bin/", "lib/")) else None
 

@@ -13,7 +13,7 @@ from provision import base
 
 from wheels import check
 from wheels.build import ARCHITECTURES, GLIBC, WORK, Build
-from wheels.pack import PYTHON_PARTS, licences
+from wheels.pack import PYTHON_PARTS, licenses
 
 NODE = base.ROOT / "node"
 NPM = base.BUILD / "npm"
@@ -55,7 +55,7 @@ def write_platform(arch, ours):
     folder = new_folder(name)
     shutil.copytree(stage, folder, dirs_exist_ok=True)
     (folder / "licenses").mkdir()
-    for part, path in licences(build).items():
+    for part, path in licenses(build).items():
         if part not in PYTHON_PARTS:
             shutil.copy(path, folder / f"licenses/{part}.txt")
     about = f"Binaries of the npm package headrace for Linux on {CPUS[arch]}, from glibc {GLIBC} on"

@@ -32,7 +32,7 @@ PYTHON_PARTS = ("nanobind", "robin-map")  # which the extensions alone are made 
 DEBIAN_LICENCES = {"flatbuffers": "libflatbuffers-dev", "CLI11": "libcli11-dev", "xxhash": "libxxhash-dev"}
 
 
-def licences(build):
+def licenses(build):
     """Name in the wheel and file, of everything that its libraries are made of."""
     zig, packages = Path(ziglang.__file__).parent, Path(distribution("nanobind").locate_file(""))
     return {
@@ -64,7 +64,7 @@ def metadata_files(build, tag):
         files = {name: path.read_bytes() for name, path in files.items()}
     metadata, wheel = f"{folder.name}/METADATA", f"{folder.name}/WHEEL"
     listed = b"License-File: LICENSE\n"
-    for part, path in licences(build).items():
+    for part, path in licenses(build).items():
         name = f"parts/{part}.txt"
         files[f"{folder.name}/licenses/{name}"] = path.read_bytes()
         listed += f"License-File: {name}\n".encode()

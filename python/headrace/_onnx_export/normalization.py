@@ -37,8 +37,8 @@ def batch_normalization(w: Writer, n: Node) -> str:
 
 def _statistics(w: Writer, x: str, axes: list[int]) -> tuple[str, str]:
     mean = w.node("ReduceMean", [x, w.ints(axes)], keepdims=1)
-    centred = w.node("Sub", [x, mean])
-    return mean, w.node("ReduceMean", [w.node("Mul", [centred, centred]), w.ints(axes)], keepdims=1)
+    centered = w.node("Sub", [x, mean])
+    return mean, w.node("ReduceMean", [w.node("Mul", [centered, centered]), w.ints(axes)], keepdims=1)
 
 
 @lowers("instance_normalization", through=REAL, operands=3)

@@ -81,8 +81,8 @@ class _Extents:
             return w.constant(low, "int64"), w.constant(high, "int64"), shares[0], shares[1]
         source, target = (w.cast(v, "float64") for v in (self.source_size, self.target_size))
         half, one = w.constant(0.5, "float64"), w.constant(1, "int64")
-        centres = w.node("Add", [w.cast(self._outputs(w), "float64"), half])
-        x = w.node("Sub", [w.node("Mul", [centres, w.node("Div", [source, target])]), half])
+        centers = w.node("Add", [w.cast(self._outputs(w), "float64"), half])
+        x = w.node("Sub", [w.node("Mul", [centers, w.node("Div", [source, target])]), half])
         last = w.node("Sub", [self.source_size, one])
         x = w.node("Min", [w.node("Max", [x, w.constant(0, "float64")]), w.cast(last, "float64")])
         low_index = w.cast(x, "int64")

@@ -13,7 +13,7 @@ MLValueView view_value(const std::shared_ptr<const Graph>& graph, const Value& v
     static_assert(static_cast<int>(ValueKind::result) == static_cast<int>(MLValueKind::result));
     if (value.constant && value.type.format != BlockFormat::plain) {
         auto values = std::make_shared<std::vector<float>>(static_cast<std::size_t>(value.type.elements()));
-        dequantise(value.type.format, value.constant->bytes.data(), value.type.elements(), values->data());
+        dequantize(value.type.format, value.constant->bytes.data(), value.type.elements(), values->data());
         v.bytes = std::as_bytes(std::span(*values));
         v.owner = std::move(values);
     } else if (value.constant) {

@@ -61,7 +61,7 @@ public:
         size_t x = 0;
         while (x < g_.out_w) {
             if (x + kPixelsAtOnce <= g_.out_w && are_dense(x)) {
-                neighbours(x);
+                neighbors(x);
                 x += kPixelsAtOnce;
             } else {
                 pixel(x++);
@@ -141,14 +141,14 @@ private:
         });
     }
 
-    void neighbours(size_t x) const {
+    void neighbors(size_t x) const {
         if (g_.kernel_w == 3)
-            g_.stride_w == 1 ? neighbours_of<3, 1>(x) : neighbours_of<3, 2>(x);
+            g_.stride_w == 1 ? neighbors_of<3, 1>(x) : neighbors_of<3, 2>(x);
         else
-            g_.stride_w == 1 ? neighbours_of<5, 1>(x) : neighbours_of<5, 2>(x);
+            g_.stride_w == 1 ? neighbors_of<5, 1>(x) : neighbors_of<5, 2>(x);
     }
     template <size_t kWidth, size_t kStride>
-    void neighbours_of(size_t x) const {
+    void neighbors_of(size_t x) const {
         const Windows t = windows(left(x), 0);
         const size_t at = y_ + x * g_.out_channels;
         for_each_vector([&](size_t, auto load, auto store) HWY_ATTR {

@@ -99,13 +99,13 @@ HWY_INLINE void write_row(const LayerNormArgs& g, const float* x, float mean, fl
     }
 }
 
-template <bool kCentred>
-HWY_INLINE void normalise_rows(const LayerNormArgs& g, size_t begin, size_t end) {
+template <bool kCentered>
+HWY_INLINE void normalize_rows(const LayerNormArgs& g, size_t begin, size_t end) {
     const float count = static_cast<float>(g.n);
     for (size_t row = begin; row < end; ++row) {
         const float* x = add_residual(g, row);
         float mean = 0;
-        if constexpr (kCentred) {
+        if constexpr (kCentered) {
             mean = sum_row(g.n, [&](Vec& sum, auto at) HWY_ATTR { sum = hn::Add(sum, at.load(x)); }) / count;
         }
         // The second pass over deviations, not E[x²] − E[x]², keeps rows with a large mean accurate.
@@ -204,9 +204,9 @@ HWY_INLINE void softmax_together(const SoftmaxArgs& g, size_t begin, size_t coun
 }  // namespace
 
 void layer_norm_rows(const LayerNormArgs& g, size_t begin, size_t end) {
-    normalise_rows<true>(g, begin, end);
+    normalize_rows<true>(g, begin, end);
 }
-void rms_norm_rows(const LayerNormArgs& g, size_t begin, size_t end) { normalise_rows<false>(g, begin, end); }
+void rms_norm_rows(const LayerNormArgs& g, size_t begin, size_t end) { normalize_rows<false>(g, begin, end); }
 
 // The same in floats, the mean in two parts.
 struct RoundedShiftAndScale {
@@ -245,9 +245,9 @@ void shift_and_scale_columns(const float* x, ptrdiff_t stride, size_t rows, size
         for (size_t row = 0; row < rows; ++row) {
             const ptrdiff_t at = static_cast<ptrdiff_t>(row) * stride + static_cast<ptrdiff_t>(begin);
             for_row(count, unused, [&](Vec&, auto place) HWY_ATTR {
-                const Vec centred =
+                const Vec centered =
                     hn::Sub(hn::Sub(place.load(x + at), place.load(first)), place.load(second));
-                place.store(hn::MulAdd(centred, place.load(factor), place.load(bias)), y + at);
+                place.store(hn::MulAdd(centered, place.load(factor), place.load(bias)), y + at);
             });
         }
     }

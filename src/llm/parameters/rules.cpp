@@ -74,15 +74,15 @@ void check_sampling(const Change& change) {
 
 Status check_attention(const Change& change) {
     ContextSettings& context = change.settings.context;
-    const bool quantised = !context.type_v.ends_with("f16") && context.type_v != "f32";
+    const bool quantized = !context.type_v.ends_with("f16") && context.type_v != "f32";
     const bool split = change.settings.model.split_mode == "tensor";
-    if (!quantised && !split) return success();
+    if (!quantized && !split) return success();
     const std::string what =
-        quantised ? fmt::format("'type_v' is {}", context.type_v) : "'split_mode' is tensor";
+        quantized ? fmt::format("'type_v' is {}", context.type_v) : "'split_mode' is tensor";
     if (context.flash_attn == "off") {
         HR_TRY(change.settle("flash_attn",
                              invalid("{}, which needs flash attention; set 'flash_attn' to on or auto, or {}",
-                                     what, quantised ? "'type_v' to f16" : "'split_mode' to layer"),
+                                     what, quantized ? "'type_v' to f16" : "'split_mode' to layer"),
                              "it is on"));
         context.flash_attn = "on";
     }

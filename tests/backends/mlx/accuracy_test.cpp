@@ -22,8 +22,8 @@ Product make_product(ggml_type type, std::int64_t rows) {
         p.blocks.resize(p.weights.size() * 4);
         std::memcpy(p.blocks.data(), p.weights.data(), p.blocks.size());
     } else {
-        p.blocks = quantised(type, p.weights, kInner);
-        p.weights = dequantised(type, p.blocks, kInner * kOutputs);
+        p.blocks = quantized(type, p.weights, kInner);
+        p.weights = dequantized(type, p.blocks, kInner * kOutputs);
     }
     return p;
 }

@@ -58,15 +58,15 @@ TEST_F(Api, MultipliesMatrices) {
     EXPECT_THAT(values(y), ElementsAre(1, 4, 5, 11));
 }
 
-TEST_F(Api, MultipliesWithQuantisedWeightsInOrdinaryMemory) {
+TEST_F(Api, MultipliesWithQuantizedWeightsInOrdinaryMemory) {
     const std::vector<float> w = random_values(64 * 4);
     ggml_tensor* weights = ggml_new_tensor_2d(context_.get(), GGML_TYPE_Q8_0, 64, 4);
-    const auto blocks = quantised(GGML_TYPE_Q8_0, w, 64);
+    const auto blocks = quantized(GGML_TYPE_Q8_0, w, 64);
     std::memcpy(weights->data, blocks.data(), blocks.size());
     ggml_tensor* x = tensor({64}, std::vector<float>(64, 1));
     ggml_tensor* y = tensor({4});
     ASSERT_EQ(ggml_mlx_mul_mat(weights, x, y), GGML_STATUS_SUCCESS);
-    const std::vector<float> held = dequantised(GGML_TYPE_Q8_0, blocks, 64 * 4);
+    const std::vector<float> held = dequantized(GGML_TYPE_Q8_0, blocks, 64 * 4);
     for (int m = 0; m < 4; ++m)
         EXPECT_NEAR(values(y)[m], std::accumulate(held.begin() + 64 * m, held.begin() + 64 * (m + 1), 0.0),
                     1e-4);
@@ -84,7 +84,7 @@ TEST_F(Api, ComputesElementByElement) {
     expect_reference(out_, ggml_div(context_.get(), a_, row_));
 }
 
-TEST_F(Api, ActivatesAndNormalisesAsGgmlDoes) {
+TEST_F(Api, ActivatesAndNormalizesAsGgmlDoes) {
     ASSERT_EQ(ggml_mlx_sub(a_, row_, out_), GGML_STATUS_SUCCESS);
     ggml_tensor* x = tensor({3, 2}, values(out_));
     ggml_context* c = context_.get();

@@ -188,7 +188,7 @@ TEST_P(RowsToRead, ThatDoNotExistAreReported) {
     bench.allocate();
     std::vector<float> values(4 * 32);
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i / 32);
-    const auto blocks = quantised(GetParam(), values, 32);
+    const auto blocks = quantized(GetParam(), values, 32);
     ggml_backend_tensor_set(table, blocks.data(), 0, blocks.size());
     const auto compute_at = [&](std::int32_t at) {
         ggml_backend_tensor_set(number, &at, 0, sizeof at);
@@ -285,7 +285,7 @@ TEST_F(LazyGraph, IsTranslatedAgainWhenAViewIsOfATensorOfAnotherSize) {
     for (const std::int64_t rows : {64, 2}) {  // where a matrix's scales lie depends on its size
         table->ne[1] = rows;
         table->nb[2] = table->nb[3] = table->nb[1] * static_cast<std::size_t>(rows);
-        const auto blocks = quantised(GGML_TYPE_Q8_0, std::vector<float>(32 * rows, 1), 32);
+        const auto blocks = quantized(GGML_TYPE_Q8_0, std::vector<float>(32 * rows, 1), 32);
         ggml_backend_tensor_set(table, blocks.data(), 0, blocks.size());
         ggml_cgraph product =
             ggml_graph_view(bench_.graph, 1, 2);  // the view is of another part of the graph

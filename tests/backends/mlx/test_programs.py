@@ -153,7 +153,7 @@ def anonymous_bytes(pid):
     return int(re.search(r"Anonymous:\s+(\d+)", rollup)[1]) * 1024
 
 
-def test_quantised_weights_are_in_memory_once(peers, library, tmp_path):
+def test_quantized_weights_are_in_memory_once(peers, library, tmp_path):
     model = tmp_path / "layers.gguf"
     write_q4_0_model(model)
     command = [peers / "llama-bench", "-m", model, "-p", "0", "-n", "1", "-r", "1", *EVERYTHING]

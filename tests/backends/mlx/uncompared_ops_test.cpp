@@ -8,7 +8,7 @@ namespace headrace::mlx {
 namespace {
 
 std::vector<std::uint8_t> in_f16(const std::vector<float>& values) {
-    return quantised(GGML_TYPE_F16, values, static_cast<std::int64_t>(values.size()));
+    return quantized(GGML_TYPE_F16, values, static_cast<std::int64_t>(values.size()));
 }
 std::vector<float> rounded_to_f16(std::vector<float> values) {
     for (float& v : values) v = ggml_fp16_to_fp32(ggml_fp32_to_fp16(v));
@@ -37,7 +37,7 @@ protected:
                          ? std::vector<std::uint8_t>(
                                reinterpret_cast<const std::uint8_t*>(weights.data()),
                                reinterpret_cast<const std::uint8_t*>(weights.data() + 256 * 24))
-                         : quantised(GetParam(), weights, 256));
+                         : quantized(GetParam(), weights, 256));
         const std::vector<float> values = rounded_to_f16(random_values(inner * count, 2));
         if (activations == GGML_TYPE_F16)
             set_bytes(x, in_f16(values));

@@ -69,7 +69,7 @@ std::vector<T> get(const ggml_tensor* t) {
     return values;
 }
 
-inline std::vector<std::uint8_t> quantised(ggml_type type, const std::vector<float>& values,
+inline std::vector<std::uint8_t> quantized(ggml_type type, const std::vector<float>& values,
                                            std::int64_t columns) {
     const auto rows = static_cast<std::int64_t>(values.size()) / columns;
     std::vector<std::uint8_t> blocks(ggml_row_size(type, columns) * static_cast<std::size_t>(rows));
@@ -77,7 +77,7 @@ inline std::vector<std::uint8_t> quantised(ggml_type type, const std::vector<flo
     ggml_quantize_chunk(type, values.data(), blocks.data(), 0, rows, columns, importance.data());
     return blocks;
 }
-inline std::vector<float> dequantised(ggml_type type, const std::vector<std::uint8_t>& blocks,
+inline std::vector<float> dequantized(ggml_type type, const std::vector<std::uint8_t>& blocks,
                                       std::int64_t count) {
     std::vector<float> values(static_cast<std::size_t>(count));
     ggml_get_type_traits(type)->to_float(blocks.data(), values.data(), count);

@@ -54,7 +54,7 @@ std::vector<OperatorCase> pooling_cases() {
     };
 }
 
-std::vector<OperatorCase> normalisation_cases() {
+std::vector<OperatorCase> normalization_cases() {
     return {
         {"batchNormalization",
          [](Call& c) {
@@ -159,7 +159,7 @@ std::vector<OperatorCase> lstm_cases() {
 
 std::vector<OperatorCase> network_cases() {
     std::vector<OperatorCase> all;
-    for (auto* cases : {product_cases, pooling_cases, normalisation_cases, gru_cases, lstm_cases})
+    for (auto* cases : {product_cases, pooling_cases, normalization_cases, gru_cases, lstm_cases})
         for (OperatorCase& one : cases()) all.push_back(std::move(one));
     return all;
 }

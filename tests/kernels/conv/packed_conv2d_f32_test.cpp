@@ -108,7 +108,7 @@ TEST(PackedConv2dF32, SumsGroupsOfFewChannelsRowByRow) {
 }
 
 // Pixels that nearly fill vectors, in one piece and in several; too many channels to be copied at a time.
-TEST(PackedConv2dF32, SumsSinglePixelsBesideTheirNeighbours) {
+TEST(PackedConv2dF32, SumsSinglePixelsBesideTheirNeighbors) {
     for_each_target([] {
         size_t turn = 0;
         for (size_t in_channels : {1, 7, 61, 1400})

@@ -34,23 +34,23 @@ TEST(BlockFormat, HasGgmlsSizes) {
     }
 }
 
-TEST(BlockFormat, QuantisesToGgmlsBytes) {
+TEST(BlockFormat, QuantizesToGgmlsBytes) {
     std::vector<float> values = random_floats(32 * 200, 1, -3, 3);
     std::fill(values.begin(), values.begin() + 32, 0.0f);        // no scale at all
     std::fill(values.begin() + 32, values.begin() + 64, -1.5f);  // all alike
     for (BlockFormat format : {BlockFormat::q8_0, BlockFormat::q4_0}) {
         std::vector<std::byte> blocks(values.size() / 32 * block_bytes(format));
-        quantise(format, values.data(), static_cast<int64_t>(values.size()), blocks.data());
+        quantize(format, values.data(), static_cast<int64_t>(values.size()), blocks.data());
         EXPECT_EQ(blocks, ggml_blocks(format, values)) << name_of(format);
     }
 }
 
-TEST(BlockFormat, DequantisesToGgmlsFloats) {
+TEST(BlockFormat, DequantizesToGgmlsFloats) {
     const std::vector<float> values = random_floats(256 * 25, 2, -3, 3);
     for (const auto& [format, type] : kGgmlFormats) {
         const auto blocks = ggml_blocks(format, values);
         std::vector<float> ours(values.size()), theirs(values.size());
-        dequantise(format, blocks.data(), static_cast<int64_t>(values.size()), ours.data());
+        dequantize(format, blocks.data(), static_cast<int64_t>(values.size()), ours.data());
         ggml_get_type_traits(type)->to_float(blocks.data(), theirs.data(),
                                              static_cast<int64_t>(values.size()));
         EXPECT_EQ(ours, theirs) << name_of(format);
@@ -66,7 +66,7 @@ TEST(BlockFormat, KeepsScalesInF32) {
     for (const BlockFormat format : {BlockFormat::q8_0_f32, BlockFormat::q4_0_f32, BlockFormat::q4_1_f32}) {
         const auto blocks = testing::blocks_of(format, values);
         std::vector<float> back(values.size());
-        dequantise(format, blocks.data(), static_cast<int64_t>(values.size()), back.data());
+        dequantize(format, blocks.data(), static_cast<int64_t>(values.size()), back.data());
         const float step = format == BlockFormat::q8_0_f32 ? 5e-12f / 127 : 5e-12f / 7;
         for (size_t i = 0; i < values.size(); ++i) ASSERT_NEAR(back[i], values[i], step) << name_of(format);
     }

@@ -171,7 +171,7 @@ TEST_F(BlockGemmInt8, HoldsTheLargestCodes) {
         const std::byte largest{format == BlockFormat::q8_0 ? uint8_t{0x7F} : uint8_t{0xFF}};
         for (size_t at = 0; at < b.blocks.size(); ++at)
             if (at % block >= 2) b.blocks[at] = largest;  // a scale comes first
-        dequantise(format, b.blocks.data(), static_cast<int64_t>(n * k), b.values.data());
+        dequantize(format, b.blocks.data(), static_cast<int64_t>(n * k), b.values.data());
         const std::vector<float> packed = packed_floats(b, n, k);
         Matrix a(m, k, 0, 1);
         for (size_t i = 0; i < m; ++i)

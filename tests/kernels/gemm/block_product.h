@@ -46,7 +46,7 @@ inline std::vector<std::byte> blocks_of(BlockFormat format, const std::vector<fl
     if (is_of_ggml(format)) return ggml_blocks(format, values);
     const auto count = static_cast<int64_t>(values.size());
     std::vector<std::byte> blocks(blocks_bytes(format, count));
-    quantise(format, values.data(), count, blocks.data());
+    quantize(format, values.data(), count, blocks.data());
     return blocks;
 }
 
@@ -59,7 +59,7 @@ struct BlockWeights {
     BlockWeights(BlockFormat f, size_t n, size_t k, unsigned seed, float low = -1, float high = 1)
         : format(f), values(random_floats(n * k, seed, low, high)) {
         blocks = blocks_of(format, values);
-        dequantise(format, blocks.data(), static_cast<int64_t>(values.size()), values.data());
+        dequantize(format, blocks.data(), static_cast<int64_t>(values.size()), values.data());
     }
 };
 

@@ -101,7 +101,7 @@ TEST(QuantizeByRangeF32, KnowsNothingButZerosAndNaN) {
     });
 }
 
-TEST(DequantiseF32, TakesTheZeroPointAwayBeforeItMultiplies) {
+TEST(DequantizeF32, TakesTheZeroPointAwayBeforeItMultiplies) {
     for (const size_t n : kLengths) {
         const std::vector<std::uint8_t> x = drawn_bytes(n, 2);
         testing::for_each_target([&] {

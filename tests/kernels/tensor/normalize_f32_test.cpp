@@ -21,7 +21,7 @@ using testing::random_floats;
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
 struct Norm {
-    bool centred, residual, sum, scale, bias;
+    bool centered, residual, sum, scale, bias;
 };
 
 // Runs rows × n through one of the norms and compares with double precision.
@@ -39,7 +39,7 @@ void expect_norm(size_t rows, size_t n, const Norm& t, int nth) {
     if (t.scale) g.scale = scale.data();
     if (t.bias) g.bias = bias.data();
     g.y = y.data(), g.y_stride = y.stride;
-    for (int ith = 0; ith < nth; ++ith) (t.centred ? layer_norm_f32 : rms_norm_f32)(g, ith, nth);
+    for (int ith = 0; ith < nth; ++ith) (t.centered ? layer_norm_f32 : rms_norm_f32)(g, ith, nth);
 
     for (size_t r = 0; r < rows; ++r) {
         std::vector<double> v(n);
@@ -48,7 +48,7 @@ void expect_norm(size_t rows, size_t n, const Norm& t, int nth) {
             v[i] = double(x.at(r, i)) + (t.residual ? residual.at(r, i) : 0);
             mean += v[i] / double(n);
         }
-        if (!t.centred) mean = 0;
+        if (!t.centered) mean = 0;
         for (double e : v) squares += (e - mean) * (e - mean);
         for (size_t i = 0; i < n; ++i) {
             const double normal = (v[i] - mean) / std::sqrt(squares / double(n) + 1e-3);

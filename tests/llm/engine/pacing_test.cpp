@@ -56,7 +56,7 @@ TEST(ThreadPacing, KeepsThreadsThatGetTheirCores) {
     EXPECT_EQ(pacing.threads(), 4);
 }
 
-TEST(ThreadPacing, DropsThreadsThatANeighbourKeepsFromRunning) {
+TEST(ThreadPacing, DropsThreadsThatANeighborKeepsFromRunning) {
     ThreadPacing pacing(2, true, [] { return 0.0; });
     for (int i = 0; i < 20; ++i) pacing.observe(10, 15);
     EXPECT_EQ(pacing.threads(), 1);

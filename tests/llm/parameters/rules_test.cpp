@@ -89,7 +89,7 @@ TEST(ParameterRules, AreNotNotedAgainByLaterLevels) {
     EXPECT_THAT(Read(R"({"top_k": 3})", model.settings).notes, IsEmpty());
 }
 
-TEST(ParameterRules, QuantisedValuesNeedFlashAttention) {
+TEST(ParameterRules, QuantizedValuesNeedFlashAttention) {
     const Read read(R"({"type_v": "q8_0"})");
     EXPECT_EQ(read.settings.context.flash_attn, "on");
     EXPECT_EQ(read.noted(), "'flash_attn' is on, as 'type_v' is q8_0");

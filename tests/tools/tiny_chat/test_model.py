@@ -23,7 +23,7 @@ def test_a_token_changes_nothing_before_it():
     assert not torch.allclose(before[7:], after[7:], atol=1e-3)
 
 
-def test_neighbouring_pairs_turn_by_position_times_frequency():
+def test_neighboring_pairs_turn_by_position_times_frequency():
     x = torch.zeros(1, 16, 1, 8)
     x[..., 2] = 1.0  # the second pair, whose frequency is base ** (-2 / 8)
     turned = rotate(x, rope_turns(SHAPE))[0, :, 0]

@@ -62,7 +62,7 @@ bool is_float(ggml_type type) {
     return type == GGML_TYPE_F32 || type == GGML_TYPE_F16 || type == GGML_TYPE_BF16;
 }
 
-bool is_quantised(ggml_type type) {
+bool is_quantized(ggml_type type) {
     return ggml_is_quantized(type) && ggml_get_type_traits(type)->to_float != nullptr;
 }
 

@@ -31,7 +31,7 @@ int int_param(const ggml_tensor* t, int index);
 /// A type that the arithmetic ops take: f32, f16 or bf16.
 bool is_float(ggml_type type);
 /// The element type's traits can turn rows into f32.
-bool is_quantised(ggml_type type);
+bool is_quantized(ggml_type type);
 /// No dimension or stride exceeds what MLX's 32-bit shapes hold.
 bool fits_mlx(const ggml_tensor* t);
 

@@ -96,7 +96,7 @@ array Builder::get(const ggml_tensor* t) {
 /// On the CPU MLX composes a conversion of many elementwise ops; one pass over the blocks is faster.
 array Builder::converted(const ggml_tensor* t) {
     if (!is_packed(t) || mx::default_device() == mx::Device::cpu)
-        return array(shape_of(t), mx::float32, std::make_shared<Dequantise>(host_, t),
+        return array(shape_of(t), mx::float32, std::make_shared<Dequantize>(host_, t),
                      {root_memory(root_of(t))});
     const PackedArrays parts = packed(t);
     return mx::dequantize(parts.codes, parts.scales, parts.biases, parts.format->group, parts.format->bits,

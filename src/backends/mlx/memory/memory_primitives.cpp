@@ -27,7 +27,7 @@ struct Placed {
 };
 
 /// As ggml's CPU backend rounds: halves to even, which its reference function does not.
-void quantise_q8_0(const float* values, std::uint8_t* blocks, std::int64_t count) {
+void quantize_q8_0(const float* values, std::uint8_t* blocks, std::int64_t count) {
     for (std::int64_t begin = 0; begin < count; begin += 32, values += 32, blocks += 34) {
         float largest = 0;
         for (int i = 0; i < 32; ++i) largest = std::max(largest, std::fabs(values[i]));
@@ -52,7 +52,7 @@ public:
           root_(root),
           packed_(is_packed(root)),
           as_blocks_(as_blocks) {
-        if (!is_quantised(type_)) return;
+        if (!is_quantized(type_)) return;
         scratch_.resize(ggml_row_size(type_, columns_));
         ggml_quantize_init(type_);  // some types' reference functions abort without their tables
     }
@@ -65,7 +65,7 @@ public:
 
     void write(char* row, const char* values) {
         if (!scratch_.empty())
-            write_blocks(row, as_blocks_ ? values : quantised(reinterpret_cast<const float*>(values)));
+            write_blocks(row, as_blocks_ ? values : quantized(reinterpret_cast<const float*>(values)));
         else if (stride_ == size_)
             std::memcpy(row, values, static_cast<std::size_t>(columns_) * size_);
         else
@@ -74,9 +74,9 @@ public:
     }
 
 private:
-    const char* quantised(const float* values) {
+    const char* quantized(const float* values) {
         if (type_ == GGML_TYPE_Q8_0)
-            quantise_q8_0(values, scratch_.data(), columns_);
+            quantize_q8_0(values, scratch_.data(), columns_);
         else
             ggml_get_type_traits(type_)->from_float_ref(values, scratch_.data(), columns_);
         return reinterpret_cast<const char*>(scratch_.data());
@@ -196,10 +196,10 @@ void ReadBlocks::eval_cpu(const std::vector<array>&, std::vector<array>& outputs
 
 void ReadBlocks::eval_gpu(const std::vector<array>&, std::vector<array>&) { not_on_gpu(name()); }
 
-Dequantise::Dequantise(mx::Stream stream, const ggml_tensor* t)
+Dequantize::Dequantize(mx::Stream stream, const ggml_tensor* t)
     : Primitive(stream), source_(*t), root_(*root_of(t)) {}
 
-void Dequantise::eval_cpu(const std::vector<array>&, std::vector<array>& outputs) {
+void Dequantize::eval_cpu(const std::vector<array>&, std::vector<array>& outputs) {
     outputs[0].set_data(mx::allocator::malloc(outputs[0].nbytes()));
     auto& encoder = mx::cpu::get_command_encoder(stream());
     encoder.dispatch([placed = Placed{source_, root_}, out = outputs[0].data<float>()]() mutable {
@@ -214,6 +214,6 @@ void Dequantise::eval_cpu(const std::vector<array>&, std::vector<array>& outputs
     });
 }
 
-void Dequantise::eval_gpu(const std::vector<array>&, std::vector<array>&) { not_on_gpu(name()); }
+void Dequantize::eval_gpu(const std::vector<array>&, std::vector<array>&) { not_on_gpu(name()); }
 
 }  // namespace headrace::mlx

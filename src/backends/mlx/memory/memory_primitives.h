@@ -48,9 +48,9 @@ private:
 };
 
 /// f32 values of a quantised tensor, read when the graph runs. Input: its root's memory (flat).
-class Dequantise : public mx::Primitive {
+class Dequantize : public mx::Primitive {
 public:
-    Dequantise(mx::Stream stream, const ggml_tensor* t);
+    Dequantize(mx::Stream stream, const ggml_tensor* t);
 
     void eval_cpu(const std::vector<array>& inputs, std::vector<array>& outputs) override;
     void eval_gpu(const std::vector<array>& inputs, std::vector<array>& outputs) override;

@@ -67,8 +67,8 @@ void PackedTensor::read(void* data, std::size_t offset, std::size_t size) const 
     }
 }
 
-void PackedTensor::dequantise(std::size_t offset, std::int64_t count, float* out) const {
-    dequantise_blocks(format_, memory_, values_, static_cast<std::int64_t>(offset / block_bytes_),
+void PackedTensor::dequantize(std::size_t offset, std::int64_t count, float* out) const {
+    dequantize_blocks(format_, memory_, values_, static_cast<std::int64_t>(offset / block_bytes_),
                       count / format_.block, out);
 }
 
@@ -77,7 +77,7 @@ RowReader::RowReader(const ggml_tensor* t)
 
 void RowReader::read(const char* row, float* out) const {
     if (is_packed_)
-        PackedTensor(root_).dequantise(row - static_cast<const char*>(root_->data), columns_, out);
+        PackedTensor(root_).dequantize(row - static_cast<const char*>(root_->data), columns_, out);
     else if (root_->type == GGML_TYPE_F32)
         std::memcpy(out, row, static_cast<std::size_t>(columns_) * 4);
     else

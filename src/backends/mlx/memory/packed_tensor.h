@@ -16,7 +16,7 @@ public:
     void write(const void* data, std::size_t offset, std::size_t size);
     void read(void* data, std::size_t offset, std::size_t size) const;
     /// f32 values from a byte offset that begins a block.
-    void dequantise(std::size_t offset, std::int64_t count, float* out) const;
+    void dequantize(std::size_t offset, std::int64_t count, float* out) const;
 
 private:
     const QuantFormat& format_;

@@ -259,7 +259,7 @@ void unpack_blocks(const QuantFormat& format, const void* tensor, std::int64_t v
     }
 }
 
-void dequantise_blocks(const QuantFormat& format, const void* tensor, std::int64_t values, std::int64_t first,
+void dequantize_blocks(const QuantFormat& format, const void* tensor, std::int64_t values, std::int64_t first,
                        std::int64_t count, float* out) {
     if (!format.is_affine()) {
         const std::size_t size = ggml_type_size(format.type);

@@ -45,7 +45,7 @@ void pack_blocks(const QuantFormat& format, const void* blocks, std::int64_t fir
 void unpack_blocks(const QuantFormat& format, const void* tensor, std::int64_t values, std::int64_t first,
                    std::int64_t count, void* blocks);
 /// f32 values of the tensor's blocks, as ggml's own conversion gives them.
-void dequantise_blocks(const QuantFormat& format, const void* tensor, std::int64_t values, std::int64_t first,
+void dequantize_blocks(const QuantFormat& format, const void* tensor, std::int64_t values, std::int64_t first,
                        std::int64_t count, float* out);
 
 }  // namespace headrace::mlx

@@ -8,7 +8,7 @@ namespace headrace::mlx {
 namespace {
 
 bool is_operand(const ggml_tensor* t) {
-    return is_float(t->type) || (is_quantised(t->type) && t->nb[0] == ggml_type_size(t->type));
+    return is_float(t->type) || (is_quantized(t->type) && t->nb[0] == ggml_type_size(t->type));
 }
 
 bool supports_flash_attention(const ggml_tensor* t) {

@@ -4,8 +4,8 @@ namespace headrace::mlx {
 namespace {
 
 bool is_plain(ggml_type type) { return dtype_of(type).has_value(); }
-bool can_quantise_to(ggml_type type) {
-    return is_quantised(type) && ggml_get_type_traits(type)->from_float_ref != nullptr;
+bool can_quantize_to(ggml_type type) {
+    return is_quantized(type) && ggml_get_type_traits(type)->from_float_ref != nullptr;
 }
 
 /// Rows of a quantised tensor can be told apart by their strides.
@@ -20,11 +20,11 @@ bool copies_blocks(const ggml_tensor* t) {
 
 bool supports_copy(const ggml_tensor* t) {
     const ggml_tensor* from = t->src[0];
-    const bool readable = is_plain(from->type) || (is_quantised(from->type) && has_whole_rows(from));
+    const bool readable = is_plain(from->type) || (is_quantized(from->type) && has_whole_rows(from));
     if (is_plain(t->type)) return readable;
     // Only memory that is there already can take blocks: an array of MLX's has no such type.
     if (!t->view_src || !has_whole_rows(t)) return false;
-    return copies_blocks(t) || (is_float(from->type) && can_quantise_to(t->type));
+    return copies_blocks(t) || (is_float(from->type) && can_quantize_to(t->type));
 }
 void translate_copy(Builder& b, const ggml_tensor* t) {
     if (copies_blocks(t))

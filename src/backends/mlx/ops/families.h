@@ -13,7 +13,7 @@ std::span<const OpRow> binary_ops();
 std::span<const OpRow> unary_ops();
 std::span<const OpRow> glu_ops();
 std::span<const OpRow> reduction_ops();
-std::span<const OpRow> normalisation_ops();
+std::span<const OpRow> normalization_ops();
 std::span<const OpRow> softmax_ops();
 std::span<const OpRow> matmul_ops();
 std::span<const OpRow> copy_ops();

@@ -18,7 +18,7 @@ constexpr std::int64_t kRowsOfPrompt = 16;
 /// on a product in f32 is faster.
 constexpr std::int64_t kFewRows = 8;
 
-bool is_operand(const ggml_tensor* t) { return is_float(t->type) || is_quantised(t->type); }
+bool is_operand(const ggml_tensor* t) { return is_float(t->type) || is_quantized(t->type); }
 
 array transposed(const array& matrix) { return mx::swapaxes(matrix, -1, -2); }
 

@@ -22,7 +22,7 @@ array as_rows(const array& a) { return mx::reshape(a, {-1, a.shape(3)}); }
 
 bool supports_get_rows(const ggml_tensor* t) {
     const ggml_tensor *from = t->src[0], *numbers = t->src[1];
-    const bool readable = dtype_of(from->type) || is_quantised(from->type);
+    const bool readable = dtype_of(from->type) || is_quantized(from->type);
     return readable && dtype_of(t->type) && numbers->type == GGML_TYPE_I32 && numbers->ne[3] == 1 &&
            numbers->ne[1] == from->ne[2] && numbers->ne[2] == from->ne[3] &&
            from->nb[0] == ggml_type_size(from->type);
@@ -64,7 +64,7 @@ void translate_get_rows_back(Builder& b, const ggml_tensor* t) {
 bool supports_set_rows(const ggml_tensor* t) {
     const ggml_tensor *values = t->src[0], *numbers = t->src[1];
     const bool writable =
-        is_float(t->type) || (is_quantised(t->type) && ggml_get_type_traits(t->type)->from_float_ref);
+        is_float(t->type) || (is_quantized(t->type) && ggml_get_type_traits(t->type)->from_float_ref);
     return writable && is_float(values->type) && t->nb[0] == ggml_type_size(t->type) &&
            (numbers->type == GGML_TYPE_I64 || numbers->type == GGML_TYPE_I32);
 }

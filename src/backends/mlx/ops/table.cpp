@@ -15,7 +15,7 @@ using Table = std::array<const OpRow*, GGML_OP_COUNT>;
 
 Table make_table() {
     Table table{};
-    for (const auto family : {binary_ops, unary_ops, glu_ops, reduction_ops, normalisation_ops, softmax_ops,
+    for (const auto family : {binary_ops, unary_ops, glu_ops, reduction_ops, normalization_ops, softmax_ops,
                               matmul_ops, copy_ops, row_ops, shape_ops, rope_ops, attention_ops,
                               convolution_ops, image_ops, recurrent_ops, hyper_connection_ops})
         for (const OpRow& row : family()) table[row.op] = &row;

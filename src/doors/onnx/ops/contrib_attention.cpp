@@ -93,7 +93,7 @@ Results contrib_attention(OpWriter& g, const Node& node) {
 }
 
 /// The same with the projections of whole numbers.
-Results quantised_attention(OpWriter& g, const Node& node) {
+Results quantized_attention(OpWriter& g, const Node& node) {
     const Operand total = exact_product(g, node.x(), node.operand(1), node.optional(6), node.optional(7));
     Operand scale = g.op("mul", {g.reshape(node.operand(3), {}), node.operand(4)});
     if (g.has_shape(scale, {1})) scale = g.reshape(scale, {});
@@ -223,7 +223,7 @@ std::span<const Operator> contrib_attention_operators() {
     static const Operator kOperators[] = {
         {"Attention", 1, contrib_attention, kMicrosoft},
         {"MultiHeadAttention", 1, multi_head_attention, kMicrosoft},
-        {"QAttention", 1, quantised_attention, kMicrosoft},
+        {"QAttention", 1, quantized_attention, kMicrosoft},
     };
     return kOperators;
 }

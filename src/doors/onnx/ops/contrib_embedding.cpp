@@ -41,10 +41,10 @@ Results embed_layer_normalization(OpWriter& g, const Node& node) {
     return {y, word_counts(g, node, node.optional(7), total), total};
 }
 
-Results quantised_embed_layer_normalization(OpWriter& g, const Node& node) {
+Results quantized_embed_layer_normalization(OpWriter& g, const Node& node) {
     const auto real = [&](std::size_t i) -> Operand {
         const Operand table = node.optional(2 + i);
-        return table ? dequantised(g, node, table, node.operand(8 + i), node.optional(13 + i), 0) : nullptr;
+        return table ? dequantized(g, node, table, node.operand(8 + i), node.optional(13 + i), 0) : nullptr;
     };
     const Operand words = real(0), places = real(1), segments = real(2), gamma = real(3), beta = real(4);
     invalid_if(!words || !places, "input {} is missing", words ? 3 : 2);
@@ -59,7 +59,7 @@ Results quantised_embed_layer_normalization(OpWriter& g, const Node& node) {
 std::span<const Operator> contrib_embedding_operators() {
     static const Operator kOperators[] = {
         {"EmbedLayerNormalization", 1, embed_layer_normalization, kMicrosoft},
-        {"QEmbedLayerNormalization", 1, quantised_embed_layer_normalization, kMicrosoft},
+        {"QEmbedLayerNormalization", 1, quantized_embed_layer_normalization, kMicrosoft},
     };
     return kOperators;
 }

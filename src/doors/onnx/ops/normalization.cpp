@@ -75,7 +75,7 @@ Results layer_normalization(OpWriter& g, const Node& node) {
     std::vector<std::int64_t> axes = counted_list(g.rank(x));
     axes.erase(axes.begin(), axes.begin() + axis);
     const Operand stash = node.integer("stash_type", 1) == 1 ? g.cast(x, ElementType::f32) : x;
-    const Normalised found = normalised(g, stash, axes, epsilon);
+    const Normalized found = normalized(g, stash, axes, epsilon);
     return {y, found.mean, found.inverse};
 }
 
@@ -154,7 +154,7 @@ Operand local_response_normalization(OpWriter& g, const Node& node) {
 
 }  // namespace
 
-Normalised normalised(OpWriter& g, const Operand& x, const std::vector<std::int64_t>& axes, double epsilon) {
+Normalized normalized(OpWriter& g, const Operand& x, const std::vector<std::int64_t>& axes, double epsilon) {
     const NamedAttrs over{{"axes", axes}, {"keep_dimensions", true}};
     const Operand mean = g.op("reduce_mean", {x}, over), apart = g.op("sub", {x, mean});
     const Operand variance = g.op("reduce_mean", {g.op("mul", {apart, apart})}, over);

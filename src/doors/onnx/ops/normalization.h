@@ -4,10 +4,10 @@
 namespace headrace::onnx {
 
 /// x less its mean, divided by its deviation; the mean, and what it was multiplied by.
-struct Normalised {
+struct Normalized {
     Operand y, mean, inverse;
 };
-Normalised normalised(OpWriter& g, const Operand& x, const std::vector<std::int64_t>& axes, double epsilon);
+Normalized normalized(OpWriter& g, const Operand& x, const std::vector<std::int64_t>& axes, double epsilon);
 /// Over the axes from `axis` on; scale and bias, which may be null, may also have other shapes that
 /// broadcast.
 Operand layer_norm(OpWriter& g, const Operand& x, const Operand& scale, const Operand& bias, int axis,

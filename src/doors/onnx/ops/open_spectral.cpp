@@ -122,16 +122,16 @@ Operand mel_as_told(OpWriter& g, const Node& node, ElementType type) {
     const Dim count = told.at(0), length = told.at(1), rows = divided_down(length, 2) + 1;
     const Numbers bins = mel_edges(g, node, count, length, told.at(2));
     const auto part = [&](std::int64_t start) { return Numbers(g, g.cut(bins.x(), 0, start, count)); };
-    const Numbers lower = part(0), centre = part(1), higher = part(2);
+    const Numbers lower = part(0), center = part(1), higher = part(2);
     const Numbers row = Numbers(g, g.positions(rows)).shaped({rows, 1});
     const auto share = [&](const Numbers& some, const Numbers& whole) {
         return g.op("div", {g.cast(some.x(), kExact), g.cast(whole.at_least(1).x(), kExact)});
     };
-    const Numbers falls = (row >= centre).both(higher > row), rises = (row >= lower).both(centre >= row);
+    const Numbers falls = (row >= center).both(higher > row), rises = (row >= lower).both(center >= row);
     const Operand rising =
-        g.op("where", {(centre > lower).x(), share(row - lower, centre - lower), known(1, kExact)});
+        g.op("where", {(center > lower).x(), share(row - lower, center - lower), known(1, kExact)});
     const Operand risen = g.op("where", {rises.x(), rising, known(0, kExact)});
-    return g.cast(g.op("where", {falls.x(), share(higher - row, higher - centre), risen}), type);
+    return g.cast(g.op("where", {falls.x(), share(higher - row, higher - center), risen}), type);
 }
 
 }  // namespace headrace::onnx

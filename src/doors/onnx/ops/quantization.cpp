@@ -65,7 +65,7 @@ Operand for_each_element(OpWriter& g, const Node& node, const Operand& x, const 
 }
 
 /// To a type that the catalog's op does not know.
-Operand quantised_by_parts(OpWriter& g, const Node& node, const Operand& x, const Operand& scale,
+Operand quantized_by_parts(OpWriter& g, const Node& node, const Operand& x, const Operand& scale,
                            const Operand& zero, int axis, ElementType type) {
     Operand y = g.op("div", {g.cast(x, ElementType::f32), for_each_element(g, node, x, scale, axis)});
     if (!is_small_float(type)) y = g.op("round_even", {y});
@@ -85,17 +85,17 @@ int scale_axis(OpWriter& g, const Node& node) {
 Operand quantize_linear(OpWriter& g, const Node& node) {
     const int axis = scale_axis(g, node);
     const Operand values = node.x()->is_float() ? node.x() : g.cast(node.x(), ElementType::f32);
-    return quantised(g, node, values, node.operand(1), node.optional(2), axis);
+    return quantized(g, node, values, node.operand(1), node.optional(2), axis);
 }
 
 Operand dequantize_linear(OpWriter& g, const Node& node) {
-    const Operand y = dequantised(g, node, node.x(), node.operand(1), node.optional(2), scale_axis(g, node));
+    const Operand y = dequantized(g, node, node.x(), node.operand(1), node.optional(2), scale_axis(g, node));
     const std::int64_t wanted = node.integer("output_dtype", 0);
     return wanted == 0 ? y : g.cast(y, type_named(wanted, "output_dtype"));
 }
 
 Results dynamic_quantize_linear(OpWriter& g, const Node& node) {
-    const auto [y, scale, zero] = dynamically_quantised(g, node.x());
+    const auto [y, scale, zero] = dynamically_quantized(g, node.x());
     return {y, scale, zero};
 }
 
@@ -116,11 +116,11 @@ Operand matmul_integer(OpWriter& g, const Node& node) {
 }
 
 /// round(total * scale / y_scale) + y_zero, in the zero point's type
-Operand requantised(OpWriter& g, const Node& node, const Operand& total, const Operand& scale,
+Operand requantized(OpWriter& g, const Node& node, const Operand& total, const Operand& scale,
                     const Operand& y_scale, const Operand& y_zero) {
     const Operand factor = g.op("div", {g.cast(scale, ElementType::f32), g.cast(y_scale, ElementType::f32)});
     const Operand values = g.op("mul", {g.cast(total, ElementType::f32), factor});
-    return quantised(g, node, values, known(1.0, ElementType::f32), y_zero, 0);
+    return quantized(g, node, values, known(1.0, ElementType::f32), y_zero, 0);
 }
 
 Operand qlinear_matmul(OpWriter& g, const Node& node) {
@@ -128,16 +128,16 @@ Operand qlinear_matmul(OpWriter& g, const Node& node) {
         return g.rank(node.operand(i)) == 0 || g.has_shape(node.operand(i), {1});
     };
     if (are_known(node, {1, 2, 3, 4, 5, 6, 7}) && g.rank(node.operand(3)) == 2 && is_one(1) && is_one(6)) {
-        const Operand a = dequantised(g, node, node.x(), node.operand(1), node.operand(2), 0);
-        const Operand b = dequantised(g, node, node.operand(3), node.operand(4), node.operand(5), 1);
-        return quantised(g, node, matrix_product(g, a, b), node.operand(6), node.operand(7), 0);
+        const Operand a = dequantized(g, node, node.x(), node.operand(1), node.operand(2), 0);
+        const Operand b = dequantized(g, node, node.operand(3), node.operand(4), node.operand(5), 1);
+        return quantized(g, node, matrix_product(g, a, b), node.operand(6), node.operand(7), 0);
     }
     const Operand total = exact_product(g, node.x(), node.operand(3), node.operand(2), node.operand(5));
     Operand a_scale = node.operand(1);
     if (g.has_shape(a_scale, {1})) a_scale = g.reshape(a_scale, {});
     if (g.rank(a_scale) == 1) a_scale = g.add_axes(a_scale, 1);
     const Operand scale = g.op("mul", {a_scale, node.operand(4)});
-    return requantised(g, node, total, scale, node.operand(6), node.operand(7));
+    return requantized(g, node, total, scale, node.operand(6), node.operand(7));
 }
 
 Operand filter_less_zero(OpWriter& g, const Operand& w, Operand zero) {
@@ -196,10 +196,10 @@ Operand qlinear_binary(OpWriter& g, const Node& node) {
                   one = known(1.0, ElementType::f32);
     Operand y;
     if (node.op == "QLinearAdd" && are_known(node, {1, 2, 4, 5, 6, 7}) && g.has_shape(b, g.shape(a))) {
-        y = g.op("add", {dequantised(g, node, a, a_scale, node.optional(2), 0),
-                         dequantised(g, node, b, b_scale, node.optional(5), 0)});
+        y = g.op("add", {dequantized(g, node, a, a_scale, node.optional(2), 0),
+                         dequantized(g, node, b, b_scale, node.optional(5), 0)});
         const Operand y_zero = node.optional(7);
-        return quantised(g, node, y, y_scale, y_zero ? y_zero : nothing, 0);
+        return quantized(g, node, y, y_scale, y_zero ? y_zero : nothing, 0);
     }
     if (node.op == "QLinearAdd") {
         const Operand a_ratio = g.op("div", {a_scale, y_scale}), b_ratio = g.op("div", {b_scale, y_scale});
@@ -211,12 +211,12 @@ Operand qlinear_binary(OpWriter& g, const Node& node) {
         const Operand ratio = g.op("div", {g.op("mul", {a_scale, b_scale}), y_scale});
         const auto cleared = [&](const Operand& x, std::size_t i) {
             const Operand given = node.optional(i);
-            return dequantised(g, node, x, one, given ? given : nothing, 0);
+            return dequantized(g, node, x, one, given ? given : nothing, 0);
         };
         const Operand product = g.op("mul", {cleared(a, 2), cleared(b, 5)});
         y = g.op("add", {g.op("mul", {product, ratio}), zero(7)});
     }
-    return quantised(g, node, y, one, nothing, 0);
+    return quantized(g, node, y, one, nothing, 0);
 }
 
 }  // namespace
@@ -235,18 +235,18 @@ Operand blocks_of_places(std::int64_t extent, std::int64_t block) {
     return known(blocks);
 }
 
-Operand quantised(OpWriter& g, const Node& node, const Operand& x, const Operand& scale, const Operand& zero,
+Operand quantized(OpWriter& g, const Node& node, const Operand& x, const Operand& scale, const Operand& zero,
                   int axis) {
     ElementType type = zero ? zero->type : ElementType::u8;
     const std::int64_t wanted = node.integer("output_dtype", 0);
     if (!zero && wanted != 0) type = type_named(wanted, "output_dtype");
-    if (is_carried(type)) return quantised_by_parts(g, node, x, scale, zero, axis, type);
+    if (is_carried(type)) return quantized_by_parts(g, node, x, scale, zero, axis, type);
     const Operand divisor = scales_beside(g, node, x, g.cast(scale, x->type), axis);
     const Operand shift = zero ? scales_beside(g, node, x, zero, axis) : g.filled(0, type, g.shape(divisor));
     return g.op("quantize_linear", {x, divisor, shift});
 }
 
-Operand dequantised(OpWriter& g, const Node& node, const Operand& x, const Operand& scale,
+Operand dequantized(OpWriter& g, const Node& node, const Operand& x, const Operand& scale,
                     const Operand& zero, int axis) {
     if (is_carried(x->type) || is_carried(scale->type)) {
         Operand y = g.cast(x, ElementType::f32);
@@ -259,7 +259,7 @@ Operand dequantised(OpWriter& g, const Node& node, const Operand& x, const Opera
 }
 
 /// The range is widened to hold 0. Of nothing but zeros, the scale is 1.
-DynamicallyQuantised dynamically_quantised(OpWriter& g, const Operand& x) {
+DynamicallyQuantized dynamically_quantized(OpWriter& g, const Operand& x) {
     const std::vector<Operand> parts = g.ops("dynamic_quantize_linear", {g.cast(x, ElementType::f32)});
     return {parts[0], parts[1], parts[2]};
 }
@@ -346,11 +346,11 @@ Operand qlinear_conv(OpWriter& g, const Node& node) {
     const Operand x = node.x(), bias = node.optional(8);
     if (g.rank(x) == 4 && are_known(node, {1, 2, 3, 4, 5, 6, 7, 8})) {
         const Operand unit = g.op("mul", {g.reshape(node.operand(1), {}), node.operand(4)});
-        const Operand image = dequantised(g, node, x, node.operand(1), node.operand(2), 1),
-                      filter = dequantised(g, node, node.operand(3), node.operand(4), node.operand(5), 0);
+        const Operand image = dequantized(g, node, x, node.operand(1), node.operand(2), 1),
+                      filter = dequantized(g, node, node.operand(3), node.operand(4), node.operand(5), 0);
         const Operand y = convolution(g, node, image, filter,
-                                      bias ? dequantised(g, node, bias, unit, nullptr, 0) : nullptr);
-        return quantised(g, node, y, node.operand(6), node.operand(7), 1);
+                                      bias ? dequantized(g, node, bias, unit, nullptr, 0) : nullptr);
+        return quantized(g, node, y, node.operand(6), node.operand(7), 1);
     }
     Operand total = exact_convolution(g, node, x, node.operand(3), node.operand(2), node.operand(5));
     const int behind = g.rank(x) - 2;
@@ -359,7 +359,7 @@ Operand qlinear_conv(OpWriter& g, const Node& node) {
     const bool is_list = g.rank(w_scale) == 1 && !g.has_shape(w_scale, {1});
     w_scale = is_list ? g.add_axes(w_scale, behind) : g.reshape(w_scale, {});
     const Operand scale = g.op("mul", {g.reshape(node.operand(1), {}), w_scale});
-    return requantised(g, node, total, scale, node.operand(6), node.operand(7));
+    return requantized(g, node, total, scale, node.operand(6), node.operand(7));
 }
 
 std::span<const Operator> quantization_operators() {

@@ -8,20 +8,20 @@ namespace headrace::onnx {
 /// Real numbers as whole ones, of the zero point's type; without a zero point of what output_dtype names, or
 /// u8. axis: where scales and zero points that are lists lie. The node's attributes: block_size,
 /// output_dtype, saturate.
-Operand quantised(OpWriter& g, const Node& node, const Operand& x, const Operand& scale, const Operand& zero,
+Operand quantized(OpWriter& g, const Node& node, const Operand& x, const Operand& scale, const Operand& zero,
                   int axis);
 /// The other way; zero may be null.
-Operand dequantised(OpWriter& g, const Node& node, const Operand& x, const Operand& scale,
+Operand dequantized(OpWriter& g, const Node& node, const Operand& x, const Operand& scale,
                     const Operand& zero, int axis);
 
 /// The block in which each place along an extent is.
 Operand blocks_of_places(std::int64_t extent, std::int64_t block);
 
 /// As u8, with the scale and zero point by the input's own range.
-struct DynamicallyQuantised {
+struct DynamicallyQuantized {
     Operand y, scale, zero;
 };
-DynamicallyQuantised dynamically_quantised(OpWriter& g, const Operand& x);
+DynamicallyQuantized dynamically_quantized(OpWriter& g, const Operand& x);
 
 /// The product of whole numbers less their zero points, which may be null: i32, exact.
 Operand exact_product(OpWriter& g, const Operand& a, const Operand& b, const Operand& a_zero,

@@ -8,14 +8,14 @@ namespace headrace::onnx {
 namespace {
 
 /// A place and a weight for each element of the result.
-struct Neighbour {
+struct Neighbor {
     Operand place, share;
 };
 
 /// The nearer to 0 first. At the last element both are that one, with halves of the weight, or all of it and
 /// none.
-std::array<Neighbour, 2> neighbours_of(OpWriter& g, const ResizedAxis& axis, const Operand& points,
-                                       bool halves) {
+std::array<Neighbor, 2> neighbors_of(OpWriter& g, const ResizedAxis& axis, const Operand& points,
+                                     bool halves) {
     const Item last(axis.size - 1);
     const Operand at = g.within(points, 0, last), low = g.op("floor", {at});
     const Operand high = g.within(g.plus(low, 1.0), 0, last);
@@ -24,8 +24,8 @@ std::array<Neighbour, 2> neighbours_of(OpWriter& g, const ResizedAxis& axis, con
         const Operand distance = g.op("abs", {g.op("sub", {at, other})});
         return g.op("where", {is_last, known(of_last, ElementType::f32), distance});
     };
-    return {Neighbour{g.cast(low, ElementType::i64), share(halves ? 0.5 : 1.0, high)},
-            Neighbour{g.cast(high, ElementType::i64), share(halves ? 0.5 : 0.0, low)}};
+    return {Neighbor{g.cast(low, ElementType::i64), share(halves ? 0.5 : 1.0, high)},
+            Neighbor{g.cast(high, ElementType::i64), share(halves ? 0.5 : 0.0, low)}};
 }
 
 }  // namespace
@@ -42,16 +42,16 @@ Operand interpolated_integers(OpWriter& g, const Node& node, const Operand& x,
             "Cast the image to float before it");
     const int rank = g.rank(x);
     std::vector<Operand> points;
-    std::vector<std::array<Neighbour, 2>> neighbours;
+    std::vector<std::array<Neighbor, 2>> neighbors;
     for (const auto& [dim, axis] : axes) {
         points.push_back(moved_points(g, axis, node, stays));
-        neighbours.push_back(neighbours_of(g, axis, points.back(), dim >= rank - 2));
+        neighbors.push_back(neighbors_of(g, axis, points.back(), dim >= rank - 2));
     }
     Operand total;
     for (unsigned corner = 0; corner < 1U << axes.size(); ++corner) {
         Operand part = g.cast(x, ElementType::f32), weight = known(1, ElementType::f32);
         for (std::size_t i = axes.size(); i-- > 0;) {
-            const Neighbour& side = neighbours[i][corner >> (axes.size() - 1 - i) & 1U];
+            const Neighbor& side = neighbors[i][corner >> (axes.size() - 1 - i) & 1U];
             part = g.op("gather", {part, side.place}, {{"axis", axes[i].first}});
             weight = g.op("mul", {weight, g.add_axes(side.share, rank - 1 - axes[i].first)});
         }

@@ -192,7 +192,7 @@ Operand grid_sample(OpWriter& g, const Node& node) {
 
 /// Of the elements along an axis from -1 to 1, f32: the outermost lie at its ends, or touch them. A lone one
 /// that would lie at both ends is at 1.
-Operand centres_along(OpWriter& g, const Dim& extent, bool align_corners) {
+Operand centers_along(OpWriter& g, const Dim& extent, bool align_corners) {
     const Operand place = g.cast(g.positions(extent), ElementType::f32);
     const Operand count = g.at_run_time(Item(extent), ElementType::f32);
     if (!align_corners) {
@@ -217,7 +217,7 @@ Operand affine_grid(OpWriter& g, const Node& node) {
     std::vector<Operand> columns;
     for (std::size_t i = extents.size();
          i-- > 0;) {  // x is the last coordinate of an image, and here the first
-        Operand line = g.cast(centres_along(g, extents[i], node.flag("align_corners", false)), theta->type);
+        Operand line = g.cast(centers_along(g, extents[i], node.flag("align_corners", false)), theta->type);
         Shape own(extents.size(), 1);
         own[i] = extents[i];
         line = g.expand(g.reshape(line, own), extents);

@@ -64,12 +64,12 @@ Operand mel_weight_matrix(OpWriter& g, const Node& node) {
     };
     for (std::int64_t i = 0; i < mel.count; ++i) {
         const auto at = static_cast<std::size_t>(i);
-        const std::int64_t lower = edges[at], centre = edges[at + 1], higher = edges[at + 2];
-        weight(centre, i) = 1;
-        for (std::int64_t row = lower; row < centre; ++row)
-            weight(row, i) = static_cast<double>(row - lower) / static_cast<double>(centre - lower);
-        for (std::int64_t row = centre; row < higher; ++row)
-            weight(row, i) = static_cast<double>(higher - row) / static_cast<double>(higher - centre);
+        const std::int64_t lower = edges[at], center = edges[at + 1], higher = edges[at + 2];
+        weight(center, i) = 1;
+        for (std::int64_t row = lower; row < center; ++row)
+            weight(row, i) = static_cast<double>(row - lower) / static_cast<double>(center - lower);
+        for (std::int64_t row = center; row < higher; ++row)
+            weight(row, i) = static_cast<double>(higher - row) / static_cast<double>(higher - center);
     }
     weights.resize(static_cast<std::size_t>(mel.rows() * mel.count));
     return g.reshape(known(weights, type), {mel.rows(), mel.count});

@@ -71,7 +71,7 @@ void check_lengths(const EncoderModel& model, const std::vector<EncoderPrompt>& 
 /// A graph's vectors have the length that the server's options or the model's folder say.
 void check_norm(const EncoderModel& model, const Fields& fields) {
     const auto norm = fields.integer("embd_normalize", -1, 1 << 20);
-    const std::int64_t own = model.info().normalises ? 2 : -1;
+    const std::int64_t own = model.info().normalizes ? 2 : -1;
     if (norm && *norm != own)
         throw wrong_field("embd_normalize", fmt::format("is {}; this model's vectors have {}", *norm, own));
 }

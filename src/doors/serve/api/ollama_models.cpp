@@ -72,7 +72,7 @@ std::string number_of(std::int64_t count) {
 }
 
 /// Ollama's name of what llama.cpp calls "Q4_K - Medium", at the end of its description.
-std::string quantisation_of(const ModelInfo& info) {
+std::string quantization_of(const ModelInfo& info) {
     std::string_view text = info.description;
     for (int word = 0; word < 2; ++word) text.remove_prefix(std::min(text.find(' '), text.size() - 1) + 1);
     if (text.starts_with("all ")) text.remove_prefix(4);
@@ -107,7 +107,7 @@ Json model_entry(const ServedModel& model) {
               {"family", family},
               {"families", Json::array({family})},
               {"parameter_size", number_of(info.parameters)},
-              {"quantization_level", quantisation_of(info)}}}};
+              {"quantization_level", quantization_of(info)}}}};
 }
 
 Json model_entry(const EncoderModel& model) {

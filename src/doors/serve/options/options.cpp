@@ -254,7 +254,7 @@ Status read_encoder(ServeOptions& options) {
         const auto* norm = std::get_if<std::int64_t>(given);
         if (!norm || (*norm != -1 && *norm != 2))
             return invalid("--embd-normalize must be -1 or 2 for a graph (--embed)");
-        options.encoder.normalises = *norm == 2;
+        options.encoder.normalizes = *norm == 2;
         options.parameters.erase("embd_normalize");
     }
     return success();

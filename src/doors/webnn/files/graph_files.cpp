@@ -16,7 +16,7 @@
 #include "doors/webnn/files/text_writer.h"
 #include "doors/webnn/files/weights_file.h"
 #include "engine/executable.h"
-#include "engine/quantise.h"
+#include "engine/quantize.h"
 #include "headrace/graph_files.h"
 #include "ir/graph_file.h"
 #include "ops/catalog.h"
@@ -59,10 +59,10 @@ Status write_string(const std::string& text, std::ostream& stream) {
     return success();
 }
 
-Status write_source(const Graph& graph, const std::string& path, Kind kind, bool quantised) {
+Status write_source(const Graph& graph, const std::string& path, Kind kind, bool quantized) {
     HR_ASSIGN(const Graph spelled, spell_out_activations(graph));
     HR_ASSIGN(GraphSource source, describe_graph(spelled, std::filesystem::path(path).stem().string()));
-    source.quantised = quantised;
+    source.quantized = quantized;
     HR_ASSIGN(const std::string text, kind == Kind::text ? write_text(source) : write_json(source));
     std::vector<NamedWeight> weights;
     for (const SourceConstant& c : source.constants) {
@@ -104,10 +104,10 @@ Result<Graph> read_graph_file(const std::string& path, const WeightPaths& paths)
     return graph;
 }
 
-Status write_graph_file(const Graph& graph, const std::string& path, bool quantised) {
+Status write_graph_file(const Graph& graph, const std::string& path, bool quantized) {
     const Kind kind = kind_by_extension(path);
-    if (quantised) {
-        HR_ASSIGN(const Graph small, quantise_graph(graph, WeightFormat::q8_0));
+    if (quantized) {
+        HR_ASSIGN(const Graph small, quantize_graph(graph, WeightFormat::q8_0));
         if (kind == Kind::own) return write_graph(small, path);
         HR_ASSIGN(const Graph spelt, spell_out_blocks(small));
         return write_source(spelt, path, kind, has_q8_0(small));

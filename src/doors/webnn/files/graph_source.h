@@ -64,7 +64,7 @@ struct Spot {
 
 struct GraphSource {
     std::string name = "graph";
-    bool quantised = false;  ///< a note for tools, written only: the graph holds quantised weights
+    bool quantized = false;  ///< a note for tools, written only: the graph holds quantised weights
     std::vector<SourceInput> inputs;
     std::vector<SourceConstant> constants;
     std::vector<SourceNode> nodes;

@@ -58,7 +58,7 @@ void append_members(std::string& out, std::string_view key, const std::vector<T>
 Result<std::string> write_json(const GraphSource& source) {
     std::string out = "{\n  \"format\": \"webnn-graph-json\",\n  \"version\": 2,\n  \"name\": ";
     append_quoted(out, source.name, Syntax::json);
-    out += source.quantised ? ",\n  \"quantized\": true,\n" : ",\n";
+    out += source.quantized ? ",\n  \"quantized\": true,\n" : ",\n";
     append_members(out, "inputs", source.inputs,
                    [](const SourceInput& input) { return FileValue{type_members(input.type)}; });
     out += ",\n";

@@ -24,8 +24,8 @@ MLGraph MLContext::loadShared(const std::string& path, const std::string& manife
     return load_for(nullptr, compileOptions(), path, {manifestPath, weightsPath});
 }
 
-void MLGraph::save(const std::string& path, bool quantised) const {
-    value_or_throw(write_graph_file(*state_->graph, path, quantised));
+void MLGraph::save(const std::string& path, bool quantized) const {
+    value_or_throw(write_graph_file(*state_->graph, path, quantized));
 }
 
 }  // namespace headrace::webnn

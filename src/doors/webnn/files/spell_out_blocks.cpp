@@ -55,7 +55,7 @@ private:
         return parts;
     }
 
-    Result<ValueId> dequantised(const Parts& p) {
+    Result<ValueId> dequantized(const Parts& p) {
         return op("dequantize_linear", {p.whole, p.scale, p.zero_point});
     }
 
@@ -65,7 +65,7 @@ private:
         for (const ValueId old : node.inputs) {
             const auto parts = parts_.find(old);
             if (parts != parts_.end() && id(old) == kNoValue) {
-                HR_ASSIGN(id(old), dequantised(parts->second));
+                HR_ASSIGN(id(old), dequantized(parts->second));
             }
             operands.push_back(old == kNoValue ? kNoValue : id(old));
         }
@@ -95,7 +95,7 @@ private:
         for (ValueId* part : {&parts.whole, &parts.scale, &parts.zero_point}) {
             HR_ASSIGN(*part, op("gather", {*part, indices}, axis, node.label));
         }
-        return dequantised(parts);
+        return dequantized(parts);
     }
 
     Result<ValueId> product(ValueId a, ValueId b, ValueId bias, bool transpose_b, const std::string& label) {

@@ -16,7 +16,7 @@ public:
     Result<std::string> write() {
         out_ = "webnn_graph ";
         append_quoted(out_, source_.name, Syntax::text);
-        out_ += source_.quantised ? " v2 @quantized {\n" : " v2 {\n";
+        out_ += source_.quantized ? " v2 @quantized {\n" : " v2 {\n";
         HR_TRY(inputs());
         HR_TRY(constants());
         HR_TRY(nodes());

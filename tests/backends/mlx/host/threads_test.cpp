@@ -112,7 +112,7 @@ TEST_P(SharedProduct, IsBitByBitThatOfOneThread) {
     bench.output(y);
     bench.allocate();
     const auto values = random_values(kColumns * kRows);
-    const auto blocks = quantised(type, values, kColumns);
+    const auto blocks = quantized(type, values, kColumns);
     ggml_backend_tensor_set(w, blocks.data(), 0, blocks.size());
     set(x, random_values(kColumns * 3, 2));
     const auto product = [&](int threads) {

@@ -25,7 +25,7 @@ protected:
         return ggml_new_tensor_2d(bench.c(), GetParam(), kColumns, kRows);
     }
     void fill(ggml_tensor* t, unsigned seed) {
-        const auto blocks = quantised(t->type, random_values(kColumns * kRows, seed), kColumns);
+        const auto blocks = quantized(t->type, random_values(kColumns * kRows, seed), kColumns);
         ggml_backend_tensor_set(t, blocks.data(), 0, blocks.size());
     }
 

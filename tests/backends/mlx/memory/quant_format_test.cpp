@@ -13,7 +13,7 @@ constexpr std::int64_t kColumns = 1024, kRows = 256;
 class RepackedType : public ::testing::TestWithParam<ggml_type> {
 protected:
     const ggml_type type_ = GetParam();
-    const std::vector<std::uint8_t> blocks_ = quantised(type_, random_values(kColumns* kRows), kColumns);
+    const std::vector<std::uint8_t> blocks_ = quantized(type_, random_values(kColumns* kRows), kColumns);
 };
 
 TEST_P(RepackedType, GivesBackEveryByte) {
@@ -56,7 +56,7 @@ TEST_P(RepackedType, HasExactlyTheValuesOfGgmlsOwnConversion) {
     for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<std::int32_t>(i);
     ggml_backend_tensor_set(rows, numbers.data(), 0, ggml_nbytes(rows));
     ASSERT_EQ(bench.compute(), GGML_STATUS_SUCCESS);
-    EXPECT_EQ(get(values), dequantised(type_, blocks_, kColumns * kRows));
+    EXPECT_EQ(get(values), dequantized(type_, blocks_, kColumns * kRows));
 }
 
 TEST_P(RepackedType, TakesScalesInF32AndBiasesOnlyWhereTheyAreNumbersOfTheirOwn) {

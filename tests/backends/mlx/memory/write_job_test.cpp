@@ -128,7 +128,7 @@ TEST(WriteJob, KeepsABiasForEveryScaleWhereItIsGivenAPlaceForIt) {
     const auto values = random_values(32);
     std::vector<std::uint8_t> block(ggml_type_size(GGML_TYPE_Q4_0));
     ggml_get_type_traits(GGML_TYPE_Q4_0)->from_float_ref(values.data(), block.data(), 32);
-    const auto expected = dequantised(GGML_TYPE_Q4_0, block, 32);
+    const auto expected = dequantized(GGML_TYPE_Q4_0, block, 32);
     float memory[6] = {};  // 16 bytes of codes, the scale, the bias
     const WriteJob job{.extent = {1, 1, 1, 1}, .rows = 1, .scales = 4, .biases = 5, .bits = 4, .offset = 8};
     const auto* codes = reinterpret_cast<std::uint8_t*>(memory);

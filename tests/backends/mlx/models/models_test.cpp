@@ -91,22 +91,22 @@ TEST_F(Model, OfBertsKindRunsOnTheDeviceInOnePiece) {
     EXPECT_EQ(Session(model, {}).splits(), 1);
 }
 
-class QuantisedModel : public Model, public ::testing::WithParamInterface<ggml_type> {};
-TEST_P(QuantisedModel, AnswersAsTheSameWeightsInF32Do) {
+class QuantizedModel : public Model, public ::testing::WithParamInterface<ggml_type> {};
+TEST_P(QuantizedModel, AnswersAsTheSameWeightsInF32Do) {
     for (const Architecture a : {Architecture::llama, Architecture::qwen3moe}) {
         const GeneratedModel model(a, GetParam()), same_in_f32(a, GetParam(), true);
         expect_same(model, same_in_f32, {});
     }
 }
-INSTANTIATE_TEST_SUITE_P(Types, QuantisedModel,
+INSTANTIATE_TEST_SUITE_P(Types, QuantizedModel,
                          ::testing::Values(GGML_TYPE_F16, GGML_TYPE_Q4_0, GGML_TYPE_Q5_1, GGML_TYPE_Q8_0,
                                            GGML_TYPE_Q4_K, GGML_TYPE_Q6_K, GGML_TYPE_MXFP4),
                          [](const auto& info) { return std::string(ggml_type_name(info.param)); });
 
-class QuantisedCache : public Model, public ::testing::WithParamInterface<ggml_type> {};
+class QuantizedCache : public Model, public ::testing::WithParamInterface<ggml_type> {};
 /// ggml's CPU rounds queries, too, before it multiplies them with such keys: the bound is wider than what the
 /// cache itself costs against f32.
-TEST_P(QuantisedCache, AnswersNearlyAsOnTheCpu) {
+TEST_P(QuantizedCache, AnswersNearlyAsOnTheCpu) {
     const GeneratedModel model(Architecture::llama, GGML_TYPE_F32);
     const Options options{.cache = GetParam(), .flash = LLAMA_FLASH_ATTN_TYPE_ENABLED};
     Options cpu = options;
@@ -115,7 +115,7 @@ TEST_P(QuantisedCache, AnswersNearlyAsOnTheCpu) {
     const auto actual = Session(model, options).run(greedy(expected));
     EXPECT_LT(largest_difference(actual, expected), GetParam() == GGML_TYPE_F16 ? 0.02 : 0.5);
 }
-INSTANTIATE_TEST_SUITE_P(Types, QuantisedCache,
+INSTANTIATE_TEST_SUITE_P(Types, QuantizedCache,
                          ::testing::Values(GGML_TYPE_F16, GGML_TYPE_Q8_0, GGML_TYPE_Q4_0, GGML_TYPE_Q5_1,
                                            GGML_TYPE_IQ4_NL),
                          [](const auto& info) { return std::string(ggml_type_name(info.param)); });

@@ -4,7 +4,7 @@
 
 Both programs run in processes of their own and take turns. Before anything is timed, ours is compared with
 what ONNX Runtime computes without its optimiser, which rounds as the file says. Results: a table and
-build/bench/quantised.json.
+build/bench/quantized.json.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from headrace._cli import ab_timing
 from zoo_peers import OUT, Side, alternating
 
 OURS, PEER = "Headrace on ONNX", "ONNX Runtime"
-models = functools.partial(zoo_peers.models, script="quantised_models.py")
+models = functools.partial(zoo_peers.models, script="quantized_models.py")
 
 
 def as_spelt(folder: Path) -> np.ndarray:

@@ -50,7 +50,7 @@ def test_products_round_their_inputs_too_where_the_format_was_asked_for():
     assert np.linalg.norm(rounded - exact) <= 0.01 * np.linalg.norm(exact)
 
 
-def test_a_quantised_graph_is_saved_small_and_loads_to_the_same_values(tmp_path):
+def test_a_quantized_graph_is_saved_small_and_loads_to_the_same_values(tmp_path):
     context = webnn.ML().create_context("low-power", False)
     graph = build(context)
     assert "q8_0" in str(graph)
@@ -71,7 +71,7 @@ def test_small_weights_stay_as_they_are(context):
     assert "q8_0" not in str(graph)
 
 
-def test_dequantised_constants_are_read_as_blocks_without_loss(context):
+def test_dequantized_constants_are_read_as_blocks_without_loss(context):
     builder = context.create_graph_builder()
     x = builder.input("x", list(X.shape), "float32")
     whole = RNG.integers(-128, 128, (256, 128)).astype(np.int8)
@@ -116,7 +116,7 @@ def size_of(path):
 
 
 @pytest.mark.parametrize("extension", ["hrg", "webnn", "json"])
-def test_saving_quantised_makes_the_file_small_and_changes_results_a_little(
+def test_saving_quantized_makes_the_file_small_and_changes_results_a_little(
     context, builder, tmp_path, extension
 ):
     graph = builder.build(decoder_block(builder))
@@ -137,7 +137,7 @@ def test_saving_quantised_makes_the_file_small_and_changes_results_a_little(
 
 
 @pytest.mark.parametrize("extension", ["webnn", "json"])
-def test_every_form_of_a_quantised_graph_holds_the_same_numbers(context, builder, tmp_path, extension):
+def test_every_form_of_a_quantized_graph_holds_the_same_numbers(context, builder, tmp_path, extension):
     graph = builder.build(decoder_block(builder))
     feeds = {"x": np.random.default_rng(4).standard_normal((2, 4, 256)).astype(np.float32)}
     results = []
@@ -148,7 +148,7 @@ def test_every_form_of_a_quantised_graph_holds_the_same_numbers(context, builder
         np.testing.assert_allclose(results[0][name], results[1][name], rtol=1e-4, atol=1e-4)
 
 
-def test_the_text_of_a_quantised_graph_has_webnns_operators_only(builder, tmp_path):
+def test_the_text_of_a_quantized_graph_has_webnns_operators_only(builder, tmp_path):
     builder.build(decoder_block(builder)).save(str(tmp_path / "small.webnn"), quantized=True)
     text = (tmp_path / "small.webnn").read_text()
     assert text.startswith('webnn_graph "small" v2 @quantized {')
@@ -166,7 +166,7 @@ def test_blocks_of_a_loaded_graph_can_be_saved_as_text(context, builder, tmp_pat
     np.testing.assert_allclose(result["logits"], expected["logits"], rtol=1e-4, atol=1e-4)
 
 
-def test_halves_are_quantised_too(context, builder, tmp_path):
+def test_halves_are_quantized_too(context, builder, tmp_path):
     x = builder.input("x", list(X.shape), "float16")
     graph = builder.build({"y": builder.matmul(x, builder.constant(W.astype(np.float16)))})
     feeds = {"x": X.astype(np.float16)}
@@ -191,7 +191,7 @@ def test_what_is_no_large_matrix_of_a_product_is_saved_as_it_is(context, builder
         np.testing.assert_array_equal(context.compute(again, feeds)["y"], context.compute(graph, feeds)["y"])
 
 
-def test_quantised_files_open_everywhere(context, builder, tmp_path):
+def test_quantized_files_open_everywhere(context, builder, tmp_path):
     """As functions of arrays, in the command-line program and as ONNX."""
     graph = builder.build(decoder_block(builder))
     graph.save(str(tmp_path / "small.hrg"), quantized=True)
@@ -209,7 +209,7 @@ def test_quantised_files_open_everywhere(context, builder, tmp_path):
     assert "as q8_0" in shown.stdout
 
 
-def test_states_and_dynamic_shapes_survive_saving_quantised(context, builder, tmp_path):
+def test_states_and_dynamic_shapes_survive_saving_quantized(context, builder, tmp_path):
     x = builder.input("x", [{"name": "n", "maxSize": 8}, 256], "float32")
     total = builder.state("total", [128], "float32")
     y = builder.matmul(x, builder.constant(W))
@@ -238,7 +238,7 @@ def test_embeddings_that_are_the_last_layer_are_saved_once(context, builder, tmp
     assert 1e-4 < np.linalg.norm(result - expected) / np.linalg.norm(expected) < 0.01
 
 
-def test_a_graph_that_is_quantised_already_is_saved_as_it_is(tmp_path):
+def test_a_graph_that_is_quantized_already_is_saved_as_it_is(tmp_path):
     context = webnn.ML().create_context(accelerated=False, weights="q4_0")
     graph = build(context)
     graph.save(str(tmp_path / "a.hrg"))

@@ -8,7 +8,7 @@
 namespace headrace::ops {
 
 /// ggml's norm asserts that epsilon is not negative.
-inline Status normalises_through_f32(DType t, double epsilon) {
+inline Status normalizes_through_f32(DType t, double epsilon) {
     if (!(epsilon >= 0)) return unsupported("epsilon {}", epsilon);
     return works_through_f32(t);
 }
@@ -22,7 +22,7 @@ double read_or(const TensorArgs& args, int operand, std::int64_t i, double absen
 /// y = scale (x - mean) / sqrt(variance + epsilon) + bias with the mean and variance of `count` elements of
 /// x. at(i) says where element i lies, scale_bias(i) gives its two factors.
 template <class T, class At, class ScaleBias>
-void normalise(const T* x, T* y, std::int64_t count, double epsilon, At&& at, ScaleBias&& scale_bias) {
+void normalize(const T* x, T* y, std::int64_t count, double epsilon, At&& at, ScaleBias&& scale_bias) {
     double mean = 0, variance = 0;
     for (std::int64_t i = 0; i < count; ++i) mean += convert<double>(x[at(i)]);
     mean /= static_cast<double>(count);

@@ -1,4 +1,4 @@
-#include "tokenizer/normaliser.h"
+#include "tokenizer/normalizer.h"
 
 #include "tokenizer/unicode.h"
 
@@ -45,13 +45,13 @@ struct BertOptions {
     }
 };
 
-Result<Normaliser::Step> read_bert(const JsonPlace& place) {
+Result<Normalizer::Step> read_bert(const JsonPlace& place) {
     BertOptions options;
     HR_ASSIGN(options.cleans, place.flag("clean_text", true));
     HR_ASSIGN(options.chinese, place.flag("handle_chinese_chars", true));
     HR_ASSIGN(options.lowers, place.flag("lowercase", true));
     HR_ASSIGN(options.strips, place.flag("strip_accents", options.lowers));
-    return Normaliser::Step(options);
+    return Normalizer::Step(options);
 }
 
 std::string stripped(std::string_view text, bool left, bool right) {
@@ -69,10 +69,10 @@ std::string stripped(std::string_view text, bool left, bool right) {
     return std::string(text);
 }
 
-Result<Normaliser::Step> read_strip(const JsonPlace& place) {
+Result<Normalizer::Step> read_strip(const JsonPlace& place) {
     HR_ASSIGN(const bool left, place.flag("strip_left", true));
     HR_ASSIGN(const bool right, place.flag("strip_right", true));
-    return Normaliser::Step([=](std::string_view text) { return stripped(text, left, right); });
+    return Normalizer::Step([=](std::string_view text) { return stripped(text, left, right); });
 }
 
 std::string replaced(std::string_view text, std::string_view what, std::string_view with) {
@@ -100,35 +100,35 @@ std::string spaces_replaced(std::string_view text, std::string_view with) {
     return out;
 }
 
-Result<Normaliser::Step> read_replace(const JsonPlace& place) {
+Result<Normalizer::Step> read_replace(const JsonPlace& place) {
     HR_ASSIGN(const JsonPlace pattern, place.object("pattern"));
     HR_ASSIGN(std::string with, place.text("content"));
     if (pattern.find("String")) {
         HR_ASSIGN(std::string what, pattern.text("String"));
         if (what.empty()) return pattern.wrong("String", "a text that is not empty");
-        return Normaliser::Step([=](std::string_view text) { return replaced(text, what, with); });
+        return Normalizer::Step([=](std::string_view text) { return replaced(text, what, with); });
     }
     HR_ASSIGN(const std::string expression, pattern.text("Regex"));
     if (expression != " {2,}")
         return unsupported("{}.Regex is '{:.80}'; of regular expressions ' {{2,}}' is known here",
                            pattern.path(), expression);
-    return Normaliser::Step([=](std::string_view text) { return spaces_replaced(text, with); });
+    return Normalizer::Step([=](std::string_view text) { return spaces_replaced(text, with); });
 }
 
-Normaliser::Step form_step(NormalForm form) {
+Normalizer::Step form_step(NormalForm form) {
     return [form](std::string_view text) { return normal_form(text, form); };
 }
 
-Result<Normaliser::Step> read_step(const std::string& type, const JsonPlace& place) {
+Result<Normalizer::Step> read_step(const std::string& type, const JsonPlace& place) {
     if (type == "BertNormalizer") return read_bert(place);
     if (type == "Precompiled") return character_map(place);
     if (type == "NFC") return form_step(NormalForm::nfc);
     if (type == "NFD") return form_step(NormalForm::nfd);
     if (type == "NFKC") return form_step(NormalForm::nfkc);
     if (type == "NFKD") return form_step(NormalForm::nfkd);
-    if (type == "Lowercase") return Normaliser::Step(lowercase);
+    if (type == "Lowercase") return Normalizer::Step(lowercase);
     if (type == "StripAccents")
-        return Normaliser::Step([](std::string_view text) { return without(text, kCombiningMark); });
+        return Normalizer::Step([](std::string_view text) { return without(text, kCombiningMark); });
     if (type == "Strip") return read_strip(place);
     if (type == "Replace") return read_replace(place);
     return unsupported(
@@ -142,13 +142,13 @@ Result<Normaliser::Step> read_step(const std::string& type, const JsonPlace& pla
 
 }  // namespace
 
-Result<Normaliser> Normaliser::read(const JsonPlace& place) {
-    Normaliser made;
+Result<Normalizer> Normalizer::read(const JsonPlace& place) {
+    Normalizer made;
     HR_TRY(made.add(place, 0));
     return made;
 }
 
-Status Normaliser::add(const JsonPlace& place, int depth) {
+Status Normalizer::add(const JsonPlace& place, int depth) {
     HR_ASSIGN(const std::string type, place.type());
     if (type == "Sequence") {
         if (depth == kMostNesting) return invalid("{} is nested too deeply", place.path());
@@ -161,7 +161,7 @@ Status Normaliser::add(const JsonPlace& place, int depth) {
     return success();
 }
 
-std::string Normaliser::operator()(std::string_view text) const {
+std::string Normalizer::operator()(std::string_view text) const {
     std::string now(text);
     for (const Step& step : steps_) now = step(now);
     return now;

@@ -9,6 +9,6 @@ BlockFormat block_format(WeightFormat format);
 /// The graph with its matrices as CompileOptions::weights would store them, for files: products stay in f32,
 /// and of the optimiser only what finds the matrices has run, so that whoever loads the graph optimises it
 /// for the machine at hand. Graphs in f16 compute in f32 afterwards.
-Result<Graph> quantise_graph(Graph graph, WeightFormat format);
+Result<Graph> quantize_graph(Graph graph, WeightFormat format);
 
 }  // namespace headrace

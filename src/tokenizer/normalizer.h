@@ -9,12 +9,12 @@
 namespace headrace::text {
 
 /// What a tokenizer's file does to a text before anything looks for words in it.
-class Normaliser {
+class Normalizer {
 public:
     using Step = std::function<std::string(std::string_view)>;
 
     /// From the field "normalizer". Errors: Code::unsupported with the types that are known.
-    static Result<Normaliser> read(const JsonPlace& place);
+    static Result<Normalizer> read(const JsonPlace& place);
 
     std::string operator()(std::string_view text) const;
     bool empty() const { return steps_.empty(); }
@@ -26,7 +26,7 @@ private:
 };
 
 /// sentencepiece's rules, as "precompiled_charsmap" has them in base64.
-Result<Normaliser::Step> character_map(const JsonPlace& place);
+Result<Normalizer::Step> character_map(const JsonPlace& place);
 
 /// Deepest nesting of "Sequence" that is read.
 constexpr int kMostNesting = 8;

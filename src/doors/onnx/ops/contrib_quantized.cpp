@@ -10,13 +10,13 @@ namespace {
 
 /// Of an operand, its scale and its zero point, which lie behind one another.
 Operand real_operand(OpWriter& g, const Node& node, std::size_t first) {
-    return dequantised(g, node, node.operand(first), node.operand(first + 1), node.optional(first + 2), 0);
+    return dequantized(g, node, node.operand(first), node.operand(first + 1), node.optional(first + 2), 0);
 }
 
 /// By the scale and zero point of the result.
 Operand whole_result(OpWriter& g, const Node& node, const Operand& y, std::size_t first, ElementType type) {
     const Operand given = node.optional(first + 1), zero = given ? given : known(0, type);
-    return quantised(g, node, y, g.reshape(node.operand(first), {}), g.reshape(zero, {}), 0);
+    return quantized(g, node, y, g.reshape(node.operand(first), {}), g.reshape(zero, {}), 0);
 }
 
 template <class F>
@@ -99,8 +99,8 @@ Operand qgemm(OpWriter& g, const Node& node) {
         const Operand unit = g.op("mul", {g.reshape(node.operand(1), {}), node.operand(4)});
         const Operand y = g.op("gemm",
                                {real_operand(g, node, 0),
-                                dequantised(g, node, b, node.operand(4), node.operand(5), transposed ? 0 : 1),
-                                c ? dequantised(g, node, c, unit, nullptr, 0) : nullptr},
+                                dequantized(g, node, b, node.operand(4), node.operand(5), transposed ? 0 : 1),
+                                c ? dequantized(g, node, c, unit, nullptr, 0) : nullptr},
                                {{"b_transpose", transposed}});
         return whole_result(g, node, y, 7, a->type);
     }
@@ -122,7 +122,7 @@ Operand matmul_integer_to_float(OpWriter& g, const Node& node) {
 
 /// The first operand in u8 by its own range.
 Operand dynamic_quantize_matmul(OpWriter& g, const Node& node) {
-    const auto [a, scale, zero] = dynamically_quantised(g, node.x());
+    const auto [a, scale, zero] = dynamically_quantized(g, node.x());
     const Operand total = exact_product(g, a, node.operand(1), zero, node.optional(3));
     const Operand y = scaled_sums(g, total, scale, node.operand(2));
     return node.optional(4) ? g.op("add", {y, node.operand(4)}) : y;
@@ -217,7 +217,7 @@ Results dynamic_quantize_lstm(OpWriter& g, const Node& node) {
 
 }  // namespace
 
-std::span<const Operator> contrib_quantised_operators() {
+std::span<const Operator> contrib_quantized_operators() {
     static const Operator kOperators[] = {
         {"DynamicQuantizeLSTM", 1, dynamic_quantize_lstm, kMicrosoft},
         {"DynamicQuantizeMatMul", 1, dynamic_quantize_matmul, kMicrosoft},

@@ -14,7 +14,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 RNG = np.random.default_rng(11)
 
 
-class Quantised:
+class Quantized:
     """A model in the making, in the form of ONNX Runtime's static quantisation."""
 
     def __init__(
@@ -64,7 +64,7 @@ class Quantised:
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
 
 
-def network(q: Quantised, batch: int | str) -> ModelProto:
+def network(q: Quantized, batch: int | str) -> ModelProto:
     """A stem, a block with a shortcut, a depthwise and a grouped convolution, and a matrix."""
     zero = 128 if q.activations is np.uint8 else -3
     low = np.iinfo(q.activations).min
@@ -93,12 +93,12 @@ def rounded_as_real(model: ModelProto, x: np.ndarray) -> np.ndarray:
     return session.run(None, {"x": x})[0]
 
 
-FORMS: dict[str, Callable[[], Quantised]] = {
-    "bytes without a sign, by channel": Quantised,
-    "one scale for all": lambda: Quantised(per_channel=False),
-    "bytes with a sign": lambda: Quantised(activations=np.int8),
-    "weights without a sign": lambda: Quantised(weights=np.uint8, per_channel=False),
-    "weights without a sign, by channel": lambda: Quantised(weights=np.uint8),
+FORMS: dict[str, Callable[[], Quantized]] = {
+    "bytes without a sign, by channel": Quantized,
+    "one scale for all": lambda: Quantized(per_channel=False),
+    "bytes with a sign": lambda: Quantized(activations=np.int8),
+    "weights without a sign": lambda: Quantized(weights=np.uint8, per_channel=False),
+    "weights without a sign, by channel": lambda: Quantized(weights=np.uint8),
 }
 
 
@@ -123,7 +123,7 @@ def test_a_network_stays_in_bytes_and_is_within_a_step(form: str, batch: int | s
 
 def test_sums_that_overflow_elsewhere_are_exact() -> None:
     """The largest bytes times the largest weights, which pairs of 16 bits cannot hold."""
-    q = Quantised(per_channel=False)
+    q = Quantized(per_channel=False)
     whole = np.full((16, 64), 127, np.int8)
     w = q.node("DequantizeLinear", [q.store(whole.T.copy()), q.store(np.float32(0.01)), q.store(np.int8(0))])
     x = q.linear("x", 1.0, 0)
@@ -135,7 +135,7 @@ def test_sums_that_overflow_elsewhere_are_exact() -> None:
 
 def test_operators_on_bytes_run_as_those_between_real_numbers() -> None:
     """QLinearConv, QLinearAdd, QLinearMatMul and QGemm, as ONNX Runtime computes them."""
-    q = Quantised()
+    q = Quantized()
     scale, zero = q.store(np.float32(0.05)), q.store(np.uint8(128))
     of = [scale, zero]
     x = q.node("QuantizeLinear", ["x", *of])
@@ -177,9 +177,9 @@ def used_by(model: ModelProto, x: np.ndarray) -> tuple[np.ndarray, list[str]]:
 
 @pytest.mark.parametrize("weights", [np.int8, np.uint8])
 @pytest.mark.parametrize("per_channel", [False, True])
-def test_dynamic_quantisation_rounds_once_for_all_products(weights: type, per_channel: bool) -> None:
+def test_dynamic_quantization_rounds_once_for_all_products(weights: type, per_channel: bool) -> None:
     """What quantize_dynamic makes of three products of one value, a bias and a shortcut."""
-    q = Quantised(weights=weights, per_channel=per_channel)
+    q = Quantized(weights=weights, per_channel=per_channel)
     rounded, scale, zero = (f"{name}_of_x" for name in ("rounded", "scale", "zero"))
     q.nodes.append(helper.make_node("DynamicQuantizeLinear", ["x"], [rounded, scale, zero]))
     limits = np.iinfo(weights)
@@ -218,7 +218,7 @@ def test_matrices_of_few_bits_stay_in_blocks(
 ) -> None:
     """By MatMulNBits, whose accuracy_level says how coarsely the other operand may be rounded."""
     n, k = 40, 256
-    q = Quantised()
+    q = Quantized()
     # 8 bits less zero points of 8 bits need 9: those near the middle leave them 8.
     low, high = (0, 2**bits) if bits == 4 else (60, 190)
     packed = RNG.integers(low, high if bits == 8 else 256, (n, k // block, block * bits // 8)).astype(

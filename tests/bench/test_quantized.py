@@ -7,14 +7,14 @@ import argparse
 import numpy as np
 import onnx
 import pytest
-import quantised
-import quantised_models
+import quantized
+import quantized_models
 
 
 @pytest.mark.parametrize("has_zeros", [False, True])
 def test_blocks_of_4_bits_are_the_weights_within_half_a_step(has_zeros):
     weights = np.random.default_rng(3).standard_normal((96, 5)).astype(np.float32)
-    packed, scales, *zeros = quantised_models.in_blocks(weights, has_zeros)
+    packed, scales, *zeros = quantized_models.in_blocks(weights, has_zeros)
     assert packed.shape == (5, 3, 16)
     codes = np.stack([packed & 15, packed >> 4], -1).reshape(5, 3, 32).astype(np.float32)
     if has_zeros:
@@ -43,10 +43,10 @@ def test_both_programs_are_compared_on_the_same_file(tmp_path, monkeypatch):
     onnx.save(onnx.helper.make_model(graph, opset_imports=opset, ir_version=9), folder / "model.onnx")
     np.savez(folder / "inputs.npz", np.array([[1, 2]], np.float32))
     (folder / "facts.json").write_text('{"weights": null}')
-    monkeypatch.setattr(quantised, "OUT", tmp_path)
-    row = quantised.compare("one.product", 1, argparse.Namespace(rounds=2, seconds=0.001))
-    assert set(row["cosine"]) == {quantised.OURS, quantised.PEER}
-    assert row["cosine"][quantised.OURS] == pytest.approx(1)
-    assert row["largest"][quantised.OURS] < 1e-6
+    monkeypatch.setattr(quantized, "OUT", tmp_path)
+    row = quantized.compare("one.product", 1, argparse.Namespace(rounds=2, seconds=0.001))
+    assert set(row["cosine"]) == {quantized.OURS, quantized.PEER}
+    assert row["cosine"][quantized.OURS] == pytest.approx(1)
+    assert row["largest"][quantized.OURS] < 1e-6
     assert row["ours_ms"] > 0
     assert row["ratio"] == pytest.approx(row["peer_ms"] / row["ours_ms"], rel=1)

@@ -29,7 +29,7 @@ void translate_l2_norm(Builder& b, const ggml_tensor* t) {
 }
 
 /// The last group may have fewer channels than the others: it is normalised by itself then.
-array normalised(const array& x, float eps) {
+array normalized(const array& x, float eps) {
     const array flat = mx::reshape(x, {x.shape(0), -1});
     return mx::reshape(layer_norm(flat, std::nullopt, std::nullopt, eps), x.shape());
 }
@@ -40,7 +40,7 @@ void translate_group_norm(Builder& b, const ggml_tensor* t) {
     std::vector<array> parts;
     for (int begin = 0; begin < channels; begin += size) {
         const int end = std::min(begin + size, channels);
-        parts.push_back(normalised(mx::slice(x, {0, begin, 0, 0}, {x.shape(0), end, x.shape(2), x.shape(3)}),
+        parts.push_back(normalized(mx::slice(x, {0, begin, 0, 0}, {x.shape(0), end, x.shape(2), x.shape(3)}),
                                    float_param(t, 1)));
     }
     b.define(t, parts.size() == 1 ? parts[0] : mx::concatenate(parts, 1));
@@ -56,6 +56,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> normalisation_ops() { return kRows; }
+std::span<const OpRow> normalization_ops() { return kRows; }
 
 }  // namespace headrace::mlx

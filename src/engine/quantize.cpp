@@ -1,4 +1,4 @@
-#include "engine/quantise.h"
+#include "engine/quantize.h"
 
 #include <set>
 #include <string_view>
@@ -23,7 +23,7 @@ BlockFormat block_format(WeightFormat format) {
     }
 }
 
-Result<Graph> quantise_graph(Graph graph, WeightFormat format) {
+Result<Graph> quantize_graph(Graph graph, WeightFormat format) {
     PassOptions options;
     options.context.weights = block_format(format);
     for (const Pass& pass : all_passes())

@@ -1,7 +1,7 @@
 """Writes one quantised model as ONNX files: what onnxruntime.quantization makes of a network.
 
-    python bench/quantised_models.py CASE FOLDER
-    python bench/quantised_models.py names
+    python bench/quantized_models.py CASE FOLDER
+    python bench/quantized_models.py names
 
 A case is a network and a form, such as resnet18.qdq. The folder gets model.onnx, inputs.npz and facts.json.
 """
